@@ -2,12 +2,14 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "models/classifier.h"
 #include "models/load_options.h"
 #include "models/tokenizer/tokenizer.h"
 #include "models/weights/model_directory.h"
+#include "models/weights/text_classifier_config.h"
 
 namespace longshort {
 
@@ -22,5 +24,9 @@ absl::StatusOr<ClassifierWeights> LoadCvt(const ModelDirectory& directory, const
 // The tokenizer that belongs to a text classifier's directory; null where config.json says "none" or "pixels".
 // Errors: INVALID_ARGUMENT if vocabulary.txt is missing, broken, or there without a tokenizer that reads it.
 absl::StatusOr<std::unique_ptr<TextEncoder>> LoadDocumentTokenizer(const ModelDirectory& directory);
+// The one that this vocabulary.txt belongs to, which `name` stands for in errors.
+absl::StatusOr<std::unique_ptr<TextEncoder>> MakeDocumentTokenizer(const TextClassifierConfig& config,
+                                                                   const std::string& vocabulary,
+                                                                   const std::string& name);
 
 }  // namespace longshort

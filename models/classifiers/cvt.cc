@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/status_macros.h"
 #include "models/classifiers/classifiers.h"
@@ -14,8 +15,8 @@ namespace {
 
 class ServedCvt final : public ImageNetwork {
  public:
-  ServedCvt(CvtConfig config, const ImageShape& made_for, CvtNetwork network)
-      : ImageNetwork(made_for), config_(std::move(config)), network_(std::move(network)) {
+  ServedCvt(const CvtConfig& config, CvtNetwork network)
+      : ImageNetwork(ShapeOf(config)), config_(config), network_(std::move(network)) {
     network_.PrepareForServing();
   }
 
@@ -49,17 +50,11 @@ int64_t WidestHead(const CvtConfig& config) {
 
 absl::StatusOr<ClassifierWeights> LoadCvt(const ModelDirectory& directory, const LoadOptions& options) {
   LS_ASSIGN_OR_RETURN(const CvtConfig config, ParseCvtConfig(directory.config_text, directory.config_path()));
-  LS_RETURN_IF_ERROR(CheckTensors(directory.weights, CvtTensors(config)));
-  const ImageNetworkFacts facts{.architecture = "cvt",
-                                .image_shape = {.channels = config.channels,
-                                                .height = config.preprocessing.crop_height,
-                                                .width = config.preprocessing.crop_width},
-                                .classes = config.classes,
-                                .parameters = CountParameters(CvtTensors(config)),
-                                .head_width = WidestHead(config)};
-  return LoadImageClassifier(facts, directory, options, [&](const TensorSource& read) {
-    return std::make_shared<ServedCvt>(config, facts.image_shape, MakeCvtNetwork(config, read));
-  });
+  const std::vector<TensorShape> tensors = CvtTensors(config);
+  LS_RETURN_IF_ERROR(CheckTensors(directory.weights, tensors));
+  return LoadServedClassifier(
+      ImageClassifierInfo("cvt", config, tensors, options), WidestHead(config), directory, options,
+      [&](const TensorSource& read) { return std::make_shared<ServedCvt>(config, MakeCvtNetwork(config, read)); });
 }
 
 }  // namespace longshort

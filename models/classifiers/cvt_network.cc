@@ -24,18 +24,14 @@ TokenGrid GridOf(const at::Tensor& image) { return {.height = image.size(2), .wi
 // Builds modules out of the tensors whose names begin with `prefix`.
 class Maker final {
  public:
-  Maker(const CvtConfig& config, const std::function<at::Tensor(const std::string& name)>& tensor, std::string prefix)
-      : config_(config), tensor_(tensor), prefix_(std::move(prefix)) {}
+  Maker(const CvtConfig& config, NamedTensors tensors) : config_(config), tensors_(std::move(tensors)) {}
 
-  Maker Sub(const std::string& name) const { return Maker(config_, tensor_, absl::StrCat(prefix_, name, ".")); }
+  Maker Sub(const std::string& name) const { return Maker(config_, tensors_.Below(name + ".")); }
 
-  Linear MakeLinear(const std::string& name) const { return {.weight = Weight(name), .bias = Bias(name)}; }
-  LayerNorm MakeNorm(const std::string& name) const {
-    return {.gain = Weight(name), .bias = Bias(name), .epsilon = config_.layer_norm_epsilon};
-  }
+  LayerNorm MakeNorm(const std::string& name) const { return tensors_.MakeNorm(name, config_.layer_norm_epsilon); }
   CvtEmbedding MakeEmbedding(const CvtStage& stage) const {
-    return {.kernel = Weight("embed"),
-            .bias = Bias("embed"),
+    return {.kernel = tensors_.Weight("embed"),
+            .bias = tensors_.Bias("embed"),
             .stride = stage.embedding_stride,
             .padding = stage.embedding_padding,
             .norm = MakeNorm("embed_norm")};
@@ -44,13 +40,10 @@ class Maker final {
     return {.norm1 = MakeNorm("norm1"),
             .norm2 = MakeNorm("norm2"),
             .attention = Sub("attn").MakeAttention(stage),
-            .feed_forward = {.in = MakeLinear("fc1"), .out = MakeLinear("fc2")}};
+            .feed_forward = {.in = tensors_.MakeLinear("fc1"), .out = tensors_.MakeLinear("fc2")}};
   }
 
  private:
-  at::Tensor Weight(const std::string& name) const { return tensor_(absl::StrCat(prefix_, name, ".weight")); }
-  at::Tensor Bias(const std::string& name) const { return tensor_(absl::StrCat(prefix_, name, ".bias")); }
-
   CvtAttention MakeAttention(const CvtStage& stage) const {
     const bool shared = config_.shared_dual_norm;
     return {.heads = stage.heads,
@@ -63,23 +56,23 @@ class Maker final {
             .local_value_norm = MakeNorm(shared ? "ln_l" : "ln_l_v"),
             .landmark_key_norm = MakeNorm("ln_g"),
             .landmark_value_norm = MakeNorm(shared ? "ln_g" : "ln_g_v"),
-            .output = MakeLinear("proj")};
+            .output = tensors_.MakeLinear("proj")};
   }
   SeparableConvolution MakeConvolution() const {
-    Linear pointwise = MakeLinear("pointwise");
+    Linear pointwise = tensors_.MakeLinear("pointwise");
     pointwise.weight = pointwise.weight.flatten(1);
-    return {.kernel = Weight("depthwise"),
-            .bias = Bias("depthwise"),
+    return {.kernel = tensors_.Weight("depthwise"),
+            .bias = tensors_.Bias("depthwise"),
             .standardization_epsilon = {},
             .norm = {},
             .pointwise = std::move(pointwise)};
   }
   SeparableConvolution MakeNormedConvolution() const {
     SeparableConvolution convolution = MakeConvolution();
-    convolution.norm = BatchNorm{.gain = Weight("bn"),
-                                 .bias = Bias("bn"),
-                                 .running_mean = tensor_(absl::StrCat(prefix_, "bn.running_mean")),
-                                 .running_variance = tensor_(absl::StrCat(prefix_, "bn.running_var")),
+    convolution.norm = BatchNorm{.gain = tensors_.Weight("bn"),
+                                 .bias = tensors_.Bias("bn"),
+                                 .running_mean = tensors_("bn.running_mean"),
+                                 .running_variance = tensors_("bn.running_var"),
                                  .epsilon = config_.batch_norm_epsilon};
     return convolution;
   }
@@ -90,8 +83,7 @@ class Maker final {
   }
 
   const CvtConfig& config_;
-  const std::function<at::Tensor(const std::string& name)>& tensor_;
-  std::string prefix_;
+  const NamedTensors tensors_;
 };
 
 }  // namespace
@@ -160,8 +152,9 @@ void CvtNetwork::MoveBy(TensorMove& move) {
   move(norm, head);
 }
 
-CvtNetwork MakeCvtNetwork(const CvtConfig& config, const std::function<at::Tensor(const std::string& name)>& tensor) {
-  const Maker model(config, tensor, "");
+CvtNetwork MakeCvtNetwork(const CvtConfig& config, const TensorSource& tensor) {
+  const NamedTensors tensors(tensor);
+  const Maker model(config, tensors);
   CvtNetwork network;
   for (size_t index = 0; index < config.stages.size(); ++index) {
     const CvtStage& stage = config.stages[index];
@@ -173,7 +166,7 @@ CvtNetwork MakeCvtNetwork(const CvtConfig& config, const std::function<at::Tenso
     network.stages.push_back(std::move(layers));
   }
   network.norm = model.MakeNorm("norm");
-  network.head = model.MakeLinear("head");
+  network.head = tensors.MakeLinear("head");
   return network;
 }
 

@@ -1,7 +1,6 @@
 // The weights of a whole CvT*-LS, as tensors, and its forward pass: what is loaded, served and trained.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -9,6 +8,7 @@
 #include "models/classifiers/cvt_attention.h"
 #include "models/classifiers/separable_convolution.h"
 #include "models/layers/linear.h"
+#include "models/layers/named_tensors.h"
 #include "models/weights/cvt_config.h"
 
 namespace longshort {
@@ -72,6 +72,6 @@ struct CvtNetwork {
 
 // Builds the network from `tensor`, which gives each stored tensor by its name in model.safetensors, of the shape that
 // CvtTensors says. No value is copied.
-CvtNetwork MakeCvtNetwork(const CvtConfig& config, const std::function<at::Tensor(const std::string& name)>& tensor);
+CvtNetwork MakeCvtNetwork(const CvtConfig& config, const TensorSource& tensor);
 
 }  // namespace longshort

@@ -1,13 +1,11 @@
 #include "models/classifiers/image_network.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "ATen/Functions.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "models/attention/cpu_item_attention.h"
-#include "models/gpu_backends.h"
 
 namespace longshort {
 namespace {
@@ -82,21 +80,6 @@ ClassifierResult ImageNetwork::RunOn(GpuItemAttention& gpu, Items items) const {
 
 absl::Status ImageNetwork::PrepareOn(GpuItemAttention& gpu) const {
   return gpu.PrepareImages(made_for_, [this, &gpu](const at::Tensor& images) { return Logits(images, gpu); });
-}
-
-absl::StatusOr<ClassifierWeights> LoadImageClassifier(
-    const ImageNetworkFacts& facts, const ModelDirectory& directory, const LoadOptions& options,
-    const std::function<std::shared_ptr<const ServedNetwork>(const TensorSource& read)>& make) {
-  ClassifierInfo info;
-  info.architecture = facts.architecture;
-  info.input = ClassifierInput::kImage;
-  info.classes = facts.classes;
-  info.parameters = facts.parameters;
-  info.channels = facts.image_shape.channels;
-  if (options.gpus != nullptr) {
-    info.gpu_workspace_bytes = options.gpus->ImageGraphBytes(facts.image_shape.values(), facts.classes);
-  }
-  return LoadServedClassifier(std::move(info), facts.head_width, directory, options, make);
 }
 
 }  // namespace longshort

@@ -2,16 +2,18 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ATen/core/Tensor.h"
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "models/attention/item_attention.h"
 #include "models/classifiers/served_classifier.h"
+#include "models/gpu_backends.h"
+#include "models/load_options.h"
+#include "models/weights/tensors.h"
 
 namespace longshort {
 
@@ -39,18 +41,28 @@ class ImageNetwork : public ServedNetwork {
   ImageShape made_for_;
 };
 
-// What an architecture's config.json says about itself.
-struct ImageNetworkFacts {
-  std::string architecture;
-  ImageShape image_shape;  // that its preprocessing makes
-  int64_t classes = 0;
-  int64_t parameters = 0;
-  int64_t head_width = 0;  // of the widest heads
-};
+// Of a Config with channels, classes and preprocessing: the images that the preprocessing makes.
+template <typename Config>
+ImageShape ShapeOf(const Config& config) {
+  return {.channels = config.channels,
+          .height = config.preprocessing.crop_height,
+          .width = config.preprocessing.crop_width};
+}
 
-// As LoadServedClassifier.
-absl::StatusOr<ClassifierWeights> LoadImageClassifier(
-    const ImageNetworkFacts& facts, const ModelDirectory& directory, const LoadOptions& options,
-    const std::function<std::shared_ptr<const ServedNetwork>(const TensorSource& read)>& make);
+// For LoadServedClassifier.
+template <typename Config>
+ClassifierInfo ImageClassifierInfo(std::string architecture, const Config& config,
+                                   const std::vector<TensorShape>& tensors, const LoadOptions& options) {
+  ClassifierInfo info;
+  info.architecture = std::move(architecture);
+  info.input = ClassifierInput::kImage;
+  info.classes = config.classes;
+  info.parameters = CountParameters(tensors);
+  info.channels = config.channels;
+  if (options.gpus != nullptr) {
+    info.gpu_workspace_bytes = options.gpus->ImageGraphBytes(ShapeOf(config).values(), config.classes);
+  }
+  return info;
+}
 
 }  // namespace longshort

@@ -18,10 +18,10 @@ namespace {
 
 class ServedClassifier : public Classifier {
  public:
-  ServedClassifier(ClassifierInfo info, std::shared_ptr<const ServedNetwork> network)
+  ServedClassifier(std::shared_ptr<const ClassifierInfo> info, std::shared_ptr<const ServedNetwork> network)
       : info_(std::move(info)), network_(std::move(network)) {}
 
-  const ClassifierInfo& info() const final { return info_; }
+  const ClassifierInfo& info() const final { return *info_; }
 
   absl::StatusOr<ClassifierResult> Classify(ServedNetwork::Items items) final {
     if (items.empty()) return absl::InvalidArgumentError("a batch needs at least 1 item");
@@ -45,14 +45,14 @@ class ServedClassifier : public Classifier {
   KeptMemory& kept_memory() { return kept_memory_; }
 
  private:
-  KeptMemory kept_memory_;  // the first: ends last
-  const ClassifierInfo info_;
+  KeptMemory kept_memory_;                            // the first: ends last
+  const std::shared_ptr<const ClassifierInfo> info_;  // of all replicas
   const std::shared_ptr<const ServedNetwork> network_;
 };
 
 class CpuRunner final : public ServedClassifier {
  public:
-  CpuRunner(ClassifierInfo info, std::shared_ptr<const ServedNetwork> network, int threads)
+  CpuRunner(std::shared_ptr<const ClassifierInfo> info, std::shared_ptr<const ServedNetwork> network, int threads)
       : ServedClassifier(std::move(info), std::move(network)), micro_batches_(threads) {}
 
  private:
@@ -76,7 +76,8 @@ class CpuRunner final : public ServedClassifier {
 
 class GpuRunner final : public ServedClassifier {
  public:
-  GpuRunner(ClassifierInfo info, std::shared_ptr<const ServedNetwork> network, std::unique_ptr<GpuItemAttention> gpu)
+  GpuRunner(std::shared_ptr<const ClassifierInfo> info, std::shared_ptr<const ServedNetwork> network,
+            std::unique_ptr<GpuItemAttention> gpu)
       : ServedClassifier(std::move(info), std::move(network)), gpu_(std::move(gpu)) {}
 
  private:
@@ -97,13 +98,15 @@ struct PlacedNetwork {
 };
 
 // `gpus`: null only for the CPU.
-ClassifierWeights::Replica NewReplica(const ClassifierInfo& info, std::shared_ptr<const ServedNetwork> network,
-                                      int64_t head_width, const GpuBackends* gpus, const WorkerDevice& worker) {
+ClassifierWeights::Replica NewReplica(std::shared_ptr<const ClassifierInfo> info,
+                                      std::shared_ptr<const ServedNetwork> network, int64_t head_width,
+                                      const GpuBackends* gpus, const WorkerDevice& worker) {
   try {
-    if (worker.kind == DeviceKind::kCpu) return std::make_unique<CpuRunner>(info, std::move(network), worker.threads);
+    if (worker.kind == DeviceKind::kCpu)
+      return std::make_unique<CpuRunner>(std::move(info), std::move(network), worker.threads);
     LS_ASSIGN_OR_RETURN(std::unique_ptr<GpuItemAttention> gpu, gpus->MakeItemAttention(worker, head_width));
     LS_RETURN_IF_ERROR(network->PrepareOn(*gpu));
-    return std::make_unique<GpuRunner>(info, std::move(network), std::move(gpu));
+    return std::make_unique<GpuRunner>(std::move(info), std::move(network), std::move(gpu));
   } catch (const std::exception& error) {
     return LibraryError("to make a replica of the model", error);
   }
@@ -119,6 +122,7 @@ absl::StatusOr<ClassifierWeights> LoadServedClassifier(
   if (directory.labels_text) {
     LS_ASSIGN_OR_RETURN(info.labels, ParseLabels(*directory.labels_text, info.classes, directory.labels_path()));
   }
+  const auto shared_info = std::make_shared<const ClassifierInfo>(std::move(info));
   TensorReader reader(directory.weights);
   try {
     const c10::InferenceMode inference;
@@ -135,10 +139,10 @@ absl::StatusOr<ClassifierWeights> LoadServedClassifier(
       }
       TensorMove move(TensorDevice(device), options.ComputesInBFloat16(device) ? at::kBFloat16 : at::kFloat);
       const auto here = std::make_shared<const PlacedNetwork>(network->Copy(move));
-      const auto new_replica = [info, head_width, gpus = options.gpus, here](const WorkerDevice& worker) {
-        return NewReplica(info, {here, here->network.get()}, head_width, gpus, worker);
+      const auto new_replica = [shared_info, head_width, gpus = options.gpus, here](const WorkerDevice& worker) {
+        return NewReplica(shared_info, {here, here->network.get()}, head_width, gpus, worker);
       };
-      weights.places.push_back({device, info, new_replica});
+      weights.places.push_back({device, *shared_info, new_replica});
     }
     return weights;
   } catch (const std::exception& error) {

@@ -15,6 +15,7 @@
 #include "models/classifier.h"
 #include "models/layers/linear.h"
 #include "models/layers/micro_batches.h"
+#include "models/layers/named_tensors.h"
 #include "models/load_options.h"
 #include "models/weights/model_directory.h"
 
@@ -48,8 +49,6 @@ class ServedNetwork {
   // The same network elsewhere.
   virtual std::shared_ptr<const ServedNetwork> Copy(TensorMove& move) const = 0;
 };
-
-using TensorSource = std::function<at::Tensor(const std::string& name)>;
 
 // Reads labels.txt, then runs `make` with the weights as loading code: without gradients, on one thread.
 //   info        without what loading adds: precision, fingerprint and labels

@@ -154,11 +154,24 @@ absl::StatusOr<std::unique_ptr<TextEncoder>> LoadDocumentTokenizer(const ModelDi
         directory.vocabulary_path(), is_listops ? ": missing, and config.json's tokenizer reads it"
                                                 : ": there, but config.json's tokenizer does not read it"));
   }
-  if (config.tokenizer == DocumentTokenizerKind::kBytesPlusOne) return MakeBytesPlusOneTokenizer();
-  if (!is_listops) return nullptr;
-  const ListOpsRules rules =
-      config.tokenizer == DocumentTokenizerKind::kListOps2020 ? ListOpsRules::k2020 : ListOpsRules::k2021;
-  return LoadListOpsTokenizer(rules, *directory.vocabulary_text, directory.vocabulary_path(), config.vocabulary_size);
+  return MakeDocumentTokenizer(config, directory.vocabulary_text.value_or(""), directory.vocabulary_path());
+}
+
+absl::StatusOr<std::unique_ptr<TextEncoder>> MakeDocumentTokenizer(const TextClassifierConfig& config,
+                                                                   const std::string& vocabulary,
+                                                                   const std::string& name) {
+  switch (config.tokenizer) {
+    case DocumentTokenizerKind::kBytesPlusOne:
+      return MakeBytesPlusOneTokenizer();
+    case DocumentTokenizerKind::kListOps2020:
+      return LoadListOpsTokenizer(ListOpsRules::k2020, vocabulary, name, config.vocabulary_size);
+    case DocumentTokenizerKind::kListOps2021:
+      return LoadListOpsTokenizer(ListOpsRules::k2021, vocabulary, name, config.vocabulary_size);
+    case DocumentTokenizerKind::kNone:
+    case DocumentTokenizerKind::kPixels:
+      break;
+  }
+  return nullptr;
 }
 
 }  // namespace longshort

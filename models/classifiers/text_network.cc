@@ -10,36 +10,26 @@
 namespace longshort {
 namespace {
 
-using TensorByName = std::function<at::Tensor(const std::string& name)>;
-
-Linear MakeLinear(const TensorByName& tensor, const std::string& name) {
-  return {.weight = tensor(name + ".weight"), .bias = tensor(name + ".bias")};
-}
-
-LayerNorm MakeNorm(const TensorByName& tensor, const std::string& name) {
-  return {.gain = tensor(name + ".weight"), .bias = tensor(name + ".bias")};
-}
-
-TextLayer MakeLayer(const TextClassifierConfig& config, const TensorByName& tensor, const std::string& prefix) {
+TextLayer MakeLayer(const TextClassifierConfig& config, const NamedTensors& tensors) {
   TextLayer layer{
-      .norm1 = MakeNorm(tensor, prefix + "norm1"),
-      .norm2 = MakeNorm(tensor, prefix + "norm2"),
-      .query = MakeLinear(tensor, prefix + "mha.W_q"),
-      .key = MakeLinear(tensor, prefix + "mha.W_k"),
-      .value = MakeLinear(tensor, prefix + "mha.W_v"),
-      .output = MakeLinear(tensor, prefix + "mha.W_o"),
-      .window_norm = MakeNorm(tensor, prefix + "mha.dual_ln_l"),
-      .shared_norm = MakeNorm(tensor, prefix + "mha.dual_ln_s"),
+      .norm1 = tensors.MakeNorm("norm1"),
+      .norm2 = tensors.MakeNorm("norm2"),
+      .query = tensors.MakeLinear("mha.W_q"),
+      .key = tensors.MakeLinear("mha.W_k"),
+      .value = tensors.MakeLinear("mha.W_v"),
+      .output = tensors.MakeLinear("mha.W_o"),
+      .window_norm = tensors.MakeNorm("mha.dual_ln_l"),
+      .shared_norm = tensors.MakeNorm("mha.dual_ln_s"),
       .dynamic_projection = {},
       .value_taps = {},
-      .feed_forward_in = MakeLinear(tensor, prefix + "mlpblock.0"),
-      .feed_forward_out = MakeLinear(tensor, prefix + "mlpblock.3"),
+      .feed_forward_in = tensors.MakeLinear("mlpblock.0"),
+      .feed_forward_out = tensors.MakeLinear("mlpblock.3"),
       .heads = config.heads,
       // The token of the vocabulary is a row of the sequence, which norm1 takes as a whole.
       .normalized_cls = config.normalized_cls || config.cls == ClsKind::kVocabulary,
   };
-  if (config.projection_rank > 0) layer.dynamic_projection = MakeLinear(tensor, prefix + "mha.dconv_fc");
-  if (config.value_convolution > 0) layer.value_taps = tensor(prefix + "mha.conv.weight").flatten(1);
+  if (config.projection_rank > 0) layer.dynamic_projection = tensors.MakeLinear("mha.dconv_fc");
+  if (config.value_convolution > 0) layer.value_taps = tensors.Weight("mha.conv").flatten(1);
   return layer;
 }
 
@@ -101,19 +91,20 @@ at::Tensor TextNetwork::Encode(const DocumentTokens& documents, ItemAttention& a
   return hidden.cls.defined() ? norm(hidden.cls) : attention.MeanOfRows(norm(hidden.tokens), config.PooledLength());
 }
 
-TextNetwork MakeTextNetwork(const TextClassifierConfig& config, const TensorByName& tensor) {
+TextNetwork MakeTextNetwork(const TextClassifierConfig& config, const TensorSource& tensor) {
+  const NamedTensors tensors(tensor);
   TextNetwork network{
       .config = config,
       .word_embeddings = tensor("model.embeddings.word_embeddings.weight"),
       .position_embeddings = tensor("model.embeddings.position_embeddings.weight"),
       .cls = config.HasClsParameter() ? tensor("model.cls_embed").view({1, -1}) : at::Tensor(),
       .layers = {},
-      .norm = MakeNorm(tensor, "model.norm"),
-      .head_in = MakeLinear(tensor, "seq_classifer.mlpblock.0"),
-      .head_out = MakeLinear(tensor, "seq_classifer.mlpblock.2"),
+      .norm = tensors.MakeNorm("model.norm"),
+      .head_in = tensors.MakeLinear("seq_classifer.mlpblock.0"),
+      .head_out = tensors.MakeLinear("seq_classifer.mlpblock.2"),
   };
   for (int64_t layer = 0; layer < config.layers; ++layer)
-    network.layers.push_back(MakeLayer(config, tensor, TextLayerPrefix(config, layer)));
+    network.layers.push_back(MakeLayer(config, tensors.Below(TextLayerPrefix(config, layer))));
   return network;
 }
 

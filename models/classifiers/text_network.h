@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "absl/types/span.h"
 #include "models/classifiers/text_layer.h"
 #include "models/layers/linear.h"
+#include "models/layers/named_tensors.h"
 #include "models/weights/text_classifier_config.h"
 
 namespace longshort {
@@ -44,7 +44,6 @@ struct TextNetwork {
 
 // Builds the network from `tensor`, which gives each stored tensor by its name in model.safetensors (float32, of the
 // shape that TextClassifierTensors says).
-TextNetwork MakeTextNetwork(const TextClassifierConfig& config,
-                            const std::function<at::Tensor(const std::string& name)>& tensor);
+TextNetwork MakeTextNetwork(const TextClassifierConfig& config, const TensorSource& tensor);
 
 }  // namespace longshort

@@ -16,8 +16,8 @@ namespace {
 
 class ServedVil final : public ImageNetwork {
  public:
-  ServedVil(const VilConfig& config, const ImageShape& made_for, VilNetwork network)
-      : ImageNetwork(made_for), image_size_(config.image_size), network_(std::move(network)) {
+  ServedVil(const VilConfig& config, VilNetwork network)
+      : ImageNetwork(ShapeOf(config)), image_size_(config.image_size), network_(std::move(network)) {
     for (const StageCost& cost : VilCosts(config)) multiply_adds_ += static_cast<int64_t>(cost.multiply_adds);
   }
 
@@ -57,16 +57,9 @@ absl::StatusOr<ClassifierWeights> LoadVil(const ModelDirectory& directory, const
   LS_ASSIGN_OR_RETURN(const VilConfig config, ParseVilConfig(directory.config_text, directory.config_path()));
   const std::vector<TensorShape> tensors = VilTensors(config);
   LS_RETURN_IF_ERROR(CheckTensors(directory.weights, tensors));
-  const ImageNetworkFacts facts{.architecture = "vil",
-                                .image_shape = {.channels = config.channels,
-                                                .height = config.preprocessing.crop_height,
-                                                .width = config.preprocessing.crop_width},
-                                .classes = config.classes,
-                                .parameters = CountParameters(tensors),
-                                .head_width = WidestHead(config)};
-  return LoadImageClassifier(facts, directory, options, [&](const TensorSource& read) {
-    return std::make_shared<ServedVil>(config, facts.image_shape, MakeVilNetwork(config, read));
-  });
+  return LoadServedClassifier(
+      ImageClassifierInfo("vil", config, tensors, options), WidestHead(config), directory, options,
+      [&](const TensorSource& read) { return std::make_shared<ServedVil>(config, MakeVilNetwork(config, read)); });
 }
 
 }  // namespace longshort

@@ -15,79 +15,58 @@ namespace {
 constexpr double kNormEpsilon = 1e-6;
 constexpr double kDualNormEpsilon = 1e-5;
 
-// The tensors of one part of the network, whose names begin with `prefix`.
-class Part final {
- public:
-  Part(std::string prefix, const std::function<at::Tensor(const std::string& name)>& tensor)
-      : prefix_(std::move(prefix)), tensor_(tensor) {}
-
-  at::Tensor Tensor(const std::string& name) const { return tensor_(absl::StrCat(prefix_, name)); }
-  Linear Map(const std::string& name) const {
-    return {.weight = Tensor(absl::StrCat(name, ".weight")), .bias = Tensor(absl::StrCat(name, ".bias"))};
-  }
-  LayerNorm Norm(const std::string& name, double epsilon) const {
-    return {
-        .gain = Tensor(absl::StrCat(name, ".weight")), .bias = Tensor(absl::StrCat(name, ".bias")), .epsilon = epsilon};
-  }
-
- private:
-  std::string prefix_;
-  const std::function<at::Tensor(const std::string& name)>& tensor_;
-};
-
 VilSparseAttention MakeSparseAttention(const VilStage& stage, int64_t side, const at::Tensor& bias_index,
-                                       const Part& part) {
-  VilSparseAttention attention{.query_key_value = part.Map("qkv"),
+                                       const NamedTensors& part) {
+  VilSparseAttention attention{.query_key_value = part.MakeLinear("qkv"),
                                .dynamic_projection = {},
-                               .landmark_norm = part.Norm("dual_ln_dp", kDualNormEpsilon),
-                               .full_norm = part.Norm("dual_ln_full", kDualNormEpsilon),
+                               .landmark_norm = part.MakeNorm("dual_ln_dp", kDualNormEpsilon),
+                               .full_norm = part.MakeNorm("dual_ln_full", kDualNormEpsilon),
                                .bias = {.table = {}, .index = bias_index},
-                               .output = part.Map("proj"),
+                               .output = part.MakeLinear("proj"),
                                .heads = stage.heads,
                                .global_tokens = stage.global_tokens,
                                .window_size = stage.window_size,
                                .side = side};
-  if (stage.projection_rank > 0) attention.dynamic_projection = part.Map("to_dynamic_projection");
-  if (!stage.absolute_positions) attention.bias.table = part.Tensor("local_relative_position_bias_table");
+  if (stage.projection_rank > 0) attention.dynamic_projection = part.MakeLinear("to_dynamic_projection");
+  if (!stage.absolute_positions) attention.bias.table = part("local_relative_position_bias_table");
   return attention;
 }
 
-VilFullAttention MakeFullAttention(const VilStage& stage, const at::Tensor& bias_index, const Part& part) {
-  VilFullAttention attention{.query_key_value = part.Map("qkv"),
-                             .output = part.Map("proj"),
+VilFullAttention MakeFullAttention(const VilStage& stage, const at::Tensor& bias_index, const NamedTensors& part) {
+  VilFullAttention attention{.query_key_value = part.MakeLinear("qkv"),
+                             .output = part.MakeLinear("proj"),
                              .bias_table = {},
                              .bias_index = bias_index,
                              .global_biases = {},
                              .between_globals = {},
                              .heads = stage.heads};
   if (stage.absolute_positions) return attention;
-  attention.bias_table = part.Tensor("local_relative_position_bias_table");
+  attention.bias_table = part("local_relative_position_bias_table");
   if (stage.global_tokens == 0) return attention;
-  attention.global_biases = part.Tensor("g2l_relative_position_bias");
-  attention.between_globals = part.Tensor("g2g_relative_position_bias");
+  attention.global_biases = part("g2l_relative_position_bias");
+  attention.between_globals = part("g2g_relative_position_bias");
   return attention;
 }
 
-VilStageNetwork MakeStage(const VilConfig& config, size_t index,
-                          const std::function<at::Tensor(const std::string& name)>& tensor) {
+VilStageNetwork MakeStage(const VilConfig& config, size_t index, const TensorSource& tensor) {
   const VilStage& stage = config.stages[index];
   const int64_t side = config.GridSide(index);
   const auto module = [&](int64_t number, std::string_view inner) {
-    return Part(absl::StrCat("layer", stage.number, ".", number, std::string(inner)), tensor);
+    return NamedTensors(tensor, absl::StrCat("layer", stage.number, ".", number, std::string(inner)));
   };
-  const Part embedding = module(0, ".");
+  const NamedTensors embedding = module(0, ".");
   VilStageNetwork network;
-  network.patch_weight = embedding.Tensor("proj.weight");
-  network.patch_bias = embedding.Tensor("proj.bias");
+  network.patch_weight = embedding("proj.weight");
+  network.patch_bias = embedding("proj.bias");
   network.patch_size = stage.patch_size;
   network.global_count = stage.global_tokens;
   network.side = side;
-  if (config.embedding_norm) network.embedding_norm = embedding.Norm("norm_embed", kNormEpsilon);
-  if (stage.global_tokens > 0) network.global_tokens = embedding.Tensor("cls_token");
+  if (config.embedding_norm) network.embedding_norm = embedding.MakeNorm("norm_embed", kNormEpsilon);
+  if (stage.global_tokens > 0) network.global_tokens = embedding("cls_token");
   if (stage.absolute_positions) {
-    if (stage.global_tokens > 0) network.global_positions = embedding.Tensor("cls_pos_embed");
-    network.row_positions = embedding.Tensor("x_pos_embed");
-    network.column_positions = embedding.Tensor("y_pos_embed");
+    if (stage.global_tokens > 0) network.global_positions = embedding("cls_pos_embed");
+    network.row_positions = embedding("x_pos_embed");
+    network.column_positions = embedding("y_pos_embed");
   }
 
   at::Tensor bias_index;  // one for all pairs
@@ -96,16 +75,16 @@ VilStageNetwork MakeStage(const VilConfig& config, size_t index,
     bias_index = stage.sparse ? WindowBiasIndex(stage.window_size, device) : GridBiasIndex(side, device);
   }
   for (int64_t pair = 0; pair < stage.pairs; ++pair) {
-    const Part attention = module(2 * pair + 1, ".attn."), feed_forward = module(2 * pair + 2, ".mlp.");
+    const NamedTensors attention = module(2 * pair + 1, ".attn."), feed_forward = module(2 * pair + 2, ".mlp.");
     VilPair& made = network.pairs.emplace_back();
-    made.attention_norm = module(2 * pair + 1, ".").Norm("norm", kNormEpsilon);
+    made.attention_norm = module(2 * pair + 1, ".").MakeNorm("norm", kNormEpsilon);
     if (stage.sparse) {
       made.attention = MakeSparseAttention(stage, side, bias_index, attention);
     } else {
       made.attention = MakeFullAttention(stage, bias_index, attention);
     }
-    made.feed_forward_norm = module(2 * pair + 2, ".").Norm("norm", kNormEpsilon);
-    made.feed_forward = {.in = feed_forward.Map("fc1"), .out = feed_forward.Map("fc2")};
+    made.feed_forward_norm = module(2 * pair + 2, ".").MakeNorm("norm", kNormEpsilon);
+    made.feed_forward = {.in = feed_forward.MakeLinear("fc1"), .out = feed_forward.MakeLinear("fc2")};
   }
   return network;
 }
@@ -175,14 +154,14 @@ void VilNetwork::MoveBy(TensorMove& move) {
   move(norm, head);
 }
 
-VilNetwork MakeVilNetwork(const VilConfig& config, const std::function<at::Tensor(const std::string& name)>& tensor) {
+VilNetwork MakeVilNetwork(const VilConfig& config, const TensorSource& tensor) {
   VilNetwork network;
   for (size_t index = 0; index < config.stages.size(); ++index) {
     network.stages.push_back(MakeStage(config, index, tensor));
   }
-  const Part last("", tensor);
-  network.norm = last.Norm("norm", kNormEpsilon);
-  network.head = last.Map("head");
+  const NamedTensors last(tensor);
+  network.norm = last.MakeNorm("norm", kNormEpsilon);
+  network.head = last.MakeLinear("head");
   network.pools_all_tokens = config.PoolsAllTokens();
   return network;
 }

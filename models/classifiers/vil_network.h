@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -10,6 +9,7 @@
 #include "ATen/core/Tensor.h"
 #include "models/classifiers/vil_attention.h"
 #include "models/layers/linear.h"
+#include "models/layers/named_tensors.h"
 #include "models/weights/vil_config.h"
 
 namespace longshort {
@@ -66,6 +66,6 @@ struct VilNetwork {
 
 // Builds the network from `tensor`, which gives each tensor by its name in model.safetensors (of the shape that
 // VilTensors says). Gradients reach these very tensors.
-VilNetwork MakeVilNetwork(const VilConfig& config, const std::function<at::Tensor(const std::string& name)>& tensor);
+VilNetwork MakeVilNetwork(const VilConfig& config, const TensorSource& tensor);
 
 }  // namespace longshort

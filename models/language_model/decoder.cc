@@ -93,8 +93,7 @@ at::Tensor Decoder::ChunkPositionTable() const {
   return SinusoidalPositions(inverse_frequencies, chunks * config.chunk_rank, config.chunk_position_clamp);
 }
 
-Decoder MakeDecoder(const LanguageModelConfig& config, at::ScalarType product_type,
-                    const std::function<at::Tensor(const std::string& name)>& tensor) {
+Decoder MakeDecoder(const LanguageModelConfig& config, at::ScalarType product_type, const TensorSource& tensor) {
   Decoder decoder;
   decoder.config = config;
   decoder.embedding = tensor("in_emb.weight");
@@ -102,15 +101,11 @@ Decoder MakeDecoder(const LanguageModelConfig& config, at::ScalarType product_ty
   decoder.inverse_frequencies = tensor("pos_emb.inv_freq");
 
   for (int64_t index = 0; index < config.layers; ++index) {
-    const std::string layer_name = "layers." + std::to_string(index) + ".";
+    const NamedTensors layer(tensor, "layers." + std::to_string(index) + ".");
     const auto map = [&](const std::string& name, bool has_bias, at::ScalarType type) {
-      return Linear{.weight = tensor(layer_name + name + ".weight").to(type),
-                    .bias = has_bias ? tensor(layer_name + name + ".bias") : at::Tensor()};
+      return Linear{.weight = layer.Weight(name).to(type), .bias = has_bias ? layer.Bias(name) : at::Tensor()};
     };
     const auto linear = [&](const std::string& name, bool has_bias) { return map(name, has_bias, product_type); };
-    const auto norm = [&](const std::string& name) {
-      return LayerNorm{.gain = tensor(layer_name + name + ".weight"), .bias = tensor(layer_name + name + ".bias")};
-    };
     decoder.layers.push_back({
         .query_and_logits =
             OneBelowTheOther(linear("attn.proj_query", config.projection_bias), linear("attn.dconv_1", true)),
@@ -119,12 +114,12 @@ Decoder MakeDecoder(const LanguageModelConfig& config, at::ScalarType product_ty
         .output = linear("attn.proj_out", config.projection_bias),
         .window_positions = map("attn.r_net", false, at::kFloat),
         .chunk_positions = map("attn.r_net_chunk", true, at::kFloat),
-        .window_bias = tensor(layer_name + "attn.r_w_bias"),
-        .relative_bias = tensor(layer_name + "attn.r_r_bias"),
-        .window_norm = norm("attn.dual_ln_win"),
-        .chunk_norm = norm("attn.dual_ln_dproj"),
-        .norm1 = norm("norm1"),
-        .norm2 = norm("norm2"),
+        .window_bias = layer("attn.r_w_bias"),
+        .relative_bias = layer("attn.r_r_bias"),
+        .window_norm = layer.MakeNorm("attn.dual_ln_win"),
+        .chunk_norm = layer.MakeNorm("attn.dual_ln_dproj"),
+        .norm1 = layer.MakeNorm("norm1"),
+        .norm2 = layer.MakeNorm("norm2"),
         .feed_forward_in = linear("ff.fc1", true),
         .feed_forward_out = linear("ff.fc2", true),
         .pre_layer_norm = config.pre_layer_norm,

@@ -12,6 +12,7 @@
 #include "ATen/core/Tensor.h"
 #include "models/attention/causal_attention.h"
 #include "models/layers/linear.h"
+#include "models/layers/named_tensors.h"
 #include "models/weights/language_model_config.h"
 
 namespace longshort {
@@ -82,7 +83,6 @@ struct Decoder {
 // Builds the decoder from `tensor`, which gives each stored tensor by its name in model.safetensors (float32, of the
 // shape that LanguageModelTensors says). Matrices that meet tokens are cast to `product_type`; everything else stays
 // float32.
-Decoder MakeDecoder(const LanguageModelConfig& config, at::ScalarType product_type,
-                    const std::function<at::Tensor(const std::string& name)>& tensor);
+Decoder MakeDecoder(const LanguageModelConfig& config, at::ScalarType product_type, const TensorSource& tensor);
 
 }  // namespace longshort

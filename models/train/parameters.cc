@@ -52,7 +52,7 @@ std::vector<NamedParameter> InitialParameters(absl::Span<const TensorShape> tens
   return parameters;
 }
 
-std::function<at::Tensor(const std::string& name)> ByName(const std::vector<NamedParameter>& parameters) {
+TensorSource ByName(const std::vector<NamedParameter>& parameters) {
   std::map<std::string, at::Tensor> by_name;
   for (const NamedParameter& parameter : parameters) by_name[parameter.name] = parameter.value;
   return [by_name = std::move(by_name)](const std::string& name) { return by_name.at(name); };

@@ -8,6 +8,7 @@
 
 #include "ATen/core/Tensor.h"
 #include "absl/types/span.h"
+#include "models/layers/named_tensors.h"
 #include "models/weights/tensors.h"
 
 namespace longshort {
@@ -25,7 +26,7 @@ struct NamedParameter {
 std::vector<NamedParameter> InitialParameters(absl::Span<const TensorShape> tensors, uint64_t seed);
 
 // Finds these very tensors by their names, so that gradients reach them.
-std::function<at::Tensor(const std::string& name)> ByName(const std::vector<NamedParameter>& parameters);
+TensorSource ByName(const std::vector<NamedParameter>& parameters);
 
 // The threads that share a step's work: all compute with the same weights, each with gradients of its own.
 class ParameterShards final {

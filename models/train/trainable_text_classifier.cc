@@ -6,8 +6,8 @@
 #include "base/files.h"
 #include "base/sha256.h"
 #include "base/status_macros.h"
+#include "models/classifiers/classifiers.h"
 #include "models/classifiers/text_network.h"
-#include "models/tokenizer/document_tokenizers.h"
 #include "models/train/labelled_data.h"
 #include "models/train/trainable_classifier.h"
 #include "models/weights/text_classifier_config.h"
@@ -106,22 +106,6 @@ class TrainableTextClassifier final : public TrainableClassifier {
 
 absl::StatusOr<std::string> ReadTrainingFile(const std::string& path) { return ReadTextFile(path, size_t{1} << 32); }
 
-absl::StatusOr<std::unique_ptr<TextEncoder>> MakeTokenizer(const TextClassifierConfig& config,
-                                                           const TrainingFiles& files, const std::string& vocabulary) {
-  switch (config.tokenizer) {
-    case DocumentTokenizerKind::kBytesPlusOne:
-      return MakeBytesPlusOneTokenizer();
-    case DocumentTokenizerKind::kListOps2020:
-      return LoadListOpsTokenizer(ListOpsRules::k2020, vocabulary, files.vocabulary, config.vocabulary_size);
-    case DocumentTokenizerKind::kListOps2021:
-      return LoadListOpsTokenizer(ListOpsRules::k2021, vocabulary, files.vocabulary, config.vocabulary_size);
-    case DocumentTokenizerKind::kNone:
-    case DocumentTokenizerKind::kPixels:
-      break;
-  }
-  return absl::InvalidArgumentError(absl::StrCat(files.config, ": its tokenizer does not read texts"));
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<TrainableClassifier>> LoadTrainableTextClassifier(
@@ -139,7 +123,11 @@ absl::StatusOr<std::unique_ptr<TrainableClassifier>> LoadTrainableTextClassifier
     LS_ASSIGN_OR_RETURN(vocabulary, ReadTrainingFile(files.vocabulary));
     data.files.push_back({"vocabulary.txt", vocabulary});
   }
-  LS_ASSIGN_OR_RETURN(const std::unique_ptr<TextEncoder> tokenizer, MakeTokenizer(data.config, files, vocabulary));
+  LS_ASSIGN_OR_RETURN(const std::unique_ptr<TextEncoder> tokenizer,
+                      MakeDocumentTokenizer(data.config, vocabulary, files.vocabulary));
+  if (tokenizer == nullptr) {
+    return absl::InvalidArgumentError(absl::StrCat(files.config, ": its tokenizer does not read texts"));
+  }
   LS_ASSIGN_OR_RETURN(const std::string train, ReadTrainingFile(files.train));
   LS_ASSIGN_OR_RETURN(data.train, TokeniseTexts(train, files.train, data.config, *tokenizer, data.labels));
   LS_ASSIGN_OR_RETURN(const std::string held_out, ReadTrainingFile(files.held_out));

@@ -45,9 +45,11 @@ class ImageClassifierTest : public ::testing::TestWithParam<int> {
   std::unique_ptr<Classifier> Make(int64_t multiply_adds) const {
     const auto opened = OpenModelDirectory(directory_.path());
     EXPECT_THAT(opened, IsOk());
-    const auto weights = LoadImageClassifier(
-        {.architecture = "fake", .image_shape = {.channels = 1}, .classes = 2, .parameters = 0}, *opened,
-        {.threads = GetParam()}, [&](const TensorSource&) { return std::make_shared<FakeNetwork>(multiply_adds); });
+    ClassifierInfo info;
+    info.classes = 2;
+    const auto weights =
+        LoadServedClassifier(info, /*head_width=*/0, *opened, {.threads = GetParam()},
+                             [&](const TensorSource&) { return std::make_shared<FakeNetwork>(multiply_adds); });
     EXPECT_THAT(weights, IsOk());
     return weights->NewReplica({}).value();
   }

@@ -18,9 +18,9 @@ VilConfig VilOf(const std::string& stages, int64_t image_size) {
   return config;
 }
 
-NamedTensors RandomVilTensors(const VilConfig& config, uint64_t seed, at::ScalarType type) {
+TensorsByName RandomVilTensors(const VilConfig& config, uint64_t seed, at::ScalarType type) {
   at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(seed);
-  NamedTensors tensors;
+  TensorsByName tensors;
   for (const TensorShape& tensor : VilTensors(config)) {
     const at::Tensor value = at::randn(tensor.shape, generator, at::kDouble);
     const bool matrix = tensor.name.ends_with(".weight") && tensor.shape.size() > 1;
@@ -31,7 +31,7 @@ NamedTensors RandomVilTensors(const VilConfig& config, uint64_t seed, at::Scalar
   return tensors;
 }
 
-VilNetwork NetworkOver(const VilConfig& config, const NamedTensors& tensors) {
+VilNetwork NetworkOver(const VilConfig& config, const TensorsByName& tensors) {
   return MakeVilNetwork(config, [&](const std::string& name) { return tensors.at(name); });
 }
 

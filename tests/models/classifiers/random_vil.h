@@ -11,16 +11,16 @@
 
 namespace longshort {
 
-using NamedTensors = std::map<std::string, at::Tensor>;
+using TensorsByName = std::map<std::string, at::Tensor>;
 
 // A configuration of these stages for images of `image_size` pixels on both sides, with 5 classes.
 VilConfig VilOf(const std::string& stages, int64_t image_size);
 
 // Every tensor of the configuration, by its name in model.safetensors.
-NamedTensors RandomVilTensors(const VilConfig& config, uint64_t seed, at::ScalarType type = at::kFloat);
+TensorsByName RandomVilTensors(const VilConfig& config, uint64_t seed, at::ScalarType type = at::kFloat);
 
 // The network over these very tensors.
-VilNetwork NetworkOver(const VilConfig& config, const NamedTensors& tensors);
+VilNetwork NetworkOver(const VilConfig& config, const TensorsByName& tensors);
 
 // Normal numbers: [batch, 3, image_size, image_size].
 at::Tensor RandomImages(const VilConfig& config, int64_t batch, uint64_t seed);

@@ -30,7 +30,7 @@ TEST(VilNetwork, AnImageHasTheSameLogitsInAnyBatch) {
 
 TEST(VilNetwork, MakesAllTensorsOnTheDeviceOfItsWeights) {
   const VilConfig config = VilOf(kStages, 16);
-  const NamedTensors tensors = RandomVilTensors(config, 1);
+  const TensorsByName tensors = RandomVilTensors(config, 1);
   const at::Tensor images = RandomImages(config, 1, 2);
   EXPECT_THAT(FactoriesWithoutDevice([&] { NetworkOver(config, tensors)(images); }), testing::IsEmpty());
 }
@@ -54,7 +54,7 @@ TEST(VilNetwork, PixelsThatFillNoPatchAreDropped) {
 // The rows of a grid are told by x_pos_embed, its columns by y_pos_embed.
 TEST(VilNetwork, AbsolutePositionsTellRowsFirst) {
   const VilConfig config = VilOf("l1,h1,d4,n0,p2_l2,n0_l3,n0", 8);
-  NamedTensors tensors = RandomVilTensors(config, 1);
+  TensorsByName tensors = RandomVilTensors(config, 1);
   const at::Tensor images = RandomImages(config, 1, 2);
   CpuItemAttention on_cpu;
   const auto first_stage = [&] { return NetworkOver(config, tensors).stages[0](images, on_cpu); };
@@ -83,7 +83,7 @@ TEST(VilNetwork, GlobalTokensEndWithTheirStage) {
 
 TEST(VilNetwork, PoolsTheFirstGlobalTokenOrAllTokens) {
   VilConfig config = VilOf(kStages, 16);
-  const NamedTensors tensors = RandomVilTensors(config, 1);
+  const TensorsByName tensors = RandomVilTensors(config, 1);
   const at::Tensor images = RandomImages(config, 2, 2);
   const auto expected = [&](bool all) {
     const VilNetwork network = NetworkOver(config, tensors);
@@ -104,7 +104,7 @@ TEST(VilNetwork, PoolsTheFirstGlobalTokenOrAllTokens) {
 TEST(VilNetwork, GradientsReachEveryTensor) {
   VilConfig config = VilOf(kStages, 16);
   config.average_pooling = true;
-  NamedTensors tensors = RandomVilTensors(config, 1, at::kDouble);
+  TensorsByName tensors = RandomVilTensors(config, 1, at::kDouble);
   for (auto& [name, tensor] : tensors) tensor.requires_grad_(true);
   const at::Tensor images = RandomImages(config, 3, 2).to(at::kDouble);
   NetworkOver(config, tensors)(images).pow(2).sum().backward();
@@ -120,10 +120,10 @@ TEST(VilNetwork, GradientsReachEveryTensor) {
 TEST(VilNetwork, GradientsAreThoseOfTheLogits) {
   const VilConfig config = VilOf(kStages, 16);
   const at::Tensor images = RandomImages(config, 2, 2).to(at::kDouble);
-  NamedTensors tensors = RandomVilTensors(config, 1, at::kDouble);
-  const NamedTensors direction = RandomVilTensors(config, 3, at::kDouble);
+  TensorsByName tensors = RandomVilTensors(config, 1, at::kDouble);
+  const TensorsByName direction = RandomVilTensors(config, 3, at::kDouble);
   const auto loss = [&](double step) {
-    NamedTensors moved;
+    TensorsByName moved;
     for (const auto& [name, tensor] : tensors) moved[name] = tensor + direction.at(name) * step;
     return NetworkOver(config, moved)(images).pow(2).sum();
   };

@@ -53,7 +53,7 @@ class VilTest : public ::testing::Test {
 
   const TemporaryDirectory directory_;
   VilConfig config_;
-  NamedTensors tensors_;
+  TensorsByName tensors_;
 };
 
 TEST_F(VilTest, RefusesWeightsThatAreCutWhileTheyAreRead) {
