@@ -51,7 +51,7 @@ class WorkerGpu final {
   GpuDevice* operator->() const { return device_.get(); }
   at::TensorOptions Options(at::ScalarType type) const { return at::TensorOptions().device(tensors_).dtype(type); }
 
-  // The status; a GPU that is lost has been told of.
+  // The status. Reports the loss of the GPU, if that is why it is not OK.
   absl::Status Noted(const absl::Status& status) const {
     if (!status.ok() && device_->has_failed()) {
       loss_->Tell(absl::StrCat(device_->facts().name, ": ", std::string(status.message())));
