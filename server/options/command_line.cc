@@ -245,7 +245,8 @@ std::string HelpText(HelpForm form) {
   const OptionTable table = MakeTable(defaults);
   if (form == HelpForm::kMarkdown) {
     return absl::StrCat(
-        "# Options of longshort-server\n\nMade by `longshort-server --help=markdown`. A model's serving.json has options as\n"
+        "# Options of longshort-server\n\n"
+        "Made by `longshort-server --help=markdown`. A model's serving.json has options as\n"
         "fields, with `_` for `-`.\n\n",
         table.Markdown(), "\n", ServingFieldsMarkdown(), "\n", TracingVariablesMarkdown());
   }
