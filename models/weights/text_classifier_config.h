@@ -2,7 +2,7 @@
 //
 //   {"architecture": "text_classifier", "tokenizer": "bytes_plus_one", "layers": 2, ..., "cls": "last_layer"}
 //
-// Every field is required but for pooled_length and max_document_tokens, none but these is allowed; each stands under
+// Every field is required except pooled_length and max_document_tokens, none but these is allowed; each stands under
 // the name that it has below.
 #pragma once
 

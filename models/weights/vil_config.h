@@ -33,7 +33,7 @@ struct VilConfig {
   // Patches along a side of the grid of stage `index`, counted from 0: each stage divides by its patch size and drops
   // what remains.
   int64_t GridSide(size_t index) const;
-  // Whether the classes are told by the mean of all tokens of the last stage, or by its first global token.
+  // Whether the classes come from the mean of all tokens of the last stage, or from its first global token.
   bool PoolsAllTokens() const { return average_pooling || stages.back().global_tokens == 0; }
 
   friend bool operator==(const VilConfig&, const VilConfig&) = default;
