@@ -14,6 +14,7 @@ import pytest
 from integration.server_process import BINARY, ROOT, Server
 
 README = (ROOT / "README.md").read_text()
+PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "models/zoo").rglob("*.md")]
 
 
 def blocks(heading: str, language: str) -> list[str]:
@@ -99,10 +100,16 @@ def test_a_client_on_another_machine_is_let_in(tmp_path: Path) -> None:
         assert "enwiki" in run(here(client_lines).replace(":8600", f":{server.grpc_port}"))
 
 
+def test_lines_of_prose_have_100_columns() -> None:
+    for page in PAGES:
+        prose = re.sub(r"^ *```.*?^ *```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+        lines = [line for line in prose.splitlines() if not line.lstrip().startswith(("|", "!["))]
+        assert [line for line in lines if len(line) > 100 and "://" not in line] == [], page
+
+
 def test_links_lead_somewhere() -> None:
     """Relative links of all pages, with the headings that they name."""
-    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
-    for page in pages:
+    for page in PAGES:
         for target in re.findall(r"\]\((?!https?:)([^)]+)\)", page.read_text()):
             path, _, anchor = target.partition("#")
             found = page.parent / path if path else page
