@@ -17,7 +17,7 @@ namespace longshort {
 namespace {
 
 // No bundle of authorities is so long: somebody named another file.
-constexpr size_t kMostBytes = size_t{4} << 20;
+constexpr size_t kMaxBytes = size_t{4} << 20;
 
 struct BioFree {
   void operator()(BIO* bio) const { BIO_free(bio); }
@@ -34,7 +34,7 @@ std::string TextIn(const Bio& bio) {
 }
 
 absl::StatusOr<std::string> ReadText(const PemFile& file) {
-  absl::StatusOr<std::string> text = ReadTextFile(file.path, kMostBytes);
+  absl::StatusOr<std::string> text = ReadTextFile(file.path, kMaxBytes);
   if (!text.ok()) return file.Wrong(absl::StrCat("cannot be read: ", text.status().message()));
   return text;
 }
@@ -81,7 +81,7 @@ absl::StatusOr<std::vector<RevocationList>> ReadRevocationLists(const PemFile& f
 }
 
 absl::StatusOr<PrivateKey> ReadPrivateKey(const PemFile& file) {
-  LS_ASSIGN_OR_RETURN(const std::string text, ReadSecretFile(file.option, file.path, kMostBytes));
+  LS_ASSIGN_OR_RETURN(const std::string text, ReadSecretFile(file.option, file.path, kMaxBytes));
   const Bio bio = ReaderOf(text);
   ERR_clear_error();
   bool has_passphrase = false;

@@ -16,7 +16,7 @@
 namespace longshort {
 namespace {
 
-constexpr size_t kMostTokenBytes = 4096;
+constexpr size_t kMaxTokenBytes = 4096;
 
 // Whether what is sent there leaves this machine for nobody. Of names only localhost: others may be resolved anew.
 bool IsThisMachine(absl::string_view server) {
@@ -37,7 +37,7 @@ absl::Status CheckToken(const ConnectionOptions& options) {
 
 absl::StatusOr<std::string> ReadAuthorization(const std::string& path) {
   const PemFile file = {.option = "--token-file", .path = path};
-  const absl::StatusOr<std::string> text = ReadTextFile(path, kMostTokenBytes);
+  const absl::StatusOr<std::string> text = ReadTextFile(path, kMaxTokenBytes);
   if (!text.ok()) return file.Wrong(absl::StrCat("cannot be read: ", text.status().message()));
   const absl::string_view token = absl::StripAsciiWhitespace(*text);
   if (token.empty() || !std::all_of(token.begin(), token.end(), absl::ascii_isgraph)) {

@@ -25,9 +25,9 @@ absl::StatusOr<std::string> ReadAll(const std::string& name, std::istream& strea
   std::string block(size_t{1} << 16, '\0');
   while (stream.read(block.data(), static_cast<std::streamsize>(block.size())) || stream.gcount() > 0) {
     bytes.append(block, 0, static_cast<size_t>(stream.gcount()));
-    if (bytes.size() > kMostDocumentBytes) {
+    if (bytes.size() > kMaxDocumentBytes) {
       return absl::InvalidArgumentError(
-          absl::StrCat(name, ": more than ", kMostDocumentBytes, " bytes; no server takes as much in one message"));
+          absl::StrCat(name, ": more than ", kMaxDocumentBytes, " bytes; no server takes as much in one message"));
     }
   }
   if (stream.bad()) return absl::NotFoundError(absl::StrCat(name, ": ", std::strerror(errno)));
@@ -95,7 +95,7 @@ std::optional<int64_t> CountLines(const std::string& name) {
 absl::StatusOr<bool> ReadLine(std::istream& input, std::string& line) {
   line.clear();
   std::array<char, size_t{1} << 16> block;
-  while (line.size() <= kMostDocumentBytes) {
+  while (line.size() <= kMaxDocumentBytes) {
     input.getline(block.data(), block.size());
     if (input.bad()) return absl::NotFoundError(std::strerror(errno));
     const bool is_whole = !input.fail() && !input.eof();  // then its \n was counted, and is not in the block
@@ -107,7 +107,7 @@ absl::StatusOr<bool> ReadLine(std::istream& input, std::string& line) {
     }
     input.clear(input.rdstate() & ~std::ios::failbit);  // the block is full
   }
-  return absl::InvalidArgumentError(absl::StrCat("a line of more than ", kMostDocumentBytes, " bytes"));
+  return absl::InvalidArgumentError(absl::StrCat("a line of more than ", kMaxDocumentBytes, " bytes"));
 }
 
 // What a line holds.

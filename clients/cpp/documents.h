@@ -21,7 +21,7 @@ namespace longshort {
 std::vector<std::string> DocumentNames(std::vector<std::string> arguments);
 
 // No server takes a longer message.
-inline constexpr size_t kMostDocumentBytes = size_t{1} << 30;
+inline constexpr size_t kMaxDocumentBytes = size_t{1} << 30;
 
 // The whole of a file, or of standard input for "-". Tells a person at a terminal that input is awaited.
 // Errors: NOT_FOUND naming the file and the reason; INVALID_ARGUMENT if it has more than 1 GiB.

@@ -42,7 +42,7 @@ std::string FinishText(v1::FinishReason reason, const std::string& stop) {
 }
 
 // More than a server generates in one call, however many it is asked for.
-constexpr int kMostCompletions = 1024;
+constexpr int kMaxCompletions = 1024;
 
 }  // namespace
 
@@ -96,7 +96,7 @@ std::string QuoteBytes(const std::string& bytes) {
 }
 
 CompletionPrinter::CompletionPrinter(Terminal& terminal, Form form, int completions)
-    : terminal_(terminal), form_(form), states_(std::clamp(completions, 1, kMostCompletions)) {
+    : terminal_(terminal), form_(form), states_(std::clamp(completions, 1, kMaxCompletions)) {
   WriteHeading();
 }
 

@@ -21,7 +21,7 @@ namespace {
 constexpr int64_t kMiB = int64_t{1} << 20;
 
 // Sessions that a drain has left are named up to so many.
-constexpr size_t kMostTold = 20;
+constexpr size_t kMaxTold = 20;
 
 // Shows how many MiB of a session have come or gone, as its parts pass by.
 class TransferProgress final {
@@ -206,7 +206,7 @@ Examples:
         {.model = context.model, .timeout = drain_timeout_, .on_sessions = show, .on_moved = [&] { bar->Advance(); }});
     bar.reset();
     if (!result.ok()) return result.status();
-    const size_t told = std::min(result->left.size(), kMostTold);
+    const size_t told = std::min(result->left.size(), kMaxTold);
     for (size_t i = 0; i < told; ++i) Tell(result->left[i], context.terminal.error);
     if (told < result->left.size()) {
       context.terminal.error << "longshort: and " << result->left.size() - told << " more are left\n";

@@ -14,7 +14,7 @@ namespace longshort {
 namespace {
 
 // Longer output is written in parts, so that an answer of any length takes limited memory.
-constexpr size_t kMostUnwritten = size_t{1} << 20;
+constexpr size_t kMaxUnwritten = size_t{1} << 20;
 
 // Sent to the watcher's own thread to end it; means nothing if somebody else sends it.
 constexpr int kEndSignal = SIGUSR1;
@@ -58,7 +58,7 @@ std::string Count(int64_t done, int64_t total, const std::string& unit) {
 
 std::streamsize LineOutput::xsputn(const char* bytes, std::streamsize count) {
   unwritten_.append(bytes, static_cast<size_t>(count));
-  return unwritten_.size() <= kMostUnwritten || sync() == 0 ? count : 0;
+  return unwritten_.size() <= kMaxUnwritten || sync() == 0 ? count : 0;
 }
 
 LineOutput::int_type LineOutput::overflow(int_type byte) {

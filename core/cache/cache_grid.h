@@ -53,9 +53,9 @@ class CacheGrid final {
   // Whether the last page before `position` has rows of later tokens too.
   bool EndsInsidePage(Strip strip, int64_t position) const;
 
-  // What a sequence of at most `most_tokens` tokens needs at once at the most, when it reads no further than to the end
+  // What a sequence of at most `max_tokens` tokens needs at once at the most, when it reads no further than to the end
   // of its present block in a step.
-  CachePages PagesForSequence(int64_t most_tokens = kAnyNumberOfTokens) const;
+  CachePages PagesForSequence(int64_t max_tokens = kAnyNumberOfTokens) const;
 
   // Where to begin reading so that, back at `position`, everything that a query sees there is exact: n_layer*(M+L)
   // tokens before it, or a little more, so that segments, chunks and pages begin there too; 0 if there are no more.

@@ -24,8 +24,8 @@ absl::StatusOr<CachePages> PagesForBytes(const LanguageModelInfo& info, int64_t 
   const CachePages full = grid.PagesForSequence();
   const int64_t whole_streams =
       std::max<int64_t>(0, cache_bytes - max_streams * page_bytes.open_chunk) / Bytes(full, page_bytes);
-  const int64_t most_open_chunks = std::max<int64_t>(1, cache_bytes / 4 / page_bytes.open_chunk);
-  CachePages pages{.window = 0, .segment = 0, .open_chunk = std::min(max_streams + whole_streams, most_open_chunks)};
+  const int64_t max_open_chunks = std::max<int64_t>(1, cache_bytes / 4 / page_bytes.open_chunk);
+  CachePages pages{.window = 0, .segment = 0, .open_chunk = std::min(max_streams + whole_streams, max_open_chunks)};
   const int64_t left = std::max<int64_t>(0, cache_bytes - Bytes(pages, page_bytes));
   const int64_t together = full.window * page_bytes.window + full.segment * page_bytes.segment;
   const auto share = [&](int64_t count) { return left / together * count + left % together * count / together; };
@@ -39,13 +39,13 @@ absl::StatusOr<CachePages> PagesForBytes(const LanguageModelInfo& info, int64_t 
   return pages;
 }
 
-absl::Status CheckFitsAlone(int64_t most_tokens, const LanguageModelInfo& info, const CachePages& capacity) {
-  const CachePages need = CacheGrid(info).PagesForSequence(most_tokens);
+absl::Status CheckFitsAlone(int64_t max_tokens, const LanguageModelInfo& info, const CachePages& capacity) {
+  const CachePages need = CacheGrid(info).PagesForSequence(max_tokens);
   if (FitIn(need, capacity)) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrFormat(
       "a sequence of %d tokens needs %d bytes of cache (%d window pages, %d segment pages), and all there are are %d "
       "(%d and %d)",
-      most_tokens, Bytes(need, info.page_bytes), need.window, need.segment, Bytes(capacity, info.page_bytes),
+      max_tokens, Bytes(need, info.page_bytes), need.window, need.segment, Bytes(capacity, info.page_bytes),
       capacity.window, capacity.segment));
 }
 

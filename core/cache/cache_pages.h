@@ -55,8 +55,8 @@ CachePages PagesForStreams(const LanguageModelInfo& info, int64_t streams);
 // How many sequences of any length can run at once in a cache of `capacity` pages.
 int64_t StreamsThatFit(const LanguageModelInfo& info, const CachePages& capacity);
 
-// Whether a sequence of at most `most_tokens` tokens could run if it were alone in a cache of `capacity` pages.
+// Whether a sequence of at most `max_tokens` tokens could run if it were alone in a cache of `capacity` pages.
 // Errors: RESOURCE_EXHAUSTED naming the bytes it needs and those there are.
-absl::Status CheckFitsAlone(int64_t most_tokens, const LanguageModelInfo& info, const CachePages& capacity);
+absl::Status CheckFitsAlone(int64_t max_tokens, const LanguageModelInfo& info, const CachePages& capacity);
 
 }  // namespace longshort

@@ -106,7 +106,7 @@ int64_t CachedSequence::NewPages(Strip strip, int64_t end) const {
   return std::max<int64_t>(0, store_.grid.Pages(strip, state_.position, end).end - state_.tables[strip].end());
 }
 
-int64_t CachedSequence::MostTokens(int64_t wanted) const {
+int64_t CachedSequence::MaxTokens(int64_t wanted) const {
   const CachePages room = claim_ + store_.reservations.Unclaimed() - state_.Pages();
   int64_t end = state_.position + wanted;
   const int64_t block_end = store_.grid.BlockBegin(state_.position) + store_.grid.block_tokens();

@@ -17,7 +17,7 @@ namespace longshort {
 // Made by PagedCache, which it must not outlive. The destructor ends it: what it read stays findable in the prefix
 // index until its pages are wanted for something else.
 //
-//   while (...) { n = MostTokens(wanted); FillIn(a slice of n tokens); model.Step(...); OnRead(the tokens); }
+//   while (...) { n = MaxTokens(wanted); FillIn(a slice of n tokens); model.Step(...); OnRead(the tokens); }
 //
 // Thread: the cache's.
 class CachedSequence final {
@@ -34,10 +34,10 @@ class CachedSequence final {
   // How many of the next `wanted` tokens may be one slice without touching what others reserved: at least as many as
   // lie before the end of the present block. REQUIRES: 1 <= wanted; position() + wanted <= the tokens it was admitted
   // for.
-  int64_t MostTokens(int64_t wanted) const;
+  int64_t MaxTokens(int64_t wanted) const;
 
   // Fills in position, segment start, page ranges and open chunk of a slice of tokens.size() tokens. The ranges stay
-  // valid until the next call of this, OnRead or RollBack. REQUIRES: tokens.size() <= MostTokens(tokens.size()).
+  // valid until the next call of this, OnRead or RollBack. REQUIRES: tokens.size() <= MaxTokens(tokens.size()).
   // Errors: INTERNAL if there is no page, which means that a promise above was broken.
   absl::Status FillIn(Slice& slice);
   // The slice was run: its blocks can be found from now on, and pages that no later query sees are released.

@@ -9,7 +9,7 @@
 namespace longshort {
 namespace {
 
-constexpr int64_t kLeastIndexBytes = int64_t{16} << 20;
+constexpr int64_t kMinIndexBytes = int64_t{16} << 20;
 
 // About what a block of the prefix index takes, with its place there, its tokens and its pages.
 int64_t BlockBytes(const CacheGrid& grid) {
@@ -28,7 +28,7 @@ PageStore::PageStore(LanguageModel& model, const CachePages& capacity, BlockHash
       pools(capacity),
       index(pools, grid, hash),
       reservations(capacity),
-      most_blocks_(std::max(kLeastIndexBytes, Bytes(capacity, model.info().page_bytes) / 8) / BlockBytes(grid)) {}
+      max_blocks_(std::max(kMinIndexBytes, Bytes(capacity, model.info().page_bytes) / 8) / BlockBytes(grid)) {}
 
 CachePages SequenceState::Pages() const {
   const auto count = [](const PageTable& table) {
@@ -69,10 +69,10 @@ bool PageStore::EvictOldest(const PagePool& pool) {
 }
 
 void PageStore::BoundIndex() {
-  if (index.blocks() <= most_blocks_) return;
+  if (index.blocks() <= max_blocks_) return;
   int64_t running_blocks = 0;  // more, if they share some
   for (const CachedSequence* const sequence : running) running_blocks += sequence->position() / grid.block_tokens();
-  while (index.blocks() > most_blocks_ + running_blocks && EvictOldest(pools.window)) {
+  while (index.blocks() > max_blocks_ + running_blocks && EvictOldest(pools.window)) {
   }
 }
 

@@ -103,7 +103,7 @@ struct PageStore final {
   // Gives up what is worth least of what can have pages of this pool. False if there is nothing.
   bool EvictOldest(const PagePool& pool);
 
-  const int64_t most_blocks_;  // of the index, beside those of what runs
+  const int64_t max_blocks_;  // of the index, beside those of what runs
 };
 
 }  // namespace longshort

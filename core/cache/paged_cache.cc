@@ -27,39 +27,39 @@ absl::StatusOr<std::unique_ptr<PagedCache>> PagedCache::Create(LanguageModel& mo
 PagedCache::PagedCache(LanguageModel& model, const CachePages& capacity, BlockHash hash)
     : id_(NextCacheId()), store_(model, capacity, hash), capacity_(capacity) {}
 
-absl::Status PagedCache::CheckFits(int64_t most_tokens) const {
-  return CheckFitsAlone(most_tokens, store_.model.info(), capacity_);
+absl::Status PagedCache::CheckFits(int64_t max_tokens) const {
+  return CheckFitsAlone(max_tokens, store_.model.info(), capacity_);
 }
 
-bool PagedCache::FitsNow(int64_t most_tokens) const {
-  return FitIn(store_.grid.PagesForSequence(most_tokens), store_.reservations.Unclaimed());
+bool PagedCache::FitsNow(int64_t max_tokens) const {
+  return FitIn(store_.grid.PagesForSequence(max_tokens), store_.reservations.Unclaimed());
 }
 
-absl::StatusOr<std::unique_ptr<CachedSequence>> PagedCache::Admit(int64_t most_tokens) {
-  if (!FitsNow(most_tokens)) return absl::UnavailableError("the cache has no room for the sequence now");
-  return absl::WrapUnique(new CachedSequence(store_, store_.grid.PagesForSequence(most_tokens)));
+absl::StatusOr<std::unique_ptr<CachedSequence>> PagedCache::Admit(int64_t max_tokens) {
+  if (!FitsNow(max_tokens)) return absl::UnavailableError("the cache has no room for the sequence now");
+  return absl::WrapUnique(new CachedSequence(store_, store_.grid.PagesForSequence(max_tokens)));
 }
 
-absl::StatusOr<std::unique_ptr<CachedSequence>> PagedCache::Begin(absl::Span<const int32_t> tokens, int64_t most_reused,
-                                                                  int64_t most_tokens) {
-  LS_ASSIGN_OR_RETURN(std::unique_ptr<CachedSequence> sequence, Admit(most_tokens));
+absl::StatusOr<std::unique_ptr<CachedSequence>> PagedCache::Begin(absl::Span<const int32_t> tokens, int64_t max_reused,
+                                                                  int64_t max_tokens) {
+  LS_ASSIGN_OR_RETURN(std::unique_ptr<CachedSequence> sequence, Admit(max_tokens));
   LS_RETURN_IF_ERROR(
-      sequence->StartAt(store_.index.Longest(store_.index.root(), tokens, most_reused, sequence->search_)));
+      sequence->StartAt(store_.index.Longest(store_.index.root(), tokens, max_reused, sequence->search_)));
   sequence->reused_tokens_ = sequence->position();
   ++(sequence->reused_tokens_ > 0 ? counters_.hits : counters_.misses);
   counters_.reused_tokens += sequence->reused_tokens_;
   return sequence;
 }
 
-int64_t PagedCache::Findable(absl::Span<const int32_t> tokens, int64_t most_reused, PrefixSearch& last) {
-  if (store_.index.IsWorthRepeating(last)) store_.index.Longest(store_.index.root(), tokens, most_reused, last);
+int64_t PagedCache::Findable(absl::Span<const int32_t> tokens, int64_t max_reused, PrefixSearch& last) {
+  if (store_.index.IsWorthRepeating(last)) store_.index.Longest(store_.index.root(), tokens, max_reused, last);
   return last.found;
 }
 
 absl::StatusOr<int64_t> PagedCache::SkipRead(CachedSequence& sequence, absl::Span<const int32_t> tokens,
-                                             int64_t most_reused) {
+                                             int64_t max_reused) {
   if (sequence.state_.block == nullptr || !store_.index.IsWorthRepeating(sequence.search_)) return 0;
-  PrefixBlock* const block = store_.index.Longest(sequence.state_.block, tokens, most_reused, sequence.search_);
+  PrefixBlock* const block = store_.index.Longest(sequence.state_.block, tokens, max_reused, sequence.search_);
   const int64_t skipped = block->end - sequence.position();
   if (skipped <= 0) return 0;
   LS_RETURN_IF_ERROR(sequence.StartAt(block));
@@ -67,8 +67,8 @@ absl::StatusOr<int64_t> PagedCache::SkipRead(CachedSequence& sequence, absl::Spa
   return skipped;
 }
 
-absl::StatusOr<std::unique_ptr<CachedSequence>> PagedCache::BeginAt(int64_t position, int64_t most_tokens) {
-  LS_ASSIGN_OR_RETURN(std::unique_ptr<CachedSequence> sequence, Admit(most_tokens));
+absl::StatusOr<std::unique_ptr<CachedSequence>> PagedCache::BeginAt(int64_t position, int64_t max_tokens) {
+  LS_ASSIGN_OR_RETURN(std::unique_ptr<CachedSequence> sequence, Admit(max_tokens));
   LS_RETURN_IF_ERROR(position == 0 ? sequence->StartAt(store_.index.root()) : sequence->StartWithoutHistory(position));
   ++counters_.misses;
   return sequence;
@@ -76,9 +76,9 @@ absl::StatusOr<std::unique_ptr<CachedSequence>> PagedCache::BeginAt(int64_t posi
 
 ParkedId PagedCache::Park(std::unique_ptr<CachedSequence> sequence) { return store_.Park(sequence->LetGo()); }
 
-absl::StatusOr<std::unique_ptr<CachedSequence>> PagedCache::Resume(ParkedId id, int64_t most_tokens) {
+absl::StatusOr<std::unique_ptr<CachedSequence>> PagedCache::Resume(ParkedId id, int64_t max_tokens) {
   if (!IsParked(id)) return absl::NotFoundError("the parked sequence's pages were given up");
-  LS_ASSIGN_OR_RETURN(std::unique_ptr<CachedSequence> sequence, Admit(most_tokens));
+  LS_ASSIGN_OR_RETURN(std::unique_ptr<CachedSequence> sequence, Admit(max_tokens));
   sequence->Adopt(store_.Unpark(id));
   sequence->reused_tokens_ = sequence->position();
   ++counters_.resumed;

@@ -62,39 +62,39 @@ class PagedCache final {
   static absl::StatusOr<std::unique_ptr<PagedCache>> Create(LanguageModel& model, const CachePages& capacity,
                                                             BlockHash hash = HashOfBlock);
 
-  // Whether a sequence of at most `most_tokens` tokens could run if it were alone. Thread-safe.
+  // Whether a sequence of at most `max_tokens` tokens could run if it were alone. Thread-safe.
   // Errors: RESOURCE_EXHAUSTED naming the bytes it needs and those there are.
-  absl::Status CheckFits(int64_t most_tokens) const;
+  absl::Status CheckFits(int64_t max_tokens) const;
   // Whether it can be admitted beside those that run now.
-  bool FitsNow(int64_t most_tokens) const;
+  bool FitsNow(int64_t max_tokens) const;
 
-  // Admits a sequence that will read `tokens` and at most `most_tokens` in all. It stands behind the tokens that it
-  // need not read: `most_reused` at the most, which is less than tokens.size() if the last one's logits are wanted.
+  // Admits a sequence that will read `tokens` and at most `max_tokens` in all. It stands behind the tokens that it
+  // need not read: `max_reused` at the most, which is less than tokens.size() if the last one's logits are wanted.
   // Errors: UNAVAILABLE unless FitsNow, INTERNAL if the model cannot copy a page.
-  absl::StatusOr<std::unique_ptr<CachedSequence>> Begin(absl::Span<const int32_t> tokens, int64_t most_reused,
-                                                        int64_t most_tokens);
+  absl::StatusOr<std::unique_ptr<CachedSequence>> Begin(absl::Span<const int32_t> tokens, int64_t max_reused,
+                                                        int64_t max_tokens);
   // How many of its tokens such a sequence would not have to read now: what the `last` search for it in this cache
   // found, unless that is worth repeating (PrefixIndex). Exact with a new PrefixSearch.
-  int64_t Findable(absl::Span<const int32_t> tokens, int64_t most_reused, PrefixSearch& last);
+  int64_t Findable(absl::Span<const int32_t> tokens, int64_t max_reused, PrefixSearch& last);
   // Lets a running sequence that reads `tokens` stand behind those that others have read meanwhile, if they are worth
-  // looking for again; `most_reused` as it was for Begin, and within what it was admitted for. Returns how many it need
+  // looking for again; `max_reused` as it was for Begin, and within what it was admitted for. Returns how many it need
   // not read now: 0 if it stands where it stood. Errors: INTERNAL if the model cannot copy a page: it must be ended.
-  absl::StatusOr<int64_t> SkipRead(CachedSequence& sequence, absl::Span<const int32_t> tokens, int64_t most_reused);
+  absl::StatusOr<int64_t> SkipRead(CachedSequence& sequence, absl::Span<const int32_t> tokens, int64_t max_reused);
   // Where to begin in order to be exact again at `position`, without reading all that came before.
   int64_t RecomputeFrom(int64_t position) const { return store_.grid.RecomputeFrom(position); }
   // Admits a sequence that begins at `position`, which RecomputeFrom gave. It never enters the prefix index.
   // Errors: as Begin.
-  absl::StatusOr<std::unique_ptr<CachedSequence>> BeginAt(int64_t position, int64_t most_tokens);
+  absl::StatusOr<std::unique_ptr<CachedSequence>> BeginAt(int64_t position, int64_t max_tokens);
 
   // Makes a running sequence idle. It keeps its pages until some are wanted for something else; then it is dropped.
   ParkedId Park(std::unique_ptr<CachedSequence> sequence);
   bool IsParked(ParkedId id) const { return store_.parked.contains(id); }
   // Tokens that a parked sequence has read. REQUIRES: IsParked(id).
   int64_t PositionOf(ParkedId id) const { return store_.parked.at(id).state.position; }
-  // Admits a parked sequence again, for `most_tokens` tokens in all, those read included.
+  // Admits a parked sequence again, for `max_tokens` tokens in all, those read included.
   // Errors: NOT_FOUND if its pages are gone (read its tokens again: Begin or BeginAt); UNAVAILABLE unless FitsNow, and
   // then it stays parked.
-  absl::StatusOr<std::unique_ptr<CachedSequence>> Resume(ParkedId id, int64_t most_tokens);
+  absl::StatusOr<std::unique_ptr<CachedSequence>> Resume(ParkedId id, int64_t max_tokens);
   // What a parked sequence has, which stays parked and counts as used. Errors: NOT_FOUND if its pages are gone;
   // INTERNAL if the model cannot read a page.
   absl::StatusOr<ParkedPages> Export(ParkedId id);
@@ -120,7 +120,7 @@ class PagedCache final {
  private:
   PagedCache(LanguageModel& model, const CachePages& capacity, BlockHash hash);
 
-  absl::StatusOr<std::unique_ptr<CachedSequence>> Admit(int64_t most_tokens);
+  absl::StatusOr<std::unique_ptr<CachedSequence>> Admit(int64_t max_tokens);
   const CachePages& page_bytes() const { return store_.model.info().page_bytes; }
 
   const uint64_t id_;

@@ -32,9 +32,9 @@ PrefixIndex::Blocks::const_iterator PrefixIndex::Find(const PrefixBlock& parent,
   return found == last ? blocks_.end() : found;
 }
 
-PrefixBlock* PrefixIndex::Longest(PrefixBlock* from, absl::Span<const int32_t> tokens, int64_t most_tokens,
+PrefixBlock* PrefixIndex::Longest(PrefixBlock* from, absl::Span<const int32_t> tokens, int64_t max_tokens,
                                   PrefixSearch& search) {
-  const int64_t most = std::min(most_tokens, static_cast<int64_t>(tokens.size()));
+  const int64_t most = std::min(max_tokens, static_cast<int64_t>(tokens.size()));
   PrefixBlock* block = from;
   while (block->end + grid_.block_tokens() <= most) {
     const absl::Span<const int32_t> next = tokens.subspan(block->end, grid_.block_tokens());

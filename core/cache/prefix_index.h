@@ -70,10 +70,10 @@ class PrefixIndex final {
 
   PrefixBlock* root() { return &root_; }
 
-  // The last block behind `from` at which a sequence of these tokens can begin, having read `most_tokens` at the most;
+  // The last block behind `from` at which a sequence of these tokens can begin, having read `max_tokens` at the most;
   // `from` if there is no other. REQUIRES: `from` is the root, or a sequence of these tokens stands there.
   // Notes what it found in `search`.
-  PrefixBlock* Longest(PrefixBlock* from, absl::Span<const int32_t> tokens, int64_t most_tokens, PrefixSearch& search);
+  PrefixBlock* Longest(PrefixBlock* from, absl::Span<const int32_t> tokens, int64_t max_tokens, PrefixSearch& search);
   // Whether a search would find more now, as far as is worth knowing: a block was filled since, or after a search that
   // looked at many, an eighth as many. To look through a long text that was read, and of which most is gone, takes
   // milliseconds: too much for every step that reads a little of it.

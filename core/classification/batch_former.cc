@@ -21,7 +21,7 @@ RunShape ShapeOf(const ClassifierItem& item) {
 
 // Twice what a full line of the usual length takes when every batch is full: where clients send many kinds, hardly an
 // item is left behind so often.
-constexpr int64_t kMostLeftBehind = 64;
+constexpr int64_t kMaxLeftBehind = 64;
 
 // A batch in the making: whether one more can join, and where to stop.
 class Growth {
@@ -43,7 +43,7 @@ class Growth {
     const RunShape more = ShapeOf(job.item());
     const bool is_of_another = more.kind != shape_.kind;
     if (is_of_another && job.left_behind_by == 0) job.left_behind_by = number_;
-    ended_ = job.failures.any() || (is_of_another && number_ - job.left_behind_by >= kMostLeftBehind);
+    ended_ = job.failures.any() || (is_of_another && number_ - job.left_behind_by >= kMaxLeftBehind);
     if (is_of_another || ended_) return false;
     const RunShape grown = {.kind = shape_.kind, .units = shape_.units + more.units};
     const absl::Time deadline = std::min(deadline_, job.context().deadline);
@@ -132,12 +132,12 @@ absl::Time BatchFormer::DueAt(bool on_probation) {
 
 BatchFormer::Batch BatchFormer::TakeBatch(absl::Time now, const BatchTaker& taker) {
   Batch batch;
-  std::unique_ptr<ClassificationJob> leader = TakeLeader(now, taker.on_probation, batch.hopeless);
+  std::unique_ptr<ClassificationJob> leader = TakeLeader(now, taker.on_probation, batch.unmeetable);
   if (leader == nullptr) return batch;
   Growth growth(options_, estimates_.Of(taker.worker), *leader, ++batches_, now);
   batch.jobs.push_back(std::move(leader));
   while (auto taken = line_.TakeFirstToJoin([&](const std::unique_ptr<ClassificationJob>& job) {
-    return !taker.on_probation && !growth.ended() && WhyHopeless(*job, now).ok() && growth.Admits(*job);
+    return !taker.on_probation && !growth.ended() && CheckDeadlineCanBeMet(*job, now).ok() && growth.Admits(*job);
   })) {
     growth.Add(*taken->thing);
     taken->thing->ticket = std::move(taken->ticket);
@@ -148,17 +148,17 @@ BatchFormer::Batch BatchFormer::TakeBatch(absl::Time now, const BatchTaker& take
 }
 
 std::unique_ptr<ClassificationJob> BatchFormer::TakeLeader(absl::Time now, bool on_probation,
-                                                           std::vector<Hopeless>& hopeless) {
+                                                           std::vector<Unmeetable>& unmeetable) {
   while (std::unique_ptr<ClassificationJob> job = TakeFirst(on_probation)) {
-    absl::Status why = WhyHopeless(*job, now);
+    absl::Status why = CheckDeadlineCanBeMet(*job, now);
     if (why.ok()) return job;
     // At once: its client may have no more running than it has.
     line_.Settle(job->ticket, absl::ZeroDuration());
-    hopeless.push_back({std::move(job), std::move(why)});
+    unmeetable.push_back({std::move(job), std::move(why)});
   }
-  if (hopeless.empty()) return nullptr;
-  Add(std::move(hopeless.front().job));
-  hopeless.erase(hopeless.begin());
+  if (unmeetable.empty()) return nullptr;
+  Add(std::move(unmeetable.front().job));
+  unmeetable.erase(unmeetable.begin());
   return TakeFirst(on_probation);
 }
 
@@ -188,7 +188,7 @@ void BatchFormer::Learn(int worker, const RunShape& shape, absl::Duration run, a
   line_.SetCosts([this](const std::unique_ptr<ClassificationJob>& job) { return CostOf(job->item()); });
 }
 
-absl::Status BatchFormer::WhyHopeless(const ClassificationJob& job, absl::Time now) const {
+absl::Status BatchFormer::CheckDeadlineCanBeMet(const ClassificationJob& job, absl::Time now) const {
   if (job.context().deadline == absl::InfiniteFuture()) return absl::OkStatus();
   const auto alone = estimates_.Fastest(ShapeOf(job.item()), now);
   if (!alone.has_value()) return absl::OkStatus();

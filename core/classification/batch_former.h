@@ -9,8 +9,8 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "core/classification/classification_job.h"
+#include "core/schedule/fair_queue.h"
 #include "core/schedule/run_time_estimator.h"
-#include "core/schedule/waiting_line.h"
 #include "models/worker_device.h"
 
 namespace longshort {
@@ -48,13 +48,13 @@ class BatchFormer {
     WorkOrder::Options order = {};
   };
 
-  struct Hopeless {
+  struct Unmeetable {
     std::unique_ptr<ClassificationJob> job;
     absl::Status why;  // to be ended with
   };
   struct Batch {
     ClassificationJobs jobs;
-    std::vector<Hopeless> hopeless;
+    std::vector<Unmeetable> unmeetable;
   };
 
   // `workers`: those that take batches, numbered from 0; at least one.
@@ -78,7 +78,7 @@ class BatchFormer {
 
   // Why an item is not worth starting: even alone, by the fastest worker, it takes longer than is left. OK while there
   // is a worker that has run no item like it.
-  absl::Status WhyHopeless(const ClassificationJob& job, absl::Time now) const;
+  absl::Status CheckDeadlineCanBeMet(const ClassificationJob& job, absl::Time now) const;
   // What an item is predicted to take of its batch, of all workers' time; zero as long as none like it has run.
   absl::Duration CostOf(const ClassifierItem& item) const;
 
@@ -96,13 +96,13 @@ class BatchFormer {
   // A run of this shape took the worker so long.
   void Learn(int worker, const RunShape& shape, absl::Duration run, absl::Time now);
   // Takes the item that decides what the batch is of. Null if there is none.
-  std::unique_ptr<ClassificationJob> TakeLeader(absl::Time now, bool on_probation, std::vector<Hopeless>& hopeless);
+  std::unique_ptr<ClassificationJob> TakeLeader(absl::Time now, bool on_probation, std::vector<Unmeetable>& unmeetable);
   // The next in order of those that may lead. Null if there is none.
   std::unique_ptr<ClassificationJob> TakeFirst(bool on_probation);
 
   const Options options_;
-  WaitingLine<std::unique_ptr<ClassificationJob>> line_;
-  RunTimeEstimates estimates_;
+  FairQueue<std::unique_ptr<ClassificationJob>> line_;
+  RunTimeEstimatorPerDevice estimates_;
   int64_t running_ = 0;
   int64_t batches_ = 0;  // that were taken
 };

@@ -53,12 +53,12 @@ absl::Status ItemQueue::CheckAndAdd(std::unique_ptr<ClassificationJob> job, absl
   if (job->prepared()) {
     job->ticket.cost = batches_.CostOf(job->item());
   } else if (!seconds_per_item_.empty()) {
-    job->ticket.cost = absl::Seconds(seconds_per_item_.Usual());
+    job->ticket.cost = absl::Seconds(seconds_per_item_.Median());
   }
   const WorkOrder::Load all = Waiting(unprepared_.load(), batches_.load());
   const WorkOrder::Load of_client = Waiting(unprepared_.LoadOf(context.client), batches_.LoadOf(context.client));
   const bool idle = all.waiting == 0 && batches_.running() < worker_count_;
-  if (job->prepared() && !idle) LS_RETURN_IF_ERROR(batches_.WhyHopeless(*job, now));
+  if (job->prepared() && !idle) LS_RETURN_IF_ERROR(batches_.CheckDeadlineCanBeMet(*job, now));
   LS_RETURN_IF_ERROR(CheckRoom(options_.limits, all, of_client, job->ticket));
   LS_RETURN_IF_ERROR(CheckBytes(*job, all));
   Count(*job);
@@ -90,9 +90,9 @@ int64_t ItemQueue::ReservePreparations() {
 }
 
 int64_t ItemQueue::Reserve() {
-  const int64_t most_ahead = 2 * worker_count_ * options_.batches.max_batch_size;
+  const int64_t max_ahead = 2 * worker_count_ * options_.batches.max_batch_size;
   const int64_t ahead = reserved_preparations_ + unprepared_.load().running + batches_.size();
-  const int64_t more = std::max<int64_t>(0, std::min(unprepared_.size() - reserved_preparations_, most_ahead - ahead));
+  const int64_t more = std::max<int64_t>(0, std::min(unprepared_.size() - reserved_preparations_, max_ahead - ahead));
   reserved_preparations_ += more;
   return more;
 }
@@ -137,7 +137,7 @@ BatchFormer::Batch ItemQueue::TakeBatch(absl::Time now, int worker) {
   std::lock_guard lock(mutex_);
   BatchFormer::Batch batch = batches_.TakeBatch(now, TakerOf(worker));
   for (const auto& job : batch.jobs) Uncount(*job);
-  for (const auto& left : batch.hopeless) Uncount(*left.job);
+  for (const auto& left : batch.unmeetable) Uncount(*left.job);
   ReportState();
   return batch;
 }
@@ -148,7 +148,7 @@ void ItemQueue::Settle(int worker, const ClassificationJobs& batch, absl::Durati
   const bool is_first = seconds_per_item_.empty();
   seconds_per_item_.Add(absl::ToDoubleSeconds(part_of_all) / static_cast<double>(batch.size()), now);
   // Items queued before the first batch had cost 0. Give them their cost, so that they count against the limit.
-  if (is_first) unprepared_.SetCosts([this](const auto&) { return absl::Seconds(seconds_per_item_.Usual()); });
+  if (is_first) unprepared_.SetCosts([this](const auto&) { return absl::Seconds(seconds_per_item_.Median()); });
   // What waits may be of clients that had as much running as they may.
   if (batches_.size() > 0 || is_closed()) Changed();
 }
@@ -156,11 +156,11 @@ void ItemQueue::Settle(int worker, const ClassificationJobs& batch, absl::Durati
 ClassificationJobs ItemQueue::SettleFailed(int worker, ClassificationJobs batch, absl::Duration run, absl::Time now) {
   std::lock_guard lock(mutex_);
   batches_.Settle(worker, batch, run, /*failed=*/true, now);
-  ClassificationJobs hopeless;
+  ClassificationJobs unmeetable;
   for (std::unique_ptr<ClassificationJob>& job : batch) {
     job->failures.OnFailure(/*alone=*/batch.size() == 1);
-    if (job->failures.hopeless()) {
-      hopeless.push_back(std::move(job));
+    if (job->failures.unmeetable()) {
+      unmeetable.push_back(std::move(job));
     } else {
       Count(*job);
       batches_.Add(std::move(job));
@@ -168,7 +168,7 @@ ClassificationJobs ItemQueue::SettleFailed(int worker, ClassificationJobs batch,
   }
   ReportState();
   Changed();
-  return hopeless;
+  return unmeetable;
 }
 
 ClassificationJobs ItemQueue::TakeAbandoned(absl::Time now) {

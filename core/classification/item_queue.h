@@ -14,9 +14,9 @@
 #include "core/classification/batch_former.h"
 #include "core/classification/classification_job.h"
 #include "core/requests/classifier_engine.h"
+#include "core/schedule/fair_queue.h"
 #include "core/schedule/recent_values.h"
 #include "core/schedule/refusal.h"
-#include "core/schedule/waiting_line.h"
 #include "core/schedule/work_queue.h"
 #include "models/worker_device.h"
 
@@ -78,7 +78,7 @@ class ItemQueue final : public WorkQueue {
   BatchFormer::Batch TakeBatch(absl::Time now, int worker = 0);
   // A batch that the worker took has run so long, and its jobs have ended.
   void Settle(int worker, const ClassificationJobs& batch, absl::Duration run, absl::Time now);
-  // A batch failed after so long. Its jobs wait again, each to run alone; but returns those that are hopeless.
+  // A batch failed after so long. Its jobs wait again, each to run alone; but returns those that are unmeetable.
   ClassificationJobs SettleFailed(int worker, ClassificationJobs batch, absl::Duration run, absl::Time now);
 
   // Those that nobody waits for any more at `now`, prepared or not, and all; what is being prepared is not among them.
@@ -107,7 +107,7 @@ class ItemQueue final : public WorkQueue {
   const Options options_;
   ClassifierEngineObserver* const observer_;
   // Guarded by mutex_:
-  WaitingLine<std::unique_ptr<ClassificationJob>> unprepared_;
+  FairQueue<std::unique_ptr<ClassificationJob>> unprepared_;
   BatchFormer batches_;
   RecentValues seconds_per_item_;  // of all workers' time
   ClassifierEngineState state_;

@@ -13,7 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "base/thread.h"
-#include "core/schedule/waiting_line.h"
+#include "core/schedule/fair_queue.h"
 
 namespace longshort {
 
@@ -47,7 +47,7 @@ class PreparationPool {
   std::mutex mutex_;
   std::condition_variable changed_;
   // Guarded by mutex_:
-  WaitingLine<Task> tasks_{WorkOrder::Options()};
+  FairQueue<Task> tasks_{WorkOrder::Options()};
   int64_t owners_ = 0;
   bool closed_ = false;
 

@@ -15,7 +15,7 @@ namespace longshort {
 namespace {
 
 // Prompts that fill the budget take seconds to be read, and their tokens are held until their requests end.
-constexpr absl::Duration kLeastTimeForPrompts = absl::Seconds(1);
+constexpr absl::Duration kMinTimeForPrompts = absl::Seconds(1);
 
 // value * part / whole, rounded up.
 int64_t PartOf(int64_t value, int64_t part, int64_t whole) {
@@ -151,18 +151,18 @@ SessionSize ContinuousBatchingEngine::LargestSession() const {
 absl::Status ContinuousBatchingEngine::Submit(std::unique_ptr<Job> job) {
   if (!job->complete()) {
     for (const DeviceCaches& caches : caches_) {
-      LS_RETURN_IF_ERROR(CheckFitsAlone(job->MostTokens(), *caches.model, caches.smallest));
+      LS_RETURN_IF_ERROR(CheckFitsAlone(job->MaxTokens(), *caches.model, caches.smallest));
     }
   }
   const int64_t own = job->stream().end();
   const CallPart& part = job->context().part;
   const int64_t rest_of_call = part.index > 0 ? 0 : std::llround(static_cast<double>(own) / part.share) - own;
   absl::StatusOr<Budget::Share> tokens = Budget::Take(token_budget_, own, rest_of_call);
-  if (!tokens.ok()) return RefuseForNow(queue_.load(), std::string(tokens.status().message()), kLeastTimeForPrompts);
+  if (!tokens.ok()) return RefuseForNow(queue_.load(), std::string(tokens.status().message()), kMinTimeForPrompts);
   job->holdings.tokens = *std::move(tokens);
   job->times.submitted = clock_.Now();
   LS_RETURN_IF_ERROR(queue_.Push(std::move(job)));
-  states_.TellWhatWaits();
+  states_.ReportQueued();
   return absl::OkStatus();
 }
 

@@ -17,13 +17,12 @@ namespace {
 constexpr absl::Duration kLookAgain = absl::Milliseconds(10);
 
 StreamTokens TokensOf(const Job& job) {
-  return {.prompt = job.prompt_tokens(),
-          .generated = std::max<int64_t>(0, job.MostTokens() - job.stream().given_end())};
+  return {.prompt = job.prompt_tokens(), .generated = std::max<int64_t>(0, job.MaxTokens() - job.stream().given_end())};
 }
 
 // Where a cache has all of its prompt that may be found there.
 int64_t FewestToRead(const Job& job) {
-  return job.stream().given_end() - std::max(job.MostReused(), job.stream().given_begin());
+  return job.stream().given_end() - std::max(job.MaxReused(), job.stream().given_begin());
 }
 
 // A worker that has not asked for so long is stuck in a step, and nobody should wait for it.
@@ -123,7 +122,7 @@ void RequestQueue::Return(std::vector<std::unique_ptr<Job>> jobs) {
   Changed();
 }
 
-absl::Status RequestQueue::WhyHopeless(const Job& job, int64_t tokens_to_read, absl::Time now) const {
+absl::Status RequestQueue::CheckDeadlineCanBeMet(const Job& job, int64_t tokens_to_read, absl::Time now) const {
   std::lock_guard lock(mutex_);
   const bool nothing_else = line_.empty() && Running() <= worker_count_;  // itself among them
   return nothing_else ? absl::OkStatus() : CheckTime(job, tokens_to_read, now);

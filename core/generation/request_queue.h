@@ -12,9 +12,9 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "core/requests/job.h"
+#include "core/schedule/fair_queue.h"
 #include "core/schedule/refusal.h"
 #include "core/schedule/stream_estimator.h"
-#include "core/schedule/waiting_line.h"
 #include "core/schedule/work_queue.h"
 #include "models/worker_device.h"
 
@@ -28,7 +28,7 @@ namespace longshort {
 //
 // Which worker takes a request:
 // - A request whose rows are parked with a worker is left to that worker, unless that worker skipped it.
-// - Any other request is left to the workers that have the least to do (StreamEstimates::Load).
+// - Any other request is left to the workers that have the least to do (StreamEstimatorPerDevice::Load).
 // - A request whose next failure would be its last is left to workers that are not on probation.
 // - Nothing is left to a worker that has no room, or that is busy and has not asked for long.
 // - A worker takes the first request that it need not leave.
@@ -104,7 +104,7 @@ class RequestQueue final : public WorkQueue {
   void Return(std::vector<std::unique_ptr<Job>> jobs);
   // Whether a job that was taken is worth starting. Errors: DEADLINE_EXCEEDED if it cannot make its deadline with so
   // many tokens to read, unless a worker would be idle without it.
-  absl::Status WhyHopeless(const Job& job, int64_t tokens_to_read, absl::Time now) const;
+  absl::Status CheckDeadlineCanBeMet(const Job& job, int64_t tokens_to_read, absl::Time now) const;
   // A job has ended. One that was never taken need not be settled.
   void Settle(Job& job, absl::Time now);
 
@@ -149,9 +149,9 @@ class RequestQueue final : public WorkQueue {
 
   const Options options_;
   // Guarded by mutex_:
-  WaitingLine<std::unique_ptr<Job>> line_;
+  FairQueue<std::unique_ptr<Job>> line_;
   std::vector<std::unique_ptr<Job>> returned_;  // in the order of their numbers
-  StreamEstimates estimates_;
+  StreamEstimatorPerDevice estimates_;
   std::vector<Worker> workers_;
   int64_t taken_ = 0;
 };

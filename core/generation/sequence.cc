@@ -21,7 +21,7 @@ absl::Span<const int32_t> Sequence::Unread() const {
 
 absl::Status Sequence::SkipRead(PagedCache& cache) {
   if (decoding()) return absl::OkStatus();
-  LS_ASSIGN_OR_RETURN(const int64_t skipped, cache.SkipRead(*cached_, job_->stream().all(), job_->MostReused()));
+  LS_ASSIGN_OR_RETURN(const int64_t skipped, cache.SkipRead(*cached_, job_->stream().all(), job_->MaxReused()));
   if (skipped > 0) job_->OnSkipped(position());
   return absl::OkStatus();
 }
@@ -52,7 +52,7 @@ bool Sequence::StandAtSessionEnd() {
 }
 
 bool FitsNow(const PagedCache& cache, const Job& job) {
-  return job.complete() || !cache.CheckFits(job.MostTokens()).ok() || cache.FitsNow(job.MostTokens());
+  return job.complete() || !cache.CheckFits(job.MaxTokens()).ok() || cache.FitsNow(job.MaxTokens());
 }
 
 int64_t TokensToRead(PagedCache& cache, int worker, const Job& job) {
@@ -60,21 +60,21 @@ int64_t TokensToRead(PagedCache& cache, int worker, const Job& job) {
   if (const auto& place = job.seat.place(); place.has_value() && cache.IsParked(place->id)) {
     return stream.end() - cache.PositionOf(place->id);
   }
-  const int64_t found = cache.Findable(stream.all(), job.MostReused(), job.seat.SearchIn(worker, cache.id()));
+  const int64_t found = cache.Findable(stream.all(), job.MaxReused(), job.seat.SearchIn(worker, cache.id()));
   return stream.end() - std::max(found, cache.RecomputeFrom(stream.read()));
 }
 
 absl::StatusOr<std::unique_ptr<CachedSequence>> EnterCache(PagedCache& cache, const Job& job) {
   if (const auto& place = job.seat.place(); place.has_value() && cache.IsParked(place->id)) {
-    return cache.Resume(place->id, job.MostTokens());
+    return cache.Resume(place->id, job.MaxTokens());
   }
   const std::vector<int32_t>& tokens = job.stream().all();
   const int64_t recompute_from = cache.RecomputeFrom(job.stream().read());
   PrefixSearch now;
-  if (recompute_from > 0 && cache.Findable(tokens, job.MostReused(), now) < recompute_from) {
-    return cache.BeginAt(recompute_from, job.MostTokens());
+  if (recompute_from > 0 && cache.Findable(tokens, job.MaxReused(), now) < recompute_from) {
+    return cache.BeginAt(recompute_from, job.MaxTokens());
   }
-  return cache.Begin(tokens, job.MostReused(), job.MostTokens());
+  return cache.Begin(tokens, job.MaxReused(), job.MaxTokens());
 }
 
 }  // namespace longshort

@@ -42,8 +42,8 @@ class Sequence {
   absl::Status SkipRead(PagedCache& cache);
 
   // How many of the first `wanted` unread tokens one slice may have, as far as cache pages go; at least 1.
-  int64_t MostTokens(int64_t wanted) const { return cached_->MostTokens(wanted); }
-  // The slice of the first `count` unread tokens; valid until the next call. REQUIRES: count <= MostTokens(count).
+  int64_t MaxTokens(int64_t wanted) const { return cached_->MaxTokens(wanted); }
+  // The slice of the first `count` unread tokens; valid until the next call. REQUIRES: count <= MaxTokens(count).
   // Errors: INTERNAL if the cache does not have what it promised.
   absl::StatusOr<Slice> NextSlice(int64_t count);
   // That slice was run: the job gets its logits. Errors: as Job::OnRead.

@@ -43,7 +43,7 @@ StepLoop::StepLoop(LanguageModel& model, RequestQueue& queue, const Clock& clock
       states_(states),
       observer_(states.observer()),
       options_(options),
-      most_long_prompts_(PromptsAhead::MostLong(std::min(options.max_streams, StreamsThatFit(model.info(), capacity)))),
+      max_long_prompts_(PromptsAhead::MaxLong(std::min(options.max_streams, StreamsThatFit(model.info(), capacity)))),
       cache_(std::move(cache)),
       planner_(options.steps, model.info().chunk_size) {
   running_.reserve(options.max_streams);
@@ -58,7 +58,7 @@ bool StepLoop::RunOnce() {
   if (running_.size() > before) states_.Set(options_.worker, state());  // the step may not come back
   if (!running_.empty()) Step();
   states_.Set(options_.worker, state());
-  TellEnded();
+  NotifyEnded();
   return !broken() && (!running_.empty() || queue_.HasJobFor(Taker()));
 }
 
@@ -66,7 +66,7 @@ void StepLoop::EndAll(const absl::Status& status) {
   EndRunning(status);
   for (std::unique_ptr<Job>& job : queue_.TakeAll()) ended_.push_back({std::move(job), status});
   states_.Set(options_.worker, state());
-  TellEnded();
+  NotifyEnded();
 }
 
 LanguageModelEngineState StepLoop::state() const {
@@ -107,8 +107,8 @@ void StepLoop::SetAsidePaused() {
 }
 
 void StepLoop::Admit() {
-  const int64_t most_streams = queue_.IsOnProbation(options_.worker) ? 1 : options_.max_streams;
-  while (static_cast<int64_t>(running_.size()) < most_streams) {
+  const int64_t max_streams = queue_.IsOnProbation(options_.worker) ? 1 : options_.max_streams;
+  while (static_cast<int64_t>(running_.size()) < max_streams) {
     const PromptsAhead prompts = PromptsBeingRead();
     std::unique_ptr<Job> job = queue_.TakeFirst(Taker(), [&](const Job& next) { return Decide(next, prompts); });
     if (job == nullptr) return;
@@ -128,7 +128,7 @@ RequestQueue::Decision StepLoop::Decide(const Job& next, const PromptsAhead& pro
   const bool is_new = next.times.started == absl::InfiniteFuture();
   if (is_new && !next.complete()) {
     const int64_t unread = TokensToRead(next);
-    if (prompts.IsLong(unread) && prompts.LongPrompts(next.context().priority) >= most_long_prompts_) {
+    if (prompts.IsLong(unread) && prompts.LongPrompts(next.context().priority) >= max_long_prompts_) {
       return RequestQueue::Decision::kSkip;
     }
     if (!prompts.LeaveRoomFor(unread)) return RequestQueue::Decision::kWaitToRead;
@@ -156,8 +156,8 @@ absl::Status StepLoop::WhyNotStarted(const Job& job) const {
   const absl::Time now = clock_.Now();
   LS_RETURN_IF_ERROR(job.WhyAbandoned(now));  // it may have come just now, too late
   if (job.complete() || job.times.started != absl::InfiniteFuture()) return absl::OkStatus();
-  LS_RETURN_IF_ERROR(cache_->CheckFits(job.MostTokens()));
-  return queue_.WhyHopeless(job, TokensToRead(job), now);
+  LS_RETURN_IF_ERROR(cache_->CheckFits(job.MaxTokens()));
+  return queue_.CheckDeadlineCanBeMet(job, TokensToRead(job), now);
 }
 
 int64_t StepLoop::TokensToRead(const Job& job) const { return longshort::TokensToRead(*cache_, options_.worker, job); }
@@ -222,7 +222,7 @@ void StepLoop::PlanPieces() {
                            .decoding = sequence.decoding(),
                            .position = sequence.position(),
                            .unread = unread,
-                           .most = sequence.MostTokens(unread)});
+                           .most = sequence.MaxTokens(unread)});
   }
   pieces_ = planner_.Plan(candidates_);
 }
@@ -240,7 +240,7 @@ void StepLoop::Step() {
     if (pieces_[k] == 0) continue;
     Sequence& sequence = *running_[planned_[k]];
     // Those before it may have taken the room that it could have had when the step was planned.
-    planner_.Shorten(k, sequence.MostTokens(pieces_[k]));
+    planner_.Shorten(k, sequence.MaxTokens(pieces_[k]));
     absl::StatusOr<Slice> slice = sequence.NextSlice(pieces_[k]);
     if (!slice.ok()) return EndRunning(slice.status());
     slices_.push_back(*slice);
@@ -282,7 +282,7 @@ void StepLoop::Recover(const absl::Status& failure) {
     if (pieces_[k] == 0) continue;
     std::unique_ptr<Sequence>& sequence = running_[planned_[k]];
     sequence->job().steps.failures.OnFailure(alone);
-    if (sequence->job().steps.failures.hopeless()) {
+    if (sequence->job().steps.failures.unmeetable()) {
       End(std::move(sequence), failure);
     } else if (!broken()) {
       again.push_back(sequence->TakeJob());
@@ -342,7 +342,7 @@ void StepLoop::ForgetParkedHere(Job& job) {
   if (const std::optional<ParkedId> own = job.seat.TakeOwn(options_.worker)) cache_->Drop(*own);
 }
 
-void StepLoop::TellEnded() {
+void StepLoop::NotifyEnded() {
   for (EndedJob& ended : ended_) {
     ForgetParkedHere(*ended.job);
     queue_.Settle(*ended.job, clock_.Now());

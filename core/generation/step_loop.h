@@ -37,7 +37,7 @@ namespace longshort {
 // something again.
 //
 // Failures (core/schedule/failure_policy.h):
-// - Of the requests in a step that fails, those that are hopeless are ended with INTERNAL. Each other one enters the
+// - Of the requests in a step that fails, those that are unmeetable are ended with INTERNAL. Each other one enters the
 //   cache again, reads what the cache does not have, and goes on.
 // - While a request is suspect, it runs alone once it comes to something new.
 // - A model that throws, or fails twice in a row, is given up: broken(). All that ran goes back to the queue, and the
@@ -134,7 +134,7 @@ class StepLoop {
   // Frees what the job itself has parked with this worker, if it has.
   void ForgetParkedHere(Job& job);
   // After the pages are free and the state tells so.
-  void TellEnded();
+  void NotifyEnded();
 
   LanguageModel& model_;
   RequestQueue& queue_;
@@ -142,7 +142,7 @@ class StepLoop {
   WorkerStates& states_;
   LanguageModelEngineObserver& observer_;
   const Options options_;
-  const int64_t most_long_prompts_;  // of a priority and those above it, that are read at once
+  const int64_t max_long_prompts_;  // of a priority and those above it, that are read at once
   const std::unique_ptr<PagedCache> cache_;
 
   // In the order of their jobs' numbers; after cache_, where their pages go back.

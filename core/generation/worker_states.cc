@@ -44,7 +44,7 @@ void WorkerStates::Set(size_t worker, const LanguageModelEngineState& state) {
   observer_.OnState(SumOfAll());
 }
 
-void WorkerStates::TellWhatWaits() {
+void WorkerStates::ReportQueued() {
   std::lock_guard lock(mutex_);
   observer_.OnState(SumOfAll());
 }

@@ -19,7 +19,7 @@ class WorkerStates final {
 
   void Set(size_t worker, const LanguageModelEngineState& state);
   // The queue has changed, no worker has: the observer hears the sum anew.
-  void TellWhatWaits();
+  void ReportQueued();
   // With what waits now. What caches counted that are gone, because a worker has another model, stays counted.
   LanguageModelEngineState Sum() const;
   // For all that is not a state.

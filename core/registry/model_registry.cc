@@ -22,11 +22,11 @@ absl::Status NameModel(const absl::Status& status, const std::string& name, int6
 }
 
 // gRPC delivers no longer message than some thousand bytes.
-constexpr size_t kMostNames = 20;
+constexpr size_t kMaxNames = 20;
 
 template <typename Names, typename Append>
 std::string ThereAre(const Names& names, const Append& append) {
-  const size_t named = std::min(names.size(), kMostNames);
+  const size_t named = std::min(names.size(), kMaxNames);
   return absl::StrCat("; there are: ", absl::StrJoin(names.begin(), std::next(names.begin(), named), ", ", append),
                       named < names.size() ? absl::StrCat(" and ", names.size() - named, " more") : "");
 }

@@ -116,12 +116,12 @@ class Job {
   int64_t prompt_tokens() const { return stream_.given_end() - stream_.given_begin(); }
 
   // The stream's tokens that will have been read at the most, its history's included.
-  virtual int64_t MostTokens() const = 0;
+  virtual int64_t MaxTokens() const = 0;
   // How many of the stream's first tokens need not be read if their rows are in the cache: nothing of their logits is
   // wanted any more.
-  virtual int64_t MostReused() const = 0;
+  virtual int64_t MaxReused() const = 0;
   // A sequence begins to work for this job, for the first time or again, behind the first `position` tokens; it found
-  // the rows of `reused` of them in the cache, the others' do not matter any more. REQUIRES: position <= MostReused().
+  // the rows of `reused` of them in the cache, the others' do not matter any more. REQUIRES: position <= MaxReused().
   void OnBegun(int64_t position, int64_t reused);
   // The cache has the rows of the first `position` tokens now: others read them. REQUIRES: as OnBegun.
   void OnSkipped(int64_t position);

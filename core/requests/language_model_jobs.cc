@@ -67,7 +67,7 @@ GenerationJob::GenerationJob(GenerationRequest request, std::shared_ptr<Generati
       observer_(observer),
       delta_buffer_(request_.stop_strings) {}
 
-int64_t GenerationJob::MostReused() const {
+int64_t GenerationJob::MaxReused() const {
   const int64_t wanted = request_.prompt_log_probabilities ? stream_.own_begin() : stream_.given_end() - 1;
   return std::max(stream_.read(), wanted);
 }

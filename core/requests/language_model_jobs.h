@@ -46,8 +46,8 @@ class GenerationJob final : public Job {
                 LanguageModelEngineObserver& observer, std::vector<int32_t> history = {});
 
   const RequestContext& context() const override { return request_.context; }
-  int64_t MostTokens() const override { return stream_.given_end() + request_.max_tokens - 1; }
-  int64_t MostReused() const override;
+  int64_t MaxTokens() const override { return stream_.given_end() + request_.max_tokens - 1; }
+  int64_t MaxReused() const override;
   absl::Span<const int32_t> Unread() const override;
   bool decoding() const override { return stream_.read() >= stream_.given_end(); }
   int64_t LogitRows(int64_t count) const override;
@@ -91,13 +91,13 @@ class ScoringJob final : public Job {
              LanguageModelEngineObserver& observer, std::vector<int32_t> history = {});
 
   const RequestContext& context() const override { return request_.context; }
-  int64_t MostTokens() const override { return stream_.end() - 1; }
-  int64_t MostReused() const override { return stream_.read(); }
-  absl::Span<const int32_t> Unread() const override { return stream_.Unread().first(MostTokens() - stream_.read()); }
+  int64_t MaxTokens() const override { return stream_.end() - 1; }
+  int64_t MaxReused() const override { return stream_.read(); }
+  absl::Span<const int32_t> Unread() const override { return stream_.Unread().first(MaxTokens() - stream_.read()); }
   bool decoding() const override { return false; }
   int64_t LogitRows(int64_t count) const override { return count; }
   absl::Status OnRead(int64_t count, absl::Span<const float> logits, absl::Time now) override;
-  bool complete() const override { return stream_.read() == MostTokens(); }
+  bool complete() const override { return stream_.read() == MaxTokens(); }
   int64_t SessionTokens() const override { return stream_.end(); }
   void Finish(const absl::Status& status, absl::Time now) override;
 

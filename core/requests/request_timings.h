@@ -30,12 +30,12 @@ struct RequestTimings {
 // The steps in which a prompt was read, few however long it is: when there are too many, neighbours become one piece.
 class PromptPieces final {
  public:
-  static constexpr size_t kMost = 32;
+  static constexpr size_t kMax = 32;
 
   // `step` is one step, and comes after those that were added before.
   void Add(const PromptPiece& step) {
     if (!pieces_.empty() && pieces_.back().steps < steps_of_a_piece_) return Join(step, pieces_.back());
-    if (pieces_.size() == kMost) Halve();
+    if (pieces_.size() == kMax) Halve();
     pieces_.push_back(step);
   }
 
@@ -49,12 +49,12 @@ class PromptPieces final {
   }
 
   void Halve() {
-    for (size_t i = 0; i < kMost / 2; ++i) {
+    for (size_t i = 0; i < kMax / 2; ++i) {
       const PromptPiece next = pieces_[2 * i + 1];
       pieces_[i] = pieces_[2 * i];
       Join(next, pieces_[i]);
     }
-    pieces_.resize(kMost / 2);
+    pieces_.resize(kMax / 2);
     steps_of_a_piece_ *= 2;
   }
 

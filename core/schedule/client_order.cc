@@ -10,7 +10,7 @@ namespace {
 constexpr absl::Duration kMoment = absl::Milliseconds(100);
 
 // Of those of whom nothing waits or runs: names cost nothing, and work that takes no time does not move the clock.
-constexpr size_t kMostResting = 4096;
+constexpr size_t kMaxResting = 4096;
 
 }  // namespace
 
@@ -83,7 +83,7 @@ void ClientOrder::Return(Clients::iterator client) {
 }
 
 void ClientOrder::ForgetResting() {
-  while (!resting_.empty() && (resting_.begin()->first.first + kMoment <= clock_ || resting_.size() > kMostResting)) {
+  while (!resting_.empty() && (resting_.begin()->first.first + kMoment <= clock_ || resting_.size() > kMaxResting)) {
     clients_.erase(resting_.begin()->second);
     resting_.erase(resting_.begin());
   }

@@ -2,7 +2,7 @@
 // engine follow it. "A run" is a step of a language model, or a batch of a classifier.
 //
 // The model:
-// - It is given up when it throws, and when kMostFailuresInARow runs in a row fail (ModelHealth).
+// - It is given up when it throws, and when kMaxFailuresInARow runs in a row fail (ModelHealth).
 // - Its worker gets another one at once. If there is none to be had, the worker takes no work, and tries again
 //   kTryAgainAfter later (ModelReplacement).
 //
@@ -30,7 +30,7 @@
 namespace longshort {
 
 // Fewer than the tries of a piece of work, so that its last try is on another model.
-inline constexpr int64_t kMostFailuresInARow = 2;
+inline constexpr int64_t kMaxFailuresInARow = 2;
 inline constexpr absl::Duration kTryAgainAfter = absl::Seconds(1);
 
 // Whether one model is still to be used. Thread: its worker's.
@@ -50,7 +50,7 @@ class ModelHealth final {
       return absl::InternalError(absl::StrCat(name, " failed: ", error.what()));
     }
   }
-  void OnFailure(bool on_probation) { broken_ |= ++failures_in_a_row_ == kMostFailuresInARow || on_probation; }
+  void OnFailure(bool on_probation) { broken_ |= ++failures_in_a_row_ == kMaxFailuresInARow || on_probation; }
   // A run passed. One that only repeats what had passed before does not count.
   void OnSuccess() { failures_in_a_row_ = 0; }
 
@@ -67,7 +67,7 @@ class ModelReplacement final {
  public:
   // `on_probation`: the worker was, when its model was given up at `now`.
   void OnModelGivenUp(bool on_probation, absl::Time now) { next_try_ = on_probation ? now + kTryAgainAfter : now; }
-  void OnNoneToBeHad(absl::Time now) { next_try_ = now + kTryAgainAfter; }
+  void OnRebuildFailed(absl::Time now) { next_try_ = now + kTryAgainAfter; }
 
   absl::Time next_try() const { return next_try_; }
 
@@ -115,7 +115,7 @@ class WorkFailures final {
   // Whether it is to be ended with the next failure, if that is like the last.
   bool on_last_try() const { return Reached(0); }
   // Whether it is to be ended.
-  bool hopeless() const { return Reached(1); }
+  bool unmeetable() const { return Reached(1); }
 
  private:
   bool Reached(int64_t beyond) const {

@@ -106,7 +106,7 @@ bool ModelWorker::Rebuild(bool end_now) {
     const absl::Status built = Build();
     runner_->OnRebuilt(built);
     if (built.ok()) return true;
-    replacement_.OnNoneToBeHad(now);
+    replacement_.OnRebuildFailed(now);
     runner_->OnNoModel();
   }
   runner_->EndAbandoned(end_now);

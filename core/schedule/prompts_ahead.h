@@ -37,7 +37,7 @@ class PromptsAhead {
   PromptsAhead(std::vector<Prompt> prompts, int64_t rows) : prompts_(std::move(prompts)), rows_(rows) {}
 
   // How many long prompts of a priority and those above it may be read at once where so many streams can run.
-  static int64_t MostLong(int64_t streams) { return std::max<int64_t>(1, streams / 2); }
+  static int64_t MaxLong(int64_t streams) { return std::max<int64_t>(1, streams / 2); }
 
   // Whether a prompt is long of which so many tokens are to be read.
   bool IsLong(int64_t unread) const { return unread > kLongSteps * rows_; }

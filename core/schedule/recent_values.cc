@@ -12,13 +12,13 @@ void RecentValues::Add(double value, absl::Time now) {
   latest_ = now;
 }
 
-double RecentValues::Least(absl::Time now) const {
+double RecentValues::Min(absl::Time now) const {
   return *std::min_element(values_.begin(), values_.begin() + count_) * DecayAt(now);
 }
 
-double RecentValues::Usual(absl::Time now) const { return Usual() * DecayAt(now); }
+double RecentValues::Median(absl::Time now) const { return Median() * DecayAt(now); }
 
-double RecentValues::Usual() const {
+double RecentValues::Median() const {
   std::array<double, kRemembered> values = values_;
   const auto middle = values.begin() + (count_ - 1) / 2;
   std::nth_element(values.begin(), middle, values.begin() + count_);

@@ -21,10 +21,10 @@ class RecentValues {
 
   bool empty() const { return count_ == 0; }
   // The smallest, and the median, of those remembered. REQUIRES: not empty.
-  double Least(absl::Time now) const;
-  double Usual(absl::Time now) const;
+  double Min(absl::Time now) const;
+  double Median(absl::Time now) const;
   // The median as it was, however long ago: for who bounds how much waits, and takes whatever comes while nothing does.
-  double Usual() const;
+  double Median() const;
 
   static constexpr size_t kRemembered = 15;
   static constexpr absl::Duration kHalfLife = absl::Seconds(10);

@@ -18,7 +18,7 @@ absl::Duration Times(double seconds_per_unit, int64_t units) {
 }  // namespace
 
 void RunTimeEstimator::Learn(const RunShape& shape, absl::Duration run, absl::Time now) {
-  if (kinds_.count(shape.kind) == 0 && kinds_.size() == kMostKinds) ForgetOldest();
+  if (kinds_.count(shape.kind) == 0 && kinds_.size() == kMaxKinds) ForgetOldest();
   Kind& kind = kinds_[shape.kind];
   kind.latest = now;
   const double seconds_per_unit = absl::ToDoubleSeconds(run) / static_cast<double>(shape.units);
@@ -36,18 +36,18 @@ std::optional<RunTime> RunTimeEstimator::Of(const RunShape& shape, absl::Time no
   if (kind == kinds_.end()) return std::nullopt;
   const auto runs = kind->second.of_magnitude.find(Magnitude(shape.units));
   if (runs == kind->second.of_magnitude.end()) return std::nullopt;
-  return RunTime{.fast = Times(runs->second.Least(now), shape.units),
-                 .typical = Times(runs->second.Usual(now), shape.units)};
+  return RunTime{.fast = Times(runs->second.Min(now), shape.units),
+                 .typical = Times(runs->second.Median(now), shape.units)};
 }
 
 absl::Duration RunTimeEstimator::PartOfRun(const RunShape& part) const {
   const auto kind = kinds_.find(part.kind);
   if (kind == kinds_.end()) return absl::ZeroDuration();
-  return Times(kind->second.seconds_per_unit.Usual(), part.units);
+  return Times(kind->second.seconds_per_unit.Median(), part.units);
 }
 
-std::optional<absl::Duration> RunTimeEstimates::Fastest(const RunShape& shape, absl::Time now) const {
-  return Least([&](const RunTimeEstimator& estimator) -> std::optional<absl::Duration> {
+std::optional<absl::Duration> RunTimeEstimatorPerDevice::Fastest(const RunShape& shape, absl::Time now) const {
+  return Min([&](const RunTimeEstimator& estimator) -> std::optional<absl::Duration> {
     const auto run = estimator.Of(shape, now);
     return run.has_value() ? std::optional(run->fast) : std::nullopt;
   });

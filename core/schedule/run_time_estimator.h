@@ -40,7 +40,7 @@ class RunTimeEstimator {
 
  private:
   // Kinds come from clients (sizes of images), so only so many are learned.
-  static constexpr size_t kMostKinds = 256;
+  static constexpr size_t kMaxKinds = 256;
 
   struct Kind {
     RecentValues seconds_per_unit;             // of all runs
@@ -55,9 +55,9 @@ class RunTimeEstimator {
 };
 
 // How long a run of the model takes with the workers that there are.
-class RunTimeEstimates final : public EstimatorsOfGroups<RunTimeEstimator> {
+class RunTimeEstimatorPerDevice final : public EstimatorPerDevice<RunTimeEstimator> {
  public:
-  using EstimatorsOfGroups::EstimatorsOfGroups;
+  using EstimatorPerDevice::EstimatorPerDevice;
 
   // Of a run of this shape alone, by the fastest worker at its fastest. nullopt while there is one that has seen none
   // like it.

@@ -26,9 +26,9 @@ absl::Status StepPlanner::Check(const Options& options) {
   if (!(options.max_slowdown > 1)) {
     return absl::InvalidArgumentError(absl::StrCat("max_slowdown is ", options.max_slowdown, ", must be over 1"));
   }
-  if (!(options.least_prefill > 0 && options.least_prefill <= options.max_slowdown - 1)) {
+  if (!(options.min_prefill > 0 && options.min_prefill <= options.max_slowdown - 1)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("least_prefill is ", options.least_prefill, ", must be over 0 and at most max_slowdown - 1"));
+        absl::StrCat("min_prefill is ", options.min_prefill, ", must be over 0 and at most max_slowdown - 1"));
   }
   return PriorityRounds::Check(options.rounds);
 }
@@ -79,8 +79,8 @@ void StepPlanner::PlanDecoding(absl::Span<const Candidate> candidates, bool pref
   int64_t most = options_.max_rows;
   if (prefill_waits && most > 1) most -= std::max<int64_t>(1, most / kKeptForPrefillDivisor);
   if (cost_.known()) {
-    const double most_in_time = absl::FDivDuration(options_.target_step, cost_.decoding_row());
-    most = std::max<int64_t>(1, static_cast<int64_t>(std::min(most_in_time, static_cast<double>(most))));
+    const double max_in_time = absl::FDivDuration(options_.target_step, cost_.decoding_row());
+    most = std::max<int64_t>(1, static_cast<int64_t>(std::min(max_in_time, static_cast<double>(most))));
   }
   rows_.decoding = std::min(most, static_cast<int64_t>(decoding.size()));
   if (rows_.decoding < static_cast<int64_t>(decoding.size())) {  // those behind the last one of the step before
@@ -96,8 +96,8 @@ void StepPlanner::PlanDecoding(absl::Span<const Candidate> candidates, bool pref
 void StepPlanner::PlanPrefill(absl::Span<const Candidate> candidates) {
   const int64_t rows = PromptRowsBeside(rows_.decoding);
   // Whole chunks only: a step too small for one owes it to those in order, and a later step pays.
-  const auto most_owed = static_cast<double>(std::max(options_.max_rows, chunk_size_));
-  rows_owed_in_order_ = std::min(rows_owed_in_order_ + static_cast<double>(rows) / kInOrderDivisor, most_owed);
+  const auto max_owed = static_cast<double>(std::max(options_.max_rows, chunk_size_));
+  rows_owed_in_order_ = std::min(rows_owed_in_order_ + static_cast<double>(rows) / kInOrderDivisor, max_owed);
   PlanInOrder(candidates, std::min(rows, static_cast<int64_t>(rows_owed_in_order_) / chunk_size_ * chunk_size_));
   rows_owed_in_order_ -= static_cast<double>(rows_.prefill);
   PlanShortestFirst(candidates, rows - rows_.prefill);
@@ -109,7 +109,7 @@ int64_t StepPlanner::PromptRowsBeside(int64_t decoding) const {
   const absl::Duration without = cost_.Of({.decoding = decoding});
   const absl::Duration longest =
       decoding > 0
-          ? std::clamp(options_.target_step, without * (1 + options_.least_prefill), without * options_.max_slowdown)
+          ? std::clamp(options_.target_step, without * (1 + options_.min_prefill), without * options_.max_slowdown)
           : std::max(options_.target_step, without * 2);  // no more for the weights than for the rows
   const double in_time = absl::FDivDuration(longest - without, cost_.prefill_row());
   return std::min(most, std::max(chunk_size_, static_cast<int64_t>(std::min(in_time, static_cast<double>(most)))));

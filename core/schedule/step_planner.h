@@ -37,7 +37,7 @@ class StepPlanner {
     // costs those who read along. Over 1.
     double max_slowdown = 2.5;
     // The least that prompts get beside decoding, as a fraction of its time; one chunk at the least. Over 0.
-    double least_prefill = 0.25;
+    double min_prefill = 0.25;
     PriorityRounds::Options rounds = {};
   };
 

@@ -22,12 +22,12 @@ void StreamEstimator::Learn(const StreamTokens& tokens, const StreamTime& time, 
 
 absl::Duration StreamEstimator::Cost(const StreamTokens& tokens) const {
   if (!knows_steps()) return absl::ZeroDuration();
-  return CostOfAll(tokens) * (fractions_.empty() ? 1.0 : fractions_.Usual());
+  return CostOfAll(tokens) * (fractions_.empty() ? 1.0 : fractions_.Median());
 }
 
 std::optional<absl::Duration> StreamEstimator::FastPrefill(int64_t prompt_tokens, absl::Time now) const {
   if (prefill_fractions_.empty()) return std::nullopt;
-  return CostOfPrompt(prompt_tokens) * std::min(1.0, prefill_fractions_.Least(now));
+  return CostOfPrompt(prompt_tokens) * std::min(1.0, prefill_fractions_.Min(now));
 }
 
 absl::Duration StreamEstimator::CostOfAll(const StreamTokens& tokens) const {
@@ -35,12 +35,12 @@ absl::Duration StreamEstimator::CostOfAll(const StreamTokens& tokens) const {
   return CostOfPrompt(tokens.prompt) + decoding * tokens.generated;
 }
 
-bool StreamEstimates::knows_steps() const {
+bool StreamEstimatorPerDevice::knows_steps() const {
   return std::any_of(estimators().begin(), estimators().end(),
                      [](const StreamEstimator& estimator) { return estimator.knows_steps(); });
 }
 
-double StreamEstimates::Load(int worker, int64_t running) const {
+double StreamEstimatorPerDevice::Load(int worker, int64_t running) const {
   const auto requests = static_cast<double>(running);
   if (groups().count() == 1) return requests;
   const std::vector<absl::Duration> costs = Costs({.prompt = 1, .generated = 1});

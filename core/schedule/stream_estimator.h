@@ -56,9 +56,9 @@ class StreamEstimator {
 };
 
 // How long a request to a language model will take with the workers that there are.
-class StreamEstimates final : public EstimatorsOfGroups<StreamEstimator> {
+class StreamEstimatorPerDevice final : public EstimatorPerDevice<StreamEstimator> {
  public:
-  using EstimatorsOfGroups::EstimatorsOfGroups;
+  using EstimatorPerDevice::EstimatorPerDevice;
 
   // Whether costs can be told of any worker.
   bool knows_steps() const;
@@ -71,7 +71,7 @@ class StreamEstimates final : public EstimatorsOfGroups<StreamEstimator> {
   // The time until its prompt is read, at the fastest, by the fastest worker. nullopt while there is one of which
   // nothing is known.
   std::optional<absl::Duration> FastPrefill(int64_t prompt_tokens, absl::Time now) const {
-    return Least([&](const StreamEstimator& estimator) { return estimator.FastPrefill(prompt_tokens, now); });
+    return Min([&](const StreamEstimator& estimator) { return estimator.FastPrefill(prompt_tokens, now); });
   }
   // How much a worker has to do that runs so many requests, to be compared with others: their number, or, where workers
   // differ, the time that each takes.

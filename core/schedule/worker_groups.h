@@ -41,17 +41,17 @@ class WorkerGroups final {
 //
 // Not thread-safe: its owner guards it.
 template <typename Estimator>
-class EstimatorsOfGroups {
+class EstimatorPerDevice {
  public:
   // REQUIRES: at least one worker.
-  explicit EstimatorsOfGroups(absl::Span<const WorkerDevice> workers)
+  explicit EstimatorPerDevice(absl::Span<const WorkerDevice> workers)
       : groups_(workers), estimators_(groups_.count()) {}
 
   // What one worker has learned and learns.
   Estimator& Of(int worker) { return estimators_[groups_.Of(worker)]; }
 
  protected:
-  ~EstimatorsOfGroups() = default;
+  ~EstimatorPerDevice() = default;
 
   const WorkerGroups& groups() const { return groups_; }
   const std::vector<Estimator>& estimators() const { return estimators_; }
@@ -66,7 +66,7 @@ class EstimatorsOfGroups {
   }
   // The least that `time_of` says of any; nullopt while there is one of which it says nothing.
   template <typename TimeOf>
-  std::optional<absl::Duration> Least(const TimeOf& time_of) const {
+  std::optional<absl::Duration> Min(const TimeOf& time_of) const {
     absl::Duration least = absl::InfiniteDuration();
     for (const Estimator& estimator : estimators_) {
       const std::optional<absl::Duration> time = time_of(estimator);

@@ -12,12 +12,12 @@ namespace {
 
 // Bounds of when to come back: an idle session may be about to end, or be closed long before; calls that have one are
 // over in seconds.
-constexpr absl::Duration kLeastRetryAfter = absl::Seconds(1);
-constexpr absl::Duration kMostRetryAfter = absl::Minutes(1);
+constexpr absl::Duration kMinRetryAfter = absl::Seconds(1);
+constexpr absl::Duration kMaxRetryAfter = absl::Minutes(1);
 
 // All sessions may end in one moment, and a call that comes then should not wait until all are gone: these take some
 // tens of microseconds.
-constexpr int kMostEndedAtOnce = 64;
+constexpr int kMaxEndedAtOnce = 64;
 
 constexpr char kHoldsAllUrl[] = "type.longshort/core.HoldsAllOfTheSession";
 
@@ -222,7 +222,7 @@ SessionStore::Counts SessionStore::counts() {
 
 void SessionStore::EndSomeExpired() {
   const absl::Time newest = clock_.Now() - time_to_live_;
-  for (int i = 0; i < kMostEndedAtOnce && !idle_.empty() && idle_.begin()->first <= newest; ++i) {
+  for (int i = 0; i < kMaxEndedAtOnce && !idle_.empty() && idle_.begin()->first <= newest; ++i) {
     End(sessions_.find(idle_.begin()->second));
   }
 }
@@ -282,9 +282,8 @@ absl::Status SessionStore::CheckMoreTokens(const std::string& client, int64_t to
 absl::Status SessionStore::Refuse(const char* what, int64_t value, int64_t limit) const {
   absl::Status status =
       absl::ResourceExhaustedError(absl::StrCat(what, value, ", the limit is ", limit, "; close one, or wait"));
-  const absl::Duration next_end =
-      idle_.empty() ? kLeastRetryAfter : idle_.begin()->first + time_to_live_ - clock_.Now();
-  SetRefusal(status, {.retry_after = std::clamp(next_end, kLeastRetryAfter, kMostRetryAfter), .queue_depth = 0});
+  const absl::Duration next_end = idle_.empty() ? kMinRetryAfter : idle_.begin()->first + time_to_live_ - clock_.Now();
+  SetRefusal(status, {.retry_after = std::clamp(next_end, kMinRetryAfter, kMaxRetryAfter), .queue_depth = 0});
   return status;
 }
 

@@ -23,7 +23,7 @@ struct Places {
 
 // Any documents of so many rows together: each ends with a tile that may not be full.
 DocumentShape ShapeOf(int64_t rows, int64_t documents) {
-  return {.rows = rows, .documents = documents, .tiles = rows / cuda::kTileRows + documents, .most_rows = rows};
+  return {.rows = rows, .documents = documents, .tiles = rows / cuda::kTileRows + documents, .max_rows = rows};
 }
 
 }  // namespace
@@ -69,7 +69,7 @@ DocumentArrays::DocumentArrays(const PackedDocuments& packed) : packed_(packed) 
   for (const PackedDocument& document : packed.documents) {
     tiles_.Add(document.segments);
     ranges_.push_back({.first_row = document.first_row, .rows = document.rows});
-    shape_.most_rows = std::max(shape_.most_rows, document.rows);
+    shape_.max_rows = std::max(shape_.max_rows, document.rows);
   }
   shape_.rows = packed.rows();
   shape_.documents = static_cast<int64_t>(ranges_.size());

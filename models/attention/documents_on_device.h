@@ -20,10 +20,10 @@ struct DocumentShape {
   int64_t rows = 0;
   int64_t documents = 0;
   int64_t tiles = 0;
-  int64_t most_rows = 0;  // of a document
+  int64_t max_rows = 0;  // of a document
 
   bool HasRoomFor(const DocumentShape& other) const {
-    return other.rows <= rows && other.documents <= documents && other.tiles <= tiles && other.most_rows <= most_rows;
+    return other.rows <= rows && other.documents <= documents && other.tiles <= tiles && other.max_rows <= max_rows;
   }
   // Of all arrays.
   size_t bytes() const;

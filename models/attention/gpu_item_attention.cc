@@ -101,7 +101,7 @@ class KernelAttention final : public GpuItemAttention {
   // The items that rows are of.
   struct Items {
     int count = 0;
-    int64_t most_rows = 0;
+    int64_t max_rows = 0;
     cuda::ItemRanges ranges;
   };
 
@@ -118,11 +118,11 @@ class KernelAttention final : public GpuItemAttention {
   Items ItemsOf(const at::Tensor& rows) const {
     if (rows.dim() == 2) {
       return {.count = static_cast<int>(documents_.shape.documents),
-              .most_rows = documents_.shape.most_rows,
+              .max_rows = documents_.shape.max_rows,
               .ranges = documents_.ranges};
     }
     return {.count = static_cast<int>(rows.size(0)),
-            .most_rows = rows.size(1),
+            .max_rows = rows.size(1),
             .ranges = {.each = nullptr, .step = ImageRows(rows), .rows = rows.size(1)}};
   }
   // For partial results.
@@ -226,7 +226,7 @@ RowKeyValues KernelAttention::Landmarks(const RowsToCompress& rows, int64_t othe
   if (rows.logits.dim() == 3) {
     for (const at::Tensor& part : {rows.tokens.keys, rows.tokens.values}) CheckImageRows(part, items.ranges.step);
   }
-  const int64_t rank = rows.logits.size(-1) / rows.heads, splits = cuda::LandmarkSplitsOf(items.most_rows);
+  const int64_t rank = rows.logits.size(-1) / rows.heads, splits = cuda::LandmarkSplitsOf(items.max_rows);
   const int head_width = HeadWidth(rows.tokens.keys, rows.heads);
   const at::Tensor keys =
       at::empty({items.count, others + rank, rows.tokens.keys.size(-1)}, rows.tokens.keys.options());
@@ -238,7 +238,7 @@ RowKeyValues KernelAttention::Landmarks(const RowsToCompress& rows, int64_t othe
                                      .head_width = head_width,
                                      .rank = static_cast<int>(rank),
                                      .items = items.count,
-                                     .most_splits = static_cast<int>(splits),
+                                     .max_splits = static_cast<int>(splits),
                                      .ranges = items.ranges,
                                      .logits = RowsOf(rows.logits),
                                      .keys = RowsOf(rows.tokens.keys),
@@ -260,7 +260,7 @@ RowKeyValues KernelAttention::Landmarks(const RowsToCompress& rows, int64_t othe
 
 void KernelAttention::AttendToRows(const OwnRowsToAttend& rows) {
   const Items items = ItemsOf(rows.rows);
-  const int64_t splits = cuda::SplitsOf(items.most_rows);
+  const int64_t splits = cuda::SplitsOf(items.max_rows);
   const int head_width = HeadWidth(rows.rows, rows.heads);
   const at::Tensor outputs = Workspace({items.count, rows.heads, splits, cuda::PaddedHeadWidth(head_width)});
   const at::Tensor sums = Workspace({items.count, rows.heads, splits, 2});
@@ -269,7 +269,7 @@ void KernelAttention::AttendToRows(const OwnRowsToAttend& rows) {
                                         .head_width = head_width,
                                         .scale = ScaleOf(head_width),
                                         .items = items.count,
-                                        .most_splits = static_cast<int>(splits),
+                                        .max_splits = static_cast<int>(splits),
                                         .ranges = items.ranges,
                                         .queries = RowsOf(rows.queries),
                                         .keys = RowsOf(rows.own.keys),
@@ -302,14 +302,14 @@ void KernelAttention::ConvolveValues(const RowsToConvolve& rows) {
 
 at::Tensor KernelAttention::MeanOfRows(const at::Tensor& rows, int64_t length) {
   const Items items = ItemsOf(rows);
-  const int64_t width = rows.size(-1), splits = cuda::MeanSplitsOf(items.most_rows);
+  const int64_t width = rows.size(-1), splits = cuda::MeanSplitsOf(items.max_rows);
   const at::Tensor means = at::empty({items.count, width}, rows.options());
   const at::Tensor sums = Workspace({items.count, splits, width});
   const cuda::MeanOfRows mean = {.element = ElementOf(rows),
                                  .width = static_cast<int>(width),
                                  .scale = static_cast<float>(1 / static_cast<double>(length)),
                                  .items = items.count,
-                                 .most_splits = static_cast<int>(splits),
+                                 .max_splits = static_cast<int>(splits),
                                  .ranges = items.ranges,
                                  .rows = RowsOf(rows),
                                  .output = RowsOf(means),

@@ -9,7 +9,7 @@ namespace longshort {
 namespace {
 
 // A thread copies so many numbers in the time that it takes to start.
-constexpr int64_t kLeastValues = 1 << 16;
+constexpr int64_t kMinValues = 1 << 16;
 
 }  // namespace
 
@@ -27,7 +27,7 @@ int64_t ImageGraphBytes(const GraphLimits& limits, int64_t image_values, int64_t
 
 void StageImages(absl::Span<const ImageItem* const> images, char* to) {
   const auto values = static_cast<int64_t>(images.front()->values.size());
-  const int64_t grain = std::max<int64_t>(1, kLeastValues / values);
+  const int64_t grain = std::max<int64_t>(1, kMinValues / values);
   float* const floats = reinterpret_cast<float*>(to);
   at::parallel_for(0, static_cast<int64_t>(images.size()), grain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {

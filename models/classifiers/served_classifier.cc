@@ -34,7 +34,7 @@ class ServedClassifier : public Classifier {
   }
 
   void Rest() final {
-    GiveBackThreads();
+    ReleaseThreads();
     kept_memory_.Rest();
   }
 

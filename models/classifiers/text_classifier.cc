@@ -18,14 +18,14 @@ namespace longshort {
 namespace {
 
 // Documents are packed up to tensors of so many bytes, of which some stand in a core's cache together.
-constexpr int64_t kMostTensorBytes = 512 << 10;
-constexpr int64_t kLeastTensorBytes = kMostTensorBytes / 4;
+constexpr int64_t kMaxTensorBytes = 512 << 10;
+constexpr int64_t kMinTensorBytes = kMaxTensorBytes / 4;
 
 MicroBatchWork TokensOfMicroBatch(const TextClassifierConfig& config) {
   const int64_t row_bytes =
       static_cast<int64_t>(sizeof(float)) * std::max(config.model_width, config.feed_forward_width);
   const auto rows = [&](int64_t bytes) { return std::max<int64_t>(bytes / row_bytes, 1); };
-  return {.least = rows(kLeastTensorBytes), .most = rows(kMostTensorBytes)};
+  return {.least = rows(kMinTensorBytes), .most = rows(kMaxTensorBytes)};
 }
 
 class ServedText final : public ServedNetwork {

@@ -24,7 +24,7 @@ struct CausalAttention {
 
   // The model.
   int heads;
-  int head_width;  // at most kMostHeadWidth
+  int head_width;  // at most kMaxHeadWidth
   int window_length;
   int chunk_size;
   int chunk_rank;
@@ -51,7 +51,7 @@ struct CausalAttention {
 };
 
 // Blocks of keys that a row can see, at the most.
-constexpr int64_t MostKeyBlocks(int64_t window_length, int64_t memory_vectors, int64_t segment_vectors) {
+constexpr int64_t MaxKeyBlocks(int64_t window_length, int64_t memory_vectors, int64_t segment_vectors) {
   // A range of n keys touches (n - 1 + 63) / 64 + 1 blocks at most.
   return (window_length + 62) / kPageRows + 1 + (memory_vectors + 62) / kPageRows + 1 +
          (segment_vectors + 62) / kPageRows + 1;
@@ -61,9 +61,9 @@ struct DecodeAttention {
   CausalAttention attention;
   const int64_t* rows;  // [row_count]: which rows; below 0: none, where a graph has room for more
   int row_count;
-  int most_blocks;
-  float* partial_outputs;  // [row_count, heads, most_blocks, padded head width], workspace
-  float* partial_sums;     // [row_count, heads, most_blocks, 2]: m and l of each block, workspace
+  int max_blocks;
+  float* partial_outputs;  // [row_count, heads, max_blocks, padded head width], workspace
+  float* partial_sums;     // [row_count, heads, max_blocks, 2]: m and l of each block, workspace
 };
 
 // To be launched one after the other. The first writes the partial results, the second the output rows.

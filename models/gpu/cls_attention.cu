@@ -74,7 +74,7 @@ void AttendToRows(LS_ARGUMENTS ClsAttention arguments) {
   }
   SyncBlock();
 
-  const int64_t place = (int64_t{item} * arguments.heads + head) * arguments.most_splits + split;
+  const int64_t place = (int64_t{item} * arguments.heads + head) * arguments.max_splits + split;
   constexpr int kRowsOfGroup = kPageRows / Layout::kGroups;
   const int channel = thread % width, first_row = thread / width * kRowsOfGroup;
   float mixed = 0;
@@ -101,7 +101,7 @@ void MergeRows(LS_ARGUMENTS ClsAttention arguments) {
   constexpr int kChannels = width / kWarpThreads;
   const int item = Block().x, head = Block().y, first_channel = Lane() * kChannels;
   const int splits = static_cast<int>(SplitsOf(RangeOf(arguments.ranges, item).rows));
-  const int64_t first = (int64_t{item} * arguments.heads + head) * arguments.most_splits;
+  const int64_t first = (int64_t{item} * arguments.heads + head) * arguments.max_splits;
   const float* const outputs = arguments.partial_outputs + first * width + first_channel;
   const float* const sums = arguments.partial_sums + 2 * first;
 
@@ -127,7 +127,7 @@ void MergeRows(LS_ARGUMENTS ClsAttention arguments) {
 template <int width>
 KernelCall AttendCall(const ClsAttention& arguments) {
   LaunchShape shape;
-  shape.grid.x = static_cast<unsigned>(arguments.most_splits);
+  shape.grid.x = static_cast<unsigned>(arguments.max_splits);
   shape.grid.y = static_cast<unsigned>(arguments.heads);
   shape.grid.z = static_cast<unsigned>(arguments.items);
   shape.threads = kThreads;

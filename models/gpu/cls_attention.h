@@ -16,18 +16,18 @@ namespace longshort::cuda {
 struct ClsAttention {
   ElementType element;  // of all that is read and written; sums are float32
   int heads;
-  int head_width;  // at most kMostHeadWidth
+  int head_width;  // at most kMaxHeadWidth
   float scale;     // 1/sqrt(head_width), where queries are not scaled
   int items;
-  int most_splits;  // SplitsOf(most rows of an item)
+  int max_splits;  // SplitsOf(most rows of an item)
   ItemRanges ranges;
 
   Rows queries, keys, values;  // [items, heads * head_width]: the items' own
   Rows rows;                   // [rows, heads * head_width]
   Rows output;                 // [items, heads * head_width]
 
-  float* partial_outputs;  // [items, heads, most_splits, padded head width], workspace
-  float* partial_sums;     // [items, heads, most_splits, 2]: largest score and sum of each split, workspace
+  float* partial_outputs;  // [items, heads, max_splits, padded head width], workspace
+  float* partial_sums;     // [items, heads, max_splits, 2]: largest score and sum of each split, workspace
 };
 constexpr int64_t SplitsOf(int64_t rows) { return (rows + kPageRows - 1) / kPageRows; }
 

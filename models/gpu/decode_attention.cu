@@ -138,7 +138,7 @@ void AttendToBlocks(LS_ARGUMENTS DecodeAttention arguments) {
   SyncBlock();
 
   // Mixed values.
-  const int64_t place = (int64_t{entry} * attention.heads + head) * arguments.most_blocks + index;
+  const int64_t place = (int64_t{entry} * attention.heads + head) * arguments.max_blocks + index;
   float sums[4] = {};
   for (int pair = Warp(); pair < width / 16; pair += kThreads / kWarpThreads) {
     float mixed[2][4] = {};
@@ -181,7 +181,7 @@ void MergeBlocks(LS_ARGUMENTS DecodeAttention arguments) {
   if (row < 0) return;
   const int64_t position = attention.positions[row];
   const int blocks = BlockCount(KeysSeenFrom(attention, attention.segment_starts[row], position, position));
-  const int64_t first = (int64_t{entry} * attention.heads + head) * arguments.most_blocks;
+  const int64_t first = (int64_t{entry} * attention.heads + head) * arguments.max_blocks;
   const float* const outputs = arguments.partial_outputs + first * width + Lane() * kChannels;
   const float* const sums = arguments.partial_sums + 2 * first;
 
@@ -200,7 +200,7 @@ void MergeBlocks(LS_ARGUMENTS DecodeAttention arguments) {
 template <typename Element, int width>
 KernelCall AttendToBlocksOfWidth(const DecodeAttention& arguments) {
   LaunchShape shape;
-  shape.grid.x = static_cast<unsigned>(arguments.most_blocks);
+  shape.grid.x = static_cast<unsigned>(arguments.max_blocks);
   shape.grid.y = static_cast<unsigned>(arguments.attention.heads);
   shape.grid.z = static_cast<unsigned>(arguments.row_count);
   shape.threads = kThreads;

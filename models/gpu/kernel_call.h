@@ -23,7 +23,7 @@ struct LaunchShape {
 
 // Copied where it is queued, so that what it was made of may go at once.
 struct KernelCall {
-  static constexpr size_t kMostArgumentBytes = 512;
+  static constexpr size_t kMaxArgumentBytes = 512;
 
   const char* name = "";           // of static duration; for messages
   const void* function = nullptr;  // what CUDA launches
@@ -31,11 +31,11 @@ struct KernelCall {
   void (*run)(const void* arguments) = nullptr;
   LaunchShape shape;
   size_t argument_bytes = 0;
-  alignas(16) unsigned char arguments[kMostArgumentBytes] = {};
+  alignas(16) unsigned char arguments[kMaxArgumentBytes] = {};
 
   template <typename Arguments>
   void SetArguments(const Arguments& values) {
-    static_assert(std::is_trivially_copyable<Arguments>::value && sizeof(Arguments) <= kMostArgumentBytes &&
+    static_assert(std::is_trivially_copyable<Arguments>::value && sizeof(Arguments) <= kMaxArgumentBytes &&
                       alignof(Arguments) <= 16,
                   "a kernel takes one plain struct");
     std::memcpy(arguments, &values, sizeof(values));

@@ -27,7 +27,7 @@ struct MixLayout {
 };
 
 LS_DEVICE int64_t SplitPlace(const Landmarks& arguments, int item, int split) {
-  return int64_t{item} * arguments.most_splits + split;
+  return int64_t{item} * arguments.max_splits + split;
 }
 // Where sums of a head's vector are; `part` is for what is mixed.
 LS_DEVICE int64_t SumsPlace(const Landmarks& arguments, int64_t split_place, int vector, int head) {
@@ -169,7 +169,7 @@ LS_KERNEL(kThreads) void MergeSplits(LS_ARGUMENTS Landmarks arguments) {
 template <typename Element, int width>
 KernelCall MixCall(const Landmarks& arguments) {
   LaunchShape shape;
-  shape.grid.x = static_cast<unsigned>(arguments.most_splits);
+  shape.grid.x = static_cast<unsigned>(arguments.max_splits);
   shape.grid.y = static_cast<unsigned>(arguments.heads * ((arguments.rank + kGroupVectors - 1) / kGroupVectors));
   shape.grid.z = static_cast<unsigned>(arguments.items);
   shape.threads = kThreads;

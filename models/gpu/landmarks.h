@@ -27,10 +27,10 @@ struct NormWeights {
 struct Landmarks {
   ElementType element;  // of all that is read and written; products are of this type, with sums in float32
   int heads;
-  int head_width;  // at most kMostHeadWidth
+  int head_width;  // at most kMaxHeadWidth
   int rank;        // R
   int items;
-  int most_splits;    // LandmarkSplitsOf(most rows of an item)
+  int max_splits;     // LandmarkSplitsOf(most rows of an item)
   ItemRanges ranges;  // each with at least one row
 
   Rows logits;        // [rows, heads * R]
@@ -43,8 +43,8 @@ struct Landmarks {
   Rows landmark_keys, landmark_values;
   int item_vectors, first_vector;
 
-  float* partial_outputs;  // [items, most_splits, 2: keys, values; R; heads; padded head width], workspace
-  float* partial_sums;     // [items, most_splits, R, heads, 2]: largest logit and sum of each split, workspace
+  float* partial_outputs;  // [items, max_splits, 2: keys, values; R; heads; padded head width], workspace
+  float* partial_sums;     // [items, max_splits, R, heads, 2]: largest logit and sum of each split, workspace
 };
 
 // To be launched one after the other. The first writes the partial results, the second the landmarks.

@@ -39,13 +39,13 @@ LS_KERNEL(kThreads) void SumSplits(LS_ARGUMENTS MeanOfRows arguments) {
                 : 0.0f;
   });
   if (Warp() > 0 || !real) return;
-  arguments.partial_sums[(int64_t{item} * arguments.most_splits + split) * arguments.width + channel] = sum;
+  arguments.partial_sums[(int64_t{item} * arguments.max_splits + split) * arguments.width + channel] = sum;
 }
 
 LS_KERNEL(kThreads) void MergeSums(LS_ARGUMENTS MeanOfRows arguments) {
   const int item = Block().x, channel = Block().y * kWarpThreads + Lane();
   const bool real = channel < arguments.width;
-  const float* const sums = arguments.partial_sums + int64_t{item} * arguments.most_splits * arguments.width + channel;
+  const float* const sums = arguments.partial_sums + int64_t{item} * arguments.max_splits * arguments.width + channel;
   const float sum = SumOf(static_cast<int>(MeanSplitsOf(RangeOf(arguments.ranges, item).rows)),
                           [&](int split) { return real ? sums[int64_t{split} * arguments.width] : 0.0f; });
   if (Warp() > 0 || !real) return;
@@ -65,7 +65,7 @@ LaunchShape ShapeOf(const MeanOfRows& arguments) {
 
 KernelCall SumSplitsCall(const MeanOfRows& arguments) {
   LaunchShape shape = ShapeOf(arguments);
-  shape.grid.x = static_cast<unsigned>(arguments.most_splits);
+  shape.grid.x = static_cast<unsigned>(arguments.max_splits);
   shape.grid.z = static_cast<unsigned>(arguments.items);
   return MakeCall<SumSplits>("SumSplits", shape, arguments);
 }

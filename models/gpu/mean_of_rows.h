@@ -20,13 +20,13 @@ struct MeanOfRows {
   int width;
   float scale;  // 1 / length
   int items;
-  int most_splits;  // MeanSplitsOf(most rows of an item)
+  int max_splits;  // MeanSplitsOf(most rows of an item)
   ItemRanges ranges;
 
   Rows rows;    // [rows, width]
   Rows output;  // [items, width]
 
-  float* partial_sums;  // [items, most_splits, width], workspace
+  float* partial_sums;  // [items, max_splits, width], workspace
 };
 
 // To be launched one after the other. The first writes the partial sums, the second the output.

@@ -35,9 +35,9 @@ struct ModelGpu {
 
 // Errors: UNIMPLEMENTED for heads that are too wide for the kernels.
 inline absl::Status CheckHeadWidth(int64_t head_width) {
-  if (head_width <= cuda::kMostHeadWidth) return absl::OkStatus();
+  if (head_width <= cuda::kMaxHeadWidth) return absl::OkStatus();
   return absl::UnimplementedError(absl::StrCat("the model's heads are ", head_width, " wide; on a GPU they may be ",
-                                               cuda::kMostHeadWidth, " at the most; run it on the CPU"));
+                                               cuda::kMaxHeadWidth, " at the most; run it on the CPU"));
 }
 
 // A worker's stream, for code that throws as LibTorch does. Its owner's destructor waits for what is queued, which uses

@@ -20,9 +20,9 @@ constexpr int kPageRows = 64;
 // Rows that a block of the GPU attends from together, at the most.
 constexpr int kTileRows = 64;
 // The widest head that there are kernels for.
-constexpr int64_t kMostHeadWidth = 128;
+constexpr int64_t kMaxHeadWidth = 128;
 
-// REQUIRES: 0 < head_width <= kMostHeadWidth.
+// REQUIRES: 0 < head_width <= kMaxHeadWidth.
 constexpr int64_t PaddedHeadWidth(int64_t head_width) { return head_width <= 32 ? 32 : head_width <= 64 ? 64 : 128; }
 
 // Elements of one layer's part of a page.

@@ -18,7 +18,7 @@ namespace longshort::cuda {
 struct RowAttention {
   ElementType element;  // of all that is read and written; products are of this type, with sums in float32
   int heads;
-  int head_width;  // at most kMostHeadWidth
+  int head_width;  // at most kMaxHeadWidth
   float scale;     // 1/sqrt(head_width), where queries are not scaled
 
   Rows queries, keys, values;       // [rows, heads * head_width]

@@ -88,7 +88,7 @@ class Preprocessor final : public ImagePreprocessor {
 class CentreCropMaker {
  public:
   CentreCropMaker(const ImagePreprocessingConfig& config, const ImageLimits& limits)
-      : config_(config), most_resized_pixels_(limits.max_pixels) {
+      : config_(config), max_resized_pixels_(limits.max_pixels) {
     for (size_t channel = 0; channel < 3; ++channel) {
       for (int value = 0; value < 256; ++value) {
         normalised_[channel][value] = Normalise(static_cast<float>(value) / 255.0F, channel);
@@ -109,11 +109,11 @@ class CentreCropMaker {
   // OpenCV resizes the whole image, however little of it is cut out: a strip of one pixel's height becomes 65536 times
   // as large.
   absl::Status CheckResized(const ImageSize& resized) const {
-    if (config_.resize == ResizeMethod::kPillowBicubic || resized.pixels() <= most_resized_pixels_)
+    if (config_.resize == ResizeMethod::kPillowBicubic || resized.pixels() <= max_resized_pixels_)
       return absl::OkStatus();
     return absl::InvalidArgumentError(
         absl::StrFormat("the image would be resized to %d x %d = %d pixels; the limit is %d", resized.width,
-                        resized.height, resized.pixels(), most_resized_pixels_));
+                        resized.height, resized.pixels(), max_resized_pixels_));
   }
 
   // crop [crop_height, crop_width, channels]
@@ -139,7 +139,7 @@ class CentreCropMaker {
   float Normalised(float value, size_t channel) const { return Normalise(value, channel); }
 
   ImagePreprocessingConfig config_;
-  int64_t most_resized_pixels_;
+  int64_t max_resized_pixels_;
   std::array<std::array<float, 256>, 3> normalised_;  // of each channel's 8-bit values
 };
 

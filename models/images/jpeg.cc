@@ -108,7 +108,7 @@ absl::StatusOr<ImageSize> FrameSize(const Segment& frame) {
   return ImageSize{static_cast<int64_t>(height), static_cast<int64_t>(width)};
 }
 
-int MostScans(const ImageSize& size) {
+int MaxScans(const ImageSize& size) {
   const int64_t pixels = std::max<int64_t>(size.height * size.width, 1);
   return static_cast<int>(std::clamp<int64_t>(kMaxScannedPixels / pixels, kMaxScansOfLargeJpeg, kMaxJpegScans));
 }
@@ -220,7 +220,7 @@ void FindOrientation(const Segment& segment, std::optional<int>& orientation) {
 // Reads on behind the header. Returns the end of the image.
 absl::StatusOr<uint64_t> CheckSegments(std::string_view bytes, const ImageHeader& header,
                                        std::optional<int>& orientation) {
-  const int most_scans = MostScans(header.size);
+  const int max_scans = MaxScans(header.size);
   SegmentReader reader(bytes, header.end);
   for (int scans = 0;;) {
     LS_ASSIGN_OR_RETURN(const Segment segment, reader.Next());
@@ -231,8 +231,8 @@ absl::StatusOr<uint64_t> CheckSegments(std::string_view bytes, const ImageHeader
     if (IsFrameHeader(segment.marker)) {
       return absl::InvalidArgumentError("the JPEG is broken: it has two frame headers");
     }
-    if (segment.marker == kStartOfScan && ++scans > most_scans) {
-      return absl::InvalidArgumentError(absl::StrFormat("the JPEG has more than %d scans", most_scans));
+    if (segment.marker == kStartOfScan && ++scans > max_scans) {
+      return absl::InvalidArgumentError(absl::StrFormat("the JPEG has more than %d scans", max_scans));
     }
     FindOrientation(segment, orientation);
   }

@@ -130,10 +130,10 @@ struct Sizes {
 };
 
 Sizes SizesOf(const DocumentHead& head) {
-  int64_t most_keys = 0;
+  int64_t max_keys = 0;
   for (int64_t i = 0; i < head.segment_count; ++i) {
     const int64_t keys = head.segments[i].end_key - head.segments[i].first_key;
-    most_keys = keys > most_keys ? keys : most_keys;
+    max_keys = keys > max_keys ? keys : max_keys;
   }
   // Whole vectors may be read from any row on. An odd number of vectors spreads columns over the cache's sets.
   const int64_t row_vectors = PaddedHeadWidth(head.rows) / kLanes + 1;
@@ -141,7 +141,7 @@ Sizes SizesOf(const DocumentHead& head) {
   return {.padded_width = PaddedHeadWidth(head.head_width),
           .padded_rows = (row_vectors | 1) * kLanes,
           .padded_shared = padded_shared,
-          .score_stride = padded_shared + PaddedHeadWidth(most_keys)};
+          .score_stride = padded_shared + PaddedHeadWidth(max_keys)};
 }
 
 float* Take(float*& scratch, int64_t floats) {

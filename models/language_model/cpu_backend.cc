@@ -100,7 +100,7 @@ class CpuBackend final : public LanguageModelBackend {
   at::Tensor Attend(int64_t layer, const at::Tensor& queries) override;
   absl::Span<const float> EndStep(const at::Tensor& logits) override;
 
-  void Rest() override { GiveBackThreads(); }
+  void Rest() override { ReleaseThreads(); }
 
  private:
   const LanguageModelConfig& config() const { return tables_->config; }

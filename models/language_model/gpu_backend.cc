@@ -257,7 +257,7 @@ at::Tensor GpuBackend::Attend(int64_t layer, const at::Tensor& queries) {
 }
 
 void GpuBackend::AttendSingleRows(const cuda::CausalAttention& attention) {
-  const int64_t blocks = tables_->most_key_blocks();
+  const int64_t blocks = tables_->max_key_blocks();
   const int64_t results = step_->single_count() * config().heads * blocks;
   const int64_t padded = cuda::PaddedHeadWidth(tables_->head_width());
   GpuMemory& partial_results = memory_->partial_results;
@@ -272,7 +272,7 @@ void GpuBackend::AttendSingleRows(const cuda::CausalAttention& attention) {
   const cuda::DecodeAttention single = {.attention = attention,
                                         .rows = Of(step_->single_rows),
                                         .row_count = static_cast<int>(step_->single_count()),
-                                        .most_blocks = static_cast<int>(blocks),
+                                        .max_blocks = static_cast<int>(blocks),
                                         .partial_outputs = partial_results.as<float>(),
                                         .partial_sums = partial_results.as<float>() + results * padded};
   device_.Launch(cuda::AttendToBlocksCall(single));

@@ -10,7 +10,7 @@ namespace longshort {
 namespace {
 
 // A tile reads a block's keys once for all of its rows; a single row has more of the GPU to itself.
-constexpr int64_t kLeastTileRows = 8;
+constexpr int64_t kMinTileRows = 8;
 // Chunks of so many sequences more may end in a step than its rows have by themselves: those of sequences that decode
 // side by side end together.
 constexpr int64_t kMoreChunks = 64;
@@ -69,7 +69,7 @@ class Padder final {
 }  // namespace
 
 GpuStep MakeGpuStep(const StepPlan& plan) {
-  const cuda::QueryTiles tiles = TilesOf(plan, kLeastTileRows);
+  const cuda::QueryTiles tiles = TilesOf(plan, kMinTileRows);
   GpuStep step;
   step.plan = plan;
   step.single_rows = Append(tiles.rows, step.plan.numbers);
@@ -77,25 +77,25 @@ GpuStep MakeGpuStep(const StepPlan& plan) {
   return step;
 }
 
-std::vector<StepShape> ShapesOfGraphs(const LanguageModelConfig& config, int64_t most_rows) {
+std::vector<StepShape> ShapesOfGraphs(const LanguageModelConfig& config, int64_t max_rows) {
   std::vector<StepShape> shapes;
   for (const int64_t rows : kStepRowBuckets) {
-    if (rows > most_rows) break;
+    if (rows > max_rows) break;
     // A slice of one token has the most ids for its rows; 64 tokens more are one page more of each table.
     StepShape shape = {.rows = rows, .page_ids = rows * PageIdsOfSlice(config), .single_rows = rows};
     shapes.push_back(shape);
     shape.full_chunks = std::min(rows, rows / config.chunk_size + kMoreChunks);
     shape.vectors = shape.full_chunks * config.chunk_rank;
     shapes.push_back(shape);
-    if (rows < kLeastTileRows) continue;
+    if (rows < kMinTileRows) continue;
     shape.single_rows = 0;
-    shape.tiles = std::min(rows, rows / kLeastTileRows + kMoreTiles);
+    shape.tiles = std::min(rows, rows / kMinTileRows + kMoreTiles);
     shapes.push_back(shape);
   }
   return shapes;
 }
 
-StepTiles::StepTiles(const StepPlan& plan) : best_(TilesOf(plan, kLeastTileRows)) {
+StepTiles::StepTiles(const StepPlan& plan) : best_(TilesOf(plan, kMinTileRows)) {
   if (!best_.tiles.empty()) all_in_tiles_ = TilesOf(plan, 1);
 }
 

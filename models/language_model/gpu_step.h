@@ -42,9 +42,9 @@ struct StepShape {
 };
 
 // The shapes that graphs are captured of, in the order in which a step takes the first that it fits in. Of every number
-// of rows, up to `most_rows`, there are three:
+// of rows, up to `max_rows`, there are three:
 //   single rows, no chunk ends;  single rows and ends of chunks;  tiles and ends of chunks
-std::vector<StepShape> ShapesOfGraphs(const LanguageModelConfig& config, int64_t most_rows);
+std::vector<StepShape> ShapesOfGraphs(const LanguageModelConfig& config, int64_t max_rows);
 
 // Which rows of a step attend in which way, by either kind of shape.
 class StepTiles final {

@@ -28,8 +28,8 @@ GraphMemoryBytes BytesFor(const std::vector<StepShape>& shapes, const SharedTabl
 
 }  // namespace
 
-SharedTables::SharedTables(const Decoder& decoder, at::ScalarType element, int64_t most_graph_rows)
-    : config(decoder.config), element(element), shapes(ShapesOfGraphs(config, most_graph_rows)) {
+SharedTables::SharedTables(const Decoder& decoder, at::ScalarType element, int64_t max_graph_rows)
+    : config(decoder.config), element(element), shapes(ShapesOfGraphs(config, max_graph_rows)) {
   const at::Tensor window_table = decoder.WindowPositionTable(), chunk_table = decoder.ChunkPositionTable();
   for (const DecoderLayer& layer : decoder.layers) {
     const RelativePositions positions = layer.Positions(window_table, chunk_table);
@@ -56,7 +56,7 @@ GpuPageLayout SharedTables::OpenChunkLayout() const {
 }
 
 int64_t SharedTables::PartialResultBytes(int64_t single_rows) const {
-  return single_rows * config.heads * most_key_blocks() * (cuda::PaddedHeadWidth(head_width()) + 2) * kFloatBytes;
+  return single_rows * config.heads * max_key_blocks() * (cuda::PaddedHeadWidth(head_width()) + 2) * kFloatBytes;
 }
 
 }  // namespace longshort

@@ -29,13 +29,13 @@ struct GraphMemoryBytes {
 
 // What is computed from the weights alone, for all replicas.
 struct SharedTables {
-  SharedTables(const Decoder& decoder, at::ScalarType element, int64_t most_graph_rows);
+  SharedTables(const Decoder& decoder, at::ScalarType element, int64_t max_graph_rows);
 
   int64_t head_width() const { return config.model_width / config.heads; }
   int64_t memory_vectors() const { return config.memory_length / config.chunk_size * config.chunk_rank; }
   int64_t segment_vectors() const { return config.segment_length / config.chunk_size * config.chunk_rank; }
-  int64_t most_key_blocks() const {
-    return cuda::MostKeyBlocks(config.window_length, memory_vectors(), segment_vectors());
+  int64_t max_key_blocks() const {
+    return cuda::MaxKeyBlocks(config.window_length, memory_vectors(), segment_vectors());
   }
   cuda::ElementType kernel_element() const {
     return element == at::kFloat ? cuda::ElementType::kFloat : cuda::ElementType::kBFloat16;

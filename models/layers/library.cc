@@ -57,7 +57,7 @@ void UseThreads(int threads) {
   used = threads;
 }
 
-void GiveBackThreads() {
+void ReleaseThreads() {
   team_size = 1;
   omp_pause_resource(omp_pause_soft, omp_get_initial_device());
 }

@@ -23,7 +23,7 @@ int OwnThreads();
 
 // Ends the team that this thread has, if it has one. The next piece of work makes a new one, which costs some ten
 // microseconds for each thread.
-void GiveBackThreads();
+void ReleaseThreads();
 
 // Has LibTorch use no other thread for what this one asks of it while the object lives: for loading.
 class OneThread final {

@@ -74,10 +74,10 @@ MicroBatchPlan PlanMicroBatches(std::vector<MicroBatch> batch, int threads) {
   std::stable_sort(batch.begin(), batch.end(),
                    [](const MicroBatch& one, const MicroBatch& other) { return one.work > other.work; });
   const absl::Span<const MicroBatch> all = batch;
-  const size_t most_shared = std::min<size_t>(batch.size(), threads);
+  const size_t max_shared = std::min<size_t>(batch.size(), threads);
   size_t shared = 0;
   double soonest = static_cast<double>(EndSideBySide(all, threads));
-  for (size_t count = 1; count <= most_shared; ++count) {
+  for (size_t count = 1; count <= max_shared; ++count) {
     const double end = static_cast<double>(WorkOf(all.first(count))) / SpeedOfSharing(threads) +
                        static_cast<double>(EndSideBySide(all.subspan(count), threads));
     if (end < kWorthSharing * soonest) std::tie(shared, soonest) = std::pair(count, end);

@@ -14,9 +14,9 @@
 namespace longshort {
 namespace {
 
-constexpr int64_t kMostSteps = 1'000'000'000;
-constexpr int64_t kMostInBatch = int64_t{1} << 20;
-constexpr int64_t kMostShards = 1024;
+constexpr int64_t kMaxSteps = 1'000'000'000;
+constexpr int64_t kMaxInBatch = int64_t{1} << 20;
+constexpr int64_t kMaxShards = 1024;
 
 // Reads the options. False if they ask for help, which is printed: `intro`, then the table.
 absl::StatusOr<bool> Read(OptionTable table, const std::vector<std::string>& arguments, const std::string& intro) {
@@ -37,15 +37,15 @@ void AddOutput(OptionTable& table, std::string& output_directory, LoopOptions& l
 void AddLoop(OptionTable& table, LoopOptions& loop) {
   OptimizerOptions& optimizer = loop.optimizer;
   table.Add("steps", "N", "Optimizer steps of the whole run; decides the learning rate's course.",
-            &optimizer.total_steps, {1, kMostSteps});
+            &optimizer.total_steps, {1, kMaxSteps});
   table.Add("stop-after-steps", "N", "Stop at this step, with a checkpoint to go on from; 0 goes to the end.",
-            &loop.stop_after_steps, {0, kMostSteps});
+            &loop.stop_after_steps, {0, kMaxSteps});
   table.Add("learning-rate", "X", "Peak of the learning rate.", &optimizer.peak_learning_rate, {1e-9, 1000});
-  table.Add("warmup-steps", "N", "Steps until the peak.", &optimizer.warmup_steps, {0, kMostSteps});
+  table.Add("warmup-steps", "N", "Steps until the peak.", &optimizer.warmup_steps, {0, kMaxSteps});
   table.Add("weight-decay", "X", "AdamW's decay, on matrices and kernels only.", &optimizer.weight_decay, {0, 1000});
   table.Add("held-out-interval", "N", "Steps between measurements on the held-out data; 0: none.",
-            &loop.held_out_interval, {0, kMostSteps});
-  table.Add("checkpoint-interval", "N", "Steps between checkpoints.", &loop.checkpoint_interval, {1, kMostSteps});
+            &loop.held_out_interval, {0, kMaxSteps});
+  table.Add("checkpoint-interval", "N", "Steps between checkpoints.", &loop.checkpoint_interval, {1, kMaxSteps});
 }
 
 void AddBfloat16Products(OptionTable& table, bool& bfloat16_products) {
@@ -84,11 +84,11 @@ void AddModel(OptionTable& table, LanguageModelConfig& config) {
 
 void AddLanguageModelTraining(OptionTable& table, LanguageModelTrainerOptions& options) {
   AddLoop(table, options.loop);
-  table.Add("batch", "N", "Parallel streams of text.", &options.batch, {1, kMostInBatch});
+  table.Add("batch", "N", "Parallel streams of text.", &options.batch, {1, kMaxInBatch});
   table.Add("shards", "N", "Threads that share the streams of a step, one core each.", &options.shards,
-            {1, kMostShards});
+            {1, kMaxShards});
   table.Add("tokens-per-stream", "N", "Tokens of each stream in a step; gradients reach this far back.",
-            &options.tokens_per_stream, {1, kMostInBatch});
+            &options.tokens_per_stream, {1, kMaxInBatch});
   table.Add("seed", "N", "Decides the initial weights.", &options.seed);
   table.Add("held-out", "X", "Fraction at the end of the text that is never trained on.", &options.held_out_fraction,
             {0.000001, 0.999999});
@@ -108,11 +108,10 @@ void AddClassifierTraining(OptionTable& table, ClassifierTrainerOptions& options
   AddOutput(table, options.output_directory, options.loop);
   table.BeginSection("Training:");
   AddLoop(table, options.loop);
-  table.Add("batch", "N", "Examples of a step.", &options.batch, {1, kMostInBatch});
+  table.Add("batch", "N", "Examples of a step.", &options.batch, {1, kMaxInBatch});
   table.Add("group", "N", "Examples that go through the model at once; batch normalisation sees these together.",
-            &options.group, {1, kMostInBatch});
-  table.Add("shards", "N", "Threads that share the groups of a step, one core each.", &options.shards,
-            {1, kMostShards});
+            &options.group, {1, kMaxInBatch});
+  table.Add("shards", "N", "Threads that share the groups of a step, one core each.", &options.shards, {1, kMaxShards});
   table.Add("seed", "N", "Decides the initial weights, the order of the examples and how they are varied.",
             &options.seed);
   table.Add("label-smoothing", "X", "Part of a target's probability that is spread over all classes.",

@@ -44,8 +44,8 @@ constexpr std::array<ConfigField<CvtConfig>, 9> kCvtFields = {{
 }};
 
 constexpr std::array<std::string_view, 1> kCvtArchitecture = {"cvt"};
-constexpr size_t kMostCvtStages = 16;
-constexpr int64_t kMostCvtScores = int64_t{1} << 30;  // of one block and image
+constexpr size_t kMaxCvtStages = 16;
+constexpr int64_t kMaxCvtScores = int64_t{1} << 30;  // of one block and image
 
 absl::Status CheckCvtStage(const CvtStage& stage, std::string_view stage_name) {
   LS_RETURN_IF_ERROR(CheckRanges(kCvtStageFields, stage, stage_name));
@@ -82,10 +82,10 @@ absl::Status CheckCvtScores(const CvtConfig& config, std::string_view name) {
     const int64_t seen = stage.window_size + 2 * std::max<int64_t>(1, stage.window_size / 2);
     // Below 2^63: fewer than 2^29 tokens, 2^23 keys and 2^11 heads.
     const int64_t scores = stage.heads * height * width * (stage.projection_rank + seen * seen);
-    if (scores > kMostCvtScores) {
+    if (scores > kMaxCvtScores) {
       return absl::InvalidArgumentError(absl::StrFormat(
           "%s: stage %d: its attention has %d scores (stage_heads %d, a grid of %d x %d tokens), the limit is %d", name,
-          index + 1, scores, stage.heads, height, width, kMostCvtScores));
+          index + 1, scores, stage.heads, height, width, kMaxCvtScores));
     }
   }
   return absl::OkStatus();
@@ -95,11 +95,11 @@ absl::StatusOr<std::vector<CvtStage>> ReadCvtStages(const JsonFields& fields, co
   std::vector<CvtStage> stages;
   for (const ConfigField<CvtStage>& field : kCvtStageFields) {
     LS_ASSIGN_OR_RETURN(const std::vector<int64_t> values, fields.Integers(field.name));
-    if (field.name == kCvtStageFields.front().name) stages.resize(std::min(values.size(), kMostCvtStages + 1));
+    if (field.name == kCvtStageFields.front().name) stages.resize(std::min(values.size(), kMaxCvtStages + 1));
     if (values.empty() || values.size() != stages.size()) {
       return absl::InvalidArgumentError(
           absl::StrFormat("%s: %s has %d numbers; it must have one for each stage, as stage_widths has, at most %d",
-                          name, field.name, values.size(), kMostCvtStages));
+                          name, field.name, values.size(), kMaxCvtStages));
     }
     for (size_t index = 0; index < values.size(); ++index)
       stages[index].*std::get<int64_t CvtStage::*>(field.member) = values[index];
@@ -173,9 +173,9 @@ std::vector<FieldDescription> CvtFields() {
 }
 
 absl::Status CheckCvtConfig(const CvtConfig& config, std::string_view name) {
-  if (config.stages.empty() || config.stages.size() > kMostCvtStages) {
+  if (config.stages.empty() || config.stages.size() > kMaxCvtStages) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("%s: there are %d stages, there must be 1..%d", name, config.stages.size(), kMostCvtStages));
+        absl::StrFormat("%s: there are %d stages, there must be 1..%d", name, config.stages.size(), kMaxCvtStages));
   }
   for (size_t index = 0; index < config.stages.size(); ++index) {
     LS_RETURN_IF_ERROR(CheckCvtStage(config.stages[index], absl::StrFormat("%s: stage %d", name, index + 1)));

@@ -13,11 +13,11 @@ namespace longshort {
 namespace {
 
 constexpr std::string_view kField = "preprocessing";
-constexpr int64_t kMostPixels = 16384;  // of a side
+constexpr int64_t kMaxPixels = 16384;  // of a side
 
 absl::StatusOr<int64_t> ReadSide(const JsonFields& fields, std::string_view field) {
   LS_ASSIGN_OR_RETURN(const int64_t pixels, fields.Integer(field));
-  if (pixels < 1 || pixels > kMostPixels) return fields.OutOfRange(field, absl::StrFormat("in 1..%d", kMostPixels));
+  if (pixels < 1 || pixels > kMaxPixels) return fields.OutOfRange(field, absl::StrFormat("in 1..%d", kMaxPixels));
   return pixels;
 }
 
@@ -63,7 +63,7 @@ nlohmann::ordered_json WithResize(nlohmann::ordered_json document, ResizeMethod 
 }  // namespace
 
 std::vector<FieldDescription> ImagePreprocessingFields() {
-  const std::string side = RangeText(1, kMostPixels);
+  const std::string side = RangeText(1, kMaxPixels);
   return {
       {"resize_shorter_side", side,
        "The shorter side after resizing, in pixels, at least both sides of the crop; the longer one in proportion, "
@@ -77,7 +77,7 @@ std::vector<FieldDescription> ImagePreprocessingFields() {
 }
 
 std::vector<FieldDescription> PixelSequenceFields() {
-  const std::string side = RangeText(1, kMostPixels);
+  const std::string side = RangeText(1, kMaxPixels);
   return {{"height", side, "Rows of grey values, in pixels; height times width tokens must fit the model."},
           {"width", side, "Grey values in a row."},
           DescribeResize()};

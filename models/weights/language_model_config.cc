@@ -39,7 +39,7 @@ constexpr std::array<ConfigField<LanguageModelConfig>, 14> kLanguageModelFields 
      "The query, key, value and output projections have biases."},
 }};
 
-constexpr int64_t kMostPositionTableElements = int64_t{1} << 30;
+constexpr int64_t kMaxPositionTableElements = int64_t{1} << 30;
 
 // In the order of their enumerations.
 constexpr std::array<std::string_view, 1> kLanguageModelArchitecture = {"language_model"};
@@ -89,11 +89,11 @@ absl::Status CheckLanguageModelConfig(const LanguageModelConfig& config, std::st
     return absl::InvalidArgumentError(absl::StrFormat("%s: memory_length is %d, it must be at least window_length, %d",
                                                       name, config.memory_length, config.window_length));
   }
-  if (config.PositionTableElements() > kMostPositionTableElements) {
+  if (config.PositionTableElements() > kMaxPositionTableElements) {
     return absl::InvalidArgumentError(
         absl::StrFormat("%s: layers * (window_length + ((memory_length + segment_length) / chunk_size - 1) * "
                         "chunk_rank) * model_width is %d, the limit is %d",
-                        name, config.PositionTableElements(), kMostPositionTableElements));
+                        name, config.PositionTableElements(), kMaxPositionTableElements));
   }
   return absl::OkStatus();
 }

@@ -22,7 +22,7 @@ constexpr std::array<ConfigField<VilConfig>, 5> kVilFields = {{
     {"average_pooling", &VilConfig::average_pooling,
      "The mean of all tokens is classified, even where the last stage has global tokens."},
 }};
-constexpr int64_t kMostVilScores = int64_t{1} << 30;  // of one block and image
+constexpr int64_t kMaxVilScores = int64_t{1} << 30;  // of one block and image
 
 // The keys that one query of the stage meets.
 int64_t KeysPerQuery(const VilStage& stage, int64_t side) {
@@ -43,10 +43,10 @@ absl::Status CheckGrid(const VilStage& stage, int64_t side_before, int64_t side,
                                                       stage_name, stage.window_size, side, side));
   }
   const int64_t scores = stage.heads * (side * side + stage.global_tokens) * KeysPerQuery(stage, side);
-  if (scores > kMostVilScores) {
+  if (scores > kMaxVilScores) {
     return absl::InvalidArgumentError(
         absl::StrFormat("%s: its attention has %d scores (h %d, a grid of %d x %d patches), the limit is %d",
-                        stage_name, scores, stage.heads, side, side, kMostVilScores));
+                        stage_name, scores, stage.heads, side, side, kMaxVilScores));
   }
   return absl::OkStatus();
 }

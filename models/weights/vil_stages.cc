@@ -42,9 +42,9 @@ constexpr std::array<Attribute, 10> kAttributes = {{
     {'r', &VilStage::projection_rank, 0, 1 << 10, "r: landmarks of an image, for each head; 0: none. With s1 only."},
 }};
 
-constexpr size_t kLeastStages = 3;
-constexpr size_t kMostStages = 4;
-constexpr size_t kMostTextBytes = size_t{1} << 12;
+constexpr size_t kMinStages = 3;
+constexpr size_t kMaxStages = 4;
+constexpr size_t kMaxTextBytes = size_t{1} << 12;
 
 int64_t Value(const VilStage& stage, const Attribute& attribute) {
   return std::visit([&](auto member) { return static_cast<int64_t>(stage.*member); }, attribute.member);
@@ -139,9 +139,9 @@ int64_t VilStage::WindowPlaces() const {
 }
 
 absl::Status CheckVilStages(absl::Span<const VilStage> stages, std::string_view name) {
-  if (stages.size() < kLeastStages || stages.size() > kMostStages) {
+  if (stages.size() < kMinStages || stages.size() > kMaxStages) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("%s: %d stages, there must be %d or %d", name, stages.size(), kLeastStages, kMostStages));
+        absl::StrFormat("%s: %d stages, there must be %d or %d", name, stages.size(), kMinStages, kMaxStages));
   }
   bool full = false;
   for (size_t index = 0; index < stages.size(); ++index) {
@@ -167,9 +167,9 @@ std::vector<FieldDescription> VilStageAttributes() {
 }
 
 absl::StatusOr<std::vector<VilStage>> ParseVilStages(std::string_view text, std::string_view name) {
-  if (text.size() > kMostTextBytes) {
+  if (text.size() > kMaxTextBytes) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("%s: %d bytes, the limit is %d", name, text.size(), kMostTextBytes));
+        absl::StrFormat("%s: %d bytes, the limit is %d", name, text.size(), kMaxTextBytes));
   }
   const std::vector<std::string> written = absl::StrSplit(std::string(text), '_');
   std::vector<VilStage> stages;

@@ -56,7 +56,7 @@ absl::Status AccessControl::Take(std::string_view text) {
 std::shared_ptr<Identity> AccessControl::IdentityOf(const std::string& name) {
   std::shared_ptr<Identity>& identity = identities_[name];
   if (identity == nullptr) {
-    identity = std::make_shared<Identity>(name, identities_.size() <= kMostMetricLabels ? name : kOtherIdentities);
+    identity = std::make_shared<Identity>(name, identities_.size() <= kMaxMetricLabels ? name : kOtherIdentities);
   }
   return identity;
 }

@@ -36,7 +36,7 @@ class AccessControl final {
   using Told = std::function<void(const absl::Status& status)>;
 
   // So many identities, the first that the file names, have series of their own; others share kOtherIdentities.
-  static constexpr size_t kMostMetricLabels = 100;
+  static constexpr size_t kMaxMetricLabels = 100;
   static constexpr char kOtherIdentities[] = "(other)";  // no identity can be called so
 
   // Errors: those of ReadTokenFile and ParseTokenFile; RESOURCE_EXHAUSTED if the system has no thread for the watch.

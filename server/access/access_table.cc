@@ -18,7 +18,7 @@ namespace {
 
 constexpr absl::string_view kScheme = "Bearer ";
 // Longer than any token of ours: what is hashed for a stranger has a bound.
-constexpr size_t kMostTokenBytes = 512;
+constexpr size_t kMaxTokenBytes = 512;
 
 absl::Status NoCredentials() {
   return absl::UnauthenticatedError(
@@ -35,13 +35,12 @@ absl::StatusOr<absl::string_view> BearerToken(const std::string& authorization) 
   absl::string_view token = authorization;
   const bool bearer = absl::StartsWithIgnoreCase(token, kScheme);
   if (bearer) token = absl::StripLeadingAsciiWhitespace(token.substr(kScheme.size()));
-  if (bearer && !token.empty() && token.size() <= kMostTokenBytes &&
+  if (bearer && !token.empty() && token.size() <= kMaxTokenBytes &&
       std::all_of(token.begin(), token.end(), IsTokenCharacter)) {
     return token;
   }
-  return absl::UnauthenticatedError(
-      absl::StrCat("authorization is not of the form \"Bearer TOKEN\", once, with a token of 1 to ", kMostTokenBytes,
-                   " characters"));
+  return absl::UnauthenticatedError(absl::StrCat(
+      "authorization is not of the form \"Bearer TOKEN\", once, with a token of 1 to ", kMaxTokenBytes, " characters"));
 }
 
 absl::Status CheckNotExpired(const Grant& grant, const char* what, absl::Time wall_now) {

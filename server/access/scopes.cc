@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::array kScopes = {Scope::kInfer, Scope::kSessions, Scope::kManage, Scope::kObserve};
 
-constexpr size_t kMostNameBytes = 256;  // as many as a call may name a model with
+constexpr size_t kMaxNameBytes = 256;  // as many as a call may name a model with
 
 }  // namespace
 
@@ -51,7 +51,7 @@ absl::Status ModelPatterns::Read(std::string_view text, ModelPatterns* patterns)
     Pattern pattern{.begin = std::string(piece), .open = !piece.empty() && piece.back() == '*'};
     if (pattern.open) pattern.begin.pop_back();
     const bool empty = pattern.begin.empty() && !pattern.open;
-    if (empty || pattern.begin.size() > kMostNameBytes || pattern.begin.find('*') != std::string::npos) {
+    if (empty || pattern.begin.size() > kMaxNameBytes || pattern.begin.find('*') != std::string::npos) {
       return FieldError("models", Quoted(std::string(text)),
                         "names with commas between, each of 1 to 256 bytes, with a * at its end or none");
     }

@@ -20,11 +20,11 @@ namespace longshort {
 namespace {
 
 // A hundred thousand lines.
-constexpr size_t kMostFileBytes = size_t{16} << 20;
-constexpr double kLeastRate = 0.001;
-constexpr double kMostRate = 1e9;
+constexpr size_t kMaxFileBytes = size_t{16} << 20;
+constexpr double kMinRate = 0.001;
+constexpr double kMaxRate = 1e9;
 constexpr size_t kDigestHexDigits = 64;
-constexpr size_t kMostCertificateNameBytes = 2048;
+constexpr size_t kMaxCertificateNameBytes = 2048;
 
 struct Field {
   std::string name;
@@ -74,7 +74,7 @@ absl::StatusOr<std::vector<std::string>> WordsOf(std::string_view line) {
 }
 
 absl::Status ReadRate(const Field& field, double* rate) {
-  if (absl::SimpleAtod(field.value, rate) && *rate >= kLeastRate && *rate <= kMostRate) return absl::OkStatus();
+  if (absl::SimpleAtod(field.value, rate) && *rate >= kMinRate && *rate <= kMaxRate) return absl::OkStatus();
   return FieldError(field.name, Quoted(field.value), "a number in [0.001, 1e9] (without a limit the field is absent)");
 }
 
@@ -100,12 +100,12 @@ absl::Status ReadDigest(const Field& field, std::string* digest) {
 
 absl::Status ReadCertificateName(const Field& field, const char* beginning, std::string* name) {
   *name = field.value;
-  if (field.value.size() <= kMostCertificateNameBytes && field.value.size() > std::strlen(beginning) &&
+  if (field.value.size() <= kMaxCertificateNameBytes && field.value.size() > std::strlen(beginning) &&
       field.value.starts_with(beginning)) {
     return absl::OkStatus();
   }
   return FieldError(field.name, Quoted(field.value),
-                    absl::StrCat("1 to ", kMostCertificateNameBytes, " bytes",
+                    absl::StrCat("1 to ", kMaxCertificateNameBytes, " bytes",
                                  *beginning == '\0' ? "" : absl::StrCat(" that begin with ", beginning)));
 }
 
@@ -210,7 +210,7 @@ absl::StatusOr<std::vector<AccessEntry>> ParseTokenFile(std::string_view text, c
 }
 
 absl::StatusOr<std::string> ReadTokenFile(const std::string& path) {
-  return ReadSecretFile("--token-file", path, kMostFileBytes);
+  return ReadSecretFile("--token-file", path, kMaxFileBytes);
 }
 
 }  // namespace longshort

@@ -22,15 +22,15 @@ namespace {
 constexpr absl::Duration kDeadlineSlack = absl::Milliseconds(100);
 
 // Of a log line.
-constexpr size_t kMostFields = 16;
+constexpr size_t kMaxFields = 16;
 
 }  // namespace
 
 absl::Status CheckModelReference(const ModelReference& reference, const CallNames& names) {
-  constexpr int64_t kMostNameBytes = 256;
+  constexpr int64_t kMaxNameBytes = 256;
   if (reference.version < 0) return FieldError(names.Of("model.version"), reference.version, "at least 0");
   return CheckFieldRange([&] { return absl::StrCat("number of bytes of ", names.Of("model.name")); },
-                         static_cast<int64_t>(reference.name.size()), 0, kMostNameBytes);
+                         static_cast<int64_t>(reference.name.size()), 0, kMaxNameBytes);
 }
 
 CallRecord::CallRecord(const CallEnvironment& environment, const CallNames& names, CallOrigin origin)
@@ -244,7 +244,7 @@ void CallRecord::AddToStatistics(absl::StatusCode code, absl::Time now) const {
 
 LogFields CallRecord::FieldsOf(const absl::Status& status, absl::StatusCode code, absl::Duration duration) const {
   LogFields fields;
-  fields.reserve(kMostFields);
+  fields.reserve(kMaxFields);
   fields.insert(fields.end(), {{"id", engine_context_.id},
                                {"rpc", std::string(names_.rpc())},
                                {"model", model_},

@@ -7,7 +7,7 @@
 namespace longshort {
 namespace {
 
-constexpr size_t kMostMergedBytes = 64 << 10;
+constexpr size_t kMaxMergedBytes = 64 << 10;
 
 bool SaysSomething(const CompletionDelta& delta) {
   return !delta.text.empty() || !delta.raw.empty() || !delta.tokens.empty();
@@ -51,7 +51,7 @@ void StreamEvents::PushDelta(CompletionDelta delta) {
   std::deque<Delta>& deltas = waiting_[delta.index].deltas;
   const size_t bytes = WireBytes(delta);
   waiting_bytes_ += bytes;
-  if (!deltas.empty() && deltas.back().bytes + bytes <= kMostMergedBytes) {
+  if (!deltas.empty() && deltas.back().bytes + bytes <= kMaxMergedBytes) {
     Merge(std::move(delta), deltas.back().delta);
     deltas.back().bytes += bytes;
   } else {

@@ -73,7 +73,7 @@ void TracedCall::Set(const char* key, AttributeValue value) {
 
 void TracedCall::AddStage(const StageSpan& stage) {
   worked_ = std::max(worked_, stage.end);
-  if (static_cast<int64_t>(trace_->stages.size()) < CallTrace::kMostStages) {
+  if (static_cast<int64_t>(trace_->stages.size()) < CallTrace::kMaxStages) {
     trace_->stages.push_back(stage);
   } else {
     ++trace_->lost_stages;

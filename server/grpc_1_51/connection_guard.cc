@@ -71,7 +71,7 @@ bool ConnectionGuard::LookAt(Connection& connection, absl::Time now) {
   connection.bytes = *bytes;
   std::optional<ConnectionCalls> calls;
   if (connection.conduct.WantsCalls(*bytes)) calls = calls_.Read(connection.peer);
-  const std::optional<Misconduct> why = connection.conduct.Judge(now, *bytes, calls, limits_);
+  const std::optional<AbuseKind> why = connection.conduct.Judge(now, *bytes, calls, limits_);
   if (!why.has_value()) return true;
   if (!SeverConnection(connection.socket)) return true;  // closed already, or there is no descriptor for it now
   ended_.push_back({.why = *why,

@@ -1,4 +1,4 @@
-// Watches the connections that were given to gRPC, and ends those that take without giving (ConnectionConduct).
+// Watches the connections that were given to gRPC, and ends those that take without giving (AbuseDetector).
 //
 // gRPC owns the sockets: the guard knows their numbers, asks the system for their bytes four times a second, and gRPC
 // for the calls of those that received much. A connection that does nothing costs a look a second.
@@ -17,7 +17,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "base/thread.h"
-#include "server/grpc_1_51/connection_conduct.h"
+#include "server/grpc_1_51/abuse_detector.h"
 #include "server/grpc_1_51/tcp_socket.h"
 #include "server/grpc_1_51/transport_calls.h"
 
@@ -26,7 +26,7 @@ namespace longshort {
 class ConnectionGuard final {
  public:
   struct Ended {
-    Misconduct why = Misconduct::kBytes;
+    AbuseKind why = AbuseKind::kBytes;
     std::string peer;
     int64_t received_bytes = 0;
     int64_t idle_bytes = 0;  // without a message, of these
@@ -39,7 +39,7 @@ class ConnectionGuard final {
     std::function<void(const std::vector<Ended>& connections)> ended;
   };
 
-  ConnectionGuard(const ConductLimits& limits, Handlers handlers) : limits_(limits), handlers_(std::move(handlers)) {}
+  ConnectionGuard(const AbuseLimits& limits, Handlers handlers) : limits_(limits), handlers_(std::move(handlers)) {}
   // No handler is called after it.
   ~ConnectionGuard() { thread_.Stop(); }
   ConnectionGuard(const ConnectionGuard&) = delete;
@@ -55,7 +55,7 @@ class ConnectionGuard final {
   struct Connection {
     SocketIdentity socket;
     std::string peer;
-    ConnectionConduct conduct;
+    AbuseDetector conduct;
     ConnectionBytes bytes;
     bool moving = true;
   };
@@ -70,7 +70,7 @@ class ConnectionGuard final {
   void GiveBackAfter(absl::Time end);
   void Say(absl::Time now, std::unique_lock<std::mutex>& lock);
 
-  const ConductLimits limits_;
+  const AbuseLimits limits_;
   const Handlers handlers_;
   TransportCalls calls_;  // the guard's thread's
 

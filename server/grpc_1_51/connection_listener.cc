@@ -25,9 +25,9 @@ constexpr int64_t kReserved = 128;
 // If even those are gone, it is looked so often whether there are some again.
 constexpr int kLookAgainMilliseconds = 100;
 // Then the listener looks whether it is to end.
-constexpr int kMostAtOnce = 64;
+constexpr int kMaxAtOnce = 64;
 // What is accepted at the end: as much as waits at once, not all that goes on coming.
-constexpr int kMostLastTurns = 64;
+constexpr int kMaxLastTurns = 64;
 // How often it is said at the most that connections were refused.
 constexpr absl::Duration kLogRefusalsAgain = absl::Seconds(1);
 
@@ -91,10 +91,10 @@ void ConnectionListener::Accept() {
   bool has_room = true;
   absl::Time say_again = absl::InfinitePast();
   while (true) {
-    const int most_milliseconds = !has_room      ? kLookAgainMilliseconds
-                                  : refused_ > 0 ? static_cast<int>(absl::ToInt64Milliseconds(kLogRefusalsAgain))
-                                                 : -1;
-    const int ready = poll(sockets.data(), has_room ? sockets.size() : 1, most_milliseconds);
+    const int max_milliseconds = !has_room      ? kLookAgainMilliseconds
+                                 : refused_ > 0 ? static_cast<int>(absl::ToInt64Milliseconds(kLogRefusalsAgain))
+                                                : -1;
+    const int ready = poll(sockets.data(), has_room ? sockets.size() : 1, max_milliseconds);
     if (ready > 0 && sockets[0].revents != 0) return AcceptLast({sockets.begin() + 1, sockets.end()});
     has_room = true;
     for (const Descriptor& listening : listening_.sockets) has_room = AcceptFrom(listening.number()) && has_room;
@@ -106,13 +106,13 @@ void ConnectionListener::Accept() {
 }
 
 void ConnectionListener::AcceptLast(std::vector<pollfd> listening) {
-  for (int i = 0; i < kMostLastTurns && poll(listening.data(), listening.size(), 0) > 0; ++i) {
+  for (int i = 0; i < kMaxLastTurns && poll(listening.data(), listening.size(), 0) > 0; ++i) {
     for (const pollfd& socket : listening) AcceptFrom(socket.fd);
   }
 }
 
 bool ConnectionListener::AcceptFrom(int listening) {
-  for (int i = 0; i < kMostAtOnce; ++i) {
+  for (int i = 0; i < kMaxAtOnce; ++i) {
     Descriptor connection(accept4(listening, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     // Otherwise what was wrong is that connection's, or there is none.
     if (connection.number() < 0) return !IsOutOfDescriptors(errno);

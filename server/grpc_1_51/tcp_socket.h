@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "server/grpc_1_51/connection_conduct.h"
+#include "server/grpc_1_51/abuse_detector.h"
 
 namespace longshort {
 

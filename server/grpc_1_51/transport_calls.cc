@@ -16,7 +16,7 @@ using nlohmann::json;
 // A socket gets its number before it is listed, so that one which came later may be listed sooner.
 constexpr intptr_t kListedLate = 1024;
 // Numbers of closed sockets that may be kept, beside as many as there are open ones, before all are read anew.
-constexpr size_t kMostClosed = 256;
+constexpr size_t kMaxClosed = 256;
 
 // Takes what gRPC allocated.
 json Parse(char* text) {
@@ -49,7 +49,7 @@ std::string PeerIn(const json& name) {
 
 void TransportCalls::BeginLook(size_t connections) {
   may_find_ = true;
-  if (sockets_.size() <= 2 * connections + kMostClosed) return;
+  if (sockets_.size() <= 2 * connections + kMaxClosed) return;
   sockets_.clear();
   next_socket_ = 0;
 }

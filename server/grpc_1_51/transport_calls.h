@@ -10,7 +10,7 @@
 #include <string>
 #include <unordered_map>
 
-#include "server/grpc_1_51/connection_conduct.h"
+#include "server/grpc_1_51/abuse_detector.h"
 
 namespace longshort {
 

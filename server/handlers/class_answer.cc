@@ -24,14 +24,14 @@ constexpr int64_t kItemBytes = 96;
 
 absl::StatusOr<ClassOptions> ReadClassAnswer(const ClassOptions& options, const ClassifierInfo& info,
                                              const CallNames& names) {
-  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
-  LS_RETURN_IF_ERROR(CheckFieldRange([&] { return names.Of("top_k"); }, options.top_k, 0, kMost));
+  constexpr int64_t kMax = std::numeric_limits<int32_t>::max();
+  LS_RETURN_IF_ERROR(CheckFieldRange([&] { return names.Of("top_k"); }, options.top_k, 0, kMax));
   ClassOptions answer = options;
   answer.top_k = std::min(options.top_k == 0 ? kDefaultTopK : options.top_k, info.classes);
   return answer;
 }
 
-int64_t MostBytes(const ClassOptions& answer, const ClassifierInfo& info) {
+int64_t MaxBytes(const ClassOptions& answer, const ClassifierInfo& info) {
   size_t longest_label = 0;
   for (const std::string& label : info.labels) longest_label = std::max(longest_label, label.size());
   const int64_t per_class = (answer.all_logits ? 1 : 0) + (answer.all_probabilities ? 1 : 0);
@@ -45,7 +45,7 @@ absl::Status CheckAnswerFits(const ClassOptions& answer, const ClassifierInfo& i
     return absl::StrCat("number of bytes to return (", names.Of("top_k"), " classes with their labels, ",
                         names.Of("all_logits"), ", times items)");
   };
-  return CheckFieldRange(name, items * MostBytes(answer, info), 0, limits.class_bytes);
+  return CheckFieldRange(name, items * MaxBytes(answer, info), 0, limits.class_bytes);
 }
 
 Classification AnswerOf(ItemScores scores, const ClassOptions& answer, const ClassifierInfo& info) {

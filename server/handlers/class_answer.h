@@ -22,7 +22,7 @@ absl::StatusOr<ClassOptions> ReadClassAnswer(const ClassOptions& options, const 
                                              const CallNames& names);
 
 // Bytes of one item's Classification on the wire, at the most: a bound that every front keeps.
-int64_t MostBytes(const ClassOptions& answer, const ClassifierInfo& info);
+int64_t MaxBytes(const ClassOptions& answer, const ClassifierInfo& info);
 // Errors: INVALID_ARGUMENT if the classes and logits of `items` items are too large for one answer.
 absl::Status CheckAnswerFits(const ClassOptions& answer, const ClassifierInfo& info, int64_t items,
                              const RequestLimits& limits, const CallNames& names);

@@ -21,8 +21,8 @@ constexpr absl::Duration kTimePerPixel = absl::Nanoseconds(20);
 constexpr absl::Duration kWakingAThread = absl::Microseconds(50);
 
 int64_t Pixels(const RawImage& raw) {
-  constexpr int64_t kMost = int64_t{1} << 28;  // the values fit in a message, whatever it says
-  return raw.height < 1 || raw.width < 1 || raw.height > kMost / raw.width ? 0 : raw.height * raw.width;
+  constexpr int64_t kMax = int64_t{1} << 28;  // the values fit in a message, whatever it says
+  return raw.height < 1 || raw.width < 1 || raw.height > kMax / raw.width ? 0 : raw.height * raw.width;
 }
 
 // An image, and if it is a file the header, which is read once.

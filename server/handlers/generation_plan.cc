@@ -16,8 +16,8 @@ namespace longshort {
 namespace {
 
 constexpr int64_t kDefaultMaxTokens = 256;
-constexpr double kMostTemperature = 100;
-constexpr double kMostPenalty = 100;
+constexpr double kMaxTemperature = 100;
+constexpr double kMaxPenalty = 100;
 
 // The shortest text that reads back as the same number, so that an error does not print 1.0000001 as 1.
 template <typename Number>
@@ -48,7 +48,7 @@ absl::Status CheckLogitBias(const SamplingOptions& sampling, int64_t vocabulary_
     LS_RETURN_IF_ERROR(
         CheckFieldRange([&] { return absl::StrCat("a key of ", names.Of(kField)); }, token, 0, vocabulary_size - 1));
     const FieldPath field = {.field = kField, .index = token};
-    LS_RETURN_IF_ERROR(CheckClosed(field, bias, -kMostPenalty, kMostPenalty, names));
+    LS_RETURN_IF_ERROR(CheckClosed(field, bias, -kMostPenalty, kMaxPenalty, names));
   }
   return absl::OkStatus();
 }
@@ -92,14 +92,14 @@ absl::StatusOr<SamplingOptions> CheckSampling(SamplingOptions sampling, int64_t 
   const auto closed = [&](std::string_view field, double value, double low, double high) {
     return CheckClosed({.field = field}, value, low, high, names);
   };
-  LS_RETURN_IF_ERROR(closed("sampling.temperature", sampling.temperature, 0, kMostTemperature));
+  LS_RETURN_IF_ERROR(closed("sampling.temperature", sampling.temperature, 0, kMaxTemperature));
   if (sampling.top_k < 0) return FieldError(names.Of("sampling.top_k"), sampling.top_k, "at least 0");
   if (sampling.top_k >= vocabulary_size) sampling.top_k = 0;
   LS_RETURN_IF_ERROR(CheckHalfOpen("sampling.top_p", sampling.top_p, 0, 1, names));
   LS_RETURN_IF_ERROR(closed("sampling.min_p", sampling.min_p, 0, 1));
-  LS_RETURN_IF_ERROR(CheckHalfOpen("sampling.repetition_penalty", sampling.repetition_penalty, 0, kMostPenalty, names));
-  LS_RETURN_IF_ERROR(closed("sampling.frequency_penalty", sampling.frequency_penalty, -kMostPenalty, kMostPenalty));
-  LS_RETURN_IF_ERROR(closed("sampling.presence_penalty", sampling.presence_penalty, -kMostPenalty, kMostPenalty));
+  LS_RETURN_IF_ERROR(CheckHalfOpen("sampling.repetition_penalty", sampling.repetition_penalty, 0, kMaxPenalty, names));
+  LS_RETURN_IF_ERROR(closed("sampling.frequency_penalty", sampling.frequency_penalty, -kMostPenalty, kMaxPenalty));
+  LS_RETURN_IF_ERROR(closed("sampling.presence_penalty", sampling.presence_penalty, -kMostPenalty, kMaxPenalty));
   LS_RETURN_IF_ERROR(CheckLogitBias(sampling, vocabulary_size, limits, names));
   // Fronts may give them in any order; equal calls should be equal to the engine too.
   std::sort(sampling.logit_bias.begin(), sampling.logit_bias.end());

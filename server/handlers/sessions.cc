@@ -17,7 +17,7 @@ namespace longshort {
 namespace {
 
 // The store is locked for a page: some tens of microseconds.
-constexpr int64_t kMostOfPage = 256;
+constexpr int64_t kMaxOfPage = 256;
 
 // A page's token names the session that it comes behind.
 std::string TokenOf(const SessionKey& key) { return absl::StrCat(key.client, "/", key.id); }
@@ -50,7 +50,7 @@ absl::StatusOr<SessionList> ListSessions(CallRecord& record, const ListSessionsC
     }
   }
   LS_ASSIGN_OR_RETURN(const std::shared_ptr<const ServedLanguageModel> model, record.FindLanguageModel(call.model));
-  const int64_t most = call.page_size == 0 ? kMostOfPage : std::min(call.page_size, kMostOfPage);
+  const int64_t most = call.page_size == 0 ? kMaxOfPage : std::min(call.page_size, kMaxOfPage);
   SessionStore::Page page = model->engine->sessions().List(client, after, static_cast<int>(most));
   SessionList list;
   if (page.next.has_value()) list.next_page_token = TokenOf(*page.next);

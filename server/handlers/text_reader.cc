@@ -60,16 +60,16 @@ absl::StatusOr<DocumentBeginning> ReadKind(const NamedText& text, const CallName
 }  // namespace
 
 absl::StatusOr<std::vector<int32_t>> ReadText(const NamedText& text, const CallNames& names,
-                                              const TextVocabulary& vocabulary, int64_t most_tokens) {
-  LS_ASSIGN_OR_RETURN(DocumentBeginning beginning, ReadBeginning(text, names, vocabulary, most_tokens));
+                                              const TextVocabulary& vocabulary, int64_t max_tokens) {
+  LS_ASSIGN_OR_RETURN(DocumentBeginning beginning, ReadBeginning(text, names, vocabulary, max_tokens));
   LS_RETURN_IF_ERROR(CheckFieldRange([&] { return absl::StrCat("number of tokens of ", names.Of(text.path)); },
-                                     beginning.tokens, 1, most_tokens));
+                                     beginning.tokens, 1, max_tokens));
   return std::move(beginning.ids);
 }
 
 absl::StatusOr<DocumentBeginning> ReadBeginning(const NamedText& text, const CallNames& names,
-                                                const TextVocabulary& vocabulary, int64_t most_tokens) {
-  LS_ASSIGN_OR_RETURN(DocumentBeginning beginning, ReadKind(text, names, vocabulary, most_tokens));
+                                                const TextVocabulary& vocabulary, int64_t max_tokens) {
+  LS_ASSIGN_OR_RETURN(DocumentBeginning beginning, ReadKind(text, names, vocabulary, max_tokens));
   if (beginning.tokens > 0) return beginning;
   return absl::InvalidArgumentError(absl::StrCat(names.Of(text.path), " is empty; it must have at least one token"));
 }

@@ -30,15 +30,15 @@ struct NamedText {
   FieldPath path;
 };
 
-// The tokens of `text`, 1 to `most_tokens` of them, each in [0, V).
+// The tokens of `text`, 1 to `max_tokens` of them, each in [0, V).
 // Errors: INVALID_ARGUMENT if it is empty, too long, has an id outside the vocabulary (with its index) or a byte or
 // character outside the vocabulary (with its offset), or is text for a model that takes ids only.
 absl::StatusOr<std::vector<int32_t>> ReadText(const NamedText& text, const CallNames& names,
-                                              const TextVocabulary& vocabulary, int64_t most_tokens);
-// The first `most_tokens` tokens of `text`, or all of them, and how many there are: at least one.
+                                              const TextVocabulary& vocabulary, int64_t max_tokens);
+// The first `max_tokens` tokens of `text`, or all of them, and how many there are: at least one.
 // Errors: as ReadText, but for a text that is too long.
 absl::StatusOr<DocumentBeginning> ReadBeginning(const NamedText& text, const CallNames& names,
-                                                const TextVocabulary& vocabulary, int64_t most_tokens);
+                                                const TextVocabulary& vocabulary, int64_t max_tokens);
 
 // The bytes that the tokens stand for; empty for a model that takes ids only.
 std::string DecodeTokens(const std::vector<int32_t>& tokens, const ServedLanguageModel& model);

@@ -154,7 +154,7 @@ class ClassifierScorer final : public TextScorer {
       : model_(std::move(model)),
         answer_(answer),
         truncate_(truncate),
-        bytes_per_text_(MostBytes(answer, model_->info)),
+        bytes_per_text_(MaxBytes(answer, model_->info)),
         limits_(limits),
         names_(names) {}
 

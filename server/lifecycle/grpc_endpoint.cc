@@ -27,16 +27,16 @@ constexpr int kMillisecondsPerSecond = 1000;
 constexpr int kPingAfterSeconds = 60;
 constexpr int kPingTimeoutSeconds = 20;
 // Clients may ping as often as this, with or without calls.
-constexpr int kLeastPingSeconds = 10;
+constexpr int kMinPingSeconds = 10;
 // For a new connection to have done its handshakes, TLS and HTTP/2, in: who says nothing holds a descriptor so long.
 constexpr int kHandshakeSeconds = 10;
-constexpr int kMostCallsPerConnection = 1024;
-// Pings sooner than kLeastPingSeconds that are forgiven; then the connection is closed.
+constexpr int kMaxCallsPerConnection = 1024;
+// Pings sooner than kMinPingSeconds that are forgiven; then the connection is closed.
 constexpr int kPingStrikes = 2;
 // Of a call's headers: metadata of clients are some hundred bytes, tokens a few thousand.
-constexpr int kMostMetadataBytes = 16 << 10;
+constexpr int kMaxMetadataBytes = 16 << 10;
 // What is read at once is read to its end, however long that takes: a connection that is to be closed waits for it.
-constexpr int kMostReadAtOnceBytes = 64 << 10;
+constexpr int kMaxReadAtOnceBytes = 64 << 10;
 // Clients that have no call open may have one on its way, as long as they have not answered the GOAWAY. Who has not
 // within this time only watches the server's health, or is gone.
 constexpr absl::Duration kQuiet = absl::Seconds(1);
@@ -50,25 +50,25 @@ constexpr absl::Duration kLongestPause = absl::Seconds(1);
 int Milliseconds(absl::Duration duration) { return static_cast<int>(absl::ToInt64Milliseconds(duration)); }
 
 // gRPC bounds neither: what comes without a message, nor calls of a client that does not acknowledge its settings.
-ConductLimits LimitsOfConnections(const ServerOptions& options, const MachineLimits& machine) {
-  ConductLimits limits;
-  limits.calls = 4 * kMostCallsPerConnection;
+AbuseLimits LimitsOfConnections(const ServerOptions& options, const MachineLimits& machine) {
+  AbuseLimits limits;
+  limits.calls = 4 * kMaxCallsPerConnection;
   limits.message_bytes = options.max_message_bytes;
   limits.messages_bytes = MessageBufferBytes(options, machine);
   return limits;
 }
 
 void SetChannelArguments(const ServerOptions& options, grpc::ServerBuilder& builder) {
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMostCallsPerConnection);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxCallsPerConnection);
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeSeconds * kMillisecondsPerSecond);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kPingAfterSeconds * kMillisecondsPerSecond);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kPingTimeoutSeconds * kMillisecondsPerSecond);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
-                             kLeastPingSeconds * kMillisecondsPerSecond);
+                             kMinPingSeconds * kMillisecondsPerSecond);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, kPingStrikes);
-  builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMostMetadataBytes);
-  builder.AddChannelArgument(GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE, kMostReadAtOnceBytes);
+  builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMaxMetadataBytes);
+  builder.AddChannelArgument(GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE, kMaxReadAtOnceBytes);
   builder.AddChannelArgument(GRPC_ARG_ENABLE_CHANNELZ, 1);  // the guard of the connections reads it
   if (options.max_connection_age != absl::ZeroDuration()) {
     builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_MS, Milliseconds(options.max_connection_age));
@@ -97,7 +97,7 @@ std::vector<Rpc> AllRpcs(Health& health, Reflection& reflection) {
 
 }  // namespace
 
-GrpcEndpoint::GrpcEndpoint(const CallEnvironment& environment, const ConductLimits& limits,
+GrpcEndpoint::GrpcEndpoint(const CallEnvironment& environment, const AbuseLimits& limits,
                            std::unique_ptr<ConnectionListener> listener)
     : environment_(environment),
       port_(listener->port()),
@@ -135,13 +135,13 @@ ConnectionGuard::Handlers GrpcEndpoint::GuardHandlers() {
           .ended =
               [this](const std::vector<ConnectionGuard::Ended>& connections) {
                 for (const ConnectionGuard::Ended& ended : connections) {
-                  environment_.metrics.CountClosedConnection(MisconductName(ended.why));
+                  environment_.metrics.CountClosedConnection(AbuseKindName(ended.why));
                 }
                 const ConnectionGuard::Ended& first = connections.front();
                 environment_.log.Error("connections closed: their clients took without giving",
                                        {{"connections", static_cast<int64_t>(connections.size())},
                                         {"first", first.peer},
-                                        {"why", std::string(MisconductName(first.why))},
+                                        {"why", std::string(AbuseKindName(first.why))},
                                         {"received_bytes", first.received_bytes},
                                         {"bytes_since_last_message", first.idle_bytes},
                                         {"calls_in_memory", first.open_calls}});
@@ -166,7 +166,7 @@ absl::Status GrpcEndpoint::StartListening() {
 }
 
 void GrpcEndpoint::AnnounceServing() {
-  HealthBoard& health = health_.board;
+  HealthRegistry& health = health_.board;
   health.Set("", true);
   for (const std::string& service : reflection_.services) {
     if (!absl::StartsWith(service, "grpc.")) health.Set(service, true);
@@ -177,7 +177,7 @@ void GrpcEndpoint::AnnounceServing() {
 }
 
 void GrpcEndpoint::AnnounceModel(const std::string& model, int64_t version) {
-  HealthBoard& health = health_.board;
+  HealthRegistry& health = health_.board;
   health.Set(model, environment_.models.Find(model, 0).ok());
   health.Set(absl::StrCat(model, "/", version), environment_.models.Find(model, version).ok());
 }

@@ -49,7 +49,7 @@ class GrpcEndpoint {
   void LetClientsLeave(absl::Time deadline);
 
  private:
-  GrpcEndpoint(const CallEnvironment& environment, const ConductLimits& limits,
+  GrpcEndpoint(const CallEnvironment& environment, const AbuseLimits& limits,
                std::unique_ptr<ConnectionListener> listener);
 
   ConnectionGuard::Handlers GuardHandlers();

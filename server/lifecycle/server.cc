@@ -25,8 +25,8 @@ namespace {
 constexpr absl::Duration kLastMessages = absl::Seconds(1);
 
 // What may be left of the drain for traces to be exported, which gets a little in any case.
-constexpr absl::Duration kLeastForTraces = absl::Seconds(1);
-constexpr absl::Duration kMostForTraces = absl::Seconds(3);
+constexpr absl::Duration kMinForTraces = absl::Seconds(1);
+constexpr absl::Duration kMaxForTraces = absl::Seconds(3);
 
 // The end of the drain, in which no call begins any more, and a ScoreTexts stream reads no more: so what it has in work
 // can be answered.
@@ -164,7 +164,7 @@ void Server::Drain() {
   const int64_t cut_off = gate_.WaitUntilEmpty(std::max(deadline, MonotonicNow() + kLastMessages));
   log_.Info("drained", {{"calls_cut_off", cut_off}});
   if (tracing_ != nullptr) {
-    tracing_->Shutdown(std::clamp(deadline - MonotonicNow(), kLeastForTraces, kMostForTraces));
+    tracing_->Shutdown(std::clamp(deadline - MonotonicNow(), kMinForTraces, kMaxForTraces));
   }
 }
 

@@ -103,7 +103,7 @@ class SessionSender final : public CallWork {
 };
 
 // What a client must send within --slow-reader-timeout to keep its place; a smaller session, or the last piece, less.
-constexpr int64_t kLeastBytes = int64_t{64} << 10;
+constexpr int64_t kMinBytes = int64_t{64} << 10;
 
 // Messages are taken one at a time, and the engine is given the session when its seal has proved it.
 class SessionReceiver final : public CallWork {
@@ -159,7 +159,7 @@ class SessionReceiver final : public CallWork {
 
   absl::Status TakeData(const std::string& data) {
     LS_RETURN_IF_ERROR(session_->TakeData(data));
-    if (session_->received_bytes() >= go_on_bytes_ + kLeastBytes) {
+    if (session_->received_bytes() >= go_on_bytes_ + kMinBytes) {
       go_on_bytes_ = session_->received_bytes();
       GoOn();
     }
@@ -225,7 +225,7 @@ class SessionReceiver final : public CallWork {
       if (sealed_) return;
     }
     call_.End(
-        absl::DeadlineExceededError(absl::StrCat("the client sent less than ", kLeastBytes, " bytes in ",
+        absl::DeadlineExceededError(absl::StrCat("the client sent less than ", kMinBytes, " bytes in ",
                                                  absl::FormatDuration(longest_pause_), " (--slow-reader-timeout)")));
   }
 

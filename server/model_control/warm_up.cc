@@ -39,7 +39,7 @@ absl::Status Run(const LoadedLanguageModel& loaded, const WorkerDevice& device) 
   {
     LS_ASSIGN_OR_RETURN(const std::unique_ptr<CachedSequence> sequence, cache->Begin(prompt, 0, tokens + 1));
     for (int64_t read = 0; read < tokens;) {
-      const int64_t piece = sequence->MostTokens(tokens - read);
+      const int64_t piece = sequence->MaxTokens(tokens - read);
       LS_RETURN_IF_ERROR(ReadOn(*model, *sequence, absl::MakeConstSpan(prompt).subspan(read, piece)));
       read += piece;
     }

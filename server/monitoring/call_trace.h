@@ -38,7 +38,7 @@ struct StageSpan {
 
 struct CallTrace {
   // Of stages, which a call of many parts could have without end; a few more are made before they are looked at.
-  static constexpr int64_t kMostStages = 256;
+  static constexpr int64_t kMaxStages = 256;
 
   int64_t spans() const { return 1 + static_cast<int64_t>(stages.size()); }
 

@@ -152,7 +152,7 @@ void Logger::Flush(absl::Duration patience) {
 }
 
 void Logger::Log(LogLevel level, std::string message, LogFields fields) {
-  if (level < least_) return;
+  if (level < min_) return;
   Line line{absl::Now(), level, std::move(message), std::move(fields)};
   bool first = false;
   {

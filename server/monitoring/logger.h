@@ -37,7 +37,7 @@ std::string FormatLogLine(LogFormat format, absl::Time time, LogLevel level, con
 class Logger {
  public:
   // Lines wait until Start.
-  Logger(LogFormat format, LogLevel least) : format_(format), least_(least) {}
+  Logger(LogFormat format, LogLevel least) : format_(format), min_(least) {}
   // Writes what is waiting, however long that takes.
   ~Logger();
   Logger(const Logger&) = delete;
@@ -69,7 +69,7 @@ class Logger {
   void Write();
 
   const LogFormat format_;
-  const LogLevel least_;
+  const LogLevel min_;
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   std::deque<Line> lines_;

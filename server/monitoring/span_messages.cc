@@ -26,7 +26,7 @@ using otlp::trace::v1::Status;
 constexpr char kSchema[] = "https://opentelemetry.io/schemas/1.45.0";
 constexpr char kName[] = "longshort";
 constexpr char kServiceName[] = "longshort-server";
-constexpr size_t kMostMessageBytes = 256;
+constexpr size_t kMaxMessageBytes = 256;
 
 // Text from clients may hold any bytes: with bytes that are not UTF-8 a
 // collector would refuse the whole message.
@@ -115,7 +115,7 @@ void AddCall(const CallTrace &call, absl::Duration wall_clock, otlp::trace::v1::
   if (!IsServersError(call.code)) return;
   AddAttribute("error.type", span).set_string_value(code);
   span.mutable_status()->set_code(Status::STATUS_CODE_ERROR);
-  span.mutable_status()->set_message(Utf8(call.message.substr(0, kMostMessageBytes)));
+  span.mutable_status()->set_message(Utf8(call.message.substr(0, kMaxMessageBytes)));
 }
 
 void AddStage(const StageSpan &stage, const CallTrace &call, absl::Duration wall_clock,

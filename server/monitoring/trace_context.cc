@@ -20,11 +20,11 @@ constexpr uint64_t kSampledFlag = 1;
 constexpr uint64_t kRandomFlag = 2;
 constexpr uint64_t kForbiddenVersion = 0xFF;
 
-constexpr size_t kMostMembers = 32;
-constexpr size_t kMostKeyBytes = 256;
-constexpr size_t kMostTenantBytes = 241;
-constexpr size_t kMostSystemBytes = 14;
-constexpr size_t kMostValueBytes = 256;
+constexpr size_t kMaxMembers = 32;
+constexpr size_t kMaxKeyBytes = 256;
+constexpr size_t kMaxTenantBytes = 241;
+constexpr size_t kMaxSystemBytes = 14;
+constexpr size_t kMaxValueBytes = 256;
 
 std::string_view Trim(std::string_view text) {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
@@ -88,13 +88,13 @@ bool IsKeyPart(std::string_view part, size_t most) {
 
 bool IsKey(std::string_view key) {
   const size_t at = key.find('@');
-  if (at == std::string_view::npos) return IsKeyPart(key, kMostKeyBytes);
-  return IsKeyPart(key.substr(0, at), kMostTenantBytes) && IsKeyPart(key.substr(at + 1), kMostSystemBytes);
+  if (at == std::string_view::npos) return IsKeyPart(key, kMaxKeyBytes);
+  return IsKeyPart(key.substr(0, at), kMaxTenantBytes) && IsKeyPart(key.substr(at + 1), kMaxSystemBytes);
 }
 
 // Of the value no space is left at the end.
 bool IsValue(std::string_view value) {
-  if (value.empty() || value.size() > kMostValueBytes) return false;
+  if (value.empty() || value.size() > kMaxValueBytes) return false;
   return std::all_of(value.begin(), value.end(), [](char c) { return c >= ' ' && c <= '~' && c != ',' && c != '='; });
 }
 
@@ -109,7 +109,7 @@ bool IsTracestate(std::string_view text) {
     const size_t equals = member.find('=');
     if (equals == std::string_view::npos) return false;
     if (!IsKey(member.substr(0, equals)) || !IsValue(member.substr(equals + 1))) return false;
-    if (!keys.insert(member.substr(0, equals)).second || keys.size() > kMostMembers) return false;
+    if (!keys.insert(member.substr(0, equals)).second || keys.size() > kMaxMembers) return false;
   }
   return true;
 }

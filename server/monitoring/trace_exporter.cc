@@ -40,7 +40,7 @@ constexpr absl::Duration kFirstPause = absl::Milliseconds(500);
 constexpr absl::Duration kLongestPause = absl::Seconds(5);
 
 // Of the thread: gets what others leave of a busy machine, and about a hundredth besides.
-constexpr int kLeastPriority = 19;
+constexpr int kMinPriority = 19;
 
 constexpr char kExportMethod[] = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
 
@@ -137,7 +137,7 @@ void TraceExporter::Run() {
   // with real-time priority. Errors do not matter.
   const sched_param ordinary = {};
   pthread_setschedparam(pthread_self(), SCHED_OTHER, &ordinary);
-  setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kLeastPriority);
+  setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kMinPriority);
   for (;;) {
     if (not_before_ > MonotonicNow()) SleepUntil(not_before_);
     const Batch batch = queue_.Take();

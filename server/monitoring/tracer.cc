@@ -29,7 +29,7 @@ bool TraceQueue::Offer(std::unique_ptr<CallTrace> trace) {
   bool wake = false;
   {
     const std::lock_guard lock(mutex_);
-    if (closed_ || spans_ + spans > most_spans_) return false;
+    if (closed_ || spans_ + spans > max_spans_) return false;
     // Once for each batch: waking a thread costs as much as answering a short call.
     wake = traces_.empty() || (spans_ < batch_spans_ && spans_ + spans >= batch_spans_);
     spans_ += spans;

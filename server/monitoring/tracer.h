@@ -25,7 +25,7 @@ namespace longshort {
 class TraceQueue final {
  public:
   explicit TraceQueue(const TracingOptions& options)
-      : most_spans_(options.most_spans), batch_spans_(options.batch_spans), delay_(options.delay) {}
+      : max_spans_(options.max_spans), batch_spans_(options.batch_spans), delay_(options.delay) {}
 
   // False, and then the trace is gone, if there is no room or the queue is closed. Takes no longer than a push.
   bool Offer(std::unique_ptr<CallTrace> trace);
@@ -38,7 +38,7 @@ class TraceQueue final {
   void Close();
 
  private:
-  const int64_t most_spans_;
+  const int64_t max_spans_;
   const int64_t batch_spans_;
   const absl::Duration delay_;
   std::mutex mutex_;  // guards what follows

@@ -30,14 +30,14 @@ absl::Status WrongDatatype(const Tensor& tensor, const std::string& wanted) {
 }
 
 absl::StatusOr<int64_t> ElementsOf(const Tensor& tensor) {
-  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();  // far more than a message has room for
-  constexpr int kMostSizes = 8;
+  constexpr int64_t kMax = std::numeric_limits<int32_t>::max();  // far more than a message has room for
+  constexpr int kMaxSizes = 8;
   const auto sizes = [&] { return absl::StrCat("number of sizes in the shape of input ", Quoted(tensor.name())); };
-  LS_RETURN_IF_ERROR(CheckFieldRange(sizes, tensor.shape_size(), 1, kMostSizes));
+  LS_RETURN_IF_ERROR(CheckFieldRange(sizes, tensor.shape_size(), 1, kMaxSizes));
   int64_t elements = 1;
   for (const int64_t size : tensor.shape()) {
     if (size < 1) return WrongShape(tensor, "sizes of at least 1");
-    if (elements > kMost / size) return WrongShape(tensor, absl::StrCat("of at most ", kMost, " elements"));
+    if (elements > kMax / size) return WrongShape(tensor, absl::StrCat("of at most ", kMax, " elements"));
     elements *= size;
   }
   return elements;

@@ -12,16 +12,16 @@
 namespace longshort {
 namespace {
 
-constexpr int kMostWorkers = 64;
-constexpr int kMostGpus = 64;
+constexpr int kMaxWorkers = 64;
+constexpr int kMaxGpus = 64;
 
 absl::Status ReadCpu(const std::string& device, Devices& devices) {
   if (devices.cpu_workers > 0) return absl::InvalidArgumentError("cpu is there twice");
   devices.cpu_workers = 1;
   if (device == "cpu") return absl::OkStatus();
   if (!absl::SimpleAtoi(absl::StripPrefix(device, "cpu:"), &devices.cpu_workers) || devices.cpu_workers < 1 ||
-      devices.cpu_workers > kMostWorkers) {
-    return absl::InvalidArgumentError(absl::StrCat("the count of ", device, " must be 1 to ", kMostWorkers));
+      devices.cpu_workers > kMaxWorkers) {
+    return absl::InvalidArgumentError(absl::StrCat("the count of ", device, " must be 1 to ", kMaxWorkers));
   }
   return absl::OkStatus();
 }
@@ -29,9 +29,9 @@ absl::Status ReadCpu(const std::string& device, Devices& devices) {
 // `name`: of the kind, as the list has it.
 absl::Status ReadGpu(const std::string& device, const std::string& name, DeviceKind kind, Devices& devices) {
   int number = 0;
-  if (!absl::SimpleAtoi(absl::StripPrefix(device, name + ":"), &number) || number < 0 || number >= kMostGpus) {
+  if (!absl::SimpleAtoi(absl::StripPrefix(device, name + ":"), &number) || number < 0 || number >= kMaxGpus) {
     return absl::InvalidArgumentError(
-        absl::StrCat("'", device, "' names no GPU; write ", name, ":N, where N is its number, 0 to ", kMostGpus - 1));
+        absl::StrCat("'", device, "' names no GPU; write ", name, ":N, where N is its number, 0 to ", kMaxGpus - 1));
   }
   if (!devices.gpus.empty() && devices.gpu_kind != kind) {
     return absl::InvalidArgumentError(absl::StrCat("'", device, "' is no GPU of the kind of those before it"));

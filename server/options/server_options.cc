@@ -68,9 +68,9 @@ absl::Status CheckTokenFile(const ServerOptions& options) {
 
 // Pixels of the largest image that each thread may decode at once within `bytes`; all that decoders take if that is 0.
 int64_t PixelsWithin(int64_t bytes, int64_t threads) {
-  constexpr int64_t kMost = ImageLimits().max_pixels;
-  if (bytes == 0) return kMost;
-  return std::clamp<int64_t>(bytes / threads / ImageLimits::kDecodingBytesPerPixel, 1, kMost);
+  constexpr int64_t kMax = ImageLimits().max_pixels;
+  if (bytes == 0) return kMax;
+  return std::clamp<int64_t>(bytes / threads / ImageLimits::kDecodingBytesPerPixel, 1, kMax);
 }
 
 absl::Status CheckLargestImage(const ServerOptions& options, const MachineLimits& machine) {
@@ -121,8 +121,8 @@ absl::StatusOr<ServerOptions> ValidateServerOptions(ServerOptions options, const
 }
 
 int64_t MessageBufferBytes(const ServerOptions& options, const MachineLimits& machine) {
-  constexpr int64_t kLeast = int64_t{64} << 20;
-  return std::max({machine.memory_bytes / 8, 4 * options.max_message_bytes, kLeast});
+  constexpr int64_t kMin = int64_t{64} << 20;
+  return std::max({machine.memory_bytes / 8, 4 * options.max_message_bytes, kMin});
 }
 
 int64_t PromptTokens(const ServerOptions& options, const MachineLimits& machine) {
@@ -142,8 +142,8 @@ int64_t SessionTokensOfClient(const ServerOptions& options, int64_t of_all) {
 }
 
 int64_t SessionTransferBytes(const ServerOptions& options, const MachineLimits& machine) {
-  constexpr int64_t kLeast = int64_t{64} << 20;
-  return options.session_key_file.empty() ? 0 : std::max(machine.memory_bytes / 32, kLeast);
+  constexpr int64_t kMin = int64_t{64} << 20;
+  return options.session_key_file.empty() ? 0 : std::max(machine.memory_bytes / 32, kMin);
 }
 
 int64_t DecodingBytes(const ServerOptions& options) {

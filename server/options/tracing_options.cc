@@ -289,17 +289,17 @@ OptionTable VariableTable(const Environment& environment, TracingOptions& option
                   in_words([&options](const std::string& text) { return ReadPropagators(text, options); }));
   table.Add({.name = "OTEL_BSP_MAX_QUEUE_SIZE",
              .hint = "N",
-             .default_text = absl::StrCat(options.most_spans),
+             .default_text = absl::StrCat(options.max_spans),
              .range = kSpans.Text(),
              .help = "Spans that may wait for the collector.",
-             .reader = [&options](const std::string& text) { return ReadWhole(text, kSpans, &options.most_spans); }});
+             .reader = [&options](const std::string& text) { return ReadWhole(text, kSpans, &options.max_spans); }});
   table.Add({.name = "OTEL_BSP_MAX_EXPORT_BATCH_SIZE",
              .hint = "N",
              .default_text = absl::StrCat(options.batch_spans),
              .range = "1 to OTEL_BSP_MAX_QUEUE_SIZE",
              .help = "Spans that are sent at once; a call's stay together.",
              .reader = [&options](const std::string& text) {
-               return ReadWhole(text, {kSpans.low, options.most_spans}, &options.batch_spans);
+               return ReadWhole(text, {kSpans.low, options.max_spans}, &options.batch_spans);
              }});
   AddMilliseconds(table, "OTEL_BSP_SCHEDULE_DELAY", "How long a batch waits to be full.", &options.delay);
   AddMilliseconds(table, "OTEL_BSP_EXPORT_TIMEOUT", "How long all tries to export a batch may take together.",
@@ -360,7 +360,7 @@ absl::StatusOr<TracingOptions> ReadTracingOptions(const std::string& otlp_endpoi
     if (!is_overruled) LS_RETURN_IF_ERROR(ReadVariable(environment, row));
   }
   options.ratio = trace_sample_ratio.value_or(options.ratio);
-  options.batch_spans = std::min(options.batch_spans, options.most_spans);
+  options.batch_spans = std::min(options.batch_spans, options.max_spans);
   LS_RETURN_IF_ERROR(ReadTlsFiles(environment, options));
   return options;
 }

@@ -47,7 +47,7 @@ struct TracingOptions {
 
   // Spans that may wait, and that are exported at once. The spans of a call stay together: a call that has more by
   // itself is exported alone.
-  int64_t most_spans = 2048;
+  int64_t max_spans = 2048;
   int64_t batch_spans = 512;
   // How long a batch that is not full waits for more.
   absl::Duration delay = absl::Seconds(5);

@@ -74,9 +74,9 @@ absl::Status Call::Take(grpc::ByteBuffer& bytes) {
   // gRPC begins a call of one message whose message did not come, too: the client cancelled, or its deadline passed, or
   // the message was over the limit, or there was none. Its context need not know of that yet; the bytes do.
   if (!bytes.Valid()) return absl::CancelledError("the call ended before its message came");
-  if (rpc_.most_request_bytes > 0 && bytes.Length() > rpc_.most_request_bytes) {
+  if (rpc_.max_request_bytes > 0 && bytes.Length() > rpc_.max_request_bytes) {
     return absl::InvalidArgumentError(
-        absl::StrCat("the request has ", bytes.Length(), " bytes; it must have at most ", rpc_.most_request_bytes));
+        absl::StrCat("the request has ", bytes.Length(), " bytes; it must have at most ", rpc_.max_request_bytes));
   }
   const std::unique_ptr<google::protobuf::Message> message(rpc_.request->New());
   LS_RETURN_IF_ERROR(ParseMessage(bytes, *message));

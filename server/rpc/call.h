@@ -33,7 +33,7 @@
 #include "absl/time/time.h"
 #include "server/admission/call_record.h"
 #include "server/admission/delivery_threads.h"
-#include "server/admission/write_watch.h"
+#include "server/admission/write_timer.h"
 #include "server/rpc/rpc.h"
 
 namespace longshort {
@@ -144,7 +144,7 @@ class Call : public std::enable_shared_from_this<Call> {
   std::optional<absl::Status> ended_;  // nothing more is read: OK once the client has sent all
   int64_t busy_ = 0;                   // threads at work for the call: it is not finished under them
   bool reading_ = false;
-  WriteWatch watch_;
+  WriteTimer watch_;
   bool reader_gone_ = false;
   bool admitted_ = false;
   bool finished_ = false;

@@ -129,9 +129,9 @@ std::string RefusalDetails(const absl::Status& status, const Refusal& refusal) {
 // The same time in milliseconds, rounded up: the value of `grpc-retry-pushback-ms`, by which gRPC's own retries go.
 std::string RetryPushback(const Refusal& refusal) {
   // Clients read an int32, and anything else, or less than 0, as "never".
-  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  constexpr int64_t kMax = std::numeric_limits<int32_t>::max();
   const int64_t milliseconds = absl::ToInt64Milliseconds(absl::Ceil(refusal.retry_after, absl::Milliseconds(1)));
-  return absl::StrCat(std::clamp<int64_t>(milliseconds, 0, kMost));
+  return absl::StrCat(std::clamp<int64_t>(milliseconds, 0, kMax));
 }
 
 }  // namespace

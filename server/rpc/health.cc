@@ -37,7 +37,7 @@ class HealthWatch final : public CallWork {
     LS_ASSIGN_OR_RETURN(held_, health_.watches.Add(call_.peer(), [weak] {
       if (const std::shared_ptr<Call> call = weak.lock()) {
         call->EndNow(absl::ResourceExhaustedError(
-            absl::StrCat("more than ", Health::kMostWatches, " watches: one of a connection that has many gave way")));
+            absl::StrCat("more than ", Health::kMaxWatches, " watches: one of a connection that has many gave way")));
       }
     }));
     const int64_t watch = health_.board.Watch(name_, [weak] {
@@ -79,7 +79,7 @@ class HealthWatch final : public CallWork {
 
 }  // namespace
 
-void HealthBoard::Set(const std::string& name, bool serving) {
+void HealthRegistry::Set(const std::string& name, bool serving) {
   std::vector<std::function<void()>> looks;
   {
     const std::lock_guard lock(mutex_);
@@ -91,7 +91,7 @@ void HealthBoard::Set(const std::string& name, bool serving) {
   for (const std::function<void()>& look : looks) look();
 }
 
-void HealthBoard::StopServing() {
+void HealthRegistry::StopServing() {
   std::vector<std::function<void()>> looks;
   {
     const std::lock_guard lock(mutex_);
@@ -102,25 +102,25 @@ void HealthBoard::StopServing() {
   for (const std::function<void()>& look : looks) look();
 }
 
-std::optional<bool> HealthBoard::Get(const std::string& name) const {
+std::optional<bool> HealthRegistry::Get(const std::string& name) const {
   const std::lock_guard lock(mutex_);
   const auto found = serving_.find(name);
   if (found == serving_.end()) return std::nullopt;
   return found->second;
 }
 
-std::map<std::string, bool> HealthBoard::List() const {
+std::map<std::string, bool> HealthRegistry::List() const {
   const std::lock_guard lock(mutex_);
   return serving_;
 }
 
-int64_t HealthBoard::Watch(const std::string& name, std::function<void()> look) {
+int64_t HealthRegistry::Watch(const std::string& name, std::function<void()> look) {
   const std::lock_guard lock(mutex_);
   watchers_[++last_watch_] = {name, std::move(look)};
   return last_watch_;
 }
 
-void HealthBoard::Forget(int64_t watch) {
+void HealthRegistry::Forget(int64_t watch) {
   const std::lock_guard lock(mutex_);
   watchers_.erase(watch);
 }
@@ -150,7 +150,7 @@ std::vector<Rpc> HealthRpcs(Health& health) {
           {kNoFields, "grpc.health.v1.Health/Watch", kHealthAccess, "grpc.health.v1.Health.Watch"},
           RpcKind::kServerStream, [&health](Call& call) { return std::make_unique<HealthWatch>(call, health); }),
   };
-  for (Rpc& rpc : rpcs) rpc.most_request_bytes = kMostShortRequestBytes;
+  for (Rpc& rpc : rpcs) rpc.max_request_bytes = kMaxShortRequestBytes;
   return rpcs;
 }
 

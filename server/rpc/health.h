@@ -10,15 +10,15 @@
 #include <string>
 #include <vector>
 
-#include "server/rpc/held_streams.h"
 #include "server/rpc/rpc.h"
+#include "server/rpc/stream_limiter.h"
 
 namespace longshort {
 
 // What the server says of its health, by name, and who watches a name.
 //
 // Thread-safe.
-class HealthBoard final {
+class HealthRegistry final {
  public:
   // A name is known from its first Set on. Once the server stops, nothing serves, whatever is set.
   void Set(const std::string& name, bool serving);
@@ -49,10 +49,10 @@ class HealthBoard final {
 // What calls about health share.
 struct Health {
   // Limits of open watches. Watches are idle most of the time, so the limits are high.
-  static constexpr int64_t kMostWatchesOfConnection = 100, kMostWatches = 4096;
+  static constexpr int64_t kMaxWatchesOfConnection = 100, kMaxWatches = 4096;
 
-  HealthBoard board;
-  HeldStreams watches{kMostWatchesOfConnection, kMostWatches};
+  HealthRegistry board;
+  StreamLimiter watches{kMaxWatchesOfConnection, kMaxWatches};
 };
 
 // `health` must outlive the rows.

@@ -105,7 +105,7 @@ class ReflectionStream final : public CallWork {
     LS_ASSIGN_OR_RETURN(held_, reflection_.streams.Add(call_.peer(), [weak] {
       if (const std::shared_ptr<Call> call = weak.lock()) {
         call->EndNow(absl::ResourceExhaustedError(
-            absl::StrCat("more than ", Reflection::kMost, " streams: one of a connection that has many gave way")));
+            absl::StrCat("more than ", Reflection::kMax, " streams: one of a connection that has many gave way")));
       }
     }));
     const std::lock_guard lock(call_.mutex());
@@ -155,7 +155,7 @@ Rpc RowOf(const char* method, const char* name, Reflection& reflection) {
   Rpc rpc = Streaming<Request, Response>(
       {kNoFields, method, {.scope = Scope::kObserve}, name}, RpcKind::kBidirectional,
       [&reflection](Call& call) { return std::make_unique<ReflectionStream<Request, Response>>(call, reflection); });
-  rpc.most_request_bytes = kMostShortRequestBytes;
+  rpc.max_request_bytes = kMaxShortRequestBytes;
   return rpc;
 }
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "server/rpc/held_streams.h"
 #include "server/rpc/rpc.h"
+#include "server/rpc/stream_limiter.h"
 
 namespace longshort {
 
@@ -15,11 +15,11 @@ namespace longshort {
 struct Reflection {
   // Clients ask at once what they want to know. So many streams may be open, of each connection and in all, and one
   // that says and reads nothing for so long is ended.
-  static constexpr int64_t kMostOfConnection = 16, kMost = 256;
+  static constexpr int64_t kMaxOfConnection = 16, kMax = 256;
   static constexpr absl::Duration kLongestSilence = absl::Seconds(5);
 
   std::vector<std::string> services;  // in full
-  HeldStreams streams{kMostOfConnection, kMost};
+  StreamLimiter streams{kMaxOfConnection, kMax};
 };
 
 // `reflection` must outlive the rows.

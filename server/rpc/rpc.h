@@ -75,7 +75,7 @@ struct Rpc {
   // Whether it changes nothing on the server: a client may repeat it, and a proxy may keep its answer.
   bool side_effect_free = false;
   // A longer request is refused unread; 0: the server's limit of messages holds alone.
-  size_t most_request_bytes = 0;
+  size_t max_request_bytes = 0;
   // Makes the work of a call. Thread-safe.
   std::function<std::unique_ptr<CallWork>(Call&)> work;
 };
@@ -105,6 +105,6 @@ Rpc Streaming(const CallNames& names, RpcKind kind, const std::function<std::uni
 // Of the standard services, whose requests name one thing each. Streams keep what they were asked, and anybody may ask:
 // so a request must be short. The limit is far above the longest name that there is.
 inline constexpr FieldVocabulary kNoFields = {.name_of = [](const FieldPath&) { return std::string(); }};
-inline constexpr size_t kMostShortRequestBytes = 4096;
+inline constexpr size_t kMaxShortRequestBytes = 4096;
 
 }  // namespace longshort

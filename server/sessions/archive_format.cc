@@ -13,10 +13,10 @@ namespace {
 constexpr std::string_view kMagic = "LSsess01";
 constexpr size_t kFixedBytes = kMagic.size() + sizeof(uint64_t);
 // A number of protobuf's below 2^31 takes five bytes at the most; names, and what protobuf adds, are far below 4 KiB.
-constexpr int64_t kMostTokenBytes = 5;
-constexpr int64_t kMostNameBytes = 4096;
+constexpr int64_t kMaxTokenBytes = 5;
+constexpr int64_t kMaxNameBytes = 4096;
 // What protobuf can parse.
-constexpr int64_t kMostDescriptionBytes = (int64_t{1} << 31) - 1;
+constexpr int64_t kMaxDescriptionBytes = (int64_t{1} << 31) - 1;
 
 std::string LittleEndian(uint64_t value) {
   std::string bytes(sizeof(value), '\0');
@@ -49,8 +49,8 @@ archive::SessionDescription Describe(const ExportedSession& session) {
 
 }  // namespace
 
-int64_t MostArchiveBytes(const SessionSize& size) {
-  return static_cast<int64_t>(kFixedBytes) + kMostNameBytes + kMostTokenBytes * size.tokens + size.cache_bytes;
+int64_t MaxArchiveBytes(const SessionSize& size) {
+  return static_cast<int64_t>(kFixedBytes) + kMaxNameBytes + kMaxTokenBytes * size.tokens + size.cache_bytes;
 }
 
 ArchiveWriter::ArchiveWriter(ExportedSession session) {
@@ -74,7 +74,7 @@ std::string ArchiveWriter::Next(size_t most) {
 int64_t ArchiveReader::HeadBytes() const {
   if (head_.size() < kFixedBytes) return static_cast<int64_t>(kFixedBytes);
   const uint64_t description = FromLittleEndian(std::string_view(head_).substr(kMagic.size()));
-  const auto most = static_cast<uint64_t>(kMostDescriptionBytes);
+  const auto most = static_cast<uint64_t>(kMaxDescriptionBytes);
   return static_cast<int64_t>(kFixedBytes + std::min(description, most + 1));
 }
 
@@ -88,7 +88,7 @@ absl::Status ArchiveReader::Append(std::string_view bytes) {
     bytes.remove_prefix(next.size());
     if (head_.size() != kFixedBytes) continue;
     if (!head_.starts_with(kMagic)) return absl::DataLossError("the data are no session's");
-    if (HeadBytes() > std::min(data_bytes_, kMostDescriptionBytes)) {
+    if (HeadBytes() > std::min(data_bytes_, kMaxDescriptionBytes)) {
       return absl::DataLossError("the session's description would have more bytes than all the data");
     }
     contents_.reserve(data_bytes_ - HeadBytes());

@@ -33,7 +33,7 @@ struct ExportedSession {
 };
 
 // Bytes of the data of a session of this size, at the most.
-int64_t MostArchiveBytes(const SessionSize& size);
+int64_t MaxArchiveBytes(const SessionSize& size);
 
 class ArchiveWriter final {
  public:

@@ -15,7 +15,7 @@ namespace longshort {
 namespace {
 
 // No key is so long: somebody named another file.
-constexpr size_t kMostKeyBytes = 4096;
+constexpr size_t kMaxKeyBytes = 4096;
 
 absl::Status Failed() { return absl::InternalError("HMAC-SHA-256 failed in the crypto library"); }
 
@@ -27,10 +27,10 @@ bool IsSame(const std::string& a, const std::string& b) {
 
 absl::StatusOr<std::string> ReadSessionKey(const std::string& path) {
   constexpr char kOption[] = "--session-key-file";
-  LS_ASSIGN_OR_RETURN(std::string key, ReadSecretFile(kOption, path, kMostKeyBytes));
-  if (key.size() >= kLeastKeyBytes) return key;
+  LS_ASSIGN_OR_RETURN(std::string key, ReadSecretFile(kOption, path, kMaxKeyBytes));
+  if (key.size() >= kMinKeyBytes) return key;
   return absl::InvalidArgumentError(absl::StrCat(kOption, "=", path, " has ", key.size(), " bytes; a key has ",
-                                                 kLeastKeyBytes, " to ", kMostKeyBytes,
+                                                 kMinKeyBytes, " to ", kMaxKeyBytes,
                                                  ", as head -c 32 /dev/urandom gives them"));
 }
 

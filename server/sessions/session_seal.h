@@ -15,10 +15,10 @@ struct evp_mac_ctx_st;  // OpenSSL's EVP_MAC_CTX
 namespace longshort {
 
 // Of a server without one nothing is taken, and it seals nothing.
-inline constexpr size_t kLeastKeyBytes = 32;
+inline constexpr size_t kMinKeyBytes = 32;
 
 // The key in a file: all of its bytes, a newline at the end too.
-// Errors: INVALID_ARGUMENT naming the file, if it cannot be read, is shorter than kLeastKeyBytes or longer than any
+// Errors: INVALID_ARGUMENT naming the file, if it cannot be read, is shorter than kMinKeyBytes or longer than any
 // key, or if users other than its owner and group may read or write it.
 absl::StatusOr<std::string> ReadSessionKey(const std::string& path);
 

@@ -60,7 +60,7 @@ absl::StatusOr<std::optional<SessionPart>> SessionExport::Next() {
 
 absl::Status SessionImport::TakeHeader(const SessionHeader& header) {
   LS_RETURN_IF_ERROR(CheckModel("fingerprint", header.fingerprint, model_->info.fingerprint));
-  const int64_t most = MostArchiveBytes(model_->engine->LargestSession());
+  const int64_t most = MaxArchiveBytes(model_->engine->LargestSession());
   LS_RETURN_IF_ERROR(CheckFieldRange([&] { return names_.Of("header.data_bytes"); }, header.data_bytes, 1, most));
   const int64_t first = std::min(header.data_bytes, kFirstBytes);
   LS_ASSIGN_OR_RETURN(share_, transfers_.budget->Take(client_, first, header.data_bytes - first));

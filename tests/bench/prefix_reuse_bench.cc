@@ -24,7 +24,7 @@ absl::Status Read(LanguageModel& model, CachedSequence& sequence, absl::Span<con
   const auto end = static_cast<int64_t>(tokens.size());
   while (sequence.position() < end) {
     Slice slice;
-    const int64_t count = sequence.MostTokens(std::min(end - sequence.position(), kTokensPerStep));
+    const int64_t count = sequence.MaxTokens(std::min(end - sequence.position(), kTokensPerStep));
     slice.tokens = tokens.subspan(sequence.position(), count);
     slice.logit_rows = sequence.position() + count == end ? 1 : 0;
     if (absl::Status filled = sequence.FillIn(slice); !filled.ok()) return filled;
@@ -46,8 +46,8 @@ void FirstToken(benchmark::State& state, const std::string& directory, const std
   for (int64_t i = 0; i <= kPrefixTokens; ++i) {
     prompt[i] = static_cast<int32_t>(i * 7919 % (*model)->info().vocabulary_size);
   }
-  const auto run = [&](int64_t most_reused) {
-    auto sequence = (*cache)->Begin(prompt, most_reused, kPrefixTokens + 1);
+  const auto run = [&](int64_t max_reused) {
+    auto sequence = (*cache)->Begin(prompt, max_reused, kPrefixTokens + 1);
     return sequence.ok() ? Read(**model, **sequence, prompt) : sequence.status();
   };
   if (absl::Status read = run(0); !read.ok()) return state.SkipWithError(read.ToString().c_str());

@@ -9,7 +9,7 @@
 namespace longshort {
 namespace {
 
-constexpr int64_t kMostItems = 12;
+constexpr int64_t kMaxItems = 12;
 
 std::vector<float> ClassifyAlone(Classifier& classifier, const ClassifierItem& item) {
   const ClassifierResult result = classifier.Classify({&item}).value();
@@ -42,7 +42,7 @@ std::vector<ExpectedClassification> RunAlone(const TestedClassifier& model, int6
   std::vector<ExpectedClassification> all(classifications);
   for (ExpectedClassification& expected : all) {
     expected.model = model.name;
-    for (int64_t count = Between(random, 1, kMostItems); count > 0; --count) {
+    for (int64_t count = Between(random, 1, kMaxItems); count > 0; --count) {
       expected.items.push_back(model.random_item(random));
       expected.logits.push_back(ClassifyAlone(*replica, expected.items.back()));
     }

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kClients = 24;
 // A request may be cancelled once, and meet failures until it is ended.
-constexpr int kMostTries = 8;
+constexpr int kMaxTries = 8;
 constexpr double kCancelled = 0.2;
 constexpr int64_t kNever = -1;
 // How often a session goes to the engine that serves its model now, between two calls.
@@ -92,12 +92,12 @@ void Mix::MoveSession(LanguageModelEngine& from, LanguageModelEngine& to, const 
 bool Mix::RunCall(LanguageModelEngine& engine, const ExpectedConversation& expected, size_t call,
                   const std::string& session, Random& random) {
   int64_t cancel_after = Chance(random, kCancelled) ? Below(random, 20) : kNever;
-  for (int tries = 0; tries < kMostTries; ++tries) {
+  for (int tries = 0; tries < kMaxTries; ++tries) {
     bool same_tokens = false;
     if (TryCall(engine, expected, call, session, cancel_after, same_tokens)) return same_tokens;
     cancel_after = kNever;
   }
-  ADD_FAILURE() << "a call was not answered in " << kMostTries << " tries";
+  ADD_FAILURE() << "a call was not answered in " << kMaxTries << " tries";
   return false;
 }
 
@@ -138,7 +138,7 @@ void Mix::RunClassification(const ExpectedClassification& expected, Random& rand
   std::vector<size_t> waiting;
   for (size_t item = 0; item < expected.items.size(); ++item) waiting.push_back(item);
   bool cancel = Chance(random, kCancelled);
-  for (int tries = 0; tries < kMostTries && !waiting.empty(); ++tries) {
+  for (int tries = 0; tries < kMaxTries && !waiting.empty(); ++tries) {
     const RequestContext context;
     std::vector<std::shared_ptr<LogitsListener>> listeners;
     for (const size_t item : waiting) {
@@ -163,7 +163,7 @@ void Mix::RunClassification(const ExpectedClassification& expected, Random& rand
     }
     waiting = std::move(again);
   }
-  EXPECT_TRUE(waiting.empty()) << waiting.size() << " items were not classified in " << kMostTries << " tries";
+  EXPECT_TRUE(waiting.empty()) << waiting.size() << " items were not classified in " << kMaxTries << " tries";
 }
 
 }  // namespace longshort

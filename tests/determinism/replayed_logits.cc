@@ -16,7 +16,7 @@ std::vector<float> LogitsBehind(const LanguageModelWeights& model, const std::ve
   while (true) {
     Slice slice;
     slice.tokens =
-        absl::MakeConstSpan(tokens).subspan(sequence->position(), sequence->MostTokens(count - sequence->position()));
+        absl::MakeConstSpan(tokens).subspan(sequence->position(), sequence->MaxTokens(count - sequence->position()));
     slice.logit_rows = 1;
     if (const absl::Status filled = sequence->FillIn(slice); !filled.ok()) return {};
     const StepResult result = replica->Step({slice}).value();

@@ -78,7 +78,7 @@ absl::StatusOr<Reading> Read(LanguageModel& model, absl::Span<const int32_t> tok
 
 struct Options {
   std::string model, file, device = "cpu";
-  int64_t most_bytes = 1 << 20, piece = 256;
+  int64_t max_bytes = 1 << 20, piece = 256;
   bool help = false;
 };
 
@@ -87,7 +87,7 @@ absl::StatusOr<nlohmann::json> CompareLanguageModel(const Options& options, cons
   LS_ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer, LoadTokenizer(directory));
   std::ifstream file(options.file, std::ios::binary);
   std::string text((std::istreambuf_iterator<char>(file)), {});
-  text.resize(std::min<size_t>(text.size(), options.most_bytes));
+  text.resize(std::min<size_t>(text.size(), options.max_bytes));
   if (tokenizer == nullptr || text.size() < 2) {
     return absl::InvalidArgumentError(absl::StrCat(
         "--model=", options.model, " must have a tokenizer, and --file=", options.file, " 2 bytes at least"));
@@ -173,7 +173,7 @@ absl::Status Main(const std::vector<std::string>& arguments) {
             &options.model);
   table.Add("file", "FILE", "What it reads: a text, or a document or the path of an image in each line.",
             &options.file);
-  table.Add("most-bytes", "N", "Of the text, from its beginning.", &options.most_bytes);
+  table.Add("most-bytes", "N", "Of the text, from its beginning.", &options.max_bytes);
   table.Add("device", "DEVICE", "cpu, emulated:N or cuda:N.", &options.device);
   table.Add("piece", "N", "Tokens of a language model's step.", &options.piece);
   table.AddSwitch("help", "Print this and exit.", &options.help);

@@ -11,11 +11,11 @@ int64_t DivideRoundingUp(int64_t value, int64_t divisor) { return (value + divis
 
 }  // namespace
 
-SequenceRings RingsForSequence(const LanguageModelInfo& info, int64_t most_in_slice, int64_t most_tokens) {
+SequenceRings RingsForSequence(const LanguageModelInfo& info, int64_t max_in_slice, int64_t max_tokens) {
   const auto pages_for_vectors_of = [&info](int64_t tokens) {
     return DivideRoundingUp(tokens / info.chunk_size * info.chunk_rank, info.rows_per_page);
   };
-  const int64_t tokens = std::min(most_tokens, kAnyNumberOfTokens), slice = std::min(most_in_slice, tokens);
+  const int64_t tokens = std::min(max_tokens, kAnyNumberOfTokens), slice = std::min(max_in_slice, tokens);
   const int64_t window = DivideRoundingUp(info.window_length - 1 + slice - 1, info.rows_per_page) + 1;
   const int64_t memory = pages_for_vectors_of(info.memory_length + info.segment_length - 1 + slice) + 1;
   const int64_t segment = pages_for_vectors_of(info.segment_length - 1 + slice) + 1;
@@ -24,8 +24,8 @@ SequenceRings RingsForSequence(const LanguageModelInfo& info, int64_t most_in_sl
           .segment = std::min(segment, pages_for_vectors_of(tokens))};
 }
 
-CachePages PagesForRings(const LanguageModelInfo& info, int64_t most_in_slice, int64_t most_tokens) {
-  const SequenceRings rings = RingsForSequence(info, most_in_slice, most_tokens);
+CachePages PagesForRings(const LanguageModelInfo& info, int64_t max_in_slice, int64_t max_tokens) {
+  const SequenceRings rings = RingsForSequence(info, max_in_slice, max_tokens);
   return {.window = rings.window, .segment = rings.memory + rings.segment, .open_chunk = 1};
 }
 
@@ -37,9 +37,9 @@ RingPages::RingPages(RingPools& pools, const LanguageModelInfo& info)
       memory_length_(info.memory_length),
       rows_per_page_(info.rows_per_page) {}
 
-absl::StatusOr<RingPages> RingPages::Acquire(RingPools& pools, const LanguageModelInfo& info, int64_t most_in_slice,
-                                             int64_t most_tokens) {
-  const SequenceRings rings = RingsForSequence(info, most_in_slice, most_tokens);
+absl::StatusOr<RingPages> RingPages::Acquire(RingPools& pools, const LanguageModelInfo& info, int64_t max_in_slice,
+                                             int64_t max_tokens) {
+  const SequenceRings rings = RingsForSequence(info, max_in_slice, max_tokens);
   RingPages pages(pools, info);  // on an error its destructor gives back what was taken so far
   LS_ASSIGN_OR_RETURN(pages.window_.pages, pools.window.Acquire(rings.window));
   LS_ASSIGN_OR_RETURN(pages.memory_.pages, pools.segment.Acquire(rings.memory));

@@ -30,14 +30,13 @@ struct SequenceRings {
   int64_t segment = 0;
 };
 
-// The rings of a sequence that reads at most `most_in_slice` tokens in a slice, and at most `most_tokens` in all: a
+// The rings of a sequence that reads at most `max_in_slice` tokens in a slice, and at most `max_tokens` in all: a
 // short one never comes round, and needs less.
-SequenceRings RingsForSequence(const LanguageModelInfo& info, int64_t most_in_slice,
-                               int64_t most_tokens = kAnyNumberOfTokens);
+SequenceRings RingsForSequence(const LanguageModelInfo& info, int64_t max_in_slice,
+                               int64_t max_tokens = kAnyNumberOfTokens);
 
 // The same by kind of page: memory and segment vectors lie on segment pages.
-CachePages PagesForRings(const LanguageModelInfo& info, int64_t most_in_slice,
-                         int64_t most_tokens = kAnyNumberOfTokens);
+CachePages PagesForRings(const LanguageModelInfo& info, int64_t max_in_slice, int64_t max_tokens = kAnyNumberOfTokens);
 
 // Holds a sequence's pages from admission to its end; the destructor gives them back. Can be moved into place, not
 // assigned.
@@ -47,15 +46,15 @@ class RingPages {
  public:
   // Takes all the pages that such a sequence (RingsForSequence) will ever need.
   // Errors: RESOURCE_EXHAUSTED; then nothing was taken.
-  static absl::StatusOr<RingPages> Acquire(RingPools& pools, const LanguageModelInfo& info, int64_t most_in_slice,
-                                           int64_t most_tokens = kAnyNumberOfTokens);
+  static absl::StatusOr<RingPages> Acquire(RingPools& pools, const LanguageModelInfo& info, int64_t max_in_slice,
+                                           int64_t max_tokens = kAnyNumberOfTokens);
   RingPages(RingPages&&) noexcept = default;  // leaves the other without pages
   RingPages& operator=(RingPages&&) = delete;
   ~RingPages();
 
   // Fills in the three page ranges and the open chunk of a slice from its tokens.size(), position and segment_start.
   // The ranges stay valid until the next call, or until this is moved or destroyed.
-  // REQUIRES: at least one token, most_in_slice at the most; position + tokens.size() <= most_tokens; 0 <=
+  // REQUIRES: at least one token, max_in_slice at the most; position + tokens.size() <= max_tokens; 0 <=
   // segment_start <= position < segment_start + L, and segment_start is a multiple of C.
   void FillIn(Slice& slice);
 

@@ -9,8 +9,8 @@ namespace longshort::load {
 namespace {
 
 // Slices of a timeline: enough for a plot, at least a second each.
-constexpr int64_t kMostSlices = 120;
-constexpr absl::Duration kLeastSlice = absl::Seconds(1);
+constexpr int64_t kMaxSlices = 120;
+constexpr absl::Duration kMinSlice = absl::Seconds(1);
 
 struct Window {
   absl::Duration begin;
@@ -32,7 +32,7 @@ class TimelineMaker final {
  public:
   explicit TimelineMaker(const Window& window)
       : window_(window),
-        slice_(std::max(kLeastSlice, (window.end - window.begin) / kMostSlices)),
+        slice_(std::max(kMinSlice, (window.end - window.begin) / kMaxSlices)),
         slices_(static_cast<size_t>(
             std::max<int64_t>(1, absl::ToInt64Seconds(absl::Ceil(
                                      (window.end - window.begin) / absl::ToDoubleSeconds(slice_), absl::Seconds(1)))))),

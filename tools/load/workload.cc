@@ -16,11 +16,11 @@
 namespace longshort::load {
 namespace {
 
-constexpr int64_t kMostTokens = int64_t{1} << 30;
-constexpr int64_t kMostCallers = 65536;
-constexpr int64_t kMostItems = 64;
-constexpr int64_t kMostImageSide = 8192;
-constexpr int64_t kMostRequests = int64_t{1} << 40;
+constexpr int64_t kMaxTokens = int64_t{1} << 30;
+constexpr int64_t kMaxCallers = 65536;
+constexpr int64_t kMaxItems = 64;
+constexpr int64_t kMaxImageSide = 8192;
+constexpr int64_t kMaxRequests = int64_t{1} << 40;
 
 // "N" or "LEAST:MOST".
 absl::Status ReadNumbers(const std::string& text, const OptionRange<int64_t>& allowed, Range* range) {
@@ -66,23 +66,23 @@ OptionTable KeysOf(Workload& to) {
   keys.Add("rate", "R", "open loop: R requests per second, Poisson; latency counts from the planned arrival", &to.rate,
            {1e-6, 1e6});
   keys.Add("concurrency", "N", "closed loop (default, with 1): N callers, each waits for its answer", &to.concurrency,
-           {1, kMostCallers});
+           {1, kMaxCallers});
   keys.Add("requests", "N", "no more than N requests; default 0: what fits in --seconds", &to.requests,
-           {0, kMostRequests});
+           {0, kMaxRequests});
   add_range("prompt", "N|N:N",
-            "tokens of a prompt or document, or a range; default 64; with classify: texts, not images",
-            {1, kMostTokens}, &to.prompt);
-  add_range("tokens", "N|N:N", "tokens to generate, or a range; default 16", {1, kMostTokens}, &to.tokens);
+            "tokens of a prompt or document, or a range; default 64; with classify: texts, not images", {1, kMaxTokens},
+            &to.prompt);
+  add_range("tokens", "N|N:N", "tokens to generate, or a range; default 16", {1, kMaxTokens}, &to.tokens);
   keys.Add("shared", "N", "the first N tokens of all prompts are the same; default 0: all differ", &to.shared,
-           {0, kMostTokens});
+           {0, kMaxTokens});
   keys.Add("prefix", "K", "which shared prefix; the same K is the same prefix in another run; default 0", &to.prefix,
-           {0, kMostRequests});
-  keys.Add("prefixes", "N", "N shared prefixes, K to K+N-1, take turns; default 1", &to.prefixes, {1, kMostRequests});
+           {0, kMaxRequests});
+  keys.Add("prefixes", "N", "N shared prefixes, K to K+N-1, take turns; default 1", &to.prefixes, {1, kMaxRequests});
   add_range("ids", "A:B", "prompts are ids from A to B; default: lower-case text, a byte each",
             {0, std::numeric_limits<int32_t>::max()}, &to.ids);
-  keys.Add("items", "N", "documents or images in a call; default 1", &to.items, {1, kMostItems});
+  keys.Add("items", "N", "documents or images in a call; default 1", &to.items, {1, kMaxItems});
   keys.Add("image_side", "N", "images of N x N random pixels, sent as pixels; default 224", &to.image_side,
-           {1, kMostImageSide});
+           {1, kMaxImageSide});
   keys.Add("image", "FILE", "this image file instead", &to.image_file);
   keys.Add("deadline", "TIME", "of each call, as in 500ms; default: none", &to.deadline,
            {absl::Milliseconds(1), absl::InfiniteDuration()});

@@ -23,7 +23,7 @@ constexpr int64_t kReadTokens = 64;
 
 struct BenchStream {
   RingPages pages;
-  int64_t most_in_slice = 0;
+  int64_t max_in_slice = 0;
   int64_t position = 0;
   std::vector<int32_t> tokens = {};  // the next ones
 
@@ -76,7 +76,7 @@ class Bench {
     const int64_t tokens = work_.read_before < 0 ? info.memory_length + info.segment_length : work_.read_before;
     const auto read = [&](BenchStream& stream) -> absl::Status {
       while (stream.position < tokens) {
-        const int64_t count = std::min(stream.most_in_slice, tokens - stream.position);
+        const int64_t count = std::min(stream.max_in_slice, tokens - stream.position);
         LS_RETURN_IF_ERROR(model_.Step({stream.Next(info, count, random_)}).status());
       }
       return absl::OkStatus();
@@ -103,7 +103,7 @@ class Bench {
   }
   absl::Status Add(std::vector<BenchStream>& streams, int64_t most) {
     LS_ASSIGN_OR_RETURN(RingPages pages, RingPages::Acquire(*pools_, model_.info(), most));
-    streams.push_back({.pages = std::move(pages), .most_in_slice = most});
+    streams.push_back({.pages = std::move(pages), .max_in_slice = most});
     return absl::OkStatus();
   }
 

@@ -10,7 +10,7 @@
 namespace longshort::load {
 namespace {
 
-constexpr int64_t kMostTokens = 1 << 20;
+constexpr int64_t kMaxTokens = 1 << 20;
 constexpr float kByteSteps = 255;
 
 ClassifierInfo InfoOf(ClassifierInput input) {
@@ -27,7 +27,7 @@ ClassifierInfo InfoOf(ClassifierInput input) {
     info.tokenizer = "bytes_plus_one";
     info.documents = 1;
     info.vocabulary_size = 257;
-    info.max_document_tokens = kMostTokens;
+    info.max_document_tokens = kMaxTokens;
   }
   return info;
 }

@@ -45,9 +45,9 @@ class CacheHarness {
                         BlockHash hash = HashOfBlock)
       : model(info), cache(*PagedCache::Create(model, capacity, hash)) {}
 
-  std::unique_ptr<CachedSequence> Begin(const Tokens& tokens, int64_t most_more = 0) {
+  std::unique_ptr<CachedSequence> Begin(const Tokens& tokens, int64_t max_more = 0) {
     const auto count = static_cast<int64_t>(tokens.size());
-    auto sequence = cache->Begin(tokens, count - 1, count + most_more);
+    auto sequence = cache->Begin(tokens, count - 1, count + max_more);
     EXPECT_TRUE(sequence.ok()) << sequence.status();
     return sequence.ok() ? *std::move(sequence) : nullptr;
   }
@@ -57,7 +57,7 @@ class CacheHarness {
   void Read(CachedSequence& sequence, const Tokens& tokens, int64_t end, int64_t begin = 0) {
     while (sequence.position() < end && !testing::Test::HasFailure()) {
       Slice slice;
-      const int64_t count = sequence.MostTokens(std::min<int64_t>(end - sequence.position(), 50));
+      const int64_t count = sequence.MaxTokens(std::min<int64_t>(end - sequence.position(), 50));
       slice.tokens = absl::MakeConstSpan(tokens).subspan(sequence.position(), count);
       const absl::Status filled = sequence.FillIn(slice);
       ASSERT_TRUE(filled.ok()) << filled;

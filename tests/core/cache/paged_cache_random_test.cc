@@ -25,7 +25,7 @@ struct Text {
 
 struct Running {
   Text text;
-  int64_t most_tokens = 0;
+  int64_t max_tokens = 0;
   std::unique_ptr<CachedSequence> sequence;
 };
 
@@ -86,10 +86,10 @@ class RandomEvents {
     std::vector<Running*> steppers;
     model_.witnesses.clear();
     for (Running& running : running_) {
-      const int64_t left = running.most_tokens - running.sequence->position();
+      const int64_t left = running.max_tokens - running.sequence->position();
       if (left == 0 || random_() % 4 == 0) continue;
       const int64_t wanted = random_() % 3 == 0 ? 1 : UpTo(random_() % 2 == 0 ? 20 : 200);
-      const int64_t count = running.sequence->MostTokens(std::min(left, wanted));
+      const int64_t count = running.sequence->MaxTokens(std::min(left, wanted));
       const int64_t position = running.sequence->position();
       ASSERT_GE(count, 1);
       std::vector<int32_t>& tokens = running.text.tokens;
@@ -115,9 +115,9 @@ class RandomEvents {
       running.text.tokens.push_back(TokenAfter(running.text.tokens));
     }
     const auto prompt = static_cast<int64_t>(running.text.tokens.size());
-    running.most_tokens = prompt + UpTo(100);
-    if (!cache_->FitsNow(running.most_tokens)) return;
-    auto begun = cache_->Begin(running.text.tokens, prompt - 1, running.most_tokens);
+    running.max_tokens = prompt + UpTo(100);
+    if (!cache_->FitsNow(running.max_tokens)) return;
+    auto begun = cache_->Begin(running.text.tokens, prompt - 1, running.max_tokens);
     ASSERT_TRUE(begun.ok()) << begun.status();
     running.sequence = *std::move(begun);
     ASSERT_LT(running.sequence->position(), prompt);
@@ -139,9 +139,9 @@ class RandomEvents {
     if (parked_.empty()) return;
     const size_t index = random_() % parked_.size();
     Parked& parked = parked_[index];
-    Running running{.text = parked.text, .most_tokens = parked.text.witness.end() + UpTo(100), .sequence = nullptr};
-    if (!cache_->FitsNow(running.most_tokens)) return;
-    auto resumed = cache_->Resume(parked.id, running.most_tokens);
+    Running running{.text = parked.text, .max_tokens = parked.text.witness.end() + UpTo(100), .sequence = nullptr};
+    if (!cache_->FitsNow(running.max_tokens)) return;
+    auto resumed = cache_->Resume(parked.id, running.max_tokens);
     if (resumed.ok()) {
       running.sequence = *std::move(resumed);
       ASSERT_EQ(running.sequence->position(), parked.text.witness.end());
@@ -158,7 +158,7 @@ class RandomEvents {
   void BeginAgain(Running& running, int64_t position) {
     const int64_t begin = cache_->RecomputeFrom(position);
     ASSERT_LE(begin, std::max<int64_t>(0, position - info_.layers * (info_.memory_length + info_.segment_length)));
-    auto begun = cache_->BeginAt(begin, running.most_tokens);
+    auto begun = cache_->BeginAt(begin, running.max_tokens);
     ASSERT_TRUE(begun.ok()) << begun.status();
     running.sequence = *std::move(begun);
     running.text.witness = Witness(begin);
@@ -195,7 +195,7 @@ class RandomEvents {
     if (running_.empty()) return;
     Running& running = running_[random_() % running_.size()];
     const int64_t position = running.sequence->position();
-    const int64_t known = std::min(running.most_tokens, static_cast<int64_t>(running.text.tokens.size()));
+    const int64_t known = std::min(running.max_tokens, static_cast<int64_t>(running.text.tokens.size()));
     const auto skipped = cache_->SkipRead(*running.sequence, running.text.tokens, known - 1);
     ASSERT_TRUE(skipped.ok()) << skipped.status();
     ASSERT_EQ(running.sequence->position(), position + *skipped);

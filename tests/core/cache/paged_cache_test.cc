@@ -48,11 +48,11 @@ TEST(PagedCache, ASliceNeverTakesWhatOthersReserved) {
   CacheHarness harness(kOneSequence * 2);
   const Tokens text = Text(1000, 1), other = Text(1000, 2);
   const auto first = harness.Begin(text);
-  EXPECT_EQ(first->MostTokens(150), 150);  // there is room for a third page
+  EXPECT_EQ(first->MaxTokens(150), 150);  // there is room for a third page
   const auto second = harness.Begin(other);
-  EXPECT_EQ(first->MostTokens(150), 128);  // its own two pages
+  EXPECT_EQ(first->MaxTokens(150), 128);  // its own two pages
   harness.Read(*first, text, 130);
-  EXPECT_EQ(first->MostTokens(150), 62);
+  EXPECT_EQ(first->MaxTokens(150), 62);
   harness.Read(*second, other);
   harness.Read(*first, text);
 }

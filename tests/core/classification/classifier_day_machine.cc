@@ -179,7 +179,7 @@ absl::Status ClassifierDayMachine::RunBatch(absl::Span<const ClassifierItem* con
     const std::shared_ptr<ItemCall>& call = calls.emplace_back(calls_.at(IdOf(*item)));
     EXPECT_FALSE(std::exchange(call->in_batch, true)) << "an item runs twice at once";
     waiting_ids_ -= call->id;
-    EXPECT_LT(call->tries++, kMostTries);
+    EXPECT_LT(call->tries++, kMaxTries);
     EXPECT_FALSE(call->OnLastTry() && OnProbation(worker));
     EXPECT_TRUE(call->failures == 0 || items.size() == 1) << "an item that failed runs with others";
     EXPECT_FALSE(call->context.cancelled->load() || clock_.Now() >= call->context.deadline);
@@ -252,7 +252,7 @@ void ClassifierDayMachine::Settle() {
     ASSERT_LT(std::chrono::steady_clock::now(), latest) << "a worker sleeps while there is work for it";
     changed_.wait_for(lock, kLookAgain);
   }
-  counts_.most_waiting = std::max(counts_.most_waiting, engine_->state().waiting_items);
+  counts_.max_waiting = std::max(counts_.max_waiting, engine_->state().waiting_items);
 }
 
 bool ClassifierDayMachine::Settled() const {
@@ -266,8 +266,8 @@ bool ClassifierDayMachine::Settled() const {
   const int64_t ready = state.waiting_items - unprepared_;
   if (HasWorkForIdle(ready)) return false;
   const int64_t preparing = preparations_.running();
-  const int64_t most_ahead = 2 * WorkerCount() * options_.items.batches.max_batch_size;
-  return unprepared_ == preparing || preparing == kPreparationThreads || preparing + ready >= most_ahead;
+  const int64_t max_ahead = 2 * WorkerCount() * options_.items.batches.max_batch_size;
+  return unprepared_ == preparing || preparing == kPreparationThreads || preparing + ready >= max_ahead;
 }
 
 absl::Time ClassifierDayMachine::next_replica() const {
@@ -285,7 +285,7 @@ void ClassifierDayMachine::Judge(Worker& worker, bool failed, bool threw) {
     return;
   }
   const bool no_better = OnProbation(worker);
-  if (++worker.failures_in_a_row < kMostFailuresInARow && !threw && !no_better) return;
+  if (++worker.failures_in_a_row < kMaxFailuresInARow && !threw && !no_better) return;
   worker.failures_in_a_row = 0;
   worker.failing = true;
   worker.next_replica = no_better ? clock_.Now() + kTryAgainAfter : clock_.Now();

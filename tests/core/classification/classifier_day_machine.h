@@ -26,7 +26,7 @@ namespace longshort {
 inline constexpr absl::Duration kFixedRun = absl::Milliseconds(600);
 inline constexpr absl::Duration kRunOfUnit = absl::Milliseconds(40);
 // An item's batch is tried so often.
-inline constexpr int64_t kMostTries = 3;
+inline constexpr int64_t kMaxTries = 3;
 
 // An item of a call: what is asked, what is heard, and what the machine saw of it.
 struct ItemCall {
@@ -50,7 +50,7 @@ struct ItemCall {
   int64_t failures = 0;
   absl::Duration worker_time;  // its part of its batches
 
-  bool OnLastTry() const { return failures == kMostTries - 1; }
+  bool OnLastTry() const { return failures == kMaxTries - 1; }
   // What it takes of a batch, but for the fixed time.
   absl::Duration Run() const { return kRunOfUnit * units; }
   // What the fake model makes of it.
@@ -99,7 +99,7 @@ class ClassifierDayMachine final {
     int64_t largest_batch = 0;
     int64_t failed = 0;
     int64_t replicas = 0;  // asked for
-    int64_t most_waiting = 0;
+    int64_t max_waiting = 0;
   };
   const Counts& counts() const { return counts_; }
 

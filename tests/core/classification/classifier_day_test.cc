@@ -25,22 +25,22 @@ constexpr int kSimulatedHours = 12;  // a sanitizer that makes it slow
 constexpr int kSimulatedHours = ItemCounts::kHours;
 #endif
 
-constexpr absl::Duration kMostQueued = absl::Seconds(60);
-constexpr absl::Duration kMostQueuedPerClient = absl::Seconds(8);
+constexpr absl::Duration kMaxQueued = absl::Seconds(60);
+constexpr absl::Duration kMaxQueuedPerClient = absl::Seconds(8);
 constexpr absl::Duration kStall = absl::Seconds(40);
-constexpr int64_t kMostTokens = 300;
-const absl::Duration kLongestBatch = kFixedRun + kRunOfUnit * kMostTokens;
+constexpr int64_t kMaxTokens = 300;
+const absl::Duration kLongestBatch = kFixedRun + kRunOfUnit * kMaxTokens;
 constexpr int64_t kAllWeights = 1 + 4 + 16;
 
 DynamicBatchingEngine::Options EngineOptions() {
   DynamicBatchingEngine::Options options;
   options.workers = CpuWorkers(3);
   options.items.batches.max_batch_size = 4;
-  options.items.batches.max_batch_tokens = kMostTokens;
+  options.items.batches.max_batch_tokens = kMaxTokens;
   options.items.limits.max_queued = 100;
-  options.items.limits.max_queued_cost = kMostQueued;
+  options.items.limits.max_queued_cost = kMaxQueued;
   options.items.limits.max_queued_per_client = 40;
-  options.items.limits.max_queued_cost_per_client = kMostQueuedPerClient;
+  options.items.limits.max_queued_cost_per_client = kMaxQueuedPerClient;
   return options;
 }
 
@@ -124,18 +124,18 @@ void PrintTotals(const ItemCounts& counts, const ClassifierDayMachine::Counts& m
     }
   }
   std::cout << "items " << counts.sent << ", refused for want of room " << counts.refused << " and of time "
-            << counts.hopeless << ", retried " << counts.retried << "; ends:" << ends << "; batches " << machine.batches
-            << " of up to " << machine.largest_batch << ", failed " << machine.failed << ", items by failures"
-            << failures << "; replicas " << machine.replicas << "; most that waited " << machine.most_waiting
-            << "; longest waits (low, normal, high; in calm, then at all times)" << waits << "; in rushes" << shares
-            << std::endl;
+            << counts.unmeetable << ", retried " << counts.retried << "; ends:" << ends << "; batches "
+            << machine.batches << " of up to " << machine.largest_batch << ", failed " << machine.failed
+            << ", items by failures" << failures << "; replicas " << machine.replicas << "; most that waited "
+            << machine.max_waiting << "; longest waits (low, normal, high; in calm, then at all times)" << waits
+            << "; in rushes" << shares << std::endl;
 }
 
 // As long as a whole line of one priority takes at its share of the machine, and a stall. Half of it is for what is
 // tried again, and for items that take longer than it was thought.
 absl::Duration LongestWait(Priority priority) {
   const PriorityRounds::Options rounds;
-  return 1.5 * kMostQueued * kAllWeights / rounds.weights[static_cast<size_t>(priority)] + kStall;
+  return 1.5 * kMaxQueued * kAllWeights / rounds.weights[static_cast<size_t>(priority)] + kStall;
 }
 
 INSTANTIATE_TEST_SUITE_P(Items, ClassifierDay, testing::Values(DayItems::kDocuments, DayItems::kImages),
@@ -182,7 +182,7 @@ TEST_P(ClassifierDay, EndsWithEveryItemAnsweredAndNothingLeftOver) {
   const DynamicBatchingEngine::Options options = EngineOptions();
   const auto workers = static_cast<int64_t>(options.workers.size());
   const int64_t in_batches = workers * options.items.batches.max_batch_size;
-  EXPECT_LE(machine.most_waiting, options.items.limits.max_queued + in_batches);
+  EXPECT_LE(machine.max_waiting, options.items.limits.max_queued + in_batches);
   // Names of clients, answered calls: a list that only grows would have one of these for each item.
   constexpr int64_t kOfTheMoment = 64 << 10;
   EXPECT_LT(heap_in_the_evening_ - heap_in_the_morning_, kOfTheMoment + 4 * counts.sent);
@@ -193,7 +193,7 @@ TEST_P(ClassifierDay, EndsWithEveryItemAnsweredAndNothingLeftOver) {
   }
   for (const int64_t failures : {1, 3}) EXPECT_GT(counts.failures.count(failures), 0u) << failures;
   EXPECT_GT(counts.retried, 10);
-  EXPECT_GT(GetParam() == DayItems::kImages ? counts.ends.count(absl::StatusCode::kInvalidArgument) : counts.hopeless,
+  EXPECT_GT(GetParam() == DayItems::kImages ? counts.ends.count(absl::StatusCode::kInvalidArgument) : counts.unmeetable,
             0u);
   EXPECT_EQ(machine.largest_batch, options.items.batches.max_batch_size);
   EXPECT_GE(machine.replicas, workers + kSimulatedHours);

@@ -41,7 +41,7 @@ constexpr int64_t kGreedyItems = 60;
 constexpr char kGreedy[] = "greedy";
 constexpr char kJob[] = "job";
 
-constexpr int64_t kMostRetries = 3;
+constexpr int64_t kMaxRetries = 3;
 
 // What is predicted of items is no further off. Images that are not prepared are taken to be like the others, and the
 // largest take four times as long as the smallest.
@@ -82,7 +82,7 @@ void ClassifierDayTraffic::Begin() {
   }
   for (const int hour : kGreedyHours) {
     timeline_.At(begin_ + absl::Hours(hour) + absl::Minutes(5),
-                 [this] { Submit(NewItems(kGreedy, Priority::kNormal, kGreedyItems), kMostRetries); });
+                 [this] { Submit(NewItems(kGreedy, Priority::kNormal, kGreedyItems), kMaxRetries); });
   }
 }
 
@@ -128,7 +128,7 @@ void ClassifierDayTraffic::Arrive() {
     timeline_.At(clock_.Now() + Exponential(absl::Seconds(1)),
                  [cancelled = items[0]->context.cancelled] { *cancelled = true; });
   }
-  Submit(items, kMostRetries);
+  Submit(items, kMaxRetries);
 }
 
 ClassifierDayTraffic::Items ClassifierDayTraffic::NewItems(const std::string& client, Priority priority,
@@ -202,7 +202,7 @@ absl::Status ClassifierDayTraffic::SendAndCheck(const std::shared_ptr<ItemCall>&
   } else if (absl::IsDeadlineExceeded(status)) {
     EXPECT_FALSE(idle) << "a worker sleeps, and might have tried";
     CheckHopeless(*call, clock_.Now());
-    ++counts_.hopeless;
+    ++counts_.unmeetable;
   } else {
     CheckRefusal(*call, status, all, of_client);
     ++counts_.refused;
@@ -295,7 +295,7 @@ void ClassifierDayTraffic::CheckEnd(const ItemCall& call) const {
       break;
     case absl::StatusCode::kInternal:
       EXPECT_TRUE(call.poisonous);
-      EXPECT_EQ(call.failures, kMostTries);
+      EXPECT_EQ(call.failures, kMaxTries);
       break;
     case absl::StatusCode::kInvalidArgument:
       EXPECT_TRUE(call.broken);

@@ -97,7 +97,7 @@ SimulatedService::SimulatedService(FakeLanguageModel& model, const Vocabulary& v
       clock_(clock),
       options_(options),
       observer_(std::make_unique<Observer>(counts_)),
-      token_budget_(PromptTokenBudget(options.most_prompt_tokens)),
+      token_budget_(PromptTokenBudget(options.max_prompt_tokens)),
       sessions_(clock, options.sessions) {
   StayOnOneProcessor();
   Reload(absl::InfiniteFuture());

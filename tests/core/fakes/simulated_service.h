@@ -28,7 +28,7 @@ class SimulatedService final {
     int workers = 1;
     RequestQueue::Options queue = {};
     StepLoop::Options step_loop = {};  // of each worker
-    int64_t most_prompt_tokens = int64_t{1} << 20;
+    int64_t max_prompt_tokens = int64_t{1} << 20;
     SessionStore::Options sessions = {};
   };
 

@@ -38,8 +38,8 @@ constexpr int kMorning = 8;
 constexpr int kNoon = 13;
 
 constexpr absl::Duration kTimeToLive = absl::Minutes(20);
-constexpr absl::Duration kMostQueued = absl::Seconds(30);
-constexpr absl::Duration kMostQueuedPerClient = absl::Seconds(6);
+constexpr absl::Duration kMaxQueued = absl::Seconds(30);
+constexpr absl::Duration kMaxQueuedPerClient = absl::Seconds(6);
 constexpr absl::Duration kStall = absl::Seconds(20);
 // In these hours, if there are several workers: whose model is given up gets no other for a while; and one of them
 // fails whatever it tries.
@@ -50,8 +50,8 @@ constexpr int kBadWorker = 1;
 SimulatedService::Options ServiceOptions(int workers) {
   SimulatedService::Options options;
   options.workers = workers;
-  options.queue.limits.max_queued_cost = kMostQueued;
-  options.queue.limits.max_queued_cost_per_client = kMostQueuedPerClient;
+  options.queue.limits.max_queued_cost = kMaxQueued;
+  options.queue.limits.max_queued_cost_per_client = kMaxQueuedPerClient;
   options.step_loop.max_streams = kStreams;
   options.step_loop.steps.target_step = absl::Milliseconds(400);
   options.step_loop.cache_bytes = 80'000;  // twice what the streams need
@@ -198,14 +198,14 @@ class Day {
 absl::Duration LongestWait(Priority priority) {
   const PriorityRounds::Options rounds;
   const int64_t all = std::accumulate(rounds.weights.begin(), rounds.weights.end(), int64_t{0});
-  return kMostQueued * all / rounds.weights[static_cast<size_t>(priority)] + kStall;
+  return kMaxQueued * all / rounds.weights[static_cast<size_t>(priority)] + kStall;
 }
 
 void PrintTotals(const DayCounts& counts, const SimulatedService::Counts& service) {
   std::string ends;
   for (const auto& [code, count] : counts.ends) absl::StrAppend(&ends, " ", absl::StatusCodeToString(code), " ", count);
   std::cout << "calls " << counts.sent << ", refused for want of room " << counts.refused << " and of time "
-            << counts.hopeless << ", retried " << counts.retried << "; ends:" << ends << "; sessions closed "
+            << counts.unmeetable << ", retried " << counts.retried << "; ends:" << ends << "; sessions closed "
             << counts.closed_sessions << ", gone " << counts.gone_sessions << "; slow readers " << counts.slow_readers
             << "; steps " << service.steps << " of " << service.rows << " rows, failed " << service.failed_steps
             << ", models given up " << service.rebuilt << "; prefix hits " << service.cache.hits << ", resumed "
@@ -248,7 +248,7 @@ void Check(const Day& day, int begin, int end) {
                                       absl::StatusCode::kDeadlineExceeded, absl::StatusCode::kUnavailable}) {
     EXPECT_GT(counts.ends.count(code), 0u) << absl::StatusCodeToString(code) << " never came to pass";
   }
-  for (const int64_t happened : {counts.hopeless, counts.retried, counts.closed_sessions, counts.gone_sessions,
+  for (const int64_t happened : {counts.unmeetable, counts.retried, counts.closed_sessions, counts.gone_sessions,
                                  counts.shared_sessions, counts.slow_readers, service.cache.hits, service.cache.resumed,
                                  service.cache.evicted_parked, service.cache.evicted_ends}) {
     EXPECT_GT(happened, 10);

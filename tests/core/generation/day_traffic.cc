@@ -29,12 +29,12 @@ constexpr std::array<int, 4> kGreedyHours = {8, 13, 17, 21};
 constexpr int64_t kGreedyCalls = 80;  // for each worker
 constexpr char kGreedy[] = "greedy";
 
-constexpr int64_t kMostRetries = 3;
+constexpr int64_t kMaxRetries = 3;
 
 // All chats begin with one of three texts, of two blocks of the cache and some more.
 constexpr int64_t kSharedBeginnings = 3;
 constexpr int64_t kSharedTokens = 135;
-constexpr int64_t kMostTurns = 8;
+constexpr int64_t kMaxTurns = 8;
 
 std::vector<int32_t> SharedBeginning(int64_t which) {
   std::vector<int32_t> tokens;
@@ -86,7 +86,7 @@ void DayTraffic::Begin(int begin_hour) {
         const auto call = NewCall(kGreedy, Priority::kNormal);
         call->prompt = NewTokens(30 + UpTo(60));
         call->max_tokens = UpTo(30);
-        Submit(call, kMostRetries);
+        Submit(call, kMaxRetries);
       }
     });
   }
@@ -119,7 +119,7 @@ void DayTraffic::Arrive() {
   const auto read = static_cast<int64_t>(call->prompt.size()) - (call->scores ? 1 : 0);
   if (read > 0 && poisonous_ && !IsNight(Hour()) && OneIn(300)) call->prompt[UpTo(read) - 1] = kPoison;
   Disturb(call);
-  Submit(call, kMostRetries);
+  Submit(call, kMaxRetries);
 }
 
 std::shared_ptr<DayCall> DayTraffic::NewCall(std::string client, Priority priority) {
@@ -218,7 +218,7 @@ void DayTraffic::OnTurnEnded(const std::shared_ptr<Conversation>& conversation, 
   } else if (conversation->history.empty()) {
     return;
   }
-  if (++conversation->turns == kMostTurns || OneIn(6)) {
+  if (++conversation->turns == kMaxTurns || OneIn(6)) {
     if (OneIn(2)) return;  // until it ends by itself
     timeline_.At(clock_.Now(), [this, conversation] {
       const absl::Status closed = service_.CloseSession({.client = conversation->client, .id = conversation->id});
@@ -274,7 +274,7 @@ absl::Status DayTraffic::SendAndCount(const std::shared_ptr<DayCall>& call) {
   if (status.ok()) return status;
   CheckRefusal(*call, status, clock_.Now());
   if (absl::IsDeadlineExceeded(status)) {
-    ++counts_.hopeless;
+    ++counts_.unmeetable;
     return status;
   }
   ++counts_.refused;

@@ -125,7 +125,7 @@ TEST_F(RequestQueueTest, RefusesWhatCannotMakeItsDeadlineUnlessTheWorkerIsIdle) 
   const absl::Time soon = clock_.Now() + absl::Milliseconds(50);
   ASSERT_TRUE(queue.Push(JobWithId("tried", soon, 100)).ok());
   EXPECT_EQ(
-      queue.Push(JobWithId("hopeless", soon, 100)),
+      queue.Push(JobWithId("unmeetable", soon, 100)),
       // What its 100 rows take of a step's 132, of which 32 are the weights.
       absl::DeadlineExceededError("the request would take at least 75.757575ms, and 50ms remain until its deadline"));
   ASSERT_TRUE(queue.Push(JobWithId("short", soon, 10)).ok());
@@ -137,11 +137,11 @@ TEST_F(RequestQueueTest, SaysWhatBecameHopelessWhileItWaitedUnlessThereIsNothing
   const absl::Time deadline = clock_.Now() + absl::Milliseconds(150);
   for (const char* id : {"a", "b"}) ASSERT_TRUE(queue.Push(JobWithId(id, deadline, 100)).ok());
   const std::unique_ptr<Job> first = TakeFirst(queue);
-  EXPECT_TRUE(queue.WhyHopeless(*first, 100, clock_.Now()).ok());
+  EXPECT_TRUE(queue.CheckDeadlineCanBeMet(*first, 100, clock_.Now()).ok());
   clock_.Advance(absl::Milliseconds(100));
-  EXPECT_EQ(queue.WhyHopeless(*first, 100, clock_.Now()).code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(queue.CheckDeadlineCanBeMet(*first, 100, clock_.Now()).code(), absl::StatusCode::kDeadlineExceeded);
   queue.Settle(*first, clock_.Now());
-  EXPECT_TRUE(queue.WhyHopeless(*TakeFirst(queue), 100, clock_.Now()).ok()) << "nothing else waits or runs";
+  EXPECT_TRUE(queue.CheckDeadlineCanBeMet(*TakeFirst(queue), 100, clock_.Now()).ok()) << "nothing else waits or runs";
 }
 
 TEST_F(RequestQueueTest, AWorkerIsIdleWhileAllThatItTookIsPaused) {
@@ -156,10 +156,10 @@ TEST_F(RequestQueueTest, AWorkerIsIdleWhileAllThatItTookIsPaused) {
   const absl::Time soon = clock_.Now() + absl::Milliseconds(50);
   ASSERT_TRUE(queue.Push(JobWithId("tried", soon, 100)).ok());
   const std::unique_ptr<Job> tried = TakeFirst(queue);
-  EXPECT_TRUE(queue.WhyHopeless(*tried, 100, clock_.Now()).ok());
+  EXPECT_TRUE(queue.CheckDeadlineCanBeMet(*tried, 100, clock_.Now()).ok());
   queue.Settle(*tried, clock_.Now());
   *flag = false;
-  EXPECT_EQ(queue.Push(JobWithId("hopeless", soon, 100)).code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(queue.Push(JobWithId("unmeetable", soon, 100)).code(), absl::StatusCode::kDeadlineExceeded);
 }
 
 TEST_F(RequestQueueTest, BoundsTheTimeThatWaitsAndSaysWhenToComeBack) {

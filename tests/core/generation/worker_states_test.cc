@@ -27,7 +27,7 @@ TEST_F(WorkerStatesTest, TellsWhatAllWorkersDoAndWhatWaitsForThem) {
   ASSERT_TRUE(
       queue_.Push(std::make_unique<ScoringJob>(request, std::make_shared<RecordingScoringListener>(), 10, observer_))
           .ok());
-  states_.TellWhatWaits();
+  states_.ReportQueued();
   EXPECT_EQ(observer_.state.queued_requests, 1) << "though no worker has told anything";
   states_.Set(0, {.active_streams = 2});
   states_.Set(1, {.active_streams = 3});

@@ -14,8 +14,8 @@ PromptPieces Read(int64_t steps) {
 }
 
 TEST(PromptPieces, AFewStepsAreAPieceEach) {
-  const PromptPieces pieces = Read(PromptPieces::kMost);
-  ASSERT_EQ(pieces.all().size(), PromptPieces::kMost);
+  const PromptPieces pieces = Read(PromptPieces::kMax);
+  ASSERT_EQ(pieces.all().size(), PromptPieces::kMax);
   EXPECT_EQ(pieces.all()[3].begin, At(3));
   EXPECT_EQ(pieces.all()[3].end, At(4));
   EXPECT_EQ(pieces.all()[3].tokens, 3);
@@ -25,7 +25,7 @@ TEST(PromptPieces, AFewStepsAreAPieceEach) {
 TEST(PromptPieces, NoStepIsLostOfAnyNumber) {
   for (int64_t steps = 1; steps < 1000; ++steps) {
     const PromptPieces read = Read(steps);
-    ASSERT_LE(read.all().size(), PromptPieces::kMost);
+    ASSERT_LE(read.all().size(), PromptPieces::kMax);
     int64_t tokens = 0;
     int64_t told = 0;
     for (const PromptPiece& piece : read.all()) {
@@ -36,8 +36,8 @@ TEST(PromptPieces, NoStepIsLostOfAnyNumber) {
     }
     ASSERT_EQ(told, steps);
     ASSERT_EQ(tokens, steps * (steps - 1) / 2);
-    if (steps > static_cast<int64_t>(PromptPieces::kMost)) {
-      ASSERT_GT(read.all().size(), PromptPieces::kMost / 2);
+    if (steps > static_cast<int64_t>(PromptPieces::kMax)) {
+      ASSERT_GT(read.all().size(), PromptPieces::kMax / 2);
     }
   }
 }

@@ -10,7 +10,7 @@ namespace longshort::failure_policy_test {
 
 TEST(WorkFailures, IsCleanAtFirst) {
   EXPECT_FALSE(WorkFailures(WorkFailures::kOfSequence).suspect());
-  EXPECT_FALSE(WorkFailures(WorkFailures::kOfSequence).hopeless());
+  EXPECT_FALSE(WorkFailures(WorkFailures::kOfSequence).unmeetable());
 }
 
 TEST(WorkFailures, WhoFailedInCompanyIsSuspectUntilItPassesAStep) {
@@ -28,22 +28,22 @@ TEST(WorkFailures, WhoFailsAloneIsTriedThreeTimes) {
   for (int round = 0; round < 5; ++round) {
     record.OnFailure(/*alone=*/true);
     record.OnFailure(/*alone=*/true);
-    EXPECT_FALSE(record.hopeless());
+    EXPECT_FALSE(record.unmeetable());
     record.OnSuccess(/*alone=*/true);
   }
   for (int failure = 0; failure < 3; ++failure) record.OnFailure(/*alone=*/true);
-  EXPECT_TRUE(record.hopeless());
+  EXPECT_TRUE(record.unmeetable());
 }
 
 // It passes every step alone, and none with others.
 TEST(WorkFailures, WhoFailsInAnyCompanyIsHopelessAfterNineTimes) {
   WorkFailures record(WorkFailures::kOfSequence);
   for (int failure = 1; failure <= 9; ++failure) {
-    EXPECT_FALSE(record.hopeless());
+    EXPECT_FALSE(record.unmeetable());
     record.OnFailure(/*alone=*/false);
     record.OnSuccess(/*alone=*/true);
   }
-  EXPECT_TRUE(record.hopeless());
+  EXPECT_TRUE(record.unmeetable());
 }
 
 TEST(WorkFailures, AStepPassedInCompanyClearsIt) {
@@ -51,7 +51,7 @@ TEST(WorkFailures, AStepPassedInCompanyClearsIt) {
   for (int failure = 0; failure < 8; ++failure) record.OnFailure(/*alone=*/false);
   record.OnSuccess(/*alone=*/false);
   record.OnFailure(/*alone=*/false);
-  EXPECT_FALSE(record.hopeless());
+  EXPECT_FALSE(record.unmeetable());
 }
 
 TEST(WorkFailures, AnItemIsTriedThreeTimesWhoeverWasInItsFirstBatch) {
@@ -63,9 +63,9 @@ TEST(WorkFailures, AnItemIsTriedThreeTimesWhoeverWasInItsFirstBatch) {
     EXPECT_FALSE(record.on_last_try());
     record.OnFailure(/*alone=*/true);
     EXPECT_TRUE(record.on_last_try());
-    EXPECT_FALSE(record.hopeless());
+    EXPECT_FALSE(record.unmeetable());
     record.OnFailure(/*alone=*/true);
-    EXPECT_TRUE(record.hopeless());
+    EXPECT_TRUE(record.unmeetable());
   }
 }
 
@@ -105,7 +105,7 @@ TEST(ModelReplacement, ComesAtOnceButASecondLaterAfterATrial) {
   EXPECT_EQ(replacement.next_try(), now);
   replacement.OnModelGivenUp(/*on_probation=*/true, now);
   EXPECT_EQ(replacement.next_try(), now + absl::Seconds(1));
-  replacement.OnNoneToBeHad(now + absl::Seconds(1));
+  replacement.OnRebuildFailed(now + absl::Seconds(1));
   EXPECT_EQ(replacement.next_try(), now + absl::Seconds(2));
 }
 

@@ -42,10 +42,10 @@ TEST(PromptsAhead, AreCountedFromTheLeastPriorityUp) {
 }
 
 TEST(PromptsAhead, MayBeLongWhereHalfOfTheStreamsAreLeftForOthers) {
-  EXPECT_EQ(PromptsAhead::MostLong(16), 8);
-  EXPECT_EQ(PromptsAhead::MostLong(3), 1);
-  EXPECT_EQ(PromptsAhead::MostLong(1), 1) << "or none would ever be read";
-  EXPECT_EQ(PromptsAhead::MostLong(0), 1) << "a short sequence's cache, which a long prompt may fit into all the same";
+  EXPECT_EQ(PromptsAhead::MaxLong(16), 8);
+  EXPECT_EQ(PromptsAhead::MaxLong(3), 1);
+  EXPECT_EQ(PromptsAhead::MaxLong(1), 1) << "or none would ever be read";
+  EXPECT_EQ(PromptsAhead::MaxLong(0), 1) << "a short sequence's cache, which a long prompt may fit into all the same";
 }
 
 }  // namespace longshort::prompts_ahead_test

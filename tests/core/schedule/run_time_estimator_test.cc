@@ -77,7 +77,8 @@ class RunTimeEstimatesTest : public testing::Test {
   void TeachSlow() { estimates_.Of(0).Learn(kShape, absl::Seconds(8), At(0)); }
   void TeachFast() { estimates_.Of(1).Learn(kShape, absl::Seconds(2), At(0)); }
 
-  RunTimeEstimates estimates_{std::vector<WorkerDevice>{{.kind = DeviceKind::kCpu}, {.kind = DeviceKind::kCuda}}};
+  RunTimeEstimatorPerDevice estimates_{
+      std::vector<WorkerDevice>{{.kind = DeviceKind::kCpu}, {.kind = DeviceKind::kCuda}}};
 };
 
 TEST_F(RunTimeEstimatesTest, AddSpeeds) {

@@ -251,8 +251,8 @@ TEST(StepPlannerOptions, OutOfRangeAreRefusedByName) {
   EXPECT_EQ(StepPlanner::Check({.max_rows = 0}).message(), "max_rows is 0, must be at least 1");
   EXPECT_FALSE(StepPlanner::Check({.target_step = absl::ZeroDuration()}).ok());
   EXPECT_FALSE(StepPlanner::Check({.max_slowdown = 1}).ok());
-  EXPECT_FALSE(StepPlanner::Check({.least_prefill = 0}).ok());
-  EXPECT_FALSE(StepPlanner::Check({.least_prefill = 2}).ok());
+  EXPECT_FALSE(StepPlanner::Check({.min_prefill = 0}).ok());
+  EXPECT_FALSE(StepPlanner::Check({.min_prefill = 2}).ok());
   EXPECT_FALSE(StepPlanner::Check({.rounds = {.weights = {0, 0, 0}}}).ok());
 }
 

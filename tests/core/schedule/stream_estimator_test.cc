@@ -29,7 +29,7 @@ class StreamEstimatesTest : public testing::Test {
     TeachRequest(1, absl::Milliseconds(100));
   }
 
-  StreamEstimates estimates_{
+  StreamEstimatorPerDevice estimates_{
       std::vector<WorkerDevice>{{.kind = DeviceKind::kCpu}, {.kind = DeviceKind::kCuda}, {.kind = DeviceKind::kCpu}}};
   const StreamTokens kTokens = {.prompt = 1000, .generated = 0};
 };

@@ -19,7 +19,7 @@ namespace longshort::document_graphs_test {
 
 using ::testing::ElementsAreArray;
 
-constexpr int64_t kMostRows = 192, kMostDocuments = 4;
+constexpr int64_t kMaxRows = 192, kMaxDocuments = 4;
 
 class DocumentGraphsTest : public ::testing::Test {
  protected:
@@ -32,7 +32,7 @@ class DocumentGraphsTest : public ::testing::Test {
     attention_ = MakeGpuItemAttention({.tensors = at::kCPU,
                                        .open = open,
                                        .loss = nullptr,
-                                       .graphs = {.documents = kMostDocuments, .document_rows = kMostRows}},
+                                       .graphs = {.documents = kMaxDocuments, .document_rows = kMaxRows}},
                                       8)
                      .value();
   }

@@ -20,7 +20,7 @@ using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 
 constexpr ImageShape kShape = {.channels = 3, .height = 2, .width = 4};
-constexpr size_t kMostImages = 10;  // and the next smaller graph is of 8
+constexpr size_t kMaxImages = 10;  // and the next smaller graph is of 8
 
 // Logits [images, 2]: the first channel's sum, and the last value.
 at::Tensor Sums(const at::Tensor& images) {
@@ -35,7 +35,7 @@ class ImageGraphsTest : public ::testing::Test {
       device_ = opened.get();
       return opened;
     };
-    return MakeGpuItemAttention({.tensors = at::kCPU, .open = open, .loss = nullptr, .graphs = {.images = kMostImages}},
+    return MakeGpuItemAttention({.tensors = at::kCPU, .open = open, .loss = nullptr, .graphs = {.images = kMaxImages}},
                                 128)
         .value();
   }
@@ -90,7 +90,7 @@ TEST_F(ImageGraphsTest, LeaveLargerBatchesAndOtherSizesToTheLayers) {
     });
     EXPECT_EQ(calls, 1);
   };
-  run(Images(kMostImages + 1));
+  run(Images(kMaxImages + 1));
   run(Images(2, {.channels = 3, .height = 4, .width = 2}));
   EXPECT_EQ(device_->replays(), replays);
   // The larger batch has not taken the graphs' memory away.

@@ -76,7 +76,7 @@ TEST_F(ImageClassifierOnGpu, AnswersWhatItAnswersOnTheCpuByGraphsAndWithout) {
   const std::unique_ptr<Classifier> on_cpu = weights.NewReplica({.kind = DeviceKind::kCpu}).value();
   ASSERT_EQ(devices_.size(), 1u);
   const int64_t prepared = devices_[0]->replays();
-  EXPECT_EQ(prepared, kMostGraphImages);
+  EXPECT_EQ(prepared, kMaxGraphImages);
   for (const int64_t images : {1, 2, 3}) {
     EXPECT_THAT(Classify(*on_gpu, images).value(), Pointwise(FloatNear(2e-5), Classify(*on_cpu, images).value()));
   }

@@ -128,7 +128,7 @@ TEST_F(TextClassifierOnGpu, AnswersByGraphsWhatItAnswersOnTheCpu) {
     const std::unique_ptr<Classifier> on_cpu = weights.NewReplica({.kind = DeviceKind::kCpu}).value();
     const std::unique_ptr<Classifier> on_gpu = weights.NewReplica(kGpu).value();
     const EmulatedDevice& device = *devices_.back();
-    ASSERT_EQ(device.replays(), kMostGraphDocuments) << "of 64 rows, of 2 documents and of 1";
+    ASSERT_EQ(device.replays(), kMaxGraphDocuments) << "of 64 rows, of 2 documents and of 1";
     struct {
       std::vector<std::vector<int32_t>> documents;
       bool has_graph;

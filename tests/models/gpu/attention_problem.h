@@ -112,8 +112,8 @@ class AttentionProblem final {
   std::vector<float> PromptAll() { return Prompt(Tiles(1).tiles); }
 
   // As a backend does it: by both, each for its rows.
-  std::vector<float> Attend(int64_t least_tile_rows) {
-    const QueryTiles tiles = Tiles(least_tile_rows);
+  std::vector<float> Attend(int64_t min_tile_rows) {
+    const QueryTiles tiles = Tiles(min_tile_rows);
     Forget();
     LaunchDecode(tiles.rows);
     LaunchPrompt(tiles.tiles);
@@ -207,13 +207,13 @@ class AttentionProblem final {
 
   QueryTiles Tiles(int64_t least) const { return TilesOf(row_slices_, segment_starts_, least); }
   void LaunchDecode(const std::vector<int64_t>& rows) {
-    const int blocks = static_cast<int>(MostKeyBlocks(model_.window_length, memory_vectors_,
-                                                      model_.segment_length / model_.chunk_size * model_.chunk_rank));
+    const int blocks = static_cast<int>(MaxKeyBlocks(model_.window_length, memory_vectors_,
+                                                     model_.segment_length / model_.chunk_size * model_.chunk_rank));
     const auto count = static_cast<int64_t>(rows.size()) * model_.heads * blocks;
     const DecodeAttention decode = {.attention = attention_,
                                     .rows = arrays_.Put(rows),
                                     .row_count = static_cast<int>(rows.size()),
-                                    .most_blocks = blocks,
+                                    .max_blocks = blocks,
                                     .partial_outputs = arrays_.Make<float>(count * PaddedHeadWidth(model_.head_width)),
                                     .partial_sums = arrays_.Make<float>(count * 2)};
     arrays_.Launch(AttendToBlocksCall(decode));

@@ -32,16 +32,16 @@ class Problem final {
       output_.AddNothing(1);
       ranges_.push_back({.first_row = all + model.gap, .rows = length});
       all += model.gap + length;
-      most_splits_ = std::max(most_splits_, SplitsOf(length));
+      max_splits_ = std::max(max_splits_, SplitsOf(length));
     }
     const auto items = static_cast<int64_t>(lengths.size());
-    const int64_t places = items * model.heads * most_splits_;
+    const int64_t places = items * model.heads * max_splits_;
     attention_ = {.element = kTypeOf<Element>,
                   .heads = model.heads,
                   .head_width = model.head_width,
                   .scale = kScale,
                   .items = static_cast<int>(items),
-                  .most_splits = static_cast<int>(most_splits_),
+                  .max_splits = static_cast<int>(max_splits_),
                   .ranges = {.each = arrays_.Put(ranges_)},
                   .queries = queries_.Put(),
                   .keys = keys_.Put(),
@@ -84,7 +84,7 @@ class Problem final {
   const Model model_;
   DeviceArrays arrays_;
   std::vector<ItemRows> ranges_;
-  int64_t most_splits_ = 0;
+  int64_t max_splits_ = 0;
   const int64_t width_ = model_.heads * model_.head_width;
   TestRows<Element> queries_{arrays_, width_, width_ + 1}, keys_{arrays_, width_, width_ + 3},
       values_{arrays_, width_, width_}, rows_{arrays_, width_, width_ + 2}, output_{arrays_, width_, width_ + 5};

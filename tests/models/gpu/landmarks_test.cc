@@ -38,20 +38,20 @@ class Problem final {
       landmark_values_.AddNothing(item_vectors);
       ranges_.push_back({.first_row = all, .rows = length});
       all += length;
-      most_splits_ = std::max(most_splits_, LandmarkSplitsOf(length));
+      max_splits_ = std::max(max_splits_, LandmarkSplitsOf(length));
     }
     std::mt19937_64 random(1);
     for (std::vector<float>* const weights : {&gains_[0], &biases_[0], &gains_[1], &biases_[1]}) {
       *weights = RandomElements<float>(random, width_);
     }
     const auto items = static_cast<int64_t>(lengths.size());
-    const int64_t places = items * most_splits_ * model.rank * model.heads;
+    const int64_t places = items * max_splits_ * model.rank * model.heads;
     landmarks_ = {.element = kTypeOf<Element>,
                   .heads = model.heads,
                   .head_width = model.head_width,
                   .rank = model.rank,
                   .items = static_cast<int>(items),
-                  .most_splits = static_cast<int>(most_splits_),
+                  .max_splits = static_cast<int>(max_splits_),
                   .ranges = {.each = arrays_.Put(ranges_)},
                   .logits = logits_.Put(),
                   .keys = keys_.Put(),
@@ -130,7 +130,7 @@ class Problem final {
   const Model model_;
   DeviceArrays arrays_;
   std::vector<ItemRows> ranges_;
-  int64_t most_splits_ = 0;
+  int64_t max_splits_ = 0;
   const int64_t width_ = model_.heads * model_.head_width, columns_ = model_.heads * model_.rank;
   std::vector<float> gains_[2], biases_[2];
   TestRows<Element> logits_{arrays_, columns_, columns_ + 1}, keys_{arrays_, width_, width_ + model_.padding},

@@ -215,12 +215,12 @@ class LayerStep : public ::testing::Test {
                                        .output_stride = kWidth};
     const QueryTiles tiles = TilesOf(plan.Of(plan.row_slices), plan.Of(plan.segment_starts), /*least=*/4);
     const auto alone = static_cast<int64_t>(tiles.rows.size());
-    const int64_t blocks = MostKeyBlocks(kWindow, kVectors, kSegment / kChunk * kRank);
+    const int64_t blocks = MaxKeyBlocks(kWindow, kVectors, kSegment / kChunk * kRank);
     const DecodeAttention decode = {
         .attention = attention,
         .rows = Put(tiles.rows),
         .row_count = static_cast<int>(alone),
-        .most_blocks = static_cast<int>(blocks),
+        .max_blocks = static_cast<int>(blocks),
         .partial_outputs = Shared(alone * kHeads * blocks * PaddedHeadWidth(kHeadWidth) + 1),
         .partial_sums = Shared(alone * kHeads * blocks * 2 + 1)};
     Launch(AttendToBlocksCall(decode));

@@ -19,7 +19,7 @@ class Problem final {
   // The rows of an item follow from how many they are. `gap`: rows between items that no mean is of.
   Problem(GpuDevice& device, int64_t width, const std::vector<int64_t>& lengths, int64_t gap = 0)
       : width_(width), arrays_(device) {
-    int64_t all = 0, most_splits = 0;
+    int64_t all = 0, max_splits = 0;
     for (const int64_t length : lengths) {
       std::mt19937_64 random(length);
       rows_.AddNothing(gap);
@@ -27,18 +27,18 @@ class Problem final {
       output_.AddNothing(1);
       ranges_.push_back({.first_row = all + gap, .rows = length});
       all += gap + length;
-      most_splits = std::max(most_splits, MeanSplitsOf(length));
+      max_splits = std::max(max_splits, MeanSplitsOf(length));
     }
     const auto items = static_cast<int64_t>(lengths.size());
     mean_ = {.element = kTypeOf<Element>,
              .width = static_cast<int>(width),
              .scale = kScale,
              .items = static_cast<int>(items),
-             .most_splits = static_cast<int>(most_splits),
+             .max_splits = static_cast<int>(max_splits),
              .ranges = {.each = arrays_.Put(ranges_)},
              .rows = rows_.Put(),
              .output = output_.Put(),
-             .partial_sums = arrays_.Make<float>(items * most_splits * width)};
+             .partial_sums = arrays_.Make<float>(items * max_splits * width)};
   }
 
   std::vector<float> Run() {

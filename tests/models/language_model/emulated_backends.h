@@ -15,10 +15,10 @@ namespace longshort {
 // GPUs that there are, from number 0 on.
 inline constexpr int kEmulatedGpus = 8;
 // Fewer than a real one's: capturing takes the processor's time.
-inline constexpr int64_t kMostGraphRows = 4;
-inline constexpr int64_t kMostGraphImages = 2;
-inline constexpr int64_t kMostGraphDocuments = 2;
-inline constexpr int64_t kMostGraphDocumentRows = 64;
+inline constexpr int64_t kMaxGraphRows = 4;
+inline constexpr int64_t kMaxGraphImages = 2;
+inline constexpr int64_t kMaxGraphDocuments = 2;
+inline constexpr int64_t kMaxGraphDocumentRows = 64;
 
 class EmulatedBackends final : public GpuBackends {
  public:
@@ -27,14 +27,14 @@ class EmulatedBackends final : public GpuBackends {
 
   explicit EmulatedBackends(
       const EmulatedDeviceOptions& options = {}, DeviceHook hook = [](EmulatedDevice&) {},
-      std::shared_ptr<GpuLoss> loss = std::make_shared<GpuLoss>(), int64_t most_graph_rows = kMostGraphRows)
+      std::shared_ptr<GpuLoss> loss = std::make_shared<GpuLoss>(), int64_t max_graph_rows = kMaxGraphRows)
       : options_(options),
         hook_(std::move(hook)),
         loss_(std::move(loss)),
-        graphs_{.rows = most_graph_rows,
-                .images = kMostGraphImages,
-                .documents = kMostGraphDocuments,
-                .document_rows = kMostGraphDocumentRows} {}
+        graphs_{.rows = max_graph_rows,
+                .images = kMaxGraphImages,
+                .documents = kMaxGraphDocuments,
+                .document_rows = kMaxGraphDocumentRows} {}
 
   void BeginLoading(const WorkerDevice&) const override {}
   absl::StatusOr<PreparedDevice> Prepare(Decoder& decoder, const WorkerDevice& device,

@@ -35,9 +35,9 @@ class GpuBackendTest : public testing::Test {
     loss_->SetListener([this](const std::string& why) { losses_.push_back(why); });
   }
 
-  std::unique_ptr<LanguageModel> MakeModel(const EmulatedDeviceOptions& options = {}, int64_t most_graph_rows = 0) {
+  std::unique_ptr<LanguageModel> MakeModel(const EmulatedDeviceOptions& options = {}, int64_t max_graph_rows = 0) {
     const EmulatedBackends backends(
-        options, [this](EmulatedDevice& device) { devices_.push_back(&device); }, loss_, most_graph_rows);
+        options, [this](EmulatedDevice& device) { devices_.push_back(&device); }, loss_, max_graph_rows);
     return RandomModelOn(OnDevice("", kWorker, &backends), config_, 5);
   }
 
@@ -62,8 +62,8 @@ class GpuBackendTest : public testing::Test {
 };
 
 TEST_F(GpuBackendTest, AFaultOfAnyCallFailsItsStepAndNothingElse) {
-  for (const int64_t most_graph_rows : {0, 8}) {
-    const std::unique_ptr<LanguageModel> model = MakeModel({}, most_graph_rows);
+  for (const int64_t max_graph_rows : {0, 8}) {
+    const std::unique_ptr<LanguageModel> model = MakeModel({}, max_graph_rows);
     const auto cache = *PagedCache::Create(*model, PagesForStreams(model->info(), 1));
     EmulatedDevice& device = *devices_.back();
     ASSERT_TRUE(ReadFirstTokens(*model, *cache).ok());  // buffers have grown
@@ -72,7 +72,7 @@ TEST_F(GpuBackendTest, AFaultOfAnyCallFailsItsStepAndNothingElse) {
     const int64_t calls = device.calls() - before;
     ASSERT_TRUE(expected.ok()) << expected.status();
     // A graph: its numbers are copied, and logits back.
-    ASSERT_GT(calls, most_graph_rows > 0 ? 4 : 10);
+    ASSERT_GT(calls, max_graph_rows > 0 ? 4 : 10);
     for (int64_t call = 0; call < calls; ++call) {
       const bool no_memory = call % 2 == 1;
       device.FailAfter(call, no_memory ? DeviceFault::kOutOfMemory : DeviceFault::kError);

@@ -84,17 +84,17 @@ TEST_F(GpuStepTest, AStepWithMorePagesThanAShapeHasRoomForHasNone) {
 }
 
 TEST_F(GpuStepTest, OfMoreChunksThanAShapeHasRoomForThereIsNone) {
-  constexpr int64_t kMost = 512 / 4 + 64;
-  EXPECT_EQ(ShapeFor(PlanOf(std::vector<int64_t>(kMost, 1), 3)).full_chunks, kMost);
-  EXPECT_EQ(ShapeFor(PlanOf(std::vector<int64_t>(kMost + 1, 1), 3)).rows, 0);
+  constexpr int64_t kMax = 512 / 4 + 64;
+  EXPECT_EQ(ShapeFor(PlanOf(std::vector<int64_t>(kMax, 1), 3)).full_chunks, kMax);
+  EXPECT_EQ(ShapeFor(PlanOf(std::vector<int64_t>(kMax + 1, 1), 3)).rows, 0);
 }
 
 // With a tile, all rows attend in tiles: of 512 rows 512 / 8 + 64.
 TEST_F(GpuStepTest, OfMoreTilesThanAShapeHasRoomForThereIsNone) {
-  constexpr int64_t kMost = 512 / 8 + 64;
-  std::vector<int64_t> lengths(kMost, 1);
+  constexpr int64_t kMax = 512 / 8 + 64;
+  std::vector<int64_t> lengths(kMax, 1);
   lengths.back() = 8;
-  EXPECT_EQ(ShapeFor(PlanOf(lengths)).tiles, kMost);
+  EXPECT_EQ(ShapeFor(PlanOf(lengths)).tiles, kMax);
   lengths.push_back(1);
   EXPECT_EQ(ShapeFor(PlanOf(lengths)).rows, 0);
 }

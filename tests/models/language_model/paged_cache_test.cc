@@ -52,7 +52,7 @@ class PagedModelTest : public testing::TestWithParam<TestedBackend> {
     std::vector<float> logits;
     while (sequence.position() < end) {
       Slice slice;
-      const int64_t count = sequence.MostTokens(std::min<int64_t>(end - sequence.position(), 29));
+      const int64_t count = sequence.MaxTokens(std::min<int64_t>(end - sequence.position(), 29));
       slice.tokens = absl::MakeConstSpan(tokens).subspan(sequence.position(), count);
       slice.logit_rows = count;
       const absl::Status filled = sequence.FillIn(slice);
@@ -65,8 +65,8 @@ class PagedModelTest : public testing::TestWithParam<TestedBackend> {
     }
     return logits;
   }
-  std::unique_ptr<CachedSequence> Begin(const Tokens& tokens, int64_t most_reused) {
-    return *cache_->Begin(tokens, most_reused, static_cast<int64_t>(tokens.size()));
+  std::unique_ptr<CachedSequence> Begin(const Tokens& tokens, int64_t max_reused) {
+    return *cache_->Begin(tokens, max_reused, static_cast<int64_t>(tokens.size()));
   }
   // Logits from position `from` on of a stream that reads everything itself.
   std::vector<float> Alone(const Tokens& tokens, int64_t from) {

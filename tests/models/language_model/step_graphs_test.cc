@@ -23,7 +23,7 @@
 namespace longshort::step_graphs_test {
 
 constexpr WorkerDevice kWorker = {.kind = DeviceKind::kEmulated};
-constexpr int64_t kMostRows = 8, kStreams = 12, kMostTokens = 400;
+constexpr int64_t kMaxRows = 8, kStreams = 12, kMaxTokens = 400;
 // Of products whose rows are not as many.
 constexpr double kRounding = 1e-5;
 
@@ -37,9 +37,9 @@ struct Piece {
 // A model on a device of its own, and streams of tokens that it reads.
 class Reader {
  public:
-  Reader(const LanguageModelConfig& config, int64_t most_graph_rows, at::ScalarType products = at::kFloat) {
+  Reader(const LanguageModelConfig& config, int64_t max_graph_rows, at::ScalarType products = at::kFloat) {
     const EmulatedBackends backends(
-        {}, [this](EmulatedDevice& device) { device_ = &device; }, std::make_shared<GpuLoss>(), most_graph_rows);
+        {}, [this](EmulatedDevice& device) { device_ = &device; }, std::make_shared<GpuLoss>(), max_graph_rows);
     model_ = RandomModelOn(OnDevice("", kWorker, &backends), config, 5, products);
     auto cache = PagedCache::Create(*model_, PagesForStreams(model_->info(), kStreams));
     EXPECT_TRUE(cache.ok()) << cache.status();
@@ -54,7 +54,7 @@ class Reader {
     std::vector<Slice> slices;
     for (const Piece& piece : pieces) {
       std::unique_ptr<CachedSequence>& sequence = sequences_[piece.stream];
-      if (sequence == nullptr) sequence = *cache_->Begin({}, 0, kMostTokens);
+      if (sequence == nullptr) sequence = *cache_->Begin({}, 0, kMaxTokens);
       tokens.emplace_back();
       for (int64_t i = 0; i < piece.tokens; ++i) {
         tokens.back().push_back(static_cast<int32_t>((7 * piece.stream + 5 * (sequence->position() + i)) % 31));
@@ -115,7 +115,7 @@ std::vector<Piece> Decode(int first, int64_t streams) {
 // other streams where that has padding. All chunks end at once.
 TEST(StepGraphs, GiveTheBitsOfStepsWithoutAGraphRoundTheEdgesOfShapes) {
   for (const at::ScalarType products : {at::kFloat, at::kBFloat16}) {
-    Reader graphs(QuickConfig(), kMostRows, products), eager(QuickConfig(), 0, products);
+    Reader graphs(QuickConfig(), kMaxRows, products), eager(QuickConfig(), 0, products);
     for (const int64_t rows : {1, 2, 3, 4, 5, 7, 8}) {
       graphs.Forget();
       eager.Forget();
@@ -135,12 +135,12 @@ TEST(StepGraphs, GiveTheBitsOfStepsWithoutAGraphRoundTheEdgesOfShapes) {
 }
 
 TEST(StepGraphs, LeaveLargerStepsToTheirCalls) {
-  Reader graphs(QuickConfig(), kMostRows), eager(QuickConfig(), 0);
-  for (const int64_t rows : {kMostRows, kMostRows + 1, kMostRows}) {
+  Reader graphs(QuickConfig(), kMaxRows), eager(QuickConfig(), 0);
+  for (const int64_t rows : {kMaxRows, kMaxRows + 1, kMaxRows}) {
     const auto said = graphs.Step(Decode(0, rows)), expected = eager.Step(Decode(0, rows));
     ASSERT_TRUE(said.ok()) << said.status();
     EXPECT_LT(LargestDifference(*said, *expected), kRounding);
-    EXPECT_EQ(graphs.was_replayed(), rows <= kMostRows);
+    EXPECT_EQ(graphs.was_replayed(), rows <= kMaxRows);
   }
 }
 

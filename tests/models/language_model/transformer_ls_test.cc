@@ -31,8 +31,8 @@ std::vector<int32_t> RandomTokens(int64_t count, int64_t vocabulary_size, uint64
 // One sequence in a served model: its history and pages.
 class Sequence {
  public:
-  Sequence(RingPools& pools, const LanguageModelInfo& info, int64_t most_in_slice)
-      : info_(info), pages_(*RingPages::Acquire(pools, info, most_in_slice)) {}
+  Sequence(RingPools& pools, const LanguageModelInfo& info, int64_t max_in_slice)
+      : info_(info), pages_(*RingPages::Acquire(pools, info, max_in_slice)) {}
 
   // A slice of the next `count` of `tokens`, with all logits.
   Slice Next(const std::vector<int32_t>& tokens, int64_t count) {
@@ -55,8 +55,8 @@ class Sequence {
 
 // A served model with room for some sequences, each of so many tokens in a slice.
 struct Served {
-  Served(std::unique_ptr<LanguageModel> served, int64_t sequences, int64_t most_in_slice)
-      : model(std::move(served)), pages(PagesForRings(model->info(), most_in_slice) * sequences), pools(pages) {
+  Served(std::unique_ptr<LanguageModel> served, int64_t sequences, int64_t max_in_slice)
+      : model(std::move(served)), pages(PagesForRings(model->info(), max_in_slice) * sequences), pools(pages) {
     EXPECT_TRUE(model->AllocateCache(pages).ok());
   }
 
@@ -126,9 +126,9 @@ std::vector<LanguageModelConfig> Configurations() {
 
 class TransformerLsTest : public ::testing::TestWithParam<TestedBackend> {
  protected:
-  static Served Serve(const LanguageModelConfig& config, uint64_t seed, int64_t sequences, int64_t most_in_slice,
+  static Served Serve(const LanguageModelConfig& config, uint64_t seed, int64_t sequences, int64_t max_in_slice,
                       at::ScalarType product_type = at::kFloat) {
-    return Served(RandomModelOn(GetParam(), config, seed, product_type), sequences, most_in_slice);
+    return Served(RandomModelOn(GetParam(), config, seed, product_type), sequences, max_in_slice);
   }
 };
 INSTANTIATE_TEST_SUITE_P(Backends, TransformerLsTest, ::testing::ValuesIn(QuickBackends()),

@@ -55,13 +55,13 @@ TEST(LibraryThreads, TheLibrarysOwnNumberIsNotWhatSomebodyChose) {
 
 TEST(LibraryThreads, ATeamThatIsGivenBackIsGoneUntilThereIsWorkAgain) {
   std::thread([] {
-    GiveBackThreads();  // there is none yet
+    ReleaseThreads();  // there is none yet
     UseThreads(3);
     const int64_t before = LastingThreadsOfThisProcess();
     for (int round = 0; round < 3; ++round) {
       UseAllThreads();
       EXPECT_EQ(ThreadsOfThisProcess(), before + 2);
-      GiveBackThreads();
+      ReleaseThreads();
       EXPECT_EQ(LastingThreadsOfThisProcess(), before);
     }
   }).join();

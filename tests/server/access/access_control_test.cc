@@ -238,14 +238,14 @@ TEST_F(AccessControlTest, TheThreadLooksByItself) {
 
 TEST_F(AccessControlTest, MetricsHaveSoManyLabelsAtMost) {
   std::string file;
-  constexpr size_t kMore = AccessControl::kMostMetricLabels + 20;
+  constexpr size_t kMore = AccessControl::kMaxMetricLabels + 20;
   for (size_t i = 0; i < kMore; ++i) {
     file += LineOf(absl::StrCat("i", i), absl::StrCat("t", i), "scopes=infer");
   }
   Open(file);
   std::set<std::string> labels;
   for (size_t i = 0; i < kMore; ++i) labels.insert(Admit(Bearer(absl::StrCat("t", i)))->identity()->metric_label());
-  EXPECT_EQ(labels.size(), AccessControl::kMostMetricLabels + 1);
+  EXPECT_EQ(labels.size(), AccessControl::kMaxMetricLabels + 1);
   EXPECT_EQ(labels.count(AccessControl::kOtherIdentities), 1U);
 }
 

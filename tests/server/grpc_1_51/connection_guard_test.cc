@@ -64,7 +64,7 @@ TEST(ConnectionGuard, EndsWhoTakesWithoutGivingAndNobodyElse) {
   ASSERT_EQ(send(greedy.client.number(), bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
   ASSERT_TRUE(told.WaitForNotificationWithTimeout(kPatience));
   ASSERT_EQ(ended.size(), 1U);
-  EXPECT_EQ(ended[0].why, Misconduct::kBytes);
+  EXPECT_EQ(ended[0].why, AbuseKind::kBytes);
   EXPECT_EQ(ended[0].received_bytes, 80'000);
   EXPECT_EQ(ended[0].peer.substr(0, 15), "ipv4:127.0.0.1:");
   char received = 0;

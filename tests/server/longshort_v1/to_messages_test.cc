@@ -17,7 +17,7 @@ namespace longshort::to_messages_test {
 using ::testing::ElementsAre;
 
 // What a gRPC client takes by default.
-constexpr size_t kMostAnswerBytes = size_t{4} << 20;
+constexpr size_t kMaxAnswerBytes = size_t{4} << 20;
 
 // Every token is a character of four bytes.
 class LongCharacters final : public Tokenizer {
@@ -43,7 +43,7 @@ TEST(ToMessages, AnAnswerWithAsManyDescribedTokensAsAllowedIsTakenByEveryClient)
   }
   const v1::GenerateResponse message = ToMessage(std::move(result));
   EXPECT_EQ(message.completions(0).tokens_size(), RequestLimits().described_tokens);
-  EXPECT_LT(message.ByteSizeLong(), kMostAnswerBytes);
+  EXPECT_LT(message.ByteSizeLong(), kMaxAnswerBytes);
 }
 
 TEST(ToMessages, TokensAreNamedByTheirBytesAndSoAreAlternatives) {
@@ -163,7 +163,7 @@ TEST(ToMessages, AClassificationIsNeverLongerThanItsBound) {
   const ClassOptions answer{.top_k = info.classes, .all_logits = true};
   ItemScores scores{.logits = std::vector<float>(info.classes, -0.5F), .timings = {}};
   scores.timings.run = absl::Seconds(1);
-  EXPECT_LE(static_cast<int64_t>(ToMessage(AnswerOf(scores, answer, info)).ByteSizeLong()), MostBytes(answer, info));
+  EXPECT_LE(static_cast<int64_t>(ToMessage(AnswerOf(scores, answer, info)).ByteSizeLong()), MaxBytes(answer, info));
 }
 
 }  // namespace longshort::to_messages_test

@@ -15,7 +15,7 @@ std::unique_ptr<CallTrace> Trace(int64_t spans) {
 }
 
 TEST(TraceQueue, DropsWhatHasNoRoom) {
-  TraceQueue queue({.most_spans = 10, .batch_spans = 10, .delay = absl::ZeroDuration()});
+  TraceQueue queue({.max_spans = 10, .batch_spans = 10, .delay = absl::ZeroDuration()});
   EXPECT_TRUE(queue.Offer(Trace(6)));
   EXPECT_FALSE(queue.Offer(Trace(5)));
   EXPECT_TRUE(queue.Offer(Trace(4)));
@@ -25,7 +25,7 @@ TEST(TraceQueue, DropsWhatHasNoRoom) {
 }
 
 TEST(TraceQueue, GivesABatchAtATimeAndCallsWhole) {
-  TraceQueue queue({.most_spans = 100, .batch_spans = 5, .delay = absl::ZeroDuration()});
+  TraceQueue queue({.max_spans = 100, .batch_spans = 5, .delay = absl::ZeroDuration()});
   for (const int64_t spans : {3, 2, 1, 7, 4}) ASSERT_TRUE(queue.Offer(Trace(spans)));
   EXPECT_EQ(queue.Take().size(), 2);
   EXPECT_EQ(queue.Take().size(), 1);
@@ -34,7 +34,7 @@ TEST(TraceQueue, GivesABatchAtATimeAndCallsWhole) {
 }
 
 TEST(TraceQueue, WaitsForABatchToBeFull) {
-  TraceQueue queue({.most_spans = 100, .batch_spans = 3, .delay = absl::Hours(1)});
+  TraceQueue queue({.max_spans = 100, .batch_spans = 3, .delay = absl::Hours(1)});
   std::thread offering([&] {
     for (int i = 0; i < 3; ++i) queue.Offer(Trace(1));
   });
@@ -43,7 +43,7 @@ TEST(TraceQueue, WaitsForABatchToBeFull) {
 }
 
 TEST(TraceQueue, WaitsNoLongerThanTheDelay) {
-  TraceQueue queue({.most_spans = 100, .batch_spans = 3, .delay = absl::Milliseconds(20)});
+  TraceQueue queue({.max_spans = 100, .batch_spans = 3, .delay = absl::Milliseconds(20)});
   const absl::Time begin = absl::Now();
   ASSERT_TRUE(queue.Offer(Trace(1)));
   EXPECT_EQ(queue.Take().size(), 1);
@@ -51,7 +51,7 @@ TEST(TraceQueue, WaitsNoLongerThanTheDelay) {
 }
 
 TEST(TraceQueue, GivesWhatWaitsOnceClosedAndThenNothing) {
-  TraceQueue queue({.most_spans = 100, .batch_spans = 50, .delay = absl::Hours(1)});
+  TraceQueue queue({.max_spans = 100, .batch_spans = 50, .delay = absl::Hours(1)});
   ASSERT_TRUE(queue.Offer(Trace(1)));
   queue.Close();
   EXPECT_FALSE(queue.Offer(Trace(1)));
@@ -61,7 +61,7 @@ TEST(TraceQueue, GivesWhatWaitsOnceClosedAndThenNothing) {
 }
 
 TEST(TraceQueue, ClosingWakesWhoWaits) {
-  TraceQueue queue({.most_spans = 100, .batch_spans = 50, .delay = absl::Hours(1)});
+  TraceQueue queue({.max_spans = 100, .batch_spans = 50, .delay = absl::Hours(1)});
   std::thread closing([&] { queue.Close(); });
   EXPECT_TRUE(queue.Take().empty());
   closing.join();

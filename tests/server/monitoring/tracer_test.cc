@@ -11,7 +11,7 @@ using ::testing::HasSubstr;
 
 class TracerTest : public ::testing::Test {
  protected:
-  TraceQueue queue_{{.most_spans = 4, .batch_spans = 4, .delay = absl::ZeroDuration()}};
+  TraceQueue queue_{{.max_spans = 4, .batch_spans = 4, .delay = absl::ZeroDuration()}};
   ServerMetrics metrics_{{1.0}};
   const TraceContext parent_{.trace_id = {1, 2}, .span_id = {3}, .sampled = true, .random = true, .state = "a=1"};
 };

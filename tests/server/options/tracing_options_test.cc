@@ -134,7 +134,7 @@ TEST(TracingOptions, NumbersAreMillisecondsAndSpans) {
                                            {"OTEL_BSP_SCHEDULE_DELAY", "20"},
                                            {"OTEL_BSP_EXPORT_TIMEOUT", "700"}});
   EXPECT_EQ(options.timeout, absl::Milliseconds(1500));
-  EXPECT_EQ(options.most_spans, 100);
+  EXPECT_EQ(options.max_spans, 100);
   EXPECT_EQ(options.batch_spans, 100);  // the default is more than the queue
   EXPECT_EQ(options.delay, absl::Milliseconds(20));
   EXPECT_EQ(options.export_timeout, absl::Milliseconds(700));

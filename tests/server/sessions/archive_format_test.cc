@@ -71,7 +71,7 @@ TEST(ArchiveFormat, IsNeverLargerThanWasSaid) {
   session.origin.client = std::string(128, 'c');
   session.archive.tokens.assign(5000, 2147483647);
   const SessionSize size = {.tokens = 5000, .cache_bytes = 1004};
-  EXPECT_LE(static_cast<int64_t>(DataOf(session).size()), MostArchiveBytes(size));
+  EXPECT_LE(static_cast<int64_t>(DataOf(session).size()), MaxArchiveBytes(size));
   EXPECT_GT(static_cast<int64_t>(DataOf(session).size()), 5000 * 5);
 }
 

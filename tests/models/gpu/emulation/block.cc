@@ -28,8 +28,8 @@ namespace longshort::cuda::emulated {
 namespace {
 
 // What a block may have on every chip from sm_80 on, but for those of 99 KiB.
-constexpr size_t kMostSharedBytes = 163 * 1024;
-constexpr unsigned kMostThreads = 1024;
+constexpr size_t kMaxSharedBytes = 163 * 1024;
+constexpr unsigned kMaxThreads = 1024;
 
 // Shared memory of one block after the other, between two strips that nobody may write.
 class SharedStore final {
@@ -71,7 +71,7 @@ class SharedStore final {
 
  private:
   static constexpr size_t kStripBytes = 128;
-  static constexpr size_t kBytes = kMostSharedBytes + 2 * kStripBytes;
+  static constexpr size_t kBytes = kMaxSharedBytes + 2 * kStripBytes;
   static constexpr unsigned char kStrip = 0xa5;
 
   unsigned char* shared() const { return memory_ + kStripBytes; }
@@ -192,10 +192,10 @@ absl::Status CheckShape(const KernelCall& call) {
   const auto wrong = [&](absl::string_view field, uint64_t value, absl::string_view rule) {
     return absl::InvalidArgumentError(absl::StrCat("kernel ", call.name, ": ", field, " is ", value, "; ", rule));
   };
-  if (shape.threads == 0 || shape.threads % kLanes != 0 || shape.threads > kMostThreads)
+  if (shape.threads == 0 || shape.threads % kLanes != 0 || shape.threads > kMaxThreads)
     return wrong("threads", shape.threads, "must be a multiple of 32, at most 1024");
-  if (shape.shared_bytes > kMostSharedBytes)
-    return wrong("shared_bytes", shape.shared_bytes, absl::StrCat("must be at most ", kMostSharedBytes));
+  if (shape.shared_bytes > kMaxSharedBytes)
+    return wrong("shared_bytes", shape.shared_bytes, absl::StrCat("must be at most ", kMaxSharedBytes));
   if (shape.grid.x > 0x7fffffffu) return wrong("grid.x", shape.grid.x, "must be at most 2147483647");
   if (shape.grid.y > 65535) return wrong("grid.y", shape.grid.y, "must be at most 65535");
   if (shape.grid.z > 65535) return wrong("grid.z", shape.grid.z, "must be at most 65535");

@@ -17,14 +17,14 @@ namespace longshort {
 //
 // Thread: none of its own; whoever owns it guards it.
 template <typename Thing>
-class WaitingLine {
+class FairQueue {
  public:
   struct Taken {
     Thing thing;
     Ticket ticket;  // for Settle
   };
 
-  explicit WaitingLine(const WorkOrder::Options& options) : order_(options) {}
+  explicit FairQueue(const WorkOrder::Options& options) : order_(options) {}
 
   void Add(Ticket ticket, Thing thing) { things_.emplace(order_.Add(std::move(ticket)), std::move(thing)); }
 

@@ -1,4 +1,4 @@
-#include "server/grpc_1_51/connection_conduct.h"
+#include "server/grpc_1_51/abuse_detector.h"
 
 #include <algorithm>
 
@@ -12,25 +12,24 @@ constexpr int64_t kWindowOfCall = int64_t{1} << 20;
 
 }  // namespace
 
-const char* MisconductName(Misconduct misconduct) {
-  switch (misconduct) {
-    case Misconduct::kCalls:
+const char* AbuseKindName(AbuseKind abuse) {
+  switch (abuse) {
+    case AbuseKind::kCalls:
       return "calls";
-    case Misconduct::kBytes:
+    case AbuseKind::kBytes:
       return "bytes";
-    case Misconduct::kStalled:
+    case AbuseKind::kStalled:
       return "stalled";
   }
   return "";
 }
 
-bool ConnectionConduct::WantsCalls(const ConnectionBytes& bytes) const {
+bool AbuseDetector::WantsCalls(const ConnectionBytes& bytes) const {
   return bytes.received - last_.received >= kUnsuspicious || bytes.received - at_message_.received >= kUnsuspicious;
 }
 
-std::optional<Misconduct> ConnectionConduct::Judge(absl::Time now, const ConnectionBytes& bytes,
-                                                   const std::optional<ConnectionCalls>& calls,
-                                                   const ConductLimits& limits) {
+std::optional<AbuseKind> AbuseDetector::Judge(absl::Time now, const ConnectionBytes& bytes,
+                                              const std::optional<ConnectionCalls>& calls, const AbuseLimits& limits) {
   const bool sent = bytes.taken > last_.taken;
   const bool message = calls.has_value() && calls->messages > messages_;
   last_ = bytes;
@@ -41,20 +40,20 @@ std::optional<Misconduct> ConnectionConduct::Judge(absl::Time now, const Connect
   if (message || sent) received_at_sign_ = bytes.received;
   if (message || sent || bytes.unread == 0) waits_since_.reset();
 
-  if (calls.has_value() && calls->open > limits.calls) return Misconduct::kCalls;
+  if (calls.has_value() && calls->open > limits.calls) return AbuseKind::kCalls;
   const int64_t open = calls.has_value() ? calls->open : limits.calls;
   // What a client says because of what it is sent is less than half of that.
   const int64_t without_message = idle_bytes() - (bytes.taken - at_message_.taken) / 2;
   const int64_t on_their_way = std::min(open * limits.message_bytes, limits.messages_bytes);
-  if (calls.has_value() && without_message > limits.idle_bytes + on_their_way) return Misconduct::kBytes;
+  if (calls.has_value() && without_message > limits.idle_bytes + on_their_way) return AbuseKind::kBytes;
   // Nor does a client that uploads go on for long without a word from the server, whose windows end.
   const int64_t windows = std::min(open * kWindowOfCall, limits.messages_bytes);
-  if (bytes.received - received_at_sign_ > limits.idle_bytes + windows) return Misconduct::kBytes;
-  if (IsStalled(now, limits)) return Misconduct::kStalled;
+  if (bytes.received - received_at_sign_ > limits.idle_bytes + windows) return AbuseKind::kBytes;
+  if (IsStalled(now, limits)) return AbuseKind::kStalled;
   return std::nullopt;
 }
 
-bool ConnectionConduct::IsStalled(absl::Time now, const ConductLimits& limits) {
+bool AbuseDetector::IsStalled(absl::Time now, const AbuseLimits& limits) {
   if (last_.unread == 0) return false;
   const int64_t read = last_.received - last_.unread;
   if (!waits_since_.has_value()) {

@@ -1,4 +1,4 @@
-#include "server/rpc/held_streams.h"
+#include "server/rpc/stream_limiter.h"
 
 #include <algorithm>
 #include <iterator>
@@ -8,18 +8,18 @@
 
 namespace longshort {
 
-absl::StatusOr<int64_t> HeldStreams::Add(const std::string& connection, std::function<void()> give_way) {
+absl::StatusOr<int64_t> StreamLimiter::Add(const std::string& connection, std::function<void()> give_way) {
   std::function<void()> in_the_way;
   int64_t number = 0;
   {
     const std::lock_guard lock(mutex_);
     const auto held = connections_.find(connection);
-    if (held != connections_.end() && held->second >= most_of_connection_) {
-      return absl::ResourceExhaustedError(absl::StrCat("this connection holds ", most_of_connection_,
+    if (held != connections_.end() && held->second >= max_of_connection_) {
+      return absl::ResourceExhaustedError(absl::StrCat("this connection holds ", max_of_connection_,
                                                        " such streams, as many as it may; end one of them"));
     }
-    if (static_cast<int64_t>(streams_.size()) >= most_) {
-      const auto stream = WhoGivesWay();
+    if (static_cast<int64_t>(streams_.size()) >= max_) {
+      const auto stream = FindVictim();
       in_the_way = std::move(stream->give_way);
       RemoveLocked(stream);
     }
@@ -33,25 +33,25 @@ absl::StatusOr<int64_t> HeldStreams::Add(const std::string& connection, std::fun
   return number;
 }
 
-void HeldStreams::Touch(int64_t stream) {
+void StreamLimiter::Touch(int64_t stream) {
   const std::lock_guard lock(mutex_);
   const auto found = by_number_.find(stream);
   if (found != by_number_.end()) streams_.splice(streams_.end(), streams_, found->second);
 }
 
-void HeldStreams::Remove(int64_t stream) {
+void StreamLimiter::Remove(int64_t stream) {
   const std::lock_guard lock(mutex_);
   if (const auto found = by_number_.find(stream); found != by_number_.end()) RemoveLocked(found->second);
 }
 
-HeldStreams::Streams::iterator HeldStreams::WhoGivesWay() {
+StreamLimiter::Streams::iterator StreamLimiter::FindVictim() {
   int64_t most = 0;
   for (const auto& [connection, streams] : connections_) most = std::max(most, streams);
   return std::find_if(streams_.begin(), streams_.end(),
                       [most](const Stream& stream) { return stream.connection->second == most; });
 }
 
-void HeldStreams::RemoveLocked(Streams::iterator stream) {
+void StreamLimiter::RemoveLocked(Streams::iterator stream) {
   if (--stream->connection->second == 0) connections_.erase(stream->connection);
   by_number_.erase(stream->number);
   streams_.erase(stream);

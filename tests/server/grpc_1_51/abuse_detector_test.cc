@@ -1,9 +1,9 @@
-#include "server/grpc_1_51/connection_conduct.h"
+#include "server/grpc_1_51/abuse_detector.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace longshort::connection_conduct_test {
+namespace longshort::abuse_detector_test {
 
 using ::testing::Eq;
 using ::testing::Optional;
@@ -14,9 +14,9 @@ constexpr absl::Duration kLook = absl::Milliseconds(250);
 // A connection that is looked at four times a second.
 class Watched {
  public:
-  explicit Watched(const ConductLimits& limits = {}) : limits_(limits) {}
+  explicit Watched(const AbuseLimits& limits = {}) : limits_(limits) {}
 
-  std::optional<Misconduct> Look() {
+  std::optional<AbuseKind> Look() {
     now_ += kLook;
     std::optional<ConnectionCalls> known;
     if (conduct_.WantsCalls(bytes) && known_to_grpc) known = calls;
@@ -24,10 +24,10 @@ class Watched {
   }
   // The first offence within so many looks, each after `step`.
   template <typename Step>
-  std::optional<Misconduct> Look(int looks, const Step& step) {
+  std::optional<AbuseKind> Look(int looks, const Step& step) {
     for (int i = 0; i < looks; ++i) {
       step();
-      if (const std::optional<Misconduct> why = Look(); why.has_value()) return why;
+      if (const std::optional<AbuseKind> why = Look(); why.has_value()) return why;
     }
     return std::nullopt;
   }
@@ -37,52 +37,52 @@ class Watched {
   bool known_to_grpc = true;
 
  private:
-  const ConductLimits limits_;
+  const AbuseLimits limits_;
   absl::Time now_ = absl::UnixEpoch();
-  ConnectionConduct conduct_;
+  AbuseDetector conduct_;
 };
 
-TEST(ConnectionConduct, CallsInMemoryAreBounded) {
+TEST(AbuseDetector, CallsInMemoryAreBounded) {
   Watched connection;
   const auto open_a_thousand = [&] {
     connection.calls.open += 1000;
     connection.bytes.received += 150'000;
   };
   EXPECT_EQ(connection.Look(4, open_a_thousand), std::nullopt) << "4,000 of 4,096";
-  EXPECT_THAT(connection.Look(1, open_a_thousand), Optional(Misconduct::kCalls));
+  EXPECT_THAT(connection.Look(1, open_a_thousand), Optional(AbuseKind::kCalls));
 }
 
-TEST(ConnectionConduct, CallsThatHaveMessagesCountToo) {
+TEST(AbuseDetector, CallsThatHaveMessagesCountToo) {
   Watched connection;
   connection.calls = {.open = 4097, .messages = 4097};
   connection.bytes.received = kMiB;
-  EXPECT_THAT(connection.Look(), Optional(Misconduct::kCalls));
+  EXPECT_THAT(connection.Look(), Optional(AbuseKind::kCalls));
 }
 
-TEST(ConnectionConduct, MuchWithoutAMessageEndsIt) {
+TEST(AbuseDetector, MuchWithoutAMessageEndsIt) {
   Watched connection;
   connection.calls.open = 1;
   // 64 MiB, the message of one open call, and half of what was sent.
-  const std::optional<Misconduct> why = connection.Look(14, [&] {
+  const std::optional<AbuseKind> why = connection.Look(14, [&] {
     connection.bytes.received += 5 * kMiB;
     connection.bytes.taken += 100;
   });
   EXPECT_EQ(why, std::nullopt) << "70 of 72 MiB";
   connection.bytes.received += 3 * kMiB;
   connection.bytes.taken += 100;
-  EXPECT_THAT(connection.Look(), Optional(Misconduct::kBytes));
+  EXPECT_THAT(connection.Look(), Optional(AbuseKind::kBytes));
 }
 
-TEST(ConnectionConduct, AMessageBeginsAnew) {
+TEST(AbuseDetector, AMessageBeginsAnew) {
   Watched connection;
-  const std::optional<Misconduct> why = connection.Look(100, [&] {
+  const std::optional<AbuseKind> why = connection.Look(100, [&] {
     connection.calls.messages += 1;
     connection.bytes.received += 50 * kMiB;
   });
   EXPECT_EQ(why, std::nullopt);
 }
 
-TEST(ConnectionConduct, EachOpenCallMayHaveAMessageOnItsWay) {
+TEST(AbuseDetector, EachOpenCallMayHaveAMessageOnItsWay) {
   Watched connection({.message_bytes = 100 * kMiB, .messages_bytes = 1000 * kMiB});
   connection.calls.open = 4;
   const auto upload = [&] {
@@ -90,11 +90,11 @@ TEST(ConnectionConduct, EachOpenCallMayHaveAMessageOnItsWay) {
     connection.bytes.taken += 13;  // a window update
   };
   EXPECT_EQ(connection.Look(46, upload), std::nullopt);
-  EXPECT_THAT(connection.Look(1, upload), Optional(Misconduct::kBytes));
+  EXPECT_THAT(connection.Look(1, upload), Optional(AbuseKind::kBytes));
 }
 
 // Who opens calls only to be allowed more must not be.
-TEST(ConnectionConduct, MessagesOnTheirWayAreBoundedTogether) {
+TEST(AbuseDetector, MessagesOnTheirWayAreBoundedTogether) {
   Watched connection({.message_bytes = 100 * kMiB, .messages_bytes = 200 * kMiB});
   connection.calls.open = 4000;
   const auto send = [&] {
@@ -102,38 +102,38 @@ TEST(ConnectionConduct, MessagesOnTheirWayAreBoundedTogether) {
     connection.bytes.taken += 9;
   };
   EXPECT_EQ(connection.Look(26, send), std::nullopt);
-  EXPECT_THAT(connection.Look(1, send), Optional(Misconduct::kBytes));
+  EXPECT_THAT(connection.Look(1, send), Optional(AbuseKind::kBytes));
 }
 
 // HTTP/2's windows end: a client that uploads hears of the server meanwhile.
-TEST(ConnectionConduct, MuchWithoutAWordFromTheServerEndsIt) {
+TEST(AbuseDetector, MuchWithoutAWordFromTheServerEndsIt) {
   Watched connection({.message_bytes = 1024 * kMiB, .messages_bytes = 4096 * kMiB});
   connection.calls.open = 1;
   const auto send = [&] { connection.bytes.received += 5 * kMiB; };
   EXPECT_EQ(connection.Look(13, send), std::nullopt);
-  EXPECT_THAT(connection.Look(1, send), Optional(Misconduct::kBytes));
+  EXPECT_THAT(connection.Look(1, send), Optional(AbuseKind::kBytes));
 }
 
-TEST(ConnectionConduct, WindowUpdatesOfAReaderAreNoOffence) {
+TEST(AbuseDetector, WindowUpdatesOfAReaderAreNoOffence) {
   Watched connection;
   connection.calls = {.open = 1, .messages = 1};
-  const std::optional<Misconduct> why = connection.Look(1000, [&] {
+  const std::optional<AbuseKind> why = connection.Look(1000, [&] {
     connection.bytes.taken += kMiB;
     connection.bytes.received += kMiB * 26 / 64;  // two for every message of 50 bytes
   });
   EXPECT_EQ(why, std::nullopt);
 }
 
-TEST(ConnectionConduct, BytesThatWaitWhileNothingComesOfOthersEndIt) {
+TEST(AbuseDetector, BytesThatWaitWhileNothingComesOfOthersEndIt) {
   Watched connection;
   connection.calls.open = 1;
   connection.bytes.unread = 100'000;
   const auto send = [&] { connection.bytes.received += 100'000; };
   EXPECT_EQ(connection.Look(8, send), std::nullopt) << "since its first look less than two seconds";
-  EXPECT_THAT(connection.Look(1, send), Optional(Misconduct::kStalled));
+  EXPECT_THAT(connection.Look(1, send), Optional(AbuseKind::kStalled));
 }
 
-TEST(ConnectionConduct, AnUploadThatIsReadSlowlyIsNotStalled) {
+TEST(AbuseDetector, AnUploadThatIsReadSlowlyIsNotStalled) {
   Watched connection;
   connection.calls.open = 1;
   connection.bytes.unread = 100'000;
@@ -145,14 +145,14 @@ TEST(ConnectionConduct, AnUploadThatIsReadSlowlyIsNotStalled) {
   EXPECT_EQ(connection.Look(100, upload), std::nullopt);
 }
 
-TEST(ConnectionConduct, AFewBytesThatWaitAreNoOffence) {
+TEST(AbuseDetector, AFewBytesThatWaitAreNoOffence) {
   Watched connection;
   connection.calls.open = 1;
   connection.bytes = {.received = 200'000, .unread = 200'000, .taken = 0};
   EXPECT_EQ(connection.Look(100, [] {}), std::nullopt) << "a server that has no time for its clients";
 }
 
-TEST(ConnectionConduct, ManyBytesThatNobodyReadsAreNoOffence) {
+TEST(AbuseDetector, ManyBytesThatNobodyReadsAreNoOffence) {
   Watched connection;
   connection.calls.open = 1;
   const auto send = [&] { connection.bytes.received = connection.bytes.unread += 10'000; };
@@ -160,15 +160,15 @@ TEST(ConnectionConduct, ManyBytesThatNobodyReadsAreNoOffence) {
   connection.bytes.unread -= 200'000;
   EXPECT_EQ(connection.Look(), std::nullopt) << "less than 256 KiB were read";
   connection.bytes.unread -= 100'000;
-  EXPECT_THAT(connection.Look(), Optional(Misconduct::kStalled)) << "and nothing came of them";
+  EXPECT_THAT(connection.Look(), Optional(AbuseKind::kStalled)) << "and nothing came of them";
 }
 
-TEST(ConnectionConduct, WhatGrpcDoesNotKnowIsBoundedAllTheSame) {
+TEST(AbuseDetector, WhatGrpcDoesNotKnowIsBoundedAllTheSame) {
   Watched connection({.messages_bytes = 256 * kMiB});
   connection.known_to_grpc = false;
   const auto send = [&] { connection.bytes.received += 32 * kMiB; };
   EXPECT_EQ(connection.Look(10, send), std::nullopt);
-  EXPECT_THAT(connection.Look(1, send), Optional(Misconduct::kBytes));
+  EXPECT_THAT(connection.Look(1, send), Optional(AbuseKind::kBytes));
 }
 
-}  // namespace longshort::connection_conduct_test
+}  // namespace longshort::abuse_detector_test

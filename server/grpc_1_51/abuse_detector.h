@@ -20,12 +20,12 @@
 
 namespace longshort {
 
-enum class Misconduct { kCalls, kBytes, kStalled };
+enum class AbuseKind { kCalls, kBytes, kStalled };
 
 // As metrics and the log call it: "calls", "bytes", "stalled".
-const char* MisconductName(Misconduct misconduct);
+const char* AbuseKindName(AbuseKind abuse);
 
-struct ConductLimits {
+struct AbuseLimits {
   // Calls of a connection in memory: those that it may open, and ended ones that are not taken apart yet.
   int64_t calls = 4096;
   // What may come without a message. gRPC lets 16 MiB come before it must say anything.
@@ -52,20 +52,20 @@ struct ConnectionCalls {
   int64_t messages = 0;  // that came whole, since its beginning
 };
 
-class ConnectionConduct final {
+class AbuseDetector final {
  public:
   // Whether enough came since the last Judge that ConnectionCalls must be known; asking gRPC takes some microseconds.
   bool WantsCalls(const ConnectionBytes& bytes) const;
 
   // Judges one look. `calls`: nothing if gRPC does not know the connection (yet, or any more).
-  std::optional<Misconduct> Judge(absl::Time now, const ConnectionBytes& bytes,
-                                  const std::optional<ConnectionCalls>& calls, const ConductLimits& limits);
+  std::optional<AbuseKind> Judge(absl::Time now, const ConnectionBytes& bytes,
+                                 const std::optional<ConnectionCalls>& calls, const AbuseLimits& limits);
 
   // Since the last message: bytes that came without one.
   int64_t idle_bytes() const { return last_.received - at_message_.received; }
 
  private:
-  bool IsStalled(absl::Time now, const ConductLimits& limits);
+  bool IsStalled(absl::Time now, const AbuseLimits& limits);
 
   ConnectionBytes last_;
   ConnectionBytes at_message_;    // when the last message had come

@@ -1,21 +1,21 @@
-#include "server/admission/write_watch.h"
+#include "server/admission/write_timer.h"
 
 #include <gtest/gtest.h>
 
-namespace longshort::write_watch_test {
+namespace longshort::write_timer_test {
 
 constexpr absl::Time kStart = absl::UnixEpoch();
 
-TEST(WriteWatch, AWriteIsStuckAfterTheTimeout) {
-  WriteWatch watch(absl::Seconds(30));
+TEST(WriteTimer, AWriteIsStuckAfterTheTimeout) {
+  WriteTimer watch(absl::Seconds(30));
   watch.Begin(kStart);
   EXPECT_TRUE(watch.writing());
   EXPECT_FALSE(watch.IsStuck(kStart + absl::Milliseconds(29999)));
   EXPECT_TRUE(watch.IsStuck(kStart + absl::Seconds(30)));
 }
 
-TEST(WriteWatch, WhereNothingIsWrittenNothingIsStuck) {
-  WriteWatch watch(absl::Seconds(30));
+TEST(WriteTimer, WhereNothingIsWrittenNothingIsStuck) {
+  WriteTimer watch(absl::Seconds(30));
   EXPECT_FALSE(watch.IsStuck(kStart));
   watch.Begin(kStart);
   watch.End();
@@ -24,8 +24,8 @@ TEST(WriteWatch, WhereNothingIsWrittenNothingIsStuck) {
 }
 
 // A message every 29 seconds, for an hour.
-TEST(WriteWatch, ASlowReaderThatTakesMessagesIsNotStuck) {
-  WriteWatch watch(absl::Seconds(30));
+TEST(WriteTimer, ASlowReaderThatTakesMessagesIsNotStuck) {
+  WriteTimer watch(absl::Seconds(30));
   for (absl::Time now = kStart; now < kStart + absl::Hours(1);) {
     watch.Begin(now);
     now += absl::Seconds(29);
@@ -35,8 +35,8 @@ TEST(WriteWatch, ASlowReaderThatTakesMessagesIsNotStuck) {
 }
 
 //   look at 0, nothing written -> 30    write begins at 20    look at 30 -> 50: stuck, not later
-TEST(WriteWatch, WhoLooksWhenToldSeesAStuckWriteAtOnce) {
-  WriteWatch watch(absl::Seconds(30));
+TEST(WriteTimer, WhoLooksWhenToldSeesAStuckWriteAtOnce) {
+  WriteTimer watch(absl::Seconds(30));
   const absl::Time look = watch.NextLook(kStart);
   EXPECT_EQ(look, kStart + absl::Seconds(30));
   watch.Begin(kStart + absl::Seconds(20));
@@ -45,4 +45,4 @@ TEST(WriteWatch, WhoLooksWhenToldSeesAStuckWriteAtOnce) {
   EXPECT_TRUE(watch.IsStuck(watch.NextLook(look)));
 }
 
-}  // namespace longshort::write_watch_test
+}  // namespace longshort::write_timer_test

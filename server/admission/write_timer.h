@@ -12,10 +12,10 @@
 
 namespace longshort {
 
-class WriteWatch {
+class WriteTimer {
  public:
   // `timeout`: how long a client may take for one message.
-  explicit WriteWatch(absl::Duration timeout) : timeout_(timeout) {}
+  explicit WriteTimer(absl::Duration timeout) : timeout_(timeout) {}
 
   void Begin(absl::Time now) { began_ = now; }
   void End() { began_ = absl::InfiniteFuture(); }

@@ -16,9 +16,9 @@
 
 namespace longshort {
 
-class HeldStreams final {
+class StreamLimiter final {
  public:
-  HeldStreams(int64_t most_of_connection, int64_t most) : most_of_connection_(most_of_connection), most_(most) {}
+  StreamLimiter(int64_t max_of_connection, int64_t most) : max_of_connection_(max_of_connection), max_(most) {}
 
   // Takes a stream of this connection in; where there are as many as may be, another's `give_way` is called, in this
   // thread. It must not call back. Returns the stream's number.
@@ -38,11 +38,11 @@ class HeldStreams final {
   using Streams = std::list<Stream>;
 
   // With the mutex held.
-  Streams::iterator WhoGivesWay();
+  Streams::iterator FindVictim();
   void RemoveLocked(Streams::iterator stream);
 
-  const int64_t most_of_connection_;
-  const int64_t most_;
+  const int64_t max_of_connection_;
+  const int64_t max_;
   std::mutex mutex_;  // guards what follows
   int64_t last_ = 0;
   Connections connections_;  // how many streams each has

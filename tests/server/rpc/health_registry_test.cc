@@ -3,14 +3,14 @@
 
 #include "server/rpc/health.h"
 
-namespace longshort::health_board_test {
+namespace longshort::health_registry_test {
 
 using testing::ElementsAre;
 using testing::Optional;
 using testing::Pair;
 
-TEST(HealthBoard, TellsWhatWasSetLast) {
-  HealthBoard board;
+TEST(HealthRegistry, TellsWhatWasSetLast) {
+  HealthRegistry board;
   EXPECT_EQ(board.Get("m"), std::nullopt);
   board.Set("m", true);
   EXPECT_THAT(board.Get("m"), Optional(true));
@@ -19,16 +19,16 @@ TEST(HealthBoard, TellsWhatWasSetLast) {
   EXPECT_THAT(board.List(), ElementsAre(Pair("m", false), Pair("n", true)));
 }
 
-TEST(HealthBoard, NothingServesOnceTheServerStops) {
-  HealthBoard board;
+TEST(HealthRegistry, NothingServesOnceTheServerStops) {
+  HealthRegistry board;
   board.Set("m", true);
   board.StopServing();
   board.Set("n", true);
   EXPECT_THAT(board.List(), ElementsAre(Pair("m", false), Pair("n", false)));
 }
 
-TEST(HealthBoard, WhoWatchesANameLooksWhenItMayHaveChanged) {
-  HealthBoard board;
+TEST(HealthRegistry, WhoWatchesANameLooksWhenItMayHaveChanged) {
+  HealthRegistry board;
   int looks = 0;
   const int64_t watch = board.Watch("m", [&] {
     ++looks;
@@ -45,4 +45,4 @@ TEST(HealthBoard, WhoWatchesANameLooksWhenItMayHaveChanged) {
   EXPECT_EQ(looks, 2);
 }
 
-}  // namespace longshort::health_board_test
+}  // namespace longshort::health_registry_test

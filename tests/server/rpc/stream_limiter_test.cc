@@ -1,4 +1,4 @@
-#include "server/rpc/held_streams.h"
+#include "server/rpc/stream_limiter.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,22 +8,22 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace longshort::held_streams_test {
+namespace longshort::stream_limiter_test {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-class HeldStreamsTest : public testing::Test {
+class StreamLimiterTest : public testing::Test {
  protected:
   absl::StatusOr<int64_t> Add(const std::string& connection, int name) {
     return streams_.Add(connection, [this, name] { gave_way_.push_back(name); });
   }
 
-  HeldStreams streams_{2, 3};
+  StreamLimiter streams_{2, 3};
   std::vector<int> gave_way_;
 };
 
-TEST_F(HeldStreamsTest, AConnectionHoldsNoMoreThanItMay) {
+TEST_F(StreamLimiterTest, AConnectionHoldsNoMoreThanItMay) {
   const auto first = Add("a", 1);
   EXPECT_TRUE(Add("a", 2).ok());
   const absl::Status refused = Add("a", 3).status();
@@ -35,7 +35,7 @@ TEST_F(HeldStreamsTest, AConnectionHoldsNoMoreThanItMay) {
   EXPECT_THAT(gave_way_, IsEmpty());
 }
 
-TEST_F(HeldStreamsTest, TheOneThatIsSilentForLongestGivesWay) {
+TEST_F(StreamLimiterTest, TheOneThatIsSilentForLongestGivesWay) {
   const auto first = Add("a", 1);
   Add("b", 2).value();
   Add("c", 3).value();
@@ -48,7 +48,7 @@ TEST_F(HeldStreamsTest, TheOneThatIsSilentForLongestGivesWay) {
   EXPECT_THAT(gave_way_, ElementsAre(2, 3, 1));
 }
 
-TEST_F(HeldStreamsTest, WhoHoldsMuchGivesWayToWhoHoldsLittle) {
+TEST_F(StreamLimiterTest, WhoHoldsMuchGivesWayToWhoHoldsLittle) {
   Add("few", 1).value();
   const auto first = Add("many", 2);
   Add("many", 3).value();
@@ -57,7 +57,7 @@ TEST_F(HeldStreamsTest, WhoHoldsMuchGivesWayToWhoHoldsLittle) {
   EXPECT_THAT(gave_way_, ElementsAre(3)) << "the oldest is of a connection that has no more";
 }
 
-TEST_F(HeldStreamsTest, WhatIsGoneIsNoneOfThem) {
+TEST_F(StreamLimiterTest, WhatIsGoneIsNoneOfThem) {
   const auto first = Add("a", 1);
   streams_.Remove(*first);
   streams_.Remove(*first);
@@ -66,4 +66,4 @@ TEST_F(HeldStreamsTest, WhatIsGoneIsNoneOfThem) {
   EXPECT_THAT(gave_way_, IsEmpty());
 }
 
-}  // namespace longshort::held_streams_test
+}  // namespace longshort::stream_limiter_test
