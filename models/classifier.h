@@ -14,7 +14,7 @@
 #include "absl/types/span.h"
 #include "models/model_weights.h"
 
-namespace longshort {
+namespace longshort::models {
 
 enum class ClassifierInput {
   kText,           // documents, tokenised by a TextEncoder
@@ -145,4 +145,4 @@ class ImagePreprocessor {
   virtual absl::StatusOr<ClassifierItem> Convert(const RawImage& image) const = 0;
 };
 
-}  // namespace longshort
+}  // namespace longshort::models

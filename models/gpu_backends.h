@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "models/worker_device.h"
 
-namespace longshort {
+namespace longshort::models {
 
 struct Decoder;
 class GpuItemAttention;
@@ -34,4 +34,4 @@ class GpuBackends {
   virtual int64_t DocumentGraphBytes(int64_t classes) const = 0;
 };
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -8,7 +8,7 @@
 
 #include "models/worker_device.h"
 
-namespace longshort {
+namespace longshort::models {
 
 class GpuBackends;
 
@@ -42,4 +42,4 @@ struct LoadOptions {
   }
 };
 
-}  // namespace longshort
+}  // namespace longshort::models

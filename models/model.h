@@ -14,7 +14,7 @@
 #include "absl/types/span.h"
 #include "models/model_weights.h"
 
-namespace longshort {
+namespace longshort::models {
 
 enum class PageKind { kWindow, kSegment, kOpenChunk };
 
@@ -26,6 +26,15 @@ struct CachePages {
 
   int64_t Of(PageKind kind) const {
     return kind == PageKind::kWindow ? window : kind == PageKind::kSegment ? segment : open_chunk;
+  }
+  friend CachePages operator+(const CachePages& a, const CachePages& b) {
+    return {a.window + b.window, a.segment + b.segment, a.open_chunk + b.open_chunk};
+  }
+  friend CachePages operator-(const CachePages& a, const CachePages& b) {
+    return {a.window - b.window, a.segment - b.segment, a.open_chunk - b.open_chunk};
+  }
+  friend CachePages operator*(const CachePages& pages, int64_t times) {
+    return {pages.window * times, pages.segment * times, pages.open_chunk * times};
   }
 };
 
@@ -158,4 +167,4 @@ class LanguageModel {
 
 using LanguageModelWeights = ModelWeights<LanguageModel, LanguageModelInfo>;
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -13,7 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "models/worker_device.h"
 
-namespace longshort {
+namespace longshort::models {
 
 // Of a Model that `Info` describes. Copies share the weights. Thread-safe.
 template <typename Model, typename Info>
@@ -59,4 +59,4 @@ struct ModelWeights {
   }
 };
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace longshort {
+namespace longshort::models {
 
 // kEmulated: a GPU whose kernels the processor runs; of test programs only.
 enum class DeviceKind { kCpu, kCuda, kEmulated };
@@ -54,4 +54,4 @@ inline std::vector<WorkerDevice> CpuWorkers(int count, int threads = 0) {
   return std::vector<WorkerDevice>(count, {.kind = DeviceKind::kCpu, .index = 0, .threads = threads});
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

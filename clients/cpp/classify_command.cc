@@ -16,7 +16,7 @@
 #include "clients/cpp/results.h"
 #include "clients/cpp/text_run.h"
 
-namespace longshort {
+namespace longshort::client {
 namespace {
 
 // Calls that run at the same time: the server prepares the images of one while the model works on those of another.
@@ -204,4 +204,4 @@ Examples:
 
 std::unique_ptr<Command> MakeClassifyCommand() { return std::make_unique<ClassifyCommand>(); }
 
-}  // namespace longshort
+}  // namespace longshort::client

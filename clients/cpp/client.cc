@@ -11,7 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "base/thread.h"
 
-namespace longshort {
+namespace longshort::client {
 namespace {
 
 constexpr int kPingAfterMilliseconds = 5 * 60 * 1000;
@@ -265,4 +265,4 @@ bool CancelledHere(const absl::Status& status) {
   return absl::IsCancelled(status) && status.message() == kCancelledHere;
 }
 
-}  // namespace longshort
+}  // namespace longshort::client

@@ -29,7 +29,7 @@
 #include "longshort/v1/models.grpc.pb.h"
 #include "longshort/v1/sessions.grpc.pb.h"
 
-namespace longshort {
+namespace longshort::client {
 
 // How long the server wants to be left alone, if it said so with the status.
 std::optional<absl::Duration> RetryAfter(const absl::Status& status);
@@ -134,4 +134,4 @@ class Client final {
 // Whether a call ended so because Cancel was called, and not because the server said so.
 bool CancelledHere(const absl::Status& status);
 
-}  // namespace longshort
+}  // namespace longshort::client

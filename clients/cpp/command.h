@@ -16,7 +16,7 @@
 #include "clients/cpp/failures.h"
 #include "clients/cpp/terminal.h"
 
-namespace longshort {
+namespace longshort::client {
 
 // Options of every command.
 struct CommonOptions {
@@ -76,4 +76,4 @@ using ClientFactory = std::function<std::shared_ptr<Client>(const Client::Option
 // Runs one command line (without the program's name).
 ExitCode RunProgram(absl::Span<const std::string> arguments, Terminal& terminal, const ClientFactory& make_client);
 
-}  // namespace longshort
+}  // namespace longshort::client

@@ -23,7 +23,7 @@
 #include "base/pem_files.h"
 #include "clients/cpp/connection_options.h"
 
-namespace longshort {
+namespace longshort::client {
 namespace {
 
 constexpr timeval kPatience = {.tv_sec = 3, .tv_usec = 0};  // of each step
@@ -241,4 +241,4 @@ std::string DiagnoseConnection(const ConnectionOptions& options) {
              : "";
 }
 
-}  // namespace longshort
+}  // namespace longshort::client

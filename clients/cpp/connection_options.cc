@@ -13,7 +13,7 @@
 #include "base/pem_files.h"
 #include "base/status_macros.h"
 
-namespace longshort {
+namespace longshort::client {
 namespace {
 
 constexpr size_t kMaxTokenBytes = 4096;
@@ -114,4 +114,4 @@ absl::StatusOr<ClientCredentials> ReadCredentials(const ConnectionOptions& optio
   return credentials;
 }
 
-}  // namespace longshort
+}  // namespace longshort::client

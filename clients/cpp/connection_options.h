@@ -9,7 +9,7 @@
 #include "base/option_table.h"
 #include "grpcpp/grpcpp.h"
 
-namespace longshort {
+namespace longshort::client {
 
 struct ConnectionOptions {
   // host:port, or any other address that gRPC takes.
@@ -61,4 +61,4 @@ absl::StatusOr<ClientCredentials> ReadCredentials(const ConnectionOptions& optio
 // known (addresses that are not host:port). Takes at most some seconds.
 std::string DiagnoseConnection(const ConnectionOptions& options);
 
-}  // namespace longshort
+}  // namespace longshort::client

@@ -16,7 +16,7 @@
 #include "google/protobuf/struct.pb.h"
 #include "google/protobuf/util/json_util.h"
 
-namespace longshort {
+namespace longshort::client {
 namespace {
 
 // Errors: NOT_FOUND naming the reason; INVALID_ARGUMENT if there is more than any server takes, as of /dev/zero.
@@ -275,4 +275,4 @@ void DocumentSource::Close() {
   ++file_;
 }
 
-}  // namespace longshort
+}  // namespace longshort::client

@@ -15,7 +15,7 @@
 #include "longshort/v1/models.pb.h"
 #include "longshort/v1/types.pb.h"
 
-namespace longshort {
+namespace longshort::client {
 
 // "-", standard input, if no file is named.
 std::vector<std::string> DocumentNames(std::vector<std::string> arguments);
@@ -100,4 +100,4 @@ class DocumentSource final {
   int64_t line_ = 0;
 };
 
-}  // namespace longshort
+}  // namespace longshort::client

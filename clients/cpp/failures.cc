@@ -12,7 +12,7 @@
 #include "absl/strings/strip.h"
 #include "clients/cpp/json_lines.h"
 
-namespace longshort {
+namespace longshort::client {
 
 namespace {
 
@@ -123,4 +123,4 @@ ExitCode ItemFailures::Summarize(int64_t total) const {
   return other_ > 0 ? ExitCode::kOther : ExitCode::kUsage;
 }
 
-}  // namespace longshort
+}  // namespace longshort::client

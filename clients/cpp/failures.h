@@ -11,7 +11,7 @@
 #include "clients/cpp/terminal.h"
 #include "longshort/v1/types.pb.h"
 
-namespace longshort {
+namespace longshort::client {
 
 enum class ExitCode {
   kOk = 0,
@@ -75,4 +75,4 @@ class ItemFailures final {
   int64_t unread_ = 0;
 };
 
-}  // namespace longshort
+}  // namespace longshort::client

@@ -13,7 +13,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 
-namespace longshort {
+namespace longshort::client {
 namespace {
 
 namespace fs = std::filesystem;
@@ -85,4 +85,4 @@ absl::StatusOr<std::vector<std::string>> CollectFiles(absl::Span<const std::stri
   return files;
 }
 
-}  // namespace longshort
+}  // namespace longshort::client

@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 
-namespace longshort {
+namespace longshort::client {
 
 // Whether a file that was found in a folder is wanted. A file that is named itself always is.
 using WantedFile = absl::FunctionRef<bool(const std::string& name)>;
@@ -30,4 +30,4 @@ enum class MissingFile { kIsAnError, kStays };
 absl::StatusOr<std::vector<std::string>> CollectFiles(absl::Span<const std::string> arguments, WantedFile wanted,
                                                       MissingFile missing = MissingFile::kIsAnError);
 
-}  // namespace longshort
+}  // namespace longshort::client

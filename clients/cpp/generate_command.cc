@@ -13,7 +13,7 @@
 #include "clients/cpp/json_lines.h"
 #include "clients/cpp/results.h"
 
-namespace longshort {
+namespace longshort::client {
 namespace {
 
 absl::Status ReadLogitBias(const std::string& text, std::map<int32_t, float>* biases) {
@@ -184,4 +184,4 @@ Examples:
 
 std::unique_ptr<Command> MakeGenerateCommand() { return std::make_unique<GenerateCommand>(); }
 
-}  // namespace longshort
+}  // namespace longshort::client

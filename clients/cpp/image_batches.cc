@@ -11,7 +11,7 @@
 #include "clients/cpp/documents.h"
 #include "clients/cpp/failures.h"
 
-namespace longshort {
+namespace longshort::client {
 namespace {
 
 absl::Status TooLarge(int64_t bytes, int64_t limit) {
@@ -84,4 +84,4 @@ absl::StatusOr<std::string> ImageBatches::Read(const std::string& name) const {
   return bytes;
 }
 
-}  // namespace longshort
+}  // namespace longshort::client

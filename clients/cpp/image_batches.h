@@ -11,7 +11,7 @@
 #include "longshort/v1/inference.pb.h"
 #include "longshort/v1/models.pb.h"
 
-namespace longshort {
+namespace longshort::client {
 
 // Some of the files, in order.
 struct ImageBatch {
@@ -58,4 +58,4 @@ class ImageBatches final {
   std::optional<absl::StatusOr<std::string>> waiting_;
 };
 
-}  // namespace longshort
+}  // namespace longshort::client

@@ -7,7 +7,7 @@
 #include "google/protobuf/struct.pb.h"
 #include "google/protobuf/util/json_util.h"
 
-namespace longshort {
+namespace longshort::client {
 namespace {
 
 std::string JsonOf(const google::protobuf::Message& message) {
@@ -88,4 +88,4 @@ void WriteErrorJsonLine(const std::string& name, const v1::ItemError& error, std
   WriteNamed(name, "", absl::StrCat("{\"error\":", JsonOf(error), "}"), output);
 }
 
-}  // namespace longshort
+}  // namespace longshort::client

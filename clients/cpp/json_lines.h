@@ -9,7 +9,7 @@
 #include "longshort/v1/models.pb.h"
 #include "longshort/v1/types.pb.h"
 
-namespace longshort {
+namespace longshort::client {
 
 // The bytes (a file's name, a class's label, ...) with U+FFFD for each that is not part of a UTF-8 character.
 std::string ValidUtf8(absl::string_view bytes);
@@ -30,4 +30,4 @@ void WriteAnswerJsonLine(const std::string& name, const v1::Model& weights, cons
 // {"name": ..., "error": {"code": ..., "message": ...}}
 void WriteErrorJsonLine(const std::string& name, const v1::ItemError& error, std::ostream& output);
 
-}  // namespace longshort
+}  // namespace longshort::client

@@ -23,7 +23,7 @@ constexpr absl::Duration kLastResults = absl::Seconds(2);
 }  // namespace
 
 int main(int argc, char** argv) {
-  using longshort::Client;
+  using longshort::client::Client;
   std::ios::sync_with_stdio(false);
   // Documents are read and results written by two threads, and a tie would have the one write what the other does.
   std::cin.tie(nullptr);
@@ -34,31 +34,31 @@ int main(int argc, char** argv) {
   // Cancels the running calls, which then end with CANCELLED; if there is none, or they end and the program does not,
   // it waits for input: then leave.
   absl::Notification ended;
-  const longshort::InterruptWatcher watcher([&] {
+  const longshort::client::InterruptWatcher watcher([&] {
     bool cancelled = false;
     {
       const std::lock_guard lock(mutex);
       cancelled = client != nullptr && client->Cancel();
     }
     if (!cancelled || !ended.WaitForNotificationWithTimeout(kLastResults)) {
-      std::_Exit(static_cast<int>(longshort::ExitCode::kCancelled));
+      std::_Exit(static_cast<int>(longshort::client::ExitCode::kCancelled));
     }
   });
 
-  longshort::LineOutput standard_output(STDOUT_FILENO);
+  longshort::client::LineOutput standard_output(STDOUT_FILENO);
   std::ostream output(&standard_output);
-  longshort::Terminal terminal{
+  longshort::client::Terminal terminal{
       std::cin, output, std::cerr, isatty(STDIN_FILENO) == 1, isatty(STDERR_FILENO) == 1, isatty(STDOUT_FILENO) == 1};
-  const longshort::ExitCode code = longshort::RunProgram(std::vector<std::string>(argv + 1, argv + argc), terminal,
-                                                         [&](const Client::Options& options) {
-                                                           const std::lock_guard lock(mutex);
-                                                           return client = std::make_shared<Client>(options);
-                                                         });
+  const longshort::client::ExitCode code = longshort::client::RunProgram(
+      std::vector<std::string>(argv + 1, argv + argc), terminal, [&](const Client::Options& options) {
+        const std::lock_guard lock(mutex);
+        return client = std::make_shared<Client>(options);
+      });
   output << std::flush;
   ended.Notify();
   if (!output) {  // a full disk, for instance: what was asked for did not arrive, whatever the server said
     std::cerr << "longshort: standard output cannot be written: " << std::strerror(standard_output.error()) << "\n";
-    return static_cast<int>(longshort::ExitCode::kOther);
+    return static_cast<int>(longshort::client::ExitCode::kOther);
   }
   return static_cast<int>(code);
 }

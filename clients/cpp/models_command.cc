@@ -10,7 +10,7 @@
 #include "clients/cpp/json_lines.h"
 #include "clients/cpp/results.h"
 
-namespace longshort {
+namespace longshort::client {
 namespace {
 
 std::string CountOrDash(int64_t count) { return count > 0 ? absl::StrCat(count) : "-"; }
@@ -146,4 +146,4 @@ Examples:
 
 std::unique_ptr<Command> MakeModelsCommand() { return std::make_unique<ModelsCommand>(); }
 
-}  // namespace longshort
+}  // namespace longshort::client

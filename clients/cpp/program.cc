@@ -14,7 +14,7 @@
 #include "clients/cpp/command.h"
 #include "longshort_version.h"
 
-namespace longshort {
+namespace longshort::client {
 namespace {
 
 // Options that may stand before and behind the command's name.
@@ -186,4 +186,4 @@ ExitCode RunProgram(absl::Span<const std::string> arguments, Terminal& terminal,
   return ExitCodeOf(status);
 }
 
-}  // namespace longshort
+}  // namespace longshort::client

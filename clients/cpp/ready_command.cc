@@ -15,7 +15,7 @@
 #include "absl/time/time.h"
 #include "clients/cpp/command.h"
 
-namespace longshort {
+namespace longshort::client {
 namespace {
 
 constexpr char kDefaultAddress[] = "127.0.0.1:8501";
@@ -120,4 +120,4 @@ Examples:
 
 std::unique_ptr<Command> MakeReadyCommand() { return std::make_unique<ReadyCommand>(); }
 
-}  // namespace longshort
+}  // namespace longshort::client

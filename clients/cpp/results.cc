@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
-namespace longshort {
+namespace longshort::client {
 namespace {
 
 // Characters of the bar for probability 1.
@@ -177,4 +177,4 @@ void CompletionPrinter::Summarize(const v1::Usage& usage) {
                                      usage.generated_tokens(), rate, seed_);
 }
 
-}  // namespace longshort
+}  // namespace longshort::client

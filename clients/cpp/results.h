@@ -9,7 +9,7 @@
 #include "clients/cpp/terminal.h"
 #include "longshort/v1/inference.pb.h"
 
-namespace longshort {
+namespace longshort::client {
 
 using TextRow = std::vector<std::string>;
 
@@ -77,4 +77,4 @@ class CompletionPrinter final {
   double decode_seconds_ = 0;
 };
 
-}  // namespace longshort
+}  // namespace longshort::client

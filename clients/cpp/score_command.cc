@@ -10,7 +10,7 @@
 #include "clients/cpp/file_collection.h"
 #include "clients/cpp/text_run.h"
 
-namespace longshort {
+namespace longshort::client {
 namespace {
 
 class ScoreCommand final : public Command {
@@ -75,4 +75,4 @@ Examples:
 
 std::unique_ptr<Command> MakeScoreCommand() { return std::make_unique<ScoreCommand>(); }
 
-}  // namespace longshort
+}  // namespace longshort::client

@@ -15,7 +15,7 @@
 #include "clients/cpp/sessions.h"
 #include "google/protobuf/struct.pb.h"
 
-namespace longshort {
+namespace longshort::client {
 namespace {
 
 constexpr int64_t kMiB = int64_t{1} << 20;
@@ -250,4 +250,4 @@ Examples:
 
 std::unique_ptr<Command> MakeSessionCommand() { return std::make_unique<SessionCommand>(); }
 
-}  // namespace longshort
+}  // namespace longshort::client

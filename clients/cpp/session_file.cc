@@ -14,7 +14,7 @@
 #include "clients/cpp/failures.h"
 #include "google/protobuf/util/delimited_message_util.h"
 
-namespace longshort {
+namespace longshort::client {
 namespace {
 
 namespace fs = std::filesystem;
@@ -91,4 +91,4 @@ bool SessionFileReader::Read(v1::SessionPart& part) {
   return false;
 }
 
-}  // namespace longshort
+}  // namespace longshort::client

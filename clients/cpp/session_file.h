@@ -10,7 +10,7 @@
 #include "google/protobuf/io/zero_copy_stream_impl.h"
 #include "longshort/v1/sessions.pb.h"
 
-namespace longshort {
+namespace longshort::client {
 
 // Writes a session beside its place, for its owner's eyes only, so that a file under its name is always a whole one.
 // What is no file (a pipe, a device) is written to as it is; "-" is standard output.
@@ -56,4 +56,4 @@ class SessionFileReader final {
   bool readable_;
 };
 
-}  // namespace longshort
+}  // namespace longshort::client

@@ -16,7 +16,7 @@
 #include "base/thread.h"
 #include "clients/cpp/failures.h"
 
-namespace longshort {
+namespace longshort::client {
 namespace {
 
 // Enough that small sessions do not wait for each other's round trips; large ones fill the way by themselves.
@@ -311,4 +311,4 @@ absl::StatusOr<DrainResult> DrainSessions(Client& from, Client& to, const DrainO
   return SessionDrain(from, to, options).Run();
 }
 
-}  // namespace longshort
+}  // namespace longshort::client

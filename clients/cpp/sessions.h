@@ -11,7 +11,7 @@
 #include "absl/time/time.h"
 #include "clients/cpp/client.h"
 
-namespace longshort {
+namespace longshort::client {
 
 // A session with its model, name and version.
 struct SessionOfModel {
@@ -59,4 +59,4 @@ struct DrainResult {
 // Errors: if the server does not say which sessions there are.
 absl::StatusOr<DrainResult> DrainSessions(Client& from, Client& to, const DrainOptions& options);
 
-}  // namespace longshort
+}  // namespace longshort::client

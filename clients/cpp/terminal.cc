@@ -10,7 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 
-namespace longshort {
+namespace longshort::client {
 namespace {
 
 // Longer output is written in parts, so that an answer of any length takes limited memory.
@@ -160,4 +160,4 @@ void ProgressBar::WriteLine(absl::Time now) {
                   << std::flush;
 }
 
-}  // namespace longshort
+}  // namespace longshort::client

@@ -15,7 +15,7 @@
 #include "absl/time/time.h"
 #include "base/thread.h"
 
-namespace longshort {
+namespace longshort::client {
 
 struct Terminal {
   std::istream& input;
@@ -122,4 +122,4 @@ class ProgressBar final {
   TaskThread redraw_;  // none where there is no terminal; last: it uses the other members
 };
 
-}  // namespace longshort
+}  // namespace longshort::client

@@ -16,7 +16,7 @@
 #include "clients/cpp/json_lines.h"
 #include "clients/cpp/results.h"
 
-namespace longshort {
+namespace longshort::client {
 namespace {
 
 // Between two lines of progress where there is no terminal: seldom enough for a log of a whole night.
@@ -213,4 +213,4 @@ absl::StatusOr<ExitCode> RunTexts(const TextRunOptions& options, const v1::Model
   return TextRun(options, model, std::move(request), source, context).Run();
 }
 
-}  // namespace longshort
+}  // namespace longshort::client

@@ -8,7 +8,7 @@
 #include "longshort/v1/inference.pb.h"
 #include "longshort/v1/models.pb.h"
 
-namespace longshort {
+namespace longshort::client {
 
 struct TextRunOptions {
   // Each line is a document; as text, or as a JSON object.
@@ -40,4 +40,4 @@ absl::StatusOr<ExitCode> RunTexts(const TextRunOptions& options, const v1::Model
                                   std::vector<std::string> names, std::vector<std::string> second_names,
                                   const CommandContext& context);
 
-}  // namespace longshort
+}  // namespace longshort::client

@@ -19,7 +19,7 @@
 #include "base/status_macros.h"
 #include "clients/cpp/command.h"
 
-namespace longshort {
+namespace longshort::client {
 namespace {
 
 // By which people, and programs that look for secrets in files, know what it is.
@@ -171,4 +171,4 @@ Examples:
 
 std::unique_ptr<Command> MakeTokenCommand() { return std::make_unique<TokenCommand>(); }
 
-}  // namespace longshort
+}  // namespace longshort::client

@@ -11,7 +11,7 @@
 #include "clients/cpp/json_lines.h"
 #include "clients/cpp/results.h"
 
-namespace longshort {
+namespace longshort::client {
 namespace {
 
 class TokenizeCommand final : public Command {
@@ -70,4 +70,4 @@ Examples:
 
 std::unique_ptr<Command> MakeTokenizeCommand() { return std::make_unique<TokenizeCommand>(); }
 
-}  // namespace longshort
+}  // namespace longshort::client

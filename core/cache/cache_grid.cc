@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace longshort {
+namespace longshort::core {
 namespace {
 
 int64_t DivideRoundingUp(int64_t value, int64_t divisor) { return (value + divisor - 1) / divisor; }
@@ -14,7 +14,7 @@ int64_t FloorDivide(int64_t value, int64_t divisor) {
 
 }  // namespace
 
-CacheGrid::CacheGrid(const LanguageModelInfo& info)
+CacheGrid::CacheGrid(const models::LanguageModelInfo& info)
     : layers_(info.layers),
       chunk_size_(info.chunk_size),
       chunk_rank_(info.chunk_rank),
@@ -52,7 +52,7 @@ PageSpan CacheGrid::KeptAt(Strip strip, int64_t position) const {
   return Pages(strip, KeptFrom(strip, position), position);
 }
 
-PageRows CacheGrid::RowsKeptAt(Strip strip, int64_t position, int64_t page) const {
+models::PageRows CacheGrid::RowsKeptAt(Strip strip, int64_t position, int64_t page) const {
   const auto place_on_page = [this, page](int64_t row) {
     return std::clamp<int64_t>(row - page * rows_per_page_, 0, rows_per_page_);
   };
@@ -64,7 +64,7 @@ bool CacheGrid::EndsInsidePage(Strip strip, int64_t position) const {
   return FirstRow(strip, position) % rows_per_page_ != 0;
 }
 
-CachePages CacheGrid::PagesForSequence(int64_t max_tokens) const {
+models::CachePages CacheGrid::PagesForSequence(int64_t max_tokens) const {
   // Pages that the vectors of so many tokens lie on at the most, when those before them are of a multiple of `unit`
   // tokens.
   const auto pages_for_vectors_of = [this](int64_t tokens, int64_t unit) {
@@ -99,4 +99,4 @@ bool CacheGrid::IsExactFrom(int64_t begin, int64_t position) const {
   return begin >= 0 && begin <= RecomputeFrom(position) && begin % BeginUnit() == 0;
 }
 
-}  // namespace longshort
+}  // namespace longshort::core

@@ -17,7 +17,7 @@
 
 #include "models/model.h"
 
-namespace longshort {
+namespace longshort::core {
 
 enum Strip : size_t { kWindowStrip, kMemoryStrip, kSegmentStrip };
 inline constexpr std::array<Strip, 3> kStrips = {kWindowStrip, kMemoryStrip, kSegmentStrip};
@@ -33,7 +33,7 @@ inline constexpr int64_t kAnyNumberOfTokens = int64_t{1} << 40;
 
 class CacheGrid final {
  public:
-  explicit CacheGrid(const LanguageModelInfo& info);
+  explicit CacheGrid(const models::LanguageModelInfo& info);
 
   int64_t chunk_size() const { return chunk_size_; }
   int64_t block_tokens() const { return block_tokens_; }
@@ -46,7 +46,7 @@ class CacheGrid final {
   PageSpan KeptAt(Strip strip, int64_t position) const;
   // The rows of `page` that somebody may still see there: of those kept pages, what a query at the begin of the present
   // block or later sees.
-  PageRows RowsKeptAt(Strip strip, int64_t position, int64_t page) const;
+  models::PageRows RowsKeptAt(Strip strip, int64_t position, int64_t page) const;
   // Tokens before the end of what was read, from which others may still begin though all else has gone: half a window,
   // which makes half as many window pages more.
   int64_t ForkRoom() const { return window_length_ / 2; }
@@ -55,7 +55,7 @@ class CacheGrid final {
 
   // What a sequence of at most `max_tokens` tokens needs at once at the most, when it reads no further than to the end
   // of its present block in a step.
-  CachePages PagesForSequence(int64_t max_tokens = kAnyNumberOfTokens) const;
+  models::CachePages PagesForSequence(int64_t max_tokens = kAnyNumberOfTokens) const;
 
   // Where to begin reading so that, back at `position`, everything that a query sees there is exact: n_layer*(M+L)
   // tokens before it, or a little more, so that segments, chunks and pages begin there too; 0 if there are no more.
@@ -80,4 +80,4 @@ class CacheGrid final {
   int64_t block_tokens_;
 };
 
-}  // namespace longshort
+}  // namespace longshort::core

@@ -7,31 +7,33 @@
 #include "absl/strings/str_format.h"
 #include "core/cache/cache_grid.h"
 
-namespace longshort {
+namespace longshort::core {
 
-CachePages PagesForStreams(const LanguageModelInfo& info, int64_t streams) {
+models::CachePages PagesForStreams(const models::LanguageModelInfo& info, int64_t streams) {
   return CacheGrid(info).PagesForSequence() * streams;
 }
 
-int64_t StreamsThatFit(const LanguageModelInfo& info, const CachePages& capacity) {
-  const CachePages one = CacheGrid(info).PagesForSequence();
+int64_t StreamsThatFit(const models::LanguageModelInfo& info, const models::CachePages& capacity) {
+  const models::CachePages one = CacheGrid(info).PagesForSequence();
   return std::min({capacity.window / one.window, capacity.segment / one.segment, capacity.open_chunk / one.open_chunk});
 }
 
-absl::StatusOr<CachePages> PagesForBytes(const LanguageModelInfo& info, int64_t cache_bytes, int64_t max_streams) {
-  const CachePages& page_bytes = info.page_bytes;
+absl::StatusOr<models::CachePages> PagesForBytes(const models::LanguageModelInfo& info, int64_t cache_bytes,
+                                                 int64_t max_streams) {
+  const models::CachePages& page_bytes = info.page_bytes;
   const CacheGrid grid(info);
-  const CachePages full = grid.PagesForSequence();
+  const models::CachePages full = grid.PagesForSequence();
   const int64_t whole_streams =
       std::max<int64_t>(0, cache_bytes - max_streams * page_bytes.open_chunk) / Bytes(full, page_bytes);
   const int64_t max_open_chunks = std::max<int64_t>(1, cache_bytes / 4 / page_bytes.open_chunk);
-  CachePages pages{.window = 0, .segment = 0, .open_chunk = std::min(max_streams + whole_streams, max_open_chunks)};
+  models::CachePages pages{
+      .window = 0, .segment = 0, .open_chunk = std::min(max_streams + whole_streams, max_open_chunks)};
   const int64_t left = std::max<int64_t>(0, cache_bytes - Bytes(pages, page_bytes));
   const int64_t together = full.window * page_bytes.window + full.segment * page_bytes.segment;
   const auto share = [&](int64_t count) { return left / together * count + left % together * count / together; };
   pages.window = share(full.window);
   pages.segment = share(full.segment);
-  const CachePages least = grid.PagesForSequence(grid.block_tokens());
+  const models::CachePages least = grid.PagesForSequence(grid.block_tokens());
   if (!FitIn(least, pages)) {
     return absl::InvalidArgumentError(absl::StrCat("a cache of ", cache_bytes, " bytes is too small: ",
                                                    grid.block_tokens(), " tokens need ", Bytes(least, page_bytes)));
@@ -39,8 +41,9 @@ absl::StatusOr<CachePages> PagesForBytes(const LanguageModelInfo& info, int64_t 
   return pages;
 }
 
-absl::Status CheckFitsAlone(int64_t max_tokens, const LanguageModelInfo& info, const CachePages& capacity) {
-  const CachePages need = CacheGrid(info).PagesForSequence(max_tokens);
+absl::Status CheckFitsAlone(int64_t max_tokens, const models::LanguageModelInfo& info,
+                            const models::CachePages& capacity) {
+  const models::CachePages need = CacheGrid(info).PagesForSequence(max_tokens);
   if (FitIn(need, capacity)) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrFormat(
       "a sequence of %d tokens needs %d bytes of cache (%d window pages, %d segment pages), and all there are are %d "
@@ -49,4 +52,4 @@ absl::Status CheckFitsAlone(int64_t max_tokens, const LanguageModelInfo& info, c
       capacity.window, capacity.segment));
 }
 
-}  // namespace longshort
+}  // namespace longshort::core

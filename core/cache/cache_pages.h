@@ -8,34 +8,24 @@
 #include "absl/status/statusor.h"
 #include "models/model.h"
 
-namespace longshort {
-
-inline CachePages operator+(const CachePages& a, const CachePages& b) {
-  return {a.window + b.window, a.segment + b.segment, a.open_chunk + b.open_chunk};
-}
-inline CachePages operator-(const CachePages& a, const CachePages& b) {
-  return {a.window - b.window, a.segment - b.segment, a.open_chunk - b.open_chunk};
-}
-inline CachePages operator*(const CachePages& pages, int64_t times) {
-  return {pages.window * times, pages.segment * times, pages.open_chunk * times};
-}
+namespace longshort::core {
 
 // The larger number of each kind.
-inline CachePages Larger(const CachePages& a, const CachePages& b) {
+inline models::CachePages Larger(const models::CachePages& a, const models::CachePages& b) {
   return {std::max(a.window, b.window), std::max(a.segment, b.segment), std::max(a.open_chunk, b.open_chunk)};
 }
 
 // The smaller number of each kind.
-inline CachePages Smaller(const CachePages& a, const CachePages& b) {
+inline models::CachePages Smaller(const models::CachePages& a, const models::CachePages& b) {
   return {std::min(a.window, b.window), std::min(a.segment, b.segment), std::min(a.open_chunk, b.open_chunk)};
 }
 
 // Whether there are at least as many of each kind in `room`.
-inline bool FitIn(const CachePages& pages, const CachePages& room) {
+inline bool FitIn(const models::CachePages& pages, const models::CachePages& room) {
   return pages.window <= room.window && pages.segment <= room.segment && pages.open_chunk <= room.open_chunk;
 }
 
-inline int64_t Bytes(const CachePages& pages, const CachePages& page_bytes) {
+inline int64_t Bytes(const models::CachePages& pages, const models::CachePages& page_bytes) {
   return pages.window * page_bytes.window + pages.segment * page_bytes.segment +
          pages.open_chunk * page_bytes.open_chunk;
 }
@@ -47,16 +37,18 @@ inline int64_t Bytes(const CachePages& pages, const CachePages& page_bytes) {
 // left segment pages for the prefix index.
 //
 // Errors: INVALID_ARGUMENT if there is not a page of each kind, naming the bytes that one sequence of a block needs.
-absl::StatusOr<CachePages> PagesForBytes(const LanguageModelInfo& info, int64_t cache_bytes, int64_t max_streams);
+absl::StatusOr<models::CachePages> PagesForBytes(const models::LanguageModelInfo& info, int64_t cache_bytes,
+                                                 int64_t max_streams);
 
 // What `streams` sequences of any length need.
-CachePages PagesForStreams(const LanguageModelInfo& info, int64_t streams);
+models::CachePages PagesForStreams(const models::LanguageModelInfo& info, int64_t streams);
 
 // How many sequences of any length can run at once in a cache of `capacity` pages.
-int64_t StreamsThatFit(const LanguageModelInfo& info, const CachePages& capacity);
+int64_t StreamsThatFit(const models::LanguageModelInfo& info, const models::CachePages& capacity);
 
 // Whether a sequence of at most `max_tokens` tokens could run if it were alone in a cache of `capacity` pages.
 // Errors: RESOURCE_EXHAUSTED naming the bytes it needs and those there are.
-absl::Status CheckFitsAlone(int64_t max_tokens, const LanguageModelInfo& info, const CachePages& capacity);
+absl::Status CheckFitsAlone(int64_t max_tokens, const models::LanguageModelInfo& info,
+                            const models::CachePages& capacity);
 
-}  // namespace longshort
+}  // namespace longshort::core

@@ -8,9 +8,10 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 
-namespace longshort {
+namespace longshort::core {
 
-CachedSequence::CachedSequence(PageStore& store, const CachePages& reserved) : store_(store), reserved_(reserved) {
+CachedSequence::CachedSequence(PageStore& store, const models::CachePages& reserved)
+    : store_(store), reserved_(reserved) {
   store_.running.insert(this);
   UpdateClaim();
 }
@@ -31,7 +32,7 @@ void CachedSequence::Adopt(SequenceState state) {
 }
 
 void CachedSequence::UpdateClaim() {
-  const CachePages claim = Larger(reserved_, state_.Pages());
+  const models::CachePages claim = Larger(reserved_, state_.Pages());
   store_.reservations.Change(claim_, claim);
   claim_ = claim;
 }
@@ -43,12 +44,12 @@ absl::Status CachedSequence::StartAt(PrefixBlock* block) {
   state.block = block;
   store_.index.Pin(block);
   store_.Hold(state, Holder::kRunning);
-  state.open_chunk = std::exchange(state_.open_chunk, kZeroPage);  // nothing of it is needed at a chunk's end
+  state.open_chunk = std::exchange(state_.open_chunk, models::kZeroPage);  // nothing of it is needed at a chunk's end
   const SequenceState before = LetGo();
   store_.Release(before, Holder::kRunning);
   if (before.block != nullptr) store_.index.Unpin(before.block, store_.pools.clock.Next());
   Adopt(std::move(state));
-  if (state_.open_chunk == kZeroPage) LS_RETURN_IF_ERROR(TakeOpenChunk());
+  if (state_.open_chunk == models::kZeroPage) LS_RETURN_IF_ERROR(TakeOpenChunk());
   return OwnPagesToWrite();
 }
 
@@ -58,15 +59,15 @@ absl::Status CachedSequence::StartWithoutHistory(int64_t position) {
   return TakeOpenChunk();
 }
 
-absl::Status CachedSequence::StartFrom(const ParkedPages& pages, const CachePages& page_bytes,
+absl::Status CachedSequence::StartFrom(const ParkedPages& pages, const models::CachePages& page_bytes,
                                        absl::Span<const int32_t> tokens) {
   LS_RETURN_IF_ERROR(TakeOpenChunk());
   state_.tables = ZeroTables(store_.grid, pages.position);
   std::string_view contents = pages.contents;
   for (const MovingPage& moving : PagesThatMove(store_.grid, pages.begin, pages.position)) {
-    PageId page = state_.open_chunk;
-    if (moving.kind != PageKind::kOpenChunk) {
-      const std::optional<PageId> taken = store_.Take(store_.PoolOf(moving.kind));
+    models::PageId page = state_.open_chunk;
+    if (moving.kind != models::PageKind::kOpenChunk) {
+      const std::optional<models::PageId> taken = store_.Take(store_.PoolOf(moving.kind));
       if (!taken.has_value()) return absl::InternalError("no page is left for a sequence that was reserved");
       PageTable& table = state_.tables[moving.strip];
       page = table.ids[moving.page - table.first] = *taken;
@@ -84,7 +85,7 @@ absl::Status CachedSequence::StartFrom(const ParkedPages& pages, const CachePage
 }
 
 absl::Status CachedSequence::TakeOpenChunk() {
-  const std::optional<PageId> page = store_.Take(store_.pools.open_chunk);
+  const std::optional<models::PageId> page = store_.Take(store_.pools.open_chunk);
   if (!page.has_value()) return absl::InternalError("no page is left for an open chunk that was reserved");
   state_.open_chunk = *page;
   UpdateClaim();
@@ -94,9 +95,9 @@ absl::Status CachedSequence::TakeOpenChunk() {
 absl::Status CachedSequence::OwnPagesToWrite() {
   for (const Strip strip : kStrips) {
     PageTable& table = state_.tables[strip];
-    if (table.ids.empty() || table.ids.back() == kZeroPage) continue;
+    if (table.ids.empty() || table.ids.back() == models::kZeroPage) continue;
     if (!store_.grid.EndsInsidePage(strip, state_.position)) continue;
-    const PageKind kind = strip == kWindowStrip ? PageKind::kWindow : PageKind::kSegment;
+    const models::PageKind kind = strip == kWindowStrip ? models::PageKind::kWindow : models::PageKind::kSegment;
     LS_ASSIGN_OR_RETURN(table.ids.back(), store_.MakeOwn(kind, table.ids.back()));
   }
   return absl::OkStatus();
@@ -107,24 +108,24 @@ int64_t CachedSequence::NewPages(Strip strip, int64_t end) const {
 }
 
 int64_t CachedSequence::MaxTokens(int64_t wanted) const {
-  const CachePages room = claim_ + store_.reservations.Unclaimed() - state_.Pages();
+  const models::CachePages room = claim_ + store_.reservations.Unclaimed() - state_.Pages();
   int64_t end = state_.position + wanted;
   const int64_t block_end = store_.grid.BlockBegin(state_.position) + store_.grid.block_tokens();
   while (end > block_end) {
-    const CachePages more = {.window = NewPages(kWindowStrip, end),
-                             .segment = NewPages(kMemoryStrip, end) + NewPages(kSegmentStrip, end),
-                             .open_chunk = 0};
+    const models::CachePages more = {.window = NewPages(kWindowStrip, end),
+                                     .segment = NewPages(kMemoryStrip, end) + NewPages(kSegmentStrip, end),
+                                     .open_chunk = 0};
     if (FitIn(more, room)) break;
     end = store_.grid.BlockBegin(end - 1);
   }
   return end - state_.position;
 }
 
-absl::Status CachedSequence::FillIn(Slice& slice) {
+absl::Status CachedSequence::FillIn(models::Slice& slice) {
   const int64_t end = state_.position + static_cast<int64_t>(slice.tokens.size());
   for (const Strip strip : kStrips) {
     for (int64_t count = NewPages(strip, end); count > 0; --count) {
-      const std::optional<PageId> page = store_.Take(store_.pools.Of(strip));
+      const std::optional<models::PageId> page = store_.Take(store_.pools.Of(strip));
       if (!page.has_value()) {
         UpdateClaim();
         return absl::InternalError(absl::StrCat("no page is left at position ", state_.position, " of a sequence"));
@@ -160,7 +161,7 @@ void CachedSequence::OnRead(absl::Span<const int32_t> tokens) {
 
 void CachedSequence::Withdraw() {
   for (const Strip strip : kStrips) {
-    for (const PageId page : state_.tables[strip].ids) store_.pools.Of(strip).Withdraw(page);
+    for (const models::PageId page : state_.tables[strip].ids) store_.pools.Of(strip).Withdraw(page);
   }
 }
 
@@ -202,4 +203,4 @@ void CachedSequence::DropPagesFrom(Strip strip, int64_t page) {
   }
 }
 
-}  // namespace longshort
+}  // namespace longshort::core

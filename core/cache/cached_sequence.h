@@ -12,7 +12,7 @@
 #include "core/cache/prefix_index.h"
 #include "models/model.h"
 
-namespace longshort {
+namespace longshort::core {
 
 // Made by PagedCache, which it must not outlive. The destructor ends it: what it read stays findable in the prefix
 // index until its pages are wanted for something else.
@@ -39,7 +39,7 @@ class CachedSequence final {
   // Fills in position, segment start, page ranges and open chunk of a slice of tokens.size() tokens. The ranges stay
   // valid until the next call of this, OnRead or RollBack. REQUIRES: tokens.size() <= MaxTokens(tokens.size()).
   // Errors: INTERNAL if there is no page, which means that a promise above was broken.
-  absl::Status FillIn(Slice& slice);
+  absl::Status FillIn(models::Slice& slice);
   // The slice was run: its blocks can be found from now on, and pages that no later query sees are released.
   void OnRead(absl::Span<const int32_t> tokens);
 
@@ -55,7 +55,7 @@ class CachedSequence final {
  private:
   friend class PagedCache;
   // Reserves; holds nothing yet.
-  CachedSequence(PageStore& store, const CachePages& reserved);
+  CachedSequence(PageStore& store, const models::CachePages& reserved);
 
   // Begins at the end of a block, which has all pages, instead of where it stands.
   absl::Status StartAt(PrefixBlock* block);
@@ -64,7 +64,8 @@ class CachedSequence final {
   // Takes over what `state` holds for running.
   void Adopt(SequenceState state);
   // Begins where an exported sequence stands, on pages of its own with those contents. REQUIRES: they were checked.
-  absl::Status StartFrom(const ParkedPages& pages, const CachePages& page_bytes, absl::Span<const int32_t> tokens);
+  absl::Status StartFrom(const ParkedPages& pages, const models::CachePages& page_bytes,
+                         absl::Span<const int32_t> tokens);
   // Copies the pages that it would write and others hold.
   absl::Status OwnPagesToWrite();
   absl::Status TakeOpenChunk();
@@ -77,11 +78,11 @@ class CachedSequence final {
   void UpdateClaim();
 
   PageStore& store_;
-  const CachePages reserved_;
-  CachePages claim_;
+  const models::CachePages reserved_;
+  models::CachePages claim_;
   SequenceState state_;
   int64_t reused_tokens_ = 0;
   PrefixSearch search_;  // for what others read of its tokens
 };
 
-}  // namespace longshort
+}  // namespace longshort::core

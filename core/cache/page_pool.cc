@@ -5,11 +5,11 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace longshort {
+namespace longshort::core {
 
 PagePool::PagePool(const char* kind, int64_t capacity, UseClock& clock) : kind_(kind), clock_(clock), pages_(capacity) {
   free_.reserve(capacity);
-  for (int64_t page = capacity - 1; page >= 0; --page) free_.push_back(static_cast<PageId>(page));
+  for (int64_t page = capacity - 1; page >= 0; --page) free_.push_back(static_cast<models::PageId>(page));
 }
 
 PagePool::State PagePool::StateOf(const Page& page) {
@@ -20,10 +20,10 @@ PagePool::State PagePool::StateOf(const Page& page) {
 }
 
 template <typename Change>
-void PagePool::Apply(PageId id, Change change) {
+void PagePool::Apply(models::PageId id, Change change) {
   Page& page = pages_[id];
   const State before = StateOf(page);
-  const std::pair<uint64_t, PageId> place(page.used, id);
+  const std::pair<uint64_t, models::PageId> place(page.used, id);
   change(page);
   const State after = StateOf(page);
   if (before == after) return;
@@ -35,20 +35,20 @@ void PagePool::Apply(PageId id, Change change) {
   if (after == State::kFree) free_.push_back(id);
 }
 
-std::optional<PageId> PagePool::Take() {
+std::optional<models::PageId> PagePool::Take() {
   if (free_.empty() && !spare_.empty()) {
     ++evicted_;
     StartNewVersion(spare_.begin()->second);
   }
   if (free_.empty()) return std::nullopt;
-  const PageId id = free_.back();
+  const models::PageId id = free_.back();
   free_.pop_back();
   Apply(id, [](Page& page) { page.held.running = 1; });
   return id;
 }
 
-void PagePool::Hold(PageId page, Holder holder) {
-  if (page == kZeroPage) return;
+void PagePool::Hold(models::PageId page, Holder holder) {
+  if (page == models::kZeroPage) return;
   assert(StateOf(pages_[page]) != State::kFree);
   Apply(page, [holder](Page& page) {
     if (holder == Holder::kRunning) ++page.held.running;
@@ -57,8 +57,8 @@ void PagePool::Hold(PageId page, Holder holder) {
   });
 }
 
-void PagePool::Release(PageId page, Holder holder) {
-  if (page == kZeroPage) return;
+void PagePool::Release(models::PageId page, Holder holder) {
+  if (page == models::kZeroPage) return;
   Apply(page, [holder](Page& page) {
     if (holder == Holder::kRunning) --page.held.running;
     if (holder == Holder::kParked) --page.held.parked;
@@ -67,21 +67,21 @@ void PagePool::Release(PageId page, Holder holder) {
   });
 }
 
-void PagePool::Need(PageId page) {
-  if (page == kZeroPage) return;
+void PagePool::Need(models::PageId page) {
+  if (page == models::kZeroPage) return;
   Apply(page, [](Page& page) { ++page.held.needed; });
 }
 
-void PagePool::NoLongerNeed(PageId page) {
-  if (page == kZeroPage) return;
+void PagePool::NoLongerNeed(models::PageId page) {
+  if (page == models::kZeroPage) return;
   Apply(page, [](Page& page) { --page.held.needed; });
 }
 
 bool PagePool::IsCurrent(const PageVersion& version) const {
-  return version.page != kZeroPage && pages_[version.page].version == version.version;
+  return version.page != models::kZeroPage && pages_[version.page].version == version.version;
 }
 
-void PagePool::StartNewVersion(PageId page) {
+void PagePool::StartNewVersion(models::PageId page) {
   assert(pages_[page].held.needed == 0);
   Apply(page, [](Page& page) {
     page.held.index = 0;
@@ -89,18 +89,18 @@ void PagePool::StartNewVersion(PageId page) {
   });
 }
 
-void PagePool::Withdraw(PageId page) {
-  if (page != kZeroPage && pages_[page].held.needed == 0) StartNewVersion(page);
+void PagePool::Withdraw(models::PageId page) {
+  if (page != models::kZeroPage && pages_[page].held.needed == 0) StartNewVersion(page);
 }
 
-bool PagePool::IsExclusive(PageId page) const { return pages_[page].held == PageHolders{.running = 1}; }
+bool PagePool::IsExclusive(models::PageId page) const { return pages_[page].held == PageHolders{.running = 1}; }
 
 absl::Status PagePool::CheckInvariants(const std::vector<PageHolders>& expected) const {
   const auto broken = [this](int64_t page, const char* what) {
     return absl::InternalError(absl::StrCat(kind_, " page ", page, " ", what));
   };
   std::vector<int> times_free(pages_.size(), 0);
-  for (const PageId page : free_) ++times_free[page];
+  for (const models::PageId page : free_) ++times_free[page];
   int64_t idle = 0;
   int64_t spare = 0;
   for (int64_t id = 0; id < capacity(); ++id) {
@@ -109,7 +109,7 @@ absl::Status PagePool::CheckInvariants(const std::vector<PageHolders>& expected)
     if (!(page.held == expected[id])) return broken(id, "is not held by those who say that they hold it");
     if (times_free[id] != (state == State::kFree ? 1 : 0))
       return broken(id, "is free and held, or lost, or free twice");
-    const bool listed = spare_.contains({page.used, static_cast<PageId>(id)});
+    const bool listed = spare_.contains({page.used, static_cast<models::PageId>(id)});
     if (listed != (state == State::kSpare)) return broken(id, "is spare and not listed so, or the reverse");
     if (page.held.needed > 0 && page.held.index == 0) return broken(id, "is needed by a chain that lost it");
     idle += state == State::kSpare || state == State::kKept ? 1 : 0;
@@ -121,4 +121,4 @@ absl::Status PagePool::CheckInvariants(const std::vector<PageHolders>& expected)
   return absl::OkStatus();
 }
 
-}  // namespace longshort
+}  // namespace longshort::core

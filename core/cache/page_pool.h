@@ -23,13 +23,13 @@
 #include "absl/status/status.h"
 #include "models/model.h"
 
-namespace longshort {
+namespace longshort::core {
 
 enum class Holder { kRunning, kParked, kIndex };
 
 // A page as it was when the index wrote this down: its version has another number once it was taken from the index.
 struct PageVersion {
-  PageId page = kZeroPage;
+  models::PageId page = models::kZeroPage;
   uint64_t version = 0;
 };
 
@@ -60,27 +60,27 @@ class PagePool final {
 
   // A free page, or else the spare one that was used longest ago; now held once, by a running sequence. Nothing if
   // there is neither.
-  std::optional<PageId> Take();
+  std::optional<models::PageId> Take();
 
   // The zero page needs no holding: nothing happens.
-  void Hold(PageId page, Holder holder);
+  void Hold(models::PageId page, Holder holder);
   // REQUIRES: held by such a holder.
-  void Release(PageId page, Holder holder);
+  void Release(models::PageId page, Holder holder);
 
   // A chain's end needs the page, or does no longer. REQUIRES: the index holds it.
-  void Need(PageId page);
-  void NoLongerNeed(PageId page);
+  void Need(models::PageId page);
+  void NoLongerNeed(models::PageId page);
 
   // The page as it is now, for the index, which must ask IsCurrent before each use: spare pages go without a word.
-  PageVersion VersionOf(PageId page) const { return {.page = page, .version = pages_[page].version}; }
+  PageVersion VersionOf(models::PageId page) const { return {.page = page, .version = pages_[page].version}; }
   bool IsCurrent(const PageVersion& version) const;
   // Takes a page out of the index altogether: its version ends. REQUIRES: no chain's end needs it.
-  void StartNewVersion(PageId page);
+  void StartNewVersion(models::PageId page);
   // The same, unless a chain's end needs it.
-  void Withdraw(PageId page);
+  void Withdraw(models::PageId page);
 
   // Whether one running sequence holds it, and nobody else.
-  bool IsExclusive(PageId page) const;
+  bool IsExclusive(models::PageId page) const;
 
   int64_t capacity() const { return static_cast<int64_t>(pages_.size()); }
   int64_t free() const { return static_cast<int64_t>(free_.size()); }
@@ -106,15 +106,15 @@ class PagePool final {
   static State StateOf(const Page& page);
   // Makes a change to a page and keeps the lists and counts right.
   template <typename Change>
-  void Apply(PageId id, Change change);
+  void Apply(models::PageId id, Change change);
 
   const char* kind_;
   UseClock& clock_;
-  std::vector<Page> pages_;                      // [capacity]
-  std::vector<PageId> free_;                     // a stack: the page freed last is taken first, while it is warm
-  std::set<std::pair<uint64_t, PageId>> spare_;  // by last use
+  std::vector<Page> pages_;           // [capacity]
+  std::vector<models::PageId> free_;  // a stack: the page freed last is taken first, while it is warm
+  std::set<std::pair<uint64_t, models::PageId>> spare_;  // by last use
   int64_t idle_ = 0;
   int64_t evicted_ = 0;
 };
 
-}  // namespace longshort
+}  // namespace longshort::core

@@ -6,7 +6,7 @@
 #include "base/status_macros.h"
 #include "core/cache/cached_sequence.h"
 
-namespace longshort {
+namespace longshort::core {
 namespace {
 
 constexpr int64_t kMinIndexBytes = int64_t{16} << 20;
@@ -22,7 +22,7 @@ int64_t BlockBytes(const CacheGrid& grid) {
 
 }  // namespace
 
-PageStore::PageStore(LanguageModel& model, const CachePages& capacity, BlockHash hash)
+PageStore::PageStore(models::LanguageModel& model, const models::CachePages& capacity, BlockHash hash)
     : model(model),
       grid(model.info()),
       pools(capacity),
@@ -30,29 +30,29 @@ PageStore::PageStore(LanguageModel& model, const CachePages& capacity, BlockHash
       reservations(capacity),
       max_blocks_(std::max(kMinIndexBytes, Bytes(capacity, model.info().page_bytes) / 8) / BlockBytes(grid)) {}
 
-CachePages SequenceState::Pages() const {
+models::CachePages SequenceState::Pages() const {
   const auto count = [](const PageTable& table) {
-    return static_cast<int64_t>(table.ids.size()) - std::count(table.ids.begin(), table.ids.end(), kZeroPage);
+    return static_cast<int64_t>(table.ids.size()) - std::count(table.ids.begin(), table.ids.end(), models::kZeroPage);
   };
   return {.window = count(tables[kWindowStrip]),
           .segment = count(tables[kMemoryStrip]) + count(tables[kSegmentStrip]),
-          .open_chunk = open_chunk == kZeroPage ? 0 : 1};
+          .open_chunk = open_chunk == models::kZeroPage ? 0 : 1};
 }
 
-PagePool& PageStore::PoolOf(PageKind kind) {
+PagePool& PageStore::PoolOf(models::PageKind kind) {
   switch (kind) {
-    case PageKind::kWindow:
+    case models::PageKind::kWindow:
       return pools.window;
-    case PageKind::kSegment:
+    case models::PageKind::kSegment:
       return pools.segment;
-    case PageKind::kOpenChunk:
+    case models::PageKind::kOpenChunk:
       break;
   }
   return pools.open_chunk;
 }
 
-std::optional<PageId> PageStore::Take(PagePool& pool) {
-  std::optional<PageId> page = pool.Take();
+std::optional<models::PageId> PageStore::Take(PagePool& pool) {
+  std::optional<models::PageId> page = pool.Take();
   while (!page.has_value() && EvictOldest(pool)) page = pool.Take();
   return page;
 }
@@ -76,10 +76,10 @@ void PageStore::BoundIndex() {
   }
 }
 
-absl::StatusOr<PageId> PageStore::MakeOwn(PageKind kind, PageId page) {
+absl::StatusOr<models::PageId> PageStore::MakeOwn(models::PageKind kind, models::PageId page) {
   PagePool& pool = PoolOf(kind);
   if (pool.IsExclusive(page)) return page;
-  const std::optional<PageId> copy = Take(pool);
+  const std::optional<models::PageId> copy = Take(pool);
   if (!copy.has_value()) {  // all the others who run have what they reserved, so only the index can hold it too
     pool.StartNewVersion(page);
     if (!pool.IsExclusive(page)) return absl::InternalError("more pages are in use than were reserved");
@@ -94,14 +94,14 @@ absl::StatusOr<PageId> PageStore::MakeOwn(PageKind kind, PageId page) {
 
 void PageStore::Hold(const SequenceState& state, Holder holder) {
   for (const Strip strip : kStrips) {
-    for (const PageId page : state.tables[strip].ids) pools.Of(strip).Hold(page, holder);
+    for (const models::PageId page : state.tables[strip].ids) pools.Of(strip).Hold(page, holder);
   }
   pools.open_chunk.Hold(state.open_chunk, holder);
 }
 
 void PageStore::Release(const SequenceState& state, Holder holder) {
   for (const Strip strip : kStrips) {
-    for (const PageId page : state.tables[strip].ids) pools.Of(strip).Release(page, holder);
+    for (const models::PageId page : state.tables[strip].ids) pools.Of(strip).Release(page, holder);
   }
   pools.open_chunk.Release(state.open_chunk, holder);
 }
@@ -144,4 +144,4 @@ void PageStore::Drop(ParkedId id) {
   if (sequence.state.block != nullptr) index.Unpin(sequence.state.block, sequence.used);
 }
 
-}  // namespace longshort
+}  // namespace longshort::core

@@ -19,14 +19,14 @@
 #include "core/cache/prefix_index.h"
 #include "models/model.h"
 
-namespace longshort {
+namespace longshort::core {
 
 class CachedSequence;
 
 // All that a sequence is, but for its tokens.
 struct SequenceState {
   PageTables tables;
-  PageId open_chunk = kZeroPage;
+  models::PageId open_chunk = models::kZeroPage;
   int64_t begin = 0;  // where it began to be read: 0, or CacheGrid::RecomputeFrom
   int64_t position = 0;
   // The block that ends where its present block begins, on which it stands in the prefix index; null if it does not
@@ -35,22 +35,22 @@ struct SequenceState {
   std::vector<int32_t> tail;  // the tokens of its present block so far
 
   // Pages that it holds.
-  CachePages Pages() const;
+  models::CachePages Pages() const;
 };
 
 // What running sequences may take: the sum of their claims never exceeds the capacity. A claim is what a sequence
 // reserved, or what it holds where that is more.
 class Reservations final {
  public:
-  explicit Reservations(const CachePages& capacity) : capacity_(capacity) {}
+  explicit Reservations(const models::CachePages& capacity) : capacity_(capacity) {}
 
-  CachePages Unclaimed() const { return capacity_ - claimed_; }
-  const CachePages& claimed() const { return claimed_; }
-  void Change(const CachePages& from, const CachePages& to) { claimed_ = claimed_ - from + to; }
+  models::CachePages Unclaimed() const { return capacity_ - claimed_; }
+  const models::CachePages& claimed() const { return claimed_; }
+  void Change(const models::CachePages& from, const models::CachePages& to) { claimed_ = claimed_ - from + to; }
 
  private:
-  const CachePages capacity_;
-  CachePages claimed_;
+  const models::CachePages capacity_;
+  models::CachePages claimed_;
 };
 
 // A sequence that may go on later.
@@ -60,14 +60,14 @@ struct ParkedSequence {
 };
 
 struct PageStore final {
-  PageStore(LanguageModel& model, const CachePages& capacity, BlockHash hash);
+  PageStore(models::LanguageModel& model, const models::CachePages& capacity, BlockHash hash);
   PageStore(const PageStore&) = delete;
 
   // A page for a running sequence: a free one, or else what is worth least is given up. Nothing if nothing is idle.
-  std::optional<PageId> Take(PagePool& pool);
+  std::optional<models::PageId> Take(PagePool& pool);
   // Gives a sequence that holds `page` one with the same rows that nobody else holds: the page itself or a copy.
   // REQUIRES: the sequence's claim has room for it.
-  absl::StatusOr<PageId> MakeOwn(PageKind kind, PageId page);
+  absl::StatusOr<models::PageId> MakeOwn(models::PageKind kind, models::PageId page);
 
   // All the pages of a sequence, whatever its block.
   void Hold(const SequenceState& state, Holder holder);
@@ -86,9 +86,9 @@ struct PageStore final {
   // eighth of the pages' bytes, at least 16 MiB. A text's pages are of a fixed number, its blocks are not.
   void BoundIndex();
 
-  PagePool& PoolOf(PageKind kind);
+  PagePool& PoolOf(models::PageKind kind);
 
-  LanguageModel& model;
+  models::LanguageModel& model;
   const CacheGrid grid;
   CachePools pools;
   PrefixIndex index;
@@ -106,4 +106,4 @@ struct PageStore final {
   const int64_t max_blocks_;  // of the index, beside those of what runs
 };
 
-}  // namespace longshort
+}  // namespace longshort::core

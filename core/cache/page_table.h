@@ -9,16 +9,16 @@
 #include "core/cache/page_pool.h"
 #include "models/model.h"
 
-namespace longshort {
+namespace longshort::core {
 
 // Page `first + i` of a strip is ids[i]; kZeroPage before the sequence's first token.
 struct PageTable {
   int64_t first = 0;
-  std::vector<PageId> ids;
+  std::vector<models::PageId> ids;
 
   int64_t end() const { return first + static_cast<int64_t>(ids.size()); }
-  PageId At(int64_t page) const { return ids[page - first]; }
-  PageRange Range() const { return {.first = first, .ids = ids}; }
+  models::PageId At(int64_t page) const { return ids[page - first]; }
+  models::PageRange Range() const { return {.first = first, .ids = ids}; }
 };
 
 // By Strip.
@@ -29,14 +29,14 @@ inline PageTables ZeroTables(const CacheGrid& grid, int64_t position) {
   PageTables tables;
   for (const Strip strip : kStrips) {
     const PageSpan span = grid.KeptAt(strip, position);
-    tables[strip] = {.first = span.first, .ids = std::vector<PageId>(span.end - span.first, kZeroPage)};
+    tables[strip] = {.first = span.first, .ids = std::vector<models::PageId>(span.end - span.first, models::kZeroPage)};
   }
   return tables;
 }
 
 // The pools of a cache, one for each kind of page. Memory and segment vectors lie on segment pages.
 struct CachePools {
-  explicit CachePools(const CachePages& capacity)
+  explicit CachePools(const models::CachePages& capacity)
       : window("window", capacity.window, clock),
         segment("segment", capacity.segment, clock),
         open_chunk("open chunk", capacity.open_chunk, clock) {}
@@ -50,4 +50,4 @@ struct CachePools {
   PagePool open_chunk;
 };
 
-}  // namespace longshort
+}  // namespace longshort::core

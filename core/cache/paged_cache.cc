@@ -8,7 +8,7 @@
 #include "base/status_macros.h"
 #include "core/cache/cache_pages.h"
 
-namespace longshort {
+namespace longshort::core {
 namespace {
 
 uint64_t NextCacheId() {
@@ -18,13 +18,13 @@ uint64_t NextCacheId() {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<PagedCache>> PagedCache::Create(LanguageModel& model, const CachePages& capacity,
-                                                               BlockHash hash) {
+absl::StatusOr<std::unique_ptr<PagedCache>> PagedCache::Create(models::LanguageModel& model,
+                                                               const models::CachePages& capacity, BlockHash hash) {
   LS_RETURN_IF_ERROR(model.AllocateCache(capacity));
   return absl::WrapUnique(new PagedCache(model, capacity, hash));
 }
 
-PagedCache::PagedCache(LanguageModel& model, const CachePages& capacity, BlockHash hash)
+PagedCache::PagedCache(models::LanguageModel& model, const models::CachePages& capacity, BlockHash hash)
     : id_(NextCacheId()), store_(model, capacity, hash), capacity_(capacity) {}
 
 absl::Status PagedCache::CheckFits(int64_t max_tokens) const {
@@ -92,8 +92,8 @@ absl::StatusOr<ParkedPages> PagedCache::Export(ParkedId id) {
   ParkedPages pages{.begin = state.begin, .position = state.position, .contents = {}};
   pages.contents.reserve(BytesThatMove(store_.grid, page_bytes(), state.begin, state.position));
   for (const MovingPage& moving : PagesThatMove(store_.grid, state.begin, state.position)) {
-    const PageId page =
-        moving.kind == PageKind::kOpenChunk ? state.open_chunk : state.tables[moving.strip].At(moving.page);
+    const models::PageId page =
+        moving.kind == models::PageKind::kOpenChunk ? state.open_chunk : state.tables[moving.strip].At(moving.page);
     LS_ASSIGN_OR_RETURN(const std::string bytes, store_.model.ReadPage(moving.kind, page, moving.rows));
     pages.contents += bytes;
   }
@@ -135,14 +135,14 @@ absl::Status PagedCache::CheckInvariants() const {
   const auto count = [&](const SequenceState& state, int64_t PageHolders::*holder) {
     for (const Strip strip : kStrips) {
       std::vector<PageHolders>& holders = strip == kWindowStrip ? window : segment;
-      for (const PageId page : state.tables[strip].ids) {
-        if (page != kZeroPage) ++(holders[page].*holder);
+      for (const models::PageId page : state.tables[strip].ids) {
+        if (page != models::kZeroPage) ++(holders[page].*holder);
       }
     }
     if (state.block != nullptr) ++pins[state.block];
-    if (state.open_chunk != kZeroPage) ++(open_chunk[state.open_chunk].*holder);
+    if (state.open_chunk != models::kZeroPage) ++(open_chunk[state.open_chunk].*holder);
   };
-  CachePages claimed;
+  models::CachePages claimed;
   for (const CachedSequence* sequence : store_.running) {
     count(sequence->state_, &PageHolders::running);
     claimed = claimed + sequence->claim_;
@@ -160,4 +160,4 @@ absl::Status PagedCache::CheckInvariants() const {
   return store_.pools.open_chunk.CheckInvariants(open_chunk);
 }
 
-}  // namespace longshort
+}  // namespace longshort::core

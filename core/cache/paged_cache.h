@@ -28,7 +28,7 @@
 #include "core/cache/prefix_index.h"
 #include "models/model.h"
 
-namespace longshort {
+namespace longshort::core {
 
 // What has happened since the cache was made.
 struct CacheCounters {
@@ -45,11 +45,11 @@ struct CacheCounters {
 };
 
 struct CacheState {
-  CachePages in_use;  // held by running sequences
-  CachePages idle;    // held for later only
-  CachePages spare;   // those of them that no end of a chain needs and no parked sequence holds
-  CachePages free;
-  CachePages reserved;  // for running sequences, in use or not yet
+  models::CachePages in_use;  // held by running sequences
+  models::CachePages idle;    // held for later only
+  models::CachePages spare;   // those of them that no end of a chain needs and no parked sequence holds
+  models::CachePages free;
+  models::CachePages reserved;  // for running sequences, in use or not yet
   int64_t parked_sequences = 0;
   int64_t ends = 0;  // of chains, whose pages are kept
   CacheCounters counters;
@@ -59,7 +59,8 @@ class PagedCache final {
  public:
   // Gives the model its cache. `model` must outlive this; `hash` is for tests.
   // Errors: as LanguageModel::AllocateCache.
-  static absl::StatusOr<std::unique_ptr<PagedCache>> Create(LanguageModel& model, const CachePages& capacity,
+  static absl::StatusOr<std::unique_ptr<PagedCache>> Create(models::LanguageModel& model,
+                                                            const models::CachePages& capacity,
                                                             BlockHash hash = HashOfBlock);
 
   // Whether a sequence of at most `max_tokens` tokens could run if it were alone. Thread-safe.
@@ -118,15 +119,15 @@ class PagedCache final {
   absl::Status CheckInvariants() const;
 
  private:
-  PagedCache(LanguageModel& model, const CachePages& capacity, BlockHash hash);
+  PagedCache(models::LanguageModel& model, const models::CachePages& capacity, BlockHash hash);
 
   absl::StatusOr<std::unique_ptr<CachedSequence>> Admit(int64_t max_tokens);
-  const CachePages& page_bytes() const { return store_.model.info().page_bytes; }
+  const models::CachePages& page_bytes() const { return store_.model.info().page_bytes; }
 
   const uint64_t id_;
   PageStore store_;
-  const CachePages capacity_;
+  const models::CachePages capacity_;
   CacheCounters counters_;
 };
 
-}  // namespace longshort
+}  // namespace longshort::core

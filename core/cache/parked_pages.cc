@@ -4,12 +4,12 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace longshort {
+namespace longshort::core {
 
 std::vector<MovingPage> PagesThatMove(const CacheGrid& grid, int64_t begin, int64_t position) {
   std::vector<MovingPage> pages;
   for (const Strip strip : kStrips) {
-    const PageKind kind = strip == kWindowStrip ? PageKind::kWindow : PageKind::kSegment;
+    const models::PageKind kind = strip == kWindowStrip ? models::PageKind::kWindow : models::PageKind::kSegment;
     const PageSpan kept = grid.KeptAt(strip, position);
     // A sequence begins at the begin of a page, before which there is zero memory.
     for (int64_t page = std::max(kept.first, grid.Pages(strip, begin, begin).first); page < kept.end; ++page) {
@@ -17,17 +17,17 @@ std::vector<MovingPage> PagesThatMove(const CacheGrid& grid, int64_t begin, int6
     }
   }
   const int64_t open_rows = position % grid.chunk_size();
-  if (open_rows > 0) pages.push_back({.kind = PageKind::kOpenChunk, .rows = {.first = 0, .end = open_rows}});
+  if (open_rows > 0) pages.push_back({.kind = models::PageKind::kOpenChunk, .rows = {.first = 0, .end = open_rows}});
   return pages;
 }
 
-int64_t BytesThatMove(const CacheGrid& grid, const CachePages& page_bytes, int64_t begin, int64_t position) {
+int64_t BytesThatMove(const CacheGrid& grid, const models::CachePages& page_bytes, int64_t begin, int64_t position) {
   int64_t bytes = 0;
   for (const MovingPage& page : PagesThatMove(grid, begin, position)) bytes += page_bytes.Of(page.kind);
   return bytes;
 }
 
-absl::Status CheckParkedPages(const CacheGrid& grid, const CachePages& page_bytes, const ParkedPages& pages,
+absl::Status CheckParkedPages(const CacheGrid& grid, const models::CachePages& page_bytes, const ParkedPages& pages,
                               int64_t tokens) {
   if (pages.position < 0 || pages.position >= tokens) {
     return absl::DataLossError(
@@ -43,4 +43,4 @@ absl::Status CheckParkedPages(const CacheGrid& grid, const CachePages& page_byte
                                           pages.position, " it must have ", bytes));
 }
 
-}  // namespace longshort
+}  // namespace longshort::core

@@ -13,7 +13,7 @@
 #include "core/cache/cache_grid.h"
 #include "models/model.h"
 
-namespace longshort {
+namespace longshort::core {
 
 // Names a parked sequence; never used twice, by another cache of the process neither.
 using ParkedId = uint64_t;
@@ -36,10 +36,10 @@ struct ParkedPages {
 
 // Page `page` of a strip; or, of kind kOpenChunk, the one page of the chunk that is not full.
 struct MovingPage {
-  PageKind kind = PageKind::kWindow;
+  models::PageKind kind = models::PageKind::kWindow;
   Strip strip = kWindowStrip;
   int64_t page = 0;
-  PageRows rows;  // what somebody may still see
+  models::PageRows rows;  // what somebody may still see
 };
 
 // The pages of a sequence that was read from `begin` on and stands at `position`: those of the window, of the memory,
@@ -47,11 +47,11 @@ struct MovingPage {
 std::vector<MovingPage> PagesThatMove(const CacheGrid& grid, int64_t begin, int64_t position);
 
 // Bytes of all the pages that move.
-int64_t BytesThatMove(const CacheGrid& grid, const CachePages& page_bytes, int64_t begin, int64_t position);
+int64_t BytesThatMove(const CacheGrid& grid, const models::CachePages& page_bytes, int64_t begin, int64_t position);
 
 // Whether `pages` can be a sequence that read at most the first `tokens` - 1 tokens of a session: all but the last.
 // Errors: DATA_LOSS naming what is not as it must be.
-absl::Status CheckParkedPages(const CacheGrid& grid, const CachePages& page_bytes, const ParkedPages& pages,
+absl::Status CheckParkedPages(const CacheGrid& grid, const models::CachePages& page_bytes, const ParkedPages& pages,
                               int64_t tokens);
 
-}  // namespace longshort
+}  // namespace longshort::core

@@ -6,7 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
-namespace longshort {
+namespace longshort::core {
 
 // The finaliser of splitmix64, folded over the tokens.
 uint64_t HashOfBlock(uint64_t history, absl::Span<const int32_t> tokens) {
@@ -145,10 +145,10 @@ bool PrefixIndex::MakeEnd(PrefixBlock& block) {
   const PrefixBlock* before = block.parent;
   for (; before->parent != nullptr && before->end >= furthest; before = before->parent) AddNeeds(*before, block);
   for (const Strip strip : kStrips) {
-    std::vector<PageId>& needed = block.needed[strip];
+    std::vector<models::PageId>& needed = block.needed[strip];
     std::sort(needed.begin(), needed.end());
     needed.erase(std::unique(needed.begin(), needed.end()), needed.end());
-    for (const PageId page : needed) pools_.Of(strip).Need(page);
+    for (const models::PageId page : needed) pools_.Of(strip).Need(page);
   }
   ends_.emplace(block.used, &block);
   return true;
@@ -158,7 +158,7 @@ bool PrefixIndex::AddNeeds(const PrefixBlock& block, PrefixBlock& end) const {
   const std::optional<PageTables> tables = PagesAt(block);
   if (!tables.has_value()) return false;
   for (const Strip strip : kStrips) {
-    const std::vector<PageId>& pages = (*tables)[strip].ids;
+    const std::vector<models::PageId>& pages = (*tables)[strip].ids;
     end.needed[strip].insert(end.needed[strip].end(), pages.begin(), pages.end());
   }
   return true;
@@ -167,7 +167,7 @@ bool PrefixIndex::AddNeeds(const PrefixBlock& block, PrefixBlock& end) const {
 void PrefixIndex::ForgetEnd(PrefixBlock& block) {
   if (!block.is_end) return;
   for (const Strip strip : kStrips) {
-    for (const PageId page : block.needed[strip]) pools_.Of(strip).NoLongerNeed(page);
+    for (const models::PageId page : block.needed[strip]) pools_.Of(strip).NoLongerNeed(page);
   }
   block.needed = {};
   block.is_end = false;
@@ -211,8 +211,8 @@ absl::Status PrefixIndex::Audit(const Pins& pins, std::vector<PageHolders>& wind
       for (const PageVersion& version : block->pages[strip]) {
         if (pools_.Of(strip).IsCurrent(version)) ++holders[version.page].index;
       }
-      for (const PageId page : block->needed[strip]) {
-        if (page != kZeroPage) ++holders[page].needed;
+      for (const models::PageId page : block->needed[strip]) {
+        if (page != models::kZeroPage) ++holders[page].needed;
       }
     }
     const auto standing = pins.find(block.get());
@@ -238,4 +238,4 @@ absl::Status PrefixIndex::Audit(const Pins& pins, std::vector<PageHolders>& wind
   return absl::OkStatus();
 }
 
-}  // namespace longshort
+}  // namespace longshort::core

@@ -34,7 +34,7 @@
 #include "core/cache/page_pool.h"
 #include "core/cache/page_table.h"
 
-namespace longshort {
+namespace longshort::core {
 
 // A hash of a block's tokens behind a history with that hash.
 using BlockHash = uint64_t (*)(uint64_t history, absl::Span<const int32_t> tokens);
@@ -53,7 +53,7 @@ struct PrefixBlock {
   uint64_t used = 0;  // when a sequence last ran from here; no other block's number
   // What it needs as an end, each page once; nothing otherwise.
   bool is_end = false;
-  std::array<std::vector<PageId>, kStrips.size()> needed;
+  std::array<std::vector<models::PageId>, kStrips.size()> needed;
 };
 
 // What a search found last, for those who search for the same text again and again.
@@ -136,4 +136,4 @@ class PrefixIndex final {
   int64_t evicted_ = 0;
 };
 
-}  // namespace longshort
+}  // namespace longshort::core

@@ -8,12 +8,12 @@
 #include "base/status_macros.h"
 #include "core/schedule/refusal.h"
 
-namespace longshort {
+namespace longshort::core {
 namespace {
 
 // Of an item: images are told apart by their size, and counted; token sequences are all alike, and measured in tokens.
-RunShape ShapeOf(const ClassifierItem& item) {
-  if (const auto* image = std::get_if<ImageItem>(&item); image != nullptr) {
+RunShape ShapeOf(const models::ClassifierItem& item) {
+  if (const auto* image = std::get_if<models::ImageItem>(&item); image != nullptr) {
     return {.kind = (image->height << 32) + image->width, .units = 1};
   }
   return {.kind = 0, .units = std::max<int64_t>(1, TokensOf(item))};
@@ -89,8 +89,8 @@ absl::Status CheckAtLeastOne(const char* name, int64_t value) {
 
 }  // namespace
 
-int64_t TokensOf(const ClassifierItem& item) {
-  const auto* documents = std::get_if<TokenItem>(&item);
+int64_t TokensOf(const models::ClassifierItem& item) {
+  const auto* documents = std::get_if<models::TokenItem>(&item);
   if (documents == nullptr) return 0;
   int64_t tokens = 0;
   for (const std::vector<int32_t>& document : documents->documents) tokens += static_cast<int64_t>(document.size());
@@ -195,10 +195,12 @@ absl::Status BatchFormer::CheckDeadlineCanBeMet(const ClassificationJob& job, ab
   return CheckDeadline(*alone, job.context().deadline, now);
 }
 
-absl::Duration BatchFormer::CostOf(const ClassifierItem& item) const { return estimates_.PartOfRun(ShapeOf(item)); }
+absl::Duration BatchFormer::CostOf(const models::ClassifierItem& item) const {
+  return estimates_.PartOfRun(ShapeOf(item));
+}
 
 ClassificationJobs BatchFormer::TakeAbandoned(absl::Time now) {
   return line_.RemoveIf([now](const std::unique_ptr<ClassificationJob>& job) { return !job->WhyAbandoned(now).ok(); });
 }
 
-}  // namespace longshort
+}  // namespace longshort::core

@@ -13,7 +13,7 @@
 #include "core/schedule/run_time_estimator.h"
 #include "models/worker_device.h"
 
-namespace longshort {
+namespace longshort::core {
 
 // A worker that takes a batch.
 struct BatchTaker {
@@ -58,7 +58,7 @@ class BatchFormer {
   };
 
   // `workers`: those that take batches, numbered from 0; at least one.
-  explicit BatchFormer(const Options& options, const std::vector<WorkerDevice>& workers = CpuWorkers(1))
+  explicit BatchFormer(const Options& options, const std::vector<models::WorkerDevice>& workers = models::CpuWorkers(1))
       : options_(options), line_(options.order), estimates_(workers) {}
 
   // Errors: INVALID_ARGUMENT for options out of range.
@@ -80,7 +80,7 @@ class BatchFormer {
   // is a worker that has run no item like it.
   absl::Status CheckDeadlineCanBeMet(const ClassificationJob& job, absl::Time now) const;
   // What an item is predicted to take of its batch, of all workers' time; zero as long as none like it has run.
-  absl::Duration CostOf(const ClassifierItem& item) const;
+  absl::Duration CostOf(const models::ClassifierItem& item) const;
 
   // Those that nobody waits for any more at `now`.
   ClassificationJobs TakeAbandoned(absl::Time now);
@@ -108,6 +108,6 @@ class BatchFormer {
 };
 
 // Tokens of all documents of an item; 0 for an image.
-int64_t TokensOf(const ClassifierItem& item);
+int64_t TokensOf(const models::ClassifierItem& item);
 
-}  // namespace longshort
+}  // namespace longshort::core

@@ -6,7 +6,7 @@
 #include "base/status_macros.h"
 #include "core/requests/request_context.h"
 
-namespace longshort {
+namespace longshort::core {
 
 ClassificationJob::ClassificationJob(ClassificationRequest request, std::shared_ptr<ClassificationListener> listener,
                                      absl::Time submitted)
@@ -15,7 +15,7 @@ ClassificationJob::ClassificationJob(ClassificationRequest request, std::shared_
       work_until_prepared_(request.work_until_prepared),
       submitted_(submitted),
       listener_(std::move(listener)) {
-  if (auto* item = std::get_if<ClassifierItem>(&request.item); item != nullptr) {
+  if (auto* item = std::get_if<models::ClassifierItem>(&request.item); item != nullptr) {
     item_ = std::move(*item);
     prepared_at_ = submitted;
   } else {
@@ -30,7 +30,7 @@ absl::Status ClassificationJob::Prepare() {
 }
 
 absl::Status ClassificationJob::WhyAbandoned(absl::Time now) const {
-  return longshort::WhyAbandoned(context_, now, /*started=*/false);
+  return longshort::core::WhyAbandoned(context_, now, /*started=*/false);
 }
 
 void ClassificationJob::Fail(const absl::Status& status) { listener_->OnFinished(status); }
@@ -48,4 +48,4 @@ void FailItem(ClassificationJob& job, const absl::Status& status, ClassifierEngi
   job.Fail(status);
 }
 
-}  // namespace longshort
+}  // namespace longshort::core

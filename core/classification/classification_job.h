@@ -14,7 +14,7 @@
 #include "core/schedule/ticket.h"
 #include "models/classifier.h"
 
-namespace longshort {
+namespace longshort::core {
 
 // One thread at a time has it: the caller's, then one that prepares, then the engine's.
 class ClassificationJob {
@@ -37,7 +37,7 @@ class ClassificationJob {
   void SetPrepared(absl::Time now) { prepared_at_ = now; }
 
   // REQUIRES: prepared().
-  const ClassifierItem& item() const { return item_; }
+  const models::ClassifierItem& item() const { return item_; }
   absl::Time prepared_at() const { return prepared_at_; }
   absl::Duration WaitedAsItem(absl::Time now) const { return now - prepared_at_; }
 
@@ -63,7 +63,7 @@ class ClassificationJob {
   const absl::Time submitted_;
   std::shared_ptr<ClassificationListener> listener_;
   ItemPreparation preparation_;  // null once called, and for what was an item from the start
-  ClassifierItem item_;
+  models::ClassifierItem item_;
   absl::Time prepared_at_ = absl::InfiniteFuture();
 };
 
@@ -72,4 +72,4 @@ using ClassificationJobs = std::vector<std::unique_ptr<ClassificationJob>>;
 // Ends an item with an error. Thread-safe.
 void FailItem(ClassificationJob& job, const absl::Status& status, ClassifierEngineObserver& observer);
 
-}  // namespace longshort
+}  // namespace longshort::core

@@ -9,7 +9,7 @@
 #include "core/classification/batch_former.h"
 #include "core/requests/request_context.h"
 
-namespace longshort {
+namespace longshort::core {
 
 absl::Status ClassifierReplica::Build() {
   LS_ASSIGN_OR_RETURN(classifier_, weights_.NewReplica(device_));
@@ -39,13 +39,13 @@ void ClassifierReplica::RunBatch(ClassificationJobs batch) {
   const absl::Time begin = clock_.Now();
   BatchReport report;
   report.items = static_cast<int64_t>(batch.size());
-  std::vector<const ClassifierItem*> items;
+  std::vector<const models::ClassifierItem*> items;
   for (const std::unique_ptr<ClassificationJob>& job : batch) {
     observer_.OnQueued(job->WaitedAsItem(begin));
     report.tokens += TokensOf(job->item());
     items.push_back(&job->item());
   }
-  const absl::StatusOr<ClassifierResult> result = health_.RunModel(
+  const absl::StatusOr<models::ClassifierResult> result = health_.RunModel(
       "the model's batch", report.items * classifier_->info().classes, [&] { return classifier_->Classify(items); });
   const absl::Time end = clock_.Now();
   report.run = end - begin;
@@ -79,4 +79,4 @@ void ClassifierReplica::Finish(const ClassificationJobs& batch, absl::Span<const
   }
 }
 
-}  // namespace longshort
+}  // namespace longshort::core

@@ -15,15 +15,15 @@
 #include "models/classifier.h"
 #include "models/worker_device.h"
 
-namespace longshort {
+namespace longshort::core {
 
 // When a batch fails, its items are tried again, each alone, by whichever worker is free; one that fails three times is
 // ended with INTERNAL (core/schedule/failure_policy.h). No lock is held while the model runs or a listener is called.
 class ClassifierReplica final : public ModelRunner {
  public:
   // The arguments must outlive the replica. `worker`: the number by which the queue knows it.
-  ClassifierReplica(const ClassifierWeights& weights, int worker, const WorkerDevice& device, ItemQueue& items,
-                    ItemPreparer& preparer, ClassifierEngineObserver& observer, const Clock& clock)
+  ClassifierReplica(const models::ClassifierWeights& weights, int worker, const models::WorkerDevice& device,
+                    ItemQueue& items, ItemPreparer& preparer, ClassifierEngineObserver& observer, const Clock& clock)
       : weights_(weights),
         worker_(worker),
         device_(device),
@@ -47,16 +47,16 @@ class ClassifierReplica final : public ModelRunner {
   // Every job gets its scores; one whose logits are not finite, an error.
   void Finish(const ClassificationJobs& batch, absl::Span<const float> logits, absl::Time begin, absl::Time end);
 
-  const ClassifierWeights& weights_;
+  const models::ClassifierWeights& weights_;
   const int worker_;
-  const WorkerDevice device_;
+  const models::WorkerDevice device_;
   ItemQueue& items_;
   ItemPreparer& preparer_;
   ClassifierEngineObserver& observer_;
   const Clock& clock_;
 
-  std::unique_ptr<Classifier> classifier_;  // null while there is no model
+  std::unique_ptr<models::Classifier> classifier_;  // null while there is no model
   ModelHealth health_;
 };
 
-}  // namespace longshort
+}  // namespace longshort::core

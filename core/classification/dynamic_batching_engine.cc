@@ -6,17 +6,17 @@
 #include "core/classification/classification_job.h"
 #include "core/classification/classifier_replica.h"
 
-namespace longshort {
+namespace longshort::core {
 
 absl::StatusOr<std::unique_ptr<DynamicBatchingEngine>> DynamicBatchingEngine::Create(
-    ClassifierWeights weights, std::shared_ptr<PreparationPool> pool,
+    models::ClassifierWeights weights, std::shared_ptr<PreparationPool> pool,
     std::unique_ptr<ClassifierEngineObserver> observer, const Clock& clock, const Options& options) {
   LS_RETURN_IF_ERROR(ItemQueue::Check(options.items));
   if (options.workers.empty()) return absl::InvalidArgumentError("workers is 0, must be at least 1");
   if (observer == nullptr) observer = std::make_unique<ClassifierEngineObserver>();
   std::unique_ptr<DynamicBatchingEngine> engine(
       new DynamicBatchingEngine(std::move(weights), std::move(pool), std::move(observer), clock, options));
-  for (const WorkerDevice& device : options.workers) {
+  for (const models::WorkerDevice& device : options.workers) {
     const auto number = static_cast<int>(engine->workers_.size());
     LS_RETURN_IF_ERROR(engine->workers_.Add(std::make_unique<ClassifierReplica>(
         engine->weights_, number, device, engine->items_, engine->preparer_, *engine->observer_, clock)));
@@ -24,7 +24,7 @@ absl::StatusOr<std::unique_ptr<DynamicBatchingEngine>> DynamicBatchingEngine::Cr
   return engine;
 }
 
-DynamicBatchingEngine::DynamicBatchingEngine(ClassifierWeights weights, std::shared_ptr<PreparationPool> pool,
+DynamicBatchingEngine::DynamicBatchingEngine(models::ClassifierWeights weights, std::shared_ptr<PreparationPool> pool,
                                              std::unique_ptr<ClassifierEngineObserver> observer, const Clock& clock,
                                              const Options& options)
     : weights_(std::move(weights)),
@@ -43,4 +43,4 @@ absl::Status DynamicBatchingEngine::Classify(ClassificationRequest request,
   return absl::OkStatus();
 }
 
-}  // namespace longshort
+}  // namespace longshort::core

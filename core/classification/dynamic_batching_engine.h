@@ -18,7 +18,7 @@
 #include "models/classifier.h"
 #include "models/worker_device.h"
 
-namespace longshort {
+namespace longshort::core {
 
 // A worker takes what is there as soon as it is free, or, with BatchFormer::Options::max_queue_delay, as soon as it is
 // due. What nobody waits for any more, and what cannot be done in time, is ended before each batch; the former before
@@ -30,14 +30,14 @@ class DynamicBatchingEngine final : public ClassifierEngine {
   struct Options {
     ItemQueue::Options items = {};
     // At least one.
-    std::vector<WorkerDevice> workers = CpuWorkers(1);
+    std::vector<models::WorkerDevice> workers = models::CpuWorkers(1);
   };
 
   // `observer` may be null. `clock` must outlive the engine.
   // Errors: INVALID_ARGUMENT for options out of range, RESOURCE_EXHAUSTED if no thread is to be had, those of
   // ClassifierWeights::NewReplica.
   static absl::StatusOr<std::unique_ptr<DynamicBatchingEngine>> Create(
-      ClassifierWeights weights, std::shared_ptr<PreparationPool> pool,
+      models::ClassifierWeights weights, std::shared_ptr<PreparationPool> pool,
       std::unique_ptr<ClassifierEngineObserver> observer, const Clock& clock, const Options& options);
 
   absl::Status Classify(ClassificationRequest request, std::shared_ptr<ClassificationListener> listener) override;
@@ -45,10 +45,10 @@ class DynamicBatchingEngine final : public ClassifierEngine {
   void Drain(absl::Time deadline) override { workers_.Drain(deadline); }
 
  private:
-  DynamicBatchingEngine(ClassifierWeights weights, std::shared_ptr<PreparationPool> pool,
+  DynamicBatchingEngine(models::ClassifierWeights weights, std::shared_ptr<PreparationPool> pool,
                         std::unique_ptr<ClassifierEngineObserver> observer, const Clock& clock, const Options& options);
 
-  const ClassifierWeights weights_;
+  const models::ClassifierWeights weights_;
   const std::unique_ptr<ClassifierEngineObserver> observer_;
   const Clock& clock_;
   ItemQueue items_;
@@ -56,4 +56,4 @@ class DynamicBatchingEngine final : public ClassifierEngine {
   ModelWorkers workers_;  // last: it ends what the others are used for
 };
 
-}  // namespace longshort
+}  // namespace longshort::core

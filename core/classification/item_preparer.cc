@@ -3,7 +3,7 @@
 #include "base/status_macros.h"
 #include "core/requests/request_context.h"
 
-namespace longshort {
+namespace longshort::core {
 
 void ItemPreparer::Submit(int64_t tasks) {
   for (; tasks > 0; --tasks) pool_->Submit(owner_, [this] { return PrepareNext(); });
@@ -37,4 +37,4 @@ absl::Status ItemPreparer::Prepare(ClassificationJob& job) {
   return status;
 }
 
-}  // namespace longshort
+}  // namespace longshort::core

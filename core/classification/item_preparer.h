@@ -12,7 +12,7 @@
 #include "core/classification/preparation_pool.h"
 #include "core/requests/classifier_engine.h"
 
-namespace longshort {
+namespace longshort::core {
 
 // Items are prepared only as far ahead as the queue allows: prepared images take far more memory than encoded ones.
 //
@@ -41,4 +41,4 @@ class ItemPreparer final {
   const Clock& clock_;
 };
 
-}  // namespace longshort
+}  // namespace longshort::core

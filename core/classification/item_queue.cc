@@ -8,7 +8,7 @@
 #include "base/status_macros.h"
 #include "core/requests/request_context.h"
 
-namespace longshort {
+namespace longshort::core {
 namespace {
 
 // What waits in both lines; what is being prepared waits as well.
@@ -221,4 +221,4 @@ void ItemQueue::ReportState() {
   if (observer_ != nullptr) observer_->OnState(state_);
 }
 
-}  // namespace longshort
+}  // namespace longshort::core

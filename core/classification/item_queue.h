@@ -20,7 +20,7 @@
 #include "core/schedule/work_queue.h"
 #include "models/worker_device.h"
 
-namespace longshort {
+namespace longshort::core {
 
 // Items are prepared in the order of work too. There, clients are charged with the time that preparing took, of what
 // failed as well. They are prepared only two batches ahead for each worker.
@@ -40,7 +40,7 @@ class ItemQueue final : public WorkQueue {
   };
 
   // `workers`: as BatchFormer's. `observer` may be null; it must outlive the queue.
-  explicit ItemQueue(const Options& options, const std::vector<WorkerDevice>& workers = CpuWorkers(1),
+  explicit ItemQueue(const Options& options, const std::vector<models::WorkerDevice>& workers = models::CpuWorkers(1),
                      ClassifierEngineObserver* observer = nullptr)
       : WorkQueue(workers.size()),
         options_(options),
@@ -115,4 +115,4 @@ class ItemQueue final : public WorkQueue {
   int64_t begun_preparations_ = 0;
 };
 
-}  // namespace longshort
+}  // namespace longshort::core

@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 
-namespace longshort {
+namespace longshort::core {
 
 absl::StatusOr<std::shared_ptr<PreparationPool>> PreparationPool::Create(int64_t threads) {
   std::shared_ptr<PreparationPool> pool(new PreparationPool());
@@ -52,4 +52,4 @@ void PreparationPool::Work() {
   }
 }
 
-}  // namespace longshort
+}  // namespace longshort::core

@@ -15,7 +15,7 @@
 #include "base/thread.h"
 #include "core/schedule/fair_queue.h"
 
-namespace longshort {
+namespace longshort::core {
 
 // Thread-safe; engines share one, and the threads' time evenly: a model whose images are large does not hold up
 // another. Each keeps the number of its tasks small, so the pool does.
@@ -54,4 +54,4 @@ class PreparationPool {
   std::vector<Thread> threads_;  // last: they use the other members
 };
 
-}  // namespace longshort
+}  // namespace longshort::core

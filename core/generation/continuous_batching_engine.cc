@@ -11,7 +11,7 @@
 #include "core/requests/language_model_jobs.h"
 #include "core/requests/request_context.h"
 
-namespace longshort {
+namespace longshort::core {
 namespace {
 
 // Prompts that fill the budget take seconds to be read, and their tokens are held until their requests end.
@@ -22,9 +22,9 @@ int64_t PartOf(int64_t value, int64_t part, int64_t whole) {
   return static_cast<int64_t>((absl::uint128(value) * absl::uint128(part) + absl::uint128(whole - 1)) / whole);
 }
 
-absl::Status CheckWorkers(absl::Span<const WorkerDevice> workers) {
+absl::Status CheckWorkers(absl::Span<const models::WorkerDevice> workers) {
   if (workers.empty()) return absl::InvalidArgumentError("workers is 0, must be at least 1");
-  const auto says_memory = [](const WorkerDevice& worker) { return worker.memory_bytes > 0; };
+  const auto says_memory = [](const models::WorkerDevice& worker) { return worker.memory_bytes > 0; };
   const auto count = std::count_if(workers.begin(), workers.end(), says_memory);
   if (count == 0 || count == static_cast<int64_t>(workers.size())) return absl::OkStatus();
   return absl::InvalidArgumentError(
@@ -35,9 +35,9 @@ absl::Status CheckWorkers(absl::Span<const WorkerDevice> workers) {
 std::vector<LanguageModelReplica::Options> WorkerOptions(const ContinuousBatchingEngine::Options& options) {
   const auto workers = static_cast<int64_t>(options.workers.size());
   int64_t memory_bytes = 0;
-  for (const WorkerDevice& device : options.workers) memory_bytes += device.memory_bytes;
+  for (const models::WorkerDevice& device : options.workers) memory_bytes += device.memory_bytes;
   std::vector<LanguageModelReplica::Options> all;
-  for (const WorkerDevice& device : options.workers) {
+  for (const models::WorkerDevice& device : options.workers) {
     LanguageModelReplica::Options& worker = all.emplace_back();
     worker.device = device;
     worker.step_loop = options.step_loop;
@@ -58,11 +58,11 @@ std::vector<LanguageModelReplica::Options> WorkerOptions(const ContinuousBatchin
 }  // namespace
 
 absl::StatusOr<std::vector<ContinuousBatchingEngine::DeviceCaches>> ContinuousBatchingEngine::CachesOf(
-    const LanguageModelWeights& weights, absl::Span<const LanguageModelReplica::Options> workers) {
+    const models::LanguageModelWeights& weights, absl::Span<const LanguageModelReplica::Options> workers) {
   std::vector<DeviceCaches> caches;
   for (const LanguageModelReplica::Options& worker : workers) {
-    const LanguageModelInfo& there = weights.info(worker.device);
-    LS_ASSIGN_OR_RETURN(const CachePages cache, StepLoop::CacheFor(there, worker.step_loop));
+    const models::LanguageModelInfo& there = weights.info(worker.device);
+    LS_ASSIGN_OR_RETURN(const models::CachePages cache, StepLoop::CacheFor(there, worker.step_loop));
     const auto known = std::find_if(caches.begin(), caches.end(),
                                     [&there](const DeviceCaches& others) { return others.model == &there; });
     if (known == caches.end()) {
@@ -75,7 +75,7 @@ absl::StatusOr<std::vector<ContinuousBatchingEngine::DeviceCaches>> ContinuousBa
 }
 
 absl::StatusOr<std::unique_ptr<ContinuousBatchingEngine>> ContinuousBatchingEngine::Create(
-    LanguageModelWeights weights, std::shared_ptr<const Tokenizer> tokenizer,
+    models::LanguageModelWeights weights, std::shared_ptr<const models::Tokenizer> tokenizer,
     std::unique_ptr<LanguageModelEngineObserver> observer, const Clock& clock, const Options& options) {
   LS_RETURN_IF_ERROR(CheckWorkers(options.workers));
   LS_RETURN_IF_ERROR(RequestQueue::Check(options.queue));
@@ -92,8 +92,8 @@ absl::StatusOr<std::unique_ptr<ContinuousBatchingEngine>> ContinuousBatchingEngi
   return engine;
 }
 
-ContinuousBatchingEngine::ContinuousBatchingEngine(LanguageModelWeights weights, std::vector<DeviceCaches> caches,
-                                                   Vocabulary vocabulary,
+ContinuousBatchingEngine::ContinuousBatchingEngine(models::LanguageModelWeights weights,
+                                                   std::vector<DeviceCaches> caches, Vocabulary vocabulary,
                                                    std::unique_ptr<LanguageModelEngineObserver> observer,
                                                    const Clock& clock, const Options& options)
     : weights_(std::move(weights)),
@@ -142,7 +142,7 @@ void ContinuousBatchingEngine::ImportSession(const SessionKey& key, SessionArchi
 SessionSize ContinuousBatchingEngine::LargestSession() const {
   SessionSize largest = {.tokens = sessions_->max_tokens(), .cache_bytes = 0};
   for (const DeviceCaches& caches : caches_) {
-    const LanguageModelInfo& model = *caches.model;
+    const models::LanguageModelInfo& model = *caches.model;
     largest.cache_bytes = std::max(largest.cache_bytes, Bytes(PagesForStreams(model, 1), model.page_bytes));
   }
   return largest;
@@ -168,4 +168,4 @@ absl::Status ContinuousBatchingEngine::Submit(std::unique_ptr<Job> job) {
 
 LanguageModelEngineState ContinuousBatchingEngine::state() const { return states_.Sum(); }
 
-}  // namespace longshort
+}  // namespace longshort::core

@@ -24,7 +24,7 @@
 #include "models/tokenizer/tokenizer.h"
 #include "models/worker_device.h"
 
-namespace longshort {
+namespace longshort::core {
 
 // How many prompt tokens the requests of one or several engines may hold, from their submission to their end.
 inline std::shared_ptr<Budget> PromptTokenBudget(int64_t tokens) {
@@ -45,7 +45,7 @@ class ContinuousBatchingEngine final : public LanguageModelEngine {
     // devices say their memory_bytes, these for its cache and as large a part of the streams.
     StepLoop::Options step_loop = {};
     // At least one. Either all say their memory_bytes, or none.
-    std::vector<WorkerDevice> workers = CpuWorkers(1);
+    std::vector<models::WorkerDevice> workers = models::CpuWorkers(1);
     // Where sessions are kept: a store that other engines of the same weights share, or null for one of its own, which
     // is as `sessions` say.
     std::shared_ptr<SessionStore> session_store = {};
@@ -56,7 +56,7 @@ class ContinuousBatchingEngine final : public LanguageModelEngine {
   // Errors: INVALID_ARGUMENT for options out of range or a tokenizer that is not the model's, RESOURCE_EXHAUSTED if
   // there is no memory for the cache or no thread to be had, and as StepLoop::Create.
   static absl::StatusOr<std::unique_ptr<ContinuousBatchingEngine>> Create(
-      LanguageModelWeights weights, std::shared_ptr<const Tokenizer> tokenizer,
+      models::LanguageModelWeights weights, std::shared_ptr<const models::Tokenizer> tokenizer,
       std::unique_ptr<LanguageModelEngineObserver> observer, const Clock& clock, const Options& options);
   ~ContinuousBatchingEngine() override;
 
@@ -72,21 +72,21 @@ class ContinuousBatchingEngine final : public LanguageModelEngine {
  private:
   // The caches of the workers on one device.
   struct DeviceCaches {
-    const LanguageModelInfo* model = nullptr;  // on that device
-    CachePages smallest;                       // any of them may have to take any request
+    const models::LanguageModelInfo* model = nullptr;  // on that device
+    models::CachePages smallest;                       // any of them may have to take any request
   };
 
   // Errors: those of StepLoop::CacheFor.
-  static absl::StatusOr<std::vector<DeviceCaches>> CachesOf(const LanguageModelWeights& weights,
+  static absl::StatusOr<std::vector<DeviceCaches>> CachesOf(const models::LanguageModelWeights& weights,
                                                             absl::Span<const LanguageModelReplica::Options> workers);
 
-  ContinuousBatchingEngine(LanguageModelWeights weights, std::vector<DeviceCaches> caches, Vocabulary vocabulary,
-                           std::unique_ptr<LanguageModelEngineObserver> observer, const Clock& clock,
-                           const Options& options);
+  ContinuousBatchingEngine(models::LanguageModelWeights weights, std::vector<DeviceCaches> caches,
+                           Vocabulary vocabulary, std::unique_ptr<LanguageModelEngineObserver> observer,
+                           const Clock& clock, const Options& options);
 
   absl::Status Submit(std::unique_ptr<Job> job);
 
-  const LanguageModelWeights weights_;
+  const models::LanguageModelWeights weights_;
   const std::vector<DeviceCaches> caches_;
   const Vocabulary vocabulary_;
   const std::unique_ptr<LanguageModelEngineObserver> observer_;
@@ -100,4 +100,4 @@ class ContinuousBatchingEngine final : public LanguageModelEngine {
   SessionMover session_mover_;
 };
 
-}  // namespace longshort
+}  // namespace longshort::core

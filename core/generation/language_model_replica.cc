@@ -7,7 +7,7 @@
 #include "base/status_macros.h"
 #include "core/requests/request_context.h"
 
-namespace longshort {
+namespace longshort::core {
 namespace {
 
 // Poll interval for expired sessions: the store may change when they expire without telling a worker.
@@ -64,4 +64,4 @@ void PostToCache(ModelWorkers& workers, int worker, std::function<void(PagedCach
   });
 }
 
-}  // namespace longshort
+}  // namespace longshort::core

@@ -16,19 +16,19 @@
 #include "models/model.h"
 #include "models/worker_device.h"
 
-namespace longshort {
+namespace longshort::core {
 
 // When the model is given up (StepLoop::broken), what ran goes back to the queue, for this worker or another, and the
 // worker gets a new replica with an empty cache. Expired sessions end soon, whether the worker sleeps or works.
 class LanguageModelReplica final : public ModelRunner {
  public:
   struct Options {
-    WorkerDevice device = {};
+    models::WorkerDevice device = {};
     StepLoop::Options step_loop = {};
   };
 
   // The arguments must outlive the replica.
-  LanguageModelReplica(const LanguageModelWeights& weights, RequestQueue& queue, SessionStore& sessions,
+  LanguageModelReplica(const models::LanguageModelWeights& weights, RequestQueue& queue, SessionStore& sessions,
                        const Clock& clock, WorkerStates& states, const Options& options)
       : weights_(weights), queue_(queue), sessions_(sessions), clock_(clock), states_(states), options_(options) {}
 
@@ -49,14 +49,14 @@ class LanguageModelReplica final : public ModelRunner {
   absl::Status CheckInvariants() const { return loop_ == nullptr ? absl::OkStatus() : loop_->CheckInvariants(); }
 
  private:
-  const LanguageModelWeights& weights_;
+  const models::LanguageModelWeights& weights_;
   RequestQueue& queue_;
   SessionStore& sessions_;
   const Clock& clock_;
   WorkerStates& states_;
   const Options options_;
 
-  std::unique_ptr<LanguageModel> model_;
+  std::unique_ptr<models::LanguageModel> model_;
   std::unique_ptr<StepLoop> loop_;  // null while there is no model
 };
 
@@ -64,4 +64,4 @@ class LanguageModelReplica final : public ModelRunner {
 // has ended, or has no model at the time.
 void PostToCache(ModelWorkers& workers, int worker, std::function<void(PagedCache*)> task);
 
-}  // namespace longshort
+}  // namespace longshort::core

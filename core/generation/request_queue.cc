@@ -10,7 +10,7 @@
 #include "core/requests/request_context.h"
 #include "core/schedule/refusal.h"
 
-namespace longshort {
+namespace longshort::core {
 namespace {
 
 // No event signals that a paused client resumed or left, so the queue polls.
@@ -248,4 +248,4 @@ void RequestQueue::SetSkippedAtHome(Job& job, bool skipped) {
   if (!had_skipped && skipped) Changed();  // another may take it
 }
 
-}  // namespace longshort
+}  // namespace longshort::core

@@ -18,7 +18,7 @@
 #include "core/schedule/work_queue.h"
 #include "models/worker_device.h"
 
-namespace longshort {
+namespace longshort::core {
 
 // The queue
 // - keeps requests in the order of all work (core/schedule/work_order.h), and only as many as its limits allow;
@@ -63,7 +63,8 @@ class RequestQueue final : public WorkQueue {
   using Decide = absl::FunctionRef<Decision(const Job&)>;
 
   // `workers`: those that take from it, numbered from 0; at least one.
-  explicit RequestQueue(const Options& options, const std::vector<WorkerDevice>& workers = CpuWorkers(1))
+  explicit RequestQueue(const Options& options,
+                        const std::vector<models::WorkerDevice>& workers = models::CpuWorkers(1))
       : WorkQueue(workers.size()),
         options_(options),
         line_(options.order),
@@ -156,4 +157,4 @@ class RequestQueue final : public WorkQueue {
   int64_t taken_ = 0;
 };
 
-}  // namespace longshort
+}  // namespace longshort::core

@@ -5,7 +5,7 @@
 
 #include "base/status_macros.h"
 
-namespace longshort {
+namespace longshort::core {
 
 Sequence::Sequence(std::unique_ptr<Job> job, std::unique_ptr<CachedSequence> cached)
     : job_(std::move(job)), cached_(std::move(cached)) {
@@ -26,8 +26,8 @@ absl::Status Sequence::SkipRead(PagedCache& cache) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Slice> Sequence::NextSlice(int64_t count) {
-  Slice slice;
+absl::StatusOr<models::Slice> Sequence::NextSlice(int64_t count) {
+  models::Slice slice;
   slice.tokens = Unread().first(count);
   slice.logit_rows = catching_up() ? 0 : job_->LogitRows(count);
   LS_RETURN_IF_ERROR(cached_->FillIn(slice));
@@ -77,4 +77,4 @@ absl::StatusOr<std::unique_ptr<CachedSequence>> EnterCache(PagedCache& cache, co
   return cache.Begin(tokens, job.MaxReused(), job.MaxTokens());
 }
 
-}  // namespace longshort
+}  // namespace longshort::core

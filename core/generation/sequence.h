@@ -15,7 +15,7 @@
 #include "core/requests/job.h"
 #include "models/model.h"
 
-namespace longshort {
+namespace longshort::core {
 
 class Sequence {
  public:
@@ -45,7 +45,7 @@ class Sequence {
   int64_t MaxTokens(int64_t wanted) const { return cached_->MaxTokens(wanted); }
   // The slice of the first `count` unread tokens; valid until the next call. REQUIRES: count <= MaxTokens(count).
   // Errors: INTERNAL if the cache does not have what it promised.
-  absl::StatusOr<Slice> NextSlice(int64_t count);
+  absl::StatusOr<models::Slice> NextSlice(int64_t count);
   // That slice was run: the job gets its logits. Errors: as Job::OnRead.
   absl::Status OnRead(int64_t count, absl::Span<const float> logits, absl::Time now);
 
@@ -78,4 +78,4 @@ int64_t TokensToRead(PagedCache& cache, int worker, const Job& job);
 // Finds the job its place. Errors: as PagedCache::Begin.
 absl::StatusOr<std::unique_ptr<CachedSequence>> EnterCache(PagedCache& cache, const Job& job);
 
-}  // namespace longshort
+}  // namespace longshort::core

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 
-namespace longshort {
+namespace longshort::core {
 
 void WorkerPages::GiveUp(const ParkedPlace& place) {
   const std::lock_guard lock(mutex_);
@@ -84,4 +84,4 @@ absl::Status SessionMover::Check(const SessionArchive& archive) const {
   return absl::OkStatus();
 }
 
-}  // namespace longshort
+}  // namespace longshort::core

@@ -16,7 +16,7 @@
 #include "core/session/session_store.h"
 #include "models/model.h"
 
-namespace longshort {
+namespace longshort::core {
 
 // A store of sessions that several engines share may call it after its engine is gone: then there is nothing to free.
 class WorkerPages final : public SessionPages {
@@ -40,7 +40,7 @@ class WorkerPages final : public SessionPages {
 class SessionMover final {
  public:
   // The arguments must outlive this, and all workers have ended before one of them goes.
-  SessionMover(const LanguageModelInfo& model, SessionStore& sessions, std::shared_ptr<SessionPages> pages,
+  SessionMover(const models::LanguageModelInfo& model, SessionStore& sessions, std::shared_ptr<SessionPages> pages,
                ModelWorkers& workers)
       : model_(model), sessions_(sessions), pages_(std::move(pages)), workers_(workers) {}
 
@@ -54,11 +54,11 @@ class SessionMover final {
   // Whether its tokens are the model's. Errors: DATA_LOSS.
   absl::Status Check(const SessionArchive& archive) const;
 
-  const LanguageModelInfo& model_;
+  const models::LanguageModelInfo& model_;
   SessionStore& sessions_;
   const std::shared_ptr<SessionPages> pages_;  // of the workers
   ModelWorkers& workers_;
   std::atomic<uint64_t> imports_ = 0;
 };
 
-}  // namespace longshort
+}  // namespace longshort::core

@@ -9,7 +9,7 @@
 #include "core/cache/cache_pages.h"
 #include "core/generation/sequence.h"
 
-namespace longshort {
+namespace longshort::core {
 namespace {
 
 absl::Status CheckOptions(const StepLoop::Options& options) {
@@ -21,22 +21,22 @@ absl::Status CheckOptions(const StepLoop::Options& options) {
 
 }  // namespace
 
-absl::StatusOr<CachePages> StepLoop::CacheFor(const LanguageModelInfo& model, const Options& options) {
+absl::StatusOr<models::CachePages> StepLoop::CacheFor(const models::LanguageModelInfo& model, const Options& options) {
   if (options.cache_bytes == 0) return PagesForStreams(model, options.max_streams);
   return PagesForBytes(model, options.cache_bytes, options.max_streams);
 }
 
-absl::StatusOr<std::unique_ptr<StepLoop>> StepLoop::Create(LanguageModel& model, RequestQueue& queue,
+absl::StatusOr<std::unique_ptr<StepLoop>> StepLoop::Create(models::LanguageModel& model, RequestQueue& queue,
                                                            const Clock& clock, WorkerStates& states,
                                                            const Options& options) {
   LS_RETURN_IF_ERROR(CheckOptions(options));
-  LS_ASSIGN_OR_RETURN(const CachePages capacity, CacheFor(model.info(), options));
+  LS_ASSIGN_OR_RETURN(const models::CachePages capacity, CacheFor(model.info(), options));
   LS_ASSIGN_OR_RETURN(std::unique_ptr<PagedCache> cache, PagedCache::Create(model, capacity));
   return std::unique_ptr<StepLoop>(new StepLoop(model, queue, clock, states, options, capacity, std::move(cache)));
 }
 
-StepLoop::StepLoop(LanguageModel& model, RequestQueue& queue, const Clock& clock, WorkerStates& states,
-                   const Options& options, const CachePages& capacity, std::unique_ptr<PagedCache> cache)
+StepLoop::StepLoop(models::LanguageModel& model, RequestQueue& queue, const Clock& clock, WorkerStates& states,
+                   const Options& options, const models::CachePages& capacity, std::unique_ptr<PagedCache> cache)
     : model_(model),
       queue_(queue),
       clock_(clock),
@@ -70,7 +70,7 @@ void StepLoop::EndAll(const absl::Status& status) {
 }
 
 LanguageModelEngineState StepLoop::state() const {
-  const CachePages page_bytes = model_.info().page_bytes;
+  const models::CachePages page_bytes = model_.info().page_bytes;
   const CacheState cache = cache_->state();
   return {.active_streams = static_cast<int64_t>(running_.size()),
           .cache_bytes_used = Bytes(cache.in_use, page_bytes),
@@ -160,7 +160,9 @@ absl::Status StepLoop::WhyNotStarted(const Job& job) const {
   return queue_.CheckDeadlineCanBeMet(job, TokensToRead(job), now);
 }
 
-int64_t StepLoop::TokensToRead(const Job& job) const { return longshort::TokensToRead(*cache_, options_.worker, job); }
+int64_t StepLoop::TokensToRead(const Job& job) const {
+  return longshort::core::TokensToRead(*cache_, options_.worker, job);
+}
 
 void StepLoop::Start(std::unique_ptr<Job> job) {
   if (job->times.started == absl::InfiniteFuture()) {
@@ -241,14 +243,14 @@ void StepLoop::Step() {
     Sequence& sequence = *running_[planned_[k]];
     // Those before it may have taken the room that it could have had when the step was planned.
     planner_.Shorten(k, sequence.MaxTokens(pieces_[k]));
-    absl::StatusOr<Slice> slice = sequence.NextSlice(pieces_[k]);
+    absl::StatusOr<models::Slice> slice = sequence.NextSlice(pieces_[k]);
     if (!slice.ok()) return EndRunning(slice.status());
     slices_.push_back(*slice);
     rows += pieces_[k];
     logit_rows += slice->logit_rows;
   }
   step_begun_ = clock_.Now();
-  const absl::StatusOr<StepResult> result = health_.RunModel(
+  const absl::StatusOr<models::StepResult> result = health_.RunModel(
       "the model's step", logit_rows * model_.info().vocabulary_size, [this] { return model_.Step(slices_); });
   const absl::Duration step = clock_.Now() - step_begun_;
   observer_.OnStep(step, rows);
@@ -352,4 +354,4 @@ void StepLoop::NotifyEnded() {
   ended_.clear();
 }
 
-}  // namespace longshort
+}  // namespace longshort::core

@@ -17,7 +17,7 @@
 #include "core/schedule/step_planner.h"
 #include "models/model.h"
 
-namespace longshort {
+namespace longshort::core {
 
 // A round (RunOnce):
 //
@@ -61,12 +61,13 @@ class StepLoop {
   };
 
   // The cache that a model gets by these options. Errors: INVALID_ARGUMENT if it is too small for a sequence.
-  static absl::StatusOr<CachePages> CacheFor(const LanguageModelInfo& model, const Options& options);
+  static absl::StatusOr<models::CachePages> CacheFor(const models::LanguageModelInfo& model, const Options& options);
 
   // Gives the model its cache. `states`, and their observer, hear what it does. All arguments must outlive the loop.
   // Errors: INVALID_ARGUMENT for options out of range, RESOURCE_EXHAUSTED if there is no memory for the cache.
-  static absl::StatusOr<std::unique_ptr<StepLoop>> Create(LanguageModel& model, RequestQueue& queue, const Clock& clock,
-                                                          WorkerStates& states, const Options& options);
+  static absl::StatusOr<std::unique_ptr<StepLoop>> Create(models::LanguageModel& model, RequestQueue& queue,
+                                                          const Clock& clock, WorkerStates& states,
+                                                          const Options& options);
 
   // Ends what nobody waits for any more, admits what can be, and runs one step of all there is.
   // Returns whether there is more to do now. REQUIRES: not broken().
@@ -94,8 +95,8 @@ class StepLoop {
     absl::Status status;
   };
 
-  StepLoop(LanguageModel& model, RequestQueue& queue, const Clock& clock, WorkerStates& states, const Options& options,
-           const CachePages& capacity, std::unique_ptr<PagedCache> cache);
+  StepLoop(models::LanguageModel& model, RequestQueue& queue, const Clock& clock, WorkerStates& states,
+           const Options& options, const models::CachePages& capacity, std::unique_ptr<PagedCache> cache);
 
   void EndAbandoned();
   void Admit();
@@ -136,7 +137,7 @@ class StepLoop {
   // After the pages are free and the state tells so.
   void NotifyEnded();
 
-  LanguageModel& model_;
+  models::LanguageModel& model_;
   RequestQueue& queue_;
   const Clock& clock_;
   WorkerStates& states_;
@@ -152,9 +153,9 @@ class StepLoop {
   std::vector<size_t> planned_;                     // indices of running_ that may be in this step
   std::vector<StepPlanner::Candidate> candidates_;  // [planned]
   absl::Span<const int64_t> pieces_;                // [planned] tokens to read in this step; 0 sits it out
-  std::vector<Slice> slices_;                       // of those that do not
+  std::vector<models::Slice> slices_;               // of those that do not
   std::vector<EndedJob> ended_;                     // their listeners are told at the end of the step
   ModelHealth health_;
 };
 
-}  // namespace longshort
+}  // namespace longshort::core

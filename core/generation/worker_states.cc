@@ -2,7 +2,7 @@
 
 #include "core/cache/cache_pages.h"
 
-namespace longshort {
+namespace longshort::core {
 namespace {
 
 void Add(const CacheCounters& more, CacheCounters& sum) {
@@ -69,4 +69,4 @@ LanguageModelEngineState WorkerStates::SumOfAll() const {
   return sum;
 }
 
-}  // namespace longshort
+}  // namespace longshort::core

@@ -8,7 +8,7 @@
 #include "core/generation/request_queue.h"
 #include "core/requests/language_model_engine.h"
 
-namespace longshort {
+namespace longshort::core {
 
 // Thread-safe.
 class WorkerStates final {
@@ -36,4 +36,4 @@ class WorkerStates final {
   CacheCounters of_gone_caches_;
 };
 
-}  // namespace longshort
+}  // namespace longshort::core

@@ -10,7 +10,7 @@
 #include "base/status_macros.h"
 #include "base/thread.h"
 
-namespace longshort {
+namespace longshort::core {
 namespace {
 
 void DrainModel(const ServedModel& served, absl::Time deadline) {
@@ -255,7 +255,7 @@ absl::StatusOr<std::shared_ptr<ServedModel>> ModelRegistry::LoadFrom(const std::
 
 absl::StatusOr<ServedModel> ModelRegistry::MakeServed(const std::string& name, int64_t version) const {
   const absl::Time begin = MonotonicNow();
-  LS_ASSIGN_OR_RETURN(LoadedModel loaded, loader_(VersionDirectory(repository_, name, version)));
+  LS_ASSIGN_OR_RETURN(models::LoadedModel loaded, loader_(VersionDirectory(repository_, name, version)));
   LS_ASSIGN_OR_RETURN(ServedModel::Kind kind, engine_factory_(name, version, std::move(loaded)));
   return ServedModel{
       .name = name, .version = version, .kind = std::move(kind), .load_duration = MonotonicNow() - begin};
@@ -305,4 +305,4 @@ void ModelRegistry::Drain(absl::Time deadline) {
   }
 }
 
-}  // namespace longshort
+}  // namespace longshort::core

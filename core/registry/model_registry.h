@@ -27,7 +27,7 @@
 #include "core/registry/served_model.h"
 #include "models/loading/loaded_model.h"
 
-namespace longshort {
+namespace longshort::core {
 
 // Something that became of a version, or a folder that was found to be none (kSkipped).
 struct RegistryEvent {
@@ -44,12 +44,12 @@ class ModelRegistry {
  public:
   // Loads the model directory of one version. Errors: CANCELLED if nothing is to be loaded any more, which is no
   // failure of the model.
-  using Loader = std::function<absl::StatusOr<LoadedModel>(const std::string& directory)>;
+  using Loader = std::function<absl::StatusOr<models::LoadedModel>(const std::string& directory)>;
   // Says which versions of a model are to be loaded. Errors: as for a model that cannot be loaded.
   using PolicyReader = std::function<absl::StatusOr<VersionPolicy>(const std::string& name)>;
   // Gives a loaded model the engine that serves it.
-  using EngineFactory =
-      std::function<absl::StatusOr<ServedModel::Kind>(const std::string& name, int64_t version, LoadedModel loaded)>;
+  using EngineFactory = std::function<absl::StatusOr<ServedModel::Kind>(const std::string& name, int64_t version,
+                                                                        models::LoadedModel loaded)>;
   // Is told what has become of a version.
   using Tell = absl::FunctionRef<void(const RegistryEvent&)>;
 
@@ -149,4 +149,4 @@ class ModelRegistry {
   std::vector<std::weak_ptr<ServedModel>> leaving_;  // let go, perhaps still in use
 };
 
-}  // namespace longshort
+}  // namespace longshort::core

@@ -13,7 +13,7 @@
 #include "base/status_macros.h"
 #include "core/sampling/utf8_stream.h"
 
-namespace longshort {
+namespace longshort::core {
 namespace {
 
 namespace fs = std::filesystem;
@@ -155,4 +155,4 @@ std::string FolderSignature(const std::string& folder) {
   return absl::StrJoin(files, " ");
 }
 
-}  // namespace longshort
+}  // namespace longshort::core

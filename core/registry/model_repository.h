@@ -9,7 +9,7 @@
 
 #include "absl/status/statusor.h"
 
-namespace longshort {
+namespace longshort::core {
 
 // Which versions of a model are to be loaded, of those that there are.
 struct VersionPolicy {
@@ -46,4 +46,4 @@ std::string FileSignature(const std::string& file);
 // The same of a folder's files, with their names.
 std::string FolderSignature(const std::string& folder);
 
-}  // namespace longshort
+}  // namespace longshort::core

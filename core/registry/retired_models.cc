@@ -6,7 +6,7 @@
 #include "base/status_macros.h"
 #include "base/thread.h"
 
-namespace longshort {
+namespace longshort::core {
 
 // Shared with every model, so that one that outlives its RetiredModels finds it.
 class RetiredModels::Reaper {
@@ -40,4 +40,4 @@ std::shared_ptr<ServedModel> RetiredModels::Share(std::unique_ptr<ServedModel> m
   return {model.release(), [reaper = reaper_](ServedModel* last) { reaper->Take(std::unique_ptr<ServedModel>(last)); }};
 }
 
-}  // namespace longshort
+}  // namespace longshort::core

@@ -7,7 +7,7 @@
 #include "absl/status/statusor.h"
 #include "core/registry/served_model.h"
 
-namespace longshort {
+namespace longshort::core {
 
 class RetiredModels final {
  public:
@@ -27,4 +27,4 @@ class RetiredModels final {
   const std::shared_ptr<Reaper> reaper_;
 };
 
-}  // namespace longshort
+}  // namespace longshort::core

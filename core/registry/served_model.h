@@ -15,12 +15,12 @@
 #include "models/model.h"
 #include "models/tokenizer/tokenizer.h"
 
-namespace longshort {
+namespace longshort::core {
 
 struct ServedLanguageModel {
   std::shared_ptr<const void> memory = nullptr;  // what was set aside for it, given back behind all else
-  LanguageModelInfo info;
-  std::shared_ptr<const Tokenizer> tokenizer;  // null for a model that takes ids only
+  models::LanguageModelInfo info;
+  std::shared_ptr<const models::Tokenizer> tokenizer;  // null for a model that takes ids only
   std::unique_ptr<LanguageModelEngine> engine;
   int64_t max_items = std::numeric_limits<int64_t>::max();  // of one call: its queue never has room for more
   // Added to by the engine's observer and by calls.
@@ -35,9 +35,9 @@ struct BatchForming {
 
 struct ServedClassifier {
   std::shared_ptr<const void> memory = nullptr;  // as above
-  ClassifierInfo info;
-  std::shared_ptr<const TextEncoder> tokenizer;           // null for one of images, or that takes ids only
-  std::shared_ptr<const ImagePreprocessor> preprocessor;  // null for one of texts
+  models::ClassifierInfo info;
+  std::shared_ptr<const models::TextEncoder> tokenizer;           // null for one of images, or that takes ids only
+  std::shared_ptr<const models::ImagePreprocessor> preprocessor;  // null for one of texts
   std::unique_ptr<ClassifierEngine> engine;
   BatchForming batches = {};
   int64_t max_items = std::numeric_limits<int64_t>::max();  // as above
@@ -67,4 +67,4 @@ struct ServedModel {
   const ServedClassifier* classifier() const { return std::get_if<ServedClassifier>(&kind); }
 };
 
-}  // namespace longshort
+}  // namespace longshort::core

@@ -5,9 +5,9 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace longshort {
+namespace longshort::core {
 
-absl::StatusOr<ClassifierItem> PrepareItem(const ItemPreparation& preparation) {
+absl::StatusOr<models::ClassifierItem> PrepareItem(const ItemPreparation& preparation) {
   try {
     return preparation();
   } catch (const std::bad_alloc&) {
@@ -17,4 +17,4 @@ absl::StatusOr<ClassifierItem> PrepareItem(const ItemPreparation& preparation) {
   }
 }
 
-}  // namespace longshort
+}  // namespace longshort::core

@@ -11,19 +11,19 @@
 #include "core/requests/request_context.h"
 #include "models/classifier.h"
 
-namespace longshort {
+namespace longshort::core {
 
 // Makes an item that takes work to make (decodes an image). Called at most once, by a preparation thread; keeps alive
 // what it reads. Its errors are the item's.
-using ItemPreparation = std::function<absl::StatusOr<ClassifierItem>()>;
+using ItemPreparation = std::function<absl::StatusOr<models::ClassifierItem>()>;
 
 // Calls it. Errors: also RESOURCE_EXHAUSTED if it ran out of memory, INTERNAL if it threw anything else.
-absl::StatusOr<ClassifierItem> PrepareItem(const ItemPreparation& preparation);
+absl::StatusOr<models::ClassifierItem> PrepareItem(const ItemPreparation& preparation);
 
 struct ClassificationRequest {
   RequestContext context;
   // An item that the classifier takes, or what makes one.
-  std::variant<ClassifierItem, ItemPreparation> item;
+  std::variant<models::ClassifierItem, ItemPreparation> item;
   // Memory that the request holds while it waits: the encoded image, or the ids.
   int64_t bytes = 0;
   // About what it takes to prepare this item and those of its call before it. Among one client's items, this is when it
@@ -54,4 +54,4 @@ class ClassificationListener {
   virtual void OnFinished(absl::StatusOr<ItemScores> scores) = 0;
 };
 
-}  // namespace longshort
+}  // namespace longshort::core

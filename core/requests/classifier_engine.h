@@ -8,7 +8,7 @@
 #include "absl/time/time.h"
 #include "core/requests/classification_request.h"
 
-namespace longshort {
+namespace longshort::core {
 
 // A look at the engine, for metrics and refusals.
 struct ClassifierEngineState {
@@ -65,4 +65,4 @@ class ClassifierEngine {
   virtual void Drain(absl::Time deadline) = 0;
 };
 
-}  // namespace longshort
+}  // namespace longshort::core

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace longshort {
+namespace longshort::core {
 
 GenerationDelta DeltaBuffer::Append(GeneratedToken token, std::string_view bytes) {
   held_tokens_.push_back({.token = std::move(token), .due = appended_bytes_ + (bytes.empty() ? 0 : 1)});
@@ -22,4 +22,4 @@ GenerationDelta DeltaBuffer::Deliver(std::string bytes) {
   return delta;
 }
 
-}  // namespace longshort
+}  // namespace longshort::core

@@ -11,7 +11,7 @@
 #include "core/sampling/log_probabilities.h"
 #include "core/sampling/stop_strings.h"
 
-namespace longshort {
+namespace longshort::core {
 
 // A token is delivered with the first of its bytes; one without bytes, with all the bytes before it.
 class DeltaBuffer {
@@ -42,4 +42,4 @@ class DeltaBuffer {
   int64_t delivered_bytes_ = 0;
 };
 
-}  // namespace longshort
+}  // namespace longshort::core

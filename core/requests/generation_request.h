@@ -13,7 +13,7 @@
 #include "core/sampling/sampling_options.h"
 #include "core/session/session.h"
 
-namespace longshort {
+namespace longshort::core {
 
 struct GenerationRequest {
   RequestContext context;
@@ -69,4 +69,4 @@ class GenerationListener {
   virtual void OnFinished(const absl::Status& status, const GenerationSummary& summary) = 0;
 };
 
-}  // namespace longshort
+}  // namespace longshort::core

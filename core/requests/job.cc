@@ -4,7 +4,7 @@
 
 #include "core/requests/request_context.h"
 
-namespace longshort {
+namespace longshort::core {
 
 std::optional<ParkedId> SeatInCache::TakeOwn(int worker) {
   if (!is_own_ || !IsWith(worker)) return std::nullopt;
@@ -28,7 +28,7 @@ PrefixSearch& SeatInCache::SearchIn(int worker, uint64_t cache) const {
 }
 
 absl::Status Job::WhyAbandoned(absl::Time now) const {
-  return longshort::WhyAbandoned(context(), now, times.started != absl::InfiniteFuture());
+  return longshort::core::WhyAbandoned(context(), now, times.started != absl::InfiniteFuture());
 }
 
 void Job::GiveBack() {
@@ -48,4 +48,4 @@ void Job::OnSkipped(int64_t position) {
   stream_.MarkReadUntil(position);
 }
 
-}  // namespace longshort
+}  // namespace longshort::core

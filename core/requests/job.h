@@ -23,7 +23,7 @@
 #include "core/session/session.h"
 #include "core/session/session_store.h"
 
-namespace longshort {
+namespace longshort::core {
 
 // Where the rows of a job's tokens are in the workers' caches while no sequence runs for it. They belong to its
 // session, which frees them, or, after a pause, to the job, which frees them when it ends.
@@ -171,4 +171,4 @@ class Job {
   std::optional<int64_t> reused_tokens_;
 };
 
-}  // namespace longshort
+}  // namespace longshort::core

@@ -16,7 +16,7 @@
 #include "core/session/session.h"
 #include "core/session/session_store.h"
 
-namespace longshort {
+namespace longshort::core {
 
 // A look at the engine, for metrics and refusals.
 struct LanguageModelEngineState {
@@ -28,7 +28,7 @@ struct LanguageModelEngineState {
   int64_t cache_bytes_idle = 0;
   int64_t cache_bytes_free = 0;
   // Of one page of each kind.
-  CachePages cache_page_bytes = {};
+  models::CachePages cache_page_bytes = {};
   // The same in pages, and what has happened since the engine was made.
   CacheState cache = {};
 };
@@ -94,4 +94,4 @@ class LanguageModelEngine {
   virtual void Drain(absl::Time deadline) = 0;
 };
 
-}  // namespace longshort
+}  // namespace longshort::core

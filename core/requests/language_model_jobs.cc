@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 
-namespace longshort {
+namespace longshort::core {
 namespace {
 
 // The session that a request refers to; nothing if it refers to none.
@@ -43,7 +43,7 @@ std::unique_ptr<Job> WithSession(std::unique_ptr<Job> job, std::optional<Session
 
 }  // namespace
 
-absl::StatusOr<Vocabulary> Vocabulary::Make(int64_t size, std::shared_ptr<const Tokenizer> tokenizer) {
+absl::StatusOr<Vocabulary> Vocabulary::Make(int64_t size, std::shared_ptr<const models::Tokenizer> tokenizer) {
   if (tokenizer && tokenizer->vocabulary_size() != size) {
     return absl::InvalidArgumentError(
         absl::StrCat("the tokenizer has ", tokenizer->vocabulary_size(), " tokens, the model has ", size));
@@ -225,4 +225,4 @@ absl::StatusOr<std::unique_ptr<Job>> MakeJob(ScoringRequest request, std::shared
   return WithSession(std::move(job), std::move(session), pages);
 }
 
-}  // namespace longshort
+}  // namespace longshort::core

@@ -19,7 +19,7 @@
 #include "core/session/session_store.h"
 #include "models/tokenizer/tokenizer.h"
 
-namespace longshort {
+namespace longshort::core {
 
 // What generation needs to know of a model's tokens.
 //
@@ -27,14 +27,14 @@ namespace longshort {
 struct Vocabulary {
   // `tokenizer` is null for a model that takes ids only: all its ids may be sampled, and none stands for bytes.
   // Errors: INVALID_ARGUMENT if the tokenizer is for another number of tokens, or leaves none to be sampled.
-  static absl::StatusOr<Vocabulary> Make(int64_t size, std::shared_ptr<const Tokenizer> tokenizer);
+  static absl::StatusOr<Vocabulary> Make(int64_t size, std::shared_ptr<const models::Tokenizer> tokenizer);
 
   // The bytes that a token stands for.
   std::string_view Decode(int32_t token) const { return tokenizer ? tokenizer->Decode(token) : std::string_view(); }
 
   int64_t size = 0;  // V
   SampleableTokens sampleable;
-  std::shared_ptr<const Tokenizer> tokenizer;
+  std::shared_ptr<const models::Tokenizer> tokenizer;
 };
 
 // Generates: reads the prompt, then samples a token and reads it, again and again. The logits of the last prompt token
@@ -122,4 +122,4 @@ absl::StatusOr<std::unique_ptr<Job>> MakeJob(ScoringRequest request, std::shared
                                              SessionStore& sessions,
                                              const std::shared_ptr<SessionPages>& pages = nullptr);
 
-}  // namespace longshort
+}  // namespace longshort::core

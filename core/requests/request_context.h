@@ -9,7 +9,7 @@
 #include "absl/time/time.h"
 #include "core/schedule/ticket.h"
 
-namespace longshort {
+namespace longshort::core {
 
 // Set by any thread when nobody waits for the answer any more; the engine looks before every step.
 using CancellationFlag = std::atomic<bool>;
@@ -45,4 +45,4 @@ inline absl::Status WhyAbandoned(const RequestContext& context, absl::Time now, 
 // UNAVAILABLE: the error of requests that come, or are left, when an engine or the server ends.
 inline absl::Status ServerIsStopping() { return absl::UnavailableError("the server is stopping"); }
 
-}  // namespace longshort
+}  // namespace longshort::core

@@ -8,7 +8,7 @@
 
 #include "absl/time/time.h"
 
-namespace longshort {
+namespace longshort::core {
 
 // A step of the model that read a piece of a prompt; or several such steps in a row, of a prompt that took many.
 struct PromptPiece {
@@ -83,4 +83,4 @@ struct RequestTimes {
   }
 };
 
-}  // namespace longshort
+}  // namespace longshort::core

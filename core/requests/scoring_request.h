@@ -11,7 +11,7 @@
 #include "core/sampling/log_probabilities.h"
 #include "core/session/session.h"
 
-namespace longshort {
+namespace longshort::core {
 
 struct ScoringRequest {
   RequestContext context;
@@ -41,4 +41,4 @@ class ScoringListener {
   virtual void OnFinished(absl::StatusOr<Score> score) = 0;
 };
 
-}  // namespace longshort
+}  // namespace longshort::core

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace longshort {
+namespace longshort::core {
 
 void ServingStatistics::CountAnswer(const Request& request, absl::Time wall_clock) {
   absl::Duration left = request.total;
@@ -25,4 +25,4 @@ void ServingStatistics::CountFailure(absl::Duration total, absl::Time wall_clock
   last_milliseconds_.store(absl::ToUnixMillis(wall_clock), std::memory_order_relaxed);
 }
 
-}  // namespace longshort
+}  // namespace longshort::core

@@ -10,7 +10,7 @@
 
 #include "absl/time/time.h"
 
-namespace longshort {
+namespace longshort::core {
 
 class ServingStatistics final {
  public:
@@ -77,4 +77,4 @@ class ServingStatistics final {
   std::vector<Times> batches_;
 };
 
-}  // namespace longshort
+}  // namespace longshort::core

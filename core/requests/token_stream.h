@@ -13,7 +13,7 @@
 
 #include "absl/types/span.h"
 
-namespace longshort {
+namespace longshort::core {
 
 class TokenStream final {
  public:
@@ -46,4 +46,4 @@ class TokenStream final {
   std::vector<int32_t> tokens_;
 };
 
-}  // namespace longshort
+}  // namespace longshort::core

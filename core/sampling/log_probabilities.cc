@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 
-namespace longshort {
+namespace longshort::core {
 
 absl::Status CheckLogitsAreFinite(absl::Span<const float> logits) {
   for (size_t token = 0; token < logits.size(); ++token) {
@@ -44,4 +44,4 @@ std::vector<TokenLogProbability> LogProbabilities::Likeliest(int64_t count) {
   return likeliest;
 }
 
-}  // namespace longshort
+}  // namespace longshort::core

@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 
-namespace longshort {
+namespace longshort::core {
 
 // What a token's probability was.
 struct TokenLogProbability {
@@ -47,4 +47,4 @@ class LogProbabilities {
 // Errors: INTERNAL naming the first logit that is not finite.
 absl::Status CheckLogitsAreFinite(absl::Span<const float> logits);
 
-}  // namespace longshort
+}  // namespace longshort::core

@@ -8,7 +8,7 @@
 #include "base/status_macros.h"
 #include "core/sampling/log_probabilities.h"
 
-namespace longshort {
+namespace longshort::core {
 namespace {
 
 constexpr int kRounds = 10;
@@ -138,4 +138,4 @@ int32_t Sampler::Draw(double uniform) const {
   return last;
 }
 
-}  // namespace longshort
+}  // namespace longshort::core

@@ -10,7 +10,7 @@
 #include "absl/types/span.h"
 #include "core/sampling/sampling_options.h"
 
-namespace longshort {
+namespace longshort::core {
 
 // Philox4x32-10: random numbers as a function of a key and a counter (Salmon, Moraes, Dror, Shaw: "Parallel random
 // numbers: as easy as 1, 2, 3", SC 2011). No state, so the number at a stream position never depends on how it was
@@ -67,4 +67,4 @@ class Sampler {
   std::vector<Candidate> candidates_;  // those still kept, by ascending id
 };
 
-}  // namespace longshort
+}  // namespace longshort::core

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-namespace longshort {
+namespace longshort::core {
 
 // How the next token is chosen from the logits. Order: logit bias, repetition (prompt and generated tokens), frequency
 // and presence (generated tokens), temperature, top-k, top-p, min-p.
@@ -33,4 +33,4 @@ struct SamplingOptions {
   uint32_t completion = 0;
 };
 
-}  // namespace longshort
+}  // namespace longshort::core

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace longshort {
+namespace longshort::core {
 
 StopStrings::Matcher::Matcher(const std::string& text) : pattern(text), fallback(text.size() + 1, 0) {
   size_t border = 0;
@@ -44,4 +44,4 @@ std::string StopStrings::Append(std::string_view bytes) {
 
 std::string StopStrings::Flush() { return std::exchange(held_, std::string()); }
 
-}  // namespace longshort
+}  // namespace longshort::core

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace longshort {
+namespace longshort::core {
 
 // Bytes are released as soon as no stop string can contain them any more, and not before:
 //
@@ -47,4 +47,4 @@ class StopStrings {
   const std::string* met_ = nullptr;
 };
 
-}  // namespace longshort
+}  // namespace longshort::core

@@ -1,6 +1,6 @@
 #include "core/sampling/utf8_stream.h"
 
-namespace longshort {
+namespace longshort::core {
 namespace {
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
@@ -37,4 +37,4 @@ void Utf8Stream::AppendByte(char byte, std::string& text) {
   held_.clear();
 }
 
-}  // namespace longshort
+}  // namespace longshort::core

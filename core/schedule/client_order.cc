@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace longshort {
+namespace longshort::core {
 namespace {
 
 // A client that sends its next request when it has the last answer was not away: who comes back before the clock has
@@ -89,4 +89,4 @@ void ClientOrder::ForgetResting() {
   }
 }
 
-}  // namespace longshort
+}  // namespace longshort::core

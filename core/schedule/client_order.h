@@ -24,7 +24,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/time/time.h"
 
-namespace longshort {
+namespace longshort::core {
 
 class ClientOrder {
  public:
@@ -77,4 +77,4 @@ class ClientOrder {
   int64_t next_place_ = 0;
 };
 
-}  // namespace longshort
+}  // namespace longshort::core

@@ -27,7 +27,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 
-namespace longshort {
+namespace longshort::core {
 
 // Fewer than the tries of a piece of work, so that its last try is on another model.
 inline constexpr int64_t kMaxFailuresInARow = 2;
@@ -150,4 +150,4 @@ class WorkerProbation final {
   std::vector<bool> reliable_;
 };
 
-}  // namespace longshort
+}  // namespace longshort::core

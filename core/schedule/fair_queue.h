@@ -11,7 +11,7 @@
 #include "absl/time/time.h"
 #include "core/schedule/work_order.h"
 
-namespace longshort {
+namespace longshort::core {
 
 // Owns a Thing from Add until it is taken or removed.
 //
@@ -92,4 +92,4 @@ class FairQueue {
   std::map<WorkOrder::Handle, Thing> things_;
 };
 
-}  // namespace longshort
+}  // namespace longshort::core

@@ -6,7 +6,7 @@
 
 #include "base/status_macros.h"
 
-namespace longshort {
+namespace longshort::core {
 
 absl::Status ModelWorker::Build() {
   LS_RETURN_IF_ERROR(runner_->Build());
@@ -142,4 +142,4 @@ void ModelWorkers::Drain(absl::Time deadline) {
   }
 }
 
-}  // namespace longshort
+}  // namespace longshort::core

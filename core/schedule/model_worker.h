@@ -20,7 +20,7 @@
 #include "core/schedule/failure_policy.h"
 #include "core/schedule/work_queue.h"
 
-namespace longshort {
+namespace longshort::core {
 
 // A worker that has had nothing to do for so long has its model rest: long enough that a client who waits for one
 // answer before it asks again finds the model awake.
@@ -128,4 +128,4 @@ class ModelWorkers final {
   std::vector<std::unique_ptr<ModelWorker>> workers_;
 };
 
-}  // namespace longshort
+}  // namespace longshort::core

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace longshort {
+namespace longshort::core {
 
 absl::Status PriorityRounds::Check(const Options& options) {
   for (const int64_t weight : options.weights) {
@@ -47,4 +47,4 @@ void PriorityRounds::Forgive() {
   for (size_t i = 0; i < kPriorities; ++i) credit_[i] = Share(i);
 }
 
-}  // namespace longshort
+}  // namespace longshort::core

@@ -17,7 +17,7 @@
 #include "absl/time/time.h"
 #include "core/schedule/ticket.h"
 
-namespace longshort {
+namespace longshort::core {
 
 class PriorityRounds {
  public:
@@ -53,4 +53,4 @@ class PriorityRounds {
   std::array<absl::Duration, kPriorities> credit_;  // each at most Share()
 };
 
-}  // namespace longshort
+}  // namespace longshort::core

@@ -19,7 +19,7 @@
 
 #include "core/schedule/ticket.h"
 
-namespace longshort {
+namespace longshort::core {
 
 class PromptsAhead {
  public:
@@ -61,4 +61,4 @@ class PromptsAhead {
   int64_t rows_;
 };
 
-}  // namespace longshort
+}  // namespace longshort::core

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace longshort {
+namespace longshort::core {
 
 void RecentValues::Add(double value, absl::Time now) {
   values_[next_] = value;
@@ -29,4 +29,4 @@ double RecentValues::DecayAt(absl::Time now) const {
   return std::exp2(-std::max(0.0, absl::FDivDuration(now - latest_, kHalfLife)));
 }
 
-}  // namespace longshort
+}  // namespace longshort::core

@@ -6,7 +6,7 @@
 
 #include "absl/time/time.h"
 
-namespace longshort {
+namespace longshort::core {
 
 // Remembers a fixed number of them, so one stall is neither usual nor the least, and what changed for good is believed
 // after a few measurements. For who refuses what takes too long: the longer ago the latest one is, the less it says, so
@@ -38,4 +38,4 @@ class RecentValues {
   absl::Time latest_;
 };
 
-}  // namespace longshort
+}  // namespace longshort::core

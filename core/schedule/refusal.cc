@@ -12,7 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
 
-namespace longshort {
+namespace longshort::core {
 namespace {
 
 constexpr char kTypeUrl[] = "type.longshort/core.Refusal";
@@ -101,4 +101,4 @@ absl::Status CheckDeadline(absl::Duration fast, absl::Time deadline, absl::Time 
       absl::StrCat(needed, absl::FormatDuration(remaining), " remain until its deadline"));
 }
 
-}  // namespace longshort
+}  // namespace longshort::core

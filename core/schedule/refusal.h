@@ -12,7 +12,7 @@
 #include "core/schedule/ticket.h"
 #include "core/schedule/work_order.h"
 
-namespace longshort {
+namespace longshort::core {
 
 // What a refusal for want of room tells the client: when to come back, and how long the line is.
 struct Refusal {
@@ -62,4 +62,4 @@ absl::Status RefuseForNow(const WorkOrder::Load& all, std::string_view message, 
 // or how long ago the deadline passed.
 absl::Status CheckDeadline(absl::Duration fast, absl::Time deadline, absl::Time now);
 
-}  // namespace longshort
+}  // namespace longshort::core

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace longshort {
+namespace longshort::core {
 namespace {
 
 int Magnitude(int64_t units) {
@@ -53,4 +53,4 @@ std::optional<absl::Duration> RunTimeEstimatorPerDevice::Fastest(const RunShape&
   });
 }
 
-}  // namespace longshort
+}  // namespace longshort::core

@@ -12,7 +12,7 @@
 #include "core/schedule/recent_values.h"
 #include "core/schedule/worker_groups.h"
 
-namespace longshort {
+namespace longshort::core {
 
 // What a run is made of: so many units (tokens, images) of one kind (all token sequences; images of one size).
 struct RunShape {
@@ -76,4 +76,4 @@ class RunTimeEstimatorPerDevice final : public EstimatorPerDevice<RunTimeEstimat
   }
 };
 
-}  // namespace longshort
+}  // namespace longshort::core

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace longshort {
+namespace longshort::core {
 namespace {
 
 // The first step says how long a step takes, but not of what: until others do, reading the weights counts like this
@@ -42,4 +42,4 @@ absl::Duration StepCost::Of(const StepRows& rows) const {
                        prefill_row_ * static_cast<double>(rows.prefill));
 }
 
-}  // namespace longshort
+}  // namespace longshort::core

@@ -5,7 +5,7 @@
 
 #include "absl/time/time.h"
 
-namespace longshort {
+namespace longshort::core {
 
 // The rows of a step: one for each sequence that decodes, and the tokens of the pieces of prompts and documents.
 struct StepRows {
@@ -44,4 +44,4 @@ class StepCost {
   int64_t steps_ = 0;
 };
 
-}  // namespace longshort
+}  // namespace longshort::core

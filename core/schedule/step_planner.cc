@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace longshort {
+namespace longshort::core {
 namespace {
 
 // How much of the prompts' rows goes by the order of all work.
@@ -186,4 +186,4 @@ void StepPlanner::ChargePieces() {
   }
 }
 
-}  // namespace longshort
+}  // namespace longshort::core

@@ -24,7 +24,7 @@
 #include "core/schedule/ticket.h"
 #include "core/schedule/work_order.h"
 
-namespace longshort {
+namespace longshort::core {
 
 class StepPlanner {
  public:
@@ -106,4 +106,4 @@ class StepPlanner {
   std::vector<absl::Duration> shares_;  // [candidates]
 };
 
-}  // namespace longshort
+}  // namespace longshort::core

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace longshort {
+namespace longshort::core {
 
 void StreamEstimator::SetSteps(const StepCost& cost, int64_t max_streams) {
   if (cost.reliable() || !step_cost_.reliable()) step_cost_ = cost;
@@ -48,4 +48,4 @@ double StreamEstimatorPerDevice::Load(int worker, int64_t running) const {
   return requests * absl::ToDoubleSeconds(costs[groups().Of(worker)]);
 }
 
-}  // namespace longshort
+}  // namespace longshort::core

@@ -11,7 +11,7 @@
 #include "core/schedule/step_cost.h"
 #include "core/schedule/worker_groups.h"
 
-namespace longshort {
+namespace longshort::core {
 
 // The tokens of a request: of its prompt, and those that are sampled and read at the most.
 struct StreamTokens {
@@ -84,4 +84,4 @@ class StreamEstimatorPerDevice final : public EstimatorPerDevice<StreamEstimator
   }
 };
 
-}  // namespace longshort
+}  // namespace longshort::core

@@ -7,7 +7,7 @@
 
 #include "absl/time/time.h"
 
-namespace longshort {
+namespace longshort::core {
 
 // How important a request is to its client. A higher one gets more of the worker's time, never all of it
 // (core/schedule/priority_rounds.h).
@@ -40,4 +40,4 @@ struct Ticket {
   int64_t charged_in = 0;
 };
 
-}  // namespace longshort
+}  // namespace longshort::core

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace longshort {
+namespace longshort::core {
 
 WorkOrder::WorkOrder(const Options& options) : options_(options), rounds_(options.rounds) {}
 
@@ -114,4 +114,4 @@ void WorkOrder::ForgetIfGone(const std::string& client) {
   if (load->second.waiting == 0 && load->second.running == 0) loads_.erase(load);
 }
 
-}  // namespace longshort
+}  // namespace longshort::core

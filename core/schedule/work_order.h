@@ -26,7 +26,7 @@
 #include "core/schedule/priority_rounds.h"
 #include "core/schedule/ticket.h"
 
-namespace longshort {
+namespace longshort::core {
 
 class WorkOrder {
  public:
@@ -93,4 +93,4 @@ class WorkOrder {
   int64_t time_of_waiting_ = 1;  // which one: they are numbered from 1, and end when nothing waits
 };
 
-}  // namespace longshort
+}  // namespace longshort::core

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace longshort {
+namespace longshort::core {
 
 void WorkQueue::Close() {
   const std::lock_guard lock(mutex_);
@@ -64,4 +64,4 @@ bool WorkQueue::IsOnProbation(int worker) const {
   return probation_.IsOnProbation(worker);
 }
 
-}  // namespace longshort
+}  // namespace longshort::core

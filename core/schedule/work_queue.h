@@ -14,7 +14,7 @@
 #include "absl/time/time.h"
 #include "core/schedule/failure_policy.h"
 
-namespace longshort {
+namespace longshort::core {
 
 // Thread-safe.
 class WorkQueue {
@@ -74,4 +74,4 @@ class WorkQueue {
   std::atomic<bool> end_now_ = false;
 };
 
-}  // namespace longshort
+}  // namespace longshort::core

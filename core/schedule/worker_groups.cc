@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
-namespace longshort {
+namespace longshort::core {
 
-WorkerGroups::WorkerGroups(absl::Span<const WorkerDevice> workers) {
-  std::vector<WorkerDevice> devices;
-  for (const WorkerDevice& worker : workers) {
+WorkerGroups::WorkerGroups(absl::Span<const models::WorkerDevice> workers) {
+  std::vector<models::WorkerDevice> devices;
+  for (const models::WorkerDevice& worker : workers) {
     const auto device = std::find_if(devices.begin(), devices.end(),
-                                     [&](const WorkerDevice& known) { return known.IsOnDeviceOf(worker); });
+                                     [&](const models::WorkerDevice& known) { return known.IsOnDeviceOf(worker); });
     const auto group = static_cast<size_t>(device - devices.begin());
     if (device == devices.end()) {
       devices.push_back(worker);
@@ -38,4 +38,4 @@ absl::Duration WorkerGroups::PartOfAll(size_t group, absl::Duration time,
   return time * absl::FDivDuration(Shared(times), times[group]);
 }
 
-}  // namespace longshort
+}  // namespace longshort::core

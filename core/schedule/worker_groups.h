@@ -11,7 +11,7 @@
 #include "absl/types/span.h"
 #include "models/worker_device.h"
 
-namespace longshort {
+namespace longshort::core {
 
 // Work is counted in the time of all workers together: as if they shared each piece, each as fast as it is. What one of
 // n equal workers does in t takes t / n of it; if they differ, one over the sum of their speeds.
@@ -20,7 +20,7 @@ namespace longshort {
 class WorkerGroups final {
  public:
   // REQUIRES: at least one worker.
-  explicit WorkerGroups(absl::Span<const WorkerDevice> workers);
+  explicit WorkerGroups(absl::Span<const models::WorkerDevice> workers);
 
   int64_t workers() const { return static_cast<int64_t>(group_of_.size()); }
   size_t count() const { return sizes_.size(); }
@@ -44,7 +44,7 @@ template <typename Estimator>
 class EstimatorPerDevice {
  public:
   // REQUIRES: at least one worker.
-  explicit EstimatorPerDevice(absl::Span<const WorkerDevice> workers)
+  explicit EstimatorPerDevice(absl::Span<const models::WorkerDevice> workers)
       : groups_(workers), estimators_(groups_.count()) {}
 
   // What one worker has learned and learns.
@@ -81,4 +81,4 @@ class EstimatorPerDevice {
   std::vector<Estimator> estimators_;  // [groups]
 };
 
-}  // namespace longshort
+}  // namespace longshort::core

@@ -9,7 +9,7 @@
 
 #include "core/cache/parked_pages.h"
 
-namespace longshort {
+namespace longshort::core {
 
 // A conversation that a request goes on with, or begins (core/session/session_store.h); the client's that asks.
 struct SessionReference {
@@ -59,4 +59,4 @@ class SessionObserver {
   virtual void OnSessions(int64_t sessions, int64_t tokens) = 0;
 };
 
-}  // namespace longshort
+}  // namespace longshort::core

@@ -7,7 +7,7 @@
 #include "base/status_macros.h"
 #include "core/schedule/refusal.h"
 
-namespace longshort {
+namespace longshort::core {
 namespace {
 
 // Bounds of when to come back: an idle session may be about to end, or be closed long before; calls that have one are
@@ -336,4 +336,4 @@ void SessionStore::Forget(const SessionKey& key) {
   remembered_.erase(found);
 }
 
-}  // namespace longshort
+}  // namespace longshort::core

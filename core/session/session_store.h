@@ -38,7 +38,7 @@
 #include "core/cache/parked_pages.h"
 #include "core/session/session.h"
 
-namespace longshort {
+namespace longshort::core {
 
 struct SessionKey {
   std::string client;  // "" for anonymous ones, who share their sessions
@@ -259,4 +259,4 @@ class SessionStore final {
 // that nothing is lost without it.
 bool HoldsAllOf(const absl::Status& import_error);
 
-}  // namespace longshort
+}  // namespace longshort::core

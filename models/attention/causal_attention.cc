@@ -5,7 +5,7 @@
 #include "ATen/Functions.h"
 #include "ATen/TensorOperators.h"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
@@ -71,4 +71,4 @@ at::Tensor CausalAttention(const at::Tensor& queries, const at::Tensor& window_k
   return mixed.transpose(1, 2).flatten(2);
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -6,7 +6,7 @@
 
 #include "ATen/core/Tensor.h"
 
-namespace longshort {
+namespace longshort::models {
 
 // What a layer learned about positions, as vectors per distance.
 struct RelativePositions {
@@ -29,4 +29,4 @@ at::Tensor CausalAttention(const at::Tensor& queries, const at::Tensor& window_k
                            const at::Tensor& chunk_keys, const at::Tensor& chunk_values, int64_t visible,
                            int64_t chunk_size, int64_t rank, const RelativePositions& positions);
 
-}  // namespace longshort
+}  // namespace longshort::models

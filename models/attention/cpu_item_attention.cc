@@ -9,7 +9,7 @@
 #include "models/attention/long_short_attention_1d.h"
 #include "models/attention/positions.h"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 // [..., n, heads * head_dim] -> [..., heads, n, head_dim], and back.
@@ -120,7 +120,7 @@ void CpuItemAttention::AttendToRows(const OwnRowsToAttend& rows) {
 
 void CpuItemAttention::ConvolveValues(const RowsToConvolve& rows) {
   const at::Tensor values = rows.values.unflatten(1, {rows.heads, -1});
-  rows.sums.add_(longshort::ConvolveValues(*packed_, values, rows.taps).flatten(1));
+  rows.sums.add_(longshort::models::ConvolveValues(*packed_, values, rows.taps).flatten(1));
 }
 
 at::Tensor CpuItemAttention::MeanOfRows(const at::Tensor& rows, int64_t length) {
@@ -139,4 +139,4 @@ DocumentTokens TokensOf(const PackedDocuments& packed, const at::Device& device)
           .documents = static_cast<int64_t>(packed.documents.size())};
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -10,7 +10,7 @@
 #include "models/attention/item_attention.h"
 #include "models/attention/packed_documents.h"
 
-namespace longshort {
+namespace longshort::models {
 
 // Thread-safe: its verbs change nothing but what they are given.
 class CpuItemAttention final : public ItemAttention {
@@ -35,4 +35,4 @@ class CpuItemAttention final : public ItemAttention {
 // The batch's tokens as tensors on `device`.
 DocumentTokens TokensOf(const PackedDocuments& packed, const at::Device& device = at::kCPU);
 
-}  // namespace longshort
+}  // namespace longshort::models

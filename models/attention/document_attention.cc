@@ -11,7 +11,7 @@
 #include "models/kernels/document_attention.h"
 #include "torch/csrc/autograd/custom_function.h"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 using torch::autograd::AutogradContext;
@@ -168,4 +168,4 @@ int64_t AttentionMultiplyAdds(const PackedDocuments& packed, int64_t shared, int
   return 2 * pairs * model_width;
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

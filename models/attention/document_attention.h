@@ -8,7 +8,7 @@
 #include "ATen/core/Tensor.h"
 #include "models/attention/packed_documents.h"
 
-namespace longshort {
+namespace longshort::models {
 
 // Every document attends over its own rows only; LongShortAttention1d says how.
 //   queries, keys, values       [rows, heads * head_dim]; queries scaled by 1/sqrt(head_dim)
@@ -28,4 +28,4 @@ at::Tensor AttendDocumentsByReference(const PackedDocuments& packed, int64_t hea
 // Multiply-adds of one AttendDocuments with m shared vectors: scores and weighted sums.
 int64_t AttentionMultiplyAdds(const PackedDocuments& packed, int64_t shared, int64_t model_width);
 
-}  // namespace longshort
+}  // namespace longshort::models

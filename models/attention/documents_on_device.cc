@@ -6,7 +6,7 @@
 
 #include "ATen/Functions.h"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 // Bytes before each array. All are of int64, so that each is aligned behind the others.
@@ -90,4 +90,4 @@ void DocumentArrays::Write(const DocumentShape& room, char* to) const {
   write(ranges_, places.ranges);
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

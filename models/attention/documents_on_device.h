@@ -13,7 +13,7 @@
 #include "models/gpu/graph_buckets.h"
 #include "models/gpu/rows.h"
 
-namespace longshort {
+namespace longshort::models {
 
 // How large a batch is, or a bucket.
 struct DocumentShape {
@@ -66,4 +66,4 @@ class DocumentArrays final {
   DocumentShape shape_;
 };
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -2,7 +2,7 @@
 
 #include "ATen/Functions.h"
 
-namespace longshort {
+namespace longshort::models {
 
 at::Tensor ProjectionWeights(const at::Tensor& logits, int64_t heads, int64_t chunk_size) {
   const int64_t batch = logits.size(0);
@@ -19,4 +19,4 @@ at::Tensor MixChunks(const at::Tensor& weights, const at::Tensor& rows) {
   return mixed.transpose(2, 3).reshape({batch, chunks * rank, heads * head_dim});
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

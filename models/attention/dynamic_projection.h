@@ -6,7 +6,7 @@
 
 #include "ATen/core/Tensor.h"
 
-namespace longshort {
+namespace longshort::models {
 
 // Weights of the rows in their chunk: a softmax over the chunk's rows.
 //   logits   [batch, chunks * chunk, heads * rank]   column = head * rank + t
@@ -19,4 +19,4 @@ at::Tensor ProjectionWeights(const at::Tensor& logits, int64_t heads, int64_t ch
 //   returns  [batch, chunks * rank, heads * head_dim], vector j = chunk * rank + t
 at::Tensor MixChunks(const at::Tensor& weights, const at::Tensor& rows);
 
-}  // namespace longshort
+}  // namespace longshort::models

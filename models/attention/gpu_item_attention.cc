@@ -22,7 +22,7 @@
 #include "models/gpu/value_convolution.h"
 #include "models/gpu/window_attention_2d.h"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 cuda::ElementType ElementOf(const at::Tensor& rows) {
@@ -328,4 +328,4 @@ absl::StatusOr<std::unique_ptr<GpuItemAttention>> MakeGpuItemAttention(const Mod
   return std::make_unique<KernelAttention>(gpu, std::move(device));
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

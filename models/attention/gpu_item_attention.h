@@ -14,7 +14,7 @@
 #include "models/classifier.h"
 #include "models/gpu/model_gpu.h"
 
-namespace longshort {
+namespace longshort::models {
 
 struct ImageShape {
   int64_t channels = 0;
@@ -52,4 +52,4 @@ class GpuItemAttention : public ItemAttention {
 // Errors: those of GpuDevice; UNIMPLEMENTED for heads that are too wide for the kernels.
 absl::StatusOr<std::unique_ptr<GpuItemAttention>> MakeGpuItemAttention(const ModelGpu& gpu, int64_t head_width);
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -8,7 +8,7 @@
 #include "c10/core/InferenceMode.h"
 #include "models/layers/library.h"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 // What `work` returns, or throws.
@@ -54,4 +54,4 @@ absl::Status RunBatch(GpuDevice& device, BatchGraph& graph, int64_t items, float
   return device.Synchronize();
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -16,7 +16,7 @@
 #include "models/gpu/gpu_memory.h"
 #include "models/gpu/gpu_upload.h"
 
-namespace longshort {
+namespace longshort::models {
 
 struct BatchGraph {
   at::Tensor logits;  // [items, classes], where each run writes them
@@ -98,4 +98,4 @@ class GraphCache final {
   std::vector<Graph> graphs_;  // the largest first
 };
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -5,7 +5,7 @@
 #include "ATen/Functions.h"
 #include "ATen/Parallel.h"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 // A thread copies so many numbers in the time that it takes to start.
@@ -41,4 +41,4 @@ at::Tensor ImagesIn(char* memory, const ImageBatchShape& shape, at::Device devic
                        at::TensorOptions(at::kFloat).device(device));
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -11,7 +11,7 @@
 #include "models/classifier.h"
 #include "models/gpu/graph_buckets.h"
 
-namespace longshort {
+namespace longshort::models {
 
 // How large a batch is, or a bucket.
 struct ImageBatchShape {
@@ -33,4 +33,4 @@ void StageImages(absl::Span<const ImageItem* const> images, char* to);
 // Those in memory of `device`.
 at::Tensor ImagesIn(char* memory, const ImageBatchShape& shape, at::Device device);
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -17,7 +17,7 @@
 #include "models/attention/long_short_attention_2d.h"
 #include "models/layers/linear.h"
 
-namespace longshort {
+namespace longshort::models {
 
 struct RowKeyValues {
   at::Tensor keys;
@@ -90,4 +90,4 @@ class ItemAttention {
   virtual at::Tensor MeanOfRows(const at::Tensor& rows, int64_t length) = 0;
 };
 
-}  // namespace longshort
+}  // namespace longshort::models

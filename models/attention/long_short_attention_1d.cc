@@ -5,7 +5,7 @@
 #include "ATen/Functions.h"
 #include "ATen/TensorOperators.h"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 struct RowPairs {
@@ -73,4 +73,4 @@ int64_t ConvolvedPairs(const PackedDocuments& packed, int64_t kernel) {
   return pairs;
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -8,7 +8,7 @@
 #include "ATen/core/Tensor.h"
 #include "models/attention/packed_documents.h"
 
-namespace longshort {
+namespace longshort::models {
 
 // Attends from all rows of a document.
 //   queries                     [rows, heads, head_dim], scaled by 1/sqrt(head_dim)
@@ -30,4 +30,4 @@ at::Tensor ConvolveValues(const PackedDocuments& packed, const at::Tensor& value
 // Pairs of a row and a row that its convolution reads.
 int64_t ConvolvedPairs(const PackedDocuments& packed, int64_t kernel);
 
-}  // namespace longshort
+}  // namespace longshort::models

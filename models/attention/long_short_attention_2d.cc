@@ -5,7 +5,7 @@
 #include "ATen/Functions.h"
 #include "ATen/TensorOperators.h"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 int64_t Segments(int64_t length, int64_t side) { return (length + side - 1) / side; }
@@ -80,4 +80,4 @@ at::Tensor LongShortAttention2d(const at::Tensor& queries, const KeyValues& toke
   return mixed.index_select(2, PlaceOfToken(grid, window.side, device));
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

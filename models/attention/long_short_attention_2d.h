@@ -6,7 +6,7 @@
 
 #include "ATen/core/Tensor.h"
 
-namespace longshort {
+namespace longshort::models {
 
 // The tokens of an image, row-major: token y * width + x is at (y, x).
 struct TokenGrid {
@@ -44,4 +44,4 @@ struct KeyValues {
 at::Tensor LongShortAttention2d(const at::Tensor& queries, const KeyValues& tokens, const KeyValues& shared,
                                 const TokenGrid& grid, const WindowGeometry& window, const at::Tensor& window_bias);
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 // `positions` are those of a document's rows, ascending.
@@ -62,4 +62,4 @@ PackedDocuments PackDocuments(absl::Span<const absl::Span<const int32_t>> docume
   return packed;
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

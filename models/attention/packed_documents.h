@@ -10,7 +10,7 @@
 #include "absl/types/span.h"
 #include "models/kernels/window_segment.h"
 
-namespace longshort {
+namespace longshort::models {
 
 // The windows of a document. Its positions are cut into segments of `size`; a token sees the segment that it is in and
 // max(size / 2, 1) positions more on either side. Of size 0, a token sees itself, or (see_nothing) no token.
@@ -42,4 +42,4 @@ struct PackedDocuments {
 // REQUIRES: no document is empty or all zeros.
 PackedDocuments PackDocuments(absl::Span<const absl::Span<const int32_t>> documents, const WindowRule& rule);
 
-}  // namespace longshort
+}  // namespace longshort::models

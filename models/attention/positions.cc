@@ -3,7 +3,7 @@
 #include "ATen/Functions.h"
 #include "ATen/TensorOperators.h"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 // Offsets along one axis, from 0 on, of `queries` positions to keys at -margin .. queries + margin - 1.
@@ -43,4 +43,4 @@ at::Tensor BiasOfPairs(const at::Tensor& table, const at::Tensor& index) {
   return table.t().index_select(1, index.flatten()).unflatten(1, index.sizes());
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

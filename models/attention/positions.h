@@ -5,7 +5,7 @@
 
 #include "ATen/core/Tensor.h"
 
-namespace longshort {
+namespace longshort::models {
 
 // S(min(p, clamp)) for p = 0 .. count-1; a clamp below 1 clamps nothing.
 //   inverse_frequencies  [d/2], float32, as stored with the weights
@@ -30,4 +30,4 @@ at::Tensor GridBiasIndex(int64_t side, const at::Device& device);
 //   returns  [heads, queries, keys]
 at::Tensor BiasOfPairs(const at::Tensor& table, const at::Tensor& index);
 
-}  // namespace longshort
+}  // namespace longshort::models

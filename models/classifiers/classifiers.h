@@ -11,7 +11,7 @@
 #include "models/weights/model_directory.h"
 #include "models/weights/text_classifier_config.h"
 
-namespace longshort {
+namespace longshort::models {
 
 // Errors: those of the architecture's config parser, CheckTensors and LoadServedClassifier; INTERNAL if LibTorch fails.
 
@@ -29,4 +29,4 @@ absl::StatusOr<std::unique_ptr<TextEncoder>> MakeDocumentTokenizer(const TextCla
                                                                    const std::string& vocabulary,
                                                                    const std::string& name);
 
-}  // namespace longshort
+}  // namespace longshort::models

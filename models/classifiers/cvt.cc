@@ -10,7 +10,7 @@
 #include "models/costs/costs.h"
 #include "models/weights/cvt_config.h"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 class ServedCvt final : public ImageNetwork {
@@ -57,4 +57,4 @@ absl::StatusOr<ClassifierWeights> LoadCvt(const ModelDirectory& directory, const
       [&](const TensorSource& read) { return std::make_shared<ServedCvt>(config, MakeCvtNetwork(config, read)); });
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

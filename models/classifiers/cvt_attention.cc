@@ -1,6 +1,6 @@
 #include "models/classifiers/cvt_attention.h"
 
-namespace longshort {
+namespace longshort::models {
 
 at::Tensor CvtAttention::operator()(const at::Tensor& tokens, const TokenGrid& grid, BatchStatistics* statistics,
                                     ItemAttention& item_attention) const {
@@ -38,4 +38,4 @@ std::vector<const BatchNorm*> CvtAttention::BatchNorms() const {
   return norms;
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

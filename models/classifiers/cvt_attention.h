@@ -10,7 +10,7 @@
 #include "models/classifiers/separable_convolution.h"
 #include "models/layers/linear.h"
 
-namespace longshort {
+namespace longshort::models {
 
 struct CvtAttention {
   int64_t heads = 0;
@@ -35,4 +35,4 @@ struct CvtAttention {
   std::vector<const BatchNorm*> BatchNorms() const;
 };
 
-}  // namespace longshort
+}  // namespace longshort::models

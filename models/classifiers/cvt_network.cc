@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "models/attention/cpu_item_attention.h"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 // [batch, d, height, width] -> [batch, height * width, d]; without a copy if it is so in memory.
@@ -170,4 +170,4 @@ CvtNetwork MakeCvtNetwork(const CvtConfig& config, const TensorSource& tensor) {
   return network;
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

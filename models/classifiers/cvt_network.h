@@ -11,7 +11,7 @@
 #include "models/layers/named_tensors.h"
 #include "models/weights/cvt_config.h"
 
-namespace longshort {
+namespace longshort::models {
 
 // Pre-norm: t = t + attention(norm1(t)), then t = t + feed_forward(norm2(t)).
 struct CvtBlock {
@@ -74,4 +74,4 @@ struct CvtNetwork {
 // CvtTensors says. No value is copied.
 CvtNetwork MakeCvtNetwork(const CvtConfig& config, const TensorSource& tensor);
 
-}  // namespace longshort
+}  // namespace longshort::models

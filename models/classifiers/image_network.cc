@@ -7,7 +7,7 @@
 #include "base/status_macros.h"
 #include "models/attention/cpu_item_attention.h"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 // Images of a fraction of this are run together; most are larger, and are run by themselves: their tensors fill a
@@ -82,4 +82,4 @@ absl::Status ImageNetwork::PrepareOn(GpuItemAttention& gpu) const {
   return gpu.PrepareImages(made_for_, [this, &gpu](const at::Tensor& images) { return Logits(images, gpu); });
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -15,7 +15,7 @@
 #include "models/load_options.h"
 #include "models/weights/tensors.h"
 
-namespace longshort {
+namespace longshort::models {
 
 // The network of an architecture, ready to be served.
 class ImageNetwork : public ServedNetwork {
@@ -65,4 +65,4 @@ ClassifierInfo ImageClassifierInfo(std::string architecture, const Config& confi
   return info;
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

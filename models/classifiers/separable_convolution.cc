@@ -3,7 +3,7 @@
 #include "ATen/Functions.h"
 #include "ATen/TensorOperators.h"
 
-namespace longshort {
+namespace longshort::models {
 
 at::Tensor BatchNorm::operator()(const at::Tensor& image, BatchStatistics* statistics) const {
   if (statistics == nullptr) {
@@ -49,4 +49,4 @@ void SeparableConvolution::PrepareForServing() {
   norm.reset();
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

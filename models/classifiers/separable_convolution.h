@@ -9,7 +9,7 @@
 #include "models/attention/long_short_attention_2d.h"
 #include "models/layers/linear.h"
 
-namespace longshort {
+namespace longshort::models {
 
 // What batch norms saw of one batch: an entry for each norm, in the order of use. Each tensor [d], without gradient.
 struct BatchStatistics {
@@ -52,4 +52,4 @@ struct SeparableConvolution {
 // Shapes [d, 1, k, k]; k > 1, or the deviation of the only tap counts as 0.
 at::Tensor StandardizedKernel(const at::Tensor& kernel, double epsilon);
 
-}  // namespace longshort
+}  // namespace longshort::models

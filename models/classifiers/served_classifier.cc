@@ -13,7 +13,7 @@
 #include "models/layers/stored_tensor.h"
 #include "models/weights/model_directory.h"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 class ServedClassifier : public Classifier {
@@ -151,4 +151,4 @@ absl::StatusOr<ClassifierWeights> LoadServedClassifier(
   }
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -19,7 +19,7 @@
 #include "models/load_options.h"
 #include "models/weights/model_directory.h"
 
-namespace longshort {
+namespace longshort::models {
 
 // What serving needs of an architecture's network. Immutable: any thread may use it.
 class ServedNetwork {
@@ -61,4 +61,4 @@ absl::StatusOr<ClassifierWeights> LoadServedClassifier(
     ClassifierInfo info, int64_t head_width, const ModelDirectory& directory, const LoadOptions& options,
     const std::function<std::shared_ptr<const ServedNetwork>(const TensorSource& read)>& make);
 
-}  // namespace longshort
+}  // namespace longshort::models

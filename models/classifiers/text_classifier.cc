@@ -14,7 +14,7 @@
 #include "models/tokenizer/document_tokenizers.h"
 #include "models/weights/text_classifier_config.h"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 // Documents are packed up to tensors of so many bytes, of which some stand in a core's cache together.
@@ -174,4 +174,4 @@ absl::StatusOr<std::unique_ptr<TextEncoder>> MakeDocumentTokenizer(const TextCla
   return nullptr;
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -7,7 +7,7 @@
 #include "models/attention/document_attention.h"
 #include "models/attention/long_short_attention_1d.h"
 
-namespace longshort {
+namespace longshort::models {
 
 HiddenRows TextLayer::operator()(const HiddenRows& hidden, int64_t documents, ItemAttention& attention,
                                  bool cls_only) const {
@@ -96,4 +96,4 @@ at::Tensor TextLayer::Finish(const at::Tensor& rows, const at::Tensor& attended)
   return middle + feed_forward_out(inner);
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

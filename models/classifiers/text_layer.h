@@ -8,7 +8,7 @@
 #include "models/attention/packed_documents.h"
 #include "models/layers/linear.h"
 
-namespace longshort {
+namespace longshort::models {
 
 // The hidden state between layers.
 struct HiddenRows {
@@ -44,4 +44,4 @@ struct TextLayer {
   at::Tensor Finish(const at::Tensor& rows, const at::Tensor& attended) const;
 };
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -7,7 +7,7 @@
 #include "models/attention/cpu_item_attention.h"
 #include "models/weights/text_classifier_config.h"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 TextLayer MakeLayer(const TextClassifierConfig& config, const NamedTensors& tensors) {
@@ -108,4 +108,4 @@ TextNetwork MakeTextNetwork(const TextClassifierConfig& config, const TensorSour
   return network;
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

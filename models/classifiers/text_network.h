@@ -13,7 +13,7 @@
 #include "models/layers/named_tensors.h"
 #include "models/weights/text_classifier_config.h"
 
-namespace longshort {
+namespace longshort::models {
 
 struct TextNetwork {
   TextClassifierConfig config;
@@ -46,4 +46,4 @@ struct TextNetwork {
 // shape that TextClassifierTensors says).
 TextNetwork MakeTextNetwork(const TextClassifierConfig& config, const TensorSource& tensor);
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -11,7 +11,7 @@
 #include "models/costs/costs.h"
 #include "models/weights/vil_config.h"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 class ServedVil final : public ImageNetwork {
@@ -62,4 +62,4 @@ absl::StatusOr<ClassifierWeights> LoadVil(const ModelDirectory& directory, const
       [&](const TensorSource& read) { return std::make_shared<ServedVil>(config, MakeVilNetwork(config, read)); });
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

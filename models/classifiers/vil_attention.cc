@@ -8,7 +8,7 @@
 #include "ATen/TensorOperators.h"
 #include "models/attention/positions.h"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 // [batch, n, heads * head_dim] -> [batch, heads, n, head_dim], and back.
@@ -97,4 +97,4 @@ void VilFullAttention::MoveBy(TensorMove& move) {
   move.AsTheyAre(bias_index);
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -8,7 +8,7 @@
 #include "models/attention/item_attention.h"
 #include "models/layers/linear.h"
 
-namespace longshort {
+namespace longshort::models {
 
 // Long-short attention in two dimensions: patches see their window, the landmarks and the global token; then the global
 // token sees itself and what the patches became. At most one global token.
@@ -52,4 +52,4 @@ struct VilFullAttention {
   void MoveBy(TensorMove& move);
 };
 
-}  // namespace longshort
+}  // namespace longshort::models

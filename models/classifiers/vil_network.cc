@@ -9,7 +9,7 @@
 #include "models/attention/cpu_item_attention.h"
 #include "models/attention/positions.h"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 constexpr double kNormEpsilon = 1e-6;
@@ -166,4 +166,4 @@ VilNetwork MakeVilNetwork(const VilConfig& config, const TensorSource& tensor) {
   return network;
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

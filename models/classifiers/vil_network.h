@@ -12,7 +12,7 @@
 #include "models/layers/named_tensors.h"
 #include "models/weights/vil_config.h"
 
-namespace longshort {
+namespace longshort::models {
 
 // Attention, then feed-forward, each on normed tokens and added to them.
 struct VilPair {
@@ -68,4 +68,4 @@ struct VilNetwork {
 // VilTensors says). Gradients reach these very tensors.
 VilNetwork MakeVilNetwork(const VilConfig& config, const TensorSource& tensor);
 
-}  // namespace longshort
+}  // namespace longshort::models

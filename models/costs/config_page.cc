@@ -12,7 +12,7 @@
 #include "models/weights/vil_config.h"
 #include "models/weights/vil_stages.h"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 constexpr std::string_view kIntroduction =
@@ -56,4 +56,4 @@ std::string ConfigPage() {
               "The object `preprocessing` of a text classifier with the tokenizer `pixels`.", PixelSequenceFields()));
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -3,9 +3,9 @@
 
 #include <string>
 
-namespace longshort {
+namespace longshort::models {
 
 // The page as Markdown.
 std::string ConfigPage();
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -8,7 +8,7 @@
 #include "base/status_macros.h"
 #include "base/strict_json.h"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 template <typename Config, absl::StatusOr<Config> (*parse)(std::string_view, const std::string&),
@@ -107,4 +107,4 @@ std::string ToText(const ModelDescription& description) {
   return text;
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -21,7 +21,7 @@
 #include "models/weights/text_classifier_config.h"
 #include "models/weights/vil_config.h"
 
-namespace longshort {
+namespace longshort::models {
 
 // What a part of a model costs: a row of its description.
 struct StageCost {
@@ -79,4 +79,4 @@ absl::StatusOr<ModelDescription> DescribeConfig(std::string_view text, const std
 // The description as a table, with its totals and what was counted; ends with a newline.
 std::string ToText(const ModelDescription& description);
 
-}  // namespace longshort
+}  // namespace longshort::models

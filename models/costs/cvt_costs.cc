@@ -4,7 +4,7 @@
 #include "absl/strings/str_format.h"
 #include "models/costs/costs.h"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 int64_t RoundUp(int64_t length, int64_t unit) { return (length + unit - 1) / unit * unit; }
@@ -79,4 +79,4 @@ ModelDescription Describe(const CvtConfig& config) {
           .stages = CvtCosts(config, height, width)};
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

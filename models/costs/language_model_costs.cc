@@ -2,7 +2,7 @@
 #include "absl/strings/str_format.h"
 #include "models/costs/costs.h"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 // A layer's work for the token that sees most: a full window, and every chunk of the memory and of its segment but its
@@ -66,4 +66,4 @@ ModelDescription Describe(const LanguageModelConfig& config) {
   return description;
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -5,7 +5,7 @@
 
 #include "absl/types/span.h"
 
-namespace longshort {
+namespace longshort::models {
 
 struct Preset {
   std::string_view name;    // "vil-ls-medium-224"
@@ -18,4 +18,4 @@ absl::Span<const Preset> Presets();
 // The preset's config.json; empty if there is none of that name.
 std::string_view FindPreset(std::string_view name);
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -4,7 +4,7 @@
 #include "absl/strings/str_format.h"
 #include "models/costs/costs.h"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 // Keys of the window that a query sees: its own segment and max(w / 2, 1) tokens on both sides. Without window and
@@ -88,4 +88,4 @@ ModelDescription Describe(const TextClassifierConfig& config) {
   return description;
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

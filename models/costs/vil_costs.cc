@@ -4,7 +4,7 @@
 #include "absl/strings/str_format.h"
 #include "models/costs/costs.h"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 // Sparse attention of one block, without qkv and proj: landmarks, scores and weighted sums, then those of the global
@@ -73,4 +73,4 @@ ModelDescription Describe(const VilConfig& config) {
           .stages = VilCosts(config)};
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -9,7 +9,7 @@
 #include "models/gpu/row_access.h"
 #include "models/gpu/tile_products.h"
 
-namespace longshort::cuda {
+namespace longshort::models::cuda {
 
 // --- which keys; counted from the grid's block of the first one that is seen, so that 32 bits are enough ---
 
@@ -190,4 +190,4 @@ LS_DEVICE const float* DistanceBias(const CausalAttention& attention, Part part)
   return part == Part::kWindow ? attention.relative_bias : nullptr;
 }
 
-}  // namespace longshort::cuda
+}  // namespace longshort::models::cuda

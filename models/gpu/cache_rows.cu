@@ -2,7 +2,7 @@
 #include "models/gpu/device.h"
 #include "models/gpu/row_access.h"
 
-namespace longshort::cuda {
+namespace longshort::models::cuda {
 namespace {
 
 constexpr int kThreads = 128;
@@ -186,4 +186,4 @@ KernelCall MixChunksCall(const MixChunks& arguments) {
   return aligned ? MixCall<4>(arguments) : MixCall<1>(arguments);
 }
 
-}  // namespace longshort::cuda
+}  // namespace longshort::models::cuda

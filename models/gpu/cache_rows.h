@@ -8,7 +8,7 @@
 #include "models/gpu/pages.h"
 #include "models/gpu/rows.h"
 
-namespace longshort::cuda {
+namespace longshort::models::cuda {
 
 // Writes keys and values of rows to window or segment pages (pages.h), with their DualLN.
 struct AppendRows {
@@ -68,4 +68,4 @@ struct MixChunks {
 };
 KernelCall MixChunksCall(const MixChunks& arguments);
 
-}  // namespace longshort::cuda
+}  // namespace longshort::models::cuda

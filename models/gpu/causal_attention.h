@@ -15,7 +15,7 @@
 #include "models/gpu/kernel_call.h"
 #include "models/gpu/pages.h"
 
-namespace longshort::cuda {
+namespace longshort::models::cuda {
 
 // What attention reads and writes. Pointers are the device's.
 struct CausalAttention {
@@ -80,4 +80,4 @@ struct PromptAttention {
 
 KernelCall PromptAttentionCall(const PromptAttention& arguments);
 
-}  // namespace longshort::cuda
+}  // namespace longshort::models::cuda

@@ -5,7 +5,7 @@
 #include "models/gpu/row_access.h"
 #include "models/gpu/tile_products.h"
 
-namespace longshort::cuda {
+namespace longshort::models::cuda {
 namespace {
 
 constexpr int kThreads = 128;
@@ -153,4 +153,4 @@ KernelCall MergeRowsCall(const ClsAttention& arguments) {
   return ForWidth(arguments.head_width, [&](auto width) { return MergeCall<decltype(width)::value>(arguments); });
 }
 
-}  // namespace longshort::cuda
+}  // namespace longshort::models::cuda

@@ -11,7 +11,7 @@
 #include "models/gpu/pages.h"
 #include "models/gpu/rows.h"
 
-namespace longshort::cuda {
+namespace longshort::models::cuda {
 
 struct ClsAttention {
   ElementType element;  // of all that is read and written; sums are float32
@@ -35,4 +35,4 @@ constexpr int64_t SplitsOf(int64_t rows) { return (rows + kPageRows - 1) / kPage
 KernelCall AttendToRowsCall(const ClsAttention& arguments);
 KernelCall MergeRowsCall(const ClsAttention& arguments);
 
-}  // namespace longshort::cuda
+}  // namespace longshort::models::cuda

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 // Above it a kernel must be allowed its shared memory.
@@ -213,4 +213,4 @@ absl::StatusOr<std::unique_ptr<GpuDevice>> MakeCudaDevice(const CudaDeviceOption
   return device;
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

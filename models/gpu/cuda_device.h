@@ -7,7 +7,7 @@
 #include "absl/status/statusor.h"
 #include "models/gpu/gpu_device.h"
 
-namespace longshort {
+namespace longshort::models {
 
 struct CudaDeviceOptions {
   int number = 0;
@@ -24,4 +24,4 @@ struct CudaDeviceOptions {
 // Errors: UNAVAILABLE if there is no driver or no such GPU.
 absl::StatusOr<std::unique_ptr<GpuDevice>> MakeCudaDevice(const CudaDeviceOptions& options);
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -8,7 +8,7 @@
 #include "models/gpu/attention_tile.h"
 #include "models/gpu/kernel_choice.h"
 
-namespace longshort::cuda {
+namespace longshort::models::cuda {
 namespace {
 
 constexpr int kThreads = 128;
@@ -229,4 +229,4 @@ KernelCall MergeBlocksCall(const DecodeAttention& arguments) {
                   [&](auto width) { return MergeBlocksOfWidth<decltype(width)::value>(arguments); });
 }
 
-}  // namespace longshort::cuda
+}  // namespace longshort::models::cuda

@@ -33,7 +33,7 @@
 #error "kernels are compiled by nvcc, or with LONGSHORT_CUDA_EMULATION naming the emulator's instructions.h"
 #endif
 
-namespace longshort::cuda {
+namespace longshort::models::cuda {
 
 // --- types ---
 
@@ -145,7 +145,7 @@ constexpr float kLog2E = 1.4426950408889634f;
 template <auto kKernel, typename Arguments>
 KernelCall MakeCall(const char* name, const LaunchShape& shape, const Arguments& arguments);
 
-}  // namespace longshort::cuda
+}  // namespace longshort::models::cuda
 
 #ifdef __CUDACC__
 #include "models/gpu/device_instructions.h"

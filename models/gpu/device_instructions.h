@@ -7,7 +7,7 @@
 
 #include "models/gpu/device.h"
 
-namespace longshort::cuda {
+namespace longshort::models::cuda {
 
 LS_DEVICE int Thread() { return static_cast<int>(threadIdx.x); }
 LS_DEVICE int Lane() { return static_cast<int>(threadIdx.x % kWarpThreads); }
@@ -153,4 +153,4 @@ KernelCall MakeCall(const char* name, const LaunchShape& shape, const Arguments&
   return call;
 }
 
-}  // namespace longshort::cuda
+}  // namespace longshort::models::cuda

@@ -4,7 +4,7 @@
 #include "models/gpu/kernel_choice.h"
 #include "models/gpu/row_tile.h"
 
-namespace longshort::cuda {
+namespace longshort::models::cuda {
 namespace {
 
 struct DocumentPlaces {
@@ -55,4 +55,4 @@ KernelCall DocumentAttentionCall(const DocumentAttention& arguments) {
   });
 }
 
-}  // namespace longshort::cuda
+}  // namespace longshort::models::cuda

@@ -7,7 +7,7 @@
 #include "models/gpu/kernel_call.h"
 #include "models/gpu/row_attention.h"
 
-namespace longshort::cuda {
+namespace longshort::models::cuda {
 
 // Rows of one document that are attended from together (document_tiles.h).
 struct DocumentTile {
@@ -28,4 +28,4 @@ struct DocumentAttention {
 // REQUIRES: every row sees something.
 KernelCall DocumentAttentionCall(const DocumentAttention& arguments);
 
-}  // namespace longshort::cuda
+}  // namespace longshort::models::cuda

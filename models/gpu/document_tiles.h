@@ -9,7 +9,7 @@
 #include "models/gpu/document_attention.h"
 #include "models/kernels/window_segment.h"
 
-namespace longshort::cuda {
+namespace longshort::models::cuda {
 
 struct DocumentTiles {
   std::vector<DocumentTile> tiles;
@@ -46,4 +46,4 @@ struct DocumentTiles {
   int64_t documents_ = 0;
 };
 
-}  // namespace longshort::cuda
+}  // namespace longshort::models::cuda

@@ -11,7 +11,7 @@
 #include "models/gpu/rows.h"
 #include "models/gpu/tile_products.h"
 
-namespace longshort::cuda {
+namespace longshort::models::cuda {
 
 constexpr int kWarpRows = 16;
 
@@ -128,4 +128,4 @@ LS_DEVICE const Element* HeadOfRow(const Rows& rows, int64_t row, int first_chan
   return static_cast<const Element*>(rows.data) + row * rows.stride + first_channel;
 }
 
-}  // namespace longshort::cuda
+}  // namespace longshort::models::cuda

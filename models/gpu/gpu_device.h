@@ -20,7 +20,7 @@
 #include "absl/status/statusor.h"
 #include "models/gpu/kernel_call.h"
 
-namespace longshort {
+namespace longshort::models {
 
 struct GpuFacts {
   std::string name;
@@ -95,4 +95,4 @@ class GpuDevice {
   virtual bool has_failed() const = 0;
 };
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-namespace longshort {
+namespace longshort::models {
 
 // Thread-safe.
 class GpuLoss final {
@@ -33,4 +33,4 @@ class GpuLoss final {
   Listener listener_;  // guarded by mutex_
 };
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -9,7 +9,7 @@
 #include "base/status_macros.h"
 #include "models/gpu/gpu_device.h"
 
-namespace longshort {
+namespace longshort::models {
 
 // Empty until it is given one. The device must outlive it, and no queued work uses it when it is freed.
 class GpuMemory final {
@@ -60,4 +60,4 @@ class GpuMemory final {
   bool pinned_ = false;
 };
 
-}  // namespace longshort
+}  // namespace longshort::models

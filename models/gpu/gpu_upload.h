@@ -13,7 +13,7 @@
 #include "models/gpu/gpu_device.h"
 #include "models/gpu/gpu_memory.h"
 
-namespace longshort {
+namespace longshort::models {
 
 // Thread: the worker's.
 class GpuUpload final {
@@ -74,4 +74,4 @@ class GpuUpload final {
   GpuMemory memory_;
 };
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-namespace longshort {
+namespace longshort::models {
 
 // The largest buckets. Larger steps and batches take so long that it does not matter what their calls cost.
 struct GraphLimits {
@@ -30,4 +30,4 @@ inline constexpr int64_t kDocumentBuckets[] = {32, 16, 8, 4, 2, 1};
 // A batch is padded by less than a fifth of itself.
 inline constexpr int64_t kImageBuckets[] = {32, 28, 24, 20, 16, 14, 12, 10, 8, 7, 6, 5, 4, 3, 2, 1};
 
-}  // namespace longshort
+}  // namespace longshort::models

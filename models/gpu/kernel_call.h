@@ -6,7 +6,7 @@
 #include <cstring>
 #include <type_traits>
 
-namespace longshort {
+namespace longshort::models {
 
 // Blocks of a grid along each axis: x up to 2^31 - 1, y and z up to 65,535.
 struct GridSize {
@@ -46,4 +46,4 @@ struct KernelCall {
   bool empty() const { return shape.grid.x == 0 || shape.grid.y == 0 || shape.grid.z == 0; }
 };
 
-}  // namespace longshort
+}  // namespace longshort::models

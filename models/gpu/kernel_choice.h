@@ -10,7 +10,7 @@
 #include "models/gpu/pages.h"
 #include "models/gpu/rows.h"
 
-namespace longshort::cuda {
+namespace longshort::models::cuda {
 
 // Whether all rows begin where four elements can be read at once.
 inline bool IsAligned(const Rows& rows) {
@@ -42,4 +42,4 @@ KernelCall ForTypeAndWidth(ElementType type, int64_t head_width, const Make& mak
   });
 }
 
-}  // namespace longshort::cuda
+}  // namespace longshort::models::cuda

@@ -7,7 +7,7 @@
 #include "models/gpu/row_access.h"
 #include "models/gpu/tile_products.h"
 
-namespace longshort::cuda {
+namespace longshort::models::cuda {
 namespace {
 
 constexpr int kThreads = 128;
@@ -194,4 +194,4 @@ KernelCall MergeSplitsCall(const Landmarks& arguments) {
   return MakeCall<MergeSplits>("MergeSplits", shape, arguments);
 }
 
-}  // namespace longshort::cuda
+}  // namespace longshort::models::cuda

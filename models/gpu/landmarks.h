@@ -13,7 +13,7 @@
 #include "models/gpu/pages.h"
 #include "models/gpu/rows.h"
 
-namespace longshort::cuda {
+namespace longshort::models::cuda {
 
 constexpr int kLandmarkSplitRows = 256;
 constexpr int64_t LandmarkSplitsOf(int64_t rows) { return (rows + kLandmarkSplitRows - 1) / kLandmarkSplitRows; }
@@ -51,4 +51,4 @@ struct Landmarks {
 KernelCall MixSplitsCall(const Landmarks& arguments);
 KernelCall MergeSplitsCall(const Landmarks& arguments);
 
-}  // namespace longshort::cuda
+}  // namespace longshort::models::cuda

@@ -5,7 +5,7 @@
 #include "models/gpu/mean_of_rows.h"
 #include "models/gpu/row_access.h"
 
-namespace longshort::cuda {
+namespace longshort::models::cuda {
 namespace {
 
 constexpr int kThreads = 128;
@@ -76,4 +76,4 @@ KernelCall MergeSumsCall(const MeanOfRows& arguments) {
   return MakeCall<MergeSums>("MergeSums", shape, arguments);
 }
 
-}  // namespace longshort::cuda
+}  // namespace longshort::models::cuda

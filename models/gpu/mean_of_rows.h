@@ -10,7 +10,7 @@
 #include "models/gpu/pages.h"
 #include "models/gpu/rows.h"
 
-namespace longshort::cuda {
+namespace longshort::models::cuda {
 
 constexpr int kMeanSplitRows = 128;
 constexpr int64_t MeanSplitsOf(int64_t rows) { return (rows + kMeanSplitRows - 1) / kMeanSplitRows; }
@@ -33,4 +33,4 @@ struct MeanOfRows {
 KernelCall SumSplitsCall(const MeanOfRows& arguments);
 KernelCall MergeSumsCall(const MeanOfRows& arguments);
 
-}  // namespace longshort::cuda
+}  // namespace longshort::models::cuda

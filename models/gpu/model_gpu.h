@@ -21,7 +21,7 @@
 #include "models/gpu/graph_buckets.h"
 #include "models/gpu/query_tiles.h"
 
-namespace longshort {
+namespace longshort::models {
 
 struct ModelGpu {
   // Where LibTorch's tensors on it are.
@@ -96,4 +96,4 @@ class WorkerGpu final {
   GpuMemory logits_;
 };
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -10,7 +10,7 @@
 
 #include <cstdint>
 
-namespace longshort::cuda {
+namespace longshort::models::cuda {
 
 enum class ElementType { kFloat, kBFloat16 };
 constexpr int64_t ElementBytes(ElementType type) { return type == ElementType::kFloat ? 4 : 2; }
@@ -44,4 +44,4 @@ struct KeyPages {
   const void* zero_page;  // the layer's part of the zero page
 };
 
-}  // namespace longshort::cuda
+}  // namespace longshort::models::cuda

@@ -15,7 +15,7 @@
 #include "models/gpu/folded_rows.h"
 #include "models/gpu/kernel_choice.h"
 
-namespace longshort::cuda {
+namespace longshort::models::cuda {
 namespace {
 
 constexpr int kThreads = 128;
@@ -285,4 +285,4 @@ KernelCall PromptAttentionCall(const PromptAttention& arguments) {
   });
 }
 
-}  // namespace longshort::cuda
+}  // namespace longshort::models::cuda

@@ -8,7 +8,7 @@
 #include "absl/types/span.h"
 #include "models/gpu/causal_attention.h"
 
-namespace longshort::cuda {
+namespace longshort::models::cuda {
 
 struct QueryTiles {
   std::vector<int64_t> rows;   // for DecodeAttention
@@ -34,4 +34,4 @@ inline QueryTiles TilesOf(absl::Span<const int64_t> row_slices, absl::Span<const
   return tiles;
 }
 
-}  // namespace longshort::cuda
+}  // namespace longshort::models::cuda

@@ -6,7 +6,7 @@
 #include "models/gpu/device.h"
 #include "models/gpu/pages.h"
 
-namespace longshort::cuda {
+namespace longshort::models::cuda {
 
 LS_DEVICE float RowElement(ElementType type, const void* rows, int64_t index) {
   return type == ElementType::kFloat ? static_cast<const float*>(rows)[index]
@@ -93,4 +93,4 @@ LS_DEVICE void NormalizeRow(float* row, int width, float epsilon, const float* g
   }
 }
 
-}  // namespace longshort::cuda
+}  // namespace longshort::models::cuda

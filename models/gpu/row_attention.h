@@ -13,7 +13,7 @@
 #include "models/gpu/pages.h"
 #include "models/gpu/rows.h"
 
-namespace longshort::cuda {
+namespace longshort::models::cuda {
 
 struct RowAttention {
   ElementType element;  // of all that is read and written; products are of this type, with sums in float32
@@ -27,4 +27,4 @@ struct RowAttention {
   Rows output;                      // [rows, heads * head_width]
 };
 
-}  // namespace longshort::cuda
+}  // namespace longshort::models::cuda

@@ -13,7 +13,7 @@
 #include "models/gpu/row_attention.h"
 #include "models/gpu/tile_products.h"
 
-namespace longshort::cuda {
+namespace longshort::models::cuda {
 
 constexpr int kRowTileThreads = 128;
 
@@ -212,4 +212,4 @@ class RowTile {
   FoldedRows folded_;
 };
 
-}  // namespace longshort::cuda
+}  // namespace longshort::models::cuda

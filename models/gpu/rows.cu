@@ -3,7 +3,7 @@
 #include "models/gpu/row_access.h"
 #include "models/gpu/rows.h"
 
-namespace longshort::cuda {
+namespace longshort::models::cuda {
 namespace {
 
 constexpr int kThreads = 128;
@@ -147,4 +147,4 @@ KernelCall GatherRowsCall(const GatherRows& arguments) {
   return MakeCall<Gather<1>>("Gather", ShapeByChannels<1>(arguments.count, arguments.width), arguments);
 }
 
-}  // namespace longshort::cuda
+}  // namespace longshort::models::cuda

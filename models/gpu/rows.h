@@ -8,7 +8,7 @@
 #include "models/gpu/kernel_call.h"
 #include "models/gpu/pages.h"
 
-namespace longshort::cuda {
+namespace longshort::models::cuda {
 
 // Rows of activations, `stride` elements apart.
 struct Rows {
@@ -83,4 +83,4 @@ struct GatherRows {
 };
 KernelCall GatherRowsCall(const GatherRows& arguments);
 
-}  // namespace longshort::cuda
+}  // namespace longshort::models::cuda

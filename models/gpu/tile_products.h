@@ -11,7 +11,7 @@
 #include "models/gpu/device.h"
 #include "models/gpu/pages.h"
 
-namespace longshort::cuda {
+namespace longshort::models::cuda {
 
 template <typename Element, int width>
 struct Tile {
@@ -180,4 +180,4 @@ LS_DEVICE void MergeParts(float (&merged)[channels], float& largest, float& sum,
   }
 }
 
-}  // namespace longshort::cuda
+}  // namespace longshort::models::cuda

@@ -5,7 +5,7 @@
 #include "models/gpu/row_access.h"
 #include "models/gpu/value_convolution.h"
 
-namespace longshort::cuda {
+namespace longshort::models::cuda {
 namespace {
 
 constexpr int kThreads = 128;
@@ -75,4 +75,4 @@ KernelCall ValueConvolutionCall(const ValueConvolution& arguments) {
   return aligned ? CallOf<4>(arguments) : CallOf<1>(arguments);
 }
 
-}  // namespace longshort::cuda
+}  // namespace longshort::models::cuda

@@ -10,7 +10,7 @@
 #include "models/gpu/kernel_call.h"
 #include "models/gpu/rows.h"
 
-namespace longshort::cuda {
+namespace longshort::models::cuda {
 
 struct ValueConvolution {
   ElementType element;  // of all that is read and written; sums are float32, and rounded once
@@ -28,4 +28,4 @@ struct ValueConvolution {
 };
 KernelCall ValueConvolutionCall(const ValueConvolution& arguments);
 
-}  // namespace longshort::cuda
+}  // namespace longshort::models::cuda

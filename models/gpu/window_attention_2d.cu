@@ -4,7 +4,7 @@
 #include "models/gpu/row_tile.h"
 #include "models/gpu/window_attention_2d.h"
 
-namespace longshort::cuda {
+namespace longshort::models::cuda {
 namespace {
 
 // A part of the grid, row-major in itself.
@@ -135,4 +135,4 @@ KernelCall WindowAttention2dCall(const WindowAttention2d& arguments) {
   });
 }
 
-}  // namespace longshort::cuda
+}  // namespace longshort::models::cuda

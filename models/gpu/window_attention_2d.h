@@ -11,7 +11,7 @@
 #include "models/gpu/kernel_call.h"
 #include "models/gpu/row_attention.h"
 
-namespace longshort::cuda {
+namespace longshort::models::cuda {
 
 // Bias of a query at (qy, qx) and a key at (ky, kx):
 //   table[head * head_step + origin + (qy - ky) * row_step + (qx - kx) * column_step]
@@ -45,4 +45,4 @@ struct WindowAttention2d {
 // REQUIRES: a window or at least one shared vector.
 KernelCall WindowAttention2dCall(const WindowAttention2d& arguments);
 
-}  // namespace longshort::cuda
+}  // namespace longshort::models::cuda

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 constexpr double kA = -0.5;
@@ -58,4 +58,4 @@ std::vector<int32_t> FixedPointWeights(const BicubicWeights& weights) {
   return fixed;
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace longshort {
+namespace longshort::models {
 
 // The outputs `begin` .. `begin + count - 1` of an axis that goes from `in_size` to `out_size` values.
 struct AxisSlice {
@@ -37,4 +37,4 @@ BicubicWeights ComputeBicubicWeights(const AxisSlice& slice);
 inline constexpr int kWeightBits = 22;
 std::vector<int32_t> FixedPointWeights(const BicubicWeights& weights);
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -9,7 +9,7 @@
 #include "base/byte_order.h"
 #include "base/status_macros.h"
 
-namespace longshort {
+namespace longshort::models {
 
 // Reads unsigned numbers anywhere in `bytes`, which must outlive it.
 // All errors are INVALID_ARGUMENT: the bytes end too early.
@@ -40,4 +40,4 @@ class ByteReader final {
   ByteOrder order_;
 };
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -10,7 +10,7 @@
 #include "models/classifier.h"
 #include "opencv2/core/mat.hpp"
 
-namespace longshort {
+namespace longshort::models {
 
 // The pixels of a file as they are stored.
 struct StoredImage {
@@ -85,4 +85,4 @@ int ExifOrientation(std::string_view exif);
 //   8 to be turned counter-clockwise
 cv::Mat Upright(const cv::Mat& stored, int orientation);
 
-}  // namespace longshort
+}  // namespace longshort::models

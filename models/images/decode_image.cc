@@ -7,7 +7,7 @@
 #include "models/images/opencv_border.h"
 #include "opencv2/imgproc.hpp"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 // Red, green, blue of 8 bits; pixels that are so already are returned as they are.
@@ -56,4 +56,4 @@ absl::StatusOr<cv::Mat> DecodeImage(std::string_view bytes, const ImageLimits& l
   return DecodeImage(bytes, header);
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

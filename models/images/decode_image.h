@@ -7,7 +7,7 @@
 #include "models/images/image_header.h"
 #include "opencv2/core/mat.hpp"
 
-namespace longshort {
+namespace longshort::models {
 
 // Decodes the first frame upright, to red, green, blue of 8 bits. Grey becomes RGB, alpha is dropped (not blended), 16
 // bits a sample are divided by 257 and rounded. Of a JPEG, four channels are taken as Adobe stores them, inverted.
@@ -20,4 +20,4 @@ absl::StatusOr<cv::Mat> DecodeImage(std::string_view bytes, const ImageHeader& h
 // Reads the header first. Errors: those of ReadImageHeader too; then nothing was decoded.
 absl::StatusOr<cv::Mat> DecodeImage(std::string_view bytes, const ImageLimits& limits);
 
-}  // namespace longshort
+}  // namespace longshort::models

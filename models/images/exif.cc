@@ -4,7 +4,7 @@
 #include "models/images/codecs.h"
 #include "opencv2/core.hpp"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 constexpr uint64_t kOrientationTag = 274;
@@ -65,4 +65,4 @@ cv::Mat Upright(const cv::Mat& stored, int orientation) {
   }
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

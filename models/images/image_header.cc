@@ -10,7 +10,7 @@
 #include "base/status_macros.h"
 #include "models/images/codecs.h"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 using namespace std::string_view_literals;
@@ -113,4 +113,4 @@ absl::Status CheckSize(const ImageSize& size, const ImageLimits& limits) {
   return absl::OkStatus();
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

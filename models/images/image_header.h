@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "models/classifier.h"
 
-namespace longshort {
+namespace longshort::models {
 
 struct ImageLimits {
   // Bytes of the encoded image. A photo of max_pixels in JPEG's usual qualities is below this. At most 1 GiB.
@@ -33,4 +33,4 @@ absl::StatusOr<ImageHeader> ReadImageHeader(std::string_view bytes, const ImageL
 // Errors: INVALID_ARGUMENT naming the value and the limit that it exceeds.
 absl::Status CheckSize(const ImageSize& size, const ImageLimits& limits);
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -15,7 +15,7 @@
 #include "models/images/resize.h"
 #include "opencv2/core.hpp"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 absl::Status CheckFloats(absl::Span<const float> values) {
@@ -201,4 +201,4 @@ std::unique_ptr<ImagePreprocessor> MakePixelSequencePreprocessor(const PixelSequ
   return std::make_unique<Preprocessor<PixelSequenceMaker>>(limits, PixelSequenceMaker(config));
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -7,7 +7,7 @@
 #include "models/images/image_header.h"
 #include "models/weights/image_preprocessing_config.h"
 
-namespace longshort {
+namespace longshort::models {
 
 // Makes an ImageItem of 3 channels, as the models' evaluation did: resize, centre crop, divide by 255, normalise. Grey
 // pixels count for all three channels.
@@ -21,4 +21,4 @@ std::unique_ptr<ImagePreprocessor> MakeImagePreprocessor(const ImagePreprocessin
 std::unique_ptr<ImagePreprocessor> MakePixelSequencePreprocessor(const PixelSequenceConfig& config,
                                                                  const ImageLimits& limits);
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -19,7 +19,7 @@
 #include "base/status_macros.h"
 #include "models/images/byte_reader.h"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 using namespace std::string_view_literals;
@@ -266,4 +266,4 @@ absl::StatusOr<StoredImage> DecodeJpeg(std::string_view bytes, const ImageHeader
   return StoredImage{samples.channels() == 4 ? ColoursOfInks(samples) : std::move(samples), orientation.value_or(1)};
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

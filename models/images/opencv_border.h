@@ -8,7 +8,7 @@
 #include "opencv2/core.hpp"
 #include "opencv2/core/utility.hpp"
 
-namespace longshort {
+namespace longshort::models {
 
 // Returns what `work` returns: a status or a StatusOr.
 // Errors: RESOURCE_EXHAUSTED if there was no memory, INTERNAL for any other exception.
@@ -31,4 +31,4 @@ auto CallOpenCv(const Work& work) -> decltype(work()) {
   }
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -17,7 +17,7 @@
 #include "models/images/byte_reader.h"
 #include "models/images/codecs.h"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 constexpr uint64_t kSignatureLength = 8;
@@ -169,4 +169,4 @@ absl::StatusOr<StoredImage> DecodePng(std::string_view bytes, const ImageHeader&
   return StoredImage{std::move(pixels), data.orientation};
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

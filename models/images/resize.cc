@@ -6,7 +6,7 @@
 #include "models/images/bicubic.h"
 #include "opencv2/imgproc.hpp"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 // How values of a type are weighted, summed and brought back to the type.
@@ -154,4 +154,4 @@ cv::Mat Resize(const cv::Mat& image, const ResizeAndCrop& geometry, ResizeMethod
   return image.depth() == CV_8U ? ResizeByPillow<uint8_t>(image, geometry) : ResizeByPillow<float>(image, geometry);
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

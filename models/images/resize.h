@@ -7,7 +7,7 @@
 #include "models/weights/image_preprocessing_config.h"
 #include "opencv2/core/mat.hpp"
 
-namespace longshort {
+namespace longshort::models {
 
 // An image is resized to `resized`, and of that a part is taken.
 struct ResizeAndCrop {
@@ -35,4 +35,4 @@ ResizeAndCrop WholeImage(const ImageSize& resized);
 // Throws cv::Exception.
 cv::Mat Resize(const cv::Mat& image, const ResizeAndCrop& geometry, ResizeMethod method);
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -10,7 +10,7 @@
 #include "models/images/byte_reader.h"
 #include "models/images/codecs.h"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 using namespace std::string_view_literals;
@@ -198,4 +198,4 @@ absl::StatusOr<StoredImage> DecodeWebp(std::string_view bytes, const ImageHeader
   return StoredImage{std::move(pixels), WebpOrientation(bytes)};
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

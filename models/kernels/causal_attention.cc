@@ -1,6 +1,6 @@
 #include "models/kernels/causal_attention.h"
 
-namespace longshort::cpu {
+namespace longshort::models::cpu {
 namespace avx512 {
 template <typename Element>
 void Attend(const AttentionRun<Element>& run);
@@ -29,4 +29,4 @@ void Attend(const AttentionRun<Element>& run, InstructionSet set) {
 template void Attend(const AttentionRun<float>& run, InstructionSet set);
 template void Attend(const AttentionRun<BFloat16>& run, InstructionSet set);
 
-}  // namespace longshort::cpu
+}  // namespace longshort::models::cpu

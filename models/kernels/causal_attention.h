@@ -10,7 +10,7 @@
 
 #include "models/kernels/instruction_set.h"
 
-namespace longshort::cpu {
+namespace longshort::models::cpu {
 
 // Keys in a block.
 inline constexpr int64_t kBlock = 64;
@@ -127,4 +127,4 @@ constexpr int64_t AttentionScratchFloats(int64_t head_width, int64_t heads) {
 template <typename Element>
 void Attend(const AttentionRun<Element>& run, InstructionSet set = BestInstructionSet());
 
-}  // namespace longshort::cpu
+}  // namespace longshort::models::cpu

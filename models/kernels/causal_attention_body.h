@@ -9,7 +9,7 @@
 #include "models/kernels/causal_attention_pages_body.h"
 #include "models/kernels/lanes_body.h"
 
-namespace longshort::cpu::LONGSHORT_INSTRUCTION_SET {
+namespace longshort::models::cpu::LONGSHORT_INSTRUCTION_SET {
 namespace {
 
 // What the queries of a tile see of some keys: query q sees ranges[q] of the grid, and meets key `j` at column
@@ -169,7 +169,7 @@ void Attend(const AttentionRun<Element>& run) {
 template void Attend(const AttentionRun<float>& run);
 template void Attend(const AttentionRun<BFloat16>& run);
 
-}  // namespace longshort::cpu::LONGSHORT_INSTRUCTION_SET
+}  // namespace longshort::models::cpu::LONGSHORT_INSTRUCTION_SET
 
 #undef LS_ALONE
 #undef LS_UNROLL

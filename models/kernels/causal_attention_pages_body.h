@@ -7,7 +7,7 @@
 #include "models/kernels/causal_attention.h"
 #include "models/kernels/lanes_body.h"
 
-namespace longshort::cpu::LONGSHORT_INSTRUCTION_SET {
+namespace longshort::models::cpu::LONGSHORT_INSTRUCTION_SET {
 namespace {
 
 using HalfRegister = uint16_t __attribute__((vector_size(kRegisterFloats * sizeof(uint16_t))));
@@ -363,4 +363,4 @@ LS_INLINE void MixValues(const Tile& tile, int64_t padded_width, const SomePages
 }
 
 }  // namespace
-}  // namespace longshort::cpu::LONGSHORT_INSTRUCTION_SET
+}  // namespace longshort::models::cpu::LONGSHORT_INSTRUCTION_SET

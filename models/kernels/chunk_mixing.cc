@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace longshort::cpu {
+namespace longshort::models::cpu {
 
 void ChunkWeights(absl::Span<const float* const> logits, int64_t columns, float* weights) {
   const auto chunk_size = static_cast<int64_t>(logits.size());
@@ -36,4 +36,4 @@ void MixChunk(absl::Span<const float* const> rows, const float* weights, int64_t
   }
 }
 
-}  // namespace longshort::cpu
+}  // namespace longshort::models::cpu

@@ -7,7 +7,7 @@
 
 #include "absl/types/span.h"
 
-namespace longshort::cpu {
+namespace longshort::models::cpu {
 
 // Weights of a chunk's rows: a softmax over the rows, for each column.
 //   logits   [chunk] pointers to rows of heads * rank floats, column = head * rank + t
@@ -21,4 +21,4 @@ void ChunkWeights(absl::Span<const float* const> logits, int64_t columns, float*
 void MixChunk(absl::Span<const float* const> rows, const float* weights, int64_t heads, int64_t rank,
               int64_t head_width, float* mixed, int64_t stride);
 
-}  // namespace longshort::cpu
+}  // namespace longshort::models::cpu

@@ -1,6 +1,6 @@
 #include "models/kernels/document_attention.h"
 
-namespace longshort::cpu {
+namespace longshort::models::cpu {
 
 #define LONGSHORT_DECLARE_DOCUMENT_ATTENTION(set)                                                           \
   namespace set {                                                                                           \
@@ -43,4 +43,4 @@ void DifferentiateDocument(const DocumentHead& head, const DocumentGradients& gr
   }
 }
 
-}  // namespace longshort::cpu
+}  // namespace longshort::models::cpu

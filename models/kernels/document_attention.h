@@ -10,7 +10,7 @@
 #include "models/kernels/instruction_set.h"
 #include "models/kernels/window_segment.h"
 
-namespace longshort::cpu {
+namespace longshort::models::cpu {
 
 // Rows of a matrix, of which one head's channels are meant: row i begins at data + i * stride.
 template <typename Float>
@@ -55,4 +55,4 @@ void AttendDocument(const DocumentHead& head, const DocumentOutput& output, floa
 void DifferentiateDocument(const DocumentHead& head, const DocumentGradients& gradients, float* scratch,
                            InstructionSet set = BestInstructionSet());
 
-}  // namespace longshort::cpu
+}  // namespace longshort::models::cpu

@@ -12,7 +12,7 @@
 #include "models/kernels/lanes_body.h"
 
 // NOLINTBEGIN(misc-definitions-in-headers): a body, included by one file for each namespace
-namespace longshort::cpu::LONGSHORT_INSTRUCTION_SET {
+namespace longshort::models::cpu::LONGSHORT_INSTRUCTION_SET {
 namespace {
 
 struct Left {
@@ -386,7 +386,7 @@ void DifferentiateDocument(const DocumentHead& head, const DocumentGradients& gr
   Unpad(to_shared_values, padded_width, head.shared, width, gradients.shared_values);
 }
 
-}  // namespace longshort::cpu::LONGSHORT_INSTRUCTION_SET
+}  // namespace longshort::models::cpu::LONGSHORT_INSTRUCTION_SET
 // NOLINTEND(misc-definitions-in-headers)
 
 #undef LS_UNROLL

@@ -1,6 +1,6 @@
 #include "models/kernels/instruction_set.h"
 
-namespace longshort::cpu {
+namespace longshort::models::cpu {
 namespace {
 
 InstructionSet DetectInstructionSet() {
@@ -18,4 +18,4 @@ InstructionSet BestInstructionSet() {
   return best;
 }
 
-}  // namespace longshort::cpu
+}  // namespace longshort::models::cpu

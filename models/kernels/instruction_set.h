@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace longshort::cpu {
+namespace longshort::models::cpu {
 
 // Floats that a kernel takes at once. Values of a head are padded to a multiple of it.
 inline constexpr int64_t kLanes = 16;
@@ -16,4 +16,4 @@ enum class InstructionSet { kBaseline, kAvx2, kAvx512 };
 // The best that this processor has.
 InstructionSet BestInstructionSet();
 
-}  // namespace longshort::cpu
+}  // namespace longshort::models::cpu

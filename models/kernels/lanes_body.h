@@ -14,7 +14,7 @@
 #define LS_UNROLL _Pragma("GCC unroll 8")
 #endif
 
-namespace longshort::cpu::LONGSHORT_INSTRUCTION_SET {
+namespace longshort::models::cpu::LONGSHORT_INSTRUCTION_SET {
 namespace {
 
 #if defined(__AVX512F__)
@@ -147,4 +147,4 @@ LS_INLINE float Sum(const Lanes& x) {
 }
 
 }  // namespace
-}  // namespace longshort::cpu::LONGSHORT_INSTRUCTION_SET
+}  // namespace longshort::models::cpu::LONGSHORT_INSTRUCTION_SET

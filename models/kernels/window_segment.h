@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace longshort {
+namespace longshort::models {
 
 // Rows that see the same rows of their document. Ends are exclusive; row 0 is the document's first.
 struct WindowSegment {
@@ -13,4 +13,4 @@ struct WindowSegment {
   int64_t end_key = 0;
 };
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -20,7 +20,7 @@
 #include "models/model.h"
 #include "models/worker_device.h"
 
-namespace longshort {
+namespace longshort::models {
 
 // What a layer has computed of a step's rows; float32, rows contiguous each.
 struct LayerRows {
@@ -100,4 +100,4 @@ struct PreparedDevice : PageFormat {
   std::function<absl::StatusOr<std::unique_ptr<LanguageModelBackend>>(const WorkerDevice& worker)> new_backend;
 };
 
-}  // namespace longshort
+}  // namespace longshort::models

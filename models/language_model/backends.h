@@ -10,7 +10,7 @@
 #include "models/language_model/decoder.h"
 #include "models/worker_device.h"
 
-namespace longshort {
+namespace longshort::models {
 
 // Prepares the decoder, whose tensors are on the host, for a device: matrices that meet tokens come into the order in
 // which the device multiplies them. `between` is called again and again meanwhile, and may throw.
@@ -27,4 +27,4 @@ PreparedDevice PrepareForCpu(Decoder& decoder, const std::function<void()>& betw
 // Brings the decoder to the GPU. Errors: UNIMPLEMENTED for heads that are too wide for the kernels.
 absl::StatusOr<PreparedDevice> PrepareForGpu(Decoder& decoder, ModelGpu gpu, const std::function<void()>& between);
 
-}  // namespace longshort
+}  // namespace longshort::models

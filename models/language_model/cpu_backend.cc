@@ -15,7 +15,7 @@
 #include "models/layers/library.h"
 #include "models/layers/timed_steps.h"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 // Row `row` of a float32 matrix, whose rows are contiguous each.
@@ -386,4 +386,4 @@ PreparedDevice PrepareForCpu(Decoder& decoder, const std::function<void()>& betw
   return prepared;
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -7,7 +7,7 @@
 #include "models/attention/positions.h"
 #include "models/layers/linear.h"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 // The map that gives what `a` gives, then what `b` gives.
@@ -130,4 +130,4 @@ Decoder MakeDecoder(const LanguageModelConfig& config, at::ScalarType product_ty
   return decoder;
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -15,7 +15,7 @@
 #include "models/layers/named_tensors.h"
 #include "models/weights/language_model_config.h"
 
-namespace longshort {
+namespace longshort::models {
 
 // What a layer computes of each row before rows meet.
 struct Projections {
@@ -85,4 +85,4 @@ struct Decoder {
 // float32.
 Decoder MakeDecoder(const LanguageModelConfig& config, at::ScalarType product_type, const TensorSource& tensor);
 
-}  // namespace longshort
+}  // namespace longshort::models

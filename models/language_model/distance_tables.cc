@@ -2,7 +2,7 @@
 
 #include "ATen/Functions.h"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 // positions [count, heads, head_width], distance 0 first.
@@ -36,4 +36,4 @@ cpu::DistanceTable<Element> DistanceTables<Element>::View(const at::Tensor& tabl
 template class DistanceTables<float>;
 template class DistanceTables<cpu::BFloat16>;
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -8,7 +8,7 @@
 #include "models/kernels/causal_attention.h"
 #include "models/language_model/decoder.h"
 
-namespace longshort {
+namespace longshort::models {
 
 template <typename Element>
 class DistanceTables final {
@@ -25,4 +25,4 @@ class DistanceTables final {
   std::vector<at::Tensor> window_, chunk_;  // of each layer: [heads, even width (/ 2), 64 + count + 64 (, 2)]
 };
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -18,7 +18,7 @@
 #include "models/language_model/gpu_tables.h"
 #include "models/layers/library.h"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 cuda::Rows RowsOf(const at::Tensor& rows) {
@@ -398,4 +398,4 @@ absl::StatusOr<PreparedDevice> PrepareForGpu(Decoder& decoder, ModelGpu gpu, con
   return prepared;
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 
-namespace longshort {
+namespace longshort::models {
 
 absl::Status GpuPages::Allocate(int64_t pages) {
   LS_RETURN_IF_ERROR(device_.Synchronize());
@@ -43,4 +43,4 @@ absl::Status GpuPages::Write(PageId page, std::string_view bytes) {
   return device_.Synchronize();
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

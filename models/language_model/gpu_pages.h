@@ -16,7 +16,7 @@
 #include "models/gpu/gpu_memory.h"
 #include "models/model.h"
 
-namespace longshort {
+namespace longshort::models {
 
 // Where the rows of a page lie: in `parts` pieces, one after the other, of `rows` rows each.
 struct GpuPageLayout {
@@ -54,4 +54,4 @@ class GpuPages final {
   GpuMemory staging_;  // pinned, one page
 };
 
-}  // namespace longshort
+}  // namespace longshort::models

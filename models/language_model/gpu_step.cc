@@ -6,7 +6,7 @@
 #include "models/gpu/graph_buckets.h"
 #include "models/gpu/pages.h"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 // A tile reads a block's keys once for all of its rows; a single row has more of the GPU to itself.
@@ -140,4 +140,4 @@ GpuStep Pad(const StepPlan& plan, const StepTiles& tiles, const StepShape& shape
   return step;
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -17,7 +17,7 @@
 #include "models/language_model/step_plan.h"
 #include "models/weights/language_model_config.h"
 
-namespace longshort {
+namespace longshort::models {
 
 struct GpuStep {
   StepPlan plan;  // its numbers have the arrays below, too
@@ -90,4 +90,4 @@ struct StepGraph {
   std::unique_ptr<GpuGraph> graph;
 };
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -5,7 +5,7 @@
 #include "ATen/Functions.h"
 #include "models/gpu/cache_rows.h"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 // positions [count, heads, head_width] -> [heads, count, padded head width].
@@ -59,4 +59,4 @@ int64_t SharedTables::PartialResultBytes(int64_t single_rows) const {
   return single_rows * config.heads * max_key_blocks() * (cuda::PaddedHeadWidth(head_width()) + 2) * kFloatBytes;
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

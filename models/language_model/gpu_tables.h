@@ -12,7 +12,7 @@
 #include "models/language_model/gpu_step.h"
 #include "models/weights/language_model_config.h"
 
-namespace longshort {
+namespace longshort::models {
 
 inline constexpr auto kFloatBytes = static_cast<int64_t>(sizeof(float));
 
@@ -54,4 +54,4 @@ struct SharedTables {
   GraphMemoryBytes graph_memory_bytes;
 };
 
-}  // namespace longshort
+}  // namespace longshort::models

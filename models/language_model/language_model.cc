@@ -13,7 +13,7 @@
 #include "models/tokenizer/fairseq_tokenizer.h"
 #include "models/weights/language_model_config.h"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 LanguageModelInfo MakeInfo(const LanguageModelConfig& config, const ModelDirectory& directory,
@@ -83,4 +83,4 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizer(const ModelDirectory& d
   return LoadFairseqTokenizer(unit, *directory.vocabulary_text, directory.vocabulary_path(), config.vocabulary_size);
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -10,7 +10,7 @@
 #include "models/tokenizer/tokenizer.h"
 #include "models/weights/model_directory.h"
 
-namespace longshort {
+namespace longshort::models {
 
 // Loads config.json and model.safetensors of a model directory.
 // Errors: those of OpenModelDirectory, ParseLanguageModelConfig, CheckTensors and TensorReader; INVALID_ARGUMENT for
@@ -22,4 +22,4 @@ absl::StatusOr<LanguageModelWeights> LoadLanguageModel(const ModelDirectory& dir
 // Errors: INVALID_ARGUMENT if vocabulary.txt is missing or broken.
 absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizer(const ModelDirectory& directory);
 
-}  // namespace longshort
+}  // namespace longshort::models

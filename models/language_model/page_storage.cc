@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_format.h"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 // Memory for `count` pages, all zero; null if there is none. Not set aside by the allocator, which keeps what is freed
@@ -126,4 +126,4 @@ void OpenChunkStorage::ClearOtherRows(const PageRows& rows, char* page) const {
   }
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -14,7 +14,7 @@
 #include "models/kernels/causal_attention.h"
 #include "models/model.h"
 
-namespace longshort {
+namespace longshort::models {
 
 // Memory straight from the system: taken only where it is written, and given back at once.
 struct UnmapMemory {
@@ -113,4 +113,4 @@ class OpenChunkStorage final {
   MappedMemory<float> memory_;
 };
 
-}  // namespace longshort
+}  // namespace longshort::models

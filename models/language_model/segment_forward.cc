@@ -7,7 +7,7 @@
 #include "c10/core/GradMode.h"
 #include "models/attention/dynamic_projection.h"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 // Compressed keys and values of every chunk, in both forms; each [batch, chunks * R, d].
@@ -117,4 +117,4 @@ at::Tensor ForwardSegments(const Decoder& decoder, const at::Tensor& ids, Stream
   return decoder.Logits(hidden);
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

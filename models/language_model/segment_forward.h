@@ -7,7 +7,7 @@
 #include "ATen/core/Tensor.h"
 #include "models/language_model/decoder.h"
 
-namespace longshort {
+namespace longshort::models {
 
 // What a batch of streams remembers between calls, for one layer; gradients end here.
 struct LayerMemory {
@@ -25,4 +25,4 @@ StreamMemory ZeroMemory(const Decoder& decoder, int64_t batch);
 //   returns  logits [batch, T, V]
 at::Tensor ForwardSegments(const Decoder& decoder, const at::Tensor& ids, StreamMemory& memory);
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -5,7 +5,7 @@
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 int64_t FloorDivide(int64_t a, int64_t b) { return a >= 0 ? a / b : -((b - 1 - a) / b); }
@@ -209,4 +209,4 @@ StepPlan PlanStep(absl::Span<const Slice> slices, const LanguageModelInfo& info)
   return plan;
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -8,7 +8,7 @@
 #include "absl/types/span.h"
 #include "models/model.h"
 
-namespace longshort {
+namespace longshort::models {
 
 // The arrays lie one after the other in one piece of memory, so that one copy brings them to a device.
 //
@@ -69,4 +69,4 @@ absl::Status CheckSlices(absl::Span<const Slice> slices, const LanguageModelInfo
 // REQUIRES: CheckSlices is OK.
 StepPlan PlanStep(absl::Span<const Slice> slices, const LanguageModelInfo& info);
 
-}  // namespace longshort
+}  // namespace longshort::models

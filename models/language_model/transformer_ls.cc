@@ -10,7 +10,7 @@
 #include "models/language_model/backends.h"
 #include "models/layers/library.h"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 const char* NameOf(PageKind kind) {
@@ -159,4 +159,4 @@ LanguageModelWeights::Place PlaceOf(Decoder decoder, LanguageModelInfo info, con
           }};
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

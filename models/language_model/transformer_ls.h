@@ -15,7 +15,7 @@
 #include "models/language_model/step_plan.h"
 #include "models/model.h"
 
-namespace longshort {
+namespace longshort::models {
 
 class TransformerLs final : public LanguageModel {
  public:
@@ -55,4 +55,4 @@ class TransformerLs final : public LanguageModel {
 LanguageModelWeights::Place PlaceOf(Decoder decoder, LanguageModelInfo info, const WorkerDevice& device,
                                     PreparedDevice prepared);
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -10,7 +10,7 @@
 
 #include "base/freed_memory.h"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 constexpr ssize_t kForever = -1;
@@ -85,4 +85,4 @@ void KeptMemory::Rest() {
   if (--models_in_use == 0 && mallctl != nullptr) ReturnFreedMemory();
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -8,7 +8,7 @@
 // are, keep nothing.
 #pragma once
 
-namespace longshort {
+namespace longshort::models {
 
 // A model's part in it: the first member of its weights and of each replica, so that it ends after all that these free.
 //
@@ -31,4 +31,4 @@ class KeptMemory final {
   bool in_use_ = false;
 };
 
-}  // namespace longshort
+}  // namespace longshort::models

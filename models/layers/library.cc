@@ -14,7 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "c10/util/Exception.h"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 // Of this thread's team: itself, and those that it need not make.
@@ -79,4 +79,4 @@ absl::Status LibraryError(std::string_view doing, const std::exception& error) {
           absl::StrCat("LibTorch failed ", std::string(doing), ": ", what)};
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

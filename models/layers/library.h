@@ -11,7 +11,7 @@
 
 #include "absl/status/status.h"
 
-namespace longshort {
+namespace longshort::models {
 
 // Has LibTorch use so many threads for what this thread asks of it from now on, or as many as it has where the system
 // has no more to give (the library would end the process). REQUIRES: threads >= 1. Cheap when nothing changes: a model
@@ -41,4 +41,4 @@ class OneThread final {
 // RESOURCE_EXHAUSTED if there was no memory, else INTERNAL.
 absl::Status LibraryError(std::string_view doing, const std::exception& error);
 
-}  // namespace longshort
+}  // namespace longshort::models

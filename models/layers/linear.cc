@@ -9,7 +9,7 @@
 #include "ATen/native/quantized/PackedParams.h"
 #include "c10/util/Exception.h"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 // LibTorch's way to products with packed weights, which have no functions in its headers.
@@ -130,4 +130,4 @@ void TensorMove::Move(LayerNorm& norm, std::optional<at::ScalarType> type) {
 
 at::Tensor FeedForward::operator()(const at::Tensor& rows) const { return out(at::gelu(in(rows))); }
 
-}  // namespace longshort
+}  // namespace longshort::models

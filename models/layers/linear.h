@@ -11,7 +11,7 @@
 #include "c10/core/Device.h"
 #include "models/worker_device.h"
 
-namespace longshort {
+namespace longshort::models {
 
 // A matrix of 16-bit numbers, in the order in which the library's products read it: half the bytes of float32, which
 // are most of what a product of few rows costs. Shared by a model's replicas. Thread: any.
@@ -103,4 +103,4 @@ struct FeedForward {
   void MoveBy(TensorMove& move) { move(in, out); }
 };
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -9,7 +9,7 @@
 
 #include "ATen/Parallel.h"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 // Threads that share wait for each other, and for whatever else runs on their processors: it must end sooner by this.
@@ -99,4 +99,4 @@ int64_t MicroBatchRunner::Run(absl::Span<const int64_t> item_work, const MicroBa
   return multiply_adds;
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

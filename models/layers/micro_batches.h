@@ -12,7 +12,7 @@
 #include "absl/types/span.h"
 #include "models/layers/timed_steps.h"
 
-namespace longshort {
+namespace longshort::models {
 
 // Items [first_item, first_item + items) of a batch. Work is in any unit in which time is roughly linear.
 struct MicroBatch {
@@ -61,4 +61,4 @@ class MicroBatchRunner final {
   TimedSteps shared_{threads_}, side_by_side_{threads_};
 };
 
-}  // namespace longshort
+}  // namespace longshort::models

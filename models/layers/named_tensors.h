@@ -10,7 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "models/layers/linear.h"
 
-namespace longshort {
+namespace longshort::models {
 
 // Gives each stored tensor by its name.
 using TensorSource = std::function<at::Tensor(const std::string& name)>;
@@ -36,4 +36,4 @@ class NamedTensors final {
   std::string prefix_;
 };
 
-}  // namespace longshort
+}  // namespace longshort::models

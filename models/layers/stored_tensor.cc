@@ -5,7 +5,7 @@
 #include "ATen/Functions.h"
 #include "models/weights/tensors.h"
 
-namespace longshort {
+namespace longshort::models {
 
 at::Tensor TensorReader::Read(const std::string& name) {
   const StoredTensor& stored = *file_.Find(name);
@@ -22,4 +22,4 @@ void TensorReader::CheckStop() {
   if (!status_.ok()) throw std::runtime_error("loading is to stop");
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

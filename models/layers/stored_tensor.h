@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "models/weights/safetensors.h"
 
-namespace longshort {
+namespace longshort::models {
 
 // Gives a network that is being made its weights.
 class TensorReader final {
@@ -33,4 +33,4 @@ class TensorReader final {
   absl::Status status_;
 };
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 // What a trial of one thread may take, unless the team is known to be slower.
@@ -60,4 +60,4 @@ void ThreadChoice::Took(int64_t work, double seconds, double processor_seconds) 
   size.steps_to_trial = size.trial_distance;
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

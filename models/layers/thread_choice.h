@@ -11,7 +11,7 @@
 #include <array>
 #include <cstdint>
 
-namespace longshort {
+namespace longshort::models {
 
 // Thread: the one that runs the steps.
 class ThreadChoice final {
@@ -44,4 +44,4 @@ class ThreadChoice final {
   std::array<Size, 64> sizes_;
 };
 
-}  // namespace longshort
+}  // namespace longshort::models

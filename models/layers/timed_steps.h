@@ -8,7 +8,7 @@
 #include "models/layers/library.h"
 #include "models/layers/thread_choice.h"
 
-namespace longshort {
+namespace longshort::models {
 
 // Thread: the one that runs the steps.
 class TimedSteps final {
@@ -45,4 +45,4 @@ class TimedSteps final {
   std::clock_t processors_begin_ = 0;
 };
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -21,7 +21,7 @@
 #include "models/gpu_backends.h"
 #include "models/language_model/backends.h"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 // Memory of LibTorch's that a backend's graphs use: nobody else gets it as long as the backend lives.
@@ -123,9 +123,9 @@ class CudaBackends final : public GpuBackends {
     return MakeGpuItemAttention(gpu, head_width);
   }
   int64_t ImageGraphBytes(int64_t image_values, int64_t classes) const override {
-    return longshort::ImageGraphBytes(limits_, image_values, classes);
+    return models::ImageGraphBytes(limits_, image_values, classes);
   }
-  int64_t DocumentGraphBytes(int64_t classes) const override { return longshort::DocumentGraphBytes(limits_, classes); }
+  int64_t DocumentGraphBytes(int64_t classes) const override { return models::DocumentGraphBytes(limits_, classes); }
 
  private:
   absl::StatusOr<ModelGpu> Find(const WorkerDevice& device) const {
@@ -164,4 +164,4 @@ std::shared_ptr<const GpuBackends> MakeCudaBackends(std::shared_ptr<GpuLoss> los
   return std::make_shared<const CudaBackends>(std::move(loss));
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -6,7 +6,7 @@
 #include "models/gpu/gpu_loss.h"
 #include "models/worker_device.h"
 
-namespace longshort {
+namespace longshort::models {
 
 class GpuBackends;
 
@@ -16,4 +16,4 @@ Gpus FindCudaGpus();
 // From then on LibTorch computes float32 as float32 on GPUs, and sums in float32. `loss` is told of a GPU that is lost.
 std::shared_ptr<const GpuBackends> MakeCudaBackends(std::shared_ptr<GpuLoss> loss);
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -13,7 +13,7 @@
 #include "models/weights/model_directory.h"
 #include "models/weights/text_classifier_config.h"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 absl::StatusOr<LoadedModel> LoadLanguage(const ModelDirectory& directory, const LoadOptions& options,
@@ -96,4 +96,4 @@ absl::StatusOr<LoadedModel> LoadModel(const std::string& directory, const LoadOp
   return kRegistrations[architecture].load(opened, options, image_limits);
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

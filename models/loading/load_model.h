@@ -11,7 +11,7 @@
 #include "models/load_options.h"
 #include "models/loading/loaded_model.h"
 
-namespace longshort {
+namespace longshort::models {
 
 struct LoadGuard {
   // Whether the model is wanted no more; asked often, by the thread that loads. Null: it is wanted.
@@ -29,4 +29,4 @@ struct LoadGuard {
 absl::StatusOr<LoadedModel> LoadModel(const std::string& directory, const LoadOptions& options,
                                       const LoadGuard& guard = {}, const ImageLimits& image_limits = {});
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -8,7 +8,7 @@
 #include "models/model.h"
 #include "models/tokenizer/tokenizer.h"
 
-namespace longshort {
+namespace longshort::models {
 
 struct LoadedLanguageModel {
   LanguageModelWeights weights;
@@ -25,4 +25,4 @@ struct LoadedClassifier {
 
 using LoadedModel = std::variant<LoadedLanguageModel, LoadedClassifier>;
 
-}  // namespace longshort
+}  // namespace longshort::models

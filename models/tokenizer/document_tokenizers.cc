@@ -11,7 +11,7 @@
 #include "base/status_macros.h"
 #include "models/tokenizer/vocabulary.h"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 class BytesPlusOneTokenizer final : public TextEncoder {
@@ -105,4 +105,4 @@ absl::StatusOr<std::unique_ptr<TextEncoder>> LoadListOpsTokenizer(ListOpsRules r
   return std::make_unique<ListOpsTokenizer>(rules, std::move(id_of));
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

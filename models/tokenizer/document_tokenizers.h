@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "models/tokenizer/tokenizer.h"
 
-namespace longshort {
+namespace longshort::models {
 
 // Every byte is a token, its id is the byte plus 1. Takes any text, well-formed or not.
 std::unique_ptr<TextEncoder> MakeBytesPlusOneTokenizer();
@@ -31,4 +31,4 @@ enum class ListOpsRules {
 absl::StatusOr<std::unique_ptr<TextEncoder>> LoadListOpsTokenizer(ListOpsRules rules, std::string_view text,
                                                                   const std::string& name, int64_t vocabulary_size);
 
-}  // namespace longshort
+}  // namespace longshort::models

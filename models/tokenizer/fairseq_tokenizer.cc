@@ -14,7 +14,7 @@
 #include "base/utf8.h"
 #include "models/tokenizer/vocabulary.h"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 constexpr int32_t kNewlineId = 2;  // fairseq's </s>, which stands at the end of each line
@@ -166,4 +166,4 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> LoadFairseqTokenizer(Tokenizer::Unit 
   return std::make_unique<CharacterTokenizer>(pieces);
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "models/tokenizer/tokenizer.h"
 
-namespace longshort {
+namespace longshort::models {
 
 // Reads vocabulary.txt (`text`; `name` stands for the file in errors) for a model with `vocabulary_size` embedding
 // rows.
@@ -23,4 +23,4 @@ namespace longshort {
 absl::StatusOr<std::unique_ptr<Tokenizer>> LoadFairseqTokenizer(Tokenizer::Unit unit, std::string_view text,
                                                                 const std::string& name, int64_t vocabulary_size);
 
-}  // namespace longshort
+}  // namespace longshort::models

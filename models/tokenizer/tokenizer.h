@@ -11,7 +11,7 @@
 
 #include "absl/status/statusor.h"
 
-namespace longshort {
+namespace longshort::models {
 
 // The first ids of a document, without spare capacity, and how many the whole has.
 struct DocumentBeginning {
@@ -54,4 +54,4 @@ class Tokenizer : public TextEncoder {
   virtual std::string_view Decode(int32_t id) const = 0;
 };
 
-}  // namespace longshort
+}  // namespace longshort::models

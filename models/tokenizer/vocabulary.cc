@@ -8,7 +8,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_format.h"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 constexpr std::string_view kMadeUpPrefix = "madeupword";
@@ -59,4 +59,4 @@ bool IsMadeUpWord(std::string_view symbol) {
          IsDecimal(symbol.substr(kMadeUpPrefix.size()));
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 
-namespace longshort {
+namespace longshort::models {
 
 // The symbols in the order of their ids, from id 4 on. They point into `text`. `name` stands for the file in errors.
 // Errors: INVALID_ARGUMENT naming the file and the line (from 1) that is no "symbol count", repeats a symbol, or says
@@ -20,4 +20,4 @@ std::string QuoteSymbol(std::string_view symbol);
 // Whether fairseq made this symbol up to round the vocabulary's size: "madeupword0000".
 bool IsMadeUpWord(std::string_view symbol);
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -14,7 +14,7 @@
 #include "c10/core/GradMode.h"
 #include "models/layers/library.h"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 // Matrix products and convolutions in bfloat16 while it lives (LibTorch's autocast); weights, normalisations and
@@ -191,4 +191,4 @@ absl::Status TrainClassifier(const ClassifierTrainerOptions& options, const Trai
   }
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -8,7 +8,7 @@
 #include "models/train/trainable_classifier.h"
 #include "models/train/training_loop.h"
 
-namespace longshort {
+namespace longshort::models {
 
 // Numbers are in the ranges that the rows of commands.cc allow.
 struct ClassifierTrainerOptions {
@@ -29,4 +29,4 @@ struct ClassifierTrainerOptions {
 // together, those of RunTrainingLoop, the file system's; INTERNAL if LibTorch fails.
 absl::Status TrainClassifier(const ClassifierTrainerOptions& options, const TrainableClassifier& classifier);
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -11,7 +11,7 @@
 #include "models/train/language_model_trainer.h"
 #include "models/train/trainable_classifier.h"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 constexpr int64_t kMaxSteps = 1'000'000'000;
@@ -223,4 +223,4 @@ absl::Status RunImageClassifierCommand(const std::vector<std::string>& arguments
   return TrainClassifier(options, *classifier);
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

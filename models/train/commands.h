@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 
-namespace longshort {
+namespace longshort::models {
 
 // Each reads its options from `arguments`, prints help if they ask for it, or trains. Errors: INVALID_ARGUMENT naming
 // an option, and those of the trainer.
@@ -14,4 +14,4 @@ absl::Status RunLanguageModelCommand(const std::vector<std::string>& arguments);
 absl::Status RunTextClassifierCommand(const std::vector<std::string>& arguments);
 absl::Status RunImageClassifierCommand(const std::vector<std::string>& arguments);
 
-}  // namespace longshort
+}  // namespace longshort::models

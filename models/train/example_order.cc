@@ -3,7 +3,7 @@
 #include <numeric>
 #include <utility>
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 uint64_t Mixed(uint64_t x) {
@@ -54,4 +54,4 @@ void ExampleOrder::Shuffle(int64_t epoch) {
   shuffled_epoch_ = epoch;
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

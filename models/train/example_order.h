@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace longshort {
+namespace longshort::models {
 
 // Random numbers that depend on a seed and a stream's number only, the same on every machine: the splitmix64 sequence
 // that (seed, stream) starts; streams are independent for all purposes here.
@@ -49,4 +49,4 @@ class ExampleOrder final {
   std::vector<int64_t> order_;  // of that epoch
 };
 
-}  // namespace longshort
+}  // namespace longshort::models

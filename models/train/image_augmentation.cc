@@ -8,7 +8,7 @@
 #include "opencv2/core.hpp"
 #include "opencv2/imgproc.hpp"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 // A rectangle of `area` pixels and of `ratio` = width / height that lies within height x width, as far as it can.
@@ -85,4 +85,4 @@ void MixImages(at::Tensor& images, at::Tensor& targets, const AugmentationOption
   }
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -8,7 +8,7 @@
 #include "models/train/example_order.h"
 #include "opencv2/core/mat.hpp"
 
-namespace longshort {
+namespace longshort::models {
 
 struct AugmentationOptions {
   // Pixels of a side of the images that are trained on; 0: those of the preprocessing's crop. Things look larger in
@@ -31,4 +31,4 @@ at::Tensor AugmentImage(const cv::Mat& pixels, int64_t height, int64_t width, co
 void MixImages(at::Tensor& images, at::Tensor& targets, const AugmentationOptions& options,
                std::vector<RandomDraws>& random);
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -13,7 +13,7 @@
 #include "base/strict_json.h"
 #include "models/weights/model_directory.h"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 constexpr size_t kImageLimitBytes = size_t{1} << 26;
@@ -166,4 +166,4 @@ absl::StatusOr<TokenisedTexts> TokeniseTexts(std::string_view lines, const std::
   return tokenised;
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

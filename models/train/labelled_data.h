@@ -19,7 +19,7 @@
 #include "models/tokenizer/tokenizer.h"
 #include "models/weights/text_classifier_config.h"
 
-namespace longshort {
+namespace longshort::models {
 
 // Checks that `labels`, sorted, are as many as the model has classes, and can stand in labels.txt. `name` is the
 // data's.
@@ -79,4 +79,4 @@ absl::StatusOr<TokenisedTexts> TokeniseTexts(std::string_view lines, const std::
                                              const TextClassifierConfig& config, const TextEncoder& tokenizer,
                                              std::vector<std::string>& labels);
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -21,7 +21,7 @@
 #include "models/train/training_text.h"
 #include "models/weights/language_model_config.h"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 class LanguageModelTask final : public TrainingTask {
@@ -185,4 +185,4 @@ absl::Status TrainLanguageModel(const LanguageModelTrainerOptions& given, const 
   }
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -9,7 +9,7 @@
 #include "models/train/training_loop.h"
 #include "models/weights/language_model_config.h"
 
-namespace longshort {
+namespace longshort::models {
 
 // Numbers are in the ranges that the rows of commands.cc allow.
 struct LanguageModelTrainerOptions {
@@ -32,4 +32,4 @@ absl::Status TrainLanguageModel(const LanguageModelTrainerOptions& options, cons
 absl::Status WriteLanguageModel(const std::string& directory, const LanguageModelConfig& config,
                                 const std::vector<NamedParameter>& parameters, const std::string& vocabulary);
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -11,7 +11,7 @@
 #include "longshort_version.h"
 #include "models/train/commands.h"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 constexpr const char kHelp[] =
@@ -42,10 +42,10 @@ absl::Status Run(std::vector<std::string> arguments) {
 }
 
 }  // namespace
-}  // namespace longshort
+}  // namespace longshort::models
 
 int main(int argc, char** argv) {
-  const absl::Status status = longshort::Run(std::vector<std::string>(argv + 1, argv + argc));
+  const absl::Status status = longshort::models::Run(std::vector<std::string>(argv + 1, argv + argc));
   if (status.ok()) return 0;
   absl::FPrintF(stderr, "longshort-train: %s\n", std::string(status.message()));
   return 1;

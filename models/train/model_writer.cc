@@ -22,7 +22,7 @@
 #include "base/status_macros.h"
 #include "models/weights/safetensors.h"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 constexpr std::string_view kModelFiles[] = {"config.json", "model.safetensors", "vocabulary.txt", "labels.txt"};
@@ -156,4 +156,4 @@ absl::Status WriteModelDirectory(const std::string& directory, const std::vector
       absl::StrCat(directory, " cannot be made: ", why, "; the model is complete in ", made.string()));
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

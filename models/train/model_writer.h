@@ -9,7 +9,7 @@
 #include "absl/types/span.h"
 #include "models/train/parameters.h"
 
-namespace longshort {
+namespace longshort::models {
 
 // A file of the directory beside model.safetensors.
 struct ModelFile {
@@ -29,4 +29,4 @@ absl::Status CheckModelDirectory(const std::string& directory, const std::string
 absl::Status WriteModelDirectory(const std::string& directory, const std::vector<NamedParameter>& parameters,
                                  absl::Span<const std::string_view> exact, const std::vector<ModelFile>& files);
 
-}  // namespace longshort
+}  // namespace longshort::models

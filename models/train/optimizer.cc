@@ -9,7 +9,7 @@
 #include "ATen/ops/_fused_adamw.h"
 #include "c10/core/GradMode.h"
 
-namespace longshort {
+namespace longshort::models {
 
 double LearningRate(const OptimizerOptions& options, int64_t step) {
   if (step < options.warmup_steps) {
@@ -88,4 +88,4 @@ std::vector<NamedParameter> Optimizer::State() const {
   return state;
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

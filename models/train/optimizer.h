@@ -7,7 +7,7 @@
 #include "ATen/core/Tensor.h"
 #include "models/train/parameters.h"
 
-namespace longshort {
+namespace longshort::models {
 
 struct OptimizerOptions {
   double peak_learning_rate = 2e-3;
@@ -45,4 +45,4 @@ class Optimizer final {
   Group decayed_, plain_;
 };
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -9,7 +9,7 @@
 #include "ATen/Functions.h"
 #include "ATen/TensorOperators.h"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 bool IsFrequencies(const std::string& name) { return name.ends_with(".inv_freq"); }
@@ -92,4 +92,4 @@ void ParameterShards::Run(const std::function<void(int64_t shard)>& work) {
   }
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -11,7 +11,7 @@
 #include "models/layers/named_tensors.h"
 #include "models/weights/tensors.h"
 
-namespace longshort {
+namespace longshort::models {
 
 // A trained tensor, or another that a run keeps, under its name.
 struct NamedParameter {
@@ -46,4 +46,4 @@ class ParameterShards final {
   std::vector<std::vector<NamedParameter>> shards_;
 };
 
-}  // namespace longshort
+}  // namespace longshort::models

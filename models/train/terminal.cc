@@ -13,7 +13,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 constexpr int kSignals[] = {SIGINT, SIGTERM};
@@ -81,4 +81,4 @@ StopSignal::~StopSignal() {
 
 bool StopSignal::received() const { return has_received; }
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -6,7 +6,7 @@
 
 #include "absl/time/time.h"
 
-namespace longshort {
+namespace longshort::models {
 
 struct ProgressUnits {
   std::string name = "examples";  // what a step works on
@@ -45,4 +45,4 @@ class StopSignal final {
   bool received() const;
 };
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -15,7 +15,7 @@
 #include "models/train/model_writer.h"
 #include "models/train/parameters.h"
 
-namespace longshort {
+namespace longshort::models {
 
 // Threads: the shards call Train at the same time, each with weights of its own.
 class TrainableClassifier {
@@ -76,4 +76,4 @@ absl::StatusOr<std::unique_ptr<TrainableClassifier>> LoadTrainableTextClassifier
 absl::StatusOr<std::unique_ptr<TrainableClassifier>> LoadTrainableImageClassifier(
     const TrainingFiles& files, const AugmentationOptions& augmentation);
 
-}  // namespace longshort
+}  // namespace longshort::models

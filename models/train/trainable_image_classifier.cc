@@ -14,7 +14,7 @@
 #include "models/train/trainable_classifier.h"
 #include "models/weights/cvt_config.h"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 constexpr double kStatisticsMomentum = 0.1;  // as the published models were trained
@@ -41,7 +41,7 @@ class TrainableImageClassifier final : public TrainableClassifier {
   int64_t held_out_examples() const override { return static_cast<int64_t>(data_.held_out.size()); }
 
   std::vector<NamedParameter> InitialParameters(uint64_t seed) const override {
-    return longshort::InitialParameters(CvtTensors(data_.config), seed);
+    return longshort::models::InitialParameters(CvtTensors(data_.config), seed);
   }
 
   Scores Train(const std::vector<NamedParameter>& parameters, absl::Span<const Draw> draws,
@@ -148,4 +148,4 @@ absl::StatusOr<std::unique_ptr<TrainableClassifier>> LoadTrainableImageClassifie
   return std::make_unique<TrainableImageClassifier>(std::move(data), augmentation);
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -12,7 +12,7 @@
 #include "models/train/trainable_classifier.h"
 #include "models/weights/text_classifier_config.h"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 using Documents = std::vector<std::vector<int32_t>>;
@@ -34,7 +34,7 @@ class TrainableTextClassifier final : public TrainableClassifier {
   int64_t held_out_examples() const override { return data_.held_out.size(); }
 
   std::vector<NamedParameter> InitialParameters(uint64_t seed) const override {
-    return longshort::InitialParameters(TextClassifierTensors(data_.config), seed);
+    return longshort::models::InitialParameters(TextClassifierTensors(data_.config), seed);
   }
 
   // By falling length: the threads that share a batch's groups end at about the same time.
@@ -142,4 +142,4 @@ absl::StatusOr<std::unique_ptr<TrainableClassifier>> LoadTrainableTextClassifier
   return std::make_unique<TrainableTextClassifier>(std::move(data), variation);
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

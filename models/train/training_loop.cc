@@ -19,7 +19,7 @@
 #include "models/weights/safetensors.h"
 #include "models/weights/tensors.h"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 // What a run is at: its tensors by name (weights, optimizer state, stream memory), and the number of steps done.
@@ -192,4 +192,4 @@ absl::StatusOr<bool> RunTrainingLoop(const LoopOptions& options, const std::stri
   return TrainingLoop(options, settings, task).Run(units);
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -11,7 +11,7 @@
 #include "models/train/parameters.h"
 #include "models/train/terminal.h"
 
-namespace longshort {
+namespace longshort::models {
 
 struct LoopOptions {
   OptimizerOptions optimizer;
@@ -52,4 +52,4 @@ absl::Status CheckCheckpoint(const LoopOptions& options);
 absl::StatusOr<bool> RunTrainingLoop(const LoopOptions& options, const std::string& settings,
                                      const ProgressUnits& units, TrainingTask& task);
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -7,7 +7,7 @@
 #include "ATen/Functions.h"
 #include "absl/strings/str_cat.h"
 
-namespace longshort {
+namespace longshort::models {
 
 std::string ByteVocabulary(std::string_view text) {
   std::array<int64_t, 256> counts{};
@@ -49,4 +49,4 @@ StreamBatches::Batch StreamBatches::At(int64_t index) const {
   return result;
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -8,7 +8,7 @@
 
 #include "ATen/core/Tensor.h"
 
-namespace longshort {
+namespace longshort::models {
 
 // vocabulary.txt of a byte model: all bytes but the newline, by falling count in `text`, ties by the symbol as a
 // string.
@@ -36,4 +36,4 @@ class StreamBatches final {
   int64_t batch_, tokens_, stream_length_, batches_per_pass_;
 };
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -16,7 +16,7 @@
 #include "base/status_macros.h"
 #include "base/strict_json.h"
 
-namespace longshort {
+namespace longshort::models {
 
 // A field as docs/config.md shows it: its values as text, and its meaning.
 struct FieldDescription {
@@ -113,4 +113,4 @@ void WriteFields(const Table& table, const Config& config, nlohmann::ordered_jso
   }
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

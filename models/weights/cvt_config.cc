@@ -10,7 +10,7 @@
 #include "base/strict_json.h"
 #include "models/weights/config_fields.h"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 constexpr std::array<ConfigField<CvtStage>, 8> kCvtStageFields = {{
@@ -234,4 +234,4 @@ std::vector<TensorShape> CvtTensors(const CvtConfig& config) {
   return tensors;
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

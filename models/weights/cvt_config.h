@@ -18,7 +18,7 @@
 #include "models/weights/image_preprocessing_config.h"
 #include "models/weights/tensors.h"
 
-namespace longshort {
+namespace longshort::models {
 
 struct CvtStage {
   int64_t width = 64;             // "stage_widths": D, a multiple of heads
@@ -81,4 +81,4 @@ std::string ToJson(const CvtConfig& config);
 // stage, then `norm` and `head`. All are trained, except the batch norms' running statistics.
 std::vector<TensorShape> CvtTensors(const CvtConfig& config);
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -9,7 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 constexpr std::string_view kField = "preprocessing";
@@ -125,4 +125,4 @@ nlohmann::ordered_json ToJson(const PixelSequenceConfig& config) {
   return WithResize({{"height", config.height}, {"width", config.width}}, config.resize);
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -9,7 +9,7 @@
 #include "base/strict_json.h"
 #include "models/weights/config_fields.h"
 
-namespace longshort {
+namespace longshort::models {
 
 // Whose interpolation resizes an image, to the bit: what the model was trained with.
 enum class ResizeMethod { kPillowBicubic, kOpenCvNearest, kOpenCvLinear, kOpenCvArea, kOpenCvCubic };
@@ -53,4 +53,4 @@ absl::StatusOr<PixelSequenceConfig> ReadPixelSequence(const JsonFields& config);
 nlohmann::ordered_json ToJson(const ImagePreprocessingConfig& config);
 nlohmann::ordered_json ToJson(const PixelSequenceConfig& config);
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -9,7 +9,7 @@
 #include "base/status_macros.h"
 #include "models/weights/config_fields.h"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 constexpr std::array<ConfigField<LanguageModelConfig>, 14> kLanguageModelFields = {{
@@ -148,4 +148,4 @@ std::vector<TensorShape> LanguageModelTensors(const LanguageModelConfig& config)
   return tensors;
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -17,7 +17,7 @@
 #include "models/weights/config_fields.h"
 #include "models/weights/tensors.h"
 
-namespace longshort {
+namespace longshort::models {
 
 enum class Activation { kGelu, kRelu };  // "gelu" (exact, by erf), "relu"
 enum class TokenizerKind {
@@ -67,4 +67,4 @@ std::string ToJson(const LanguageModelConfig& config);
 // Every tensor of a model of this configuration, in the order of use: embeddings, then layer by layer.
 std::vector<TensorShape> LanguageModelTensors(const LanguageModelConfig& config);
 
-}  // namespace longshort
+}  // namespace longshort::models

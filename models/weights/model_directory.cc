@@ -11,7 +11,7 @@
 #include "base/status_macros.h"
 #include "base/utf8.h"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 constexpr size_t kConfigLimitBytes = size_t{1} << 20;
@@ -73,4 +73,4 @@ absl::StatusOr<std::vector<std::string>> ParseLabels(std::string_view text, int6
   return labels;
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

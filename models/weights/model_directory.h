@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "models/weights/safetensors.h"
 
-namespace longshort {
+namespace longshort::models {
 
 // What is in the directory. Nothing here says that the files fit together; loading the model does.
 struct ModelDirectory {
@@ -43,4 +43,4 @@ absl::StatusOr<ModelDirectory> OpenModelDirectory(const std::string& path,
 // Errors: INVALID_ARGUMENT if there are not `classes` lines, or one is empty, or not UTF-8.
 absl::StatusOr<std::vector<std::string>> ParseLabels(std::string_view text, int64_t classes, const std::string& name);
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -11,7 +11,7 @@
 #include "base/status_macros.h"
 #include "base/strict_json.h"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 struct DataTypeRow {
@@ -264,4 +264,4 @@ const StoredTensor* SafetensorsFile::Find(std::string_view name) const {
   return found == tensors_.end() ? nullptr : &found->second;
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -27,7 +27,7 @@
 #include "absl/types/span.h"
 #include "base/files.h"
 
-namespace longshort {
+namespace longshort::models {
 
 enum class DataType { kBool, kU8, kI8, kF8E4M3, kF8E5M2, kU16, kI16, kF16, kBF16, kU32, kI32, kF32, kU64, kI64, kF64 };
 
@@ -95,4 +95,4 @@ struct NamedTensor {
 absl::Status WriteSafetensors(const std::string& path, absl::Span<const NamedTensor> tensors,
                               const std::map<std::string, std::string>& metadata = {});
 
-}  // namespace longshort
+}  // namespace longshort::models

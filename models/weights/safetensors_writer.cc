@@ -8,7 +8,7 @@
 #include "base/strict_json.h"
 #include "models/weights/safetensors.h"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 absl::Status CheckTensor(const NamedTensor& tensor) {
@@ -71,4 +71,4 @@ absl::Status WriteSafetensors(const std::string& path, absl::Span<const NamedTen
   return WriteFileAtomically(path, pieces);
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

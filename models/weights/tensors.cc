@@ -14,7 +14,7 @@
 #include "base/status_macros.h"
 #include "base/strict_json.h"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 std::string ShapeText(absl::Span<const int64_t> shape) { return absl::StrFormat("[%s]", absl::StrJoin(shape, ",")); }
@@ -123,4 +123,4 @@ absl::Status CheckFinite(const SafetensorsFile& file, const std::string& tensor,
       values.size()));
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

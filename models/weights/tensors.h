@@ -12,7 +12,7 @@
 #include "absl/types/span.h"
 #include "models/weights/safetensors.h"
 
-namespace longshort {
+namespace longshort::models {
 
 struct TensorShape {
   std::string name;
@@ -60,4 +60,4 @@ absl::Status ReadAsFloat32(const SafetensorsFile& file, const StoredTensor& tens
 // the first one is.
 absl::Status CheckFinite(const SafetensorsFile& file, const std::string& tensor, absl::Span<const float> values);
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -11,7 +11,7 @@
 #include "base/strict_json.h"
 #include "models/weights/config_fields.h"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 constexpr std::array<ConfigField<TextClassifierConfig>, 13> kTextFields = {{
@@ -215,4 +215,4 @@ std::vector<TensorShape> TextClassifierTensors(const TextClassifierConfig& confi
   return tensors;
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -17,7 +17,7 @@
 #include "models/weights/image_preprocessing_config.h"
 #include "models/weights/tensors.h"
 
-namespace longshort {
+namespace longshort::models {
 
 // How documents become ids: "none" (ids only), "bytes_plus_one", "listops_2020", "listops_2021", "pixels" (the grey
 // values of an image).
@@ -95,4 +95,4 @@ std::string TextLayerPrefix(const TextClassifierConfig& config, int64_t layer);
 // trained.
 std::vector<TensorShape> TextClassifierTensors(const TextClassifierConfig& config);
 
-}  // namespace longshort
+}  // namespace longshort::models

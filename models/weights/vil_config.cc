@@ -10,7 +10,7 @@
 #include "base/strict_json.h"
 #include "models/weights/config_fields.h"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 constexpr std::array<std::string_view, 1> kVilArchitecture = {"vil"};
@@ -176,4 +176,4 @@ std::vector<TensorShape> VilTensors(const VilConfig& config) {
   return tensors;
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

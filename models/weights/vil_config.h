@@ -19,7 +19,7 @@
 #include "models/weights/tensors.h"
 #include "models/weights/vil_stages.h"
 
-namespace longshort {
+namespace longshort::models {
 
 struct VilConfig {
   std::vector<VilStage> stages;  // "stages" as an architecture string
@@ -68,4 +68,4 @@ int64_t WindowBiasRows(int64_t window_size);
 // stage, then `norm` and `head`. All are trained.
 std::vector<TensorShape> VilTensors(const VilConfig& config);
 
-}  // namespace longshort
+}  // namespace longshort::models

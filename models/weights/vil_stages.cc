@@ -14,7 +14,7 @@
 #include "base/strict_json.h"
 #include "models/weights/config_fields.h"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 struct Attribute {
@@ -193,4 +193,4 @@ std::string ToText(absl::Span<const VilStage> stages) {
   });
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -16,7 +16,7 @@
 #include "absl/types/span.h"
 #include "models/weights/config_fields.h"
 
-namespace longshort {
+namespace longshort::models {
 
 struct VilStage {
   int64_t number = 1;              // l: 1 for the first stage, 2 for the second, ...
@@ -53,4 +53,4 @@ absl::StatusOr<std::vector<VilStage>> ParseVilStages(std::string_view text, std:
 // The architecture string with every attribute written; parsing it gives the same stages.
 std::string ToText(absl::Span<const VilStage> stages);
 
-}  // namespace longshort
+}  // namespace longshort::models

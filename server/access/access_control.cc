@@ -7,7 +7,7 @@
 #include "base/status_macros.h"
 #include "server/access/token_file.h"
 
-namespace longshort {
+namespace longshort::server {
 
 absl::Status Caller::CheckScope(Scope scope, const std::string& what) const {
   if (grant_ == nullptr || grant_->scopes.Has(scope)) return absl::OkStatus();
@@ -66,4 +66,4 @@ std::shared_ptr<const AccessTable> AccessControl::table() const {
   return table_;
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

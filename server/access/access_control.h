@@ -22,7 +22,7 @@
 #include "server/access/access_table.h"
 #include "server/access/identity.h"
 
-namespace longshort {
+namespace longshort::server {
 
 class AccessControl final {
  public:
@@ -76,4 +76,4 @@ class AccessControl final {
   std::unique_ptr<FileWatch> watch_;  // last: its thread uses the other members
 };
 
-}  // namespace longshort
+}  // namespace longshort::server

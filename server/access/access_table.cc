@@ -13,7 +13,7 @@
 #include "base/status_macros.h"
 #include "server/calls/field_error.h"
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 constexpr absl::string_view kScheme = "Bearer ";
@@ -107,4 +107,4 @@ absl::StatusOr<std::shared_ptr<const Grant>> AccessTable::Find(const Credentials
   return found->second;
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

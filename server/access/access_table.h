@@ -15,7 +15,7 @@
 #include "server/access/scopes.h"
 #include "server/access/token_file.h"
 
-namespace longshort {
+namespace longshort::server {
 
 // What came with a call to prove who makes it, as a front read it. Nothing of it has been checked, except that a
 // certificate is the peer's: the connection was refused otherwise.
@@ -85,4 +85,4 @@ class Caller final {
   std::shared_ptr<const Grant> grant_;
 };
 
-}  // namespace longshort
+}  // namespace longshort::server

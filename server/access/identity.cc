@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/schedule/refusal.h"
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 absl::Status Refuse(const std::string& identity, const char* unit, double per_second, absl::Duration wait) {
@@ -14,7 +14,7 @@ absl::Status Refuse(const std::string& identity, const char* unit, double per_se
   absl::Status status =
       absl::ResourceExhaustedError(absl::StrCat("identity ", identity, " has used its ", per_second, " ", unit,
                                                 " a second; there is room in ", absl::FormatDuration(wait)));
-  SetRefusal(status, {.retry_after = wait});
+  core::SetRefusal(status, {.retry_after = wait});
   return status;
 }
 
@@ -82,4 +82,4 @@ absl::Status Identity::CheckTokensLocked(absl::Time now) const {
   return Refuse(name_, "tokens", limits_.tokens_per_second, wait);
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -15,7 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 
-namespace longshort {
+namespace longshort::server {
 
 // A token bucket: so many units a second, and what was not used in the last second.
 //
@@ -91,4 +91,4 @@ class Identity final {
   RateLimit tokens_;
 };
 
-}  // namespace longshort
+}  // namespace longshort::server

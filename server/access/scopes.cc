@@ -8,7 +8,7 @@
 #include "absl/strings/str_split.h"
 #include "server/calls/field_error.h"
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 constexpr std::array kScopes = {Scope::kInfer, Scope::kSessions, Scope::kManage, Scope::kObserve};
@@ -68,4 +68,4 @@ bool ModelPatterns::Allow(std::string_view model) const {
          });
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "server/calls/call_names.h"
 
-namespace longshort {
+namespace longshort::server {
 
 class ScopeSet final {
  public:
@@ -57,4 +57,4 @@ class ModelPatterns final {
   std::vector<Pattern> patterns_;
 };
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -3,7 +3,7 @@
 
 #include <string>
 
-namespace longshort {
+namespace longshort::server {
 
 // PEM files; an empty path is none. Without a certificate there is no TLS.
 struct TlsFiles {
@@ -15,4 +15,4 @@ struct TlsFiles {
   bool enabled() const { return !certificate.empty(); }
 };
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -11,7 +11,7 @@
 #include "absl/time/clock.h"
 #include "base/status_macros.h"
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 PemFile CertificateFile(const TlsFiles& files) { return {.option = "--tls-certificate", .path = files.certificate}; }
@@ -204,4 +204,4 @@ absl::Time TlsMaterial::client_crl_expiry() const {
   return first;
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

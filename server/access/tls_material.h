@@ -16,7 +16,7 @@
 #include "base/pem_files.h"
 #include "server/access/tls_files.h"
 
-namespace longshort {
+namespace longshort::server {
 
 class TlsMaterial final {
  public:
@@ -72,4 +72,4 @@ class TlsMaterial final {
   std::unique_ptr<X509_STORE, Free> client_store_;  // of both
 };
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -8,7 +8,7 @@
 #include "absl/time/clock.h"
 #include "base/status_macros.h"
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 void AppendLook(const std::string& path, std::string& look) {
@@ -60,4 +60,4 @@ absl::Status TlsWatch::Publish(std::shared_ptr<const TlsMaterial> material) {
   return absl::OkStatus();
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

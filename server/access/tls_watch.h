@@ -12,7 +12,7 @@
 #include "base/file_watch.h"
 #include "server/access/tls_material.h"
 
-namespace longshort {
+namespace longshort::server {
 
 class TlsWatch final {
  public:
@@ -44,4 +44,4 @@ class TlsWatch final {
   std::unique_ptr<FileWatch> watch_;  // last: its thread uses the other members
 };
 
-}  // namespace longshort
+}  // namespace longshort::server

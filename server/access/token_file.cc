@@ -16,7 +16,7 @@
 #include "base/status_macros.h"
 #include "server/calls/field_error.h"
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 // A hundred thousand lines.
@@ -213,4 +213,4 @@ absl::StatusOr<std::string> ReadTokenFile(const std::string& path) {
   return ReadSecretFile("--token-file", path, kMaxFileBytes);
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -25,7 +25,7 @@
 #include "server/access/identity.h"
 #include "server/access/scopes.h"
 
-namespace longshort {
+namespace longshort::server {
 
 enum class CredentialKind { kToken, kSpiffeId, kCertificateSubject };
 
@@ -49,4 +49,4 @@ absl::StatusOr<std::vector<AccessEntry>> ParseTokenFile(std::string_view text, c
 // or if users other than its owner and group may read or write it.
 absl::StatusOr<std::string> ReadTokenFile(const std::string& path);
 
-}  // namespace longshort
+}  // namespace longshort::server

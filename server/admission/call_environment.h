@@ -18,10 +18,10 @@
 #include "server/monitoring/tracer.h"
 #include "server/sessions/transfer_budget.h"
 
-namespace longshort {
+namespace longshort::server {
 
 struct CallEnvironment {
-  const ModelRegistry& models;
+  const core::ModelRegistry& models;
   ModelManager& manager;
   ServerMetrics& metrics;
   Logger& log;
@@ -45,4 +45,4 @@ struct CallEnvironment {
   Tracer* tracer = nullptr;
 };
 
-}  // namespace longshort
+}  // namespace longshort::server

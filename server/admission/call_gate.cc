@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 
-namespace longshort {
+namespace longshort::server {
 
 bool CallGate::Enter() {
   const std::lock_guard lock(mutex_);
@@ -85,4 +85,4 @@ int64_t CallGate::WaitUntilEmpty(absl::Time deadline) {
   return cut_off_ + traffic_.inside;
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

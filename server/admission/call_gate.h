@@ -16,7 +16,7 @@
 
 #include "absl/time/time.h"
 
-namespace longshort {
+namespace longshort::server {
 
 class CallGate {
  public:
@@ -77,4 +77,4 @@ class CallGate {
   int64_t last_watch_ = 0;
 };
 
-}  // namespace longshort
+}  // namespace longshort::server

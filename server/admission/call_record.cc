@@ -14,7 +14,7 @@
 #include "core/schedule/refusal.h"
 #include "server/calls/field_error.h"
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 // A client cancels a call when its deadline passes, and its clock began to run a little before ours: a cancellation so
@@ -63,7 +63,7 @@ CallRecord::~CallRecord() {
 
 absl::Status CallRecord::Admit() {
   inside_ = !names_.observes() && environment_.gate.Enter();
-  if (!inside_ && !names_.observes()) return ServerIsStopping();
+  if (!inside_ && !names_.observes()) return core::ServerIsStopping();
   if (within_call_) {
     Identity* const identity = caller_.identity();
     return identity == nullptr ? absl::OkStatus() : identity->TakeCall(MonotonicNow());
@@ -93,11 +93,11 @@ SessionOwner CallRecord::session_owner() const {
   return {.identity = identity->name(), .client = named_client_};
 }
 
-absl::StatusOr<std::shared_ptr<const ServedModel>> CallRecord::FindModel(const ModelReference& reference) {
+absl::StatusOr<std::shared_ptr<const core::ServedModel>> CallRecord::FindModel(const ModelReference& reference) {
   LS_RETURN_IF_ERROR(CheckModelReference(reference, names_));
-  absl::StatusOr<std::shared_ptr<ServedModel>> found = caller_.MayUseAllModels()
-                                                           ? environment_.models.Find(reference.name, reference.version)
-                                                           : FindAmongAllowed(reference);
+  absl::StatusOr<std::shared_ptr<core::ServedModel>> found =
+      caller_.MayUseAllModels() ? environment_.models.Find(reference.name, reference.version)
+                                : FindAmongAllowed(reference);
   if (found.ok()) {
     model_ = (*found)->name;
     version_ = (*found)->version;
@@ -105,10 +105,10 @@ absl::StatusOr<std::shared_ptr<const ServedModel>> CallRecord::FindModel(const M
   return found;
 }
 
-absl::StatusOr<std::shared_ptr<ServedModel>> CallRecord::FindAmongAllowed(const ModelReference& reference) const {
+absl::StatusOr<std::shared_ptr<core::ServedModel>> CallRecord::FindAmongAllowed(const ModelReference& reference) const {
   if (!reference.name.empty()) LS_RETURN_IF_ERROR(CheckMayUse(reference.name));
   std::set<std::string> allowed;
-  for (const std::shared_ptr<ServedModel>& served : environment_.models.List()) {
+  for (const std::shared_ptr<core::ServedModel>& served : environment_.models.List()) {
     if (caller_.MayUse(served->name)) allowed.insert(served->name);
   }
   const std::string there_are = absl::StrCat("; of those that ", caller_.identity()->name(), " may use there are ",
@@ -121,17 +121,19 @@ absl::StatusOr<std::shared_ptr<ServedModel>> CallRecord::FindAmongAllowed(const 
   return absl::NotFoundError(absl::StrCat("there is no model ", reference.name, there_are));
 }
 
-absl::StatusOr<std::shared_ptr<const ServedLanguageModel>> CallRecord::FindLanguageModel(
+absl::StatusOr<std::shared_ptr<const core::ServedLanguageModel>> CallRecord::FindLanguageModel(
     const ModelReference& reference) {
-  LS_ASSIGN_OR_RETURN(const std::shared_ptr<const ServedModel> found, FindModel(reference));
-  if (const ServedLanguageModel* model = found->language_model(); model != nullptr) return {{found, model}};
+  LS_ASSIGN_OR_RETURN(const std::shared_ptr<const core::ServedModel> found, FindModel(reference));
+  if (const core::ServedLanguageModel* model = found->language_model(); model != nullptr) return {{found, model}};
   return absl::FailedPreconditionError(
       absl::StrCat(names_.rpc(), " needs a language model; model ", found->name, " is a classifier"));
 }
 
-absl::StatusOr<std::shared_ptr<const ServedClassifier>> CallRecord::FindClassifier(const ModelReference& reference) {
-  LS_ASSIGN_OR_RETURN(const std::shared_ptr<const ServedModel> found, FindModel(reference));
-  if (const ServedClassifier* classifier = found->classifier(); classifier != nullptr) return {{found, classifier}};
+absl::StatusOr<std::shared_ptr<const core::ServedClassifier>> CallRecord::FindClassifier(
+    const ModelReference& reference) {
+  LS_ASSIGN_OR_RETURN(const std::shared_ptr<const core::ServedModel> found, FindModel(reference));
+  if (const core::ServedClassifier* classifier = found->classifier(); classifier != nullptr)
+    return {{found, classifier}};
   return absl::FailedPreconditionError(
       absl::StrCat(names_.rpc(), " needs a classifier; model ", found->name, " is a language model"));
 }
@@ -145,7 +147,7 @@ void CallRecord::ChargeTokens(int64_t tokens) const {
   if (Identity* const identity = caller_.identity(); identity != nullptr) identity->TakeTokens(tokens, MonotonicNow());
 }
 
-void CallRecord::CountIn(std::shared_ptr<ServingStatistics> statistics, const char* operation) {
+void CallRecord::CountIn(std::shared_ptr<core::ServingStatistics> statistics, const char* operation) {
   statistics_ = std::move(statistics);
   trace_.Set("gen_ai.operation.name", operation);
   trace_.Set("gen_ai.provider.name", "longshort");
@@ -156,12 +158,12 @@ void CallRecord::NoteWork() {
   if (statistics_ != nullptr) worked_ = MonotonicNow();
 }
 
-void CallRecord::AddWork(int64_t index, const GenerationSummary& summary, bool complete) {
+void CallRecord::AddWork(int64_t index, const core::GenerationSummary& summary, bool complete) {
   trace_.AddGeneration(index, summary, complete);
   AddTokens(summary.prompt_tokens, summary.generated_tokens, summary.timings);
 }
 
-void CallRecord::AddTokens(int64_t prompt_tokens, int64_t generated_tokens, const RequestTimings& timings) {
+void CallRecord::AddTokens(int64_t prompt_tokens, int64_t generated_tokens, const core::RequestTimings& timings) {
   NoteWork();
   prompt_tokens_ += prompt_tokens;
   generated_tokens_ += generated_tokens;
@@ -170,7 +172,7 @@ void CallRecord::AddTokens(int64_t prompt_tokens, int64_t generated_tokens, cons
   timings_.decode = std::max(timings_.decode, timings.decode);
 }
 
-void CallRecord::AddItem(int64_t tokens, const ClassificationTimings& timings,
+void CallRecord::AddItem(int64_t tokens, const core::ClassificationTimings& timings,
                          const std::optional<DocumentArrival>& arrival) {
   trace_.AddItem(works_, tokens, timings, arrival);
   NoteWork();
@@ -273,4 +275,4 @@ LogFields CallRecord::FieldsOf(const absl::Status& status, absl::StatusCode code
   return fields;
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -27,12 +27,12 @@
 #include "server/calls/score_call.h"
 #include "server/calls/session_owner.h"
 
-namespace longshort {
+namespace longshort::server {
 
 // Who asks, and for how long, as a front reads it from what came with the call.
 struct CallOrigin {
   // Usable whatever `status` says. The client is who he says he is.
-  RequestContext context;
+  core::RequestContext context;
   // What proves it, or what else proves who asks.
   Credentials credentials;
   TraceOrigin trace;
@@ -61,11 +61,11 @@ class CallRecord {
   const Caller& caller() const { return caller_; }
   // The model that the call names; from now on it is the call's in metrics and log. Errors: as CheckModelReference,
   // CheckMayUse and ModelRegistry::Find, of which those who may not use all models are told what they may use only.
-  absl::StatusOr<std::shared_ptr<const ServedModel>> FindModel(const ModelReference& reference);
+  absl::StatusOr<std::shared_ptr<const core::ServedModel>> FindModel(const ModelReference& reference);
   // The same for calls that need a kind of model. They keep the whole served model. Errors: also FAILED_PRECONDITION if
   // the model is of the other kind.
-  absl::StatusOr<std::shared_ptr<const ServedLanguageModel>> FindLanguageModel(const ModelReference& reference);
-  absl::StatusOr<std::shared_ptr<const ServedClassifier>> FindClassifier(const ModelReference& reference);
+  absl::StatusOr<std::shared_ptr<const core::ServedLanguageModel>> FindLanguageModel(const ModelReference& reference);
+  absl::StatusOr<std::shared_ptr<const core::ServedClassifier>> FindClassifier(const ModelReference& reference);
   // Errors: PERMISSION_DENIED if the caller may not use a model of this name, whether there is one or not.
   absl::Status CheckMayUse(const std::string& model) const;
 
@@ -74,7 +74,7 @@ class CallRecord {
 
   // The call is an inference: its end counts in the model's statistics. `operation`, a literal, is what its trace calls
   // it.
-  void CountIn(std::shared_ptr<ServingStatistics> statistics, const char* operation);
+  void CountIn(std::shared_ptr<core::ServingStatistics> statistics, const char* operation);
 
   // Name and version of the model that was found.
   ModelReference answering_model() const { return {.name = model_, .version = version_}; }
@@ -82,10 +82,10 @@ class CallRecord {
   const CallEnvironment& environment() const { return environment_; }
   const CallNames& names() const { return names_; }
   // For the engine: id, client, priority, deadline, and the flags that Cancel() and Pause() set.
-  const RequestContext& engine_context() const { return engine_context_; }
+  const core::RequestContext& engine_context() const { return engine_context_; }
   // What the call's message says of itself, before its work begins: how urgent it is, and that nobody waits for it
   // longer than this after its arrival, whatever else its deadline is.
-  void SetPriority(Priority priority) { engine_context_.priority = priority; }
+  void SetPriority(core::Priority priority) { engine_context_.priority = priority; }
   void EndWithin(absl::Duration longest) {
     engine_context_.deadline = std::min(engine_context_.deadline, arrived_ + longest);
   }
@@ -104,9 +104,9 @@ class CallRecord {
   void ChargeTokens(int64_t tokens) const;
 
   // Adds to what log line and trace tell of completion `index`; `complete`: it has ended as it should.
-  void AddWork(int64_t index, const GenerationSummary& summary, bool complete);
+  void AddWork(int64_t index, const core::GenerationSummary& summary, bool complete);
   // The same of one image.
-  void AddWork(const ClassificationTimings& timings) { AddItem(0, timings, std::nullopt); }
+  void AddWork(const core::ClassificationTimings& timings) { AddItem(0, timings, std::nullopt); }
   // The same of one document; `arrival` of a stream's.
   void AddWork(const ScoredText& text, const std::optional<DocumentArrival>& arrival = std::nullopt);
   // What the call's trace tells of it.
@@ -120,17 +120,18 @@ class CallRecord {
  private:
   absl::Status Identify();
   void NoteWork();
-  void AddTokens(int64_t prompt_tokens, int64_t generated_tokens, const RequestTimings& timings);
-  void AddItem(int64_t tokens, const ClassificationTimings& timings, const std::optional<DocumentArrival>& arrival);
+  void AddTokens(int64_t prompt_tokens, int64_t generated_tokens, const core::RequestTimings& timings);
+  void AddItem(int64_t tokens, const core::ClassificationTimings& timings,
+               const std::optional<DocumentArrival>& arrival);
   // Find, of what the caller may use. REQUIRES: he may not use all models.
-  absl::StatusOr<std::shared_ptr<ServedModel>> FindAmongAllowed(const ModelReference& reference) const;
+  absl::StatusOr<std::shared_ptr<core::ServedModel>> FindAmongAllowed(const ModelReference& reference) const;
   void AddToStatistics(absl::StatusCode code, absl::Time now) const;
   LogFields FieldsOf(const absl::Status& status, absl::StatusCode code, absl::Duration duration) const;
 
   const CallEnvironment& environment_;
   const CallNames& names_;
   const absl::Time arrived_;
-  RequestContext engine_context_;
+  core::RequestContext engine_context_;
   TracedCall trace_;
   absl::Status origin_status_;
   Credentials credentials_;  // until Admit: a secret is kept no longer than it is needed
@@ -142,15 +143,15 @@ class CallRecord {
   bool slow_reader_ = false;
   std::string model_;
   int64_t version_ = 0;
-  std::shared_ptr<ServingStatistics> statistics_;  // null if it counts in none
-  int64_t works_ = 0;                              // completions, documents, items
-  absl::Time worked_ = absl::InfinitePast();       // when the last of them was done
+  std::shared_ptr<core::ServingStatistics> statistics_;  // null if it counts in none
+  int64_t works_ = 0;                                    // completions, documents, items
+  absl::Time worked_ = absl::InfinitePast();             // when the last of them was done
   int64_t prompt_tokens_ = 0;
   int64_t generated_tokens_ = 0;
   int64_t items_ = 0;  // of classifiers
   // The longest of the call's completions, documents or items.
-  RequestTimings timings_;
-  ClassificationTimings item_timings_;
+  core::RequestTimings timings_;
+  core::ClassificationTimings item_timings_;
 };
 
-}  // namespace longshort
+}  // namespace longshort::server

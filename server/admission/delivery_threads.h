@@ -11,7 +11,7 @@
 #include "base/status_macros.h"
 #include "base/thread.h"
 
-namespace longshort {
+namespace longshort::server {
 
 // Runs the pieces of work of some streams; none of them may block.
 using DeliveryThread = TaskThread;
@@ -36,4 +36,4 @@ class DeliveryThreads final {
   std::atomic<uint64_t> streams_ = 0;
 };
 
-}  // namespace longshort
+}  // namespace longshort::server

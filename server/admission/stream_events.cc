@@ -4,7 +4,7 @@
 #include <utility>
 #include <variant>
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 constexpr size_t kMaxMergedBytes = 64 << 10;
@@ -19,7 +19,7 @@ size_t WireBytes(const CompletionDelta& delta) {
   constexpr size_t kDeltaBytes = 4;
   constexpr size_t kTokenBytes = 16;
   size_t tokens = delta.tokens.size();
-  for (const GeneratedToken& token : delta.tokens) tokens += token.alternatives.size();
+  for (const core::GeneratedToken& token : delta.tokens) tokens += token.alternatives.size();
   return kDeltaBytes + delta.text.size() + delta.raw.size() + kTokenBytes * tokens;
 }
 
@@ -88,4 +88,4 @@ std::optional<StreamEvent> StreamEvents::Pop() {
   return KeepAlive();
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

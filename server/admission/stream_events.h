@@ -17,7 +17,7 @@
 #include "absl/status/status.h"
 #include "server/calls/generate_call.h"
 
-namespace longshort {
+namespace longshort::server {
 
 class StreamEvents {
  public:
@@ -72,4 +72,4 @@ class GenerationSink {
   virtual void Close(const absl::Status& status) = 0;
 };
 
-}  // namespace longshort
+}  // namespace longshort::server

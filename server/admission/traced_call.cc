@@ -6,7 +6,7 @@
 #include "absl/strings/numbers.h"
 #include "base/clock.h"
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 constexpr size_t kUsualAttributes = 16;
@@ -97,8 +97,8 @@ absl::Time TracedCall::AddQueue(int64_t index, absl::Time submitted, absl::Durat
   return begun;
 }
 
-void TracedCall::AddPrefill(int64_t index, const RequestTimings& timings) {
-  for (const PromptPiece& piece : timings.prompt_pieces) {
+void TracedCall::AddPrefill(int64_t index, const core::RequestTimings& timings) {
+  for (const core::PromptPiece& piece : timings.prompt_pieces) {
     AddStage({.name = "prefill",
               .begin = piece.begin,
               .end = piece.end,
@@ -107,12 +107,12 @@ void TracedCall::AddPrefill(int64_t index, const RequestTimings& timings) {
   }
 }
 
-void TracedCall::AddGeneration(int64_t index, const GenerationSummary& summary, bool complete) {
-  const RequestTimings& timings = summary.timings;
+void TracedCall::AddGeneration(int64_t index, const core::GenerationSummary& summary, bool complete) {
+  const core::RequestTimings& timings = summary.timings;
   if (trace_ == nullptr || timings.submitted == absl::InfinitePast()) return;
   cached_tokens_ += summary.reused_tokens;
   if (complete) {
-    finish_reasons_.emplace_back(index, summary.finish_reason == FinishReason::kStopString ? "stop" : "length");
+    finish_reasons_.emplace_back(index, summary.finish_reason == core::FinishReason::kStopString ? "stop" : "length");
   }
   const absl::Time begun = AddQueue(index, timings.submitted, absl::ZeroDuration(), timings.queue, std::nullopt);
   const absl::Time prefilled = begun + timings.prefill;
@@ -126,7 +126,7 @@ void TracedCall::AddGeneration(int64_t index, const GenerationSummary& summary, 
   }
 }
 
-void TracedCall::AddScore(int64_t index, int64_t cached_tokens, const RequestTimings& timings,
+void TracedCall::AddScore(int64_t index, int64_t cached_tokens, const core::RequestTimings& timings,
                           const std::optional<DocumentArrival>& arrival) {
   if (trace_ == nullptr || timings.submitted == absl::InfinitePast()) return;
   cached_tokens_ += cached_tokens;
@@ -134,7 +134,7 @@ void TracedCall::AddScore(int64_t index, int64_t cached_tokens, const RequestTim
   AddPrefill(index, timings);
 }
 
-void TracedCall::AddItem(int64_t index, int64_t tokens, const ClassificationTimings& timings,
+void TracedCall::AddItem(int64_t index, int64_t tokens, const core::ClassificationTimings& timings,
                          const std::optional<DocumentArrival>& arrival) {
   if (trace_ == nullptr || timings.submitted == absl::InfinitePast()) return;
   const absl::Time begun = AddQueue(index, timings.submitted, timings.preparation, timings.queue, arrival);
@@ -186,4 +186,4 @@ void TracedCall::End(const Ending& ending) {
   tracer_->End(std::move(trace_));
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

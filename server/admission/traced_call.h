@@ -30,7 +30,7 @@
 #include "server/monitoring/logger.h"
 #include "server/monitoring/tracer.h"
 
-namespace longshort {
+namespace longshort::server {
 
 // What a front has read of a call's trace.
 struct TraceOrigin {
@@ -60,12 +60,12 @@ class TracedCall final {
   void Set(const char* key, AttributeValue value);
 
   // The stages of completion `index`. `complete`: it has ended as it should.
-  void AddGeneration(int64_t index, const GenerationSummary& summary, bool complete);
+  void AddGeneration(int64_t index, const core::GenerationSummary& summary, bool complete);
   // Those of a document that a language model has scored, and of an item of a classifier. `arrival`: if not the call
   // brought it, but one of its messages.
-  void AddScore(int64_t index, int64_t cached_tokens, const RequestTimings& timings,
+  void AddScore(int64_t index, int64_t cached_tokens, const core::RequestTimings& timings,
                 const std::optional<DocumentArrival>& arrival);
-  void AddItem(int64_t index, int64_t tokens, const ClassificationTimings& timings,
+  void AddItem(int64_t index, int64_t tokens, const core::ClassificationTimings& timings,
                const std::optional<DocumentArrival>& arrival);
   // A message of the answer is about to be written.
   void BeginMessage();
@@ -88,7 +88,7 @@ class TracedCall final {
   // Those that every part of the call has; returns where the queue's stage ends.
   absl::Time AddQueue(int64_t index, absl::Time submitted, absl::Duration preparation, absl::Duration queue,
                       const std::optional<DocumentArrival>& arrival);
-  void AddPrefill(int64_t index, const RequestTimings& timings);
+  void AddPrefill(int64_t index, const core::RequestTimings& timings);
   void AddPreparationAndDelivery(absl::Time end);
 
   Tracer* const tracer_;
@@ -103,4 +103,4 @@ class TracedCall final {
   int64_t messages_ = 0;
 };
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -10,7 +10,7 @@
 
 #include "absl/time/time.h"
 
-namespace longshort {
+namespace longshort::server {
 
 class WriteTimer {
  public:
@@ -31,4 +31,4 @@ class WriteTimer {
   absl::Time began_ = absl::InfiniteFuture();  // unless something is on its way
 };
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace longshort {
+namespace longshort::server {
 
 // Of a text: all of it, or what it consists of.
 enum class TextPart { kWhole, kText, kBytes, kIds };
@@ -85,4 +85,4 @@ class CallNames final {
   RpcAccess access_;
 };
 
-}  // namespace longshort
+}  // namespace longshort::server

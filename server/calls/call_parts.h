@@ -10,7 +10,7 @@
 #include "absl/types/span.h"
 #include "models/classifier.h"
 
-namespace longshort {
+namespace longshort::server {
 
 struct ModelReference {
   // May be empty where exactly one model is served.
@@ -37,7 +37,7 @@ struct TextInput {
 // An image as it came.
 struct ImageInput {
   // A file, or pixels; nothing if the client gave neither. Views of what `owner` has.
-  std::variant<std::monostate, std::string_view, RawImage> content;
+  std::variant<std::monostate, std::string_view, models::RawImage> content;
   // Held until the image is an item, and no longer: several images should not share one if they are large.
   std::shared_ptr<const void> owner;
   // Memory that it takes meanwhile.
@@ -50,4 +50,4 @@ struct Usage {
   int64_t cached_tokens = 0;     // found in the cache, of prompts and of the sessions before them
 };
 
-}  // namespace longshort
+}  // namespace longshort::server

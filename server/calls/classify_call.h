@@ -11,7 +11,7 @@
 #include "core/requests/classification_request.h"
 #include "server/calls/call_parts.h"
 
-namespace longshort {
+namespace longshort::server {
 
 // What an answer about one item names. 0 takes the default.
 struct ClassOptions {
@@ -31,7 +31,7 @@ struct Classification {
   std::vector<ClassProbability> classes;  // likeliest first
   std::vector<float> logits;              // [classes] if asked for
   std::vector<float> probabilities;       // [classes] if asked for
-  ClassificationTimings timings;
+  core::ClassificationTimings timings;
 };
 
 struct ClassifyCall {
@@ -45,7 +45,7 @@ struct ClassifyResult {
   std::vector<absl::StatusOr<Classification>> images;
   ModelReference model = {};
   // Whose labels are shown.
-  std::shared_ptr<const ServedClassifier> classifier;
+  std::shared_ptr<const core::ServedClassifier> classifier;
 };
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -5,7 +5,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 
-namespace longshort {
+namespace longshort::server {
 
 std::string Quoted(const std::string& text) {
   constexpr size_t kMax = 64;
@@ -23,4 +23,4 @@ bool IsName(const std::string& text) {
   return !text.empty() && text.size() <= kMaxBytes && std::all_of(text.begin(), text.end(), allowed);
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
-namespace longshort {
+namespace longshort::server {
 
 // INVALID_ARGUMENT "sampling.top_p is 1.5; it must be in (0, 1]".
 inline absl::Status FieldError(const std::string& field, const absl::AlphaNum& value, const std::string& limit) {
@@ -27,4 +27,4 @@ std::string Quoted(const std::string& text);
 inline constexpr char kNameRule[] = "1 to 128 letters, digits or any of \"._:-\"";
 bool IsName(const std::string& text);
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -16,7 +16,7 @@
 #include "models/tokenizer/tokenizer.h"
 #include "server/calls/call_parts.h"
 
-namespace longshort {
+namespace longshort::server {
 
 struct GenerateCall {
   ModelReference model = {};
@@ -25,23 +25,23 @@ struct GenerateCall {
   int64_t max_tokens = 0;   // 0 takes the default
   int64_t completions = 0;  // 0 means 1
   // As the client says, unchecked; `seed` instead of sampling.seed.
-  SamplingOptions sampling = {};
+  core::SamplingOptions sampling = {};
   std::optional<uint64_t> seed = std::nullopt;  // drawn if unset
   std::vector<std::string> stop = {};
   bool token_log_probabilities = false;
   int64_t top_alternatives = 0;
   bool echo = false;
   bool return_raw = false;
-  std::optional<SessionReference> session = std::nullopt;
+  std::optional<core::SessionReference> session = std::nullopt;
 };
 
 struct Completion {
   std::string text;  // UTF-8
   std::string raw;   // the bytes behind it, if asked for
-  std::vector<GeneratedToken> tokens;
-  FinishReason finish_reason = FinishReason::kMaxTokens;
+  std::vector<core::GeneratedToken> tokens;
+  core::FinishReason finish_reason = core::FinishReason::kMaxTokens;
   std::string stop;  // the stop string that was met, if one was
-  RequestTimings timings;
+  core::RequestTimings timings;
 };
 
 struct GenerateResult {
@@ -51,7 +51,7 @@ struct GenerateResult {
   std::optional<int64_t> session_tokens = std::nullopt;
   ModelReference model = {};
   // What the tokens stand for; null for a model without vocabulary.
-  std::shared_ptr<const Tokenizer> tokenizer;
+  std::shared_ptr<const models::Tokenizer> tokenizer;
 };
 
 // What a streamed generation says: the start, any mix of the others, an end for each completion, and the summary.
@@ -59,22 +59,22 @@ struct StreamStart {
   ModelReference model = {};
   uint64_t seed = 0;
   // As GenerateResult's.
-  std::shared_ptr<const Tokenizer> tokenizer;
+  std::shared_ptr<const models::Tokenizer> tokenizer;
 };
 
 struct CompletionDelta {
   int32_t index = 0;
   std::string text;  // UTF-8: bytes of a character that is not whole yet wait
   std::string raw;
-  std::vector<GeneratedToken> tokens;
+  std::vector<core::GeneratedToken> tokens;
   int64_t token_count = 0;  // generated tokens that it stands for
 };
 
 struct CompletionEnd {
   int32_t index = 0;
-  FinishReason finish_reason = FinishReason::kMaxTokens;
+  core::FinishReason finish_reason = core::FinishReason::kMaxTokens;
   std::string stop;
-  RequestTimings timings;
+  core::RequestTimings timings;
 };
 
 struct StreamSummary {
@@ -96,7 +96,7 @@ struct TokenizeResult {
   std::vector<int32_t> ids;
   ModelReference model = {};
   // What the ids stand for; null for a classifier, and for a model without vocabulary.
-  std::shared_ptr<const Tokenizer> tokenizer;
+  std::shared_ptr<const models::Tokenizer> tokenizer;
 };
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-namespace longshort {
+namespace longshort::server {
 
-ModelLimits LimitsOf(const ServedModel& served, const RequestLimits& limits) {
+ModelLimits LimitsOf(const core::ServedModel& served, const RequestLimits& limits) {
   ModelLimits of_model = {.message_bytes = limits.message_bytes};
   const int64_t texts = std::min(limits.inputs, served.max_items());
   if (served.language_model() != nullptr) {
@@ -13,7 +13,7 @@ ModelLimits LimitsOf(const ServedModel& served, const RequestLimits& limits) {
     of_model.completions = std::min(limits.completions, served.max_items());
     of_model.texts = texts;
     of_model.window = limits.stream_documents;
-  } else if (served.classifier()->info.input == ClassifierInput::kText) {
+  } else if (served.classifier()->info.input == models::ClassifierInput::kText) {
     of_model.texts = texts;
     of_model.window = limits.stream_documents;
   } else {
@@ -24,4 +24,4 @@ ModelLimits LimitsOf(const ServedModel& served, const RequestLimits& limits) {
   return of_model;
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -6,7 +6,7 @@
 #include "core/registry/served_model.h"
 #include "models/images/image_header.h"
 
-namespace longshort {
+namespace longshort::server {
 
 struct RequestLimits {
   // Tokens of one prompt or document; for several completions, tokens of all their prompts together.
@@ -26,9 +26,9 @@ struct RequestLimits {
   // Bytes of one message.
   int64_t message_bytes = 0;
   // Bytes of one encoded image.
-  int64_t image_bytes = ImageLimits().max_bytes;
+  int64_t image_bytes = models::ImageLimits().max_bytes;
   // Width times height of one image.
-  int64_t image_pixels = ImageLimits().max_pixels;
+  int64_t image_pixels = models::ImageLimits().max_pixels;
   // Bytes of the classes and logits of one answer, for the same 4 MiB.
   int64_t class_bytes = int64_t{3} << 20;
   // Likeliest tokens named at one place.
@@ -57,6 +57,6 @@ struct ModelLimits {
   int64_t message_bytes = 0;
 };
 
-ModelLimits LimitsOf(const ServedModel& served, const RequestLimits& limits);
+ModelLimits LimitsOf(const core::ServedModel& served, const RequestLimits& limits);
 
-}  // namespace longshort
+}  // namespace longshort::server

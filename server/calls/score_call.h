@@ -15,7 +15,7 @@
 #include "server/calls/call_parts.h"
 #include "server/calls/classify_call.h"
 
-namespace longshort {
+namespace longshort::server {
 
 struct ScoreOptions {
   // Language models.
@@ -32,7 +32,7 @@ struct ScoreCall {
   // Classifiers of pairs: as many as `texts`. Empty otherwise.
   std::vector<TextInput> second_texts = {};
   ScoreOptions options = {};
-  std::optional<SessionReference> session = std::nullopt;
+  std::optional<core::SessionReference> session = std::nullopt;
 };
 
 // Of all documents of a stream.
@@ -58,8 +58,8 @@ struct TextScore {
   std::optional<double> bits_per_byte = std::nullopt;
   std::optional<double> bits_per_character = std::nullopt;
   // [scored_token_count] if asked for.
-  std::vector<GeneratedToken> tokens = {};
-  RequestTimings timings = {};
+  std::vector<core::GeneratedToken> tokens = {};
+  core::RequestTimings timings = {};
   std::optional<int64_t> session_tokens = std::nullopt;
 };
 
@@ -85,7 +85,7 @@ struct ScoreResult {
   Usage usage;
   ModelReference model = {};
   // Whose labels are shown, and whose tokens are named.
-  std::shared_ptr<const ServedModel> served;
+  std::shared_ptr<const core::ServedModel> served;
 };
 
-}  // namespace longshort
+}  // namespace longshort::server

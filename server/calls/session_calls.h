@@ -10,7 +10,7 @@
 #include "core/session/session_store.h"
 #include "server/calls/call_parts.h"
 
-namespace longshort {
+namespace longshort::server {
 
 struct ListSessionsCall {
   ModelReference model;
@@ -40,7 +40,7 @@ struct CloseSessionCall {
   std::string session_id;
   // The session's owner (server/calls/session_owner.h). Default: the caller.
   std::optional<std::string> owner = std::nullopt;
-  SessionClosing closing = {};
+  core::SessionClosing closing = {};
 };
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -7,7 +7,7 @@
 #include "absl/strings/str_split.h"
 #include "server/calls/field_error.h"
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 bool IsNameOrEmpty(const std::string& text) { return text.empty() || IsName(text); }
@@ -31,16 +31,16 @@ absl::StatusOr<SessionOwner> ReadSessionOwner(const std::string& name, bool auth
   return absl::InvalidArgumentError("/IDENTITY/CLIENT, since this server has a --token-file; CLIENT may be empty");
 }
 
-SessionKey KeyOfSession(const SessionOwner& owner, const std::string& id) {
+core::SessionKey KeyOfSession(const SessionOwner& owner, const std::string& id) {
   if (!owner.identity.has_value()) return {.client = owner.client, .id = id};
   return {.client = *owner.identity, .id = owner.client.empty() ? id : absl::StrCat(owner.client, "/", id)};
 }
 
-OwnedSession OwnedSessionOf(const SessionKey& key, bool authentication) {
+OwnedSession OwnedSessionOf(const core::SessionKey& key, bool authentication) {
   if (!authentication) return {.owner = {.identity = std::nullopt, .client = key.client}, .id = key.id};
   const size_t slash = key.id.find('/');
   if (slash == std::string::npos) return {.owner = {.identity = key.client, .client = ""}, .id = key.id};
   return {.owner = {.identity = key.client, .client = key.id.substr(0, slash)}, .id = key.id.substr(slash + 1)};
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

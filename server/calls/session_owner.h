@@ -13,7 +13,7 @@
 #include "absl/status/statusor.h"
 #include "core/session/session_store.h"
 
-namespace longshort {
+namespace longshort::server {
 
 struct SessionOwner {
   // Nothing without authentication.
@@ -29,13 +29,13 @@ struct SessionOwner {
 absl::StatusOr<SessionOwner> ReadSessionOwner(const std::string& name, bool authentication);
 
 // How the engines know the owner's session of this id.
-SessionKey KeyOfSession(const SessionOwner& owner, const std::string& id);
+core::SessionKey KeyOfSession(const SessionOwner& owner, const std::string& id);
 
 // The other way round.
 struct OwnedSession {
   SessionOwner owner;
   std::string id;
 };
-OwnedSession OwnedSessionOf(const SessionKey& key, bool authentication);
+OwnedSession OwnedSessionOf(const core::SessionKey& key, bool authentication);
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 // Less takes no harmful number of calls: a call has some hundred bytes of headers.
@@ -63,4 +63,4 @@ bool AbuseDetector::IsStalled(absl::Time now, const AbuseLimits& limits) {
   return now - *waits_since_ >= limits.stall && read - read_at_wait_ >= limits.stall_bytes;
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -18,7 +18,7 @@
 
 #include "absl/time/time.h"
 
-namespace longshort {
+namespace longshort::server {
 
 enum class AbuseKind { kCalls, kBytes, kStalled };
 
@@ -75,4 +75,4 @@ class AbuseDetector final {
   int64_t read_at_wait_ = 0;
 };
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/freed_memory.h"
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 constexpr absl::Duration kInterval = absl::Milliseconds(250);
@@ -102,4 +102,4 @@ void ConnectionGuard::Say(absl::Time now, std::unique_lock<std::mutex>& lock) {
   lock.lock();
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -21,7 +21,7 @@
 #include "server/grpc_1_51/tcp_socket.h"
 #include "server/grpc_1_51/transport_calls.h"
 
-namespace longshort {
+namespace longshort::server {
 
 class ConnectionGuard final {
  public:
@@ -84,4 +84,4 @@ class ConnectionGuard final {
   TaskThread thread_;                              // last: it uses the other members
 };
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -17,7 +17,7 @@
 #include "base/clock.h"
 #include "base/status_macros.h"
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 // Descriptors that connections leave for what else opens files; a quarter of all where there are few.
@@ -126,4 +126,4 @@ bool ConnectionListener::AcceptFrom(int listening) {
   return true;
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -19,7 +19,7 @@
 #include "server/options/listening_sockets.h"
 #include "server/options/server_options.h"
 
-namespace longshort {
+namespace longshort::server {
 
 // Lets the process have as many descriptors as the system allows it (`ulimit -Hn`).
 void RaiseDescriptorLimit();
@@ -68,4 +68,4 @@ class ConnectionListener final {
   Thread thread_;
 };
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -25,7 +25,7 @@ class Server {
 
 }  // namespace grpc_core
 
-namespace longshort {
+namespace longshort::server {
 
 void SwitchOffChunkedReads() {
   constexpr char kVariable[] = "GRPC_EXPERIMENTS";
@@ -50,4 +50,4 @@ void SendGoaways(grpc::Server& server) {
   sent.WaitForNotification();
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -3,7 +3,7 @@
 
 #include <grpcpp/grpcpp.h>
 
-namespace longshort {
+namespace longshort::server {
 
 // Switches off the experiment `tcp_read_chunks`, unless GRPC_EXPERIMENTS names it: with it, gRPC 1.51 aborts the
 // process when a connection sends more than 2 GiB without ever being read empty. Call it before gRPC's first use, when
@@ -23,4 +23,4 @@ void SwitchOffLockOrderChecks();
 // Connections that are made later, or that are in their handshake, get none: call it again. Thread: any.
 void SendGoaways(grpc::Server& server);
 
-}  // namespace longshort
+}  // namespace longshort::server

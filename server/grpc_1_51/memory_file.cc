@@ -12,7 +12,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 absl::Status Failed() {
@@ -61,4 +61,4 @@ absl::Status MemoryFile::Write(std::string_view content) {
   return dup3(written, descriptor_, O_CLOEXEC) < 0 ? Failed() : absl::OkStatus();
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

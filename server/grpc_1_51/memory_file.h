@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-namespace longshort {
+namespace longshort::server {
 
 // A file that lies in memory only: no disk should hold private keys.
 //
@@ -35,4 +35,4 @@ class MemoryFile final {
   int64_t writes_ = 0;
 };
 
-}  // namespace longshort
+}  // namespace longshort::server

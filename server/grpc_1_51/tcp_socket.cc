@@ -12,7 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 uint64_t CookieOf(int socket) {
@@ -72,4 +72,4 @@ bool SeverConnection(const SocketIdentity& socket) {
   return same;
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -10,7 +10,7 @@
 
 #include "server/grpc_1_51/abuse_detector.h"
 
-namespace longshort {
+namespace longshort::server {
 
 struct SocketIdentity {
   int number = -1;
@@ -30,4 +30,4 @@ std::optional<ConnectionBytes> ReadConnectionBytes(const SocketIdentity& socket)
 // closes the socket. False if it was closed, or the process has no descriptor for this now.
 bool SeverConnection(const SocketIdentity& socket);
 
-}  // namespace longshort
+}  // namespace longshort::server

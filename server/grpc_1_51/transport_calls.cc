@@ -8,7 +8,7 @@
 
 #include "absl/strings/numbers.h"
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 using nlohmann::json;
@@ -93,4 +93,4 @@ std::optional<ConnectionCalls> TransportCalls::Read(const std::string& peer) {
                          .messages = Number(At(data, "messagesReceived"))};
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

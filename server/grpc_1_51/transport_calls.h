@@ -12,7 +12,7 @@
 
 #include "server/grpc_1_51/abuse_detector.h"
 
-namespace longshort {
+namespace longshort::server {
 
 class TransportCalls final {
  public:
@@ -32,4 +32,4 @@ class TransportCalls final {
   bool may_find_ = false;
 };
 
-}  // namespace longshort
+}  // namespace longshort::server

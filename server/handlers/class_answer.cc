@@ -11,7 +11,7 @@
 #include "core/sampling/log_probabilities.h"
 #include "server/calls/field_error.h"
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 constexpr int64_t kDefaultTopK = 5;
@@ -22,7 +22,7 @@ constexpr int64_t kItemBytes = 96;
 
 }  // namespace
 
-absl::StatusOr<ClassOptions> ReadClassAnswer(const ClassOptions& options, const ClassifierInfo& info,
+absl::StatusOr<ClassOptions> ReadClassAnswer(const ClassOptions& options, const models::ClassifierInfo& info,
                                              const CallNames& names) {
   constexpr int64_t kMax = std::numeric_limits<int32_t>::max();
   LS_RETURN_IF_ERROR(CheckFieldRange([&] { return names.Of("top_k"); }, options.top_k, 0, kMax));
@@ -31,7 +31,7 @@ absl::StatusOr<ClassOptions> ReadClassAnswer(const ClassOptions& options, const 
   return answer;
 }
 
-int64_t MaxBytes(const ClassOptions& answer, const ClassifierInfo& info) {
+int64_t MaxBytes(const ClassOptions& answer, const models::ClassifierInfo& info) {
   size_t longest_label = 0;
   for (const std::string& label : info.labels) longest_label = std::max(longest_label, label.size());
   const int64_t per_class = (answer.all_logits ? 1 : 0) + (answer.all_probabilities ? 1 : 0);
@@ -39,7 +39,7 @@ int64_t MaxBytes(const ClassOptions& answer, const ClassifierInfo& info) {
   return kItemBytes + values + answer.top_k * (kClassBytes + static_cast<int64_t>(longest_label));
 }
 
-absl::Status CheckAnswerFits(const ClassOptions& answer, const ClassifierInfo& info, int64_t items,
+absl::Status CheckAnswerFits(const ClassOptions& answer, const models::ClassifierInfo& info, int64_t items,
                              const RequestLimits& limits, const CallNames& names) {
   const auto name = [&] {
     return absl::StrCat("number of bytes to return (", names.Of("top_k"), " classes with their labels, ",
@@ -48,11 +48,11 @@ absl::Status CheckAnswerFits(const ClassOptions& answer, const ClassifierInfo& i
   return CheckFieldRange(name, items * MaxBytes(answer, info), 0, limits.class_bytes);
 }
 
-Classification AnswerOf(ItemScores scores, const ClassOptions& answer, const ClassifierInfo& info) {
+Classification AnswerOf(core::ItemScores scores, const ClassOptions& answer, const models::ClassifierInfo& info) {
   Classification classification;
-  LogProbabilities probabilities;
+  core::LogProbabilities probabilities;
   if (probabilities.SetRow(scores.logits).ok()) {  // the engine gives finite logits only
-    for (const TokenLogProbability& likely : probabilities.Likeliest(answer.top_k)) {
+    for (const core::TokenLogProbability& likely : probabilities.Likeliest(answer.top_k)) {
       ClassProbability& named = classification.classes.emplace_back();
       named.index = likely.token;
       if (!info.labels.empty()) named.label = info.labels[likely.token];
@@ -69,4 +69,4 @@ Classification AnswerOf(ItemScores scores, const ClassOptions& answer, const Cla
   return classification;
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

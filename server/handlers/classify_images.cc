@@ -12,7 +12,7 @@
 #include "server/handlers/handlers.h"
 #include "server/handlers/scatter_gather.h"
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 // Decoding and resizing, roughly: what matters is how calls compare.
@@ -20,7 +20,7 @@ constexpr absl::Duration kTimePerPixel = absl::Nanoseconds(20);
 // What takes no longer is done by who reads the call: another thread would need as long to wake.
 constexpr absl::Duration kWakingAThread = absl::Microseconds(50);
 
-int64_t Pixels(const RawImage& raw) {
+int64_t Pixels(const models::RawImage& raw) {
   constexpr int64_t kMax = int64_t{1} << 28;  // the values fit in a message, whatever it says
   return raw.height < 1 || raw.width < 1 || raw.height > kMax / raw.width ? 0 : raw.height * raw.width;
 }
@@ -28,21 +28,21 @@ int64_t Pixels(const RawImage& raw) {
 // An image, and if it is a file the header, which is read once.
 struct ReadInput {
   ImageInput image;
-  absl::StatusOr<ImageHeader> header;
+  absl::StatusOr<models::ImageHeader> header;
 
-  ReadInput(ImageInput input, const ImagePreprocessor& preprocessor) : image(std::move(input)) {
+  ReadInput(ImageInput input, const models::ImagePreprocessor& preprocessor) : image(std::move(input)) {
     if (!raw()) header = preprocessor.ReadHeader(std::get<std::string_view>(image.content));
   }
-  bool raw() const { return std::holds_alternative<RawImage>(image.content); }
+  bool raw() const { return std::holds_alternative<models::RawImage>(image.content); }
 
   // 0 for an image that Prepare will refuse by its header.
   int64_t pixels() const {
-    if (raw()) return Pixels(std::get<RawImage>(image.content));
+    if (raw()) return Pixels(std::get<models::RawImage>(image.content));
     return header.ok() ? header->size.pixels() : 0;
   }
 
-  absl::StatusOr<ClassifierItem> Prepare(const ImagePreprocessor& preprocessor) const {
-    if (raw()) return preprocessor.Convert(std::get<RawImage>(image.content));
+  absl::StatusOr<models::ClassifierItem> Prepare(const models::ImagePreprocessor& preprocessor) const {
+    if (raw()) return preprocessor.Convert(std::get<models::RawImage>(image.content));
     if (!header.ok()) return header.status();
     return preprocessor.Decode(std::get<std::string_view>(image.content), *header);
   }
@@ -52,27 +52,28 @@ struct ReadInput {
 // it. A few pixels that need no decoding are an item at once: waking a thread would take longer.
 // `work_before` is work_until_prepared of the call's image before. Errors: INVALID_ARGUMENT naming it, for an image
 // without bytes and without pixels.
-absl::StatusOr<ClassificationRequest> ReadImage(ImageInput image, int64_t index, const CallNames& names,
-                                                std::shared_ptr<const ImagePreprocessor> preprocessor,
-                                                const RequestContext& context, absl::Duration work_before) {
+absl::StatusOr<core::ClassificationRequest> ReadImage(ImageInput image, int64_t index, const CallNames& names,
+                                                      std::shared_ptr<const models::ImagePreprocessor> preprocessor,
+                                                      const core::RequestContext& context, absl::Duration work_before) {
   if (std::holds_alternative<std::monostate>(image.content)) {
     return absl::InvalidArgumentError(
         absl::StrCat(names.Of("images", index), " is unset; it must have ", names.image_kinds()));
   }
-  ClassificationRequest one;
+  core::ClassificationRequest one;
   one.context = context;
   one.bytes = image.bytes;
   ReadInput input(std::move(image), *preprocessor);
   one.work_until_prepared = work_before + kTimePerPixel * input.pixels();
   const bool quick = input.raw() && one.work_until_prepared + kTimePerPixel * preprocessor->pixels() <= kWakingAThread;
-  ItemPreparation preparation = [input = std::move(input), index, &names,
-                                 preprocessor = std::move(preprocessor)]() -> absl::StatusOr<ClassifierItem> {
-    absl::StatusOr<ClassifierItem> item = input.Prepare(*preprocessor);
+  core::ItemPreparation preparation = [input = std::move(input), index, &names,
+                                       preprocessor =
+                                           std::move(preprocessor)]() -> absl::StatusOr<models::ClassifierItem> {
+    absl::StatusOr<models::ClassifierItem> item = input.Prepare(*preprocessor);
     if (item.ok()) return item;
     return absl::Status(item.status().code(), absl::StrCat(names.Of("images", index), ": ", item.status().message()));
   };
   if (quick) {
-    LS_ASSIGN_OR_RETURN(one.item, PrepareItem(preparation));
+    LS_ASSIGN_OR_RETURN(one.item, core::PrepareItem(preparation));
   } else {
     one.item = std::move(preparation);
   }
@@ -82,18 +83,19 @@ absl::StatusOr<ClassificationRequest> ReadImage(ImageInput image, int64_t index,
 // What the images of a call give, and what they took.
 struct ImagesInWork {
   ClassifyResult result;
-  std::vector<ClassificationTimings> timings;
+  std::vector<core::ClassificationTimings> timings;
 };
 using ImageParts = ScatterGather<ImagesInWork>;
 
-class ImageListener final : public ClassificationListener {
+class ImageListener final : public core::ClassificationListener {
  public:
-  ImageListener(std::shared_ptr<ImageParts> parts, size_t index, const ClassOptions& answer, const ClassifierInfo& info)
+  ImageListener(std::shared_ptr<ImageParts> parts, size_t index, const ClassOptions& answer,
+                const models::ClassifierInfo& info)
       : parts_(std::move(parts)), index_(index), answer_(answer), info_(info) {}
 
-  void OnFinished(absl::StatusOr<ItemScores> scores) override {
+  void OnFinished(absl::StatusOr<core::ItemScores> scores) override {
     const absl::Status end_of_call = EndsCall(scores.status()) ? scores.status() : absl::OkStatus();
-    const ClassificationTimings timings = scores.ok() ? scores->timings : ClassificationTimings();
+    const core::ClassificationTimings timings = scores.ok() ? scores->timings : core::ClassificationTimings();
     absl::StatusOr<Classification> image =
         scores.ok() ? absl::StatusOr<Classification>(AnswerOf(*std::move(scores), answer_, info_)) : scores.status();
     parts_->PartEnded(end_of_call, [&](ImagesInWork& images) {
@@ -106,17 +108,17 @@ class ImageListener final : public ClassificationListener {
   const std::shared_ptr<ImageParts> parts_;
   const size_t index_;
   const ClassOptions answer_;
-  const ClassifierInfo& info_;  // of the model, which the parts keep
+  const models::ClassifierInfo& info_;  // of the model, which the parts keep
 };
 
 struct ReadableImage {
   size_t index = 0;  // of the call's images
-  ClassificationRequest request;
+  core::ClassificationRequest request;
 };
 
 // Those that can be given to the engine. The others' errors are their results.
-std::vector<ReadableImage> ReadImages(CallRecord& record, const ServedClassifier& model, std::vector<ImageInput> images,
-                                      ClassifyResult& result) {
+std::vector<ReadableImage> ReadImages(CallRecord& record, const core::ServedClassifier& model,
+                                      std::vector<ImageInput> images, ClassifyResult& result) {
   std::vector<ReadableImage> readable;
   absl::Duration work_until_prepared;
   for (size_t i = 0; i < images.size(); ++i) {
@@ -138,7 +140,7 @@ absl::Status ClassifyImages(CallRecord& record, ClassifyCall call,
                             std::function<void(absl::StatusOr<ClassifyResult>)> done) {
   const RequestLimits& limits = record.environment().limits;
   const CallNames& names = record.names();
-  LS_ASSIGN_OR_RETURN(std::shared_ptr<const ServedClassifier> model, record.FindClassifier(call.model));
+  LS_ASSIGN_OR_RETURN(std::shared_ptr<const core::ServedClassifier> model, record.FindClassifier(call.model));
   record.CountIn(model->statistics, kClassificationOperation);
   if (model->preprocessor == nullptr) {
     return absl::FailedPreconditionError(absl::StrCat(names.rpc(), " needs a classifier of images; model ",
@@ -157,7 +159,7 @@ absl::Status ClassifyImages(CallRecord& record, ClassifyCall call,
   const auto parts = std::make_shared<ImageParts>(
       record.engine_context().cancelled, std::move(images),
       [&record, model](const absl::Status&, ImagesInWork& all) {
-        for (const ClassificationTimings& timings : all.timings) record.AddWork(timings);
+        for (const core::ClassificationTimings& timings : all.timings) record.AddWork(timings);
         all.result.model = record.answering_model();
         all.result.classifier = model;
       },
@@ -165,7 +167,7 @@ absl::Status ClassifyImages(CallRecord& record, ClassifyCall call,
         if (!all.ok()) return done(all.status());
         done(std::move(all->result));
       });
-  parts->SubmitParts(static_cast<int64_t>(readable.size()), [&](const CallPart& part) {
+  parts->SubmitParts(static_cast<int64_t>(readable.size()), [&](const core::CallPart& part) {
     ReadableImage& image = readable[part.index];
     image.request.context.part = part;
     return model->engine->Classify(std::move(image.request),
@@ -174,4 +176,4 @@ absl::Status ClassifyImages(CallRecord& record, ClassifyCall call,
   return absl::OkStatus();
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

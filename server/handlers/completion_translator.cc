@@ -4,7 +4,7 @@
 #include <iterator>
 #include <utility>
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 constexpr size_t kEchoBytes = 32 << 10;
@@ -29,7 +29,7 @@ std::vector<CompletionDelta> CompletionTranslator::Echo(const std::string& promp
   return pieces;
 }
 
-std::vector<CompletionDelta> CompletionTranslator::PromptTokens(std::vector<GeneratedToken> tokens) const {
+std::vector<CompletionDelta> CompletionTranslator::PromptTokens(std::vector<core::GeneratedToken> tokens) const {
   std::vector<CompletionDelta> pieces;
   for (size_t at = 0; at < tokens.size(); at += kEchoTokens) {
     CompletionDelta& piece = pieces.emplace_back();
@@ -40,7 +40,7 @@ std::vector<CompletionDelta> CompletionTranslator::PromptTokens(std::vector<Gene
   return pieces;
 }
 
-CompletionDelta CompletionTranslator::Delta(GenerationDelta generated) {
+CompletionDelta CompletionTranslator::Delta(core::GenerationDelta generated) {
   CompletionDelta delta = NewText(std::move(generated.bytes));
   delta.token_count = static_cast<int64_t>(generated.tokens.size());
   if (describe_tokens_) delta.tokens = std::move(generated.tokens);
@@ -54,10 +54,10 @@ CompletionDelta CompletionTranslator::Rest() {
   return delta;
 }
 
-CompletionEnd CompletionTranslator::End(const GenerationSummary& summary) const {
+CompletionEnd CompletionTranslator::End(const core::GenerationSummary& summary) const {
   // A stop string comes from the call, so it is UTF-8.
   return {
       .index = index_, .finish_reason = summary.finish_reason, .stop = summary.stop_string, .timings = summary.timings};
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -14,7 +14,7 @@
 #include "server/calls/generate_call.h"
 #include "server/handlers/generation_plan.h"
 
-namespace longshort {
+namespace longshort::server {
 
 class CompletionTranslator {
  public:
@@ -23,13 +23,13 @@ class CompletionTranslator {
 
   // The echoed prompt in pieces of at most 32 KiB (nothing without echo), and its tokens' log-probabilities in pieces.
   std::vector<CompletionDelta> Echo(const std::string& prompt);
-  std::vector<CompletionDelta> PromptTokens(std::vector<GeneratedToken> tokens) const;
+  std::vector<CompletionDelta> PromptTokens(std::vector<core::GeneratedToken> tokens) const;
 
   // Text may be empty: a character that is not whole yet waits.
-  CompletionDelta Delta(GenerationDelta generated);
+  CompletionDelta Delta(core::GenerationDelta generated);
   // The end: what text was held back (empty if none), then how it ended.
   CompletionDelta Rest();
-  CompletionEnd End(const GenerationSummary& summary) const;
+  CompletionEnd End(const core::GenerationSummary& summary) const;
 
  private:
   CompletionDelta NewText(std::string bytes);
@@ -37,7 +37,7 @@ class CompletionTranslator {
   const int32_t index_;
   const bool describe_tokens_;
   const bool return_raw_;
-  Utf8Stream text_;
+  core::Utf8Stream text_;
 };
 
-}  // namespace longshort
+}  // namespace longshort::server

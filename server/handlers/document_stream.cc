@@ -9,7 +9,7 @@
 #include "core/schedule/refusal.h"
 #include "server/handlers/scatter_gather.h"
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 // How long a document is held at a time: sooner would only be in the way, later would leave room unused that came
@@ -114,7 +114,7 @@ void DocumentStream::Submit(std::optional<Document> document) {
 
 DocumentStream::Refused DocumentStream::AfterRefusal(Document& document, const absl::Status& status,
                                                      int64_t ends_before) {
-  const std::optional<Refusal> refusal = GetRefusal(status);
+  const std::optional<core::Refusal> refusal = core::GetRefusal(status);
   {
     const std::lock_guard lock(mutex_);
     --in_engine_;
@@ -122,7 +122,7 @@ DocumentStream::Refused DocumentStream::AfterRefusal(Document& document, const a
     if (engine_ends_ != ends_before) return Refused::kAgain;  // there may be room again
     if (in_engine_ == 0 && !refusal.has_value()) return Refused::kAnswered;
     held_.push_back(std::move(document));
-    const absl::Duration wait = refusal.value_or(Refusal()).retry_after;
+    const absl::Duration wait = refusal.value_or(core::Refusal()).retry_after;
     retry_time_ = MonotonicNow() + std::clamp(wait, kShortestRetry, kLongestRetry);
   }
   sink_.RetryLater();
@@ -171,4 +171,4 @@ void DocumentStream::DropHeld() {
   held_.clear();
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -21,13 +21,13 @@
 #include "server/calls/score_call.h"
 #include "server/handlers/text_scorer.h"
 
-namespace longshort {
+namespace longshort::server {
 
 // Receives the answers of a stream of documents. Thread-safe; must not block.
 class DocumentSink {
  public:
   // What the model makes of document `id`, or its error. It leaves the window by Written(answer_bytes).
-  virtual void Push(uint64_t id, const ServedModel& model, const absl::StatusOr<ScoredText>& scored,
+  virtual void Push(uint64_t id, const core::ServedModel& model, const absl::StatusOr<ScoredText>& scored,
                     int64_t answer_bytes) = 0;
   // The client has left, or the server is stopping: the call must end with this status.
   virtual void End(const absl::Status& status) = 0;
@@ -91,7 +91,7 @@ class DocumentStream final {
   CallRecord& record_;
   DocumentSink& sink_;
   // From the first message on.
-  std::shared_ptr<const ServedModel> model_;
+  std::shared_ptr<const core::ServedModel> model_;
   std::unique_ptr<TextScorer> scorer_;
 
   mutable std::mutex mutex_;  // guards what follows, and the record's work
@@ -105,4 +105,4 @@ class DocumentStream final {
   absl::Time retry_time_ = absl::InfiniteFuture();
 };
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -10,7 +10,7 @@
 #include "server/handlers/scatter_gather.h"
 #include "server/handlers/session_check.h"
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 // gen_ai.operation.name: OpenTelemetry's own.
@@ -39,7 +39,7 @@ class TokenCharge final {
 };
 
 // Tells the sink of one completion.
-class CompletionListener final : public GenerationListener {
+class CompletionListener final : public core::GenerationListener {
  public:
   CompletionListener(CallRecord& record, std::shared_ptr<CompletionParts> parts, std::shared_ptr<GenerationSink> sink,
                      int32_t index, const GenerationPlan& plan)
@@ -52,16 +52,16 @@ class CompletionListener final : public GenerationListener {
     Push(translator_.Echo(plan.echo));
   }
 
-  void OnPromptScored(std::vector<GeneratedToken> tokens) override {
+  void OnPromptScored(std::vector<core::GeneratedToken> tokens) override {
     Push(translator_.PromptTokens(std::move(tokens)));
   }
 
-  void OnDelta(GenerationDelta delta) override {
+  void OnDelta(core::GenerationDelta delta) override {
     charge_.Add(static_cast<int64_t>(delta.tokens.size()));
     sink_->Push(translator_.Delta(std::move(delta)));
   }
 
-  void OnFinished(const absl::Status& status, const GenerationSummary& summary) override {
+  void OnFinished(const absl::Status& status, const core::GenerationSummary& summary) override {
     charge_.Settle(summary.generated_tokens);
     sink_->Push(translator_.Rest());
     if (status.ok()) sink_->Push(translator_.End(summary));
@@ -129,12 +129,12 @@ class CollectingSink final : public GenerationSink {
 };
 
 struct PlannedGeneration {
-  std::shared_ptr<const ServedLanguageModel> model;
+  std::shared_ptr<const core::ServedLanguageModel> model;
   GenerationPlan plan;
 };
 
 absl::StatusOr<PlannedGeneration> Plan(CallRecord& record, const GenerateCall& call) {
-  LS_ASSIGN_OR_RETURN(std::shared_ptr<const ServedLanguageModel> model, record.FindLanguageModel(call.model));
+  LS_ASSIGN_OR_RETURN(std::shared_ptr<const core::ServedLanguageModel> model, record.FindLanguageModel(call.model));
   record.CountIn(model->statistics, kGenerationOperation);
   LS_ASSIGN_OR_RETURN(GenerationPlan plan, PlanGeneration(call, *model, record.environment().limits, record.names(),
                                                           record.engine_context()));
@@ -143,7 +143,7 @@ absl::StatusOr<PlannedGeneration> Plan(CallRecord& record, const GenerateCall& c
 
 absl::Status Start(CallRecord& record, PlannedGeneration planned, std::shared_ptr<GenerationSink> sink) {
   GenerationPlan& plan = planned.plan;
-  for (GenerationRequest& one : plan.requests) LS_RETURN_IF_ERROR(TakeSession(record, &one.session));
+  for (core::GenerationRequest& one : plan.requests) LS_RETURN_IF_ERROR(TakeSession(record, &one.session));
   const auto count = static_cast<int64_t>(plan.requests.size());
   sink->Open(static_cast<int32_t>(count),
              {.model = record.answering_model(), .seed = plan.seed, .tokenizer = planned.model->tokenizer});
@@ -156,9 +156,9 @@ absl::Status Start(CallRecord& record, PlannedGeneration planned, std::shared_pt
         if (status.ok()) sink->Push(*std::move(summary));
         sink->Close(status);
       });
-  const bool taken = parts->SubmitParts(count, [&](const CallPart& part) {
+  const bool taken = parts->SubmitParts(count, [&](const core::CallPart& part) {
     auto listener = std::make_shared<CompletionListener>(record, parts, sink, static_cast<int32_t>(part.index), plan);
-    GenerationRequest& one = plan.requests[part.index];
+    core::GenerationRequest& one = plan.requests[part.index];
     one.context.part = part;
     const auto prompt_tokens = static_cast<int64_t>(one.prompt.size());
     const absl::Status status = planned.model->engine->Generate(std::move(one), std::move(listener));
@@ -173,8 +173,8 @@ absl::Status Start(CallRecord& record, PlannedGeneration planned, std::shared_pt
 void TraceGeneration(CallRecord& record, const GenerateCall& call, const GenerationPlan& plan) {
   TracedCall& trace = record.trace();
   if (!trace.recorded()) return;
-  const GenerationRequest& request = plan.requests.front();
-  const SamplingOptions& sampling = request.sampling;
+  const core::GenerationRequest& request = plan.requests.front();
+  const core::SamplingOptions& sampling = request.sampling;
   trace.Set("gen_ai.request.max_tokens", request.max_tokens);
   trace.Set("gen_ai.request.temperature", sampling.temperature);
   trace.Set("gen_ai.request.top_p", sampling.top_p);
@@ -203,4 +203,4 @@ absl::Status GenerateStream(CallRecord& record, const GenerateCall& call, std::s
   return Start(record, std::move(planned), std::move(sink));
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

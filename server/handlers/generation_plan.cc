@@ -12,7 +12,7 @@
 #include "server/handlers/session_check.h"
 #include "server/handlers/text_reader.h"
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 constexpr int64_t kDefaultMaxTokens = 256;
@@ -38,7 +38,7 @@ absl::Status CheckHalfOpen(std::string_view field, double value, double above, d
   return FieldError(names.Of(field), TextOf(value), absl::StrCat("in (", above, ", ", high, "]"));
 }
 
-absl::Status CheckLogitBias(const SamplingOptions& sampling, int64_t vocabulary_size, const RequestLimits& limits,
+absl::Status CheckLogitBias(const core::SamplingOptions& sampling, int64_t vocabulary_size, const RequestLimits& limits,
                             const CallNames& names) {
   const auto entries = static_cast<int64_t>(sampling.logit_bias.size());
   constexpr char kField[] = "sampling.logit_bias";
@@ -48,13 +48,13 @@ absl::Status CheckLogitBias(const SamplingOptions& sampling, int64_t vocabulary_
     LS_RETURN_IF_ERROR(
         CheckFieldRange([&] { return absl::StrCat("a key of ", names.Of(kField)); }, token, 0, vocabulary_size - 1));
     const FieldPath field = {.field = kField, .index = token};
-    LS_RETURN_IF_ERROR(CheckClosed(field, bias, -kMostPenalty, kMaxPenalty, names));
+    LS_RETURN_IF_ERROR(CheckClosed(field, bias, -kMaxPenalty, kMaxPenalty, names));
   }
   return absl::OkStatus();
 }
 
-absl::Status CheckStopStrings(const GenerateCall& call, const ServedLanguageModel& model, const RequestLimits& limits,
-                              const CallNames& names) {
+absl::Status CheckStopStrings(const GenerateCall& call, const core::ServedLanguageModel& model,
+                              const RequestLimits& limits, const CallNames& names) {
   const auto count = static_cast<int64_t>(call.stop.size());
   LS_RETURN_IF_ERROR(CheckFieldRange([&] { return absl::StrCat("number of entries of ", names.Of("stop")); }, count, 0,
                                      limits.stop_strings));
@@ -72,7 +72,7 @@ absl::Status CheckStopStrings(const GenerateCall& call, const ServedLanguageMode
 // What the completions read together, and what the answer would hold token by token.
 absl::Status CheckTotals(const GenerateCall& call, const GenerationPlan& plan, int64_t completions,
                          const RequestLimits& limits, const CallNames& names) {
-  const GenerationRequest& first = plan.requests.front();
+  const core::GenerationRequest& first = plan.requests.front();
   const auto prompt_tokens = static_cast<int64_t>(first.prompt.size());
   LS_RETURN_IF_ERROR(
       CheckFieldRange([&] { return absl::StrCat("number of prompt tokens times ", names.Of("completions")); },
@@ -87,8 +87,8 @@ absl::Status CheckTotals(const GenerateCall& call, const GenerationPlan& plan, i
 
 }  // namespace
 
-absl::StatusOr<SamplingOptions> CheckSampling(SamplingOptions sampling, int64_t vocabulary_size,
-                                              const RequestLimits& limits, const CallNames& names) {
+absl::StatusOr<core::SamplingOptions> CheckSampling(core::SamplingOptions sampling, int64_t vocabulary_size,
+                                                    const RequestLimits& limits, const CallNames& names) {
   const auto closed = [&](std::string_view field, double value, double low, double high) {
     return CheckClosed({.field = field}, value, low, high, names);
   };
@@ -98,17 +98,17 @@ absl::StatusOr<SamplingOptions> CheckSampling(SamplingOptions sampling, int64_t 
   LS_RETURN_IF_ERROR(CheckHalfOpen("sampling.top_p", sampling.top_p, 0, 1, names));
   LS_RETURN_IF_ERROR(closed("sampling.min_p", sampling.min_p, 0, 1));
   LS_RETURN_IF_ERROR(CheckHalfOpen("sampling.repetition_penalty", sampling.repetition_penalty, 0, kMaxPenalty, names));
-  LS_RETURN_IF_ERROR(closed("sampling.frequency_penalty", sampling.frequency_penalty, -kMostPenalty, kMaxPenalty));
-  LS_RETURN_IF_ERROR(closed("sampling.presence_penalty", sampling.presence_penalty, -kMostPenalty, kMaxPenalty));
+  LS_RETURN_IF_ERROR(closed("sampling.frequency_penalty", sampling.frequency_penalty, -kMaxPenalty, kMaxPenalty));
+  LS_RETURN_IF_ERROR(closed("sampling.presence_penalty", sampling.presence_penalty, -kMaxPenalty, kMaxPenalty));
   LS_RETURN_IF_ERROR(CheckLogitBias(sampling, vocabulary_size, limits, names));
   // Fronts may give them in any order; equal calls should be equal to the engine too.
   std::sort(sampling.logit_bias.begin(), sampling.logit_bias.end());
   return sampling;
 }
 
-absl::StatusOr<GenerationPlan> PlanGeneration(const GenerateCall& call, const ServedLanguageModel& model,
+absl::StatusOr<GenerationPlan> PlanGeneration(const GenerateCall& call, const core::ServedLanguageModel& model,
                                               const RequestLimits& limits, const CallNames& names,
-                                              const RequestContext& context) {
+                                              const core::RequestContext& context) {
   const int64_t completions = call.completions == 0 ? 1 : call.completions;
   const auto check = [&](std::string_view field, int64_t value, int64_t low, int64_t high) {
     return CheckFieldRange([&] { return names.Of(field); }, value, low, high);
@@ -117,7 +117,7 @@ absl::StatusOr<GenerationPlan> PlanGeneration(const GenerateCall& call, const Se
   LS_RETURN_IF_ERROR(check("max_tokens", call.max_tokens, 0, limits.generate_tokens));
   LS_RETURN_IF_ERROR(check("top_alternatives", call.top_alternatives, 0, limits.top_alternatives));
 
-  GenerationRequest one;
+  core::GenerationRequest one;
   one.context = context;
   one.max_tokens = call.max_tokens == 0 ? std::min(kDefaultMaxTokens, limits.generate_tokens) : call.max_tokens;
   LS_ASSIGN_OR_RETURN(one.sampling, CheckSampling(call.sampling, model.info.vocabulary_size, limits, names));
@@ -165,4 +165,4 @@ absl::Status CheckFitsOneAnswer(const GenerationPlan& plan, const RequestLimits&
   return CheckFieldRange(name, plan.requests.front().max_tokens * completions, 1, limits.answer_tokens);
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

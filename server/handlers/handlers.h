@@ -16,7 +16,7 @@
 #include "server/calls/score_call.h"
 #include "server/calls/session_calls.h"
 
-namespace longshort {
+namespace longshort::server {
 
 // Scores the texts of one call: each is a request to the engine; the call ends when all have.
 absl::Status ScoreTexts(CallRecord& record, const ScoreCall& call,
@@ -47,8 +47,8 @@ absl::Status CloseSession(CallRecord& record, const CloseSessionCall& call);
 // Errors: PERMISSION_DENIED without --model-control, or if the caller may not use the model; INVALID_ARGUMENT for what
 // names no model.
 absl::Status LoadModel(CallRecord& record, const ModelReference& reference,
-                       std::function<void(absl::StatusOr<std::shared_ptr<ServedModel>>)> done);
+                       std::function<void(absl::StatusOr<std::shared_ptr<core::ServedModel>>)> done);
 // Version 0 means all of its versions.
 absl::Status UnloadModel(CallRecord& record, const ModelReference& reference, std::function<void(absl::Status)> done);
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -4,7 +4,7 @@
 #include "base/status_macros.h"
 #include "server/handlers/handlers.h"
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 absl::Status CheckMayManage(const CallRecord& record) {
@@ -24,7 +24,7 @@ absl::Status CheckNamedModel(const ModelReference& reference, const CallNames& n
 }  // namespace
 
 absl::Status LoadModel(CallRecord& record, const ModelReference& reference,
-                       std::function<void(absl::StatusOr<std::shared_ptr<ServedModel>>)> done) {
+                       std::function<void(absl::StatusOr<std::shared_ptr<core::ServedModel>>)> done) {
   LS_RETURN_IF_ERROR(CheckMayManage(record));
   LS_RETURN_IF_ERROR(CheckNamedModel(reference, record.names()));
   LS_RETURN_IF_ERROR(record.CheckMayUse(reference.name));
@@ -40,4 +40,4 @@ absl::Status UnloadModel(CallRecord& record, const ModelReference& reference, st
   return absl::OkStatus();
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "core/requests/request_context.h"
 
-namespace longshort {
+namespace longshort::server {
 
 // Whether an item's error ends the whole call: nobody waits any more, or the server is stopping. Other errors leave the
 // other items alone.
@@ -30,7 +30,7 @@ class ScatterGather final {
   using Complete = std::function<void(const absl::Status&, Result&)>;
   using Done = std::function<void(absl::StatusOr<Result>)>;
 
-  ScatterGather(std::shared_ptr<CancellationFlag> cancelled, Result result, Complete complete, Done done)
+  ScatterGather(std::shared_ptr<core::CancellationFlag> cancelled, Result result, Complete complete, Done done)
       : cancelled_(std::move(cancelled)),
         complete_(std::move(complete)),
         done_(std::move(done)),
@@ -42,7 +42,7 @@ class ScatterGather final {
   bool SubmitParts(int64_t count, Submit submit) {
     left_ = count + 1;  // the submission is one of them
     for (int64_t i = 0; i < count; ++i) {
-      const CallPart part = {.index = i, .count = count, .share = 1.0 / static_cast<double>(count)};
+      const core::CallPart part = {.index = i, .count = count, .share = 1.0 / static_cast<double>(count)};
       if (const absl::Status status = submit(part); !status.ok()) {
         Ended(count - i + 1, status);
         return false;
@@ -82,7 +82,7 @@ class ScatterGather final {
     }
   }
 
-  const std::shared_ptr<CancellationFlag> cancelled_;
+  const std::shared_ptr<core::CancellationFlag> cancelled_;
   Complete complete_;
   Done done_;
   std::mutex mutex_;
@@ -92,4 +92,4 @@ class ScatterGather final {
   int64_t left_ = 0;
 };
 
-}  // namespace longshort
+}  // namespace longshort::server

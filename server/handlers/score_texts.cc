@@ -12,7 +12,7 @@
 #include "server/handlers/session_check.h"
 #include "server/handlers/text_scorer.h"
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 absl::StatusOr<std::vector<TextToScore>> ReadTexts(const ScoreCall& call, const TextScorer& scorer, int64_t most,
@@ -37,7 +37,7 @@ absl::StatusOr<std::vector<TextToScore>> ReadTexts(const ScoreCall& call, const 
 }
 
 // That the only text goes on with, if the call names one.
-absl::Status CheckSessionOf(const ScoreCall& call, const ServedModel& model, const CallNames& names) {
+absl::Status CheckSessionOf(const ScoreCall& call, const core::ServedModel& model, const CallNames& names) {
   if (!call.session.has_value()) return absl::OkStatus();
   if (model.language_model() == nullptr) {
     return absl::InvalidArgumentError(
@@ -66,7 +66,7 @@ absl::Status ScoreTexts(CallRecord& record, const ScoreCall& call,
                         std::function<void(absl::StatusOr<ScoreResult>)> done) {
   const RequestLimits& limits = record.environment().limits;
   const CallNames& names = record.names();
-  LS_ASSIGN_OR_RETURN(std::shared_ptr<const ServedModel> model, record.FindModel(call.model));
+  LS_ASSIGN_OR_RETURN(std::shared_ptr<const core::ServedModel> model, record.FindModel(call.model));
   record.CountIn(model->statistics(), OperationOfTexts(*model));
   LS_RETURN_IF_ERROR(CheckSessionOf(call, *model, names));
   LS_ASSIGN_OR_RETURN(const std::shared_ptr<const TextScorer> scorer,
@@ -88,11 +88,11 @@ absl::Status ScoreTexts(CallRecord& record, const ScoreCall& call,
         if (status.ok()) Complete(record, all);
       },
       std::move(done));
-  parts->SubmitParts(static_cast<int64_t>(texts.size()), [&](CallPart part) {
+  parts->SubmitParts(static_cast<int64_t>(texts.size()), [&](core::CallPart part) {
     TextToScore& text = texts[part.index];
     const int64_t tokens_of_text = text.tokens();
     part.share = static_cast<double>(tokens_of_text) / static_cast<double>(tokens);
-    RequestContext context = record.engine_context();
+    core::RequestContext context = record.engine_context();
     context.part = part;
     const absl::Status status =
         scorer->Submit(std::move(text), context, [parts, i = part.index](absl::StatusOr<ScoredText> scored) {
@@ -106,4 +106,4 @@ absl::Status ScoreTexts(CallRecord& record, const ScoreCall& call,
   return absl::OkStatus();
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -6,7 +6,7 @@
 #include "server/calls/field_error.h"
 #include "server/calls/session_owner.h"
 
-namespace longshort {
+namespace longshort::server {
 
 absl::Status CheckSessionId(const std::string& id, const CallNames& names, std::string_view field) {
   return IsName(id) ? absl::OkStatus() : FieldError(names.Of(field), Quoted(id), kNameRule);
@@ -16,12 +16,12 @@ absl::Status CheckExpectedTokens(std::optional<int64_t> tokens, const CallNames&
   return tokens.value_or(0) >= 0 ? absl::OkStatus() : FieldError(names.Of(field), *tokens, "at least 0");
 }
 
-absl::Status CheckSession(const SessionReference& session, const CallNames& names) {
+absl::Status CheckSession(const core::SessionReference& session, const CallNames& names) {
   LS_RETURN_IF_ERROR(CheckSessionId(session.id, names, "session.id"));
   return CheckExpectedTokens(session.expected_tokens, names, "session.expected_tokens");
 }
 
-absl::Status TakeSession(const CallRecord& record, std::optional<SessionReference>* session) {
+absl::Status TakeSession(const CallRecord& record, std::optional<core::SessionReference>* session) {
   if (!session->has_value()) return absl::OkStatus();
   const CallNames& names = record.names();
   LS_RETURN_IF_ERROR(
@@ -30,8 +30,8 @@ absl::Status TakeSession(const CallRecord& record, std::optional<SessionReferenc
   return absl::OkStatus();
 }
 
-absl::StatusOr<SessionKey> FindSessionKey(const CallRecord& record, const std::optional<std::string>& owner,
-                                          const std::string& id) {
+absl::StatusOr<core::SessionKey> FindSessionKey(const CallRecord& record, const std::optional<std::string>& owner,
+                                                const std::string& id) {
   if (!owner.has_value()) return KeyOfSession(record.session_owner(), id);
   const CallNames& names = record.names();
   const absl::StatusOr<SessionOwner> read = ReadSessionOwner(*owner, record.session_owner().identity.has_value());
@@ -51,11 +51,12 @@ absl::Status CheckKeepsOwner(const CallRecord& record) {
                                     absl::StrCat(names.rpc(), " with ", names.Of("beginning.keep_owner")));
 }
 
-absl::StatusOr<SessionKey> KeyOfImported(const CallRecord& record, const std::string& owner, const std::string& id) {
+absl::StatusOr<core::SessionKey> KeyOfImported(const CallRecord& record, const std::string& owner,
+                                               const std::string& id) {
   const absl::StatusOr<SessionOwner> read = ReadSessionOwner(owner, record.session_owner().identity.has_value());
   if (read.ok()) return KeyOfSession(*read, id);
   return absl::FailedPreconditionError(
       absl::StrCat("the session's owner is ", Quoted(owner), "; here it must be ", read.status().message()));
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

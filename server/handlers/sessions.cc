@@ -13,19 +13,19 @@
 #include "server/handlers/handlers.h"
 #include "server/handlers/session_check.h"
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 // The store is locked for a page: some tens of microseconds.
 constexpr int64_t kMaxOfPage = 256;
 
 // A page's token names the session that it comes behind.
-std::string TokenOf(const SessionKey& key) { return absl::StrCat(key.client, "/", key.id); }
+std::string TokenOf(const core::SessionKey& key) { return absl::StrCat(key.client, "/", key.id); }
 
-std::optional<SessionKey> KeyOf(const std::string& token) {
+std::optional<core::SessionKey> KeyOf(const std::string& token) {
   const size_t slash = token.find('/');
   if (slash == std::string::npos) return std::nullopt;
-  return SessionKey{.client = token.substr(0, slash), .id = token.substr(slash + 1)};
+  return core::SessionKey{.client = token.substr(0, slash), .id = token.substr(slash + 1)};
 }
 
 }  // namespace
@@ -42,19 +42,20 @@ absl::StatusOr<SessionList> ListSessions(CallRecord& record, const ListSessionsC
   }
   LS_RETURN_IF_ERROR(
       CheckFieldRange([&] { return names.Of("page_size"); }, call.page_size, 0, std::numeric_limits<int32_t>::max()));
-  std::optional<SessionKey> after;
+  std::optional<core::SessionKey> after;
   if (!call.page_token.empty()) {
     after = KeyOf(call.page_token);
     if (!after.has_value() || (client.has_value() && after->client != *client)) {
       return FieldError(names.Of("page_token"), Quoted(call.page_token), "that of the page before");
     }
   }
-  LS_ASSIGN_OR_RETURN(const std::shared_ptr<const ServedLanguageModel> model, record.FindLanguageModel(call.model));
+  LS_ASSIGN_OR_RETURN(const std::shared_ptr<const core::ServedLanguageModel> model,
+                      record.FindLanguageModel(call.model));
   const int64_t most = call.page_size == 0 ? kMaxOfPage : std::min(call.page_size, kMaxOfPage);
-  SessionStore::Page page = model->engine->sessions().List(client, after, static_cast<int>(most));
+  core::SessionStore::Page page = model->engine->sessions().List(client, after, static_cast<int>(most));
   SessionList list;
   if (page.next.has_value()) list.next_page_token = TokenOf(*page.next);
-  for (const SessionStore::Listed& listed : page.sessions) {
+  for (const core::SessionStore::Listed& listed : page.sessions) {
     OwnedSession session = OwnedSessionOf(listed.key, authentication);
     list.sessions.push_back({.owner = session.owner.name(),
                              .id = std::move(session.id),
@@ -68,9 +69,10 @@ absl::StatusOr<SessionList> ListSessions(CallRecord& record, const ListSessionsC
 absl::Status CloseSession(CallRecord& record, const CloseSessionCall& call) {
   LS_RETURN_IF_ERROR(CheckSessionId(call.session_id, record.names(), "session_id"));
   LS_RETURN_IF_ERROR(CheckExpectedTokens(call.closing.expected_tokens, record.names(), "expected_tokens"));
-  LS_ASSIGN_OR_RETURN(const SessionKey key, FindSessionKey(record, call.owner, call.session_id));
-  LS_ASSIGN_OR_RETURN(const std::shared_ptr<const ServedLanguageModel> model, record.FindLanguageModel(call.model));
+  LS_ASSIGN_OR_RETURN(const core::SessionKey key, FindSessionKey(record, call.owner, call.session_id));
+  LS_ASSIGN_OR_RETURN(const std::shared_ptr<const core::ServedLanguageModel> model,
+                      record.FindLanguageModel(call.model));
   return model->engine->sessions().Close(key, call.closing);
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

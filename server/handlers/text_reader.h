@@ -12,16 +12,18 @@
 #include "server/calls/call_names.h"
 #include "server/calls/call_parts.h"
 
-namespace longshort {
+namespace longshort::server {
 
 // The ids of a served model, and how they come from text. Valid as long as the model.
 struct TextVocabulary {
-  TextVocabulary(const ServedLanguageModel& model) : size(model.info.vocabulary_size), encoder(model.tokenizer.get()) {}
+  TextVocabulary(const core::ServedLanguageModel& model)
+      : size(model.info.vocabulary_size), encoder(model.tokenizer.get()) {}
   // REQUIRES: a classifier of texts.
-  TextVocabulary(const ServedClassifier& model) : size(model.info.vocabulary_size), encoder(model.tokenizer.get()) {}
+  TextVocabulary(const core::ServedClassifier& model)
+      : size(model.info.vocabulary_size), encoder(model.tokenizer.get()) {}
 
   int64_t size;
-  const TextEncoder* encoder;  // null for a model that takes ids only
+  const models::TextEncoder* encoder;  // null for a model that takes ids only
 };
 
 // Which text of a call is read, for messages.
@@ -37,10 +39,10 @@ absl::StatusOr<std::vector<int32_t>> ReadText(const NamedText& text, const CallN
                                               const TextVocabulary& vocabulary, int64_t max_tokens);
 // The first `max_tokens` tokens of `text`, or all of them, and how many there are: at least one.
 // Errors: as ReadText, but for a text that is too long.
-absl::StatusOr<DocumentBeginning> ReadBeginning(const NamedText& text, const CallNames& names,
-                                                const TextVocabulary& vocabulary, int64_t max_tokens);
+absl::StatusOr<models::DocumentBeginning> ReadBeginning(const NamedText& text, const CallNames& names,
+                                                        const TextVocabulary& vocabulary, int64_t max_tokens);
 
 // The bytes that the tokens stand for; empty for a model that takes ids only.
-std::string DecodeTokens(const std::vector<int32_t>& tokens, const ServedLanguageModel& model);
+std::string DecodeTokens(const std::vector<int32_t>& tokens, const core::ServedLanguageModel& model);
 
-}  // namespace longshort
+}  // namespace longshort::server

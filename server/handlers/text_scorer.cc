@@ -10,7 +10,7 @@
 #include "server/handlers/class_answer.h"
 #include "server/handlers/text_reader.h"
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 // gen_ai.operation.name: OpenTelemetry has none of its own for this.
@@ -33,7 +33,7 @@ absl::Status CheckUnset(std::string_view field, int64_t value, const CallNames& 
   return FieldError(names.Of(field), value, absl::StrCat("unset: the model is a ", kind));
 }
 
-TextScore AnswerOf(Score score, int64_t token_count, const ServedLanguageModel& model) {
+TextScore AnswerOf(core::Score score, int64_t token_count, const core::ServedLanguageModel& model) {
   TextScore answer{.log_likelihood = score.total_log_probability,
                    .token_count = token_count,
                    .scored_token_count = score.scored_tokens,
@@ -41,18 +41,19 @@ TextScore AnswerOf(Score score, int64_t token_count, const ServedLanguageModel& 
                    .timings = score.timings};
   if (model.tokenizer != nullptr && score.scored_tokens > 0) {
     const double bits = -score.total_log_probability / std::log(2.0) / static_cast<double>(score.scored_tokens);
-    (model.tokenizer->unit() == Tokenizer::Unit::kByte ? answer.bits_per_byte : answer.bits_per_character) = bits;
+    (model.tokenizer->unit() == models::Tokenizer::Unit::kByte ? answer.bits_per_byte : answer.bits_per_character) =
+        bits;
   }
   if (score.session_tokens > 0) answer.session_tokens = score.session_tokens;
   return answer;
 }
 
-class ScoreListener final : public ScoringListener {
+class ScoreListener final : public core::ScoringListener {
  public:
-  ScoreListener(std::shared_ptr<const ServedLanguageModel> model, int64_t tokens, TextScorer::Done done)
+  ScoreListener(std::shared_ptr<const core::ServedLanguageModel> model, int64_t tokens, TextScorer::Done done)
       : model_(std::move(model)), tokens_(tokens), done_(std::move(done)) {}
 
-  void OnFinished(absl::StatusOr<Score> score) override {
+  void OnFinished(absl::StatusOr<core::Score> score) override {
     if (!score.ok()) return done_(score.status());
     const int64_t cached_tokens = score->reused_tokens;
     done_(ScoredText{
@@ -60,7 +61,7 @@ class ScoreListener final : public ScoringListener {
   }
 
  private:
-  const std::shared_ptr<const ServedLanguageModel> model_;
+  const std::shared_ptr<const core::ServedLanguageModel> model_;
   const int64_t tokens_;
   const TextScorer::Done done_;
 };
@@ -68,7 +69,7 @@ class ScoreListener final : public ScoringListener {
 // How likely a language model finds texts.
 class LanguageModelScorer final : public TextScorer {
  public:
-  LanguageModelScorer(std::shared_ptr<const ServedLanguageModel> model, const ScoreOptions& options,
+  LanguageModelScorer(std::shared_ptr<const core::ServedLanguageModel> model, const ScoreOptions& options,
                       const RequestLimits& limits, const CallNames& names)
       : model_(std::move(model)),
         describe_tokens_(options.token_log_probabilities),
@@ -100,9 +101,9 @@ class LanguageModelScorer final : public TextScorer {
     return CheckFieldRange(name, DescribedTokens(tokens), 0, limits_.described_tokens);
   }
 
-  absl::Status Submit(TextToScore text, const RequestContext& context, Done done) const override {
+  absl::Status Submit(TextToScore text, const core::RequestContext& context, Done done) const override {
     auto listener = std::make_shared<ScoreListener>(model_, text.tokens(), std::move(done));
-    ScoringRequest request;
+    core::ScoringRequest request;
     request.context = context;
     request.tokens = std::move(text.documents.front());
     request.session = std::move(text.session);
@@ -114,16 +115,16 @@ class LanguageModelScorer final : public TextScorer {
  private:
   int64_t DescribedTokens(int64_t tokens) const { return describe_tokens_ ? tokens * (1 + top_alternatives_) : 0; }
 
-  const std::shared_ptr<const ServedLanguageModel> model_;
+  const std::shared_ptr<const core::ServedLanguageModel> model_;
   const bool describe_tokens_;
   const int64_t top_alternatives_;
   const RequestLimits limits_;
   const CallNames& names_;
 };
 
-class ClassListener final : public ClassificationListener {
+class ClassListener final : public core::ClassificationListener {
  public:
-  ClassListener(std::shared_ptr<const ServedClassifier> model, const ClassOptions& answer, TextToScore& text,
+  ClassListener(std::shared_ptr<const core::ServedClassifier> model, const ClassOptions& answer, TextToScore& text,
                 TextScorer::Done done)
       : model_(std::move(model)),
         answer_(answer),
@@ -131,7 +132,7 @@ class ClassListener final : public ClassificationListener {
         done_(std::move(done)),
         readings_(std::move(text.readings)) {}
 
-  void OnFinished(absl::StatusOr<ItemScores> scores) override {
+  void OnFinished(absl::StatusOr<core::ItemScores> scores) override {
     if (!scores.ok()) return done_(scores.status());
     TextClassification result{.classification = AnswerOf(*std::move(scores), answer_, model_->info),
                               .documents = std::move(readings_)};
@@ -139,7 +140,7 @@ class ClassListener final : public ClassificationListener {
   }
 
  private:
-  const std::shared_ptr<const ServedClassifier> model_;
+  const std::shared_ptr<const core::ServedClassifier> model_;
   const ClassOptions answer_;
   const int64_t tokens_;
   const TextScorer::Done done_;
@@ -149,7 +150,7 @@ class ClassListener final : public ClassificationListener {
 // Which classes a classifier of texts gives them.
 class ClassifierScorer final : public TextScorer {
  public:
-  ClassifierScorer(std::shared_ptr<const ServedClassifier> model, const ClassOptions& answer, bool truncate,
+  ClassifierScorer(std::shared_ptr<const core::ServedClassifier> model, const ClassOptions& answer, bool truncate,
                    const RequestLimits& limits, const CallNames& names)
       : model_(std::move(model)),
         answer_(answer),
@@ -175,22 +176,22 @@ class ClassifierScorer final : public TextScorer {
   int64_t AnswerBytes(int64_t texts, int64_t /*tokens*/) const override { return texts * bytes_per_text_; }
 
   absl::Status CheckAnswerFits(int64_t texts, int64_t /*tokens*/) const override {
-    return longshort::CheckAnswerFits(answer_, model_->info, texts, limits_, names_);
+    return longshort::server::CheckAnswerFits(answer_, model_->info, texts, limits_, names_);
   }
 
-  absl::Status Submit(TextToScore text, const RequestContext& context, Done done) const override {
-    ClassificationRequest request;
+  absl::Status Submit(TextToScore text, const core::RequestContext& context, Done done) const override {
+    core::ClassificationRequest request;
     request.context = context;
     request.bytes = text.tokens() * static_cast<int64_t>(sizeof(int32_t));
     auto listener = std::make_shared<ClassListener>(model_, answer_, text, std::move(done));
-    request.item = ClassifierItem(TokenItem{.documents = std::move(text.documents)});
+    request.item = models::ClassifierItem(models::TokenItem{.documents = std::move(text.documents)});
     return model_->engine->Classify(std::move(request), std::move(listener));
   }
 
  private:
   absl::Status AddDocument(const NamedText& named, TextToScore& text) const {
     const int64_t most = model_->info.max_document_tokens;
-    LS_ASSIGN_OR_RETURN(DocumentBeginning document, ReadBeginning(named, names_, *model_, most));
+    LS_ASSIGN_OR_RETURN(models::DocumentBeginning document, ReadBeginning(named, names_, *model_, most));
     const bool too_long = document.tokens > most;
     if (too_long && !truncate_) {
       return FieldError(
@@ -206,7 +207,7 @@ class ClassifierScorer final : public TextScorer {
     return absl::OkStatus();
   }
 
-  const std::shared_ptr<const ServedClassifier> model_;
+  const std::shared_ptr<const core::ServedClassifier> model_;
   const ClassOptions answer_;
   const bool truncate_;
   const int64_t bytes_per_text_;
@@ -214,7 +215,7 @@ class ClassifierScorer final : public TextScorer {
   const CallNames& names_;
 };
 
-absl::StatusOr<std::unique_ptr<TextScorer>> MakeScorer(std::shared_ptr<const ServedLanguageModel> model,
+absl::StatusOr<std::unique_ptr<TextScorer>> MakeScorer(std::shared_ptr<const core::ServedLanguageModel> model,
                                                        const ScoreOptions& options, const RequestLimits& limits,
                                                        const CallNames& names) {
   constexpr char kKind[] = "language model";
@@ -226,7 +227,7 @@ absl::StatusOr<std::unique_ptr<TextScorer>> MakeScorer(std::shared_ptr<const Ser
   return std::make_unique<LanguageModelScorer>(std::move(model), options, limits, names);
 }
 
-absl::StatusOr<std::unique_ptr<TextScorer>> MakeScorer(std::shared_ptr<const ServedClassifier> model,
+absl::StatusOr<std::unique_ptr<TextScorer>> MakeScorer(std::shared_ptr<const core::ServedClassifier> model,
                                                        const ScoreOptions& options, const RequestLimits& limits,
                                                        const CallNames& names) {
   constexpr char kKind[] = "classifier";
@@ -244,23 +245,24 @@ int64_t TextToScore::tokens() const {
   return tokens;
 }
 
-const char* OperationOfTexts(const ServedModel& model) {
+const char* OperationOfTexts(const core::ServedModel& model) {
   return model.language_model() != nullptr ? kScoringOperation : kClassificationOperation;
 }
 
-absl::StatusOr<std::unique_ptr<TextScorer>> TextScorer::Make(std::shared_ptr<const ServedModel> model,
+absl::StatusOr<std::unique_ptr<TextScorer>> TextScorer::Make(std::shared_ptr<const core::ServedModel> model,
                                                              const ScoreOptions& options, const RequestLimits& limits,
                                                              const CallNames& names) {
-  if (const ServedLanguageModel* language_model = model->language_model(); language_model != nullptr) {
-    return MakeScorer(std::shared_ptr<const ServedLanguageModel>(std::move(model), language_model), options, limits,
-                      names);
+  if (const core::ServedLanguageModel* language_model = model->language_model(); language_model != nullptr) {
+    return MakeScorer(std::shared_ptr<const core::ServedLanguageModel>(std::move(model), language_model), options,
+                      limits, names);
   }
-  const ServedClassifier* classifier = model->classifier();
-  if (classifier->info.input == ClassifierInput::kText) {
-    return MakeScorer(std::shared_ptr<const ServedClassifier>(std::move(model), classifier), options, limits, names);
+  const core::ServedClassifier* classifier = model->classifier();
+  if (classifier->info.input == models::ClassifierInput::kText) {
+    return MakeScorer(std::shared_ptr<const core::ServedClassifier>(std::move(model), classifier), options, limits,
+                      names);
   }
   return absl::FailedPreconditionError(
       absl::StrCat("texts cannot be scored: model ", model->name, " is a classifier of images"));
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -16,7 +16,7 @@
 #include "server/calls/request_limits.h"
 #include "server/calls/score_call.h"
 
-namespace longshort {
+namespace longshort::server {
 
 // What is scored together: a document, or the two documents of a classifier of pairs. Token ids, checked, without spare
 // capacity: what is held is what tokens() counts.
@@ -25,7 +25,7 @@ struct TextToScore {
   // Of each document of a classifier.
   std::vector<DocumentReading> readings = {};
   // Language models: the conversation that the document goes on with.
-  std::optional<SessionReference> session = std::nullopt;
+  std::optional<core::SessionReference> session = std::nullopt;
 
   int64_t tokens() const;
 };
@@ -39,7 +39,7 @@ class TextScorer {
 
   // Keeps the model, whose labels a ScoredText shows. Errors: FAILED_PRECONDITION for a model that takes no texts;
   // INVALID_ARGUMENT naming an option that is out of range, or not for this kind of model.
-  static absl::StatusOr<std::unique_ptr<TextScorer>> Make(std::shared_ptr<const ServedModel> model,
+  static absl::StatusOr<std::unique_ptr<TextScorer>> Make(std::shared_ptr<const core::ServedModel> model,
                                                           const ScoreOptions& options, const RequestLimits& limits,
                                                           const CallNames& names);
   virtual ~TextScorer() = default;
@@ -55,10 +55,10 @@ class TextScorer {
   virtual absl::Status CheckAnswerFits(int64_t texts, int64_t tokens) const = 0;
 
   // On OK `done` will hear; on an error it never does. Errors: RESOURCE_EXHAUSTED if the engine is full, UNAVAILABLE.
-  virtual absl::Status Submit(TextToScore text, const RequestContext& context, Done done) const = 0;
+  virtual absl::Status Submit(TextToScore text, const core::RequestContext& context, Done done) const = 0;
 };
 
 // What its trace calls the work on texts of this model.
-const char* OperationOfTexts(const ServedModel& model);
+const char* OperationOfTexts(const core::ServedModel& model);
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -7,13 +7,13 @@
 #include "server/handlers/handlers.h"
 #include "server/handlers/text_reader.h"
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
-absl::StatusOr<TextVocabulary> VocabularyOf(const ServedModel& model, const CallNames& names) {
+absl::StatusOr<TextVocabulary> VocabularyOf(const core::ServedModel& model, const CallNames& names) {
   if (model.language_model() != nullptr) return TextVocabulary(*model.language_model());
-  const ServedClassifier& classifier = *model.classifier();
-  if (classifier.info.input == ClassifierInput::kText) return TextVocabulary(classifier);
+  const core::ServedClassifier& classifier = *model.classifier();
+  if (classifier.info.input == models::ClassifierInput::kText) return TextVocabulary(classifier);
   return absl::FailedPreconditionError(
       absl::StrCat(names.rpc(), " needs a model of texts; model ", model.name, " is a classifier of images"));
 }
@@ -22,7 +22,7 @@ absl::StatusOr<TextVocabulary> VocabularyOf(const ServedModel& model, const Call
 
 absl::StatusOr<TokenizeResult> Tokenize(CallRecord& record, const TokenizeCall& call) {
   const RequestLimits& limits = record.environment().limits;
-  LS_ASSIGN_OR_RETURN(const std::shared_ptr<const ServedModel> model, record.FindModel(call.model));
+  LS_ASSIGN_OR_RETURN(const std::shared_ptr<const core::ServedModel> model, record.FindModel(call.model));
   LS_ASSIGN_OR_RETURN(const TextVocabulary vocabulary, VocabularyOf(*model, record.names()));
   const NamedText text = {.input = call.text, .path = {.field = "input"}};
   TokenizeResult result;
@@ -33,4 +33,4 @@ absl::StatusOr<TokenizeResult> Tokenize(CallRecord& record, const TokenizeCall& 
   return result;
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 constexpr char kPrometheusText[] = "text/plain; version=0.0.4; charset=utf-8";
@@ -63,4 +63,4 @@ absl::StatusOr<std::unique_ptr<HttpEndpoints>> HttpEndpoints::Start(const Listen
   return endpoints;
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -15,7 +15,7 @@
 #include "server/http/http_server.h"
 #include "server/options/server_options.h"
 
-namespace longshort {
+namespace longshort::server {
 
 class HttpEndpoints {
  public:
@@ -44,4 +44,4 @@ class HttpEndpoints {
   std::unique_ptr<HttpServer> server_;
 };
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -24,7 +24,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 namespace asio = boost::asio;
@@ -269,4 +269,4 @@ HttpServer::~HttpServer() {
   thread_.Join();
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

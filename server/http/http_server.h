@@ -24,7 +24,7 @@
 // OpenSSL's.
 struct ssl_ctx_st;
 
-namespace longshort {
+namespace longshort::server {
 
 struct HttpRequest {
   std::string method;
@@ -79,4 +79,4 @@ class HttpServer final {
   Thread thread_;  // last: it runs the loop
 };
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -16,13 +16,14 @@
 #include "models/costs/costs.h"
 #include "models/costs/presets.h"
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 constexpr size_t kConfigLimitBytes = 1 << 20;
 
 std::string PresetNames() {
-  return absl::StrJoin(Presets(), "\n  ", [](std::string* text, const Preset& preset) { text->append(preset.name); });
+  return absl::StrJoin(models::Presets(), "\n  ",
+                       [](std::string* text, const models::Preset& preset) { text->append(preset.name); });
 }
 
 std::string Help(const OptionTable& table) {
@@ -38,19 +39,20 @@ std::string Help(const OptionTable& table) {
       table.Help());
 }
 
-absl::StatusOr<ModelDescription> DescribeModel(const std::string& model) {
+absl::StatusOr<models::ModelDescription> DescribeModel(const std::string& model) {
   std::error_code error;
   const std::filesystem::file_status status = std::filesystem::status(model, error);
   if (!std::filesystem::exists(status)) {
-    const std::string_view preset = FindPreset(model);
-    if (!preset.empty()) return DescribeConfig(preset, model);
-    return absl::NotFoundError(absl::StrCat(
-        model, ": neither a file or directory nor one of the published models: ",
-        absl::StrJoin(Presets(), ", ", [](std::string* text, const Preset& known) { text->append(known.name); })));
+    const std::string_view preset = models::FindPreset(model);
+    if (!preset.empty()) return models::DescribeConfig(preset, model);
+    return absl::NotFoundError(
+        absl::StrCat(model, ": neither a file or directory nor one of the published models: ",
+                     absl::StrJoin(models::Presets(), ", ",
+                                   [](std::string* text, const models::Preset& known) { text->append(known.name); })));
   }
   const std::string path = std::filesystem::is_directory(status) ? model + "/config.json" : model;
   LS_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(path, kConfigLimitBytes));
-  return DescribeConfig(text, path);
+  return models::DescribeConfig(text, path);
 }
 
 }  // namespace
@@ -62,13 +64,13 @@ absl::StatusOr<std::string> DescribeCommand(const std::vector<std::string>& argu
   table.AddSwitch("help", "Print this and exit.", &help);
   LS_ASSIGN_OR_RETURN(const std::vector<std::string> models, table.ParseAmongOthers(arguments));
   if (help) return Help(table);
-  if (fields) return ConfigPage();
+  if (fields) return models::ConfigPage();
   if (models.size() != 1) {
     return absl::InvalidArgumentError(
         absl::StrFormat("describe takes one model, not %d (longshort-server describe --help)", models.size()));
   }
-  LS_ASSIGN_OR_RETURN(const ModelDescription description, DescribeModel(models.front()));
-  return ToText(description);
+  LS_ASSIGN_OR_RETURN(const models::ModelDescription description, DescribeModel(models.front()));
+  return models::ToText(description);
 }
 
 int RunDescribe(const std::vector<std::string>& arguments) {
@@ -80,4 +82,4 @@ int RunDescribe(const std::vector<std::string>& arguments) {
   return std::fputs(text->c_str(), stdout) < 0 || std::fflush(stdout) != 0 ? 1 : 0;
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -6,7 +6,7 @@
 
 #include "absl/status/statusor.h"
 
-namespace longshort {
+namespace longshort::server {
 
 // What to print. `arguments`: those behind "describe": --help, or one that names a model directory, a config.json, or a
 // preset if no such file is there.
@@ -16,4 +16,4 @@ absl::StatusOr<std::string> DescribeCommand(const std::vector<std::string>& argu
 // Prints it on standard output, or on standard error what is wrong. Returns the exit code: 0, or 1.
 int RunDescribe(const std::vector<std::string>& arguments);
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -19,7 +19,7 @@
 #include "server/open_inference_v2/rpcs.h"
 #include "server/options/server_options.h"
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 constexpr int kMillisecondsPerSecond = 1000;
@@ -171,7 +171,7 @@ void GrpcEndpoint::AnnounceServing() {
   for (const std::string& service : reflection_.services) {
     if (!absl::StartsWith(service, "grpc.")) health.Set(service, true);
   }
-  for (const std::shared_ptr<ServedModel>& model : environment_.models.List()) {
+  for (const std::shared_ptr<core::ServedModel>& model : environment_.models.List()) {
     AnnounceModel(model->name, model->version);
   }
 }
@@ -220,4 +220,4 @@ GrpcEndpoint::~GrpcEndpoint() {
   server_->Wait();
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -21,7 +21,7 @@
 #include "server/rpc/health.h"
 #include "server/rpc/reflection.h"
 
-namespace longshort {
+namespace longshort::server {
 
 class GrpcEndpoint {
  public:
@@ -67,4 +67,4 @@ class GrpcEndpoint {
   ConnectionGuard guard_;  // ends first: it asks gRPC
 };
 
-}  // namespace longshort
+}  // namespace longshort::server

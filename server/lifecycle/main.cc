@@ -14,16 +14,16 @@
 int main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   if (!arguments.empty() && arguments.front() == "describe") {
-    return longshort::RunDescribe({arguments.begin() + 1, arguments.end()});
+    return longshort::server::RunDescribe({arguments.begin() + 1, arguments.end()});
   }
-  longshort::GpusOfBuild gpus;
-  std::shared_ptr<const longshort::GpuBackends> backends;
+  longshort::server::GpusOfBuild gpus;
+  std::shared_ptr<const longshort::models::GpuBackends> backends;
 #ifdef LONGSHORT_WITH_CUDA
-  gpus.find = [] { return longshort::FindCudaGpus(); };
-  backends = longshort::MakeCudaBackends(gpus.loss);
+  gpus.find = [] { return longshort::models::FindCudaGpus(); };
+  backends = longshort::models::MakeCudaBackends(gpus.loss);
 #endif
-  const auto make_loader = [&](const longshort::ServerOptions& options) {
-    return longshort::MakeModelLoader(options, backends.get());
+  const auto make_loader = [&](const longshort::server::ServerOptions& options) {
+    return longshort::server::MakeModelLoader(options, backends.get());
   };
-  return longshort::RunServer(arguments, make_loader, gpus);
+  return longshort::server::RunServer(arguments, make_loader, gpus);
 }

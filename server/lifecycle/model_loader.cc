@@ -8,19 +8,20 @@
 #include "server/model_control/load_models.h"
 #include "server/options/server_options.h"
 
-namespace longshort {
+namespace longshort::server {
 
-GuardedLoader MakeModelLoader(const ServerOptions& options, const GpuBackends* gpus) {
-  const LoadOptions load{.precision = options.precision, .threads = static_cast<int>(options.threads), .gpus = gpus};
-  return [load, image_limits = ServedImageLimits(options)](const std::string& directory,
-                                                           const std::vector<WorkerDevice>& workers,
-                                                           const LoadGuard& guard) -> absl::StatusOr<LoadedModel> {
-    LoadOptions for_workers = load;
-    for_workers.devices = DistinctDevices(workers);
-    LS_ASSIGN_OR_RETURN(LoadedModel loaded, LoadModel(directory, for_workers, guard, image_limits));
-    for (const WorkerDevice& device : for_workers.devices) LS_RETURN_IF_ERROR(WarmUp(loaded, device));
+GuardedLoader MakeModelLoader(const ServerOptions& options, const models::GpuBackends* gpus) {
+  const models::LoadOptions load{
+      .precision = options.precision, .threads = static_cast<int>(options.threads), .gpus = gpus};
+  return [load, image_limits = ServedImageLimits(options)](
+             const std::string& directory, const std::vector<models::WorkerDevice>& workers,
+             const models::LoadGuard& guard) -> absl::StatusOr<models::LoadedModel> {
+    models::LoadOptions for_workers = load;
+    for_workers.devices = models::DistinctDevices(workers);
+    LS_ASSIGN_OR_RETURN(models::LoadedModel loaded, models::LoadModel(directory, for_workers, guard, image_limits));
+    for (const models::WorkerDevice& device : for_workers.devices) LS_RETURN_IF_ERROR(WarmUp(loaded, device));
     return loaded;
   };
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

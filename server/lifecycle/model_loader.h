@@ -4,12 +4,14 @@
 #include "server/model_control/load_models.h"
 #include "server/options/server_options.h"
 
-namespace longshort {
-
+namespace longshort::models {
 class GpuBackends;
+}
+
+namespace longshort::server {
 
 // By the options' precision, threads and image limits. `gpus`: must outlive the models; null in a build for the CPU
 // only.
-GuardedLoader MakeModelLoader(const ServerOptions& options, const GpuBackends* gpus = nullptr);
+GuardedLoader MakeModelLoader(const ServerOptions& options, const models::GpuBackends* gpus = nullptr);
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 namespace fs = std::filesystem;
@@ -44,4 +44,4 @@ absl::Status PortFile::Write(int grpc_port, int http_port) {
   return !file_ || error ? CannotWrite(path_) : absl::OkStatus();
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-namespace longshort {
+namespace longshort::server {
 
 class PortFile final {
  public:
@@ -32,4 +32,4 @@ class PortFile final {
   std::ofstream file_;
 };
 
-}  // namespace longshort
+}  // namespace longshort::server

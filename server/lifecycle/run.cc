@@ -26,7 +26,7 @@
 #include "server/options/command_line.h"
 #include "server/options/machine_limits.h"
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 // For the last lines of the log: a server that nobody hears must end all the same.
@@ -48,15 +48,15 @@ void OpenStandardStreams() {
   if (opened > STDERR_FILENO) close(opened);
 }
 
-std::string Summary(const ServedLanguageModel& model) {
-  const LanguageModelInfo& info = model.info;
+std::string Summary(const core::ServedLanguageModel& model) {
+  const models::LanguageModelInfo& info = model.info;
   return absl::StrFormat("language_model, %s, %d parameters, vocabulary of %d, memory %d, fingerprint %s",
                          info.precision, info.parameters, info.vocabulary_size, info.memory_length,
                          info.fingerprint.substr(0, 12));
 }
 
-std::string Summary(const ServedClassifier& model) {
-  const ClassifierInfo& info = model.info;
+std::string Summary(const core::ServedClassifier& model) {
+  const models::ClassifierInfo& info = model.info;
   return absl::StrFormat("%s, %s, %d parameters, %d classes, fingerprint %s", info.architecture, info.precision,
                          info.parameters, info.classes, info.fingerprint.substr(0, 12));
 }
@@ -72,7 +72,7 @@ int CheckConfig(const ServerOptions& options, const MachineLimits& machine, cons
   if (!options.tracing.endpoint.empty()) {
     absl::StrAppendFormat(&text, "with traces %s\n", options.tracing.Summary());
   }
-  for (const std::shared_ptr<ServedModel>& model : (*models)->List()) {
+  for (const std::shared_ptr<core::ServedModel>& model : (*models)->List()) {
     absl::StrAppendFormat(&text, "  %s/%d: %s\n", model->name, model->version,
                           std::visit([](const auto& kind) { return Summary(kind); }, model->kind));
   }
@@ -81,20 +81,20 @@ int CheckConfig(const ServerOptions& options, const MachineLimits& machine, cons
 
 // Gives up loading once a signal has asked to stop: the server never becomes ready after it, and loads nothing more.
 GuardedLoader UnlessStopped(const GuardedLoader& loader, const SignalWatcher& signals) {
-  return [&loader, &signals](const std::string& directory, const std::vector<WorkerDevice>& workers,
-                             const LoadGuard& guard) -> absl::StatusOr<LoadedModel> {
+  return [&loader, &signals](const std::string& directory, const std::vector<models::WorkerDevice>& workers,
+                             const models::LoadGuard& guard) -> absl::StatusOr<models::LoadedModel> {
     absl::Status stopping = absl::CancelledError("asked to stop while loading");
-    LoadGuard until_stopped = guard;
+    models::LoadGuard until_stopped = guard;
     until_stopped.stop_requested = [&signals] { return signals.stop_requested(); };
     if (signals.stop_requested()) return stopping;
-    absl::StatusOr<LoadedModel> loaded = loader(directory, workers, until_stopped);
+    absl::StatusOr<models::LoadedModel> loaded = loader(directory, workers, until_stopped);
     if (signals.stop_requested()) return stopping;
     return loaded;
   };
 }
 
 int Serve(const ServerOptions& options, const MachineLimits& machine, const GuardedLoader& loader, Logger& log,
-          SignalWatcher& signals, GpuLoss& gpu_loss) {
+          SignalWatcher& signals, models::GpuLoss& gpu_loss) {
   // The driver gives a lost GPU back to a new process only.
   std::atomic<bool> is_lost = false;
   const absl::Cleanup deaf = [&gpu_loss] { gpu_loss.SetListener(nullptr); };
@@ -162,4 +162,4 @@ int RunServer(const std::vector<std::string>& arguments, const LoaderFactory& ma
   }
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

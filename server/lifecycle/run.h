@@ -12,16 +12,16 @@
 #include "server/model_control/load_models.h"
 #include "server/options/server_options.h"
 
-namespace longshort {
+namespace longshort::server {
 
 // Makes the loader of model directories for the given options (precision, threads).
 using LoaderFactory = std::function<GuardedLoader(const ServerOptions&)>;
 // The GPUs that a build runs models on.
 struct GpusOfBuild {
   // Looks which there are; nothing in a build for the CPU only.
-  std::function<std::optional<Gpus>()> find = [] { return std::nullopt; };
+  std::function<std::optional<models::Gpus>()> find = [] { return std::nullopt; };
   // Where the models tell of a GPU that is lost. The server then stops as for SIGTERM, and returns 1.
-  std::shared_ptr<GpuLoss> loss = std::make_shared<GpuLoss>();
+  std::shared_ptr<models::GpuLoss> loss = std::make_shared<models::GpuLoss>();
 };
 
 // Prints help or version, checks the configuration, or serves until SIGTERM or SIGINT. To be called by the main thread
@@ -30,4 +30,4 @@ struct GpusOfBuild {
 int RunServer(const std::vector<std::string>& arguments, const LoaderFactory& make_loader,
               const GpusOfBuild& gpus = {});
 
-}  // namespace longshort
+}  // namespace longshort::server

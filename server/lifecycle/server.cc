@@ -18,7 +18,7 @@
 #include "server/sessions/session_seal.h"
 #include "server/sessions/transfer_budget.h"
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 // The engines end late calls at the drain's deadline; this is for their last messages to go out.
@@ -37,7 +37,7 @@ RequestLimits LimitsOf(const ServerOptions& options) {
   limits.prompt_tokens = options.max_prompt_tokens;
   limits.generate_tokens = options.max_generate_tokens;
   limits.message_bytes = options.max_message_bytes;
-  const ImageLimits image = ServedImageLimits(options);
+  const models::ImageLimits image = ServedImageLimits(options);
   limits.image_bytes = image.max_bytes;
   limits.image_pixels = image.max_pixels;
   return limits;
@@ -136,7 +136,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
                                                          server->tls_.get()));
   LS_RETURN_IF_ERROR(server->manager_->Start(
       options.watch_repository,
-      [&grpc = *server->grpc_](const RegistryEvent& event) { grpc.AnnounceModel(event.model, event.version); }));
+      [&grpc = *server->grpc_](const core::RegistryEvent& event) { grpc.AnnounceModel(event.model, event.version); }));
   LS_RETURN_IF_ERROR(port_file->Write(server->grpc_->port(), server->http_->port()));
   server->http_->SetReady(true);
   log.Info("ready", {{"grpc", ListenAddress{options.listen.host, server->grpc_->port()}.ToString()},
@@ -168,4 +168,4 @@ void Server::Drain() {
   }
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -21,7 +21,7 @@
 #include "server/options/machine_limits.h"
 #include "server/options/server_options.h"
 
-namespace longshort {
+namespace longshort::server {
 
 class Server {
  public:
@@ -49,7 +49,7 @@ class Server {
   std::unique_ptr<ServerTls> tls_;  // null without TLS
   std::unique_ptr<AccessControl> access_;
   std::unique_ptr<HttpEndpoints> http_;
-  std::unique_ptr<ModelRegistry> models_;
+  std::unique_ptr<core::ModelRegistry> models_;
   std::unique_ptr<ModelManager> manager_;
   std::unique_ptr<LoadReport> load_report_;
   std::unique_ptr<Tracing> tracing_;  // null if nothing is traced
@@ -58,4 +58,4 @@ class Server {
   std::unique_ptr<GrpcEndpoint> grpc_;
 };
 
-}  // namespace longshort
+}  // namespace longshort::server

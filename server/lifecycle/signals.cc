@@ -4,7 +4,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 // Wakes the watcher's thread to its end; means nothing if somebody else sends it.
@@ -65,4 +65,4 @@ void SignalWatcher::Watch() {
   }
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

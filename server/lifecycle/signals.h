@@ -9,7 +9,7 @@
 #include "absl/synchronization/notification.h"
 #include "base/thread.h"
 
-namespace longshort {
+namespace longshort::server {
 
 // To be made by the main thread before any other thread: threads made later inherit that these signals are blocked, so
 // that only the watcher's thread takes them (by sigwait, hence outside of any signal handler).
@@ -45,4 +45,4 @@ class SignalWatcher {
   Thread thread_;
 };
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -15,7 +15,7 @@
 #include "base/pem_files.h"
 #include "base/status_macros.h"
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 namespace tls_api = grpc::experimental;
@@ -101,4 +101,4 @@ std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(const ServerTls* 
   return tls_api::TlsServerCredentials(options);
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -14,7 +14,7 @@
 #include "server/monitoring/logger.h"
 #include "server/monitoring/server_metrics.h"
 
-namespace longshort {
+namespace longshort::server {
 
 // The files with what they hold. Stays where it is.
 struct ServerTls {
@@ -35,4 +35,4 @@ absl::StatusOr<std::unique_ptr<ServerTls>> WatchTlsFiles(const TlsFiles& files, 
 // which there is no list in date, is refused and logged. Without `tls`: no TLS. Both must outlive the server.
 std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(const ServerTls* tls, Logger& log);
 
-}  // namespace longshort
+}  // namespace longshort::server

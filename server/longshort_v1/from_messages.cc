@@ -4,7 +4,7 @@
 #include "absl/types/span.h"
 #include "server/longshort_v1/messages.h"
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 // The fields of this name that a ScoreTextRequest and the options of a stream have in common.
@@ -16,8 +16,8 @@ ScoreOptions OptionsOf(const Message& message) {
           .classes = {.top_k = message.top_k(), .all_logits = message.all_logits()}};
 }
 
-RawImage PixelsOf(const v1::ImageTensor& tensor) {
-  RawImage raw;
+models::RawImage PixelsOf(const v1::ImageTensor& tensor) {
+  models::RawImage raw;
   raw.height = tensor.height();
   raw.width = tensor.width();
   raw.channels = tensor.channels();
@@ -50,8 +50,8 @@ TextInput FromMessage(const v1::Input& message) {
   return {};
 }
 
-SamplingOptions FromMessage(const v1::Sampling& message) {
-  SamplingOptions options;
+core::SamplingOptions FromMessage(const v1::Sampling& message) {
+  core::SamplingOptions options;
   if (message.has_temperature()) options.temperature = message.temperature();
   if (message.has_top_p()) options.top_p = message.top_p();
   if (message.has_repetition_penalty()) options.repetition_penalty = message.repetition_penalty();
@@ -63,8 +63,8 @@ SamplingOptions FromMessage(const v1::Sampling& message) {
   return options;
 }
 
-SessionReference FromMessage(const v1::Session& message) {
-  SessionReference session{.id = message.id(), .must_exist = message.must_exist()};
+core::SessionReference FromMessage(const v1::Session& message) {
+  core::SessionReference session{.id = message.id(), .must_exist = message.must_exist()};
   if (message.has_expected_tokens()) session.expected_tokens = message.expected_tokens();
   return session;
 }
@@ -156,4 +156,4 @@ Seal FromMessage(const v1::SessionSeal& message) {
   return {.checksum = message.checksum(), .authentication_code = message.authentication_code()};
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

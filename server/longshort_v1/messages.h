@@ -14,13 +14,13 @@
 #include "server/calls/session_calls.h"
 #include "server/sessions/session_transfer.h"
 
-namespace longshort {
+namespace longshort::server {
 
 // What shows a message's texts is valid as long as the message.
 ModelReference FromMessage(const v1::ModelSelector& message);
 TextInput FromMessage(const v1::Input& message);
-SamplingOptions FromMessage(const v1::Sampling& message);
-SessionReference FromMessage(const v1::Session& message);
+core::SamplingOptions FromMessage(const v1::Sampling& message);
+core::SessionReference FromMessage(const v1::Session& message);
 // Keeps the image.
 ImageInput FromMessage(v1::Image message);
 
@@ -42,17 +42,17 @@ v1::ItemError ToItemError(const absl::Status& status);
 // A result that is taken by value is used up, with what it keeps of the model.
 v1::ScoreTextResponse ToMessage(const ScoreResult& result);
 // About document `id` of a stream.
-v1::ScoreTextsResponse ToMessage(uint64_t id, const ServedModel& model, const absl::StatusOr<ScoredText>& scored);
+v1::ScoreTextsResponse ToMessage(uint64_t id, const core::ServedModel& model, const absl::StatusOr<ScoredText>& scored);
 v1::ClassifyImageResponse ToMessage(const ClassifyResult& result);
 v1::GenerateResponse ToMessage(GenerateResult result);
 v1::TokenizeResponse ToMessage(TokenizeResult result);
 
 // `tokenizer`: what the tokens of a delta stand for; null if they stand for nothing.
-v1::GenerateStreamResponse ToMessage(StreamEvent event, const Tokenizer* tokenizer);
+v1::GenerateStreamResponse ToMessage(StreamEvent event, const models::Tokenizer* tokenizer);
 
-v1::Model ToMessage(const ServedModel& served, const RequestLimits& limits);
+v1::Model ToMessage(const core::ServedModel& served, const RequestLimits& limits);
 
 v1::ListSessionsResponse ToMessage(SessionList list);
 v1::SessionPart ToMessage(SessionPart part);
 
-}  // namespace longshort
+}  // namespace longshort::server

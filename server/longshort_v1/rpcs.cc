@@ -9,7 +9,7 @@
 #include "server/longshort_v1/messages.h"
 #include "server/rpc/unary.h"
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 std::string NameOf(const FieldPath& path) {
@@ -45,7 +45,7 @@ auto Answering(const Answer& answer) {
 
 absl::StatusOr<v1::ListModelsResponse> ListModels(CallRecord& record, const v1::ListModelsRequest& /*request*/) {
   v1::ListModelsResponse message;
-  for (const std::shared_ptr<ServedModel>& served : record.environment().models.List()) {
+  for (const std::shared_ptr<core::ServedModel>& served : record.environment().models.List()) {
     if (!record.caller().MayUse(served->name)) continue;
     v1::Model& model = *message.add_models() = ToMessage(*served, record.environment().limits);
     if (model.has_classifier()) model.mutable_classifier()->clear_labels();
@@ -54,14 +54,15 @@ absl::StatusOr<v1::ListModelsResponse> ListModels(CallRecord& record, const v1::
 }
 
 absl::StatusOr<v1::Model> GetModel(CallRecord& record, const v1::GetModelRequest& request) {
-  LS_ASSIGN_OR_RETURN(const std::shared_ptr<const ServedModel> served, record.FindModel(FromMessage(request.model())));
+  LS_ASSIGN_OR_RETURN(const std::shared_ptr<const core::ServedModel> served,
+                      record.FindModel(FromMessage(request.model())));
   return ToMessage(*served, record.environment().limits);
 }
 
 }  // namespace
 
 std::vector<Rpc> LongshortV1Rpcs() {
-  using Models = std::shared_ptr<ServedModel>;
+  using Models = std::shared_ptr<core::ServedModel>;
   return {
       AnswerLater<v1::ScoreTextRequest, v1::ScoreTextResponse>(
           Named("longshort.v1.Inference/ScoreText", Scope::kInfer),
@@ -129,4 +130,4 @@ std::vector<Rpc> LongshortV1Rpcs() {
   };
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

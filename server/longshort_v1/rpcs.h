@@ -6,7 +6,7 @@
 
 #include "server/rpc/rpc.h"
 
-namespace longshort {
+namespace longshort::server {
 
 std::vector<Rpc> LongshortV1Rpcs();
 
@@ -16,4 +16,4 @@ std::unique_ptr<CallWork> MakeScoreTexts(Call& call);
 std::unique_ptr<CallWork> MakeExportSession(Call& call);
 std::unique_ptr<CallWork> MakeImportSession(Call& call);
 
-}  // namespace longshort
+}  // namespace longshort::server

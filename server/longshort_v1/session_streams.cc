@@ -16,7 +16,7 @@
 #include "server/rpc/call.h"
 #include "server/sessions/session_transfer.h"
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 // The engine gives the session, then one message at a time is made and written. Messages are made by gRPC's threads, a
@@ -33,9 +33,9 @@ class SessionSender final : public CallWork {
     LS_RETURN_IF_ERROR(CheckSessionId(request.session_id(), record.names(), "session_id"));
     LS_RETURN_IF_ERROR(CheckSessionsMove(transfers));
     const std::optional<std::string> owner = request.has_owner() ? std::optional(request.owner()) : std::nullopt;
-    LS_ASSIGN_OR_RETURN(const SessionKey key, FindSessionKey(record, owner, request.session_id()));
+    LS_ASSIGN_OR_RETURN(const core::SessionKey key, FindSessionKey(record, owner, request.session_id()));
     owner_ = owner.value_or(record.session_owner().name());
-    LS_ASSIGN_OR_RETURN(const std::shared_ptr<const ServedLanguageModel> model,
+    LS_ASSIGN_OR_RETURN(const std::shared_ptr<const core::ServedLanguageModel> model,
                         record.FindLanguageModel(FromMessage(request.model())));
     LS_ASSIGN_OR_RETURN(SessionExport session, SessionExport::Create(transfers, record.engine_context().client, model));
     {
@@ -43,14 +43,15 @@ class SessionSender final : public CallWork {
       session_.emplace(std::move(session));
       step_ = Step::kAsked;
     }
-    model->engine->ExportSession(key, [this, keep = call_.shared_from_this()](absl::StatusOr<SessionArchive> archive) {
-      OnExported(std::move(archive));
-    });
+    model->engine->ExportSession(key,
+                                 [this, keep = call_.shared_from_this()](absl::StatusOr<core::SessionArchive> archive) {
+                                   OnExported(std::move(archive));
+                                 });
     return absl::OkStatus();
   }
 
   // By a thread of the engine's, which the timer's relieves.
-  void OnExported(absl::StatusOr<SessionArchive> archive) {
+  void OnExported(absl::StatusOr<core::SessionArchive> archive) {
     {
       const std::lock_guard lock(call_.mutex());
       step_ = archive.ok() ? Step::kArchived : Step::kOver;
@@ -97,7 +98,7 @@ class SessionSender final : public CallWork {
 
   Call& call_;
   std::string owner_;
-  SessionArchive archive_;
+  core::SessionArchive archive_;
   std::optional<SessionExport> session_;
   Step step_ = Step::kNew;  // Call::mutex() guards it
 };
@@ -172,7 +173,7 @@ class SessionReceiver final : public CallWork {
       sealed_ = true;
     }
     LS_ASSIGN_OR_RETURN(ExportedSession session, session_->TakeSeal(seal));
-    LS_ASSIGN_OR_RETURN(const SessionKey key, KeyOfImported(call_.record(), session.origin.client, session_id_));
+    LS_ASSIGN_OR_RETURN(const core::SessionKey key, KeyOfImported(call_.record(), session.origin.client, session_id_));
     {
       const std::lock_guard lock(call_.mutex());
       if (!call_.is_well()) return absl::CancelledError("the call ended before its session was whole");
@@ -240,7 +241,7 @@ class SessionReceiver final : public CallWork {
   const absl::Duration longest_pause_;
   // By one thread at a time: who takes a message, then the engine's.
   std::string session_id_;
-  std::shared_ptr<const ServedLanguageModel> model_;  // from the first message on, as the next one
+  std::shared_ptr<const core::ServedLanguageModel> model_;  // from the first message on, as the next one
   std::optional<SessionImport> session_;
   int64_t go_on_bytes_ = 0;  // had come when the client went on last
   // Call::mutex() guards what follows.
@@ -255,4 +256,4 @@ std::unique_ptr<CallWork> MakeExportSession(Call& call) { return std::make_uniqu
 
 std::unique_ptr<CallWork> MakeImportSession(Call& call) { return std::make_unique<SessionReceiver>(call); }
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -16,7 +16,7 @@
 #include "server/longshort_v1/rpcs.h"
 #include "server/rpc/call.h"
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 // Four of the longest merged messages: minutes of text or seconds of tokens with all their alternatives, so that only a
@@ -127,11 +127,11 @@ class GenerationStream final : public CallWork, public GenerationSink {
   const absl::Duration keepalive_interval_;
 
   // Call::mutex() guards what follows.
-  std::optional<StreamEvents> events_;          // none once the client can get no more
-  std::shared_ptr<const Tokenizer> tokenizer_;  // what the tokens stand for
-  bool in_work_ = false;                        // opened, and not closed
-  bool submitted_ = false;                      // what is pushed waits for it
-  absl::Time last_write_;                       // when it began
+  std::optional<StreamEvents> events_;                  // none once the client can get no more
+  std::shared_ptr<const models::Tokenizer> tokenizer_;  // what the tokens stand for
+  bool in_work_ = false;                                // opened, and not closed
+  bool submitted_ = false;                              // what is pushed waits for it
+  absl::Time last_write_;                               // when it began
 };
 
 // Documents come, and answers go, as the stream's window has room. A client that sends without reading is held back by
@@ -167,7 +167,7 @@ class ScoreStream final : public CallWork, public DocumentSink {
   void Written() override { documents_.Written(written_answer_bytes_); }
 
   // Of DocumentSink.
-  void Push(uint64_t id, const ServedModel& model, const absl::StatusOr<ScoredText>& scored,
+  void Push(uint64_t id, const core::ServedModel& model, const absl::StatusOr<ScoredText>& scored,
             int64_t answer_bytes) override {
     absl::StatusOr<grpc::ByteBuffer> message = SerializeMessage(ToMessage(id, model, scored));
     if (!message.ok()) return call_.End(message.status());
@@ -200,4 +200,4 @@ std::unique_ptr<CallWork> MakeGenerateStream(Call& call) { return std::make_uniq
 
 std::unique_ptr<CallWork> MakeScoreTexts(Call& call) { return std::make_unique<ScoreStream>(call); }
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -7,7 +7,7 @@
 #include "core/schedule/refusal.h"
 #include "server/longshort_v1/messages.h"
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 void Set(const ModelReference& model, v1::ModelSelector& message) {
@@ -21,19 +21,19 @@ void Set(const Usage& usage, v1::Usage& message) {
   message.set_cached_tokens(usage.cached_tokens);
 }
 
-void Set(const RequestTimings& timings, v1::Timings& message) {
+void Set(const core::RequestTimings& timings, v1::Timings& message) {
   message.set_queue_seconds(absl::ToDoubleSeconds(timings.queue));
   message.set_prefill_seconds(absl::ToDoubleSeconds(timings.prefill));
   message.set_decode_seconds(absl::ToDoubleSeconds(timings.decode));
 }
 
-void Set(const ClassificationTimings& timings, v1::ClassificationTimings& message) {
+void Set(const core::ClassificationTimings& timings, v1::ClassificationTimings& message) {
   message.set_preparation_seconds(absl::ToDoubleSeconds(timings.preparation));
   message.set_queue_seconds(absl::ToDoubleSeconds(timings.queue));
   message.set_run_seconds(absl::ToDoubleSeconds(timings.run));
 }
 
-void Set(int32_t id, float log_probability, const Tokenizer* tokenizer, v1::TokenLogProbability& message) {
+void Set(int32_t id, float log_probability, const models::Tokenizer* tokenizer, v1::TokenLogProbability& message) {
   message.set_id(id);
   if (tokenizer != nullptr) message.set_raw(std::string(tokenizer->Decode(id)));
   message.set_log_probability(log_probability);
@@ -41,33 +41,33 @@ void Set(int32_t id, float log_probability, const Tokenizer* tokenizer, v1::Toke
 
 using TokenMessages = google::protobuf::RepeatedPtrField<v1::TokenLogProbability>;
 
-void Add(const std::vector<GeneratedToken>& tokens, const Tokenizer* tokenizer, TokenMessages& messages) {
-  for (const GeneratedToken& token : tokens) {
+void Add(const std::vector<core::GeneratedToken>& tokens, const models::Tokenizer* tokenizer, TokenMessages& messages) {
+  for (const core::GeneratedToken& token : tokens) {
     v1::TokenLogProbability& message = *messages.Add();
     Set(token.token, token.log_probability, tokenizer, message);
-    for (const TokenLogProbability& alternative : token.alternatives) {
+    for (const core::TokenLogProbability& alternative : token.alternatives) {
       Set(alternative.token, alternative.log_probability, tokenizer, *message.add_alternatives());
     }
   }
 }
 
-v1::FinishReason ToMessage(FinishReason reason) {
+v1::FinishReason ToMessage(core::FinishReason reason) {
   switch (reason) {
-    case FinishReason::kMaxTokens:
+    case core::FinishReason::kMaxTokens:
       return v1::FINISH_REASON_LENGTH;
-    case FinishReason::kStopString:
+    case core::FinishReason::kStopString:
       return v1::FINISH_REASON_STOP;
   }
   return v1::FINISH_REASON_UNSPECIFIED;
 }
 
-v1::ClassifierInput ToMessage(ClassifierInput input) {
+v1::ClassifierInput ToMessage(models::ClassifierInput input) {
   switch (input) {
-    case ClassifierInput::kText:
+    case models::ClassifierInput::kText:
       return v1::CLASSIFIER_INPUT_TEXT;
-    case ClassifierInput::kPixelSequence:
+    case models::ClassifierInput::kPixelSequence:
       return v1::CLASSIFIER_INPUT_PIXEL_SEQUENCE;
-    case ClassifierInput::kImage:
+    case models::ClassifierInput::kImage:
       return v1::CLASSIFIER_INPUT_IMAGE;
   }
   return v1::CLASSIFIER_INPUT_UNSPECIFIED;
@@ -84,7 +84,7 @@ void Set(const Classification& classification, v1::Classification& message) {
   Set(classification.timings, *message.mutable_timings());
 }
 
-void Set(const TextScore& score, const Tokenizer* tokenizer, v1::TextScore& message) {
+void Set(const TextScore& score, const models::Tokenizer* tokenizer, v1::TextScore& message) {
   message.set_log_likelihood(score.log_likelihood);
   message.set_token_count(score.token_count);
   message.set_scored_token_count(score.scored_token_count);
@@ -104,12 +104,12 @@ void Set(const TextClassification& text, v1::TextClassification& message) {
   }
 }
 
-const Tokenizer* TokenizerOf(const ServedModel& model) {
-  const ServedLanguageModel* language_model = model.language_model();
+const models::Tokenizer* TokenizerOf(const core::ServedModel& model) {
+  const core::ServedLanguageModel* language_model = model.language_model();
   return language_model == nullptr ? nullptr : language_model->tokenizer.get();
 }
 
-void Set(const LanguageModelInfo& info, v1::LanguageModelHyperparameters& message) {
+void Set(const models::LanguageModelInfo& info, v1::LanguageModelHyperparameters& message) {
   message.set_layers(info.layers);
   message.set_model_width(info.model_width);
   message.set_heads(info.heads);
@@ -121,11 +121,11 @@ void Set(const LanguageModelInfo& info, v1::LanguageModelHyperparameters& messag
   message.set_segment_length(info.segment_length);
 }
 
-void Set(const ClassifierInfo& info, v1::ClassifierProperties& message) {
+void Set(const models::ClassifierInfo& info, v1::ClassifierProperties& message) {
   message.set_input(ToMessage(info.input));
   message.set_classes(info.classes);
   for (const std::string& label : info.labels) message.add_labels(label);
-  if (info.input == ClassifierInput::kText) {
+  if (info.input == models::ClassifierInput::kText) {
     message.set_documents(info.documents);
     message.set_max_document_tokens(info.max_document_tokens);
   } else {
@@ -141,16 +141,16 @@ void SetCommon(const Model& model, const std::string& tokenizer, v1::Model& mess
   message.set_tokenizer(tokenizer);
 }
 
-void Set(const ServedLanguageModel& model, v1::Model& message) {
-  const bool bytes = model.tokenizer != nullptr && model.tokenizer->unit() == Tokenizer::Unit::kByte;
+void Set(const core::ServedLanguageModel& model, v1::Model& message) {
+  const bool bytes = model.tokenizer != nullptr && model.tokenizer->unit() == models::Tokenizer::Unit::kByte;
   const char* tokenizer = model.tokenizer == nullptr ? "none" : bytes ? "fairseq_bytes" : "fairseq_characters";
   SetCommon(model, tokenizer, message);
   message.set_vocabulary_size(model.info.vocabulary_size);
   Set(model.info, *message.mutable_language_model());
 }
 
-void Set(const ServedClassifier& model, v1::Model& message) {
-  const bool text = model.info.input == ClassifierInput::kText;
+void Set(const core::ServedClassifier& model, v1::Model& message) {
+  const bool text = model.info.input == models::ClassifierInput::kText;
   SetCommon(model, text ? model.info.tokenizer : "", message);
   if (text) message.set_vocabulary_size(model.info.vocabulary_size);
   Set(model.info, *message.mutable_classifier());
@@ -168,7 +168,7 @@ void Set(const ModelLimits& limits, v1::Limits& message) {
   message.set_message_bytes(limits.message_bytes);
 }
 
-void Set(Completion completion, const Tokenizer* tokenizer, v1::Completion& message) {
+void Set(Completion completion, const models::Tokenizer* tokenizer, v1::Completion& message) {
   message.set_text(std::move(completion.text));
   message.set_raw(std::move(completion.raw));
   Add(completion.tokens, tokenizer, *message.mutable_tokens());
@@ -180,7 +180,7 @@ void Set(Completion completion, const Tokenizer* tokenizer, v1::Completion& mess
 // What an event of a stream adds to its message.
 class EventMessage {
  public:
-  EventMessage(const Tokenizer* tokenizer, v1::GenerateStreamResponse& message)
+  EventMessage(const models::Tokenizer* tokenizer, v1::GenerateStreamResponse& message)
       : tokenizer_(tokenizer), message_(message) {}
 
   void operator()(const StreamStart& start) const {
@@ -209,7 +209,7 @@ class EventMessage {
   void operator()(const KeepAlive&) const { message_.mutable_keep_alive(); }
 
  private:
-  const Tokenizer* const tokenizer_;
+  const models::Tokenizer* const tokenizer_;
   v1::GenerateStreamResponse& message_;
 };
 
@@ -225,7 +225,7 @@ v1::ItemError ToItemError(const absl::Status& status) {
   v1::ItemError error;
   error.set_code(static_cast<int32_t>(status.code()));
   error.set_message(std::string(status.message()));
-  if (const auto refusal = GetRefusal(status); refusal.has_value()) {
+  if (const auto refusal = core::GetRefusal(status); refusal.has_value()) {
     error.set_retry_after_seconds(absl::ToDoubleSeconds(refusal->retry_after));
   }
   return error;
@@ -233,7 +233,7 @@ v1::ItemError ToItemError(const absl::Status& status) {
 
 v1::ScoreTextResponse ToMessage(const ScoreResult& result) {
   v1::ScoreTextResponse message;
-  const Tokenizer* tokenizer = TokenizerOf(*result.served);
+  const models::Tokenizer* tokenizer = TokenizerOf(*result.served);
   for (const ScoredText& text : result.texts) {
     if (const auto* score = std::get_if<TextScore>(&text.result); score != nullptr) {
       Set(*score, tokenizer, *message.add_scores());
@@ -246,7 +246,8 @@ v1::ScoreTextResponse ToMessage(const ScoreResult& result) {
   return message;
 }
 
-v1::ScoreTextsResponse ToMessage(uint64_t id, const ServedModel& model, const absl::StatusOr<ScoredText>& scored) {
+v1::ScoreTextsResponse ToMessage(uint64_t id, const core::ServedModel& model,
+                                 const absl::StatusOr<ScoredText>& scored) {
   v1::ScoreTextsResponse message;
   message.set_id(id);
   Set(ModelReference{.name = model.name, .version = model.version}, *message.mutable_model());
@@ -298,13 +299,13 @@ v1::TokenizeResponse ToMessage(TokenizeResult result) {
   return message;
 }
 
-v1::GenerateStreamResponse ToMessage(StreamEvent event, const Tokenizer* tokenizer) {
+v1::GenerateStreamResponse ToMessage(StreamEvent event, const models::Tokenizer* tokenizer) {
   v1::GenerateStreamResponse message;
   std::visit(EventMessage(tokenizer, message), event);
   return message;
 }
 
-v1::Model ToMessage(const ServedModel& served, const RequestLimits& limits) {
+v1::Model ToMessage(const core::ServedModel& served, const RequestLimits& limits) {
   v1::Model message;
   message.set_name(served.name);
   message.set_version(served.version);
@@ -345,4 +346,4 @@ v1::SessionPart ToMessage(SessionPart part) {
   return message;
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 std::string Mebibytes(int64_t bytes) { return absl::StrFormat("%.1f MiB", static_cast<double>(bytes) / (1 << 20)); }
@@ -51,4 +51,4 @@ absl::StatusOr<int64_t> TakeForCache(Budget::Share& share, const std::string& mo
   return bytes;
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

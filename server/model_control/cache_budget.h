@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "base/budget.h"
 
-namespace longshort {
+namespace longshort::server {
 
 // `bytes`: what the process may use; 0 if unknown (then nothing is refused).
 std::shared_ptr<Budget> MemoryBudget(int64_t bytes);
@@ -28,4 +28,4 @@ absl::Status CheckWeightsFit(const Budget& memory, int64_t weight_bytes);
 // that would fit.
 absl::StatusOr<int64_t> TakeForCache(Budget::Share& share, const std::string& model, int64_t wanted, int64_t usual);
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -22,7 +22,7 @@
 #include "server/options/server_options.h"
 #include "server/options/serving_options.h"
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 constexpr auto kTokenBytes = static_cast<int64_t>(sizeof(int32_t));
@@ -34,8 +34,8 @@ const RealClock& SystemClock() {
 
 // A cache of no size that was asked for holds 16 sequences of any length and a quarter more of prefixes; the many short
 // ones that may run instead each need an open chunk.
-int64_t UsualCacheBytes(const LanguageModelInfo& info, int64_t max_streams) {
-  return Bytes(PagesForStreams(info, 16 + 4), info.page_bytes) + max_streams * info.page_bytes.open_chunk;
+int64_t UsualCacheBytes(const models::LanguageModelInfo& info, int64_t max_streams) {
+  return core::Bytes(core::PagesForStreams(info, 16 + 4), info.page_bytes) + max_streams * info.page_bytes.open_chunk;
 }
 
 // Of a GPU's memory: what a step's tensors, graphs and the libraries take.
@@ -53,14 +53,14 @@ int64_t MaxItems(const ServingOptions& serving) {
 // Gives loaded models their engines, and takes the memory that they need out of one budget.
 class EngineMaker {
  public:
-  EngineMaker(const ServerOptions& options, const MachineLimits& machine, std::shared_ptr<PreparationPool> preparation,
-              ServerMetrics& metrics, Logger& log)
+  EngineMaker(const ServerOptions& options, const MachineLimits& machine,
+              std::shared_ptr<core::PreparationPool> preparation, ServerMetrics& metrics, Logger& log)
       : options_(options),
         machine_(machine),
         preparation_(std::move(preparation)),
         metrics_(metrics),
         log_(log),
-        prompts_(PromptTokenBudget(PromptTokens(options, machine))),
+        prompts_(core::PromptTokenBudget(PromptTokens(options, machine))),
         budget_(MemoryBudget(machine.memory_bytes)),
         of_server_(budget_) {
     of_server_.Add(MessageBufferBytes(options, machine) + PromptTokens(options, machine) * kTokenBytes +
@@ -72,30 +72,32 @@ class EngineMaker {
   }
 
   // Whether weights of so many bytes fit where such workers would have them.
-  absl::Status CheckRoom(const std::vector<WorkerDevice>& workers, int64_t host_bytes, int64_t gpu_bytes) const {
+  absl::Status CheckRoom(const std::vector<models::WorkerDevice>& workers, int64_t host_bytes,
+                         int64_t gpu_bytes) const {
     LS_RETURN_IF_ERROR(CheckWeightsFit(*budget_, host_bytes));
-    for (const WorkerDevice& device : DistinctDevices(workers)) {
-      if (device.kind == DeviceKind::kCpu) continue;
+    for (const models::WorkerDevice& device : models::DistinctDevices(workers)) {
+      if (device.kind == models::DeviceKind::kCpu) continue;
       LS_RETURN_IF_ERROR(CheckWeightsFit(*gpu_budgets_.at(device.index), gpu_bytes));
     }
     return absl::OkStatus();
   }
 
   // The workers that a model of this name is to have.
-  absl::StatusOr<std::vector<WorkerDevice>> Workers(const std::string& name) const {
+  absl::StatusOr<std::vector<models::WorkerDevice>> Workers(const std::string& name) const {
     LS_ASSIGN_OR_RETURN(const ServingOptions serving, ReadServing(name, std::nullopt));
     return WorkersOf(name, serving);
   }
 
-  absl::StatusOr<VersionPolicy> ReadPolicy(const std::string& name) const {
+  absl::StatusOr<core::VersionPolicy> ReadPolicy(const std::string& name) const {
     LS_ASSIGN_OR_RETURN(const ServingOptions serving, ReadServing(name, std::nullopt));
     return serving.version_policy;
   }
 
-  absl::StatusOr<ServedModel::Kind> Make(const std::string& name, int64_t version, LoadedLanguageModel loaded) {
+  absl::StatusOr<core::ServedModel::Kind> Make(const std::string& name, int64_t version,
+                                               models::LoadedLanguageModel loaded) {
     LS_ASSIGN_OR_RETURN(const ServingOptions serving, ReadServing(name, ModelKind::kLanguageModel));
-    const LanguageModelInfo info = loaded.weights.info();
-    ContinuousBatchingEngine::Options engine;
+    const models::LanguageModelInfo info = loaded.weights.info();
+    core::ContinuousBatchingEngine::Options engine;
     LS_ASSIGN_OR_RETURN(engine.workers, WorkersOf(name, serving));
     const int64_t weight_bytes = WeightBytes(info.parameters, info.precision);
     const std::shared_ptr<Memory> memory = TakeForWeights(engine.workers, weight_bytes, weight_bytes);
@@ -122,26 +124,27 @@ class EngineMaker {
                        {"workers", WorkerCount(engine)},
                        {"max_streams", engine.step_loop.max_streams},
                        {"cache_bytes", engine.step_loop.cache_bytes},
-                       {"cache_bytes_per_stream", Bytes(PagesForStreams(info, 1), info.page_bytes)},
+                       {"cache_bytes_per_stream", core::Bytes(core::PagesForStreams(info, 1), info.page_bytes)},
                        {"fingerprint", info.fingerprint}});
     LogGpuMemory(name, version, engine.workers, {{"weight_bytes", weight_bytes}}, &loaded.weights);
-    ServedLanguageModel served{.memory = memory,
-                               .info = info,
-                               .tokenizer = loaded.tokenizer,
-                               .engine = nullptr,
-                               .max_items = MaxItems(serving)};
-    LS_ASSIGN_OR_RETURN(
-        served.engine, ContinuousBatchingEngine::Create(std::move(loaded.weights), std::move(loaded.tokenizer),
-                                                        ObserveEngine(metrics_, log_, name, version, served.statistics),
-                                                        SystemClock(), engine));
+    core::ServedLanguageModel served{.memory = memory,
+                                     .info = info,
+                                     .tokenizer = loaded.tokenizer,
+                                     .engine = nullptr,
+                                     .max_items = MaxItems(serving)};
+    LS_ASSIGN_OR_RETURN(served.engine,
+                        core::ContinuousBatchingEngine::Create(
+                            std::move(loaded.weights), std::move(loaded.tokenizer),
+                            ObserveEngine(metrics_, log_, name, version, served.statistics), SystemClock(), engine));
     engine.session_store->SetTimeToLive(serving.session_time_to_live);  // it may have been another's
     return served;
   }
 
-  absl::StatusOr<ServedModel::Kind> Make(const std::string& name, int64_t version, LoadedClassifier loaded) {
+  absl::StatusOr<core::ServedModel::Kind> Make(const std::string& name, int64_t version,
+                                               models::LoadedClassifier loaded) {
     LS_ASSIGN_OR_RETURN(const ServingOptions serving, ReadServing(name, ModelKind::kClassifier));
-    const ClassifierInfo& info = loaded.weights.info();
-    DynamicBatchingEngine::Options engine;
+    const models::ClassifierInfo& info = loaded.weights.info();
+    core::DynamicBatchingEngine::Options engine;
     LS_ASSIGN_OR_RETURN(engine.workers, WorkersOf(name, serving));
     const int64_t gpu_weight_bytes = WeightBytes(info.parameters, info.precision);
     const std::shared_ptr<Memory> memory =
@@ -168,16 +171,17 @@ class EngineMaker {
                        {"fingerprint", info.fingerprint}});
     LogGpuMemory(name, version, engine.workers,
                  {{"weight_bytes", gpu_weight_bytes}, {"workspace_bytes", info.gpu_workspace_bytes}}, nullptr);
-    ServedClassifier served{.memory = memory,
-                            .info = info,
-                            .tokenizer = std::move(loaded.tokenizer),
-                            .preprocessor = std::move(loaded.preprocessor),
-                            .engine = nullptr,
-                            .batches = {.max_size = serving.max_batch_size, .max_queue_delay = serving.max_queue_delay},
-                            .max_items = MaxItems(serving),
-                            .statistics = std::make_shared<ServingStatistics>(serving.max_batch_size)};
+    core::ServedClassifier served{
+        .memory = memory,
+        .info = info,
+        .tokenizer = std::move(loaded.tokenizer),
+        .preprocessor = std::move(loaded.preprocessor),
+        .engine = nullptr,
+        .batches = {.max_size = serving.max_batch_size, .max_queue_delay = serving.max_queue_delay},
+        .max_items = MaxItems(serving),
+        .statistics = std::make_shared<core::ServingStatistics>(serving.max_batch_size)};
     LS_ASSIGN_OR_RETURN(
-        served.engine, DynamicBatchingEngine::Create(
+        served.engine, core::DynamicBatchingEngine::Create(
                            std::move(loaded.weights), preparation_,
                            ObserveClassifier(metrics_, log_, name, version, served.statistics), SystemClock(), engine));
     return served;
@@ -201,7 +205,8 @@ class EngineMaker {
   }
 
   // The workers of this model divide the threads that its workers would have by the server's options.
-  absl::StatusOr<std::vector<WorkerDevice>> WorkersOf(const std::string& name, const ServingOptions& serving) const {
+  absl::StatusOr<std::vector<models::WorkerDevice>> WorkersOf(const std::string& name,
+                                                              const ServingOptions& serving) const {
     LS_ASSIGN_OR_RETURN(const Devices of_server, ParseDevices(options_.serving.devices));
     const absl::StatusOr<Devices> devices = ParseServedDevices(serving.devices, machine_);
     if (!devices.ok()) {
@@ -216,12 +221,12 @@ class EngineMaker {
     std::vector<Budget::Share> shares;                   // of the machine's memory, then of each GPU's
     std::shared_ptr<const Budget::Share> decoding = {};  // if it decodes; that of all models
   };
-  std::shared_ptr<Memory> TakeForWeights(const std::vector<WorkerDevice>& workers, int64_t host_bytes,
+  std::shared_ptr<Memory> TakeForWeights(const std::vector<models::WorkerDevice>& workers, int64_t host_bytes,
                                          int64_t gpu_bytes) const {
     auto memory = std::make_shared<Memory>();
     memory->shares.emplace_back(budget_).Add(host_bytes);
-    for (const WorkerDevice& device : DistinctDevices(workers)) {
-      if (device.kind == DeviceKind::kCpu) continue;
+    for (const models::WorkerDevice& device : models::DistinctDevices(workers)) {
+      if (device.kind == models::DeviceKind::kCpu) continue;
       memory->shares.emplace_back(gpu_budgets_.at(device.index)).Add(gpu_bytes);
     }
     return memory;
@@ -229,14 +234,14 @@ class EngineMaker {
 
   // Reserves the caches of all workers, each where that worker's device has it. `shares` are those of TakeForWeights.
   static absl::Status ReserveCaches(const std::string& name, const ServingOptions& serving,
-                                    const LanguageModelWeights& weights, std::vector<Budget::Share>& shares,
-                                    ContinuousBatchingEngine::Options& engine) {
+                                    const models::LanguageModelWeights& weights, std::vector<Budget::Share>& shares,
+                                    core::ContinuousBatchingEngine::Options& engine) {
     const int64_t workers = WorkerCount(engine), gpus = static_cast<int64_t>(shares.size()) - 1;
     // For so many of the workers; 0: what is usual.
     const auto wanted = [&](int64_t count) {
       return serving.cache_bytes == 0 ? 0 : std::max<int64_t>(1, serving.cache_bytes * count / workers);
     };
-    const auto usual = [&](const WorkerDevice& worker) {
+    const auto usual = [&](const models::WorkerDevice& worker) {
       return UsualCacheBytes(weights.info(worker), serving.max_streams);
     };
     if (const int64_t cpu_workers = workers - gpus; cpu_workers > 0) {
@@ -248,7 +253,7 @@ class EngineMaker {
       }
     }
     for (int64_t i = 0; i < gpus; ++i) {
-      WorkerDevice& worker = engine.workers[workers - gpus + i];
+      models::WorkerDevice& worker = engine.workers[workers - gpus + i];
       shares[1 + i].Add(weights.info(worker).workspace_bytes);
       LS_ASSIGN_OR_RETURN(worker.memory_bytes, TakeForCache(shares[1 + i], name, wanted(1), usual(worker)));
       engine.step_loop.cache_bytes += worker.memory_bytes;
@@ -258,29 +263,30 @@ class EngineMaker {
 
   // How this model, of a kind if that is known, is served. Read at each loading: the file may have changed.
   absl::StatusOr<ServingOptions> ReadServing(const std::string& name, std::optional<ModelKind> kind) const {
-    const std::string path = ServingFile(options_.model_repository, name);
+    const std::string path = core::ServingFile(options_.model_repository, name);
     LS_ASSIGN_OR_RETURN(ServingOptions serving, ReadServingOptions(path, options_.serving));
     if (kind.has_value()) LS_RETURN_IF_ERROR(CheckKind(serving, path, *kind));
     return serving;
   }
 
   // Whether what is set aside fits on the workers' GPUs.
-  absl::Status CheckGpus(const std::string& name, const std::vector<WorkerDevice>& workers) const {
-    for (const WorkerDevice& device : DistinctDevices(workers)) {
-      if (device.kind != DeviceKind::kCpu) LS_RETURN_IF_ERROR(CheckModelFits(*gpu_budgets_.at(device.index), name));
+  absl::Status CheckGpus(const std::string& name, const std::vector<models::WorkerDevice>& workers) const {
+    for (const models::WorkerDevice& device : models::DistinctDevices(workers)) {
+      if (device.kind != models::DeviceKind::kCpu)
+        LS_RETURN_IF_ERROR(CheckModelFits(*gpu_budgets_.at(device.index), name));
     }
     return absl::OkStatus();
   }
 
   // What a model takes of each of its GPUs. `language_model`: null for a classifier, which has no cache.
-  void LogGpuMemory(const std::string& name, int64_t version, const std::vector<WorkerDevice>& workers,
-                    const LogFields& taken, const LanguageModelWeights* language_model) {
-    for (const WorkerDevice& worker : workers) {
-      if (worker.kind == DeviceKind::kCpu) continue;
+  void LogGpuMemory(const std::string& name, int64_t version, const std::vector<models::WorkerDevice>& workers,
+                    const LogFields& taken, const models::LanguageModelWeights* language_model) {
+    for (const models::WorkerDevice& worker : workers) {
+      if (worker.kind == models::DeviceKind::kCpu) continue;
       const int64_t gpu_bytes = machine_.gpus->memory_bytes.at(worker.index);
       LogFields fields = {{"model", name},
                           {"version", version},
-                          {"device", DeviceName(worker)},
+                          {"device", models::DeviceName(worker)},
                           {"gpu_bytes", gpu_bytes},
                           {"library_bytes", LibraryBytes(gpu_bytes)}};
       fields.insert(fields.end(), taken.begin(), taken.end());
@@ -301,7 +307,7 @@ class EngineMaker {
 
   const ServerOptions options_;
   const MachineLimits machine_;
-  const std::shared_ptr<PreparationPool> preparation_;
+  const std::shared_ptr<core::PreparationPool> preparation_;
   ServerMetrics& metrics_;
   Logger& log_;
   const std::shared_ptr<Budget> prompts_;
@@ -315,33 +321,34 @@ class EngineMaker {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<ModelRegistry>> LoadModels(const ServerOptions& options, const MachineLimits& machine,
-                                                          const GuardedLoader& loader, ServerMetrics& metrics,
-                                                          Logger& log) {
-  LS_ASSIGN_OR_RETURN(std::shared_ptr<PreparationPool> preparation,
-                      PreparationPool::Create(options.preparation_threads));
+absl::StatusOr<std::unique_ptr<core::ModelRegistry>> LoadModels(const ServerOptions& options,
+                                                                const MachineLimits& machine,
+                                                                const GuardedLoader& loader, ServerMetrics& metrics,
+                                                                Logger& log) {
+  LS_ASSIGN_OR_RETURN(std::shared_ptr<core::PreparationPool> preparation,
+                      core::PreparationPool::Create(options.preparation_threads));
   // The registry keeps it: models come and go while the server runs.
   auto maker = std::make_shared<EngineMaker>(options, machine, std::move(preparation), metrics, log);
-  auto load = [loader, maker](const std::string& directory) -> absl::StatusOr<LoadedModel> {
+  auto load = [loader, maker](const std::string& directory) -> absl::StatusOr<models::LoadedModel> {
     const std::string name = std::filesystem::path(directory).parent_path().filename();
-    LS_ASSIGN_OR_RETURN(const std::vector<WorkerDevice> workers, maker->Workers(name));
+    LS_ASSIGN_OR_RETURN(const std::vector<models::WorkerDevice> workers, maker->Workers(name));
     return loader(directory, workers, {.check_room = [&](int64_t host_bytes, int64_t gpu_bytes) {
                     return maker->CheckRoom(workers, host_bytes, gpu_bytes);
                   }});
   };
   auto read_policy = [maker](const std::string& name) { return maker->ReadPolicy(name); };
-  auto make_engine = [maker = std::move(maker)](const std::string& name, int64_t version, LoadedModel loaded) {
+  auto make_engine = [maker = std::move(maker)](const std::string& name, int64_t version, models::LoadedModel loaded) {
     return std::visit([&](auto& model) { return maker->Make(name, version, std::move(model)); }, loaded);
   };
-  LS_ASSIGN_OR_RETURN(
-      std::unique_ptr<ModelRegistry> registry,
-      ModelRegistry::Load(options.model_repository, std::move(load), std::move(make_engine), std::move(read_policy)));
+  LS_ASSIGN_OR_RETURN(std::unique_ptr<core::ModelRegistry> registry,
+                      core::ModelRegistry::Load(options.model_repository, std::move(load), std::move(make_engine),
+                                                std::move(read_policy)));
   for (const std::string& reason : registry->skipped())
     log.Log(LogLevel::kWarning, "folder skipped", {{"reason", reason}});
-  for (const std::shared_ptr<ServedModel>& model : registry->List()) {
+  for (const std::shared_ptr<core::ServedModel>& model : registry->List()) {
     metrics.SetModelLoadDuration(model->name, model->version, model->load_duration);
   }
   return registry;
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

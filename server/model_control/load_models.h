@@ -16,19 +16,20 @@
 #include "server/options/machine_limits.h"
 #include "server/options/server_options.h"
 
-namespace longshort {
+namespace longshort::server {
 
 // Loads a model directory for such workers, and asks as it goes on.
-using GuardedLoader = std::function<absl::StatusOr<LoadedModel>(
-    const std::string& directory, const std::vector<WorkerDevice>& workers, const LoadGuard& guard)>;
+using GuardedLoader = std::function<absl::StatusOr<models::LoadedModel>(
+    const std::string& directory, const std::vector<models::WorkerDevice>& workers, const models::LoadGuard& guard)>;
 
 // Logs a line for each model. `metrics` must outlive the registry.
 // Errors: as ModelRegistry::Load; INVALID_ARGUMENT for a serving.json that is wrong; and RESOURCE_EXHAUSTED if weights
 // (told before they are read), --max-streams, or a classifier with what it decodes and what waits for it, does not fit
 // in memory.
-absl::StatusOr<std::unique_ptr<ModelRegistry>> LoadModels(const ServerOptions& options, const MachineLimits& machine,
-                                                          const GuardedLoader& loader, ServerMetrics& metrics,
-                                                          Logger& log);
+absl::StatusOr<std::unique_ptr<core::ModelRegistry>> LoadModels(const ServerOptions& options,
+                                                                const MachineLimits& machine,
+                                                                const GuardedLoader& loader, ServerMetrics& metrics,
+                                                                Logger& log);
 
 // The first runs of a model, before anybody waits for one.
 //
@@ -37,6 +38,6 @@ absl::StatusOr<std::unique_ptr<ModelRegistry>> LoadModels(const ServerOptions& o
 // first use is there, when a worker's first request comes. Nothing is left of what was read. No team of threads is kept
 // for workers either: each makes its own when it has work, and any rest ends it (models/layers/library.h).
 // Errors: those of ModelWeights::NewReplica; INTERNAL if the model fails or throws, as it would at the first request.
-absl::Status WarmUp(const LoadedModel& loaded, const WorkerDevice& device);
+absl::Status WarmUp(const models::LoadedModel& loaded, const models::WorkerDevice& device);
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -3,7 +3,7 @@
 #include <utility>
 #include <vector>
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 absl::Status Stopping() { return absl::UnavailableError("the server is stopping"); }
@@ -36,8 +36,8 @@ absl::Status ModelManager::Start(absl::Duration watch_interval, Listener listene
 void ModelManager::LoadVersion(std::string name, int64_t version, Loaded done) {
   Post([this, name = std::move(name), version, done = std::move(done)](bool stopped) {
     if (stopped) return done(Stopping());
-    absl::StatusOr<std::shared_ptr<ServedModel>> loaded =
-        models_.LoadVersion(name, version, [this](const RegistryEvent& event) { Tell(event); });
+    absl::StatusOr<std::shared_ptr<core::ServedModel>> loaded =
+        models_.LoadVersion(name, version, [this](const core::RegistryEvent& event) { Tell(event); });
     if (absl::IsCancelled(loaded.status())) return done(Stopping());
     done(std::move(loaded));
   });
@@ -47,11 +47,11 @@ void ModelManager::Unload(std::string name, int64_t version, Unloaded done) {
   Post([this, name = std::move(name), version, done = std::move(done)](bool stopped) {
     if (stopped) return done(Stopping());
     std::vector<int64_t> versions;
-    for (const std::shared_ptr<ServedModel>& served : models_.List()) {
+    for (const std::shared_ptr<core::ServedModel>& served : models_.List()) {
       if (served->name == name && (version == 0 || served->version == version)) versions.push_back(served->version);
     }
     const absl::Status status = models_.Unload(name, version);
-    for (const int64_t gone : versions) Tell({RegistryEvent::Kind::kUnloaded, name, gone, absl::OkStatus()});
+    for (const int64_t gone : versions) Tell({core::RegistryEvent::Kind::kUnloaded, name, gone, absl::OkStatus()});
     done(status);
   });
 }
@@ -73,7 +73,7 @@ void ModelManager::Post(Task task) {
 
 void ModelManager::FollowRepository() {
   if (stopped_) return;
-  const absl::Status status = models_.FollowRepository([this](const RegistryEvent& event) { Tell(event); });
+  const absl::Status status = models_.FollowRepository([this](const core::RegistryEvent& event) { Tell(event); });
   if (status.ok() != repository_readable_) {  // said once, not at every look
     repository_readable_ = status.ok();
     if (status.ok()) {
@@ -85,19 +85,19 @@ void ModelManager::FollowRepository() {
   }
 }
 
-void ModelManager::Tell(const RegistryEvent& event) {
+void ModelManager::Tell(const core::RegistryEvent& event) {
   switch (event.kind) {
-    case RegistryEvent::Kind::kLoaded:
+    case core::RegistryEvent::Kind::kLoaded:
       if (const auto served = models_.Find(event.model, event.version); served.ok()) {
         metrics_.SetModelLoadDuration(event.model, event.version, (*served)->load_duration);
       }
       log_.Info("model loaded", {{"model", event.model}, {"version", event.version}});
       break;
-    case RegistryEvent::Kind::kUnloaded:
+    case core::RegistryEvent::Kind::kUnloaded:
       metrics_.ForgetModel(event.model, event.version);
       log_.Info("model unloaded", {{"model", event.model}, {"version", event.version}});
       break;
-    case RegistryEvent::Kind::kFailed: {
+    case core::RegistryEvent::Kind::kFailed: {
       metrics_.CountModelLoadFailure();
       LogFields fields = {{"model", event.model}};
       if (event.version != 0) fields.emplace_back("version", event.version);
@@ -105,11 +105,11 @@ void ModelManager::Tell(const RegistryEvent& event) {
       log_.Error("model not loaded; what was serving goes on", std::move(fields));
       return;
     }
-    case RegistryEvent::Kind::kSkipped:
+    case core::RegistryEvent::Kind::kSkipped:
       log_.Log(LogLevel::kWarning, "folder skipped", {{"reason", std::string(event.status.message())}});
       return;
   }
   if (listener_ != nullptr) listener_(event);
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -18,18 +18,18 @@
 #include "server/monitoring/logger.h"
 #include "server/monitoring/server_metrics.h"
 
-namespace longshort {
+namespace longshort::server {
 
 // Thread-safe. Callbacks come from the manager's thread, or from the caller's if the manager has stopped.
 class ModelManager final {
  public:
-  using Loaded = std::function<void(absl::StatusOr<std::shared_ptr<ServedModel>>)>;
+  using Loaded = std::function<void(absl::StatusOr<std::shared_ptr<core::ServedModel>>)>;
   using Unloaded = std::function<void(absl::Status)>;
   // Hears which names and versions serve now, after something has changed.
-  using Listener = std::function<void(const RegistryEvent&)>;
+  using Listener = std::function<void(const core::RegistryEvent&)>;
 
   // The references must outlive the manager. Tasks wait until Start.
-  ModelManager(ModelRegistry& models, ServerMetrics& metrics, Logger& log)
+  ModelManager(core::ModelRegistry& models, ServerMetrics& metrics, Logger& log)
       : models_(models), metrics_(metrics), log_(log) {}
   ~ModelManager() { Join(); }
 
@@ -42,7 +42,7 @@ class ModelManager final {
   // Errors: RESOURCE_EXHAUSTED if there is no thread to be had.
   absl::Status Start(absl::Duration watch_interval, Listener listener);
 
-  using Listed = std::function<void(absl::StatusOr<RepositoryListing>)>;
+  using Listed = std::function<void(absl::StatusOr<core::RepositoryListing>)>;
 
   // As ModelRegistry's functions of these names.
   void LoadVersion(std::string name, int64_t version, Loaded done);
@@ -55,9 +55,9 @@ class ModelManager final {
 
   void Post(Task task);
   void FollowRepository();
-  void Tell(const RegistryEvent& event);
+  void Tell(const core::RegistryEvent& event);
 
-  ModelRegistry& models_;
+  core::ModelRegistry& models_;
   ServerMetrics& metrics_;
   Logger& log_;
   Listener listener_;
@@ -68,4 +68,4 @@ class ModelManager final {
   TaskThread thread_;                  // last: it uses the other members
 };
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -12,7 +12,7 @@
 #include "core/cache/paged_cache.h"
 #include "server/model_control/load_models.h"
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 // Of a document. A prompt is that of a step of --step-time at the most, and finishes chunks.
@@ -20,8 +20,8 @@ constexpr int64_t kTokens = 64;
 // Of a square image before it is resized to what the model takes.
 constexpr int64_t kPixels = 64;
 
-absl::Status ReadOn(LanguageModel& model, CachedSequence& sequence, absl::Span<const int32_t> tokens) {
-  Slice slice;
+absl::Status ReadOn(models::LanguageModel& model, core::CachedSequence& sequence, absl::Span<const int32_t> tokens) {
+  models::Slice slice;
   slice.tokens = tokens;
   slice.logit_rows = 1;
   LS_RETURN_IF_ERROR(sequence.FillIn(slice));
@@ -30,14 +30,14 @@ absl::Status ReadOn(LanguageModel& model, CachedSequence& sequence, absl::Span<c
   return absl::OkStatus();
 }
 
-absl::Status Run(const LoadedLanguageModel& loaded, const WorkerDevice& device) {
-  LS_ASSIGN_OR_RETURN(const std::unique_ptr<LanguageModel> model, loaded.weights.NewReplica(device));
-  LS_ASSIGN_OR_RETURN(const std::unique_ptr<PagedCache> cache,
-                      PagedCache::Create(*model, PagesForStreams(model->info(), 1)));
+absl::Status Run(const models::LoadedLanguageModel& loaded, const models::WorkerDevice& device) {
+  LS_ASSIGN_OR_RETURN(const std::unique_ptr<models::LanguageModel> model, loaded.weights.NewReplica(device));
+  LS_ASSIGN_OR_RETURN(const std::unique_ptr<core::PagedCache> cache,
+                      core::PagedCache::Create(*model, core::PagesForStreams(model->info(), 1)));
   const std::vector<int32_t> prompt(std::max(kTokens, model->info().chunk_size));
   const auto tokens = static_cast<int64_t>(prompt.size());
   {
-    LS_ASSIGN_OR_RETURN(const std::unique_ptr<CachedSequence> sequence, cache->Begin(prompt, 0, tokens + 1));
+    LS_ASSIGN_OR_RETURN(const std::unique_ptr<core::CachedSequence> sequence, cache->Begin(prompt, 0, tokens + 1));
     for (int64_t read = 0; read < tokens;) {
       const int64_t piece = sequence->MaxTokens(tokens - read);
       LS_RETURN_IF_ERROR(ReadOn(*model, *sequence, absl::MakeConstSpan(prompt).subspan(read, piece)));
@@ -49,22 +49,22 @@ absl::Status Run(const LoadedLanguageModel& loaded, const WorkerDevice& device) 
   return absl::OkStatus();
 }
 
-absl::StatusOr<ClassifierItem> MakeItem(const LoadedClassifier& loaded) {
-  const ClassifierInfo& info = loaded.weights.info();
+absl::StatusOr<models::ClassifierItem> MakeItem(const models::LoadedClassifier& loaded) {
+  const models::ClassifierInfo& info = loaded.weights.info();
   if (loaded.preprocessor != nullptr) {
-    const int64_t channels = info.input == ClassifierInput::kImage ? info.channels : 1;
+    const int64_t channels = info.input == models::ClassifierInput::kImage ? info.channels : 1;
     const std::vector<uint8_t> grey(kPixels * kPixels * channels, 128);
     return loaded.preprocessor->Convert(
         {.height = kPixels, .width = kPixels, .channels = channels, .values = absl::MakeConstSpan(grey)});
   }
   // Id 0 is masked.
   const std::vector<int32_t> document(std::min(kTokens, info.max_document_tokens), 1);
-  return TokenItem{.documents = std::vector<std::vector<int32_t>>(info.documents, document)};
+  return models::TokenItem{.documents = std::vector<std::vector<int32_t>>(info.documents, document)};
 }
 
-absl::Status Run(const LoadedClassifier& loaded, const WorkerDevice& device) {
-  LS_ASSIGN_OR_RETURN(const ClassifierItem item, MakeItem(loaded));
-  LS_ASSIGN_OR_RETURN(const std::unique_ptr<Classifier> classifier, loaded.weights.NewReplica(device));
+absl::Status Run(const models::LoadedClassifier& loaded, const models::WorkerDevice& device) {
+  LS_ASSIGN_OR_RETURN(const models::ClassifierItem item, MakeItem(loaded));
+  LS_ASSIGN_OR_RETURN(const std::unique_ptr<models::Classifier> classifier, loaded.weights.NewReplica(device));
   LS_RETURN_IF_ERROR(classifier->Classify({&item}).status());
   LS_RETURN_IF_ERROR(classifier->Classify({&item, &item}).status());
   classifier->Rest();
@@ -73,7 +73,7 @@ absl::Status Run(const LoadedClassifier& loaded, const WorkerDevice& device) {
 
 }  // namespace
 
-absl::Status WarmUp(const LoadedModel& loaded, const WorkerDevice& device) {
+absl::Status WarmUp(const models::LoadedModel& loaded, const models::WorkerDevice& device) {
   try {
     return std::visit([&device](const auto& model) { return Run(model, device); }, loaded);
   } catch (const std::exception& error) {
@@ -81,4 +81,4 @@ absl::Status WarmUp(const LoadedModel& loaded, const WorkerDevice& device) {
   }
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -15,7 +15,7 @@
 #include "absl/time/time.h"
 #include "server/monitoring/trace_context.h"
 
-namespace longshort {
+namespace longshort::server {
 
 using AttributeValue = std::variant<std::string, int64_t, double, bool, std::vector<std::string>>;
 
@@ -59,4 +59,4 @@ struct CallTrace {
   int64_t parts = 0;
 };
 
-}  // namespace longshort
+}  // namespace longshort::server

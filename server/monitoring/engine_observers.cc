@@ -7,7 +7,7 @@
 #include "core/cache/cache_pages.h"
 #include "server/monitoring/failure_log.h"
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 // Rows of a step: powers of two up to what a long prompt may bring.
@@ -44,7 +44,7 @@ class OfPages {
         segment_(OfKind(series, family, more, "segment")),
         open_chunk_(OfKind(series, family, more, "open_chunk")) {}
 
-  void Set(const CachePages& pages) {
+  void Set(const models::CachePages& pages) {
     window_.Set(static_cast<double>(pages.window));
     segment_.Set(static_cast<double>(pages.segment));
     open_chunk_.Set(static_cast<double>(pages.open_chunk));
@@ -109,7 +109,7 @@ template <typename Observer>
 class EngineMetrics : public Observer {
  public:
   EngineMetrics(ServerMetrics& metrics, Logger& log, const std::string& model, int64_t version,
-                std::shared_ptr<ServingStatistics> statistics)
+                std::shared_ptr<core::ServingStatistics> statistics)
       : all_(metrics.families()),
         series_(metrics.series_of_versions().Of(model, version)),
         statistics_(std::move(statistics)),
@@ -122,7 +122,7 @@ class EngineMetrics : public Observer {
  protected:
   MetricFamilies& all_;
   const SeriesOfVersions::Held series_;  // outlives what is below, and what the derived class has
-  const std::shared_ptr<ServingStatistics> statistics_;
+  const std::shared_ptr<core::ServingStatistics> statistics_;
   prometheus::Counter& prompt_tokens_ = series_->Add(all_.prompt_tokens);
   Portion queue_length_{series_->Add(all_.queue_length)};
   // The used share of the bytes of all caches of the version; 0 of classifiers, for those who read it of every model.
@@ -134,7 +134,7 @@ class EngineMetrics : public Observer {
 };
 
 // One language model's numbers, kept up by its engine.
-class LanguageModelMetrics final : public EngineMetrics<LanguageModelEngineObserver> {
+class LanguageModelMetrics final : public EngineMetrics<core::LanguageModelEngineObserver> {
  public:
   using EngineMetrics::EngineMetrics;
 
@@ -155,8 +155,8 @@ class LanguageModelMetrics final : public EngineMetrics<LanguageModelEngineObser
     next_token_.Observe(absl::ToDoubleSeconds(since_previous));
     generated_tokens_.Increment();
   }
-  void OnState(const LanguageModelEngineState& state) override {
-    const CacheCounters& counters = state.cache.counters;
+  void OnState(const core::LanguageModelEngineState& state) override {
+    const core::CacheCounters& counters = state.cache.counters;
     cache_hits_.Set(counters.hits);
     cache_misses_.Set(counters.misses);
     reused_tokens_.Set(counters.reused_tokens);
@@ -210,12 +210,12 @@ class LanguageModelMetrics final : public EngineMetrics<LanguageModelEngineObser
 
 // One classifier's numbers. Called by several threads; what prometheus-cpp counts is safe for that, and OnState comes
 // one at a time.
-class ClassifierMetrics final : public EngineMetrics<ClassifierEngineObserver> {
+class ClassifierMetrics final : public EngineMetrics<core::ClassifierEngineObserver> {
  public:
   using EngineMetrics::EngineMetrics;
 
   void OnPrepared(absl::Duration preparation) override { preparation_.Observe(absl::ToDoubleSeconds(preparation)); }
-  void OnBatch(const BatchReport& batch) override {
+  void OnBatch(const core::BatchReport& batch) override {
     batch_.Observe(absl::ToDoubleSeconds(batch.run));
     batch_items_.Observe(static_cast<double>(batch.items));
     statistics_->CountBatch(batch.items, batch.run);
@@ -226,7 +226,7 @@ class ClassifierMetrics final : public EngineMetrics<ClassifierEngineObserver> {
     if (status.ok()) return ok_items_.Increment();
     series_->Add(all_.items, {{"code", absl::StatusCodeToString(status.code())}}).Increment();
   }
-  void OnState(const ClassifierEngineState& state) override {
+  void OnState(const core::ClassifierEngineState& state) override {
     queued_.Set(static_cast<double>(state.waiting_items));
     queue_length_.Set(static_cast<double>(state.waiting_items));
   }
@@ -242,7 +242,7 @@ class ClassifierMetrics final : public EngineMetrics<ClassifierEngineObserver> {
 };
 
 // One store's sessions.
-class SessionMetrics final : public SessionObserver {
+class SessionMetrics final : public core::SessionObserver {
  public:
   SessionMetrics(MetricFamilies& all, const std::string& model)
       : sessions_(all.sessions.Add({{"model", model}})), tokens_(all.session_tokens.Add({{"model", model}})) {}
@@ -259,20 +259,20 @@ class SessionMetrics final : public SessionObserver {
 
 }  // namespace
 
-std::unique_ptr<LanguageModelEngineObserver> ObserveEngine(ServerMetrics& metrics, Logger& log,
-                                                           const std::string& model, int64_t version,
-                                                           std::shared_ptr<ServingStatistics> statistics) {
+std::unique_ptr<core::LanguageModelEngineObserver> ObserveEngine(ServerMetrics& metrics, Logger& log,
+                                                                 const std::string& model, int64_t version,
+                                                                 std::shared_ptr<core::ServingStatistics> statistics) {
   return std::make_unique<LanguageModelMetrics>(metrics, log, model, version, std::move(statistics));
 }
 
-std::unique_ptr<ClassifierEngineObserver> ObserveClassifier(ServerMetrics& metrics, Logger& log,
-                                                            const std::string& model, int64_t version,
-                                                            std::shared_ptr<ServingStatistics> statistics) {
+std::unique_ptr<core::ClassifierEngineObserver> ObserveClassifier(ServerMetrics& metrics, Logger& log,
+                                                                  const std::string& model, int64_t version,
+                                                                  std::shared_ptr<core::ServingStatistics> statistics) {
   return std::make_unique<ClassifierMetrics>(metrics, log, model, version, std::move(statistics));
 }
 
-std::unique_ptr<SessionObserver> ObserveSessions(ServerMetrics& metrics, const std::string& model) {
+std::unique_ptr<core::SessionObserver> ObserveSessions(ServerMetrics& metrics, const std::string& model) {
   return std::make_unique<SessionMetrics>(metrics.families(), model);
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

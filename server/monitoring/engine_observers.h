@@ -14,16 +14,16 @@
 #include "server/monitoring/logger.h"
 #include "server/monitoring/server_metrics.h"
 
-namespace longshort {
+namespace longshort::server {
 
 // Runs of the model are counted in `statistics`, too. `metrics` and `log` must outlive what is returned, which must
 // outlive the engine or store.
-std::unique_ptr<LanguageModelEngineObserver> ObserveEngine(ServerMetrics& metrics, Logger& log,
-                                                           const std::string& model, int64_t version,
-                                                           std::shared_ptr<ServingStatistics> statistics);
-std::unique_ptr<ClassifierEngineObserver> ObserveClassifier(ServerMetrics& metrics, Logger& log,
-                                                            const std::string& model, int64_t version,
-                                                            std::shared_ptr<ServingStatistics> statistics);
-std::unique_ptr<SessionObserver> ObserveSessions(ServerMetrics& metrics, const std::string& model);
+std::unique_ptr<core::LanguageModelEngineObserver> ObserveEngine(ServerMetrics& metrics, Logger& log,
+                                                                 const std::string& model, int64_t version,
+                                                                 std::shared_ptr<core::ServingStatistics> statistics);
+std::unique_ptr<core::ClassifierEngineObserver> ObserveClassifier(ServerMetrics& metrics, Logger& log,
+                                                                  const std::string& model, int64_t version,
+                                                                  std::shared_ptr<core::ServingStatistics> statistics);
+std::unique_ptr<core::SessionObserver> ObserveSessions(ServerMetrics& metrics, const std::string& model);
 
-}  // namespace longshort
+}  // namespace longshort::server

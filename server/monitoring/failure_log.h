@@ -11,7 +11,7 @@
 #include "absl/time/time.h"
 #include "server/monitoring/logger.h"
 
-namespace longshort {
+namespace longshort::server {
 
 // Thread-safe.
 class FailureLog {
@@ -56,4 +56,4 @@ class FailureLog {
   Lines rebuilds_{"worker without a model"};
 };
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "server/monitoring/process_metrics.h"
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 constexpr absl::Duration kLookAgain = absl::Milliseconds(250);
@@ -105,4 +105,4 @@ std::string LoadReport::Serialize(const Totals& before, const Totals& now) const
   return message;
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

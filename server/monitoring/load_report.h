@@ -12,7 +12,7 @@
 #include "absl/time/time.h"
 #include "server/monitoring/metric_families.h"
 
-namespace longshort {
+namespace longshort::server {
 
 class LoadReport final {
  public:
@@ -52,4 +52,4 @@ class LoadReport final {
   std::string bytes_;
 };
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -17,7 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 constexpr size_t kWaitingLines = 8192;
@@ -205,4 +205,4 @@ void CaptureLibraryLogs(Logger& log) {
   google::protobuf::SetLogHandler(FromProtobuf);
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -24,7 +24,7 @@
 #include "base/thread.h"
 #include "server/options/server_options.h"
 
-namespace longshort {
+namespace longshort::server {
 
 using LogValue = std::variant<std::string, int64_t, double>;
 // Names are literals: a line is written after who logged it has gone on.
@@ -84,4 +84,4 @@ class Logger {
 // use.
 void CaptureLibraryLogs(Logger& log);
 
-}  // namespace longshort
+}  // namespace longshort::server

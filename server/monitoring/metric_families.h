@@ -10,7 +10,7 @@
 
 #include <vector>
 
-namespace longshort {
+namespace longshort::server {
 
 // Thread-safe.
 struct MetricFamilies {
@@ -134,4 +134,4 @@ struct MetricFamilies {
   }
 };
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -15,7 +15,7 @@
 
 #include "absl/strings/numbers.h"
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 using Families = std::vector<prometheus::MetricFamily>;
@@ -102,4 +102,4 @@ Families CollectProcessMetrics() {
   return families;
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

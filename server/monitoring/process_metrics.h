@@ -5,7 +5,7 @@
 
 #include <vector>
 
-namespace longshort {
+namespace longshort::server {
 
 // Read from the system (Linux) each time; what it does not tell is left out. Thread: any.
 std::vector<prometheus::MetricFamily> CollectProcessMetrics();
@@ -14,4 +14,4 @@ std::vector<prometheus::MetricFamily> CollectProcessMetrics();
 double ProcessCpuSeconds();
 double ResidentBytes();  // 0 if the system does not tell
 
-}  // namespace longshort
+}  // namespace longshort::server

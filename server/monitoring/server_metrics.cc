@@ -7,7 +7,7 @@
 #include "longshort_version.h"
 #include "server/monitoring/process_metrics.h"
 
-namespace longshort {
+namespace longshort::server {
 
 MetricFamilies::MetricFamilies(std::vector<double> latency_bucket_bounds)
     : latency_buckets(std::move(latency_bucket_bounds)) {
@@ -99,4 +99,4 @@ std::string ServerMetrics::Serialize() const {
   return prometheus::TextSerializer().Serialize(families);
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

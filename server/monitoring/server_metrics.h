@@ -24,7 +24,7 @@
 #include "server/monitoring/metric_families.h"
 #include "server/monitoring/version_series.h"
 
-namespace longshort {
+namespace longshort::server {
 
 // Why spans were not exported.
 enum class SpanLoss {
@@ -121,4 +121,4 @@ class ServerMetrics {
   std::map<std::pair<std::string, absl::StatusCode>, IdentityMetrics> found_identities_;
 };
 
-}  // namespace longshort
+}  // namespace longshort::server

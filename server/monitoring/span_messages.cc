@@ -13,7 +13,7 @@
 #include "longshort_version.h"
 #include "opentelemetry/proto/collector/trace/v1/trace_service.pb.h"
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 namespace otlp = opentelemetry::proto;
@@ -173,4 +173,4 @@ std::string EncodeSpans(const otlp::resource::v1::Resource &resource,
   return request.SerializeAsString();
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -14,7 +14,7 @@
 #include "server/monitoring/call_trace.h"
 #include "server/options/tracing_options.h"
 
-namespace longshort {
+namespace longshort::server {
 
 // Which process this is: what the options say, and otherwise the service's
 // name, its version and a random instance id.
@@ -25,4 +25,4 @@ opentelemetry::proto::resource::v1::Resource ResourceOf(const TracingOptions &op
 std::string EncodeSpans(const opentelemetry::proto::resource::v1::Resource &resource,
                         const std::vector<std::unique_ptr<CallTrace>> &calls, absl::Duration wall_clock);
 
-}  // namespace longshort
+}  // namespace longshort::server

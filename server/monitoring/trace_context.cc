@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/byte_order.h"
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 constexpr int kHexBits = 4;
@@ -142,4 +142,4 @@ std::optional<TraceContext> ParseTraceContext(std::string_view traceparent, std:
   return context;
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

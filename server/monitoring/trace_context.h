@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace longshort {
+namespace longshort::server {
 
 struct TraceId {
   uint64_t high = 0;
@@ -42,4 +42,4 @@ struct TraceContext {
 // there. Spaces and tabs around both do not matter.
 std::optional<TraceContext> ParseTraceContext(std::string_view traceparent, std::string_view tracestate);
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -17,7 +17,7 @@
 #include "longshort_version.h"
 #include "server/rpc/error_details.pb.h"
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 // A collector that comes back is found again within this.
@@ -226,4 +226,4 @@ void TraceExporter::NoteFailure(const grpc::Status& status) {
             {"error", status.error_message()}});
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

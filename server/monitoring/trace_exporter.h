@@ -23,7 +23,7 @@
 #include "server/monitoring/tracer.h"
 #include "server/options/tracing_options.h"
 
-namespace longshort {
+namespace longshort::server {
 
 // Connects when it is first asked, and again whenever the connection is lost.
 std::shared_ptr<grpc::Channel> ConnectToCollector(const TracingOptions& options);
@@ -103,4 +103,4 @@ class Tracing final {
   TraceExporter exporter_;
 };
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -5,7 +5,7 @@
 
 #include "base/random_number.h"
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 constexpr uint64_t kNumbers = uint64_t{1} << 56;
@@ -97,4 +97,4 @@ void Tracer::End(std::unique_ptr<CallTrace> trace) {
   if (!queue_.Offer(std::move(trace))) metrics_.CountDroppedSpans(SpanLoss::kQueueFull, spans);
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -17,7 +17,7 @@
 #include "server/monitoring/trace_context.h"
 #include "server/options/tracing_options.h"
 
-namespace longshort {
+namespace longshort::server {
 
 // Recorded calls on their way to the exporter: what comes while there is no room is dropped, and nobody waits.
 //
@@ -85,4 +85,4 @@ class Tracer final {
   ServerMetrics& metrics_;
 };
 
-}  // namespace longshort
+}  // namespace longshort::server

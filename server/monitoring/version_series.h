@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace longshort {
+namespace longshort::server {
 
 // Those of one version.
 class VersionSeries final {
@@ -80,4 +80,4 @@ class SeriesOfVersions final {
   std::map<std::pair<std::string, int64_t>, Entry> entries_;  // by model and version
 };
 
-}  // namespace longshort
+}  // namespace longshort::server

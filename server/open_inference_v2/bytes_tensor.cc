@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/byte_order.h"
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 constexpr int kLengthBytes = 4;
@@ -42,4 +42,4 @@ void AppendBytesElement(std::string_view element, std::string& raw) {
   raw.append(element);
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

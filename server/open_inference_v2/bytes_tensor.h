@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 
-namespace longshort {
+namespace longshort::server {
 
 // The elements, which `raw` has, in their order. Whatever `elements` says, no more is held than `raw` can be.
 // Errors: INVALID_ARGUMENT, completing "the raw contents of document ...", unless there are so many and nothing else.
@@ -17,4 +17,4 @@ absl::StatusOr<std::vector<std::string_view>> ParseBytesTensor(std::string_view 
 // Writes one more element. REQUIRES: fewer than 4 GiB.
 void AppendBytesElement(std::string_view element, std::string& raw);
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -14,7 +14,7 @@
 #include "server/handlers/handlers.h"
 #include "server/open_inference_v2/bytes_tensor.h"
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 using inference::ModelInferResponse;
@@ -212,7 +212,7 @@ class Beginning {
 
 }  // namespace
 
-const char* NameOf(FinishReason reason) { return reason == FinishReason::kStopString ? "stop" : "length"; }
+const char* NameOf(core::FinishReason reason) { return reason == core::FinishReason::kStopString ? "stop" : "length"; }
 
 ModelInferResponse EmptyAnswer(const AnswerForm& form, const ModelReference& model) {
   ModelInferResponse response;
@@ -248,7 +248,7 @@ absl::StatusOr<ModelInferResponse> AnswerOf(const AnswerForm& form, const Genera
   for (const Completion& completion : result.completions) {
     generated.texts.push_back(completion.text);
     generated.finish_reasons.emplace_back(NameOf(completion.finish_reason));
-    for (const GeneratedToken& token : completion.tokens) generated.ids.push_back(token.token);
+    for (const core::GeneratedToken& token : completion.tokens) generated.ids.push_back(token.token);
   }
   AddGenerated(form, generated, response);
   AddUsage(result.usage, response);
@@ -277,4 +277,4 @@ absl::Status Infer(CallRecord& record, InferPlan plan, InferDone done) {
   return std::visit(Beginning(record, std::move(plan.form), std::move(done)), plan.call);
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

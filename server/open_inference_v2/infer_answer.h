@@ -12,7 +12,7 @@
 #include "server/admission/call_record.h"
 #include "server/open_inference_v2/infer_plan.h"
 
-namespace longshort {
+namespace longshort::server {
 
 // The error of an image is that of the whole request: the protocol has none of parts.
 absl::StatusOr<inference::ModelInferResponse> AnswerOf(const AnswerForm& form, const ClassifyResult& result);
@@ -35,7 +35,7 @@ void AddUsage(const Usage& usage, inference::ModelInferResponse& response);
 void AddSeed(uint64_t seed, inference::ModelInferResponse& response);
 
 // "length" or "stop".
-const char* NameOf(FinishReason reason);
+const char* NameOf(core::FinishReason reason);
 
 using InferDone = std::function<void(absl::StatusOr<inference::ModelInferResponse>)>;
 
@@ -44,4 +44,4 @@ using InferDone = std::function<void(absl::StatusOr<inference::ModelInferRespons
 // data that the plan views may go away when this returns.
 absl::Status Infer(CallRecord& record, InferPlan plan, InferDone done);
 
-}  // namespace longshort
+}  // namespace longshort::server

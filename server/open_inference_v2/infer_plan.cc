@@ -15,7 +15,7 @@
 #include "server/open_inference_v2/names.h"
 #include "server/open_inference_v2/parameters.h"
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 constexpr char kEmptyFinalAnswer[] = "triton_enable_empty_final_response";
@@ -45,11 +45,11 @@ absl::Status ReadPriority(const Parameters& parameters, CallRecord& record) {
     case 0:
       return absl::OkStatus();
     case 1:
-      return record.SetPriority(Priority::kHigh), absl::OkStatus();
+      return record.SetPriority(core::Priority::kHigh), absl::OkStatus();
     case 2:
-      return record.SetPriority(Priority::kNormal), absl::OkStatus();
+      return record.SetPriority(core::Priority::kNormal), absl::OkStatus();
     case 3:
-      return record.SetPriority(Priority::kLow), absl::OkStatus();
+      return record.SetPriority(core::Priority::kLow), absl::OkStatus();
     default:
       return FieldError("parameters.priority", *level, "1 (high), 2 (normal), 3 (low) or 0 (as the call says)");
   }
@@ -120,14 +120,14 @@ ClassOptions ClassOptionsOf(const std::vector<RequestedOutput>& outputs) {
 
 class Planner {
  public:
-  Planner(InferPlan& plan, const InputTensors& inputs, const Parameters& parameters, const ServedModel& model,
+  Planner(InferPlan& plan, const InputTensors& inputs, const Parameters& parameters, const core::ServedModel& model,
           const RequestLimits& limits)
       : plan_(plan), inputs_(inputs), parameters_(parameters), model_(model), limits_(limits) {}
 
-  absl::Status PlanClassifier(const ServedClassifier& classifier, const ModelReference& reference) const {
+  absl::Status PlanClassifier(const core::ServedClassifier& classifier, const ModelReference& reference) const {
     if (plan_.form.outputs.empty()) plan_.form.outputs = {{Output::kLogits}, {Output::kProbabilities}};
     const ClassOptions options = ClassOptionsOf(plan_.form.outputs);
-    if (classifier.info.input == ClassifierInput::kText) return PlanDocuments(classifier, reference, options);
+    if (classifier.info.input == models::ClassifierInput::kText) return PlanDocuments(classifier, reference, options);
     LS_RETURN_IF_ERROR(RefuseUnknown(parameters_, {}));
     LS_RETURN_IF_ERROR(CheckInputs({kImageInput}, {kImageInput}));
     LS_ASSIGN_OR_RETURN(std::vector<ImageInput> images, inputs_.Images(kImageInput, limits_.images));
@@ -135,7 +135,7 @@ class Planner {
     return absl::OkStatus();
   }
 
-  absl::Status PlanLanguageModel(const ServedLanguageModel& model, const ModelReference& reference) const {
+  absl::Status PlanLanguageModel(const core::ServedLanguageModel& model, const ModelReference& reference) const {
     LS_RETURN_IF_ERROR(inputs_.RefuseOthers({kPromptInput, kDocumentInput}, model_.name));
     if (inputs_.Has(kPromptInput) == inputs_.Has(kDocumentInput)) {
       return absl::InvalidArgumentError(absl::StrCat(
@@ -156,7 +156,7 @@ class Planner {
     return absl::OkStatus();
   }
 
-  absl::Status PlanDocuments(const ServedClassifier& classifier, const ModelReference& reference,
+  absl::Status PlanDocuments(const core::ServedClassifier& classifier, const ModelReference& reference,
                              const ClassOptions& options) const {
     LS_RETURN_IF_ERROR(RefuseUnknown(parameters_, {"truncate"}));
     ScoreCall call{.model = reference, .options = {.classes = options}};
@@ -184,7 +184,7 @@ class Planner {
     return absl::OkStatus();
   }
 
-  absl::Status PlanGeneration(const ServedLanguageModel& model, const ModelReference& reference) const {
+  absl::Status PlanGeneration(const core::ServedLanguageModel& model, const ModelReference& reference) const {
     if (plan_.form.outputs.empty()) {
       plan_.form.outputs = {{model.tokenizer != nullptr ? Output::kText : Output::kTokenIds}, {Output::kFinishReason}};
     }
@@ -207,7 +207,7 @@ class Planner {
   InferPlan& plan_;
   const InputTensors& inputs_;
   const Parameters& parameters_;
-  const ServedModel& model_;
+  const core::ServedModel& model_;
   const RequestLimits& limits_;
 };
 
@@ -229,7 +229,7 @@ absl::StatusOr<InferPlan> PlanInfer(CallRecord& record, inference::ModelInferReq
   plan.form.id = kept->id();
   LS_ASSIGN_OR_RETURN(const ModelReference reference,
                       ReferenceOf(kept->model_name(), kept->model_version(), record.names()));
-  LS_ASSIGN_OR_RETURN(const std::shared_ptr<const ServedModel> model, record.FindModel(reference));
+  LS_ASSIGN_OR_RETURN(const std::shared_ptr<const core::ServedModel> model, record.FindModel(reference));
 
   const Parameters parameters(kept->parameters(), "parameters");
   if (!kept->parameters().empty()) {
@@ -247,7 +247,7 @@ absl::StatusOr<InferPlan> PlanInfer(CallRecord& record, inference::ModelInferReq
   plan.form.raw = inputs.raw();
 
   const Planner planner(plan, inputs, parameters, *model, record.environment().limits);
-  if (const ServedLanguageModel* language_model = model->language_model(); language_model != nullptr) {
+  if (const core::ServedLanguageModel* language_model = model->language_model(); language_model != nullptr) {
     LS_RETURN_IF_ERROR(planner.PlanLanguageModel(*language_model, reference));
   } else {
     LS_RETURN_IF_ERROR(planner.PlanClassifier(*model->classifier(), reference));
@@ -255,4 +255,4 @@ absl::StatusOr<InferPlan> PlanInfer(CallRecord& record, inference::ModelInferReq
   return plan;
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

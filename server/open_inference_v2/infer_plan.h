@@ -15,7 +15,7 @@
 #include "server/calls/score_call.h"
 #include "server/open_inference_v2/model_tensors.h"
 
-namespace longshort {
+namespace longshort::server {
 
 struct RequestedOutput {
   Output output = Output::kLogits;
@@ -49,4 +49,4 @@ absl::StatusOr<InferPlan> PlanInfer(CallRecord& record, inference::ModelInferReq
 // The version that a request names: empty takes the newest. Errors: INVALID_ARGUMENT for what is no version.
 absl::StatusOr<ModelReference> ReferenceOf(const std::string& name, const std::string& version, const CallNames& names);
 
-}  // namespace longshort
+}  // namespace longshort::server

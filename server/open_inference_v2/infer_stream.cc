@@ -9,7 +9,7 @@
 #include "server/open_inference_v2/streamed_request.h"
 #include "server/rpc/call.h"
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 // The work of ModelStreamInfer: a call whose client sends requests and reads answers. Requests are worked on side by
@@ -111,4 +111,4 @@ class InferStream final : public CallWork {
 
 std::unique_ptr<CallWork> MakeInferStream(Call& call) { return std::make_unique<InferStream>(call); }
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -13,7 +13,7 @@
 #include "server/calls/field_error.h"
 #include "server/open_inference_v2/bytes_tensor.h"
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 using inference::InferTensorContents;
@@ -68,7 +68,7 @@ ImageInput ImageOf(std::string_view bytes) {
 
 struct PixelShape {
   int64_t images = 1;
-  RawImage image;  // without values
+  models::RawImage image;  // without values
 
   int64_t values() const { return image.height * image.width * image.channels; }
 };
@@ -92,7 +92,7 @@ ImageInput CopyOf(const PixelShape& shape, const char* from) {
   auto owner = std::make_shared<std::vector<Value>>(shape.values());
   const auto bytes = static_cast<int64_t>(owner->size() * sizeof(Value));
   std::memcpy(owner->data(), from, bytes);
-  RawImage image = shape.image;
+  models::RawImage image = shape.image;
   image.values = absl::MakeConstSpan(*owner);
   return {.content = image, .owner = std::move(owner), .bytes = bytes};
 }
@@ -253,4 +253,4 @@ absl::StatusOr<std::vector<ImageInput>> InputTensors::Pixels(const Input& input,
   return images;
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

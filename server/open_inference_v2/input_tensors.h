@@ -13,7 +13,7 @@
 #include "open_inference/v2/service.pb.h"
 #include "server/calls/call_parts.h"
 
-namespace longshort {
+namespace longshort::server {
 
 // Shows a request: valid as long as it.
 class InputTensors final {
@@ -59,4 +59,4 @@ class InputTensors final {
   std::vector<Input> inputs_;
 };
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -7,7 +7,7 @@
 #include "longshort_version.h"
 #include "server/open_inference_v2/names.h"
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 // By Output.
@@ -22,7 +22,7 @@ OutputDescription Describe(Output output, int64_t size) {
   return {.output = output, .tensor = {.name = NameOf(output), .datatype = DatatypeOf(output), .dims = {size}}};
 }
 
-ModelTensors OfLanguageModel(const ServedLanguageModel& model) {
+ModelTensors OfLanguageModel(const core::ServedLanguageModel& model) {
   const bool text = model.tokenizer != nullptr;
   ModelTensors tensors{.decoupled = true};
   // Of texts one dimension: how many. Of ids two: how many, and of how many tokens each.
@@ -37,10 +37,10 @@ ModelTensors OfLanguageModel(const ServedLanguageModel& model) {
   return tensors;
 }
 
-ModelTensors OfClassifier(const ServedClassifier& model, const ModelLimits& limits) {
-  const ClassifierInfo& info = model.info;
+ModelTensors OfClassifier(const core::ServedClassifier& model, const ModelLimits& limits) {
+  const models::ClassifierInfo& info = model.info;
   ModelTensors tensors;
-  if (info.input == ClassifierInput::kText) {
+  if (info.input == models::ClassifierInput::kText) {
     tensors.max_batch_size = limits.texts;
     const bool text = model.tokenizer != nullptr;
     const std::vector<int64_t> dims = {text ? 1 : -1};
@@ -61,7 +61,7 @@ ModelTensors OfClassifier(const ServedClassifier& model, const ModelLimits& limi
 constexpr uint64_t kPriorityLevels = 3;
 constexpr uint64_t kNormalPriority = 2;
 
-std::string PlatformOf(const ServedModel& model) { return absl::StrCat("longshort_", model.architecture()); }
+std::string PlatformOf(const core::ServedModel& model) { return absl::StrCat("longshort_", model.architecture()); }
 
 void Set(const TensorDescription& tensor, bool batched, inference::ModelMetadataResponse::TensorMetadata& message) {
   message.set_name(std::string(tensor.name));
@@ -70,7 +70,7 @@ void Set(const TensorDescription& tensor, bool batched, inference::ModelMetadata
   for (const int64_t size : tensor.dims) message.add_shape(size);
 }
 
-void Set(const ServingStatistics::Times& times, inference::StatisticDuration& message) {
+void Set(const core::ServingStatistics::Times& times, inference::StatisticDuration& message) {
   message.set_count(times.count());
   message.set_ns(times.nanoseconds());
 }
@@ -93,8 +93,8 @@ void SetConfig(const TensorDescription& tensor, Message& message) {
 
 }  // namespace
 
-ModelTensors TensorsOf(const ServedModel& model, const RequestLimits& limits) {
-  if (const ServedLanguageModel* language_model = model.language_model(); language_model != nullptr) {
+ModelTensors TensorsOf(const core::ServedModel& model, const RequestLimits& limits) {
+  if (const core::ServedLanguageModel* language_model = model.language_model(); language_model != nullptr) {
     return OfLanguageModel(*language_model);
   }
   return OfClassifier(*model.classifier(), LimitsOf(model, limits));
@@ -116,7 +116,7 @@ inference::ServerMetadataResponse DescribeServer(bool model_control) {
   return message;
 }
 
-inference::ModelMetadataResponse ToMetadata(const ServedModel& model, const RequestLimits& limits,
+inference::ModelMetadataResponse ToMetadata(const core::ServedModel& model, const RequestLimits& limits,
                                             const std::vector<int64_t>& versions) {
   const ModelTensors tensors = TensorsOf(model, limits);
   const bool batched = tensors.max_batch_size > 0;
@@ -129,7 +129,7 @@ inference::ModelMetadataResponse ToMetadata(const ServedModel& model, const Requ
   return message;
 }
 
-inference::ModelConfig ToConfig(const ServedModel& model, const RequestLimits& limits) {
+inference::ModelConfig ToConfig(const core::ServedModel& model, const RequestLimits& limits) {
   const ModelTensors tensors = TensorsOf(model, limits);
   inference::ModelConfig config;
   config.set_name(model.name);
@@ -143,7 +143,7 @@ inference::ModelConfig ToConfig(const ServedModel& model, const RequestLimits& l
   }
   for (const OutputDescription& output : tensors.outputs) SetConfig(output.tensor, *config.add_output());
   config.mutable_model_transaction_policy()->set_decoupled(tensors.decoupled);
-  if (const ServedClassifier* classifier = model.classifier(); classifier != nullptr) {
+  if (const core::ServedClassifier* classifier = model.classifier(); classifier != nullptr) {
     if (!classifier->info.labels.empty()) {
       for (inference::ModelOutput& output : *config.mutable_output()) output.set_label_filename("labels.txt");
     }
@@ -156,8 +156,8 @@ inference::ModelConfig ToConfig(const ServedModel& model, const RequestLimits& l
   return config;
 }
 
-inference::ModelStatistics ToStatistics(const ServedModel& model) {
-  const ServingStatistics& statistics = *model.statistics();
+inference::ModelStatistics ToStatistics(const core::ServedModel& model) {
+  const core::ServingStatistics& statistics = *model.statistics();
   inference::ModelStatistics message;
   message.set_name(model.name);
   message.set_version(absl::StrCat(model.version));
@@ -180,4 +180,4 @@ inference::ModelStatistics ToStatistics(const ServedModel& model) {
   return message;
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -10,7 +10,7 @@
 #include "open_inference/v2/service.pb.h"
 #include "server/calls/request_limits.h"
 
-namespace longshort {
+namespace longshort::server {
 
 enum class Output {
   // Classifiers.
@@ -48,7 +48,7 @@ struct ModelTensors {
   std::vector<OutputDescription> outputs = {};
 };
 
-ModelTensors TensorsOf(const ServedModel& model, const RequestLimits& limits);
+ModelTensors TensorsOf(const core::ServedModel& model, const RequestLimits& limits);
 
 std::string_view NameOf(Output output);
 std::string_view DatatypeOf(Output output);
@@ -57,9 +57,9 @@ std::string_view DatatypeOf(Output output);
 inference::ServerMetadataResponse DescribeServer(bool model_control);
 
 // `versions`: those that serve.
-inference::ModelMetadataResponse ToMetadata(const ServedModel& model, const RequestLimits& limits,
+inference::ModelMetadataResponse ToMetadata(const core::ServedModel& model, const RequestLimits& limits,
                                             const std::vector<int64_t>& versions);
-inference::ModelConfig ToConfig(const ServedModel& model, const RequestLimits& limits);
-inference::ModelStatistics ToStatistics(const ServedModel& model);
+inference::ModelConfig ToConfig(const core::ServedModel& model, const RequestLimits& limits);
+inference::ModelStatistics ToStatistics(const core::ServedModel& model);
 
-}  // namespace longshort
+}  // namespace longshort::server

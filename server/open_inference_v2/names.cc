@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 // What is no parameter of the field's own name.
@@ -50,4 +50,4 @@ constexpr FieldVocabulary kOpenInferenceVocabulary = {.name_of = NameOf,
                                                       .image_kinds = "the bytes of an image, or pixels",
                                                       .streaming_rpc = "ModelStreamInfer"};
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -3,7 +3,7 @@
 
 #include "server/calls/call_names.h"
 
-namespace longshort {
+namespace longshort::server {
 
 // Inputs by their names; what longshort.v1 has in fields, by the parameter.
 extern const FieldVocabulary kOpenInferenceVocabulary;
@@ -19,4 +19,4 @@ inline constexpr char kDocumentInput[] = "document";
 inline constexpr char kSecondDocumentInput[] = "second_document";
 inline constexpr char kImageInput[] = "image";
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -14,7 +14,7 @@
 #include "base/strict_json.h"
 #include "server/calls/field_error.h"
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 using inference::InferParameter;
@@ -179,7 +179,7 @@ absl::Span<const std::string_view> GenerationParameterNames() { return kNames; }
 
 absl::StatusOr<GenerateCall> ReadGenerationParameters(const Parameters& parameters) {
   GenerateCall call;
-  SamplingOptions& sampling = call.sampling;
+  core::SamplingOptions& sampling = call.sampling;
   LS_RETURN_IF_ERROR(ReadInteger(parameters, "max_tokens", &call.max_tokens));
   LS_RETURN_IF_ERROR(ReadInteger(parameters, "completions", &call.completions));
   LS_RETURN_IF_ERROR(ReadInteger(parameters, "top_k", &sampling.top_k));
@@ -196,4 +196,4 @@ absl::StatusOr<GenerateCall> ReadGenerationParameters(const Parameters& paramete
   return call;
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -11,7 +11,7 @@
 #include "open_inference/v2/service.pb.h"
 #include "server/calls/generate_call.h"
 
-namespace longshort {
+namespace longshort::server {
 
 // Shows the message's map: valid as long as it. Values may come in any field that can hold them, and as text: clients
 // of KServe's contract have no field for fractions. Errors are INVALID_ARGUMENT naming parameter, value and what it
@@ -53,4 +53,4 @@ absl::Span<const std::string_view> GenerationParameterNames();
 // Errors: INVALID_ARGUMENT naming the parameter, its value and what it must be.
 absl::StatusOr<GenerateCall> ReadGenerationParameters(const Parameters& parameters);
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -15,7 +15,7 @@
 #include "server/open_inference_v2/names.h"
 #include "server/rpc/unary.h"
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 using inference::ModelConfigRequest;
@@ -32,11 +32,11 @@ using inference::RepositoryModelUnloadRequest;
 using inference::RepositoryModelUnloadResponse;
 
 // The versions of this name that serve, or the one that was asked for.
-std::vector<int64_t> VersionsOf(const ServedModel& served, const ModelReference& reference,
-                                const ModelRegistry& models) {
+std::vector<int64_t> VersionsOf(const core::ServedModel& served, const ModelReference& reference,
+                                const core::ModelRegistry& models) {
   if (reference.version != 0) return {served.version};
   std::vector<int64_t> versions;
-  for (const std::shared_ptr<ServedModel>& one : models.List()) {
+  for (const std::shared_ptr<core::ServedModel>& one : models.List()) {
     if (one->name == served.name) versions.push_back(one->version);
   }
   return versions;
@@ -52,16 +52,16 @@ void Add(const std::string& name, int64_t version, const char* state, Index& ind
 }
 
 // What serves, of what the caller may use.
-Index IndexOfServed(const ModelRegistry& models, const Caller& caller) {
+Index IndexOfServed(const core::ModelRegistry& models, const Caller& caller) {
   Index index;
-  for (const std::shared_ptr<ServedModel>& served : models.List()) {
+  for (const std::shared_ptr<core::ServedModel>& served : models.List()) {
     if (caller.MayUse(served->name)) Add(served->name, served->version, "READY", index);
   }
   return index;
 }
 
 // The same, and behind it what could be loaded.
-Index WithOthers(Index index, const RepositoryListing& folders, const Caller& caller) {
+Index WithOthers(Index index, const core::RepositoryListing& folders, const Caller& caller) {
   std::set<std::pair<std::string, std::string>> served;
   for (const Index::ModelIndex& model : index.models()) served.emplace(model.name(), model.version());
   for (const auto& [name, versions] : folders.versions) {
@@ -95,7 +95,7 @@ absl::Status RefuseParameters(const Message& message, const std::string& known) 
 // The model that a request names, with how it names it.
 struct NamedModel {
   ModelReference reference;
-  std::shared_ptr<const ServedModel> served;
+  std::shared_ptr<const core::ServedModel> served;
 };
 
 template <typename Request>
@@ -150,7 +150,7 @@ absl::StatusOr<ModelStatisticsResponse> ModelStatistics(CallRecord& record, cons
   LS_ASSIGN_OR_RETURN(const ModelReference reference, ReferenceOf(request.name(), request.version(), record.names()));
   if (!reference.name.empty()) LS_RETURN_IF_ERROR(record.FindModel(reference).status());
   ModelStatisticsResponse answer;
-  for (const std::shared_ptr<ServedModel>& served : record.environment().models.List()) {
+  for (const std::shared_ptr<core::ServedModel>& served : record.environment().models.List()) {
     const bool asked = (reference.name.empty() || reference.name == served->name) &&
                        (reference.version == 0 || reference.version == served->version);
     if (asked && record.caller().MayUse(served->name)) *answer.add_model_stats() = ToStatistics(*served);
@@ -171,7 +171,7 @@ absl::Status RepositoryIndex(CallRecord& record, const inference::RepositoryInde
     return absl::OkStatus();
   }
   record.environment().manager.ListFolders(
-      [answer, served, caller = record.caller()](const absl::StatusOr<RepositoryListing>& folders) {
+      [answer, served, caller = record.caller()](const absl::StatusOr<core::RepositoryListing>& folders) {
         if (!folders.ok()) return answer(folders.status());
         answer(WithOthers(served, *folders, caller));
       });
@@ -182,13 +182,14 @@ absl::Status RepositoryModelLoad(CallRecord& record, const RepositoryModelLoadRe
                                  const std::function<void(absl::StatusOr<RepositoryModelLoadResponse>)>& answer) {
   LS_RETURN_IF_ERROR(RefuseParameters(request, ""));
   const std::string name = ModelNameOf(request);
-  return LoadModel(record, {.name = name}, [answer, name](const absl::StatusOr<std::shared_ptr<ServedModel>>& loaded) {
-    if (!loaded.ok()) return answer(loaded.status());
-    RepositoryModelLoadResponse response;
-    response.set_model_name(name);
-    response.set_isloaded(true);
-    answer(std::move(response));
-  });
+  return LoadModel(record, {.name = name},
+                   [answer, name](const absl::StatusOr<std::shared_ptr<core::ServedModel>>& loaded) {
+                     if (!loaded.ok()) return answer(loaded.status());
+                     RepositoryModelLoadResponse response;
+                     response.set_model_name(name);
+                     response.set_isloaded(true);
+                     answer(std::move(response));
+                   });
 }
 
 absl::Status RepositoryModelUnload(CallRecord& record, const RepositoryModelUnloadRequest& request,
@@ -244,23 +245,24 @@ std::vector<Rpc> OpenInferenceRpcs() {
       SideEffectFree(AnswerAtOnce<ModelReadyRequest, ModelReadyResponse>(
           Named("inference.GRPCInferenceService/ModelReady", kHealthAccess), IsModelReady)),
       SideEffectFree(AnswerAtOnce<ServerMetadataRequest, ServerMetadataResponse>(
-          Named("inference.GRPCInferenceService/ServerMetadata"), longshort::ServerMetadata)),
+          Named("inference.GRPCInferenceService/ServerMetadata"), longshort::server::ServerMetadata)),
       SideEffectFree(AnswerAtOnce<ModelMetadataRequest, ModelMetadataResponse>(
-          Named("inference.GRPCInferenceService/ModelMetadata"), longshort::ModelMetadata)),
+          Named("inference.GRPCInferenceService/ModelMetadata"), longshort::server::ModelMetadata)),
       SideEffectFree(AnswerAtOnce<ModelConfigRequest, ModelConfigResponse>(
-          Named("inference.GRPCInferenceService/ModelConfig"), longshort::ModelConfig)),
+          Named("inference.GRPCInferenceService/ModelConfig"), longshort::server::ModelConfig)),
       SideEffectFree(AnswerAtOnce<ModelStatisticsRequest, ModelStatisticsResponse>(
-          Named("inference.GRPCInferenceService/ModelStatistics"), longshort::ModelStatistics)),
+          Named("inference.GRPCInferenceService/ModelStatistics"), longshort::server::ModelStatistics)),
       AnswerLater<ModelInferRequest, ModelInferResponse>(Named("inference.GRPCInferenceService/ModelInfer"),
-                                                         longshort::ModelInfer),
+                                                         longshort::server::ModelInfer),
       Streaming<ModelInferRequest, ModelStreamInferResponse>(Named("inference.GRPCInferenceService/ModelStreamInfer"),
                                                              RpcKind::kBidirectional, MakeInferStream),
       SideEffectFree(AnswerLater<RepositoryIndexRequest, RepositoryIndexResponse>(
-          Named("inference.GRPCInferenceService/RepositoryIndex"), longshort::RepositoryIndex)),
+          Named("inference.GRPCInferenceService/RepositoryIndex"), longshort::server::RepositoryIndex)),
       AnswerLater<RepositoryModelLoadRequest, RepositoryModelLoadResponse>(
-          Named("inference.GRPCInferenceService/RepositoryModelLoad", kManage), longshort::RepositoryModelLoad),
+          Named("inference.GRPCInferenceService/RepositoryModelLoad", kManage), longshort::server::RepositoryModelLoad),
       AnswerLater<RepositoryModelUnloadRequest, RepositoryModelUnloadResponse>(
-          Named("inference.GRPCInferenceService/RepositoryModelUnload", kManage), longshort::RepositoryModelUnload),
+          Named("inference.GRPCInferenceService/RepositoryModelUnload", kManage),
+          longshort::server::RepositoryModelUnload),
       AnswerNothing<SystemSharedMemoryStatusRequest, SystemSharedMemoryStatusResponse>(
           SharedMemory("inference.GRPCInferenceService/SystemSharedMemoryStatus")),
       Refuse<SystemSharedMemoryRegisterRequest, SystemSharedMemoryRegisterResponse>(
@@ -279,4 +281,4 @@ std::vector<Rpc> OpenInferenceRpcs() {
   };
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

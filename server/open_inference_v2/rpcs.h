@@ -6,11 +6,11 @@
 
 #include "server/rpc/rpc.h"
 
-namespace longshort {
+namespace longshort::server {
 
 std::vector<Rpc> OpenInferenceRpcs();
 
 // The work of ModelStreamInfer.
 std::unique_ptr<CallWork> MakeInferStream(Call& call);
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -11,7 +11,7 @@
 #include "server/open_inference_v2/infer_answer.h"
 #include "server/open_inference_v2/names.h"
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 using inference::ModelInferResponse;
@@ -42,7 +42,7 @@ std::optional<ModelInferResponse> GenerationAnswers::Pop() {
 std::optional<ModelInferResponse> GenerationAnswers::ToAnswer(StreamEvent event) {
   if (auto* delta = std::get_if<CompletionDelta>(&event); delta != nullptr) {
     TextPiece piece{.text = std::move(delta->text)};
-    for (const GeneratedToken& token : delta->tokens) piece.ids.push_back(token.token);
+    for (const core::GeneratedToken& token : delta->tokens) piece.ids.push_back(token.token);
     return PieceAnswer(delta->index, piece, false);
   }
   if (auto* end = std::get_if<CompletionEnd>(&event); end != nullptr) {
@@ -190,10 +190,10 @@ inference::ModelStreamInferResponse StreamedRequest::ErrorAnswer(const absl::Sta
   about.set_id(id_);
   about.set_model_name(model_);
   (*about.mutable_parameters())[kFinalAnswer].set_bool_param(true);
-  if (const std::optional<Refusal> refusal = GetRefusal(status); refusal.has_value()) {
+  if (const std::optional<core::Refusal> refusal = core::GetRefusal(status); refusal.has_value()) {
     (*about.mutable_parameters())["retry_after_ms"].set_int64_param(absl::ToInt64Milliseconds(refusal->retry_after));
   }
   return message;
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

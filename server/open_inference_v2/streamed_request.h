@@ -20,7 +20,7 @@
 #include "server/open_inference_v2/infer_plan.h"
 #include "server/rpc/call.h"
 
-namespace longshort {
+namespace longshort::server {
 
 inline constexpr char kFinalAnswer[] = "triton_final_response";
 
@@ -109,4 +109,4 @@ class StreamedRequest final : public GenerationSink, public std::enable_shared_f
   bool finished_ = false;
 };
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -10,7 +10,7 @@
 #include "base/option_table.h"
 #include "base/status_macros.h"
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 constexpr OptionRange<int64_t> kTokens = {1, 1 << 30};
@@ -117,7 +117,7 @@ void AddLimits(OptionTable& table, ServerOptions& options) {
   table.Add("max-image-pixels", "N",
             "Largest image, width times height. Decoding on all --preparation-threads may take at most half of the "
             "memory. 0 takes 67108864, or fewer so that decoding takes at most a quarter.",
-            &options.max_image_pixels, {0, ImageLimits().max_pixels});
+            &options.max_image_pixels, {0, models::ImageLimits().max_pixels});
   table.Add("max-message-bytes", "BYTES", "Largest request. The default (8 MiB) takes a 5 MB document in one call.",
             &options.max_message_bytes, {1 << 10, 1 << 30});
   table.Add("max-prompt-tokens", "N",
@@ -258,4 +258,4 @@ std::string HelpText(HelpForm form) {
       table.Help());
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -8,7 +8,7 @@
 #include "base/option_table.h"
 #include "server/options/server_options.h"
 
-namespace longshort {
+namespace longshort::server {
 
 struct CommandLine {
   ServerOptions options;
@@ -25,4 +25,4 @@ absl::StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& arg
 // What --help prints. REQUIRES: form is not kNone.
 std::string HelpText(HelpForm form);
 
-}  // namespace longshort
+}  // namespace longshort::server

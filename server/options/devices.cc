@@ -9,7 +9,7 @@
 #include "absl/strings/strip.h"
 #include "base/status_macros.h"
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 constexpr int kMaxWorkers = 64;
@@ -27,7 +27,7 @@ absl::Status ReadCpu(const std::string& device, Devices& devices) {
 }
 
 // `name`: of the kind, as the list has it.
-absl::Status ReadGpu(const std::string& device, const std::string& name, DeviceKind kind, Devices& devices) {
+absl::Status ReadGpu(const std::string& device, const std::string& name, models::DeviceKind kind, Devices& devices) {
   int number = 0;
   if (!absl::SimpleAtoi(absl::StripPrefix(device, name + ":"), &number) || number < 0 || number >= kMaxGpus) {
     return absl::InvalidArgumentError(
@@ -57,9 +57,9 @@ absl::StatusOr<Devices> ParseDevices(const std::string& text) {
     if (IsOfKind(device, "cpu")) {
       LS_RETURN_IF_ERROR(ReadCpu(device, devices));
     } else if (IsOfKind(device, "cuda")) {
-      LS_RETURN_IF_ERROR(ReadGpu(device, "cuda", DeviceKind::kCuda, devices));
+      LS_RETURN_IF_ERROR(ReadGpu(device, "cuda", models::DeviceKind::kCuda, devices));
     } else if (IsOfKind(device, "emulated")) {
-      LS_RETURN_IF_ERROR(ReadGpu(device, "emulated", DeviceKind::kEmulated, devices));
+      LS_RETURN_IF_ERROR(ReadGpu(device, "emulated", models::DeviceKind::kEmulated, devices));
     } else {
       return absl::InvalidArgumentError(absl::StrCat(
           "there is no device '", device, "'; write cpu, cpu:N for N workers, or cuda:N for the GPU of that number"));
@@ -71,16 +71,16 @@ absl::StatusOr<Devices> ParseDevices(const std::string& text) {
 absl::StatusOr<Devices> ParseServedDevices(const std::string& text, const MachineLimits& machine) {
   LS_ASSIGN_OR_RETURN(Devices devices, ParseDevices(text));
   for (const int number : devices.gpus) {
-    const std::string name = DeviceName({.kind = devices.gpu_kind, .index = number});
+    const std::string name = models::DeviceName({.kind = devices.gpu_kind, .index = number});
     const char* const instead = devices.cpu_workers > 0 ? "leave it out" : "write cpu, or cpu:N for N workers";
     if (!machine.gpus.has_value()) {
       return absl::InvalidArgumentError(
           absl::StrCat(name, " is a GPU, and this build serves on the CPU only; ", instead));
     }
-    const Gpus& gpus = *machine.gpus;
+    const models::Gpus& gpus = *machine.gpus;
     const auto count = static_cast<int>(gpus.memory_bytes.size());
     if (devices.gpu_kind != gpus.kind || number >= count) {
-      const std::string last = DeviceName({.kind = gpus.kind, .index = count - 1});
+      const std::string last = models::DeviceName({.kind = gpus.kind, .index = count - 1});
       return absl::InvalidArgumentError(absl::StrCat("there is no ", name, "; the GPUs of this machine are ",
                                                      count == 0 ? "none" : absl::StrCat(count, ", up to ", last), "; ",
                                                      instead));
@@ -93,11 +93,11 @@ int64_t ThreadsPerWorker(int64_t threads, const Devices& devices) {
   return std::max<int64_t>(1, threads / std::max(1, devices.cpu_workers));
 }
 
-std::vector<WorkerDevice> WorkersOn(const Devices& devices, int64_t threads) {
-  std::vector<WorkerDevice> workers =
-      CpuWorkers(devices.cpu_workers, static_cast<int>(ThreadsPerWorker(threads, devices)));
+std::vector<models::WorkerDevice> WorkersOn(const Devices& devices, int64_t threads) {
+  std::vector<models::WorkerDevice> workers =
+      models::CpuWorkers(devices.cpu_workers, static_cast<int>(ThreadsPerWorker(threads, devices)));
   for (const int number : devices.gpus) workers.push_back({.kind = devices.gpu_kind, .index = number});
   return workers;
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

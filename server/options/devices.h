@@ -11,13 +11,13 @@
 #include "models/worker_device.h"
 #include "server/options/machine_limits.h"
 
-namespace longshort {
+namespace longshort::server {
 
 struct Devices {
   // Each is a thread with a replica of the model, whose weights they share. 1 to 64, or 0: none on the CPU.
   int cpu_workers = 0;
   // GPUs, all of one kind, by number, in the order of the list: 0 to 63, each once.
-  DeviceKind gpu_kind = DeviceKind::kCuda;
+  models::DeviceKind gpu_kind = models::DeviceKind::kCuda;
   std::vector<int> gpus = {};
 
   int workers() const { return cpu_workers + static_cast<int>(gpus.size()); }
@@ -34,6 +34,6 @@ absl::StatusOr<Devices> ParseServedDevices(const std::string& text, const Machin
 int64_t ThreadsPerWorker(int64_t threads, const Devices& devices);
 
 // The workers, those on the CPU first, which divide so many threads among them.
-std::vector<WorkerDevice> WorkersOn(const Devices& devices, int64_t threads);
+std::vector<models::WorkerDevice> WorkersOn(const Devices& devices, int64_t threads);
 
-}  // namespace longshort
+}  // namespace longshort::server

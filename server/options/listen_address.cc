@@ -13,7 +13,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 constexpr uint32_t kLoopbackNetwork = 127;  // 127.0.0.0/8
@@ -71,4 +71,4 @@ absl::Status CheckIsLoopback(const char* option, const ListenAddress& address) {
   return absl::OkStatus();
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -6,7 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-namespace longshort {
+namespace longshort::server {
 
 // A host name or address, and a port (0 lets the system choose).
 struct ListenAddress {
@@ -25,4 +25,4 @@ absl::StatusOr<ListenAddress> ParseListenAddress(const std::string& text);
 // found.
 absl::Status CheckIsLoopback(const char* option, const ListenAddress& address);
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -16,7 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 // How long what was sent may stay unacknowledged: then the client is gone.
@@ -129,4 +129,4 @@ absl::Status Listen(const NamedAddress& name, const ListeningSockets& listening)
   return absl::OkStatus();
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "server/options/listen_address.h"
 
-namespace longshort {
+namespace longshort::server {
 
 // A file descriptor, closed with the object.
 class Descriptor final {
@@ -52,4 +52,4 @@ absl::StatusOr<ListeningSockets> BindSockets(const NamedAddress& name);
 // of the addresses meanwhile.
 absl::Status Listen(const NamedAddress& name, const ListeningSockets& listening);
 
-}  // namespace longshort
+}  // namespace longshort::server

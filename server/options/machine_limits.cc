@@ -15,7 +15,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
@@ -119,4 +119,4 @@ MachineLimits ReadMachineLimits(const std::string& root) {
           .memory_bytes = memory == kUnlimited ? 0 : memory};
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

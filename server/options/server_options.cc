@@ -15,7 +15,7 @@
 #include "server/options/devices.h"
 #include "server/sessions/session_seal.h"
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 absl::Status CheckRepository(const std::string& path) {
@@ -68,9 +68,9 @@ absl::Status CheckTokenFile(const ServerOptions& options) {
 
 // Pixels of the largest image that each thread may decode at once within `bytes`; all that decoders take if that is 0.
 int64_t PixelsWithin(int64_t bytes, int64_t threads) {
-  constexpr int64_t kMax = ImageLimits().max_pixels;
+  constexpr int64_t kMax = models::ImageLimits().max_pixels;
   if (bytes == 0) return kMax;
-  return std::clamp<int64_t>(bytes / threads / ImageLimits::kDecodingBytesPerPixel, 1, kMax);
+  return std::clamp<int64_t>(bytes / threads / models::ImageLimits::kDecodingBytesPerPixel, 1, kMax);
 }
 
 absl::Status CheckLargestImage(const ServerOptions& options, const MachineLimits& machine) {
@@ -85,9 +85,9 @@ constexpr auto kTokenBytes = static_cast<int64_t>(sizeof(int32_t));
 
 }  // namespace
 
-ImageLimits ServedImageLimits(const ServerOptions& options) {
+models::ImageLimits ServedImageLimits(const ServerOptions& options) {
   constexpr int64_t kBesideAnImageBytes = 4096;
-  ImageLimits limits;
+  models::ImageLimits limits;
   limits.max_pixels = options.max_image_pixels;
   limits.max_bytes = std::min(limits.max_bytes, std::max<int64_t>(1, options.max_message_bytes - kBesideAnImageBytes));
   return limits;
@@ -150,4 +150,4 @@ int64_t DecodingBytes(const ServerOptions& options) {
   return options.preparation_threads * ServedImageLimits(options).DecodingBytes();
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -19,7 +19,7 @@
 #include "server/options/serving_options.h"
 #include "server/options/tracing_options.h"
 
-namespace longshort {
+namespace longshort::server {
 
 enum class LogFormat { kText, kJson };
 enum class LogLevel { kDebug, kInfo, kWarning, kError };
@@ -88,7 +88,7 @@ absl::StatusOr<ServerOptions> ValidateServerOptions(ServerOptions options, const
 // message. With a model's name of 255 bytes, options and lengths, a ClassifyImage call holds less than 4 KiB beside its
 // image.
 // REQUIRES: the options were validated.
-ImageLimits ServedImageLimits(const ServerOptions& options);
+models::ImageLimits ServedImageLimits(const ServerOptions& options);
 
 // The shares of the machine's memory beside weights and caches:
 
@@ -115,4 +115,4 @@ int64_t SessionTransferBytes(const ServerOptions& options, const MachineLimits& 
 // Bytes that the preparation threads may need at once.
 int64_t DecodingBytes(const ServerOptions& options);
 
-}  // namespace longshort
+}  // namespace longshort::server

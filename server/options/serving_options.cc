@@ -16,7 +16,7 @@
 #include "base/strict_json.h"
 #include "server/options/devices.h"
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 constexpr size_t kFileLimitBytes = size_t{64} << 10;
@@ -78,8 +78,8 @@ absl::Status OutOfRange(const JsonFields& fields, std::string_view field, const 
 
 absl::Status ReadSpecific(const JsonFields& object, ServingOptions& options) {
   LS_ASSIGN_OR_RETURN(const std::vector<int64_t> versions, object.Integers("specific"));
-  VersionPolicy& policy = options.version_policy;
-  policy.kind = VersionPolicy::Kind::kSpecific;
+  core::VersionPolicy& policy = options.version_policy;
+  policy.kind = core::VersionPolicy::Kind::kSpecific;
   policy.specific = {versions.begin(), versions.end()};
   const auto count = static_cast<int64_t>(versions.size());
   if (!kVersionsKept.Holds(count) || *policy.specific.begin() < 1 || policy.specific.size() < versions.size()) {
@@ -92,10 +92,10 @@ absl::Status ReadSpecific(const JsonFields& object, ServingOptions& options) {
 
 absl::Status ReadVersions(const JsonFields& fields, ServingOptions& options) {
   if (!fields.Has("version_policy")) return absl::OkStatus();
-  VersionPolicy& policy = options.version_policy;
-  policy = VersionPolicy();
+  core::VersionPolicy& policy = options.version_policy;
+  policy = core::VersionPolicy();
   if (const auto word = fields.Text("version_policy"); word.ok()) {
-    policy.kind = VersionPolicy::Kind::kAll;
+    policy.kind = core::VersionPolicy::Kind::kAll;
     options.given["version_policy"] = *word;
     return *word == "all" ? absl::OkStatus() : NoPolicy(fields);
   }
@@ -116,7 +116,8 @@ absl::Status ReadWeights(const JsonFields& fields, ServingOptions& options) {
   LS_RETURN_IF_ERROR(object.RefuseUnknown({"high", "normal", "low"}));
   auto& weights = options.order.rounds.weights;
   for (const auto& [name, priority] :
-       {std::pair("high", Priority::kHigh), std::pair("normal", Priority::kNormal), std::pair("low", Priority::kLow)}) {
+       {std::pair("high", core::Priority::kHigh), std::pair("normal", core::Priority::kNormal),
+        std::pair("low", core::Priority::kLow)}) {
     if (!object.Has(name)) continue;
     int64_t& weight = weights[static_cast<size_t>(priority)];
     LS_ASSIGN_OR_RETURN(weight, object.Integer(name));
@@ -248,4 +249,4 @@ absl::Status CheckKind(const ServingOptions& options, const std::string& name, M
   return absl::OkStatus();
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

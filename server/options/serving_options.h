@@ -24,13 +24,13 @@
 #include "core/schedule/refusal.h"
 #include "core/schedule/work_order.h"
 
-namespace longshort {
+namespace longshort::server {
 
 struct ServingOptions {
-  VersionPolicy version_policy = {};
+  core::VersionPolicy version_policy = {};
   std::string devices = "cpu";
-  WaitingLimits limits = {.max_queued = 1024, .max_queued_cost = absl::Seconds(60)};
-  WorkOrder::Options order = {};
+  core::WaitingLimits limits = {.max_queued = 1024, .max_queued_cost = absl::Seconds(60)};
+  core::WorkOrder::Options order = {};
 
   // Of classifiers; core/classification/batch_former.h says what they do.
   int64_t max_batch_size = 32;
@@ -69,4 +69,4 @@ enum class ModelKind { kClassifier, kLanguageModel };
 // kind.
 absl::Status CheckKind(const ServingOptions& options, const std::string& name, ModelKind kind);
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -20,7 +20,7 @@
 #include "base/utf8.h"
 #include "server/options/listen_address.h"
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 constexpr char kDefaultEndpoint[] = "http://localhost:4317";
@@ -373,4 +373,4 @@ std::string TracingVariablesMarkdown() {
   });
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

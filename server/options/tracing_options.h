@@ -16,7 +16,7 @@
 #include "absl/time/time.h"
 #include "base/option_values.h"
 
-namespace longshort {
+namespace longshort::server {
 
 // Of --trace-sample-ratio and OTEL_TRACES_SAMPLER_ARG.
 inline constexpr OptionRange<double> kTraceSampleRatio = {0, 1};
@@ -73,4 +73,4 @@ absl::StatusOr<TracingOptions> ReadTracingOptions(const std::string& otlp_endpoi
 // The table of the variables, for the docs.
 std::string TracingVariablesMarkdown();
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/status_macros.h"
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 // An answer that fits, with 5 bytes before it, into the window that HTTP/2's streams begin with. A timer for each of
@@ -276,4 +276,4 @@ void Call::CancelSlowReader(bool finished) {
   Abort();
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -36,7 +36,7 @@
 #include "server/admission/write_timer.h"
 #include "server/rpc/rpc.h"
 
-namespace longshort {
+namespace longshort::server {
 
 // Messages as gRPC carries them. The server takes and gives bytes, so that a message that cannot be parsed is an
 // INVALID_ARGUMENT that is counted and logged like every other wrong request (gRPC itself would answer INTERNAL,
@@ -156,4 +156,4 @@ class Call : public std::enable_shared_from_this<Call> {
   absl::Time look_at_ = absl::InfiniteFuture();  // the work's wish
 };
 
-}  // namespace longshort
+}  // namespace longshort::server

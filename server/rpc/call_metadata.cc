@@ -24,7 +24,7 @@
 #include "server/monitoring/trace_context.h"
 #include "server/rpc/error_details.pb.h"
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 std::string DrawId() { return absl::StrFormat("%016x", RandomNumber()); }
@@ -48,12 +48,12 @@ absl::Status ReadClient(const grpc::CallbackServerContext& context, std::string*
   return absl::OkStatus();
 }
 
-absl::Status ReadPriority(const grpc::CallbackServerContext& context, Priority* priority) {
+absl::Status ReadPriority(const grpc::CallbackServerContext& context, core::Priority* priority) {
   const std::optional<std::string> value = Find(context, "x-priority");
   if (!value.has_value()) return absl::OkStatus();
-  if (*value == "low") return *priority = Priority::kLow, absl::OkStatus();
-  if (*value == "normal") return *priority = Priority::kNormal, absl::OkStatus();
-  if (*value == "high") return *priority = Priority::kHigh, absl::OkStatus();
+  if (*value == "low") return *priority = core::Priority::kLow, absl::OkStatus();
+  if (*value == "normal") return *priority = core::Priority::kNormal, absl::OkStatus();
+  if (*value == "high") return *priority = core::Priority::kHigh, absl::OkStatus();
   return Wrong("x-priority", *value, "low, normal or high");
 }
 
@@ -112,7 +112,7 @@ void ReadCertificate(const grpc::CallbackServerContext& context, Credentials* cr
 constexpr char kRetryInfoUrl[] = "type.googleapis.com/google.rpc.RetryInfo";
 
 // A google.rpc.Status with RetryInfo, serialized: the value of `grpc-status-details-bin`.
-std::string RefusalDetails(const absl::Status& status, const Refusal& refusal) {
+std::string RefusalDetails(const absl::Status& status, const core::Refusal& refusal) {
   rpc::RetryInfo retry;
   absl::Duration rest = refusal.retry_after;
   retry.mutable_retry_delay()->set_seconds(absl::IDivDuration(rest, absl::Seconds(1), &rest));
@@ -127,7 +127,7 @@ std::string RefusalDetails(const absl::Status& status, const Refusal& refusal) {
 }
 
 // The same time in milliseconds, rounded up: the value of `grpc-retry-pushback-ms`, by which gRPC's own retries go.
-std::string RetryPushback(const Refusal& refusal) {
+std::string RetryPushback(const core::Refusal& refusal) {
   // Clients read an int32, and anything else, or less than 0, as "never".
   constexpr int64_t kMax = std::numeric_limits<int32_t>::max();
   const int64_t milliseconds = absl::ToInt64Milliseconds(absl::Ceil(refusal.retry_after, absl::Milliseconds(1)));
@@ -162,11 +162,11 @@ grpc::Status SetTrailingMetadata(const absl::Status& status, const CallRecord& r
   }
   if (status.ok()) return grpc::Status::OK;
   const auto code = static_cast<grpc::StatusCode>(status.code());
-  const std::optional<Refusal> refusal = GetRefusal(status);
+  const std::optional<core::Refusal> refusal = core::GetRefusal(status);
   if (!refusal.has_value()) return grpc::Status(code, std::string(status.message()));
   context.AddTrailingMetadata("longshort-queue-depth", absl::StrCat(refusal->queue_depth));
   context.AddTrailingMetadata("grpc-retry-pushback-ms", RetryPushback(*refusal));
   return grpc::Status(code, std::string(status.message()), RefusalDetails(status, *refusal));
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

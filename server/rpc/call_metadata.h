@@ -5,7 +5,7 @@
 
 #include "server/admission/call_record.h"
 
-namespace longshort {
+namespace longshort::server {
 
 struct CallMetadataOptions {
   // Whether certificates of peers matter, and the name by which the client knows the server.
@@ -25,4 +25,4 @@ inline constexpr char kIdKey[] = "x-request-id";
 grpc::Status SetTrailingMetadata(const absl::Status& status, const CallRecord& record,
                                  grpc::CallbackServerContext& context);
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -15,7 +15,7 @@
 #include "server/rpc/call.h"
 #include "server/rpc/call_metadata.h"
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 using grpc::ByteBuffer;
@@ -161,4 +161,4 @@ GrpcService::GrpcService(const CallEnvironment& environment, std::vector<Rpc> rp
   }
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

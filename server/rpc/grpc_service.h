@@ -9,7 +9,7 @@
 #include "server/admission/call_environment.h"
 #include "server/rpc/rpc.h"
 
-namespace longshort {
+namespace longshort::server {
 
 class GrpcService final : public grpc::Service {
  public:
@@ -23,4 +23,4 @@ class GrpcService final : public grpc::Service {
   std::vector<std::string> paths_;  // gRPC keeps no copies
 };
 
-}  // namespace longshort
+}  // namespace longshort::server

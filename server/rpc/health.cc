@@ -11,7 +11,7 @@
 #include "grpc/health/v1/health.pb.h"
 #include "server/rpc/unary.h"
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 using grpc::health::v1::HealthCheckRequest;
@@ -154,4 +154,4 @@ std::vector<Rpc> HealthRpcs(Health& health) {
   return rpcs;
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -13,7 +13,7 @@
 #include "server/rpc/rpc.h"
 #include "server/rpc/stream_limiter.h"
 
-namespace longshort {
+namespace longshort::server {
 
 // What the server says of its health, by name, and who watches a name.
 //
@@ -58,4 +58,4 @@ struct Health {
 // `health` must outlive the rows.
 std::vector<Rpc> HealthRpcs(Health& health);
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -15,7 +15,7 @@
 #include "grpc/reflection/v1alpha/reflection.pb.h"
 #include "server/rpc/call.h"
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 using google::protobuf::Descriptor;
@@ -172,4 +172,4 @@ std::vector<Rpc> ReflectionRpcs(Reflection& reflection) {
               "grpc.reflection.v1alpha.ServerReflection.ServerReflectionInfo", reflection)};
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

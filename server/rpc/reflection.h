@@ -9,7 +9,7 @@
 #include "server/rpc/rpc.h"
 #include "server/rpc/stream_limiter.h"
 
-namespace longshort {
+namespace longshort::server {
 
 // What both versions share.
 struct Reflection {
@@ -25,4 +25,4 @@ struct Reflection {
 // `reflection` must outlive the rows.
 std::vector<Rpc> ReflectionRpcs(Reflection& reflection);
 
-}  // namespace longshort
+}  // namespace longshort::server

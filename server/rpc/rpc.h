@@ -19,7 +19,7 @@
 #include "absl/time/time.h"
 #include "server/calls/call_names.h"
 
-namespace longshort {
+namespace longshort::server {
 
 class Call;
 
@@ -107,4 +107,4 @@ Rpc Streaming(const CallNames& names, RpcKind kind, const std::function<std::uni
 inline constexpr FieldVocabulary kNoFields = {.name_of = [](const FieldPath&) { return std::string(); }};
 inline constexpr size_t kMaxShortRequestBytes = 4096;
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace longshort {
+namespace longshort::server {
 
 absl::StatusOr<int64_t> StreamLimiter::Add(const std::string& connection, std::function<void()> give_way) {
   std::function<void()> in_the_way;
@@ -57,4 +57,4 @@ void StreamLimiter::RemoveLocked(Streams::iterator stream) {
   streams_.erase(stream);
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

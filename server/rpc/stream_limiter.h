@@ -14,7 +14,7 @@
 
 #include "absl/status/statusor.h"
 
-namespace longshort {
+namespace longshort::server {
 
 class StreamLimiter final {
  public:
@@ -50,4 +50,4 @@ class StreamLimiter final {
   std::map<int64_t, Streams::iterator> by_number_;
 };
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -18,7 +18,7 @@
 #include "absl/status/statusor.h"
 #include "server/rpc/call.h"
 
-namespace longshort {
+namespace longshort::server {
 
 // The work of a call that has one answer.
 class OneAnswer : public CallWork {
@@ -85,4 +85,4 @@ Rpc AnswerAtOnce(const CallNames& names, Handle handle) {
       });
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

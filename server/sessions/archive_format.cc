@@ -7,7 +7,7 @@
 #include "base/status_macros.h"
 #include "server/sessions/session_archive.pb.h"
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 constexpr std::string_view kMagic = "LSsess01";
@@ -49,7 +49,7 @@ archive::SessionDescription Describe(const ExportedSession& session) {
 
 }  // namespace
 
-int64_t MaxArchiveBytes(const SessionSize& size) {
+int64_t MaxArchiveBytes(const core::SessionSize& size) {
   return static_cast<int64_t>(kFixedBytes) + kMaxNameBytes + kMaxTokenBytes * size.tokens + size.cache_bytes;
 }
 
@@ -122,4 +122,4 @@ absl::StatusOr<ExportedSession> ArchiveReader::Finish() {
   return session;
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -18,7 +18,7 @@
 #include "absl/status/statusor.h"
 #include "core/session/session.h"
 
-namespace longshort {
+namespace longshort::server {
 
 // What must be the same where a session goes on. The fingerprint covers M and L.
 struct SessionOrigin {
@@ -29,11 +29,11 @@ struct SessionOrigin {
 
 struct ExportedSession {
   SessionOrigin origin;
-  SessionArchive archive;
+  core::SessionArchive archive;
 };
 
 // Bytes of the data of a session of this size, at the most.
-int64_t MaxArchiveBytes(const SessionSize& size);
+int64_t MaxArchiveBytes(const core::SessionSize& size);
 
 class ArchiveWriter final {
  public:
@@ -73,4 +73,4 @@ class ArchiveReader final {
   std::string contents_;
 };
 
-}  // namespace longshort
+}  // namespace longshort::server

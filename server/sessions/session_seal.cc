@@ -11,7 +11,7 @@
 #include "base/files.h"
 #include "base/status_macros.h"
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 // No key is so long: somebody named another file.
@@ -81,4 +81,4 @@ absl::Status CheckSeal(const Seal& made, const Seal& given) {
   return absl::OkStatus();
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

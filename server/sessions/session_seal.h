@@ -12,7 +12,7 @@
 
 struct evp_mac_ctx_st;  // OpenSSL's EVP_MAC_CTX
 
-namespace longshort {
+namespace longshort::server {
 
 // Of a server without one nothing is taken, and it seals nothing.
 inline constexpr size_t kMinKeyBytes = 32;
@@ -51,4 +51,4 @@ class SessionSealer final {
 // Errors: DATA_LOSS if the data were changed, PERMISSION_DENIED if they were sealed with another key.
 absl::Status CheckSeal(const Seal& made, const Seal& given);
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -8,7 +8,7 @@
 #include "core/session/session_store.h"
 #include "server/calls/field_error.h"
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 // Bytes of data in a part. A client that takes messages of gRPC's usual 4 MiB takes these.
@@ -26,16 +26,16 @@ absl::Status CheckModel(const char* what, const std::string& of_session, const s
 }  // namespace
 
 absl::StatusOr<SessionExport> SessionExport::Create(const SessionTransfers& transfers, const std::string& client,
-                                                    std::shared_ptr<const ServedLanguageModel> model) {
+                                                    std::shared_ptr<const core::ServedLanguageModel> model) {
   LS_ASSIGN_OR_RETURN(TransferBudget::Share share,
                       transfers.budget->Take(client, model->engine->LargestSession().cache_bytes));
   LS_ASSIGN_OR_RETURN(SessionSealer sealer, SessionSealer::Create(transfers.key));
   return SessionExport(transfers.server, std::move(model), std::move(share), std::move(sealer));
 }
 
-void SessionExport::Begin(const std::string& owner, SessionArchive archive) {
+void SessionExport::Begin(const std::string& owner, core::SessionArchive archive) {
   session_tokens_ = static_cast<int64_t>(archive.tokens.size());
-  const LanguageModelInfo& info = model_->info;
+  const models::LanguageModelInfo& info = model_->info;
   writer_.emplace(
       ExportedSession{.origin = {.client = owner, .fingerprint = info.fingerprint, .precision = info.precision},
                       .archive = std::move(archive)});
@@ -91,10 +91,10 @@ absl::StatusOr<ExportedSession> SessionImport::TakeSeal(const Seal& seal) {
 }
 
 absl::Status SessionImport::ResultOf(const absl::Status& engine_status) const {
-  if (!HoldsAllOf(engine_status)) return engine_status;
+  if (!core::HoldsAllOf(engine_status)) return engine_status;
   if (!from_here_) return absl::OkStatus();
   return absl::AbortedError(
       "the session came from this very server, which has it yet: what led it back here must lead it to another one");
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

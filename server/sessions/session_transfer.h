@@ -19,7 +19,7 @@
 #include "server/sessions/session_seal.h"
 #include "server/sessions/transfer_budget.h"
 
-namespace longshort {
+namespace longshort::server {
 
 // For the client that keeps the session meanwhile. Servers trust only the sealed data.
 struct SessionHeader {
@@ -37,20 +37,20 @@ class SessionExport final {
   // Sets aside for `client` what the largest session of the model may take. Errors: RESOURCE_EXHAUSTED if too much is
   // on its way.
   static absl::StatusOr<SessionExport> Create(const SessionTransfers& transfers, const std::string& client,
-                                              std::shared_ptr<const ServedLanguageModel> model);
+                                              std::shared_ptr<const core::ServedLanguageModel> model);
 
   // `owner`'s session, as the engine gave it. Once, before any Next.
-  void Begin(const std::string& owner, SessionArchive archive);
+  void Begin(const std::string& owner, core::SessionArchive archive);
   // The next part; nothing behind the seal.
   absl::StatusOr<std::optional<SessionPart>> Next();
 
  private:
-  SessionExport(std::string server, std::shared_ptr<const ServedLanguageModel> model, TransferBudget::Share share,
+  SessionExport(std::string server, std::shared_ptr<const core::ServedLanguageModel> model, TransferBudget::Share share,
                 SessionSealer sealer)
       : server_(std::move(server)), model_(std::move(model)), share_(std::move(share)), sealer_(std::move(sealer)) {}
 
   std::string server_;
-  std::shared_ptr<const ServedLanguageModel> model_;
+  std::shared_ptr<const core::ServedLanguageModel> model_;
   TransferBudget::Share share_;
   SessionSealer sealer_;
   std::optional<ArchiveWriter> writer_;
@@ -68,7 +68,8 @@ class SessionImport final {
   // For this model. The session must be `owner`'s, or anybody's without one; `client` is whose room it takes. The
   // references must outlive this.
   SessionImport(const SessionTransfers& transfers, const CallNames& names,
-                std::shared_ptr<const ServedLanguageModel> model, std::optional<std::string> owner, std::string client)
+                std::shared_ptr<const core::ServedLanguageModel> model, std::optional<std::string> owner,
+                std::string client)
       : transfers_(transfers),
         names_(names),
         model_(std::move(model)),
@@ -94,7 +95,7 @@ class SessionImport final {
  private:
   const SessionTransfers& transfers_;
   const CallNames& names_;
-  const std::shared_ptr<const ServedLanguageModel> model_;
+  const std::shared_ptr<const core::ServedLanguageModel> model_;
   const std::optional<std::string> owner_;
   const std::string client_;
   // From the header on.
@@ -104,4 +105,4 @@ class SessionImport final {
   bool from_here_ = false;
 };
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -5,14 +5,14 @@
 #include "base/status_macros.h"
 #include "core/schedule/refusal.h"
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 // What a session of 100 MiB takes over a network of 100 MB/s.
 constexpr absl::Duration kRetryAfter = absl::Seconds(1);
 
 absl::Status Refused(absl::Status status) {
-  SetRefusal(status, {.retry_after = kRetryAfter, .queue_depth = 0});
+  core::SetRefusal(status, {.retry_after = kRetryAfter, .queue_depth = 0});
   return status;
 }
 
@@ -64,4 +64,4 @@ std::shared_ptr<Budget> TransferBudget::BudgetOf(const std::string& client) {
   return budget;
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

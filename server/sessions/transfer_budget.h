@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "base/budget.h"
 
-namespace longshort {
+namespace longshort::server {
 
 // A client may have half of it. Beyond that, and beyond all of it, one session is always let through: the only one of
 // its client, or of all.
@@ -74,4 +74,4 @@ inline absl::Status CheckSessionsMove(const SessionTransfers& transfers) {
       "sessions cannot be moved: the servers that they move between must be started with one --session-key-file");
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -12,7 +12,7 @@
 #include "models/kernels/causal_attention.h"
 #include "tests/models/kernels/instruction_set_name.h"
 
-namespace longshort::cpu {
+namespace longshort::models::cpu {
 namespace {
 
 // The zoo's language model, behind a full memory: one layer of it.
@@ -54,7 +54,7 @@ class Stream {
             .scratch = scratch_.data()};
   }
 
-  void Attend(InstructionSet set) const { cpu::Attend(run_, set); }
+  void Attend(InstructionSet set) const { models::cpu::Attend(run_, set); }
   // Of content, distance and value, for each key that a query sees: as the formula has them, however few are done.
   int64_t MultiplyAdds() const {
     int64_t keys = 0;
@@ -106,16 +106,16 @@ void Register(InstructionSet set) {
 }
 
 }  // namespace
-}  // namespace longshort::cpu
+}  // namespace longshort::models::cpu
 
 int main(int argc, char** argv) {
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
-  using longshort::cpu::InstructionSet;
+  using longshort::models::cpu::InstructionSet;
   for (const InstructionSet set : {InstructionSet::kBaseline, InstructionSet::kAvx2, InstructionSet::kAvx512}) {
-    if (set > longshort::cpu::BestInstructionSet()) break;
-    longshort::cpu::Register<float>(set);
-    longshort::cpu::Register<longshort::cpu::BFloat16>(set);
+    if (set > longshort::models::cpu::BestInstructionSet()) break;
+    longshort::models::cpu::Register<float>(set);
+    longshort::models::cpu::Register<longshort::models::cpu::BFloat16>(set);
   }
   benchmark::RunSpecifiedBenchmarks();
 }

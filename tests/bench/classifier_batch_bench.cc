@@ -54,23 +54,23 @@ std::vector<Workload> DefaultWorkloads() {
 
 // Long Range Arena's image task: 32 x 32 grey values.
 std::string PixelsConfig() {
-  TextClassifierConfig config;
-  config.tokenizer = DocumentTokenizerKind::kPixels;
+  models::TextClassifierConfig config;
+  config.tokenizer = models::DocumentTokenizerKind::kPixels;
   config.vocabulary_size = 256;
   config.max_sequence_length = 1024;
   config.classes = 10;
-  return ToJson(config);
+  return models::ToJson(config);
 }
 
 // A model directory with random weights.
 absl::Status WriteModel(const std::string& name, const std::string& directory) {
-  const std::string config = name == "pixels" ? PixelsConfig() : std::string(FindPreset(name));
+  const std::string config = name == "pixels" ? PixelsConfig() : std::string(models::FindPreset(name));
   if (config.empty()) return absl::NotFoundError(absl::StrCat("'", name, "' is neither a directory nor a preset"));
   return WriteRandomModel(config, directory);
 }
 
 // The model with one thread; others are its replicas.
-absl::StatusOr<LoadedClassifier> Load(const std::string& name) {
+absl::StatusOr<models::LoadedClassifier> Load(const std::string& name) {
   std::string directory = name, written;
   if (!std::filesystem::is_directory(name)) {
     written = (std::filesystem::temp_directory_path() / "longshort-bench-XXXXXX").string();
@@ -78,25 +78,25 @@ absl::StatusOr<LoadedClassifier> Load(const std::string& name) {
     LS_RETURN_IF_ERROR(WriteModel(name, written));
     directory = written;
   }
-  absl::StatusOr<LoadedModel> model = LoadModel(directory, {.threads = 1});
+  absl::StatusOr<models::LoadedModel> model = models::LoadModel(directory, {.threads = 1});
   if (!written.empty()) std::filesystem::remove_all(written);
   if (!model.ok()) return model.status();
-  auto* const classifier = std::get_if<LoadedClassifier>(&*model);
+  auto* const classifier = std::get_if<models::LoadedClassifier>(&*model);
   if (classifier == nullptr) return absl::InvalidArgumentError(absl::StrCat(name, " is no classifier"));
   return std::move(*classifier);
 }
 
-ClassifierItem MakeItem(const LoadedClassifier& model, const Workload& workload, uint64_t seed) {
-  const ClassifierInfo& info = model.weights.info();
+models::ClassifierItem MakeItem(const models::LoadedClassifier& model, const Workload& workload, uint64_t seed) {
+  const models::ClassifierInfo& info = model.weights.info();
   std::mt19937_64 random(seed);
-  if (info.input == ClassifierInput::kImage) {
+  if (info.input == models::ClassifierInput::kImage) {
     const auto side = static_cast<int64_t>(std::lround(std::sqrt(model.preprocessor->pixels())));
-    ImageItem image{.height = side, .width = side, .values = std::vector<float>(info.channels * side * side)};
+    models::ImageItem image{.height = side, .width = side, .values = std::vector<float>(info.channels * side * side)};
     std::normal_distribution<float> value;
     for (float& one : image.values) one = value(random);
     return image;
   }
-  TokenItem item{.documents = std::vector<std::vector<int32_t>>(info.documents)};
+  models::TokenItem item{.documents = std::vector<std::vector<int32_t>>(info.documents)};
   const int64_t most = info.max_document_tokens;
   for (std::vector<int32_t>& document : item.documents) {
     document.resize(workload.tokens == 0 ? most : std::min(workload.tokens, most));
@@ -119,13 +119,13 @@ struct Cell {
 // The replica for a number of threads, and its cells.
 struct Row {
   int64_t threads = 0;
-  std::unique_ptr<Classifier> classifier;
+  std::unique_ptr<models::Classifier> classifier;
   std::vector<Cell> cells;
 };
 
 // Runs a batch, for short ones several times over: for 50 ms at least.
-absl::Status Measure(Classifier& classifier, absl::Span<const ClassifierItem> items, Cell& cell) {
-  std::vector<const ClassifierItem*> batch;
+absl::Status Measure(models::Classifier& classifier, absl::Span<const models::ClassifierItem> items, Cell& cell) {
+  std::vector<const models::ClassifierItem*> batch;
   for (int64_t i = 0; i < cell.items; ++i) batch.push_back(&items[i % items.size()]);
   constexpr absl::Duration kShortest = absl::Milliseconds(50);
   const absl::Time begin = absl::Now();
@@ -152,9 +152,9 @@ void Print(const Workload& workload, absl::Span<const Row> rows) {
 }
 
 absl::Status Bench(const Workload& workload, const Options& options) {
-  LS_ASSIGN_OR_RETURN(const LoadedClassifier model, Load(workload.model));
+  LS_ASSIGN_OR_RETURN(const models::LoadedClassifier model, Load(workload.model));
   constexpr uint64_t kDifferentItems = 8;
-  std::vector<ClassifierItem> items;
+  std::vector<models::ClassifierItem> items;
   for (uint64_t seed = 0; seed < kDifferentItems; ++seed) items.push_back(MakeItem(model, workload, seed));
   std::vector<Row> rows;
   for (const int64_t threads : options.threads) {

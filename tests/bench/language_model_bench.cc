@@ -25,7 +25,7 @@ constexpr int kPieceTokens = 256;
 // One stream, fed with made-up tokens.
 class Stream {
  public:
-  Stream(LanguageModel& model, RingPools& pools)
+  Stream(models::LanguageModel& model, RingPools& pools)
       : model_(model), pages_(*RingPages::Acquire(pools, model.info(), kPieceTokens)), tokens_(kPieceTokens) {
     for (int64_t i = 0; i < kPieceTokens; ++i) {
       tokens_[i] = static_cast<int32_t>(i * 7919 % model.info().vocabulary_size);
@@ -34,7 +34,7 @@ class Stream {
 
   absl::Status Read(int64_t count) {
     const int64_t length = model_.info().segment_length;
-    Slice slice;
+    models::Slice slice;
     slice.tokens = absl::MakeConstSpan(tokens_).subspan(0, count);
     slice.position = position_;
     slice.segment_start = position_ / length * length;
@@ -46,15 +46,15 @@ class Stream {
   int64_t position() const { return position_; }
 
  private:
-  LanguageModel& model_;
+  models::LanguageModel& model_;
   RingPages pages_;
   std::vector<int32_t> tokens_;
   int64_t position_ = 0;
 };
 
 // What the server reserves for a stream of any length.
-int64_t StreamBytes(const LanguageModel& model) {
-  return Bytes(PagesForStreams(model.info(), 1), model.info().page_bytes);
+int64_t StreamBytes(const models::LanguageModel& model) {
+  return core::Bytes(core::PagesForStreams(model.info(), 1), model.info().page_bytes);
 }
 
 void ShowProgress(const std::string& text) {
@@ -63,16 +63,16 @@ void ShowProgress(const std::string& text) {
 
 // state.range(0) tokens a step.
 void Read(benchmark::State& state, const std::string& directory, const std::string& precision) {
-  auto loaded = LoadLanguageModel(directory, {.precision = precision, .threads = 0});
+  auto loaded = models::LoadLanguageModel(directory, {.precision = precision, .threads = 0});
   if (!loaded.ok()) return state.SkipWithError(loaded.status().ToString().c_str());
-  const std::unique_ptr<LanguageModel> replica = loaded->NewReplica({}).value();
-  LanguageModel& model = *replica;
+  const std::unique_ptr<models::LanguageModel> replica = loaded->NewReplica({}).value();
+  models::LanguageModel& model = *replica;
   RingPools pools(PagesForRings(model.info(), kPieceTokens));
   const absl::Status allocated = model.AllocateCache(PagesForRings(model.info(), kPieceTokens));
   if (!allocated.ok()) return state.SkipWithError(allocated.ToString().c_str());
 
   Stream stream(model, pools);
-  const LanguageModelInfo& info = model.info();
+  const models::LanguageModelInfo& info = model.info();
   const int64_t full = info.memory_length + info.segment_length;
   while (stream.position() < full) {
     if (!stream.Read(kPieceTokens).ok()) return state.SkipWithError("a step failed");

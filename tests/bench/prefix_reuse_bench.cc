@@ -20,10 +20,10 @@ constexpr int64_t kPrefixTokens = 4096;
 constexpr int64_t kTokensPerStep = 512;
 
 // Reads what the sequence has not read of `tokens`, and asks for the last one's logits.
-absl::Status Read(LanguageModel& model, CachedSequence& sequence, absl::Span<const int32_t> tokens) {
+absl::Status Read(models::LanguageModel& model, core::CachedSequence& sequence, absl::Span<const int32_t> tokens) {
   const auto end = static_cast<int64_t>(tokens.size());
   while (sequence.position() < end) {
-    Slice slice;
+    models::Slice slice;
     const int64_t count = sequence.MaxTokens(std::min(end - sequence.position(), kTokensPerStep));
     slice.tokens = tokens.subspan(sequence.position(), count);
     slice.logit_rows = sequence.position() + count == end ? 1 : 0;
@@ -36,11 +36,11 @@ absl::Status Read(LanguageModel& model, CachedSequence& sequence, absl::Span<con
 
 // Time to the first logits of a prompt of a prefix and one token; the prefix was read before, and is found if `reuse`.
 void FirstToken(benchmark::State& state, const std::string& directory, const std::string& precision, bool reuse) {
-  const auto weights = LoadLanguageModel(directory, {.precision = precision, .threads = 0});
+  const auto weights = models::LoadLanguageModel(directory, {.precision = precision, .threads = 0});
   if (!weights.ok()) return state.SkipWithError(weights.status().ToString().c_str());
   const auto model = weights->NewReplica({});
   if (!model.ok()) return state.SkipWithError(model.status().ToString().c_str());
-  auto cache = PagedCache::Create(**model, PagesForStreams((*model)->info(), 2));
+  auto cache = core::PagedCache::Create(**model, core::PagesForStreams((*model)->info(), 2));
   if (!cache.ok()) return state.SkipWithError(cache.status().ToString().c_str());
   std::vector<int32_t> prompt(kPrefixTokens + 1);
   for (int64_t i = 0; i <= kPrefixTokens; ++i) {
@@ -56,7 +56,7 @@ void FirstToken(benchmark::State& state, const std::string& directory, const std
       return state.SkipWithError(read.ToString().c_str());
     }
   }
-  const CacheCounters counters = (*cache)->state().counters;
+  const core::CacheCounters counters = (*cache)->state().counters;
   state.counters["reused_tokens"] =
       static_cast<double>(counters.reused_tokens) / static_cast<double>(state.iterations());
 }

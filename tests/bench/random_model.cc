@@ -19,25 +19,25 @@
 namespace longshort {
 namespace {
 
-absl::StatusOr<std::vector<TensorShape>> TensorsOf(const std::string& config, const std::string& name) {
+absl::StatusOr<std::vector<models::TensorShape>> TensorsOf(const std::string& config, const std::string& name) {
   if (absl::StrContains(config, "\"language_model\"")) {
-    LS_ASSIGN_OR_RETURN(const LanguageModelConfig parsed, ParseLanguageModelConfig(config, name));
-    return LanguageModelTensors(parsed);
+    LS_ASSIGN_OR_RETURN(const models::LanguageModelConfig parsed, models::ParseLanguageModelConfig(config, name));
+    return models::LanguageModelTensors(parsed);
   }
   if (absl::StrContains(config, "\"text_classifier\"")) {
-    LS_ASSIGN_OR_RETURN(const TextClassifierConfig parsed, ParseTextClassifierConfig(config, name));
-    return TextClassifierTensors(parsed);
+    LS_ASSIGN_OR_RETURN(const models::TextClassifierConfig parsed, models::ParseTextClassifierConfig(config, name));
+    return models::TextClassifierTensors(parsed);
   }
   if (absl::StrContains(config, "\"vil\"")) {
-    LS_ASSIGN_OR_RETURN(const VilConfig parsed, ParseVilConfig(config, name));
-    return VilTensors(parsed);
+    LS_ASSIGN_OR_RETURN(const models::VilConfig parsed, models::ParseVilConfig(config, name));
+    return models::VilTensors(parsed);
   }
-  LS_ASSIGN_OR_RETURN(const CvtConfig parsed, ParseCvtConfig(config, name));
-  return CvtTensors(parsed);
+  LS_ASSIGN_OR_RETURN(const models::CvtConfig parsed, models::ParseCvtConfig(config, name));
+  return models::CvtTensors(parsed);
 }
 
-std::vector<float> Values(const TensorShape& tensor, std::mt19937_64& random) {
-  const int64_t elements = *ElementCount(tensor.shape);
+std::vector<float> Values(const models::TensorShape& tensor, std::mt19937_64& random) {
+  const int64_t elements = *models::ElementCount(tensor.shape);
   std::vector<float> values(elements, 1.0F);  // gains, biases, variances
   if (absl::EndsWith(tensor.name, "inv_freq")) {
     for (int64_t i = 0; i < elements; ++i) {
@@ -55,14 +55,14 @@ std::vector<float> Values(const TensorShape& tensor, std::mt19937_64& random) {
 
 absl::Status WriteRandomModel(const std::string& config, const std::string& directory) {
   const std::string path = absl::StrCat(directory, "/config.json");
-  LS_ASSIGN_OR_RETURN(const std::vector<TensorShape> tensors, TensorsOf(config, path));
+  LS_ASSIGN_OR_RETURN(const std::vector<models::TensorShape> tensors, TensorsOf(config, path));
   std::mt19937_64 random(1);
   std::vector<std::vector<float>> values;
-  std::vector<NamedTensor> named;
-  for (const TensorShape& tensor : tensors) {
+  std::vector<models::NamedTensor> named;
+  for (const models::TensorShape& tensor : tensors) {
     const std::vector<float>& made = values.emplace_back(Values(tensor, random));
     named.push_back({.name = tensor.name,
-                     .type = DataType::kF32,
+                     .type = models::DataType::kF32,
                      .shape = tensor.shape,
                      .data = {reinterpret_cast<const std::byte*>(made.data()), made.size() * sizeof(float)}});
   }
@@ -70,7 +70,7 @@ absl::Status WriteRandomModel(const std::string& config, const std::string& dire
   if (absl::StrContains(config, "\"listops")) {
     std::ofstream(absl::StrCat(directory, "/vocabulary.txt")) << "X\n1\n";
   }
-  return WriteSafetensors(absl::StrCat(directory, "/model.safetensors"), named);
+  return models::WriteSafetensors(absl::StrCat(directory, "/model.safetensors"), named);
 }
 
 }  // namespace longshort

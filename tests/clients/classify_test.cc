@@ -8,7 +8,7 @@
 #include "tests/clients/program_fixture.h"
 #include "tests/clients/temporary_folder.h"
 
-namespace longshort::classify_test {
+namespace longshort::client::classify_test {
 
 using testing::EndsWith;
 using testing::HasSubstr;
@@ -156,4 +156,4 @@ TEST_F(ClassifyTest, OptionsForTextsAreRefusedWithImages) {
   EXPECT_EQ(Run({"classify", "--second", file, file}), ExitCode::kUsage);
 }
 
-}  // namespace longshort::classify_test
+}  // namespace longshort::client::classify_test

@@ -11,7 +11,7 @@
 #include "gtest/gtest.h"
 #include "tests/clients/fake_server.h"
 
-namespace longshort::client_test {
+namespace longshort::client::client_test {
 
 v1::GenerateStreamResponse Delta(const std::string& text) {
   v1::GenerateStreamResponse message;
@@ -244,4 +244,4 @@ TEST(Client, AnswersOverGrpcsDefaultLimitArrive) {
   EXPECT_EQ(response->scores(0).tokens_size(), 1'000'000);
 }
 
-}  // namespace longshort::client_test
+}  // namespace longshort::client::client_test

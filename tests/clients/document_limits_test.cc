@@ -4,7 +4,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace longshort::document_limits_test {
+namespace longshort::client::document_limits_test {
 
 using testing::HasSubstr;
 
@@ -51,4 +51,4 @@ TEST(DocumentLimits, WordsAreCountedByTheServerOnly) {
   EXPECT_EQ(item.input().raw(), "[MAX 1 2 ]");
 }
 
-}  // namespace longshort::document_limits_test
+}  // namespace longshort::client::document_limits_test

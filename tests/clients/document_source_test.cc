@@ -9,7 +9,7 @@
 #include "gtest/gtest.h"
 #include "tests/clients/temporary_folder.h"
 
-namespace longshort::document_source_test {
+namespace longshort::client::document_source_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -155,4 +155,4 @@ TEST_F(DocumentSourceTest, LinesMayListTokenIds) {
   EXPECT_THAT(source.Next()->item.status().message(), HasSubstr("\"x\""));
 }
 
-}  // namespace longshort::document_source_test
+}  // namespace longshort::client::document_source_test

@@ -6,7 +6,7 @@
 #include "gtest/gtest.h"
 #include "tests/clients/program_fixture.h"
 
-namespace longshort::exit_code_test {
+namespace longshort::client::exit_code_test {
 
 using testing::HasSubstr;
 
@@ -112,4 +112,4 @@ TEST_F(ExitCodeTest, HelpAndVersionNeedNoServer) {
   EXPECT_THAT(output_, testing::StartsWith("longshort "));
 }
 
-}  // namespace longshort::exit_code_test
+}  // namespace longshort::client::exit_code_test

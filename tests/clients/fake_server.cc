@@ -8,7 +8,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 
-namespace longshort {
+namespace longshort::client {
 
 namespace {
 
@@ -178,4 +178,4 @@ grpc::Status FakeServer::ImportSession(grpc::ServerContext* context,
   return status;
 }
 
-}  // namespace longshort
+}  // namespace longshort::client

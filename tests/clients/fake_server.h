@@ -15,7 +15,7 @@
 #include "longshort/v1/models.grpc.pb.h"
 #include "longshort/v1/sessions.grpc.pb.h"
 
-namespace longshort {
+namespace longshort::client {
 
 class FakeServer final : public v1::Inference::Service, public v1::Models::Service, public v1::Sessions::Service {
  public:
@@ -111,4 +111,4 @@ class FakeServer final : public v1::Inference::Service, public v1::Models::Servi
   std::unique_ptr<grpc::Server> server_;
 };
 
-}  // namespace longshort
+}  // namespace longshort::client

@@ -8,7 +8,7 @@
 #include "gtest/gtest.h"
 #include "tests/clients/temporary_folder.h"
 
-namespace longshort::file_collection_test {
+namespace longshort::client::file_collection_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -95,4 +95,4 @@ TEST(ImageName, IsToldByTheExtensionInAnyCase) {
     EXPECT_FALSE(IsImageName(name)) << name;
 }
 
-}  // namespace longshort::file_collection_test
+}  // namespace longshort::client::file_collection_test

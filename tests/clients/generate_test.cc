@@ -6,7 +6,7 @@
 #include "gtest/gtest.h"
 #include "tests/clients/program_fixture.h"
 
-namespace longshort::generate_test {
+namespace longshort::client::generate_test {
 
 using testing::ElementsAre;
 using testing::EndsWith;
@@ -203,4 +203,4 @@ TEST_F(GenerateTest, NoStreamAsksForTheWholeAnswer) {
   EXPECT_THAT(output_, HasSubstr(R"("text":"all of it")"));
 }
 
-}  // namespace longshort::generate_test
+}  // namespace longshort::client::generate_test

@@ -8,7 +8,7 @@
 #include "gtest/gtest.h"
 #include "tests/clients/temporary_folder.h"
 
-namespace longshort::image_batches_test {
+namespace longshort::client::image_batches_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -90,4 +90,4 @@ TEST_F(ImageBatchesTest, AnAnswerWithAnotherNumberOfResultsIsAnError) {
   EXPECT_EQ(PlaceResults(response, batch).code(), absl::StatusCode::kInternal);
 }
 
-}  // namespace longshort::image_batches_test
+}  // namespace longshort::client::image_batches_test

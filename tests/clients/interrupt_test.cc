@@ -9,7 +9,7 @@
 #include "clients/cpp/terminal.h"
 #include "gtest/gtest.h"
 
-namespace longshort::interrupt_test {
+namespace longshort::client::interrupt_test {
 
 TEST(InterruptWatcher, CallsBackForEachSignalInAThreadOfItsOwn) {
   absl::Notification first;
@@ -38,4 +38,4 @@ TEST(InterruptWatcher, AnotherSignalChangesNothing) {
   interrupted.WaitForNotification();
 }
 
-}  // namespace longshort::interrupt_test
+}  // namespace longshort::client::interrupt_test

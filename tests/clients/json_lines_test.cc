@@ -5,7 +5,7 @@
 #include "gtest/gtest.h"
 #include "longshort/v1/inference.pb.h"
 
-namespace longshort::json_lines_test {
+namespace longshort::client::json_lines_test {
 
 TEST(JsonLines, TheNameComesBeforeTheFieldsOfTheMessage) {
   std::ostringstream output;
@@ -57,4 +57,4 @@ TEST(JsonLines, NamesAreEscapedAndMadeUtf8) {
             "\"error\":{\"code\":0,\"message\":\"\"}}\n");
 }
 
-}  // namespace longshort::json_lines_test
+}  // namespace longshort::client::json_lines_test

@@ -9,7 +9,7 @@
 #include "clients/cpp/terminal.h"
 #include "gtest/gtest.h"
 
-namespace longshort::line_output_test {
+namespace longshort::client::line_output_test {
 
 // A pipe that nobody reads while it is written: it takes as much as fits, as a disk does.
 class LineOutputTest : public testing::Test {
@@ -67,4 +67,4 @@ TEST_F(LineOutputTest, ALongLineIsWrittenInParts) {
   EXPECT_EQ(Written().front(), 'x');
 }
 
-}  // namespace longshort::line_output_test
+}  // namespace longshort::client::line_output_test

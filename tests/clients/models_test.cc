@@ -3,7 +3,7 @@
 #include "gtest/gtest.h"
 #include "tests/clients/program_fixture.h"
 
-namespace longshort::models_test {
+namespace longshort::client::models_test {
 
 using testing::HasSubstr;
 using testing::Not;
@@ -59,4 +59,4 @@ TEST_F(ModelsTest, OfManyClassesTheFirstFewAreNamed) {
   EXPECT_THAT(output_, HasSubstr(", ... (--json names all)\n"));
 }
 
-}  // namespace longshort::models_test
+}  // namespace longshort::client::models_test

@@ -10,7 +10,7 @@
 #include "gtest/gtest.h"
 #include "tests/clients/fake_server.h"
 
-namespace longshort {
+namespace longshort::client {
 
 class ProgramTest : public testing::Test {
  protected:
@@ -97,4 +97,4 @@ class ProgramTest : public testing::Test {
   std::string error_;
 };
 
-}  // namespace longshort
+}  // namespace longshort::client

@@ -5,7 +5,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace longshort::progress_bar_test {
+namespace longshort::client::progress_bar_test {
 
 using testing::EndsWith;
 using testing::HasSubstr;
@@ -99,4 +99,4 @@ TEST_F(ProgressBarTest, ShortRunsAndQuietOnesWriteNoLine) {
   EXPECT_EQ(error_.str(), "");
 }
 
-}  // namespace longshort::progress_bar_test
+}  // namespace longshort::client::progress_bar_test

@@ -6,7 +6,7 @@
 #include "gtest/gtest.h"
 #include "tests/clients/program_fixture.h"
 
-namespace longshort::score_test {
+namespace longshort::client::score_test {
 
 using testing::HasSubstr;
 
@@ -121,4 +121,4 @@ TEST_F(TokenizeTest, PiecesThatCannotBePrintedAreEscaped) {
   EXPECT_EQ(output_, "     7  \"\\xc3\"\n     7  \"\u00e9\"\n     7  \"\\x01\"\n");
 }
 
-}  // namespace longshort::score_test
+}  // namespace longshort::client::score_test

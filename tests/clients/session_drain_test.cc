@@ -19,7 +19,7 @@
 #include "gtest/gtest.h"
 #include "longshort/v1/sessions.grpc.pb.h"
 
-namespace longshort::session_drain_test {
+namespace longshort::client::session_drain_test {
 
 using testing::ElementsAre;
 using testing::UnorderedElementsAre;
@@ -228,4 +228,4 @@ TEST_F(SessionDrainTest, ThoseThatWereUsedLastMoveFirst) {
   EXPECT_EQ(to_.held.size(), 7U);
 }
 
-}  // namespace longshort::session_drain_test
+}  // namespace longshort::client::session_drain_test

@@ -11,7 +11,7 @@
 #include "tests/clients/program_fixture.h"
 #include "tests/clients/temporary_folder.h"
 
-namespace longshort::session_test {
+namespace longshort::client::session_test {
 
 using testing::HasSubstr;
 
@@ -166,4 +166,4 @@ TEST_F(SessionTest, ACommandLineThatIsWrongIsExplained) {
   }
 }
 
-}  // namespace longshort::session_test
+}  // namespace longshort::client::session_test

@@ -7,7 +7,7 @@
 
 #include "gtest/gtest.h"
 
-namespace longshort {
+namespace longshort::client {
 
 class TemporaryFolder final {
  public:
@@ -38,4 +38,4 @@ class TemporaryFolder final {
   const std::filesystem::path path_;
 };
 
-}  // namespace longshort
+}  // namespace longshort::client

@@ -9,7 +9,7 @@
 #include "tests/clients/program_fixture.h"
 #include "tests/clients/temporary_folder.h"
 
-namespace longshort::text_run_test {
+namespace longshort::client::text_run_test {
 
 using testing::AllOf;
 using testing::EndsWith;
@@ -239,4 +239,4 @@ TEST_F(TextRunTest, ManyFilesOfALanguageModelAreARowEach) {
   EXPECT_THAT(output_, HasSubstr("\"usage\":{\"prompt_tokens\":\"5\""));
 }
 
-}  // namespace longshort::text_run_test
+}  // namespace longshort::client::text_run_test

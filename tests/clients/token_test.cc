@@ -7,7 +7,7 @@
 #include "gtest/gtest.h"
 #include "tests/clients/program_fixture.h"
 
-namespace longshort::token_test {
+namespace longshort::client::token_test {
 
 using testing::AllOf;
 using testing::HasSubstr;
@@ -72,4 +72,4 @@ TEST_F(TokenTest, WhatIsWrongIsNamed) {
   }
 }
 
-}  // namespace longshort::token_test
+}  // namespace longshort::client::token_test

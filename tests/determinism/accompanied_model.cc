@@ -13,40 +13,43 @@ namespace longshort {
 namespace {
 
 // Enough tokens to finish chunks of so many vectors.
-int64_t TokensOfCompany(const LanguageModelInfo& info) {
+int64_t TokensOfCompany(const models::LanguageModelInfo& info) {
   return (kEnoughRows + info.chunk_rank - 1) / info.chunk_rank * info.chunk_size;
 }
 
 // Pages of the engine come first, those of the company behind them.
-class AccompaniedModel final : public LanguageModel {
+class AccompaniedModel final : public models::LanguageModel {
  public:
-  explicit AccompaniedModel(std::unique_ptr<LanguageModel> model) : model_(std::move(model)) {}
+  explicit AccompaniedModel(std::unique_ptr<models::LanguageModel> model) : model_(std::move(model)) {}
 
-  const LanguageModelInfo& info() const override { return model_->info(); }
-  absl::Status AllocateCache(const CachePages& pages) override {
-    const CachePages more = PagesForRings(info(), TokensOfCompany(info()));
+  const models::LanguageModelInfo& info() const override { return model_->info(); }
+  absl::Status AllocateCache(const models::CachePages& pages) override {
+    const models::CachePages more = PagesForRings(info(), TokensOfCompany(info()));
     LS_RETURN_IF_ERROR(model_->AllocateCache(
         {pages.window + more.window, pages.segment + more.segment, pages.open_chunk + more.open_chunk}));
     return MakeCompany(pages);
   }
-  absl::StatusOr<StepResult> Step(absl::Span<const Slice> slices) override {
-    std::vector<Slice> all(slices.begin(), slices.end());
+  absl::StatusOr<models::StepResult> Step(absl::Span<const models::Slice> slices) override {
+    std::vector<models::Slice> all(slices.begin(), slices.end());
     all.push_back(company_);
-    LS_ASSIGN_OR_RETURN(StepResult result, model_->Step(all));
+    LS_ASSIGN_OR_RETURN(models::StepResult result, model_->Step(all));
     result.logits.remove_suffix(company_.logit_rows * info().vocabulary_size);
     return result;
   }
-  absl::Status CopyPage(PageKind kind, PageId from, PageId to) override { return model_->CopyPage(kind, from, to); }
-  absl::StatusOr<std::string> ReadPage(PageKind kind, PageId page, const PageRows& rows) const override {
+  absl::Status CopyPage(models::PageKind kind, models::PageId from, models::PageId to) override {
+    return model_->CopyPage(kind, from, to);
+  }
+  absl::StatusOr<std::string> ReadPage(models::PageKind kind, models::PageId page,
+                                       const models::PageRows& rows) const override {
     return model_->ReadPage(kind, page, rows);
   }
-  absl::Status WritePage(PageKind kind, PageId page, std::string_view bytes) override {
+  absl::Status WritePage(models::PageKind kind, models::PageId page, std::string_view bytes) override {
     return model_->WritePage(kind, page, bytes);
   }
 
  private:
   // The same text from its first token on, in every step. `first`: the numbers of its first pages.
-  absl::Status MakeCompany(const CachePages& first) {
+  absl::Status MakeCompany(const models::CachePages& first) {
     tokens_.assign(TokensOfCompany(info()), 1);
     company_ = {};
     company_.tokens = tokens_;
@@ -54,30 +57,31 @@ class AccompaniedModel final : public LanguageModel {
     RingPools pools(PagesForRings(info(), TokensOfCompany(info())));
     LS_ASSIGN_OR_RETURN(RingPages pages, RingPages::Acquire(pools, info(), TokensOfCompany(info())));
     pages.FillIn(company_);
-    const auto own = [](PageRange& range, std::vector<PageId>& ids, int64_t before) {
+    const auto own = [](models::PageRange& range, std::vector<models::PageId>& ids, int64_t before) {
       ids.assign(range.ids.begin(), range.ids.end());
-      for (PageId& id : ids) id = id == kZeroPage ? id : id + static_cast<PageId>(before);
+      for (models::PageId& id : ids) id = id == models::kZeroPage ? id : id + static_cast<models::PageId>(before);
       range.ids = ids;
     };
     own(company_.window_pages, window_, first.window);
     own(company_.memory_pages, memory_, first.segment);
     own(company_.segment_pages, segment_, first.segment);
-    company_.open_chunk += static_cast<PageId>(first.open_chunk);
+    company_.open_chunk += static_cast<models::PageId>(first.open_chunk);
     return absl::OkStatus();
   }
 
-  const std::unique_ptr<LanguageModel> model_;
+  const std::unique_ptr<models::LanguageModel> model_;
   std::vector<int32_t> tokens_;
-  std::vector<PageId> window_, memory_, segment_;
-  Slice company_;
+  std::vector<models::PageId> window_, memory_, segment_;
+  models::Slice company_;
 };
 
 }  // namespace
 
-LanguageModelWeights WithCompany(LanguageModelWeights weights) {
-  for (LanguageModelWeights::Place& place : weights.places) {
-    place.new_replica = [make = place.new_replica](const WorkerDevice& worker) -> LanguageModelWeights::Replica {
-      LS_ASSIGN_OR_RETURN(std::unique_ptr<LanguageModel> replica, make(worker));
+models::LanguageModelWeights WithCompany(models::LanguageModelWeights weights) {
+  for (models::LanguageModelWeights::Place& place : weights.places) {
+    place.new_replica =
+        [make = place.new_replica](const models::WorkerDevice& worker) -> models::LanguageModelWeights::Replica {
+      LS_ASSIGN_OR_RETURN(std::unique_ptr<models::LanguageModel> replica, make(worker));
       return std::make_unique<AccompaniedModel>(std::move(replica));
     };
   }

@@ -16,8 +16,9 @@
 namespace longshort {
 namespace {
 
-Answer AskToGenerate(LanguageModelEngine& engine, GenerationRequest request, std::function<void()> on_delta) {
-  const auto listener = std::make_shared<RecordingGenerationListener>();
+Answer AskToGenerate(core::LanguageModelEngine& engine, core::GenerationRequest request,
+                     std::function<void()> on_delta) {
+  const auto listener = std::make_shared<core::RecordingGenerationListener>();
   listener->on_delta = std::move(on_delta);
   Answer answer{.status = engine.Generate(std::move(request), listener),
                 .given = {},
@@ -26,13 +27,13 @@ Answer AskToGenerate(LanguageModelEngine& engine, GenerationRequest request, std
   if (!answer.status.ok()) return answer;
   EXPECT_TRUE(listener->end.Wait()) << "a generation has not ended within a minute";
   answer.status = listener->status;
-  answer.given = std::move(listener->prompt).value_or(std::vector<GeneratedToken>());
+  answer.given = std::move(listener->prompt).value_or(std::vector<core::GeneratedToken>());
   answer.generated = std::move(listener->generated);
   return answer;
 }
 
-Answer AskToScore(LanguageModelEngine& engine, ScoringRequest request) {
-  const auto listener = std::make_shared<RecordingScoringListener>();
+Answer AskToScore(core::LanguageModelEngine& engine, core::ScoringRequest request) {
+  const auto listener = std::make_shared<core::RecordingScoringListener>();
   Answer answer{.status = engine.Score(std::move(request), listener),
                 .given = {},
                 .generated = {},
@@ -60,7 +61,7 @@ void Mismatch(Difference& difference) {
   difference.largest = std::numeric_limits<double>::infinity();
 }
 
-void CompareToken(const GeneratedToken& alone, const GeneratedToken& mixed, Difference& difference) {
+void CompareToken(const core::GeneratedToken& alone, const core::GeneratedToken& mixed, Difference& difference) {
   CompareNumbers(alone.log_probability, mixed.log_probability, difference);
   if (alone.alternatives.size() != mixed.alternatives.size()) return Mismatch(difference);
   for (size_t rank = 0; rank < alone.alternatives.size(); ++rank) {
@@ -71,30 +72,30 @@ void CompareToken(const GeneratedToken& alone, const GeneratedToken& mixed, Diff
 
 }  // namespace
 
-Answer Ask(LanguageModelEngine& engine, Call call, const RequestContext& context,
-           const std::optional<SessionReference>& session, std::function<void()> on_delta) {
-  if (auto* scoring = std::get_if<ScoringRequest>(&call)) {
+Answer Ask(core::LanguageModelEngine& engine, Call call, const core::RequestContext& context,
+           const std::optional<core::SessionReference>& session, std::function<void()> on_delta) {
+  if (auto* scoring = std::get_if<core::ScoringRequest>(&call)) {
     scoring->context = context;
     scoring->session = session;
     return AskToScore(engine, std::move(*scoring));
   }
-  auto& generation = std::get<GenerationRequest>(call);
+  auto& generation = std::get<core::GenerationRequest>(call);
   generation.context = context;
   generation.session = session;
   return AskToGenerate(engine, std::move(generation), std::move(on_delta));
 }
 
-Answer AskAlone(const LanguageModelWeights& model, Call call, const std::vector<int32_t>& history,
-                const WorkerDevice& device) {
+Answer AskAlone(const models::LanguageModelWeights& model, Call call, const std::vector<int32_t>& history,
+                const models::WorkerDevice& device) {
   const RealClock clock;
-  const auto engine = ContinuousBatchingEngine::Create(model, nullptr, nullptr, clock,
-                                                       {.step_loop = {.max_streams = 1}, .workers = {device}})
+  const auto engine = core::ContinuousBatchingEngine::Create(model, nullptr, nullptr, clock,
+                                                             {.step_loop = {.max_streams = 1}, .workers = {device}})
                           .value();
   const size_t scored = GivenTokens(call).size() - (history.empty() ? 1 : 0);
   std::visit(
       [&](auto& request) {
         auto& tokens = [&]() -> std::vector<int32_t>& {
-          if constexpr (std::is_same_v<std::decay_t<decltype(request)>, ScoringRequest>) {
+          if constexpr (std::is_same_v<std::decay_t<decltype(request)>, core::ScoringRequest>) {
             return request.tokens;
           } else {
             return request.prompt;

@@ -20,19 +20,19 @@ namespace longshort {
 
 struct Answer {
   absl::Status status;
-  std::vector<GeneratedToken> given;      // the scored tokens of those that the call gave, if asked for
-  std::vector<GeneratedToken> generated;  // before the end, if that was an early one
+  std::vector<core::GeneratedToken> given;      // the scored tokens of those that the call gave, if asked for
+  std::vector<core::GeneratedToken> generated;  // before the end, if that was an early one
   std::optional<double> total_log_probability;
 };
 
 // Asks, and waits for the answer. `on_delta` is called by the engine's thread.
-Answer Ask(LanguageModelEngine& engine, Call call, const RequestContext& context,
-           const std::optional<SessionReference>& session = std::nullopt, std::function<void()> on_delta = {});
+Answer Ask(core::LanguageModelEngine& engine, Call call, const core::RequestContext& context,
+           const std::optional<core::SessionReference>& session = std::nullopt, std::function<void()> on_delta = {});
 
 // A call on its own, in an engine that does nothing else, behind `history`, which it gives the model to read anew.
 // What is answered of the history is left out.
-Answer AskAlone(const LanguageModelWeights& model, Call call, const std::vector<int32_t>& history,
-                const WorkerDevice& device = {.threads = 1});
+Answer AskAlone(const models::LanguageModelWeights& model, Call call, const std::vector<int32_t>& history,
+                const models::WorkerDevice& device = {.threads = 1});
 
 struct Difference {
   // Whether all that can be compared is the same, bit by bit.

@@ -15,14 +15,14 @@ constexpr int64_t kSharedTokens = 300;
 // Of some: so much that what a sequence lost need not be read again from its first token (layers x (M + L)).
 constexpr int64_t kLongSharedTokens = 1500;
 
-Tokens RandomTokens(Random& random, int64_t count, const LanguageModelInfo& info) {
+Tokens RandomTokens(Random& random, int64_t count, const models::LanguageModelInfo& info) {
   Tokens tokens(count);
   for (int32_t& token : tokens) token = static_cast<int32_t>(Below(random, info.vocabulary_size));
   return tokens;
 }
 
 // A beginning of one of the shared texts and something new, or only that.
-Tokens RandomPrompt(Random& random, const std::vector<Tokens>& shared, const LanguageModelInfo& info) {
+Tokens RandomPrompt(Random& random, const std::vector<Tokens>& shared, const models::LanguageModelInfo& info) {
   Tokens prompt;
   if (Chance(random, 0.75)) {
     const Tokens& text = shared[Below(random, kSharedTexts)];
@@ -36,8 +36,8 @@ Tokens RandomPrompt(Random& random, const std::vector<Tokens>& shared, const Lan
 
 // At most one of the options that keep tokens, as most clients have it, and now and then penalties. Temperatures from
 // 0.5 on: half of one doubles the differences of logits.
-SamplingOptions RandomSampling(Random& random, const LanguageModelInfo& info) {
-  SamplingOptions sampling;
+core::SamplingOptions RandomSampling(Random& random, const models::LanguageModelInfo& info) {
+  core::SamplingOptions sampling;
   sampling.seed = random();
   if (Chance(random, 0.4)) {
     sampling.temperature = 0;
@@ -55,16 +55,16 @@ SamplingOptions RandomSampling(Random& random, const LanguageModelInfo& info) {
   return sampling;
 }
 
-Call RandomCall(Random& random, Tokens tokens, const LanguageModelInfo& info) {
+Call RandomCall(Random& random, Tokens tokens, const models::LanguageModelInfo& info) {
   const int64_t top_alternatives = Below(random, 4);
   if (Chance(random, 0.3)) {
-    ScoringRequest request;
+    core::ScoringRequest request;
     request.tokens = std::move(tokens);
     request.log_probabilities = true;
     request.top_alternatives = top_alternatives;
     return request;
   }
-  GenerationRequest request;
+  core::GenerationRequest request;
   request.prompt = std::move(tokens);
   request.max_tokens = Chance(random, 0.1) ? Between(random, 100, 200) : Between(random, 1, 40);
   request.sampling = RandomSampling(random, info);
@@ -76,8 +76,8 @@ Call RandomCall(Random& random, Tokens tokens, const LanguageModelInfo& info) {
 
 }  // namespace
 
-std::vector<Conversation> RandomConversations(const std::string& model, const LanguageModelInfo& info, int64_t count,
-                                              uint64_t seed) {
+std::vector<Conversation> RandomConversations(const std::string& model, const models::LanguageModelInfo& info,
+                                              int64_t count, uint64_t seed) {
   Random random(seed);
   std::vector<Tokens> shared;
   for (int64_t text = 0; text < kSharedTexts; ++text) {
@@ -97,12 +97,12 @@ std::vector<Conversation> RandomConversations(const std::string& model, const La
 }
 
 const std::vector<int32_t>& GivenTokens(const Call& call) {
-  if (const auto* scoring = std::get_if<ScoringRequest>(&call)) return scoring->tokens;
-  return std::get<GenerationRequest>(call).prompt;
+  if (const auto* scoring = std::get_if<core::ScoringRequest>(&call)) return scoring->tokens;
+  return std::get<core::GenerationRequest>(call).prompt;
 }
 
 std::string KindOf(const Call& call) {
-  const auto* generation = std::get_if<GenerationRequest>(&call);
+  const auto* generation = std::get_if<core::GenerationRequest>(&call);
   if (generation == nullptr) return "score";
   return generation->sampling.temperature > 0 ? "generate seeded" : "generate greedy";
 }

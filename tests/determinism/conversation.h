@@ -13,7 +13,7 @@
 namespace longshort {
 
 // Without context and session, which whoever asks gives it.
-using Call = std::variant<GenerationRequest, ScoringRequest>;
+using Call = std::variant<core::GenerationRequest, core::ScoringRequest>;
 
 // One call, or several that go on with a session.
 struct Conversation {
@@ -23,8 +23,8 @@ struct Conversation {
 };
 
 // Many of them begin with the same texts, some end inside them.
-std::vector<Conversation> RandomConversations(const std::string& model, const LanguageModelInfo& info, int64_t count,
-                                              uint64_t seed);
+std::vector<Conversation> RandomConversations(const std::string& model, const models::LanguageModelInfo& info,
+                                              int64_t count, uint64_t seed);
 
 // The tokens that a call gives the model to read.
 const std::vector<int32_t>& GivenTokens(const Call& call);

@@ -28,12 +28,12 @@ Disturber::~Disturber() {
   thread_.join();
 }
 
-void Disturber::Watch(std::shared_ptr<PauseFlag> paused) {
+void Disturber::Watch(std::shared_ptr<core::PauseFlag> paused) {
   const std::lock_guard lock(mutex_);
   watched_.insert(std::move(paused));
 }
 
-void Disturber::Forget(const std::shared_ptr<PauseFlag>& paused) {
+void Disturber::Forget(const std::shared_ptr<core::PauseFlag>& paused) {
   const std::lock_guard lock(mutex_);
   watched_.erase(paused);
 }
@@ -50,7 +50,7 @@ void Disturber::Work() {
 }
 
 void Disturber::PauseAndResume() {
-  for (const std::shared_ptr<PauseFlag>& paused : watched_) {
+  for (const std::shared_ptr<core::PauseFlag>& paused : watched_) {
     if (*paused) {
       if (Chance(random_, kGoOn)) *paused = false;
     } else if (Chance(random_, kPause)) {

@@ -23,8 +23,8 @@ class Disturber final {
   ~Disturber();
 
   // A request that may be paused, until it has ended. Thread-safe.
-  void Watch(std::shared_ptr<PauseFlag> paused);
-  void Forget(const std::shared_ptr<PauseFlag>& paused);
+  void Watch(std::shared_ptr<core::PauseFlag> paused);
+  void Forget(const std::shared_ptr<core::PauseFlag>& paused);
 
  private:
   void Work();
@@ -37,7 +37,7 @@ class Disturber final {
   std::mutex mutex_;
   std::condition_variable stopped_;
   // Guarded by mutex_:
-  std::set<std::shared_ptr<PauseFlag>> watched_;
+  std::set<std::shared_ptr<core::PauseFlag>> watched_;
   bool stop_ = false;
 
   std::thread thread_;

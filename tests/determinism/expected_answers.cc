@@ -11,8 +11,8 @@ namespace {
 
 constexpr int64_t kMaxItems = 12;
 
-std::vector<float> ClassifyAlone(Classifier& classifier, const ClassifierItem& item) {
-  const ClassifierResult result = classifier.Classify({&item}).value();
+std::vector<float> ClassifyAlone(models::Classifier& classifier, const models::ClassifierItem& item) {
+  const models::ClassifierResult result = classifier.Classify({&item}).value();
   return {result.logits.begin(), result.logits.end()};
 }
 
@@ -29,7 +29,7 @@ std::vector<ExpectedConversation> RunAlone(const TestedLanguageModel& model, int
       expected.answers.push_back(AskAlone(model.weights, call, history));
       const std::vector<int32_t>& given = GivenTokens(call);
       history.insert(history.end(), given.begin(), given.end());
-      for (const GeneratedToken& token : expected.answers.back().generated) history.push_back(token.token);
+      for (const core::GeneratedToken& token : expected.answers.back().generated) history.push_back(token.token);
     }
     all.push_back(std::move(expected));
   }
@@ -38,7 +38,7 @@ std::vector<ExpectedConversation> RunAlone(const TestedLanguageModel& model, int
 
 std::vector<ExpectedClassification> RunAlone(const TestedClassifier& model, int64_t classifications, uint64_t seed) {
   Random random(seed);
-  const std::unique_ptr<Classifier> replica = model.weights.NewReplica({.threads = 1}).value();
+  const std::unique_ptr<models::Classifier> replica = model.weights.NewReplica({.threads = 1}).value();
   std::vector<ExpectedClassification> all(classifications);
   for (ExpectedClassification& expected : all) {
     expected.model = model.name;
@@ -51,7 +51,7 @@ std::vector<ExpectedClassification> RunAlone(const TestedClassifier& model, int6
 }
 
 double MarginAt(const ExpectedConversation& expected, size_t call, size_t token) {
-  const auto& request = std::get<GenerationRequest>(expected.conversation.calls[call]);
+  const auto& request = std::get<core::GenerationRequest>(expected.conversation.calls[call]);
   std::vector<int32_t> prompt = expected.histories[call], generated;
   prompt.insert(prompt.end(), request.prompt.begin(), request.prompt.end());
   for (size_t i = 0; i < token; ++i) generated.push_back(expected.answers[call].generated[i].token);

@@ -13,7 +13,7 @@
 namespace longshort {
 
 struct ExpectedConversation {
-  const LanguageModelWeights* model = nullptr;
+  const models::LanguageModelWeights* model = nullptr;
   Conversation conversation;
   std::vector<std::vector<int32_t>> histories;  // [calls] what the session holds when the call comes
   std::vector<Answer> answers;                  // [calls]
@@ -22,7 +22,7 @@ struct ExpectedConversation {
 // Items that are asked about at once.
 struct ExpectedClassification {
   std::string model;
-  std::vector<ClassifierItem> items;
+  std::vector<models::ClassifierItem> items;
   std::vector<std::vector<float>> logits;  // [items], each of a batch of its own
 };
 

@@ -21,21 +21,21 @@ namespace longshort::gpu_determinism_test {
 
 constexpr int64_t kSessions = 8;
 
-std::vector<int32_t> RandomTokens(Random& random, int64_t count, const LanguageModelInfo& info) {
+std::vector<int32_t> RandomTokens(Random& random, int64_t count, const models::LanguageModelInfo& info) {
   std::vector<int32_t> tokens(count);
   for (int32_t& token : tokens) token = static_cast<int32_t>(Below(random, info.vocabulary_size));
   return tokens;
 }
 
 // Every third one scores; every other generation is seeded.
-Call RandomCall(Random& random, int64_t number, const LanguageModelInfo& info) {
+Call RandomCall(Random& random, int64_t number, const models::LanguageModelInfo& info) {
   if (number % 3 == 2) {
-    ScoringRequest request;
+    core::ScoringRequest request;
     request.tokens = RandomTokens(random, Between(random, 2, 60), info);
     request.log_probabilities = true;
     return request;
   }
-  GenerationRequest request;
+  core::GenerationRequest request;
   request.prompt = RandomTokens(random, Between(random, 1, 60), info);
   request.max_tokens = Between(random, 5, 15);
   request.sampling.temperature = number % 2 == 0 ? 0 : 1;
@@ -51,10 +51,10 @@ struct Dialogue {
 };
 
 TEST(GpuDeterminism, SessionsInCompanyAreAnsweredAsAlone) {
-  const TestedBackend backend = TestedBackends().back();
-  if (backend.device.kind != DeviceKind::kEmulated) GTEST_SKIP() << "the emulator is not for this processor";
-  const LanguageModelWeights weights = RandomWeightsOn(backend, QuickConfig(), 15);
-  const CachePages pages = PagesForStreams(weights.info(), 4);
+  const models::TestedBackend backend = models::TestedBackends().back();
+  if (backend.device.kind != models::DeviceKind::kEmulated) GTEST_SKIP() << "the emulator is not for this processor";
+  const models::LanguageModelWeights weights = models::RandomWeightsOn(backend, models::QuickConfig(), 15);
+  const models::CachePages pages = core::PagesForStreams(weights.info(), 4);
   Random random(3);
   std::vector<Dialogue> dialogues(kSessions);
   int64_t number = 0;
@@ -65,23 +65,23 @@ TEST(GpuDeterminism, SessionsInCompanyAreAnsweredAsAlone) {
       const Call& asked = dialogue.calls.back();
       dialogue.alone.push_back(AskAlone(weights, asked, history, backend.device));
       history.insert(history.end(), GivenTokens(asked).begin(), GivenTokens(asked).end());
-      for (const GeneratedToken& token : dialogue.alone.back().generated) history.push_back(token.token);
+      for (const core::GeneratedToken& token : dialogue.alone.back().generated) history.push_back(token.token);
     }
   }
 
   const RealClock clock;
-  auto created = ContinuousBatchingEngine::Create(
+  auto created = core::ContinuousBatchingEngine::Create(
       weights, nullptr, nullptr, clock,
-      {.step_loop = {.max_streams = kSessions, .cache_bytes = 2 * Bytes(pages, weights.info().page_bytes)},
+      {.step_loop = {.max_streams = kSessions, .cache_bytes = 2 * core::Bytes(pages, weights.info().page_bytes)},
        .workers = {backend.device, backend.device}});
   ASSERT_TRUE(created.ok()) << created.status();
-  LanguageModelEngine& engine = **created;
+  core::LanguageModelEngine& engine = **created;
   std::vector<std::thread> clients;
   std::vector<std::vector<Answer>> mixed(kSessions);
   for (int64_t i = 0; i < kSessions; ++i) {
     clients.emplace_back([&, i] {
       for (size_t call = 0; call < 2; ++call) {
-        const SessionReference session = {.id = absl::StrCat("session ", i), .must_exist = call > 0};
+        const core::SessionReference session = {.id = absl::StrCat("session ", i), .must_exist = call > 0};
         mixed[i].push_back(Ask(engine, dialogues[i].calls[call], {}, session));
       }
     });

@@ -5,11 +5,11 @@
 namespace longshort {
 namespace {
 
-int64_t Evictions(const CacheCounters& counters) {
+int64_t Evictions(const core::CacheCounters& counters) {
   return counters.evicted_parked + counters.evicted_ends + counters.evicted_window + counters.evicted_segment;
 }
 
-class EngineCounter final : public LanguageModelEngineObserver {
+class EngineCounter final : public core::LanguageModelEngineObserver {
  public:
   explicit EngineCounter(Happenings& happenings) : happenings_(happenings) {}
 
@@ -23,8 +23,8 @@ class EngineCounter final : public LanguageModelEngineObserver {
     ++(status.ok() ? happenings_.rebuilt_workers : happenings_.missing_replicas);
   }
   // A worker that is rebuilt counts from 0 again: only what was added counts.
-  void OnState(const LanguageModelEngineState& state) override {
-    const CacheCounters now = state.cache.counters;
+  void OnState(const core::LanguageModelEngineState& state) override {
+    const core::CacheCounters now = state.cache.counters;
     const auto add = [](Happenings::Count& count, int64_t before, int64_t after) {
       count += std::max<int64_t>(0, after - before);
     };
@@ -37,22 +37,22 @@ class EngineCounter final : public LanguageModelEngineObserver {
 
  private:
   Happenings& happenings_;
-  CacheCounters before_;
+  core::CacheCounters before_;
 };
 
-class ClassificationCounter final : public ClassifierEngineObserver {
+class ClassificationCounter final : public core::ClassifierEngineObserver {
  public:
   explicit ClassificationCounter(Happenings& happenings) : happenings_(happenings) {}
 
   void OnPrepared(absl::Duration) override {}
   void OnQueued(absl::Duration) override {}
-  void OnBatch(const BatchReport& batch) override { happenings_.shared_batches += batch.items > 1; }
+  void OnBatch(const core::BatchReport& batch) override { happenings_.shared_batches += batch.items > 1; }
   void OnFailure(const absl::Status&) override { ++happenings_.failed_steps; }
   void OnWorkerRebuilt(const absl::Status& status) override {
     ++(status.ok() ? happenings_.rebuilt_workers : happenings_.missing_replicas);
   }
   void OnEnded(const absl::Status&) override {}
-  void OnState(const ClassifierEngineState&) override {}
+  void OnState(const core::ClassifierEngineState&) override {}
 
  private:
   Happenings& happenings_;
@@ -77,11 +77,11 @@ std::vector<std::pair<std::string, int64_t>> Happenings::List() const {
           {kSharedBatches, shared_batches}};
 }
 
-std::unique_ptr<LanguageModelEngineObserver> CountingObserver(Happenings& happenings) {
+std::unique_ptr<core::LanguageModelEngineObserver> CountingObserver(Happenings& happenings) {
   return std::make_unique<EngineCounter>(happenings);
 }
 
-std::unique_ptr<ClassifierEngineObserver> CountingClassificationObserver(Happenings& happenings) {
+std::unique_ptr<core::ClassifierEngineObserver> CountingClassificationObserver(Happenings& happenings) {
   return std::make_unique<ClassificationCounter>(happenings);
 }
 

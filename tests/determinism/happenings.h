@@ -40,7 +40,7 @@ struct Happenings {
 };
 
 // Each counts for one engine. `happenings` must outlive it.
-std::unique_ptr<LanguageModelEngineObserver> CountingObserver(Happenings& happenings);
-std::unique_ptr<ClassifierEngineObserver> CountingClassificationObserver(Happenings& happenings);
+std::unique_ptr<core::LanguageModelEngineObserver> CountingObserver(Happenings& happenings);
+std::unique_ptr<core::ClassifierEngineObserver> CountingClassificationObserver(Happenings& happenings);
 
 }  // namespace longshort

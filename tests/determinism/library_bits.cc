@@ -33,7 +33,7 @@ class Threads final {
   const int before_;
 };
 
-at::Tensor ProductOn(int threads, const Linear& linear, const at::Tensor& rows) {
+at::Tensor ProductOn(int threads, const models::Linear& linear, const at::Tensor& rows) {
   const Threads used(threads);
   return linear(rows);
 }
@@ -45,7 +45,7 @@ struct Product {
         rows(RandomMatrix(kManyRows, inputs, 3)),
         expected(ProductOn(1, linear, rows)) {}
 
-  const Linear linear;
+  const models::Linear linear;
   const at::Tensor rows;      // [kManyRows, inputs]
   const at::Tensor expected;  // [kManyRows, outputs], of all on one thread
 };

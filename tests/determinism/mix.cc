@@ -25,15 +25,15 @@ bool EndedEarly(const absl::Status& status) {
   return status.code() == absl::StatusCode::kCancelled || status.code() == absl::StatusCode::kInternal;
 }
 
-class LogitsListener final : public ClassificationListener {
+class LogitsListener final : public core::ClassificationListener {
  public:
-  void OnFinished(absl::StatusOr<ItemScores> result) override {
+  void OnFinished(absl::StatusOr<core::ItemScores> result) override {
     scores = std::move(result);
     end.Notify();
   }
 
-  absl::StatusOr<ItemScores> scores = absl::UnknownError("not heard yet");
-  EndSignal end;
+  absl::StatusOr<core::ItemScores> scores = absl::UnknownError("not heard yet");
+  core::EndSignal end;
 };
 
 }  // namespace
@@ -57,10 +57,10 @@ void Mix::Run(const std::vector<Work>& work, uint64_t seed) {
 }
 
 void Mix::RunConversation(const ExpectedConversation& expected, const std::string& session, Random& random) {
-  std::shared_ptr<ServedModel> served = models_.Find(expected.conversation.model);
+  std::shared_ptr<core::ServedModel> served = models_.Find(expected.conversation.model);
   for (size_t call = 0; call < expected.conversation.calls.size(); ++call) {
     if (call > 0 && Chance(random, kMoved)) {
-      const std::shared_ptr<ServedModel> now = models_.Find(expected.conversation.model);
+      const std::shared_ptr<core::ServedModel> now = models_.Find(expected.conversation.model);
       MoveSession(*served->language_model()->engine, *now->language_model()->engine, session);
       served = now;
     }
@@ -70,11 +70,11 @@ void Mix::RunConversation(const ExpectedConversation& expected, const std::strin
   }
 }
 
-void Mix::MoveSession(LanguageModelEngine& from, LanguageModelEngine& to, const std::string& session) {
-  const SessionKey key{.client = "", .id = session};
-  absl::StatusOr<SessionArchive> archive;
-  EndSignal exported, imported;
-  from.ExportSession(key, [&](absl::StatusOr<SessionArchive> result) {
+void Mix::MoveSession(core::LanguageModelEngine& from, core::LanguageModelEngine& to, const std::string& session) {
+  const core::SessionKey key{.client = "", .id = session};
+  absl::StatusOr<core::SessionArchive> archive;
+  core::EndSignal exported, imported;
+  from.ExportSession(key, [&](absl::StatusOr<core::SessionArchive> result) {
     archive = std::move(result);
     exported.Notify();
   });
@@ -89,7 +89,7 @@ void Mix::MoveSession(LanguageModelEngine& from, LanguageModelEngine& to, const 
   ++happenings_.moved_sessions;
 }
 
-bool Mix::RunCall(LanguageModelEngine& engine, const ExpectedConversation& expected, size_t call,
+bool Mix::RunCall(core::LanguageModelEngine& engine, const ExpectedConversation& expected, size_t call,
                   const std::string& session, Random& random) {
   int64_t cancel_after = Chance(random, kCancelled) ? Below(random, 20) : kNever;
   for (int tries = 0; tries < kMaxTries; ++tries) {
@@ -101,12 +101,12 @@ bool Mix::RunCall(LanguageModelEngine& engine, const ExpectedConversation& expec
   return false;
 }
 
-bool Mix::TryCall(LanguageModelEngine& engine, const ExpectedConversation& expected, size_t call,
+bool Mix::TryCall(core::LanguageModelEngine& engine, const ExpectedConversation& expected, size_t call,
                   const std::string& session, int64_t cancel_after, bool& same_tokens) {
   const Call& asked = expected.conversation.calls[call];
-  RequestContext context;
+  core::RequestContext context;
   context.id = session;
-  std::optional<SessionReference> reference;
+  std::optional<core::SessionReference> reference;
   if (expected.conversation.in_session) reference = {.id = session, .must_exist = call > 0};
   if (cancel_after == 0) *context.cancelled = true;
   int64_t deltas = 0;
@@ -133,13 +133,13 @@ bool Mix::TryCall(LanguageModelEngine& engine, const ExpectedConversation& expec
 }
 
 void Mix::RunClassification(const ExpectedClassification& expected, Random& random) {
-  const std::shared_ptr<ServedModel> served = models_.Find(expected.model);
-  ClassifierEngine& engine = *served->classifier()->engine;
+  const std::shared_ptr<core::ServedModel> served = models_.Find(expected.model);
+  core::ClassifierEngine& engine = *served->classifier()->engine;
   std::vector<size_t> waiting;
   for (size_t item = 0; item < expected.items.size(); ++item) waiting.push_back(item);
   bool cancel = Chance(random, kCancelled);
   for (int tries = 0; tries < kMaxTries && !waiting.empty(); ++tries) {
-    const RequestContext context;
+    const core::RequestContext context;
     std::vector<std::shared_ptr<LogitsListener>> listeners;
     for (const size_t item : waiting) {
       listeners.push_back(std::make_shared<LogitsListener>());
@@ -150,7 +150,7 @@ void Mix::RunClassification(const ExpectedClassification& expected, Random& rand
     std::vector<size_t> again;
     for (size_t i = 0; i < waiting.size(); ++i) {
       ASSERT_TRUE(listeners[i]->end.Wait()) << "an item was not classified within a minute";
-      const absl::StatusOr<ItemScores>& scores = listeners[i]->scores;
+      const absl::StatusOr<core::ItemScores>& scores = listeners[i]->scores;
       if (!scores.ok()) {
         EXPECT_TRUE(EndedEarly(scores.status())) << scores.status();
         happenings_.cancelled += scores.status().code() == absl::StatusCode::kCancelled;

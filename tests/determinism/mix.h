@@ -33,12 +33,12 @@ class Mix final {
  private:
   void RunConversation(const ExpectedConversation& expected, const std::string& session, Random& random);
   // The session leaves `from` for `to`, which may be the same engine.
-  void MoveSession(LanguageModelEngine& from, LanguageModelEngine& to, const std::string& session);
+  void MoveSession(core::LanguageModelEngine& from, core::LanguageModelEngine& to, const std::string& session);
   // Asks until the answer is whole. Returns whether it has the tokens of the one alone.
-  bool RunCall(LanguageModelEngine& engine, const ExpectedConversation& expected, size_t call,
+  bool RunCall(core::LanguageModelEngine& engine, const ExpectedConversation& expected, size_t call,
                const std::string& session, Random& random);
   // One try. Sets `same_tokens` if it is whole, and returns that.
-  bool TryCall(LanguageModelEngine& engine, const ExpectedConversation& expected, size_t call,
+  bool TryCall(core::LanguageModelEngine& engine, const ExpectedConversation& expected, size_t call,
                const std::string& session, int64_t cancel_after, bool& same_tokens);
   void RunClassification(const ExpectedClassification& expected, Random& random);
 

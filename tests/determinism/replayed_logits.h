@@ -9,6 +9,6 @@
 namespace longshort {
 
 // [V], of the token that follows `tokens`.
-std::vector<float> LogitsBehind(const LanguageModelWeights& model, const std::vector<int32_t>& tokens);
+std::vector<float> LogitsBehind(const models::LanguageModelWeights& model, const std::vector<int32_t>& tokens);
 
 }  // namespace longshort

@@ -14,7 +14,7 @@ namespace {
 constexpr double kFar = std::numeric_limits<double>::infinity();
 
 // [V], with bias and penalties.
-std::vector<double> Adjusted(const SamplingOptions& options, absl::Span<const float> logits,
+std::vector<double> Adjusted(const core::SamplingOptions& options, absl::Span<const float> logits,
                              absl::Span<const int32_t> prompt, absl::Span<const int32_t> generated) {
   std::vector<double> adjusted(logits.begin(), logits.end());
   std::vector<int64_t> times(logits.size(), 0);
@@ -39,7 +39,7 @@ struct Kept {
   double margin = kFar;
 };
 
-Kept Keep(const SamplingOptions& options, const std::vector<double>& logits, const std::vector<double>& weights) {
+Kept Keep(const core::SamplingOptions& options, const std::vector<double>& logits, const std::vector<double>& weights) {
   Kept kept;
   kept.tokens.resize(logits.size());
   std::iota(kept.tokens.begin(), kept.tokens.end(), 0);
@@ -74,8 +74,8 @@ Kept Keep(const SamplingOptions& options, const std::vector<double>& logits, con
 
 }  // namespace
 
-double SamplingMargin(const SamplingOptions& options, absl::Span<const float> logits, absl::Span<const int32_t> prompt,
-                      absl::Span<const int32_t> generated) {
+double SamplingMargin(const core::SamplingOptions& options, absl::Span<const float> logits,
+                      absl::Span<const int32_t> prompt, absl::Span<const int32_t> generated) {
   const std::vector<double> adjusted = Adjusted(options, logits, prompt, generated);
   std::vector<double> descending = adjusted;
   std::sort(descending.rbegin(), descending.rend());
@@ -88,7 +88,7 @@ double SamplingMargin(const SamplingOptions& options, absl::Span<const float> lo
   const Kept kept = Keep(options, adjusted, weights);
   double total = 0, end = 0, margin = kept.margin;
   for (const int32_t token : kept.tokens) total += weights[token];
-  const double uniform = UniformAt(options.seed, prompt.size() + generated.size(), options.completion);
+  const double uniform = core::UniformAt(options.seed, prompt.size() + generated.size(), options.completion);
   for (size_t i = 0; i + 1 < kept.tokens.size(); ++i) {
     end += weights[kept.tokens[i]];
     margin = std::min(margin, std::abs(end / total - uniform));

@@ -15,7 +15,7 @@ namespace longshort {
 //   keep tokens, between the logits of the last one kept and the first left out, of the kept probability from top_p, of
 //   a token's weight from min_p.
 // `prompt`: all that was there before the call generated anything; `generated`: what the call had generated.
-double SamplingMargin(const SamplingOptions& options, absl::Span<const float> logits, absl::Span<const int32_t> prompt,
-                      absl::Span<const int32_t> generated);
+double SamplingMargin(const core::SamplingOptions& options, absl::Span<const float> logits,
+                      absl::Span<const int32_t> prompt, absl::Span<const int32_t> generated);
 
 }  // namespace longshort

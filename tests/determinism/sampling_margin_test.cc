@@ -12,8 +12,8 @@ namespace longshort::sampling_margin_test {
 
 constexpr int64_t kVocabulary = 40;
 
-SamplingOptions RandomOptions(Random& random) {
-  SamplingOptions options;
+core::SamplingOptions RandomOptions(Random& random) {
+  core::SamplingOptions options;
   options.seed = random();
   options.temperature = Chance(random, 0.3) ? 0 : 0.5 + Fraction(random);
   if (Chance(random, 0.3)) options.top_k = Between(random, 1, 20);
@@ -42,12 +42,12 @@ TEST(SamplingMargin, LogitsThatMoveByLessThanTheMarginChooseTheSameToken) {
   constexpr int kCases = 3000;
   int excused = 0, moved_far = 0;
   for (int i = 0; i < kCases; ++i) {
-    const SamplingOptions options = RandomOptions(random);
+    const core::SamplingOptions options = RandomOptions(random);
     const std::vector<float> logits = RandomLogits(random);
-    Sampler sampler(options, all, kVocabulary, prompt);
+    core::Sampler sampler(options, all, kVocabulary, prompt);
     const int32_t first = *sampler.Sample(RandomLogits(random), 4);
-    Sampler same = sampler;
-    Sampler far = sampler;
+    core::Sampler same = sampler;
+    core::Sampler far = sampler;
     const double margin = SamplingMargin(options, logits, prompt, {first});
     excused += margin <= 2e-5;
     std::vector<float> moved = logits, moved_a_lot = logits;

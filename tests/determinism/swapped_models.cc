@@ -32,23 +32,24 @@ SwappedModels::SwappedModels(const std::vector<TestedLanguageModel>& language_mo
       classifiers_(classifiers),
       threads_(threads),
       happenings_(happenings),
-      pool_(PreparationPool::Create(1).value()) {
+      pool_(core::PreparationPool::Create(1).value()) {
   for (const auto& model : language_models) versions_[model.name] = 1;
   for (const auto& model : classifiers) versions_[model.name] = 1;
   for (const auto& [name, version] : versions_) {
     faults_[name] = std::make_shared<FaultCounts>();
-    std::filesystem::create_directories(VersionDirectory(repository_.path(), name, version));
+    std::filesystem::create_directories(core::VersionDirectory(repository_.path(), name, version));
   }
-  registry_ =
-      ModelRegistry::Load(
-          repository_.path(), [this](const std::string& directory) { return Load(directory); },
-          [this](const std::string& name, int64_t, LoadedModel loaded) { return Serve(name, std::move(loaded)); })
-          .value();
+  registry_ = core::ModelRegistry::Load(
+                  repository_.path(), [this](const std::string& directory) { return Load(directory); },
+                  [this](const std::string& name, int64_t, models::LoadedModel loaded) {
+                    return Serve(name, std::move(loaded));
+                  })
+                  .value();
 }
 
 void SwappedModels::Swap(const std::string& name) {
   const int64_t next = versions_[name] + 1;
-  std::filesystem::create_directories(VersionDirectory(repository_.path(), name, next));
+  std::filesystem::create_directories(core::VersionDirectory(repository_.path(), name, next));
   if (const auto loaded = registry_->LoadVersion(name, next); !loaded.ok()) {
     ++happenings_.missing_replicas;
     return;
@@ -58,43 +59,44 @@ void SwappedModels::Swap(const std::string& name) {
   ++happenings_.swaps;
 }
 
-absl::StatusOr<LoadedModel> SwappedModels::Load(const std::string& directory) const {
+absl::StatusOr<models::LoadedModel> SwappedModels::Load(const std::string& directory) const {
   const std::string name = std::filesystem::path(directory).parent_path().filename();
   for (const auto& [tested, weights] : language_models_) {
     if (tested != name) continue;
-    return LoadedLanguageModel{.weights = WithFaults(weights, kFaults, faults_.at(name)), .tokenizer = nullptr};
+    return models::LoadedLanguageModel{.weights = WithFaults(weights, kFaults, faults_.at(name)), .tokenizer = nullptr};
   }
   for (const TestedClassifier& tested : classifiers_) {
     if (tested.name != name) continue;
-    return LoadedClassifier{.weights = WithFaults(tested.weights, kFaults, faults_.at(name)),
-                            .tokenizer = nullptr,
-                            .preprocessor = nullptr};
+    return models::LoadedClassifier{.weights = WithFaults(tested.weights, kFaults, faults_.at(name)),
+                                    .tokenizer = nullptr,
+                                    .preprocessor = nullptr};
   }
   return absl::NotFoundError(absl::StrCat("no tested model is called ", name));
 }
 
-absl::StatusOr<ServedModel::Kind> SwappedModels::Serve(const std::string&, LoadedModel loaded) {
-  if (auto* language_model = std::get_if<LoadedLanguageModel>(&loaded)) {
-    const LanguageModelInfo info = language_model->weights.info();
-    const CachePages of_worker = PagesForStreams(info, kWholeSequencesOfWorker);
-    ContinuousBatchingEngine::Options options{
+absl::StatusOr<core::ServedModel::Kind> SwappedModels::Serve(const std::string&, models::LoadedModel loaded) {
+  if (auto* language_model = std::get_if<models::LoadedLanguageModel>(&loaded)) {
+    const models::LanguageModelInfo info = language_model->weights.info();
+    const models::CachePages of_worker = core::PagesForStreams(info, kWholeSequencesOfWorker);
+    core::ContinuousBatchingEngine::Options options{
         .queue = {.limits = {.max_queued_cost = absl::InfiniteDuration()}},
         .step_loop = {.max_streams = kStreamsOfWorker * kLanguageModelWorkers,
-                      .cache_bytes = Bytes(of_worker, info.page_bytes) * kLanguageModelWorkers},
-        .workers = CpuWorkers(kLanguageModelWorkers, threads_)};
-    ServedLanguageModel served{.info = info, .tokenizer = nullptr, .engine = nullptr};
+                      .cache_bytes = core::Bytes(of_worker, info.page_bytes) * kLanguageModelWorkers},
+        .workers = models::CpuWorkers(kLanguageModelWorkers, threads_)};
+    core::ServedLanguageModel served{.info = info, .tokenizer = nullptr, .engine = nullptr};
     LS_ASSIGN_OR_RETURN(served.engine,
-                        ContinuousBatchingEngine::Create(std::move(language_model->weights), nullptr,
-                                                         CountingObserver(happenings_), clock_, options));
+                        core::ContinuousBatchingEngine::Create(std::move(language_model->weights), nullptr,
+                                                               CountingObserver(happenings_), clock_, options));
     return served;
   }
-  auto& weights = std::get<LoadedClassifier>(loaded).weights;
-  const DynamicBatchingEngine::Options options{.items = {.limits = {.max_queued_cost = absl::InfiniteDuration()}},
-                                               .workers = CpuWorkers(kClassifierWorkers, threads_)};
-  ServedClassifier served{.info = weights.info(), .tokenizer = nullptr, .preprocessor = nullptr, .engine = nullptr};
-  LS_ASSIGN_OR_RETURN(served.engine,
-                      DynamicBatchingEngine::Create(std::move(weights), pool_,
-                                                    CountingClassificationObserver(happenings_), clock_, options));
+  auto& weights = std::get<models::LoadedClassifier>(loaded).weights;
+  const core::DynamicBatchingEngine::Options options{.items = {.limits = {.max_queued_cost = absl::InfiniteDuration()}},
+                                                     .workers = models::CpuWorkers(kClassifierWorkers, threads_)};
+  core::ServedClassifier served{
+      .info = weights.info(), .tokenizer = nullptr, .preprocessor = nullptr, .engine = nullptr};
+  LS_ASSIGN_OR_RETURN(
+      served.engine, core::DynamicBatchingEngine::Create(std::move(weights), pool_,
+                                                         CountingClassificationObserver(happenings_), clock_, options));
   return served;
 }
 

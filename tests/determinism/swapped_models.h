@@ -25,14 +25,14 @@ class SwappedModels final {
                 const std::vector<TestedClassifier>& classifiers, int threads, Happenings& happenings);
 
   // Who has it may go on with it after it was swapped. Thread-safe.
-  std::shared_ptr<ServedModel> Find(const std::string& name) const { return registry_->Find(name, 0).value(); }
+  std::shared_ptr<core::ServedModel> Find(const std::string& name) const { return registry_->Find(name, 0).value(); }
   // Puts another engine in the place of the one that serves the model, unless there is no replica to be had for it; the
   // old one ends what it has. One thread at a time.
   void Swap(const std::string& name);
 
  private:
-  absl::StatusOr<LoadedModel> Load(const std::string& directory) const;
-  absl::StatusOr<ServedModel::Kind> Serve(const std::string& name, LoadedModel loaded);
+  absl::StatusOr<models::LoadedModel> Load(const std::string& directory) const;
+  absl::StatusOr<core::ServedModel::Kind> Serve(const std::string& name, models::LoadedModel loaded);
 
   const std::vector<TestedLanguageModel>& language_models_;
   const std::vector<TestedClassifier>& classifiers_;
@@ -40,10 +40,10 @@ class SwappedModels final {
   Happenings& happenings_;
   const RealClock clock_;
   const TemporaryDirectory repository_;
-  const std::shared_ptr<PreparationPool> pool_;
+  const std::shared_ptr<core::PreparationPool> pool_;
   std::map<std::string, std::shared_ptr<FaultCounts>> faults_;  // by model
   std::map<std::string, int64_t> versions_;                     // the one that serves
-  std::unique_ptr<ModelRegistry> registry_;                     // last: its engines use the others
+  std::unique_ptr<core::ModelRegistry> registry_;               // last: its engines use the others
 };
 
 }  // namespace longshort

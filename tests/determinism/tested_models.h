@@ -15,14 +15,14 @@ namespace longshort {
 
 struct TestedLanguageModel {
   std::string name;
-  LanguageModelWeights weights;  // for one thread; replicas may have more
+  models::LanguageModelWeights weights;  // for one thread; replicas may have more
 };
 std::vector<TestedLanguageModel> TestedLanguageModels();
 
 struct TestedClassifier {
   std::string name;
-  ClassifierWeights weights;
-  std::function<ClassifierItem(Random&)> random_item;
+  models::ClassifierWeights weights;
+  std::function<models::ClassifierItem(Random&)> random_item;
 };
 std::vector<TestedClassifier> TestedClassifiers();
 

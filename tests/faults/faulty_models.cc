@@ -48,50 +48,53 @@ class Faults {
   const std::shared_ptr<FaultCounts> counts_;
 };
 
-class FaultyLanguageModel final : public LanguageModel {
+class FaultyLanguageModel final : public models::LanguageModel {
  public:
-  FaultyLanguageModel(std::unique_ptr<LanguageModel> model, const Faults& faults)
+  FaultyLanguageModel(std::unique_ptr<models::LanguageModel> model, const Faults& faults)
       : model_(std::move(model)), faults_(faults) {}
 
-  const LanguageModelInfo& info() const override { return model_->info(); }
-  absl::Status AllocateCache(const CachePages& pages) override { return model_->AllocateCache(pages); }
-  absl::StatusOr<StepResult> Step(absl::Span<const Slice> slices) override {
-    return faults_.Run<StepResult>([&] { return model_->Step(slices); });
+  const models::LanguageModelInfo& info() const override { return model_->info(); }
+  absl::Status AllocateCache(const models::CachePages& pages) override { return model_->AllocateCache(pages); }
+  absl::StatusOr<models::StepResult> Step(absl::Span<const models::Slice> slices) override {
+    return faults_.Run<models::StepResult>([&] { return model_->Step(slices); });
   }
   void Rest() override { model_->Rest(); }
-  absl::Status CopyPage(PageKind kind, PageId from, PageId to) override { return model_->CopyPage(kind, from, to); }
-  absl::StatusOr<std::string> ReadPage(PageKind kind, PageId page, const PageRows& rows) const override {
+  absl::Status CopyPage(models::PageKind kind, models::PageId from, models::PageId to) override {
+    return model_->CopyPage(kind, from, to);
+  }
+  absl::StatusOr<std::string> ReadPage(models::PageKind kind, models::PageId page,
+                                       const models::PageRows& rows) const override {
     return model_->ReadPage(kind, page, rows);
   }
-  absl::Status WritePage(PageKind kind, PageId page, std::string_view bytes) override {
+  absl::Status WritePage(models::PageKind kind, models::PageId page, std::string_view bytes) override {
     return model_->WritePage(kind, page, bytes);
   }
 
  private:
-  const std::unique_ptr<LanguageModel> model_;
+  const std::unique_ptr<models::LanguageModel> model_;
   Faults faults_;
 };
 
-class FaultyClassifier final : public Classifier {
+class FaultyClassifier final : public models::Classifier {
  public:
-  FaultyClassifier(std::unique_ptr<Classifier> classifier, const Faults& faults)
+  FaultyClassifier(std::unique_ptr<models::Classifier> classifier, const Faults& faults)
       : classifier_(std::move(classifier)), faults_(faults) {}
 
-  const ClassifierInfo& info() const override { return classifier_->info(); }
-  absl::StatusOr<ClassifierResult> Classify(absl::Span<const ClassifierItem* const> items) override {
-    return faults_.Run<ClassifierResult>([&] { return classifier_->Classify(items); });
+  const models::ClassifierInfo& info() const override { return classifier_->info(); }
+  absl::StatusOr<models::ClassifierResult> Classify(absl::Span<const models::ClassifierItem* const> items) override {
+    return faults_.Run<models::ClassifierResult>([&] { return classifier_->Classify(items); });
   }
   void Rest() override { classifier_->Rest(); }
 
  private:
-  const std::unique_ptr<Classifier> classifier_;
+  const std::unique_ptr<models::Classifier> classifier_;
   Faults faults_;
 };
 
 template <typename Faulty, typename Weights>
 Weights WithFaults(Weights weights, const Faults& faults) {
   for (auto& place : weights.places) {
-    const auto new_replica = [make = place.new_replica, faults](const WorkerDevice& worker) ->
+    const auto new_replica = [make = place.new_replica, faults](const models::WorkerDevice& worker) ->
         typename Weights::Replica {
           LS_RETURN_IF_ERROR(faults.CheckReplica());
           LS_ASSIGN_OR_RETURN(auto replica, make(worker));
@@ -131,16 +134,17 @@ absl::StatusOr<FaultPlan> ParseFaultPlan(const std::string& text) {
   return plan;
 }
 
-LanguageModelWeights WithFaults(LanguageModelWeights weights, const FaultPlan& plan,
-                                std::shared_ptr<FaultCounts> counts) {
+models::LanguageModelWeights WithFaults(models::LanguageModelWeights weights, const FaultPlan& plan,
+                                        std::shared_ptr<FaultCounts> counts) {
   return WithFaults<FaultyLanguageModel>(std::move(weights), Faults(plan, std::move(counts)));
 }
 
-ClassifierWeights WithFaults(ClassifierWeights weights, const FaultPlan& plan, std::shared_ptr<FaultCounts> counts) {
+models::ClassifierWeights WithFaults(models::ClassifierWeights weights, const FaultPlan& plan,
+                                     std::shared_ptr<FaultCounts> counts) {
   return WithFaults<FaultyClassifier>(std::move(weights), Faults(plan, std::move(counts)));
 }
 
-void AddFaults(const FaultPlan& plan, LoadedModel& loaded) {
+void AddFaults(const FaultPlan& plan, models::LoadedModel& loaded) {
   const auto add = [&plan](auto& model) {
     model.weights = WithFaults(std::move(model.weights), plan, std::make_shared<FaultCounts>());
   };

@@ -34,11 +34,12 @@ struct FaultCounts {
   std::atomic<int64_t> faults = 0;
 };
 
-LanguageModelWeights WithFaults(LanguageModelWeights weights, const FaultPlan& plan,
-                                std::shared_ptr<FaultCounts> counts);
-ClassifierWeights WithFaults(ClassifierWeights weights, const FaultPlan& plan, std::shared_ptr<FaultCounts> counts);
+models::LanguageModelWeights WithFaults(models::LanguageModelWeights weights, const FaultPlan& plan,
+                                        std::shared_ptr<FaultCounts> counts);
+models::ClassifierWeights WithFaults(models::ClassifierWeights weights, const FaultPlan& plan,
+                                     std::shared_ptr<FaultCounts> counts);
 
 // The model of either kind fails by the plan from now on.
-void AddFaults(const FaultPlan& plan, LoadedModel& loaded);
+void AddFaults(const FaultPlan& plan, models::LoadedModel& loaded);
 
 }  // namespace longshort

@@ -9,6 +9,6 @@ namespace longshort {
 // The factory's loaders, with the faults of LONGSHORT_FAULTS (ParseFaultPlan) in what they load. Without that variable
 // the factory as it is.
 // Errors: INVALID_ARGUMENT naming what of the variable is not understood.
-absl::StatusOr<LoaderFactory> WithFaultsOfEnvironment(LoaderFactory factory);
+absl::StatusOr<server::LoaderFactory> WithFaultsOfEnvironment(server::LoaderFactory factory);
 
 }  // namespace longshort

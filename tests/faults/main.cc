@@ -9,10 +9,10 @@
 
 int main(int argc, char** argv) {
   const auto factory = longshort::WithFaultsOfEnvironment(
-      [](const longshort::ServerOptions& options) { return longshort::MakeModelLoader(options); });
+      [](const longshort::server::ServerOptions& options) { return longshort::server::MakeModelLoader(options); });
   if (!factory.ok()) {
     std::cerr << factory.status().message() << "\n";
     return 1;
   }
-  return longshort::RunServer({argv + 1, argv + argc}, *factory);
+  return longshort::server::RunServer({argv + 1, argv + argc}, *factory);
 }

@@ -9,15 +9,16 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace longshort;
-  const auto config = ParseLanguageModelConfig(std::string_view(reinterpret_cast<const char*>(data), size), "fuzz");
+  const auto config =
+      models::ParseLanguageModelConfig(std::string_view(reinterpret_cast<const char*>(data), size), "fuzz");
   if (!config.ok()) {
     Require(config.status().code() == absl::StatusCode::kInvalidArgument, "a broken config is an invalid argument");
     Require(config.status().message().substr(0, 6) == "fuzz: ", "the message starts with the file");
     return 0;
   }
-  Require(CheckLanguageModelConfig(*config, "fuzz").ok(), "what was parsed holds the rules");
-  Require(CountParameters(LanguageModelTensors(*config)) > 0, "the parameters can be counted");
-  const auto again = ParseLanguageModelConfig(ToJson(*config), "fuzz");
+  Require(models::CheckLanguageModelConfig(*config, "fuzz").ok(), "what was parsed holds the rules");
+  Require(models::CountParameters(models::LanguageModelTensors(*config)) > 0, "the parameters can be counted");
+  const auto again = models::ParseLanguageModelConfig(models::ToJson(*config), "fuzz");
   Require(again.ok() && *again == *config, "what is written is read back");
   return 0;
 }

@@ -12,7 +12,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace longshort;
   const auto bytes = absl::MakeConstSpan(reinterpret_cast<const std::byte*>(data), size);
-  const auto file = SafetensorsFile::Parse(bytes, "fuzz");
+  const auto file = models::SafetensorsFile::Parse(bytes, "fuzz");
   if (!file.ok()) {
     Require(file.status().code() == absl::StatusCode::kInvalidArgument, "a broken file is an invalid argument");
     Require(file.status().message().substr(0, 6) == "fuzz: ", "the message starts with the file");
@@ -24,12 +24,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     Require(tensor.offset >= 8 && tensor.offset + tensor.bytes <= static_cast<int64_t>(size),
             "a tensor lies inside the file");
     Require(file->Find(name) == &tensor, "a tensor is found by its name");
-    std::vector<float> values(static_cast<size_t>(tensor.bytes / DataTypeBytes(tensor.type)));
-    Require(values.size() == static_cast<size_t>(*ElementCount(tensor.shape)), "a tensor is as long as its shape says");
-    Require(ReadAsFloat32(*file, tensor, absl::MakeSpan(values)).ok() == IsFloatType(tensor.type),
+    std::vector<float> values(static_cast<size_t>(tensor.bytes / models::DataTypeBytes(tensor.type)));
+    Require(values.size() == static_cast<size_t>(*models::ElementCount(tensor.shape)),
+            "a tensor is as long as its shape says");
+    Require(models::ReadAsFloat32(*file, tensor, absl::MakeSpan(values)).ok() == models::IsFloatType(tensor.type),
             "floats can be read");
   }
   Require(tensor_bytes + 8 <= size, "tensors lie inside the file");
-  Require(!CheckTensors(*file, LanguageModelTensors(LanguageModelConfig())).ok(), "no small file holds the base model");
+  Require(!models::CheckTensors(*file, models::LanguageModelTensors(models::LanguageModelConfig())).ok(),
+          "no small file holds the base model");
   return 0;
 }

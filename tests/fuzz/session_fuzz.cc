@@ -14,8 +14,8 @@
 namespace longshort {
 namespace {
 
-absl::StatusOr<ExportedSession> Read(std::string_view data, size_t piece) {
-  ArchiveReader reader(static_cast<int64_t>(data.size()));
+absl::StatusOr<server::ExportedSession> Read(std::string_view data, size_t piece) {
+  server::ArchiveReader reader(static_cast<int64_t>(data.size()));
   for (size_t i = 0; i < data.size(); i += piece) {
     const absl::Status status = reader.Append(data.substr(i, piece));
     if (!status.ok()) return status;
@@ -23,7 +23,7 @@ absl::StatusOr<ExportedSession> Read(std::string_view data, size_t piece) {
   return reader.Finish();
 }
 
-bool IsSame(const ExportedSession& a, const ExportedSession& b) {
+bool IsSame(const server::ExportedSession& a, const server::ExportedSession& b) {
   if (a.archive.cached.has_value() != b.archive.cached.has_value()) return false;
   if (a.archive.cached.has_value() &&
       (a.archive.cached->begin != b.archive.cached->begin || a.archive.cached->position != b.archive.cached->position ||
@@ -48,7 +48,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     Require(session.status().code() == absl::StatusCode::kDataLoss, "what is no session is lost data");
     return 0;
   }
-  ArchiveWriter writer(*session);
+  server::ArchiveWriter writer(*session);
   const int64_t written = writer.bytes();
   std::string again;
   for (std::string next = writer.Next(piece); !next.empty(); next = writer.Next(piece)) again += next;

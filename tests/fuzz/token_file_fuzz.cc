@@ -15,7 +15,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace longshort;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  const auto entries = ParseTokenFile(text, "fuzz");
+  const auto entries = server::ParseTokenFile(text, "fuzz");
   if (!entries.ok()) {
     Require(entries.status().code() == absl::StatusCode::kInvalidArgument, "a broken file is an invalid argument");
     Require(entries.status().message().size() < 1000, "a message is short, however long the file");
@@ -23,16 +23,17 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     return 0;
   }
   Require(!entries->empty(), "a file names somebody");
-  const AccessTable table(*entries, [](const std::string& name) { return std::make_shared<Identity>(name, name); });
-  for (const AccessEntry& entry : *entries) {
-    Require(IsName(entry.name), "an identity has a name");
+  const server::AccessTable table(
+      *entries, [](const std::string& name) { return std::make_shared<server::Identity>(name, name); });
+  for (const server::AccessEntry& entry : *entries) {
+    Require(server::IsName(entry.name), "an identity has a name");
     Require(!entry.scopes.empty(), "a credential is good for something");
-    if (entry.kind == CredentialKind::kToken) {
+    if (entry.kind == server::CredentialKind::kToken) {
       Require(entry.credential.size() == 32, "a digest has 32 bytes");
       continue;
     }
-    Credentials credentials;
-    (entry.kind == CredentialKind::kSpiffeId ? credentials.spiffe_id : credentials.certificate_subject) =
+    server::Credentials credentials;
+    (entry.kind == server::CredentialKind::kSpiffeId ? credentials.spiffe_id : credentials.certificate_subject) =
         entry.credential;
     const auto grant = table.Find(credentials, absl::InfinitePast());
     Require(grant.ok() && (*grant)->identity->name() == entry.name, "each certificate is its identity's");

@@ -14,7 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   const size_t end = std::min(text.find('\n'), text.size());
   const std::string_view parent = text.substr(0, end);
-  const auto context = ParseTraceContext(parent, text.substr(std::min(end + 1, text.size())));
+  const auto context = server::ParseTraceContext(parent, text.substr(std::min(end + 1, text.size())));
   if (!context.has_value()) return 0;
   Require(context->trace_id.valid() && context->span_id.valid(), "ids are not zero");
   const std::string ids = context->trace_id.ToHex() + "-" + context->span_id.ToHex();

@@ -18,20 +18,21 @@ void RequireRefusal(const absl::Status& status) {
 }
 
 void TryStages(std::string_view text) {
-  const auto stages = ParseVilStages(text, "fuzz");
+  const auto stages = models::ParseVilStages(text, "fuzz");
   if (!stages.ok()) return RequireRefusal(stages.status());
-  Require(CheckVilStages(*stages, "fuzz").ok(), "what was parsed holds the rules");
-  const auto again = ParseVilStages(ToText(*stages), "fuzz");
+  Require(models::CheckVilStages(*stages, "fuzz").ok(), "what was parsed holds the rules");
+  const auto again = models::ParseVilStages(models::ToText(*stages), "fuzz");
   Require(again.ok() && *again == *stages, "what is written is read back");
 }
 
 void TryConfig(std::string_view text) {
-  const auto config = ParseVilConfig(text, "fuzz");
+  const auto config = models::ParseVilConfig(text, "fuzz");
   if (!config.ok()) return RequireRefusal(config.status());
-  Require(CheckVilConfig(*config, "fuzz").ok(), "what was parsed holds the rules");
-  Require(CountParameters(VilTensors(*config)) > 0, "the parameters can be counted");
-  for (const StageCost& cost : VilCosts(*config)) Require(cost.multiply_adds > 0, "every part costs something");
-  const auto again = ParseVilConfig(ToJson(*config), "fuzz");
+  Require(models::CheckVilConfig(*config, "fuzz").ok(), "what was parsed holds the rules");
+  Require(models::CountParameters(models::VilTensors(*config)) > 0, "the parameters can be counted");
+  for (const models::StageCost& cost : models::VilCosts(*config))
+    Require(cost.multiply_adds > 0, "every part costs something");
+  const auto again = models::ParseVilConfig(models::ToJson(*config), "fuzz");
   Require(again.ok() && *again == *config, "what is written is read back");
 }
 

@@ -14,10 +14,11 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace longshort;
   if (size == 0) return 0;
-  const Tokenizer::Unit unit = data[0] % 2 == 0 ? Tokenizer::Unit::kByte : Tokenizer::Unit::kCharacter;
+  const models::Tokenizer::Unit unit =
+      data[0] % 2 == 0 ? models::Tokenizer::Unit::kByte : models::Tokenizer::Unit::kCharacter;
   const int64_t vocabulary_size = 4 + data[0] / 2;
   const std::string_view text(reinterpret_cast<const char*>(data) + 1, size - 1);
-  const auto tokenizer = LoadFairseqTokenizer(unit, text, "fuzz", vocabulary_size);
+  const auto tokenizer = models::LoadFairseqTokenizer(unit, text, "fuzz", vocabulary_size);
   if (!tokenizer.ok()) {
     Require(tokenizer.status().code() == absl::StatusCode::kInvalidArgument, "a broken file is an invalid argument");
     return 0;

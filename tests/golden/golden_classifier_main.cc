@@ -48,10 +48,10 @@ struct Comparison {
 };
 
 // Runs the items as one batch.
-absl::Status RunBatch(Classifier& classifier, absl::Span<const GoldenItem> batch, Comparison& comparison) {
-  std::vector<const ClassifierItem*> items;
+absl::Status RunBatch(models::Classifier& classifier, absl::Span<const GoldenItem> batch, Comparison& comparison) {
+  std::vector<const models::ClassifierItem*> items;
   for (const GoldenItem& item : batch) items.push_back(&item.item);
-  LS_ASSIGN_OR_RETURN(const ClassifierResult result, classifier.Classify(items));
+  LS_ASSIGN_OR_RETURN(const models::ClassifierResult result, classifier.Classify(items));
   size_t next = 0;
   for (const GoldenItem& item : batch) {
     if (result.logits.size() != batch.size() * item.expected.size()) {
@@ -73,7 +73,7 @@ void Print(const std::string& mode, const Comparison& comparison, const GoldenDe
   std::cout << line.dump() << std::endl;
 }
 
-absl::Status RunFile(Classifier& classifier, const GoldenDevice& device) {
+absl::Status RunFile(models::Classifier& classifier, const GoldenDevice& device) {
   LS_ASSIGN_OR_RETURN(const std::vector<GoldenBatch> batches, ReadGoldenBatches(absl::GetFlag(FLAGS_file)));
   Comparison whole, one_by_one, mixed;
   std::mt19937_64 random(absl::GetFlag(FLAGS_seed));
@@ -93,14 +93,14 @@ absl::Status RunFile(Classifier& classifier, const GoldenDevice& device) {
 absl::Status Run() {
   LS_ASSIGN_OR_RETURN(const GoldenDevice device, FindGoldenDevice(absl::GetFlag(FLAGS_device)));
   LS_ASSIGN_OR_RETURN(
-      const LoadedModel loaded,
-      LoadModel(absl::GetFlag(FLAGS_model),
-                {.threads = absl::GetFlag(FLAGS_threads), .devices = device.devices, .gpus = device.gpus}));
-  const auto* classifier = std::get_if<LoadedClassifier>(&loaded);
+      const models::LoadedModel loaded,
+      models::LoadModel(absl::GetFlag(FLAGS_model),
+                        {.threads = absl::GetFlag(FLAGS_threads), .devices = device.devices, .gpus = device.gpus}));
+  const auto* classifier = std::get_if<models::LoadedClassifier>(&loaded);
   if (classifier == nullptr) return absl::InvalidArgumentError("the model is no classifier");
   // A worker's, as it is served.
-  const WorkerDevice worker = device.devices.empty() ? WorkerDevice{} : device.devices.front();
-  LS_ASSIGN_OR_RETURN(const std::unique_ptr<Classifier> replica, classifier->weights.NewReplica(worker));
+  const models::WorkerDevice worker = device.devices.empty() ? models::WorkerDevice{} : device.devices.front();
+  LS_ASSIGN_OR_RETURN(const std::unique_ptr<models::Classifier> replica, classifier->weights.NewReplica(worker));
   return RunFile(*replica, device);
 }
 

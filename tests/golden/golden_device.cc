@@ -15,7 +15,7 @@
 namespace longshort {
 
 absl::StatusOr<GoldenDevice> FindGoldenDevice(const std::string& name) {
-  if (name == "cpu") return GoldenDevice{.devices = {{.kind = DeviceKind::kCpu}}};
+  if (name == "cpu") return GoldenDevice{.devices = {{.kind = models::DeviceKind::kCpu}}};
 #if defined(LONGSHORT_CUDA_GPU)
   WorkerDevice device = {.kind = DeviceKind::kCuda};
   if (absl::StartsWith(name, "cuda:") && absl::SimpleAtoi(absl::StripPrefix(name, "cuda:"), &device.index)) {
@@ -23,13 +23,14 @@ absl::StatusOr<GoldenDevice> FindGoldenDevice(const std::string& name) {
     return GoldenDevice{.devices = {device}, .gpus = cuda.get()};
   }
 #elif defined(LONGSHORT_EMULATED_GPU)
-  WorkerDevice device = {.kind = DeviceKind::kEmulated};
+  models::WorkerDevice device = {.kind = models::DeviceKind::kEmulated};
   if (absl::StartsWith(name, "emulated:") && absl::SimpleAtoi(absl::StripPrefix(name, "emulated:"), &device.index)) {
-    static std::vector<const EmulatedDevice*> opened;
-    static const EmulatedBackends emulated({}, [](EmulatedDevice& device) { opened.push_back(&device); });
+    static std::vector<const models::EmulatedDevice*> opened;
+    static const models::EmulatedBackends emulated({},
+                                                   [](models::EmulatedDevice& device) { opened.push_back(&device); });
     const auto kernels_run = [] {
       int64_t runs = 0;
-      for (const EmulatedDevice* const each : opened) {
+      for (const models::EmulatedDevice* const each : opened) {
         for (const auto& [name, count] : each->kernels_run()) runs += count;
       }
       return runs;

@@ -9,13 +9,15 @@
 #include "absl/status/statusor.h"
 #include "models/worker_device.h"
 
+namespace longshort::models {
+class GpuBackends;
+}
+
 namespace longshort {
 
-class GpuBackends;
-
 struct GoldenDevice {
-  std::vector<WorkerDevice> devices;  // one
-  const GpuBackends* gpus = nullptr;  // of static duration
+  std::vector<models::WorkerDevice> devices;  // one
+  const models::GpuBackends* gpus = nullptr;  // of static duration
   // How many kernels have run on it, while a model is there; null where nobody counts them.
   std::function<int64_t()> kernels_run = {};
 };

@@ -34,8 +34,8 @@ namespace {
 // One entry of "cases".
 struct GoldenImage {
   std::string name;
-  ImagePreprocessingConfig config;
-  ImageSize resized;
+  models::ImagePreprocessingConfig config;
+  models::ImageSize resized;
 };
 
 absl::StatusOr<std::vector<GoldenImage>> ReadCases(const std::string& path) {
@@ -71,24 +71,28 @@ absl::StatusOr<double> LargestDifference(const std::vector<Value>& found, const 
   return largest;
 }
 
-absl::Status RunImage(const SafetensorsFile& file, const GoldenImage& image) {
-  LS_ASSIGN_OR_RETURN(const auto input, ReadValues<uint8_t>(file, image.name + ".rgb_u8_hwc", DataType::kU8, 3));
-  LS_ASSIGN_OR_RETURN(const auto crop, ReadValues<uint8_t>(file, image.name + ".cropped_u8_hwc", DataType::kU8, 3));
-  LS_ASSIGN_OR_RETURN(const auto tensor, ReadValues<float>(file, image.name + ".tensor_chw", DataType::kF32, 3));
-  const ImageSize size = {input.shape[0], input.shape[1]};
+absl::Status RunImage(const models::SafetensorsFile& file, const GoldenImage& image) {
+  LS_ASSIGN_OR_RETURN(const auto input,
+                      ReadValues<uint8_t>(file, image.name + ".rgb_u8_hwc", models::DataType::kU8, 3));
+  LS_ASSIGN_OR_RETURN(const auto crop,
+                      ReadValues<uint8_t>(file, image.name + ".cropped_u8_hwc", models::DataType::kU8, 3));
+  LS_ASSIGN_OR_RETURN(const auto tensor,
+                      ReadValues<float>(file, image.name + ".tensor_chw", models::DataType::kF32, 3));
+  const models::ImageSize size = {input.shape[0], input.shape[1]};
   const cv::Mat pixels = cv::Mat(input.values, /*copyData=*/true).reshape(3, static_cast<int>(size.height));
 
-  const ResizeAndCrop geometry = CentreCrop(size, image.config);
+  const models::ResizeAndCrop geometry = models::CentreCrop(size, image.config);
   if (geometry.resized.height != image.resized.height || geometry.resized.width != image.resized.width) {
     return absl::InvalidArgumentError(absl::StrCat(image.name, " is resized to another size than resized_hw"));
   }
-  const std::vector<uint8_t> resized = Resize(pixels, geometry, image.config.resize).clone().reshape(1, 1);
+  const std::vector<uint8_t> resized = models::Resize(pixels, geometry, image.config.resize).clone().reshape(1, 1);
   LS_ASSIGN_OR_RETURN(const double in_pixels, LargestDifference(resized, crop.values));
 
-  const auto preprocessor = MakeImagePreprocessor(image.config, ImageLimits());
-  LS_ASSIGN_OR_RETURN(const ClassifierItem item,
+  const auto preprocessor = models::MakeImagePreprocessor(image.config, models::ImageLimits());
+  LS_ASSIGN_OR_RETURN(const models::ClassifierItem item,
                       preprocessor->Convert({size.height, size.width, 3, absl::MakeConstSpan(input.values)}));
-  LS_ASSIGN_OR_RETURN(const double in_tensor, LargestDifference(std::get<ImageItem>(item).values, tensor.values));
+  LS_ASSIGN_OR_RETURN(const double in_tensor,
+                      LargestDifference(std::get<models::ImageItem>(item).values, tensor.values));
   const nlohmann::json line = {
       {"case", image.name}, {"largest_difference", in_pixels}, {"largest_tensor_difference", in_tensor}};
   std::cout << line.dump() << std::endl;
@@ -97,7 +101,7 @@ absl::Status RunImage(const SafetensorsFile& file, const GoldenImage& image) {
 
 absl::Status Run() {
   LS_ASSIGN_OR_RETURN(const std::vector<GoldenImage> images, ReadCases(absl::GetFlag(FLAGS_cases)));
-  LS_ASSIGN_OR_RETURN(const SafetensorsFile file, SafetensorsFile::Open(absl::GetFlag(FLAGS_file)));
+  LS_ASSIGN_OR_RETURN(const models::SafetensorsFile file, models::SafetensorsFile::Open(absl::GetFlag(FLAGS_file)));
   for (const GoldenImage& image : images) LS_RETURN_IF_ERROR(RunImage(file, image));
   return absl::OkStatus();
 }

@@ -13,38 +13,38 @@ namespace longshort {
 namespace {
 
 // Items without expectations, row by row of the batch.
-absl::StatusOr<GoldenBatch> ReadDocuments(const SafetensorsFile& file) {
+absl::StatusOr<GoldenBatch> ReadDocuments(const models::SafetensorsFile& file) {
   GoldenBatch batch;
   for (int document = 0;; ++document) {
     const std::string name = absl::StrCat("input_ids_", document);
     if (document > 0 && file.Find(name) == nullptr) return batch;
-    LS_ASSIGN_OR_RETURN(const Values<int64_t> ids, ReadValues<int64_t>(file, name, DataType::kI64, 2));
-    if (document == 0) batch.resize(ids.shape[0], {TokenItem{}, {}});
+    LS_ASSIGN_OR_RETURN(const Values<int64_t> ids, ReadValues<int64_t>(file, name, models::DataType::kI64, 2));
+    if (document == 0) batch.resize(ids.shape[0], {models::TokenItem{}, {}});
     if (ids.shape[0] != static_cast<int64_t>(batch.size())) {
       return absl::InvalidArgumentError(absl::StrCat(file.name(), ": ", name, " has another batch than input_ids_0"));
     }
     for (size_t row = 0; row < batch.size(); ++row) {
       const auto first = ids.values.begin() + row * ids.shape[1];
-      std::get<TokenItem>(batch[row].item).documents.emplace_back(first, first + ids.shape[1]);
+      std::get<models::TokenItem>(batch[row].item).documents.emplace_back(first, first + ids.shape[1]);
     }
   }
 }
 
-absl::StatusOr<GoldenBatch> ReadImages(const SafetensorsFile& file, const std::string& name) {
-  LS_ASSIGN_OR_RETURN(const Values<float> images, ReadValues<float>(file, name, DataType::kF32, 4));
+absl::StatusOr<GoldenBatch> ReadImages(const models::SafetensorsFile& file, const std::string& name) {
+  LS_ASSIGN_OR_RETURN(const Values<float> images, ReadValues<float>(file, name, models::DataType::kF32, 4));
   const int64_t height = images.shape[2], width = images.shape[3], size = images.shape[1] * height * width;
   GoldenBatch batch;
   for (int64_t row = 0; row < images.shape[0]; ++row) {
     const auto first = images.values.begin() + row * size;
-    batch.push_back({ImageItem{.height = height, .width = width, .values = {first, first + size}}, {}});
+    batch.push_back({models::ImageItem{.height = height, .width = width, .values = {first, first + size}}, {}});
   }
   return batch;
 }
 
-absl::StatusOr<GoldenBatch> WithExpected(absl::StatusOr<GoldenBatch> batch, const SafetensorsFile& file,
+absl::StatusOr<GoldenBatch> WithExpected(absl::StatusOr<GoldenBatch> batch, const models::SafetensorsFile& file,
                                          const std::string& name) {
   if (!batch.ok()) return batch;
-  LS_ASSIGN_OR_RETURN(const Values<float> logits, ReadValues<float>(file, name, DataType::kF32, 2));
+  LS_ASSIGN_OR_RETURN(const Values<float> logits, ReadValues<float>(file, name, models::DataType::kF32, 2));
   if (batch->empty() || logits.shape[0] != static_cast<int64_t>(batch->size())) {
     return absl::InvalidArgumentError(
         absl::StrFormat("%s: %s has %d rows for %d items", file.name(), name, logits.shape[0], batch->size()));
@@ -65,7 +65,7 @@ void CutZerosAtTheEnd(std::vector<int32_t>& ids, std::mt19937_64& random) {
 }  // namespace
 
 absl::StatusOr<std::vector<GoldenBatch>> ReadGoldenBatches(const std::string& path) {
-  LS_ASSIGN_OR_RETURN(const SafetensorsFile file, SafetensorsFile::Open(path));
+  LS_ASSIGN_OR_RETURN(const models::SafetensorsFile file, models::SafetensorsFile::Open(path));
   std::vector<GoldenBatch> batches;
   if (file.Find("images.0") != nullptr) {
     for (int index = 0; file.Find(absl::StrCat("images.", index)) != nullptr; ++index) {
@@ -87,7 +87,7 @@ GoldenBatch ShuffledMix(const GoldenBatch& batch, int64_t copies, std::mt19937_6
   GoldenBatch mix = batch;
   for (int64_t copy = 1; copy < copies; ++copy) {
     for (GoldenItem item : batch) {
-      if (auto* tokens = std::get_if<TokenItem>(&item.item)) {
+      if (auto* tokens = std::get_if<models::TokenItem>(&item.item)) {
         for (std::vector<int32_t>& ids : tokens->documents) CutZerosAtTheEnd(ids, random);
       }
       mix.push_back(std::move(item));

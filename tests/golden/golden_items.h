@@ -12,7 +12,7 @@
 namespace longshort {
 
 struct GoldenItem {
-  ClassifierItem item;
+  models::ClassifierItem item;
   std::vector<float> expected;  // [classes]
 };
 

@@ -78,7 +78,7 @@ struct Mode {
 };
 
 // Runs the streams and prints the line of this mode.
-absl::Status RunMode(const Mode& mode, LanguageModel& model) {
+absl::Status RunMode(const Mode& mode, models::LanguageModel& model) {
   LS_ASSIGN_OR_RETURN(const Comparison comparison, RunStreams(model, mode.streams, absl::GetFlag(FLAGS_seed)));
   const nlohmann::json line = {{"mode", mode.name},
                                {"largest_difference", comparison.largest_difference},
@@ -88,11 +88,11 @@ absl::Status RunMode(const Mode& mode, LanguageModel& model) {
   return absl::OkStatus();
 }
 
-absl::Status RunFile(LanguageModel& model) {
+absl::Status RunFile(models::LanguageModel& model) {
   LS_ASSIGN_OR_RETURN(const std::vector<int64_t> segments, SegmentLengths());
   LS_ASSIGN_OR_RETURN(const std::vector<GoldenStream> streams,
                       ReadGoldenStreams(absl::GetFlag(FLAGS_file), segments, model.info()));
-  const LanguageModelInfo& info = model.info();
+  const models::LanguageModelInfo& info = model.info();
   std::vector<Mode> modes = {{"whole segments", {}}, {"token by token", {}}};
   for (const GoldenStream& stream : streams) {
     modes[0].streams.push_back({&stream, WholeSegments(stream)});
@@ -107,22 +107,24 @@ absl::Status RunFile(LanguageModel& model) {
         {"across segment ends", CutAtRandom(streams, copies, SegmentEnds::kCrossed, 2 * long_slice, random)});
   }
   // One cache for all: what a mode leaves on the pages must not matter to the next.
-  CachePages pages;
-  for (const Mode& mode : modes) pages = Larger(pages, PagesForStreams(model, mode.streams));
+  models::CachePages pages;
+  for (const Mode& mode : modes) pages = core::Larger(pages, PagesForStreams(model, mode.streams));
   LS_RETURN_IF_ERROR(model.AllocateCache(pages));
   for (const Mode& mode : modes) LS_RETURN_IF_ERROR(RunMode(mode, model));
   return absl::OkStatus();
 }
 
 absl::Status Run() {
-  LoadOptions options;
+  models::LoadOptions options;
   options.precision = absl::GetFlag(FLAGS_precision);
   options.threads = absl::GetFlag(FLAGS_threads);
   LS_ASSIGN_OR_RETURN(const GoldenDevice device, FindGoldenDevice(absl::GetFlag(FLAGS_device)));
   options.devices = device.devices;
   options.gpus = device.gpus;
-  LS_ASSIGN_OR_RETURN(const LanguageModelWeights weights, LoadLanguageModel(absl::GetFlag(FLAGS_model), options));
-  LS_ASSIGN_OR_RETURN(const std::unique_ptr<LanguageModel> model, weights.NewReplica(options.DevicesOrCpu().front()));
+  LS_ASSIGN_OR_RETURN(const models::LanguageModelWeights weights,
+                      models::LoadLanguageModel(absl::GetFlag(FLAGS_model), options));
+  LS_ASSIGN_OR_RETURN(const std::unique_ptr<models::LanguageModel> model,
+                      weights.NewReplica(options.DevicesOrCpu().front()));
   return RunFile(*model);
 }
 

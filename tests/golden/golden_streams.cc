@@ -22,13 +22,14 @@ struct Piece {
   Values<float> logprobs;
 };
 
-absl::StatusOr<Piece> ReadPiece(const SafetensorsFile& file, const std::string& prefix, int64_t length,
-                                const LanguageModelInfo& info) {
+absl::StatusOr<Piece> ReadPiece(const models::SafetensorsFile& file, const std::string& prefix, int64_t length,
+                                const models::LanguageModelInfo& info) {
   Piece piece;
-  LS_ASSIGN_OR_RETURN(piece.tokens, ReadValues<int64_t>(file, prefix + "tokens", DataType::kI64, 2));
-  LS_ASSIGN_OR_RETURN(piece.logprobs, ReadValues<float>(file, prefix + "logprobs", DataType::kF32, 3));
+  LS_ASSIGN_OR_RETURN(piece.tokens, ReadValues<int64_t>(file, prefix + "tokens", models::DataType::kI64, 2));
+  LS_ASSIGN_OR_RETURN(piece.logprobs, ReadValues<float>(file, prefix + "logprobs", models::DataType::kF32, 3));
   if (file.Find(prefix + "positions") != nullptr) {
-    LS_ASSIGN_OR_RETURN(Values<int64_t> positions, ReadValues<int64_t>(file, prefix + "positions", DataType::kI64, 1));
+    LS_ASSIGN_OR_RETURN(Values<int64_t> positions,
+                        ReadValues<int64_t>(file, prefix + "positions", models::DataType::kI64, 1));
     piece.positions = std::move(positions.values);
   } else {
     piece.positions.resize(length);
@@ -73,7 +74,7 @@ void AppendPadding(int64_t count, std::vector<GoldenStream>& streams) {
 }
 
 // How many tokens the official code appends to a segment of this length.
-int64_t PaddingAfter(int64_t length, const LanguageModelInfo& info) {
+int64_t PaddingAfter(int64_t length, const models::LanguageModelInfo& info) {
   if (length % info.chunk_size == 0) return 0;
   const int64_t multiple = std::lcm(info.chunk_size, info.window_length);
   return (multiple - length % multiple) % multiple;
@@ -97,8 +98,8 @@ int64_t GoldenStream::SegmentEnd(int64_t position) const {
 }
 
 absl::StatusOr<std::vector<GoldenStream>> ReadGoldenStreams(const std::string& path, absl::Span<const int64_t> segments,
-                                                            const LanguageModelInfo& info) {
-  LS_ASSIGN_OR_RETURN(const SafetensorsFile file, SafetensorsFile::Open(path));
+                                                            const models::LanguageModelInfo& info) {
+  LS_ASSIGN_OR_RETURN(const models::SafetensorsFile file, models::SafetensorsFile::Open(path));
   std::vector<GoldenStream> streams;
   if (file.Find("tokens") != nullptr) {
     const int64_t length = std::accumulate(segments.begin(), segments.end(), int64_t{0});

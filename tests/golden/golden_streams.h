@@ -34,6 +34,6 @@ struct GoldenStream {
 // is expected there. Errors: INVALID_ARGUMENT naming the tensor that is missing or has another type or shape; those of
 // SafetensorsFile::Open.
 absl::StatusOr<std::vector<GoldenStream>> ReadGoldenStreams(const std::string& path, absl::Span<const int64_t> segments,
-                                                            const LanguageModelInfo& info);
+                                                            const models::LanguageModelInfo& info);
 
 }  // namespace longshort

@@ -25,14 +25,15 @@ struct Values {
 // REQUIRES: Value is what `type` stores. Errors: INVALID_ARGUMENT naming the tensor that is missing or has another type
 // or number of dimensions.
 template <typename Value>
-absl::StatusOr<Values<Value>> ReadValues(const SafetensorsFile& file, const std::string& name, DataType type,
-                                         size_t dimensions) {
-  const StoredTensor* tensor = file.Find(name);
+absl::StatusOr<Values<Value>> ReadValues(const models::SafetensorsFile& file, const std::string& name,
+                                         models::DataType type, size_t dimensions) {
+  const models::StoredTensor* tensor = file.Find(name);
   if (tensor == nullptr) return absl::InvalidArgumentError(absl::StrCat(file.name(), " has no tensor ", name));
   if (tensor->type != type || tensor->shape.size() != dimensions) {
-    return absl::InvalidArgumentError(absl::StrFormat(
-        "%s: %s is %s [%s], not %s of %d dimensions", file.name(), name, std::string(DataTypeName(tensor->type)),
-        absl::StrJoin(tensor->shape, ", "), std::string(DataTypeName(type)), dimensions));
+    return absl::InvalidArgumentError(absl::StrFormat("%s: %s is %s [%s], not %s of %d dimensions", file.name(), name,
+                                                      std::string(models::DataTypeName(tensor->type)),
+                                                      absl::StrJoin(tensor->shape, ", "),
+                                                      std::string(models::DataTypeName(type)), dimensions));
   }
   Values<Value> result{tensor->shape, std::vector<Value>(tensor->bytes / sizeof(Value))};
   LS_RETURN_IF_ERROR(file.bytes().Read(

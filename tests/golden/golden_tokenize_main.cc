@@ -27,20 +27,20 @@ namespace {
 
 constexpr size_t kVocabularyLimitBytes = 1 << 20;
 
-absl::StatusOr<std::unique_ptr<TextEncoder>> MakeTokenizer() {
+absl::StatusOr<std::unique_ptr<models::TextEncoder>> MakeTokenizer() {
   const std::string name = absl::GetFlag(FLAGS_tokenizer);
-  if (name == "bytes_plus_one") return MakeBytesPlusOneTokenizer();
+  if (name == "bytes_plus_one") return models::MakeBytesPlusOneTokenizer();
   if (name != "listops_2020" && name != "listops_2021") {
     return absl::InvalidArgumentError(absl::StrCat("--tokenizer is \"", name, "\""));
   }
   const std::string path = absl::GetFlag(FLAGS_vocabulary);
   LS_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(path, kVocabularyLimitBytes));
-  const ListOpsRules rules = name == "listops_2020" ? ListOpsRules::k2020 : ListOpsRules::k2021;
-  return LoadListOpsTokenizer(rules, text, path, absl::GetFlag(FLAGS_vocabulary_size));
+  const models::ListOpsRules rules = name == "listops_2020" ? models::ListOpsRules::k2020 : models::ListOpsRules::k2021;
+  return models::LoadListOpsTokenizer(rules, text, path, absl::GetFlag(FLAGS_vocabulary_size));
 }
 
 absl::Status Run() {
-  LS_ASSIGN_OR_RETURN(const std::unique_ptr<TextEncoder> tokenizer, MakeTokenizer());
+  LS_ASSIGN_OR_RETURN(const std::unique_ptr<models::TextEncoder> tokenizer, MakeTokenizer());
   for (std::string line; std::getline(std::cin, line);) {
     const nlohmann::json given = nlohmann::json::parse(line);
     LS_ASSIGN_OR_RETURN(const std::vector<int32_t> ids,

@@ -15,7 +15,7 @@ namespace {
 
 // Puts the free pages of a pool in random order.
 absl::Status Shuffle(RingPool& pool, std::mt19937_64& random) {
-  LS_ASSIGN_OR_RETURN(std::vector<PageId> pages, pool.Acquire(pool.free()));
+  LS_ASSIGN_OR_RETURN(std::vector<models::PageId> pages, pool.Acquire(pool.free()));
   std::shuffle(pages.begin(), pages.end(), random);
   pool.Release(pages);
   return absl::OkStatus();
@@ -33,8 +33,8 @@ class RunningStream final {
 
   // The next `length` tokens, asking for logits from the first position where something is expected. Valid until the
   // next call.
-  Slice NextSlice(int64_t length) {
-    Slice slice;
+  models::Slice NextSlice(int64_t length) {
+    models::Slice slice;
     slice.tokens = absl::MakeConstSpan(cut_.stream->tokens).subspan(position_, length);
     slice.position = position_;
     slice.segment_start = cut_.stream->SegmentStart(position_);
@@ -94,8 +94,8 @@ int64_t LongestSlice(absl::Span<const CutStream> streams) {
 }
 
 // Gives every stream its pages. Errors: RESOURCE_EXHAUSTED.
-absl::StatusOr<std::vector<RunningStream>> Start(const LanguageModelInfo& info, absl::Span<const CutStream> streams,
-                                                 RingPools& pools) {
+absl::StatusOr<std::vector<RunningStream>> Start(const models::LanguageModelInfo& info,
+                                                 absl::Span<const CutStream> streams, RingPools& pools) {
   const int64_t longest = LongestSlice(streams);
   std::vector<RunningStream> running;
   running.reserve(streams.size());
@@ -107,13 +107,14 @@ absl::StatusOr<std::vector<RunningStream>> Start(const LanguageModelInfo& info, 
 }
 
 // One step: everybody's slice at once.
-absl::Status RunStep(LanguageModel& model, int64_t step, std::vector<RunningStream>& running, Comparison& comparison) {
-  std::vector<Slice> slices;
+absl::Status RunStep(models::LanguageModel& model, int64_t step, std::vector<RunningStream>& running,
+                     Comparison& comparison) {
+  std::vector<models::Slice> slices;
   for (RunningStream& stream : running) {
     if (const int64_t length = stream.LengthAt(step); length > 0) slices.push_back(stream.NextSlice(length));
   }
   if (slices.empty()) return absl::OkStatus();
-  LS_ASSIGN_OR_RETURN(const StepResult result, model.Step(slices));
+  LS_ASSIGN_OR_RETURN(const models::StepResult result, model.Step(slices));
   comparison.replayed_steps += result.counts.was_replayed;
 
   absl::Span<const float> logits = result.logits;
@@ -130,11 +131,12 @@ absl::Status RunStep(LanguageModel& model, int64_t step, std::vector<RunningStre
 
 }  // namespace
 
-CachePages PagesForStreams(const LanguageModel& model, absl::Span<const CutStream> streams) {
+models::CachePages PagesForStreams(const models::LanguageModel& model, absl::Span<const CutStream> streams) {
   return PagesForRings(model.info(), LongestSlice(streams)) * static_cast<int64_t>(streams.size());
 }
 
-absl::StatusOr<Comparison> RunStreams(LanguageModel& model, absl::Span<const CutStream> streams, uint64_t seed) {
+absl::StatusOr<Comparison> RunStreams(models::LanguageModel& model, absl::Span<const CutStream> streams,
+                                      uint64_t seed) {
   RingPools pools(PagesForStreams(model, streams));
   std::mt19937_64 random(seed);
   for (RingPool* pool : {&pools.window, &pools.segment, &pools.open_chunk}) {

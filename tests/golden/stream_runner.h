@@ -27,12 +27,12 @@ struct Comparison {
 };
 
 // The cache that RunStreams needs for them.
-CachePages PagesForStreams(const LanguageModel& model, absl::Span<const CutStream> streams);
+models::CachePages PagesForStreams(const models::LanguageModel& model, absl::Span<const CutStream> streams);
 
 // Feeds all streams side by side, each from its first token: step n is one batch of everybody's n-th slice.
 //
 // REQUIRES: the model's cache has PagesForStreams pages. They are handed out in an order drawn from `seed`, so that no
 // two neighbours belong together, and may hold what earlier runs left there. Errors: the model's.
-absl::StatusOr<Comparison> RunStreams(LanguageModel& model, absl::Span<const CutStream> streams, uint64_t seed);
+absl::StatusOr<Comparison> RunStreams(models::LanguageModel& model, absl::Span<const CutStream> streams, uint64_t seed);
 
 }  // namespace longshort

@@ -50,9 +50,9 @@ void AddRow(absl::Span<const float> logits, int32_t token, Reading& reading) {
   reading.likeliest.push_back(largest - logits.begin());
 }
 
-absl::StatusOr<Reading> Read(LanguageModel& model, absl::Span<const int32_t> tokens, int64_t piece) {
-  const LanguageModelInfo& info = model.info();
-  const CachePages needed = PagesForRings(info, piece);
+absl::StatusOr<Reading> Read(models::LanguageModel& model, absl::Span<const int32_t> tokens, int64_t piece) {
+  const models::LanguageModelInfo& info = model.info();
+  const models::CachePages needed = PagesForRings(info, piece);
   LS_RETURN_IF_ERROR(model.AllocateCache(needed));
   RingPools pools(needed);
   LS_ASSIGN_OR_RETURN(RingPages pages, RingPages::Acquire(pools, info, piece));
@@ -60,13 +60,13 @@ absl::StatusOr<Reading> Read(LanguageModel& model, absl::Span<const int32_t> tok
   const auto count = static_cast<int64_t>(tokens.size());
   const absl::Time begin = absl::Now();
   for (int64_t position = 0; position < count; position += piece) {
-    Slice slice;
+    models::Slice slice;
     slice.tokens = tokens.subspan(position, piece);
     slice.position = position;
     slice.segment_start = position / info.segment_length * info.segment_length;
     slice.logit_rows = static_cast<int64_t>(slice.tokens.size());
     pages.FillIn(slice);
-    LS_ASSIGN_OR_RETURN(const StepResult result, model.Step({slice}));
+    LS_ASSIGN_OR_RETURN(const models::StepResult result, model.Step({slice}));
     for (int64_t row = 0; row < slice.logit_rows && position + row + 1 < count; ++row) {
       AddRow(result.logits.subspan(row * info.vocabulary_size, info.vocabulary_size), tokens[position + row + 1],
              reading);
@@ -82,9 +82,9 @@ struct Options {
   bool help = false;
 };
 
-absl::StatusOr<nlohmann::json> CompareLanguageModel(const Options& options, const ModelDirectory& directory,
+absl::StatusOr<nlohmann::json> CompareLanguageModel(const Options& options, const models::ModelDirectory& directory,
                                                     const GoldenDevice& device) {
-  LS_ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer, LoadTokenizer(directory));
+  LS_ASSIGN_OR_RETURN(const std::unique_ptr<models::Tokenizer> tokenizer, models::LoadTokenizer(directory));
   std::ifstream file(options.file, std::ios::binary);
   std::string text((std::istreambuf_iterator<char>(file)), {});
   text.resize(std::min<size_t>(text.size(), options.max_bytes));
@@ -96,9 +96,9 @@ absl::StatusOr<nlohmann::json> CompareLanguageModel(const Options& options, cons
   std::vector<Reading> readings;
   for (const char* const precision : kPrecisions) {
     LS_ASSIGN_OR_RETURN(
-        const LanguageModelWeights weights,
-        LoadLanguageModel(directory, {.precision = precision, .devices = device.devices, .gpus = device.gpus}));
-    LS_ASSIGN_OR_RETURN(const std::unique_ptr<LanguageModel> model, weights.NewReplica(device.devices.front()));
+        const models::LanguageModelWeights weights,
+        models::LoadLanguageModel(directory, {.precision = precision, .devices = device.devices, .gpus = device.gpus}));
+    LS_ASSIGN_OR_RETURN(const std::unique_ptr<models::LanguageModel> model, weights.NewReplica(device.devices.front()));
     LS_ASSIGN_OR_RETURN(readings.emplace_back(), Read(*model, tokens, options.piece));
   }
   const Reading &full = readings.front(), &half = readings.back();
@@ -114,26 +114,27 @@ absl::StatusOr<nlohmann::json> CompareLanguageModel(const Options& options, cons
 }
 
 // What a line of the file says: a document, or the path of an image.
-absl::StatusOr<ClassifierItem> MakeItem(const LoadedClassifier& model, const std::string& line) {
+absl::StatusOr<models::ClassifierItem> MakeItem(const models::LoadedClassifier& model, const std::string& line) {
   if (model.preprocessor == nullptr) {
     const int64_t most = model.weights.info().max_document_tokens;
-    LS_ASSIGN_OR_RETURN(DocumentBeginning document, model.tokenizer->EncodeBeginning(line, most));
-    return TokenItem{.documents = {std::move(document.ids)}};
+    LS_ASSIGN_OR_RETURN(models::DocumentBeginning document, model.tokenizer->EncodeBeginning(line, most));
+    return models::TokenItem{.documents = {std::move(document.ids)}};
   }
   std::ifstream file(line, std::ios::binary);
   return model.preprocessor->Decode(std::string((std::istreambuf_iterator<char>(file)), {}));
 }
 
 // The probabilities of each line's classes.
-absl::StatusOr<std::vector<std::vector<double>>> ClassifyLines(const LoadedClassifier& model, const std::string& path,
-                                                               const GoldenDevice& device) {
-  LS_ASSIGN_OR_RETURN(const std::unique_ptr<Classifier> worker, model.weights.NewReplica(device.devices.front()));
+absl::StatusOr<std::vector<std::vector<double>>> ClassifyLines(const models::LoadedClassifier& model,
+                                                               const std::string& path, const GoldenDevice& device) {
+  LS_ASSIGN_OR_RETURN(const std::unique_ptr<models::Classifier> worker,
+                      model.weights.NewReplica(device.devices.front()));
   std::ifstream file(path);
   std::vector<std::vector<double>> found;
   for (std::string line; std::getline(file, line);) {
-    LS_ASSIGN_OR_RETURN(const ClassifierItem item, MakeItem(model, line));
-    const ClassifierItem* const batch = &item;
-    LS_ASSIGN_OR_RETURN(const ClassifierResult result, worker->Classify({&batch, 1}));
+    LS_ASSIGN_OR_RETURN(const models::ClassifierItem item, MakeItem(model, line));
+    const models::ClassifierItem* const batch = &item;
+    LS_ASSIGN_OR_RETURN(const models::ClassifierResult result, worker->Classify({&batch, 1}));
     std::vector<double>& probabilities = found.emplace_back();
     double sum = 0;
     const double largest = *std::max_element(result.logits.begin(), result.logits.end());
@@ -147,10 +148,10 @@ absl::StatusOr<nlohmann::json> CompareClassifier(const Options& options, const G
   std::vector<std::vector<std::vector<double>>> answers;
   for (const char* const precision : kPrecisions) {
     LS_ASSIGN_OR_RETURN(
-        const LoadedModel loaded,
-        LoadModel(options.model, {.precision = precision, .devices = device.devices, .gpus = device.gpus}));
+        const models::LoadedModel loaded,
+        models::LoadModel(options.model, {.precision = precision, .devices = device.devices, .gpus = device.gpus}));
     LS_ASSIGN_OR_RETURN(answers.emplace_back(),
-                        ClassifyLines(std::get<LoadedClassifier>(loaded), options.file, device));
+                        ClassifyLines(std::get<models::LoadedClassifier>(loaded), options.file, device));
   }
   int64_t same = 0;
   double largest_change = 0;
@@ -183,7 +184,7 @@ absl::Status Main(const std::vector<std::string>& arguments) {
     return absl::OkStatus();
   }
   LS_ASSIGN_OR_RETURN(const GoldenDevice device, FindGoldenDevice(options.device));
-  LS_ASSIGN_OR_RETURN(const ModelDirectory opened, OpenModelDirectory(options.model));
+  LS_ASSIGN_OR_RETURN(const models::ModelDirectory opened, models::OpenModelDirectory(options.model));
   const bool is_language_model =
       nlohmann::json::parse(opened.config_text).value("architecture", "") == "language_model";
   LS_ASSIGN_OR_RETURN(const nlohmann::json found, is_language_model ? CompareLanguageModel(options, opened, device)

@@ -31,7 +31,7 @@ constexpr int64_t kMemoryBytes = int64_t{256} << 20;
 constexpr int kDevicesOfLoading = 1;
 
 struct PlannedFault {
-  DeviceFault fault = DeviceFault::kError;
+  models::DeviceFault fault = models::DeviceFault::kError;
   int64_t calls = 0;
   bool are_replays = false;
   int device = kDevicesOfLoading;
@@ -47,9 +47,9 @@ std::optional<PlannedFault> ParseFault(const std::string& text) {
   if (!absl::SimpleAtoi(calls, &planned.calls)) return std::nullopt;
   if (!place.second.empty() && !absl::SimpleAtoi(place.second, &planned.device)) return std::nullopt;
   if (parts.first == "lost") {
-    planned.fault = DeviceFault::kLost;
+    planned.fault = models::DeviceFault::kLost;
   } else if (parts.first == "memory") {
-    planned.fault = DeviceFault::kOutOfMemory;
+    planned.fault = models::DeviceFault::kOutOfMemory;
   } else if (parts.first != "error") {
     return std::nullopt;
   }
@@ -57,13 +57,14 @@ std::optional<PlannedFault> ParseFault(const std::string& text) {
 }
 
 int Run(const std::vector<std::string>& arguments, const std::optional<PlannedFault>& planned) {
-  const GpusOfBuild gpus = {.find = [] {
-    return Gpus{.kind = DeviceKind::kEmulated, .memory_bytes = std::vector<int64_t>(kEmulatedGpus, kMemoryBytes)};
+  const server::GpusOfBuild gpus = {.find = [] {
+    return models::Gpus{.kind = models::DeviceKind::kEmulated,
+                        .memory_bytes = std::vector<int64_t>(models::kEmulatedGpus, kMemoryBytes)};
   }};
   std::atomic<int> opened = 0;
-  const EmulatedBackends backends(
+  const models::EmulatedBackends backends(
       {.memory_bytes = kMemoryBytes},
-      [&](EmulatedDevice& device) {
+      [&](models::EmulatedDevice& device) {
         if (!planned.has_value() || opened++ != planned->device) return;
         if (planned->are_replays) {
           device.FailAfterReplays(planned->calls, planned->fault);
@@ -73,12 +74,12 @@ int Run(const std::vector<std::string>& arguments, const std::optional<PlannedFa
       },
       gpus.loss);
   const auto factory = WithFaultsOfEnvironment(
-      [&backends](const ServerOptions& options) { return MakeModelLoader(options, &backends); });
+      [&backends](const server::ServerOptions& options) { return server::MakeModelLoader(options, &backends); });
   if (!factory.ok()) {
     std::cerr << factory.status().message() << "\n";
     return 1;
   }
-  return RunServer(arguments, *factory, gpus);
+  return server::RunServer(arguments, *factory, gpus);
 }
 
 }  // namespace

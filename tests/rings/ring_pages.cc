@@ -11,11 +11,11 @@ int64_t DivideRoundingUp(int64_t value, int64_t divisor) { return (value + divis
 
 }  // namespace
 
-SequenceRings RingsForSequence(const LanguageModelInfo& info, int64_t max_in_slice, int64_t max_tokens) {
+SequenceRings RingsForSequence(const models::LanguageModelInfo& info, int64_t max_in_slice, int64_t max_tokens) {
   const auto pages_for_vectors_of = [&info](int64_t tokens) {
     return DivideRoundingUp(tokens / info.chunk_size * info.chunk_rank, info.rows_per_page);
   };
-  const int64_t tokens = std::min(max_tokens, kAnyNumberOfTokens), slice = std::min(max_in_slice, tokens);
+  const int64_t tokens = std::min(max_tokens, core::kAnyNumberOfTokens), slice = std::min(max_in_slice, tokens);
   const int64_t window = DivideRoundingUp(info.window_length - 1 + slice - 1, info.rows_per_page) + 1;
   const int64_t memory = pages_for_vectors_of(info.memory_length + info.segment_length - 1 + slice) + 1;
   const int64_t segment = pages_for_vectors_of(info.segment_length - 1 + slice) + 1;
@@ -24,12 +24,12 @@ SequenceRings RingsForSequence(const LanguageModelInfo& info, int64_t max_in_sli
           .segment = std::min(segment, pages_for_vectors_of(tokens))};
 }
 
-CachePages PagesForRings(const LanguageModelInfo& info, int64_t max_in_slice, int64_t max_tokens) {
+models::CachePages PagesForRings(const models::LanguageModelInfo& info, int64_t max_in_slice, int64_t max_tokens) {
   const SequenceRings rings = RingsForSequence(info, max_in_slice, max_tokens);
   return {.window = rings.window, .segment = rings.memory + rings.segment, .open_chunk = 1};
 }
 
-RingPages::RingPages(RingPools& pools, const LanguageModelInfo& info)
+RingPages::RingPages(RingPools& pools, const models::LanguageModelInfo& info)
     : pools_(&pools),
       chunk_size_(info.chunk_size),
       chunk_rank_(info.chunk_rank),
@@ -37,8 +37,8 @@ RingPages::RingPages(RingPools& pools, const LanguageModelInfo& info)
       memory_length_(info.memory_length),
       rows_per_page_(info.rows_per_page) {}
 
-absl::StatusOr<RingPages> RingPages::Acquire(RingPools& pools, const LanguageModelInfo& info, int64_t max_in_slice,
-                                             int64_t max_tokens) {
+absl::StatusOr<RingPages> RingPages::Acquire(RingPools& pools, const models::LanguageModelInfo& info,
+                                             int64_t max_in_slice, int64_t max_tokens) {
   const SequenceRings rings = RingsForSequence(info, max_in_slice, max_tokens);
   RingPages pages(pools, info);  // on an error its destructor gives back what was taken so far
   LS_ASSIGN_OR_RETURN(pages.window_.pages, pools.window.Acquire(rings.window));
@@ -55,19 +55,19 @@ RingPages::~RingPages() {
   pools_->open_chunk.Release(open_chunk_);
 }
 
-PageRange RingPages::Ring::Cover(int64_t page_rows, int64_t first_row, int64_t end_row) {
+models::PageRange RingPages::Ring::Cover(int64_t page_rows, int64_t first_row, int64_t end_row) {
   const int64_t first_page =
       first_row >= 0 ? first_row / page_rows : -DivideRoundingUp(-first_row, page_rows);  // may lie before token 0
   range.clear();
   if (end_row > first_row) {
     for (int64_t page = first_page; page * page_rows < end_row; ++page) {
-      range.push_back(page < 0 ? kZeroPage : pages[page % static_cast<int64_t>(pages.size())]);
+      range.push_back(page < 0 ? models::kZeroPage : pages[page % static_cast<int64_t>(pages.size())]);
     }
   }
   return {.first = first_page, .ids = range};
 }
 
-void RingPages::FillIn(Slice& slice) {
+void RingPages::FillIn(models::Slice& slice) {
   const int64_t end = slice.position + static_cast<int64_t>(slice.tokens.size());
   const int64_t first_memory_chunk = (slice.segment_start - memory_length_) / chunk_size_;  // exact: C divides both
   const int64_t first_segment_chunk = slice.segment_start / chunk_size_;

@@ -32,11 +32,12 @@ struct SequenceRings {
 
 // The rings of a sequence that reads at most `max_in_slice` tokens in a slice, and at most `max_tokens` in all: a
 // short one never comes round, and needs less.
-SequenceRings RingsForSequence(const LanguageModelInfo& info, int64_t max_in_slice,
-                               int64_t max_tokens = kAnyNumberOfTokens);
+SequenceRings RingsForSequence(const models::LanguageModelInfo& info, int64_t max_in_slice,
+                               int64_t max_tokens = core::kAnyNumberOfTokens);
 
 // The same by kind of page: memory and segment vectors lie on segment pages.
-CachePages PagesForRings(const LanguageModelInfo& info, int64_t max_in_slice, int64_t max_tokens = kAnyNumberOfTokens);
+models::CachePages PagesForRings(const models::LanguageModelInfo& info, int64_t max_in_slice,
+                                 int64_t max_tokens = core::kAnyNumberOfTokens);
 
 // Holds a sequence's pages from admission to its end; the destructor gives them back. Can be moved into place, not
 // assigned.
@@ -46,8 +47,8 @@ class RingPages {
  public:
   // Takes all the pages that such a sequence (RingsForSequence) will ever need.
   // Errors: RESOURCE_EXHAUSTED; then nothing was taken.
-  static absl::StatusOr<RingPages> Acquire(RingPools& pools, const LanguageModelInfo& info, int64_t max_in_slice,
-                                           int64_t max_tokens = kAnyNumberOfTokens);
+  static absl::StatusOr<RingPages> Acquire(RingPools& pools, const models::LanguageModelInfo& info,
+                                           int64_t max_in_slice, int64_t max_tokens = core::kAnyNumberOfTokens);
   RingPages(RingPages&&) noexcept = default;  // leaves the other without pages
   RingPages& operator=(RingPages&&) = delete;
   ~RingPages();
@@ -56,19 +57,19 @@ class RingPages {
   // The ranges stay valid until the next call, or until this is moved or destroyed.
   // REQUIRES: at least one token, max_in_slice at the most; position + tokens.size() <= max_tokens; 0 <=
   // segment_start <= position < segment_start + L, and segment_start is a multiple of C.
-  void FillIn(Slice& slice);
+  void FillIn(models::Slice& slice);
 
  private:
   // Pages used in turn, and the part of the grid that a slice was given last.
   struct Ring {
     // The pages that rows first_row .. end_row-1 of the grid lie on.
-    PageRange Cover(int64_t page_rows, int64_t first_row, int64_t end_row);
+    models::PageRange Cover(int64_t page_rows, int64_t first_row, int64_t end_row);
 
-    std::vector<PageId> pages;
-    std::vector<PageId> range;
+    std::vector<models::PageId> pages;
+    std::vector<models::PageId> range;
   };
 
-  RingPages(RingPools& pools, const LanguageModelInfo& info);
+  RingPages(RingPools& pools, const models::LanguageModelInfo& info);
 
   RingPools* pools_;
   int64_t chunk_size_;
@@ -79,7 +80,7 @@ class RingPages {
   Ring window_;
   Ring memory_;
   Ring segment_;
-  std::vector<PageId> open_chunk_;  // one page; none once moved from
+  std::vector<models::PageId> open_chunk_;  // one page; none once moved from
 };
 
 }  // namespace longshort

@@ -13,8 +13,8 @@ namespace longshort::ring_pages_test {
 using testing::ElementsAre;
 
 // The official enwik8 models, evaluated with M = 8192 and L = 256.
-LanguageModelInfo Enwik8Info() {
-  LanguageModelInfo info;
+models::LanguageModelInfo Enwik8Info() {
+  models::LanguageModelInfo info;
   info.chunk_size = 16;
   info.chunk_rank = 1;
   info.window_length = 512;
@@ -30,7 +30,7 @@ TEST(RingsForSequence, CoverWhatASliceSeesHoweverItLiesOnPages) {
   EXPECT_EQ(rings.window, 9);   // 512 rows that begin inside a page touch 9
   EXPECT_EQ(rings.memory, 10);  // (8192 + 256) / 16 = 528 vectors
   EXPECT_EQ(rings.segment, 2);  // 256 / 16 = 16 vectors may straddle a page's end
-  const CachePages pages = PagesForRings(Enwik8Info(), 1);
+  const models::CachePages pages = PagesForRings(Enwik8Info(), 1);
   EXPECT_EQ(pages.window, 9);
   EXPECT_EQ(pages.segment, 12);
   EXPECT_EQ(pages.open_chunk, 1);
@@ -66,9 +66,9 @@ TEST(RingsForSequence, NeverExceedThoseOfAnEndlessSequence) {
 
 class RingPagesTest : public testing::Test {
  protected:
-  Slice FilledSlice(RingPages& pages, int64_t position, int64_t segment_start, int64_t count) {
+  models::Slice FilledSlice(RingPages& pages, int64_t position, int64_t segment_start, int64_t count) {
     tokens_.assign(count, 0);
-    Slice slice;
+    models::Slice slice;
     slice.tokens = tokens_;
     slice.position = position;
     slice.segment_start = segment_start;
@@ -84,10 +84,10 @@ TEST_F(RingPagesTest, RowsBeforeTheFirstTokenLieOnTheZeroPage) {
   RingPools pools(PagesForRings(Enwik8Info(), 16));
   auto pages = RingPages::Acquire(pools, Enwik8Info(), 16);
   ASSERT_TRUE(pages.ok());
-  const Slice slice = FilledSlice(*pages, 0, 0, 16);
+  const models::Slice slice = FilledSlice(*pages, 0, 0, 16);
   EXPECT_EQ(slice.window_pages.first, -8);  // row -511
   ASSERT_EQ(slice.window_pages.ids.size(), 9u);
-  EXPECT_THAT(slice.window_pages.ids.first(8), testing::Each(kZeroPage));
+  EXPECT_THAT(slice.window_pages.ids.first(8), testing::Each(models::kZeroPage));
   EXPECT_GE(slice.window_pages.ids[8], 0);
   EXPECT_EQ(slice.memory_pages.first, -8);  // vector -512
   ASSERT_EQ(slice.memory_pages.ids.size(), 9u);
@@ -100,7 +100,7 @@ TEST_F(RingPagesTest, ASegmentWithoutAFinishedChunkNeedsNoSegmentPage) {
   RingPools pools(PagesForRings(Enwik8Info(), 16));
   auto pages = RingPages::Acquire(pools, Enwik8Info(), 16);
   ASSERT_TRUE(pages.ok());
-  const Slice slice = FilledSlice(*pages, 256, 256, 15);
+  const models::Slice slice = FilledSlice(*pages, 256, 256, 15);
   EXPECT_TRUE(slice.segment_pages.ids.empty());
   EXPECT_EQ(slice.memory_pages.ids.size(), 9u);  // vectors -496 .. 15
 }
@@ -112,13 +112,13 @@ TEST_F(RingPagesTest, PagesComeRoundAfterARing) {
   RingPools pools(PagesForRings(Enwik8Info(), 1));
   auto pages = RingPages::Acquire(pools, Enwik8Info(), 1);
   ASSERT_TRUE(pages.ok());
-  const Slice slice = FilledSlice(*pages, 1024, 1024, 1);  // sees rows 513 .. 1024
+  const models::Slice slice = FilledSlice(*pages, 1024, 1024, 1);  // sees rows 513 .. 1024
   ASSERT_EQ(slice.window_pages.first, 8);
   ASSERT_EQ(slice.window_pages.ids.size(), 9u);  // pages 8 .. 16 are all different
-  std::vector<PageId> distinct(slice.window_pages.ids.begin(), slice.window_pages.ids.end());
+  std::vector<models::PageId> distinct(slice.window_pages.ids.begin(), slice.window_pages.ids.end());
   EXPECT_THAT(distinct, testing::UnorderedElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8));
 
-  const Slice next = FilledSlice(*pages, 1088, 1024, 1);  // sees rows 577 .. 1088, pages 9 .. 17
+  const models::Slice next = FilledSlice(*pages, 1088, 1024, 1);  // sees rows 577 .. 1088, pages 9 .. 17
   EXPECT_EQ(next.window_pages.first, 9);
   EXPECT_EQ(next.window_pages.ids.back(), distinct.front());  // page 17 lies where page 8 lay
 }
@@ -146,13 +146,13 @@ TEST_F(RingPagesTest, TakeNothingWhenOneKindIsShort) {
 
 // Runs `history` in random slices through the fake model, with other sequences' pages lying between its own, and
 // compares the last row of every slice with the logits that know no pages.
-absl::Status RunInRandomSlices(const LanguageModelInfo& info, int64_t length, std::mt19937& random) {
-  FakeLanguageModel model(info);
+absl::Status RunInRandomSlices(const models::LanguageModelInfo& info, int64_t length, std::mt19937& random) {
+  core::FakeLanguageModel model(info);
   const int64_t longest = random() % 2 == 0 ? 5 : 300;
-  const CachePages per_sequence = PagesForRings(info, longest);
-  const CachePages capacity{.window = 2 * per_sequence.window,
-                            .segment = 2 * per_sequence.segment,
-                            .open_chunk = 2 * per_sequence.open_chunk};
+  const models::CachePages per_sequence = PagesForRings(info, longest);
+  const models::CachePages capacity{.window = 2 * per_sequence.window,
+                                    .segment = 2 * per_sequence.segment,
+                                    .open_chunk = 2 * per_sequence.open_chunk};
   RingPools pools(capacity);
   LS_RETURN_IF_ERROR(model.AllocateCache(capacity));
   LS_ASSIGN_OR_RETURN(const RingPages other, RingPages::Acquire(pools, info, longest, random() % 300 + 1));
@@ -162,13 +162,13 @@ absl::Status RunInRandomSlices(const LanguageModelInfo& info, int64_t length, st
   for (int32_t& token : history) token = static_cast<int32_t>(random() % info.vocabulary_size);
   for (int64_t position = 0; position < length;) {
     const int64_t count = std::min<int64_t>(length - position, random() % longest + 1);
-    Slice slice;
+    models::Slice slice;
     slice.tokens = absl::MakeConstSpan(history).subspan(position, count);
     slice.position = position;
     slice.segment_start = position / info.segment_length * info.segment_length;
     slice.logit_rows = 1;
     pages.FillIn(slice);
-    LS_ASSIGN_OR_RETURN(const StepResult result, model.Step({slice}));
+    LS_ASSIGN_OR_RETURN(const models::StepResult result, model.Step({slice}));
     position += count;
     const std::vector<float> expected = model.LogitsAfter(absl::MakeConstSpan(history).first(position));
     if (!std::equal(expected.begin(), expected.end(), result.logits.begin())) {
@@ -181,7 +181,7 @@ absl::Status RunInRandomSlices(const LanguageModelInfo& info, int64_t length, st
 TEST_F(RingPagesTest, HoldWhatEveryQuerySeesWhateverTheLengthsAndTheCut) {
   std::mt19937 random(2);
   for (int round = 0; round < 300; ++round) {
-    LanguageModelInfo info;
+    models::LanguageModelInfo info;
     info.chunk_size = 1 << random() % 6;
     info.chunk_rank = random() % 5 + 1;
     info.memory_length = info.chunk_size * (random() % 40 + 1);

@@ -7,22 +7,22 @@ namespace longshort {
 
 RingPool::RingPool(const char* kind, int64_t capacity) : kind_(kind), held_(capacity, false) {
   free_.reserve(capacity);
-  for (int64_t page = capacity - 1; page >= 0; --page) free_.push_back(static_cast<PageId>(page));
+  for (int64_t page = capacity - 1; page >= 0; --page) free_.push_back(static_cast<models::PageId>(page));
 }
 
-absl::StatusOr<std::vector<PageId>> RingPool::Acquire(int64_t count) {
+absl::StatusOr<std::vector<models::PageId>> RingPool::Acquire(int64_t count) {
   if (count > free()) {
     return absl::ResourceExhaustedError(
         absl::StrCat(count, " ", kind_, " pages wanted, ", free(), " of ", capacity(), " are free"));
   }
-  std::vector<PageId> pages(free_.end() - count, free_.end());
+  std::vector<models::PageId> pages(free_.end() - count, free_.end());
   free_.resize(free_.size() - count);
-  for (PageId page : pages) held_[page] = true;
+  for (models::PageId page : pages) held_[page] = true;
   return pages;
 }
 
-void RingPool::Release(absl::Span<const PageId> pages) {
-  for (PageId page : pages) {
+void RingPool::Release(absl::Span<const models::PageId> pages) {
+  for (models::PageId page : pages) {
     held_[page] = false;
     free_.push_back(page);
   }
@@ -30,7 +30,7 @@ void RingPool::Release(absl::Span<const PageId> pages) {
 
 absl::Status RingPool::CheckInvariants() const {
   std::vector<bool> seen = held_;
-  for (PageId page : free_) {
+  for (models::PageId page : free_) {
     if (page < 0 || page >= capacity()) {
       return absl::InternalError(absl::StrCat(kind_, " page ", page, " does not exist, but is free"));
     }

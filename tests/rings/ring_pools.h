@@ -21,9 +21,9 @@ class RingPool {
 
   // Takes `count` free pages.
   // Errors: RESOURCE_EXHAUSTED if fewer are free; then nothing was taken.
-  absl::StatusOr<std::vector<PageId>> Acquire(int64_t count);
+  absl::StatusOr<std::vector<models::PageId>> Acquire(int64_t count);
   // Gives pages back. REQUIRES: each came from Acquire of this pool and was not given back since.
-  void Release(absl::Span<const PageId> pages);
+  void Release(absl::Span<const models::PageId> pages);
 
   int64_t capacity() const { return static_cast<int64_t>(held_.size()); }
   int64_t free() const { return static_cast<int64_t>(free_.size()); }
@@ -34,19 +34,19 @@ class RingPool {
 
  private:
   const char* kind_;
-  std::vector<PageId> free_;  // a stack: the page freed last is taken first, while it is warm
-  std::vector<bool> held_;    // [capacity]
+  std::vector<models::PageId> free_;  // a stack: the page freed last is taken first, while it is warm
+  std::vector<bool> held_;            // [capacity]
 };
 
 // The pools of a cache, one for each kind of page.
 struct RingPools {
-  explicit RingPools(const CachePages& capacity)
+  explicit RingPools(const models::CachePages& capacity)
       : window("window", capacity.window),
         segment("segment", capacity.segment),
         open_chunk("open chunk", capacity.open_chunk) {}
 
-  CachePages used() const { return {window.used(), segment.used(), open_chunk.used()}; }
-  CachePages free() const { return {window.free(), segment.free(), open_chunk.free()}; }
+  models::CachePages used() const { return {window.used(), segment.used(), open_chunk.used()}; }
+  models::CachePages free() const { return {window.free(), segment.free(), open_chunk.free()}; }
   absl::Status CheckInvariants() const;
 
   RingPool window;

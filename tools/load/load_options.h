@@ -14,7 +14,7 @@
 namespace longshort::load {
 
 struct LoadOptions {
-  ConnectionOptions connection;
+  client::ConnectionOptions connection;
   // Of the report and of plots.
   std::string title;
   // Connections to the server; calls take them in turn.

@@ -164,7 +164,7 @@ bool ConnectsAtOnce(grpc::Channel& channel) {
 
 // Errors: UNAVAILABLE with the likely cause if no connection comes about.
 absl::StatusOr<std::vector<std::shared_ptr<grpc::Channel>>> Connect(const LoadOptions& options,
-                                                                    const ClientCredentials& credentials) {
+                                                                    const client::ClientCredentials& credentials) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // a connection for each channel
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
@@ -172,7 +172,7 @@ absl::StatusOr<std::vector<std::shared_ptr<grpc::Channel>>> Connect(const LoadOp
   for (int64_t i = 0; i < options.connections; ++i) {
     channels.push_back(credentials.Connect(options.connection.server, arguments));
     if (!ConnectsAtOnce(*channels.back())) {
-      const std::string cause = DiagnoseConnection(options.connection);
+      const std::string cause = client::DiagnoseConnection(options.connection);
       return absl::UnavailableError(absl::StrCat("no connection to ", options.connection.server, " came about",
                                                  cause.empty() ? "" : absl::StrCat(": ", cause)));
     }
@@ -211,7 +211,7 @@ absl::Status Run(const std::vector<std::string>& arguments) {
   if (!options.json_file.empty() && !std::ofstream(options.json_file, std::ios::app)) {
     return CannotWrite(options.json_file);
   }
-  LS_ASSIGN_OR_RETURN(const ClientCredentials credentials, ReadCredentials(options.connection));
+  LS_ASSIGN_OR_RETURN(const client::ClientCredentials credentials, client::ReadCredentials(options.connection));
   for (Workload& workload : options.workloads) workload.authorization = credentials.authorization;
   LS_ASSIGN_OR_RETURN(const auto channels, Connect(options, credentials));
   LS_ASSIGN_OR_RETURN(const RunResult result, RunLoad(channels, options.workloads, options.run));

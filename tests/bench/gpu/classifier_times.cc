@@ -18,17 +18,17 @@ namespace {
 
 int64_t Scattered(int64_t index, int64_t item) { return 7919 * index + 104729 * item; }
 
-ClassifierItem MakeItem(const LoadedClassifier& model, int64_t tokens, int64_t item) {
-  const ClassifierInfo& info = model.weights.info();
-  if (info.input == ClassifierInput::kImage) {
+models::ClassifierItem MakeItem(const models::LoadedClassifier& model, int64_t tokens, int64_t item) {
+  const models::ClassifierInfo& info = model.weights.info();
+  if (info.input == models::ClassifierInput::kImage) {
     const auto side = static_cast<int64_t>(std::lround(std::sqrt(model.preprocessor->pixels())));
-    ImageItem image{.height = side, .width = side, .values = std::vector<float>(info.channels * side * side)};
+    models::ImageItem image{.height = side, .width = side, .values = std::vector<float>(info.channels * side * side)};
     for (size_t i = 0; i < image.values.size(); ++i) {
       image.values[i] = static_cast<float>(Scattered(static_cast<int64_t>(i), item) % 1021) / 510.0F - 1.0F;
     }
     return image;
   }
-  TokenItem texts{.documents = std::vector<std::vector<int32_t>>(info.documents)};
+  models::TokenItem texts{.documents = std::vector<std::vector<int32_t>>(info.documents)};
   for (std::vector<int32_t>& document : texts.documents) {
     document.resize(tokens == 0 ? info.max_document_tokens : std::min(tokens, info.max_document_tokens));
     for (size_t i = 0; i < document.size(); ++i) {
@@ -43,23 +43,23 @@ ClassifierItem MakeItem(const LoadedClassifier& model, int64_t tokens, int64_t i
 absl::StatusOr<nlohmann::json> MeasureClassifier(const ClassifierWork& work, const GoldenDevice& device) {
   const int64_t used_before = UsedMemory(device);
   LS_ASSIGN_OR_RETURN(
-      const LoadedModel loaded,
-      LoadModel(work.model, {.precision = work.precision, .devices = device.devices, .gpus = device.gpus}));
-  const auto* const model = std::get_if<LoadedClassifier>(&loaded);
+      const models::LoadedModel loaded,
+      models::LoadModel(work.model, {.precision = work.precision, .devices = device.devices, .gpus = device.gpus}));
+  const auto* const model = std::get_if<models::LoadedClassifier>(&loaded);
   if (model == nullptr) return absl::InvalidArgumentError(absl::StrCat(work.model, " is no classifier"));
   // A worker's, as it is served.
-  const WorkerDevice worker = device.devices.empty() ? WorkerDevice{} : device.devices.front();
-  LS_ASSIGN_OR_RETURN(const std::unique_ptr<Classifier> replica, model->weights.NewReplica(worker));
-  std::vector<ClassifierItem> items;
+  const models::WorkerDevice worker = device.devices.empty() ? models::WorkerDevice{} : device.devices.front();
+  LS_ASSIGN_OR_RETURN(const std::unique_ptr<models::Classifier> replica, model->weights.NewReplica(worker));
+  std::vector<models::ClassifierItem> items;
   for (int64_t item = 0; item < work.items; ++item) items.push_back(MakeItem(*model, work.tokens, item));
-  std::vector<const ClassifierItem*> batch;
-  for (const ClassifierItem& item : items) batch.push_back(&item);
+  std::vector<const models::ClassifierItem*> batch;
+  for (const models::ClassifierItem& item : items) batch.push_back(&item);
 
   std::vector<double> seconds;
   nlohmann::json found;
   for (int64_t run = -work.warm_up_runs; run < work.runs; ++run) {
     const absl::Time begin = absl::Now();
-    LS_ASSIGN_OR_RETURN(const ClassifierResult result, replica->Classify(batch));
+    LS_ASSIGN_OR_RETURN(const models::ClassifierResult result, replica->Classify(batch));
     if (run >= 0) seconds.push_back(absl::ToDoubleSeconds(absl::Now() - begin));
     found["batch_flops"] = 2 * result.counts.multiply_adds;
     const auto last = result.logits.last(model->weights.info().classes);

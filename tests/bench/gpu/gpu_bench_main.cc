@@ -62,7 +62,7 @@ void AddOptions(OptionTable& table, Options& options) {
 }
 
 absl::Status Write(const Options& options) {
-  std::string config(FindPreset(options.config));
+  std::string config(models::FindPreset(options.config));
   if (config.empty()) {
     std::ifstream file(options.config);
     config.assign((std::istreambuf_iterator<char>(file)), {});
@@ -104,7 +104,7 @@ absl::Status Main(const std::vector<std::string>& arguments) {
     LS_ASSIGN_OR_RETURN(const nlohmann::json found, Measure(commands.front(), options));
     std::cout << found.dump() << std::endl;
   } catch (const std::exception& error) {
-    return LibraryError("while measuring", error);
+    return models::LibraryError("while measuring", error);
   }
   return absl::OkStatus();
 }

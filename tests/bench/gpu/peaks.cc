@@ -32,7 +32,7 @@ double RunsASecond(double seconds, const std::function<at::Tensor()>& work) {
 
 nlohmann::json MeasurePeaks(const GoldenDevice& device, const PeakSizes& sizes) {
   const c10::InferenceMode inference;
-  const at::TensorOptions on_device = at::TensorOptions().device(TensorDevice(device.devices.front()));
+  const at::TensorOptions on_device = at::TensorOptions().device(models::TensorDevice(device.devices.front()));
   const auto flops = [&](at::ScalarType type) {
     const at::Tensor a = at::randn({sizes.side, sizes.side}, on_device).to(type), b = at::randn_like(a);
     at::Tensor product = at::empty_like(a);

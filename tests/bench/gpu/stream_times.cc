@@ -28,10 +28,10 @@ struct BenchStream {
   std::vector<int32_t> tokens = {};  // the next ones
 
   // A slice of the next `count` tokens, which stays valid until the next call.
-  Slice Next(const LanguageModelInfo& info, int64_t count, std::mt19937_64& random) {
+  models::Slice Next(const models::LanguageModelInfo& info, int64_t count, std::mt19937_64& random) {
     tokens.resize(count);
     for (int32_t& token : tokens) token = static_cast<int32_t>(random() % info.vocabulary_size);
-    Slice slice = At(info, position);
+    models::Slice slice = At(info, position);
     slice.tokens = tokens;
     slice.logit_rows = 1;
     pages.FillIn(slice);
@@ -39,17 +39,17 @@ struct BenchStream {
     return slice;
   }
   // What a query at `from` sees.
-  Slice Seen(const LanguageModelInfo& info, int64_t from) {
+  models::Slice Seen(const models::LanguageModelInfo& info, int64_t from) {
     tokens.assign(1, 0);
-    Slice slice = At(info, from);
+    models::Slice slice = At(info, from);
     slice.tokens = tokens;
     pages.FillIn(slice);
     return slice;
   }
 
  private:
-  static Slice At(const LanguageModelInfo& info, int64_t position) {
-    Slice slice;
+  static models::Slice At(const models::LanguageModelInfo& info, int64_t position) {
+    models::Slice slice;
     slice.position = position;
     slice.segment_start = position / info.segment_length * info.segment_length;
     return slice;
@@ -58,11 +58,11 @@ struct BenchStream {
 
 class Bench {
  public:
-  Bench(LanguageModel& model, const StreamWork& work) : model_(model), work_(work) {}
+  Bench(models::LanguageModel& model, const StreamWork& work) : model_(model), work_(work) {}
 
   absl::Status Prepare() {
     const int64_t most = std::max(work_.step_tokens, kReadTokens);
-    CachePages needed = PagesForRings(model_.info(), most) * work_.streams;
+    models::CachePages needed = PagesForRings(model_.info(), most) * work_.streams;
     if (work_.prompt_tokens > 0) needed = Sum(needed, PagesForRings(model_.info(), work_.prompt_tokens));
     LS_RETURN_IF_ERROR(model_.AllocateCache(needed));
     pools_ = std::make_unique<RingPools>(needed);
@@ -72,7 +72,7 @@ class Bench {
   }
 
   absl::Status ReadBefore() {
-    const LanguageModelInfo& info = model_.info();
+    const models::LanguageModelInfo& info = model_.info();
     const int64_t tokens = work_.read_before < 0 ? info.memory_length + info.segment_length : work_.read_before;
     const auto read = [&](BenchStream& stream) -> absl::Status {
       while (stream.position < tokens) {
@@ -89,7 +89,7 @@ class Bench {
 
   // Of one step.
   absl::StatusOr<absl::Duration> Step() {
-    std::vector<Slice> slices;
+    std::vector<models::Slice> slices;
     for (BenchStream& stream : streams_) slices.push_back(stream.Next(model_.info(), work_.step_tokens, random_));
     for (BenchStream& prompt : prompts_) slices.push_back(prompt.Next(model_.info(), work_.prompt_tokens, random_));
     const absl::Time begin = absl::Now();
@@ -98,7 +98,7 @@ class Bench {
   }
 
  private:
-  static CachePages Sum(const CachePages& a, const CachePages& b) {
+  static models::CachePages Sum(const models::CachePages& a, const models::CachePages& b) {
     return {a.window + b.window, a.segment + b.segment, a.open_chunk + b.open_chunk};
   }
   absl::Status Add(std::vector<BenchStream>& streams, int64_t most) {
@@ -109,22 +109,24 @@ class Bench {
 
   // Makes `to` a stream that has read what `from` has.
   absl::Status Copy(BenchStream& from, BenchStream& to) {
-    const Slice source = from.Seen(model_.info(), from.position), target = to.Seen(model_.info(), from.position);
-    const auto copy = [&](PageKind kind, const PageRange& pages, const PageRange& copies) -> absl::Status {
+    const models::Slice source = from.Seen(model_.info(), from.position),
+                        target = to.Seen(model_.info(), from.position);
+    const auto copy = [&](models::PageKind kind, const models::PageRange& pages,
+                          const models::PageRange& copies) -> absl::Status {
       for (size_t i = 0; i < pages.ids.size(); ++i) {
-        if (pages.ids[i] != kZeroPage) LS_RETURN_IF_ERROR(model_.CopyPage(kind, pages.ids[i], copies.ids[i]));
+        if (pages.ids[i] != models::kZeroPage) LS_RETURN_IF_ERROR(model_.CopyPage(kind, pages.ids[i], copies.ids[i]));
       }
       return absl::OkStatus();
     };
-    LS_RETURN_IF_ERROR(copy(PageKind::kWindow, source.window_pages, target.window_pages));
-    LS_RETURN_IF_ERROR(copy(PageKind::kSegment, source.memory_pages, target.memory_pages));
-    LS_RETURN_IF_ERROR(copy(PageKind::kSegment, source.segment_pages, target.segment_pages));
-    LS_RETURN_IF_ERROR(model_.CopyPage(PageKind::kOpenChunk, source.open_chunk, target.open_chunk));
+    LS_RETURN_IF_ERROR(copy(models::PageKind::kWindow, source.window_pages, target.window_pages));
+    LS_RETURN_IF_ERROR(copy(models::PageKind::kSegment, source.memory_pages, target.memory_pages));
+    LS_RETURN_IF_ERROR(copy(models::PageKind::kSegment, source.segment_pages, target.segment_pages));
+    LS_RETURN_IF_ERROR(model_.CopyPage(models::PageKind::kOpenChunk, source.open_chunk, target.open_chunk));
     to.position = from.position;
     return absl::OkStatus();
   }
 
-  LanguageModel& model_;
+  models::LanguageModel& model_;
   const StreamWork& work_;
   std::unique_ptr<RingPools> pools_;  // the streams' pages go first
   std::vector<BenchStream> streams_, prompts_;
@@ -132,12 +134,12 @@ class Bench {
 };
 
 // What a step must compute and read.
-nlohmann::json Costs(const StreamWork& work, const ModelDescription& description) {
+nlohmann::json Costs(const StreamWork& work, const models::ModelDescription& description) {
   const auto element = work.precision == "bf16" ? 2.0 : 4.0;
   const auto streams = static_cast<double>(work.streams + (work.prompt_tokens > 0 ? 1 : 0));
   const auto tokens = static_cast<double>(work.streams * work.step_tokens + work.prompt_tokens);
   double flops = 0;
-  for (const StageCost& stage : description.stages) {
+  for (const models::StageCost& stage : description.stages) {
     flops += 2 * stage.multiply_adds * (stage.name == "output" ? streams : tokens);
   }
   return {{"step_tokens", tokens},
@@ -149,15 +151,15 @@ nlohmann::json Costs(const StreamWork& work, const ModelDescription& description
 }  // namespace
 
 absl::StatusOr<nlohmann::json> MeasureStreams(const StreamWork& work, const GoldenDevice& device) {
-  LS_ASSIGN_OR_RETURN(const ModelDirectory directory, OpenModelDirectory(work.model));
-  LS_ASSIGN_OR_RETURN(const ModelDescription description,
-                      DescribeConfig(directory.config_text, directory.config_path()));
+  LS_ASSIGN_OR_RETURN(const models::ModelDirectory directory, models::OpenModelDirectory(work.model));
+  LS_ASSIGN_OR_RETURN(const models::ModelDescription description,
+                      models::DescribeConfig(directory.config_text, directory.config_path()));
   const int64_t used_before = UsedMemory(device);
-  LS_ASSIGN_OR_RETURN(
-      const LanguageModelWeights weights,
-      LoadLanguageModel(directory, {.precision = work.precision, .devices = device.devices, .gpus = device.gpus}));
-  const WorkerDevice worker = device.devices.empty() ? WorkerDevice{} : device.devices.front();
-  LS_ASSIGN_OR_RETURN(const std::unique_ptr<LanguageModel> model, weights.NewReplica(worker));
+  LS_ASSIGN_OR_RETURN(const models::LanguageModelWeights weights,
+                      models::LoadLanguageModel(
+                          directory, {.precision = work.precision, .devices = device.devices, .gpus = device.gpus}));
+  const models::WorkerDevice worker = device.devices.empty() ? models::WorkerDevice{} : device.devices.front();
+  LS_ASSIGN_OR_RETURN(const std::unique_ptr<models::LanguageModel> model, weights.NewReplica(worker));
   Bench bench(*model, work);
   LS_RETURN_IF_ERROR(bench.Prepare());
   const absl::Time begin = absl::Now();
@@ -171,7 +173,7 @@ absl::StatusOr<nlohmann::json> MeasureStreams(const StreamWork& work, const Gold
     seconds.push_back(absl::ToDoubleSeconds(took));
   }
   found["step_seconds"] = seconds;
-  found["stream_bytes"] = Bytes(PagesForStreams(model->info(), 1), model->info().page_bytes);
+  found["stream_bytes"] = core::Bytes(core::PagesForStreams(model->info(), 1), model->info().page_bytes);
   found["used_memory"] = UsedMemory(device) - used_before;
   return found;
 }

@@ -13,15 +13,15 @@ namespace {
 constexpr int64_t kMaxTokens = 1 << 20;
 constexpr float kByteSteps = 255;
 
-ClassifierInfo InfoOf(ClassifierInput input) {
-  ClassifierInfo info;
+models::ClassifierInfo InfoOf(models::ClassifierInput input) {
+  models::ClassifierInfo info;
   info.architecture = "identity";
   info.input = input;
   info.labels = {"even", "odd"};
   info.classes = 2;
   info.precision = "fp32";
   info.fingerprint = "identity";
-  if (input == ClassifierInput::kImage) {
+  if (input == models::ClassifierInput::kImage) {
     info.channels = 3;
   } else {
     info.tokenizer = "bytes_plus_one";
@@ -32,41 +32,41 @@ ClassifierInfo InfoOf(ClassifierInput input) {
   return info;
 }
 
-bool IsOdd(const ClassifierItem& item) {
-  if (const auto* tokens = std::get_if<TokenItem>(&item); tokens != nullptr) {
+bool IsOdd(const models::ClassifierItem& item) {
+  if (const auto* tokens = std::get_if<models::TokenItem>(&item); tokens != nullptr) {
     const std::vector<int32_t>& document = tokens->documents.front();
     return (document.front() + document.back()) % 2 != 0;
   }
-  const std::vector<float>& values = std::get<ImageItem>(item).values;
+  const std::vector<float>& values = std::get<models::ImageItem>(item).values;
   return static_cast<int>(kByteSteps * (values.front() + values.back())) % 2 != 0;
 }
 
-class IdentityClassifier final : public Classifier {
+class IdentityClassifier final : public models::Classifier {
  public:
-  explicit IdentityClassifier(ClassifierInput input) : info_(InfoOf(input)) {}
+  explicit IdentityClassifier(models::ClassifierInput input) : info_(InfoOf(input)) {}
 
-  const ClassifierInfo& info() const override { return info_; }
+  const models::ClassifierInfo& info() const override { return info_; }
 
-  absl::StatusOr<ClassifierResult> Classify(absl::Span<const ClassifierItem* const> items) override {
+  absl::StatusOr<models::ClassifierResult> Classify(absl::Span<const models::ClassifierItem* const> items) override {
     logits_.clear();
-    for (const ClassifierItem* item : items) {
+    for (const models::ClassifierItem* item : items) {
       const float odd = IsOdd(*item) ? 1 : 0;
       logits_.insert(logits_.end(), {1 - odd, odd});
     }
-    ClassifierResult result;
+    models::ClassifierResult result;
     result.logits = logits_;
     return result;
   }
 
  private:
-  const ClassifierInfo info_;
+  const models::ClassifierInfo info_;
   std::vector<float> logits_;  // [items, 2]
 };
 
-class ByteTokenizer final : public TextEncoder {
+class ByteTokenizer final : public models::TextEncoder {
  public:
-  absl::StatusOr<DocumentBeginning> EncodeBeginning(std::string_view text, int64_t most) const override {
-    DocumentBeginning beginning{.ids = {}, .tokens = static_cast<int64_t>(text.size())};
+  absl::StatusOr<models::DocumentBeginning> EncodeBeginning(std::string_view text, int64_t most) const override {
+    models::DocumentBeginning beginning{.ids = {}, .tokens = static_cast<int64_t>(text.size())};
     text = text.substr(0, most);
     beginning.ids.reserve(text.size());
     for (const char byte : text) beginning.ids.push_back(static_cast<unsigned char>(byte) + 1);
@@ -74,17 +74,18 @@ class ByteTokenizer final : public TextEncoder {
   }
 };
 
-class PixelsAsTheyAre final : public ImagePreprocessor {
+class PixelsAsTheyAre final : public models::ImagePreprocessor {
  public:
   int64_t pixels() const override { return 0; }  // an item has as many as the image
-  absl::StatusOr<ImageHeader> ReadHeader(std::string_view /*bytes*/) const override {
+  absl::StatusOr<models::ImageHeader> ReadHeader(std::string_view /*bytes*/) const override {
     return absl::InvalidArgumentError("the identity model takes pixels only");
   }
-  absl::StatusOr<ClassifierItem> Decode(std::string_view bytes, const ImageHeader& /*header*/) const override {
+  absl::StatusOr<models::ClassifierItem> Decode(std::string_view bytes,
+                                                const models::ImageHeader& /*header*/) const override {
     return ReadHeader(bytes).status();
   }
-  absl::StatusOr<ClassifierItem> Convert(const RawImage& image) const override {
-    ImageItem item;
+  absl::StatusOr<models::ClassifierItem> Convert(const models::RawImage& image) const override {
+    models::ImageItem item;
     item.height = image.height;
     item.width = image.width;
     if (const auto* bytes = std::get_if<absl::Span<const uint8_t>>(&image.values); bytes != nullptr) {
@@ -99,12 +100,13 @@ class PixelsAsTheyAre final : public ImagePreprocessor {
 
 }  // namespace
 
-LoadedModel MakeIdentityModel(ClassifierInput input) {
-  LoadedClassifier loaded;
-  loaded.weights.places.push_back({.device = {}, .info = InfoOf(input), .new_replica = [input](const WorkerDevice&) {
-                                     return std::make_unique<IdentityClassifier>(input);
-                                   }});
-  if (input == ClassifierInput::kImage) {
+models::LoadedModel MakeIdentityModel(models::ClassifierInput input) {
+  models::LoadedClassifier loaded;
+  loaded.weights.places.push_back(
+      {.device = {}, .info = InfoOf(input), .new_replica = [input](const models::WorkerDevice&) {
+         return std::make_unique<IdentityClassifier>(input);
+       }});
+  if (input == models::ClassifierInput::kImage) {
     loaded.preprocessor = std::make_shared<PixelsAsTheyAre>();
   } else {
     loaded.tokenizer = std::make_shared<ByteTokenizer>();

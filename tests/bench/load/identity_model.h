@@ -8,6 +8,6 @@ namespace longshort::load {
 
 // A classifier of two classes, "even" and "odd": the parity of an item's first and last values. Of documents (a byte is
 // a token), or of images (raw pixels only, taken as they are).
-LoadedModel MakeIdentityModel(ClassifierInput input);
+models::LoadedModel MakeIdentityModel(models::ClassifierInput input);
 
 }  // namespace longshort::load

@@ -13,17 +13,18 @@
 namespace longshort::load {
 namespace {
 
-absl::StatusOr<LoadedModel> Load(const std::string& directory, const std::vector<WorkerDevice>& /*workers*/,
-                                 const LoadGuard& /*guard*/) {
+absl::StatusOr<models::LoadedModel> Load(const std::string& directory,
+                                         const std::vector<models::WorkerDevice>& /*workers*/,
+                                         const models::LoadGuard& /*guard*/) {
   const std::string model = std::filesystem::path(directory).parent_path().filename().string();
   const bool images = model.find("image") != std::string::npos;
-  return MakeIdentityModel(images ? ClassifierInput::kImage : ClassifierInput::kText);
+  return MakeIdentityModel(images ? models::ClassifierInput::kImage : models::ClassifierInput::kText);
 }
 
 }  // namespace
 }  // namespace longshort::load
 
 int main(int argc, char** argv) {
-  return longshort::RunServer({argv + 1, argv + argc},
-                              [](const longshort::ServerOptions&) { return longshort::load::Load; });
+  return longshort::server::RunServer({argv + 1, argv + argc},
+                                      [](const longshort::server::ServerOptions&) { return longshort::load::Load; });
 }

@@ -6,11 +6,11 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace longshort::cache_grid_test {
+namespace longshort::core::cache_grid_test {
 
 // The official enwik8 models, evaluated with M = 8192 and L = 256.
-LanguageModelInfo Enwik8Info() {
-  LanguageModelInfo info;
+models::LanguageModelInfo Enwik8Info() {
+  models::LanguageModelInfo info;
   info.layers = 12;
   info.chunk_size = 16;
   info.chunk_rank = 1;
@@ -26,7 +26,7 @@ MATCHER_P2(IsSpan, first, end, "") { return arg.first == first && arg.end == end
 
 TEST(CacheGrid, ABlockEndsAPageAndAChunk) {
   EXPECT_EQ(CacheGrid(Enwik8Info()).block_tokens(), 64);
-  LanguageModelInfo info = Enwik8Info();
+  models::LanguageModelInfo info = Enwik8Info();
   info.chunk_size = 48;
   EXPECT_EQ(CacheGrid(info).block_tokens(), 192);
 }
@@ -53,7 +53,7 @@ TEST(CacheGrid, AtASegmentsStartNoVectorOfItIsThere) {
 }
 
 TEST(CacheGrid, CountsWhatASequenceOfAnyLengthNeeds) {
-  const CachePages pages = CacheGrid(Enwik8Info()).PagesForSequence();
+  const models::CachePages pages = CacheGrid(Enwik8Info()).PagesForSequence();
   EXPECT_EQ(pages.window, 9);  // 511 rows and a block
   // (8192 + 256) / 16 = 528 vectors, and 16, which both begin at a quarter of a page.
   EXPECT_EQ(pages.segment, 9 + 1);
@@ -62,17 +62,17 @@ TEST(CacheGrid, CountsWhatASequenceOfAnyLengthNeeds) {
 
 // 12.3 times 32,768 rows, which full attention keeps, are 2,664; 16 are the open chunk's.
 TEST(CacheGrid, SmallPagesHoldLittleMoreThanTheRowsThatAreSeen) {
-  LanguageModelInfo info = Enwik8Info();
+  models::LanguageModelInfo info = Enwik8Info();
   info.memory_length = 32768;
   info.rows_per_page = 16;
-  const CachePages pages = CacheGrid(info).PagesForSequence();
+  const models::CachePages pages = CacheGrid(info).PagesForSequence();
   EXPECT_EQ(pages.window, 33);  // 511 rows and a block of 16
   // (32768 + 256) / 16 = 2064 vectors, and 16.
   EXPECT_EQ(pages.segment, 129 + 1);
 }
 
 TEST(CacheGrid, CountsNoMoreThanAShortSequenceFills) {
-  const CachePages pages = CacheGrid(Enwik8Info()).PagesForSequence(100);
+  const models::CachePages pages = CacheGrid(Enwik8Info()).PagesForSequence(100);
   EXPECT_EQ(pages.window, 2);   // 100 rows
   EXPECT_EQ(pages.segment, 2);  // 6 vectors, in both forms
   EXPECT_EQ(CacheGrid(Enwik8Info()).PagesForSequence(15).segment, 0);
@@ -82,7 +82,7 @@ TEST(CacheGrid, CountsNoMoreThanAShortSequenceFills) {
 TEST(CacheGrid, TheCountIsEnoughWhereverASequenceStandsWhateverTheLengths) {
   std::mt19937 random(3);
   for (int round = 0; round < 500; ++round) {
-    LanguageModelInfo info;
+    models::LanguageModelInfo info;
     info.chunk_size = random() % 8 == 0 ? 24 : 1 << random() % 7;
     info.chunk_rank = random() % 5 + 1;
     info.memory_length = info.chunk_size * (random() % 40 + 1);
@@ -90,7 +90,7 @@ TEST(CacheGrid, TheCountIsEnoughWhereverASequenceStandsWhateverTheLengths) {
     info.rows_per_page = 16 << random() % 3;
     info.window_length = random() % info.memory_length + 1;
     const CacheGrid grid(info);
-    const CachePages need = grid.PagesForSequence();
+    const models::CachePages need = grid.PagesForSequence();
     for (int64_t position = 0; position < 3000; position += random() % 7 + 1) {
       const int64_t end = grid.BlockBegin(position) + grid.block_tokens();
       const auto pages = [&](Strip strip) {
@@ -112,15 +112,15 @@ TEST(CacheGrid, RecomputesFromAnExactPlace) {
 }
 
 TEST(StreamsThatFit, AreAsManyAsThereAreAllPagesFor) {
-  const CachePages five = PagesForStreams(Enwik8Info(), 5);
+  const models::CachePages five = PagesForStreams(Enwik8Info(), 5);
   EXPECT_EQ(StreamsThatFit(Enwik8Info(), five), 5);
-  EXPECT_EQ(StreamsThatFit(Enwik8Info(), five - CachePages{.window = 1, .segment = 0, .open_chunk = 0}), 4);
-  EXPECT_EQ(StreamsThatFit(Enwik8Info(), five - CachePages{.window = 0, .segment = 1, .open_chunk = 0}), 4);
-  EXPECT_EQ(StreamsThatFit(Enwik8Info(), five - CachePages{.window = 0, .segment = 0, .open_chunk = 1}), 4);
+  EXPECT_EQ(StreamsThatFit(Enwik8Info(), five - models::CachePages{.window = 1, .segment = 0, .open_chunk = 0}), 4);
+  EXPECT_EQ(StreamsThatFit(Enwik8Info(), five - models::CachePages{.window = 0, .segment = 1, .open_chunk = 0}), 4);
+  EXPECT_EQ(StreamsThatFit(Enwik8Info(), five - models::CachePages{.window = 0, .segment = 0, .open_chunk = 1}), 4);
 }
 
-LanguageModelInfo InfoOf(const CachePages& page_bytes) {
-  LanguageModelInfo info = Enwik8Info();
+models::LanguageModelInfo InfoOf(const models::CachePages& page_bytes) {
+  models::LanguageModelInfo info = Enwik8Info();
   info.page_bytes = page_bytes;
   return info;
 }
@@ -143,7 +143,7 @@ TEST(PagesForBytes, GivesOpenChunksAQuarterAtTheMost) {
 }
 
 TEST(PagesForBytes, NeverTakesMoreThanTheBytes) {
-  const LanguageModelInfo info = InfoOf({.window = 997, .segment = 997, .open_chunk = 401});
+  const models::LanguageModelInfo info = InfoOf({.window = 997, .segment = 997, .open_chunk = 401});
   for (int64_t bytes = 5000; bytes < 10'000'000; bytes = bytes * 9 / 8) {
     const auto pages = PagesForBytes(info, bytes, 64);
     ASSERT_TRUE(pages.ok()) << pages.status();
@@ -151,4 +151,4 @@ TEST(PagesForBytes, NeverTakesMoreThanTheBytes) {
   }
 }
 
-}  // namespace longshort::cache_grid_test
+}  // namespace longshort::core::cache_grid_test

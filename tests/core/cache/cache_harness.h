@@ -14,14 +14,14 @@
 #include "gtest/gtest.h"
 #include "tests/core/fakes/witness_model.h"
 
-namespace longshort {
+namespace longshort::core {
 
 using Tokens = std::vector<int32_t>;
 
 // Blocks of 64 tokens have 4 vectors: 16 blocks share a page. The window sees one page before its own (W = 65), the
 // memory 256 tokens before the segment of 128.
-inline LanguageModelInfo DrawnInfo() {
-  LanguageModelInfo info;
+inline models::LanguageModelInfo DrawnInfo() {
+  models::LanguageModelInfo info;
   info.layers = 2;
   info.chunk_size = 16;
   info.chunk_rank = 1;
@@ -41,7 +41,7 @@ inline Tokens Text(int64_t count, int32_t seed, Tokens prefix = {}) {
 
 class CacheHarness {
  public:
-  explicit CacheHarness(const CachePages& capacity, const LanguageModelInfo& info = DrawnInfo(),
+  explicit CacheHarness(const models::CachePages& capacity, const models::LanguageModelInfo& info = DrawnInfo(),
                         BlockHash hash = HashOfBlock)
       : model(info), cache(*PagedCache::Create(model, capacity, hash)) {}
 
@@ -56,7 +56,7 @@ class CacheHarness {
   // `begin`: where the sequence began to be read.
   void Read(CachedSequence& sequence, const Tokens& tokens, int64_t end, int64_t begin = 0) {
     while (sequence.position() < end && !testing::Test::HasFailure()) {
-      Slice slice;
+      models::Slice slice;
       const int64_t count = sequence.MaxTokens(std::min<int64_t>(end - sequence.position(), 50));
       slice.tokens = absl::MakeConstSpan(tokens).subspan(sequence.position(), count);
       const absl::Status filled = sequence.FillIn(slice);
@@ -87,6 +87,6 @@ class CacheHarness {
   std::unique_ptr<PagedCache> cache;
 };
 
-inline constexpr CachePages kPlenty = {.window = 100, .segment = 100, .open_chunk = 10};
+inline constexpr models::CachePages kPlenty = {.window = 100, .segment = 100, .open_chunk = 10};
 
-}  // namespace longshort
+}  // namespace longshort::core

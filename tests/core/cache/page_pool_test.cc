@@ -3,14 +3,14 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace longshort::page_pool_test {
+namespace longshort::core::page_pool_test {
 
 class PagePoolTest : public testing::Test {
  protected:
-  PageId Take() { return pool_.Take().value(); }
+  models::PageId Take() { return pool_.Take().value(); }
   // A page that only the index holds.
-  PageId TakeSpare() {
-    const PageId page = Take();
+  models::PageId TakeSpare() {
+    const models::PageId page = Take();
     pool_.Hold(page, Holder::kIndex);
     pool_.Release(page, Holder::kRunning);
     return page;
@@ -21,7 +21,7 @@ class PagePoolTest : public testing::Test {
 };
 
 TEST_F(PagePoolTest, APageIsFreeUntilTakenAndAgainWhenItsLastHolderLetsGo) {
-  const PageId page = Take();
+  const models::PageId page = Take();
   EXPECT_EQ(pool_.in_use(), 1);
   EXPECT_TRUE(pool_.IsExclusive(page));
   pool_.Hold(page, Holder::kRunning);
@@ -33,7 +33,7 @@ TEST_F(PagePoolTest, APageIsFreeUntilTakenAndAgainWhenItsLastHolderLetsGo) {
 }
 
 TEST_F(PagePoolTest, APageThatOnlyParkedSequencesOrTheIndexHoldIsIdle) {
-  const PageId page = Take();
+  const models::PageId page = Take();
   pool_.Hold(page, Holder::kParked);
   EXPECT_EQ(pool_.idle(), 0);
   pool_.Release(page, Holder::kRunning);
@@ -44,7 +44,7 @@ TEST_F(PagePoolTest, APageThatOnlyParkedSequencesOrTheIndexHoldIsIdle) {
 }
 
 TEST_F(PagePoolTest, SparePagesAreGivenUpInTheOrderOfTheirLastUse) {
-  const PageId first = TakeSpare(), second = TakeSpare(), third = TakeSpare();
+  const models::PageId first = TakeSpare(), second = TakeSpare(), third = TakeSpare();
   pool_.Hold(first, Holder::kRunning);  // used again
   pool_.Release(first, Holder::kRunning);
   EXPECT_EQ(Take(), second);
@@ -55,14 +55,14 @@ TEST_F(PagePoolTest, SparePagesAreGivenUpInTheOrderOfTheirLastUse) {
 }
 
 TEST_F(PagePoolTest, FreePagesGoBeforeSpareOnes) {
-  const PageId spare = TakeSpare();
+  const models::PageId spare = TakeSpare();
   Take();
   EXPECT_NE(Take(), spare);
   EXPECT_EQ(pool_.evicted(), 0);
 }
 
 TEST_F(PagePoolTest, WhatAnEndNeedsOrAParkedSequenceHoldsIsNotGivenUp) {
-  const PageId needed = TakeSpare(), parked = TakeSpare();
+  const models::PageId needed = TakeSpare(), parked = TakeSpare();
   pool_.Need(needed);
   pool_.Hold(parked, Holder::kParked);
   Take();
@@ -74,7 +74,7 @@ TEST_F(PagePoolTest, WhatAnEndNeedsOrAParkedSequenceHoldsIsNotGivenUp) {
 }
 
 TEST_F(PagePoolTest, AVersionEndsWhenThePageIsGivenUpToSomebodyElse) {
-  const PageId page = TakeSpare();
+  const models::PageId page = TakeSpare();
   const PageVersion version = pool_.VersionOf(page);
   Take();
   Take();
@@ -85,7 +85,7 @@ TEST_F(PagePoolTest, AVersionEndsWhenThePageIsGivenUpToSomebodyElse) {
 }
 
 TEST_F(PagePoolTest, ANewVersionOfAPageThatRunsLeavesItToTheSequenceAlone) {
-  const PageId page = Take();
+  const models::PageId page = Take();
   pool_.Hold(page, Holder::kIndex);
   const PageVersion version = pool_.VersionOf(page);
   EXPECT_FALSE(pool_.IsExclusive(page));
@@ -95,18 +95,18 @@ TEST_F(PagePoolTest, ANewVersionOfAPageThatRunsLeavesItToTheSequenceAlone) {
 }
 
 TEST_F(PagePoolTest, TheZeroPageNeedsNoHolding) {
-  pool_.Hold(kZeroPage, Holder::kRunning);
-  pool_.Release(kZeroPage, Holder::kParked);
-  pool_.Need(kZeroPage);
+  pool_.Hold(models::kZeroPage, Holder::kRunning);
+  pool_.Release(models::kZeroPage, Holder::kParked);
+  pool_.Need(models::kZeroPage);
   EXPECT_EQ(pool_.free(), 3);
 }
 
 TEST_F(PagePoolTest, TheWalkFindsWhoDoesNotHoldWhatItSays) {
-  const PageId page = Take();
+  const models::PageId page = Take();
   std::vector<PageHolders> holders(3);
   EXPECT_EQ(pool_.CheckInvariants(holders).code(), absl::StatusCode::kInternal);
   holders[page].running = 1;
   EXPECT_TRUE(pool_.CheckInvariants(holders).ok());
 }
 
-}  // namespace longshort::page_pool_test
+}  // namespace longshort::core::page_pool_test

@@ -14,7 +14,7 @@
 #include "gtest/gtest.h"
 #include "tests/core/fakes/witness_model.h"
 
-namespace longshort::paged_cache_random_test {
+namespace longshort::core::paged_cache_random_test {
 
 // Tokens, and what the model must find of them.
 struct Text {
@@ -36,7 +36,7 @@ struct Parked {
 
 class RandomEvents {
  public:
-  RandomEvents(const LanguageModelInfo& info, const CachePages& capacity, uint32_t seed)
+  RandomEvents(const models::LanguageModelInfo& info, const models::CachePages& capacity, uint32_t seed)
       : info_(info), model_(info), cache_(*PagedCache::Create(model_, capacity)), random_(seed) {}
 
   void Happen() {
@@ -82,7 +82,7 @@ class RandomEvents {
   }
 
   void Step() {
-    std::vector<Slice> slices;
+    std::vector<models::Slice> slices;
     std::vector<Running*> steppers;
     model_.witnesses.clear();
     for (Running& running : running_) {
@@ -94,7 +94,7 @@ class RandomEvents {
       ASSERT_GE(count, 1);
       std::vector<int32_t>& tokens = running.text.tokens;
       while (static_cast<int64_t>(tokens.size()) < position + count) tokens.push_back(TokenAfter(tokens));
-      Slice slice;
+      models::Slice slice;
       slice.tokens = absl::MakeConstSpan(tokens).subspan(position, count);
       const absl::Status filled = running.sequence->FillIn(slice);
       ASSERT_TRUE(filled.ok()) << filled;
@@ -234,7 +234,7 @@ class RandomEvents {
     return running;
   }
 
-  const LanguageModelInfo info_;
+  const models::LanguageModelInfo info_;
   WitnessModel model_;
   const std::unique_ptr<PagedCache> cache_;
   std::mt19937_64 random_;
@@ -248,8 +248,8 @@ class RandomEvents {
   int64_t read_tokens_ = 0;
 };
 
-LanguageModelInfo RandomInfo(std::mt19937& random) {
-  LanguageModelInfo info;
+models::LanguageModelInfo RandomInfo(std::mt19937& random) {
+  models::LanguageModelInfo info;
   info.layers = 1;
   info.chunk_size = 1 << random() % 7;
   if (random() % 8 == 0) info.chunk_size = 48;  // divides no page
@@ -276,15 +276,15 @@ TEST(PagedCacheAtRandom, ShowsEveryQueryTheRowsOfItsHistoryAndLosesNoPage) {
   CacheCounters sum;
   int64_t lost = 0, recomputed = 0, rolled_back = 0, skipped = 0, moved = 0, read = 0, rows = 0;
   for (int round = 0; round < kRounds; ++round) {
-    const LanguageModelInfo info = RandomInfo(random);
+    const models::LanguageModelInfo info = RandomInfo(random);
     SCOPED_TRACE(testing::Message() << "round " << round << ": C " << info.chunk_size << " R " << info.chunk_rank
                                     << " W " << info.window_length << " M " << info.memory_length << " L "
                                     << info.segment_length);
-    const CachePages full = CacheGrid(info).PagesForSequence();
-    CachePages capacity = full * static_cast<int64_t>(random() % 6 + 1);
-    capacity = capacity + CachePages{.window = static_cast<int64_t>(random() % 60),
-                                     .segment = static_cast<int64_t>(random() % 60),
-                                     .open_chunk = static_cast<int64_t>(random() % 6)};
+    const models::CachePages full = CacheGrid(info).PagesForSequence();
+    models::CachePages capacity = full * static_cast<int64_t>(random() % 6 + 1);
+    capacity = capacity + models::CachePages{.window = static_cast<int64_t>(random() % 60),
+                                             .segment = static_cast<int64_t>(random() % 60),
+                                             .open_chunk = static_cast<int64_t>(random() % 6)};
     RandomEvents events(info, capacity, random());
     for (int event = 0; event < kEvents; ++event) {
       events.Happen();
@@ -327,4 +327,4 @@ TEST(PagedCacheAtRandom, ShowsEveryQueryTheRowsOfItsHistoryAndLosesNoPage) {
   }
 }
 
-}  // namespace longshort::paged_cache_random_test
+}  // namespace longshort::core::paged_cache_random_test

@@ -6,12 +6,12 @@
 #include "gtest/gtest.h"
 #include "tests/core/cache/cache_harness.h"
 
-namespace longshort::cache_paged_cache_test {
+namespace longshort::core::cache_paged_cache_test {
 
 using testing::HasSubstr;
 
 // A sequence of any length: 2 window pages, 2 of 384 tokens' 24 vectors, 2 of the segment's, and its open chunk.
-const CachePages kOneSequence = CacheGrid(DrawnInfo()).PagesForSequence();
+const models::CachePages kOneSequence = CacheGrid(DrawnInfo()).PagesForSequence();
 
 TEST(PagedCache, AdmitsAsManyAsCanHaveAllTheyMayNeed) {
   CacheHarness harness(kOneSequence * 2);
@@ -25,7 +25,7 @@ TEST(PagedCache, AdmitsAsManyAsCanHaveAllTheyMayNeed) {
 }
 
 TEST(PagedCache, TellsWhatNeverFitsNamingBytes) {
-  CachePages capacity = kOneSequence;
+  models::CachePages capacity = kOneSequence;
   --capacity.window;
   CacheHarness harness(capacity);
   const absl::Status never = harness.cache->CheckFits(10000);
@@ -63,7 +63,7 @@ TEST(PagedCache, RunningSequencesSharePagesAndCopyTheOnesTheyWrite) {
   const auto first = harness.Begin(text, 1000);
   harness.Read(*first, text);
   const Tokens more = Text(1000, 1);
-  const CachePages before = harness.cache->state().in_use;
+  const models::CachePages before = harness.cache->state().in_use;
   const auto second = harness.Begin(more, 0);
   EXPECT_EQ(second->position(), 320);
   EXPECT_EQ(harness.cache->state().in_use.window, before.window);        // the last page, whole
@@ -77,7 +77,7 @@ TEST(PagedCache, RunningSequencesSharePagesAndCopyTheOnesTheyWrite) {
 // With not a page to spare the copies are made in place of what the index has.
 TEST(PagedCache, APageThatOnlyTheIndexHoldsIsTakenOverWhenThereIsNoneForACopy) {
   const Tokens text = Text(320, 1);
-  CacheHarness harness(kOneSequence + CachePages{.window = 0, .segment = 0, .open_chunk = 0});
+  CacheHarness harness(kOneSequence + models::CachePages{.window = 0, .segment = 0, .open_chunk = 0});
   harness.ReadAndEnd(text);
   const auto sequence = harness.Begin(Text(300, 2, text));
   EXPECT_EQ(sequence->position(), 320);
@@ -111,7 +111,7 @@ TEST(PagedCache, AParkedSequenceStaysParkedUntilItFits) {
   EXPECT_FALSE(harness.cache->IsParked(id));  // its open chunk's page was wanted
   EXPECT_EQ(harness.cache->Resume(id, 100).status().code(), absl::StatusCode::kNotFound);
 
-  CacheHarness roomy(kOneSequence + CachePages{.window = 2, .segment = 2, .open_chunk = 1});
+  CacheHarness roomy(kOneSequence + models::CachePages{.window = 2, .segment = 2, .open_chunk = 1});
   sequence = roomy.Begin(text);
   roomy.Read(*sequence, text, 70);
   const ParkedId kept = roomy.cache->Park(std::move(sequence));
@@ -212,7 +212,7 @@ TEST(PagedCache, LongTextsAreForgottenWhenTheIndexIsFullThoughThereArePages) {
     const Tokens tokens = text(seed);
     std::unique_ptr<CachedSequence> sequence = harness.Begin(tokens);
     for (int64_t at = 0; at < 64 * 11000; at += 64) {
-      Slice slice;
+      models::Slice slice;
       slice.tokens = absl::MakeConstSpan(tokens).subspan(at, 64);
       ASSERT_TRUE(sequence->FillIn(slice).ok());
       sequence->OnRead(slice.tokens);
@@ -266,14 +266,14 @@ TEST(PagedCache, WhatAnEvictedSequenceLeavesBehindGoesNext) {
 
 // A block of 4096 tokens keeps 16 KiB of them; all blocks may take 16 MiB.
 TEST(PagedCache, TheIndexIsBoundedByWhatItsBlocksTake) {
-  LanguageModelInfo info = DrawnInfo();
+  models::LanguageModelInfo info = DrawnInfo();
   info.chunk_size = info.memory_length = info.segment_length = 4096;
   CacheHarness harness({.window = 10'000, .segment = 10'000, .open_chunk = 10}, info);
   for (int text = 0; text < 1500; ++text) {
     Tokens tokens(4096);
     tokens[0] = text;
     const auto sequence = harness.Begin(tokens);
-    Slice slice;
+    models::Slice slice;
     slice.tokens = tokens;
     ASSERT_TRUE(sequence->FillIn(slice).ok());
     sequence->OnRead(tokens);
@@ -343,4 +343,4 @@ TEST(PagedCache, ASequenceThatBeginsInTheMiddleIsExactLaterAndIsNeverFound) {
   EXPECT_EQ(harness.ReadAndEnd(text), 0);
 }
 
-}  // namespace longshort::cache_paged_cache_test
+}  // namespace longshort::core::cache_paged_cache_test

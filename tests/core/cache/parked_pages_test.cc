@@ -10,11 +10,11 @@
 #include "gtest/gtest.h"
 #include "tests/core/cache/cache_harness.h"
 
-namespace longshort::parked_pages_test {
+namespace longshort::core::parked_pages_test {
 
 using testing::HasSubstr;
 
-const CachePages kOneSequence = CacheGrid(DrawnInfo()).PagesForSequence();
+const models::CachePages kOneSequence = CacheGrid(DrawnInfo()).PagesForSequence();
 
 // A parked sequence that has read the first `position` tokens of `text`.
 ParkedId ParkedAt(CacheHarness& harness, const Tokens& text, int64_t position) {
@@ -123,4 +123,4 @@ TEST(ParkedPages, WhatCannotBeIsRefusedAndChangesNothing) {
   EXPECT_EQ(state.free.open_chunk, kPlenty.open_chunk);
 }
 
-}  // namespace longshort::parked_pages_test
+}  // namespace longshort::core::parked_pages_test

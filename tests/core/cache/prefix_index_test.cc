@@ -8,7 +8,7 @@
 #include "gtest/gtest.h"
 #include "tests/core/cache/cache_harness.h"
 
-namespace longshort::prefix_index_test {
+namespace longshort::core::prefix_index_test {
 
 // Two conversations that share 256 tokens:
 //   [0..255] ──┬── A   [256..399]
@@ -42,7 +42,7 @@ TEST(PrefixIndex, AWholePromptIsNeverAHitBecauseItsLastLogitsAreWanted) {
 //   vectors  [0    ..   63][64   ..  127][128  ..  191]
 //   blocks   [0 .. 47][48  .. 95][96 .. 143][144  ..  191]
 TEST(PrefixIndex, ForksWhereABlockTouchesTwoPagesOfVectors) {
-  LanguageModelInfo info = DrawnInfo();
+  models::LanguageModelInfo info = DrawnInfo();
   info.chunk_size = 4;
   info.chunk_rank = 3;
   CacheHarness harness({.window = 100, .segment = 300, .open_chunk = 10}, info);
@@ -99,7 +99,7 @@ TEST(PrefixIndex, InteriorWindowPagesGoBeforeAChainsEnd) {
 //   a fork behind 8           * * * *
 //   a fork behind 7         * * * *      half a window from the end: no further
 TEST(PrefixIndex, OthersMayPartFromAChainShortlyBeforeItsEnd) {
-  LanguageModelInfo info = DrawnInfo();
+  models::LanguageModelInfo info = DrawnInfo();
   info.window_length = 257;
   for (int64_t blocks = 5; blocks <= 8; ++blocks) {
     CacheHarness harness({.window = 13, .segment = 100, .open_chunk = 10}, info);
@@ -114,7 +114,7 @@ TEST(PrefixIndex, OthersMayPartFromAChainShortlyBeforeItsEnd) {
 
 // As drawn above, the end of nine blocks needs six window pages; of vectors, those that its memory and segment are on.
 TEST(PrefixIndex, TellsWhatItsEndsKeepAndWhatIsSpare) {
-  LanguageModelInfo info = DrawnInfo();
+  models::LanguageModelInfo info = DrawnInfo();
   info.window_length = 257;
   CacheHarness harness(kPlenty, info);
   harness.ReadAndEnd(Text(64 * 9, 1));
@@ -170,4 +170,4 @@ TEST(PrefixIndex, OneThatReadsAlongGivesBackWhatWasEvicted) {
   EXPECT_EQ(harness.ReadAndEnd(Text(10, 3, middle)), 320);
 }
 
-}  // namespace longshort::prefix_index_test
+}  // namespace longshort::core::prefix_index_test

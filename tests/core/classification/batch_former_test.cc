@@ -10,7 +10,7 @@
 #include "tests/core/fakes/fake_classifier.h"
 #include "tests/core/fakes/fake_clock.h"
 
-namespace longshort::batch_former_test {
+namespace longshort::core::batch_former_test {
 
 using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
@@ -18,7 +18,7 @@ using ::testing::ElementsAreArray;
 class BatchFormerTest : public testing::Test {
  protected:
   // Adds an item whose first logit is `name`.
-  void Add(BatchFormer& former, ClassifierItem item, RequestContext context = {}) {
+  void Add(BatchFormer& former, models::ClassifierItem item, RequestContext context = {}) {
     ClassificationRequest request;
     request.context = std::move(context);
     request.item = std::move(item);
@@ -318,4 +318,4 @@ TEST_F(BatchFormerTest, ImagesOfAnotherSizeAreNotLeftBehindForEverAndRunTogether
   EXPECT_EQ(batches.back(), std::vector<float>({3, 4})) << "they still wait, or ran one by one";
 }
 
-}  // namespace longshort::batch_former_test
+}  // namespace longshort::core::batch_former_test

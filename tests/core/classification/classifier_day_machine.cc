@@ -12,19 +12,19 @@
 #include "gtest/gtest.h"
 #include "tests/core/fakes/weights_of.h"
 
-namespace longshort {
+namespace longshort::core {
 namespace {
 
 constexpr int64_t kPreparationThreads = 2;
 
-int64_t UnitsOf(const ClassifierItem& item) {
-  const auto* image = std::get_if<ImageItem>(&item);
+int64_t UnitsOf(const models::ClassifierItem& item) {
+  const auto* image = std::get_if<models::ImageItem>(&item);
   return image == nullptr ? TokensOf(item) : image->height * image->width;
 }
 
-int32_t IdOf(const ClassifierItem& item) {
-  const auto* image = std::get_if<ImageItem>(&item);
-  return image == nullptr ? std::get<TokenItem>(item).documents[0][0] : static_cast<int32_t>(image->values[0]);
+int32_t IdOf(const models::ClassifierItem& item) {
+  const auto* image = std::get_if<models::ImageItem>(&item);
+  return image == nullptr ? std::get<models::TokenItem>(item).documents[0][0] : static_cast<int32_t>(image->values[0]);
 }
 
 class Deaf final : public ClassificationListener {
@@ -34,9 +34,9 @@ class Deaf final : public ClassificationListener {
 
 }  // namespace
 
-ClassifierItem ItemCall::Item() const {
+models::ClassifierItem ItemCall::Item() const {
   if (preparation > absl::ZeroDuration()) return ImageOf(units, 1, static_cast<float>(id));
-  TokenItem item;
+  models::TokenItem item;
   std::vector<int32_t>& document = item.documents.emplace_back();
   // All are of one size, too large for a thread to keep it to itself once it is free: so memory shows what is not
   // freed.
@@ -63,7 +63,7 @@ ClassifierDayMachine::~ClassifierDayMachine() { End(); }
 
 std::unique_ptr<DynamicBatchingEngine> ClassifierDayMachine::MakeEngine() {
   auto classifier = std::make_unique<FakeClassifier>();
-  classifier->on_batch = [this](absl::Span<const ClassifierItem* const> items) { return RunBatch(items); };
+  classifier->on_batch = [this](absl::Span<const models::ClassifierItem* const> items) { return RunBatch(items); };
   classifier->on_replicate = [this] { return Replicate(); };
   return *DynamicBatchingEngine::Create(WeightsOf(std::move(classifier)), pool_, nullptr, clock_, options_);
 }
@@ -166,7 +166,7 @@ bool ClassifierDayMachine::has_idle_worker() const {
   return batches_.running() + Down() < WorkerCount();
 }
 
-absl::Status ClassifierDayMachine::RunBatch(absl::Span<const ClassifierItem* const> items) {
+absl::Status ClassifierDayMachine::RunBatch(absl::Span<const models::ClassifierItem* const> items) {
   std::vector<std::shared_ptr<ItemCall>> calls;
   absl::Duration takes = kFixedRun;
   bool throws = false, fails = false;
@@ -175,7 +175,7 @@ absl::Status ClassifierDayMachine::RunBatch(absl::Span<const ClassifierItem* con
   Worker& worker = workers_[std::this_thread::get_id()];
   worker.running = true;
   EXPECT_EQ(worker.next_replica, absl::InfiniteFuture());
-  for (const ClassifierItem* item : items) {
+  for (const models::ClassifierItem* item : items) {
     const std::shared_ptr<ItemCall>& call = calls.emplace_back(calls_.at(IdOf(*item)));
     EXPECT_FALSE(std::exchange(call->in_batch, true)) << "an item runs twice at once";
     waiting_ids_ -= call->id;
@@ -207,7 +207,7 @@ absl::Status ClassifierDayMachine::RunBatch(absl::Span<const ClassifierItem* con
   return fails ? absl::InternalError("this batch cannot be run") : absl::OkStatus();
 }
 
-absl::StatusOr<ClassifierItem> ClassifierDayMachine::Prepare(ItemCall& call) {
+absl::StatusOr<models::ClassifierItem> ClassifierDayMachine::Prepare(ItemCall& call) {
   std::unique_lock lock(mutex_);
   changed_.notify_all();
   preparations_.DoUntil(clock_.Now() + call.preparation, lock);
@@ -314,4 +314,4 @@ bool ClassifierDayMachine::HasWorkForIdle(int64_t ready) const {
   });
 }
 
-}  // namespace longshort
+}  // namespace longshort::core

@@ -20,7 +20,7 @@
 #include "tests/core/fakes/fake_clock.h"
 #include "tests/core/fakes/simulated_work.h"
 
-namespace longshort {
+namespace longshort::core {
 
 // What a batch takes, and for each token or pixel of its items.
 inline constexpr absl::Duration kFixedRun = absl::Milliseconds(600);
@@ -54,7 +54,7 @@ struct ItemCall {
   // What it takes of a batch, but for the fixed time.
   absl::Duration Run() const { return kRunOfUnit * units; }
   // What the fake model makes of it.
-  ClassifierItem Item() const;
+  models::ClassifierItem Item() const;
 };
 
 // One thread, the day's, has it. Calls may be read by that one while all is settled.
@@ -117,8 +117,8 @@ class ClassifierDayMachine final {
 
   int64_t WorkerCount() const { return static_cast<int64_t>(options_.workers.size()); }
   std::unique_ptr<DynamicBatchingEngine> MakeEngine();
-  absl::Status RunBatch(absl::Span<const ClassifierItem* const> items);
-  absl::StatusOr<ClassifierItem> Prepare(ItemCall& call);
+  absl::Status RunBatch(absl::Span<const models::ClassifierItem* const> items);
+  absl::StatusOr<models::ClassifierItem> Prepare(ItemCall& call);
   absl::Status Replicate();
   void Hear(const std::shared_ptr<ItemCall>& call, absl::StatusOr<ItemScores> scores);
   // The engine ends what it has.
@@ -155,4 +155,4 @@ class ClassifierDayMachine final {
   std::unique_ptr<DynamicBatchingEngine> engine_;
 };
 
-}  // namespace longshort
+}  // namespace longshort::core

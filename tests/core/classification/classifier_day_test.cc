@@ -17,7 +17,7 @@
 #include "tests/core/fakes/live_heap.h"
 #include "tests/core/fakes/timeline.h"
 
-namespace longshort::classifier_day_test {
+namespace longshort::core::classifier_day_test {
 
 #ifdef __SANITIZE_THREAD__
 constexpr int kSimulatedHours = 12;  // a sanitizer that makes it slow
@@ -34,7 +34,7 @@ constexpr int64_t kAllWeights = 1 + 4 + 16;
 
 DynamicBatchingEngine::Options EngineOptions() {
   DynamicBatchingEngine::Options options;
-  options.workers = CpuWorkers(3);
+  options.workers = models::CpuWorkers(3);
   options.items.batches.max_batch_size = 4;
   options.items.batches.max_batch_tokens = kMaxTokens;
   options.items.limits.max_queued = 100;
@@ -199,4 +199,4 @@ TEST_P(ClassifierDay, EndsWithEveryItemAnsweredAndNothingLeftOver) {
   EXPECT_GE(machine.replicas, workers + kSimulatedHours);
 }
 
-}  // namespace longshort::classifier_day_test
+}  // namespace longshort::core::classifier_day_test

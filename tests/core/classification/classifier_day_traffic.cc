@@ -9,7 +9,7 @@
 #include "core/schedule/refusal.h"
 #include "gtest/gtest.h"
 
-namespace longshort {
+namespace longshort::core {
 namespace {
 
 // About one item a second is what the machine can do.
@@ -323,4 +323,4 @@ void ClassifierDayTraffic::Count(const ItemCall& call) {
   }
 }
 
-}  // namespace longshort
+}  // namespace longshort::core

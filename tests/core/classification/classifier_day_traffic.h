@@ -30,7 +30,7 @@
 #include "tests/core/classification/classifier_day_machine.h"
 #include "tests/core/fakes/timeline.h"
 
-namespace longshort {
+namespace longshort::core {
 
 // Nothing stalls before this in any hour.
 inline constexpr absl::Duration kFirstStall = absl::Minutes(41);
@@ -128,4 +128,4 @@ class ClassifierDayTraffic final {
   ItemCounts counts_;
 };
 
-}  // namespace longshort
+}  // namespace longshort::core

@@ -12,7 +12,7 @@
 #include "gtest/gtest.h"
 #include "tests/core/fakes/dynamic_batching_engine_fixture.h"
 
-namespace longshort::dynamic_batching_engine_failure_test {
+namespace longshort::core::dynamic_batching_engine_failure_test {
 
 using ::testing::ElementsAre;
 using Listener = RecordingClassificationListener;
@@ -33,7 +33,7 @@ class DynamicBatchingEngineFailure : public DynamicBatchingEngineFixture {
 TEST_F(DynamicBatchingEngineFailure, ItemsOfABatchThatFailsAreTriedAgainEachAlone) {
   Gate gate;
   bool failed = false;
-  on_batch = [&](absl::Span<const ClassifierItem* const> items) {
+  on_batch = [&](absl::Span<const models::ClassifierItem* const> items) {
     gate.Pass();
     return items.size() > 1 && !std::exchange(failed, true) ? absl::InternalError("once") : absl::OkStatus();
   };
@@ -51,9 +51,9 @@ TEST_F(DynamicBatchingEngineFailure, ItemsOfABatchThatFailsAreTriedAgainEachAlon
 
 TEST_F(DynamicBatchingEngineFailure, AnItemThatFailsThreeTimesIsEndedAndItsNeighboursAreNot) {
   Gate gate;
-  on_batch = [&gate](absl::Span<const ClassifierItem* const> items) {
+  on_batch = [&gate](absl::Span<const models::ClassifierItem* const> items) {
     gate.Pass();
-    for (const ClassifierItem* item : items) {
+    for (const models::ClassifierItem* item : items) {
       if (FakeClassifier::LogitsOf(*item).front() == 3) return absl::InvalidArgumentError("an item is odd");
     }
     return absl::OkStatus();
@@ -75,7 +75,7 @@ TEST_F(DynamicBatchingEngineFailure, AnItemThatFailsThreeTimesIsEndedAndItsNeigh
 TEST_F(DynamicBatchingEngineFailure, AWorkerWhoseModelThrowsOrFailsTwiceInARowGetsAnotherOne) {
   for (const bool throws : {true, false}) {
     int batch = 0, replicas = 0;
-    on_batch = [&](absl::Span<const ClassifierItem* const>) -> absl::Status {
+    on_batch = [&](absl::Span<const models::ClassifierItem* const>) -> absl::Status {
       ++batch;
       if (throws && batch == 1) throw std::runtime_error("out of order");
       return !throws && batch <= 2 ? absl::InternalError("out of order") : absl::OkStatus();
@@ -97,14 +97,14 @@ TEST_F(DynamicBatchingEngineFailure, AWorkerWhoseModelThrowsOrFailsTwiceInARowGe
 TEST_F(DynamicBatchingEngineFailure, WithSeveralWorkersTheOthersTakeOverWhatOneFailedAt) {
   Gate gate;
   std::atomic<int> batches = 0, replicas = 0;
-  on_batch = [&](absl::Span<const ClassifierItem* const>) -> absl::Status {
+  on_batch = [&](absl::Span<const models::ClassifierItem* const>) -> absl::Status {
     const bool throws = ++batches == 1;
     gate.Pass();
     if (throws) throw std::runtime_error("out of order");
     return absl::OkStatus();
   };
   on_replicate = [&replicas] { return ++replicas == 3 ? absl::ResourceExhaustedError("later") : absl::OkStatus(); };
-  const auto engine = MakeEngine({.items = {.batches = {.max_batch_size = 1}}, .workers = CpuWorkers(2)});
+  const auto engine = MakeEngine({.items = {.batches = {.max_batch_size = 1}}, .workers = models::CpuWorkers(2)});
   std::vector<std::shared_ptr<Listener>> items;
   for (int32_t id = 1; id < 9; ++id) items.push_back(Submit(*engine, Document(id)));
   gate.WaitForArrival(2);
@@ -124,7 +124,7 @@ TEST_F(DynamicBatchingEngineFailure, AWorkerThatKeepsFailingCostsNobodyHisAnswer
     std::mutex mutex;
     std::thread::id bad;
     std::atomic<int> replicas = 0;
-    on_batch = [&](absl::Span<const ClassifierItem* const>) -> absl::Status {
+    on_batch = [&](absl::Span<const models::ClassifierItem* const>) -> absl::Status {
       bool is_bad = false;
       {
         std::lock_guard lock(mutex);
@@ -140,7 +140,7 @@ TEST_F(DynamicBatchingEngineFailure, AWorkerThatKeepsFailingCostsNobodyHisAnswer
       ++replicas;
       return absl::OkStatus();
     };
-    const auto engine = MakeEngine({.items = {.batches = {.max_batch_size = 2}}, .workers = CpuWorkers(2)});
+    const auto engine = MakeEngine({.items = {.batches = {.max_batch_size = 2}}, .workers = models::CpuWorkers(2)});
     std::vector<std::shared_ptr<Listener>> items;
     for (int32_t id = 1; id <= 50; ++id) items.push_back(Submit(*engine, Document(id)));
     for (const auto& item : items) EXPECT_EQ(CodeOf(*item), absl::StatusCode::kOk);
@@ -153,13 +153,13 @@ TEST_F(DynamicBatchingEngineFailure, AWorkerThatKeepsFailingCostsNobodyHisAnswer
 TEST_F(DynamicBatchingEngineFailure, WhileDrainingAnotherWorkerTakesOverWhatOneCannotEnd) {
   Gate gate;
   std::atomic<int> batches = 0, replicas = 0;
-  on_batch = [&](absl::Span<const ClassifierItem* const>) -> absl::Status {
+  on_batch = [&](absl::Span<const models::ClassifierItem* const>) -> absl::Status {
     if (++batches > 1) return absl::OkStatus();
     gate.Pass();
     throw std::runtime_error("out of order");
   };
   on_replicate = [&replicas] { return ++replicas > 2 ? absl::ResourceExhaustedError("never") : absl::OkStatus(); };
-  const auto engine = MakeEngine({.workers = CpuWorkers(2)});
+  const auto engine = MakeEngine({.workers = models::CpuWorkers(2)});
   const auto item = Submit(*engine, Document(1));
   gate.WaitForArrival();
   std::thread drain([&] { engine->Drain(clock_.Now() + absl::Seconds(10)); });
@@ -171,11 +171,11 @@ TEST_F(DynamicBatchingEngineFailure, WhileDrainingAnotherWorkerTakesOverWhatOneC
 
 TEST_F(DynamicBatchingEngineFailure, WhileDrainingAnItemThatFailsEverywhereIsEnded) {
   Gate gate;
-  on_batch = [&gate](absl::Span<const ClassifierItem* const>) {
+  on_batch = [&gate](absl::Span<const models::ClassifierItem* const>) {
     gate.Pass();
     return absl::InternalError("out of order");
   };
-  const auto engine = MakeEngine({.workers = CpuWorkers(2)});
+  const auto engine = MakeEngine({.workers = models::CpuWorkers(2)});
   const auto item = Submit(*engine, Document(1));
   gate.WaitForArrival();
   std::thread drain([&engine] { engine->Drain(absl::InfiniteFuture()); });
@@ -186,7 +186,9 @@ TEST_F(DynamicBatchingEngineFailure, WhileDrainingAnItemThatFailsEverywhereIsEnd
 }
 
 TEST_F(DynamicBatchingEngineFailure, WithoutAnyModelItemsEndAtTheLatestWhenTheEngineDoes) {
-  on_batch = [](absl::Span<const ClassifierItem* const>) -> absl::Status { throw std::runtime_error("out of order"); };
+  on_batch = [](absl::Span<const models::ClassifierItem* const>) -> absl::Status {
+    throw std::runtime_error("out of order");
+  };
   int replicas = 0;
   on_replicate = [&replicas] { return ++replicas > 1 ? absl::ResourceExhaustedError("never") : absl::OkStatus(); };
   const auto engine = MakeEngine();
@@ -225,4 +227,4 @@ TEST_F(DynamicBatchingEngineFailure, LogitsOfAnotherSizeFailTheBatch) {
   EXPECT_EQ(CodeOf(*Submit(*engine, Document(1))), absl::StatusCode::kInternal);
 }
 
-}  // namespace longshort::dynamic_batching_engine_failure_test
+}  // namespace longshort::core::dynamic_batching_engine_failure_test

@@ -17,7 +17,7 @@
 #include "tests/core/fakes/gate.h"
 #include "tests/core/fakes/weights_of.h"
 
-namespace longshort::dynamic_batching_engine_test {
+namespace longshort::core::dynamic_batching_engine_test {
 
 using ::testing::ElementsAre;
 using Listener = RecordingClassificationListener;
@@ -110,11 +110,11 @@ TEST_F(DynamicBatchingEngineTest, RefusesBytesBeyondTheLimitButNeverALonelyItem)
 
 TEST_F(DynamicBatchingEngineTest, AnItemThatCannotBePreparedFailsAlone) {
   const auto engine = MakeEngine();
-  const auto broken =
-      Submit(*engine, []() -> absl::StatusOr<ClassifierItem> { return absl::InvalidArgumentError("not an image"); });
+  const auto broken = Submit(
+      *engine, []() -> absl::StatusOr<models::ClassifierItem> { return absl::InvalidArgumentError("not an image"); });
   const auto thrown =
-      Submit(*engine, []() -> absl::StatusOr<ClassifierItem> { throw std::runtime_error("unforeseen"); });
-  const auto starved = Submit(*engine, []() -> absl::StatusOr<ClassifierItem> { throw std::bad_alloc(); });
+      Submit(*engine, []() -> absl::StatusOr<models::ClassifierItem> { throw std::runtime_error("unforeseen"); });
+  const auto starved = Submit(*engine, []() -> absl::StatusOr<models::ClassifierItem> { throw std::bad_alloc(); });
   const auto good = Submit(*engine, [] { return Document(1); });
   EXPECT_TRUE(good->end.Wait() && good->scores.ok());
   EXPECT_TRUE(broken->end.Wait());
@@ -130,7 +130,9 @@ TEST_F(DynamicBatchingEngineTest, WhoHearsThatAnItemCannotBePreparedMaySendTheNe
   broken->on_finished = [&] {
     EXPECT_EQ(engine->Classify({.context = {}, .item = Document(1), .bytes = 1}, next), absl::OkStatus());
   };
-  const ItemPreparation fails = []() -> absl::StatusOr<ClassifierItem> { return absl::InvalidArgumentError("no"); };
+  const ItemPreparation fails = []() -> absl::StatusOr<models::ClassifierItem> {
+    return absl::InvalidArgumentError("no");
+  };
   ASSERT_TRUE(engine->Classify({.context = {}, .item = fails, .bytes = 1}, broken).ok());
   EXPECT_EQ(CodeOf(*broken), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(CodeOf(*next), absl::StatusCode::kOk);
@@ -146,7 +148,9 @@ TEST_F(DynamicBatchingEngineTest, DrainsUntilWhoSentWhatCannotBePreparedHasHeard
     gate.Pass();
     heard = true;
   };
-  const ItemPreparation fails = []() -> absl::StatusOr<ClassifierItem> { return absl::InvalidArgumentError("no"); };
+  const ItemPreparation fails = []() -> absl::StatusOr<models::ClassifierItem> {
+    return absl::InvalidArgumentError("no");
+  };
   ASSERT_TRUE(engine->Classify({.context = {}, .item = fails, .bytes = 1}, broken).ok());
   gate.WaitForArrival();
   std::thread opener([&] {
@@ -189,7 +193,7 @@ TEST_F(DynamicBatchingEngineTest, ACallThatAsksForLittleIsPreparedBeforeTheRestO
   const auto engine = MakeEngine({}, *PreparationPool::Create(1));
   std::vector<int> order;  // by the only thread
   const auto prepare = [&](int name) {
-    return [&, name]() -> absl::StatusOr<ClassifierItem> {
+    return [&, name]() -> absl::StatusOr<models::ClassifierItem> {
       gate.Pass();
       order.push_back(name);
       return Document(1);
@@ -220,7 +224,7 @@ TEST_F(DynamicBatchingEngineTest, ClientsShareTheTimeThatPreparingTakes) {
     context.client = client;
     return Submit(
         *engine,
-        [&, client, takes]() -> absl::StatusOr<ClassifierItem> {
+        [&, client, takes]() -> absl::StatusOr<models::ClassifierItem> {
           gate.Pass();
           clock_.Advance(takes);
           order += client;
@@ -295,11 +299,11 @@ TEST_F(DynamicBatchingEngineTest, WhatNobodyWaitsForIsNeitherPreparedNorRun) {
 TEST_F(DynamicBatchingEngineTest, AWorkerWakesWhenWhatIsRunningWasAllThatItsClientsMayHave) {
   Gate first, others;
   std::atomic<int> batches = 0;
-  on_batch = [&](absl::Span<const ClassifierItem* const>) {
+  on_batch = [&](absl::Span<const models::ClassifierItem* const>) {
     (++batches == 1 ? first : others).Pass();
     return absl::OkStatus();
   };
-  DynamicBatchingEngine::Options options{.workers = CpuWorkers(2)};
+  DynamicBatchingEngine::Options options{.workers = models::CpuWorkers(2)};
   options.items.batches = {.max_batch_size = 2, .max_queue_delay = absl::Hours(1)};
   options.items.batches.order.max_running_per_client = 1;
   const auto engine = MakeEngine(options);
@@ -324,7 +328,7 @@ TEST_F(DynamicBatchingEngineTest, AWorkerWakesWhenWhatIsRunningWasAllThatItsClie
 TEST_F(DynamicBatchingEngineTest, TellsWhereTheTimeWent) {
   Gate first_batch;
   std::atomic<int> batches = 0;
-  on_batch = [&](absl::Span<const ClassifierItem* const>) {
+  on_batch = [&](absl::Span<const models::ClassifierItem* const>) {
     if (++batches == 1) {
       first_batch.Pass();
     } else {
@@ -435,4 +439,4 @@ TEST_F(DynamicBatchingEngineTest, RefusesOptionsOutOfRange) {
   EXPECT_EQ(create({.items = {.batches = {.max_batch_tokens = 0}}}).code(), absl::StatusCode::kInvalidArgument);
 }
 
-}  // namespace longshort::dynamic_batching_engine_test
+}  // namespace longshort::core::dynamic_batching_engine_test

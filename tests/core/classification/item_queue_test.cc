@@ -9,11 +9,11 @@
 #include "tests/core/fakes/fake_classifier.h"
 #include "tests/core/fakes/fake_clock.h"
 
-namespace longshort::item_queue_test {
+namespace longshort::core::item_queue_test {
 
 class ItemQueueTest : public testing::Test {
  protected:
-  absl::Status Admit(ItemQueue& items, std::variant<ClassifierItem, ItemPreparation> item,
+  absl::Status Admit(ItemQueue& items, std::variant<models::ClassifierItem, ItemPreparation> item,
                      RequestContext context = {}) {
     ClassificationRequest request{.context = std::move(context), .item = std::move(item), .bytes = 10};
     return items.Admit(std::make_unique<ClassificationJob>(std::move(request), nullptr, clock_.Now()), clock_.Now());
@@ -145,7 +145,7 @@ TEST_F(ItemQueueTest, BoundsTheTimeThatWaitsToBePreparedOnceItIsKnown) {
 
 // What one worker would need 400 ms for is taken after 200 ms by two.
 TEST_F(ItemQueueTest, SeveralWorkersShareTheTimeThatWaits) {
-  ItemQueue items({.limits = {.max_queued_cost = absl::Milliseconds(200)}}, CpuWorkers(2));
+  ItemQueue items({.limits = {.max_queued_cost = absl::Milliseconds(200)}}, models::CpuWorkers(2));
   Teach(items);
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(Admit(items, Document(1, 100)).ok());
   ASSERT_TRUE(Admit(items, preparation_).ok());
@@ -156,7 +156,7 @@ TEST_F(ItemQueueTest, SeveralWorkersShareTheTimeThatWaits) {
 
 // One batch of two runs, and the other worker sleeps.
 TEST_F(ItemQueueTest, AWorkerThatIsIdleTakesWhatCannotMakeItsDeadlineWhileOthersRun) {
-  ItemQueue items({}, CpuWorkers(2));
+  ItemQueue items({}, models::CpuWorkers(2));
   Teach(items);
   for (int i = 0; i < 2; ++i) ASSERT_TRUE(Admit(items, Document(1, 100)).ok());
   ASSERT_EQ(items.TakeBatch(clock_.Now()).jobs.size(), 2u);
@@ -176,4 +176,4 @@ TEST_F(ItemQueueTest, BoundsTheTimeThatWaitsHoweverLongAgoItLearned) {
   EXPECT_TRUE(absl::IsResourceExhausted(Admit(items, Document(1, 100))));
 }
 
-}  // namespace longshort::item_queue_test
+}  // namespace longshort::core::item_queue_test

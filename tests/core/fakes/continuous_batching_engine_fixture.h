@@ -17,7 +17,7 @@
 #include "tests/core/fakes/step_loop_harness.h"
 #include "tests/core/fakes/weights_of.h"
 
-namespace longshort {
+namespace longshort::core {
 
 class ContinuousBatchingEngineFixture : public testing::Test {
  protected:
@@ -71,7 +71,7 @@ class ContinuousBatchingEngineFixture : public testing::Test {
   }
 
   // Of the engines that are made later.
-  std::function<absl::Status(absl::Span<const Slice>)> on_step;
+  std::function<absl::Status(absl::Span<const models::Slice>)> on_step;
   std::function<void()> on_rest;
   std::function<absl::Status()> on_replicate;
   std::function<void()> on_state;
@@ -98,4 +98,4 @@ class ContinuousBatchingEngineFixture : public testing::Test {
   };
 };
 
-}  // namespace longshort
+}  // namespace longshort::core

@@ -9,7 +9,7 @@
 #include <thread>
 #include <utility>
 
-namespace longshort {
+namespace longshort::core {
 
 // Has this thread, and those that it makes, run on one processor from now on: turns are passed on several times faster
 // within one than between two.
@@ -52,4 +52,4 @@ class Coroutine final {
   std::thread thread_;  // last: it uses the others at once
 };
 
-}  // namespace longshort
+}  // namespace longshort::core

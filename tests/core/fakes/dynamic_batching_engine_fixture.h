@@ -16,7 +16,7 @@
 #include "tests/core/fakes/gate.h"
 #include "tests/core/fakes/weights_of.h"
 
-namespace longshort {
+namespace longshort::core {
 
 class DynamicBatchingEngineFixture : public testing::Test {
  protected:
@@ -43,15 +43,15 @@ class DynamicBatchingEngineFixture : public testing::Test {
 
   // Holds every batch at the gate until it is open.
   void HoldBatches(Gate& gate) {
-    on_batch = [&gate](absl::Span<const ClassifierItem* const>) {
+    on_batch = [&gate](absl::Span<const models::ClassifierItem* const>) {
       gate.Pass();
       return absl::OkStatus();
     };
   }
 
-  static std::shared_ptr<RecordingClassificationListener> Submit(DynamicBatchingEngine& engine,
-                                                                 std::variant<ClassifierItem, ItemPreparation> item,
-                                                                 RequestContext context = {}, int64_t bytes = 1) {
+  static std::shared_ptr<RecordingClassificationListener> Submit(
+      DynamicBatchingEngine& engine, std::variant<models::ClassifierItem, ItemPreparation> item,
+      RequestContext context = {}, int64_t bytes = 1) {
     auto listener = std::make_shared<RecordingClassificationListener>();
     const absl::Status status =
         engine.Classify({.context = std::move(context), .item = std::move(item), .bytes = bytes}, listener);
@@ -63,7 +63,7 @@ class DynamicBatchingEngineFixture : public testing::Test {
   static void WaitUntilItDrains(DynamicBatchingEngine& engine) {
     RequestContext nobody;
     nobody.cancelled->store(true);
-    const ItemPreparation item = [] { return absl::StatusOr<ClassifierItem>(absl::CancelledError()); };
+    const ItemPreparation item = [] { return absl::StatusOr<models::ClassifierItem>(absl::CancelledError()); };
     while (!absl::IsUnavailable(
         engine.Classify({.context = nobody, .item = item}, std::make_shared<RecordingClassificationListener>()))) {
       std::this_thread::yield();
@@ -82,7 +82,7 @@ class DynamicBatchingEngineFixture : public testing::Test {
     return sizes;
   }
 
-  std::function<absl::Status(absl::Span<const ClassifierItem* const>)> on_batch;
+  std::function<absl::Status(absl::Span<const models::ClassifierItem* const>)> on_batch;
   std::function<void(std::vector<float>&)> on_logits;
   std::function<void()> on_rest;
   std::function<absl::Status()> on_replicate;
@@ -91,4 +91,4 @@ class DynamicBatchingEngineFixture : public testing::Test {
       std::make_shared<RecordingClassificationObserver::Record>();
 };
 
-}  // namespace longshort
+}  // namespace longshort::core

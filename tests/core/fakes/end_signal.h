@@ -5,7 +5,7 @@
 #include <condition_variable>
 #include <mutex>
 
-namespace longshort {
+namespace longshort::core {
 
 // Whether a request has ended, to wait for from another thread. Thread-safe.
 class EndSignal {
@@ -32,4 +32,4 @@ class EndSignal {
   bool ended_ = false;
 };
 
-}  // namespace longshort
+}  // namespace longshort::core

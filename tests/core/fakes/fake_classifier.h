@@ -12,30 +12,30 @@
 #include "models/classifier.h"
 #include "tests/core/fakes/end_signal.h"
 
-namespace longshort {
+namespace longshort::core {
 
 // Three classes; the logit of class c is (c + 1) * the sum of the item's ids or values. Checks what models/classifier.h
 // demands of a batch.
-class FakeClassifier final : public Classifier {
+class FakeClassifier final : public models::Classifier {
  public:
-  using Weights = ClassifierWeights;
+  using Weights = models::ClassifierWeights;
 
   FakeClassifier();
 
-  const ClassifierInfo& info() const override { return info_; }
-  ClassifierInfo& mutable_info() { return info_; }
+  const models::ClassifierInfo& info() const override { return info_; }
+  models::ClassifierInfo& mutable_info() { return info_; }
   // One that does as this one is told, even later.
-  ClassifierWeights::Replica Replicate(const WorkerDevice& device) const;
-  absl::StatusOr<ClassifierResult> Classify(absl::Span<const ClassifierItem* const> items) override;
+  models::ClassifierWeights::Replica Replicate(const models::WorkerDevice& device) const;
+  absl::StatusOr<models::ClassifierResult> Classify(absl::Span<const models::ClassifierItem* const> items) override;
   void Rest() override {
     if (original_->on_rest) original_->on_rest();
   }
 
   // The logits of one item, [3].
-  static std::vector<float> LogitsOf(const ClassifierItem& item);
+  static std::vector<float> LogitsOf(const models::ClassifierItem& item);
 
   // Called at the beginning of every batch. What it returns, unless OK, is the result.
-  std::function<absl::Status(absl::Span<const ClassifierItem* const>)> on_batch;
+  std::function<absl::Status(absl::Span<const models::ClassifierItem* const>)> on_batch;
   // Changes the logits of a batch before they are returned.
   std::function<void(std::vector<float>&)> on_logits;
   // Called when the classifier is to rest.
@@ -45,13 +45,13 @@ class FakeClassifier final : public Classifier {
 
  private:
   const FakeClassifier* original_ = this;
-  ClassifierInfo info_;
+  models::ClassifierInfo info_;
   std::vector<float> logits_;
 };
 
 // A document of the one token `id`, and an image whose only value (of height * width) that is not 0 is `value`.
-ClassifierItem Document(int32_t id, int64_t tokens = 1);
-ClassifierItem ImageOf(int64_t height, int64_t width, float value);
+models::ClassifierItem Document(int32_t id, int64_t tokens = 1);
+models::ClassifierItem ImageOf(int64_t height, int64_t width, float value);
 
 class RecordingClassificationListener final : public ClassificationListener {
  public:
@@ -106,4 +106,4 @@ class RecordingClassificationObserver final : public ClassifierEngineObserver {
   const std::shared_ptr<Record> record_;
 };
 
-}  // namespace longshort
+}  // namespace longshort::core

@@ -7,7 +7,7 @@
 #include "absl/time/time.h"
 #include "base/clock.h"
 
-namespace longshort {
+namespace longshort::core {
 
 // Thread-safe.
 class FakeClock final : public Clock {
@@ -19,4 +19,4 @@ class FakeClock final : public Clock {
   std::atomic<int64_t> nanoseconds_ = 0;
 };
 
-}  // namespace longshort
+}  // namespace longshort::core

@@ -6,7 +6,7 @@
 #include "base/status_macros.h"
 #include "tests/core/fakes/fake_rows.h"
 
-namespace longshort {
+namespace longshort::core {
 namespace {
 
 constexpr uint64_t kZeroRow = 11;
@@ -33,33 +33,35 @@ float Logit(uint64_t hash, int64_t token) {
 // Where a row of the grid lies: its page (kZeroPage for zero memory), or nothing if the range lacks it.
 struct Place {
   bool found = false;
-  PageId page = kZeroPage;
+  models::PageId page = models::kZeroPage;
   int64_t row = 0;
 };
 
-Place PlaceOf(const PageRange& range, int64_t page_rows, int64_t row) {
+Place PlaceOf(const models::PageRange& range, int64_t page_rows, int64_t row) {
   const int64_t page = FloorDivide(row, page_rows);
   const int64_t index = page - range.first;
   if (index < 0 || index >= static_cast<int64_t>(range.ids.size())) return {};
   return {.found = true, .page = range.ids[index], .row = row - page * page_rows};
 }
 
-absl::Status CheckRange(const PageRange& range, const char* kind, int64_t page_rows, int64_t first_row, int64_t end_row,
-                        size_t pages) {
+absl::Status CheckRange(const models::PageRange& range, const char* kind, int64_t page_rows, int64_t first_row,
+                        int64_t end_row, size_t pages) {
   for (int64_t row = first_row; row < end_row; ++row) {
     const Place place = PlaceOf(range, page_rows, row);
     if (!place.found) return absl::InvalidArgumentError(absl::StrCat(kind, " row ", row, " lies on no page"));
-    const bool may_be = place.page == kZeroPage || (row >= 0 && place.page < static_cast<PageId>(pages));
+    const bool may_be =
+        place.page == models::kZeroPage || (row >= 0 && place.page < static_cast<models::PageId>(pages));
     if (!may_be) return absl::InvalidArgumentError(absl::StrCat(kind, " row ", row, " lies on page ", place.page));
   }
   return absl::OkStatus();
 }
 
 // A page stands for one page of the grid only.
-absl::Status CheckNoPageStandsTwice(const PageRange& range, const char* kind) {
+absl::Status CheckNoPageStandsTwice(const models::PageRange& range, const char* kind) {
   for (size_t place = 0; place < range.ids.size(); ++place) {
     const auto before = range.ids.first(place);
-    if (range.ids[place] != kZeroPage && std::find(before.begin(), before.end(), range.ids[place]) != before.end()) {
+    if (range.ids[place] != models::kZeroPage &&
+        std::find(before.begin(), before.end(), range.ids[place]) != before.end()) {
       return absl::InvalidArgumentError(
           absl::StrCat("two ", kind, " pages of a slice are both page ", range.ids[place]));
     }
@@ -69,8 +71,8 @@ absl::Status CheckNoPageStandsTwice(const PageRange& range, const char* kind) {
 
 }  // namespace
 
-LanguageModelInfo SmallModelInfo() {
-  LanguageModelInfo info;
+models::LanguageModelInfo SmallModelInfo() {
+  models::LanguageModelInfo info;
   info.layers = 1;
   info.chunk_size = 4;
   info.chunk_rank = 12;
@@ -84,15 +86,15 @@ LanguageModelInfo SmallModelInfo() {
   return info;
 }
 
-LanguageModelInfo SmallModelInfoWithRealPages() {
-  LanguageModelInfo info = SmallModelInfo();
+models::LanguageModelInfo SmallModelInfoWithRealPages() {
+  models::LanguageModelInfo info = SmallModelInfo();
   info.page_bytes = {.window = info.rows_per_page * static_cast<int64_t>(sizeof(int32_t)),
                      .segment = info.rows_per_page * static_cast<int64_t>(sizeof(uint64_t)),
                      .open_chunk = info.chunk_size * static_cast<int64_t>(sizeof(int32_t))};
   return info;
 }
 
-LanguageModelWeights::Replica FakeLanguageModel::Replicate(const WorkerDevice& device) const {
+models::LanguageModelWeights::Replica FakeLanguageModel::Replicate(const models::WorkerDevice& device) const {
   if (original_->on_device) original_->on_device(device);
   if (original_->on_replicate) LS_RETURN_IF_ERROR(original_->on_replicate());
   auto replica = std::make_unique<FakeLanguageModel>(info_);
@@ -100,59 +102,60 @@ LanguageModelWeights::Replica FakeLanguageModel::Replicate(const WorkerDevice& d
   return replica;
 }
 
-absl::Status FakeLanguageModel::AllocateCache(const CachePages& pages) {
+absl::Status FakeLanguageModel::AllocateCache(const models::CachePages& pages) {
   window_.assign(pages.window, std::vector<int32_t>(info_.rows_per_page, -7));
   segment_.assign(pages.segment, std::vector<uint64_t>(info_.rows_per_page, kRubbish));
   open_chunk_.assign(pages.open_chunk, std::vector<int32_t>(info_.chunk_size, -7));
   return absl::OkStatus();
 }
 
-absl::StatusOr<absl::Span<char>> FakeLanguageModel::PageMemory(PageKind kind, PageId page) {
+absl::StatusOr<absl::Span<char>> FakeLanguageModel::PageMemory(models::PageKind kind, models::PageId page) {
   const auto memory_of = [page](auto& pages) -> absl::StatusOr<absl::Span<char>> {
-    if (page < 0 || page >= static_cast<PageId>(pages.size())) {
+    if (page < 0 || page >= static_cast<models::PageId>(pages.size())) {
       return absl::InvalidArgumentError(absl::StrCat("page ", page, " does not exist"));
     }
     auto& rows = pages[page];
     return absl::MakeSpan(reinterpret_cast<char*>(rows.data()), rows.size() * sizeof(rows[0]));
   };
-  if (kind == PageKind::kWindow) return memory_of(window_);
-  return kind == PageKind::kSegment ? memory_of(segment_) : memory_of(open_chunk_);
+  if (kind == models::PageKind::kWindow) return memory_of(window_);
+  return kind == models::PageKind::kSegment ? memory_of(segment_) : memory_of(open_chunk_);
 }
 
-absl::Status FakeLanguageModel::CopyPage(PageKind kind, PageId from, PageId to) {
+absl::Status FakeLanguageModel::CopyPage(models::PageKind kind, models::PageId from, models::PageId to) {
   if (original_->on_copy) LS_RETURN_IF_ERROR(original_->on_copy());
   LS_ASSIGN_OR_RETURN(const absl::Span<char> source, PageMemory(kind, from));
   return WritePage(kind, to, {source.data(), source.size()});
 }
 
-absl::StatusOr<std::string> FakeLanguageModel::ReadPage(PageKind kind, PageId page, const PageRows& rows) const {
+absl::StatusOr<std::string> FakeLanguageModel::ReadPage(models::PageKind kind, models::PageId page,
+                                                        const models::PageRows& rows) const {
   LS_ASSIGN_OR_RETURN(const absl::Span<char> memory, const_cast<FakeLanguageModel*>(this)->PageMemory(kind, page));
-  const size_t row_bytes = kind == PageKind::kSegment ? sizeof(uint64_t) : sizeof(int32_t);
+  const size_t row_bytes = kind == models::PageKind::kSegment ? sizeof(uint64_t) : sizeof(int32_t);
   std::string bytes(memory.size(), '\0');
   std::copy(memory.begin() + rows.first * row_bytes, memory.begin() + rows.end * row_bytes,
             bytes.begin() + rows.first * row_bytes);
   return bytes;
 }
 
-absl::Status FakeLanguageModel::WritePage(PageKind kind, PageId page, std::string_view bytes) {
+absl::Status FakeLanguageModel::WritePage(models::PageKind kind, models::PageId page, std::string_view bytes) {
   LS_ASSIGN_OR_RETURN(const absl::Span<char> memory, PageMemory(kind, page));
   if (bytes.size() != memory.size()) return absl::InvalidArgumentError("bytes of another page");
   std::copy(bytes.begin(), bytes.end(), memory.begin());
   return absl::OkStatus();
 }
 
-absl::StatusOr<StepResult> FakeLanguageModel::Step(absl::Span<const Slice> slices) {
+absl::StatusOr<models::StepResult> FakeLanguageModel::Step(absl::Span<const models::Slice> slices) {
   if (original_->on_step) LS_RETURN_IF_ERROR(original_->on_step(slices));
-  for (const Slice& slice : slices) LS_RETURN_IF_ERROR(CheckSlice(slice));
+  for (const models::Slice& slice : slices) LS_RETURN_IF_ERROR(CheckSlice(slice));
   logits_.clear();
-  for (const Slice& slice : slices) {
+  for (const models::Slice& slice : slices) {
     for (size_t index = 0; index < slice.tokens.size(); ++index) RunToken(slice, static_cast<int64_t>(index));
   }
   if (original_->on_logits) original_->on_logits(logits_);
-  return StepResult{.logits = logits_, .counts = {}};
+  return models::StepResult{.logits = logits_, .counts = {}};
 }
 
-absl::Status FakeLanguageModel::CheckSlice(const Slice& slice) const {
+absl::Status FakeLanguageModel::CheckSlice(const models::Slice& slice) const {
   const auto count = static_cast<int64_t>(slice.tokens.size());
   const int64_t start = slice.segment_start;
   const int64_t end = slice.position + count;
@@ -166,7 +169,7 @@ absl::Status FakeLanguageModel::CheckSlice(const Slice& slice) const {
   for (int32_t token : slice.tokens) {
     if (token < 0 || token >= info_.vocabulary_size) return absl::InvalidArgumentError(absl::StrCat("token ", token));
   }
-  if (slice.open_chunk < 0 || slice.open_chunk >= static_cast<PageId>(open_chunk_.size())) {
+  if (slice.open_chunk < 0 || slice.open_chunk >= static_cast<models::PageId>(open_chunk_.size())) {
     return absl::InvalidArgumentError(absl::StrCat("open chunk ", slice.open_chunk));
   }
   LS_RETURN_IF_ERROR(CheckRange(slice.window_pages, "window", info_.rows_per_page,
@@ -180,11 +183,11 @@ absl::Status FakeLanguageModel::CheckSlice(const Slice& slice) const {
   return CheckNoPageStandsTwice(slice.segment_pages, "segment");
 }
 
-int64_t FakeLanguageModel::SegmentStart(const Slice& slice, int64_t position) const {
+int64_t FakeLanguageModel::SegmentStart(const models::Slice& slice, int64_t position) const {
   return position - (position - slice.segment_start) % info_.segment_length;
 }
 
-void FakeLanguageModel::RunToken(const Slice& slice, int64_t index) {
+void FakeLanguageModel::RunToken(const models::Slice& slice, int64_t index) {
   const int64_t position = slice.position + index;
   const Place place = PlaceOf(slice.window_pages, info_.rows_per_page, position);
   window_[place.page][place.row] = slice.tokens[index];
@@ -197,7 +200,7 @@ void FakeLanguageModel::RunToken(const Slice& slice, int64_t index) {
   if ((position + 1) % info_.chunk_size == 0) FinishChunk(slice, position / info_.chunk_size);
 }
 
-void FakeLanguageModel::FinishChunk(const Slice& slice, int64_t chunk) {
+void FakeLanguageModel::FinishChunk(const models::Slice& slice, int64_t chunk) {
   const std::vector<int32_t>& tokens = open_chunk_[slice.open_chunk];
   for (int64_t t = 0; t < info_.chunk_rank; ++t) {
     const Place memory = PlaceOf(slice.memory_pages, info_.rows_per_page, chunk * info_.chunk_rank + t);
@@ -207,18 +210,18 @@ void FakeLanguageModel::FinishChunk(const Slice& slice, int64_t chunk) {
   }
 }
 
-uint64_t FakeLanguageModel::HashOfQuery(const Slice& slice, int64_t position, int64_t segment_start) const {
+uint64_t FakeLanguageModel::HashOfQuery(const models::Slice& slice, int64_t position, int64_t segment_start) const {
   uint64_t hash = 0;
   for (int64_t row = position - info_.window_length + 1; row <= position; ++row) {
     const Place place = PlaceOf(slice.window_pages, info_.rows_per_page, row);
-    hash = Append(hash, place.page == kZeroPage ? kZeroRow : RowOf(window_[place.page][place.row]));
+    hash = Append(hash, place.page == models::kZeroPage ? kZeroRow : RowOf(window_[place.page][place.row]));
   }
   const int64_t rank = info_.chunk_rank;
   const int64_t first = (segment_start - info_.memory_length) / info_.chunk_size * rank;
   for (int64_t vector = first; vector < position / info_.chunk_size * rank; ++vector) {
     const bool in_segment = vector >= segment_start / info_.chunk_size * rank;
     const Place place = PlaceOf(in_segment ? slice.segment_pages : slice.memory_pages, info_.rows_per_page, vector);
-    hash = Append(hash, place.page == kZeroPage ? kZeroVector : segment_[place.page][place.row]);
+    hash = Append(hash, place.page == models::kZeroPage ? kZeroVector : segment_[place.page][place.row]);
   }
   return hash;
 }
@@ -242,4 +245,4 @@ std::vector<float> FakeLanguageModel::LogitsAfter(absl::Span<const int32_t> hist
   return logits;
 }
 
-}  // namespace longshort
+}  // namespace longshort::core

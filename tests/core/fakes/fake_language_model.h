@@ -12,15 +12,15 @@
 #include "absl/types/span.h"
 #include "models/model.h"
 
-namespace longshort {
+namespace longshort::core {
 
 // Chunks of 4 tokens give 12 vectors each, so every ring comes round within about 200 tokens, and vectors of one chunk
 // lie on two pages now and then. W is no multiple of C, and no length is one of the page size.
 //
 // Bytes of pages are round numbers, which tests can add up. Where pages are read and written, tests use the real
 // numbers.
-LanguageModelInfo SmallModelInfo();
-LanguageModelInfo SmallModelInfoWithRealPages();
+models::LanguageModelInfo SmallModelInfo();
+models::LanguageModelInfo SmallModelInfoWithRealPages();
 
 // Keeps in its pages what the real model keeps there, with tokens in place of keys and values:
 //   window page    the tokens of its rows
@@ -31,30 +31,31 @@ LanguageModelInfo SmallModelInfoWithRealPages();
 // wrong position or a wrong segment start each give other logits than LogitsAfter, which knows no pages.
 //
 // Pages hold rubbish until they are written. Step checks what models/model.h demands of a slice.
-class FakeLanguageModel final : public LanguageModel {
+class FakeLanguageModel final : public models::LanguageModel {
  public:
-  using Weights = LanguageModelWeights;
+  using Weights = models::LanguageModelWeights;
 
-  explicit FakeLanguageModel(const LanguageModelInfo& info = SmallModelInfo()) : info_(info) {}
+  explicit FakeLanguageModel(const models::LanguageModelInfo& info = SmallModelInfo()) : info_(info) {}
 
-  const LanguageModelInfo& info() const override { return info_; }
+  const models::LanguageModelInfo& info() const override { return info_; }
   // One that does as this one is told, even later.
-  LanguageModelWeights::Replica Replicate(const WorkerDevice& device) const;
-  absl::Status AllocateCache(const CachePages& pages) override;
-  absl::StatusOr<StepResult> Step(absl::Span<const Slice> slices) override;
+  models::LanguageModelWeights::Replica Replicate(const models::WorkerDevice& device) const;
+  absl::Status AllocateCache(const models::CachePages& pages) override;
+  absl::StatusOr<models::StepResult> Step(absl::Span<const models::Slice> slices) override;
   void Rest() override {
     if (original_->on_rest) original_->on_rest();
   }
-  absl::Status CopyPage(PageKind kind, PageId from, PageId to) override;
+  absl::Status CopyPage(models::PageKind kind, models::PageId from, models::PageId to) override;
   // The bytes of its numbers.
-  absl::StatusOr<std::string> ReadPage(PageKind kind, PageId page, const PageRows& rows) const override;
-  absl::Status WritePage(PageKind kind, PageId page, std::string_view bytes) override;
+  absl::StatusOr<std::string> ReadPage(models::PageKind kind, models::PageId page,
+                                       const models::PageRows& rows) const override;
+  absl::Status WritePage(models::PageKind kind, models::PageId page, std::string_view bytes) override;
 
   // The logits after a whole history, with segments at the multiples of L; [V].
   std::vector<float> LogitsAfter(absl::Span<const int32_t> history) const;
 
   // Called at the beginning of every step. What it returns, unless OK, is the result of the step.
-  std::function<absl::Status(absl::Span<const Slice>)> on_step;
+  std::function<absl::Status(absl::Span<const models::Slice>)> on_step;
   // Called before every copy. What it returns, unless OK, is the result.
   std::function<absl::Status()> on_copy;
   // Called with the logits of every step before they are returned.
@@ -64,18 +65,18 @@ class FakeLanguageModel final : public LanguageModel {
   // Called for every replica. What it returns, unless OK, is the result.
   std::function<absl::Status()> on_replicate;
   // Called with the device of every replica.
-  std::function<void(const WorkerDevice&)> on_device;
+  std::function<void(const models::WorkerDevice&)> on_device;
 
  private:
-  absl::Status CheckSlice(const Slice& slice) const;
-  absl::StatusOr<absl::Span<char>> PageMemory(PageKind kind, PageId page);
+  absl::Status CheckSlice(const models::Slice& slice) const;
+  absl::StatusOr<absl::Span<char>> PageMemory(models::PageKind kind, models::PageId page);
   // Of the segment that a position of the slice belongs to.
-  int64_t SegmentStart(const Slice& slice, int64_t position) const;
-  void RunToken(const Slice& slice, int64_t index);
-  void FinishChunk(const Slice& slice, int64_t chunk);
-  uint64_t HashOfQuery(const Slice& slice, int64_t position, int64_t segment_start) const;
+  int64_t SegmentStart(const models::Slice& slice, int64_t position) const;
+  void RunToken(const models::Slice& slice, int64_t index);
+  void FinishChunk(const models::Slice& slice, int64_t chunk);
+  uint64_t HashOfQuery(const models::Slice& slice, int64_t position, int64_t segment_start) const;
 
-  const LanguageModelInfo info_;
+  const models::LanguageModelInfo info_;
   const FakeLanguageModel* original_ = this;
   std::vector<std::vector<int32_t>> window_;      // [pages][64]
   std::vector<std::vector<uint64_t>> segment_;    // [pages][64]
@@ -83,4 +84,4 @@ class FakeLanguageModel final : public LanguageModel {
   std::vector<float> logits_;
 };
 
-}  // namespace longshort
+}  // namespace longshort::core

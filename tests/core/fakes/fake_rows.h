@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace longshort {
+namespace longshort::core {
 
 // In pages that nothing was written to yet.
 inline constexpr uint64_t kRubbish = 0xDEADBEEF;
@@ -20,4 +20,4 @@ inline int64_t FloorDivide(int64_t value, int64_t divisor) {
   return value >= 0 ? value / divisor : -((-value + divisor - 1) / divisor);
 }
 
-}  // namespace longshort
+}  // namespace longshort::core

@@ -10,17 +10,17 @@
 #include "absl/status/statusor.h"
 #include "models/tokenizer/tokenizer.h"
 
-namespace longshort {
+namespace longshort::core {
 
 // An id whose piece is empty is never to be sampled.
-class FakeTokenizer final : public Tokenizer {
+class FakeTokenizer final : public models::Tokenizer {
  public:
   explicit FakeTokenizer(std::vector<std::string> pieces) : pieces_(std::move(pieces)) {}
 
   Unit unit() const override { return Unit::kByte; }
   int64_t vocabulary_size() const override { return static_cast<int64_t>(pieces_.size()); }
   bool IsProducible(int32_t id) const override { return !pieces_[id].empty(); }
-  absl::StatusOr<DocumentBeginning> EncodeBeginning(std::string_view, int64_t) const override {
+  absl::StatusOr<models::DocumentBeginning> EncodeBeginning(std::string_view, int64_t) const override {
     return absl::UnimplementedError("the engine never encodes");
   }
   std::string_view Decode(int32_t id) const override { return pieces_[id]; }
@@ -29,4 +29,4 @@ class FakeTokenizer final : public Tokenizer {
   const std::vector<std::string> pieces_;
 };
 
-}  // namespace longshort
+}  // namespace longshort::core

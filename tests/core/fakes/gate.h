@@ -4,7 +4,7 @@
 #include <condition_variable>
 #include <mutex>
 
-namespace longshort {
+namespace longshort::core {
 
 // Thread-safe.
 class Gate {
@@ -34,4 +34,4 @@ class Gate {
   bool open_ = false;
 };
 
-}  // namespace longshort
+}  // namespace longshort::core

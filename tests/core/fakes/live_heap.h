@@ -11,7 +11,7 @@ extern "C" size_t __sanitizer_get_current_allocated_bytes();
 #include <malloc.h>
 #endif
 
-namespace longshort {
+namespace longshort::core {
 
 inline int64_t LiveHeapBytes() {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -22,4 +22,4 @@ inline int64_t LiveHeapBytes() {
 #endif
 }
 
-}  // namespace longshort
+}  // namespace longshort::core

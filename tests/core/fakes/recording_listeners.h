@@ -14,7 +14,7 @@
 #include "gtest/gtest.h"
 #include "tests/core/fakes/end_signal.h"
 
-namespace longshort {
+namespace longshort::core {
 
 // What was heard may be read once `end` is.
 class RecordingGenerationListener final : public GenerationListener {
@@ -89,4 +89,4 @@ class RecordingObserver final : public LanguageModelEngineObserver {
   LanguageModelEngineState state;
 };
 
-}  // namespace longshort
+}  // namespace longshort::core

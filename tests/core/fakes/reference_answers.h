@@ -11,7 +11,7 @@
 #include "gtest/gtest.h"
 #include "tests/core/fakes/fake_language_model.h"
 
-namespace longshort {
+namespace longshort::core {
 
 // The `count` tokens that are generated behind `history`, the prompt and what came before it.
 inline std::vector<int32_t> TokensAfter(const FakeLanguageModel& model, const Vocabulary& vocabulary,
@@ -30,4 +30,4 @@ inline float LogProbabilityOf(const FakeLanguageModel& model, absl::Span<const i
   return static_cast<float>(log_probabilities.Of(history[index]));
 }
 
-}  // namespace longshort
+}  // namespace longshort::core

@@ -12,7 +12,7 @@
 #include "gtest/gtest.h"
 #include "tests/core/fakes/weights_of.h"
 
-namespace longshort {
+namespace longshort::core {
 
 class SimulatedService::Observer final : public LanguageModelEngineObserver {
  public:
@@ -53,7 +53,7 @@ struct SimulatedService::SimulatedEngine {
   SimulatedEngine(const FakeLanguageModel* model, SessionStore& sessions, const Clock& clock,
                   LanguageModelEngineObserver& observer, const Options& options)
       : weights(WeightsOf(model)),
-        queue(options.queue, CpuWorkers(options.workers)),
+        queue(options.queue, models::CpuWorkers(options.workers)),
         states(options.workers, queue, observer) {
     StepLoop::Options step_loop = options.step_loop;
     for (step_loop.worker = 0; step_loop.worker < options.workers; ++step_loop.worker) {
@@ -82,7 +82,7 @@ struct SimulatedService::SimulatedEngine {
   }
 
   const std::shared_ptr<Pages> pages = std::make_shared<Pages>(*this);
-  const LanguageModelWeights weights;
+  const models::LanguageModelWeights weights;
   RequestQueue queue;
   WorkerStates states;
   std::vector<std::unique_ptr<SimulatedWorker>> workers;
@@ -215,4 +215,4 @@ absl::Status SimulatedService::CheckInvariants() const {
   return absl::OkStatus();
 }
 
-}  // namespace longshort
+}  // namespace longshort::core

@@ -19,7 +19,7 @@
 #include "tests/core/fakes/fake_language_model.h"
 #include "tests/core/fakes/simulated_worker.h"
 
-namespace longshort {
+namespace longshort::core {
 
 // Does what ContinuousBatchingEngine does with the real queue, store of sessions and all that workers drive.
 class SimulatedService final {
@@ -100,4 +100,4 @@ class SimulatedService final {
   int running_number_ = 0;
 };
 
-}  // namespace longshort
+}  // namespace longshort::core

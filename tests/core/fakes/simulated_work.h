@@ -9,7 +9,7 @@
 
 #include "absl/time/time.h"
 
-namespace longshort {
+namespace longshort::core {
 
 // Thread: whoever owns it guards it with a mutex.
 class SimulatedWork final {
@@ -42,4 +42,4 @@ class SimulatedWork final {
   int64_t threads_ = 0;
 };
 
-}  // namespace longshort
+}  // namespace longshort::core

@@ -5,7 +5,7 @@
 
 #include "gtest/gtest.h"
 
-namespace longshort {
+namespace longshort::core {
 namespace {
 
 // Nobody is told when a client gives up, or there may be a model again. The real worker looks more often, which only
@@ -14,8 +14,9 @@ constexpr absl::Duration kLookAgain = absl::Milliseconds(50);
 
 }  // namespace
 
-SimulatedWorker::SimulatedWorker(const LanguageModelWeights& weights, RequestQueue& queue, SessionStore& sessions,
-                                 const Clock& clock, WorkerStates& states, const StepLoop::Options& options)
+SimulatedWorker::SimulatedWorker(const models::LanguageModelWeights& weights, RequestQueue& queue,
+                                 SessionStore& sessions, const Clock& clock, WorkerStates& states,
+                                 const StepLoop::Options& options)
     : queue_(queue),
       clock_(clock),
       number_(options.worker),
@@ -48,4 +49,4 @@ void SimulatedWorker::Work() {
   }
 }
 
-}  // namespace longshort
+}  // namespace longshort::core

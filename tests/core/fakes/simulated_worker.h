@@ -16,14 +16,14 @@
 #include "models/model.h"
 #include "tests/core/fakes/coroutine.h"
 
-namespace longshort {
+namespace longshort::core {
 
 // Does what ModelWorker's thread does, with the real queue, worker, replica, loop and cache.
 class SimulatedWorker final {
  public:
   // The arguments must outlive the worker. Its model's steps must call StayInStep.
-  SimulatedWorker(const LanguageModelWeights& weights, RequestQueue& queue, SessionStore& sessions, const Clock& clock,
-                  WorkerStates& states, const StepLoop::Options& options);
+  SimulatedWorker(const models::LanguageModelWeights& weights, RequestQueue& queue, SessionStore& sessions,
+                  const Clock& clock, WorkerStates& states, const StepLoop::Options& options);
   // When it goes on at the latest, if nothing changes: its step ends, or it looks again.
   absl::Time next() const { return next_; }
   // Whether it has something to do by now.
@@ -65,4 +65,4 @@ class SimulatedWorker final {
   Coroutine coroutine_;
 };
 
-}  // namespace longshort
+}  // namespace longshort::core

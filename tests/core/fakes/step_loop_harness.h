@@ -15,7 +15,7 @@
 #include "tests/core/fakes/recording_listeners.h"
 #include "tests/core/fakes/reference_answers.h"
 
-namespace longshort {
+namespace longshort::core {
 
 // The pieces of SmallModelInfo's 16 ids: 0, 1, 3 and 15 are never sampled.
 inline std::vector<std::string> SmallPieces() {
@@ -27,10 +27,10 @@ class StepLoopHarness {
  public:
   // `workers`: of the queue.
   explicit StepLoopHarness(const StepLoop::Options& options = {}, const RequestQueue::Options& queue_options = {},
-                           const LanguageModelInfo& info = SmallModelInfo(), int workers = 1)
+                           const models::LanguageModelInfo& info = SmallModelInfo(), int workers = 1)
       : model(info),
         vocabulary(*Vocabulary::Make(model.info().vocabulary_size, std::make_shared<FakeTokenizer>(SmallPieces()))),
-        queue(queue_options, CpuWorkers(workers)),
+        queue(queue_options, models::CpuWorkers(workers)),
         states(workers, queue, observer),
         loop(*StepLoop::Create(model, queue, clock, states, options)),
         options_(options) {}
@@ -128,4 +128,4 @@ inline ScoringRequest SomeScoring(int64_t tokens, uint32_t seed = 0) {
   return request;
 }
 
-}  // namespace longshort
+}  // namespace longshort::core

@@ -7,7 +7,7 @@
 
 #include "absl/time/time.h"
 
-namespace longshort {
+namespace longshort::core {
 
 class Timeline final {
  public:
@@ -26,4 +26,4 @@ class Timeline final {
   std::multimap<absl::Time, std::function<void()>> events_;
 };
 
-}  // namespace longshort
+}  // namespace longshort::core

@@ -7,15 +7,16 @@
 
 #include "models/worker_device.h"
 
-namespace longshort {
+namespace longshort::core {
 
 // Fake: FakeLanguageModel or FakeClassifier.
 template <typename Fake>
 typename Fake::Weights WeightsOf(std::shared_ptr<const Fake> fake) {
   typename Fake::Weights weights;
-  for (const WorkerDevice& device : {WorkerDevice{}, WorkerDevice{.kind = DeviceKind::kCuda, .index = 0},
-                                     WorkerDevice{.kind = DeviceKind::kCuda, .index = 1}}) {
-    const auto new_replica = [fake](const WorkerDevice& worker) { return fake->Replicate(worker); };
+  for (const models::WorkerDevice& device :
+       {models::WorkerDevice{}, models::WorkerDevice{.kind = models::DeviceKind::kCuda, .index = 0},
+        models::WorkerDevice{.kind = models::DeviceKind::kCuda, .index = 1}}) {
+    const auto new_replica = [fake](const models::WorkerDevice& worker) { return fake->Replicate(worker); };
     weights.places.push_back({device, fake->info(), new_replica});
   }
   return weights;
@@ -32,4 +33,4 @@ typename Fake::Weights WeightsOf(const Fake* fake) {
   return WeightsOf(std::shared_ptr<const Fake>(std::shared_ptr<void>(), fake));
 }
 
-}  // namespace longshort
+}  // namespace longshort::core

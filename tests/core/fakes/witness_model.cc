@@ -7,7 +7,7 @@
 #include "base/status_macros.h"
 #include "tests/core/fakes/fake_rows.h"
 
-namespace longshort {
+namespace longshort::core {
 namespace {
 
 constexpr uint64_t kWindowRow = 3;
@@ -26,63 +26,65 @@ void Witness::Append(int32_t token) {
   hashes_.push_back(Mix(before ^ Mix(static_cast<uint64_t>(token) + 1)));
 }
 
-absl::Status WitnessModel::AllocateCache(const CachePages& pages) {
+absl::Status WitnessModel::AllocateCache(const models::CachePages& pages) {
   window_.assign(pages.window, Page(info_.rows_per_page, kRubbish));
   segment_.assign(pages.segment, Page(info_.rows_per_page, kRubbish));
   open_chunk_.assign(pages.open_chunk, Page(info_.chunk_size, kRubbish));
   return absl::OkStatus();
 }
 
-absl::StatusOr<StepResult> WitnessModel::Step(absl::Span<const Slice> slices) {
+absl::StatusOr<models::StepResult> WitnessModel::Step(absl::Span<const models::Slice> slices) {
   for (size_t i = 0; i < slices.size(); ++i) LS_RETURN_IF_ERROR(Check(slices[i], *witnesses[i]));
   for (size_t i = 0; i < slices.size(); ++i) Write(slices[i], *witnesses[i]);
-  return StepResult{};
+  return models::StepResult{};
 }
 
-absl::Status WitnessModel::CopyPage(PageKind kind, PageId from, PageId to) {
+absl::Status WitnessModel::CopyPage(models::PageKind kind, models::PageId from, models::PageId to) {
   PagesOf(kind)[to] = PagesOf(kind)[from];
   return absl::OkStatus();
 }
 
-std::vector<WitnessModel::Page>& WitnessModel::PagesOf(PageKind kind) {
-  return kind == PageKind::kWindow ? window_ : kind == PageKind::kSegment ? segment_ : open_chunk_;
+std::vector<WitnessModel::Page>& WitnessModel::PagesOf(models::PageKind kind) {
+  return kind == models::PageKind::kWindow ? window_ : kind == models::PageKind::kSegment ? segment_ : open_chunk_;
 }
 
-absl::StatusOr<std::string> WitnessModel::ReadPage(PageKind kind, PageId page, const PageRows& rows) const {
+absl::StatusOr<std::string> WitnessModel::ReadPage(models::PageKind kind, models::PageId page,
+                                                   const models::PageRows& rows) const {
   const Page& source = const_cast<WitnessModel*>(this)->PagesOf(kind)[page];
   Page kept(source.size(), 0);
   std::copy(source.begin() + rows.first, source.begin() + rows.end, kept.begin() + rows.first);
   return std::string(reinterpret_cast<const char*>(kept.data()), kept.size() * sizeof(kept[0]));
 }
 
-absl::Status WitnessModel::WritePage(PageKind kind, PageId page, std::string_view bytes) {
+absl::Status WitnessModel::WritePage(models::PageKind kind, models::PageId page, std::string_view bytes) {
   Page& target = PagesOf(kind)[page];
   if (bytes.size() != target.size() * sizeof(target[0])) return absl::InvalidArgumentError("bytes of another page");
   std::memcpy(target.data(), bytes.data(), bytes.size());
   return absl::OkStatus();
 }
 
-absl::Status WitnessModel::CheckRow(const std::vector<Page>& pages, const PageRange& range, int64_t row, bool zero,
-                                    uint64_t expected) {
+absl::Status WitnessModel::CheckRow(const std::vector<Page>& pages, const models::PageRange& range, int64_t row,
+                                    bool zero, uint64_t expected) {
   const int64_t page = FloorDivide(row, info_.rows_per_page);
   const int64_t index = page - range.first;
   if (index < 0 || index >= static_cast<int64_t>(range.ids.size())) {
     return absl::InternalError(absl::StrCat("row ", row, " lies on no page"));
   }
-  const PageId id = range.ids[index];
+  const models::PageId id = range.ids[index];
   ++checked_rows_;
   if (zero) {
-    return id == kZeroPage ? absl::OkStatus() : absl::InternalError(absl::StrCat("row ", row, " is not zero memory"));
+    return id == models::kZeroPage ? absl::OkStatus()
+                                   : absl::InternalError(absl::StrCat("row ", row, " is not zero memory"));
   }
-  if (id < 0 || id >= static_cast<PageId>(pages.size())) {
+  if (id < 0 || id >= static_cast<models::PageId>(pages.size())) {
     return absl::InternalError(absl::StrCat("row ", row, " lies on page ", id));
   }
   if (pages[id][row - page * info_.rows_per_page] == expected) return absl::OkStatus();
   return absl::InternalError(absl::StrCat("row ", row, " is not what it must be"));
 }
 
-absl::Status WitnessModel::CheckVectors(const PageRange& range, uint64_t form, int64_t first_chunk, int64_t end_chunk,
-                                        const Witness& witness) {
+absl::Status WitnessModel::CheckVectors(const models::PageRange& range, uint64_t form, int64_t first_chunk,
+                                        int64_t end_chunk, const Witness& witness) {
   for (int64_t chunk = first_chunk; chunk < end_chunk; ++chunk) {
     const bool zero = chunk * info_.chunk_size < witness.begin();
     const uint64_t history = zero ? 0 : witness.At((chunk + 1) * info_.chunk_size - 1);
@@ -95,7 +97,7 @@ absl::Status WitnessModel::CheckVectors(const PageRange& range, uint64_t form, i
 }
 
 // What the slice's first query sees of the rows before it; the others see no older ones.
-absl::Status WitnessModel::Check(const Slice& slice, const Witness& witness) {
+absl::Status WitnessModel::Check(const models::Slice& slice, const Witness& witness) {
   const int64_t position = slice.position;
   const int64_t chunk = position / info_.chunk_size;
   if (position + static_cast<int64_t>(slice.tokens.size()) != witness.end()) {
@@ -121,8 +123,8 @@ absl::Status WitnessModel::Check(const Slice& slice, const Witness& witness) {
   return absl::OkStatus();
 }
 
-void WitnessModel::Write(const Slice& slice, const Witness& witness) {
-  const auto row_of = [page_rows = info_.rows_per_page](std::vector<Page>& pages, const PageRange& range,
+void WitnessModel::Write(const models::Slice& slice, const Witness& witness) {
+  const auto row_of = [page_rows = info_.rows_per_page](std::vector<Page>& pages, const models::PageRange& range,
                                                         int64_t row) -> uint64_t& {
     return pages[range.ids[row / page_rows - range.first]][row % page_rows];
   };
@@ -143,4 +145,4 @@ void WitnessModel::Write(const Slice& slice, const Witness& witness) {
   }
 }
 
-}  // namespace longshort
+}  // namespace longshort::core

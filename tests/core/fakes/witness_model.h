@@ -13,7 +13,7 @@
 #include "absl/types/span.h"
 #include "models/model.h"
 
-namespace longshort {
+namespace longshort::core {
 
 // What a sequence has read, as the test knows it: the model compares pages with it. Rows before `begin` must be zero.
 class Witness final {
@@ -35,9 +35,9 @@ class Witness final {
 
 // A row holds a number for the whole history up to its last token, its place and its form. Before a step each row that
 // its queries can see is looked at, then the new ones are written. Pages hold rubbish until they are written.
-class WitnessModel final : public LanguageModel {
+class WitnessModel final : public models::LanguageModel {
  public:
-  explicit WitnessModel(LanguageModelInfo info) : info_(std::move(info)) {
+  explicit WitnessModel(models::LanguageModelInfo info) : info_(std::move(info)) {
     const int64_t row_bytes = sizeof(uint64_t), page = row_bytes * info_.rows_per_page;
     info_.page_bytes = {.window = page, .segment = page, .open_chunk = row_bytes * info_.chunk_size};
   }
@@ -45,32 +45,33 @@ class WitnessModel final : public LanguageModel {
   // One for each slice of the next Step: its sequence's history with the slice's tokens.
   std::vector<const Witness*> witnesses;
 
-  const LanguageModelInfo& info() const override { return info_; }
-  absl::Status AllocateCache(const CachePages& pages) override;
+  const models::LanguageModelInfo& info() const override { return info_; }
+  absl::Status AllocateCache(const models::CachePages& pages) override;
   // Errors: INTERNAL naming the first row that is not what it must be.
-  absl::StatusOr<StepResult> Step(absl::Span<const Slice> slices) override;
-  absl::Status CopyPage(PageKind kind, PageId from, PageId to) override;
-  absl::StatusOr<std::string> ReadPage(PageKind kind, PageId page, const PageRows& rows) const override;
-  absl::Status WritePage(PageKind kind, PageId page, std::string_view bytes) override;
+  absl::StatusOr<models::StepResult> Step(absl::Span<const models::Slice> slices) override;
+  absl::Status CopyPage(models::PageKind kind, models::PageId from, models::PageId to) override;
+  absl::StatusOr<std::string> ReadPage(models::PageKind kind, models::PageId page,
+                                       const models::PageRows& rows) const override;
+  absl::Status WritePage(models::PageKind kind, models::PageId page, std::string_view bytes) override;
 
   int64_t checked_rows() const { return checked_rows_; }
 
  private:
   using Page = std::vector<uint64_t>;
 
-  std::vector<Page>& PagesOf(PageKind kind);
-  absl::Status Check(const Slice& slice, const Witness& witness);
-  absl::Status CheckVectors(const PageRange& range, uint64_t form, int64_t first_chunk, int64_t end_chunk,
+  std::vector<Page>& PagesOf(models::PageKind kind);
+  absl::Status Check(const models::Slice& slice, const Witness& witness);
+  absl::Status CheckVectors(const models::PageRange& range, uint64_t form, int64_t first_chunk, int64_t end_chunk,
                             const Witness& witness);
-  absl::Status CheckRow(const std::vector<Page>& pages, const PageRange& range, int64_t row, bool zero,
+  absl::Status CheckRow(const std::vector<Page>& pages, const models::PageRange& range, int64_t row, bool zero,
                         uint64_t expected);
-  void Write(const Slice& slice, const Witness& witness);
+  void Write(const models::Slice& slice, const Witness& witness);
 
-  LanguageModelInfo info_;
+  models::LanguageModelInfo info_;
   std::vector<Page> window_;
   std::vector<Page> segment_;
   std::vector<Page> open_chunk_;
   int64_t checked_rows_ = 0;
 };
 
-}  // namespace longshort
+}  // namespace longshort::core

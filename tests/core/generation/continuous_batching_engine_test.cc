@@ -17,7 +17,7 @@
 #include "tests/core/fakes/gate.h"
 #include "tests/core/fakes/weights_of.h"
 
-namespace longshort::continuous_batching_engine_test {
+namespace longshort::core::continuous_batching_engine_test {
 
 using ContinuousBatchingEngineTest = ContinuousBatchingEngineFixture;
 
@@ -92,7 +92,7 @@ TEST_F(ContinuousBatchingEngineTest, SessionsEndWhileTheWorkerIsBusy) {
                                                     std::make_unique<CountingObserver>(sessions));
   auto model = std::make_unique<FakeLanguageModel>();
   std::vector<int64_t> counts;  // before each step
-  model->on_step = [&](absl::Span<const Slice>) {
+  model->on_step = [&](absl::Span<const models::Slice>) {
     counts.push_back(sessions);
     clock.Advance(absl::Seconds(1));
     return absl::OkStatus();
@@ -112,7 +112,7 @@ TEST_F(ContinuousBatchingEngineTest, SessionsEndWhileTheWorkerIsBusy) {
 
 TEST_F(ContinuousBatchingEngineTest, RefusesRequestsBeyondTheQueueAndTheirListenersNeverHear) {
   Gate gate;
-  on_step = [&gate](absl::Span<const Slice>) {
+  on_step = [&gate](absl::Span<const models::Slice>) {
     gate.Pass();
     return absl::OkStatus();
   };
@@ -136,7 +136,7 @@ TEST_F(ContinuousBatchingEngineTest, RefusesRequestsBeyondTheQueueAndTheirListen
 
 TEST_F(ContinuousBatchingEngineTest, RefusesMorePromptTokensThanItsBudgetUntilThoseThereHaveEnded) {
   Gate gate;
-  on_step = [&gate](absl::Span<const Slice>) {
+  on_step = [&gate](absl::Span<const models::Slice>) {
     gate.Pass();
     return absl::OkStatus();
   };
@@ -166,7 +166,7 @@ TEST_F(ContinuousBatchingEngineTest, RefusesMorePromptTokensThanItsBudgetUntilTh
 
 TEST_F(ContinuousBatchingEngineTest, ACacheOfFewerBytesThanWorkersIsTooSmall) {
   ContinuousBatchingEngine::Options options;
-  options.workers = CpuWorkers(2);
+  options.workers = models::CpuWorkers(2);
   options.step_loop.cache_bytes = 1;
   const auto engine = ContinuousBatchingEngine::Create(WeightsOf(std::make_unique<FakeLanguageModel>()), nullptr,
                                                        nullptr, clock_, options);
@@ -174,11 +174,12 @@ TEST_F(ContinuousBatchingEngineTest, ACacheOfFewerBytesThanWorkersIsTooSmall) {
 }
 
 TEST_F(ContinuousBatchingEngineTest, AWorkerHasTheCacheThatItsDeviceSays) {
-  const auto cache_bytes = [this](std::vector<WorkerDevice> workers) {
+  const auto cache_bytes = [this](std::vector<models::WorkerDevice> workers) {
     const auto engine = MakeEngine({.step_loop = {.max_streams = 4}, .workers = std::move(workers)});
     return engine->state().cache_bytes_free;
   };
-  const WorkerDevice small = {.memory_bytes = 40'000}, large = {.kind = DeviceKind::kCuda, .memory_bytes = 120'000};
+  const models::WorkerDevice small = {.memory_bytes = 40'000},
+                             large = {.kind = models::DeviceKind::kCuda, .memory_bytes = 120'000};
   const int64_t of_both = cache_bytes({small, large});
   EXPECT_GT(of_both, 150'000);
   EXPECT_LE(of_both, 160'000);
@@ -186,7 +187,7 @@ TEST_F(ContinuousBatchingEngineTest, AWorkerHasTheCacheThatItsDeviceSays) {
 
 TEST_F(ContinuousBatchingEngineTest, AllWorkersSayTheirMemoryOrNone) {
   ContinuousBatchingEngine::Options options;
-  options.workers = {{.memory_bytes = 40'000}, {.kind = DeviceKind::kCuda}};
+  options.workers = {{.memory_bytes = 40'000}, {.kind = models::DeviceKind::kCuda}};
   const auto create = [&] {
     return ContinuousBatchingEngine::Create(WeightsOf(std::make_unique<FakeLanguageModel>()), nullptr, nullptr, clock_,
                                             options)
@@ -208,7 +209,7 @@ TEST_F(ContinuousBatchingEngineTest, DrainFinishesWhatIsThereAndRefusesTheRest) 
 }
 
 TEST_F(ContinuousBatchingEngineTest, DrainEndsTheRestAtItsDeadline) {
-  on_step = [](absl::Span<const Slice>) {
+  on_step = [](absl::Span<const models::Slice>) {
     absl::SleepFor(absl::Milliseconds(1));
     return absl::OkStatus();
   };
@@ -298,11 +299,11 @@ TEST_F(ContinuousBatchingEngineTest, RefusesATokenizerOfAnotherModel) {
 
 TEST_F(ContinuousBatchingEngineTest, WorkersRunSideBySide) {
   Gate gate;
-  on_step = [&gate](absl::Span<const Slice>) {
+  on_step = [&gate](absl::Span<const models::Slice>) {
     gate.Pass();
     return absl::OkStatus();
   };
-  const auto engine = MakeEngine({.step_loop = {.max_streams = 2}, .workers = CpuWorkers(2)});
+  const auto engine = MakeEngine({.step_loop = {.max_streams = 2}, .workers = models::CpuWorkers(2)});
   const auto first = std::make_shared<RecordingGenerationListener>(),
              second = std::make_shared<RecordingGenerationListener>();
   ASSERT_TRUE(engine->Generate(SomeGeneration(5, 3), first).ok());
@@ -316,7 +317,7 @@ TEST_F(ContinuousBatchingEngineTest, WorkersRunSideBySide) {
 // Sixteen conversations of three calls each, all at once: what the calls before said is read once only, wherever it was
 // read. Half of a worker's 40 streams are for long prompts: even if all come to one worker, none stands aside there.
 TEST_F(ContinuousBatchingEngineTest, ASessionStaysWithTheWorkerThatHasItsRows) {
-  const auto engine = MakeEngine({.step_loop = {.max_streams = 120}, .workers = CpuWorkers(3)});
+  const auto engine = MakeEngine({.step_loop = {.max_streams = 120}, .workers = models::CpuWorkers(3)});
   const StepLoopHarness reference;
   std::vector<std::thread> clients;
   for (uint32_t client = 0; client < 16; ++client) {
@@ -344,7 +345,7 @@ TEST_F(ContinuousBatchingEngineTest, ASessionStaysWithTheWorkerThatHasItsRows) {
 
 TEST_F(ContinuousBatchingEngineTest, WorkersThatThrowAreRebuiltAndNobodyNotices) {
   std::atomic<int> steps = 0, replicas = 0;
-  on_step = [&steps](absl::Span<const Slice>) -> absl::Status {
+  on_step = [&steps](absl::Span<const models::Slice>) -> absl::Status {
     if (++steps % 37 == 0) throw std::runtime_error("device lost");
     return absl::OkStatus();
   };
@@ -352,7 +353,7 @@ TEST_F(ContinuousBatchingEngineTest, WorkersThatThrowAreRebuiltAndNobodyNotices)
     ++replicas;
     return absl::OkStatus();
   };
-  const auto engine = MakeEngine({.step_loop = {.max_streams = 8}, .workers = CpuWorkers(2)});
+  const auto engine = MakeEngine({.step_loop = {.max_streams = 8}, .workers = models::CpuWorkers(2)});
   const StepLoopHarness reference;
   std::vector<std::thread> clients;
   for (uint32_t client = 0; client < 4; ++client) {
@@ -379,7 +380,7 @@ TEST_F(ContinuousBatchingEngineTest, AWorkerThatKeepsFailingCostsNobodyHisAnswer
   std::mutex mutex;
   std::thread::id bad;
   std::atomic<int> failures = 0;
-  on_step = [&](absl::Span<const Slice>) {
+  on_step = [&](absl::Span<const models::Slice>) {
     {
       std::lock_guard lock(mutex);
       if (bad == std::thread::id()) bad = std::this_thread::get_id();
@@ -389,8 +390,8 @@ TEST_F(ContinuousBatchingEngineTest, AWorkerThatKeepsFailingCostsNobodyHisAnswer
     ++failures;
     return absl::InternalError("device lost");
   };
-  const auto engine =
-      MakeEngine({.queue = {.limits = {.max_queued = 100}}, .step_loop = {.max_streams = 8}, .workers = CpuWorkers(2)});
+  const auto engine = MakeEngine(
+      {.queue = {.limits = {.max_queued = 100}}, .step_loop = {.max_streams = 8}, .workers = models::CpuWorkers(2)});
   const StepLoopHarness reference;
   std::vector<GenerationRequest> requests;
   std::vector<std::shared_ptr<RecordingGenerationListener>> listeners;
@@ -412,13 +413,13 @@ TEST_F(ContinuousBatchingEngineTest, AWorkerThatKeepsFailingCostsNobodyHisAnswer
 TEST_F(ContinuousBatchingEngineTest, WhileDrainingAnotherWorkerTakesOverWhatOneCannotEnd) {
   Gate gate;
   std::atomic<int> steps = 0, replicas = 0;
-  on_step = [&](absl::Span<const Slice>) -> absl::Status {
+  on_step = [&](absl::Span<const models::Slice>) -> absl::Status {
     if (++steps > 1) return absl::OkStatus();
     gate.Pass();
     throw std::runtime_error("device lost");
   };
   on_replicate = [&replicas] { return ++replicas > 2 ? absl::ResourceExhaustedError("never") : absl::OkStatus(); };
-  const auto engine = MakeEngine({.workers = CpuWorkers(2)});
+  const auto engine = MakeEngine({.workers = models::CpuWorkers(2)});
   const StepLoopHarness reference;
   const GenerationRequest request = SomeGeneration(20, 10);
   const auto listener = std::make_shared<RecordingGenerationListener>();
@@ -435,7 +436,7 @@ TEST_F(ContinuousBatchingEngineTest, WhileDrainingAnotherWorkerTakesOverWhatOneC
 TEST_F(ContinuousBatchingEngineTest, AsLongAsNoModelIsToBeHadNothingRunsAndThenItGoesOn) {
   bool threw = false;
   std::atomic<int> replicas = 0;
-  on_step = [&threw](absl::Span<const Slice>) -> absl::Status {
+  on_step = [&threw](absl::Span<const models::Slice>) -> absl::Status {
     if (!std::exchange(threw, true)) throw std::runtime_error("device lost");
     return absl::OkStatus();
   };
@@ -453,7 +454,7 @@ TEST_F(ContinuousBatchingEngineTest, AsLongAsNoModelIsToBeHadNothingRunsAndThenI
 TEST_F(ContinuousBatchingEngineTest, WithoutAnyModelRequestsEndAtTheLatestWhenTheEngineDoes) {
   std::atomic<int> replicas = 0;
   std::counting_semaphore<> refused(0);
-  on_step = [](absl::Span<const Slice>) -> absl::Status { throw std::runtime_error("device lost"); };
+  on_step = [](absl::Span<const models::Slice>) -> absl::Status { throw std::runtime_error("device lost"); };
   on_replicate = [&] {
     if (++replicas == 1) return absl::OkStatus();
     refused.release();
@@ -480,4 +481,4 @@ TEST_F(ContinuousBatchingEngineTest, APausedStreamGoesOnSoonAfterItsClientTakesS
   EXPECT_EQ(listener->tokens, reference.TokensAlone(request));
 }
 
-}  // namespace longshort::continuous_batching_engine_test
+}  // namespace longshort::core::continuous_batching_engine_test

@@ -7,7 +7,7 @@
 #include "gtest/gtest.h"
 #include "tests/core/fakes/reference_answers.h"
 
-namespace longshort {
+namespace longshort::core {
 namespace {
 
 class DayListener final : public GenerationListener, public ScoringListener {
@@ -152,4 +152,4 @@ void CheckRefusal(const DayCall& call, const absl::Status& refusal, absl::Time n
   EXPECT_GT(details->queue_depth, 0);
 }
 
-}  // namespace longshort
+}  // namespace longshort::core

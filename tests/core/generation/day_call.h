@@ -19,7 +19,7 @@
 #include "core/session/session.h"
 #include "tests/core/fakes/simulated_service.h"
 
-namespace longshort {
+namespace longshort::core {
 
 // The machine: a step takes a fixed time, so much for each sequence that decodes and each row of a prompt, and as many
 // sequences run at once.
@@ -69,4 +69,4 @@ absl::Status Send(const std::shared_ptr<DayCall>& call, SimulatedService& servic
 void CheckEnd(const DayCall& call, const FakeLanguageModel& model, const Vocabulary& vocabulary, bool by_force);
 void CheckRefusal(const DayCall& call, const absl::Status& refusal, absl::Time now);
 
-}  // namespace longshort
+}  // namespace longshort::core

@@ -26,7 +26,7 @@
 #include "tests/core/generation/day_call.h"
 #include "tests/core/generation/day_traffic.h"
 
-namespace longshort::day_test {
+namespace longshort::core::day_test {
 
 #ifdef __SANITIZE_THREAD__
 constexpr int kEndOfDay = 12;  // a sanitizer that makes it slow
@@ -67,7 +67,7 @@ class Day {
         service_(model_, vocabulary_, clock_, ServiceOptions(workers)),
         traffic_(seed, workers, timeline_, clock_, service_, model_, vocabulary_),
         has_several_workers_(workers > 1) {
-    model_.on_step = [this](absl::Span<const Slice> slices) { return RunStep(slices); };
+    model_.on_step = [this](absl::Span<const models::Slice> slices) { return RunStep(slices); };
     model_.on_replicate = [this] {
       return has_replicas_ ? absl::OkStatus() : absl::ResourceExhaustedError("no memory for a replica");
     };
@@ -117,10 +117,10 @@ class Day {
     }
   }
 
-  absl::Status RunStep(absl::Span<const Slice> slices) {
+  absl::Status RunStep(absl::Span<const models::Slice> slices) {
     absl::Duration step = kFixedStep;
     bool fails = false;
-    for (const Slice& slice : slices) {
+    for (const models::Slice& slice : slices) {
       const auto tokens = static_cast<int64_t>(slice.tokens.size());
       step += tokens == 1 ? kDecodingRow : kPrefillRow * tokens;
       fails |= std::count(slice.tokens.begin(), slice.tokens.end(), kPoison) > 0;
@@ -162,8 +162,8 @@ class Day {
     const absl::Status invariants = service_.CheckInvariants();
     ASSERT_TRUE(invariants.ok()) << invariants;
     const CacheState cache = service_.cache();
-    EXPECT_TRUE(FitIn(cache.in_use, CachePages()));
-    EXPECT_TRUE(FitIn(cache.reserved, CachePages()));
+    EXPECT_TRUE(FitIn(cache.in_use, models::CachePages()));
+    EXPECT_TRUE(FitIn(cache.reserved, models::CachePages()));
     EXPECT_EQ(service_.held_tokens(), 0);
     EXPECT_EQ(counts().outstanding(), 0);
   }
@@ -270,4 +270,4 @@ TEST(AMorningOfTraffic, OnSeveralWorkersEndsSoToo) {
   EXPECT_GT(day.service_counts().failed_steps, 500);
 }
 
-}  // namespace longshort::day_test
+}  // namespace longshort::core::day_test

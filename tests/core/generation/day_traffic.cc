@@ -8,7 +8,7 @@
 #include "core/schedule/refusal.h"
 #include "gtest/gtest.h"
 
-namespace longshort {
+namespace longshort::core {
 namespace {
 
 // For each worker, which can do about 1.2 calls of the usual mix in a second.
@@ -296,4 +296,4 @@ void DayTraffic::Count(const DayCall& call) {
   if (call.context.client.rfind("rush-", 0) == 0) counts_.rush_work[Hour()][call.context.client] += call.Work();
 }
 
-}  // namespace longshort
+}  // namespace longshort::core

@@ -23,7 +23,7 @@
 #include "tests/core/fakes/timeline.h"
 #include "tests/core/generation/day_call.h"
 
-namespace longshort {
+namespace longshort::core {
 
 inline constexpr int kHours = 24;
 
@@ -126,4 +126,4 @@ class DayTraffic final {
   DayCounts counts_;
 };
 
-}  // namespace longshort
+}  // namespace longshort::core

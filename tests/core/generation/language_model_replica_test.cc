@@ -6,7 +6,7 @@
 #include "tests/core/fakes/step_loop_harness.h"
 #include "tests/core/fakes/weights_of.h"
 
-namespace longshort::language_model_replica_test {
+namespace longshort::core::language_model_replica_test {
 
 constexpr int kReplica = 0;
 constexpr int kOther = 1;
@@ -15,7 +15,7 @@ constexpr int kOther = 1;
 class WorkerReplicaTest : public testing::Test {
  protected:
   WorkerReplicaTest() {
-    harness_.model.on_step = [this](absl::Span<const Slice>) {
+    harness_.model.on_step = [this](absl::Span<const models::Slice>) {
       return fails_ ? absl::InternalError("device lost") : absl::OkStatus();
     };
     harness_.model.on_replicate = [this] {
@@ -45,7 +45,7 @@ class WorkerReplicaTest : public testing::Test {
   }
 
   StepLoopHarness harness_{{.worker = kOther}, {}, SmallModelInfo(), 2};
-  const LanguageModelWeights weights_ = WeightsOf(&harness_.model);
+  const models::LanguageModelWeights weights_ = WeightsOf(&harness_.model);
   bool fails_ = false;
   bool has_replicas_ = true;
   ModelWorker worker_{kReplica,
@@ -114,4 +114,4 @@ TEST_F(WorkerReplicaTest, EndsWhatNobodyWaitsForWithoutAModelToo) {
   EXPECT_EQ(other->status.code(), absl::StatusCode::kUnavailable);
 }
 
-}  // namespace longshort::language_model_replica_test
+}  // namespace longshort::core::language_model_replica_test

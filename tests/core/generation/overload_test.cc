@@ -16,7 +16,7 @@
 #include "tests/core/fakes/fake_classifier.h"
 #include "tests/core/fakes/step_loop_harness.h"
 
-namespace longshort::overload_test {
+namespace longshort::core::overload_test {
 
 constexpr absl::Duration kMinute = absl::Minutes(1);
 constexpr absl::Duration kWarmUp = absl::Seconds(10);
@@ -56,8 +56,8 @@ constexpr Streams kDecodesMostly = {5, 0.3, 0.1, 100, 20, 45};
 // each that is read, and a request takes four steps of 6 + 4 + 24 ms.
 constexpr Streams kReadsMostly = {6, 1, 1.5, 64, 16, 7.35};
 
-LanguageModelInfo ModelWithChunksOf16() {
-  LanguageModelInfo info = SmallModelInfo();
+models::LanguageModelInfo ModelWithChunksOf16() {
+  models::LanguageModelInfo info = SmallModelInfo();
   info.chunk_size = 16;
   info.memory_length = 80;
   info.segment_length = 48;
@@ -77,9 +77,9 @@ class StreamsUnderLoad {
   explicit StreamsUnderLoad(const Streams& streams) : StreamsUnderLoad(streams, RoomForEight(streams)) {}
   StreamsUnderLoad(const Streams& streams, const RequestQueue::Options& options)
       : streams_(streams), harness_({.max_streams = 16}, options, ModelWithChunksOf16()) {
-    harness_.model.on_step = [this](absl::Span<const Slice> slices) {
+    harness_.model.on_step = [this](absl::Span<const models::Slice> slices) {
       double milliseconds = streams_.fixed;
-      for (const Slice& slice : slices) {
+      for (const models::Slice& slice : slices) {
         const auto tokens = static_cast<double>(slice.tokens.size());
         milliseconds += tokens == 1 ? streams_.decoding_row : streams_.prompt_row * tokens;
       }
@@ -337,4 +337,4 @@ TEST(ItemsUnderOverload, AClientThatAsksForLittleHardlyNoticesOneThatAsksForTooM
   EXPECT_GT(outcome.refused.at(absl::StatusCode::kResourceExhausted), 0);
 }
 
-}  // namespace longshort::overload_test
+}  // namespace longshort::core::overload_test

@@ -9,7 +9,7 @@
 #include "tests/core/fakes/fake_clock.h"
 #include "tests/core/fakes/recording_listeners.h"
 
-namespace longshort::request_queue_test {
+namespace longshort::core::request_queue_test {
 
 using Decision = RequestQueue::Decision;
 
@@ -245,7 +245,7 @@ TEST_F(RequestQueueTest, WakesTheWorkerForAJobAndForTheEnd) {
 // A job whose rows are with worker 1:
 //   worker 0 leaves it alone and takes what comes behind it, until worker 1 has no room
 TEST_F(RequestQueueTest, LeavesAJobToTheWorkerThatHasItsRowsUnlessThatOneIsFull) {
-  RequestQueue queue({}, CpuWorkers(2));
+  RequestQueue queue({}, models::CpuWorkers(2));
   auto at_home = JobWithId("a");
   at_home->seat = SeatInCache(ParkedPlace{.worker = 1, .id = 7});
   ASSERT_TRUE(queue.Push(std::move(at_home)).ok());
@@ -263,7 +263,7 @@ TEST_F(RequestQueueTest, LeavesAJobToTheWorkerThatHasItsRowsUnlessThatOneIsFull)
 }
 
 TEST_F(RequestQueueTest, LeavesJobsToTheWorkerThatRunsTheFewestUnlessThatOneIsFull) {
-  RequestQueue queue({}, CpuWorkers(2));
+  RequestQueue queue({}, models::CpuWorkers(2));
   for (const char* id : {"a", "b", "c"}) ASSERT_TRUE(queue.Push(JobWithId(id)).ok());
   EXPECT_NE(queue.TakeFirst({.worker = 0, .running = 0, .now = clock_.Now()}, Take), nullptr);
   EXPECT_EQ(queue.TakeFirst({.worker = 0, .running = 1, .now = clock_.Now()}, Take), nullptr);
@@ -277,7 +277,7 @@ TEST_F(RequestQueueTest, LeavesJobsToTheWorkerThatRunsTheFewestUnlessThatOneIsFu
 // What worker 0 takes 1 ms a token for, worker 1 takes a quarter of: it has less to do with three requests than worker
 // 0 with one.
 TEST_F(RequestQueueTest, LeavesJobsToAFasterWorkerUntilThatOneHasMoreToDo) {
-  RequestQueue queue({}, {{.kind = DeviceKind::kCpu}, {.kind = DeviceKind::kCuda}});
+  RequestQueue queue({}, {{.kind = models::DeviceKind::kCpu}, {.kind = models::DeviceKind::kCuda}});
   StepCost slow, fast;
   for (int i = 0; i < 10; ++i) {
     slow.Learn({.prefill = 100}, absl::Milliseconds(100));
@@ -298,7 +298,7 @@ TEST_F(RequestQueueTest, LeavesJobsToAFasterWorkerUntilThatOneHasMoreToDo) {
 
 // Worker 0 was full, and all that it ran has ended at once.
 TEST_F(RequestQueueTest, LeavesAJobToTheWorkerThatHasItsRowsAndSleepsAfterItWasFull) {
-  RequestQueue queue({}, CpuWorkers(2));
+  RequestQueue queue({}, models::CpuWorkers(2));
   ASSERT_TRUE(queue.Push(JobWithId("a")).ok());
   const auto ended = TakeFirst(queue, 0);
   ASSERT_NE(ended, nullptr);
@@ -314,7 +314,7 @@ TEST_F(RequestQueueTest, LeavesAJobToTheWorkerThatHasItsRowsAndSleepsAfterItWasF
 
 // Worker 0 runs two, worker 1 one and has not asked for a while.
 TEST_F(RequestQueueTest, LeavesNothingToAWorkerThatIsStuckInAStep) {
-  RequestQueue queue({}, CpuWorkers(2));
+  RequestQueue queue({}, models::CpuWorkers(2));
   const auto taker = [this](int worker, int64_t running) {
     return RequestQueue::Taker{.worker = worker, .running = running, .now = clock_.Now()};
   };
@@ -331,7 +331,7 @@ TEST_F(RequestQueueTest, LeavesNothingToAWorkerThatIsStuckInAStep) {
 
 // Worker 0's model was given up, worker 1 runs five.
 TEST_F(RequestQueueTest, LeavesALastTryToAWorkerThatIsNotFailingAsLongAsThereIsOne) {
-  RequestQueue queue({}, CpuWorkers(2));
+  RequestQueue queue({}, models::CpuWorkers(2));
   const auto failing = RequestQueue::Taker{.worker = 0, .running = 0, .now = clock_.Now()};
   const auto busy = RequestQueue::Taker{.worker = 1, .running = 5, .now = clock_.Now()};
   const auto put_back = [&](std::unique_ptr<Job> job) {
@@ -380,7 +380,7 @@ TEST_F(RequestQueueTest, WhatDoesNotFitIsOvertakenByWhatComesBeforeItInTheOrderO
 }
 
 TEST_F(RequestQueueTest, WhatWouldNotBeReadSoonIsLeftToOthersUnlessItsRowsAreHere) {
-  RequestQueue queue({}, CpuWorkers(2));
+  RequestQueue queue({}, models::CpuWorkers(2));
   const auto taker = [this](int worker, int64_t running) {
     return RequestQueue::Taker{.worker = worker, .running = running, .now = clock_.Now()};
   };
@@ -397,7 +397,7 @@ TEST_F(RequestQueueTest, WhatWouldNotBeReadSoonIsLeftToOthersUnlessItsRowsAreHer
 }
 
 TEST_F(RequestQueueTest, WhatLetsOthersPassIsTheNextForAnotherWorker) {
-  RequestQueue queue({}, CpuWorkers(2));
+  RequestQueue queue({}, models::CpuWorkers(2));
   const auto taker = [this](int worker, int64_t running) {
     return RequestQueue::Taker{.worker = worker, .running = running, .now = clock_.Now()};
   };
@@ -412,7 +412,7 @@ TEST_F(RequestQueueTest, WhatLetsOthersPassIsTheNextForAnotherWorker) {
 
 // Half of the streams of worker 1, which has its rows, read long prompts; worker 0 sleeps.
 TEST_F(RequestQueueTest, WhatLetsOthersPassWhereItsRowsAreIsTheNextForAnotherWorker) {
-  RequestQueue queue({}, CpuWorkers(2));
+  RequestQueue queue({}, models::CpuWorkers(2));
   const auto taker = [this](int worker, int64_t running) {
     return RequestQueue::Taker{.worker = worker, .running = running, .now = clock_.Now()};
   };
@@ -470,4 +470,4 @@ TEST_F(RequestQueueTest, WhatIsReturnedGoesOnBeforeAllThatWaitsUnlessItIsPaused)
   EXPECT_TRUE(queue.over());
 }
 
-}  // namespace longshort::request_queue_test
+}  // namespace longshort::core::request_queue_test

@@ -12,7 +12,7 @@
 #include "tests/core/fakes/continuous_batching_engine_fixture.h"
 #include "tests/core/fakes/gate.h"
 
-namespace longshort::session_mover_test {
+namespace longshort::core::session_mover_test {
 
 using testing::HasSubstr;
 
@@ -46,7 +46,8 @@ class SessionMoverTest : public ContinuousBatchingEngineFixture {
 
 TEST_F(SessionMoverTest, ASessionGoesOnInAnotherEngineAsInItsOwn) {
   for (const int64_t prompt : {1, 3, 50, 64, 300, 1000}) {
-    const auto here = MakeEngine({.workers = CpuWorkers(2)}), there = MakeEngine({.workers = CpuWorkers(3)});
+    const auto here = MakeEngine({.workers = models::CpuWorkers(2)}),
+               there = MakeEngine({.workers = models::CpuWorkers(3)});
     Say(*there, kTalk, SomeTokens(40, 9));
     ASSERT_TRUE(there->sessions().Close(Key(kTalk), {}).ok());
     Say(*here, kTalk, SomeTokens(prompt));
@@ -71,7 +72,7 @@ TEST_F(SessionMoverTest, ASessionGoesOnInAnotherEngineAsInItsOwn) {
 // here:  200 tokens ---------> 39 more --> 30 more
 // there: the 200 ---> (again)  those   --> the same 30
 TEST_F(SessionMoverTest, ASessionThatIsThereGoesOnToTheOneThatComes) {
-  const auto here = MakeEngine(), there = MakeEngine({.workers = CpuWorkers(2)});
+  const auto here = MakeEngine(), there = MakeEngine({.workers = models::CpuWorkers(2)});
   Say(*here, kTalk, SomeTokens(190));
   const SessionArchive early = *Export(*here);
   ASSERT_TRUE(Import(*there, early).ok());
@@ -142,7 +143,7 @@ TEST_F(SessionMoverTest, WhatCannotBeASessionOfTheModelIsRefused) {
 TEST_F(SessionMoverTest, NobodyElseHasASessionWhileItsPagesAreRead) {
   Gate gate;
   std::atomic<bool> hold = false;
-  on_step = [&](absl::Span<const Slice>) {
+  on_step = [&](absl::Span<const models::Slice>) {
     if (hold) gate.Pass();
     return absl::OkStatus();
   };
@@ -180,7 +181,8 @@ TEST_F(SessionMoverTest, AnEngineThatIsDrainedTakesNoneAndStillGivesTokens) {
 }
 
 TEST_F(SessionMoverTest, MovesWhileOthersRun) {
-  const auto here = MakeEngine({.workers = CpuWorkers(2)}), there = MakeEngine({.workers = CpuWorkers(2)});
+  const auto here = MakeEngine({.workers = models::CpuWorkers(2)}),
+             there = MakeEngine({.workers = models::CpuWorkers(2)});
   std::atomic<bool> stop = false;
   std::thread others([&] {
     for (uint32_t seed = 0; !stop; ++seed) {
@@ -213,4 +215,4 @@ TEST_F(SessionMoverTest, MovesWhileOthersRun) {
   others.join();
 }
 
-}  // namespace longshort::session_mover_test
+}  // namespace longshort::core::session_mover_test

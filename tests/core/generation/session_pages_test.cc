@@ -11,7 +11,7 @@
 #include "tests/core/fakes/continuous_batching_engine_fixture.h"
 #include "tests/core/fakes/gate.h"
 
-namespace longshort::session_pages_test {
+namespace longshort::core::session_pages_test {
 
 constexpr absl::Duration kPatience = absl::Seconds(20);
 
@@ -19,7 +19,7 @@ class SessionPagesTest : public ContinuousBatchingEngineFixture {
  protected:
   std::unique_ptr<ContinuousBatchingEngine> MakeEngineOfStore(int workers) {
     ContinuousBatchingEngine::Options options;
-    options.workers = CpuWorkers(workers);
+    options.workers = models::CpuWorkers(workers);
     options.step_loop.max_streams = 60;  // so that whichever worker has all the sessions has room for their pages
     options.session_store = store_;
     return MakeEngine(options);
@@ -47,7 +47,7 @@ class SessionPagesTest : public ContinuousBatchingEngineFixture {
 };
 
 TEST_F(SessionPagesTest, AClosedSessionsPagesAreFree) {
-  const auto engine = MakeEngine({.workers = CpuWorkers(2)});
+  const auto engine = MakeEngine({.workers = models::CpuWorkers(2)});
   Say(*engine, 0, SomeTokens(30));
   EXPECT_TRUE(ComesToPark(*engine, 1));
   EXPECT_GT(engine->state().cache_bytes_idle, 0);
@@ -93,7 +93,7 @@ TEST_F(SessionPagesTest, SessionsGoOnInTheEngineThatTakesThePlaceOfAnotherAndThe
 TEST_F(SessionPagesTest, ACallInOneEngineKeepsTheSessionFromTheOther) {
   Gate gate;
   std::atomic<bool> hold = true;
-  on_step = [&](absl::Span<const Slice>) {
+  on_step = [&](absl::Span<const models::Slice>) {
     if (hold) gate.Pass();
     return absl::OkStatus();
   };
@@ -167,4 +167,4 @@ TEST_F(SessionPagesTest, AnEngineMayEndWhileItsPagesAreGivenUp) {
   EXPECT_TRUE(ComesToPark(*after, 0));
 }
 
-}  // namespace longshort::session_pages_test
+}  // namespace longshort::core::session_pages_test

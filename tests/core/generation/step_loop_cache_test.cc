@@ -5,7 +5,7 @@
 #include "gtest/gtest.h"
 #include "tests/core/fakes/step_loop_harness.h"
 
-namespace longshort::step_loop_cache_test {
+namespace longshort::core::step_loop_cache_test {
 
 using testing::HasSubstr;
 
@@ -129,7 +129,7 @@ TEST(StepLoopCache, WhatAWaitingPromptHasToReadIsSearchedForOnlyWhenSomethingWas
     for (int step = 0; step < 10; ++step) EXPECT_EQ(TokensToRead(*cache, /*worker=*/0, *job), expected);
     EXPECT_EQ(blocks_hashed, 0);
     for (int block = 0; block < 5 && read < 10; ++block) {
-      Slice slice;
+      models::Slice slice;
       slice.tokens = absl::MakeConstSpan(request.prompt).subspan(first->position(), 64);
       ASSERT_TRUE(first->FillIn(slice).ok());
       first->OnRead(slice.tokens);
@@ -140,9 +140,9 @@ TEST(StepLoopCache, WhatAWaitingPromptHasToReadIsSearchedForOnlyWhenSomethingWas
 // A token takes 1 ms to be read, and others are running. No prefix was found of late.
 TEST(StepLoopCache, APromptThatWasReadIsNotRefusedForTheTimeThatItWouldTakeToReadIt) {
   StepLoopHarness harness({.cache_bytes = int64_t{20} << 20});
-  harness.model.on_step = [&harness](absl::Span<const Slice> slices) {
+  harness.model.on_step = [&harness](absl::Span<const models::Slice> slices) {
     harness.clock.Advance(absl::Milliseconds(1));
-    for (const Slice& slice : slices) harness.clock.Advance(absl::Milliseconds(1) * slice.tokens.size());
+    for (const models::Slice& slice : slices) harness.clock.Advance(absl::Milliseconds(1) * slice.tokens.size());
     return absl::OkStatus();
   };
   GenerationRequest known = SomeGeneration(3000, 1, 99);
@@ -261,4 +261,4 @@ TEST(StepLoopCache, ABudgetTooSmallForABlockIsRefused) {
               HasSubstr("a cache of 900 bytes is too small: 64 tokens need 1610"));
 }
 
-}  // namespace longshort::step_loop_cache_test
+}  // namespace longshort::core::step_loop_cache_test

@@ -7,12 +7,12 @@
 #include "gtest/gtest.h"
 #include "tests/core/fakes/step_loop_harness.h"
 
-namespace longshort::step_loop_failure_test {
+namespace longshort::core::step_loop_failure_test {
 
 TEST(StepLoopFailure, AFailedStepEndsNobody) {
   StepLoopHarness harness;
   int step = 0;
-  harness.model.on_step = [&step](absl::Span<const Slice>) {
+  harness.model.on_step = [&step](absl::Span<const models::Slice>) {
     return ++step % 7 == 2 ? absl::InternalError("out of luck") : absl::OkStatus();
   };
   const GenerationRequest generation = SomeGeneration(150, 60);
@@ -36,7 +36,7 @@ TEST(StepLoopFailure, AFailedStepEndsNobody) {
 TEST(StepLoopFailure, AModelThatThrowsIsGivenUpAndItsRequestsGoOnWithAnother) {
   StepLoopHarness harness;
   int step = 0;
-  harness.model.on_step = [&step](absl::Span<const Slice>) -> absl::Status {
+  harness.model.on_step = [&step](absl::Span<const models::Slice>) -> absl::Status {
     if (++step == 3 || step == 30) throw std::runtime_error("out of memory");
     return absl::OkStatus();
   };
@@ -58,7 +58,7 @@ TEST(StepLoopFailure, AModelThatThrowsIsGivenUpAndItsRequestsGoOnWithAnother) {
 TEST(StepLoopFailure, AModelThatFailsAgainAndAgainIsGivenUp) {
   StepLoopHarness harness;
   int step = 0;
-  harness.model.on_step = [&step](absl::Span<const Slice>) {
+  harness.model.on_step = [&step](absl::Span<const models::Slice>) {
     ++step;
     return 10 < step && step <= 12 ? absl::InternalError("device lost") : absl::OkStatus();
   };
@@ -73,7 +73,7 @@ TEST(StepLoopFailure, AModelThatFailsAgainAndAgainIsGivenUp) {
 TEST(StepLoopFailure, AStreamThatRunsAloneIsTriedOnTheNextModelToo) {
   StepLoopHarness harness;
   int step = 0;
-  harness.model.on_step = [&](absl::Span<const Slice>) {
+  harness.model.on_step = [&](absl::Span<const models::Slice>) {
     return ++step > 10 && harness.rebuilt == 0 ? absl::InternalError("device lost") : absl::OkStatus();
   };
   const GenerationRequest request = SomeGeneration(5, 20);
@@ -88,7 +88,7 @@ TEST(StepLoopFailure, AWorkerOnProbationRunsOneRequestUntilAStepHasPassed) {
   harness.queue.OnWorkerFull(1);
   harness.queue.OnModelGivenUp(0);
   std::vector<size_t> sizes;
-  harness.model.on_step = [&sizes](absl::Span<const Slice> slices) {
+  harness.model.on_step = [&sizes](absl::Span<const models::Slice> slices) {
     sizes.push_back(slices.size());
     return sizes.size() == 1 ? absl::InternalError("device lost") : absl::OkStatus();
   };
@@ -104,8 +104,8 @@ TEST(StepLoopFailure, AWorkerOnProbationRunsOneRequestUntilAStepHasPassed) {
 TEST(StepLoopFailure, OneThatAlwaysFailsIsEndedAndTheOthersGoOn) {
   StepLoopHarness harness;
   constexpr int32_t kPoison = 3;  // never sampled, and in no other prompt
-  harness.model.on_step = [](absl::Span<const Slice> slices) {
-    for (const Slice& slice : slices) {
+  harness.model.on_step = [](absl::Span<const models::Slice> slices) {
+    for (const models::Slice& slice : slices) {
       for (const int32_t token : slice.tokens) {
         if (token == kPoison) return absl::InternalError("poisoned");
       }
@@ -135,8 +135,8 @@ TEST(StepLoopFailure, OneThatAlwaysFailsIsEndedAndTheOthersGoOn) {
 TEST(StepLoopFailure, OneThatAlwaysFailsInTheMiddleIsEndedAndTheOthersGoOn) {
   StepLoopHarness harness;
   constexpr int64_t kFailsAt = 100;  // which one comes to
-  harness.model.on_step = [](absl::Span<const Slice> slices) {
-    for (const Slice& slice : slices) {
+  harness.model.on_step = [](absl::Span<const models::Slice> slices) {
+    for (const models::Slice& slice : slices) {
       const int64_t end = slice.position + static_cast<int64_t>(slice.tokens.size());
       if (slice.position <= kFailsAt && kFailsAt < end) return absl::InternalError("poisoned");
     }
@@ -162,7 +162,7 @@ TEST(StepLoopFailure, OneThatAlwaysFailsInTheMiddleIsEndedAndTheOthersGoOn) {
 TEST(StepLoopFailure, AStreamThatAlwaysFailsInTheMiddleIsTriedOnAnotherModelAndEnded) {
   StepLoopHarness harness;
   bool of_every_model = false;
-  harness.model.on_step = [&](absl::Span<const Slice> slices) {
+  harness.model.on_step = [&](absl::Span<const models::Slice> slices) {
     const bool fails = slices[0].position == 100 && (of_every_model || harness.rebuilt == 0);
     return fails ? absl::InternalError("device lost") : absl::OkStatus();
   };
@@ -182,7 +182,7 @@ TEST(StepLoopFailure, AStreamThatAlwaysFailsInTheMiddleIsTriedOnAnotherModelAndE
 TEST(StepLoopFailure, WhatStepsThatFailTakeIsChargedToWhoWasInThem) {
   StepLoopHarness harness({.max_streams = 1});
   constexpr int32_t kPoison = 3;  // never sampled, and in no other prompt
-  harness.model.on_step = [&harness](absl::Span<const Slice> slices) {
+  harness.model.on_step = [&harness](absl::Span<const models::Slice> slices) {
     harness.clock.Advance(absl::Seconds(1));
     for (const int32_t token : slices[0].tokens) {
       if (token == kPoison) return absl::InternalError("poisoned");
@@ -207,7 +207,7 @@ TEST(StepLoopFailure, WhatStepsThatFailTakeIsChargedToWhoWasInThem) {
 
 TEST(StepLoopFailure, AModelThatAlwaysFailsEndsAll) {
   StepLoopHarness harness;
-  harness.model.on_step = [](absl::Span<const Slice>) { return absl::InternalError("broken"); };
+  harness.model.on_step = [](absl::Span<const models::Slice>) { return absl::InternalError("broken"); };
   const auto first = harness.Generate(SomeGeneration(20, 40));
   const auto second = harness.Score(SomeScoring(20));
   harness.RunToEnd();
@@ -217,7 +217,7 @@ TEST(StepLoopFailure, AModelThatAlwaysFailsEndsAll) {
 
 TEST(StepLoopFailure, StepsThatFailOnlyInCompanyEndInTheEnd) {
   StepLoopHarness harness;
-  harness.model.on_step = [](absl::Span<const Slice> slices) {
+  harness.model.on_step = [](absl::Span<const models::Slice> slices) {
     return slices.size() > 1 ? absl::InternalError("too many") : absl::OkStatus();
   };
   std::vector<std::shared_ptr<RecordingGenerationListener>> listeners;
@@ -229,7 +229,7 @@ TEST(StepLoopFailure, StepsThatFailOnlyInCompanyEndInTheEnd) {
 // One of two who read the same prompt goes on behind what the other read, where a block of 192 tokens ends; of their 48
 // vectors the page, which has room for 64, is to be copied.
 TEST(StepLoopFailure, ACopyThatFailsEndsOnlyWhomItIsFor) {
-  LanguageModelInfo info = SmallModelInfo();
+  models::LanguageModelInfo info = SmallModelInfo();
   info.chunk_rank = 1;
   StepLoopHarness harness({.steps = {.max_rows = 100}}, {}, info);
   int copies = 0;
@@ -257,7 +257,7 @@ TEST(StepLoopFailure, SessionsSurviveIt) {
   const auto first = harness.Generate(request);
   harness.RunToEnd();
   bool failed = false;
-  harness.model.on_step = [&failed](absl::Span<const Slice>) {
+  harness.model.on_step = [&failed](absl::Span<const models::Slice>) {
     return std::exchange(failed, true) ? absl::OkStatus() : absl::InternalError("once");
   };
   GenerationRequest next = SomeGeneration(10, 20, 3);
@@ -272,4 +272,4 @@ TEST(StepLoopFailure, SessionsSurviveIt) {
   EXPECT_EQ(second->tokens, harness.TokensAlone(alone));
 }
 
-}  // namespace longshort::step_loop_failure_test
+}  // namespace longshort::core::step_loop_failure_test

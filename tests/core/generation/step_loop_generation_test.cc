@@ -8,7 +8,7 @@
 #include "tests/core/fakes/live_heap.h"
 #include "tests/core/fakes/step_loop_harness.h"
 
-namespace longshort::step_loop_generation_test {
+namespace longshort::core::step_loop_generation_test {
 
 using testing::ElementsAre;
 
@@ -40,7 +40,7 @@ TEST(Generation, DoesNotDependOnHowThePromptIsCut) {
 TEST(Generation, CutsThePromptAtChunkEnds) {
   StepLoopHarness harness({.max_streams = 1, .steps = {.max_rows = 10}});  // C = 4
   std::vector<int64_t> pieces;
-  harness.model.on_step = [&pieces](absl::Span<const Slice> slices) {
+  harness.model.on_step = [&pieces](absl::Span<const models::Slice> slices) {
     pieces.push_back(static_cast<int64_t>(slices[0].tokens.size()));
     return absl::OkStatus();
   };
@@ -60,7 +60,7 @@ TEST(Generation, NeverReadsTheTokenItSampledLast) {
 TEST(Generation, AsksForLogitsOfTheLastPromptTokenOnly) {
   StepLoopHarness harness({.max_streams = 1, .steps = {.max_rows = 8}});
   std::vector<int64_t> logit_rows;
-  harness.model.on_step = [&logit_rows](absl::Span<const Slice> slices) {
+  harness.model.on_step = [&logit_rows](absl::Span<const models::Slice> slices) {
     logit_rows.push_back(slices[0].logit_rows);
     return absl::OkStatus();
   };
@@ -190,7 +190,7 @@ TEST(Generation, RepeatsWithTheSameSeedAndDiffersByCompletion) {
 // One second in the queue, then steps of 10 ms: three to read the prompt, the last of which gives the first token.
 TEST(Generation, TellsWhereItsTimeWent) {
   StepLoopHarness harness({.max_streams = 1, .steps = {.max_rows = 8}});
-  harness.model.on_step = [&harness](absl::Span<const Slice>) {
+  harness.model.on_step = [&harness](absl::Span<const models::Slice>) {
     harness.clock.Advance(absl::Milliseconds(10));
     return absl::OkStatus();
   };
@@ -216,4 +216,4 @@ TEST(GenerationJob, HoldsNothingOfTheVocabularysSizeWhileItWaits) {
   EXPECT_LT(LiveHeapBytes() - before, vocabulary.size);
 }
 
-}  // namespace longshort::step_loop_generation_test
+}  // namespace longshort::core::step_loop_generation_test

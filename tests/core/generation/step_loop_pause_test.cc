@@ -6,7 +6,7 @@
 #include "gtest/gtest.h"
 #include "tests/core/fakes/step_loop_harness.h"
 
-namespace longshort::step_loop_pause_test {
+namespace longshort::core::step_loop_pause_test {
 
 class StepLoopPause : public testing::Test {
  protected:
@@ -145,4 +145,4 @@ TEST_F(StepLoopPauseOfTwoWorkers, ItsPagesAreItsOwnIfItGoesOnWhereItWas) {
   EXPECT_TRUE(pages_->given_up.empty());
 }
 
-}  // namespace longshort::step_loop_pause_test
+}  // namespace longshort::core::step_loop_pause_test

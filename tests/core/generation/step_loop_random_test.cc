@@ -8,7 +8,7 @@
 #include "gtest/gtest.h"
 #include "tests/core/fakes/step_loop_harness.h"
 
-namespace longshort::step_loop_random_test {
+namespace longshort::core::step_loop_random_test {
 
 class RandomRequests {
  public:
@@ -92,7 +92,7 @@ TEST(RandomMixes, LoseNoPageAndEndEachRequestOnceWhateverHappens) {
   RandomRequests random(77);
   StepLoopHarness harness({.max_streams = 6, .steps = {.max_rows = 50}, .cache_bytes = 15000},
                           {.limits = {.max_queued = 30}});
-  harness.model.on_step = [&](absl::Span<const Slice>) {
+  harness.model.on_step = [&](absl::Span<const models::Slice>) {
     harness.clock.Advance(absl::Milliseconds(random.UpTo(5)));
     return random.OneIn(200) ? absl::InternalError("a step failed") : absl::OkStatus();
   };
@@ -145,4 +145,4 @@ TEST(RandomMixes, LoseNoPageAndEndEachRequestOnceWhateverHappens) {
   }
 }
 
-}  // namespace longshort::step_loop_random_test
+}  // namespace longshort::core::step_loop_random_test

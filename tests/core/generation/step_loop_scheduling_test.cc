@@ -7,7 +7,7 @@
 #include "gtest/gtest.h"
 #include "tests/core/fakes/step_loop_harness.h"
 
-namespace longshort::step_loop_scheduling_test {
+namespace longshort::core::step_loop_scheduling_test {
 
 using testing::ElementsAre;
 
@@ -15,9 +15,9 @@ using testing::ElementsAre;
 using Pieces = std::vector<std::vector<int64_t>>;
 
 void RecordPieces(StepLoopHarness& harness, Pieces& pieces) {
-  harness.model.on_step = [&pieces](absl::Span<const Slice> slices) {
+  harness.model.on_step = [&pieces](absl::Span<const models::Slice> slices) {
     pieces.emplace_back();
-    for (const Slice& slice : slices) pieces.back().push_back(static_cast<int64_t>(slice.tokens.size()));
+    for (const models::Slice& slice : slices) pieces.back().push_back(static_cast<int64_t>(slice.tokens.size()));
     return absl::OkStatus();
   };
 }
@@ -225,7 +225,7 @@ TEST(StepLoop, EndsACancelledStreamBeforeTheNextStep) {
 
 TEST(StepLoop, EndsAStreamAtItsDeadlineWithTheCountsSoFar) {
   StepLoopHarness harness({.max_streams = 1, .steps = {.max_rows = 8}});
-  harness.model.on_step = [&harness](absl::Span<const Slice>) {
+  harness.model.on_step = [&harness](absl::Span<const models::Slice>) {
     harness.clock.Advance(absl::Milliseconds(10));
     return absl::OkStatus();
   };
@@ -335,4 +335,4 @@ TEST(StepLoop, AListenerMayAskForMoreFromItsCall) {
   EXPECT_TRUE(second->score.ok());
 }
 
-}  // namespace longshort::step_loop_scheduling_test
+}  // namespace longshort::core::step_loop_scheduling_test

@@ -6,7 +6,7 @@
 #include "gtest/gtest.h"
 #include "tests/core/fakes/step_loop_harness.h"
 
-namespace longshort::step_loop_scoring_test {
+namespace longshort::core::step_loop_scoring_test {
 
 TEST(Scoring, SumsTheLogProbabilitiesOfAllTokensButTheFirst) {
   StepLoopHarness harness;
@@ -64,7 +64,7 @@ TEST(Scoring, NeverHoldsMoreLogitsThanAStepHasRows) {
 
 TEST(Scoring, TellsWhereItsTimeWent) {
   StepLoopHarness harness({.max_streams = 1, .steps = {.max_rows = 8}});
-  harness.model.on_step = [&harness](absl::Span<const Slice>) {
+  harness.model.on_step = [&harness](absl::Span<const models::Slice>) {
     harness.clock.Advance(absl::Milliseconds(10));
     return absl::OkStatus();
   };
@@ -86,4 +86,4 @@ TEST(Scoring, TellsWhereItsTimeWent) {
   EXPECT_THAT(harness.observer.prefilled, testing::ElementsAre(testing::Pair(absl::Milliseconds(20), 17)));
 }
 
-}  // namespace longshort::step_loop_scoring_test
+}  // namespace longshort::core::step_loop_scoring_test

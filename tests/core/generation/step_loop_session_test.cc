@@ -6,7 +6,7 @@
 #include "gtest/gtest.h"
 #include "tests/core/fakes/step_loop_harness.h"
 
-namespace longshort::step_loop_session_test {
+namespace longshort::core::step_loop_session_test {
 
 std::vector<int32_t> Joined(std::vector<int32_t> first, const std::vector<int32_t>& second) {
   first.insert(first.end(), second.begin(), second.end());
@@ -245,8 +245,8 @@ TEST_F(StepLoopSessionTest, WhatIsLeftOutBecauseItDoesNotMatterWasNotFoundInTheC
 // what the calls before it had read.
 TEST_F(StepLoopSessionTest, WhatIsReadAgainSaysNothingOfWhatOthersWillTake) {
   StepLoopHarness harness({.max_streams = 1});
-  harness.model.on_step = [&harness](absl::Span<const Slice> slices) {
-    for (const Slice& slice : slices) harness.clock.Advance(absl::Milliseconds(slice.tokens.size()));
+  harness.model.on_step = [&harness](absl::Span<const models::Slice> slices) {
+    for (const models::Slice& slice : slices) harness.clock.Advance(absl::Milliseconds(slice.tokens.size()));
     return absl::OkStatus();
   };
   GenerationRequest request = SomeGeneration(500, 1);
@@ -266,4 +266,4 @@ TEST_F(StepLoopSessionTest, WhatIsReadAgainSaysNothingOfWhatOthersWillTake) {
   harness.RunToEnd();
 }
 
-}  // namespace longshort::step_loop_session_test
+}  // namespace longshort::core::step_loop_session_test

@@ -6,7 +6,7 @@
 #include "gtest/gtest.h"
 #include "tests/core/fakes/recording_listeners.h"
 
-namespace longshort::worker_states_test {
+namespace longshort::core::worker_states_test {
 
 LanguageModelEngineState WithCounters(const CacheCounters& counters) {
   LanguageModelEngineState state;
@@ -16,7 +16,7 @@ LanguageModelEngineState WithCounters(const CacheCounters& counters) {
 
 class WorkerStatesTest : public testing::Test {
  protected:
-  RequestQueue queue_{{}, CpuWorkers(2)};
+  RequestQueue queue_{{}, models::CpuWorkers(2)};
   RecordingObserver observer_;
   WorkerStates states_{2, queue_, observer_};
 };
@@ -64,4 +64,4 @@ TEST_F(WorkerStatesTest, KeepsWhatWasCountedWhenAWorkerGetsAnotherCache) {
   EXPECT_EQ(counters.evicted_ends, 1);
 }
 
-}  // namespace longshort::worker_states_test
+}  // namespace longshort::core::worker_states_test

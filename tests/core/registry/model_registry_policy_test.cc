@@ -5,7 +5,7 @@
 #include "gtest/gtest.h"
 #include "tests/core/registry/registry_fixture.h"
 
-namespace longshort::model_registry_policy_test {
+namespace longshort::core::model_registry_policy_test {
 
 namespace fs = std::filesystem;
 
@@ -98,4 +98,4 @@ TEST_F(ModelRegistryTest, WhereTheNewestDoNotLoadTheNextOnesServe) {
                                                        "loaded bytes/3", "loaded bytes/2", "unloaded bytes/1"));
 }
 
-}  // namespace longshort::model_registry_policy_test
+}  // namespace longshort::core::model_registry_policy_test

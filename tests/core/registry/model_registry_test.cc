@@ -8,7 +8,7 @@
 #include "tests/core/fakes/end_signal.h"
 #include "tests/core/registry/registry_fixture.h"
 
-namespace longshort::model_registry_test {
+namespace longshort::core::model_registry_test {
 
 namespace fs = std::filesystem;
 
@@ -365,4 +365,4 @@ TEST_F(ModelRegistryTest, DrainsEveryEngine) {
   }
 }
 
-}  // namespace longshort::model_registry_test
+}  // namespace longshort::core::model_registry_test

@@ -17,7 +17,7 @@
 #include "tests/core/fakes/fake_language_model.h"
 #include "tests/core/fakes/weights_of.h"
 
-namespace longshort {
+namespace longshort::core {
 
 class ModelRegistryTest : public testing::Test {
  protected:
@@ -30,16 +30,18 @@ class ModelRegistryTest : public testing::Test {
   ~ModelRegistryTest() override { std::filesystem::remove_all(repository_); }
 
   absl::StatusOr<std::unique_ptr<ModelRegistry>> Load() {
-    const auto loader = [this](const std::string& directory) -> absl::StatusOr<LoadedModel> {
+    const auto loader = [this](const std::string& directory) -> absl::StatusOr<models::LoadedModel> {
       loaded_.push_back(std::filesystem::relative(directory, repository_).string());
       if (std::filesystem::exists(std::filesystem::path(directory) / "broken"))
         return absl::DataLossError("tensor x is missing");
       if (disk_is_away_) return absl::UnavailableError("cannot read");
       if (stopping_) return absl::CancelledError("nothing is loaded any more");
-      return LoadedLanguageModel{.weights = WeightsOf(std::make_unique<FakeLanguageModel>()), .tokenizer = nullptr};
+      return models::LoadedLanguageModel{.weights = WeightsOf(std::make_unique<FakeLanguageModel>()),
+                                         .tokenizer = nullptr};
     };
-    const auto factory = [this](const std::string&, int64_t, LoadedModel loaded) -> absl::StatusOr<ServedModel::Kind> {
-      auto& language_model = std::get<LoadedLanguageModel>(loaded);
+    const auto factory = [this](const std::string&, int64_t,
+                                models::LoadedModel loaded) -> absl::StatusOr<ServedModel::Kind> {
+      auto& language_model = std::get<models::LoadedLanguageModel>(loaded);
       ServedLanguageModel served{.info = language_model.weights.info(), .tokenizer = nullptr, .engine = nullptr};
       LS_ASSIGN_OR_RETURN(served.engine, ContinuousBatchingEngine::Create(std::move(language_model.weights), nullptr,
                                                                           nullptr, clock_, {}));
@@ -104,4 +106,4 @@ inline std::vector<std::string> Follow(ModelRegistry& registry) {
   return lines;
 }
 
-}  // namespace longshort
+}  // namespace longshort::core

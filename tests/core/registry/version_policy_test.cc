@@ -14,7 +14,7 @@
 #include "tests/core/fakes/fake_language_model.h"
 #include "tests/core/fakes/weights_of.h"
 
-namespace longshort::version_policy_test {
+namespace longshort::core::version_policy_test {
 
 namespace fs = std::filesystem;
 using Versions = std::set<int64_t>;
@@ -40,7 +40,7 @@ class FollowedRepository {
     fs::create_directories(repository_ / "other" / "1");
     registry_ = *ModelRegistry::Load(
         repository_.string(), LoadUnlessBroken,
-        [this](const std::string&, int64_t, const LoadedModel& loaded) { return MakeServed(loaded); },
+        [this](const std::string&, int64_t, const models::LoadedModel& loaded) { return MakeServed(loaded); },
         [this](const std::string&) { return policy_; });
     serving_[1] = 0;
   }
@@ -149,16 +149,16 @@ class FollowedRepository {
     unwanted_.insert(version);
   }
 
-  static absl::StatusOr<LoadedModel> LoadUnlessBroken(const std::string& directory) {
+  static absl::StatusOr<models::LoadedModel> LoadUnlessBroken(const std::string& directory) {
     if (fs::exists(fs::path(directory) / "broken")) return absl::DataLossError("broken");
-    return LoadedModel(
-        LoadedLanguageModel{.weights = WeightsOf(std::make_unique<FakeLanguageModel>()), .tokenizer = nullptr});
+    return models::LoadedModel(
+        models::LoadedLanguageModel{.weights = WeightsOf(std::make_unique<FakeLanguageModel>()), .tokenizer = nullptr});
   }
 
   // The fingerprint tells the serving.json.
-  absl::StatusOr<ServedModel::Kind> MakeServed(const LoadedModel& loaded) const {
+  absl::StatusOr<ServedModel::Kind> MakeServed(const models::LoadedModel& loaded) const {
     ServedLanguageModel served{
-        .info = std::get<LoadedLanguageModel>(loaded).weights.info(), .tokenizer = nullptr, .engine = nullptr};
+        .info = std::get<models::LoadedLanguageModel>(loaded).weights.info(), .tokenizer = nullptr, .engine = nullptr};
     served.info.fingerprint = absl::StrCat(serving_file_);
     return served;
   }
@@ -209,4 +209,4 @@ TEST(VersionPolicy, WhatServesIsAlwaysWhatThePolicyChoosesOfWhatCanBeLoaded) {
   }
 }
 
-}  // namespace longshort::version_policy_test
+}  // namespace longshort::core::version_policy_test

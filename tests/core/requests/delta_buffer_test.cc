@@ -3,7 +3,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace longshort::delta_buffer_test {
+namespace longshort::core::delta_buffer_test {
 
 GeneratedToken Token(int32_t id) { return {.token = id, .log_probability = 0, .alternatives = {}}; }
 
@@ -64,4 +64,4 @@ TEST(DeltaBuffer, KeepsTokensWithoutBytesInTheirPlace) {
   EXPECT_THAT(Ids(buffer.Append(Token(4), "x")), testing::ElementsAre(2, 3, 4));
 }
 
-}  // namespace longshort::delta_buffer_test
+}  // namespace longshort::core::delta_buffer_test

@@ -2,7 +2,7 @@
 
 #include "core/requests/request_timings.h"
 
-namespace longshort::prompt_pieces_test {
+namespace longshort::core::prompt_pieces_test {
 
 absl::Time At(int64_t seconds) { return absl::UnixEpoch() + absl::Seconds(seconds); }
 
@@ -42,4 +42,4 @@ TEST(PromptPieces, NoStepIsLostOfAnyNumber) {
   }
 }
 
-}  // namespace longshort::prompt_pieces_test
+}  // namespace longshort::core::prompt_pieces_test

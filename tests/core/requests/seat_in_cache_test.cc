@@ -4,7 +4,7 @@
 #include "core/requests/job.h"
 #include "gtest/gtest.h"
 
-namespace longshort::seat_in_cache_test {
+namespace longshort::core::seat_in_cache_test {
 
 class GivenUp final : public SessionPages {
  public:
@@ -50,4 +50,4 @@ TEST_F(SeatInCacheTest, ASearchOfACacheThatIsGoneSaysNothingOfTheNextOne) {
   EXPECT_EQ(seat.SearchIn(2, 5).found, 0);
 }
 
-}  // namespace longshort::seat_in_cache_test
+}  // namespace longshort::core::seat_in_cache_test

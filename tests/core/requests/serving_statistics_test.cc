@@ -5,7 +5,7 @@
 #include <thread>
 #include <vector>
 
-namespace longshort::serving_statistics_test {
+namespace longshort::core::serving_statistics_test {
 
 constexpr int64_t kMillion = 1'000'000;
 
@@ -69,4 +69,4 @@ TEST(ServingStatistics, NothingIsLostBetweenThreads) {
   EXPECT_EQ(statistics.failures().nanoseconds(), 3 * kThreads * kCalls);
 }
 
-}  // namespace longshort::serving_statistics_test
+}  // namespace longshort::core::serving_statistics_test

@@ -3,7 +3,7 @@
 #include "gtest/gtest.h"
 #include "tests/core/fakes/fake_tokenizer.h"
 
-namespace longshort::requests_vocabulary_test {
+namespace longshort::core::requests_vocabulary_test {
 
 TEST(Vocabulary, SamplesWhatTheTokenizerCanProduce) {
   const auto vocabulary =
@@ -30,4 +30,4 @@ TEST(Vocabulary, RefusesATokenizerThatCanProduceNothing) {
   EXPECT_EQ(vocabulary.status().code(), absl::StatusCode::kInvalidArgument);
 }
 
-}  // namespace longshort::requests_vocabulary_test
+}  // namespace longshort::core::requests_vocabulary_test

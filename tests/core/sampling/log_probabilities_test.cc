@@ -6,7 +6,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace longshort::log_probabilities_test {
+namespace longshort::core::log_probabilities_test {
 
 std::vector<int32_t> Tokens(const std::vector<TokenLogProbability>& likeliest) {
   std::vector<int32_t> tokens;
@@ -70,4 +70,4 @@ TEST(LogProbabilities, RefuseLogitsThatAreNotFinite) {
   EXPECT_EQ(log_probabilities.SetRow(logits).message(), "the model gave token 1 the logit inf");
 }
 
-}  // namespace longshort::log_probabilities_test
+}  // namespace longshort::core::log_probabilities_test

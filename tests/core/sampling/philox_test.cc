@@ -3,7 +3,7 @@
 #include "core/sampling/sampler.h"
 #include "gtest/gtest.h"
 
-namespace longshort::philox_test {
+namespace longshort::core::philox_test {
 
 // The vectors for philox4x32-10 that its authors publish with Random123 (kat_vectors).
 TEST(Philox, GivesThePublishedWords) {
@@ -45,4 +45,4 @@ TEST(UniformAt, HasTheMomentsOfAUniformDraw) {
   EXPECT_NEAR(sum_of_squares / draws, 1.0 / 3, 0.004);
 }
 
-}  // namespace longshort::philox_test
+}  // namespace longshort::core::philox_test

@@ -8,7 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace longshort::sampling_sampler_test {
+namespace longshort::core::sampling_sampler_test {
 
 SampleableTokens AllOf(int64_t vocabulary_size) {
   std::vector<int32_t> tokens(vocabulary_size);
@@ -248,4 +248,4 @@ TEST(Sampler, StandsTheWidestRangeOfLogits) {
   EXPECT_THAT(Frequencies(cold, {-huge, huge, 0}, 100), testing::ElementsAre(testing::Key(1)));
 }
 
-}  // namespace longshort::sampling_sampler_test
+}  // namespace longshort::core::sampling_sampler_test

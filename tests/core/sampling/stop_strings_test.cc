@@ -6,7 +6,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace longshort::stop_strings_test {
+namespace longshort::core::stop_strings_test {
 
 std::vector<std::string> Released(StopStrings& stop_strings, const std::vector<std::string>& pieces) {
   std::vector<std::string> released;
@@ -135,4 +135,4 @@ TEST(StopStrings, ReleaseEveryByteAsSoonAsTheyCanAndNoSoonerHoweverTheTextIsCut)
   EXPECT_LT(matches, 4900);
 }
 
-}  // namespace longshort::stop_strings_test
+}  // namespace longshort::core::stop_strings_test

@@ -7,7 +7,7 @@
 
 #include "gtest/gtest.h"
 
-namespace longshort::utf8_stream_test {
+namespace longshort::core::utf8_stream_test {
 
 constexpr char kReplacement[] = "\xEF\xBF\xBD";
 
@@ -132,4 +132,4 @@ TEST(Utf8Stream, GivesTheSameValidTextHoweverTheBytesAreCut) {
   }
 }
 
-}  // namespace longshort::utf8_stream_test
+}  // namespace longshort::core::utf8_stream_test

@@ -6,7 +6,7 @@
 
 #include "gtest/gtest.h"
 
-namespace longshort::client_order_test {
+namespace longshort::core::client_order_test {
 
 constexpr auto kAny = [](ClientOrder::Handle) { return true; };
 
@@ -151,4 +151,4 @@ TEST(ClientOrder, ClientsOfWhoseWorkNothingIsKnownTakeTurns) {
   EXPECT_EQ(order.First(kAny), 10);
 }
 
-}  // namespace longshort::client_order_test
+}  // namespace longshort::core::client_order_test

@@ -6,7 +6,7 @@
 #include "absl/status/statusor.h"
 #include "gtest/gtest.h"
 
-namespace longshort::failure_policy_test {
+namespace longshort::core::failure_policy_test {
 
 TEST(WorkFailures, IsCleanAtFirst) {
   EXPECT_FALSE(WorkFailures(WorkFailures::kOfSequence).suspect());
@@ -141,4 +141,4 @@ TEST(WorkerProbation, TheLastTryIsNotOfAWorkerOnProbation) {
   EXPECT_TRUE(trials.MayTake(1, failures));
 }
 
-}  // namespace longshort::failure_policy_test
+}  // namespace longshort::core::failure_policy_test

@@ -2,7 +2,7 @@
 
 #include "gtest/gtest.h"
 
-namespace longshort::prompts_ahead_test {
+namespace longshort::core::prompts_ahead_test {
 
 TEST(PromptsAhead, LeaveRoomForAnythingWhereNothingIsRead) { EXPECT_TRUE(PromptsAhead({}, 1).LeaveRoomFor(1'000'000)); }
 
@@ -48,4 +48,4 @@ TEST(PromptsAhead, MayBeLongWhereHalfOfTheStreamsAreLeftForOthers) {
   EXPECT_EQ(PromptsAhead::MaxLong(0), 1) << "a short sequence's cache, which a long prompt may fit into all the same";
 }
 
-}  // namespace longshort::prompts_ahead_test
+}  // namespace longshort::core::prompts_ahead_test

@@ -2,7 +2,7 @@
 
 #include "gtest/gtest.h"
 
-namespace longshort::refusal_test {
+namespace longshort::core::refusal_test {
 
 constexpr WorkOrder::Load Load(int64_t waiting, absl::Duration cost) {
   return {.waiting = waiting, .waiting_cost = cost};
@@ -105,4 +105,4 @@ TEST(CheckDeadline, SaysThatTheDeadlineHasPassed) {
             absl::DeadlineExceededError("the request would take at least 2s, and its deadline has passed, 400us ago"));
 }
 
-}  // namespace longshort::refusal_test
+}  // namespace longshort::core::refusal_test

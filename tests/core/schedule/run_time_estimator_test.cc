@@ -3,7 +3,7 @@
 #include "core/schedule/refusal.h"
 #include "gtest/gtest.h"
 
-namespace longshort::run_time_estimator_test {
+namespace longshort::core::run_time_estimator_test {
 
 absl::Time At(double seconds) { return absl::UnixEpoch() + absl::Seconds(seconds); }
 
@@ -78,7 +78,7 @@ class RunTimeEstimatesTest : public testing::Test {
   void TeachFast() { estimates_.Of(1).Learn(kShape, absl::Seconds(2), At(0)); }
 
   RunTimeEstimatorPerDevice estimates_{
-      std::vector<WorkerDevice>{{.kind = DeviceKind::kCpu}, {.kind = DeviceKind::kCuda}}};
+      std::vector<models::WorkerDevice>{{.kind = models::DeviceKind::kCpu}, {.kind = models::DeviceKind::kCuda}}};
 };
 
 TEST_F(RunTimeEstimatesTest, AddSpeeds) {
@@ -96,4 +96,4 @@ TEST_F(RunTimeEstimatesTest, TheFastestWorkerSaysWhatCannotBeDoneOnceAllAreKnown
   EXPECT_EQ(estimates_.Fastest(kShape, At(0)), absl::Seconds(2));
 }
 
-}  // namespace longshort::run_time_estimator_test
+}  // namespace longshort::core::run_time_estimator_test

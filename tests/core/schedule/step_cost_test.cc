@@ -5,7 +5,7 @@
 #include "core/schedule/stream_estimator.h"
 #include "gtest/gtest.h"
 
-namespace longshort::step_cost_test {
+namespace longshort::core::step_cost_test {
 
 // A machine: 5 ms for the weights, 0.3 ms for a row that decodes, 0.1 ms for one of a prompt; each step within 5 % of
 // it.
@@ -132,4 +132,4 @@ TEST(StreamEstimator, BelievesWhatRequestsTakeWhileOthersWait) {
   EXPECT_EQ(estimator.Cost(tokens), 2 * shared);
 }
 
-}  // namespace longshort::step_cost_test
+}  // namespace longshort::core::step_cost_test

@@ -9,7 +9,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace longshort::step_planner_test {
+namespace longshort::core::step_planner_test {
 
 using ::testing::AllOf;
 using ::testing::Each;
@@ -291,4 +291,4 @@ TEST(StepPlanner, ALongPromptGetsOnHoweverManyShortOnesComeEvenIfAStepIsSmallerT
   EXPECT_GE(waiting.position, 40 * kChunkSize / 2 / 4 - kChunkSize) << "a quarter, but for what is still owed";
 }
 
-}  // namespace longshort::step_planner_test
+}  // namespace longshort::core::step_planner_test

@@ -2,7 +2,7 @@
 
 #include "gtest/gtest.h"
 
-namespace longshort::stream_estimator_test {
+namespace longshort::core::stream_estimator_test {
 
 const absl::Time kNow = absl::UnixEpoch();
 
@@ -29,8 +29,8 @@ class StreamEstimatesTest : public testing::Test {
     TeachRequest(1, absl::Milliseconds(100));
   }
 
-  StreamEstimatorPerDevice estimates_{
-      std::vector<WorkerDevice>{{.kind = DeviceKind::kCpu}, {.kind = DeviceKind::kCuda}, {.kind = DeviceKind::kCpu}}};
+  StreamEstimatorPerDevice estimates_{std::vector<models::WorkerDevice>{
+      {.kind = models::DeviceKind::kCpu}, {.kind = models::DeviceKind::kCuda}, {.kind = models::DeviceKind::kCpu}}};
   const StreamTokens kTokens = {.prompt = 1000, .generated = 0};
 };
 
@@ -72,4 +72,4 @@ TEST_F(StreamEstimatesTest, AFasterWorkerHasLessToDoWithAsMany) {
   EXPECT_EQ(estimates_.Load(0, 3), estimates_.Load(2, 3));
 }
 
-}  // namespace longshort::stream_estimator_test
+}  // namespace longshort::core::stream_estimator_test

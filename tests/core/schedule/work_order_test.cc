@@ -8,7 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace longshort::work_order_test {
+namespace longshort::core::work_order_test {
 
 using ::testing::ElementsAre;
 
@@ -329,4 +329,4 @@ TEST(WorkOrder, OptionsOutOfRangeAreRefused) {
   EXPECT_TRUE(WorkOrder::Check({}).ok());
 }
 
-}  // namespace longshort::work_order_test
+}  // namespace longshort::core::work_order_test

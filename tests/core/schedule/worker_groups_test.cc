@@ -2,13 +2,13 @@
 
 #include "gtest/gtest.h"
 
-namespace longshort::worker_groups_test {
+namespace longshort::core::worker_groups_test {
 
-const WorkerDevice kFirstGpu = {.kind = DeviceKind::kCuda, .index = 0};
-const WorkerDevice kSecondGpu = {.kind = DeviceKind::kCuda, .index = 1};
+const models::WorkerDevice kFirstGpu = {.kind = models::DeviceKind::kCuda, .index = 0};
+const models::WorkerDevice kSecondGpu = {.kind = models::DeviceKind::kCuda, .index = 1};
 
 TEST(WorkerGroups, WorkersOfOneDeviceAreOneGroup) {
-  const WorkerGroups groups(std::vector<WorkerDevice>{{.threads = 1}, kFirstGpu, {.threads = 2}, kSecondGpu});
+  const WorkerGroups groups(std::vector<models::WorkerDevice>{{.threads = 1}, kFirstGpu, {.threads = 2}, kSecondGpu});
   EXPECT_EQ(groups.workers(), 4);
   EXPECT_EQ(groups.count(), 3u);
   EXPECT_EQ(groups.Of(0), groups.Of(2));
@@ -17,7 +17,7 @@ TEST(WorkerGroups, WorkersOfOneDeviceAreOneGroup) {
 }
 
 TEST(WorkerGroups, EqualWorkersShareTimeEqually) {
-  const WorkerGroups groups(CpuWorkers(3));
+  const WorkerGroups groups(models::CpuWorkers(3));
   EXPECT_EQ(groups.Shared({absl::Seconds(6)}), absl::Seconds(2));
   EXPECT_EQ(groups.PartOfAll(0, absl::Seconds(3), {absl::Seconds(6)}), absl::Seconds(1));
   EXPECT_EQ(groups.PartOfAll(0, absl::Seconds(3), {absl::ZeroDuration()}), absl::Seconds(1)) << "nothing is known";
@@ -25,7 +25,7 @@ TEST(WorkerGroups, EqualWorkersShareTimeEqually) {
 
 // Two workers of 1 piece in 4 seconds each, one of 1 piece in half a second: 2.5 pieces a second.
 TEST(WorkerGroups, OthersAsFastAsTheyAre) {
-  const WorkerGroups groups(std::vector<WorkerDevice>{{}, kFirstGpu, {}});
+  const WorkerGroups groups(std::vector<models::WorkerDevice>{{}, kFirstGpu, {}});
   const std::vector<absl::Duration> times = {absl::Seconds(4), absl::Milliseconds(500)};
   EXPECT_EQ(groups.Shared(times), absl::Milliseconds(400));
   EXPECT_EQ(groups.PartOfAll(groups.Of(0), absl::Seconds(4), times), absl::Milliseconds(400));
@@ -33,7 +33,7 @@ TEST(WorkerGroups, OthersAsFastAsTheyAre) {
 }
 
 TEST(WorkerGroups, OfWhichNothingIsKnownCountsLikeTheMeanOfTheOthers) {
-  const WorkerGroups groups(std::vector<WorkerDevice>{{}, kFirstGpu, {}});
+  const WorkerGroups groups(std::vector<models::WorkerDevice>{{}, kFirstGpu, {}});
   EXPECT_EQ(groups.Shared({absl::Seconds(6), absl::ZeroDuration()}), absl::Seconds(2));
   EXPECT_EQ(groups.Shared({absl::ZeroDuration(), absl::Seconds(6)}), absl::Seconds(2));
   EXPECT_EQ(groups.Shared({absl::ZeroDuration(), absl::ZeroDuration()}), absl::ZeroDuration());
@@ -41,4 +41,4 @@ TEST(WorkerGroups, OfWhichNothingIsKnownCountsLikeTheMeanOfTheOthers) {
             absl::Seconds(2));
 }
 
-}  // namespace longshort::worker_groups_test
+}  // namespace longshort::core::worker_groups_test

@@ -10,7 +10,7 @@
 #include "gtest/gtest.h"
 #include "tests/core/fakes/fake_clock.h"
 
-namespace longshort::session_import_test {
+namespace longshort::core::session_import_test {
 
 constexpr absl::Duration kTimeToLive = absl::Minutes(10);
 
@@ -113,4 +113,4 @@ TEST_F(SessionImportTest, OneThatGoesOnByAnImportMustFit) {
   EXPECT_TRUE(store.Import(key_, {.tokens = {1, 2, 3, 4}, .parked = {}}).ok());
 }
 
-}  // namespace longshort::session_import_test
+}  // namespace longshort::core::session_import_test

@@ -9,7 +9,7 @@
 #include "gtest/gtest.h"
 #include "tests/core/fakes/fake_clock.h"
 
-namespace longshort::session_list_test {
+namespace longshort::core::session_list_test {
 
 class SessionListTest : public testing::Test {
  protected:
@@ -89,4 +89,4 @@ TEST_F(SessionListTest, WhatHasEndedIsNotThere) {
   EXPECT_EQ(store_.List("alice", std::nullopt, 1000).sessions.size(), 0U);
 }
 
-}  // namespace longshort::session_list_test
+}  // namespace longshort::core::session_list_test

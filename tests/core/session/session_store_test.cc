@@ -14,7 +14,7 @@
 #include "gtest/gtest.h"
 #include "tests/core/fakes/fake_clock.h"
 
-namespace longshort::session_store_test {
+namespace longshort::core::session_store_test {
 
 constexpr absl::Duration kTimeToLive = absl::Minutes(10);
 
@@ -422,4 +422,4 @@ TEST_F(SessionStoreTest, RandomCallsAgreeWithAPlainAccount) {
   EXPECT_EQ(store_.counts().tokens, 0);
 }
 
-}  // namespace longshort::session_store_test
+}  // namespace longshort::core::session_store_test

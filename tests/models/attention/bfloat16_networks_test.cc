@@ -18,7 +18,7 @@
 #include "tests/models/classifiers/random_vil.h"
 #include "tests/models/gpu/emulated_device.h"
 
-namespace longshort::bfloat16_networks_test {
+namespace longshort::models::bfloat16_networks_test {
 
 class BFloat16Networks : public ::testing::Test {
  protected:
@@ -84,4 +84,4 @@ TEST_F(BFloat16Networks, OfCvt) {
                 network.Logits(images, /*statistics=*/nullptr));
 }
 
-}  // namespace longshort::bfloat16_networks_test
+}  // namespace longshort::models::bfloat16_networks_test

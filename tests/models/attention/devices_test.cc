@@ -12,7 +12,7 @@
 #include "models/attention/positions.h"
 #include "tests/models/attention/factory_calls.h"
 
-namespace longshort::attention_devices_test {
+namespace longshort::models::attention_devices_test {
 
 using ::testing::Contains;
 using ::testing::IsEmpty;
@@ -63,4 +63,4 @@ TEST(AttentionDevices, OfTheOpOfGrids) {
   }
 }
 
-}  // namespace longshort::attention_devices_test
+}  // namespace longshort::models::attention_devices_test

@@ -15,7 +15,7 @@
 #include "tests/base/status_matchers.h"
 #include "tests/models/gpu/emulated_device.h"
 
-namespace longshort::document_graphs_test {
+namespace longshort::models::document_graphs_test {
 
 using ::testing::ElementsAreArray;
 
@@ -92,4 +92,4 @@ TEST_F(DocumentGraphsTest, LargerBatchesAreTheLayers) {
   EXPECT_TRUE(RunsAsGraph({5, 4}));  // they have not taken the graphs' memory away
 }
 
-}  // namespace longshort::document_graphs_test
+}  // namespace longshort::models::document_graphs_test

@@ -5,7 +5,7 @@
 #include "ATen/core/function_schema.h"
 #include "ATen/record_function.h"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 // Of the thread that runs; null between two.
@@ -34,4 +34,4 @@ std::vector<std::string> FactoriesWithoutDevice(const std::function<void()>& run
   return calls;
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -10,7 +10,7 @@
 #include "models/attention/gpu_item_attention.h"
 #include "tests/models/gpu/emulated_device.h"
 
-namespace longshort::gpu_item_attention_refusals_test {
+namespace longshort::models::gpu_item_attention_refusals_test {
 
 constexpr int64_t kHeads = 2, kWidth = 16, kTokens = 4, kImages = 2;
 
@@ -79,4 +79,4 @@ TEST_F(GpuItemAttentionRefusals, AGpuThatIsLostWhileGraphsAreMadeIsTold) {
   EXPECT_EQ(losses_.size(), 1u);
 }
 
-}  // namespace longshort::gpu_item_attention_refusals_test
+}  // namespace longshort::models::gpu_item_attention_refusals_test

@@ -24,7 +24,7 @@
 #include "tests/models/classifiers/random_text_model.h"
 #include "tests/models/gpu/emulated_device.h"
 
-namespace longshort::gpu_item_attention_test {
+namespace longshort::models::gpu_item_attention_test {
 
 using ::testing::Contains;
 using ::testing::ElementsAreArray;
@@ -354,4 +354,4 @@ TEST(GpuItemAttention, RefusesHeadsThatAreTooWide) {
               HasSubstr("UNIMPLEMENTED: the model's heads are 129 wide; on a GPU they may be 128 at the most"));
 }
 
-}  // namespace longshort::gpu_item_attention_test
+}  // namespace longshort::models::gpu_item_attention_test

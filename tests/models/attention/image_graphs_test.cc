@@ -14,7 +14,7 @@
 #include "tests/base/status_matchers.h"
 #include "tests/models/gpu/emulated_device.h"
 
-namespace longshort::image_graphs_test {
+namespace longshort::models::image_graphs_test {
 
 using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
@@ -123,4 +123,4 @@ TEST_F(ImageGraphsTest, TellWhatLayersThrow) {
   EXPECT_THAT(Make()->PrepareImages(kShape, changes).ToString(), HasSubstr("INTERNAL"));
 }
 
-}  // namespace longshort::image_graphs_test
+}  // namespace longshort::models::image_graphs_test

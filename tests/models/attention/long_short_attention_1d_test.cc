@@ -10,7 +10,7 @@
 #include "ATen/TensorOperators.h"
 #include "gtest/gtest.h"
 
-namespace longshort::long_short_attention_1d_test {
+namespace longshort::models::long_short_attention_1d_test {
 
 // Random documents, some tokens masked, none of them all.
 std::vector<std::vector<int32_t>> RandomDocuments(std::mt19937_64& random, int64_t count) {
@@ -101,4 +101,4 @@ TEST(ConvolveValues, IsACrossCorrelationOverPositions) {
   }
 }
 
-}  // namespace longshort::long_short_attention_1d_test
+}  // namespace longshort::models::long_short_attention_1d_test

@@ -10,7 +10,7 @@
 #include "ATen/TensorOperators.h"
 #include "gtest/gtest.h"
 
-namespace longshort::long_short_attention_2d_test {
+namespace longshort::models::long_short_attention_2d_test {
 
 // A random problem in double precision.
 struct Problem {
@@ -165,4 +165,4 @@ TEST(LongShortAttention2d, GradientsAreThoseOfTheFunction) {
   }
 }
 
-}  // namespace longshort::long_short_attention_2d_test
+}  // namespace longshort::models::long_short_attention_2d_test

@@ -5,7 +5,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace longshort::packed_documents_test {
+namespace longshort::models::packed_documents_test {
 
 using ::testing::ElementsAre;
 
@@ -65,4 +65,4 @@ TEST(PackedDocuments, DocumentsFollowEachOther) {
   EXPECT_THAT(SegmentsOf(packed.documents[2]), ElementsAre(ElementsAre(0, 3, 0, 3)));
 }
 
-}  // namespace longshort::packed_documents_test
+}  // namespace longshort::models::packed_documents_test

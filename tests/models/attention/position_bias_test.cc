@@ -6,7 +6,7 @@
 #include "models/attention/positions.h"
 #include "models/weights/vil_config.h"
 
-namespace longshort::position_bias_test {
+namespace longshort::models::position_bias_test {
 
 TEST(VilPositionBias, WindowRowsAreThoseOfTheOfficialCode) {
   for (int64_t w = 2; w <= 9; ++w) {
@@ -68,4 +68,4 @@ TEST(VilPositionBias, EachHeadReadsItsColumn) {
   EXPECT_TRUE(at::equal(BiasOfPairs(table, index), at::tensor({4, 0, 2, 2, 5, 1, 3, 3}, at::kFloat).view({2, 2, 2})));
 }
 
-}  // namespace longshort::position_bias_test
+}  // namespace longshort::models::position_bias_test

@@ -7,7 +7,7 @@
 #include "ATen/Functions.h"
 #include "ATen/TensorOperators.h"
 
-namespace longshort {
+namespace longshort::models {
 
 namespace {
 
@@ -39,4 +39,4 @@ at::Tensor AttentionLoop::Sum() const {
   return at::tensor(sum, at::kDouble) / total;
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

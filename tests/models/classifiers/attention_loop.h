@@ -7,7 +7,7 @@
 
 #include "ATen/core/Tensor.h"
 
-namespace longshort {
+namespace longshort::models {
 
 // The softmax of one query over what it sees. Tensors are double and lie in memory without gaps.
 class AttentionLoop final {
@@ -27,4 +27,4 @@ class AttentionLoop final {
   std::vector<std::vector<double>> values_;
 };
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -13,7 +13,7 @@
 #include "tests/models/attention/factory_calls.h"
 #include "tests/models/classifiers/random_cvt.h"
 
-namespace longshort::cvt_network_test {
+namespace longshort::models::cvt_network_test {
 
 double LargestDifference(const at::Tensor& a, const at::Tensor& b) { return (a - b).abs().max().item<double>(); }
 
@@ -112,4 +112,4 @@ TEST(CvtNetwork, GradientsReachEveryParameterAndNoRunningStatistic) {
   }
 }
 
-}  // namespace longshort::cvt_network_test
+}  // namespace longshort::models::cvt_network_test

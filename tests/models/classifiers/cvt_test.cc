@@ -13,7 +13,7 @@
 #include "tests/base/temporary_directory.h"
 #include "tests/models/classifiers/random_cvt.h"
 
-namespace longshort::cvt_test {
+namespace longshort::models::cvt_test {
 
 using Words = std::vector<std::string>;
 
@@ -97,4 +97,4 @@ TEST_F(LoadedCvt, RefusesFilesThatDoNotFitTogether) {
   EXPECT_THAT(Load(), Refuses(Words{"model.safetensors", "stages.0.blocks.0.attn.to_dyn.pointwise.weight"}));
 }
 
-}  // namespace longshort::cvt_test
+}  // namespace longshort::models::cvt_test

@@ -13,7 +13,7 @@
 #include "tests/models/classifiers/random_cvt.h"
 #include "tests/models/language_model/emulated_backends.h"
 
-namespace longshort::image_classifier_on_gpu_test {
+namespace longshort::models::image_classifier_on_gpu_test {
 
 using ::testing::ElementsAre;
 using ::testing::FloatNear;
@@ -131,4 +131,4 @@ TEST_F(ImageClassifierOnGpu, AFailedBatchIsThatAndNothingElse) {
   EXPECT_THAT(losses_, ElementsAre(HasSubstr("the emulated device is lost")));
 }
 
-}  // namespace longshort::image_classifier_on_gpu_test
+}  // namespace longshort::models::image_classifier_on_gpu_test

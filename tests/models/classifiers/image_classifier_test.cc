@@ -12,7 +12,7 @@
 #include "tests/base/status_matchers.h"
 #include "tests/base/temporary_directory.h"
 
-namespace longshort::image_classifier_test {
+namespace longshort::models::image_classifier_test {
 
 // A network that is no network: its logits are the sum of an image's values, and how many images it got with it. It
 // fails on an image whose first value is negative. Images cost so many multiply-adds for each pixel.
@@ -102,4 +102,4 @@ TEST_P(ImageClassifierTest, OneImageThatFailsFailsItsBatchAndNoOther) {
 
 INSTANTIATE_TEST_SUITE_P(Threads, ImageClassifierTest, ::testing::Values(1, 2, 3));
 
-}  // namespace longshort::image_classifier_test
+}  // namespace longshort::models::image_classifier_test

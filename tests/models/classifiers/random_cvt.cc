@@ -9,7 +9,7 @@
 #include "models/weights/cvt_config.h"
 #include "models/weights/safetensors.h"
 
-namespace longshort {
+namespace longshort::models {
 
 CvtConfig SmallCvt() {
   CvtConfig config;
@@ -75,4 +75,4 @@ absl::Status WriteImageModel(const TemporaryDirectory& directory, const std::str
   return WriteSafetensors(directory.File("model.safetensors"), named);
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -12,7 +12,7 @@
 #include "models/weights/cvt_config.h"
 #include "tests/base/temporary_directory.h"
 
-namespace longshort {
+namespace longshort::models {
 
 // Two stages, five classes; windows of 4 and 3 tokens, an even and an odd number of them in images of 45 x 30 pixels.
 CvtConfig SmallCvt();
@@ -34,4 +34,4 @@ ClassifierItem ImageItemOf(const at::Tensor& image);
 absl::Status WriteImageModel(const TemporaryDirectory& directory, const std::string& config,
                              const std::map<std::string, at::Tensor>& tensors);
 
-}  // namespace longshort
+}  // namespace longshort::models

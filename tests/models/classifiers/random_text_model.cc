@@ -11,7 +11,7 @@
 #include "models/weights/safetensors.h"
 #include "models/weights/text_classifier_config.h"
 
-namespace longshort {
+namespace longshort::models {
 
 TextClassifierConfig SmallTextConfig() {
   TextClassifierConfig config;
@@ -50,4 +50,4 @@ void WriteTextModel(const std::string& directory, const TextClassifierConfig& co
   std::ofstream(directory + "/config.json") << ToJson(config);
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

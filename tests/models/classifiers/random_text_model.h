@@ -8,7 +8,7 @@
 #include "ATen/core/Tensor.h"
 #include "models/weights/text_classifier_config.h"
 
-namespace longshort {
+namespace longshort::models {
 
 // Two layers of 2 heads of 8 channels, w=4, r=3, documents of up to 40 tokens, 23 ids, 3 classes.
 TextClassifierConfig SmallTextConfig();
@@ -19,4 +19,4 @@ std::map<std::string, at::Tensor> RandomTextTensors(const TextClassifierConfig& 
 // Writes config.json and model.safetensors into `directory`.
 void WriteTextModel(const std::string& directory, const TextClassifierConfig& config, uint64_t seed);
 
-}  // namespace longshort
+}  // namespace longshort::models

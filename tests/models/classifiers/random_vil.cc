@@ -7,7 +7,7 @@
 #include "ATen/TensorOperators.h"
 #include "models/weights/vil_config.h"
 
-namespace longshort {
+namespace longshort::models {
 
 VilConfig VilOf(const std::string& stages, int64_t image_size) {
   VilConfig config;
@@ -40,4 +40,4 @@ at::Tensor RandomImages(const VilConfig& config, int64_t batch, uint64_t seed) {
   return at::randn({batch, config.channels, config.image_size, config.image_size}, generator);
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

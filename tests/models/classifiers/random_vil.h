@@ -9,7 +9,7 @@
 #include "models/classifiers/vil_network.h"
 #include "models/weights/vil_config.h"
 
-namespace longshort {
+namespace longshort::models {
 
 using TensorsByName = std::map<std::string, at::Tensor>;
 
@@ -25,4 +25,4 @@ VilNetwork NetworkOver(const VilConfig& config, const TensorsByName& tensors);
 // Normal numbers: [batch, 3, image_size, image_size].
 at::Tensor RandomImages(const VilConfig& config, int64_t batch, uint64_t seed);
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -7,7 +7,7 @@
 #include "ATen/TensorOperators.h"
 #include "gtest/gtest.h"
 
-namespace longshort::separable_convolution_test {
+namespace longshort::models::separable_convolution_test {
 
 double LargestDifference(const at::Tensor& a, const at::Tensor& b) { return (a - b).abs().max().item<double>(); }
 
@@ -132,4 +132,4 @@ TEST(BatchNorm, TrainingNormalisesByTheBatchAndReportsItsStatistics) {
   EXPECT_TRUE(at::equal(norm.running_variance, running_variance));
 }
 
-}  // namespace longshort::separable_convolution_test
+}  // namespace longshort::models::separable_convolution_test

@@ -15,7 +15,7 @@
 #include "tests/models/classifiers/random_text_model.h"
 #include "tests/models/language_model/emulated_backends.h"
 
-namespace longshort::text_classifier_on_gpu_test {
+namespace longshort::models::text_classifier_on_gpu_test {
 
 using ::testing::ElementsAre;
 using ::testing::FloatNear;
@@ -196,4 +196,4 @@ TEST_F(TextClassifierOnGpu, WhatNoGpuRunsIsRefused) {
               HasSubstr("UNIMPLEMENTED: the model's heads are 129 wide"));
 }
 
-}  // namespace longshort::text_classifier_on_gpu_test
+}  // namespace longshort::models::text_classifier_on_gpu_test

@@ -13,7 +13,7 @@
 #include "tests/base/temporary_directory.h"
 #include "tests/models/classifiers/random_text_model.h"
 
-namespace longshort::text_classifier_test {
+namespace longshort::models::text_classifier_test {
 
 using Words = std::vector<std::string>;
 using Document = std::vector<int32_t>;
@@ -289,4 +289,4 @@ TEST_F(LoadTextClassifierTest, TheTokenizerAndTheVocabularyBelongTogether) {
   EXPECT_THAT(LoadDocumentTokenizer(Open()), Refuses(Words{"vocabulary.txt", "does not read it"}));
 }
 
-}  // namespace longshort::text_classifier_test
+}  // namespace longshort::models::text_classifier_test

@@ -15,7 +15,7 @@
 #include "tests/models/classifiers/attention_loop.h"
 #include "tests/models/classifiers/random_vil.h"
 
-namespace longshort::vil_attention_test {
+namespace longshort::models::vil_attention_test {
 
 constexpr int64_t kHeadDim = 4;
 
@@ -220,4 +220,4 @@ TEST(VilSparseAttention, DualLayerNormsHaveTheirOwnEpsilon) {
   EXPECT_EQ(network.norm.epsilon, 1e-6);
 }
 
-}  // namespace longshort::vil_attention_test
+}  // namespace longshort::models::vil_attention_test

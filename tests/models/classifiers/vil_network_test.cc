@@ -11,7 +11,7 @@
 #include "tests/models/attention/factory_calls.h"
 #include "tests/models/classifiers/random_vil.h"
 
-namespace longshort::vil_network_test {
+namespace longshort::models::vil_network_test {
 
 // Both kinds of attention and of positions, landmarks everywhere, two global tokens in the last stage; grids of 8, 4
 // and 2 patches.
@@ -136,4 +136,4 @@ TEST(VilNetwork, GradientsAreThoseOfTheLogits) {
   EXPECT_NEAR(slope, difference, 1e-5 * std::abs(difference));
 }
 
-}  // namespace longshort::vil_network_test
+}  // namespace longshort::models::vil_network_test

@@ -13,7 +13,7 @@
 #include "tests/base/temporary_directory.h"
 #include "tests/models/classifiers/random_vil.h"
 
-namespace longshort::vil_test {
+namespace longshort::models::vil_test {
 
 using Words = std::vector<std::string>;
 
@@ -148,4 +148,4 @@ TEST_F(VilTest, HasAsManyLabelsAsClasses) {
   EXPECT_EQ((*classifier)->info().labels[4], "sunflower");
 }
 
-}  // namespace longshort::vil_test
+}  // namespace longshort::models::vil_test

@@ -6,7 +6,7 @@
 #include "models/costs/costs.h"
 #include "models/weights/cvt_config.h"
 
-namespace longshort::cvt_costs_test {
+namespace longshort::models::cvt_costs_test {
 
 using Three = std::array<int64_t, 3>;
 
@@ -118,4 +118,4 @@ TEST(CvtCosts, WorkBeyond64BitsIsToldAsItIs) {
   EXPECT_GT(CvtCosts(config, 10'000, 10'000)[0].multiply_adds, 1e8 * 1024 * 2 * 64 * 16384 * 16384);
 }
 
-}  // namespace longshort::cvt_costs_test
+}  // namespace longshort::models::cvt_costs_test

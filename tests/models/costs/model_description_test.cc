@@ -9,7 +9,7 @@
 #include "models/weights/language_model_config.h"
 #include "models/weights/text_classifier_config.h"
 
-namespace longshort::model_description_test {
+namespace longshort::models::model_description_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -153,4 +153,4 @@ TEST(ToText, HasARowForEachStageAndTheTotals) {
   EXPECT_THAT(text, HasSubstr("\ntotal                             39,799,423        8.7"));
 }
 
-}  // namespace longshort::model_description_test
+}  // namespace longshort::models::model_description_test

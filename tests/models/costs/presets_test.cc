@@ -12,7 +12,7 @@
 
 #include "models/costs/costs.h"
 
-namespace longshort::presets_test {
+namespace longshort::models::presets_test {
 
 ModelDescription DescribePreset(const std::string& name) {
   auto description = DescribeConfig(FindPreset(name), name);
@@ -107,4 +107,4 @@ TEST(Presets, EveryOneIsAConfigThatLoadsWould) {
   }
 }
 
-}  // namespace longshort::presets_test
+}  // namespace longshort::models::presets_test

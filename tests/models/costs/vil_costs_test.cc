@@ -6,7 +6,7 @@
 #include "models/costs/costs.h"
 #include "models/weights/vil_config.h"
 
-namespace longshort::vil_costs_test {
+namespace longshort::models::vil_costs_test {
 
 // The published models: windows of f x f patches, n pairs in each of the four stages.
 VilConfig Published(int64_t image_size, int64_t f, int64_t n2, int64_t n3) {
@@ -84,4 +84,4 @@ TEST(VilCosts, CountWhatASmallNetworkMultiplies) {
   EXPECT_EQ(costs[3].normed_elements, 2);  // the global token alone is normed
 }
 
-}  // namespace longshort::vil_costs_test
+}  // namespace longshort::models::vil_costs_test

@@ -12,7 +12,7 @@
 #include "tests/models/gpu/device_arrays.h"
 #include "tests/models/gpu/random_elements.h"
 
-namespace longshort::cuda {
+namespace longshort::models::cuda {
 
 struct AttentionModel {
   int heads = 2;
@@ -306,4 +306,4 @@ class AttentionProblem final {
   CausalAttention attention_ = {};
 };
 
-}  // namespace longshort::cuda
+}  // namespace longshort::models::cuda

@@ -14,7 +14,7 @@
 #include "tests/models/gpu/random_elements.h"
 #include "tests/models/gpu/tested_device.h"
 
-namespace longshort::cuda::cache_rows_test {
+namespace longshort::models::cuda::cache_rows_test {
 
 template <typename E, typename R>
 struct Types {
@@ -254,4 +254,4 @@ TYPED_TEST(GpuCacheRows, MixesChunksTheSameHoweverTheyWereCut) {
   }
 }
 
-}  // namespace longshort::cuda::cache_rows_test
+}  // namespace longshort::models::cuda::cache_rows_test

@@ -14,7 +14,7 @@
 #include "tests/models/gpu/attention_problem.h"
 #include "tests/models/gpu/tested_device.h"
 
-namespace longshort::cuda::gpu_causal_attention_test {
+namespace longshort::models::cuda::gpu_causal_attention_test {
 
 template <typename E, typename R>
 struct Types {
@@ -151,4 +151,4 @@ TYPED_TEST(GpuCausalAttention, IsTheSameInEveryOrderOfThreads) {
   }
 }
 
-}  // namespace longshort::cuda::gpu_causal_attention_test
+}  // namespace longshort::models::cuda::gpu_causal_attention_test

@@ -10,7 +10,7 @@
 #include "tests/models/gpu/test_rows.h"
 #include "tests/models/gpu/tested_device.h"
 
-namespace longshort::cuda::cls_attention_test {
+namespace longshort::models::cuda::cls_attention_test {
 
 struct Model {
   int heads = 2;
@@ -124,4 +124,4 @@ TYPED_TEST(GpuClsAttention, IsTheSameInEveryOrderOfThreads) {
   }
 }
 
-}  // namespace longshort::cuda::cls_attention_test
+}  // namespace longshort::models::cuda::cls_attention_test

@@ -7,7 +7,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace longshort::cuda_device_test {
+namespace longshort::models::cuda_device_test {
 
 TEST(CudaDevice, IsNamedWhereThereIsNone) {
   const auto device = MakeCudaDevice({.number = 1000});
@@ -35,4 +35,4 @@ TEST(CudaDevice, CopiesFillsAndReplaysWhereThereIsOne) {
   device.FreePinned(host);
 }
 
-}  // namespace longshort::cuda_device_test
+}  // namespace longshort::models::cuda_device_test

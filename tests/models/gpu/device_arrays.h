@@ -9,7 +9,7 @@
 #include "gtest/gtest.h"
 #include "models/gpu/gpu_device.h"
 
-namespace longshort::cuda {
+namespace longshort::models::cuda {
 
 class DeviceArrays final {
  public:
@@ -65,4 +65,4 @@ class DeviceArrays final {
   std::vector<void*> memory_;
 };
 
-}  // namespace longshort::cuda
+}  // namespace longshort::models::cuda

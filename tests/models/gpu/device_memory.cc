@@ -16,7 +16,7 @@
 #define ASAN_UNPOISON_MEMORY_REGION(begin, bytes)
 #endif
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 constexpr int64_t kAlignment = 256;
@@ -105,4 +105,4 @@ std::string DeviceMemory::Damage() const {
   return "";
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

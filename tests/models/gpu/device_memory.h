@@ -6,7 +6,7 @@
 #include <map>
 #include <string>
 
-namespace longshort {
+namespace longshort::models {
 
 class DeviceMemory final {
  public:
@@ -39,4 +39,4 @@ class DeviceMemory final {
   std::map<int64_t, size_t> pieces_;  // bytes by where they begin
 };
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -10,7 +10,7 @@
 #include "tests/models/gpu/instruction_kernels.h"
 #include "tests/models/gpu/tested_device.h"
 
-namespace longshort::cuda::device_test {
+namespace longshort::models::cuda::device_test {
 
 class TestedDevice : public ::testing::Test {
  protected:
@@ -65,4 +65,4 @@ TEST_F(TestedDevice, HasNoMemoryForWhatIsTooMuch) {
   EXPECT_EQ(arrays_.Get(numbers, 2), (std::vector<float>{0, 1}));
 }
 
-}  // namespace longshort::cuda::device_test
+}  // namespace longshort::models::cuda::device_test

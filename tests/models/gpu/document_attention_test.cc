@@ -13,7 +13,7 @@
 #include "tests/models/gpu/test_rows.h"
 #include "tests/models/gpu/tested_device.h"
 
-namespace longshort::cuda::gpu_document_attention_test {
+namespace longshort::models::cuda::gpu_document_attention_test {
 
 // A document's windows; what its rows hold follows from the seed.
 struct TestedDocument {
@@ -242,4 +242,4 @@ TEST(DocumentTiles, AreCutFromEachDocumentsFirstRow) {
   EXPECT_EQ(tiles.windows[69].end, 70);
 }
 
-}  // namespace longshort::cuda::gpu_document_attention_test
+}  // namespace longshort::models::cuda::gpu_document_attention_test

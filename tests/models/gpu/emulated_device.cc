@@ -13,7 +13,7 @@
 #include "base/status_macros.h"
 #include "tests/models/gpu/device_memory.h"
 
-namespace longshort {
+namespace longshort::models {
 namespace {
 
 // A piece of queued work.
@@ -390,4 +390,4 @@ std::unique_ptr<EmulatedDevice> MakeEmulatedDevice(const EmulatedDeviceOptions& 
   return std::make_unique<Device>(options);
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -14,7 +14,7 @@
 #include "models/gpu/gpu_device.h"
 #include "tests/models/gpu/emulation/block.h"
 
-namespace longshort {
+namespace longshort::models {
 
 struct EmulatedDeviceOptions {
   cuda::emulated::EmulationOptions emulation = {};
@@ -48,4 +48,4 @@ class EmulatedDevice : public GpuDevice {
 
 std::unique_ptr<EmulatedDevice> MakeEmulatedDevice(const EmulatedDeviceOptions& options = {});
 
-}  // namespace longshort
+}  // namespace longshort::models

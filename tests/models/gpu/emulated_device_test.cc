@@ -12,7 +12,7 @@
 #include "gtest/gtest.h"
 #include "models/gpu/device.h"
 
-namespace longshort::emulated_device_test {
+namespace longshort::models::emulated_device_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -312,4 +312,4 @@ TEST_F(EmulatedDevices, AnyVerbCanLoseTheDevice) {
   EXPECT_EQ(device_->allocations(), 0);
 }
 
-}  // namespace longshort::emulated_device_test
+}  // namespace longshort::models::emulated_device_test

@@ -13,7 +13,7 @@
 #include "models/gpu/device.h"
 #include "tests/models/gpu/emulation/every_order.h"
 
-namespace longshort::cuda::emulation_test {
+namespace longshort::models::cuda::emulation_test {
 
 using emulated::EmulationOptions;
 using emulated::EveryOrder;
@@ -393,4 +393,4 @@ TEST(Numbers, AreRoundedToNearestTiesToEven) {
   EXPECT_EQ(Larger(std::nanf(""), 1.0f), 1.0f);
 }
 
-}  // namespace longshort::cuda::emulation_test
+}  // namespace longshort::models::cuda::emulation_test

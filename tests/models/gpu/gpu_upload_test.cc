@@ -8,7 +8,7 @@
 #include "gtest/gtest.h"
 #include "tests/models/gpu/emulated_device.h"
 
-namespace longshort::gpu_upload_test {
+namespace longshort::models::gpu_upload_test {
 
 using ::testing::ElementsAreArray;
 
@@ -57,4 +57,4 @@ TEST_F(GpuUploadTest, WhatGrowsIsFreedBefore) {
   ExpectAll();
 }
 
-}  // namespace longshort::gpu_upload_test
+}  // namespace longshort::models::gpu_upload_test

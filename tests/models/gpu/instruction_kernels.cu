@@ -1,7 +1,7 @@
 #include "models/gpu/device.h"
 #include "tests/models/gpu/instruction_kernels.h"
 
-namespace longshort::cuda {
+namespace longshort::models::cuda {
 namespace {
 
 LaunchShape OneBlock(unsigned threads, size_t shared_bytes = 0) {
@@ -159,4 +159,4 @@ KernelCall NumbersCall(const NumberFunctions& arguments) {
   return MakeCall<Numbers>("Numbers", OneBlock(32), arguments);
 }
 
-}  // namespace longshort::cuda
+}  // namespace longshort::models::cuda

@@ -6,7 +6,7 @@
 #include "models/gpu/kernel_call.h"
 #include "models/gpu/pages.h"
 
-namespace longshort::cuda {
+namespace longshort::models::cuda {
 
 // Two blocks of 64 threads: [128][6]: block, grid, thread, lane, warp, shared memory's address modulo 128.
 struct WherePlaces {
@@ -63,4 +63,4 @@ struct NumberFunctions {
 };
 KernelCall NumbersCall(const NumberFunctions& arguments);
 
-}  // namespace longshort::cuda
+}  // namespace longshort::models::cuda

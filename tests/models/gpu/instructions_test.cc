@@ -13,7 +13,7 @@
 #include "tests/models/gpu/random_elements.h"
 #include "tests/models/gpu/tested_device.h"
 
-namespace longshort::cuda::instructions_test {
+namespace longshort::models::cuda::instructions_test {
 
 class Instructions : public ::testing::Test {
  protected:
@@ -157,4 +157,4 @@ TEST_F(Instructions, ComputeNumbers) {
   }
 }
 
-}  // namespace longshort::cuda::instructions_test
+}  // namespace longshort::models::cuda::instructions_test

@@ -11,7 +11,7 @@
 #include "tests/models/gpu/test_rows.h"
 #include "tests/models/gpu/tested_device.h"
 
-namespace longshort::cuda::landmarks_test {
+namespace longshort::models::cuda::landmarks_test {
 
 struct Model {
   int heads = 2;
@@ -189,4 +189,4 @@ TYPED_TEST(GpuLandmarks, IsTheSameInEveryOrderOfThreads) {
   }
 }
 
-}  // namespace longshort::cuda::landmarks_test
+}  // namespace longshort::models::cuda::landmarks_test

@@ -17,7 +17,7 @@
 #include "models/layers/linear.h"
 #include "tests/models/gpu/emulated_device.h"
 
-namespace longshort::cuda::layer_step_test {
+namespace longshort::models::cuda::layer_step_test {
 
 constexpr int64_t kHeads = 2, kHeadWidth = 12, kWidth = kHeads * kHeadWidth, kTokens = 96;
 constexpr int64_t kChunk = 4, kRank = 2, kWindow = 10, kMemory = 16, kSegment = 8;
@@ -49,7 +49,7 @@ class LayerStep : public ::testing::Test {
   at::Tensor Compressed(int64_t first, int64_t end, bool as_memory) const {
     const at::Tensor weights = ProjectionWeights(logits_.slice(0, first, end).unsqueeze(0), kHeads, kChunk);
     const auto mix = [&](const at::Tensor& rows) {
-      return longshort::MixChunks(weights, rows.unsqueeze(0)).squeeze(0);
+      return longshort::models::MixChunks(weights, rows.unsqueeze(0)).squeeze(0);
     };
     if (as_memory) return chunk_norm_(key_and_value_(mix(inputs_.slice(0, first, end))).unflatten(-1, {2, kWidth}));
     const at::Tensor mixed = at::stack(
@@ -65,7 +65,7 @@ class LayerStep : public ::testing::Test {
       const int64_t vector = start / kChunk * kRank;
       at::Tensor far = RowsFrom(memory, zero_chunk_, vector - kVectors, vector);
       far = at::cat({far, Compressed(start, start + kSegment - kChunk, /*as_memory=*/false)});
-      outputs.push_back(longshort::CausalAttention(
+      outputs.push_back(longshort::models::CausalAttention(
           ByHead(queries_.slice(0, start, start + kSegment)), ByHead(near.select(1, 0).contiguous()),
           ByHead(near.select(1, 1).contiguous()), ByHead(far.select(1, 0).contiguous()),
           ByHead(far.select(1, 1).contiguous()), kVectors, kChunk, kRank, positions_));
@@ -268,4 +268,4 @@ TEST_F(LayerStep, IsTheReferenceOpHoweverTheStreamIsCut) {
   }
 }
 
-}  // namespace longshort::cuda::layer_step_test
+}  // namespace longshort::models::cuda::layer_step_test

@@ -11,7 +11,7 @@
 #include "tests/models/gpu/test_rows.h"
 #include "tests/models/gpu/tested_device.h"
 
-namespace longshort::cuda::mean_of_rows_test {
+namespace longshort::models::cuda::mean_of_rows_test {
 
 template <typename Element>
 class Problem final {
@@ -101,4 +101,4 @@ TYPED_TEST(GpuMeanOfRows, IsTheSameInEveryOrderOfThreads) {
   }
 }
 
-}  // namespace longshort::cuda::mean_of_rows_test
+}  // namespace longshort::models::cuda::mean_of_rows_test

@@ -10,7 +10,7 @@
 #include "models/gpu/device.h"
 #include "models/gpu/pages.h"
 
-namespace longshort::cuda {
+namespace longshort::models::cuda {
 
 template <typename Element>
 constexpr ElementType kTypeOf = std::is_same_v<Element, float> ? ElementType::kFloat : ElementType::kBFloat16;
@@ -38,4 +38,4 @@ std::vector<float> Floats(const std::vector<Element>& elements) {
   return floats;
 }
 
-}  // namespace longshort::cuda
+}  // namespace longshort::models::cuda

@@ -12,7 +12,7 @@
 #include "tests/models/gpu/random_elements.h"
 #include "tests/models/gpu/tested_device.h"
 
-namespace longshort::cuda::rows_test {
+namespace longshort::models::cuda::rows_test {
 
 // Row is what rows are made of.
 template <typename Row>
@@ -237,4 +237,4 @@ TYPED_TEST(GpuRows, GathersTheWantedOnes) {
   }
 }
 
-}  // namespace longshort::cuda::rows_test
+}  // namespace longshort::models::cuda::rows_test

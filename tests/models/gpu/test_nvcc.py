@@ -43,8 +43,8 @@ def kernels_of(told: str) -> dict[str, tuple[int, int]]:
     """Registers, and bytes of spilled ones, of each kernel."""
     kernels = {}
     for entry in told.split("Compiling entry function '")[1:]:
-        # "void longshort::cuda::(anonymous namespace)::Norm<4>(longshort::cuda::NormRows)' for 'sm_80'"
-        name = entry.split("'")[0].replace("(anonymous namespace)::", "").replace("longshort::cuda::", "")
+        # "void longshort::models::cuda::(anonymous namespace)::Norm<4>(longshort::models::cuda::NormRows)' for 'sm_80'"
+        name = entry.split("'")[0].replace("(anonymous namespace)::", "").replace("longshort::models::cuda::", "")
         name = name.removeprefix("void ").split("(")[0]
         spills = sum(int(number) for number in re.findall(r"(\d+) bytes spill", entry))
         kernels[name] = int(re.search(r"Used (\d+) registers", entry)[1]), spills
@@ -113,12 +113,12 @@ def test_a_kernel_that_is_not_listed_or_does_not_fit_is_told() -> None:
 
 def test_a_spill_is_seen() -> None:
     told = (
-        "ptxas info    : Compiling entry function 'void longshort::cuda::(anonymous namespace)::Norm<4>"
-        "(longshort::cuda::NormRows)' for 'sm_80'\n"
+        "ptxas info    : Compiling entry function 'void longshort::models::cuda::(anonymous namespace)::Norm<4>"
+        "(longshort::models::cuda::NormRows)' for 'sm_80'\n"
         "    8 bytes stack frame, 4 bytes spill stores, 12 bytes spill loads\n"
         "ptxas info    : Used 40 registers, used 0 barriers, 456 bytes cmem[0]\n"
-        "ptxas info    : Compiling entry function 'longshort::cuda::(anonymous namespace)::Keep"
-        "(longshort::cuda::KeepRows)' for 'sm_80'\n"
+        "ptxas info    : Compiling entry function 'longshort::models::cuda::(anonymous namespace)::Keep"
+        "(longshort::models::cuda::KeepRows)' for 'sm_80'\n"
         "    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n"
         "ptxas info    : Used 32 registers, used 0 barriers\n"
     )

@@ -12,7 +12,7 @@
 #include "tests/models/gpu/device_arrays.h"
 #include "tests/models/gpu/random_elements.h"
 
-namespace longshort::cuda {
+namespace longshort::models::cuda {
 
 // What a result may differ by. Probabilities are rounded to elements, 8 bits of bfloat16; so is the output.
 template <typename Element>
@@ -92,4 +92,4 @@ inline std::vector<double> PlainAttention(const float* query, int width, double 
   return mixed;
 }
 
-}  // namespace longshort::cuda
+}  // namespace longshort::models::cuda

@@ -7,7 +7,7 @@
 #include "models/gpu/gpu_device.h"
 #include "tests/models/gpu/emulation/every_order.h"
 
-namespace longshort::cuda {
+namespace longshort::models::cuda {
 
 // A fresh one.
 std::unique_ptr<GpuDevice> MakeTestedDevice();
@@ -15,4 +15,4 @@ std::unique_ptr<GpuDevice> MakeTestedDevice();
 // How the emulated one runs kernels from now on; of no effect on a GPU.
 void SetEmulation(GpuDevice& device, const emulated::EmulationOptions& options);
 
-}  // namespace longshort::cuda
+}  // namespace longshort::models::cuda

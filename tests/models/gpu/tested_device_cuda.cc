@@ -1,10 +1,10 @@
 #include "models/gpu/cuda_device.h"
 #include "tests/models/gpu/tested_device.h"
 
-namespace longshort::cuda {
+namespace longshort::models::cuda {
 
 std::unique_ptr<GpuDevice> MakeTestedDevice() { return MakeCudaDevice({}).value(); }
 
 void SetEmulation(GpuDevice&, const emulated::EmulationOptions&) {}
 
-}  // namespace longshort::cuda
+}  // namespace longshort::models::cuda

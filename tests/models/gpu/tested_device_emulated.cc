@@ -1,7 +1,7 @@
 #include "tests/models/gpu/emulated_device.h"
 #include "tests/models/gpu/tested_device.h"
 
-namespace longshort::cuda {
+namespace longshort::models::cuda {
 
 std::unique_ptr<GpuDevice> MakeTestedDevice() { return MakeEmulatedDevice(); }
 
@@ -9,4 +9,4 @@ void SetEmulation(GpuDevice& device, const emulated::EmulationOptions& options) 
   static_cast<EmulatedDevice&>(device).SetEmulation(options);
 }
 
-}  // namespace longshort::cuda
+}  // namespace longshort::models::cuda

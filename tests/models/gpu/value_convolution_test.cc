@@ -13,7 +13,7 @@
 #include "tests/models/gpu/test_rows.h"
 #include "tests/models/gpu/tested_device.h"
 
-namespace longshort::cuda::value_convolution_test {
+namespace longshort::models::cuda::value_convolution_test {
 
 struct Model {
   int heads = 2;
@@ -165,4 +165,4 @@ TYPED_TEST(GpuValueConvolution, IsTheSameInEveryOrderOfThreads) {
   }
 }
 
-}  // namespace longshort::cuda::value_convolution_test
+}  // namespace longshort::models::cuda::value_convolution_test

@@ -11,7 +11,7 @@
 #include "tests/models/gpu/test_rows.h"
 #include "tests/models/gpu/tested_device.h"
 
-namespace longshort::cuda::window_attention_2d_test {
+namespace longshort::models::cuda::window_attention_2d_test {
 
 struct Model {
   int height = 7;
@@ -215,4 +215,4 @@ TYPED_TEST(GpuWindowAttention2d, IsTheSameInEveryOrderOfThreads) {
   }
 }
 
-}  // namespace longshort::cuda::window_attention_2d_test
+}  // namespace longshort::models::cuda::window_attention_2d_test

@@ -10,7 +10,7 @@
 #include "tests/models/images/image_files.h"
 #include "tests/models/images/png_writer.h"
 
-namespace longshort::decode_image_test {
+namespace longshort::models::decode_image_test {
 
 using Words = std::vector<std::string>;
 
@@ -160,4 +160,4 @@ TEST(DecodeImage, RefusesAFrameThatBeginsWithNoImage) {
   EXPECT_THAT(DecodeImage(file, ImageLimits()), Refuses(Words{"frame", "ALPH, VP8 or VP8L"}));
 }
 
-}  // namespace longshort::decode_image_test
+}  // namespace longshort::models::decode_image_test

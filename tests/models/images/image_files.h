@@ -12,7 +12,7 @@
 #include "models/weights/safetensors.h"
 #include "tests/models/weights/tensor_bytes.h"
 
-namespace longshort {
+namespace longshort::models {
 
 inline std::string ReadImageFile(const std::string& name) {
   std::ifstream file(std::filesystem::path(LONGSHORT_TEST_IMAGES) / "files" / name, std::ios::binary);
@@ -44,4 +44,4 @@ inline ExpectedImage ReadExpectedImage(const std::string& name) {
   return {tensor->shape[0], tensor->shape[1], {begin, begin + bytes.size()}};
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -10,7 +10,7 @@
 #include "tests/base/status_matchers.h"
 #include "tests/models/images/image_files.h"
 
-namespace longshort::image_header_test {
+namespace longshort::models::image_header_test {
 
 using Words = std::vector<std::string>;
 
@@ -132,4 +132,4 @@ TEST(ImageHeader, RefusesKindsOfJpegThatAreNotDecoded) {
   EXPECT_THAT(ReadImageHeader(file, {}), Refuses(Words{"0xc3", "lossless"}));
 }
 
-}  // namespace longshort::image_header_test
+}  // namespace longshort::models::image_header_test

@@ -11,7 +11,7 @@
 #include "tests/base/status_matchers.h"
 #include "tests/models/images/image_files.h"
 
-namespace longshort::image_preprocessor_test {
+namespace longshort::models::image_preprocessor_test {
 
 using Words = std::vector<std::string>;
 
@@ -113,4 +113,4 @@ TEST(ImagePreprocessor, RefusesWhatOpenCvWouldResizeBeyondTheLimit) {
               Refuses(Words{"resized to 800 x 8 = 6400", "100"}));
 }
 
-}  // namespace longshort::image_preprocessor_test
+}  // namespace longshort::models::image_preprocessor_test

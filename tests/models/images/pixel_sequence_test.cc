@@ -9,7 +9,7 @@
 #include "tests/base/status_matchers.h"
 #include "tests/models/images/image_files.h"
 
-namespace longshort::pixel_sequence_test {
+namespace longshort::models::pixel_sequence_test {
 
 using Words = std::vector<std::string>;
 
@@ -63,4 +63,4 @@ TEST(PixelSequence, RefusesAnImageOfOnlyPadding) {
   EXPECT_THAT(preprocessor->Convert({2, 2, 1, absl::MakeConstSpan(black)}), Refuses(Words{"all black"}));
 }
 
-}  // namespace longshort::pixel_sequence_test
+}  // namespace longshort::models::pixel_sequence_test

@@ -8,7 +8,7 @@
 
 #include "base/byte_order.h"
 
-namespace longshort {
+namespace longshort::models {
 
 inline std::string PngChunk(const std::string& type, const std::string& content) {
   const std::string body = type + content;
@@ -35,4 +35,4 @@ inline std::string PngOf(uint32_t width, uint32_t height, int bits, PngColours c
   return "\x89PNG\r\n\x1A\n" + PngChunk("IHDR", header) + PngChunk("IDAT", packed) + PngChunk("IEND", "");
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

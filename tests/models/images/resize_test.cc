@@ -15,7 +15,7 @@
 #include "tests/base/status_matchers.h"
 #include "tests/models/weights/tensor_bytes.h"
 
-namespace longshort::resize_test {
+namespace longshort::models::resize_test {
 
 std::vector<uint8_t> RandomValues(const ImageSize& size, int64_t channels, uint32_t seed) {
   std::mt19937 random(seed);
@@ -168,4 +168,4 @@ TEST(CentreCrop, ExtremeShapesCostNoMoreThanTheirCrop) {
   EXPECT_EQ(Resized(values, image, 3, geometry).size(), 224U * 224 * 3);
 }
 
-}  // namespace longshort::resize_test
+}  // namespace longshort::models::resize_test

@@ -10,7 +10,7 @@
 #include "gtest/gtest.h"
 #include "tests/models/kernels/instruction_set_name.h"
 
-namespace longshort::cpu::kernels_causal_attention_test {
+namespace longshort::models::cpu::kernels_causal_attention_test {
 
 float Widen(float value) { return value; }
 float Widen(BFloat16 value) {
@@ -273,4 +273,4 @@ TYPED_TEST(CausalAttention, SurvivesScoresThatOverflowAnExponential) {
   for (const InstructionSet set : InstructionSetsHere()) EXPECT_LT(problem.Error(set), 1e-3);
 }
 
-}  // namespace longshort::cpu::kernels_causal_attention_test
+}  // namespace longshort::models::cpu::kernels_causal_attention_test

@@ -7,7 +7,7 @@
 #include "gtest/gtest.h"
 #include "models/attention/dynamic_projection.h"
 
-namespace longshort::cpu::chunk_mixing_test {
+namespace longshort::models::cpu::chunk_mixing_test {
 
 TEST(ChunkMixing, MeetsTheReferenceOp) {
   for (const int64_t rank : {1, 3}) {
@@ -30,4 +30,4 @@ TEST(ChunkMixing, MeetsTheReferenceOp) {
   }
 }
 
-}  // namespace longshort::cpu::chunk_mixing_test
+}  // namespace longshort::models::cpu::chunk_mixing_test

@@ -9,7 +9,7 @@
 #include "gtest/gtest.h"
 #include "tests/models/kernels/instruction_set_name.h"
 
-namespace longshort::cpu::kernels_document_attention_test {
+namespace longshort::models::cpu::kernels_document_attention_test {
 
 // A random document of one head among others, and the same arithmetic in double precision, pair by pair.
 class Problem {
@@ -164,4 +164,4 @@ TEST(DocumentAttention, MeetsExactSumsForAnyShapeOnEveryInstructionSet) {
   }
 }
 
-}  // namespace longshort::cpu::kernels_document_attention_test
+}  // namespace longshort::models::cpu::kernels_document_attention_test

@@ -3,7 +3,7 @@
 
 #include "models/kernels/instruction_set.h"
 
-namespace longshort::cpu {
+namespace longshort::models::cpu {
 
 // "baseline", "avx2" or "avx512".
 inline const char* InstructionSetName(InstructionSet set) {
@@ -18,4 +18,4 @@ inline const char* InstructionSetName(InstructionSet set) {
   return "baseline";
 }
 
-}  // namespace longshort::cpu
+}  // namespace longshort::models::cpu

@@ -19,7 +19,7 @@
 #include "tests/models/language_model/random_decoder.h"
 #include "tests/models/language_model/tested_backends.h"
 
-namespace longshort::backend_test {
+namespace longshort::models::backend_test {
 
 constexpr int64_t kLayer = 1;
 constexpr CachePages kCapacity = {.window = 40, .segment = 40, .open_chunk = 3};
@@ -372,4 +372,4 @@ TEST_P(LanguageModelBackendTest, RefusesACacheThatNoMachineHas) {
   }
 }
 
-}  // namespace longshort::backend_test
+}  // namespace longshort::models::backend_test

@@ -7,7 +7,7 @@
 #include "models/attention/images_on_device.h"
 #include "models/language_model/backends.h"
 
-namespace longshort {
+namespace longshort::models {
 
 absl::StatusOr<PreparedDevice> EmulatedBackends::Prepare(Decoder& decoder, const WorkerDevice& device,
                                                          const std::function<void()>& between) const {
@@ -22,11 +22,11 @@ absl::StatusOr<std::unique_ptr<GpuItemAttention>> EmulatedBackends::MakeItemAtte
 }
 
 int64_t EmulatedBackends::ImageGraphBytes(int64_t image_values, int64_t classes) const {
-  return longshort::ImageGraphBytes(graphs_, image_values, classes);
+  return longshort::models::ImageGraphBytes(graphs_, image_values, classes);
 }
 
 int64_t EmulatedBackends::DocumentGraphBytes(int64_t classes) const {
-  return longshort::DocumentGraphBytes(graphs_, classes);
+  return longshort::models::DocumentGraphBytes(graphs_, classes);
 }
 
 absl::StatusOr<ModelGpu> EmulatedBackends::Find(const WorkerDevice& device) const {
@@ -43,4 +43,4 @@ absl::StatusOr<ModelGpu> EmulatedBackends::Find(const WorkerDevice& device) cons
   return ModelGpu{.tensors = at::kCPU, .open = open, .loss = loss_, .graphs = graphs_};
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -10,7 +10,7 @@
 #include "models/gpu_backends.h"
 #include "tests/models/gpu/emulated_device.h"
 
-namespace longshort {
+namespace longshort::models {
 
 // GPUs that there are, from number 0 on.
 inline constexpr int kEmulatedGpus = 8;
@@ -53,4 +53,4 @@ class EmulatedBackends final : public GpuBackends {
   const GraphLimits graphs_;
 };
 
-}  // namespace longshort
+}  // namespace longshort::models

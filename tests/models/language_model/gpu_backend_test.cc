@@ -14,7 +14,7 @@
 #include "tests/models/language_model/random_decoder.h"
 #include "tests/models/language_model/tested_backends.h"
 
-namespace longshort::gpu_backend_test {
+namespace longshort::models::gpu_backend_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -42,10 +42,10 @@ class GpuBackendTest : public testing::Test {
   }
 
   // The first step of a new sequence, whose tokens fill a chunk and begin another.
-  absl::StatusOr<std::vector<float>> ReadFirstTokens(LanguageModel& model, PagedCache& cache) const {
+  absl::StatusOr<std::vector<float>> ReadFirstTokens(LanguageModel& model, core::PagedCache& cache) const {
     const std::vector<int32_t> tokens(config_.chunk_size + 2, 3);
     const auto count = static_cast<int64_t>(tokens.size());
-    const std::unique_ptr<CachedSequence> sequence = *cache.Begin(tokens, 0, count);
+    const std::unique_ptr<core::CachedSequence> sequence = *cache.Begin(tokens, 0, count);
     Slice slice;
     slice.tokens = tokens;
     slice.logit_rows = count;
@@ -64,7 +64,7 @@ class GpuBackendTest : public testing::Test {
 TEST_F(GpuBackendTest, AFaultOfAnyCallFailsItsStepAndNothingElse) {
   for (const int64_t max_graph_rows : {0, 8}) {
     const std::unique_ptr<LanguageModel> model = MakeModel({}, max_graph_rows);
-    const auto cache = *PagedCache::Create(*model, PagesForStreams(model->info(), 1));
+    const auto cache = *core::PagedCache::Create(*model, core::PagesForStreams(model->info(), 1));
     EmulatedDevice& device = *devices_.back();
     ASSERT_TRUE(ReadFirstTokens(*model, *cache).ok());  // buffers have grown
     const int64_t before = device.calls();
@@ -91,7 +91,7 @@ TEST_F(GpuBackendTest, AFaultOfAnyCallFailsItsStepAndNothingElse) {
 TEST_F(GpuBackendTest, GraphsThatCannotBeCapturedRefuseTheCacheAndLaterOnesServe) {
   const std::unique_ptr<LanguageModel> model = MakeModel({}, 2);
   EmulatedDevice& device = *devices_.back();
-  const CachePages pages = PagesForStreams(model->info(), 1);
+  const CachePages pages = core::PagesForStreams(model->info(), 1);
   ASSERT_TRUE(model->AllocateCache(pages).ok());
   EXPECT_EQ(device.replays(), 4) << "of one row and of two, each with ends of chunks and without";
   EXPECT_EQ(device.kernels_run().at("AttendToBlocks"), 8) << "each was run without a graph before it was captured";
@@ -102,7 +102,7 @@ TEST_F(GpuBackendTest, GraphsThatCannotBeCapturedRefuseTheCacheAndLaterOnesServe
     device.FailAfter(call, call % 2 == 0 ? DeviceFault::kError : DeviceFault::kOutOfMemory);
     EXPECT_FALSE(model->AllocateCache(pages).ok()) << call;
   }
-  const auto cache = PagedCache::Create(*model, pages);
+  const auto cache = core::PagedCache::Create(*model, pages);
   ASSERT_TRUE(cache.ok()) << cache.status();
   EXPECT_TRUE(ReadFirstTokens(*model, **cache).ok());
   EXPECT_THAT(losses_, IsEmpty());
@@ -110,7 +110,7 @@ TEST_F(GpuBackendTest, GraphsThatCannotBeCapturedRefuseTheCacheAndLaterOnesServe
 
 TEST_F(GpuBackendTest, AGpuThatIsLostWhileAGraphRunsIsToldOnce) {
   const std::unique_ptr<LanguageModel> model = MakeModel({}, 8);
-  const auto cache = *PagedCache::Create(*model, PagesForStreams(model->info(), 1));
+  const auto cache = *core::PagedCache::Create(*model, core::PagesForStreams(model->info(), 1));
   devices_.back()->FailAfter(3, DeviceFault::kLost);
   for (int i = 0; i < 2; ++i) {
     EXPECT_EQ(ReadFirstTokens(*model, *cache).status().code(), absl::StatusCode::kInternal);
@@ -129,7 +129,7 @@ TEST_F(GpuBackendTest, TakesOfItsDeviceWhatItSaysBesidePages) {
 
 TEST_F(GpuBackendTest, AGpuThatIsLostIsToldOnce) {
   const std::unique_ptr<LanguageModel> model = MakeModel();
-  const auto cache = *PagedCache::Create(*model, PagesForStreams(model->info(), 1));
+  const auto cache = *core::PagedCache::Create(*model, core::PagesForStreams(model->info(), 1));
   devices_.front()->FailAfter(7, DeviceFault::kLost);
   for (int i = 0; i < 2; ++i) {
     EXPECT_EQ(ReadFirstTokens(*model, *cache).status().code(), absl::StatusCode::kInternal);
@@ -202,10 +202,10 @@ TEST_F(GpuBackendTest, ACacheIsReplacedByOneAsLarge) {
 
 TEST_F(GpuBackendTest, ACacheForWhichThereIsNoMemoryIsRefusedAndASmallerOneServes) {
   const std::unique_ptr<LanguageModel> model = MakeModel({.memory_bytes = int64_t{2} << 20});
-  CachePages pages = PagesForStreams(model->info(), 1);
+  CachePages pages = core::PagesForStreams(model->info(), 1);
   pages.window = (int64_t{2} << 20) / model->info().page_bytes.window;
-  EXPECT_EQ(PagedCache::Create(*model, pages).status().code(), absl::StatusCode::kResourceExhausted);
-  const auto cache = PagedCache::Create(*model, PagesForStreams(model->info(), 1));
+  EXPECT_EQ(core::PagedCache::Create(*model, pages).status().code(), absl::StatusCode::kResourceExhausted);
+  const auto cache = core::PagedCache::Create(*model, core::PagesForStreams(model->info(), 1));
   ASSERT_TRUE(cache.ok()) << cache.status();
   EXPECT_TRUE(ReadFirstTokens(*model, **cache).ok());
 }
@@ -215,12 +215,12 @@ TEST_F(GpuBackendTest, AReplicaHasAStreamOfItsOwnAndGivesTheSameBits) {
   const LanguageModelWeights weights = RandomWeightsOn(OnDevice("", kWorker, &backends), config_, 5);
   const std::unique_ptr<LanguageModel> model = *weights.NewReplica(kWorker), replica = *weights.NewReplica(kWorker);
   ASSERT_EQ(devices_.size(), 2u);
-  const auto cache = *PagedCache::Create(*model, PagesForStreams(model->info(), 1));
-  const auto other_cache = *PagedCache::Create(*replica, PagesForStreams(model->info(), 1));
+  const auto cache = *core::PagedCache::Create(*model, core::PagesForStreams(model->info(), 1));
+  const auto other_cache = *core::PagedCache::Create(*replica, core::PagesForStreams(model->info(), 1));
   devices_[0]->FailAfter(0, DeviceFault::kLost);
   EXPECT_FALSE(ReadFirstTokens(*model, *cache).ok());
   const std::unique_ptr<LanguageModel> other = MakeModel();
-  const auto third_cache = *PagedCache::Create(*other, PagesForStreams(model->info(), 1));
+  const auto third_cache = *core::PagedCache::Create(*other, core::PagesForStreams(model->info(), 1));
   EXPECT_EQ(*ReadFirstTokens(*replica, *other_cache), *ReadFirstTokens(*other, *third_cache));
 }
 
@@ -245,4 +245,4 @@ TEST_F(GpuBackendTest, HeadsThatAreTooWideAreNamed) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("heads are 136 wide; on a GPU they may be 128"));
 }
 
-}  // namespace longshort::gpu_backend_test
+}  // namespace longshort::models::gpu_backend_test

@@ -10,7 +10,7 @@
 #include "gtest/gtest.h"
 #include "tests/models/language_model/random_decoder.h"
 
-namespace longshort::gpu_step_test {
+namespace longshort::models::gpu_step_test {
 
 using ::testing::Each;
 using ::testing::ElementsAre;
@@ -210,4 +210,4 @@ TEST_F(GpuStepTest, EverySliceFindsItsPages) {
   EXPECT_EQ(static_cast<int64_t>(step.plan.numbers.size()), step.plan.window.ids.first + 2 * (1 + 2 + 1));
 }
 
-}  // namespace longshort::gpu_step_test
+}  // namespace longshort::models::gpu_step_test

@@ -13,7 +13,7 @@
 #include "models/weights/language_model_config.h"
 #include "tests/models/language_model/random_decoder.h"
 
-namespace longshort::language_model_test {
+namespace longshort::models::language_model_test {
 
 using ::testing::HasSubstr;
 
@@ -133,4 +133,4 @@ TEST_F(LoadLanguageModelTest, RefusesWeightsThatAreCutOrWrittenWhileTheyAreRead)
   }
 }
 
-}  // namespace longshort::language_model_test
+}  // namespace longshort::models::language_model_test

@@ -6,7 +6,7 @@
 #include "models/language_model/decoder.h"
 #include "tests/models/language_model/random_decoder.h"
 
-namespace longshort::move_decoder_test {
+namespace longshort::models::move_decoder_test {
 
 TEST(MoveDecoder, LeavesNoTensorBehind) {
   Decoder decoder = RandomDecoder(SmallConfig(), 5);
@@ -31,4 +31,4 @@ TEST(MoveDecoder, LeavesNoTensorBehind) {
   }
 }
 
-}  // namespace longshort::move_decoder_test
+}  // namespace longshort::models::move_decoder_test

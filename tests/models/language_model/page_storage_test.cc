@@ -9,7 +9,7 @@
 #include <memory>
 #include <vector>
 
-namespace longshort::page_storage_test {
+namespace longshort::models::page_storage_test {
 
 constexpr PageLayout kLayout = {.layers = 2, .heads = 4, .head_width = 64};  // a page of 64 KiB
 constexpr int64_t kPages = 400;                                              // 25 MiB
@@ -93,4 +93,4 @@ TYPED_TEST(PageRowsTest, NothingIsLeftOfTheOtherRows) {
   }
 }
 
-}  // namespace longshort::page_storage_test
+}  // namespace longshort::models::page_storage_test

@@ -16,7 +16,7 @@
 #include "tests/models/language_model/random_decoder.h"
 #include "tests/models/language_model/tested_backends.h"
 
-namespace longshort::language_model_paged_cache_test {
+namespace longshort::models::language_model_paged_cache_test {
 
 using Tokens = std::vector<int32_t>;
 
@@ -34,7 +34,7 @@ class PagedModelTest : public testing::TestWithParam<TestedBackend> {
  protected:
   explicit PagedModelTest(int64_t streams = 8)
       : model_(RandomModelOn(GetParam(), config_, 5)),
-        cache_(*PagedCache::Create(*model_, PagesForStreams(model_->info(), streams))) {}
+        cache_(*core::PagedCache::Create(*model_, core::PagesForStreams(model_->info(), streams))) {}
 
   Tokens Random(int64_t count, uint64_t seed, Tokens prefix = {}) {
     std::mt19937_64 random(seed);
@@ -45,10 +45,10 @@ class PagedModelTest : public testing::TestWithParam<TestedBackend> {
   }
 
   // Reads `tokens` from where the sequence stands up to `end`, and returns the logits of those, [tokens, V].
-  std::vector<float> Read(CachedSequence& sequence, const Tokens& tokens, int64_t end) {
+  std::vector<float> Read(core::CachedSequence& sequence, const Tokens& tokens, int64_t end) {
     return ReadWith(*model_, sequence, tokens, end);
   }
-  std::vector<float> ReadWith(LanguageModel& model, CachedSequence& sequence, const Tokens& tokens, int64_t end) {
+  std::vector<float> ReadWith(LanguageModel& model, core::CachedSequence& sequence, const Tokens& tokens, int64_t end) {
     std::vector<float> logits;
     while (sequence.position() < end) {
       Slice slice;
@@ -65,7 +65,7 @@ class PagedModelTest : public testing::TestWithParam<TestedBackend> {
     }
     return logits;
   }
-  std::unique_ptr<CachedSequence> Begin(const Tokens& tokens, int64_t max_reused) {
+  std::unique_ptr<core::CachedSequence> Begin(const Tokens& tokens, int64_t max_reused) {
     return *cache_->Begin(tokens, max_reused, static_cast<int64_t>(tokens.size()));
   }
   // Logits from position `from` on of a stream that reads everything itself.
@@ -86,7 +86,7 @@ class PagedModelTest : public testing::TestWithParam<TestedBackend> {
 
   const LanguageModelConfig config_ = TestedConfig();
   const std::unique_ptr<LanguageModel> model_;
-  std::unique_ptr<PagedCache> cache_;
+  std::unique_ptr<core::PagedCache> cache_;
 };
 INSTANTIATE_TEST_SUITE_P(Backends, PagedModelTest, testing::ValuesIn(QuickBackends()),
                          [](const auto& info) { return NameOf(info); });
@@ -109,7 +109,7 @@ TEST_P(PagedModelTest, AParkedSequenceAndOneThatSkipsWhatItReadGoOnExactly) {
   auto sequence = Begin(text, 0);
   const auto skipping = Begin(fork, 0);
   Read(*sequence, text, 301);
-  const ParkedId id = cache_->Park(std::move(sequence));
+  const core::ParkedId id = cache_->Park(std::move(sequence));
   EXPECT_EQ(*cache_->SkipRead(*skipping, fork, 301), 288);
   const std::vector<float> of_fork = Read(*skipping, fork, 601);
   const auto resumed = *cache_->Resume(id, 600);
@@ -151,12 +151,12 @@ TEST_P(PagedModelTest, AnExportedSequenceGoesOnInAnotherModelBitForBit) {
   for (const int64_t position : {1, 5, 64, 128, 333, 360, 448}) {
     auto sequence = Begin(text, 0);
     Read(*sequence, text, position);
-    const ParkedId id = cache_->Park(std::move(sequence));
+    const core::ParkedId id = cache_->Park(std::move(sequence));
 
     const std::unique_ptr<LanguageModel> other = RandomModelOn(GetParam(), config_, 5);
     ASSERT_EQ(other->info().cache_layout, model_->info().cache_layout);
-    const auto other_cache = *PagedCache::Create(*other, PagesForStreams(other->info(), 8));
-    const absl::StatusOr<ParkedPages> pages = cache_->Export(id);
+    const auto other_cache = *core::PagedCache::Create(*other, core::PagesForStreams(other->info(), 8));
+    const absl::StatusOr<core::ParkedPages> pages = cache_->Export(id);
     ASSERT_TRUE(pages.ok()) << pages.status();
     const auto imported = other_cache->Import(*pages, absl::MakeConstSpan(text).first(position + 1));
     ASSERT_TRUE(imported.ok()) << imported.status();
@@ -172,7 +172,7 @@ TEST_P(PagedModelTest, AnExportedSequenceGoesOnInAnotherModelBitForBit) {
 // Its pages held other texts before, and the archive of a history must not tell of them.
 TEST_P(PagedModelTest, ExportsTheSameBytesWhateverThePagesHeldBefore) {
   const Tokens text = Random(333, 7);
-  const auto exported = [&](PagedCache& cache) {
+  const auto exported = [&](core::PagedCache& cache) {
     auto sequence = *cache.Begin(text, 0, 333);
     Read(*sequence, text, 333);
     return cache.Export(cache.Park(std::move(sequence)))->contents;
@@ -186,7 +186,7 @@ TEST_P(PagedModelTest, ExportsTheSameBytesWhateverThePagesHeldBefore) {
 }
 
 TEST_P(PagedModelTest, RefusesPagesAndBytesThatDoNotExist) {
-  const CachePages pages = PagesForStreams(model_->info(), 8);
+  const CachePages pages = core::PagesForStreams(model_->info(), 8);
   EXPECT_EQ(model_->CopyPage(PageKind::kWindow, 0, static_cast<PageId>(pages.window)).code(),
             absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(model_->ReadPage(PageKind::kSegment, -1, {0, 16}).status().code(), absl::StatusCode::kInvalidArgument);
@@ -196,4 +196,4 @@ TEST_P(PagedModelTest, RefusesPagesAndBytesThatDoNotExist) {
   EXPECT_NE(RandomModelOn(GetParam(), config_, 5, at::kBFloat16)->info().cache_layout, model_->info().cache_layout);
 }
 
-}  // namespace longshort::language_model_paged_cache_test
+}  // namespace longshort::models::language_model_paged_cache_test

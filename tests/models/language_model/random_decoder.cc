@@ -9,7 +9,7 @@
 #include "ATen/TensorOperators.h"
 #include "models/weights/language_model_config.h"
 
-namespace longshort {
+namespace longshort::models {
 
 Decoder RandomDecoder(const LanguageModelConfig& config, uint64_t seed, at::ScalarType product_type) {
   at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(seed);
@@ -49,4 +49,4 @@ LanguageModelConfig QuickConfig() {
   return config;
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

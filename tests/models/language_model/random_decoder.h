@@ -8,7 +8,7 @@
 #include "models/model.h"
 #include "models/weights/language_model_config.h"
 
-namespace longshort {
+namespace longshort::models {
 
 Decoder RandomDecoder(const LanguageModelConfig& config, uint64_t seed, at::ScalarType product_type = at::kFloat);
 
@@ -19,4 +19,4 @@ LanguageModelConfig SmallConfig();
 // The same with one layer and one head: the processor takes a while for a GPU's blocks.
 LanguageModelConfig QuickConfig();
 
-}  // namespace longshort
+}  // namespace longshort::models

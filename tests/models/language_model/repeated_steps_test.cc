@@ -10,7 +10,7 @@
 #include "tests/models/language_model/tested_backends.h"
 #include "tests/rings/ring_pages.h"
 
-namespace longshort::repeated_steps_test {
+namespace longshort::models::repeated_steps_test {
 
 constexpr int64_t kStreams = 3;
 // Of each stream: tokens one by one, behind a prompt that fills chunks and begins another.
@@ -70,4 +70,4 @@ TEST_P(RepeatedStepsTest, StepsThatComeAgainHaveTheSameBits) {
   }
 }
 
-}  // namespace longshort::repeated_steps_test
+}  // namespace longshort::models::repeated_steps_test

@@ -20,7 +20,7 @@
 #include "tests/models/language_model/random_decoder.h"
 #include "tests/models/language_model/tested_backends.h"
 
-namespace longshort::step_graphs_test {
+namespace longshort::models::step_graphs_test {
 
 constexpr WorkerDevice kWorker = {.kind = DeviceKind::kEmulated};
 constexpr int64_t kMaxRows = 8, kStreams = 12, kMaxTokens = 400;
@@ -41,7 +41,7 @@ class Reader {
     const EmulatedBackends backends(
         {}, [this](EmulatedDevice& device) { device_ = &device; }, std::make_shared<GpuLoss>(), max_graph_rows);
     model_ = RandomModelOn(OnDevice("", kWorker, &backends), config, 5, products);
-    auto cache = PagedCache::Create(*model_, PagesForStreams(model_->info(), kStreams));
+    auto cache = core::PagedCache::Create(*model_, core::PagesForStreams(model_->info(), kStreams));
     EXPECT_TRUE(cache.ok()) << cache.status();
     cache_ = *std::move(cache);
   }
@@ -53,7 +53,7 @@ class Reader {
     std::vector<std::vector<int32_t>> tokens;
     std::vector<Slice> slices;
     for (const Piece& piece : pieces) {
-      std::unique_ptr<CachedSequence>& sequence = sequences_[piece.stream];
+      std::unique_ptr<core::CachedSequence>& sequence = sequences_[piece.stream];
       if (sequence == nullptr) sequence = *cache_->Begin({}, 0, kMaxTokens);
       tokens.emplace_back();
       for (int64_t i = 0; i < piece.tokens; ++i) {
@@ -80,8 +80,8 @@ class Reader {
  private:
   EmulatedDevice* device_ = nullptr;
   std::unique_ptr<LanguageModel> model_;
-  std::unique_ptr<PagedCache> cache_;
-  std::map<int, std::unique_ptr<CachedSequence>> sequences_;
+  std::unique_ptr<core::PagedCache> cache_;
+  std::map<int, std::unique_ptr<core::CachedSequence>> sequences_;
   bool was_replayed_ = false;
 };
 
@@ -164,4 +164,4 @@ TEST(StepGraphs, RunMixedSteps) {
   EXPECT_GT(replayed, 10);
 }
 
-}  // namespace longshort::step_graphs_test
+}  // namespace longshort::models::step_graphs_test

@@ -5,7 +5,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace longshort::step_plan_test {
+namespace longshort::models::step_plan_test {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
@@ -100,4 +100,4 @@ TEST_F(StepPlanTest, ATokenInsideAChunkOnlyWaits) {
   EXPECT_THAT(plan.Of(plan.kept_slots), ElementsAre(5 * 4 + 2));
 }
 
-}  // namespace longshort::step_plan_test
+}  // namespace longshort::models::step_plan_test

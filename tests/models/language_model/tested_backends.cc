@@ -11,7 +11,7 @@
 #endif
 #include "tests/models/language_model/random_decoder.h"
 
-namespace longshort {
+namespace longshort::models {
 
 TestedBackend OnDevice(std::string name, const WorkerDevice& device, const GpuBackends* gpus) {
   return {.name = std::move(name), .device = device, .prepare = [device, gpus](Decoder& decoder) {
@@ -49,4 +49,4 @@ std::unique_ptr<LanguageModel> RandomModelOn(const TestedBackend& backend, const
   return RandomWeightsOn(backend, config, seed, product_type).NewReplica(backend.device).value();
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -15,7 +15,7 @@
 #include "models/language_model/transformer_ls.h"
 #include "models/weights/language_model_config.h"
 
-namespace longshort {
+namespace longshort::models {
 
 struct TestedBackend {
   std::string name;  // of letters and digits
@@ -40,4 +40,4 @@ LanguageModelWeights RandomWeightsOn(const TestedBackend& backend, const Languag
 std::unique_ptr<LanguageModel> RandomModelOn(const TestedBackend& backend, const LanguageModelConfig& config,
                                              uint64_t seed, at::ScalarType product_type = at::kFloat);
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -17,7 +17,7 @@
 #include "tests/models/language_model/tested_backends.h"
 #include "tests/rings/ring_pages.h"
 
-namespace longshort::transformer_ls_test {
+namespace longshort::models::transformer_ls_test {
 
 using ::testing::HasSubstr;
 
@@ -253,4 +253,4 @@ TEST_P(TransformerLsTest, RefusesSlicesThatBreakTheContract) {
   EXPECT_EQ(served.model->Step({}).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
-}  // namespace longshort::transformer_ls_test
+}  // namespace longshort::models::transformer_ls_test

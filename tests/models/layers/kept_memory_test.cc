@@ -11,7 +11,7 @@
 
 extern "C" int mallctl(const char*, void*, size_t*, void*, size_t) __attribute__((weak));
 
-namespace longshort::kept_memory_test {
+namespace longshort::models::kept_memory_test {
 
 // Of this process, in MiB.
 int64_t Resident() {
@@ -102,4 +102,4 @@ TEST_F(KeptMemoryTest, WithoutModelsTheAllocatorDoesAsBefore) {
   EXPECT_FALSE(IsKept());
 }
 
-}  // namespace longshort::kept_memory_test
+}  // namespace longshort::models::kept_memory_test

@@ -9,7 +9,7 @@
 #include "gtest/gtest.h"
 #include "models/layers/library.h"
 
-namespace longshort::library_error_test {
+namespace longshort::models::library_error_test {
 
 using testing::HasSubstr;
 using testing::Not;
@@ -43,4 +43,4 @@ TEST(LibraryError, NoMemoryIsNoDefect) {
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
 }
 
-}  // namespace longshort::library_error_test
+}  // namespace longshort::models::library_error_test

@@ -11,7 +11,7 @@
 #include "ATen/Parallel.h"
 #include "models/layers/library.h"
 
-namespace longshort::library_threads_test {
+namespace longshort::models::library_threads_test {
 
 int64_t ThreadsOfThisProcess() {
   return std::distance(std::filesystem::directory_iterator("/proc/self/task"), std::filesystem::directory_iterator());
@@ -81,4 +81,4 @@ TEST(LibraryThreadsDeathTest, WhereTheSystemHasNoThreadToGiveTheWorkIsDoneAllThe
   EXPECT_EXIT(work_without_threads(), testing::ExitedWithCode(0), "");
 }
 
-}  // namespace longshort::library_threads_test
+}  // namespace longshort::models::library_threads_test

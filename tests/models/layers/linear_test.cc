@@ -10,7 +10,7 @@
 #include "ATen/Functions.h"
 #include "ATen/TensorOperators.h"
 
-namespace longshort::linear_test {
+namespace longshort::models::linear_test {
 
 Linear RandomMap(int64_t out, int64_t in, at::ScalarType type, bool has_bias) {
   return {.weight = at::randn({out, in}).to(type), .bias = has_bias ? at::randn({out}) : at::Tensor()};
@@ -93,4 +93,4 @@ TEST(Linear, AFloat32MapThatFloat16CannotHoldStaysAsItIs) {
   }
 }
 
-}  // namespace longshort::linear_test
+}  // namespace longshort::models::linear_test

@@ -12,7 +12,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace longshort::micro_batches_test {
+namespace longshort::models::micro_batches_test {
 
 using Batch = std::vector<MicroBatch>;
 using ::testing::ElementsAre;
@@ -157,4 +157,4 @@ TEST(MicroBatchRunner, OneIsSharedByAllThreads) {
   EXPECT_EQ(threads, 2);
 }
 
-}  // namespace longshort::micro_batches_test
+}  // namespace longshort::models::micro_batches_test

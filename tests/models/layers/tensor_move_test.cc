@@ -2,7 +2,7 @@
 #include "gtest/gtest.h"
 #include "models/layers/linear.h"
 
-namespace longshort::tensor_move_test {
+namespace longshort::models::tensor_move_test {
 
 TEST(TensorMove, ChangesTheTypeOfWhatItIsGiven) {
   at::Tensor tensor = at::full({2}, 1.001), undefined;
@@ -49,4 +49,4 @@ TEST(TensorMove, WhatLayersShareStaysShared) {
   EXPECT_EQ(in_float.scalar_type(), at::kFloat);
 }
 
-}  // namespace longshort::tensor_move_test
+}  // namespace longshort::models::tensor_move_test

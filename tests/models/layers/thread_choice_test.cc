@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace longshort::thread_choice_test {
+namespace longshort::models::thread_choice_test {
 
 constexpr int kTeam = 4;
 
@@ -72,4 +72,4 @@ TEST(ThreadChoice, SizesLearnApart) {
   EXPECT_EQ(choice.Next(1), 1);
 }
 
-}  // namespace longshort::thread_choice_test
+}  // namespace longshort::models::thread_choice_test

@@ -3,7 +3,7 @@
 #include "ATen/Context.h"
 #include "gtest/gtest.h"
 
-namespace longshort::cuda_backends_test {
+namespace longshort::models::cuda_backends_test {
 
 TEST(CudaBackends, LeaveLibTorchNoShorterNumbersThanItIsGiven) {
   MakeCudaBackends(std::make_shared<GpuLoss>());
@@ -13,4 +13,4 @@ TEST(CudaBackends, LeaveLibTorchNoShorterNumbersThanItIsGiven) {
             at::CuBLASReductionOption::DisallowReducedPrecisionAllowSplitK);
 }
 
-}  // namespace longshort::cuda_backends_test
+}  // namespace longshort::models::cuda_backends_test

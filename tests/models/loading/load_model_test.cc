@@ -9,7 +9,7 @@
 #include "tests/base/temporary_directory.h"
 #include "tests/models/classifiers/random_text_model.h"
 
-namespace longshort::load_model_test {
+namespace longshort::models::load_model_test {
 
 TEST(LoadModel, AClassifierNeedsFloat32OnTheHostWhateverItsGpusComputeIn) {
   const TemporaryDirectory directory;
@@ -30,4 +30,4 @@ TEST(LoadModel, AClassifierNeedsFloat32OnTheHostWhateverItsGpusComputeIn) {
   EXPECT_EQ(asked("bf16"), std::pair(host_bytes, host_bytes / 2));
 }
 
-}  // namespace longshort::load_model_test
+}  // namespace longshort::models::load_model_test

@@ -6,7 +6,7 @@
 #include "gtest/gtest.h"
 #include "models/tokenizer/document_tokenizers.h"
 
-namespace longshort::document_tokenizer_test {
+namespace longshort::models::document_tokenizer_test {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
@@ -89,4 +89,4 @@ TEST(ListOpsTokenizer, SymbolsPaddingAndUnknownWordsMustFitTheModel) {
   EXPECT_THAT(*Load(ListOpsRules::k2020, "0\n1\n2\n", 5)->Encode("2 9"), ElementsAre(3, 4));
 }
 
-}  // namespace longshort::document_tokenizer_test
+}  // namespace longshort::models::document_tokenizer_test

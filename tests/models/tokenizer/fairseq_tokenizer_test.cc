@@ -6,7 +6,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace longshort::fairseq_tokenizer_test {
+namespace longshort::models::fairseq_tokenizer_test {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
@@ -138,4 +138,4 @@ TEST(FairseqTokenizer, RefusesMoreSymbolsThanTheModelHas) {
               AllOf(HasSubstr("vocabulary.txt"), HasSubstr("4 + 2 symbols"), HasSubstr("vocabulary_size, 5")));
 }
 
-}  // namespace longshort::fairseq_tokenizer_test
+}  // namespace longshort::models::fairseq_tokenizer_test

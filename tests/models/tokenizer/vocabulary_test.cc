@@ -5,7 +5,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace longshort::tokenizer_vocabulary_test {
+namespace longshort::models::tokenizer_vocabulary_test {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
@@ -52,4 +52,4 @@ TEST(Vocabulary, QuotesASymbolShortAndSafe) {
   EXPECT_EQ(QuoteSymbol(std::string(100, 'x')), "'" + std::string(60, 'x') + "'");
 }
 
-}  // namespace longshort::tokenizer_vocabulary_test
+}  // namespace longshort::models::tokenizer_vocabulary_test

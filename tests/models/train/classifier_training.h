@@ -12,7 +12,7 @@
 #include "tests/models/train/trained_weights.h"
 #include "tests/models/train/training_folder.h"
 
-namespace longshort {
+namespace longshort::models {
 
 class ClassifierTrainingTest : public ::testing::Test {
  protected:
@@ -72,4 +72,4 @@ class ClassifierTrainingTest : public ::testing::Test {
   TrainingFolder folder_;
 };
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -5,7 +5,7 @@
 
 #include "gtest/gtest.h"
 
-namespace longshort::example_order_test {
+namespace longshort::models::example_order_test {
 
 std::vector<int64_t> Examples(const std::vector<Draw>& draws) {
   std::vector<int64_t> examples;
@@ -47,4 +47,4 @@ TEST(RandomDraws, StreamsOfOneSeedDifferAndRepeat) {
   }
 }
 
-}  // namespace longshort::example_order_test
+}  // namespace longshort::models::example_order_test

@@ -8,7 +8,7 @@
 #include "gtest/gtest.h"
 #include "opencv2/core.hpp"
 
-namespace longshort::image_augmentation_test {
+namespace longshort::models::image_augmentation_test {
 
 // [h, w, 3]: every pixel another colour.
 cv::Mat Pixels(int height, int width) {
@@ -92,4 +92,4 @@ TEST(ImageAugmentation, CutmixMixesTargetsByTheAreaOfTheRectangle) {
   EXPECT_GT(images[0].mean().item<double>(), 0);
 }
 
-}  // namespace longshort::image_augmentation_test
+}  // namespace longshort::models::image_augmentation_test

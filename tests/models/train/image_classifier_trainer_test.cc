@@ -13,7 +13,7 @@
 #include "tests/models/images/png_writer.h"
 #include "tests/models/train/classifier_training.h"
 
-namespace longshort::image_classifier_trainer_test {
+namespace longshort::models::image_classifier_trainer_test {
 
 using ::testing::HasSubstr;
 
@@ -126,4 +126,4 @@ TEST(ImageClassifierCommand, RefusesNumbersThatCannotBe) {
   }
 }
 
-}  // namespace longshort::image_classifier_trainer_test
+}  // namespace longshort::models::image_classifier_trainer_test

@@ -6,7 +6,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace longshort::labelled_data_test {
+namespace longshort::models::labelled_data_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -61,4 +61,4 @@ TEST(LabelledTexts, ErrorsNameFileLineAndField) {
   }
 }
 
-}  // namespace longshort::labelled_data_test
+}  // namespace longshort::models::labelled_data_test

@@ -15,7 +15,7 @@
 #include "models/train/commands.h"
 #include "models/train/training_text.h"
 
-namespace longshort::language_model_trainer_test {
+namespace longshort::models::language_model_trainer_test {
 
 std::string Contents(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -233,4 +233,4 @@ TEST(StreamBatches, StreamsRunOnFromBatchToBatchAndTargetsAreTheNextTokens) {
   EXPECT_EQ(at(next_pass.inputs, 0, 0), 4);  // half a batch on
 }
 
-}  // namespace longshort::language_model_trainer_test
+}  // namespace longshort::models::language_model_trainer_test

@@ -12,7 +12,7 @@
 
 #include "ATen/Functions.h"
 
-namespace longshort::model_writer_test {
+namespace longshort::models::model_writer_test {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
@@ -138,4 +138,4 @@ TEST_F(ModelWriter, AFolderThatNobodyMayWriteToIsRefused) {
   fs::permissions(Path("locked"), fs::perms::owner_all);
 }
 
-}  // namespace longshort::model_writer_test
+}  // namespace longshort::models::model_writer_test

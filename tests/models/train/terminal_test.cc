@@ -5,7 +5,7 @@
 #include <csignal>
 #include <cstdlib>
 
-namespace longshort::terminal_test {
+namespace longshort::models::terminal_test {
 
 TEST(StopSignal, TheFirstIsNotedAndTheSecondEndsTheProcessOfWhicheverKind) {
   for (const int first : {SIGINT, SIGTERM}) {
@@ -46,4 +46,4 @@ TEST(StopSignal, AfterwardsTheProcesssOwnHandlerIsBack) {
   std::signal(SIGTERM, SIG_DFL);
 }
 
-}  // namespace longshort::terminal_test
+}  // namespace longshort::models::terminal_test

@@ -10,7 +10,7 @@
 #include "models/train/commands.h"
 #include "tests/models/train/classifier_training.h"
 
-namespace longshort::text_classifier_trainer_test {
+namespace longshort::models::text_classifier_trainer_test {
 
 using ::testing::HasSubstr;
 
@@ -132,4 +132,4 @@ TEST(TextClassifierCommand, RefusesNumbersThatCannotBe) {
   }
 }
 
-}  // namespace longshort::text_classifier_trainer_test
+}  // namespace longshort::models::text_classifier_trainer_test

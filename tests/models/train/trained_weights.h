@@ -8,7 +8,7 @@
 #include "models/weights/safetensors.h"
 #include "models/weights/tensors.h"
 
-namespace longshort {
+namespace longshort::models {
 
 // All tensors of a file of floats, as float32.
 inline std::vector<NamedParameter> TrainedWeights(const SafetensorsFile& file) {
@@ -24,4 +24,4 @@ inline std::vector<NamedParameter> TrainedWeights(const SafetensorsFile& file) {
 // Element `index` of a float32 tensor, row-major.
 inline float At(const at::Tensor& tensor, int64_t index) { return tensor.const_data_ptr<float>()[index]; }
 
-}  // namespace longshort
+}  // namespace longshort::models

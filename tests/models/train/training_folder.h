@@ -8,7 +8,7 @@
 
 #include "gtest/gtest.h"
 
-namespace longshort {
+namespace longshort::models {
 
 class TrainingFolder {
  public:
@@ -41,4 +41,4 @@ class TrainingFolder {
   std::string path_;
 };
 
-}  // namespace longshort
+}  // namespace longshort::models

@@ -8,7 +8,7 @@
 #include "nlohmann/json.hpp"
 #include "tests/base/status_matchers.h"
 
-namespace longshort::cvt_config_test {
+namespace longshort::models::cvt_config_test {
 
 using Words = std::vector<std::string>;
 
@@ -86,4 +86,4 @@ TEST(CvtStage, EmbedsAsAConvolutionDoes) {
   EXPECT_EQ(CvtStage{}.EmbeddedLength(2), 0);
 }
 
-}  // namespace longshort::cvt_config_test
+}  // namespace longshort::models::cvt_config_test

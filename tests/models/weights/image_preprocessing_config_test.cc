@@ -8,7 +8,7 @@
 #include "gtest/gtest.h"
 #include "tests/base/status_matchers.h"
 
-namespace longshort::image_preprocessing_config_test {
+namespace longshort::models::image_preprocessing_config_test {
 
 using Words = std::vector<std::string>;
 
@@ -85,4 +85,4 @@ TEST(ImagePreprocessingConfig, NamesWhatIsOutOfRange) {
   EXPECT_THAT(ReadPixelSequence(Config({{"height", 32}})), Refuses(Words{"'width' is missing"}));
 }
 
-}  // namespace longshort::image_preprocessing_config_test
+}  // namespace longshort::models::image_preprocessing_config_test

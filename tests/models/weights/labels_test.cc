@@ -6,7 +6,7 @@
 #include "models/weights/model_directory.h"
 #include "tests/base/status_matchers.h"
 
-namespace longshort::labels_test {
+namespace longshort::models::labels_test {
 
 using ::testing::ElementsAre;
 using Words = std::vector<std::string>;
@@ -30,4 +30,4 @@ TEST(Labels, NameTheLineThatIsNone) {
   EXPECT_THAT(ParseLabels("a\n\xff\nc\n", 3, "labels.txt"), Refuses(Words{"labels.txt: line 2 is not UTF-8"}));
 }
 
-}  // namespace longshort::labels_test
+}  // namespace longshort::models::labels_test

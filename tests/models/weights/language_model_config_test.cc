@@ -9,7 +9,7 @@
 #include "nlohmann/json.hpp"
 #include "tests/base/status_matchers.h"
 
-namespace longshort::language_model_config_test {
+namespace longshort::models::language_model_config_test {
 
 using Words = std::vector<std::string>;
 
@@ -154,4 +154,4 @@ TEST(LanguageModelConfig, RefusesTablesThatExhaustMemory) {
               Refuses(Words{std::to_string(config.PositionTableElements()), "limit is 1073741824"}));
 }
 
-}  // namespace longshort::language_model_config_test
+}  // namespace longshort::models::language_model_config_test

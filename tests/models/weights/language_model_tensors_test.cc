@@ -6,7 +6,7 @@
 #include "gtest/gtest.h"
 #include "models/weights/language_model_config.h"
 
-namespace longshort::language_model_tensors_test {
+namespace longshort::models::language_model_tensors_test {
 
 using ::testing::ElementsAre;
 
@@ -57,4 +57,4 @@ TEST(LanguageModelTensors, CountThePublishedParameters) {
   EXPECT_EQ(CountParameters(LanguageModelTensors(config)), 110'576'064);
 }
 
-}  // namespace longshort::language_model_tensors_test
+}  // namespace longshort::models::language_model_tensors_test

@@ -9,7 +9,7 @@
 #include "tests/base/status_matchers.h"
 #include "tests/base/temporary_directory.h"
 
-namespace longshort::model_directory_test {
+namespace longshort::models::model_directory_test {
 
 using Words = std::vector<std::string>;
 
@@ -114,4 +114,4 @@ TEST_F(ModelDirectoryTest, FingerprintNoticesEveryFile) {
   EXPECT_NE(third, fourth);
 }
 
-}  // namespace longshort::model_directory_test
+}  // namespace longshort::models::model_directory_test

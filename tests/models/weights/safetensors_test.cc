@@ -12,7 +12,7 @@
 #include "tests/base/temporary_directory.h"
 #include "tests/models/weights/tensor_bytes.h"
 
-namespace longshort::safetensors_test {
+namespace longshort::models::safetensors_test {
 
 using ::testing::ElementsAre;
 using Words = std::vector<std::string>;
@@ -244,4 +244,4 @@ TEST(BrokenSafetensors, EveryCutOfAGoodFileIsRefused) {
   }
 }
 
-}  // namespace longshort::safetensors_test
+}  // namespace longshort::models::safetensors_test

@@ -12,7 +12,7 @@
 #include "tests/base/temporary_directory.h"
 #include "tests/models/weights/tensor_bytes.h"
 
-namespace longshort::safetensors_writer_test {
+namespace longshort::models::safetensors_writer_test {
 
 using Words = std::vector<std::string>;
 
@@ -101,4 +101,4 @@ TEST(SafetensorsWriter, NamesAPathThatCannotBeWritten) {
   EXPECT_THAT(std::string(status.message()), testing::HasSubstr("/nonexistent/directory/t"));
 }
 
-}  // namespace longshort::safetensors_writer_test
+}  // namespace longshort::models::safetensors_writer_test

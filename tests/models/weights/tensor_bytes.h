@@ -6,7 +6,7 @@
 
 #include "models/weights/safetensors.h"
 
-namespace longshort {
+namespace longshort::models {
 
 // None if they cannot be read.
 inline std::vector<std::byte> BytesOf(const SafetensorsFile& file, const StoredTensor& tensor) {
@@ -14,4 +14,4 @@ inline std::vector<std::byte> BytesOf(const SafetensorsFile& file, const StoredT
   return file.bytes().Read(tensor.offset, absl::MakeSpan(bytes)).ok() ? bytes : std::vector<std::byte>();
 }
 
-}  // namespace longshort
+}  // namespace longshort::models

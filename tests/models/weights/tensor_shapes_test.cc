@@ -9,7 +9,7 @@
 #include "tests/base/status_matchers.h"
 #include "tests/base/temporary_directory.h"
 
-namespace longshort::tensor_shapes_test {
+namespace longshort::models::tensor_shapes_test {
 
 using Words = std::vector<std::string>;
 
@@ -72,4 +72,4 @@ TEST_F(CheckTensorsTest, NamesATensorOfAnotherType) {
   EXPECT_THAT(Check(), Refuses(Words{"'map.bias'", "I32", "F32, F16 or BF16"}));
 }
 
-}  // namespace longshort::tensor_shapes_test
+}  // namespace longshort::models::tensor_shapes_test

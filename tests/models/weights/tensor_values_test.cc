@@ -11,7 +11,7 @@
 #include "models/weights/tensors.h"
 #include "tests/base/status_matchers.h"
 
-namespace longshort::tensor_values_test {
+namespace longshort::models::tensor_values_test {
 
 using ::testing::ElementsAre;
 using Words = std::vector<std::string>;
@@ -103,4 +103,4 @@ TEST(TensorValues, RefusesOtherTypesAndOtherLengths) {
   EXPECT_THAT(OneTensor(DataType::kF16, bytes).Read(absl::MakeSpan(values)), Refuses(Words{"4 elements", "2"}));
 }
 
-}  // namespace longshort::tensor_values_test
+}  // namespace longshort::models::tensor_values_test

@@ -9,7 +9,7 @@
 #include "nlohmann/json.hpp"
 #include "tests/base/status_matchers.h"
 
-namespace longshort::text_classifier_config_test {
+namespace longshort::models::text_classifier_config_test {
 
 using Words = std::vector<std::string>;
 
@@ -146,4 +146,4 @@ TEST(TextClassifierConfig, HoldsTheRulesBetweenFields) {
   EXPECT_THAT(Parse(document), Refuses(Words{"documents is 2", "'pixels'"}));
 }
 
-}  // namespace longshort::text_classifier_config_test
+}  // namespace longshort::models::text_classifier_config_test

@@ -6,7 +6,7 @@
 #include "gtest/gtest.h"
 #include "models/weights/text_classifier_config.h"
 
-namespace longshort::text_classifier_tensors_test {
+namespace longshort::models::text_classifier_tensors_test {
 
 using ::testing::ElementsAre;
 
@@ -72,4 +72,4 @@ TEST(TextClassifierTensors, CountTheOfficialParameters) {
   EXPECT_EQ(CountParameters(TextClassifierTensors(retrieval)), 404'034);
 }
 
-}  // namespace longshort::text_classifier_tensors_test
+}  // namespace longshort::models::text_classifier_tensors_test

@@ -8,7 +8,7 @@
 #include "nlohmann/json.hpp"
 #include "tests/base/status_matchers.h"
 
-namespace longshort::vil_config_test {
+namespace longshort::models::vil_config_test {
 
 using Words = std::vector<std::string>;
 
@@ -146,4 +146,4 @@ TEST(VilConfig, RefusesAttentionThatExhaustsMemory) {
   EXPECT_THAT(Check("l1,f1024,p4_l2,n0_l3,n0", 4096), Refuses(Words{"stage 1", "limit is 1073741824"}));
 }
 
-}  // namespace longshort::vil_config_test
+}  // namespace longshort::models::vil_config_test

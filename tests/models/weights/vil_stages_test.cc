@@ -7,7 +7,7 @@
 #include "gtest/gtest.h"
 #include "tests/base/status_matchers.h"
 
-namespace longshort::vil_stages_test {
+namespace longshort::models::vil_stages_test {
 
 using Words = std::vector<std::string>;
 
@@ -141,4 +141,4 @@ TEST(VilStages, WhatIsWrittenIsReadBack) {
   EXPECT_EQ(ToText(*stages), text);
 }
 
-}  // namespace longshort::vil_stages_test
+}  // namespace longshort::models::vil_stages_test

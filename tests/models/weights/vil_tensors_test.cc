@@ -6,7 +6,7 @@
 #include "gtest/gtest.h"
 #include "models/weights/vil_config.h"
 
-namespace longshort::vil_tensors_test {
+namespace longshort::models::vil_tensors_test {
 
 using ::testing::ElementsAre;
 
@@ -66,4 +66,4 @@ TEST(VilTensors, TableOfRelativePositions) {
   EXPECT_EQ(WindowBiasRows(8), 375);
 }
 
-}  // namespace longshort::vil_tensors_test
+}  // namespace longshort::models::vil_tensors_test

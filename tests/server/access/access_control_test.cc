@@ -20,7 +20,7 @@
 #include "core/schedule/refusal.h"
 #include "tests/base/temporary_directory.h"
 
-namespace longshort::access_control_test {
+namespace longshort::server::access_control_test {
 
 using absl::StatusCode;
 using testing::AllOf;
@@ -175,7 +175,7 @@ TEST_F(AccessControlTest, LimitsAreTheIdentitysAndObservingTakesNothing) {
   EXPECT_EQ(CodeOf(Bearer("a1"), kLoadModel), StatusCode::kPermissionDenied) << "which takes nothing";
   const absl::Status refused = Admit(Bearer("a1")).status();
   EXPECT_EQ(refused.code(), StatusCode::kResourceExhausted);
-  EXPECT_EQ(GetRefusal(refused)->retry_after, absl::Milliseconds(500));
+  EXPECT_EQ(core::GetRefusal(refused)->retry_after, absl::Milliseconds(500));
   EXPECT_EQ(CodeOf(Bearer("b")), StatusCode::kOk);
   // Changing the file forgives nothing.
   Write(LineOf("alice", "a3", rest));
@@ -254,4 +254,4 @@ TEST_F(AccessControlTest, AFileThatIsWrongAtTheStartIsAnError) {
   EXPECT_EQ(AccessControl::Open({.token_file = path_}, nullptr).status().code(), StatusCode::kInvalidArgument);
 }
 
-}  // namespace longshort::access_control_test
+}  // namespace longshort::server::access_control_test

@@ -8,7 +8,7 @@
 #include "core/schedule/refusal.h"
 #include "server/access/identity.h"
 
-namespace longshort::rate_limit_test {
+namespace longshort::server::rate_limit_test {
 
 constexpr absl::Duration kNone = absl::ZeroDuration();
 const absl::Time kStart = absl::FromUnixSeconds(1'000'000);
@@ -82,7 +82,7 @@ TEST(Identity, ARefusalSaysTheTimeWhenThereIsRoomAndTakesNothing) {
     const absl::Status refused = identity.TakeCall(kStart);
     EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
     EXPECT_EQ(refused.message(), absl::StrCat("identity alice has used its 2 calls a second; there is room in ", told));
-    EXPECT_EQ(GetRefusal(refused)->retry_after, absl::Milliseconds(milliseconds));
+    EXPECT_EQ(core::GetRefusal(refused)->retry_after, absl::Milliseconds(milliseconds));
   }
   EXPECT_FALSE(identity.TakeCall(kStart + absl::Milliseconds(499)).ok());
   EXPECT_TRUE(identity.TakeCall(kStart + absl::Milliseconds(500)).ok());
@@ -95,8 +95,8 @@ TEST(Identity, TokensThatACallTookTooManyAreWaitedForByTheNext) {
   identity.TakeTokens(400, kStart);
   EXPECT_TRUE(identity.CheckTokens(kStart).ok());
   identity.TakeTokens(2600, kStart);
-  EXPECT_EQ(GetRefusal(identity.CheckTokens(kStart))->retry_after, absl::Seconds(2));
-  EXPECT_EQ(GetRefusal(identity.TakeCall(kStart))->retry_after, absl::Seconds(2));
+  EXPECT_EQ(core::GetRefusal(identity.CheckTokens(kStart))->retry_after, absl::Seconds(2));
+  EXPECT_EQ(core::GetRefusal(identity.TakeCall(kStart))->retry_after, absl::Seconds(2));
   EXPECT_TRUE(identity.TakeCall(kStart + absl::Seconds(2)).ok());
 }
 
@@ -105,23 +105,24 @@ TEST(Identity, OfTwoWaitsTheLongerIsTold) {
   identity.SetLimits({.calls_per_second = 0.5, .tokens_per_second = 1000}, kStart);
   EXPECT_TRUE(identity.TakeCall(kStart).ok());
   identity.TakeTokens(2000, kStart);
-  EXPECT_EQ(GetRefusal(identity.TakeCall(kStart))->retry_after, absl::Seconds(2));
+  EXPECT_EQ(core::GetRefusal(identity.TakeCall(kStart))->retry_after, absl::Seconds(2));
   identity.TakeTokens(4000, kStart);
-  EXPECT_EQ(GetRefusal(identity.TakeCall(kStart))->retry_after, absl::Seconds(5));
+  EXPECT_EQ(core::GetRefusal(identity.TakeCall(kStart))->retry_after, absl::Seconds(5));
 }
 
 TEST(Identity, ANewLimitDoesNotForgiveWhatWasTaken) {
   Identity identity("alice", "alice");
   identity.SetLimits({.tokens_per_second = 10}, kStart);
   identity.TakeTokens(10'010, kStart);
-  EXPECT_EQ(GetRefusal(identity.CheckTokens(kStart))->retry_after, absl::Seconds(1000));
+  EXPECT_EQ(core::GetRefusal(identity.CheckTokens(kStart))->retry_after, absl::Seconds(1000));
   // Of the 10,010 a second's worth was there, and the others are paid for in 9.01 s.
   identity.SetLimits({.tokens_per_second = 1000}, kStart);
-  EXPECT_EQ(GetRefusal(identity.CheckTokens(kStart))->retry_after, absl::Milliseconds(9010));
+  EXPECT_EQ(core::GetRefusal(identity.CheckTokens(kStart))->retry_after, absl::Milliseconds(9010));
   identity.SetLimits({.tokens_per_second = 100}, kStart);
-  EXPECT_EQ(GetRefusal(identity.CheckTokens(kStart))->retry_after, absl::Milliseconds(9010)) << "nobody waits longer";
+  EXPECT_EQ(core::GetRefusal(identity.CheckTokens(kStart))->retry_after, absl::Milliseconds(9010))
+      << "nobody waits longer";
   identity.SetLimits({}, kStart);
   EXPECT_TRUE(identity.TakeCall(kStart).ok());
 }
 
-}  // namespace longshort::rate_limit_test
+}  // namespace longshort::server::rate_limit_test

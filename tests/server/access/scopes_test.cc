@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace longshort::scopes_test {
+namespace longshort::server::scopes_test {
 
 using testing::HasSubstr;
 
@@ -25,4 +25,4 @@ TEST(Scopes, WhatIsNoneIsRefusedWithWhatThereIs) {
   }
 }
 
-}  // namespace longshort::scopes_test
+}  // namespace longshort::server::scopes_test

@@ -11,7 +11,7 @@
 
 #include "tests/base/temporary_directory.h"
 
-namespace longshort::token_file_test {
+namespace longshort::server::token_file_test {
 
 using testing::AllOf;
 using testing::HasSubstr;
@@ -141,4 +141,4 @@ TEST(TokenFile, IsForTheEyesOfOwnerAndGroup) {
   EXPECT_FALSE(ReadTokenFile(folder.path()).ok());
 }
 
-}  // namespace longshort::token_file_test
+}  // namespace longshort::server::token_file_test

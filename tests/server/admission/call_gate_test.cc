@@ -6,7 +6,7 @@
 
 #include "absl/time/clock.h"
 
-namespace longshort::call_gate_test {
+namespace longshort::server::call_gate_test {
 
 TEST(CallGate, LetsNobodyInOnceClosed) {
   CallGate gate;
@@ -112,4 +112,4 @@ TEST(CallGate, TellsOnceWhoAskedWhenItCloses) {
   EXPECT_EQ(late, 1);
 }
 
-}  // namespace longshort::call_gate_test
+}  // namespace longshort::server::call_gate_test

@@ -5,7 +5,7 @@
 
 #include "gtest/gtest.h"
 
-namespace longshort::delivery_threads_test {
+namespace longshort::server::delivery_threads_test {
 
 TEST(DeliveryThreadsTest, OneForEachEightCpusAndAtLeastOne) {
   for (const auto& [cpus, threads] : {std::pair<int64_t, size_t>{1, 1}, {2, 1}, {16, 2}, {64, 8}}) {
@@ -16,4 +16,4 @@ TEST(DeliveryThreadsTest, OneForEachEightCpusAndAtLeastOne) {
   }
 }
 
-}  // namespace longshort::delivery_threads_test
+}  // namespace longshort::server::delivery_threads_test

@@ -6,7 +6,7 @@
 #include <string>
 #include <variant>
 
-namespace longshort::stream_events_test {
+namespace longshort::server::stream_events_test {
 
 CompletionDelta Delta(int32_t index, const std::string& text, int64_t tokens = 1) {
   CompletionDelta delta;
@@ -131,4 +131,4 @@ TEST(StreamEvents, AKeepaliveIsSaidOnlyWhereNothingElseIs) {
   EXPECT_FALSE(events.Pop().has_value());
 }
 
-}  // namespace longshort::stream_events_test
+}  // namespace longshort::server::stream_events_test

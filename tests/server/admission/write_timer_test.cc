@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace longshort::write_timer_test {
+namespace longshort::server::write_timer_test {
 
 constexpr absl::Time kStart = absl::UnixEpoch();
 
@@ -45,4 +45,4 @@ TEST(WriteTimer, WhoLooksWhenToldSeesAStuckWriteAtOnce) {
   EXPECT_TRUE(watch.IsStuck(watch.NextLook(look)));
 }
 
-}  // namespace longshort::write_timer_test
+}  // namespace longshort::server::write_timer_test

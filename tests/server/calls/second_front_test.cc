@@ -21,7 +21,7 @@
 #include "tests/server/fakes/scripted_classifier.h"
 #include "tests/server/fakes/scripted_engine.h"
 
-namespace longshort::second_front_test {
+namespace longshort::server::second_front_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -86,14 +86,13 @@ class PlainCall final : public GenerationSink, public std::enable_shared_from_th
 
   void Generate(const Question& question, int64_t completions = 1) {
     Begin([&] {
-      return longshort::Generate(record_, Prompted(question, completions),
-                                 [self = shared_from_this()](absl::StatusOr<GenerateResult> result) {
-                                   if (!result.ok()) return self->End(result.status());
-                                   for (const Completion& completion : result->completions)
-                                     self->lines_.push_back(completion.text);
-                                   self->lines_.push_back(absl::StrCat(result->usage.generated_tokens, " tokens"));
-                                   self->End(absl::OkStatus());
-                                 });
+      return longshort::server::Generate(
+          record_, Prompted(question, completions), [self = shared_from_this()](absl::StatusOr<GenerateResult> result) {
+            if (!result.ok()) return self->End(result.status());
+            for (const Completion& completion : result->completions) self->lines_.push_back(completion.text);
+            self->lines_.push_back(absl::StrCat(result->usage.generated_tokens, " tokens"));
+            self->End(absl::OkStatus());
+          });
     });
   }
 
@@ -105,7 +104,7 @@ class PlainCall final : public GenerationSink, public std::enable_shared_from_th
     const TokenizeCall call{.model = {.name = question.model},
                             .text = {.kind = TextInput::Kind::kText, .text = question.texts[0]}};
     Begin([&]() -> absl::Status {
-      const absl::StatusOr<TokenizeResult> result = longshort::Tokenize(record_, call);
+      const absl::StatusOr<TokenizeResult> result = longshort::server::Tokenize(record_, call);
       if (!result.ok()) return result.status();
       for (const int32_t id : result->ids) lines_.emplace_back(result->tokenizer->Decode(id));
       End(absl::OkStatus());
@@ -167,8 +166,8 @@ class SecondFrontTest : public ::testing::Test {
     images_ = images.get();
     auto texts = std::make_unique<ScriptedClassifierEngine>();
     texts_ = texts.get();
-    std::map<std::string, ServedModel::Kind> models;
-    ServedLanguageModel language_model = std::move(*ByteModel());
+    std::map<std::string, core::ServedModel::Kind> models;
+    core::ServedLanguageModel language_model = std::move(*ByteModel());
     language_model.engine = std::move(speaker);
     models["speaker"] = std::move(language_model);
     models["images"] = ImageClassifier(std::move(images));
@@ -198,7 +197,7 @@ class SecondFrontTest : public ::testing::Test {
   ScriptedEngine* speaker_;
   ScriptedClassifierEngine* images_;
   ScriptedClassifierEngine* texts_;
-  std::unique_ptr<ModelRegistry> models_;
+  std::unique_ptr<core::ModelRegistry> models_;
   ServerMetrics metrics_{{1.0}};
   Logger log_{LogFormat::kText, LogLevel::kError};
   CallGate gate_;
@@ -213,7 +212,7 @@ TEST_F(SecondFrontTest, ALanguageModelScoresInTheOrderOfTheTexts) {
   const auto scorings = speaker_->TakeScorings(2);
   EXPECT_EQ(scorings[0].request.context.client, "somebody");
   for (const size_t i : {1, 0}) {
-    longshort::Score score;
+    longshort::core::Score score;
     score.total_log_probability = i == 0 ? -1 : -4;
     scorings[i].listener->OnFinished(score);
   }
@@ -240,8 +239,8 @@ TEST_F(SecondFrontTest, ImagesAreClassifiedWithoutACopyAndErrorsStayWithTheirs) 
   auto items = images_->TakeItems(3);
   EXPECT_FALSE(call->reply().has_value());
   for (auto& item : items) {
-    const auto prepared = std::get<ItemPreparation>(item.request.item)();
-    item.listener->OnFinished(prepared.ok() ? ScoresFor(1) : absl::StatusOr<ItemScores>(prepared.status()));
+    const auto prepared = std::get<core::ItemPreparation>(item.request.item)();
+    item.listener->OnFinished(prepared.ok() ? ScoresFor(1) : absl::StatusOr<core::ItemScores>(prepared.status()));
   }
   EXPECT_EQ(pictures.use_count(), 4) << "here, and by each image that waits";
   items.clear();
@@ -258,9 +257,9 @@ TEST_F(SecondFrontTest, TextsAreGeneratedAtOnce) {
   const auto generations = speaker_->TakeGenerations(2);
   EXPECT_THAT(generations[0].request.stop_strings, ElementsAre("."));
   for (const auto& generation : generations) {
-    generation.listener->OnDelta({.bytes = "caf\xC3", .tokens = {GeneratedToken()}});
-    generation.listener->OnDelta({.bytes = "\xA9", .tokens = {GeneratedToken()}});
-    GenerationSummary summary;
+    generation.listener->OnDelta({.bytes = "caf\xC3", .tokens = {core::GeneratedToken()}});
+    generation.listener->OnDelta({.bytes = "\xA9", .tokens = {core::GeneratedToken()}});
+    core::GenerationSummary summary;
     summary.generated_tokens = 2;
     generation.listener->OnFinished(absl::OkStatus(), summary);
   }
@@ -273,9 +272,9 @@ TEST_F(SecondFrontTest, TextsAreGeneratedBitByBit) {
   const Question question{.model = "speaker", .texts = {"p"}};
   call->Stream(question);
   const auto generation = speaker_->TakeGenerations(1)[0];
-  generation.listener->OnDelta({.bytes = "text", .tokens = {GeneratedToken()}});
+  generation.listener->OnDelta({.bytes = "text", .tokens = {core::GeneratedToken()}});
   EXPECT_FALSE(call->reply().has_value());
-  GenerationSummary summary;
+  core::GenerationSummary summary;
   summary.stop_string = ".";
   generation.listener->OnFinished(absl::OkStatus(), summary);
   ASSERT_TRUE(call->reply().has_value());
@@ -309,14 +308,14 @@ TEST_F(SecondFrontTest, WhatIsWrongIsToldInTheFrontsOwnWords) {
 TEST_F(SecondFrontTest, ARefusalComesThroughWithWhenToComeBack) {
   speaker_->on_submit = [](int) {
     absl::Status full = absl::ResourceExhaustedError("full");
-    SetRefusal(full, {.retry_after = absl::Seconds(2), .queue_depth = 17});
+    core::SetRefusal(full, {.retry_after = absl::Seconds(2), .queue_depth = 17});
     return full;
   };
   const auto call = NewCall();
   call->Score({.model = "speaker", .texts = {"a"}});
   ASSERT_TRUE(call->reply().has_value());
   EXPECT_EQ(call->reply()->status.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_EQ(GetRefusal(call->reply()->status)->queue_depth, 17);
+  EXPECT_EQ(core::GetRefusal(call->reply()->status)->queue_depth, 17);
 }
 
 TEST_F(SecondFrontTest, AStoppingServerTakesNoCallAndKnowsThoseThatAreLeft) {
@@ -339,4 +338,4 @@ TEST_F(SecondFrontTest, AStoppingServerTakesNoCallAndKnowsThoseThatAreLeft) {
   EXPECT_EQ(gate_.WaitUntilEmpty(absl::UnixEpoch()), 0) << "nothing holds a call that is over";
 }
 
-}  // namespace longshort::second_front_test
+}  // namespace longshort::server::second_front_test

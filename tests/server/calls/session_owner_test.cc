@@ -6,7 +6,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace longshort::session_owner_test {
+namespace longshort::server::session_owner_test {
 
 using testing::HasSubstr;
 
@@ -15,7 +15,7 @@ std::string Known(const std::string& owner, bool authentication) {
   const absl::StatusOr<SessionOwner> read = ReadSessionOwner(owner, authentication);
   if (!read.ok()) return std::string(read.status().message());
   EXPECT_EQ(read->name(), owner);
-  const SessionKey key = KeyOfSession(*read, "talk");
+  const core::SessionKey key = KeyOfSession(*read, "talk");
   const OwnedSession again = OwnedSessionOf(key, authentication);
   EXPECT_EQ(again.owner.name(), owner);
   EXPECT_EQ(again.id, "talk");
@@ -38,4 +38,4 @@ TEST(SessionOwner, OfAnotherKindOfServerIsNobody) {
   }
 }
 
-}  // namespace longshort::session_owner_test
+}  // namespace longshort::server::session_owner_test

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/calls/call_names.h"
 
-namespace longshort {
+namespace longshort::server {
 
 inline std::string PlainNameOf(const FieldPath& path) {
   static const auto* const kNames = new std::map<std::string_view, const char*>{{"input", "text"},
@@ -38,4 +38,4 @@ inline constexpr FieldVocabulary kPlainVocabulary = {
     .name_of = PlainNameOf, .text_kinds = "words or ids", .image_kinds = "a picture", .streaming_rpc = "Tell"};
 inline constexpr CallNames kPlainNames(kPlainVocabulary, "plain.Questions/Ask", {.scope = Scope::kInfer});
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -2,11 +2,11 @@
 
 #include <utility>
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
-ClassifierInfo ScriptedClassifierInfo() {
-  ClassifierInfo info;
+models::ClassifierInfo ScriptedClassifierInfo() {
+  models::ClassifierInfo info;
   info.classes = 3;
   info.labels = {"cat", "dog", "owl"};
   info.parameters = 7;
@@ -15,40 +15,44 @@ ClassifierInfo ScriptedClassifierInfo() {
   return info;
 }
 
-class BytesPlusOne final : public TextEncoder {
+class BytesPlusOne final : public models::TextEncoder {
  public:
-  absl::StatusOr<DocumentBeginning> EncodeBeginning(std::string_view text, int64_t most) const override {
-    DocumentBeginning beginning{.ids = {}, .tokens = static_cast<int64_t>(text.size())};
+  absl::StatusOr<models::DocumentBeginning> EncodeBeginning(std::string_view text, int64_t most) const override {
+    models::DocumentBeginning beginning{.ids = {}, .tokens = static_cast<int64_t>(text.size())};
     for (const unsigned char byte : text.substr(0, most)) beginning.ids.push_back(byte + 1);
     beginning.ids.shrink_to_fit();
     return beginning;
   }
 };
 
-class CountingPreprocessor final : public ImagePreprocessor {
+class CountingPreprocessor final : public models::ImagePreprocessor {
  public:
   int64_t pixels() const override { return 1; }
-  absl::StatusOr<ImageHeader> ReadHeader(std::string_view bytes) const override {
-    return ImageHeader{.format = ImageFormat::kPng, .size = {1'000'000, static_cast<int64_t>(bytes.size())}};
+  absl::StatusOr<models::ImageHeader> ReadHeader(std::string_view bytes) const override {
+    return models::ImageHeader{.format = models::ImageFormat::kPng,
+                               .size = {1'000'000, static_cast<int64_t>(bytes.size())}};
   }
-  absl::StatusOr<ClassifierItem> Decode(std::string_view bytes, const ImageHeader& /*header*/) const override {
+  absl::StatusOr<models::ClassifierItem> Decode(std::string_view bytes,
+                                                const models::ImageHeader& /*header*/) const override {
     if (bytes == "broken") return absl::InvalidArgumentError("not an image");
     return ImageOf(static_cast<float>(bytes.size()));
   }
-  absl::StatusOr<ClassifierItem> Convert(const RawImage& image) const override {
+  absl::StatusOr<models::ClassifierItem> Convert(const models::RawImage& image) const override {
     const auto* bytes = std::get_if<absl::Span<const uint8_t>>(&image.values);
     if (bytes != nullptr) return Decode({reinterpret_cast<const char*>(bytes->data()), bytes->size()}, {});
     return ImageOf(static_cast<float>(std::get<absl::Span<const float>>(image.values).size()));
   }
 
  private:
-  static ClassifierItem ImageOf(float value) { return ImageItem{.height = 1, .width = 1, .values = {value}}; }
+  static models::ClassifierItem ImageOf(float value) {
+    return models::ImageItem{.height = 1, .width = 1, .values = {value}};
+  }
 };
 
 }  // namespace
 
-absl::Status ScriptedClassifierEngine::Classify(ClassificationRequest request,
-                                                std::shared_ptr<ClassificationListener> listener) {
+absl::Status ScriptedClassifierEngine::Classify(core::ClassificationRequest request,
+                                                std::shared_ptr<core::ClassificationListener> listener) {
   const std::lock_guard lock(mutex_);
   absl::Status status = on_submit(submissions_++);
   if (status.ok()) items_.push_back({std::move(request), std::move(listener)});
@@ -67,11 +71,11 @@ size_t ScriptedClassifierEngine::size() {
   return items_.size();
 }
 
-ServedClassifier TextClassifier(std::unique_ptr<ClassifierEngine> engine, int64_t documents) {
-  ServedClassifier served{.info = ScriptedClassifierInfo(),
-                          .tokenizer = std::make_shared<BytesPlusOne>(),
-                          .preprocessor = nullptr,
-                          .engine = std::move(engine)};
+core::ServedClassifier TextClassifier(std::unique_ptr<core::ClassifierEngine> engine, int64_t documents) {
+  core::ServedClassifier served{.info = ScriptedClassifierInfo(),
+                                .tokenizer = std::make_shared<BytesPlusOne>(),
+                                .preprocessor = nullptr,
+                                .engine = std::move(engine)};
   served.info.architecture = "text_classifier";
   served.info.tokenizer = "bytes_plus_one";
   served.info.documents = documents;
@@ -80,21 +84,21 @@ ServedClassifier TextClassifier(std::unique_ptr<ClassifierEngine> engine, int64_
   return served;
 }
 
-ServedClassifier ImageClassifier(std::unique_ptr<ClassifierEngine> engine) {
-  ServedClassifier served{.info = ScriptedClassifierInfo(),
-                          .tokenizer = nullptr,
-                          .preprocessor = std::make_shared<CountingPreprocessor>(),
-                          .engine = std::move(engine)};
+core::ServedClassifier ImageClassifier(std::unique_ptr<core::ClassifierEngine> engine) {
+  core::ServedClassifier served{.info = ScriptedClassifierInfo(),
+                                .tokenizer = nullptr,
+                                .preprocessor = std::make_shared<CountingPreprocessor>(),
+                                .engine = std::move(engine)};
   served.info.architecture = "vil";
-  served.info.input = ClassifierInput::kImage;
+  served.info.input = models::ClassifierInput::kImage;
   served.info.channels = 3;
   return served;
 }
 
-ItemScores ScoresFor(int likeliest) {
-  ItemScores scores{.logits = {0, 1, 2}, .timings = {}};
+core::ItemScores ScoresFor(int likeliest) {
+  core::ItemScores scores{.logits = {0, 1, 2}, .timings = {}};
   scores.logits[likeliest] = 10;
   return scores;
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -11,21 +11,22 @@
 #include "core/registry/served_model.h"
 #include "core/requests/classifier_engine.h"
 
-namespace longshort {
+namespace longshort::server {
 
 // Keeps what is submitted until the test asks for it. Thread-safe.
-class ScriptedClassifierEngine final : public ClassifierEngine {
+class ScriptedClassifierEngine final : public core::ClassifierEngine {
  public:
   struct Item {
-    ClassificationRequest request;
-    std::shared_ptr<ClassificationListener> listener;
+    core::ClassificationRequest request;
+    std::shared_ptr<core::ClassificationListener> listener;
   };
 
   // Submission number n (from 0) is answered with what this returns.
   std::function<absl::Status(int)> on_submit = [](int) { return absl::OkStatus(); };
 
-  absl::Status Classify(ClassificationRequest request, std::shared_ptr<ClassificationListener> listener) override;
-  ClassifierEngineState state() const override { return {}; }
+  absl::Status Classify(core::ClassificationRequest request,
+                        std::shared_ptr<core::ClassificationListener> listener) override;
+  core::ClassifierEngineState state() const override { return {}; }
   void Drain(absl::Time) override {}
 
   // Waits until `count` are there, and hands over all that are.
@@ -41,12 +42,12 @@ class ScriptedClassifierEngine final : public ClassifierEngine {
 };
 
 // Classes "cat", "dog" and "owl"; documents of up to 8 tokens, a token being a byte + 1.
-ServedClassifier TextClassifier(std::unique_ptr<ClassifierEngine> engine, int64_t documents = 1);
+core::ServedClassifier TextClassifier(std::unique_ptr<core::ClassifierEngine> engine, int64_t documents = 1);
 // The same classes. A byte of an image is a million pixels. Decode makes an image whose only value is the number of
 // bytes; INVALID_ARGUMENT for "broken".
-ServedClassifier ImageClassifier(std::unique_ptr<ClassifierEngine> engine);
+core::ServedClassifier ImageClassifier(std::unique_ptr<core::ClassifierEngine> engine);
 
 // Scores whose likeliest class is `likeliest`, by far.
-ItemScores ScoresFor(int likeliest);
+core::ItemScores ScoresFor(int likeliest);
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -9,30 +9,31 @@
 #include "absl/strings/str_cat.h"
 #include "models/tokenizer/fairseq_tokenizer.h"
 
-namespace longshort {
+namespace longshort::server {
 namespace {
 
 constexpr int64_t kVocabularySize = 260;
 
-LanguageModelInfo ScriptedModelInfo() {
-  LanguageModelInfo info;
+models::LanguageModelInfo ScriptedModelInfo() {
+  models::LanguageModelInfo info;
   info.vocabulary_size = kVocabularySize;
   info.precision = "fp32";
   info.fingerprint = "f00d";
   return info;
 }
 
-std::shared_ptr<const Tokenizer> ByteTokenizer() {
+std::shared_ptr<const models::Tokenizer> ByteTokenizer() {
   std::string vocabulary;
   for (int byte = 0; byte < 256; ++byte) {
     if (byte != '\n') absl::StrAppend(&vocabulary, byte, " 1\n");
   }
-  return *LoadFairseqTokenizer(Tokenizer::Unit::kByte, vocabulary, "vocabulary.txt", kVocabularySize);
+  return *models::LoadFairseqTokenizer(models::Tokenizer::Unit::kByte, vocabulary, "vocabulary.txt", kVocabularySize);
 }
 
 }  // namespace
 
-absl::Status ScriptedEngine::Generate(GenerationRequest request, std::shared_ptr<GenerationListener> listener) {
+absl::Status ScriptedEngine::Generate(core::GenerationRequest request,
+                                      std::shared_ptr<core::GenerationListener> listener) {
   const std::lock_guard lock(mutex_);
   absl::Status status = on_submit(submissions_++);
   if (status.ok()) generations_.push_back({std::move(request), std::move(listener)});
@@ -40,7 +41,7 @@ absl::Status ScriptedEngine::Generate(GenerationRequest request, std::shared_ptr
   return status;
 }
 
-absl::Status ScriptedEngine::Score(ScoringRequest request, std::shared_ptr<ScoringListener> listener) {
+absl::Status ScriptedEngine::Score(core::ScoringRequest request, std::shared_ptr<core::ScoringListener> listener) {
   const std::lock_guard lock(mutex_);
   absl::Status status = on_submit(submissions_++);
   if (status.ok()) scorings_.push_back({std::move(request), std::move(listener)});
@@ -48,16 +49,17 @@ absl::Status ScriptedEngine::Score(ScoringRequest request, std::shared_ptr<Scori
   return status;
 }
 
-void ScriptedEngine::ExportSession(const SessionKey& key, std::function<void(absl::StatusOr<SessionArchive>)> done) {
+void ScriptedEngine::ExportSession(const core::SessionKey& key,
+                                   std::function<void(absl::StatusOr<core::SessionArchive>)> done) {
   std::unique_lock lock(mutex_);
   const auto found = archives.find(absl::StrCat(key.client, "/", key.id));
-  absl::StatusOr<SessionArchive> archive = absl::NotFoundError("there is no such session");
+  absl::StatusOr<core::SessionArchive> archive = absl::NotFoundError("there is no such session");
   if (found != archives.end()) archive = found->second;
   lock.unlock();
   done(std::move(archive));
 }
 
-void ScriptedEngine::ImportSession(const SessionKey& key, SessionArchive archive,
+void ScriptedEngine::ImportSession(const core::SessionKey& key, core::SessionArchive archive,
                                    std::function<void(absl::Status)> done) {
   std::unique_lock lock(mutex_);
   const bool is_new = archives.emplace(absl::StrCat(key.client, "/", key.id), std::move(archive)).second;
@@ -79,38 +81,39 @@ std::vector<ScriptedEngine::Scoring> ScriptedEngine::TakeScorings(size_t count) 
   return std::exchange(scorings_, {});
 }
 
-std::shared_ptr<ServedLanguageModel> ByteModel() {
-  auto model = std::make_shared<ServedLanguageModel>();
+std::shared_ptr<core::ServedLanguageModel> ByteModel() {
+  auto model = std::make_shared<core::ServedLanguageModel>();
   model->info = ScriptedModelInfo();
   model->tokenizer = ByteTokenizer();
   return model;
 }
 
-std::shared_ptr<ServedLanguageModel> IdModel() {
+std::shared_ptr<core::ServedLanguageModel> IdModel() {
   auto model = ByteModel();
   model->tokenizer = nullptr;
   return model;
 }
 
-std::unique_ptr<ModelRegistry> RegistryOf(std::map<std::string, ServedModel::Kind> models) {
+std::unique_ptr<core::ModelRegistry> RegistryOf(std::map<std::string, core::ServedModel::Kind> models) {
   const std::filesystem::path repository =
       std::filesystem::path(::testing::TempDir()) / absl::StrCat("scripted_", getpid());
   std::filesystem::remove_all(repository);
   for (const auto& [name, kind] : models) std::filesystem::create_directories(repository / name / "1");
-  const auto load = [](const std::string&) -> absl::StatusOr<LoadedModel> { return LoadedModel(); };
-  const auto make_engine = [&](const std::string& name, int64_t, LoadedModel) -> absl::StatusOr<ServedModel::Kind> {
+  const auto load = [](const std::string&) -> absl::StatusOr<models::LoadedModel> { return models::LoadedModel(); };
+  const auto make_engine = [&](const std::string& name, int64_t,
+                               models::LoadedModel) -> absl::StatusOr<core::ServedModel::Kind> {
     return std::move(models.at(name));
   };
-  auto registry = *ModelRegistry::Load(repository.string(), load, make_engine);
+  auto registry = *core::ModelRegistry::Load(repository.string(), load, make_engine);
   std::filesystem::remove_all(repository);
   return registry;
 }
 
-std::unique_ptr<ModelRegistry> RegistryOf(std::unique_ptr<LanguageModelEngine> engine) {
-  std::map<std::string, ServedModel::Kind> models;
+std::unique_ptr<core::ModelRegistry> RegistryOf(std::unique_ptr<core::LanguageModelEngine> engine) {
+  std::map<std::string, core::ServedModel::Kind> models;
   models["m"] =
-      ServedLanguageModel{.info = ScriptedModelInfo(), .tokenizer = ByteTokenizer(), .engine = std::move(engine)};
+      core::ServedLanguageModel{.info = ScriptedModelInfo(), .tokenizer = ByteTokenizer(), .engine = std::move(engine)};
   return RegistryOf(std::move(models));
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -15,36 +15,38 @@
 #include "core/registry/model_registry.h"
 #include "core/requests/language_model_engine.h"
 
-namespace longshort {
+namespace longshort::server {
 
 // Keeps what is submitted until the test asks for it. Thread-safe.
-class ScriptedEngine final : public LanguageModelEngine {
+class ScriptedEngine final : public core::LanguageModelEngine {
  public:
   struct Generation {
-    GenerationRequest request;
-    std::shared_ptr<GenerationListener> listener;
+    core::GenerationRequest request;
+    std::shared_ptr<core::GenerationListener> listener;
   };
   struct Scoring {
-    ScoringRequest request;
-    std::shared_ptr<ScoringListener> listener;
+    core::ScoringRequest request;
+    std::shared_ptr<core::ScoringListener> listener;
   };
 
   // Submission number n (from 0) is answered with what this returns.
   std::function<absl::Status(int)> on_submit = [](int) { return absl::OkStatus(); };
 
   // What is exported, and what was imported, by "client/id". Not to be touched while calls are in flight.
-  std::map<std::string, SessionArchive> archives;
+  std::map<std::string, core::SessionArchive> archives;
   // Calls what tells the end of an import.
   std::function<void(std::function<void()>)> tell_imported = [](const std::function<void()>& tell) { tell(); };
-  SessionSize largest_session = {.tokens = 1000, .cache_bytes = int64_t{8} << 20};
+  core::SessionSize largest_session = {.tokens = 1000, .cache_bytes = int64_t{8} << 20};
 
-  absl::Status Generate(GenerationRequest request, std::shared_ptr<GenerationListener> listener) override;
-  absl::Status Score(ScoringRequest request, std::shared_ptr<ScoringListener> listener) override;
-  SessionStore& sessions() override { return store_; }
-  void ExportSession(const SessionKey& key, std::function<void(absl::StatusOr<SessionArchive>)> done) override;
-  void ImportSession(const SessionKey& key, SessionArchive archive, std::function<void(absl::Status)> done) override;
-  SessionSize LargestSession() const override { return largest_session; }
-  LanguageModelEngineState state() const override { return {}; }
+  absl::Status Generate(core::GenerationRequest request, std::shared_ptr<core::GenerationListener> listener) override;
+  absl::Status Score(core::ScoringRequest request, std::shared_ptr<core::ScoringListener> listener) override;
+  core::SessionStore& sessions() override { return store_; }
+  void ExportSession(const core::SessionKey& key,
+                     std::function<void(absl::StatusOr<core::SessionArchive>)> done) override;
+  void ImportSession(const core::SessionKey& key, core::SessionArchive archive,
+                     std::function<void(absl::Status)> done) override;
+  core::SessionSize LargestSession() const override { return largest_session; }
+  core::LanguageModelEngineState state() const override { return {}; }
   void Drain(absl::Time) override {}
 
   // Waits until `count` have been accepted, and hands them over.
@@ -53,7 +55,7 @@ class ScriptedEngine final : public LanguageModelEngine {
 
  private:
   const RealClock clock_;
-  SessionStore store_{clock_, {}};
+  core::SessionStore store_{clock_, {}};
   std::mutex mutex_;
   std::condition_variable submitted_;
   int submissions_ = 0;
@@ -62,13 +64,13 @@ class ScriptedEngine final : public LanguageModelEngine {
 };
 
 // A model with fairseq's byte vocabulary: byte b (but the newline, 2) has an id, and V = 260. Without engine.
-std::shared_ptr<ServedLanguageModel> ByteModel();
+std::shared_ptr<core::ServedLanguageModel> ByteModel();
 // The same without vocabulary.
-std::shared_ptr<ServedLanguageModel> IdModel();
+std::shared_ptr<core::ServedLanguageModel> IdModel();
 
 // A registry of these models, each version 1.
-std::unique_ptr<ModelRegistry> RegistryOf(std::map<std::string, ServedModel::Kind> models);
+std::unique_ptr<core::ModelRegistry> RegistryOf(std::map<std::string, core::ServedModel::Kind> models);
 // A registry whose only model, "m" version 1, is a ByteModel run by `engine`.
-std::unique_ptr<ModelRegistry> RegistryOf(std::unique_ptr<LanguageModelEngine> engine);
+std::unique_ptr<core::ModelRegistry> RegistryOf(std::unique_ptr<core::LanguageModelEngine> engine);
 
-}  // namespace longshort
+}  // namespace longshort::server

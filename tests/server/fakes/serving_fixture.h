@@ -11,12 +11,12 @@
 #include "longshort/v1/inference.grpc.pb.h"
 #include "server/lifecycle/grpc_endpoint.h"
 
-namespace longshort {
+namespace longshort::server {
 
 class ServingFixture : public ::testing::Test {
  protected:
   // Serves these models from now on.
-  void Serve(std::unique_ptr<ModelRegistry> models,
+  void Serve(std::unique_ptr<core::ModelRegistry> models,
              RequestLimits limits = {.prompt_tokens = 1000, .generate_tokens = 1000}) {
     models_ = std::move(models);
     manager_ = std::make_unique<ModelManager>(*models_, metrics_, log_);
@@ -53,7 +53,7 @@ class ServingFixture : public ::testing::Test {
                                      arguments);
   }
 
-  std::unique_ptr<ModelRegistry> models_;
+  std::unique_ptr<core::ModelRegistry> models_;
   ServerMetrics metrics_{{1.0}};
   Logger log_{LogFormat::kText, LogLevel::kError};
   CallGate gate_;
@@ -64,4 +64,4 @@ class ServingFixture : public ::testing::Test {
   std::unique_ptr<v1::Inference::Stub> stub_;
 };
 
-}  // namespace longshort
+}  // namespace longshort::server

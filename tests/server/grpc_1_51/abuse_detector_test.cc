@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace longshort::abuse_detector_test {
+namespace longshort::server::abuse_detector_test {
 
 using ::testing::Eq;
 using ::testing::Optional;
@@ -171,4 +171,4 @@ TEST(AbuseDetector, WhatGrpcDoesNotKnowIsBoundedAllTheSame) {
   EXPECT_THAT(connection.Look(1, send), Optional(AbuseKind::kBytes));
 }
 
-}  // namespace longshort::abuse_detector_test
+}  // namespace longshort::server::abuse_detector_test

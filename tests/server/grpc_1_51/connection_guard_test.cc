@@ -16,7 +16,7 @@
 #include "absl/time/clock.h"
 #include "server/options/listening_sockets.h"
 
-namespace longshort::connection_guard_test {
+namespace longshort::server::connection_guard_test {
 
 constexpr absl::Duration kPatience = absl::Seconds(20);
 
@@ -103,4 +103,4 @@ TEST(ConnectionGuard, WithoutADescriptorLeftItTriesAgain) {
   EXPECT_TRUE(ended.WaitForNotificationWithTimeout(kPatience));
 }
 
-}  // namespace longshort::connection_guard_test
+}  // namespace longshort::server::connection_guard_test

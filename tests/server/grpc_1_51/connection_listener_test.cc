@@ -13,7 +13,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace longshort::connection_listener_test {
+namespace longshort::server::connection_listener_test {
 
 using ::testing::HasSubstr;
 
@@ -105,4 +105,4 @@ TEST(ConnectionListener, SaysWhyAnAddressCannotBeBound) {
   EXPECT_THAT(refusal({.host = "no such host", .port = 0}), HasSubstr("--listen=no such host:0"));
 }
 
-}  // namespace longshort::connection_listener_test
+}  // namespace longshort::server::connection_listener_test

@@ -10,7 +10,7 @@
 
 #include "tests/base/status_matchers.h"
 
-namespace longshort::memory_file_test {
+namespace longshort::server::memory_file_test {
 
 std::string RestOf(std::istream& file) { return {std::istreambuf_iterator<char>(file), {}}; }
 
@@ -56,4 +56,4 @@ TEST(MemoryFile, EveryWriteHasItsSecond) {
   EXPECT_NE(TimeOf(file->path()), first);
 }
 
-}  // namespace longshort::memory_file_test
+}  // namespace longshort::server::memory_file_test

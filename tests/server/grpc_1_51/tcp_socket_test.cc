@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <string>
 
-namespace longshort::tcp_socket_test {
+namespace longshort::server::tcp_socket_test {
 
 using ::testing::MatchesRegex;
 
@@ -84,4 +84,4 @@ TEST_F(TcpSocketTest, WhatIsNoSocketHasNoIdentity) {
   EXPECT_EQ(PeerOf(-1), "");
 }
 
-}  // namespace longshort::tcp_socket_test
+}  // namespace longshort::server::tcp_socket_test

@@ -8,19 +8,19 @@
 
 #include "tests/server/fakes/plain_names.h"
 
-namespace longshort::class_answer_test {
+namespace longshort::server::class_answer_test {
 
-ClassifierInfo Info(int64_t classes, const std::string& label) {
-  ClassifierInfo info;
+models::ClassifierInfo Info(int64_t classes, const std::string& label) {
+  models::ClassifierInfo info;
   info.classes = classes;
   if (!label.empty()) info.labels.assign(classes, label);
   return info;
 }
 
 TEST(ClassAnswer, NamesTheLikeliestClassesWithTheirSoftmaxAndEqualOnesByIndex) {
-  ClassifierInfo info = Info(4, "");
+  models::ClassifierInfo info = Info(4, "");
   info.labels = {"a", "b", "c", "d"};
-  const ItemScores scores{.logits = {0, std::log(3.0F), 0, std::log(5.0F)}, .timings = {}};
+  const core::ItemScores scores{.logits = {0, std::log(3.0F), 0, std::log(5.0F)}, .timings = {}};
   const auto answer = ReadClassAnswer({.top_k = 3}, info, kPlainNames);
   const Classification classification = AnswerOf(scores, *answer, info);
   ASSERT_EQ(classification.classes.size(), 3U);
@@ -41,11 +41,11 @@ TEST(ClassAnswer, ZeroNamesFiveAndMoreThanThereAreNamesAll) {
 
 // 64 images of 21,841 classes: all logits take 5.6 MB.
 TEST(ClassAnswer, TooMuchForOneMessageIsRefused) {
-  const ClassifierInfo info = Info(21841, "");
+  const models::ClassifierInfo info = Info(21841, "");
   EXPECT_TRUE(CheckAnswerFits({.top_k = 5, .all_logits = false}, info, 64, RequestLimits(), kPlainNames).ok());
   EXPECT_TRUE(CheckAnswerFits({.top_k = 5, .all_logits = true}, info, 32, RequestLimits(), kPlainNames).ok());
   EXPECT_EQ(CheckAnswerFits({.top_k = 5, .all_logits = true}, info, 64, RequestLimits(), kPlainNames).code(),
             absl::StatusCode::kInvalidArgument);
 }
 
-}  // namespace longshort::class_answer_test
+}  // namespace longshort::server::class_answer_test

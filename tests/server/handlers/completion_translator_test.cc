@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace longshort::completion_translator_test {
+namespace longshort::server::completion_translator_test {
 
 GenerationPlan Plan(bool describe_tokens, bool return_raw) {
   GenerationPlan plan;
@@ -31,7 +31,7 @@ TEST(CompletionTranslator, WhatStaysCutAtTheEndIsReplaced) {
 }
 
 TEST(CompletionTranslator, TokensAreCountedAlwaysAndDescribedIfAskedFor) {
-  const GenerationDelta delta = {
+  const core::GenerationDelta delta = {
       .bytes = "x", .tokens = {{.token = 7, .log_probability = -0.5F, .alternatives = {{7, -0.5F}, {2, -1.0F}}}}};
   const CompletionDelta plain = CompletionTranslator(0, Plan(false, false)).Delta(delta);
   EXPECT_EQ(plain.token_count, 1);
@@ -47,13 +47,13 @@ TEST(CompletionTranslator, TokensAreCountedAlwaysAndDescribedIfAskedFor) {
 
 // 1,300 tokens: 512, 512 and the rest.
 TEST(CompletionTranslator, ALongPromptsTokensComeInPiecesAndInOrder) {
-  std::vector<GeneratedToken> tokens(1300);
+  std::vector<core::GeneratedToken> tokens(1300);
   for (int i = 0; i < 1300; ++i) tokens[i].token = i;
   int next = 0;
   for (const CompletionDelta& piece : CompletionTranslator(0, Plan(true, false)).PromptTokens(tokens)) {
     EXPECT_LE(piece.tokens.size(), 512U);
     EXPECT_EQ(piece.token_count, 0);
-    for (const GeneratedToken& token : piece.tokens) EXPECT_EQ(token.token, next++);
+    for (const core::GeneratedToken& token : piece.tokens) EXPECT_EQ(token.token, next++);
   }
   EXPECT_EQ(next, 1300);
 }
@@ -79,4 +79,4 @@ TEST(CompletionTranslator, TheEchoMayEndInsideACharacterThatTheModelCompletes) {
   EXPECT_EQ(translator.Delta({.bytes = "\xA9", .tokens = {}}).text, "\xC3\xA9");
 }
 
-}  // namespace longshort::completion_translator_test
+}  // namespace longshort::server::completion_translator_test

@@ -14,7 +14,7 @@
 #include "tests/server/fakes/plain_names.h"
 #include "tests/server/fakes/scripted_engine.h"
 
-namespace longshort::generation_plan_test {
+namespace longshort::server::generation_plan_test {
 
 using ::testing::HasSubstr;
 
@@ -31,7 +31,7 @@ GenerateCall Prompted(std::string_view text) {
 }
 
 absl::StatusOr<GenerationPlan> Plan(const GenerateCall& call) {
-  return PlanGeneration(call, *ByteModel(), kLimits, kPlainNames, RequestContext());
+  return PlanGeneration(call, *ByteModel(), kLimits, kPlainNames, core::RequestContext());
 }
 
 TEST(GenerationPlan, EachCompletionIsARequestThatDrawsItsOwnNumbers) {
@@ -75,12 +75,13 @@ TEST(GenerationPlan, CompletionsShareTheLimitOfPromptTokens) {
 
 // Where the queue never has room for as many, the limit is what it has room for: coming back later would not help.
 TEST(GenerationPlan, ThereAreNoMoreCompletionsThanTheModelsQueueTakes) {
-  ServedModel model{.name = "m", .version = 1, .kind = std::move(*ByteModel()), .load_duration = {}};
-  std::get<ServedLanguageModel>(model.kind).max_items = 4;
+  core::ServedModel model{.name = "m", .version = 1, .kind = std::move(*ByteModel()), .load_duration = {}};
+  std::get<core::ServedLanguageModel>(model.kind).max_items = 4;
   GenerateCall call = Prompted("abc");
   call.completions = 5;
-  EXPECT_EQ(MessageOf(PlanGeneration(call, *model.language_model(), kLimits, kPlainNames, RequestContext()).status()),
-            "variants is 5; it must be in [1, 4]");
+  EXPECT_EQ(
+      MessageOf(PlanGeneration(call, *model.language_model(), kLimits, kPlainNames, core::RequestContext()).status()),
+      "variants is 5; it must be in [1, 4]");
   EXPECT_EQ(LimitsOf(model, kLimits).completions, 4);
 }
 
@@ -99,19 +100,19 @@ TEST(GenerationPlan, OneAnswerHoldsSoManyTokens) {
 TEST(GenerationPlan, AModelWithoutVocabularyTellsItsIds) {
   const std::vector<int32_t> ids = {5};
   GenerateCall call = {.prompt = TextInput{.kind = TextInput::Kind::kIds, .ids = ids}};
-  const auto plan = PlanGeneration(call, *IdModel(), kLimits, kPlainNames, RequestContext());
+  const auto plan = PlanGeneration(call, *IdModel(), kLimits, kPlainNames, core::RequestContext());
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_TRUE(plan->describe_tokens);
   call.stop = {"x"};
-  EXPECT_THAT(MessageOf(PlanGeneration(call, *IdModel(), kLimits, kPlainNames, RequestContext()).status()),
+  EXPECT_THAT(MessageOf(PlanGeneration(call, *IdModel(), kLimits, kPlainNames, core::RequestContext()).status()),
               HasSubstr("end is set"));
 }
 
 TEST(GenerationPlan, APromptMayBeMissingBehindASessionOnly) {
   GenerateCall call;
   EXPECT_EQ(MessageOf(Plan(call).status()), "beginning is unset; it must have words or ids");
-  call.session = SessionReference{.id = "talk"};
+  call.session = core::SessionReference{.id = "talk"};
   EXPECT_TRUE(Plan(call).ok());
 }
 
-}  // namespace longshort::generation_plan_test
+}  // namespace longshort::server::generation_plan_test

@@ -10,13 +10,13 @@
 #include "server/handlers/generation_plan.h"
 #include "tests/server/fakes/plain_names.h"
 
-namespace longshort::sampling_check_test {
+namespace longshort::server::sampling_check_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Pair;
 
-absl::StatusOr<SamplingOptions> Check(const SamplingOptions& sampling) {
+absl::StatusOr<core::SamplingOptions> Check(const core::SamplingOptions& sampling) {
   return CheckSampling(sampling, 260, RequestLimits(), kPlainNames);
 }
 
@@ -26,7 +26,7 @@ std::string MessageOf(const absl::Status& status) {
 }
 
 TEST(SamplingCheck, AValueOutsideItsRangeIsToldExactly) {
-  SamplingOptions sampling;
+  core::SamplingOptions sampling;
   sampling.temperature = 0;
   EXPECT_EQ(Check(sampling)->temperature, 0);
   sampling.top_p = 0;
@@ -36,33 +36,33 @@ TEST(SamplingCheck, AValueOutsideItsRangeIsToldExactly) {
 }
 
 TEST(SamplingCheck, ABiasIsToldAsItWasGiven) {
-  SamplingOptions sampling;
+  core::SamplingOptions sampling;
   sampling.logit_bias = {{7, 100.1F}};
   EXPECT_EQ(MessageOf(Check(sampling).status()), "bias#7 is 100.1; it must be in [-100, 100]");
 }
 
 TEST(SamplingCheck, NotANumberIsOutsideEveryRange) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  const std::vector<std::function<void(SamplingOptions&)>> fields = {
-      [&](SamplingOptions& s) { s.temperature = nan; },
-      [&](SamplingOptions& s) { s.top_p = nan; },
-      [&](SamplingOptions& s) { s.min_p = nan; },
-      [&](SamplingOptions& s) { s.repetition_penalty = nan; },
-      [&](SamplingOptions& s) { s.frequency_penalty = nan; },
-      [&](SamplingOptions& s) { s.presence_penalty = nan; },
-      [&](SamplingOptions& s) {
+  const std::vector<std::function<void(core::SamplingOptions&)>> fields = {
+      [&](core::SamplingOptions& s) { s.temperature = nan; },
+      [&](core::SamplingOptions& s) { s.top_p = nan; },
+      [&](core::SamplingOptions& s) { s.min_p = nan; },
+      [&](core::SamplingOptions& s) { s.repetition_penalty = nan; },
+      [&](core::SamplingOptions& s) { s.frequency_penalty = nan; },
+      [&](core::SamplingOptions& s) { s.presence_penalty = nan; },
+      [&](core::SamplingOptions& s) {
         s.logit_bias = {{1, std::nanf("")}};
       },
   };
   for (const auto& set : fields) {
-    SamplingOptions sampling;
+    core::SamplingOptions sampling;
     set(sampling);
     EXPECT_THAT(MessageOf(Check(sampling).status()), HasSubstr("nan"));
   }
 }
 
 TEST(SamplingCheck, LogitBiasIsSortedAndTopKBeyondTheVocabularyKeepsAll) {
-  SamplingOptions sampling;
+  core::SamplingOptions sampling;
   sampling.logit_bias = {{200, 50.0F}, {7, 1.75F}, {50, 12.5F}};
   sampling.top_k = 260;
   const auto options = Check(sampling);
@@ -71,4 +71,4 @@ TEST(SamplingCheck, LogitBiasIsSortedAndTopKBeyondTheVocabularyKeepsAll) {
   EXPECT_EQ(options->top_k, 0);
 }
 
-}  // namespace longshort::sampling_check_test
+}  // namespace longshort::server::sampling_check_test

@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-namespace longshort::scatter_gather_test {
+namespace longshort::server::scatter_gather_test {
 
 class ScatterGatherTest : public testing::Test {
  protected:
@@ -18,9 +18,9 @@ class ScatterGatherTest : public testing::Test {
       if (status.ok()) numbers.push_back(index);
     });
   }
-  static absl::Status Accept(const CallPart&) { return absl::OkStatus(); }
+  static absl::Status Accept(const core::CallPart&) { return absl::OkStatus(); }
 
-  const std::shared_ptr<CancellationFlag> cancelled_ = std::make_shared<CancellationFlag>(false);
+  const std::shared_ptr<core::CancellationFlag> cancelled_ = std::make_shared<core::CancellationFlag>(false);
   std::optional<absl::Status> completed_;
   std::optional<absl::StatusOr<std::vector<int64_t>>> done_;
   Parts parts_{cancelled_,
@@ -45,7 +45,7 @@ TEST_F(ScatterGatherTest, EndsWithTheLastPartAndWhatAllGive) {
 }
 
 TEST_F(ScatterGatherTest, PartsMayEndWhileTheyAreSubmitted) {
-  EXPECT_TRUE(parts_.SubmitParts(2, [this](const CallPart& part) {
+  EXPECT_TRUE(parts_.SubmitParts(2, [this](const core::CallPart& part) {
     EXPECT_EQ(part.count, 2);
     EXPECT_EQ(part.share, 0.5);
     PartEnded(part.index);
@@ -75,7 +75,7 @@ TEST_F(ScatterGatherTest, TheFirstErrorCancelsTheOthersAndIsTheCalls) {
 // Part 2 of 0..3 is refused: 3 is not tried, and only 0 and 1 are waited for.
 TEST_F(ScatterGatherTest, StopsAtARefusal) {
   std::vector<int64_t> tried;
-  EXPECT_FALSE(parts_.SubmitParts(4, [&](const CallPart& part) {
+  EXPECT_FALSE(parts_.SubmitParts(4, [&](const core::CallPart& part) {
     EXPECT_EQ(part.count, 4);
     tried.push_back(part.index);
     return part.index == 2 ? absl::ResourceExhaustedError("full") : absl::OkStatus();
@@ -87,4 +87,4 @@ TEST_F(ScatterGatherTest, StopsAtARefusal) {
   EXPECT_EQ(done_->status().code(), absl::StatusCode::kResourceExhausted);
 }
 
-}  // namespace longshort::scatter_gather_test
+}  // namespace longshort::server::scatter_gather_test

@@ -9,13 +9,14 @@
 #include "tests/server/fakes/plain_names.h"
 #include "tests/server/fakes/scripted_engine.h"
 
-namespace longshort::text_reader_test {
+namespace longshort::server::text_reader_test {
 
 using ::testing::ElementsAre;
 
 constexpr FieldPath kPrompt = {.field = "prompt"};
 
-absl::StatusOr<std::vector<int32_t>> Read(const TextInput& input, const ServedLanguageModel& model, int64_t most) {
+absl::StatusOr<std::vector<int32_t>> Read(const TextInput& input, const core::ServedLanguageModel& model,
+                                          int64_t most) {
   return ReadText({.input = input, .path = kPrompt}, kPlainNames, model, most);
 }
 
@@ -55,4 +56,4 @@ TEST(TextReader, WhatIsWrongIsNamedAsTheFrontNamesIt) {
             "beginning, id 1 is 260; it must be in [0, 259]");
 }
 
-}  // namespace longshort::text_reader_test
+}  // namespace longshort::server::text_reader_test

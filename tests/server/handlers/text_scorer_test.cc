@@ -12,15 +12,15 @@
 #include "tests/server/fakes/scripted_classifier.h"
 #include "tests/server/fakes/scripted_engine.h"
 
-namespace longshort::text_scorer_test {
+namespace longshort::server::text_scorer_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr RequestLimits kLimits = {.prompt_tokens = 1000, .generate_tokens = 500};
 
-std::shared_ptr<const ServedModel> Served(ServedModel::Kind kind) {
-  auto model = std::make_shared<ServedModel>();
+std::shared_ptr<const core::ServedModel> Served(core::ServedModel::Kind kind) {
+  auto model = std::make_shared<core::ServedModel>();
   model->name = std::string("m");
   model->kind = std::move(kind);
   return model;
@@ -87,19 +87,20 @@ TEST(TextScorer, IdsAreMovedToTheEngine) {
   const auto classifier = TextScorer::Make(Served(TextClassifier(std::move(engine))), {}, kLimits, kPlainNames);
   auto text = (*classifier)->Read(Text("abc"), std::nullopt, std::nullopt);
   const int32_t* ids = text->documents[0].data();
-  ASSERT_TRUE((*classifier)->Submit(*std::move(text), RequestContext(), [](absl::StatusOr<ScoredText>) {}).ok());
+  ASSERT_TRUE((*classifier)->Submit(*std::move(text), core::RequestContext(), [](absl::StatusOr<ScoredText>) {}).ok());
   const auto items = submitted.TakeItems(1);
-  EXPECT_EQ(std::get<TokenItem>(std::get<ClassifierItem>(items[0].request.item)).documents[0].data(), ids);
+  EXPECT_EQ(std::get<models::TokenItem>(std::get<models::ClassifierItem>(items[0].request.item)).documents[0].data(),
+            ids);
   EXPECT_EQ(items[0].request.bytes, 12);
 
-  ServedLanguageModel speaker = std::move(*ByteModel());
+  core::ServedLanguageModel speaker = std::move(*ByteModel());
   auto speaking = std::make_unique<ScriptedEngine>();
   ScriptedEngine& scored = *speaking;
   speaker.engine = std::move(speaking);
   const auto scorer = TextScorer::Make(Served(std::move(speaker)), {}, kLimits, kPlainNames);
   text = (*scorer)->Read(Text("abc"), std::nullopt, std::nullopt);
   ids = text->documents[0].data();
-  ASSERT_TRUE((*scorer)->Submit(*std::move(text), RequestContext(), [](absl::StatusOr<ScoredText>) {}).ok());
+  ASSERT_TRUE((*scorer)->Submit(*std::move(text), core::RequestContext(), [](absl::StatusOr<ScoredText>) {}).ok());
   EXPECT_EQ(scored.TakeScorings(1)[0].request.tokens.data(), ids);
 }
 
@@ -150,4 +151,4 @@ TEST(TextScorer, AClassifierOfImagesScoresNoTexts) {
             absl::FailedPreconditionError("texts cannot be scored: model m is a classifier of images"));
 }
 
-}  // namespace longshort::text_scorer_test
+}  // namespace longshort::server::text_scorer_test

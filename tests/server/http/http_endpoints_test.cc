@@ -8,7 +8,7 @@
 
 #include "tests/server/http/raw_client.h"
 
-namespace longshort::http_endpoints_test {
+namespace longshort::server::http_endpoints_test {
 
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
@@ -71,4 +71,4 @@ TEST(HttpEndpoints, APortInUseIsNamed) {
   EXPECT_THAT(std::string(second.status().message()), HasSubstr("--http-listen=127.0.0.1:"));
 }
 
-}  // namespace longshort::http_endpoints_test
+}  // namespace longshort::server::http_endpoints_test

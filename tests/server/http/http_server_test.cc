@@ -13,7 +13,7 @@
 #include "absl/time/clock.h"
 #include "tests/server/http/raw_client.h"
 
-namespace longshort::http_server_test {
+namespace longshort::server::http_server_test {
 
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
@@ -35,7 +35,7 @@ class HttpServerTest : public ::testing::Test {
     server_ = *std::move(server);
   }
   int port() const { return server_->port(); }
-  std::string Ask(const std::string& request) const { return longshort::Ask(port(), request); }
+  std::string Ask(const std::string& request) const { return longshort::server::Ask(port(), request); }
 
   const std::string large_ = std::string(16 << 20, 'x');  // more than sockets hold
   std::unique_ptr<HttpServer> server_;
@@ -178,4 +178,4 @@ TEST_F(HttpServerTest, SpeaksTls) {
   EXPECT_TRUE(silent.IsClosed()) << "a handshake has the time of a request";
 }
 
-}  // namespace longshort::http_server_test
+}  // namespace longshort::server::http_server_test

@@ -15,7 +15,7 @@
 
 #include "server/options/listening_sockets.h"
 
-namespace longshort {
+namespace longshort::server {
 
 constexpr int kPatienceSeconds = 20;
 
@@ -80,4 +80,4 @@ inline std::string Get(int port, const std::string& path, const std::string& fie
   return Ask(port, "GET " + path + " HTTP/1.1\r\nConnection: close\r\n" + fields + "\r\n");
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

@@ -9,7 +9,7 @@
 #include "models/costs/presets.h"
 #include "tests/base/temporary_directory.h"
 
-namespace longshort::describe_command_test {
+namespace longshort::server::describe_command_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -28,7 +28,7 @@ TEST(Describe, APublishedModelIsKnownByItsName) {
 
 TEST(Describe, AModelDirectoryAndItsConfigSayTheSame) {
   const TemporaryDirectory directory;
-  const std::string path = directory.Write("config.json", FindPreset("lra-text"));
+  const std::string path = directory.Write("config.json", models::FindPreset("lra-text"));
   const auto text = DescribeCommand({directory.path()});
   ASSERT_TRUE(text.ok()) << text.status();
   EXPECT_THAT(*text, HasSubstr("379,458"));
@@ -50,4 +50,4 @@ TEST(Describe, HelpTeaches) {
   EXPECT_THAT(*help, AllOf(HasSubstr("describe MODEL_OR_CONFIG"), HasSubstr("\n  cvt-ls-21-448\n")));
 }
 
-}  // namespace longshort::describe_command_test
+}  // namespace longshort::server::describe_command_test

@@ -11,7 +11,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace longshort::port_file_test {
+namespace longshort::server::port_file_test {
 
 namespace fs = std::filesystem;
 
@@ -80,4 +80,4 @@ TEST_F(PortFileTest, WhatCannotBeWrittenIsKnownAtOnce) {
   EXPECT_THAT(std::string(status.message()), testing::HasSubstr("missing/ports.json cannot be written"));
 }
 
-}  // namespace longshort::port_file_test
+}  // namespace longshort::server::port_file_test

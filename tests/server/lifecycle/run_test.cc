@@ -20,9 +20,9 @@
 #include "tests/core/fakes/fake_language_model.h"
 #include "tests/core/fakes/weights_of.h"
 
-namespace longshort::run_test {
+namespace longshort::server::run_test {
 
-using Workers = std::vector<WorkerDevice>;
+using Workers = std::vector<models::WorkerDevice>;
 
 namespace fs = std::filesystem;
 
@@ -53,13 +53,13 @@ class RunServerTest : public testing::Test {
   void AddVersion(int version) { fs::create_directories(repository_ / "model" / absl::StrCat(version)); }
 
   // One that takes minutes for 100 000 tokens.
-  static LoadedModel Model() {
-    auto model = std::make_unique<FakeLanguageModel>(SmallModelInfoWithRealPages());
-    model->on_step = [](absl::Span<const Slice>) {
+  static models::LoadedModel Model() {
+    auto model = std::make_unique<core::FakeLanguageModel>(core::SmallModelInfoWithRealPages());
+    model->on_step = [](absl::Span<const models::Slice>) {
       absl::SleepFor(absl::Milliseconds(1));
       return absl::OkStatus();
     };
-    return LoadedLanguageModel{.weights = WeightsOf(std::move(model)), .tokenizer = nullptr};
+    return models::LoadedLanguageModel{.weights = core::WeightsOf(std::move(model)), .tokenizer = nullptr};
   }
 
   // Waits until the server is ready.
@@ -76,7 +76,8 @@ class RunServerTest : public testing::Test {
 };
 
 TEST_F(RunServerTest, ExitsWithZeroAndWithoutServingWhenToldToStopWhileItLoads) {
-  const auto loader = [](const std::string&, const Workers&, const LoadGuard&) -> absl::StatusOr<LoadedModel> {
+  const auto loader = [](const std::string&, const Workers&,
+                         const models::LoadGuard&) -> absl::StatusOr<models::LoadedModel> {
     StopAndWaitUntilTaken();
     return absl::InternalError("what was loaded is not looked at");
   };
@@ -85,7 +86,8 @@ TEST_F(RunServerTest, ExitsWithZeroAndWithoutServingWhenToldToStopWhileItLoads) 
 }
 
 TEST_F(RunServerTest, ACheckOfTheConfigurationEndsWithAnErrorWhenToldToStop) {
-  const auto loader = [](const std::string&, const Workers&, const LoadGuard&) -> absl::StatusOr<LoadedModel> {
+  const auto loader = [](const std::string&, const Workers&,
+                         const models::LoadGuard&) -> absl::StatusOr<models::LoadedModel> {
     StopAndWaitUntilTaken();
     return Model();
   };
@@ -94,9 +96,8 @@ TEST_F(RunServerTest, ACheckOfTheConfigurationEndsWithAnErrorWhenToldToStop) {
 
 // With them, gRPC aborts the process for a connection that sends 2 GiB without ever being read empty.
 TEST_F(RunServerTest, SwitchesChunkedReadsOffUnlessTheOperatorSaysOtherwise) {
-  const auto loader = [](const std::string&, const Workers&, const LoadGuard&) -> absl::StatusOr<LoadedModel> {
-    return Model();
-  };
+  const auto loader = [](const std::string&, const Workers&,
+                         const models::LoadGuard&) -> absl::StatusOr<models::LoadedModel> { return Model(); };
   for (const auto& [before, after] : {std::pair("", "-tcp_read_chunks"), std::pair("a", "a,-tcp_read_chunks"),
                                       std::pair("tcp_read_chunks", "tcp_read_chunks")}) {
     setenv("GRPC_EXPERIMENTS", before, 1);
@@ -109,7 +110,7 @@ TEST_F(RunServerTest, SwitchesChunkedReadsOffUnlessTheOperatorSaysOtherwise) {
 TEST_F(RunServerTest, LoadsNothingMoreOnceToldToStop) {
   std::vector<std::string> loaded;
   const auto loader = [&](const std::string& directory, const Workers&,
-                          const LoadGuard&) -> absl::StatusOr<LoadedModel> {
+                          const models::LoadGuard&) -> absl::StatusOr<models::LoadedModel> {
     loaded.push_back(fs::path(directory).filename().string());
     if (loaded.size() == 1) {
       AddVersion(2);
@@ -125,7 +126,8 @@ TEST_F(RunServerTest, LoadsNothingMoreOnceToldToStop) {
 
 TEST_F(RunServerTest, WhatIsBeingLoadedIsToldToStop) {
   bool told_before = true, told = false;
-  const auto loader = [&](const std::string&, const Workers&, const LoadGuard& guard) -> absl::StatusOr<LoadedModel> {
+  const auto loader = [&](const std::string&, const Workers&,
+                          const models::LoadGuard& guard) -> absl::StatusOr<models::LoadedModel> {
     told_before = guard.stop_requested();
     StopAndWaitUntilTaken();
     told = guard.stop_requested();
@@ -138,7 +140,7 @@ TEST_F(RunServerTest, WhatIsBeingLoadedIsToldToStop) {
 
 // A loader that does not ask whether it is to stop.
 TEST_F(RunServerTest, CallsInFlightEndAtTheDrainsDeadlineWhateverIsBeingLoaded) {
-  EndSignal ended;
+  core::EndSignal ended;
   const auto call = [&] {
     v1::GenerateRequest request;
     request.mutable_prompt()->mutable_ids()->add_ids(1);
@@ -154,7 +156,7 @@ TEST_F(RunServerTest, CallsInFlightEndAtTheDrainsDeadlineWhateverIsBeingLoaded) 
   };
   std::future<void> client;
   const auto loader = [&](const std::string& directory, const Workers&,
-                          const LoadGuard&) -> absl::StatusOr<LoadedModel> {
+                          const models::LoadGuard&) -> absl::StatusOr<models::LoadedModel> {
     if (fs::path(directory).filename() == "1") {
       client = std::async(std::launch::async, call);  // here, so that its thread does not take the signal
       return Model();
@@ -166,4 +168,4 @@ TEST_F(RunServerTest, CallsInFlightEndAtTheDrainsDeadlineWhateverIsBeingLoaded) 
   EXPECT_EQ(Run(loader, {"--watch-repository=100ms", "--drain-timeout=0s", "--max-generate-tokens=100000"}), 0);
 }
 
-}  // namespace longshort::run_test
+}  // namespace longshort::server::run_test

@@ -11,7 +11,7 @@
 #include "tests/server/fakes/scripted_engine.h"
 #include "tests/server/fakes/serving_fixture.h"
 
-namespace longshort::classify_image_test {
+namespace longshort::server::classify_image_test {
 
 using ::testing::HasSubstr;
 
@@ -20,10 +20,10 @@ class ClassifyImageTest : public ServingFixture {
   ClassifyImageTest() {
     auto scripted = std::make_unique<ScriptedClassifierEngine>();
     engine_ = scripted.get();
-    std::map<std::string, ServedModel::Kind> models;
+    std::map<std::string, core::ServedModel::Kind> models;
     models["images"] = ImageClassifier(std::move(scripted));
     models["texts"] = TextClassifier(std::make_unique<ScriptedClassifierEngine>());
-    std::get<ServedLanguageModel>(models["speaker"]).engine = std::make_unique<ScriptedEngine>();
+    std::get<core::ServedLanguageModel>(models["speaker"]).engine = std::make_unique<ScriptedEngine>();
     Serve(RegistryOf(std::move(models)));
     request_.mutable_model()->set_name("images");
   }
@@ -35,8 +35,9 @@ class ClassifyImageTest : public ServingFixture {
 
   // What the engine's pool does: the item's preparation, and its end.
   static void Prepare(const ScriptedClassifierEngine::Item& item, int likeliest) {
-    const absl::StatusOr<ClassifierItem> prepared = std::get<ItemPreparation>(item.request.item)();
-    item.listener->OnFinished(prepared.ok() ? ScoresFor(likeliest) : absl::StatusOr<ItemScores>(prepared.status()));
+    const absl::StatusOr<models::ClassifierItem> prepared = std::get<core::ItemPreparation>(item.request.item)();
+    item.listener->OnFinished(prepared.ok() ? ScoresFor(likeliest)
+                                            : absl::StatusOr<core::ItemScores>(prepared.status()));
   }
 
   ScriptedClassifierEngine* engine_;
@@ -84,9 +85,9 @@ TEST_F(ClassifyImageTest, AnImageIsGivenBackBeforeTheOthersOfItsCallAreDecoded) 
   std::thread engine_thread([&] {
     auto items = engine_->TakeItems(2);
     Prepare(items[0], 0);
-    const int64_t before = LiveHeapBytes();
+    const int64_t before = core::LiveHeapBytes();
     items.erase(items.begin());
-    EXPECT_LT(LiveHeapBytes(), before - kBytes / 2);
+    EXPECT_LT(core::LiveHeapBytes(), before - kBytes / 2);
     Prepare(items[0], 0);
   });
   EXPECT_TRUE(Call().ok());
@@ -99,7 +100,7 @@ TEST_F(ClassifyImageTest, ImagesThatCannotBeReadAreNoPartOfWhatTheEngineIsAskedF
   request_.add_images()->set_encoded("1");
   request_.add_images();
   request_.add_images()->set_encoded("2");
-  std::vector<CallPart> parts;
+  std::vector<core::CallPart> parts;
   std::thread engine_thread([&] {
     for (const auto& item : engine_->TakeItems(2)) {
       parts.push_back(item.request.context.part);
@@ -151,9 +152,9 @@ TEST_F(ClassifyImageTest, AFewPixelsAreAnItemAtOnceAndMoreArePreparedByTheEngine
   std::vector<float> values;
   std::thread engine_thread([&] {
     for (const auto& item : engine_->TakeItems(3)) {
-      const auto* made = std::get_if<ClassifierItem>(&item.request.item);
+      const auto* made = std::get_if<models::ClassifierItem>(&item.request.item);
       ready.push_back(made != nullptr);
-      if (made != nullptr) values.push_back(std::get<ImageItem>(*made).values.front());
+      if (made != nullptr) values.push_back(std::get<models::ImageItem>(*made).values.front());
       item.listener->OnFinished(ScoresFor(0));
     }
   });
@@ -209,4 +210,4 @@ TEST_F(ClassifyImageTest, TheNumberOfImagesIsBounded) {
   EXPECT_EQ(Call().error_message(), "number of images is 65; it must be in [1, 64]");
 }
 
-}  // namespace longshort::classify_image_test
+}  // namespace longshort::server::classify_image_test

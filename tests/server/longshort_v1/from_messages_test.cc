@@ -8,13 +8,13 @@
 
 #include "server/longshort_v1/messages.h"
 
-namespace longshort::from_messages_test {
+namespace longshort::server::from_messages_test {
 
 using ::testing::ElementsAre;
 using ::testing::UnorderedElementsAre;
 
 TEST(FromMessages, UnsetSamplingIsTheContractsDefaults) {
-  const SamplingOptions options = FromMessage(v1::Sampling());
+  const core::SamplingOptions options = FromMessage(v1::Sampling());
   EXPECT_EQ(options.temperature, 1);
   EXPECT_EQ(options.top_k, 0);
   EXPECT_EQ(options.top_p, 1);
@@ -129,7 +129,7 @@ TEST(FromMessages, AnImageWithoutContentHasNone) {
   EXPECT_TRUE(std::holds_alternative<std::monostate>(FromMessage(message).content));
   message.mutable_tensor()->mutable_float_values()->add_values(0.5F);
   const ImageInput input = FromMessage(message);
-  EXPECT_THAT(std::get<absl::Span<const float>>(std::get<RawImage>(input.content).values), ElementsAre(0.5F));
+  EXPECT_THAT(std::get<absl::Span<const float>>(std::get<models::RawImage>(input.content).values), ElementsAre(0.5F));
 }
 
-}  // namespace longshort::from_messages_test
+}  // namespace longshort::server::from_messages_test

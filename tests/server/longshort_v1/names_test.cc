@@ -5,7 +5,7 @@
 
 #include "server/longshort_v1/rpcs.h"
 
-namespace longshort::names_test {
+namespace longshort::server::names_test {
 
 const CallNames& Names() {
   static const auto* const kRpcs = new std::vector<Rpc>(LongshortV1Rpcs());
@@ -33,4 +33,4 @@ TEST(V1Names, TheKindsOfATextAndOfAnImageAreThoseOfTheContract) {
   EXPECT_STREQ(Names().image_kinds(), "encoded, or a tensor with values");
 }
 
-}  // namespace longshort::names_test
+}  // namespace longshort::server::names_test

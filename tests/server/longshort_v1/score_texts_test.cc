@@ -14,7 +14,7 @@
 #include "tests/server/fakes/scripted_engine.h"
 #include "tests/server/fakes/serving_fixture.h"
 
-namespace longshort::score_texts_test {
+namespace longshort::server::score_texts_test {
 
 using ::testing::HasSubstr;
 using Stream = grpc::ClientReaderWriter<v1::ScoreTextsRequest, v1::ScoreTextsResponse>;
@@ -26,9 +26,9 @@ class ScoreTextsTest : public ServingFixture {
     engine_ = classifier.get();
     auto speaker = std::make_unique<ScriptedEngine>();
     speaker_ = speaker.get();
-    std::map<std::string, ServedModel::Kind> models;
+    std::map<std::string, core::ServedModel::Kind> models;
     models["texts"] = TextClassifier(std::move(classifier));
-    ServedLanguageModel language_model = std::move(*ByteModel());
+    core::ServedLanguageModel language_model = std::move(*ByteModel());
     language_model.engine = std::move(speaker);
     models["speaker"] = std::move(language_model);
     models["images"] = ImageClassifier(std::make_unique<ScriptedClassifierEngine>());
@@ -171,7 +171,7 @@ TEST_F(ScoreTextsTest, ADocumentThatFindsTheEngineFullWaitsForAnotherOfTheStream
 
 absl::Status FullForNow(absl::Duration retry_after) {
   absl::Status full = absl::ResourceExhaustedError("full");
-  SetRefusal(full, {.retry_after = retry_after, .queue_depth = 1});
+  core::SetRefusal(full, {.retry_after = retry_after, .queue_depth = 1});
   return full;
 }
 
@@ -254,7 +254,7 @@ TEST_F(ScoreTextsTest, LanguageModelsScoreStreamsToo) {
   ASSERT_TRUE(stream->Write(First(1, "abc", "speaker")));
   const auto scoring = speaker_->TakeScorings(1)[0];
   EXPECT_EQ(scoring.request.tokens.size(), 3u);
-  Score score;
+  core::Score score;
   score.total_log_probability = -4;
   score.scored_tokens = 2;
   scoring.listener->OnFinished(score);
@@ -363,4 +363,4 @@ TEST_F(ScoreTextsTest, ScoreTextOnAClassifierTellsClassesAndWhatWasRead) {
   EXPECT_EQ(response.usage().prompt_tokens(), 10);
 }
 
-}  // namespace longshort::score_texts_test
+}  // namespace longshort::server::score_texts_test

@@ -16,7 +16,7 @@
 #include "tests/server/fakes/scripted_engine.h"
 #include "tests/server/fakes/serving_fixture.h"
 
-namespace longshort::services_test {
+namespace longshort::server::services_test {
 
 class ServicesTest : public ServingFixture {
  protected:
@@ -31,17 +31,17 @@ class ServicesTest : public ServingFixture {
   v1::GenerateRequest request_;
 };
 
-GenerationDelta Bytes(const std::string& bytes) { return {.bytes = bytes, .tokens = {GeneratedToken()}}; }
+core::GenerationDelta Bytes(const std::string& bytes) { return {.bytes = bytes, .tokens = {core::GeneratedToken()}}; }
 
-GenerationSummary Summary(int64_t generated) {
-  GenerationSummary summary;
+core::GenerationSummary Summary(int64_t generated) {
+  core::GenerationSummary summary;
   summary.prompt_tokens = 1;
   summary.generated_tokens = generated;
   return summary;
 }
 
-Score Scored(double total_log_probability, int64_t scored_tokens) {
-  Score score;
+core::Score Scored(double total_log_probability, int64_t scored_tokens) {
+  core::Score score;
   score.total_log_probability = total_log_probability;
   score.scored_tokens = scored_tokens;
   return score;
@@ -108,7 +108,7 @@ TEST_F(ServicesTest, AStreamOfWhichAPartIsRefusedSaysNothingElse) {
 TEST_F(ServicesTest, ARefusalSaysWhenToComeBack) {
   engine_->on_submit = [](int) {
     absl::Status full = absl::ResourceExhaustedError("the queue is full");
-    SetRefusal(full, {.retry_after = absl::Milliseconds(2500), .queue_depth = 17});
+    core::SetRefusal(full, {.retry_after = absl::Milliseconds(2500), .queue_depth = 17});
     return full;
   };
   grpc::ClientContext context;
@@ -140,7 +140,7 @@ TEST_F(ServicesTest, TheEngineIsToldWhoAsksAndHowImportantItIs) {
   const auto reader = stub_->GenerateStream(&context, request_);
   const auto generation = engine_->TakeGenerations(1)[0];
   EXPECT_EQ(generation.request.context.client, "batch-7");
-  EXPECT_EQ(generation.request.context.priority, Priority::kLow);
+  EXPECT_EQ(generation.request.context.priority, core::Priority::kLow);
   generation.listener->OnFinished(absl::OkStatus(), Summary(0));
   v1::GenerateStreamResponse event;
   while (reader->Read(&event)) continue;
@@ -272,4 +272,4 @@ TEST_F(ServicesTest, AClosedGateRefuses) {
   EXPECT_EQ(gate_.WaitUntilEmpty(absl::Now()), 0);
 }
 
-}  // namespace longshort::services_test
+}  // namespace longshort::server::services_test

@@ -19,7 +19,7 @@
 #include "tests/server/fakes/scripted_engine.h"
 #include "tests/server/fakes/serving_fixture.h"
 
-namespace longshort::session_transfer_test {
+namespace longshort::server::session_transfer_test {
 
 using testing::HasSubstr;
 
@@ -34,7 +34,7 @@ class SessionTransferTest : public ServingFixture {
     engine_->archives["alice/talk"] = {
         .tokens = {1, 2, 3},
         .cache_layout = "fake",
-        .cached = ParkedPages{.begin = 0, .position = 2, .contents = std::string(5 * kMiB / 2, 'k')}};
+        .cached = core::ParkedPages{.begin = 0, .position = 2, .contents = std::string(5 * kMiB / 2, 'k')}};
     Serve(RegistryOf(std::move(scripted)));
     environment_->session_transfers = {
         .key = std::string(32, 'k'), .budget = std::make_shared<TransferBudget>(8 * kMiB), .server = "here"};
@@ -107,7 +107,7 @@ TEST_F(SessionTransferTest, ASessionComesInChunksAndGoesInAgain) {
   EXPECT_EQ(parts[0].header().data_bytes(), static_cast<int64_t>(2 * kMiB + parts[3].data().size()));
   ASSERT_TRUE(Import("alice", "copy", parts).ok());
   EXPECT_EQ(imported_.session_tokens(), 3);
-  const SessionArchive &here = engine_->archives["alice/talk"], &there = engine_->archives["alice/copy"];
+  const core::SessionArchive &here = engine_->archives["alice/talk"], &there = engine_->archives["alice/copy"];
   EXPECT_EQ(there.tokens, here.tokens);
   EXPECT_EQ(there.cache_layout, "fake");
   EXPECT_EQ(there.cached->position, 2);
@@ -355,4 +355,4 @@ TEST_F(SessionTransferTest, AStoppingServerTakesNoMore) {
   EXPECT_EQ(writer->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
 }
 
-}  // namespace longshort::session_transfer_test
+}  // namespace longshort::server::session_transfer_test

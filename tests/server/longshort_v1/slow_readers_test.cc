@@ -21,7 +21,7 @@
 #include "tests/server/fakes/scripted_engine.h"
 #include "tests/server/fakes/serving_fixture.h"
 
-namespace longshort::slow_readers_test {
+namespace longshort::server::slow_readers_test {
 
 using ::testing::HasSubstr;
 
@@ -32,7 +32,9 @@ constexpr int kManyDeltas = 20'000;
 // The n-th delta, which no other is like.
 std::string Text(int n) { return absl::StrFormat("%0*d", kDeltaBytes, n); }
 
-void Push(GenerationListener& listener, int n) { listener.OnDelta({.bytes = Text(n), .tokens = {GeneratedToken()}}); }
+void Push(core::GenerationListener& listener, int n) {
+  listener.OnDelta({.bytes = Text(n), .tokens = {core::GeneratedToken()}});
+}
 
 // A unary call whose client sends its request, and reads nothing.
 class UnreadCall final {
@@ -84,8 +86,8 @@ class SlowReadersTest : public ServingFixture {
     engine_ = engine.get();
     auto classifier = std::make_unique<ScriptedClassifierEngine>();
     classifier_ = classifier.get();
-    std::map<std::string, ServedModel::Kind> models;
-    ServedLanguageModel speaker = std::move(*ByteModel());
+    std::map<std::string, core::ServedModel::Kind> models;
+    core::ServedLanguageModel speaker = std::move(*ByteModel());
     speaker.engine = std::move(engine);
     models["speaker"] = std::move(speaker);
     models["texts"] = TextClassifier(std::move(classifier));
@@ -127,7 +129,7 @@ class SlowReadersTest : public ServingFixture {
 TEST_F(SlowReadersTest, AClientThatReadsSlowlyPausesItsWorkAndGetsEverything) {
   const auto reader = stub_->GenerateStream(&context_, request_);
   const auto generation = engine_->TakeGenerations(1)[0];
-  const PauseFlag& paused = *generation.request.context.paused;
+  const core::PauseFlag& paused = *generation.request.context.paused;
   v1::GenerateStreamResponse event;
   ASSERT_TRUE(reader->Read(&event) && event.has_start());  // before it nothing is written, and nothing is paused
   const int pushed = PushUntilPaused(generation);
@@ -176,11 +178,11 @@ TEST_F(SlowReadersTest, TokensWithNothingToShowPauseNothing) {
   // Each adds 4 bytes to what waits, which the writer merges: 280 KiB, none of them long enough for a message.
   for (int n = 0; n < 4500; ++n) {
     for (const auto& generation : generations)
-      generation.listener->OnDelta({.bytes = "", .tokens = {GeneratedToken()}});
+      generation.listener->OnDelta({.bytes = "", .tokens = {core::GeneratedToken()}});
   }
   // While a message before them is on its way, the work may be paused.
   const absl::Time deadline = absl::Now() + absl::Seconds(10);
-  const PauseFlag& paused = *generations[0].request.context.paused;
+  const core::PauseFlag& paused = *generations[0].request.context.paused;
   while (paused.load() && absl::Now() < deadline) std::this_thread::yield();
   EXPECT_FALSE(paused.load());
   for (const auto& generation : generations) generation.listener->OnFinished(absl::OkStatus(), {});
@@ -233,7 +235,7 @@ TEST_F(SlowReadersTest, AnAnswerThatIsNotTakenEndsItsCall) {
 
 TEST_F(SlowReadersTest, AnAnswerOnItsWayKeepsNoModel) {
   const UnreadCall call(channel_, "/longshort.v1.Inference/Generate", *SerializeMessage(request_));
-  const std::weak_ptr<ServedModel> model = *models_->Find("speaker", 1);
+  const std::weak_ptr<core::ServedModel> model = *models_->Find("speaker", 1);
   AnswerAtLength();
   ASSERT_TRUE(models_->Unload("speaker", 1).ok());
   const absl::Time end = absl::Now() + absl::Seconds(10);
@@ -331,4 +333,4 @@ TEST_F(SlowReadersTest, AClientThatSendsDocumentsAndReadsNoAnswersIsCancelled) {
   EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::CANCELLED);
 }
 
-}  // namespace longshort::slow_readers_test
+}  // namespace longshort::server::slow_readers_test

@@ -12,7 +12,7 @@
 #include "tests/server/fakes/scripted_classifier.h"
 #include "tests/server/fakes/scripted_engine.h"
 
-namespace longshort::to_messages_test {
+namespace longshort::server::to_messages_test {
 
 using ::testing::ElementsAre;
 
@@ -20,12 +20,12 @@ using ::testing::ElementsAre;
 constexpr size_t kMaxAnswerBytes = size_t{4} << 20;
 
 // Every token is a character of four bytes.
-class LongCharacters final : public Tokenizer {
+class LongCharacters final : public models::Tokenizer {
  public:
   Unit unit() const override { return Unit::kCharacter; }
   int64_t vocabulary_size() const override { return 1 << 22; }
   bool IsProducible(int32_t) const override { return true; }
-  absl::StatusOr<DocumentBeginning> EncodeBeginning(std::string_view, int64_t) const override {
+  absl::StatusOr<models::DocumentBeginning> EncodeBeginning(std::string_view, int64_t) const override {
     return absl::UnimplementedError("not needed");
   }
   std::string_view Decode(int32_t) const override { return "\xF0\x9F\x98\x80"; }
@@ -76,7 +76,7 @@ TEST(ToMessages, EachEventIsTheMessageOfItsKind) {
   EXPECT_EQ(start.start().seed(), 7U);
   CompletionEnd end;
   end.index = 1;
-  end.finish_reason = FinishReason::kStopString;
+  end.finish_reason = core::FinishReason::kStopString;
   end.stop = "stop";
   end.timings.decode = absl::Seconds(3);
   const v1::GenerateStreamResponse ended = ToMessage(end, nullptr);
@@ -94,7 +94,7 @@ TEST(ToMessages, EachEventIsTheMessageOfItsKind) {
 }
 
 TEST(ToMessages, ScoresAndClassificationsStandInListsOfTheirOwn) {
-  auto served = std::make_shared<ServedModel>();
+  auto served = std::make_shared<core::ServedModel>();
   served->kind = std::move(*ByteModel());
   ScoreResult result;
   result.served = served;
@@ -124,7 +124,7 @@ TEST(ToMessages, ScoresAndClassificationsStandInListsOfTheirOwn) {
 TEST(ToMessages, AnItemsErrorSaysWhenToComeBack) {
   absl::Status full = absl::ResourceExhaustedError("full");
   EXPECT_FALSE(ToItemError(full).has_retry_after_seconds());
-  SetRefusal(full, {.retry_after = absl::Milliseconds(2500), .queue_depth = 17});
+  core::SetRefusal(full, {.retry_after = absl::Milliseconds(2500), .queue_depth = 17});
   const v1::ItemError error = ToItemError(full);
   EXPECT_EQ(error.code(), 8);
   EXPECT_EQ(error.message(), "full");
@@ -132,7 +132,7 @@ TEST(ToMessages, AnItemsErrorSaysWhenToComeBack) {
 }
 
 TEST(ToMessages, AModelIsDescribedByItsKind) {
-  ServedModel speaker{.name = "s", .version = 2, .kind = std::move(*ByteModel()), .load_duration = {}};
+  core::ServedModel speaker{.name = "s", .version = 2, .kind = std::move(*ByteModel()), .load_duration = {}};
   const RequestLimits limits = {.prompt_tokens = 1000, .generate_tokens = 500};
   const v1::Model of_language = ToMessage(speaker, limits);
   EXPECT_EQ(of_language.name(), "s");
@@ -144,7 +144,7 @@ TEST(ToMessages, AModelIsDescribedByItsKind) {
   EXPECT_EQ(of_language.limits().max_tokens(), 500);
   EXPECT_EQ(of_language.limits().completions(), 16);
   EXPECT_EQ(of_language.limits().images(), 0);
-  ServedModel images{.name = "i", .version = 1, .kind = ImageClassifier(nullptr), .load_duration = {}};
+  core::ServedModel images{.name = "i", .version = 1, .kind = ImageClassifier(nullptr), .load_duration = {}};
   const v1::Model of_images = ToMessage(images, limits);
   EXPECT_EQ(of_images.architecture(), "vil");
   EXPECT_EQ(of_images.classifier().input(), v1::CLASSIFIER_INPUT_IMAGE);
@@ -157,13 +157,13 @@ TEST(ToMessages, AModelIsDescribedByItsKind) {
 
 // What the window of a stream and the limit of an answer are counted by.
 TEST(ToMessages, AClassificationIsNeverLongerThanItsBound) {
-  ClassifierInfo info;
+  models::ClassifierInfo info;
   info.classes = 70000;
   info.labels.assign(info.classes, std::string(200, 'x'));
   const ClassOptions answer{.top_k = info.classes, .all_logits = true};
-  ItemScores scores{.logits = std::vector<float>(info.classes, -0.5F), .timings = {}};
+  core::ItemScores scores{.logits = std::vector<float>(info.classes, -0.5F), .timings = {}};
   scores.timings.run = absl::Seconds(1);
   EXPECT_LE(static_cast<int64_t>(ToMessage(AnswerOf(scores, answer, info)).ByteSizeLong()), MaxBytes(answer, info));
 }
 
-}  // namespace longshort::to_messages_test
+}  // namespace longshort::server::to_messages_test

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace longshort::cache_budget_test {
+namespace longshort::server::cache_budget_test {
 
 // A budget, and the only share of it.
 struct CacheBudget {
@@ -97,4 +97,4 @@ TEST(CacheBudget, WhatAModelTookIsGivenBackWithIt) {
   EXPECT_EQ(*TakeForCache(second, "second", 1000, 1), 1000);
 }
 
-}  // namespace longshort::cache_budget_test
+}  // namespace longshort::server::cache_budget_test

@@ -16,9 +16,9 @@
 #include "tests/core/fakes/weights_of.h"
 #include "tests/server/fakes/scripted_classifier.h"
 
-namespace longshort::load_models_test {
+namespace longshort::server::load_models_test {
 
-using Workers = std::vector<WorkerDevice>;
+using Workers = std::vector<models::WorkerDevice>;
 
 constexpr int64_t kMebibyte = 1 << 20;
 
@@ -33,9 +33,10 @@ absl::Status LoadServedBy(const std::string& serving) {
   options.max_image_pixels = kMebibyte;
   ServerMetrics metrics(options.latency_buckets);
   Logger log(LogFormat::kText, LogLevel::kError);
-  const auto loader = [](const std::string&, const Workers&, const LoadGuard&) -> absl::StatusOr<LoadedModel> {
-    return LoadedClassifier{
-        .weights = WeightsOf(std::make_unique<FakeClassifier>()), .tokenizer = {}, .preprocessor = {}};
+  const auto loader = [](const std::string&, const Workers&,
+                         const models::LoadGuard&) -> absl::StatusOr<models::LoadedModel> {
+    return models::LoadedClassifier{
+        .weights = core::WeightsOf(std::make_unique<core::FakeClassifier>()), .tokenizer = {}, .preprocessor = {}};
   };
   const absl::Status status = LoadModels(options, {.cpus = 2, .memory_bytes = 0}, loader, metrics, log).status();
   std::filesystem::remove_all(repository);
@@ -71,11 +72,11 @@ class ClassifierRepository {
     std::filesystem::create_directories(absl::StrCat(options_.model_repository, "/", name, "/1"));
   }
 
-  absl::StatusOr<std::unique_ptr<ModelRegistry>> Load(int64_t memory_mebibytes) {
+  absl::StatusOr<std::unique_ptr<core::ModelRegistry>> Load(int64_t memory_mebibytes) {
     const auto loader = [](const std::string& directory, const Workers&,
-                           const LoadGuard&) -> absl::StatusOr<LoadedModel> {
-      LoadedClassifier loaded{
-          .weights = WeightsOf(std::make_unique<FakeClassifier>()), .tokenizer = {}, .preprocessor = {}};
+                           const models::LoadGuard&) -> absl::StatusOr<models::LoadedModel> {
+      models::LoadedClassifier loaded{
+          .weights = core::WeightsOf(std::make_unique<core::FakeClassifier>()), .tokenizer = {}, .preprocessor = {}};
       if (absl::StrContains(directory, "/image")) loaded.preprocessor = ImageClassifier(nullptr).preprocessor;
       return loaded;
     };
@@ -135,7 +136,8 @@ TEST(LoadModels, AModelThatDoesNotFitIsRefusedBeforeItsWeightsAreRead) {
   ServerMetrics metrics(options.latency_buckets);
   Logger log(LogFormat::kText, LogLevel::kError);
   bool read = false;
-  const auto loader = [&](const std::string&, const Workers&, const LoadGuard& guard) -> absl::StatusOr<LoadedModel> {
+  const auto loader = [&](const std::string&, const Workers&,
+                          const models::LoadGuard& guard) -> absl::StatusOr<models::LoadedModel> {
     LS_RETURN_IF_ERROR(guard.check_room(int64_t{1} << 40, 0));
     read = true;
     return absl::InternalError("not refused");
@@ -163,29 +165,31 @@ class ModelOnGpus {
   ~ModelOnGpus() { std::filesystem::remove_all(options_.model_repository); }
 
   // Where GPU 1 has so much memory.
-  absl::StatusOr<std::unique_ptr<ModelRegistry>> Load(int64_t memory_bytes, int64_t weight_bytes) {
+  absl::StatusOr<std::unique_ptr<core::ModelRegistry>> Load(int64_t memory_bytes, int64_t weight_bytes) {
     const auto loader = [&](const std::string&, const Workers& workers,
-                            const LoadGuard& guard) -> absl::StatusOr<LoadedModel> {
+                            const models::LoadGuard& guard) -> absl::StatusOr<models::LoadedModel> {
       LS_RETURN_IF_ERROR(guard.check_room(/*host_bytes=*/0, weight_bytes));
       workers_ = workers;
       if (classifier_workspace_bytes_ > 0) {
-        auto classifier = std::make_unique<FakeClassifier>();
+        auto classifier = std::make_unique<core::FakeClassifier>();
         classifier->mutable_info().gpu_workspace_bytes = classifier_workspace_bytes_;
-        return LoadedClassifier{.weights = WeightsOf(std::move(classifier)), .tokenizer = {}, .preprocessor = {}};
+        return models::LoadedClassifier{
+            .weights = core::WeightsOf(std::move(classifier)), .tokenizer = {}, .preprocessor = {}};
       }
-      LanguageModelInfo info = SmallModelInfoWithRealPages();
+      models::LanguageModelInfo info = core::SmallModelInfoWithRealPages();
       info.parameters = parameters_;
       info.workspace_bytes = workspace_bytes_;
-      auto model = std::make_unique<FakeLanguageModel>(info);
-      model->on_device = [this](const WorkerDevice& device) { replicas_.push_back(device); };
-      return LoadedLanguageModel{.weights = WeightsOf(std::move(model)), .tokenizer = nullptr};
+      auto model = std::make_unique<core::FakeLanguageModel>(info);
+      model->on_device = [this](const models::WorkerDevice& device) { replicas_.push_back(device); };
+      return models::LoadedLanguageModel{.weights = core::WeightsOf(std::move(model)), .tokenizer = nullptr};
     };
-    const MachineLimits machine = {.cpus = 4, .memory_bytes = 0, .gpus = Gpus{.memory_bytes = {0, memory_bytes}}};
+    const MachineLimits machine = {
+        .cpus = 4, .memory_bytes = 0, .gpus = models::Gpus{.memory_bytes = {0, memory_bytes}}};
     return LoadModels(options_, machine, loader, metrics_, log_);
   }
 
   ServerOptions options_;
-  std::vector<WorkerDevice> workers_, replicas_;
+  std::vector<models::WorkerDevice> workers_, replicas_;
   int64_t workspace_bytes_ = 0, parameters_ = 0, classifier_workspace_bytes_ = 0;
 
  private:
@@ -199,9 +203,9 @@ TEST(LoadModels, EveryWorkerGetsItsCacheWhereItsDeviceHasIt) {
   const auto registry = model.Load(/*memory_bytes=*/2 * kMebibyte, /*weight_bytes=*/1);
   ASSERT_TRUE(registry.ok()) << registry.status();
   ASSERT_EQ(model.workers_.size(), 3u);
-  EXPECT_EQ(DeviceName(model.workers_[2]), "cuda:1");
+  EXPECT_EQ(models::DeviceName(model.workers_[2]), "cuda:1");
   ASSERT_EQ(model.replicas_.size(), 3u);
-  for (const WorkerDevice& replica : model.replicas_) EXPECT_EQ(replica.memory_bytes, kMebibyte);
+  for (const models::WorkerDevice& replica : model.replicas_) EXPECT_EQ(replica.memory_bytes, kMebibyte);
 }
 
 TEST(LoadModels, AModelThatDoesNotFitOnItsGpuIsRefused) {
@@ -234,4 +238,4 @@ TEST(LoadModels, AClassifierWhoseGraphsDoNotFitOnItsGpuIsRefused) {
   EXPECT_EQ(model.Load(2 * kMebibyte, 1).status().code(), absl::StatusCode::kResourceExhausted);
 }
 
-}  // namespace longshort::load_models_test
+}  // namespace longshort::server::load_models_test

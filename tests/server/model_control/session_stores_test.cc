@@ -2,17 +2,17 @@
 
 #include <gtest/gtest.h>
 
-namespace longshort::session_stores_test {
+namespace longshort::server::session_stores_test {
 
-std::unique_ptr<SessionObserver> UnheardOf() { return nullptr; }
+std::unique_ptr<core::SessionObserver> UnheardOf() { return nullptr; }
 
 TEST(SessionStores, EnginesOfOneNameAndTheSameWeightsShareOneForAsLongAsOneOfThemLives) {
   const RealClock clock;
   SessionStores stores;
-  std::shared_ptr<SessionStore> first = stores.Of("m", "weights", clock, {}, UnheardOf);
-  const SessionKey talk = {.client = "", .id = "talk"};
+  std::shared_ptr<core::SessionStore> first = stores.Of("m", "weights", clock, {}, UnheardOf);
+  const core::SessionKey talk = {.client = "", .id = "talk"};
   ASSERT_TRUE(first->Import(talk, {.tokens = {1, 2}, .parked = {}}).ok());
-  std::shared_ptr<SessionStore> next = stores.Of("m", "weights", clock, {}, UnheardOf);
+  std::shared_ptr<core::SessionStore> next = stores.Of("m", "weights", clock, {}, UnheardOf);
   EXPECT_EQ(next, first);
   EXPECT_NE(stores.Of("m", "other weights", clock, {}, UnheardOf), first);
   EXPECT_NE(stores.Of("another", "weights", clock, {}, UnheardOf), first);
@@ -22,4 +22,4 @@ TEST(SessionStores, EnginesOfOneNameAndTheSameWeightsShareOneForAsLongAsOneOfThe
   EXPECT_EQ(stores.Of("m", "weights", clock, {}, UnheardOf)->counts().sessions, 0);
 }
 
-}  // namespace longshort::session_stores_test
+}  // namespace longshort::server::session_stores_test

@@ -12,23 +12,24 @@
 #include "tests/core/fakes/fake_language_model.h"
 #include "tests/core/fakes/weights_of.h"
 
-namespace longshort::warm_up_test {
+namespace longshort::server::warm_up_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
 
 TEST(WarmUp, ALanguageModelReadsAPromptAndGoesOnByOneToken) {
-  auto model = std::make_unique<FakeLanguageModel>();
+  auto model = std::make_unique<core::FakeLanguageModel>();
   std::vector<size_t> tokens;
   int rests = 0;
-  model->on_step = [&tokens](absl::Span<const Slice> slices) {
+  model->on_step = [&tokens](absl::Span<const models::Slice> slices) {
     EXPECT_EQ(slices.size(), 1);
     EXPECT_EQ(slices[0].logit_rows, 1);
     tokens.push_back(slices[0].tokens.size());
     return absl::OkStatus();
   };
   model->on_rest = [&rests] { ++rests; };
-  const LoadedModel loaded = LoadedLanguageModel{.weights = WeightsOf(std::move(model)), .tokenizer = nullptr};
+  const models::LoadedModel loaded =
+      models::LoadedLanguageModel{.weights = core::WeightsOf(std::move(model)), .tokenizer = nullptr};
   ASSERT_TRUE(WarmUp(loaded, {}).ok());
   ASSERT_GE(tokens.size(), 2);
   EXPECT_GT(tokens.front(), 1) << "a prompt, for the products of many rows";
@@ -37,32 +38,35 @@ TEST(WarmUp, ALanguageModelReadsAPromptAndGoesOnByOneToken) {
 }
 
 TEST(WarmUp, AClassifierRunsAnItemAloneAndABatch) {
-  auto classifier = std::make_unique<FakeClassifier>();
+  auto classifier = std::make_unique<core::FakeClassifier>();
   std::vector<size_t> items;
-  classifier->on_batch = [&items](absl::Span<const ClassifierItem* const> batch) {
+  classifier->on_batch = [&items](absl::Span<const models::ClassifierItem* const> batch) {
     items.push_back(batch.size());
     return absl::OkStatus();
   };
-  const LoadedModel loaded =
-      LoadedClassifier{.weights = WeightsOf(std::move(classifier)), .tokenizer = nullptr, .preprocessor = nullptr};
+  const models::LoadedModel loaded = models::LoadedClassifier{
+      .weights = core::WeightsOf(std::move(classifier)), .tokenizer = nullptr, .preprocessor = nullptr};
   ASSERT_TRUE(WarmUp(loaded, {}).ok());
   EXPECT_THAT(items, ElementsAre(1, 2));
 }
 
 TEST(WarmUp, AModelThatFailsIsNoneToServe) {
-  auto failing = std::make_unique<FakeLanguageModel>();
-  failing->on_step = [](absl::Span<const Slice>) { return absl::InternalError("no such product"); };
-  EXPECT_EQ(WarmUp(LoadedLanguageModel{.weights = WeightsOf(std::move(failing)), .tokenizer = nullptr}, {}),
-            absl::InternalError("no such product"));
+  auto failing = std::make_unique<core::FakeLanguageModel>();
+  failing->on_step = [](absl::Span<const models::Slice>) { return absl::InternalError("no such product"); };
+  EXPECT_EQ(
+      WarmUp(models::LoadedLanguageModel{.weights = core::WeightsOf(std::move(failing)), .tokenizer = nullptr}, {}),
+      absl::InternalError("no such product"));
 
-  auto throwing = std::make_unique<FakeClassifier>();
-  throwing->on_batch = [](absl::Span<const ClassifierItem* const>) -> absl::Status {
+  auto throwing = std::make_unique<core::FakeClassifier>();
+  throwing->on_batch = [](absl::Span<const models::ClassifierItem* const>) -> absl::Status {
     throw std::runtime_error("no such product");
   };
   const absl::Status thrown = WarmUp(
-      LoadedClassifier{.weights = WeightsOf(std::move(throwing)), .tokenizer = nullptr, .preprocessor = nullptr}, {});
+      models::LoadedClassifier{
+          .weights = core::WeightsOf(std::move(throwing)), .tokenizer = nullptr, .preprocessor = nullptr},
+      {});
   EXPECT_EQ(thrown.code(), absl::StatusCode::kInternal);
   EXPECT_THAT(std::string(thrown.message()), HasSubstr("first step failed: no such product"));
 }
 
-}  // namespace longshort::warm_up_test
+}  // namespace longshort::server::warm_up_test

@@ -5,7 +5,7 @@
 #include "server/monitoring/trace_exporter.h"
 #include "server/rpc/error_details.pb.h"
 
-namespace longshort::collector_test {
+namespace longshort::server::collector_test {
 
 std::string Details(const char* type, int64_t seconds, int32_t nanos) {
   rpc::RetryInfo retry;
@@ -42,4 +42,4 @@ TEST(RetryAfter, ACollectorWithoutRoomSaysWhen) {
   EXPECT_EQ(RetryAfter({grpc::RESOURCE_EXHAUSTED, "", "no message"}), std::nullopt);
 }
 
-}  // namespace longshort::collector_test
+}  // namespace longshort::server::collector_test

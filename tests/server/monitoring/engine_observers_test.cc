@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace longshort::engine_observers_test {
+namespace longshort::server::engine_observers_test {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -15,7 +15,7 @@ Logger& Log() {
 
 TEST(EngineObservers, AnEngineReportsThroughItsObserver) {
   ServerMetrics metrics({0.1, 1});
-  const auto observer = ObserveEngine(metrics, Log(), "m", 1, std::make_shared<ServingStatistics>());
+  const auto observer = ObserveEngine(metrics, Log(), "m", 1, std::make_shared<core::ServingStatistics>());
   observer->OnQueued(absl::Milliseconds(1));
   observer->OnPrefilled(absl::Milliseconds(2), 7);
   observer->OnStep(absl::Milliseconds(3), 9);
@@ -45,11 +45,11 @@ TEST(EngineObservers, AnEngineReportsThroughItsObserver) {
 
 TEST(EngineObservers, RunsOfAModelAreCountedInItsStatistics) {
   ServerMetrics metrics({0.1, 1});
-  const auto of_engine = std::make_shared<ServingStatistics>();
+  const auto of_engine = std::make_shared<core::ServingStatistics>();
   const auto engine = ObserveEngine(metrics, Log(), "m", 1, of_engine);
   engine->OnStep(absl::Milliseconds(3), 9);
   EXPECT_EQ(of_engine->executions(), 1);
-  const auto of_classifier = std::make_shared<ServingStatistics>(8);
+  const auto of_classifier = std::make_shared<core::ServingStatistics>(8);
   const auto classifier = ObserveClassifier(metrics, Log(), "c", 1, of_classifier);
   classifier->OnBatch({.items = 3, .tokens = 0, .multiply_adds = 0, .run = absl::Milliseconds(2)});
   EXPECT_EQ(of_classifier->executions(), 1);
@@ -58,8 +58,8 @@ TEST(EngineObservers, RunsOfAModelAreCountedInItsStatistics) {
 
 TEST(EngineObservers, WhatGoesWrongIsCountedOfEveryKindOfEngine) {
   ServerMetrics metrics({0.1, 1});
-  const auto engine = ObserveEngine(metrics, Log(), "m", 1, std::make_shared<ServingStatistics>());
-  const auto classifier = ObserveClassifier(metrics, Log(), "c", 1, std::make_shared<ServingStatistics>());
+  const auto engine = ObserveEngine(metrics, Log(), "m", 1, std::make_shared<core::ServingStatistics>());
+  const auto classifier = ObserveClassifier(metrics, Log(), "c", 1, std::make_shared<core::ServingStatistics>());
   const absl::Status failure = absl::InternalError("as the test wants");
   const auto fail = [&](auto& observer) {
     for (int step = 0; step < 3; ++step) observer.OnFailure(failure);
@@ -95,9 +95,9 @@ TEST(EngineObservers, StoresOfAModelAddUpTheirSessions) {
 
 TEST(EngineObservers, EnginesOfAModelAddUpWhatTheirCachesCount) {
   ServerMetrics metrics({0.1, 1});
-  const auto first = ObserveEngine(metrics, Log(), "m", 1, std::make_shared<ServingStatistics>());
-  auto second = ObserveEngine(metrics, Log(), "m", 1, std::make_shared<ServingStatistics>());
-  LanguageModelEngineState state;
+  const auto first = ObserveEngine(metrics, Log(), "m", 1, std::make_shared<core::ServingStatistics>());
+  auto second = ObserveEngine(metrics, Log(), "m", 1, std::make_shared<core::ServingStatistics>());
+  core::LanguageModelEngineState state;
   state.queued_requests = 3;
   state.cache.counters = {.hits = 1,
                           .misses = 2,
@@ -128,8 +128,8 @@ TEST(EngineObservers, EnginesOfAModelAddUpWhatTheirCachesCount) {
 
 TEST(EngineObservers, ClassifiersOfAModelAddUpWhatWaits) {
   ServerMetrics metrics({0.1, 1});
-  const auto first = ObserveClassifier(metrics, Log(), "m", 1, std::make_shared<ServingStatistics>());
-  auto second = ObserveClassifier(metrics, Log(), "m", 1, std::make_shared<ServingStatistics>());
+  const auto first = ObserveClassifier(metrics, Log(), "m", 1, std::make_shared<core::ServingStatistics>());
+  auto second = ObserveClassifier(metrics, Log(), "m", 1, std::make_shared<core::ServingStatistics>());
   EXPECT_THAT(metrics.Serialize(), HasSubstr(R"(longshort_queued_items{model="m",version="1"} 0)"));
   first->OnState({.waiting_items = 5});
   second->OnState({.waiting_items = 7});
@@ -143,9 +143,9 @@ TEST(EngineObservers, ClassifiersOfAModelAddUpWhatWaits) {
 
 TEST(EngineObservers, EnginesOfAModelAddUpTheirPagesAndNotTheSizeOfOne) {
   ServerMetrics metrics({0.1, 1});
-  auto first = ObserveEngine(metrics, Log(), "m", 1, std::make_shared<ServingStatistics>());
-  auto second = ObserveEngine(metrics, Log(), "m", 1, std::make_shared<ServingStatistics>());
-  LanguageModelEngineState state;
+  auto first = ObserveEngine(metrics, Log(), "m", 1, std::make_shared<core::ServingStatistics>());
+  auto second = ObserveEngine(metrics, Log(), "m", 1, std::make_shared<core::ServingStatistics>());
+  core::LanguageModelEngineState state;
   state.cache_bytes_free = 5000;
   state.cache_page_bytes = {.window = 1000, .segment = 2000, .open_chunk = 300};
   state.cache.in_use = {.window = 1, .segment = 2, .open_chunk = 3};
@@ -175,8 +175,8 @@ TEST(EngineObservers, EnginesOfAModelAddUpTheirPagesAndNotTheSizeOfOne) {
 
 TEST(EngineObservers, VersionsOfAModelAreToldApart) {
   ServerMetrics metrics({0.1, 1});
-  const auto old_one = ObserveEngine(metrics, Log(), "m", 1, std::make_shared<ServingStatistics>());
-  const auto new_one = ObserveEngine(metrics, Log(), "m", 2, std::make_shared<ServingStatistics>());
+  const auto old_one = ObserveEngine(metrics, Log(), "m", 1, std::make_shared<core::ServingStatistics>());
+  const auto new_one = ObserveEngine(metrics, Log(), "m", 2, std::make_shared<core::ServingStatistics>());
   old_one->OnFirstToken(absl::Milliseconds(4));
   new_one->OnFirstToken(absl::Milliseconds(4));
   new_one->OnNextToken(absl::Milliseconds(4));
@@ -187,10 +187,10 @@ TEST(EngineObservers, VersionsOfAModelAreToldApart) {
 
 TEST(EngineObservers, SeriesOfAVersionLeaveWithItsLastEngine) {
   ServerMetrics metrics({0.1, 1});
-  auto engine = ObserveEngine(metrics, Log(), "m", 1, std::make_shared<ServingStatistics>());
-  auto loaded_anew = ObserveEngine(metrics, Log(), "m", 1, std::make_shared<ServingStatistics>());
-  auto classifier = ObserveClassifier(metrics, Log(), "c", 1, std::make_shared<ServingStatistics>());
-  const auto other = ObserveClassifier(metrics, Log(), "c", 2, std::make_shared<ServingStatistics>());
+  auto engine = ObserveEngine(metrics, Log(), "m", 1, std::make_shared<core::ServingStatistics>());
+  auto loaded_anew = ObserveEngine(metrics, Log(), "m", 1, std::make_shared<core::ServingStatistics>());
+  auto classifier = ObserveClassifier(metrics, Log(), "c", 1, std::make_shared<core::ServingStatistics>());
+  const auto other = ObserveClassifier(metrics, Log(), "c", 2, std::make_shared<core::ServingStatistics>());
   classifier->OnEnded(absl::InvalidArgumentError("as the test wants"));
   other->OnEnded(absl::InvalidArgumentError("as the test wants"));
   engine->OnNextToken(absl::Milliseconds(4));
@@ -202,8 +202,8 @@ TEST(EngineObservers, SeriesOfAVersionLeaveWithItsLastEngine) {
   EXPECT_THAT(text, Not(HasSubstr(R"(version="1")")));
   EXPECT_THAT(text, HasSubstr(R"(longshort_items_total{code="INVALID_ARGUMENT",model="c",version="2"} 1)"));
   // Loaded again, it begins anew.
-  engine = ObserveEngine(metrics, Log(), "m", 1, std::make_shared<ServingStatistics>());
+  engine = ObserveEngine(metrics, Log(), "m", 1, std::make_shared<core::ServingStatistics>());
   EXPECT_THAT(metrics.Serialize(), HasSubstr(R"(longshort_generated_tokens_total{model="m",version="1"} 0)"));
 }
 
-}  // namespace longshort::engine_observers_test
+}  // namespace longshort::server::engine_observers_test

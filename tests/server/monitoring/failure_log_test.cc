@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_split.h"
 
-namespace longshort::failure_log_test {
+namespace longshort::server::failure_log_test {
 
 using ::testing::ElementsAre;
 using ::testing::EndsWith;
@@ -36,4 +36,4 @@ TEST(FailureLog, SaysWhyAndOfManyWithinASecondHowMany) {
                           EndsWith(R"(error step failed model=m code=INTERNAL error="once more")")));
 }
 
-}  // namespace longshort::failure_log_test
+}  // namespace longshort::server::failure_log_test

@@ -15,7 +15,7 @@
 #include "absl/time/clock.h"
 #include "server/monitoring/server_metrics.h"
 
-namespace longshort::load_report_test {
+namespace longshort::server::load_report_test {
 
 using ::testing::AllOf;
 using ::testing::DoubleNear;
@@ -126,4 +126,4 @@ TEST(LoadReport, MayBeAskedByManyAtOnce) {
   OrcaReader().Read(report.Get());
 }
 
-}  // namespace longshort::load_report_test
+}  // namespace longshort::server::load_report_test

@@ -20,7 +20,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 
-namespace longshort::logger_test {
+namespace longshort::server::logger_test {
 
 // Far longer than a busy machine takes.
 constexpr absl::Duration kLong = absl::Minutes(5);
@@ -194,4 +194,4 @@ TEST(Logger, WaitsForAStandardErrorThatDoesNotBlock) {
   EXPECT_EQ(std::count(written.begin(), written.end(), '\n'), kLines);
 }
 
-}  // namespace longshort::logger_test
+}  // namespace longshort::server::logger_test

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace longshort::process_metrics_test {
+namespace longshort::server::process_metrics_test {
 
 using ::testing::ElementsAre;
 using ::testing::Key;
@@ -52,4 +52,4 @@ TEST(ProcessMetrics, TheStartIsWhenThisTestBegan) {
   for (int i = 0; i < 1000; ++i) ASSERT_EQ(Values()["process_start_time_seconds"], start);
 }
 
-}  // namespace longshort::process_metrics_test
+}  // namespace longshort::server::process_metrics_test

@@ -3,7 +3,7 @@
 #include "base/random_number.h"
 #include "server/monitoring/tracer.h"
 
-namespace longshort::monitoring_sampler_test {
+namespace longshort::server::monitoring_sampler_test {
 
 constexpr int kTraces = 100'000;
 
@@ -60,4 +60,4 @@ TEST(TraceSampler, AParentDoesNotMatterToOneThatIsNotParentBased) {
   EXPECT_FALSE(TraceSampler(0, false).Samples(parent.trace_id, parent));
 }
 
-}  // namespace longshort::monitoring_sampler_test
+}  // namespace longshort::server::monitoring_sampler_test

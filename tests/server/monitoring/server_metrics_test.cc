@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace longshort::server_metrics_test {
+namespace longshort::server::server_metrics_test {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -53,4 +53,4 @@ TEST(ServerMetrics, TheBuildIsKnownFromTheStart) {
   EXPECT_THAT(ServerMetrics({1}).Serialize(), HasSubstr("longshort_build_info{"));
 }
 
-}  // namespace longshort::server_metrics_test
+}  // namespace longshort::server::server_metrics_test

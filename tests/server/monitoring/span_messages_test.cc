@@ -9,7 +9,7 @@
 #include "base/utf8.h"
 #include "opentelemetry/proto/collector/trace/v1/trace_service.pb.h"
 
-namespace longshort::span_messages_test {
+namespace longshort::server::span_messages_test {
 
 using opentelemetry::proto::collector::trace::v1::ExportTraceServiceRequest;
 using opentelemetry::proto::trace::v1::Span;
@@ -119,4 +119,4 @@ TEST(ResourceOf, EachServerHasAnIdOfItsOwn) {
   EXPECT_NE(id, id_of(ResourceOf({})));
 }
 
-}  // namespace longshort::span_messages_test
+}  // namespace longshort::server::span_messages_test

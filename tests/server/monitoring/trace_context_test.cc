@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/random_number.h"
 
-namespace longshort::trace_context_test {
+namespace longshort::server::trace_context_test {
 
 constexpr char kTraceId[] = "4bf92f3577b34da6a3ce929d0e0e4736";
 constexpr char kSpanId[] = "00f067aa0ba902b7";
@@ -137,4 +137,4 @@ TEST(TraceContext, AStateHas32MembersAtTheMost) {
   EXPECT_EQ(StateOf(state + ",k32=v"), "");
 }
 
-}  // namespace longshort::trace_context_test
+}  // namespace longshort::server::trace_context_test

@@ -6,7 +6,7 @@
 #include "absl/time/clock.h"
 #include "server/monitoring/tracer.h"
 
-namespace longshort::trace_queue_test {
+namespace longshort::server::trace_queue_test {
 
 std::unique_ptr<CallTrace> Trace(int64_t spans) {
   auto trace = std::make_unique<CallTrace>();
@@ -67,4 +67,4 @@ TEST(TraceQueue, ClosingWakesWhoWaits) {
   closing.join();
 }
 
-}  // namespace longshort::trace_queue_test
+}  // namespace longshort::server::trace_queue_test

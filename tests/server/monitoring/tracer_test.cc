@@ -5,7 +5,7 @@
 
 #include <memory>
 
-namespace longshort::tracer_test {
+namespace longshort::server::tracer_test {
 
 using ::testing::HasSubstr;
 
@@ -59,4 +59,4 @@ TEST_F(TracerTest, WhatDoesNotFitIsCounted) {
   EXPECT_THAT(metrics, HasSubstr("longshort_spans_dropped_total{reason=\"queue_full\"} 2"));
 }
 
-}  // namespace longshort::tracer_test
+}  // namespace longshort::server::tracer_test

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-namespace longshort::bytes_tensor_test {
+namespace longshort::server::bytes_tensor_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -41,4 +41,4 @@ TEST(BytesTensor, AShapeThatTheBytesCannotFillTakesNoMemory) {
   EXPECT_THAT(ErrorOf("\1\0\0\0x", INT64_MAX), HasSubstr("element 0"));
 }
 
-}  // namespace longshort::bytes_tensor_test
+}  // namespace longshort::server::bytes_tensor_test

@@ -9,7 +9,7 @@
 
 #include "tests/server/open_inference_v2/requests.h"
 
-namespace longshort::input_tensors_test {
+namespace longshort::server::input_tensors_test {
 
 using inference::ModelInferRequest;
 using ::testing::ElementsAre;
@@ -69,7 +69,7 @@ TEST(InputTensors, PixelsAreImagesOfTheirOwn) {
     const std::vector<ImageInput> images = *InputTensors::Read(request)->Images("x", 2);
     ASSERT_EQ(images.size(), 2);
     EXPECT_NE(images[0].owner, images[1].owner);
-    const RawImage& second = std::get<RawImage>(images[1].content);
+    const models::RawImage& second = std::get<models::RawImage>(images[1].content);
     EXPECT_EQ(second.height, 1);
     EXPECT_EQ(second.width, 2);
     EXPECT_EQ(second.channels, 1);
@@ -87,7 +87,7 @@ TEST(InputTensors, FractionsArePixelsToo) {
   for (const ModelInferRequest& request : {raw, typed}) {
     const std::vector<ImageInput> images = *InputTensors::Read(request)->Images("x", 2);
     ASSERT_EQ(images.size(), 1);
-    EXPECT_THAT(std::get<absl::Span<const float>>(std::get<RawImage>(images[0].content).values),
+    EXPECT_THAT(std::get<absl::Span<const float>>(std::get<models::RawImage>(images[0].content).values),
                 ElementsAre(0, 1, 0.5));
   }
 }
@@ -188,4 +188,4 @@ TEST(InputTensors, InputsStandOnceAndHaveNoSharedMemory) {
   EXPECT_THAT(ReadError(shared), HasSubstr("there is no shared memory"));
 }
 
-}  // namespace longshort::input_tensors_test
+}  // namespace longshort::server::input_tensors_test

@@ -12,7 +12,7 @@
 #include "server/rpc/error_details.pb.h"
 #include "tests/server/open_inference_v2/open_inference_fixture.h"
 
-namespace longshort::model_infer_test {
+namespace longshort::server::model_infer_test {
 
 using inference::ModelInferRequest;
 using ::testing::ElementsAre;
@@ -159,8 +159,8 @@ TEST_F(ModelInferTest, PriorityAndTimeoutReachTheEngine) {
   const absl::Time before = MonotonicNow();
   std::thread thread([&] {
     const auto items = texts_->TakeItems(1);
-    const RequestContext& context = items[0].request.context;
-    EXPECT_EQ(context.priority, Priority::kHigh);
+    const core::RequestContext& context = items[0].request.context;
+    EXPECT_EQ(context.priority, core::Priority::kHigh);
     EXPECT_GE(context.deadline, before + absl::Seconds(30));
     EXPECT_LE(context.deadline, MonotonicNow() + absl::Seconds(30));
     items[0].listener->OnFinished(absl::DeadlineExceededError("late"));
@@ -178,7 +178,7 @@ TEST_F(ModelInferTest, AnImageThatIsNoneIsTheErrorOfItsRequest) {
 TEST_F(ModelInferTest, ARefusalTellsWhenToComeBack) {
   texts_->on_submit = [](int) {
     absl::Status full = absl::ResourceExhaustedError("full");
-    SetRefusal(full, {.retry_after = absl::Seconds(2), .queue_depth = 17});
+    core::SetRefusal(full, {.retry_after = absl::Seconds(2), .queue_depth = 17});
     return full;
   };
   grpc::ClientContext context;
@@ -197,8 +197,8 @@ TEST_F(ModelInferTest, APromptGoesOn) {
     EXPECT_THAT(generations[0].request.stop_strings, ElementsAre("."));
     generations[0].listener->OnDelta(Bytes("one"));
     generations[1].listener->OnDelta(Bytes("two"));
-    GenerationSummary stopped = Summary(1);
-    stopped.finish_reason = FinishReason::kStopString;
+    core::GenerationSummary stopped = Summary(1);
+    stopped.finish_reason = core::FinishReason::kStopString;
     generations[0].listener->OnFinished(absl::OkStatus(), stopped);
     generations[1].listener->OnFinished(absl::OkStatus(), Summary(1));
   });
@@ -220,7 +220,7 @@ TEST_F(ModelInferTest, AModelWithoutVocabularyTakesAndGivesIds) {
   std::thread thread([&] {
     const auto generation = ids_->TakeGenerations(1)[0];
     EXPECT_THAT(generation.request.prompt, ElementsAre(4, 5));
-    GeneratedToken token;
+    core::GeneratedToken token;
     token.token = 7;
     generation.listener->OnDelta({.bytes = "", .tokens = {token, token}});
     generation.listener->OnFinished(absl::OkStatus(), Summary(2));
@@ -246,7 +246,7 @@ TEST_F(ModelInferTest, DocumentsAreScoredAndWhatHasNoMeaningForThemIsEmpty) {
     request.add_outputs()->set_name(name);
   }
   std::thread thread([&] {
-    Score score;
+    core::Score score;
     score.total_log_probability = -2.5;
     score.scored_tokens = 2;
     speaker_->TakeScorings(1)[0].listener->OnFinished(score);
@@ -264,4 +264,4 @@ TEST_F(ModelInferTest, DocumentsAreScoredAndWhatHasNoMeaningForThemIsEmpty) {
   EXPECT_EQ(response_.raw_output_contents(3), std::string("\2\0\0\0\0\0\0\0", 8));
 }
 
-}  // namespace longshort::model_infer_test
+}  // namespace longshort::server::model_infer_test

@@ -17,7 +17,7 @@
 #include "tests/server/fakes/serving_fixture.h"
 #include "tests/server/open_inference_v2/requests.h"
 
-namespace longshort {
+namespace longshort::server {
 
 class OpenInferenceFixture : public ServingFixture {
  protected:
@@ -28,15 +28,15 @@ class OpenInferenceFixture : public ServingFixture {
     speaker_ = speaker.get();
     texts_ = texts.get();
     images_ = images.get();
-    std::map<std::string, ServedModel::Kind> models;
+    std::map<std::string, core::ServedModel::Kind> models;
     models["texts"] = TextClassifier(std::move(texts));
     models["pairs"] = TextClassifier(std::make_unique<ScriptedClassifierEngine>(), 2);
     models["images"] = ImageClassifier(std::move(images));
     auto ids = std::make_unique<ScriptedEngine>();
     ids_ = ids.get();
-    models["speaker"] = ServedLanguageModel{
+    models["speaker"] = core::ServedLanguageModel{
         .info = ByteModel()->info, .tokenizer = ByteModel()->tokenizer, .engine = std::move(speaker)};
-    models["ids"] = ServedLanguageModel{.info = IdModel()->info, .tokenizer = nullptr, .engine = std::move(ids)};
+    models["ids"] = core::ServedLanguageModel{.info = IdModel()->info, .tokenizer = nullptr, .engine = std::move(ids)};
     Serve(RegistryOf(std::move(models)));
     open_stub_ = inference::GRPCInferenceService::NewStub(Connect({}));
   }
@@ -55,15 +55,18 @@ class OpenInferenceFixture : public ServingFixture {
 
   static void End(ScriptedClassifierEngine& engine, size_t items) {
     for (const ScriptedClassifierEngine::Item& item : engine.TakeItems(items)) {
-      const auto* preparation = std::get_if<ItemPreparation>(&item.request.item);
-      const absl::Status prepared = preparation == nullptr ? absl::OkStatus() : PrepareItem(*preparation).status();
-      item.listener->OnFinished(prepared.ok() ? ScoresFor(1) : absl::StatusOr<ItemScores>(prepared));
+      const auto* preparation = std::get_if<core::ItemPreparation>(&item.request.item);
+      const absl::Status prepared =
+          preparation == nullptr ? absl::OkStatus() : core::PrepareItem(*preparation).status();
+      item.listener->OnFinished(prepared.ok() ? ScoresFor(1) : absl::StatusOr<core::ItemScores>(prepared));
     }
   }
 
-  static GenerationDelta Bytes(const std::string& bytes) { return {.bytes = bytes, .tokens = {GeneratedToken()}}; }
-  static GenerationSummary Summary(int64_t generated) {
-    GenerationSummary summary;
+  static core::GenerationDelta Bytes(const std::string& bytes) {
+    return {.bytes = bytes, .tokens = {core::GeneratedToken()}};
+  }
+  static core::GenerationSummary Summary(int64_t generated) {
+    core::GenerationSummary summary;
     summary.prompt_tokens = 3;
     summary.generated_tokens = generated;
     return summary;
@@ -77,4 +80,4 @@ class OpenInferenceFixture : public ServingFixture {
   inference::ModelInferResponse response_;
 };
 
-}  // namespace longshort
+}  // namespace longshort::server

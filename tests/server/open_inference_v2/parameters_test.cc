@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace longshort::parameters_test {
+namespace longshort::server::parameters_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -101,4 +101,4 @@ TEST_F(ParametersTest, AGenerationIsDescribedByTheNamesOfLongshortV1) {
   EXPECT_EQ(call.seed, UINT64_MAX);
 }
 
-}  // namespace longshort::parameters_test
+}  // namespace longshort::server::parameters_test

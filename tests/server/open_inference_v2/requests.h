@@ -9,7 +9,7 @@
 #include "open_inference/v2/service.pb.h"
 #include "server/open_inference_v2/bytes_tensor.h"
 
-namespace longshort {
+namespace longshort::server {
 
 inline std::string RawBytes(const std::vector<std::string>& elements) {
   std::string raw;
@@ -46,4 +46,4 @@ inline inference::ModelInferRequest TypedRequest(const std::string& model, const
   return request;
 }
 
-}  // namespace longshort
+}  // namespace longshort::server

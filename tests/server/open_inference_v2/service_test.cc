@@ -7,7 +7,7 @@
 
 #include "tests/server/open_inference_v2/open_inference_fixture.h"
 
-namespace longshort::service_test {
+namespace longshort::server::service_test {
 
 using ::testing::Contains;
 using ::testing::ElementsAre;
@@ -138,4 +138,4 @@ TEST_F(ServiceTest, WhatIsNotThereSaysWhy) {
   EXPECT_THAT(status.error_message(), HasSubstr("how the server logs"));
 }
 
-}  // namespace longshort::service_test
+}  // namespace longshort::server::service_test

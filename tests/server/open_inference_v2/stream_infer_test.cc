@@ -10,7 +10,7 @@
 #include "core/schedule/refusal.h"
 #include "tests/server/open_inference_v2/open_inference_fixture.h"
 
-namespace longshort::stream_infer_test {
+namespace longshort::server::stream_infer_test {
 
 using inference::ModelInferRequest;
 using inference::ModelStreamInferResponse;
@@ -68,8 +68,8 @@ TEST_F(StreamInferTest, AGenerationComesBitByBitAndTellsItsEnd) {
   EXPECT_EQ(ReadLine(), "g caf ");
   listener->OnDelta(Bytes("\xA9"));
   EXPECT_EQ(ReadLine(), "g \xC3\xA9 ");
-  GenerationSummary summary = Summary(2);
-  summary.finish_reason = FinishReason::kStopString;
+  core::GenerationSummary summary = Summary(2);
+  summary.finish_reason = core::FinishReason::kStopString;
   listener->OnFinished(absl::OkStatus(), summary);
   const ModelStreamInferResponse last = Read();
   const auto& answer = last.infer_response();
@@ -138,7 +138,7 @@ TEST_F(StreamInferTest, AFailedRequestIsToldAndTheStreamGoesOn) {
   EXPECT_THAT(ReadLine(), StartsWith("long error INVALID_ARGUMENT: number of tokens of document[0] is 12"));
   speaker_->on_submit = [](int) {
     absl::Status full = absl::ResourceExhaustedError("full");
-    SetRefusal(full, {.retry_after = absl::Milliseconds(1500), .queue_depth = 17});
+    core::SetRefusal(full, {.retry_after = absl::Milliseconds(1500), .queue_depth = 17});
     return full;
   };
   Send(Prompt(), "full");
@@ -268,4 +268,4 @@ TEST_F(StreamInferTest, AStreamHasOnlySoManyRequestsInWork) {
   EXPECT_TRUE(Close().ok());
 }
 
-}  // namespace longshort::stream_infer_test
+}  // namespace longshort::server::stream_infer_test

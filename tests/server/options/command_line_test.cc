@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace longshort::command_line_test {
+namespace longshort::server::command_line_test {
 
 using ::testing::HasSubstr;
 
@@ -68,4 +68,4 @@ TEST(CommandLine, TheTablesOfTheDocsHaveTheFieldsOfServingJsonToo) {
   EXPECT_THAT(tables, HasSubstr("| `\"max_queue_delay\": \"duration\"` | `0` | 0 to 1m | "));
 }
 
-}  // namespace longshort::command_line_test
+}  // namespace longshort::server::command_line_test

@@ -5,7 +5,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace longshort::options_devices_test {
+namespace longshort::server::options_devices_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -21,9 +21,9 @@ TEST(Devices, AreAListOfWorkersOnTheCpuAndGpusByNumber) {
   ASSERT_TRUE(mixed.ok()) << mixed.status();
   EXPECT_EQ(mixed->cpu_workers, 2);
   EXPECT_THAT(mixed->gpus, ElementsAre(1, 0));
-  EXPECT_EQ(mixed->gpu_kind, DeviceKind::kCuda);
+  EXPECT_EQ(mixed->gpu_kind, models::DeviceKind::kCuda);
   EXPECT_EQ(mixed->workers(), 4);
-  EXPECT_EQ(ParseDevices("emulated:1")->gpu_kind, DeviceKind::kEmulated);
+  EXPECT_EQ(ParseDevices("emulated:1")->gpu_kind, models::DeviceKind::kEmulated);
   EXPECT_EQ(ParseDevices("cuda:63")->cpu_workers, 0);
 }
 
@@ -52,26 +52,26 @@ TEST(Devices, ABuildForTheCpuOnlySaysWhatToWrite) {
 }
 
 TEST(Devices, AGpuThatTheMachineDoesNotHaveIsNamed) {
-  const MachineLimits two = {.gpus = Gpus{.kind = DeviceKind::kCuda, .memory_bytes = {1000, 2000}}};
+  const MachineLimits two = {.gpus = models::Gpus{.kind = models::DeviceKind::kCuda, .memory_bytes = {1000, 2000}}};
   EXPECT_TRUE(ParseServedDevices("cuda:1,cpu,cuda:0", two).ok());
   EXPECT_EQ(ParseServedDevices("cuda:2", two).status().message(),
             "there is no cuda:2; the GPUs of this machine are 2, up to cuda:1; write cpu, or cpu:N for N workers");
   EXPECT_THAT(std::string(ParseServedDevices("cpu,emulated:0", two).status().message()),
               HasSubstr("there is no emulated:0"));
-  EXPECT_EQ(ParseServedDevices("cpu,cuda:0", {.gpus = Gpus()}).status().message(),
+  EXPECT_EQ(ParseServedDevices("cpu,cuda:0", {.gpus = models::Gpus()}).status().message(),
             "there is no cuda:0; the GPUs of this machine are none; leave it out");
 }
 
 TEST(Devices, WorkersOnTheCpuDivideTheThreads) {
-  const std::vector<WorkerDevice> workers = WorkersOn({.cpu_workers = 2, .gpus = {3}}, 9);
+  const std::vector<models::WorkerDevice> workers = WorkersOn({.cpu_workers = 2, .gpus = {3}}, 9);
   ASSERT_EQ(workers.size(), 3u);
   for (int i : {0, 1}) {
-    EXPECT_EQ(workers[i].kind, DeviceKind::kCpu);
+    EXPECT_EQ(workers[i].kind, models::DeviceKind::kCpu);
     EXPECT_EQ(workers[i].threads, 4);
   }
-  EXPECT_EQ(DeviceName(workers[2]), "cuda:3");
+  EXPECT_EQ(models::DeviceName(workers[2]), "cuda:3");
   EXPECT_EQ(WorkersOn({.cpu_workers = 8}, 4).front().threads, 1);
   EXPECT_EQ(ThreadsPerWorker(4, {.gpus = {0}}), 4) << "loading is done on the CPU";
 }
 
-}  // namespace longshort::options_devices_test
+}  // namespace longshort::server::options_devices_test

@@ -7,7 +7,7 @@
 #include <map>
 #include <string>
 
-namespace longshort::machine_limits_test {
+namespace longshort::server::machine_limits_test {
 
 // A root folder with the given files.
 std::string MakeRoot(const std::string& name, const std::map<std::string, std::string>& files) {
@@ -59,4 +59,4 @@ TEST(MachineLimits, Version1HasAFolderPerController) {
   EXPECT_EQ(limits.memory_bytes, 400000);
 }
 
-}  // namespace longshort::machine_limits_test
+}  // namespace longshort::server::machine_limits_test

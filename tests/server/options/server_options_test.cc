@@ -6,7 +6,7 @@
 #include <cmath>
 #include <utility>
 
-namespace longshort::server_options_test {
+namespace longshort::server::server_options_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -105,4 +105,4 @@ TEST(ListenAddress, RefusesWhatIsNone) {
   }
 }
 
-}  // namespace longshort::server_options_test
+}  // namespace longshort::server::server_options_test

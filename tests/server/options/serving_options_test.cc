@@ -9,7 +9,7 @@
 #include "core/classification/batch_former.h"
 #include "server/options/command_line.h"
 
-namespace longshort::serving_options_test {
+namespace longshort::server::serving_options_test {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
@@ -40,9 +40,9 @@ TEST(ServingOptions, WithoutAFileAreTheServers) {
   EXPECT_EQ(options->limits.max_queued_per_client, kUnlimited);
   EXPECT_EQ(options->limits.max_queued_cost_per_client, absl::InfiniteDuration());
   EXPECT_EQ(options->order.max_running_per_client, 3);
-  EXPECT_EQ(options->order.rounds.weights, PriorityRounds::Options().weights);
+  EXPECT_EQ(options->order.rounds.weights, core::PriorityRounds::Options().weights);
   EXPECT_EQ(options->max_batch_size, 5);
-  EXPECT_EQ(options->max_batch_tokens, BatchFormer::Options().max_batch_tokens);
+  EXPECT_EQ(options->max_batch_tokens, core::BatchFormer::Options().max_batch_tokens);
   EXPECT_EQ(options->max_queue_delay, absl::ZeroDuration());
   EXPECT_EQ(options->max_streams, 64);
   EXPECT_EQ(options->step_time, absl::Milliseconds(7));
@@ -152,4 +152,4 @@ TEST(ServingOptions, AFieldOfTheOtherKindOfModelIsRefused) {
             absl::InvalidArgumentError("f: max_streams is '64', it must be absent: the model is a classifier"));
 }
 
-}  // namespace longshort::serving_options_test
+}  // namespace longshort::server::serving_options_test

@@ -6,7 +6,7 @@
 #include <map>
 #include <string>
 
-namespace longshort::tracing_options_test {
+namespace longshort::server::tracing_options_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -187,4 +187,4 @@ TEST(TracingOptions, AreSaidInASentence) {
   EXPECT_EQ(Read({}, "https://c:1", 0.25)->Summary(), "to c:1, by TLS, 25 % of those that begin here");
 }
 
-}  // namespace longshort::tracing_options_test
+}  // namespace longshort::server::tracing_options_test

@@ -3,7 +3,7 @@
 
 #include "server/rpc/health.h"
 
-namespace longshort::health_registry_test {
+namespace longshort::server::health_registry_test {
 
 using testing::ElementsAre;
 using testing::Optional;
@@ -45,4 +45,4 @@ TEST(HealthRegistry, WhoWatchesANameLooksWhenItMayHaveChanged) {
   EXPECT_EQ(looks, 2);
 }
 
-}  // namespace longshort::health_registry_test
+}  // namespace longshort::server::health_registry_test

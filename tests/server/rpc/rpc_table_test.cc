@@ -15,7 +15,7 @@
 #include "server/rpc/health.h"
 #include "server/rpc/reflection.h"
 
-namespace longshort::rpc_table_test {
+namespace longshort::server::rpc_table_test {
 
 using google::protobuf::DescriptorPool;
 using google::protobuf::MethodDescriptor;
@@ -87,4 +87,4 @@ TEST_F(RpcTableTest, WhatACallerNeedsIsWhatTheRpcDoes) {
                    "grpc.reflection.v1alpha.ServerReflection.ServerReflectionInfo"}));
 }
 
-}  // namespace longshort::rpc_table_test
+}  // namespace longshort::server::rpc_table_test

@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace longshort::stream_limiter_test {
+namespace longshort::server::stream_limiter_test {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
@@ -66,4 +66,4 @@ TEST_F(StreamLimiterTest, WhatIsGoneIsNoneOfThem) {
   EXPECT_THAT(gave_way_, IsEmpty());
 }
 
-}  // namespace longshort::stream_limiter_test
+}  // namespace longshort::server::stream_limiter_test

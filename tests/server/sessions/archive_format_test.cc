@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace longshort::archive_format_test {
+namespace longshort::server::archive_format_test {
 
 using testing::HasSubstr;
 
@@ -70,7 +70,7 @@ TEST(ArchiveFormat, IsNeverLargerThanWasSaid) {
   ExportedSession session = SomeSession();
   session.origin.client = std::string(128, 'c');
   session.archive.tokens.assign(5000, 2147483647);
-  const SessionSize size = {.tokens = 5000, .cache_bytes = 1004};
+  const core::SessionSize size = {.tokens = 5000, .cache_bytes = 1004};
   EXPECT_LE(static_cast<int64_t>(DataOf(session).size()), MaxArchiveBytes(size));
   EXPECT_GT(static_cast<int64_t>(DataOf(session).size()), 5000 * 5);
 }
@@ -109,4 +109,4 @@ TEST(ArchiveFormat, NamesWhatIsWrong) {
   EXPECT_EQ(Read(DataOf(session) + "more").status().message(), "the session has 4 bytes that belong to nothing");
 }
 
-}  // namespace longshort::archive_format_test
+}  // namespace longshort::server::archive_format_test

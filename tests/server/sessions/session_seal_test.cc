@@ -10,7 +10,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 
-namespace longshort::session_seal_test {
+namespace longshort::server::session_seal_test {
 
 using testing::HasSubstr;
 
@@ -70,4 +70,4 @@ TEST_F(SessionKeyTest, WhatIsNoKeyIsNamed) {
   EXPECT_THAT(wrong(testing::TempDir()), HasSubstr("cannot be read"));
 }
 
-}  // namespace longshort::session_seal_test
+}  // namespace longshort::server::session_seal_test

@@ -5,7 +5,7 @@
 
 #include "core/schedule/refusal.h"
 
-namespace longshort::transfer_budget_test {
+namespace longshort::server::transfer_budget_test {
 
 using ::testing::HasSubstr;
 
@@ -16,7 +16,7 @@ TEST(TransferBudget, AClientHasHalfOfIt) {
   const auto second = budget.Take("alice", 20);
   EXPECT_EQ(second.status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(second.status().message()), HasSubstr("sessions of this client"));
-  EXPECT_TRUE(GetRefusal(second.status()).has_value()) << "clients may come again";
+  EXPECT_TRUE(core::GetRefusal(second.status()).has_value()) << "clients may come again";
   EXPECT_TRUE(budget.Take("bob", 50).ok());
   EXPECT_FALSE(budget.Take("bob", 70).ok()) << "of all there are 60 left";
   *first = TransferBudget::Share();
@@ -39,11 +39,11 @@ TEST(TransferBudget, AShareGrowsAsFarAsThereIsRoom) {
   ASSERT_TRUE(alice.ok() && bob.ok()) << "neither has come whole";
   EXPECT_TRUE(alice->Grow(70).ok()) << "more than half: her only one";
   EXPECT_EQ(bob->Grow(70).code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_TRUE(GetRefusal(bob->Grow(70)).has_value());
+  EXPECT_TRUE(core::GetRefusal(bob->Grow(70)).has_value());
   EXPECT_EQ(budget.held(), 80);
   EXPECT_TRUE(bob->Grow(30).ok());
   *alice = TransferBudget::Share();
   EXPECT_TRUE(bob->Grow(1000).ok()) << "alone";
 }
 
-}  // namespace longshort::transfer_budget_test
+}  // namespace longshort::server::transfer_budget_test

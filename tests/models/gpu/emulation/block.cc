@@ -24,7 +24,7 @@
 #define __tsan_release(address) static_cast<void>(address)
 #endif
 
-namespace longshort::cuda::emulated {
+namespace longshort::models::cuda::emulated {
 namespace {
 
 // What a block may have on every chip from sm_80 on, but for those of 99 KiB.
@@ -431,4 +431,4 @@ void CheckAligned(const void* address, uintptr_t bytes, const char* what) {
   OfThisThread().CheckAligned(address, bytes, what);
 }
 
-}  // namespace longshort::cuda::emulated
+}  // namespace longshort::models::cuda::emulated

@@ -13,7 +13,7 @@
 #include "absl/status/status.h"
 #include "models/gpu/kernel_call.h"
 
-namespace longshort::cuda::emulated {
+namespace longshort::models::cuda::emulated {
 
 enum class ThreadOrder { kAscending, kDescending, kShuffled };
 
@@ -71,4 +71,4 @@ uint16_t HalfOfFloat(float value);
 // Makes results of what the lanes gave in a meeting of this kind, once for the whole warp.
 void MultiplyWarp(Meeting meeting, const LaneBytes* operands, LaneBytes* sums);
 
-}  // namespace longshort::cuda::emulated
+}  // namespace longshort::models::cuda::emulated

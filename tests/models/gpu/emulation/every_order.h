@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "tests/models/gpu/emulation/block.h"
 
-namespace longshort::cuda::emulated {
+namespace longshort::models::cuda::emulated {
 
 // Threads ascending, descending and shuffled; copies late and at once.
 inline std::vector<EmulationOptions> EveryOrder() {
@@ -24,4 +24,4 @@ inline std::string NameOf(const EmulationOptions& options) {
   return absl::StrCat(order, " threads, seed ", options.seed, options.copies_at_once ? ", copies at once" : "");
 }
 
-}  // namespace longshort::cuda::emulated
+}  // namespace longshort::models::cuda::emulated

@@ -45,7 +45,7 @@ LongshortSwitchStack:
 .size LongshortSwitchStack, . - LongshortSwitchStack
 )");
 
-namespace longshort::cuda::emulated {
+namespace longshort::models::cuda::emulated {
 namespace {
 
 constexpr size_t kSavedRegisters = 6;
@@ -127,4 +127,4 @@ void Fiber::Arrived() {
 #endif
 }
 
-}  // namespace longshort::cuda::emulated
+}  // namespace longshort::models::cuda::emulated

@@ -5,7 +5,7 @@
 
 #include <cstddef>
 
-namespace longshort::cuda::emulated {
+namespace longshort::models::cuda::emulated {
 
 class Fiber final {
  public:
@@ -40,4 +40,4 @@ class Fiber final {
   void* sanitizer_ = nullptr;  // the thread sanitizer's
 };
 
-}  // namespace longshort::cuda::emulated
+}  // namespace longshort::models::cuda::emulated

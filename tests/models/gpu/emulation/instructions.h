@@ -8,7 +8,7 @@
 #include "models/gpu/device.h"
 #include "tests/models/gpu/emulation/block.h"
 
-namespace longshort::cuda {
+namespace longshort::models::cuda {
 
 LS_DEVICE int Thread() { return emulated::CurrentThread(); }
 LS_DEVICE int Lane() { return emulated::CurrentLane(); }
@@ -204,4 +204,4 @@ KernelCall MakeCall(const char* name, const LaunchShape& shape, const Arguments&
   return call;
 }
 
-}  // namespace longshort::cuda
+}  // namespace longshort::models::cuda

@@ -5,7 +5,7 @@
 
 #include "tests/models/gpu/emulation/block.h"
 
-namespace longshort::cuda::emulated {
+namespace longshort::models::cuda::emulated {
 namespace {
 
 // A lane gives the registers a[4], b[2].
@@ -70,4 +70,4 @@ void MultiplyWarp(Meeting meeting, const LaneBytes* operands, LaneBytes* sums) {
   }
 }
 
-}  // namespace longshort::cuda::emulated
+}  // namespace longshort::models::cuda::emulated
