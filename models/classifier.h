@@ -1,6 +1,7 @@
-// What the engine needs of a classifier, in plain types: no LibTorch, no gRPC, no OpenCV.
+// The interface of a classifier, as the engine uses it. Plain types only: no LibTorch, no gRPC.
 //
-// Classifiers are one-shot: a batch of items in, one score per class and item out, nothing kept between calls.
+// A call takes a batch of items and returns one score for each class and item. A classifier keeps no state between
+// calls.
 #pragma once
 
 #include <cstdint>
@@ -22,21 +23,21 @@ enum class ClassifierInput {
   kImage,          // an image as channels
 };
 
-// What a classifier is.
+// Describes a classifier.
 struct ClassifierInfo {
   std::string architecture;  // "text_classifier", "vil" or "cvt"
   ClassifierInput input = ClassifierInput::kText;
   int64_t classes = 0;
   std::vector<std::string> labels;  // labels.txt: [classes], or empty
   int64_t parameters = 0;
-  std::string precision;    // "fp32", or "bf16" if it computes so on any device: on a GPU
+  std::string precision;    // "fp32"; "bf16" if it computes in bfloat16 on any device, which only GPUs do
   std::string fingerprint;  // hex SHA-256 of the model's files
-  // Of a GPU's memory, what each worker there needs beside the weights.
+  // GPU memory that each worker needs in addition to the weights.
   int64_t gpu_workspace_bytes = 0;
 
   // Token sequences only.
   std::string tokenizer;        // as in config.json: "bytes_plus_one", ..., "none"
-  int64_t documents = 0;        // how many documents make one item: 1 or 2
+  int64_t documents = 0;        // documents per item: 1 or 2
   int64_t vocabulary_size = 0;  // ids are below it; id 0 is padding
   int64_t max_document_tokens = 0;
 
@@ -44,13 +45,13 @@ struct ClassifierInfo {
   int64_t channels = 0;
 };
 
-// A document, or two, in token ids; each id in [0, vocabulary_size), 0 being masked. At least one id of a document is
-// not 0, and there are at most max_document_tokens.
+// One or two documents as token ids in [0, vocabulary_size); id 0 is masked. A document has at least one id other than
+// 0, and at most max_document_tokens ids.
 struct TokenItem {
   std::vector<std::vector<int32_t>> documents;
 };
 
-// An image that the model's preprocessing made: normalised values, [channels, height, width].
+// An image after the model's preprocessing: normalised values, [channels, height, width].
 struct ImageItem {
   int64_t height = 0;
   int64_t width = 0;
@@ -59,7 +60,7 @@ struct ImageItem {
 
 using ClassifierItem = std::variant<TokenItem, ImageItem>;
 
-// What one batch computed, for tests and metrics.
+// Work done for one batch, for tests and metrics.
 struct ClassifierCounts {
   // Multiply-adds of all matrix products and convolutions that depend on the items: linear layers, projections, scores,
   // weighted sums.
@@ -67,12 +68,12 @@ struct ClassifierCounts {
 };
 
 struct ClassifierResult {
-  // [items, classes], row i is of item i. Owned by the classifier, valid until its next call.
+  // [items, classes]; row i belongs to item i. Owned by the classifier, valid until its next call.
   absl::Span<const float> logits;
   ClassifierCounts counts;
 };
 
-// One thread at a time calls it: a worker owns its replica. On a GPU it has what makes its batches fast (graphs).
+// Thread: one at a time; a worker owns its replica. On a GPU, a replica also owns the graphs of its batches.
 //
 // A result depends on the weights, the precision and the item only: not on the other items of a batch (up to rounding
 // in the library's matrix products).
@@ -82,19 +83,18 @@ class Classifier {
 
   virtual const ClassifierInfo& info() const = 0;
 
-  // Token sequences of any mix of lengths are one batch, without work on padding. Images of one batch have one size.
-  // Errors: INVALID_ARGUMENT for an item that breaks what is said above, naming its index (nothing is run), INTERNAL if
+  // A batch may mix token sequences of any lengths; padding costs nothing. All images of a batch have the same size.
+  // Errors: INVALID_ARGUMENT for an item that violates the rules above, with its index (nothing is run); INTERNAL if
   // the library fails.
   virtual absl::StatusOr<ClassifierResult> Classify(absl::Span<const ClassifierItem* const> items) = 0;
 
-  // There is nothing to do for a while: lets others have what only a batch needs. The next batch takes it
-  // again.
+  // Releases resources that only a batch needs, while the worker is idle. The next batch acquires them again.
   virtual void Rest() {}
 };
 
 using ClassifierWeights = ModelWeights<Classifier, ClassifierInfo>;
 
-// An image whose pixels lie in memory: rows from the top, [height, width, channels], RGB or grey.
+// Pixels in memory, top row first: [height, width, channels], RGB or grey.
 struct RawImage {
   int64_t height = 0;
   int64_t width = 0;
@@ -104,7 +104,7 @@ struct RawImage {
 
 enum class ImageFormat { kJpeg, kPng, kWebp };
 
-// Pixels as they are stored, before any orientation.
+// Size in pixels as stored, before the EXIF orientation is applied.
 struct ImageSize {
   int64_t height = 0;
   int64_t width = 0;
@@ -113,35 +113,35 @@ struct ImageSize {
   bool operator==(const ImageSize&) const = default;
 };
 
-// What an encoded image says of itself before its pixels: read once, and kept until the image is decoded.
+// The header of an encoded image: parsed once, and kept until the image is decoded.
 struct ImageHeader {
   ImageFormat format = ImageFormat::kJpeg;
   ImageSize size;  // of its first frame
-  // JPEG only: where the reading of the header ended, and the EXIF orientation (1 to 8) if it was found before that.
+  // JPEG only: the offset at which header parsing ended, and the EXIF orientation (1 to 8) if it came before that.
   uint64_t end = 0;
   std::optional<int> orientation = std::nullopt;
 };
 
-// Images to the items of one classifier, by the preprocessing that its config.json names. Immutable: any thread may use
-// it.
+// Converts images to items of one classifier, with the preprocessing that config.json specifies. Immutable, so
+// thread-safe.
 class ImagePreprocessor {
  public:
   virtual ~ImagePreprocessor() = default;
-  // Of an item that it makes.
+  // Pixels of an item.
   virtual int64_t pixels() const = 0;
-  // The header of a JPEG, PNG or WebP file. Errors: INVALID_ARGUMENT for another format, which the message names, and
-  // for what is broken or beyond the limits.
+  // Parses the header of a JPEG, PNG or WebP file.
+  // Errors: INVALID_ARGUMENT for another format (named in the message), a broken file, or one beyond the limits.
   virtual absl::StatusOr<ImageHeader> ReadHeader(std::string_view bytes) const = 0;
-  // Decodes the image whose header that is. Errors: INVALID_ARGUMENT saying what is wrong with it, RESOURCE_EXHAUSTED
-  // if there is no memory for it.
+  // Decodes the image that has this header.
+  // Errors: INVALID_ARGUMENT with the reason if the image is broken, RESOURCE_EXHAUSTED if there is no memory for it.
   virtual absl::StatusOr<ClassifierItem> Decode(std::string_view bytes, const ImageHeader& header) const = 0;
-  // Both in one.
+  // ReadHeader, then Decode.
   absl::StatusOr<ClassifierItem> Decode(std::string_view bytes) const {
     const absl::StatusOr<ImageHeader> header = ReadHeader(bytes);
     if (!header.ok()) return header.status();
     return Decode(bytes, *header);
   }
-  // Pixels as they are; resized and cropped like a decoded image.
+  // Converts raw pixels, resized and cropped like a decoded image.
   virtual absl::StatusOr<ClassifierItem> Convert(const RawImage& image) const = 0;
 };
 

@@ -1,4 +1,4 @@
-// How a model is loaded, in plain types.
+// Options for loading a model, in plain types.
 #pragma once
 
 #include <algorithm>
@@ -13,17 +13,17 @@ namespace longshort::models {
 class GpuBackends;
 
 struct LoadOptions {
-  // "fp32", or "bf16": weights and cache pages in bfloat16, products where the processor has them; sums, norms and
-  // softmaxes stay float32. On the CPU, classifiers compute in float32 in both.
+  // "fp32" or "bf16". With "bf16", weights and cache pages are bfloat16, and so are products if the processor supports
+  // them; sums, norms and softmaxes stay float32. On the CPU, classifiers always compute in float32.
   std::string precision = "fp32";
-  // Threads that loading and one step or batch use; 0: one for each core.
+  // Threads for loading, and for one step or batch; 0: one per core.
   int threads = 0;
-  // Devices that the model is to run on, each once; none: the CPU.
+  // Devices that the model runs on, without duplicates; empty: the CPU.
   std::vector<WorkerDevice> devices = {};
-  // For the GPUs among the devices; null in a build for the CPU only. Must outlive what is loaded.
+  // Required if `devices` has GPUs; null in a CPU-only build. Must outlive the loaded model.
   const GpuBackends* gpus = nullptr;
 
-  // At least one. Those on the CPU have `threads` if they name no number themselves.
+  // Returns at least one device. CPU devices without a thread count of their own get `threads`.
   std::vector<WorkerDevice> DevicesOrCpu() const {
     std::vector<WorkerDevice> all = devices;
     if (all.empty()) all.push_back({.kind = DeviceKind::kCpu});
@@ -32,7 +32,7 @@ struct LoadOptions {
     }
     return all;
   }
-  // Whether a classifier computes in bfloat16 there, and on any of the devices.
+  // Whether a classifier computes in bfloat16 on this device, or on any device.
   bool ComputesInBFloat16(const WorkerDevice& device) const {
     return precision == "bf16" && device.kind != DeviceKind::kCpu;
   }

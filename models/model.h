@@ -1,8 +1,7 @@
-// What the engine needs of a model, in plain types: no LibTorch, no gRPC.
+// The interface of a language model, as the engine uses it. Plain types only: no LibTorch, no gRPC.
 //
-// A language model is stateful, but keeps no state of a sequence itself: all of it lives in cache pages, which the
-// caller names by number. Which page belongs to whom is the caller's bookkeeping (core/cache); what a page holds is the
-// model's.
+// All state of a sequence lives in cache pages, which the caller names by number. The caller tracks which page belongs
+// to which sequence (core/cache); the model defines the contents of a page.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +17,11 @@ namespace longshort::models {
 
 enum class PageKind { kWindow, kSegment, kOpenChunk };
 
-// How many pages of each kind a cache has, or a sequence needs.
+// Numbers of pages of each kind that a cache has, or a sequence needs.
 struct CachePages {
   int64_t window = 0;      // normalised keys and values of P tokens, all layers
   int64_t segment = 0;     // compressed keys and values of finished chunks, P vectors, all layers
-  int64_t open_chunk = 0;  // raw rows of the chunk that is not full yet, all layers
+  int64_t open_chunk = 0;  // raw rows of the chunk that is not yet full, all layers
 
   int64_t Of(PageKind kind) const {
     return kind == PageKind::kWindow ? window : kind == PageKind::kSegment ? segment : open_chunk;
@@ -38,13 +37,13 @@ struct CachePages {
   }
 };
 
-// How a device keeps the pages of a model.
+// The page format of a model on one device.
 struct PageFormat {
   int64_t rows_per_page = 0;    // P: tokens in a window page, and compressed vectors in a segment page
-  CachePages page_bytes = {};   // of one page of each kind
-  int64_t workspace_bytes = 0;  // of the device's memory, what each worker takes beside weights and pages
-  // How the bytes of pages are to be read: models whose layouts are equal (and fingerprints, M and L) can read each
-  // other's pages. Short text.
+  CachePages page_bytes = {};   // bytes of one page of each kind
+  int64_t workspace_bytes = 0;  // device memory per worker, in addition to weights and pages
+  // Identifies the byte layout of pages, as a short text. Models with equal layouts, fingerprints, M and L can read
+  // each other's pages.
   std::string cache_layout = {};
 };
 
@@ -65,33 +64,33 @@ struct LanguageModelShape {
   friend bool operator==(const LanguageModelShape&, const LanguageModelShape&) = default;
 };
 
-// What a language model is, and how its device keeps its pages.
+// Describes a language model, and its page format on one device.
 struct LanguageModelInfo : LanguageModelShape, PageFormat {
-  int64_t parameters = 0;        // tied embedding counted once
+  int64_t parameters = 0;        // the tied embedding is counted once
   std::string precision = {};    // "fp32" or "bf16"
   std::string fingerprint = {};  // hex SHA-256 of config.json, vocabulary.txt and model.safetensors
 };
 
-// Rows first .. end-1 of a page (of an open chunk: of its C rows).
+// Rows first .. end-1 of a page. A page of an open chunk has C rows.
 struct PageRows {
   int64_t first = 0;
   int64_t end = 0;
 };
 
 using PageId = int32_t;
-// Stands for a page of zero memory: the rows before a stream's first token. Never written.
+// The page of zero memory: the rows before a stream's first token. Read-only.
 inline constexpr PageId kZeroPage = -1;
 
-// Some pages of one sequence: page `first + i` on the absolute grid is `ids[i]`. Page n of the grid holds rows n*P
-// up to (n+1)*P. Pages below 0, before the stream's first token, are always kZeroPage; so are those before the token at
-// which a sequence began to be read, if that was a later one. Every other id stands at one place only: the rows of all
-// tokens of a slice are written before any of them sees anything.
+// Some pages of one sequence: page `first + i` on the absolute grid is `ids[i]`. Page n of the grid holds rows n*P to
+// (n+1)*P - 1. Pages below 0, before the stream's first token, are always kZeroPage. If the sequence was read from a
+// later token on, the pages before that token are kZeroPage as well. Every other id occurs only once, because the rows
+// of all tokens of a slice are written before any token attends.
 struct PageRange {
   int64_t first = 0;
   absl::Span<const PageId> ids;
 };
 
-// Some new tokens of one sequence. The spans must stay valid during Step.
+// New tokens of one sequence. The spans must stay valid during Step.
 struct Slice {
   // At least one; each in [0, V).
   absl::Span<const int32_t> tokens;
@@ -104,24 +103,24 @@ struct Slice {
   // Window pages for every position from position-W+1 to the last token.
   PageRange window_pages;
   // Vectors of finished chunks as memory ("mix, then project"): vector j = chunk*R + t on the grid, from chunk (s-M)/C
-  // up to the last chunk that this slice finishes.
+  // to the last chunk that this slice finishes.
   PageRange memory_pages;
   // The same vectors as the current segment sees them ("project, then mix"), from chunk s/C.
   PageRange segment_pages;
-  // The chunk that tokens[0] continues, and after the step the one left unfinished.
+  // Holds the chunk that tokens[0] continues; after the step, the chunk that is still unfinished.
   PageId open_chunk = 0;
 
-  // Logits are wanted for the last `logit_rows` tokens of the slice: row i predicts the token after it. 0 to
-  // tokens.size().
+  // The step returns logits for the last `logit_rows` tokens of the slice, 0 to tokens.size(). Row i predicts the next
+  // token.
   int64_t logit_rows = 0;
 };
 
-// What one step computed, for tests and metrics.
+// Work done in one step, for tests and metrics.
 struct StepCounts {
   int64_t projected_rows = 0;   // rows through the query/key/value projections, summed over layers
   int64_t compressed_rows = 0;  // rows through the key/value projections of finished chunks, summed over layers
   int64_t output_rows = 0;      // rows through the output embedding
-  bool was_replayed = false;    // by a graph, on a GPU
+  bool was_replayed = false;    // run as a GPU graph
 };
 
 struct StepResult {
@@ -130,7 +129,7 @@ struct StepResult {
   StepCounts counts;
 };
 
-// The autoregressive model, without a cache at first. One thread at a time calls it: a worker owns its replica.
+// The autoregressive model. It has no cache until AllocateCache. Thread: one at a time; a worker owns its replica.
 //
 // A result depends on the weights, M, L, the precision and the tokens of the sequence only: not on how its history was
 // cut into slices, nor on the other slices of a step (up to rounding in the library's matrix products).
@@ -140,28 +139,27 @@ class LanguageModel {
 
   virtual const LanguageModelInfo& info() const = 0;
 
-  // Makes room for `pages` pages of each kind, numbered from 0; what was cached before is gone. Memory is taken from
-  // the system only as pages are first written. Errors: RESOURCE_EXHAUSTED.
+  // Allocates `pages` pages of each kind, numbered from 0, and discards the previous cache. Memory is committed only
+  // when a page is first written. Errors: RESOURCE_EXHAUSTED.
   virtual absl::Status AllocateCache(const CachePages& pages) = 0;
 
-  // Runs every slice one step on, as one batch of rows: one matrix product per weight, whatever the number of slices.
-  // At most one slice per sequence. Errors: INVALID_ARGUMENT for a slice that breaks what is said above (nothing is
-  // run); RESOURCE_EXHAUSTED if there is no memory, INTERNAL if the library fails (then what these slices write is
-  // undefined: rows of their tokens, vectors of chunks that they finish, their open chunks; all other rows stay).
+  // Runs all slices as one batch of rows, with one matrix product per weight. At most one slice per sequence.
+  // Errors: INVALID_ARGUMENT for a slice that violates the rules above (nothing is run); RESOURCE_EXHAUSTED if there is
+  // no memory; INTERNAL if the library fails. After the last two, the rows that these slices write are undefined (their
+  // tokens, the vectors of chunks that they finish, their open chunks); all other rows are unchanged.
   virtual absl::StatusOr<StepResult> Step(absl::Span<const Slice> slices) = 0;
 
-  // There is nothing to do for a while: lets others have what only a step needs. The next step takes it
-  // again.
+  // Releases resources that only a step needs, while the worker is idle. The next step acquires them again.
   virtual void Rest() {}
 
-  // Makes page `to` a copy of page `from`, of the same kind; of kZeroPage nothing is copied.
+  // Copies page `from` to page `to`, of the same kind; does nothing if `from` is kZeroPage.
   // Errors: INVALID_ARGUMENT for a page that does not exist, INTERNAL if the device fails.
   virtual absl::Status CopyPage(PageKind kind, PageId from, PageId to) = 0;
 
-  // A page's bytes, as many as info() says; those of other rows are zeros, because what lies there may be another
-  // sequence's. Errors: as CopyPage, and INVALID_ARGUMENT for rows that a page does not have.
+  // Returns a page's bytes (info().page_bytes). The bytes of other rows are zeros, because those rows may belong to
+  // another sequence. Errors: as CopyPage, and INVALID_ARGUMENT for rows that a page does not have.
   virtual absl::StatusOr<std::string> ReadPage(PageKind kind, PageId page, const PageRows& rows) const = 0;
-  // Errors: as CopyPage, and INVALID_ARGUMENT if there are not as many bytes as a page has.
+  // Errors: as CopyPage, and INVALID_ARGUMENT if `bytes` does not have the size of a page.
   virtual absl::Status WritePage(PageKind kind, PageId page, std::string_view bytes) = 0;
 };
 

@@ -1,4 +1,4 @@
-// A model's weights, on each device that it was loaded for: they make a replica for each worker.
+// A model's weights on each device that it was loaded for. They create a replica for each worker.
 #pragma once
 
 #include <algorithm>
@@ -15,28 +15,28 @@
 
 namespace longshort::models {
 
-// Of a Model that `Info` describes. Copies share the weights. Thread-safe.
+// The weights of a Model that `Info` describes. Copies share them. Thread-safe.
 template <typename Model, typename Info>
 struct ModelWeights {
   using Replica = absl::StatusOr<std::unique_ptr<Model>>;
 
   struct Place {
     WorkerDevice device;
-    Info info;  // of the replicas there
-    // For a worker on this device. Thread-safe.
+    Info info;  // of the replicas on this device
+    // Creates a replica for a worker on this device. Thread-safe.
     std::function<Replica(const WorkerDevice& worker)> new_replica;
   };
 
-  // Of the replicas on this device; of those on the first if the model is not there.
+  // Info of the replicas on this device; of those on the first device if the model is not on this one.
   const Info& info(const WorkerDevice& device) const {
     const auto place = Find(device);
     return place == places.end() ? info() : place->info;
   }
   const Info& info() const { return places.front().info; }
 
-  // A model for one worker, which shares the weights with the others on its device.
-  // Errors: RESOURCE_EXHAUSTED if there is no memory, UNIMPLEMENTED for a device that the model is not on, INTERNAL if
-  // the library fails.
+  // Creates a model for one worker. It shares the weights with the other replicas on its device.
+  // Errors: RESOURCE_EXHAUSTED if there is no memory, UNIMPLEMENTED for a device without the model, INTERNAL if the
+  // library fails.
   Replica NewReplica(WorkerDevice worker) const {
     const auto place = Find(worker);
     if (place == places.end()) {
@@ -50,7 +50,7 @@ struct ModelWeights {
     return place->new_replica(worker);
   }
 
-  std::vector<Place> places;  // at least one, each on another device
+  std::vector<Place> places;  // at least one, on distinct devices
 
  private:
   auto Find(const WorkerDevice& worker) const {

@@ -1,4 +1,4 @@
-// Where a worker of a model runs, in plain types.
+// The device that a worker of a model runs on, in plain types.
 #pragma once
 
 #include <algorithm>
@@ -10,23 +10,23 @@
 
 namespace longshort::models {
 
-// kEmulated: a GPU whose kernels the processor runs; of test programs only.
+// kEmulated: a GPU whose kernels run on the CPU; in tests only.
 enum class DeviceKind { kCpu, kCuda, kEmulated };
 
-// What one worker has of the machine.
+// The part of the machine that one worker uses.
 struct WorkerDevice {
   DeviceKind kind = DeviceKind::kCpu;
-  // Which device of its kind, from 0; 0 on the CPU, which is one device.
+  // Index among the devices of its kind, from 0. The CPU is one device, 0.
   int index = 0;
-  // On the CPU: threads of one step or batch at the most; 0 takes as many as the model was loaded for.
+  // CPU only: maximum number of threads for one step or batch; 0: the number that the model was loaded for.
   int threads = 0;
-  // Bytes of the device's memory that the worker's cache may take; 0: an equal part of what its engine's caches may.
+  // Maximum size of the worker's cache in the device's memory; 0: an equal share of the engine's limit.
   int64_t memory_bytes = 0;
 
   bool IsOnDeviceOf(const WorkerDevice& other) const { return kind == other.kind && index == other.index; }
 };
 
-// As --devices names it: "cpu", "cuda:1", "emulated:0".
+// The name that --devices uses: "cpu", "cuda:1", "emulated:0".
 inline std::string DeviceName(const WorkerDevice& device) {
   if (device.kind == DeviceKind::kCpu) return "cpu";
   return absl::StrCat(device.kind == DeviceKind::kCuda ? "cuda:" : "emulated:", device.index);
@@ -46,10 +46,10 @@ inline std::vector<WorkerDevice> DistinctDevices(const std::vector<WorkerDevice>
 // GPUs that models can run on.
 struct Gpus {
   DeviceKind kind = DeviceKind::kCuda;
-  std::vector<int64_t> memory_bytes = {};  // of each, by its number
+  std::vector<int64_t> memory_bytes = {};  // of each GPU, by its index
 };
 
-// So many workers on the CPU, all alike.
+// `count` equal workers on the CPU.
 inline std::vector<WorkerDevice> CpuWorkers(int count, int threads = 0) {
   return std::vector<WorkerDevice>(count, {.kind = DeviceKind::kCpu, .index = 0, .threads = threads});
 }

@@ -1,9 +1,9 @@
-// Causal long-short attention over cache pages, for a run of queries and some heads: the served drop-in for the
-// reference op (models/attention/causal_attention.h), with the same result to rounding.
+// Causal long-short attention over cache pages, for consecutive queries and some heads. The op that is served: it
+// equals the reference op (models/attention/causal_attention.h) up to rounding.
 //
-// Keys are folded in blocks of 64 on the absolute grid, left to right (memory, segment, window), so that a query's bits
-// depend on its history only, not on which queries are computed beside it. Nothing is allocated; memory is read once
-// per four queries.
+// Keys are folded in blocks of 64 on the absolute grid, left to right (memory, segment, window). So the bits of a
+// query's result depend on its history only, not on the other queries of the run. The op allocates no memory, and reads
+// the keys once per four queries.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ namespace longshort::models::cpu {
 
 // Keys in a block.
 inline constexpr int64_t kBlock = 64;
-// Keys in a page, so that a block lies on 4 of them: the fewer, the less of a stream's first and last pages is empty;
-// fewer than 16 would not fill a vector of AVX-512.
+// Keys in a page; a block spans 4 pages. Smaller pages waste less at both ends of a stream. 16 is the width of an
+// AVX-512 vector.
 inline constexpr int64_t kPageRows = 16;
 // Queries that share one pass over the keys.
 inline constexpr int64_t kQueriesPerTile = 4;
@@ -25,12 +25,12 @@ struct BFloat16 {
   uint16_t bits = 0;
 };
 
-// Where the kernel looks for an element. Of bfloat16 numbers, those of two channels lie side by side in 32 bits: a
-// shift makes floats of the first ones, a mask of the second ones, which is half the work of widening them one by one.
+// Whether two channels share 32 bits, as bfloat16 numbers do. A shift then widens the first channel to float32, and a
+// mask the second. That is half the work of widening them separately. The functions below return an element's place.
 template <typename Element>
 inline constexpr bool kChannelsInPairs = sizeof(Element) < sizeof(float);
 
-// A head's keys have one channel more than its width if that is odd, of zeros.
+// A head's keys are padded with a channel of zeros if the width is odd.
 constexpr int64_t EvenHeadWidth(int64_t head_width) { return head_width + head_width % 2; }
 
 template <typename Element>
@@ -40,7 +40,7 @@ constexpr int64_t KeyPlace(int64_t channel, int64_t row) {
   return (channel - second) * kPageRows + row * 2 + second;
 }
 
-// Channel c of 32 is beside channel c + 16; the last 16 of an odd number of sixteens are one by one.
+// In a group of 32 channels, channel c is next to channel c + 16. A remaining group of 16 channels is not paired.
 template <typename Element>
 constexpr int64_t ValuePlace(int64_t padded_width, int64_t row, int64_t channel) {
   const int64_t in_group = channel & (2 * kLanes - 1), group = channel - in_group;
@@ -57,9 +57,9 @@ constexpr int64_t DistancePlace(int64_t stride, int64_t channel, int64_t column)
   return (channel - second) * stride + column * 2 + second;
 }
 
-// Consecutive pages of keys, on the absolute grid: page `first + i` is page ids[i], or the zero page if that is
+// Consecutive pages of keys on the absolute grid: page `first + i` is page ids[i], or the zero page if ids[i] is
 // negative. Within a page, for each head:
-//   keys    [EvenHeadWidth][kPageRows]     channel by channel, so that a page's keys lie side by side (KeyPlace)
+//   keys    [EvenHeadWidth][kPageRows]     channel-major, so that the keys of a page are adjacent (KeyPlace)
 //   values  [kPageRows][PaddedHeadWidth]   (ValuePlace)
 template <typename Element>
 struct KeyPages {
@@ -74,8 +74,8 @@ struct KeyPages {
   int64_t head_elements = 0;  // from one head to the next
 };
 
-// Position terms, oldest distance first and padded by a block of zeros on both sides, so that 64 of them can be read
-// from any key block's place.
+// Position terms, largest distance first, padded with a block of zeros on both sides so that 64 of them can be read at
+// any block of keys.
 //   table  [heads][EvenHeadWidth][kBlock + count + kBlock]: column kBlock + count-1-n holds distance n (DistancePlace)
 template <typename Element>
 struct DistanceTable {
@@ -93,10 +93,10 @@ struct AttentionRun {
   int64_t chunk_size = 0;
   int64_t chunk_rank = 0;
 
-  // Heads side by side, here and below: at least one.
+  // Number of adjacent heads, here and below: at least one.
   int64_t heads = 1;
-  // Their queries, scaled by 1/sqrt(head_width): row i, at stream position `position + i`, begins at queries + i *
-  // stride.
+  // Queries of these heads, scaled by 1/sqrt(head_width). Row i, at stream position `position + i`, begins at queries +
+  // i * stride.
   const float* queries = nullptr;
   float* output = nullptr;  // [count] rows of heads * head_width floats, with the same stride
   int64_t stride = 0;
@@ -105,8 +105,8 @@ struct AttentionRun {
   const float* window_bias = nullptr;    // [heads][head_width], added to queries that meet window keys
   const float* relative_bias = nullptr;  // [heads][head_width], added to queries that meet window positions
 
-  // Compressed vectors first_vector .. segment_vector-1 are read from `memory`; from there to the query's own chunk,
-  // from `segment`. All queries of a run lie in one segment.
+  // Compressed vectors first_vector .. segment_vector-1 are read from `memory`; those from segment_vector to the
+  // query's own chunk are read from `segment`. All queries of a run lie in one segment.
   int64_t first_vector = 0;
   int64_t segment_vector = 0;
   KeyPages<Element> memory;
@@ -115,7 +115,7 @@ struct AttentionRun {
   DistanceTable<Element> chunk_distances;
   DistanceTable<Element> window_distances;
 
-  // [AttentionScratchFloats(head_width, heads)], for this call only.
+  // [AttentionScratchFloats(head_width, heads)], used during this call only.
   float* scratch = nullptr;
 };
 
@@ -123,7 +123,7 @@ constexpr int64_t AttentionScratchFloats(int64_t head_width, int64_t heads) {
   return heads * kQueriesPerTile * (2 * EvenHeadWidth(head_width) + PaddedHeadWidth(head_width) + 2);
 }
 
-// Element is float or BFloat16. REQUIRES: the processor has `set`.
+// Element is float or BFloat16. REQUIRES: the processor supports `set`.
 template <typename Element>
 void Attend(const AttentionRun<Element>& run, InstructionSet set = BestInstructionSet());
 

@@ -1,6 +1,6 @@
 // The body of causal_attention.h, compiled once for each instruction set (LONGSHORT_INSTRUCTION_SET names the
-// namespace). Nothing but builtins and plain loops: an inline function of a library, compiled here for
-// AVX-512, could be the one that the linker keeps for every processor.
+// namespace). It uses only builtins and plain loops: the linker could keep this file's AVX-512 copy of a library's
+// inline function for every processor.
 #pragma once
 
 #include <cstdint>
@@ -12,18 +12,18 @@
 namespace longshort::models::cpu::LONGSHORT_INSTRUCTION_SET {
 namespace {
 
-// What the queries of a tile see of some keys: query q sees ranges[q] of the grid, and meets key `j` at column
-// j + column_shifts[q] of the distance tables.
+// The keys that the queries of a tile see: query q sees ranges[q] of the grid, and its distance to key `j` is column j
+// + column_shifts[q] of the distance tables.
 template <typename Element>
 struct SeenKeys {
   const KeyPages<Element>& pages;
   const DistanceTable<Element>& distances;
   const Range* ranges;
   const int64_t* column_shifts;
-  bool are_vectors;  // compressed ones of chunks, else the window's
+  bool are_vectors;  // compressed vectors of chunks, else the window's keys
 };
 
-// Folds the keys of kPages pages, which begin with page `first` of the grid.
+// Folds the keys of kPages pages, beginning with page `first` of the grid.
 template <typename Element, int64_t kQueries, int64_t kPages>
 LS_INLINE void FoldPages(const AttentionRun<Element>& run, const Range& heads, const SeenKeys<Element>& seen,
                          const Range& all, int64_t first) {
@@ -32,7 +32,7 @@ LS_INLINE void FoldPages(const AttentionRun<Element>& run, const Range& heads, c
   int64_t columns[kQueries];
   Range lanes[kQueries];
   for (int64_t q = 0; q < kQueries; ++q) {
-    // A query that sees nothing here may lie outside the table: it reads anywhere in it, and its scores are dropped.
+    // A query that sees no key here may be outside the table. Its column is clamped, and its scores are dropped.
     columns[q] = Least(Greatest(begin + seen.column_shifts[q], 0), seen.distances.count + kBlock);
     lanes[q] = {Greatest(seen.ranges[q].begin - begin, 0), Least(seen.ranges[q].end - begin, kPages * kPageRows)};
   }
@@ -70,8 +70,8 @@ LS_INLINE void FoldPages(const AttentionRun<Element>& run, const Range& heads, c
   }
 }
 
-// Folds what the tiles see block by block, of each only the pages with keys that some query sees: the other keys would
-// add nothing. Heads lie side by side in a page, so memory is read in its order.
+// Folds the keys that the tiles see, block by block. Pages without keys that some query sees are skipped. The heads of
+// a page are adjacent, so memory is read in order.
 template <typename Element, int64_t kQueries>
 LS_INLINE void FoldKeys(const AttentionRun<Element>& run, const Range& heads, const SeenKeys<Element>& seen) {
   Range all = seen.ranges[0];
@@ -107,7 +107,7 @@ LS_INLINE void AttendTile(const AttentionRun<Element>& run, int64_t first_query,
   int64_t chunk_shifts[kQueries], window_shifts[kQueries];
   for (int64_t q = 0; q < kQueries; ++q) {
     const int64_t position = run.position + first_query + q;
-    const int64_t own_vector = position / run.chunk_size * run.chunk_rank;  // g*R: where the query's own chunk begins
+    const int64_t own_vector = position / run.chunk_size * run.chunk_rank;  // g*R: begin of the query's own chunk
     memory[q] = {run.first_vector, run.segment_vector};
     segment[q] = {run.segment_vector, own_vector};
     window[q] = {position - run.window_length + 1, position + 1};
@@ -157,7 +157,7 @@ LS_INLINE void AttendTile(const AttentionRun<Element>& run, int64_t first_query,
 template <typename Element>
 void Attend(const AttentionRun<Element>& run) {
   const int64_t tiled = run.count / kQueriesPerTile * kQueriesPerTile;
-  // Tiles compute longer than their memory takes to come: better that a head's distances stay near.
+  // Tiles are compute-bound, so heads are the outer loop: a head's distances stay in the cache.
   for (int64_t head = 0; head < run.heads; ++head) {
     for (int64_t query = 0; query < tiled; query += kQueriesPerTile) {
       AttendTile<Element, kQueriesPerTile>(run, query, {head, head + 1});

@@ -1,5 +1,5 @@
-// What the queries of a tile make of the keys and values of a few pages: scores, softmax so far, mixed values. For
-// causal_attention_body.h, which knows who sees which keys; compiled as that is.
+// Attention of the queries of a tile to the keys of a few pages: scores, running softmax, mixed values. Part of
+// causal_attention_body.h, which decides which query sees which keys.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,14 @@ namespace {
 
 using HalfRegister = uint16_t __attribute__((vector_size(kRegisterFloats * sizeof(uint16_t))));
 
-static_assert(kPageRows == kLanes, "a page's keys are taken at once");
+static_assert(kPageRows == kLanes, "a page's keys fill one vector");
 inline constexpr int64_t kPagesPerBlock = kBlock / kPageRows;
 template <typename Element>
 inline constexpr int64_t kColumnElements = kChannelsInPairs<Element> ? 2 : 1;  // from one distance to the next
 template <typename Element>
-inline constexpr auto kLine = static_cast<int64_t>(64 / sizeof(Element));  // elements that memory gives together
+inline constexpr auto kLine = static_cast<int64_t>(64 / sizeof(Element));  // elements in a cache line
 
-// A loop that needs all registers for itself.
+// Not inlined: the loop needs all registers.
 #define LS_ALONE __attribute__((noinline))
 inline constexpr float kMinusInfinity = -__builtin_inff();
 
@@ -30,7 +30,7 @@ LS_INLINE void Load(const BFloat16* from, Register& to) {
   __builtin_memcpy(&to, &bits, sizeof(to));
 }
 
-// Part `part` of two Lanes: the other begins `distance` behind the first, or lies beside it in 32 bits each
+// Loads part `part` of two Lanes. The second begins `distance` after the first, or shares its 32-bit words
 // (kChannelsInPairs).
 LS_INLINE void LoadPair(const float* from, int64_t distance, int64_t part, Register& first, Register& second) {
   Load(from + part * kRegisterFloats, first);
@@ -44,7 +44,7 @@ LS_INLINE void LoadPair(const BFloat16* from, int64_t /*distance*/, int64_t part
   __builtin_memcpy(&second, &high, sizeof(second));
 }
 
-// Keys of the grid, or heads: begin .. end-1.
+// A range of keys of the grid, or of heads: begin .. end-1.
 struct Range {
   int64_t begin = 0;
   int64_t end = 0;
@@ -53,23 +53,23 @@ LS_INLINE int64_t Least(int64_t a, int64_t b) { return a < b ? a : b; }
 LS_INLINE int64_t Greatest(int64_t a, int64_t b) { return a > b ? a : b; }
 LS_INLINE int64_t FloorDivide(int64_t a, int64_t b) { return a >= 0 ? a / b : -((b - 1 - a) / b); }
 
-// How many queries or pages, each with so many sums of kLanes floats, are taken at once: as many as there are registers
-// for, `all` or what halving it gives, so that nothing is left over.
+// How many queries or pages, with `sums` sums of kLanes floats each, are processed at once: `all`, or `all` halved
+// until the sums fit the registers, so that there is no remainder.
 constexpr int64_t AtOnce(int64_t all, int64_t sums) {
   if (all * sums <= kSumsInRegisters) return all;
   return all % 2 == 0 ? AtOnce(all / 2, sums) : 1;
 }
 
-// Up to kQueriesPerTile queries of one head, and their softmax so far.
+// Up to kQueriesPerTile queries of one head, and their running softmax.
 struct Tile {
-  float* content_queries = nullptr;   // [queries][even head_width]: what meets keys, and positions of chunk vectors
-  float* distance_queries = nullptr;  // [queries][even head_width]: what meets positions of the window
+  float* content_queries = nullptr;   // [queries][even head_width]: for keys, and for positions of chunk vectors
+  float* distance_queries = nullptr;  // [queries][even head_width]: for positions of the window
   float* mixed = nullptr;             // [queries][padded width]: sum of probabilities times values
   float* maximum = nullptr;           // [queries]
   float* sum = nullptr;               // [queries]
 };
 
-// The place of a head's tile in the run's scratch.
+// A head's tile in the run's scratch.
 template <typename Element>
 LS_INLINE Tile TileOf(const AttentionRun<Element>& run, int64_t head) {
   const int64_t queries = kQueriesPerTile * EvenHeadWidth(run.head_width);
@@ -82,19 +82,19 @@ LS_INLINE Tile TileOf(const AttentionRun<Element>& run, int64_t head) {
   return tile;
 }
 
-// Where a head's keys and values of the pages of a block lie; fewer may be meant.
+// Addresses of a head's keys and values in the pages of a block. A call may use fewer pages.
 template <typename Element>
 struct SomePages {
   const Element* keys[kPagesPerBlock];
   const Element* values[kPagesPerBlock];
 };
 
-// Page `first` of the grid and those behind it.
+// Page `first` of the grid and the pages after it.
 template <typename Element>
 LS_INLINE SomePages<Element> FindPages(const KeyPages<Element>& pages, int64_t first) {
   SomePages<Element> found;
   for (int64_t i = 0; i < kPagesPerBlock; ++i) {
-    // No query sees keys of a page that is not there: the zero page's scores are dropped.
+    // No query sees keys of a missing page: the zero page stands in for it, and its scores are dropped.
     const int64_t index = first + i - pages.first;
     const int64_t id = index >= 0 && index < pages.count ? pages.ids[index] : -1;
     const Element* const page = id < 0 ? pages.zero_page : pages.pages + id * pages.page_elements;
@@ -113,7 +113,7 @@ LS_INLINE SomePages<Element> HeadsFurther(SomePages<Element> pages, int64_t elem
   return pages;
 }
 
-// What a single query reads after this: so many pages, and the distances that their keys meet.
+// The pages that a single query reads next, and the distances of their keys.
 template <typename Element>
 struct NextKeys {
   SomePages<Element> pages;
@@ -121,8 +121,8 @@ struct NextKeys {
   const Element* distances = nullptr;
 };
 
-// Asks for two channels of its keys and distances; who mixes values asks for the next ones. A single query computes
-// less than its memory takes to come, and pages lie anywhere, so the processor does not guess the next one.
+// Prefetches two channels of the next keys and distances; mixing values prefetches the others. A single query is
+// memory-bound, and the hardware prefetcher cannot predict the next page.
 template <typename Element>
 LS_INLINE void PrefetchChannels(const NextKeys<Element>& next, int64_t channel, int64_t stride) {
   const Element* const distances = next.distances + channel * stride;
@@ -138,9 +138,9 @@ LS_INLINE void PrefetchChannels(const NextKeys<Element>& next, int64_t channel, 
   }
 }
 
-// Scores of the window's keys of kPages pages for kSome of the queries, `query` on, whose sums stay in registers:
-// content and distance. `table` is the head's; `columns[q]` is where query q's distances begin in its rows, `stride`
-// elements each.
+// Scores (content and distance) of the window's keys of kPages pages, for kSome queries from `query` on, whose sums
+// stay in registers. `table` is the head's table, with rows of `stride` elements; query q's distances begin at
+// columns[q].
 template <typename Element, int64_t kQueries, int64_t kSome, int64_t kPages>
 LS_ALONE void SomeWindowScores(const Tile& tile, int64_t head_width, int64_t query, const SomePages<Element>& pages,
                                const NextKeys<Element>& next, const Element* table, int64_t stride,
@@ -181,9 +181,9 @@ LS_ALONE void SomeWindowScores(const Tile& tile, int64_t head_width, int64_t que
   }
 }
 
-// Scores of chunk vectors: kSomePages pages, `page` on, for kSome of the queries, `query` on, all of one chunk. Content
-// and distance meet the same query there, so a key and its position are added first, once for all of them: `column` is
-// where the distances of the first page begin.
+// Scores of the chunk vectors of kSomePages pages from `page` on, for kSome queries from `query` on, all of one chunk.
+// Content and distance use the same query, so a key and its position are added once for all queries. The distances of
+// the first page begin at `column`.
 template <typename Element, int64_t kQueries, int64_t kSome, int64_t kPages, int64_t kSomePages>
 LS_ALONE void SomeVectorScores(const Tile& tile, int64_t head_width, int64_t query, int64_t page,
                                const SomePages<Element>& pages, const NextKeys<Element>& next, const Element* table,
@@ -250,8 +250,8 @@ LS_INLINE void VectorScores(const Tile& tile, int64_t head_width, const SomePage
   }
 }
 
-// Turns the scores of keys `range` (in the pages' lanes) into probabilities relative to the new maximum, the rest into
-// 0, and scales what was summed before.
+// Turns the scores of keys `range` (in the pages' lanes) into probabilities relative to the new maximum, and the others
+// into 0. Rescales the previous sum.
 template <int64_t kPages>
 LS_ALONE void FoldScores(Lanes (&scores)[kPages], const Range& range, float& maximum, float& sum, float& rescale) {
   const auto begin = static_cast<int32_t>(range.begin), end = static_cast<int32_t>(range.end);
@@ -278,8 +278,8 @@ LS_ALONE void FoldScores(Lanes (&scores)[kPages], const Range& range, float& max
   sum = sum * rescale + Sum(total);
 }
 
-// Adds probabilities times values of rows `range` to what was mixed before, scaled, for kGroup vectors of channels and
-// kSome of the queries, whose sums stay in registers: `channel` on, `query` on.
+// Rescales the mixed values, and adds the probabilities times the values of rows `range`. For kGroup vectors of
+// channels from `channel` on, and kSome queries from `query` on, whose sums stay in registers.
 template <typename Element, int64_t kQueries, int64_t kSome, int64_t kPages, int64_t kGroup>
 LS_ALONE void MixChannels(int64_t padded_width, int64_t channel, int64_t query, const SomePages<Element>& pages,
                           const NextKeys<Element>& next, const Range& range, const float* rescale,
@@ -329,7 +329,7 @@ LS_ALONE void MixChannels(int64_t padded_width, int64_t channel, int64_t query, 
   }
 }
 
-// Mixes kGroup vectors of channels, `channel` on, for as many queries at once as there are registers for.
+// Mixes kGroup vectors of channels from `channel` on, for as many queries at once as fit the registers.
 template <typename Element, int64_t kQueries, int64_t kPages, int64_t kGroup>
 LS_INLINE void MixGroup(int64_t padded_width, int64_t channel, const SomePages<Element>& pages,
                         const NextKeys<Element>& next, const Range& range, const float* rescale,
@@ -348,7 +348,7 @@ LS_INLINE void MixValues(const Tile& tile, int64_t padded_width, const SomePages
   float weights[kQueries][kPages * kPageRows];
   __builtin_memcpy(weights, probabilities, sizeof(weights));
   int64_t channel = 0;
-  // Better two queries to whatever is read than many channels at once.
+  // Two queries per load are better than many channels at once.
   if constexpr (kQueries == 1 || AtOnce(kQueries, 4) > 1) {
     for (; channel + 4 * kLanes <= padded_width; channel += 4 * kLanes) {
       MixGroup<Element, kQueries, kPages, 4>(padded_width, channel, pages, next, range, rescale, weights, tile.mixed);

@@ -1,6 +1,5 @@
-// Dynamic projection of one finished chunk: the served drop-in for the reference op
-// (models/attention/dynamic_projection.h), which takes its rows from wherever they lie. A chunk is mixed once, in the
-// order of its rows.
+// Dynamic projection of one finished chunk (equation 3 of the paper). The op that is served: it equals the reference op
+// (models/attention/dynamic_projection.h), but its rows need not be contiguous. A chunk is mixed once, in row order.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +8,7 @@
 
 namespace longshort::models::cpu {
 
-// Weights of a chunk's rows: a softmax over the rows, for each column.
+// Computes the weights of a chunk's rows: for each column, a softmax over the rows.
 //   logits   [chunk] pointers to rows of heads * rank floats, column = head * rank + t
 //   weights  [chunk][heads * rank], written
 void ChunkWeights(absl::Span<const float* const> logits, int64_t columns, float* weights);

@@ -1,8 +1,8 @@
-// Bidirectional long-short attention of one head over one document, and its gradient: the drop-in for the reference op
-// (models/attention/long_short_attention_1d.h), with the same result to rounding.
+// Bidirectional long-short attention of one head over one document, and its gradient. It equals the reference op
+// (models/attention/long_short_attention_1d.h) up to rounding.
 //
-// Only pairs of a query and a key that it sees are worked on. Nothing is kept for the gradient but one number per
-// query: probabilities are computed again.
+// Only pairs of a query and a key that it sees are computed. The forward pass stores one number per query for the
+// gradient, which recomputes the probabilities.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace longshort::models::cpu {
 
-// Rows of a matrix, of which one head's channels are meant: row i begins at data + i * stride.
+// One head's channels of the rows of a matrix: row i begins at data + i * stride.
 template <typename Float>
 struct HeadRows {
   Float* data = nullptr;
@@ -23,7 +23,7 @@ struct DocumentHead {
   int64_t head_width = 0;
   int64_t rows = 0;                         // of queries, keys and values
   int64_t shared = 0;                       // vectors that every query sees
-  const WindowSegment* segments = nullptr;  // every row is a query of one, in the order of rows
+  const WindowSegment* segments = nullptr;  // each row is a query of one segment, in row order
   int64_t segment_count = 0;
 
   HeadRows<const float> queries;  // scaled by 1/sqrt(head_width)
@@ -36,20 +36,20 @@ struct DocumentOutput {
   float* log_sums = nullptr;  // [rows], written: log of the sum of e^score of what each query sees
 };
 
-// What comes back, and where the gradients go; all are written.
+// Results of the forward pass, and the outputs of the gradient; all outputs are written.
 struct DocumentGradients {
   HeadRows<const float> attended;
-  const float* log_sums = nullptr;  // as AttendDocument left them
+  const float* log_sums = nullptr;  // from AttendDocument
   HeadRows<float> queries;
   HeadRows<float> keys, values;
   HeadRows<float> shared_keys, shared_values;
 };
 
-// Floats that a call needs for itself.
+// Size of a call's `scratch`, in floats.
 int64_t AttendDocumentScratchFloats(const DocumentHead& head);
 int64_t DocumentGradientScratchFloats(const DocumentHead& head);
 
-// REQUIRES: every query sees something; the processor has `set`.
+// REQUIRES: every query sees at least one key; the processor supports `set`.
 void AttendDocument(const DocumentHead& head, const DocumentOutput& output, float* scratch,
                     InstructionSet set = BestInstructionSet());
 void DifferentiateDocument(const DocumentHead& head, const DocumentGradients& gradients, float* scratch,

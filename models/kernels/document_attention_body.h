@@ -1,9 +1,9 @@
 // The body of document_attention.h, compiled once for each instruction set (LONGSHORT_INSTRUCTION_SET names the
-// namespace). Nothing but builtins and plain loops: an inline function of a library, compiled here for AVX-512, could
-// be the one that the linker keeps for every processor.
+// namespace). It uses only builtins and plain loops: the linker could keep this file's AVX-512 copy of a library's
+// inline function for every processor.
 //
-// All five products of the forward and backward pass have one form, out = left * right: left is read one number at a
-// time, so that it may lie transposed; right and out are read kLanes columns at a time, so their rows are padded.
+// All five products of the forward and backward pass have the form out = left * right. `left` is read one number at a
+// time, so it may be transposed. `right` and `out` are accessed kLanes columns at a time, so their rows are padded.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 #include "models/kernels/document_attention.h"
 #include "models/kernels/lanes_body.h"
 
-// NOLINTBEGIN(misc-definitions-in-headers): a body, included by one file for each namespace
+// NOLINTBEGIN(misc-definitions-in-headers): a body that one file per namespace includes
 namespace longshort::models::cpu::LONGSHORT_INSTRUCTION_SET {
 namespace {
 
@@ -21,7 +21,7 @@ struct Left {
   int64_t column_stride = 1;
 };
 
-// kRows x kVectors * kLanes numbers of the result, held in registers where there are enough (not in the baseline's).
+// kRows x (kVectors * kLanes) numbers of the result, held in registers if there are enough (not with the baseline set).
 template <int kRows, int kVectors, bool kAdd>
 LS_INLINE void MultiplyTile(int64_t inner, const Left& left, const float* right, int64_t right_stride, float* out,
                             int64_t out_stride) {
@@ -79,7 +79,7 @@ void Multiply(int64_t rows, int64_t inner, int64_t columns, const Left& left, co
   }
 }
 
-// Copies rows to rows of `padded` floats, the rest 0.
+// Copies rows to rows of `padded` floats, padded with zeros.
 void Pad(const HeadRows<const float>& rows, int64_t count, int64_t width, float* to, int64_t padded) {
   for (int64_t i = 0; i < count; ++i) {
     for (int64_t c = 0; c < width; ++c) to[i * padded + c] = rows.data[i * rows.stride + c];
@@ -87,7 +87,7 @@ void Pad(const HeadRows<const float>& rows, int64_t count, int64_t width, float*
   }
 }
 
-// Copies rows to columns: to[channel][row]; columns up to `padded` are 0.
+// Transposes rows: to[channel][row], padded with zeros to `padded` columns.
 void Transpose(const HeadRows<const float>& rows, int64_t count, int64_t width, float* to, int64_t padded) {
   for (int64_t i = 0; i < count; ++i) {
     for (int64_t c = 0; c < width; ++c) to[c * padded + i] = rows.data[i * rows.stride + c];
@@ -112,7 +112,7 @@ void Fill(float* to, int64_t count, float value) {
   for (int64_t i = 0; i < count; ++i) to[i] = value;
 }
 
-// Queries that are taken together.
+// Queries that are processed together.
 inline constexpr int64_t kBlockQueries = 32;
 
 // The sizes of a call's buffers, in floats.
@@ -120,7 +120,7 @@ struct Sizes {
   int64_t padded_width = 0;   // of rows of values
   int64_t padded_rows = 0;    // of columns of window keys
   int64_t padded_shared = 0;  // of columns of shared keys
-  int64_t score_stride = 0;   // of the scores of a query: those of shared keys, then those of its window
+  int64_t score_stride = 0;   // of the scores of a query: first the shared keys', then its window's
 
   int64_t columns(int64_t head_width) const { return head_width * padded_rows; }
   int64_t shared_columns(int64_t head_width) const { return head_width * padded_shared; }
@@ -135,7 +135,7 @@ Sizes SizesOf(const DocumentHead& head) {
     const int64_t keys = head.segments[i].end_key - head.segments[i].first_key;
     max_keys = keys > max_keys ? keys : max_keys;
   }
-  // Whole vectors may be read from any row on. An odd number of vectors spreads columns over the cache's sets.
+  // Leaves room to read a whole vector at any row. An odd number of vectors spreads columns over the cache's sets.
   const int64_t row_vectors = PaddedHeadWidth(head.rows) / kLanes + 1;
   const int64_t padded_shared = PaddedHeadWidth(head.shared);
   return {.padded_width = PaddedHeadWidth(head.head_width),
@@ -150,7 +150,7 @@ float* Take(float*& scratch, int64_t floats) {
   return taken;
 }
 
-// Some queries of a block that share one window.
+// Queries of a block that share one window.
 struct Piece {
   int64_t first_query = 0;  // within the block
   int64_t queries = 0;
@@ -158,21 +158,21 @@ struct Piece {
   int64_t keys = 0;
 };
 
-// Queries first_row .. first_row + rows - 1, taken together.
+// Queries first_row .. first_row + rows - 1, processed together.
 struct Block {
   int64_t first_row = 0;
   int64_t rows = 0;
-  int64_t first_segment = 0;  // of the first query
+  int64_t first_segment = 0;  // segment of the first query
 };
 
-// The piece of the block that starts at its query `query`, in segment `segment`.
+// The piece of the block that begins at query `query`, in segment `segment`.
 Piece PieceAt(const DocumentHead& head, const Block& block, int64_t query, int64_t segment) {
   const WindowSegment& window = head.segments[segment];
   const int64_t end = window.end_query - block.first_row < block.rows ? window.end_query - block.first_row : block.rows;
   return {query, end - query, window.first_key, window.end_key - window.first_key};
 }
 
-// Moves to the block after this one; false after the last.
+// Moves to the next block; false after the last one.
 bool Next(const DocumentHead& head, Block& block) {
   block.first_row += block.rows;
   if (block.first_row == head.rows) return false;
@@ -181,8 +181,8 @@ bool Next(const DocumentHead& head, Block& block) {
   return true;
 }
 
-// out[query][key] of every pair of a block that sees each other: the products of `rows` with the shared vectors, then
-// with the window's keys. The columns that only fill a row up hold numbers of no meaning.
+// out[query][key] for every visible pair of a block: the products of `rows` with the shared vectors, then with the
+// window's keys. Padding columns are undefined.
 //   shared  [head_width][padded_shared], window  [head_width][padded_rows]
 void PairProducts(const DocumentHead& head, const Sizes& sizes, const Block& block, const HeadRows<const float>& rows,
                   const float* shared, const float* window, float* out) {
@@ -215,7 +215,7 @@ void SumOverKeys(const DocumentHead& head, const Sizes& sizes, const Block& bloc
   }
 }
 
-// The transpose: to the sum of each key is added factors[query][key] * rows[query], for the queries that see it.
+// The transpose: adds factors[query][key] * rows[query] to the sum of each key, for the queries that see it.
 //   rows  [block.rows][padded_width]
 void AddOverQueries(const DocumentHead& head, const Sizes& sizes, const Block& block, const float* factors,
                     const float* rows, float* shared, float* window) {
@@ -231,8 +231,8 @@ void AddOverQueries(const DocumentHead& head, const Sizes& sizes, const Block& b
   }
 }
 
-// Replaces the scores of one query by probabilities; returns the log of the sum of e^score. `vectors` of kLanes scores,
-// of which those that only fill up are -infinity.
+// Replaces the scores of one query by probabilities. Returns the log of the sum of e^score. There are `vectors` vectors
+// of kLanes scores; padding is -infinity.
 float Softmax(float* scores, int64_t vectors) {
   Lanes largest, x;
   Load(scores, largest);
@@ -258,7 +258,7 @@ float Softmax(float* scores, int64_t vectors) {
   return maximum + __builtin_logf(sum);
 }
 
-// Makes the columns that only fill up -infinity; returns how many vectors the row of scores has.
+// Sets padding columns to -infinity. Returns the number of vectors in the row of scores.
 int64_t HideFilling(const DocumentHead& head, const Sizes& sizes, const WindowSegment& segment, float* scores) {
   constexpr float kMinusInfinity = -__builtin_inff();
   const int64_t keys = segment.end_key - segment.first_key;
@@ -268,7 +268,7 @@ int64_t HideFilling(const DocumentHead& head, const Sizes& sizes, const WindowSe
   return (sizes.padded_shared + padded_keys) / kLanes;
 }
 
-// From the scores of one query to its probabilities, by the log of the sum that was kept.
+// Recomputes the probabilities of one query from its scores and the stored log of the sum.
 void Probabilities(float* scores, int64_t vectors, float log_sum) {
   for (int64_t v = 0; v < vectors; ++v) {
     Lanes x;
@@ -279,7 +279,7 @@ void Probabilities(float* scores, int64_t vectors, float log_sum) {
   }
 }
 
-// The gradient of a softmax: `gradients` of the probabilities become those of the scores.
+// The gradient of a softmax: turns `gradients` of the probabilities into those of the scores.
 void DifferentiateSoftmax(const float* probabilities, int64_t vectors, float* gradients) {
   Lanes sums{}, p, g;
   for (int64_t v = 0; v < vectors; ++v) {

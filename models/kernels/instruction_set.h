@@ -1,19 +1,19 @@
-// What the kernels are compiled for.
+// The instruction sets that the kernels are compiled for.
 #pragma once
 
 #include <cstdint>
 
 namespace longshort::models::cpu {
 
-// Floats that a kernel takes at once. Values of a head are padded to a multiple of it.
+// Floats that a kernel processes at once. Values of a head are padded to a multiple of it.
 inline constexpr int64_t kLanes = 16;
 
 constexpr int64_t PaddedHeadWidth(int64_t head_width) { return (head_width + kLanes - 1) / kLanes * kLanes; }
 
-// The code is compiled for each of these; a later one is faster.
+// The code is compiled for each of these, slowest first.
 enum class InstructionSet { kBaseline, kAvx2, kAvx512 };
 
-// The best that this processor has.
+// The fastest set that this processor supports.
 InstructionSet BestInstructionSet();
 
 }  // namespace longshort::models::cpu

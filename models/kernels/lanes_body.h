@@ -7,7 +7,7 @@
 #include "models/kernels/instruction_set.h"
 
 #define LS_INLINE inline __attribute__((always_inline))
-// Before a loop of a few rounds, known when it is compiled, over numbers that should stay in registers.
+// Unrolls a short loop with a constant count, so that its numbers stay in registers.
 #ifdef __clang__
 #define LS_UNROLL _Pragma("clang loop unroll(full)")
 #else
@@ -24,15 +24,15 @@ inline constexpr int64_t kRegisterFloats = 8, kRegisterCount = 16;
 #else
 inline constexpr int64_t kRegisterFloats = 4, kRegisterCount = 16;
 #endif
-// Registers of kLanes floats.
+// Registers that hold kLanes floats.
 inline constexpr int64_t kParts = kLanes / kRegisterFloats;
-// Sums of kLanes floats that leave half of the registers free.
+// Sums of kLanes floats that fit half of the registers.
 inline constexpr int64_t kSumsInRegisters = kRegisterCount / 2 / kParts;
 
 using Register = float __attribute__((vector_size(kRegisterFloats * sizeof(float))));
 using IntRegister = int32_t __attribute__((vector_size(kRegisterFloats * sizeof(int32_t))));
 
-// In as many registers as that takes: the compiler keeps a vector that is wider than a register in memory.
+// kLanes floats in kParts registers: the compiler keeps a vector that is wider than a register in memory.
 struct Lanes {
   Register part[kParts];
 
@@ -99,7 +99,8 @@ LS_INLINE Lanes Between(int32_t begin, int32_t end, const Lanes& x, float otherw
   return kept;
 }
 
-// e^x for x <= 0, to 2 units in the last place; below -87 it is e^-87, which no float32 sum of probabilities notices.
+// e^x for x <= 0, to 2 units in the last place; below -87 it is e^-87, which does not change a float32 sum of
+// probabilities.
 LS_INLINE void Exponential(Register& x) {
   constexpr float kLog2E = 1.44269504088896341f, kLn2High = 0.693359375f, kLn2Low = -2.12194440e-4f;
   constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding it rounds to a whole number in the low bits
@@ -126,7 +127,7 @@ LS_INLINE void Exponential(Lanes& x) {
   for (int64_t p = 0; p < kParts; ++p) Exponential(x.part[p]);
 }
 
-// Folds lanes 0 .. 2 * kHalf - 1 into the first: by halves, in one order for any size of registers.
+// Folds lanes 0 .. 2 * kHalf - 1 into the first, by halves. The order does not depend on the register size.
 template <int64_t kHalf, typename Fold>
 LS_INLINE void FoldLanes(float (&lanes)[kLanes], const Fold& fold) {
   LS_UNROLL

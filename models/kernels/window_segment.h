@@ -1,11 +1,11 @@
-// Which rows of a document see which.
+// Which rows of a document see which rows.
 #pragma once
 
 #include <cstdint>
 
 namespace longshort::models {
 
-// Rows that see the same rows of their document. Ends are exclusive; row 0 is the document's first.
+// Queries that see the same rows of their document. Ends are exclusive; row 0 is the document's first.
 struct WindowSegment {
   int64_t first_query = 0;
   int64_t end_query = 0;

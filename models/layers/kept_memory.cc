@@ -14,12 +14,12 @@ namespace longshort::models {
 namespace {
 
 constexpr ssize_t kForever = -1;
-// For how long pages that are not used are kept, in arenas that are not made yet.
+// How long new arenas keep unused pages.
 constexpr const char* kOfNewArenas = "arenas.dirty_decay_ms";
 
 std::string OfArena(size_t index) { return "arena." + std::to_string(index) + ".dirty_decay_ms"; }
 
-// Sets a time; returns what it was, or `milliseconds` if it cannot be told.
+// Sets a time. Returns the previous one, or `milliseconds` if it is unknown.
 ssize_t Exchange(const std::string& name, ssize_t milliseconds) {
   ssize_t before = milliseconds;
   size_t bytes = sizeof(before);
@@ -35,9 +35,9 @@ size_t Arenas() {
 }
 
 std::mutex mutex;
-int models = 0;               // KeptMemory objects
-ssize_t new_arenas_before;    // what was set before the first of them
-std::vector<ssize_t> before;  // of each arena; there may be more now
+int models = 0;               // number of KeptMemory objects
+ssize_t new_arenas_before;    // setting before the first of them
+std::vector<ssize_t> before;  // of each arena; new arenas may exist by now
 
 std::atomic<int> models_in_use = 0;
 
@@ -46,7 +46,7 @@ void Keep() {
   before.clear();
   for (size_t index = 0; index < Arenas(); ++index) {
     const ssize_t milliseconds = Exchange(OfArena(index), kForever);
-    // One that is not made yet has no time, and will get that of new ones.
+    // An arena that does not exist yet has no setting; it gets that of new arenas.
     before.push_back(milliseconds == kForever ? new_arenas_before : milliseconds);
   }
 }

@@ -1,30 +1,32 @@
-// What one batch has freed is kept for the next.
+// Keeps the memory that one batch has freed for the next batch.
 //
-// The allocator (jemalloc) gives pages that it has not used for a while back to the system, and the next batch gets
-// them again one by one, which takes up to as long as the batch itself. So while there are models, no page goes back
-// until all of them rest, or one ends. The process then holds what its largest batches needed.
+// The allocator (jemalloc) returns unused pages to the system after a while. The next batch must then fault them in one
+// by one, which can take as long as the batch itself. While any model works, this class therefore disables that return.
+// Free pages go back when all models rest, or when one is destroyed. In between, the process holds what its largest
+// batches needed.
 //
-// The allocator is the process's: this holds for whatever it frees. Programs without jemalloc, as those with sanitizers
-// are, keep nothing.
+// The setting applies to all memory of the process. Without jemalloc (for example, with sanitizers) this class has no
+// effect.
 #pragma once
 
 namespace longshort::models {
 
-// A model's part in it: the first member of its weights and of each replica, so that it ends after all that these free.
+// Held by a model: the first member of its weights and of each replica, so that it is destroyed after all the memory
+// that they free.
 //
-// Thread: the one that runs the model; any may make and end it.
+// Thread: the one that runs the model; any thread may create and destroy it.
 class KeptMemory final {
  public:
   KeptMemory();
-  // Gives back what is free, though others work: the model's weights are among it. The last one leaves the allocator as
-  // the first found it.
+  // Returns free memory to the system even if other models work, because it includes this model's weights. The last
+  // destructor restores the allocator's original settings.
   ~KeptMemory();
   KeptMemory(const KeptMemory&) = delete;
   KeptMemory& operator=(const KeptMemory&) = delete;
 
-  // The model works, until it rests. Cheap: before each batch.
+  // Marks the model as working until Rest. Cheap enough to call before each batch.
   void Use();
-  // Gives back what is free, if no other model works.
+  // Returns free memory to the system if no other model works.
   void Rest();
 
  private:

@@ -17,10 +17,10 @@
 namespace longshort::models {
 namespace {
 
-// Of this thread's team: itself, and those that it need not make.
+// Threads in the calling thread's team, itself included.
 thread_local int team_size = 1;
 
-// Whether the system has so many threads to give, all at once.
+// Whether the system can create this many threads at once.
 bool CanMake(int threads) {
   std::mutex end;
   std::vector<std::thread> made;
@@ -37,7 +37,7 @@ bool CanMake(int threads) {
   return can;
 }
 
-// LibTorch has no exception of its own for it on a CPU; its allocator says nothing else.
+// On a CPU, LibTorch has no exception type for this; only the allocator's text identifies it.
 constexpr std::string_view kNoMemory = "DefaultCPUAllocator: ";
 
 }  // namespace

@@ -1,9 +1,9 @@
-// LibTorch as this process uses it: with how many threads, and what it throws.
+// How this process uses LibTorch: its threads and its errors.
 //
-// Each thread that asks LibTorch for several at once gets a team of its own, which stays. While all teams together,
-// idle ones too, have no more threads than there are CPUs, a team spins between two pieces of work; beyond that it
-// sleeps at the end of each, and a small step takes far longer. So only threads that run models should have a team, and
-// only while they do.
+// Each thread that makes LibTorch use several threads gets a team of its own, which stays alive. A team spins between
+// two pieces of work as long as all teams, idle ones included, have at most one thread per CPU. With more threads, a
+// team sleeps after each piece of work, and a small step takes far longer. Therefore only threads that run models
+// should have a team, and only while they run one.
 #pragma once
 
 #include <exception>
@@ -13,19 +13,18 @@
 
 namespace longshort::models {
 
-// Has LibTorch use so many threads for what this thread asks of it from now on, or as many as it has where the system
-// has no more to give (the library would end the process). REQUIRES: threads >= 1. Cheap when nothing changes: a model
-// calls it before each step, because the thread that runs it may be a new one.
+// Makes LibTorch use this many threads for later calls of the calling thread. If the system cannot create them, the
+// team keeps its size: the library would abort the process otherwise. Cheap when nothing changes: a model calls it
+// before each step, because a new thread may run it. REQUIRES: threads >= 1.
 void UseThreads(int threads);
 
-// How many LibTorch used before this program chose anything.
+// LibTorch's default number of threads.
 int OwnThreads();
 
-// Ends the team that this thread has, if it has one. The next piece of work makes a new one, which costs some ten
-// microseconds for each thread.
+// Ends the calling thread's team, if it has one. The next piece of work creates a new one, at about 10 us per thread.
 void ReleaseThreads();
 
-// Has LibTorch use no other thread for what this one asks of it while the object lives: for loading.
+// Makes LibTorch run calls of this thread without other threads while the object lives. For loading.
 class OneThread final {
  public:
   OneThread();
@@ -37,7 +36,7 @@ class OneThread final {
   const int before_;
 };
 
-// "LibTorch failed <doing>: <what it said>", without the addresses of the stack that it adds: clients get this text.
+// "LibTorch failed <doing>: <what it said>", without the stack trace that LibTorch adds: clients see this text.
 // RESOURCE_EXHAUSTED if there was no memory, else INTERNAL.
 absl::Status LibraryError(std::string_view doing, const std::exception& error);
 

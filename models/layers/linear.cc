@@ -12,20 +12,20 @@
 namespace longshort::models {
 namespace {
 
-// LibTorch's way to products with packed weights, which have no functions in its headers.
+// Calls a LibTorch operator by name: products with packed weights have no functions in its headers.
 template <typename Function>
 auto FindOperator(const char* name) {
   return c10::Dispatcher::singleton().findSchemaOrThrow(name, "").typed<Function>();
 }
 
-// oneDNN's, with products of bfloat16 numbers. Throws on a processor without AVX-512; on one that has it, but no
-// instructions for bfloat16, they are slower than those of float32.
+// oneDNN's bfloat16 products. Throws on a processor without AVX-512. With AVX-512 but without bfloat16 instructions,
+// they are slower than float32 products.
 class BFloat16Matrix final : public PackedMatrix {
  public:
   explicit BFloat16Matrix(const at::Tensor& weight) {
     static const auto pack =
         FindOperator<at::Tensor(const at::Tensor&, std::optional<c10::SymInt>)>("mkldnn::_reorder_linear_weight");
-    constexpr int64_t kFewestRows = 1;  // the order is chosen for a number of rows, and serves any
+    constexpr int64_t kFewestRows = 1;  // the memory order is chosen for this number of rows, and works for any
     packed_ = pack.call(weight, c10::SymInt(kFewestRows));
   }
 
@@ -43,7 +43,7 @@ class BFloat16Matrix final : public PackedMatrix {
   at::Tensor packed_;
 };
 
-// FBGEMM's. Throws if the processor has no AVX2.
+// FBGEMM's float16 products. Throws if the processor has no AVX2.
 class Float16Matrix final : public PackedMatrix {
  public:
   explicit Float16Matrix(const at::Tensor& weight) {
@@ -64,7 +64,7 @@ std::shared_ptr<const PackedMatrix> PackAs(const at::Tensor& weight) {
   try {
     return std::make_shared<Matrix>(weight);
   } catch (const c10::Error&) {
-    return nullptr;  // the processor lacks what the product needs
+    return nullptr;  // the processor lacks the instructions
   }
 }
 
@@ -83,7 +83,7 @@ std::shared_ptr<const PackedMatrix> Pack(const at::Tensor& weight) {
     return IsInRangeOfFloat16(weight) ? PackAs<Float16Matrix>(weight) : nullptr;
   }
   const bool is_same = at::equal(weight.to(at::kHalf).to(at::kFloat), weight);
-  // Infinities are the same, but the library would make finite numbers of them, in `weight` too.
+  // Infinities would compare equal, but the library converts them to finite numbers, in `weight` too.
   return is_same && IsInRangeOfFloat16(weight) ? PackAs<Float16Matrix>(weight) : nullptr;
 }
 

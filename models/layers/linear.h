@@ -1,5 +1,5 @@
-// What a layer does to each row by itself: linear maps and layer norms, over tensors that may remember their gradients.
-// And how their tensors come to a device.
+// Row-wise parts of a layer: linear maps and layer norms, on tensors with or without gradients. Also moves their
+// tensors to a device.
 #pragma once
 
 #include <map>
@@ -13,8 +13,8 @@
 
 namespace longshort::models {
 
-// A matrix of 16-bit numbers, in the order in which the library's products read it: half the bytes of float32, which
-// are most of what a product of few rows costs. Shared by a model's replicas. Thread: any.
+// A matrix of 16-bit numbers in the memory order of the library's products. It has half the bytes of float32, and
+// reading them dominates a product with few rows. Shared by a model's replicas. Thread-safe.
 class PackedMatrix {
  public:
   virtual ~PackedMatrix() = default;
@@ -23,11 +23,11 @@ class PackedMatrix {
   virtual at::Tensor Multiply(const at::Tensor& rows) const = 0;
 };
 
-// Of `weight` [out, in]:
-// - bfloat16: for products of bfloat16 numbers (AVX-512 with bfloat16, AMX), rows and result rounded to them; or, on a
-//   processor that has none, for float32 rows and the weight in float16, which only rounds numbers below 2^-17;
-// - float32: for float32 rows and the weight in float16, if that is the same matrix, as weights stored in float16 are.
-// nullptr if neither can be had. Throws what LibTorch throws.
+// Packs `weight` [out, in], by its type:
+// - bfloat16: for bfloat16 products (AVX-512 with bfloat16, AMX), with rows and result rounded to bfloat16. On a
+//   processor without them: for float32 rows and the weight in float16, which rounds only numbers below 2^-17.
+// - float32: for float32 rows and the weight in float16, if the conversion is exact (the weight was stored in float16).
+// Returns nullptr if none of these applies. Throws what LibTorch throws.
 std::shared_ptr<const PackedMatrix> Pack(const at::Tensor& weight);
 
 // A linear map, y = W x + b.
@@ -36,12 +36,12 @@ struct Linear {
   at::Tensor bias;    // [out], or undefined: none
   std::shared_ptr<const PackedMatrix> packed = nullptr;
 
-  // rows [..., in] -> [..., out], of the rows' type: that of the weight, or float32 with bfloat16 or packed weights.
-  // Then the bias is float32, too, and is added after the product.
+  // rows [..., in] -> [..., out], in the rows' type: the weight's type, or float32 with bfloat16 or packed weights. In
+  // the second case the bias is float32, too, and is added after the product.
   at::Tensor operator()(const at::Tensor& rows) const;
 
-  // The same map for serving: its weight as Pack() has it, or else float32. Never bfloat16, which at::linear would
-  // bring into another order at every call, or multiply without the processor's help, far slower than float32.
+  // The same map for serving: its weight is packed, or else float32. It is never plain bfloat16: at::linear would
+  // reorder that at every call, or multiply it without vector instructions, far slower than float32.
   Linear Packed() const;
 };
 
@@ -54,25 +54,26 @@ struct LayerNorm {
   at::Tensor operator()(const at::Tensor& rows) const;
 };
 
-// Where the tensors of a model on this device are. An emulated GPU has its memory on the CPU.
+// The LibTorch device of the tensors of a model on this device. An emulated GPU keeps its memory on the CPU.
 inline at::Device TensorDevice(const WorkerDevice& device) {
   if (device.kind != DeviceKind::kCuda) return at::kCPU;
   return {at::kCUDA, static_cast<at::DeviceIndex>(device.index)};
 }
 
-// Tensors that layers share stay shared. What is where it should be is not copied. Calls throw what LibTorch throws.
+// Moves tensors to a device. Tensors that layers share stay shared. A tensor that is already there is not copied. Calls
+// throw what LibTorch throws.
 class TensorMove final {
  public:
-  // `type`: of numbers; none: each tensor keeps its own.
+  // `type`: element type; nullopt: each tensor keeps its own.
   explicit TensorMove(at::Device device, std::optional<at::ScalarType> type = std::nullopt)
       : device_(device), type_(type) {}
 
-  // To the device and the type. Undefined tensors stay so.
+  // Moves to the device and converts to the type. Undefined tensors stay undefined.
   template <typename... Parts>
   void operator()(Parts&... parts) {
     (Move(parts, type_), ...);
   }
-  // To the device, whatever the type: of what kernels read as float32, and of integers.
+  // Moves to the device without a type conversion: for float32 operands of kernels, and for integers.
   template <typename... Parts>
   void AsTheyAre(Parts&... parts) {
     (Move(parts, std::nullopt), ...);

@@ -12,7 +12,8 @@
 namespace longshort::models {
 namespace {
 
-// Threads that share wait for each other, and for whatever else runs on their processors: it must end sooner by this.
+// Sharing must be faster by this factor, because sharing threads wait for each other and for other processes on their
+// CPUs.
 constexpr double kWorthSharing = 0.9;
 
 int64_t WorkOf(absl::Span<const MicroBatch> batch) {
@@ -20,22 +21,23 @@ int64_t WorkOf(absl::Span<const MicroBatch> batch) {
                          [](int64_t sum, const MicroBatch& part) { return sum + part.work; });
 }
 
-// How many times as fast as one thread several are that share a micro-batch: 1.7 for two, 2.8 for four. They are as
-// fast as they are many only where each has its own.
+// Speed-up of several threads that share a micro-batch: 1.7 for two, 2.8 for four. The speed-up is linear only if each
+// thread has its own micro-batch.
 double SpeedOfSharing(int threads) { return std::pow(threads, 0.75); }
 
-// When the last thread ends that takes from `batch`, largest first, in units of work of one thread.
+// The time at which the last thread ends if threads take micro-batches of `batch` largest first, in units of work of
+// one thread.
 int64_t EndSideBySide(absl::Span<const MicroBatch> batch, int threads) {
   std::vector<int64_t> ends(threads);
   for (const MicroBatch& part : batch) *std::min_element(ends.begin(), ends.end()) += part.work;
   return *std::max_element(ends.begin(), ends.end());
 }
 
-// On as many threads as LibTorch uses for what this one asks of it.
+// Uses as many threads as LibTorch uses for the calling thread.
 int64_t RunSideBySide(absl::Span<const MicroBatch> batch, const MicroBatchRunner::Network& network) {
   std::atomic<size_t> next = 0;
   std::atomic<int64_t> multiply_adds = 0;
-  // Within, whatever would be shared is done by the thread that asks. Throws what a thread throws.
+  // Inside, LibTorch does not share work between threads. Throws what a thread throws.
   at::parallel_for(0, at::get_num_threads(), /*grain_size=*/1, [&](int64_t, int64_t) {
     try {
       for (size_t mine = next++; mine < batch.size(); mine = next++) multiply_adds += network(batch[mine]);
@@ -57,7 +59,7 @@ std::vector<MicroBatch> CutBatch(absl::Span<const int64_t> item_work, const Micr
   std::vector<MicroBatch> batch;
   int64_t before = 0, last_part = -1;
   for (size_t i = 0; i < item_work.size(); ++i) {
-    // An item belongs to the part in which its middle lies.
+    // An item belongs to the part that contains its midpoint.
     const double middle = static_cast<double>(before) + static_cast<double>(item_work[i]) / 2;
     const auto part = static_cast<int64_t>(middle / part_work);
     if (part != last_part) batch.push_back({.first_item = static_cast<int64_t>(i)});

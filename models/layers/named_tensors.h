@@ -1,4 +1,4 @@
-// The tensors of a model by their names in model.safetensors, and the parts of layers that are made of them.
+// Looks up a model's tensors by their names in model.safetensors, and builds parts of layers from them.
 #pragma once
 
 #include <functional>
@@ -12,10 +12,10 @@
 
 namespace longshort::models {
 
-// Gives each stored tensor by its name.
+// Returns a stored tensor by its name.
 using TensorSource = std::function<at::Tensor(const std::string& name)>;
 
-// Those whose names begin with a prefix. The source must outlive it.
+// The tensors whose names begin with a prefix. The source must outlive this object.
 class NamedTensors final {
  public:
   explicit NamedTensors(const TensorSource& source, std::string prefix = "")

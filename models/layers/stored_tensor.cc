@@ -13,13 +13,13 @@ at::Tensor TensorReader::Read(const std::string& name) {
   const absl::Span<float> values(tensor.mutable_data_ptr<float>(), static_cast<size_t>(tensor.numel()));
   status_ = ReadAsFloat32(file_, stored, values);
   if (status_.ok()) status_ = CheckFinite(file_, name, values);
-  if (!status_.ok()) throw std::runtime_error("a tensor that cannot be used");
+  if (!status_.ok()) throw std::runtime_error("a stored tensor cannot be used");
   return tensor;
 }
 
 void TensorReader::CheckStop() {
   status_ = file_.bytes().CheckStop();
-  if (!status_.ok()) throw std::runtime_error("loading is to stop");
+  if (!status_.ok()) throw std::runtime_error("loading was stopped");
 }
 
 }  // namespace longshort::models

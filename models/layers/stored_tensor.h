@@ -1,4 +1,4 @@
-// Stored tensors as LibTorch's.
+// Reads stored tensors as LibTorch tensors.
 #pragma once
 
 #include <string>
@@ -9,23 +9,23 @@
 
 namespace longshort::models {
 
-// Gives a network that is being made its weights.
+// Reads the weights of a network while it is built.
 class TensorReader final {
  public:
   // The file must outlive the reader.
   explicit TensorReader(const SafetensorsFile& file) : file_(file) {}
 
-  // A float32 copy of a tensor that CheckTensors has found there. Throws what LibTorch throws, and std::runtime_error
-  // where it cannot be read or its values are not finite: then status() says what is wrong.
+  // Returns a float32 copy of a tensor that CheckTensors has accepted. Throws what LibTorch throws, and
+  // std::runtime_error if the tensor cannot be read or has values that are not finite; then status() has the reason.
   at::Tensor Read(const std::string& name);
 
-  // Throws, as Read does, if the file's StoredBytes are to be read no more. For what takes long behind the last tensor.
+  // Throws, as Read does, if reading of the file's StoredBytes was stopped. For long work after the last tensor.
   void CheckStop();
 
-  // What Read has thrown for. Errors: those of ReadAsFloat32 and CheckFinite.
+  // The reason for which Read threw. Errors: those of ReadAsFloat32 and CheckFinite.
   const absl::Status& status() const { return status_; }
 
-  // After the last tensor. Errors: that of StoredBytes::CheckUnchanged.
+  // Call after the last tensor. Errors: that of StoredBytes::CheckUnchanged.
   absl::Status Finish() const { return file_.bytes().CheckUnchanged(); }
 
  private:

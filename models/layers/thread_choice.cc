@@ -6,16 +6,16 @@
 namespace longshort::models {
 namespace {
 
-// What a trial of one thread may take, unless the team is known to be slower.
+// Maximum duration of a trial of one thread, unless the team is known to be slower.
 constexpr double kLongestTrialSeconds = 10e-3;
-// A team must be so many times faster: it keeps all its CPUs from whatever else there is to do, such as to write to
-// clients what the last step gave.
+// A team must be faster by this factor, because it keeps its CPUs from other work, such as writing responses to
+// clients.
 constexpr double kWorthATeam = 1.25;
-// A team that is given, spinning included, so few processors is at the most so many times as fast as one thread.
+// A team that gets only this many CPUs, spinning included, is at most this many times as fast as one thread.
 constexpr double kFewProcessors = 1.5;
-// The newest step's part of a mean.
+// Weight of the newest step in a mean.
 constexpr double kNewest = 0.25;
-// Steps between trials of what is slower, at first and at the most.
+// Steps between trials of the slower choice: initial and maximum distance.
 constexpr int64_t kFirstDistance = 64, kLastDistance = 1024;
 
 }  // namespace
@@ -44,7 +44,7 @@ void ThreadChoice::Took(int64_t work, double seconds, double processor_seconds) 
   const double newest = seconds / static_cast<double>(work);
   const bool was_alone = size.is_alone != size.tries_other;
   double& mean = was_alone ? size.alone : size.team;
-  // Of what is tried only now and then, the time before says nothing about now.
+  // The previous time of a choice that is rarely tried is out of date.
   mean = mean == 0 || size.tries_other ? newest : mean + kNewest * (newest - mean);
   if (!was_alone) {
     size.best_team = size.best_team == 0 ? newest : std::min(size.best_team, newest);

@@ -1,4 +1,4 @@
-// The steps of a model, each on as many threads as it is worth.
+// Runs the steps of a model, each on the number of threads that is fastest.
 #pragma once
 
 #include <chrono>
@@ -13,10 +13,10 @@ namespace longshort::models {
 // Thread: the one that runs the steps.
 class TimedSteps final {
  public:
-  // `threads`: of a step at the most; 0: as many as LibTorch would use.
+  // `threads`: maximum for a step; 0: LibTorch's default.
   explicit TimedSteps(int threads) : choice_(threads == 0 ? OwnThreads() : threads) {}
 
-  // Runs `step`, of `work` units (ThreadChoice::Next). Returns what it returns, throws what it throws.
+  // Runs `step`, which has `work` units (ThreadChoice::Next). Returns its result, and throws what it throws.
   template <typename Step>
   auto Run(int64_t work, const Step& step) {
     Begin(work);
@@ -25,7 +25,7 @@ class TimedSteps final {
     return result;
   }
 
-  // The same in two calls. A step that failed has no End.
+  // The same in two calls. Do not call End for a step that failed.
   void Begin(int64_t work) {
     work_ = work;
     UseThreads(choice_.Next(work));
@@ -39,7 +39,7 @@ class TimedSteps final {
 
  private:
   ThreadChoice choice_;
-  // Of the step that runs:
+  // The current step:
   int64_t work_ = 0;
   std::chrono::steady_clock::time_point begin_;
   std::clock_t processors_begin_ = 0;
