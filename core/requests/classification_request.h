@@ -1,4 +1,4 @@
-// What a client asks the engine to do with a classifier, one item at a time, and how it hears of it.
+// A request to run one item through a classifier, and the listener that receives its scores.
 #pragma once
 
 #include <cstdint>
@@ -13,25 +13,26 @@
 
 namespace longshort::core {
 
-// Makes an item that takes work to make (decodes an image). Called at most once, by a preparation thread; keeps alive
-// what it reads. Its errors are the item's.
+// Makes an item, when that takes work (decoding an image). A preparation thread calls it at most once; it owns its
+// input. Its errors are the item's.
 using ItemPreparation = std::function<absl::StatusOr<models::ClassifierItem>()>;
 
-// Calls it. Errors: also RESOURCE_EXHAUSTED if it ran out of memory, INTERNAL if it threw anything else.
+// Calls `preparation`. Errors: also RESOURCE_EXHAUSTED if memory ran out, INTERNAL if it threw anything else.
 absl::StatusOr<models::ClassifierItem> PrepareItem(const ItemPreparation& preparation);
 
 struct ClassificationRequest {
   RequestContext context;
-  // An item that the classifier takes, or what makes one.
+  // An item for the classifier, or a function that makes one.
   std::variant<models::ClassifierItem, ItemPreparation> item;
   // Memory that the request holds while it waits: the encoded image, or the ids.
   int64_t bytes = 0;
-  // About what it takes to prepare this item and those of its call before it. Among one client's items, this is when it
-  // is due after it came: so calls take turns, and one that asks for little does not wait for one that asks for much.
+  // The approximate work to prepare this item and the earlier ones of its call. An item is due this long after it
+  // arrived, relative to the other items of its client. So calls take turns, and a small call does not wait for a large
+  // one.
   absl::Duration work_until_prepared = absl::ZeroDuration();
 };
 
-// Where an item's time went.
+// How long an item spent in each stage.
 struct ClassificationTimings {
   absl::Time submitted = absl::InfinitePast();  // by the engine's clock; in the infinite past if it never was
   absl::Duration preparation;                   // from submission until it was an item; 0 for what was one already
@@ -45,7 +46,7 @@ struct ItemScores {
   ClassificationTimings timings;
 };
 
-// Hears of one item, once, from the engine's thread or one that prepares; must not block.
+// Receives the result of one item, once, from an engine's or a preparation thread; must not block.
 class ClassificationListener {
  public:
   virtual ~ClassificationListener() = default;

@@ -1,4 +1,5 @@
-// The engine of one loaded classifier: takes items, runs them in batches on a worker, tells their listeners.
+// The engine of one loaded classifier: accepts items, runs them in batches on its workers, and notifies their
+// listeners.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +11,13 @@
 
 namespace longshort::core {
 
-// A look at the engine, for metrics and refusals.
+// A snapshot of the engine, for metrics and refusals.
 struct ClassifierEngineState {
   int64_t waiting_items = 0;  // not in a batch yet, those in preparation included
   int64_t waiting_bytes = 0;  // their ClassificationRequest::bytes
 };
 
-// What a batch was, and what it took.
+// The size and the duration of a batch.
 struct BatchReport {
   int64_t items = 0;
   int64_t tokens = 0;  // of all documents; 0 for images
@@ -24,44 +25,44 @@ struct BatchReport {
   absl::Duration run;
 };
 
-// Hears what the engine does, for metrics. Called by the workers' threads and those that prepare, several at once, but
-// for OnState; must not block. An observer that overrides nothing ignores everything.
+// Receives the engine's events, for metrics. Worker and preparation threads call it concurrently, except OnState; must
+// not block. The default implementations do nothing.
 class ClassifierEngineObserver {
  public:
   virtual ~ClassifierEngineObserver() = default;
-  // An item was prepared, or could not be; `preparation` is the work alone, without the wait for a thread.
+  // An item was prepared, or failed to be; `preparation` is the work alone, without the wait for a thread.
   virtual void OnPrepared(absl::Duration /*preparation*/) {}
-  // An item's batch begins; `waited` since it was an item.
+  // An item's batch begins; `waited` is the time since the item was ready.
   virtual void OnQueued(absl::Duration /*waited*/) {}
   // The model ran a batch, or failed at it.
   virtual void OnBatch(const BatchReport& /*batch*/) {}
-  // The model failed at a batch; its items are tried again, each alone, or ended.
+  // The model failed on a batch. Each of its items is tried again alone, or ends.
   virtual void OnFailure(const absl::Status& /*failure*/) {}
-  // A worker whose model threw has another one, or could not get one and will try again.
+  // A worker whose model threw has another one, or failed to build one and will try again.
   virtual void OnWorkerRebuilt(const absl::Status& /*status*/) {}
   // An item ended, with this status.
   virtual void OnEnded(const absl::Status& /*status*/) {}
-  // What waits changed. Called under the engine's lock, by any thread that submits, too: the last call tells what is.
+  // The queue changed. Called under the engine's lock, also by submitting threads: the last call has the current state.
   virtual void OnState(const ClassifierEngineState& /*state*/) {}
 };
 
-// Thread-safe. A listener stays with the engine until its call. An engine is destroyed by a thread of its owner, never
-// from a listener's or the observer's call: Drain before the last owner may be a request in flight.
+// Thread-safe. The engine keeps a listener until it has called it. A thread of the engine's owner destroys it, never a
+// listener's or the observer's call. Drain it first if a request in flight may be its last owner.
 class ClassifierEngine {
  public:
   virtual ~ClassifierEngine() = default;
 
-  // On OK the listener will hear; on an error it never does. Items were validated by the caller.
-  // Errors: RESOURCE_EXHAUSTED if too many items wait, too many bytes, or too much work (with a Refusal,
-  // core/schedule/refusal.h), DEADLINE_EXCEEDED if it cannot be done in time (or the listener hears it later),
+  // If it returns OK, the engine will call the listener; after an error it does not. The caller has validated the item.
+  // Errors: RESOURCE_EXHAUSTED if too many items, bytes, or too much work are queued (with a Refusal,
+  // core/schedule/refusal.h), DEADLINE_EXCEEDED if the deadline cannot be met (the listener may also get this later),
   // UNAVAILABLE while draining.
   virtual absl::Status Classify(ClassificationRequest request, std::shared_ptr<ClassificationListener> listener) = 0;
 
   virtual ClassifierEngineState state() const = 0;
 
-  // Refuses new items from now on, waits until what is there has ended, and ends the rest with UNAVAILABLE at
-  // `deadline` by the engine's clock (within one batch, and one preparation). When it returns, every listener has
-  // heard. May be called again, by any thread but the engine's: the earliest deadline counts.
+  // Refuses new items from now on and waits until the accepted ones have ended. At `deadline`, by the engine's clock,
+  // ends the rest with UNAVAILABLE (within one batch, and one preparation). When it returns, every listener has been
+  // called. May be called again, by any thread except the engine's: the earliest deadline counts.
   virtual void Drain(absl::Time deadline) = 0;
 };
 

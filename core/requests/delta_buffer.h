@@ -1,4 +1,4 @@
-// What was generated and is not delivered yet: text that may become a stop string, and the tokens it comes from.
+// Generated output that is not delivered yet: text that may become a stop string, and the tokens that it comes from.
 #pragma once
 
 #include <cstdint>
@@ -13,18 +13,18 @@
 
 namespace longshort::core {
 
-// A token is delivered with the first of its bytes; one without bytes, with all the bytes before it.
+// A token is delivered with the first of its bytes; a token without bytes, with all the bytes before it.
 class DeltaBuffer {
  public:
   explicit DeltaBuffer(const std::vector<std::string>& stop_strings) : stop_strings_(stop_strings) {}
 
-  // Takes a token and the bytes it stands for; returns what can be delivered, perhaps nothing. When they complete a
-  // stop string, that is all there will ever be. REQUIRES: stop_string() is null.
+  // Adds a token and its bytes. Returns what can be delivered, which may be empty. After the bytes complete a stop
+  // string, nothing more is delivered. REQUIRES: stop_string() is null.
   GenerationDelta Append(GeneratedToken token, std::string_view bytes);
-  // At the end of the generation: all that was held.
+  // At the end of the generation: returns everything that was held back.
   GenerationDelta Flush();
 
-  // The stop string that was completed, or null.
+  // The completed stop string, or null.
   const std::string* stop_string() const { return stop_strings_.met(); }
 
  private:
@@ -33,7 +33,7 @@ class DeltaBuffer {
     int64_t due;  // delivered once so many bytes are
   };
 
-  // With the tokens that are due when `bytes` are delivered.
+  // Adds the tokens that are due when `bytes` are delivered.
   GenerationDelta Deliver(std::string bytes);
 
   StopStrings stop_strings_;

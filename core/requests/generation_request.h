@@ -1,4 +1,4 @@
-// What a client asks a language model to generate, in token ids, and how it hears of it.
+// A request to generate tokens with a language model, and the listener that receives them.
 #pragma once
 
 #include <cstdint>
@@ -17,19 +17,19 @@ namespace longshort::core {
 
 struct GenerationRequest {
   RequestContext context;
-  // At least one token, each in [0, V); none needed behind a session that has some.
+  // At least one token, each in [0, V); may be empty if the session has tokens.
   std::vector<int32_t> prompt;
   std::optional<SessionReference> session = std::nullopt;
   // At least 1.
   int64_t max_tokens = 0;
   SamplingOptions sampling;
-  // None empty. The text that completes one ends the generation; neither it nor anything behind it is delivered.
+  // None is empty. The text that completes one ends the generation; neither it nor later text is delivered.
   std::vector<std::string> stop_strings;
-  // Whether log-probabilities of generated tokens are wanted, and how many of the likeliest alternatives beside.
+  // Whether to return log-probabilities of generated tokens, and how many of the likeliest alternatives with each.
   bool log_probabilities = false;
   int64_t top_alternatives = 0;
-  // Whether log-probabilities of the prompt's tokens are wanted (from the second on unless a session precedes the
-  // first).
+  // Whether to return log-probabilities of the prompt's tokens (starting at the second one, unless the prompt continues
+  // a session).
   bool prompt_log_probabilities = false;
 };
 
@@ -38,8 +38,8 @@ enum class FinishReason {
   kStopString,  // a stop string was completed
 };
 
-// Something new of a generation. Bytes are held back while they could be the beginning of a stop string, and the tokens
-// come with the first of their bytes.
+// New output of a generation. Bytes that may begin a stop string are held back; a token comes with the first of its
+// bytes.
 struct GenerationDelta {
   std::string bytes;
   std::vector<GeneratedToken> tokens;
@@ -56,16 +56,16 @@ struct GenerationSummary {
   RequestTimings timings;
 };
 
-// Hears of one generation. Called by the engine's thread, never two calls at once; must not block.
+// Receives the output of one generation. The engine's thread calls it, one call at a time; must not block.
 class GenerationListener {
  public:
   virtual ~GenerationListener() = default;
-  // Once, before any delta, if asked for: an entry for each of the prompt's tokens, from the second on unless a session
-  // precedes the first, with GenerationRequest::top_alternatives alternatives.
+  // Called once, before any delta, if requested: an entry for each of the prompt's tokens (starting at the second one,
+  // unless the prompt continues a session), each with GenerationRequest::top_alternatives alternatives.
   virtual void OnPromptScored(std::vector<GeneratedToken> tokens) = 0;
   virtual void OnDelta(GenerationDelta delta) = 0;
-  // The last call. OK comes with a whole summary; an error (CANCELLED, DEADLINE_EXCEEDED, UNAVAILABLE, INTERNAL) with
-  // the counts so far.
+  // The last call. OK has a complete summary; an error (CANCELLED, DEADLINE_EXCEEDED, UNAVAILABLE, INTERNAL) has the
+  // counts so far.
   virtual void OnFinished(const absl::Status& status, const GenerationSummary& summary) = 0;
 };
 

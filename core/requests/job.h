@@ -1,4 +1,4 @@
-// A request on its way through the engine: what it reads next, and what it does with the logits.
+// A request inside the engine: which tokens it reads next, and what it does with their logits.
 #pragma once
 
 #include <atomic>
@@ -26,12 +26,12 @@
 namespace longshort::core {
 
 // Where the rows of a job's tokens are in the workers' caches while no sequence runs for it. They belong to its
-// session, which frees them, or, after a pause, to the job, which frees them when it ends.
+// session, or, after a pause, to the job itself, which frees them when it ends.
 //
-// Thread: the one that has the job.
+// Thread: the one that owns the job.
 class SeatInCache final {
  public:
-  // `of_session`: where its session's rows are. `caches`: those that a place may be in; null if nobody frees pages.
+  // `of_session`: where its session's rows are. `caches`: frees the pages of a released place; null if nothing does.
   explicit SeatInCache(const std::optional<ParkedPlace>& of_session = std::nullopt,
                        std::shared_ptr<SessionPages> caches = nullptr)
       : place_(of_session), caches_(std::move(caches)) {}
@@ -39,18 +39,18 @@ class SeatInCache final {
   const std::optional<ParkedPlace>& place() const { return place_; }
   bool IsWith(int worker) const { return place_.has_value() && place_->worker == worker; }
 
-  // The job was paused, and its own rows are parked there.
+  // The job was paused, and its own rows are parked at `place`.
   void ParkOwn(const ParkedPlace& place) {
     place_ = place;
     is_own_ = true;
   }
-  // Where its own rows are, if this worker has them and frees them now.
+  // The place of its own rows, if this worker has them; the worker must free them.
   std::optional<ParkedId> TakeOwn(int worker);
-  // The job began somewhere, or ended: its own rows are freed, whatever worker has them.
+  // The job started on some worker, or ended: frees its own rows, whichever worker has them.
   void Leave();
 
-  // The last search of the worker's cache for the job's tokens. `cache` is PagedCache::id(). The search of a worker
-  // whose cache was replaced starts empty.
+  // The last search of the worker's cache for the job's tokens. `cache` is PagedCache::id(). After the worker's cache
+  // was replaced, the search starts empty.
   PrefixSearch& SearchIn(int worker, uint64_t cache) const;
 
  private:
@@ -68,9 +68,9 @@ class SeatInCache final {
 // A job's place in its engine's queue. Only RequestQueue writes it.
 class QueueEntry {
  public:
-  // Which one it was of those taken from the queue: jobs run in this order.
+  // The position in the order in which jobs were taken from the queue: they run in this order.
   int64_t number() const { return number_; }
-  // Its place in the order of work. REQUIRES: the job was taken, and is not settled.
+  // Its entry in the order of work. REQUIRES: the job was taken, and is not settled.
   const Ticket& ticket() const { return *ticket_; }
 
  private:
@@ -79,29 +79,28 @@ class QueueEntry {
   int64_t number_ = 0;
   std::optional<Ticket> ticket_;
   int worker_ = 0;  // that took it last
-  // Whether the worker that has its rows, when it last could have taken the job, skipped it.
+  // Whether the worker that has its rows skipped it when it last could have taken the job.
   bool skipped_at_home_ = false;
 };
 
-// What the model's steps did for a job.
+// The model's time and failures for a job.
 struct StepRecord {
-  // What it took of the worker's time, and what it took besides: to read again what it had read, and in steps that
-  // failed.
+  // The worker time of its steps. `overhead` is additional: reading tokens again, and failed steps.
   StreamTime worker_time;
   absl::Duration overhead;
   WorkFailures failures{WorkFailures::kOfSequence};
 };
 
-// What a job holds until it ends.
+// What a job owns until it ends.
 struct JobHoldings {
   std::optional<SessionStore::Lease> session;  // that it goes on with
   Budget::Share tokens;
 };
 
-// A job keeps all tokens of its stream, so that it can go on with any worker. What it reads and does with the logits is
-// the subclasses'.
+// A job keeps all tokens of its stream, so that it can continue on any worker. The subclasses decide what it reads and
+// what it does with the logits.
 //
-// Thread: the caller's makes it, then one engine's thread at a time has it.
+// Thread: the caller's thread creates it; after that one engine thread at a time owns it.
 //
 //   while (!complete()) { read the first n of Unread(); OnRead(n, logits of the last LogitRows(n)); }
 //   Finish(...)
@@ -112,47 +111,47 @@ class Job {
   virtual const RequestContext& context() const = 0;
 
   const TokenStream& stream() const { return stream_; }
-  // Tokens of the prompt or document, without what a session had before.
+  // Tokens of the prompt or document, without the session's history.
   int64_t prompt_tokens() const { return stream_.given_end() - stream_.given_begin(); }
 
-  // The stream's tokens that will have been read at the most, its history's included.
+  // The maximum number of tokens of the stream that will be read, including its history.
   virtual int64_t MaxTokens() const = 0;
-  // How many of the stream's first tokens need not be read if their rows are in the cache: nothing of their logits is
-  // wanted any more.
+  // How many of the stream's first tokens need not be read if their rows are in the cache, because their logits are not
+  // needed.
   virtual int64_t MaxReused() const = 0;
-  // A sequence begins to work for this job, for the first time or again, behind the first `position` tokens; it found
-  // the rows of `reused` of them in the cache, the others' do not matter any more. REQUIRES: position <= MaxReused().
+  // A sequence starts to work for this job, for the first time or again, after the first `position` tokens. It found
+  // the rows of `reused` of them in the cache. REQUIRES: position <= MaxReused().
   void OnBegun(int64_t position, int64_t reused);
-  // The cache has the rows of the first `position` tokens now: others read them. REQUIRES: as OnBegun.
+  // The cache has the rows of the first `position` tokens now: other sequences read them. REQUIRES: as OnBegun.
   void OnSkipped(int64_t position);
-  // The tokens that are known and not read yet: the rest of the prompt, or the token sampled last. Empty when complete.
+  // The known tokens that were not read yet: the rest of the prompt, or the last sampled token. Empty when complete.
   virtual absl::Span<const int32_t> Unread() const = 0;
-  // Whether all that is unread is one sampled token.
+  // Whether the only unread token is a sampled one.
   virtual bool decoding() const = 0;
-  // How many logit rows it wants at the end of a piece of the first `count` unread tokens.
+  // The number of logit rows that it needs at the end of a slice of the first `count` unread tokens.
   virtual int64_t LogitRows(int64_t count) const = 0;
 
   // The first `count` unread tokens were read; `logits` is [LogitRows(count), V]. May call the listener.
   // Errors: INTERNAL if the logits are unusable; the job must then be finished with that error.
   virtual absl::Status OnRead(int64_t count, absl::Span<const float> logits, absl::Time now) = 0;
-  // Whether it has all it wanted: Finish(OK) is due.
+  // Whether it has all its results: the caller then calls Finish(OK).
   virtual bool complete() const = 0;
-  // How many of the stream's tokens a session has when this job is complete.
+  // The number of the stream's tokens that a session has when this job is complete.
   virtual int64_t SessionTokens() const = 0;
 
-  // Gives back what it holds, of which its client may use the session and the tokens as soon as it hears the end; and
-  // what it has parked.
+  // Releases the session, the tokens and the parked rows. Called before Finish: the client may use the session as soon
+  // as it receives the end.
   void GiveBack();
-  // Tells the listener how it ended: OK only if complete. REQUIRES: called once, last.
+  // Notifies the listener of the end: OK only if complete. REQUIRES: called once, last.
   virtual void Finish(const absl::Status& status, absl::Time now) = 0;
 
-  // Whether its client takes nothing of what waits for it, so that more need not be computed.
+  // Whether its client does not read its answers, so that no more need be computed.
   bool paused() const { return context().paused->load(std::memory_order_relaxed); }
-  // OK while somebody waits for the result. Errors: CANCELLED, DEADLINE_EXCEEDED; then the job should be finished with
-  // it.
+  // OK while the client waits for the result. Errors: CANCELLED, DEADLINE_EXCEEDED; then the job should finish with
+  // that error.
   absl::Status WhyAbandoned(absl::Time now) const;
 
-  // Each is written by the one that it names, and read by all who have the job.
+  // The component in each comment writes the member; every owner of the job may read it.
   RequestTimes times;    // the engine, the step loop and the job
   QueueEntry entry;      // RequestQueue
   SeatInCache seat;      // the step loop, after the job was made
@@ -162,7 +161,7 @@ class Job {
  protected:
   explicit Job(TokenStream stream) : stream_(std::move(stream)) {}
 
-  // Of the stream's tokens, found in the cache when work on this job first began, or since.
+  // Tokens of the stream that were found in the cache when the job first started, or later.
   int64_t reused_tokens() const { return reused_tokens_.value_or(0); }
 
   TokenStream stream_;

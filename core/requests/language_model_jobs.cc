@@ -11,7 +11,7 @@
 namespace longshort::core {
 namespace {
 
-// The session that a request refers to; nothing if it refers to none.
+// Opens the session that a request refers to; nullopt if it refers to none.
 absl::StatusOr<std::optional<SessionStore::Lease>> OpenSession(const RequestContext& context,
                                                                const std::optional<SessionReference>& reference,
                                                                SessionStore& sessions,
@@ -97,7 +97,7 @@ absl::Status GenerationJob::OnRead(int64_t count, absl::Span<const float> logits
 }
 
 absl::Status GenerationJob::ScorePrompt(int64_t count, absl::Span<const float> logits) {
-  // Nothing of the prompt follows its last token.
+  // The last token has no successor in the prompt.
   const int64_t scored = std::min(count, stream_.given_end() - 1 - stream_.read());
   for (int64_t row = 0; row < scored; ++row) {
     LS_ASSIGN_OR_RETURN(GeneratedToken token, Describe(stream_[stream_.read() + row + 1],

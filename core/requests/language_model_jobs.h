@@ -1,5 +1,5 @@
-// The jobs of a language model's requests, and how they are made: behind the session that a request refers to, which
-// the job then has until it ends.
+// The jobs of a language model's requests, and functions that create them. A job that continues a session owns the
+// session's lease until it ends.
 #pragma once
 
 #include <cstdint>
@@ -21,12 +21,12 @@
 
 namespace longshort::core {
 
-// What generation needs to know of a model's tokens.
+// What generation needs of a model's tokens.
 //
 // Immutable, so any thread may use it.
 struct Vocabulary {
-  // `tokenizer` is null for a model that takes ids only: all its ids may be sampled, and none stands for bytes.
-  // Errors: INVALID_ARGUMENT if the tokenizer is for another number of tokens, or leaves none to be sampled.
+  // `tokenizer` is null for a model without text: then all ids may be sampled, and none stands for bytes. Errors:
+  // INVALID_ARGUMENT if the tokenizer has another number of tokens, or has no token that may be sampled.
   static absl::StatusOr<Vocabulary> Make(int64_t size, std::shared_ptr<const models::Tokenizer> tokenizer);
 
   // The bytes that a token stands for.
@@ -37,7 +37,7 @@ struct Vocabulary {
   std::shared_ptr<const models::Tokenizer> tokenizer;
 };
 
-// Generates: reads the prompt, then samples a token and reads it, again and again. The logits of the last prompt token
+// Generates: reads the prompt, then repeatedly samples a token and reads it. The logits of the last prompt token
 // give the first generated token; the last generated token is never read.
 class GenerationJob final : public Job {
  public:
@@ -53,17 +53,17 @@ class GenerationJob final : public Job {
   int64_t LogitRows(int64_t count) const override;
   absl::Status OnRead(int64_t count, absl::Span<const float> logits, absl::Time now) override;
   bool complete() const override { return finish_reason_.has_value(); }
-  // What was not delivered is as if it had never been sampled.
+  // Tokens that were not delivered are not part of the session.
   int64_t SessionTokens() const override { return stream_.given_end() + delivered_; }
   void Finish(const absl::Status& status, absl::Time now) override;
 
  private:
   int64_t generated_tokens() const { return stream_.end() - stream_.given_end(); }
-  // Scores the prompt's tokens behind the `count` that were read.
+  // Scores the prompt's tokens after the `count` that were read.
   absl::Status ScorePrompt(int64_t count, absl::Span<const float> logits);
-  // Samples the next token from its row, [V], and delivers what can be.
+  // Samples the next token from its row, [V], and delivers what is not held back.
   absl::Status Generate(absl::Span<const float> row, absl::Time now);
-  // The sampled token with its log-probabilities, if asked for.
+  // The sampled token, with its log-probabilities if requested.
   absl::StatusOr<GeneratedToken> Describe(int32_t token, absl::Span<const float> row);
   void CountToken(absl::Time now);
   void Deliver(GenerationDelta delta);
@@ -83,7 +83,7 @@ class GenerationJob final : public Job {
 };
 
 // Scores a document: a prefill that needs the logits of every row. The row of token i gives the log-probability of
-// token i+1, so the last token need not be read at all, and a document of one token needs no step.
+// token i+1. So the last token need not be read, and a document of one token needs no step.
 class ScoringJob final : public Job {
  public:
   // `observer` must outlive this. `history`: the session's tokens.
@@ -111,8 +111,8 @@ class ScoringJob final : public Job {
 };
 
 // `vocabulary`, `observer` and `sessions` must outlive the job.
-// Errors: as SessionStore::Open; FAILED_PRECONDITION if the session holds other than the expected tokens;
-// INVALID_ARGUMENT for an empty prompt behind no session's tokens.
+// Errors: as SessionStore::Open; FAILED_PRECONDITION if the session does not hold the expected number of tokens;
+// INVALID_ARGUMENT for an empty prompt without a session's tokens.
 absl::StatusOr<std::unique_ptr<Job>> MakeJob(GenerationRequest request, std::shared_ptr<GenerationListener> listener,
                                              const Vocabulary& vocabulary, LanguageModelEngineObserver& observer,
                                              SessionStore& sessions,

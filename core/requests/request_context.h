@@ -1,4 +1,4 @@
-// Who asks, how urgently, and whether somebody still waits for the answer.
+// The client of a request, its priority and deadline, and whether the client still waits for the answer.
 #pragma once
 
 #include <atomic>
@@ -11,21 +11,21 @@
 
 namespace longshort::core {
 
-// Set by any thread when nobody waits for the answer any more; the engine looks before every step.
+// Any thread sets it when the client no longer waits for the answer; the engine checks it before each step.
 using CancellationFlag = std::atomic<bool>;
 
-// Set while the client takes nothing of what waits for it: the engine leaves the request's sequences out of its steps
-// until it is cleared.
+// Set while the client does not read its answers: the engine leaves the request's sequences out of its steps until it
+// is cleared.
 using PauseFlag = std::atomic<bool>;
 
-// What all requests have.
+// The context of any request.
 struct RequestContext {
   // For the logs.
   std::string id;
-  // Who asks, as far as fairness goes: clients share the engine's time. "" is everybody who did not say.
+  // Clients share the engine's time fairly. "" stands for all clients without an id.
   std::string client;
   Priority priority = Priority::kNormal;
-  // Of the call.
+  // The request's part of its call.
   CallPart part = {};
   // When the client stops waiting.
   absl::Time deadline = absl::InfiniteFuture();
@@ -33,8 +33,8 @@ struct RequestContext {
   std::shared_ptr<PauseFlag> paused = std::make_shared<PauseFlag>(false);
 };
 
-// OK while somebody waits for the result at `now`. `started`: whether it runs already, for the message.
-// Errors: CANCELLED, DEADLINE_EXCEEDED; then the request should be ended with it.
+// OK while the client waits for the result at `now`. `started`: whether the request is running, for the message.
+// Errors: CANCELLED, DEADLINE_EXCEEDED; then the request should end with that error.
 inline absl::Status WhyAbandoned(const RequestContext& context, absl::Time now, bool started) {
   if (context.cancelled->load(std::memory_order_relaxed)) return absl::CancelledError("the client cancelled");
   if (now < context.deadline) return absl::OkStatus();
@@ -42,7 +42,7 @@ inline absl::Status WhyAbandoned(const RequestContext& context, absl::Time now, 
                                              : "the deadline passed while the request waited in the queue");
 }
 
-// UNAVAILABLE: the error of requests that come, or are left, when an engine or the server ends.
+// UNAVAILABLE: the error of requests that arrive, or are not finished, when an engine or the server shuts down.
 inline absl::Status ServerIsStopping() { return absl::UnavailableError("the server is stopping"); }
 
 }  // namespace longshort::core

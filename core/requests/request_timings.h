@@ -1,4 +1,4 @@
-// When the stages of a language model's request began, and where its time went.
+// The stages of a language model's request: when they began and how long they took.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace longshort::core {
 
-// A step of the model that read a piece of a prompt; or several such steps in a row, of a prompt that took many.
+// A step of the model that read a piece of a prompt, or several consecutive steps of a long prompt.
 struct PromptPiece {
   absl::Time begin;  // by the engine's clock
   absl::Time end;
@@ -18,7 +18,7 @@ struct PromptPiece {
   int64_t steps = 0;
 };
 
-// Where a request's time went.
+// How long a request spent in each stage.
 struct RequestTimings {
   absl::Time submitted = absl::InfinitePast();  // by the engine's clock; in the infinite past if it never was
   absl::Duration queue;                         // from submission to the first step
@@ -27,12 +27,12 @@ struct RequestTimings {
   std::vector<PromptPiece> prompt_pieces = {};
 };
 
-// The steps in which a prompt was read, few however long it is: when there are too many, neighbours become one piece.
+// The steps in which a prompt was read. Their number is bounded: when there are too many, neighbours are merged.
 class PromptPieces final {
  public:
   static constexpr size_t kMax = 32;
 
-  // `step` is one step, and comes after those that were added before.
+  // Adds one step, which is later than all steps before.
   void Add(const PromptPiece& step) {
     if (!pieces_.empty() && pieces_.back().steps < steps_of_a_piece_) return Join(step, pieces_.back());
     if (pieces_.size() == kMax) Halve();
@@ -64,14 +64,14 @@ class PromptPieces final {
 
 // When the stages of a request began.
 //
-// A stage that was not reached yet lies in the infinite future.
+// A stage that was not reached yet is in the infinite future.
 struct RequestTimes {
   absl::Time submitted = absl::InfiniteFuture();
   absl::Time started = absl::InfiniteFuture();    // its first step began
   absl::Time prefilled = absl::InfiniteFuture();  // the last prompt token was read
   PromptPieces prompt_pieces;
 
-  // Where the time went for a request that ends at `end`.
+  // The durations of a request that ends at `end`.
   RequestTimings TimingsAt(absl::Time end) const {
     const absl::Time queued_until = std::min(started, end);
     const absl::Time prefilled_until = std::min(prefilled, end);

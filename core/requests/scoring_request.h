@@ -1,4 +1,4 @@
-// What a client asks a language model to score, in token ids, and how it hears of it.
+// A request to score token ids with a language model, and the listener that receives the result.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct ScoringRequest {
   // At least one token, each in [0, V). The first is scored only if a session precedes it.
   std::vector<int32_t> tokens;
   std::optional<SessionReference> session = std::nullopt;
-  // Whether the log-probability of each token is wanted, and how many of the likeliest alternatives beside.
+  // Whether to return the log-probability of each token, and how many of the likeliest alternatives with it.
   bool log_probabilities = false;
   int64_t top_alternatives = 0;
 };
@@ -34,7 +34,7 @@ struct Score {
   RequestTimings timings;
 };
 
-// Hears of one scoring, once, from the engine's thread; must not block.
+// Receives the result of one request, once, from the engine's thread; must not block.
 class ScoringListener {
  public:
   virtual ~ScoringListener() = default;

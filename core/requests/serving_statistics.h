@@ -1,7 +1,7 @@
-// What has become of a model's requests since it was loaded.
+// Counts and times of a model's requests since it was loaded.
 //
-// Thread-safe: numbers that any thread adds to, without waiting for another. They are read one by one, so of requests
-// that end meanwhile some may be told and others not yet.
+// Thread-safe and lock-free. Each number is read separately, so a request that ends during a read may be included in
+// some numbers and not in others.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@ namespace longshort::core {
 
 class ServingStatistics final {
  public:
-  // How often, and how long together.
+  // A count, and a total duration.
   class Times final {
    public:
     void Add(absl::Duration duration) {
@@ -29,7 +29,7 @@ class ServingStatistics final {
     std::atomic<int64_t> nanoseconds_ = 0;
   };
 
-  // Where the time of a request that was answered went. A request of several items is told by the slowest.
+  // How long a request that was answered spent in each stage. For a request of several items, those of the slowest one.
   struct Request {
     absl::Duration total;
     absl::Duration queue;
@@ -38,13 +38,13 @@ class ServingStatistics final {
     int64_t items = 0;      // images, documents, completions
   };
 
-  // Batches of up to `largest_batch` items are told apart.
+  // Batches of up to `largest_batch` items are counted by size.
   explicit ServingStatistics(int64_t largest_batch = 0) : batches_(largest_batch + 1) {}
 
-  // Its parts are cut so that they are the whole; what is no other part is input.
+  // The parts are clamped so that their sum is the total; the remainder is input.
   void CountAnswer(const Request& request, absl::Time wall_clock);
   void CountFailure(absl::Duration total, absl::Time wall_clock);
-  // A model has run once: of a language model a step, of a classifier a batch.
+  // The model has run once: one step of a language model, or one batch of a classifier.
   void CountStep() { executions_.fetch_add(1, std::memory_order_relaxed); }
   void CountBatch(int64_t items, absl::Duration run) {
     CountStep();
@@ -59,9 +59,9 @@ class ServingStatistics final {
   const Times& output() const { return output_; }
   int64_t items() const { return items_.load(std::memory_order_relaxed); }
   int64_t executions() const { return executions_.load(std::memory_order_relaxed); }
-  // By size, from 0 on.
+  // By batch size, starting at 0.
   const std::vector<Times>& batches() const { return batches_; }
-  // Of the last request's end, in milliseconds since 1970; 0 if there was none.
+  // When the last request ended, in milliseconds since 1970; 0 if there was none.
   int64_t last_milliseconds() const { return last_milliseconds_.load(std::memory_order_relaxed); }
 
  private:

@@ -1,10 +1,10 @@
-// The tokens of a job's stream, by stream position: those before the job, those it was given, those it generates.
+// The tokens of a job's stream, by stream position: its history, the tokens of the request, and the generated ones.
 //
 //   0 ........ own_begin ........ given_end ........ end
 //     history         given             generated
-//             ^ with a history, its last token: the model has not been asked yet what follows it
+//             ^ with a history, its last token, which the model has not read yet
 //
-// Everything before `read` is in the cache, or can be read again from here.
+// The rows of all tokens before `read` are in the cache, or can be computed again from here.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace longshort::core {
 
 class TokenStream final {
  public:
-  // `history` may be empty; then `given` is not.
+  // If `history` is empty, `given` is not.
   TokenStream(std::vector<int32_t> history, std::vector<int32_t> given)
       : given_begin_(static_cast<int64_t>(history.size())),
         given_end_(given_begin_ + static_cast<int64_t>(given.size())),

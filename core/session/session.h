@@ -1,5 +1,5 @@
-// A session as others see it: the request that goes on with it, the engine that it moves to, the caches that have its
-// pages, and the metrics. The sessions themselves: core/session/session_store.h.
+// A session as its users see it: the request that continues it, the engine that it moves to, the caches that hold its
+// pages, and the metrics. SessionStore (core/session/session_store.h) owns the sessions.
 #pragma once
 
 #include <cstdint>
@@ -11,27 +11,27 @@
 
 namespace longshort::core {
 
-// A conversation that a request goes on with, or begins (core/session/session_store.h); the client's that asks.
+// The session that a request continues or creates. It belongs to the request's client.
 struct SessionReference {
   std::string id;
-  // Only go on: it must be there.
+  // The session must exist; the request does not create one.
   bool must_exist = false;
-  // How many tokens it must hold; 0 if it must be new.
+  // The number of tokens that the session must hold; 0 if it must be new.
   std::optional<int64_t> expected_tokens = std::nullopt;
 };
 
-// A session as it leaves one engine and enters another.
+// A session in transit from one engine to another.
 struct SessionArchive {
-  // All that was said so far. What follows the last one has not been asked for.
+  // All tokens of the conversation. The model has not read the last one yet.
   std::vector<int32_t> tokens;
-  // Of the model whose pages these are: LanguageModelInfo::cache_layout.
+  // LanguageModelInfo::cache_layout of the model that wrote the pages.
   std::string cache_layout;
-  // What the cache has of it; nothing if the pages had been given up. An engine that cannot use them, for want of room
-  // or because its model lays pages out in another way, reads the tokens again when the session goes on.
+  // The cache pages; nullopt if they were evicted. An engine that cannot use them, because its cache is full or its
+  // model has another page layout, reads the tokens again when the session continues.
   std::optional<ParkedPages> cached;
 };
 
-// The most that a session may be, for who must make room before it comes.
+// The largest possible session, for callers that reserve memory before they receive one.
 struct SessionSize {
   int64_t tokens = 0;
   int64_t cache_bytes = 0;
@@ -44,18 +44,18 @@ class SessionPages {
  public:
   virtual ~SessionPages() = default;
 
-  // Nobody wants this place any more: what was parked was closed, has ended, or went on. Soon frees its
-  // pages, if they are still there. Called with nothing locked; must not block.
+  // Nothing refers to `place` any longer: its session or request has ended or continued elsewhere. The engine frees its
+  // pages soon, if they are still parked. The caller holds no lock. Must not block.
   virtual void GiveUp(const ParkedPlace& place) = 0;
 };
 
-// Hears how many sessions a store has, for metrics.
+// Receives the size of a store, for metrics.
 class SessionObserver {
  public:
   virtual ~SessionObserver() = default;
 
-  // How many sessions there are after a call, and the tokens that they hold. Called with the store locked, one call at
-  // a time; must not block, or call the store.
+  // The number of sessions after an operation, and the tokens that they hold. Called with the store locked, one call at
+  // a time; must not block or call the store.
   virtual void OnSessions(int64_t sessions, int64_t tokens) = 0;
 };
 

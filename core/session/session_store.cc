@@ -10,13 +10,13 @@
 namespace longshort::core {
 namespace {
 
-// Bounds of when to come back: an idle session may be about to end, or be closed long before; calls that have one are
-// over in seconds.
+// Bounds of the retry delay. A session may expire soon, or be closed long before it expires. Calls that use a session
+// take seconds.
 constexpr absl::Duration kMinRetryAfter = absl::Seconds(1);
 constexpr absl::Duration kMaxRetryAfter = absl::Minutes(1);
 
-// All sessions may end in one moment, and a call that comes then should not wait until all are gone: these take some
-// tens of microseconds.
+// All sessions may expire at the same moment. Ending this many takes some tens of microseconds, so the call that does
+// it is not delayed noticeably.
 constexpr int kMaxEndedAtOnce = 64;
 
 constexpr char kHoldsAllUrl[] = "type.longshort/core.HoldsAllOfTheSession";

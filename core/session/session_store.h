@@ -1,23 +1,23 @@
-// Conversations that are remembered between calls. A store belongs to the engine of one language model, or to several
-// engines of the same weights, one of which takes the place of another.
+// Conversations that the server remembers between calls. A store belongs to the engine of one language model, or to
+// several engines of the same weights when one replaces another.
 //
-// A session is the tokens of its conversation, and a hint where their cache pages are parked.
-// - The hint may turn out void. Then the tokens are read again.
-// - It is void for every engine but the one whose pages they are.
-// - That engine is told when the pages are not wanted any more (SessionPages).
-// A session belongs to a client: another client's session of the same id is another session.
+// A session consists of the tokens of its conversation, and a hint where their cache pages are parked.
+// - The hint may be stale. Then the engine reads the tokens again.
+// - Only the engine that parked the pages can use the hint.
+// - The store notifies that engine when the pages are no longer needed (SessionPages).
+// The key of a session includes its client: two clients may use the same id for different sessions.
 //
-//   Open -> Lease -> Commit   the call ended well: the session goes on from its end
-//               \--> (drop)   the call failed: the session is as it was before, a new one never was
+//   Open -> Lease -> Commit      the call succeeded: the session continues from its end
+//               \--> (destroyed) the call failed: the session is as before; a new session is removed
 //
-// A session ends when it is closed, or when it was not used for its time to live. A call that failed is a use, too.
-// - Once its time is over no call finds it. What it has is given back by whatever call comes next, or by EndExpired.
-// - The ids of the sessions that ended so last are remembered. So a client that comes too late is told, and does not
-//   begin anew unawares. So are those of sessions that have moved to another server.
-// - The id of a session that was closed otherwise may be used again at once.
+// A session ends when it is closed, or when it has been idle for its time to live. A failed call counts as a use.
+// - No call finds an expired session. The next call of any kind, or EndExpired, frees what it holds.
+// - The store remembers the ids of the sessions that expired last, and of those that moved to another server. So a late
+//   client gets an error and does not start a new conversation by accident.
+// - The id of a session that was closed otherwise can be used again at once.
 //
-// Anonymous clients are one client here, because nothing tells them apart. The limits per client do not hold for them:
-// where nobody says who asks, such a limit would only give room away.
+// Anonymous clients count as one client, because the server cannot distinguish them. The limits per client do not apply
+// to them: all of them together would share one client's limit.
 #pragma once
 
 #include <cstdint>
@@ -49,42 +49,42 @@ struct SessionKey {
   }
 };
 
-// What a call makes of a session.
+// The state of a session after a call.
 struct SessionState {
-  // All that was said so far. What follows the last token has not been asked for.
+  // All tokens of the conversation. The model has not read the last one yet.
   std::vector<int32_t> tokens;
-  // The parked sequence that has the rows of all but the last one, until its pages are wanted for another.
+  // The parked sequence with the rows of all tokens except the last one, until its pages are evicted.
   std::optional<ParkedPlace> parked;
 };
 
 // How a session is closed.
 struct SessionClosing {
-  // It goes on at another server: its id is remembered.
+  // The session continues on another server: its id is remembered.
   bool moved = false;
-  // How many tokens it must hold.
+  // The number of tokens that it must hold.
   std::optional<int64_t> expected_tokens = std::nullopt;
 };
 
 // Thread-safe.
 class SessionStore final {
-  // Shared with leases: a long conversation is not copied while others wait for the mutex.
+  // Shared with leases, so that no call copies a long conversation while it holds the mutex.
   using Tokens = std::shared_ptr<const std::vector<int32_t>>;
 
  public:
   struct Options {
     absl::Duration time_to_live = absl::Minutes(30);
-    // Sessions that may live at once, of all clients and of one. Beyond, a new one is refused.
+    // Maximum number of sessions, of all clients and of one client. The store refuses to create more.
     int64_t max_sessions = 65536;
     int64_t max_sessions_per_client = 16384;
-    // Tokens that the sessions of all clients may hold, and those of one. Once they hold as many, none of them is
-    // opened, so that none grows. 2^26 tokens take 256 MiB.
+    // Maximum number of tokens in the sessions of all clients, and of one client. When it is reached, Open refuses all
+    // of them, so that none grows. 2^26 tokens take 256 MiB.
     int64_t max_tokens = int64_t{1} << 26;
     int64_t max_tokens_per_client = int64_t{1} << 24;
-    // Ended sessions that are remembered.
+    // Maximum number of ended sessions whose ids are remembered.
     int64_t max_remembered = 65536;
   };
 
-  // The session while one call of one engine has it. Gives it back when destroyed. The store must outlive it.
+  // Exclusive use of a session by one call of one engine, until destroyed. The store must outlive it.
   class Lease final {
    public:
     Lease(Lease&& other) noexcept
@@ -97,12 +97,12 @@ class SessionStore final {
     ~Lease();
 
     const SessionKey& key() const { return key_; }
-    // As the call before left them; none for a new session.
+    // The tokens after the previous call; empty for a new session.
     const std::vector<int32_t>& tokens() const { return *tokens_; }
-    // Where that call parked them; nothing if that is in another engine.
+    // Where the previous call parked them; nullopt if that was in another engine.
     const std::optional<ParkedPlace>& parked() const { return parked_; }
-    // The session goes on from `state`, which is parked in the engine that opened it. Ends the lease.
-    // The place that it had before is given up, wherever that is: if it went on from there, nothing is left there.
+    // Sets the session's state, which is parked in the engine that opened the lease. Ends the lease. Releases the
+    // previous place, in whichever engine it is.
     void Commit(SessionState state);
 
    private:
@@ -122,41 +122,41 @@ class SessionStore final {
   SessionStore(const Clock& clock, const Options& options, std::unique_ptr<SessionObserver> observer = nullptr)
       : clock_(clock), options_(options), observer_(std::move(observer)), time_to_live_(options.time_to_live) {}
 
-  // From now on, for the sessions that there are too.
+  // Applies to existing sessions, too.
   void SetTimeToLive(absl::Duration time_to_live);
 
-  // In what follows, `pages` are those of the engine that asks; null if it need not hear what is given up.
+  // Below, `pages` belongs to the calling engine; null if it needs no notification of released places.
 
-  // The session, or a new one under this key unless it `must_exist`. Errors:
+  // Opens the session. Creates one under this key unless it `must_exist`. Errors:
   // - ABORTED while another call has it;
   // - NOT_FOUND if it has ended, or must exist and does not;
-  // - RESOURCE_EXHAUSTED if there are too many sessions, or they hold too many tokens. The Refusal says to come back
-  //   when the one that was used longest ago will end, or in a minute, because another may be closed before. No work
-  //   waits for that.
+  // - RESOURCE_EXHAUSTED if there are too many sessions, or they hold too many tokens. The Refusal says to retry when
+  //   the session that has been idle longest expires, but within a minute, because a session may be closed earlier. Its
+  //   queue depth is 0, because no work waits for a session.
   absl::StatusOr<Lease> Open(const SessionKey& key, bool must_exist,
                              const std::shared_ptr<SessionPages>& pages = nullptr);
 
-  // A session that is there, for a call that leaves it as it is. It does not matter how full the store is.
+  // Opens an existing session for a call that does not change it. The limits do not apply.
   // Errors: NOT_FOUND, ABORTED as Open.
   absl::StatusOr<Lease> OpenToRead(const SessionKey& key, const std::shared_ptr<SessionPages>& pages = nullptr);
 
-  // Begins a session from `state`. One that is there and began with the same tokens, and has no others, goes on to
-  // these. Errors, and then nothing has changed:
-  // - ALREADY_EXISTS if another one is there. HoldsAllOf tells whether it has all of these tokens;
-  // - ABORTED while another call has one that might go on;
-  // - RESOURCE_EXHAUSTED as Open, and if its tokens are more than there is room for.
+  // Creates a session from `state`. An existing session whose tokens are a proper prefix of these continues to them.
+  // Errors, all of which leave the store unchanged:
+  // - ALREADY_EXISTS if there is another session. HoldsAllOf says whether that one has all of these tokens;
+  // - ABORTED while another call has a session that could continue to these tokens;
+  // - RESOURCE_EXHAUSTED as Open, and if the tokens exceed the limits.
   absl::Status Import(const SessionKey& key, SessionState state, const std::shared_ptr<SessionPages>& pages = nullptr);
-  // What Import would say now to a session of these tokens.
+  // The status that Import would return now for a session of these tokens.
   absl::Status CheckImport(const SessionKey& key, const std::vector<int32_t>& tokens);
 
-  // Tokens that all sessions, and so any of them, may hold.
+  // Maximum number of tokens of all sessions, and so of any one.
   int64_t max_tokens() const { return options_.max_tokens; }
 
-  // Ends a session; unless it moved, its id may be used anew at once. Errors: NOT_FOUND, ABORTED; FAILED_PRECONDITION
-  // if it holds other than the expected tokens.
+  // Ends a session. Unless it moved, its id can be used again at once. Errors: NOT_FOUND, ABORTED; FAILED_PRECONDITION
+  // if it does not hold the expected number of tokens.
   absl::Status Close(const SessionKey& key, const SessionClosing& closing = {});
 
-  // One that lives, as others see it.
+  // An entry of List.
   struct Listed {
     SessionKey key;
     int64_t tokens = 0;
@@ -167,18 +167,18 @@ class SessionStore final {
     std::vector<Listed> sessions;    // by key
     std::optional<SessionKey> next;  // behind which the next page begins; none if there is no more
   };
-  // Of the sessions of `client`, or of all, those that come behind `after`. Looks at `most` of them.
+  // Lists the sessions of `client`, or of all clients, whose keys are greater than `after`. Visits `max` sessions.
   Page List(const std::optional<std::string>& client, const std::optional<SessionKey>& after, int most);
 
-  // Gives back what sessions have whose time is over, of a bounded number of sessions. Returns when to call it again,
-  // unless something comes before: at once if there are more, in the infinite future if no session is idle.
+  // Frees what expired sessions hold, for a bounded number of them. Returns when to call it again at the latest: now if
+  // more sessions have expired, InfiniteFuture if no session is idle.
   absl::Time EndExpired();
 
   struct Counts {
     int64_t sessions = 0;
     int64_t tokens = 0;
   };
-  // Of the sessions that live now, and of those that have ended and were not given back yet.
+  // The live sessions, and the expired ones that were not freed yet.
   Counts counts();
 
  private:
@@ -195,7 +195,7 @@ class SessionStore final {
     std::weak_ptr<SessionPages> pages;
     ParkedPlace place;
   };
-  // Holds the mutex; once it is free, tells engines what was given up meanwhile.
+  // Holds the mutex. After it unlocks, notifies engines of the places that were released meanwhile.
   class Visit final {
    public:
     explicit Visit(SessionStore& store) : store_(store), lock_(store.mutex_) {}
@@ -208,20 +208,20 @@ class SessionStore final {
     std::unique_lock<std::mutex> lock_;
   };
 
-  // All with the mutex held, by a Visit.
-  // At most so many as one call should wait for.
+  // The caller of each function holds the mutex through a Visit.
+  // Ends as many expired sessions as one call should wait for.
   void EndSomeExpired();
-  // The session that lives under this key.
+  // The live session of this key.
   Sessions::iterator Find(const SessionKey& key);
-  // Ends an idle session whose time is over.
+  // Ends an idle session that has expired.
   void End(Sessions::iterator session);
   Counts CountsOf(const std::string& client) const;
   absl::Status CheckNew(const SessionKey& key, const std::vector<int32_t>& tokens);
-  // Whether a session that is there may go on to these tokens.
+  // Whether an existing session may continue to these tokens.
   absl::Status CheckGoesOn(const SessionKey& key, const Session& session, const std::vector<int32_t>& tokens) const;
   absl::Status CheckRoom(const std::string& client) const;
   absl::Status CheckTokens(const std::string& client) const;
-  // Whether there is room for so many tokens more.
+  // Whether the limits allow this many additional tokens.
   absl::Status CheckMoreTokens(const std::string& client, int64_t tokens) const;
   absl::Status NotThere(const SessionKey& key) const;
   Lease Lend(Sessions::iterator session, const std::shared_ptr<SessionPages>& pages);
@@ -255,8 +255,8 @@ class SessionStore final {
   std::map<SessionKey, Remembered> remembered_;
 };
 
-// Of an error of SessionStore::Import: whether the session that is there has all tokens of the one that was to come, so
-// that nothing is lost without it.
+// For an error of SessionStore::Import: whether the existing session has all tokens of the imported one, so that
+// nothing is lost.
 bool HoldsAllOf(const absl::Status& import_error);
 
 }  // namespace longshort::core
