@@ -33,10 +33,10 @@ absl::StatusOr<models::CachePages> PagesForBytes(const models::LanguageModelInfo
   const auto share = [&](int64_t count) { return left / together * count + left % together * count / together; };
   pages.window = share(full.window);
   pages.segment = share(full.segment);
-  const models::CachePages least = grid.PagesForSequence(grid.block_tokens());
-  if (!FitIn(least, pages)) {
+  const models::CachePages min = grid.PagesForSequence(grid.block_tokens());
+  if (!FitIn(min, pages)) {
     return absl::InvalidArgumentError(absl::StrCat("a cache of ", cache_bytes, " bytes is too small: ",
-                                                   grid.block_tokens(), " tokens need ", Bytes(least, page_bytes)));
+                                                   grid.block_tokens(), " tokens need ", Bytes(min, page_bytes)));
   }
   return pages;
 }

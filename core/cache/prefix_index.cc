@@ -34,9 +34,9 @@ PrefixIndex::Blocks::const_iterator PrefixIndex::Find(const PrefixBlock& parent,
 
 PrefixBlock* PrefixIndex::Longest(PrefixBlock* from, absl::Span<const int32_t> tokens, int64_t max_tokens,
                                   PrefixSearch& search) {
-  const int64_t most = std::min(max_tokens, static_cast<int64_t>(tokens.size()));
+  const int64_t max_end = std::min(max_tokens, static_cast<int64_t>(tokens.size()));
   PrefixBlock* block = from;
-  while (block->end + grid_.block_tokens() <= most) {
+  while (block->end + grid_.block_tokens() <= max_end) {
     const absl::Span<const int32_t> next = tokens.subspan(block->end, grid_.block_tokens());
     const auto found = Find(*block, hash_(block->hash, next), next);
     if (found == blocks_.end()) break;

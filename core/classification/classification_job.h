@@ -1,4 +1,4 @@
-// An item on its way through the engine of a classifier: submitted, prepared, run, told.
+// An item in the engine of a classifier, from submission through preparation and its batch to its listener.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace longshort::core {
 
-// One thread at a time has it: the caller's, then one that prepares, then the engine's.
+// One thread at a time owns it: the caller's, then a preparation thread, then the engine's.
 class ClassificationJob {
  public:
   ClassificationJob(ClassificationRequest request, std::shared_ptr<ClassificationListener> listener,
@@ -24,7 +24,7 @@ class ClassificationJob {
 
   const RequestContext& context() const { return context_; }
   absl::Time submitted() const { return submitted_; }
-  // What it holds while it waits, as ClassificationRequest::bytes said.
+  // ClassificationRequest::bytes: the memory that it holds while it waits.
   int64_t bytes() const { return bytes_; }
   // As ClassificationRequest says.
   absl::Duration work_until_prepared() const { return work_until_prepared_; }
@@ -33,7 +33,7 @@ class ClassificationJob {
   bool prepared() const { return prepared_at_ != absl::InfiniteFuture(); }
   // Makes the item. REQUIRES: not prepared; called once. Errors: PrepareItem's.
   absl::Status Prepare();
-  // The item was made.
+  // The item is ready.
   void SetPrepared(absl::Time now) { prepared_at_ = now; }
 
   // REQUIRES: prepared().
@@ -41,19 +41,19 @@ class ClassificationJob {
   absl::Time prepared_at() const { return prepared_at_; }
   absl::Duration WaitedAsItem(absl::Time now) const { return now - prepared_at_; }
 
-  // OK while somebody waits for the result. Errors: CANCELLED, DEADLINE_EXCEEDED.
+  // OK while the client waits for the result. Errors: CANCELLED, DEADLINE_EXCEEDED.
   absl::Status WhyAbandoned(absl::Time now) const;
 
-  // Tells the listener. REQUIRES: one of the two is called, once, last.
+  // Notifies the listener. REQUIRES: Fail or Finish is called, once, last.
   void Fail(const absl::Status& status);
-  // The batch ran from `begin` to `end` and gave the item these logits.
+  // The batch ran from `begin` to `end` and returned these logits for the item.
   void Finish(std::vector<float> logits, absl::Time begin, absl::Time end);
 
-  // Its place in the order of work.
+  // Its entry in the order of work.
   Ticket ticket;
-  // Batches of the model that failed with it. Once one has, it runs alone.
+  // The failed batches with this item. After the first one, it runs alone.
   WorkFailures failures{WorkFailures::kOfItem};
-  // The first batch that was of another kind and left it behind; 0 if none did.
+  // The number of the first batch of another kind that skipped it; 0 if none did.
   int64_t left_behind_by = 0;
 
  private:
@@ -62,7 +62,7 @@ class ClassificationJob {
   const absl::Duration work_until_prepared_;
   const absl::Time submitted_;
   std::shared_ptr<ClassificationListener> listener_;
-  ItemPreparation preparation_;  // null once called, and for what was an item from the start
+  ItemPreparation preparation_;  // null once called, and if the request came with an item
   models::ClassifierItem item_;
   absl::Time prepared_at_ = absl::InfiniteFuture();
 };

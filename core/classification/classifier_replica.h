@@ -1,4 +1,4 @@
-// What a worker of a classifier's engine drives: a replica of the model, which runs batches.
+// The model of one worker of a classifier's engine, which runs batches.
 #pragma once
 
 #include <memory>
@@ -17,11 +17,11 @@
 
 namespace longshort::core {
 
-// When a batch fails, its items are tried again, each alone, by whichever worker is free; one that fails three times is
-// ended with INTERNAL (core/schedule/failure_policy.h). No lock is held while the model runs or a listener is called.
+// When a batch fails, its items are tried again, each alone, by any free worker. An item that fails three times ends
+// with INTERNAL (core/schedule/failure_policy.h). No lock is held while the model runs or a listener is called.
 class ClassifierReplica final : public ModelRunner {
  public:
-  // The arguments must outlive the replica. `worker`: the number by which the queue knows it.
+  // The arguments must outlive the replica. `worker`: its number in the queue.
   ClassifierReplica(const models::ClassifierWeights& weights, int worker, const models::WorkerDevice& device,
                     ItemQueue& items, ItemPreparer& preparer, ClassifierEngineObserver& observer, const Clock& clock)
       : weights_(weights),
@@ -42,9 +42,9 @@ class ClassifierReplica final : public ModelRunner {
   void EndAbandoned(bool end_now) override;
 
  private:
-  // Runs a batch that was taken, and settles it.
+  // Runs a taken batch, and settles it.
   void RunBatch(ClassificationJobs batch);
-  // Every job gets its scores; one whose logits are not finite, an error.
+  // Passes each job its scores, or an error if its logits are not finite.
   void Finish(const ClassificationJobs& batch, absl::Span<const float> logits, absl::Time begin, absl::Time end);
 
   const models::ClassifierWeights& weights_;

@@ -1,4 +1,4 @@
-// The engine of a classifier: items are prepared by a pool of threads, wait, and run in batches on the workers.
+// The engine of a classifier: a pool of threads prepares items, a queue holds them, and workers run them in batches.
 //
 //   Classify -> ItemQueue -> ModelWorker (each a thread) -> ClassifierReplica (the model, its batches) -> listener
 //                 ^   |
@@ -20,11 +20,10 @@
 
 namespace longshort::core {
 
-// A worker takes what is there as soon as it is free, or, with BatchFormer::Options::max_queue_delay, as soon as it is
-// due. What nobody waits for any more, and what cannot be done in time, is ended before each batch; the former before
-// each preparation, too.
+// A free worker takes a batch at once, or, with BatchFormer::Options::max_queue_delay, when it is due. Abandoned items
+// and items that cannot meet their deadlines end before each batch; abandoned ones also before each preparation.
 //
-// The destructor ends what is left with UNAVAILABLE, within one batch and one preparation.
+// The destructor ends the remaining items with UNAVAILABLE, within one batch and one preparation.
 class DynamicBatchingEngine final : public ClassifierEngine {
  public:
   struct Options {
@@ -34,7 +33,7 @@ class DynamicBatchingEngine final : public ClassifierEngine {
   };
 
   // `observer` may be null. `clock` must outlive the engine.
-  // Errors: INVALID_ARGUMENT for options out of range, RESOURCE_EXHAUSTED if no thread is to be had, those of
+  // Errors: INVALID_ARGUMENT for options out of range, RESOURCE_EXHAUSTED if no thread can be created, those of
   // ClassifierWeights::NewReplica.
   static absl::StatusOr<std::unique_ptr<DynamicBatchingEngine>> Create(
       models::ClassifierWeights weights, std::shared_ptr<PreparationPool> pool,
@@ -53,7 +52,7 @@ class DynamicBatchingEngine final : public ClassifierEngine {
   const Clock& clock_;
   ItemQueue items_;
   ItemPreparer preparer_;
-  ModelWorkers workers_;  // last: it ends what the others are used for
+  ModelWorkers workers_;  // last: the workers use the other members
 };
 
 }  // namespace longshort::core

@@ -1,4 +1,4 @@
-// Has a pool of threads prepare the items of a queue.
+// Prepares the items of a queue on a pool of threads.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,9 @@
 
 namespace longshort::core {
 
-// Items are prepared only as far ahead as the queue allows: prepared images take far more memory than encoded ones.
+// Prepares items only as far ahead as the queue allows: prepared images take far more memory than encoded ones.
 //
-// Thread-safe. It must stay until the queue is over: only then no task of the pool will use it.
+// Thread-safe. It must exist until the queue is over, because tasks of the pool use it until then.
 class ItemPreparer final {
  public:
   // The arguments must outlive this.
@@ -29,9 +29,9 @@ class ItemPreparer final {
 
  private:
   void Submit(int64_t tasks);
-  // A task: prepares the next item, if there is one. Returns how long that took.
+  // The task: prepares the next item, if there is one. Returns how long that took.
   absl::Duration PrepareNext();
-  // Makes the job's item. Errors: why there is none, to end the job with.
+  // Makes the job's item. Errors: the status to end the job with.
   absl::Status Prepare(ClassificationJob& job);
 
   const std::shared_ptr<PreparationPool> pool_;

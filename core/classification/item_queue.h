@@ -1,7 +1,7 @@
-// The items of a classifier that wait: how many may, which is prepared next, which run next.
+// The queue of a classifier's items: limits their number, and orders their preparation and their batches.
 //
 //   Admit -> unprepared -> BeginPreparation, AddPrepared -> ready -> TakeBatch -> Settle
-//        \______________ what is an item already ___________^  ^______________/ SettleFailed
+//        \______________ items that need no preparation ____^  ^______________/ SettleFailed
 #pragma once
 
 #include <cstdint>
@@ -22,24 +22,24 @@
 
 namespace longshort::core {
 
-// Items are prepared in the order of work too. There, clients are charged with the time that preparing took, of what
-// failed as well. They are prepared only two batches ahead for each worker.
+// Items are prepared in the order of work, too. That order charges clients with the time of preparation, including
+// failed ones. At most two batches for each worker are prepared ahead.
 //
-// Thread-safe. Never calls a listener. Calls the observer's OnState, and nothing else of it, with its lock held: so the
-// last state that is reported is the state that is.
+// Thread-safe. Never calls a listener. Calls only OnState of the observer, with the lock held, so that the last
+// reported state is the current one.
 class ItemQueue final : public WorkQueue {
  public:
   struct Options {
     WaitingLimits limits = {.max_queued = 1024};
-    // Bytes that the items that wait may hold. What comes while nothing waits is always taken.
+    // Bytes that the waiting items may hold. An item is always admitted while the queue is empty.
     int64_t max_waiting_bytes = int64_t{256} << 20;
-    // An item without a deadline is due so long after it came: among one client's, it goes before those with a later
-    // one.
+    // An item without a deadline is due this long after it arrived. Among the items of one client, the earliest due
+    // time goes first.
     absl::Duration patience = absl::Minutes(1);
     BatchFormer::Options batches = {};
   };
 
-  // `workers`: as BatchFormer's. `observer` may be null; it must outlive the queue.
+  // `workers`: as in BatchFormer. `observer` may be null; it must outlive the queue.
   explicit ItemQueue(const Options& options, const std::vector<models::WorkerDevice>& workers = models::CpuWorkers(1),
                      ClassifierEngineObserver* observer = nullptr)
       : WorkQueue(workers.size()),
@@ -51,37 +51,38 @@ class ItemQueue final : public WorkQueue {
   // Errors: INVALID_ARGUMENT for options out of range.
   static absl::Status Check(const Options& options);
 
-  // Errors: RESOURCE_EXHAUSTED with a Refusal if too much waits, DEADLINE_EXCEEDED if the item cannot be done in time,
-  // unless a worker is idle, UNAVAILABLE once closed; then the job is dropped.
+  // Errors: RESOURCE_EXHAUSTED with a Refusal if the queue is full, DEADLINE_EXCEEDED if no worker is idle and the item
+  // cannot meet its deadline, UNAVAILABLE once closed. On an error the job is destroyed.
   absl::Status Admit(std::unique_ptr<ClassificationJob> job, absl::Time now);
   ClassifierEngineState state() const;
 
-  // For the pool that prepares items. The queue is not over while a preparation is reserved or has begun.
+  // For the preparation pool. The queue is not over while a preparation is reserved or has begun.
 
-  // Reserves as many preparations as may begin now. Returns how many; each is to be begun and ended.
+  // Reserves as many preparations as may begin now. Returns their number; each must be begun and ended.
   int64_t ReservePreparations();
-  // The next item to be prepared; it counts as waiting on. Null if there is none.
+  // The next item to prepare; it still counts as waiting. Null if there is none.
   std::unique_ptr<ClassificationJob> BeginPreparation();
-  // What was taken to be prepared is an item now, after this much work.
+  // Preparation succeeded, after this much work.
   void AddPrepared(std::unique_ptr<ClassificationJob> job, absl::Duration preparation);
   // Preparation failed. Removes the job; the caller ends it.
   void DropUnprepared(const ClassificationJob& job, absl::Duration preparation);
-  // A preparation that was begun has ended, whatever became of it. Reserves as many as may begin now.
+  // A preparation has ended, successfully or not. Reserves as many as may begin now.
   int64_t EndPreparation();
 
   // For workers:
 
-  // When the worker's next batch should be taken, at once if the queue is closed; in the infinite future if nothing
-  // waits for this worker, or only items of clients that have as much running as they may.
+  // When to take the worker's next batch: at once if the queue is closed; InfiniteFuture if no item waits for this
+  // worker or all items are of clients that have reached their limit of running items.
   absl::Time BatchDueAt(int worker = 0);
-  // The next batch, to be settled; without jobs if nothing waits.
+  // The next batch, for Settle; without jobs if no item waits.
   BatchFormer::Batch TakeBatch(absl::Time now, int worker = 0);
-  // A batch that the worker took has run so long, and its jobs have ended.
+  // A batch of the worker has run for `run`, and its jobs have ended.
   void Settle(int worker, const ClassificationJobs& batch, absl::Duration run, absl::Time now);
-  // A batch failed after so long. Its jobs wait again, each to run alone; but returns those that are unmeetable.
+  // A batch failed after `run`. Its jobs wait again, each to run alone. Returns the jobs that have failed too often.
   ClassificationJobs SettleFailed(int worker, ClassificationJobs batch, absl::Duration run, absl::Time now);
 
-  // Those that nobody waits for any more at `now`, prepared or not, and all; what is being prepared is not among them.
+  // Removes the items whose clients no longer wait at `now`, prepared or not; TakeAll removes all. Items in preparation
+  // are not included.
   ClassificationJobs TakeAbandoned(absl::Time now);
   ClassificationJobs TakeAll();
 
@@ -90,7 +91,7 @@ class ItemQueue final : public WorkQueue {
   int64_t prepared() const;
 
  private:
-  // All with mutex_ held.
+  // The caller of each function holds mutex_.
   bool IsEmpty() const override {
     return state_.waiting_items == 0 && reserved_preparations_ + begun_preparations_ == 0 && batches_.running() == 0;
   }
@@ -99,7 +100,7 @@ class ItemQueue final : public WorkQueue {
   // As Admit.
   absl::Status CheckAndAdd(std::unique_ptr<ClassificationJob> job, absl::Time now);
   absl::Status CheckBytes(const ClassificationJob& job, const WorkOrder::Load& all) const;
-  // It waits, or waits no more.
+  // Adds a job to the counts of waiting items, or removes it.
   void Count(const ClassificationJob& job);
   void Uncount(const ClassificationJob& job);
   void ReportState();

@@ -1,4 +1,4 @@
-// The threads that make items: decoding an image takes milliseconds that belong neither to gRPC's threads nor to the
+// The threads that prepare items. Decoding an image takes milliseconds, which must block neither gRPC's threads nor the
 // worker that runs the model.
 #pragma once
 
@@ -17,26 +17,26 @@
 
 namespace longshort::core {
 
-// Thread-safe; engines share one, and the threads' time evenly: a model whose images are large does not hold up
-// another. Each keeps the number of its tasks small, so the pool does.
+// Thread-safe. Engines share one pool and divide its time evenly, so a model with large images does not delay another.
+// The queue is unbounded: each owner keeps the number of its tasks small.
 class PreparationPool {
  public:
-  // Work to be done once; returns how long it took. Must not throw.
+  // Work to run once; returns how long it took. Must not throw.
   using Task = std::function<absl::Duration()>;
-  // Whose tasks they are.
+  // Identifies the engine that submitted a task.
   using Owner = std::string;
 
-  // Errors: RESOURCE_EXHAUSTED if the threads cannot be had.
+  // Errors: RESOURCE_EXHAUSTED if the threads cannot be created.
   static absl::StatusOr<std::shared_ptr<PreparationPool>> Create(int64_t threads);
-  // Runs what was submitted, then ends the threads. Not to be called from a task.
+  // Runs all submitted tasks, then ends the threads. Must not be called from a task.
   ~PreparationPool();
   PreparationPool(const PreparationPool&) = delete;
   PreparationPool& operator=(const PreparationPool&) = delete;
 
-  // One that nobody else is.
+  // Returns a unique owner.
   Owner NewOwner();
-  // Runs `task` on one of the threads: that of the owner who has had the least of their time; one owner's first come,
-  // first served.
+  // Runs `task` on one of the threads. The owner that has used the least of the threads' time goes first; one owner's
+  // tasks run in the order of submission.
   void Submit(const Owner& owner, Task task);
 
  private:

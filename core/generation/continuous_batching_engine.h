@@ -1,4 +1,4 @@
-// The engine of a language model: a queue, and workers that take from it.
+// The engine of a language model: a queue, and workers that take requests from it.
 //
 //   Generate, Score -> RequestQueue -> ModelWorker (each a thread) -> LanguageModelReplica (the model, its cache, its
 //   steps)
@@ -26,35 +26,34 @@
 
 namespace longshort::core {
 
-// How many prompt tokens the requests of one or several engines may hold, from their submission to their end.
+// The number of prompt tokens that the requests of one or several engines may hold, from submission to end.
 inline std::shared_ptr<Budget> PromptTokenBudget(int64_t tokens) {
   return std::make_shared<Budget>(tokens, Budget::Names{.holders = "the requests in flight", .unit = "prompt tokens"});
 }
 
-// A session's next request goes to the worker that has its rows, unless that one is full. The destructor ends what is
-// left with UNAVAILABLE, within one step.
+// A session's next request goes to the worker that has its rows, unless that worker is full. The destructor ends the
+// remaining requests with UNAVAILABLE, within one step.
 class ContinuousBatchingEngine final : public LanguageModelEngine {
  public:
   struct Options {
-    // How requests wait for a stream, and how many may.
+    // The order of requests that wait for a stream, and their limits.
     RequestQueue::Options queue = {};
-    // Prompt tokens that all requests may hold, waiting and running; more are refused. 2^26 take 256 MiB. Engines may
-    // share one budget.
+    // Prompt tokens that all waiting and running requests may hold; more are refused. 2^26 take 256 MiB. Engines may
     std::shared_ptr<Budget> token_budget = PromptTokenBudget(int64_t{1} << 26);
-    // Of all workers together. Each gets its part of max_streams and cache_bytes: an equal one, or, where the workers'
-    // devices say their memory_bytes, these for its cache and as large a part of the streams.
+    // For all workers together. Each worker gets an equal part of max_streams and cache_bytes. If the workers' devices
+    // set memory_bytes, these are the sizes of their caches, and the streams are divided in proportion.
     StepLoop::Options step_loop = {};
-    // At least one. Either all say their memory_bytes, or none.
+    // At least one. Either all set memory_bytes, or none does.
     std::vector<models::WorkerDevice> workers = models::CpuWorkers(1);
-    // Where sessions are kept: a store that other engines of the same weights share, or null for one of its own, which
-    // is as `sessions` say.
+    // A session store that other engines of the same weights share; null for a store of the engine's own, with the
+    // options `sessions`.
     std::shared_ptr<SessionStore> session_store = {};
     SessionStore::Options sessions = {};
   };
 
   // `tokenizer` may be null (Vocabulary::Make), and so may `observer`. `clock` must outlive the engine.
-  // Errors: INVALID_ARGUMENT for options out of range or a tokenizer that is not the model's, RESOURCE_EXHAUSTED if
-  // there is no memory for the cache or no thread to be had, and as StepLoop::Create.
+  // Errors: INVALID_ARGUMENT for options out of range or a tokenizer of another model, RESOURCE_EXHAUSTED if there is
+  // no memory for the cache or no thread can be created, and as StepLoop::Create.
   static absl::StatusOr<std::unique_ptr<ContinuousBatchingEngine>> Create(
       models::LanguageModelWeights weights, std::shared_ptr<const models::Tokenizer> tokenizer,
       std::unique_ptr<LanguageModelEngineObserver> observer, const Clock& clock, const Options& options);
@@ -73,7 +72,7 @@ class ContinuousBatchingEngine final : public LanguageModelEngine {
   // The caches of the workers on one device.
   struct DeviceCaches {
     const models::LanguageModelInfo* model = nullptr;  // on that device
-    models::CachePages smallest;                       // any of them may have to take any request
+    models::CachePages smallest;                       // any worker may have to take any request
   };
 
   // Errors: those of StepLoop::CacheFor.
@@ -92,7 +91,7 @@ class ContinuousBatchingEngine final : public LanguageModelEngine {
   const std::unique_ptr<LanguageModelEngineObserver> observer_;
   const Clock& clock_;
   const std::shared_ptr<Budget> token_budget_;
-  const std::shared_ptr<SessionStore> sessions_;  // before all that may hold jobs
+  const std::shared_ptr<SessionStore> sessions_;  // before all members that may hold jobs
   RequestQueue queue_;
   WorkerStates states_;
   ModelWorkers workers_;

@@ -1,4 +1,4 @@
-// What a worker of a language model's engine drives: a replica of the model with its cache, and the loop of its steps.
+// The model of one worker of a language model's engine: a replica with its cache, and the loop that runs its steps.
 #pragma once
 
 #include <functional>
@@ -18,8 +18,9 @@
 
 namespace longshort::core {
 
-// When the model is given up (StepLoop::broken), what ran goes back to the queue, for this worker or another, and the
-// worker gets a new replica with an empty cache. Expired sessions end soon, whether the worker sleeps or works.
+// When the model is discarded (StepLoop::broken), its jobs return to the queue, for this worker or another, and the
+// worker gets a new replica with an empty cache. The replica also ends expired sessions, whether its worker sleeps or
+// works.
 class LanguageModelReplica final : public ModelRunner {
  public:
   struct Options {
@@ -45,7 +46,7 @@ class LanguageModelReplica final : public ModelRunner {
 
   // Null while there is no model.
   PagedCache* cache() { return loop_ == nullptr ? nullptr : &loop_->cache(); }
-  // Errors: INTERNAL if pages were lost or given out twice.
+  // Errors: INTERNAL if a page is lost or has two owners.
   absl::Status CheckInvariants() const { return loop_ == nullptr ? absl::OkStatus() : loop_->CheckInvariants(); }
 
  private:
@@ -60,8 +61,8 @@ class LanguageModelReplica final : public ModelRunner {
   std::unique_ptr<StepLoop> loop_;  // null while there is no model
 };
 
-// Has the task run soon with the cache of a worker, all of which drive LanguageModelReplicas; with null if the worker
-// has ended, or has no model at the time.
+// Runs the task soon with the cache of a worker; with null if the worker has ended or has no model. All workers must
+// drive LanguageModelReplicas.
 void PostToCache(ModelWorkers& workers, int worker, std::function<void(PagedCache*)> task);
 
 }  // namespace longshort::core

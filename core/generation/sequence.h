@@ -1,7 +1,7 @@
 // A running job with its pages.
 //
-// The cache may stand before what the job has read (its session's pages were given up, or its worker failed): then the
-// sequence first reads those tokens again, for their rows only, and the job does not notice.
+// The cache may have fewer rows than the job has read (its session's pages were evicted, or its worker failed). Then
+// the sequence first reads those tokens again to restore their rows, without the job.
 #pragma once
 
 #include <cstdint>
@@ -19,37 +19,37 @@ namespace longshort::core {
 
 class Sequence {
  public:
-  // Tells the job where the cache stands.
+  // Notifies the job of the cache's position.
   Sequence(std::unique_ptr<Job> job, std::unique_ptr<CachedSequence> cached);
 
   Job& job() { return *job_; }
-  // End the sequence, one or both; pages that were not taken are given back when this is destroyed.
+  // Either ends the sequence. The destructor releases pages that were not taken.
   std::unique_ptr<Job> TakeJob() { return std::move(job_); }
   std::unique_ptr<CachedSequence> TakeCached() { return std::move(cached_); }
 
   // Stream position of the first unread token.
   int64_t position() const { return cached_->position(); }
-  // The tokens that are to be read now.
+  // The tokens that the sequence reads next.
   absl::Span<const int32_t> Unread() const;
-  // How many there were when it began.
+  // Their number when the sequence began.
   int64_t unread_when_begun() const { return unread_when_begun_; }
-  // Whether they are read again, for their rows only.
+  // Whether they are read again, to restore their rows.
   bool catching_up() const { return cached_->position() < job_->stream().read(); }
-  // Whether that is one sampled token.
+  // Whether the only unread token is a sampled one.
   bool decoding() const { return !catching_up() && job_->decoding(); }
 
-  // Leaves out what others have read meanwhile. Errors: as PagedCache::SkipRead.
+  // Skips tokens that other sequences have read meanwhile. Errors: as PagedCache::SkipRead.
   absl::Status SkipRead(PagedCache& cache);
 
-  // How many of the first `wanted` unread tokens one slice may have, as far as cache pages go; at least 1.
+  // How many of the first `wanted` unread tokens one slice may have, given the cache pages; at least 1.
   int64_t MaxTokens(int64_t wanted) const { return cached_->MaxTokens(wanted); }
   // The slice of the first `count` unread tokens; valid until the next call. REQUIRES: count <= MaxTokens(count).
-  // Errors: INTERNAL if the cache does not have what it promised.
+  // Errors: INTERNAL if the cache has fewer pages than it promised.
   absl::StatusOr<models::Slice> NextSlice(int64_t count);
-  // That slice was run: the job gets its logits. Errors: as Job::OnRead.
+  // The slice was run: passes the logits to the job. Errors: as Job::OnRead.
   absl::Status OnRead(int64_t count, absl::Span<const float> logits, absl::Time now);
 
-  // Makes the cache stand where the session will go on, if it can. REQUIRES: the job is complete.
+  // Moves the cache to the position where the session continues, if it can. REQUIRES: the job is complete.
   bool StandAtSessionEnd();
 
  private:
@@ -58,24 +58,24 @@ class Sequence {
   int64_t unread_when_begun_ = 0;
 };
 
-// Where a job's sequence begins in a worker's cache. The first of these that can be:
+// Where a job's sequence begins in a worker's cache: at the first possible one of these positions:
 // - where it was parked, with its pages;
-// - behind those of its first tokens that the cache has rows of, or, if that is further on, so far before what it had
-//   read that everything is exact again there (PagedCache::RecomputeFrom);
+// - after its first tokens whose rows are in the cache; or, if that is later, far enough before the tokens it had read
+//   that everything is exact again there (PagedCache::RecomputeFrom);
 // - at the first token.
 //
 // Thread: the one that owns the cache.
 
-// Whether the job can be taken from the queue now. Either there is room for it, or it needs none: it has nothing to
-// read, or could never run here.
+// Whether the job can be taken from the queue now. Either the cache has room for it, or it needs none: it has nothing
+// to read, or could never run here.
 bool FitsNow(const PagedCache& cache, const Job& job);
 
-// How many tokens a job that does not run would have to read before it generates, or ends, if it entered now. Where
-// this is asked of a long prompt again and again, the number is about right (PagedCache::Findable). `worker`: whose
-// cache it is.
+// The number of tokens that a waiting job would have to read before it generates, or ends, if it started now. For a
+// long prompt that is checked repeatedly, the number is approximate (PagedCache::Findable). `worker`: the owner of the
+// cache.
 int64_t TokensToRead(PagedCache& cache, int worker, const Job& job);
 
-// Finds the job its place. Errors: as PagedCache::Begin.
+// Creates the job's sequence in the cache. Errors: as PagedCache::Begin.
 absl::StatusOr<std::unique_ptr<CachedSequence>> EnterCache(PagedCache& cache, const Job& job);
 
 }  // namespace longshort::core

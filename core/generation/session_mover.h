@@ -1,4 +1,4 @@
-// Sessions whose pages are in the caches of an engine's workers: how these are freed, taken out, and brought in.
+// Frees, exports and imports the pages of sessions in the caches of an engine's workers.
 #pragma once
 
 #include <atomic>
@@ -18,14 +18,14 @@
 
 namespace longshort::core {
 
-// A store of sessions that several engines share may call it after its engine is gone: then there is nothing to free.
+// A session store that several engines share may call it after its engine has ended. Then it does nothing.
 class WorkerPages final : public SessionPages {
  public:
-  // All workers must be there when the first session is parked, and until End.
+  // All workers must exist from the first parked session until End.
   explicit WorkerPages(ModelWorkers& workers) : workers_(&workers) {}
 
   void GiveUp(const ParkedPlace& place) override;
-  // The workers will be gone.
+  // Called before the workers are destroyed.
   void End();
 
  private:
@@ -33,25 +33,25 @@ class WorkerPages final : public SessionPages {
   ModelWorkers* workers_;  // guarded by mutex_; null after End
 };
 
-// Tokens are the store's, which any thread may ask; pages are in the cache of one worker, who reads or writes them
-// between two of its steps.
+// Any thread may read the tokens in the session store. The pages are in the cache of one worker, whose thread reads or
+// writes them between two steps.
 //
 // Thread-safe.
 class SessionMover final {
  public:
-  // The arguments must outlive this, and all workers have ended before one of them goes.
+  // The arguments must outlive this, and all workers must have ended before any of them is destroyed.
   SessionMover(const models::LanguageModelInfo& model, SessionStore& sessions, std::shared_ptr<SessionPages> pages,
                ModelWorkers& workers)
       : model_(model), sessions_(sessions), pages_(std::move(pages)), workers_(workers) {}
 
   // As LanguageModelEngine's.
   void Export(const SessionKey& key, std::function<void(absl::StatusOr<SessionArchive>)> done);
-  // As LanguageModelEngine's. Pages are left out if the worker whose turn it is has no room for them, no cache at the
-  // time, or a cache of another layout: the session's tokens are then read again when it goes on.
+  // As LanguageModelEngine's. The pages are dropped if the next worker has no room for them, has no cache at the time,
+  // or has a cache of another layout. Then the session's tokens are read again when it continues.
   void Import(const SessionKey& key, SessionArchive archive, std::function<void(absl::Status)> done);
 
  private:
-  // Whether its tokens are the model's. Errors: DATA_LOSS.
+  // Whether its tokens are valid for the model. Errors: DATA_LOSS.
   absl::Status Check(const SessionArchive& archive) const;
 
   const models::LanguageModelInfo& model_;

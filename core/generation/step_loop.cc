@@ -224,7 +224,7 @@ void StepLoop::PlanPieces() {
                            .decoding = sequence.decoding(),
                            .position = sequence.position(),
                            .unread = unread,
-                           .most = sequence.MaxTokens(unread)});
+                           .max_tokens = sequence.MaxTokens(unread)});
   }
   pieces_ = planner_.Plan(candidates_);
 }

@@ -1,4 +1,4 @@
-// What a worker does, one step at a time: which requests run, what each reads in the next step, and how they end.
+// One worker's loop: decides which requests run, what each reads in the next step, and how they end.
 #pragma once
 
 #include <cstdint>
@@ -21,70 +21,70 @@ namespace longshort::core {
 
 // A round (RunOnce):
 //
-//   end what nobody waits for -> park what is paused -> admit -> step -> tell those that ended
+//   end abandoned requests -> park paused ones -> admit -> step -> notify the listeners of those that ended
 //
 // Admission. Requests enter in the order of the queue. The first one enters if
 // - a stream is free;
-// - the cache has room for all that it can ever need (PagedCache);
-// - it would be read soon (core/schedule/prompts_ahead.h): a stream that only waits to be read is of use to nobody.
-// While it must wait, only what comes before it in the order overtakes it. Long prompts are the exception: only so many
-// of their priority or a higher one are read at once, and one more lets pass what is behind it.
-// A request whose prompt begins with tokens that were read before begins behind them.
+// - the cache has room for all pages that it can ever need (PagedCache);
+// - it would be read soon (core/schedule/prompts_ahead.h): a stream that is not being read is wasted.
+// While it waits, only requests that come before it in the order overtake it. Long prompts are an exception: only a
+// limited number of a priority and those above it are read at once, and one more lets the requests behind it pass.
+// A request whose prompt begins with cached tokens starts after them.
 //
-// Steps. Each step serves the requests that decode, and pieces of the prompts of the others
-// (core/schedule/step_planner.h). So requests join and leave at every step.
-// A request whose client takes nothing leaves. Its pages are parked, and it waits in the queue until the client takes
-// something again.
+// Steps. Each step serves all decoding requests, and slices of the prompts of the others
+// (core/schedule/step_planner.h). So requests join and leave at every step. A request leaves when its client does not
+// read. Its pages are parked, and it waits in the queue until the client reads again.
 //
 // Failures (core/schedule/failure_policy.h):
-// - Of the requests in a step that fails, those that are unmeetable are ended with INTERNAL. Each other one enters the
-//   cache again, reads what the cache does not have, and goes on.
-// - While a request is suspect, it runs alone once it comes to something new.
-// - A model that throws, or fails twice in a row, is given up: broken(). All that ran goes back to the queue, and the
-//   loop is to be made anew with another model.
-// - While the worker is on probation (WorkQueue), it runs one request at a time, and its model is given up at the first
+// - When a step fails, its requests that have failed too often end with INTERNAL. Each other request enters the cache
+//   again, reads the tokens that the cache does not have, and continues.
+// - A suspect request runs alone when it reaches new tokens.
+// - A model that throws, or fails twice in a row, is discarded: broken(). All running requests return to the queue, and
+//   the owner creates another loop with a new model.
+// - While the worker is on probation (WorkQueue), it runs one request at a time, and its model is discarded at the
+// first
 //   failure.
 //
 // Thread: one worker's thread. No lock is held while a listener or the observer is called.
 class StepLoop {
  public:
   struct Options {
-    // The number that the queue knows its worker by.
+    // The worker's number in the queue.
     int worker = 0;
-    // Sequences that run at once.
+    // Maximum number of running sequences.
     int64_t max_streams = 16;
-    // What a step is made of; its max_rows * V floats are the logits' memory.
+    // The composition of a step; its max_rows * V floats are the logits' memory.
     StepPlanner::Options steps = {};
-    // What the cache may take, shared as core/cache/cache_pages.h says; its memory is taken as it is used. 0: what
-    // max_streams sequences of any length need.
+    // Size of the cache, divided as core/cache/cache_pages.h says; its memory is committed as it is used. 0: the size
+    // that max_streams sequences of any length need.
     int64_t cache_bytes = 0;
   };
 
-  // The cache that a model gets by these options. Errors: INVALID_ARGUMENT if it is too small for a sequence.
+  // The size of the cache for a model with these options. Errors: INVALID_ARGUMENT if it is too small for a sequence.
   static absl::StatusOr<models::CachePages> CacheFor(const models::LanguageModelInfo& model, const Options& options);
 
-  // Gives the model its cache. `states`, and their observer, hear what it does. All arguments must outlive the loop.
+  // Creates the model's cache. Notifies `states` and their observer. All arguments must outlive the loop.
   // Errors: INVALID_ARGUMENT for options out of range, RESOURCE_EXHAUSTED if there is no memory for the cache.
   static absl::StatusOr<std::unique_ptr<StepLoop>> Create(models::LanguageModel& model, RequestQueue& queue,
                                                           const Clock& clock, WorkerStates& states,
                                                           const Options& options);
 
-  // Ends what nobody waits for any more, admits what can be, and runs one step of all there is.
-  // Returns whether there is more to do now. REQUIRES: not broken().
+  // Ends abandoned requests, admits others, and runs one step. Returns whether there is more to do now. REQUIRES: not
+  // broken().
   bool RunOnce();
-  // Whether the model is given up; nothing runs then.
+  // Whether the model is discarded; then no request runs.
   bool broken() const { return health_.broken(); }
 
-  // Ends all that runs or waits with `status`.
+  // Ends all running and waiting requests with `status`.
   void EndAll(const absl::Status& status);
 
-  // Whether nothing runs.
+  // Whether no request runs.
   bool idle() const { return running_.empty(); }
 
-  // As it is now, without the queue.
+  // The current state, without the queue.
   LanguageModelEngineState state() const;
 
-  // Errors: INTERNAL if pages were lost or given out twice.
+  // Errors: INTERNAL if a page is lost or has two owners.
   absl::Status CheckInvariants() const { return cache_->CheckInvariants(); }
 
   PagedCache& cache() { return *cache_; }
@@ -100,41 +100,41 @@ class StepLoop {
 
   void EndAbandoned();
   void Admit();
-  // Parks what need not go on now.
+  // Parks the jobs of clients that do not read.
   void SetAsidePaused();
   RequestQueue::Taker Taker() const;
-  // About the next job, beside the prompts that are being read.
+  // Decides about the next job, given the prompts that are being read.
   RequestQueue::Decision Decide(const Job& next, const PromptsAhead& prompts);
   int64_t TokensToRead(const Job& job) const;
-  // What those that run have still to read, and how much of it the next step can.
+  // The unread prompt tokens of the running sequences, and the prompt rows of the next step.
   PromptsAhead PromptsBeingRead() const;
-  // OK if a job is worth starting; otherwise why it is to be ended with this.
+  // OK if a job is worth starting; otherwise the status to end it with.
   absl::Status WhyNotStarted(const Job& job) const;
   void Start(std::unique_ptr<Job> job);
-  // Ends a job that has nothing to read: a document of one token.
+  // Ends a job without tokens to read: a document of one token.
   void EndComplete(std::unique_ptr<Job> job);
-  // Gives a job that was started its sequence, or ends it.
+  // Creates the sequence of a started job, or ends the job.
   void Enter(std::unique_ptr<Job> job);
-  // The session of a complete job goes on from here, with its pages parked if they can be.
+  // The session of a complete job continues from here; its pages are parked if possible.
   void KeepSession(Sequence& sequence);
   // Decides how many tokens each sequence reads in this step.
   void PlanPieces();
   void Step();
-  // Says what the step took, to those who plan and predict, and to the jobs that were in it.
+  // Reports the time of a step to the planner, the estimates, and the jobs that took part.
   void Account(absl::Duration step, bool failed);
-  // The step failed: its jobs enter the cache again, or go back to the queue, or are ended.
+  // After a failed step: its jobs enter the cache again, return to the queue, or end.
   void Recover(const absl::Status& failure);
-  // All that runs goes back to the queue.
+  // Returns all running jobs to the queue.
   void ReturnRunning();
-  // Gives each sequence its rows of the logits; those that are complete leave.
+  // Gives each sequence its rows of the logits; removes complete ones.
   void Deliver(absl::Span<const float> logits);
 
-  // Moves a sequence's job to ended_ and gives back its pages.
+  // Moves a sequence's job to ended_ and releases its pages.
   void End(std::unique_ptr<Sequence> sequence, absl::Status status);
   void EndRunning(const absl::Status& status);
-  // Frees what the job itself has parked with this worker, if it has.
+  // Frees the pages that the job itself has parked with this worker.
   void ForgetParkedHere(Job& job);
-  // After the pages are free and the state tells so.
+  // Called after the pages are free and the state is reported.
   void NotifyEnded();
 
   models::LanguageModel& model_;
@@ -143,18 +143,18 @@ class StepLoop {
   WorkerStates& states_;
   LanguageModelEngineObserver& observer_;
   const Options options_;
-  const int64_t max_long_prompts_;  // of a priority and those above it, that are read at once
+  const int64_t max_long_prompts_;  // of a priority and those above it, read at once
   const std::unique_ptr<PagedCache> cache_;
 
-  // In the order of their jobs' numbers; after cache_, where their pages go back.
+  // In the order of their jobs' numbers. Declared after cache_, because they release their pages to it.
   std::vector<std::unique_ptr<Sequence>> running_;
   StepPlanner planner_;
-  absl::Time step_begun_;                           // of the one that runs, or ran last
-  std::vector<size_t> planned_;                     // indices of running_ that may be in this step
+  absl::Time step_begun_;                           // the current or the last step
+  std::vector<size_t> planned_;                     // indices of running_ that may take part in this step
   std::vector<StepPlanner::Candidate> candidates_;  // [planned]
-  absl::Span<const int64_t> pieces_;                // [planned] tokens to read in this step; 0 sits it out
-  std::vector<models::Slice> slices_;               // of those that do not
-  std::vector<EndedJob> ended_;                     // their listeners are told at the end of the step
+  absl::Span<const int64_t> pieces_;                // [planned] tokens to read in this step; 0 skips it
+  std::vector<models::Slice> slices_;               // of those that take part
+  std::vector<EndedJob> ended_;                     // their listeners are notified at the end of the step
   ModelHealth health_;
 };
 

@@ -1,4 +1,4 @@
-// What the workers of one engine are doing, together, and what waits for them.
+// The summed state of one engine's workers and queue.
 #pragma once
 
 #include <cstddef>
@@ -13,20 +13,20 @@ namespace longshort::core {
 // Thread-safe.
 class WorkerStates final {
  public:
-  // `observer` hears of the sum after every change; both must outlive this.
+  // `observer` gets the sum after every change; both must outlive this.
   WorkerStates(size_t workers, const RequestQueue& queue, LanguageModelEngineObserver& observer)
       : queue_(queue), observer_(observer), states_(workers) {}
 
   void Set(size_t worker, const LanguageModelEngineState& state);
-  // The queue has changed, no worker has: the observer hears the sum anew.
+  // The queue has changed: reports the sum to the observer.
   void ReportQueued();
-  // With what waits now. What caches counted that are gone, because a worker has another model, stays counted.
+  // Includes the current queue. Counters of discarded caches stay included.
   LanguageModelEngineState Sum() const;
-  // For all that is not a state.
+  // For all other events.
   LanguageModelEngineObserver& observer() const { return observer_; }
 
  private:
-  // With the mutex held.
+  // The caller holds the mutex.
   LanguageModelEngineState SumOfAll() const;
 
   const RequestQueue& queue_;

@@ -1,17 +1,17 @@
-// The order of the waiting work of one priority: clients by virtual time, and each one's work by when it is due.
+// The order of the queued work of one priority: clients by virtual time, and each client's work by due time.
 //
-// A client's virtual time is the worker time that its work took, counted from where the common virtual clock stood when
-// it came. The clock goes on by the worker time that all clients' work took, once it has ended, divided among those
-// whose work waits or runs: a prediction moves nobody but the client whose work it is of. The client that is furthest
-// behind goes first. So clients who wait share the worker's time evenly, however large their requests are and however
-// many they send. One who was away, for more than a moment, comes back at the clock, with nothing saved up; one who is
-// ahead of the clock stays ahead until it is passed.
+// A client's virtual time starts at the common virtual clock when the client arrives, and advances by the worker time
+// that its work takes. The clock advances by the worker time of all clients' completed work, divided by the number of
+// clients with queued or running work. So a prediction changes the position of one client only. The client with the
+// smallest virtual time goes first. So clients that wait share the worker's time evenly, however large and however many
+// their requests are. A client that returns after more than a moment starts at the clock and has saved nothing up. A
+// client that is ahead of the clock stays ahead until the clock passes it.
 //
-// All calls take O(log n), First besides the time for what does not suit.
+// All calls take O(log n); First also takes time for the work that does not match.
 //
 // Thread: not thread-safe; the owner's mutex guards it.
-// Invariant: a client whose work waits is in ready_, unless it is held back; one of which nothing waits or runs is in
-// resting_, until the clock has passed it, or too many are there that are further ahead.
+// Invariant: a client with queued work is in ready_, unless it is held back. A client without queued or running work is
+// in resting_, until the clock has passed it, or until too many clients further ahead are remembered.
 #pragma once
 
 #include <cstdint>
@@ -28,29 +28,29 @@ namespace longshort::core {
 
 class ClientOrder {
  public:
-  // Of some work; later work has a larger one.
+  // Identifies a piece of work; later work has a larger handle.
   using Handle = int64_t;
 
   void Add(Handle work, const std::string& client, absl::Time due);
-  // It leaves without having run. REQUIRES: it was added with this client and time, and has not left since.
+  // Removes work that did not run. REQUIRES: it was added with this client and time, and is still there.
   void Remove(Handle work, const std::string& client, absl::Time due);
-  // It leaves to run, and is charged this much of the worker's time. Returns by how many clients that was shared, for
-  // Settle. REQUIRES: as Remove.
+  // Takes work out to run it, and charges its cost. Returns the number of clients that shared the clock, for Settle.
+  // REQUIRES: as Remove.
   int64_t Take(Handle work, const std::string& client, absl::Time due, absl::Duration cost);
-  // What was taken and charged has ended, after `cost` of the worker's time.
+  // Work that was taken and charged has ended; it took `cost` of the worker's time.
   void Settle(const std::string& client, absl::Duration charged, absl::Duration cost, int64_t shared_by);
-  // Whether the work of this client is to be passed over until this says otherwise. Forgotten with the client.
+  // Sets whether First skips this client's work. The setting is removed with the client.
   void HoldBack(const std::string& client, bool held_back);
 
-  // The first work in order that suits; nullopt if none does.
+  // The first work in order that matches; nullopt if none does.
   std::optional<Handle> First(absl::FunctionRef<bool(Handle)> suits) const;
   bool ready() const { return !ready_.empty(); }
 
-  // Clients that are remembered.
+  // The number of clients that are remembered.
   int64_t clients() const { return static_cast<int64_t>(clients_.size()); }
 
  private:
-  // Where a client stands: its virtual time, then who has stood there longest.
+  // A client's position: its virtual time, and a sequence number that breaks ties.
   using Place = std::pair<absl::Duration, int64_t>;
   struct Client {
     Place place;
@@ -62,8 +62,8 @@ class ClientOrder {
   };
   using Clients = std::map<std::string, Client>;
 
-  // Out of ready_ and resting_ to be changed, and back to where it belongs. One that was not remembered stands at the
-  // clock.
+  // Leave takes a client out of ready_ and resting_ so that it can change; Return puts it back. A new client starts at
+  // the clock.
   Clients::iterator Leave(const std::string& name);
   void Return(Clients::iterator client);
   void MoveTo(Client& client, absl::Duration virtual_time) { client.place = {virtual_time, next_place_++}; }

@@ -1,20 +1,20 @@
-// What happens when a model fails: to the model, to its worker, and to the work that it failed with. Both kinds of
-// engine follow it. "A run" is a step of a language model, or a batch of a classifier.
+// The failure policy of both kinds of engine: what happens to a model that fails, to its worker, and to the work that
+// it failed on. "A run" is a step of a language model, or a batch of a classifier.
 //
 // The model:
-// - It is given up when it throws, and when kMaxFailuresInARow runs in a row fail (ModelHealth).
-// - Its worker gets another one at once. If there is none to be had, the worker takes no work, and tries again
-//   kTryAgainAfter later (ModelReplacement).
+// - It is discarded when it throws, or when kMaxFailuresInARow consecutive runs fail (ModelHealth).
+// - Its worker builds another one at once. If that fails, the worker takes no work and retries every kTryAgainAfter
+//   (ModelReplacement).
 //
 // The worker (WorkerProbation):
-// - It is on probation from then on, until its model has passed a run, unless all workers of the engine would be.
-// - While it is on probation, it runs one piece of work at a time, and none whose next failure would be its last. Else
-//   a worker that fails fast would be free before all others, and have every try of a piece of work.
-// - If the model of a worker on probation fails, it is given up at once, and the next one comes kTryAgainAfter later.
+// - It is on probation from then until its model has passed a run, except when all workers of the engine would be.
+// - On probation, it runs one piece of work at a time, and none that is on its last try. Otherwise a worker that fails
+//   quickly would always be free first, and use up every try of a piece of work.
+// - If the model of a worker on probation fails, it is discarded at once, and replaced kTryAgainAfter later.
 //
 // The work (WorkFailures):
-// - It is tried again, alone, for whoever is the cause should fail alone.
-// - It is ended with the model's error when it has failed too often.
+// - It is tried again alone, so that only the work that causes the failure fails again.
+// - It ends with the model's error when it has failed too often.
 #pragma once
 
 #include <algorithm>
@@ -29,15 +29,15 @@
 
 namespace longshort::core {
 
-// Fewer than the tries of a piece of work, so that its last try is on another model.
+// Fewer than the tries of a piece of work, so that its last try uses another model.
 inline constexpr int64_t kMaxFailuresInARow = 2;
 inline constexpr absl::Duration kTryAgainAfter = absl::Seconds(1);
 
-// Whether one model is still to be used. Thread: its worker's.
+// Decides whether a model is still used. Thread: its worker's.
 class ModelHealth final {
  public:
-  // What a run returns that is to give so many logits. Errors: INTERNAL, whatever went wrong; its message begins with
-  // `name`. A model that throws is given up.
+  // Calls `run`, which should return `logits` logits, and returns its result. Errors: INTERNAL for any failure; the
+  // message begins with `name`. If the model throws, it is discarded.
   template <typename Run>
   auto RunModel(absl::string_view name, int64_t logits, const Run& run) -> decltype(run()) {
     try {
@@ -51,10 +51,10 @@ class ModelHealth final {
     }
   }
   void OnFailure(bool on_probation) { broken_ |= ++failures_in_a_row_ == kMaxFailuresInARow || on_probation; }
-  // A run passed. One that only repeats what had passed before does not count.
+  // A run passed. A run that only repeats tokens that had passed before does not count.
   void OnSuccess() { failures_in_a_row_ = 0; }
 
-  // Whether it is given up.
+  // Whether the model is discarded.
   bool broken() const { return broken_; }
 
  private:
@@ -62,10 +62,10 @@ class ModelHealth final {
   bool broken_ = false;
 };
 
-// When a worker without a model tries to get one. Thread: its worker's.
+// When a worker without a model tries to build one. Thread: its worker's.
 class ModelReplacement final {
  public:
-  // `on_probation`: the worker was, when its model was given up at `now`.
+  // `on_probation`: whether the worker was on probation when its model was discarded at `now`.
   void OnModelGivenUp(bool on_probation, absl::Time now) { next_try_ = on_probation ? now + kTryAgainAfter : now; }
   void OnRebuildFailed(absl::Time now) { next_try_ = now + kTryAgainAfter; }
 
@@ -75,46 +75,46 @@ class ModelReplacement final {
   absl::Time next_try_ = absl::InfinitePast();
 };
 
-// How often runs failed that one piece of work was in.
+// Counts the failed runs of one piece of work.
 //
-// Those who were in a failed run together are suspect: each runs alone until it has passed one. For a sequence, a run
-// in which it only reads again what it had read does not count.
+// Work that failed together with other work is suspect: it runs alone until a run has passed. For a sequence, a run
+// that only reads earlier tokens again does not count.
 //
-// Thread: the one that has the work.
+// Thread: the one that owns the work.
 class WorkFailures final {
  public:
-  // How many failures are forgiven.
+  // The number of failures after which the work may be tried again.
   struct Limits {
     int64_t alone;       // in a row
-    int64_t in_company;  // since it last passed a run in company
+    int64_t in_company;  // batched with other work, since it last passed such a run
     int64_t in_all;
   };
-  // A sequence's step is tried three times: a failure may be the machine's. Those who fail together are innocent but
-  // for one; steps that fail only in company must come to an end all the same.
+  // A step is tried three times, because the machine may have caused the failure. In a failed step usually one sequence
+  // is at fault. The limit also stops sequences that fail only when batched.
   static constexpr Limits kOfSequence = {.alone = 2, .in_company = 8, .in_all = 10};
-  // An item is in a batch with others once at the most: then it is alone.
+  // An item is batched with others at most once; after a failure it runs alone.
   static constexpr Limits kOfItem = {.alone = 2, .in_company = 2, .in_all = 2};
 
   explicit WorkFailures(const Limits& limits) : limits_(limits) {}
 
-  // A run that the work was in failed. `alone`: nothing else was in it.
+  // A run with this work failed. `alone`: the run had no other work.
   void OnFailure(bool alone) {
     ++(alone ? alone_ : in_company_);
     suspect_ |= !alone;
   }
-  // One passed.
+  // A run with this work passed.
   void OnSuccess(bool alone) {
     suspect_ = false;
     alone_ = 0;
     if (!alone) in_company_ = 0;
   }
 
-  // Whether it failed in company and has not passed a run since: it is to run alone.
+  // Whether it failed when batched and has passed no run since. Then it must run alone.
   bool suspect() const { return suspect_; }
   bool any() const { return alone_ + in_company_ > 0; }
-  // Whether it is to be ended with the next failure, if that is like the last.
+  // Whether one more failure of the same kind ends it.
   bool on_last_try() const { return Reached(0); }
-  // Whether it is to be ended.
+  // Whether the work must end.
   bool unmeetable() const { return Reached(1); }
 
  private:
@@ -129,7 +129,7 @@ class WorkFailures final {
   bool suspect_ = false;
 };
 
-// Which of an engine's workers are on probation. Thread: none of its own; the owner's mutex guards it.
+// Which workers of an engine are on probation. Thread: not thread-safe; the owner's mutex guards it.
 class WorkerProbation final {
  public:
   explicit WorkerProbation(int workers) : reliable_(workers, true) {}
@@ -141,7 +141,7 @@ class WorkerProbation final {
   bool IsOnProbation(int worker) const {
     return !reliable_[worker] && std::find(reliable_.begin(), reliable_.end(), true) != reliable_.end();
   }
-  // Whether the worker may take work with these failures: a worker on probation does not get its last try.
+  // Whether the worker may take work with these failures. A worker on probation must not take work on its last try.
   bool MayTake(int worker, const WorkFailures& failures) const {
     return !failures.on_last_try() || !IsOnProbation(worker);
   }

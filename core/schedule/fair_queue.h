@@ -1,4 +1,4 @@
-// Things that wait, in the order of all work (core/schedule/work_order.h).
+// A queue that owns its items and returns them in the order of all work (core/schedule/work_order.h).
 #pragma once
 
 #include <map>
@@ -15,7 +15,7 @@ namespace longshort::core {
 
 // Owns a Thing from Add until it is taken or removed.
 //
-// Thread: none of its own; whoever owns it guards it.
+// Thread: not thread-safe; the owner guards it.
 template <typename Thing>
 class FairQueue {
  public:
@@ -28,25 +28,25 @@ class FairQueue {
 
   void Add(Ticket ticket, Thing thing) { things_.emplace(order_.Add(std::move(ticket)), std::move(thing)); }
 
-  // The next in order that suits, which runs now; nullopt if none does.
+  // Takes the first item in order that matches; it counts as running. nullopt if none does.
   std::optional<Taken> TakeFirst(absl::FunctionRef<bool(const Thing&)> suits) {
     return Take(order_.First([&](WorkOrder::Handle handle) { return suits(things_.at(handle)); }));
   }
   std::optional<Taken> TakeFirst() {
     return TakeFirst([](const Thing&) { return true; });
   }
-  // The next that suits to run together with what was taken just now; nullopt if none does.
+  // Takes the next item that can run together with the one just taken; nullopt if none can.
   std::optional<Taken> TakeFirstToJoin(absl::FunctionRef<bool(const Thing&)> suits) {
     return Take(order_.FirstToJoin([&](WorkOrder::Handle handle) { return suits(things_.at(handle)); }));
   }
 
-  // What TakeFirst would take, for which it begins rounds as that does; null if nothing.
+  // The item that TakeFirst would take; begins rounds as TakeFirst does. Null if there is none.
   const Thing* First(absl::FunctionRef<bool(const Thing&)> suits) {
     const auto first = order_.First([&](WorkOrder::Handle handle) { return suits(things_.at(handle)); });
     return first.has_value() ? &things_.at(*first) : nullptr;
   }
 
-  // Those that leave without having run, in the order in which they came.
+  // Removes the items for which `leaves` is true. They did not run. Returns them in the order of arrival.
   std::vector<Thing> RemoveIf(absl::FunctionRef<bool(const Thing&)> leaves) {
     std::vector<Thing> left;
     for (auto next = things_.begin(); next != things_.end();) {
@@ -62,19 +62,19 @@ class FairQueue {
     return RemoveIf([](const Thing&) { return true; });
   }
 
-  // What is predicted of all that wait is another.
+  // Updates the predicted cost of all waiting items.
   void SetCosts(absl::FunctionRef<absl::Duration(const Thing&)> cost_of) {
     for (const auto& [handle, thing] : things_) order_.SetCost(handle, cost_of(thing));
   }
 
-  // What was taken has ended, after this much of the worker's time.
+  // An item that was taken has ended; it took `cost` of the worker's time.
   void Settle(const Ticket& taken, absl::Duration cost) { order_.Settle(taken, cost); }
 
   bool empty() const { return things_.empty(); }
   int64_t size() const { return static_cast<int64_t>(things_.size()); }
   const WorkOrder::Load& load() const { return order_.load(); }
   WorkOrder::Load LoadOf(const std::string& client) const { return order_.LoadOf(client); }
-  // All that wait and of whose client not as much runs as may, in the order in which they came.
+  // Visits the waiting items whose clients are below their limit of running work, in the order of arrival.
   void ForEachThatMayRun(absl::FunctionRef<void(const Thing&)> visit) const {
     for (const auto& [handle, thing] : things_) {
       if (order_.MayRun(handle)) visit(thing);

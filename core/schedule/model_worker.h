@@ -1,8 +1,8 @@
-// A worker of an engine, of a language model or of a classifier: a thread that drives a replica of the model.
+// A worker of either kind of engine: a thread that drives a replica of the model.
 //
 //   Build -> round, round, ... -> ends when the queue is over
-//     ^        |    \__ nothing to run: it sleeps, and after kIdleTimeBeforeRest the model rests
-//     \________/ its model is given up: it gets another one when core/schedule/failure_policy.h says
+//     ^        |    \__ no work: it sleeps, and after kIdleTimeBeforeRest the model rests
+//     \________/ its model is discarded: it builds another one as core/schedule/failure_policy.h says
 #pragma once
 
 #include <condition_variable>
@@ -22,68 +22,68 @@
 
 namespace longshort::core {
 
-// A worker that has had nothing to do for so long has its model rest: long enough that a client who waits for one
-// answer before it asks again finds the model awake.
+// A worker lets its model rest after this idle time. It is long enough that a client that sends its next request right
+// after an answer finds the model awake.
 inline constexpr absl::Duration kIdleTimeBeforeRest = absl::Milliseconds(100);
 
-// What a kind of engine does with one worker's model. Thread: the worker's; Build's first call, any.
+// What an engine does with one worker's model. Thread: the worker's, except the first call of Build.
 class ModelRunner {
  public:
   virtual ~ModelRunner() = default;
 
-  // Makes the model. Errors: why there is none to be had; it may be tried again.
+  // Creates the model. Errors: why that failed; the caller may retry.
   virtual absl::Status Build() = 0;
-  // Runs a step or a batch; ends all that is left if it is to `end_now`. Returns when the next round is due: at once
-  // (InfinitePast), or not before the queue changes (InfiniteFuture). REQUIRES: there is a model.
+  // Runs a step or a batch; ends all remaining work if `end_now`. Returns when the next round is due: InfinitePast for
+  // at once, InfiniteFuture for not before the queue changes. REQUIRES: there is a model.
   virtual absl::Time RunRound(bool end_now) = 0;
-  // Whether the model failed so that it is given up.
+  // Whether the model failed and must be discarded.
   virtual bool broken() const = 0;
-  // Frees a model that is given up. Its work has gone back to the queue.
+  // Destroys a discarded model. Its work has returned to the queue.
   virtual void FreeModel() = 0;
-  // The model will have nothing to do for a while.
+  // The model will be idle for a while.
   virtual void Rest() = 0;
 
-  // There will be no model for a while.
+  // The worker will have no model for a while.
   virtual void OnNoModel() {}
-  // There is another model, or none is to be had and the worker will try again.
+  // Another model was built, or the build failed and will be retried.
   virtual void OnRebuilt(const absl::Status& status) = 0;
-  // Ends the work that nobody waits for, or all if it is to `end_now`: a worker without a model does only this.
+  // Ends the work of clients that no longer wait, or all work if `end_now`: a worker without a model does only this.
   virtual void EndAbandoned(bool end_now) = 0;
-  // Does what is due besides running the model. Returns when to call this again; it is also called before each sleep.
+  // Periodic work besides running the model. Returns when to call it again; it is also called before each sleep.
   virtual absl::Time Tidy() { return absl::InfiniteFuture(); }
 };
 
 class ModelWorker final {
  public:
-  // Gets the worker's runner between two rounds, or null if the worker has ended.
+  // Gets the worker's runner between two rounds; null if the worker has ended.
   using Task = std::function<void(ModelRunner*)>;
 
-  // `number`: by which the queue knows it. `queue` and `clock` must outlive the worker.
+  // `number`: the worker's number in the queue. `queue` and `clock` must outlive the worker.
   ModelWorker(int number, std::unique_ptr<ModelRunner> runner, WorkQueue& queue, const Clock& clock)
       : number_(number), runner_(std::move(runner)), queue_(queue), clock_(clock) {}
   // REQUIRES of the destructor: not started, or the queue is closed and will be over.
 
-  // Gives it a model. Errors: as ModelRunner::Build.
+  // Builds the model. Errors: as ModelRunner::Build.
   absl::Status Build();
-  // Begins to work in a thread of its own. REQUIRES: Build was OK. Errors: RESOURCE_EXHAUSTED if no thread can start.
+  // Starts the worker's thread. REQUIRES: Build was OK. Errors: RESOURCE_EXHAUSTED if no thread can be created.
   absl::Status Start();
-  // One round, with or without a model, as the thread does. For tests that have no thread. Returns when the next is
-  // due.
+  // Runs one round, with or without a model, as the thread does. For tests without a thread. Returns when the next
+  // round is due.
   absl::Time RunRound();
 
   bool has_model() const { return has_model_; }
-  // Has the task run soon: by the worker's thread, or by this one once that has ended. Thread-safe.
+  // Runs the task soon: on the worker's thread, or on the calling one if the worker has ended. Thread-safe.
   void Post(Task task);
-  // Whether its thread has ended, by `deadline` at the latest; does not wait if that has passed. Thread-safe.
+  // Returns whether the thread has ended; waits for that until `deadline`. Thread-safe.
   bool WaitUntilEnded(absl::Time deadline);
 
  private:
   void Work();
   void RunTasks();
-  // There is nothing to run before `next_round`, unless the queue changes.
+  // No work can run before `next_round`, unless the queue changes.
   void Sleep(absl::Time next_round);
   void GiveUpModel();
-  // Tries to build another model, and ends what nobody waits for. Returns whether there is a model.
+  // Tries to build another model, and ends abandoned work. Returns whether there is a model.
   bool Rebuild(bool end_now);
 
   const int number_;
@@ -113,13 +113,13 @@ class ModelWorkers final {
   ModelWorkers(WorkQueue& queue, const Clock& clock) : queue_(queue), clock_(clock) {}
   ~ModelWorkers() { Drain(absl::InfinitePast()); }
 
-  // Starts a worker, whose number is as many as there were before. Errors: those of ModelWorker's Build and Start.
+  // Starts a worker; its number is size(). Errors: those of ModelWorker's Build and Start.
   absl::Status Add(std::unique_ptr<ModelRunner> runner);
   size_t size() const { return workers_.size(); }
   void Post(int worker, ModelWorker::Task task) { workers_[worker]->Post(std::move(task)); }
 
-  // Closes the queue, waits until all work has ended, and at `deadline` ends what is left. When it returns, no worker
-  // works. Thread-safe; the earliest deadline counts.
+  // Closes the queue and waits until all work has ended; ends the rest at `deadline`. When it returns, no worker runs.
+  // Thread-safe; the earliest deadline counts.
   void Drain(absl::Time deadline);
 
  private:

@@ -14,7 +14,7 @@ absl::Status PriorityRounds::Check(const Options& options) {
     }
   }
   if (options.quantum > absl::ZeroDuration() && options.quantum <= absl::Hours(1)) return absl::OkStatus();
-  return absl::InvalidArgumentError("the priorities' quantum must be positive, and an hour at the most");
+  return absl::InvalidArgumentError("the priorities' quantum must be positive, and at most an hour");
 }
 
 std::optional<Priority> PriorityRounds::Next(const std::array<bool, kPriorities>& waiting) const {

@@ -1,10 +1,9 @@
-// Weighted deficit round-robin: which priority's turn it is.
+// Weighted deficit round-robin: decides which priority runs next.
 //
-// In a round, each priority may use the worker for its weight times a quantum; the highest goes first. What runs is
-// charged when it is taken, and may overdraw: who overdrew waits until later rounds have made up for it. So over time
-// those that wait get the worker in proportion to their weights, whatever the sizes of their requests, and nobody
-// starves. A priority that does not use its round loses it, but keeps its whole share of one ready: what is urgent and
-// rare goes at once.
+// In a round, each priority may use the worker for its weight times a quantum; the highest goes first. Work is charged
+// when it is taken, and may overdraw the share. Then its priority waits until later rounds have made up for it. So
+// priorities that wait get the worker in proportion to their weights, whatever the sizes of their requests, and none
+// starves. A priority that does not use its round loses it, but keeps one full share. So rare urgent work runs at once.
 //
 // Thread: not thread-safe; the owner's mutex guards it.
 #pragma once
@@ -24,8 +23,8 @@ class PriorityRounds {
   struct Options {
     // [low, normal, high], each at least 1.
     std::array<int64_t, kPriorities> weights = {1, 4, 16};
-    // What a weight of 1 may use in a round. A smaller one shares more evenly over short times; requests that are
-    // longer than it are made up for in later rounds.
+    // The share of a weight of 1 in a round. A smaller quantum shares more evenly over short times. Requests longer
+    // than it are made up for in later rounds.
     absl::Duration quantum = absl::Milliseconds(10);
   };
 
@@ -34,15 +33,15 @@ class PriorityRounds {
   // Errors: INVALID_ARGUMENT for options out of range.
   static absl::Status Check(const Options& options);
 
-  // Whose turn it is of those that wait: the highest that is within its share, or will be after the fewest rounds;
+  // The next priority of those that wait: the highest that has credit, or that will have it after the fewest rounds;
   // nullopt if none waits.
   std::optional<Priority> Next(const std::array<bool, kPriorities>& waiting) const;
-  // Begins as many rounds as it takes for this one to be within its share.
+  // Begins as many rounds as this priority needs to have credit.
   void BeginRounds(Priority next);
 
-  // Work of this priority takes (or, negative, did not take) this much of the worker's time.
+  // Charges worker time to a priority; a negative cost is a refund.
   void Charge(Priority priority, absl::Duration cost);
-  // Nothing waits, so nobody owes: shares are shares of a time for which others wait.
+  // Clears all debts when no work waits: a share is a share of the time for which other work waits.
   void Forgive();
 
  private:

@@ -1,4 +1,4 @@
-// The latest values of something that is measured again and again: what is usual, and what is the least to expect.
+// The most recent values of a repeated measurement, their minimum and their median.
 #pragma once
 
 #include <array>
@@ -8,22 +8,21 @@
 
 namespace longshort::core {
 
-// Remembers a fixed number of them, so one stall is neither usual nor the least, and what changed for good is believed
-// after a few measurements. For who refuses what takes too long: the longer ago the latest one is, the less it says, so
-// what Least and Usual return at a time halves with every half-life, and nothing is held impossible for long without
-// being tried again.
+// Remembers a fixed number of values. So one stall does not change the median, and a permanent change does after a few
+// measurements. Min(now) and Median(now) halve every kHalfLife since the last value. So a caller that refuses slow work
+// will eventually try it again.
 //
-// Thread: none of its own; whoever owns it guards it.
+// Thread: not thread-safe; the owner guards it.
 class RecentValues {
  public:
   // `value` is at least 0.
   void Add(double value, absl::Time now);
 
   bool empty() const { return count_ == 0; }
-  // The smallest, and the median, of those remembered. REQUIRES: not empty.
+  // The smallest value and the median. REQUIRES: not empty.
   double Min(absl::Time now) const;
   double Median(absl::Time now) const;
-  // The median as it was, however long ago: for who bounds how much waits, and takes whatever comes while nothing does.
+  // The median without decay. For callers that bound the queue's length, and admit any work while the queue is empty.
   double Median() const;
 
   static constexpr size_t kRemembered = 15;

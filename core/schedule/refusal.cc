@@ -83,9 +83,9 @@ absl::Status CheckRoom(const WaitingLimits& limits, const WorkOrder::Load& all, 
                          of_client, all, next);
 }
 
-absl::Status RefuseForNow(const WorkOrder::Load& all, std::string_view message, absl::Duration least) {
+absl::Status RefuseForNow(const WorkOrder::Load& all, std::string_view message, absl::Duration min_delay) {
   absl::Status status = absl::ResourceExhaustedError(std::string(message));
-  SetRefusal(status, {.retry_after = std::max(all.waiting_cost, least), .queue_depth = all.waiting});
+  SetRefusal(status, {.retry_after = std::max(all.waiting_cost, min_delay), .queue_depth = all.waiting});
   return status;
 }
 

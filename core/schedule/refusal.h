@@ -14,29 +14,28 @@
 
 namespace longshort::core {
 
-// What a refusal for want of room tells the client: when to come back, and how long the line is.
+// What a RESOURCE_EXHAUSTED answer reports to the client: when to retry, and the length of the queue.
 struct Refusal {
-  // When there should be room again: by what the work that waits is predicted to take, if that is what has the room.
+  // When there should be room again: predicted from the cost of the queued work, if that work takes the room.
   absl::Duration retry_after;
-  // Requests that waited; 0 if it is not work that has the room.
+  // Queued requests; 0 if the limit is not about queued work.
   int64_t queue_depth = 0;
 };
 
-// Carried by a RESOURCE_EXHAUSTED status as a payload of core's own, for who answers the client.
+// Attaches the refusal to a RESOURCE_EXHAUSTED status, as a payload that the server reads.
 void SetRefusal(absl::Status& status, const Refusal& refusal);
 // nullopt if the status carries none.
 std::optional<Refusal> GetRefusal(const absl::Status& status);
 
-// How much work may wait for a worker. Work beyond it is refused at once.
+// Limits of the queue. Work beyond them is refused at once.
 struct WaitingLimits {
-  // Requests that may wait.
+  // Maximum number of queued requests.
   int64_t max_queued = 256;
-  // Worker time that they may be predicted to take, all together: about the time that the last of them waits. A call
-  // that comes while nothing waits is taken whatever it takes, and so is one of which nothing is known; it counts once
-  // something is.
+  // Maximum predicted worker time of all queued requests: about the time that the last one waits. A call is always
+  // admitted while the queue is empty. A request of unknown cost counts as 0 until its cost is known.
   absl::Duration max_queued_cost = absl::Seconds(10);
-  // The same for each client, so that one of them cannot fill the line before the others. Without clients to tell
-  // apart, anything less than the limits above is room given away.
+  // The same limits for each client, so that one client cannot fill the queue. If clients are not distinguished, a
+  // value below the limits above only wastes capacity.
   int64_t max_queued_per_client = std::numeric_limits<int64_t>::max();
   absl::Duration max_queued_cost_per_client = absl::InfiniteDuration();
 };
@@ -44,8 +43,8 @@ struct WaitingLimits {
 // Errors: INVALID_ARGUMENT for limits out of range.
 absl::Status CheckLimits(const WaitingLimits& limits);
 
-// Whether there is room for the next behind what waits in all and of its client. The first part of a call asks for all
-// of it, whatever its own share; for the others only what waits is counted, in case others came in between.
+// Whether the queue has room for `next`, in total and for its client. The first part of a call is checked with the cost
+// of the whole call. Later parts are checked without their own cost, in case other requests were queued in between.
 // Errors: RESOURCE_EXHAUSTED naming the limit, with a Refusal.
 absl::Status CheckRoom(const WaitingLimits& limits, const WorkOrder::Load& all, const WorkOrder::Load& of_client,
                        const Ticket& next);
@@ -53,13 +52,14 @@ absl::Status CheckRoom(const WaitingLimits& limits, const WorkOrder::Load& all, 
 // Shortest retry delay. Earlier retries cost more than they gain.
 inline constexpr absl::Duration kSoonestRetry = absl::Milliseconds(50);
 
-// RESOURCE_EXHAUSTED with this message, and a Refusal to come back when what waits will have been taken, or after
-// `least`.
-absl::Status RefuseForNow(const WorkOrder::Load& all, std::string_view message, absl::Duration least = kSoonestRetry);
+// RESOURCE_EXHAUSTED with this message, and a Refusal to retry when the queued work will have been taken, or after
+// `min_delay`.
+absl::Status RefuseForNow(const WorkOrder::Load& all, std::string_view message,
+                          absl::Duration min_delay = kSoonestRetry);
 
-// Whether work can be done in time. `fast`: what the work takes at the fastest. What waits before it does not count:
-// that may be cancelled, or refused itself. Errors: DEADLINE_EXCEEDED naming the predicted time, and the remaining time
-// or how long ago the deadline passed.
+// Whether work can meet its deadline. `fast`: the shortest time that it takes. Queued work before it does not count: it
+// may be cancelled, or refused itself. Errors: DEADLINE_EXCEEDED naming the predicted time, and the remaining time or
+// how long ago the deadline passed.
 absl::Status CheckDeadline(absl::Duration fast, absl::Time deadline, absl::Time now);
 
 }  // namespace longshort::core

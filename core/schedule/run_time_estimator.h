@@ -1,4 +1,4 @@
-// How long a run of the model takes, learned from the runs so far.
+// Predicts how long a run of the model takes, from earlier runs.
 #pragma once
 
 #include <cstdint>
@@ -14,32 +14,31 @@
 
 namespace longshort::core {
 
-// What a run is made of: so many units (tokens, images) of one kind (all token sequences; images of one size).
+// The shape of a run: a number of units (tokens, images) of one kind (token sequences; images of one size).
 struct RunShape {
   int64_t kind = 0;
   int64_t units = 0;  // at least 1
 };
 
 struct RunTime {
-  absl::Duration fast;     // as fast as it went of late: what takes longer than is left at this speed cannot make it
-  absl::Duration typical;  // the median of late
+  absl::Duration fast;     // the shortest recent time: work with less time left cannot meet its deadline
+  absl::Duration typical;  // the recent median
 };
 
-// Runs of one kind whose units lie between two powers of two share what is learned of them, as time per unit.
+// Runs of one kind whose units lie between two powers of two share their measurements, as time per unit.
 //
-// Thread: none of its own; whoever owns it guards it.
+// Thread: not thread-safe; the owner guards it.
 class RunTimeEstimator {
  public:
   void Learn(const RunShape& shape, absl::Duration run, absl::Time now);
 
-  // Of a run of this shape alone; nullopt if none like it was seen.
+  // The time of a run of this shape; nullopt if there was no similar run.
   std::optional<RunTime> Of(const RunShape& shape, absl::Time now) const;
-  // What this part of a run takes of it, judged by all runs of its kind, however long ago; zero if none was
-  // seen.
+  // The time that this part of a run takes, from all earlier runs of its kind, however old; zero if there was none.
   absl::Duration PartOfRun(const RunShape& part) const;
 
  private:
-  // Kinds come from clients (sizes of images), so only so many are learned.
+  // Clients choose the kinds (sizes of images), so their number is limited.
   static constexpr size_t kMaxKinds = 256;
 
   struct Kind {
@@ -48,29 +47,29 @@ class RunTimeEstimator {
     absl::Time latest;                         // run
   };
 
-  // Makes room for a kind: forgets the one that has not run for the longest time.
+  // Makes room for a kind: removes the one that has not run for the longest time.
   void ForgetOldest();
 
   std::map<int64_t, Kind> kinds_;
 };
 
-// How long a run of the model takes with the workers that there are.
+// Predicts how long a run of the model takes with the engine's workers.
 class RunTimeEstimatorPerDevice final : public EstimatorPerDevice<RunTimeEstimator> {
  public:
   using EstimatorPerDevice::EstimatorPerDevice;
 
-  // Of a run of this shape alone, by the fastest worker at its fastest. nullopt while there is one that has seen none
-  // like it.
+  // The shortest time of a run of this shape, by the fastest worker. nullopt while any group of workers has had no
+  // similar run.
   std::optional<absl::Duration> Fastest(const RunShape& shape, absl::Time now) const;
-  // What this part of a run takes of all workers' time (WorkerGroups); zero if none like it was seen.
+  // The time of all workers (WorkerGroups) that this part of a run takes; zero if there was no similar run.
   absl::Duration PartOfRun(const RunShape& part) const { return groups().Shared(PartsOfRun(part)); }
-  // What of all workers' time it is that something of this shape took so much of one's.
+  // Converts the time that a run of this shape took of one worker to the time of all workers.
   absl::Duration PartOfAll(int worker, const RunShape& shape, absl::Duration time) const {
     return groups().PartOfAll(groups().Of(worker), time, PartsOfRun(shape));
   }
 
  private:
-  // [groups], of one worker's time.
+  // [groups], the time of one worker.
   std::vector<absl::Duration> PartsOfRun(const RunShape& part) const {
     return Times([&part](const RunTimeEstimator& estimator) { return estimator.PartOfRun(part); });
   }

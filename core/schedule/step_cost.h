@@ -1,4 +1,4 @@
-// How long a step of the language model takes, learned from the steps so far.
+// Predicts how long a step of the language model takes, from earlier steps.
 #pragma once
 
 #include <cstdint>
@@ -13,24 +13,22 @@ struct StepRows {
   int64_t prefill = 0;
 };
 
-// A fixed part (every weight is read once) and a part for each row. What a row costs grows with the keys that it sees,
-// but no further than M + L tokens' worth: the parts follow that as they follow everything else that changes.
+// The cost has a fixed part (every weight is read once) and a part for each row. The cost of a row grows with the keys
+// that it sees, up to M + L tokens' worth: the estimate follows that, as it follows all other changes.
 //
-// Each step corrects the parts by the factor by which it was mispredicted, each part as much as it had to do with it.
-// So parts stay positive, a part that is not used stays as it is, and a stall counts like a step that took four times
-// as long.
+// Each step corrects the parts by the factor by which it was mispredicted, in proportion to their contribution. So
+// parts stay positive, an unused part does not change, and a stall counts like a step that took four times as long.
 //
-// A value: copy it to hand it on. Thread: none of its own; whoever owns it guards it.
+// A value type; copies are independent. Thread: not thread-safe; the owner guards it.
 class StepCost {
  public:
-  // A step of these rows, at least one, took so long. A time of zero says nothing.
+  // Records the time of a step with these rows, at least one. A time of zero is ignored.
   void Learn(const StepRows& rows, absl::Duration step);
 
   // Whether anything was learned. Until then all costs are zero.
   bool known() const { return steps_ > 0; }
-  // Whether so much was learned that requests may be refused by it. Not by fewer steps: the first of all may take many
-  // times what others do, and of what they take one or two say nothing. That is over in seconds, and until then
-  // requests are bounded by their number.
+  // Whether the cost is reliable enough to refuse requests by it. The very first steps may take many times longer than
+  // later ones. Ten steps take seconds at most, and until then requests are limited by their number.
   bool reliable() const { return steps_ >= 10; }
   absl::Duration Of(const StepRows& rows) const;
   absl::Duration fixed() const { return absl::Seconds(fixed_); }

@@ -76,13 +76,13 @@ void StepPlanner::PlanDecoding(absl::Span<const Candidate> candidates, bool pref
     if (candidates[i].decoding) decoding.push_back(i);
   }
   if (decoding.empty()) return;
-  int64_t most = options_.max_rows;
-  if (prefill_waits && most > 1) most -= std::max<int64_t>(1, most / kKeptForPrefillDivisor);
+  int64_t max_rows = options_.max_rows;
+  if (prefill_waits && max_rows > 1) max_rows -= std::max<int64_t>(1, max_rows / kKeptForPrefillDivisor);
   if (cost_.known()) {
     const double max_in_time = absl::FDivDuration(options_.target_step, cost_.decoding_row());
-    most = std::max<int64_t>(1, static_cast<int64_t>(std::min(max_in_time, static_cast<double>(most))));
+    max_rows = std::max<int64_t>(1, static_cast<int64_t>(std::min(max_in_time, static_cast<double>(max_rows))));
   }
-  rows_.decoding = std::min(most, static_cast<int64_t>(decoding.size()));
+  rows_.decoding = std::min(max_rows, static_cast<int64_t>(decoding.size()));
   if (rows_.decoding < static_cast<int64_t>(decoding.size())) {  // those behind the last one of the step before
     const auto next =
         std::find_if(decoding.begin(), decoding.end(), [&](size_t i) { return candidates[i].id > last_decoded_; });
@@ -104,20 +104,21 @@ void StepPlanner::PlanPrefill(absl::Span<const Candidate> candidates) {
 }
 
 int64_t StepPlanner::PromptRowsBeside(int64_t decoding) const {
-  const int64_t most = std::max<int64_t>(1, options_.max_rows - decoding);
-  if (!cost_.known()) return most;
+  const int64_t max_rows = std::max<int64_t>(1, options_.max_rows - decoding);
+  if (!cost_.known()) return max_rows;
   const absl::Duration without = cost_.Of({.decoding = decoding});
   const absl::Duration longest =
       decoding > 0
           ? std::clamp(options_.target_step, without * (1 + options_.min_prefill), without * options_.max_slowdown)
           : std::max(options_.target_step, without * 2);  // no more for the weights than for the rows
   const double in_time = absl::FDivDuration(longest - without, cost_.prefill_row());
-  return std::min(most, std::max(chunk_size_, static_cast<int64_t>(std::min(in_time, static_cast<double>(most)))));
+  return std::min(max_rows,
+                  std::max(chunk_size_, static_cast<int64_t>(std::min(in_time, static_cast<double>(max_rows)))));
 }
 
 int64_t StepPlanner::Extend(const Candidate& candidate, int64_t& piece, int64_t more) const {
   const int64_t before = piece;
-  const int64_t all = std::min(candidate.unread, candidate.most);
+  const int64_t all = std::min(candidate.unread, candidate.max_tokens);
   piece = std::min(all, before + more);
   if (piece == all) return piece - before;
   const int64_t chunk_end = (candidate.position + piece) / chunk_size_ * chunk_size_ - candidate.position;

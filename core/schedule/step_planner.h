@@ -1,13 +1,13 @@
-// What each sequence reads in the next step of the language model.
+// Plans which tokens each sequence reads in the next step of the language model.
 //
-// Sequences that decode come first, a row each: their readers see every step. Prompts and documents share what is left
-// of the step's time, in pieces that end with a chunk:
+// Sequences that decode come first, with one row each, because their readers see every step. Prompts and documents
+// share the remaining time of the step, in pieces that end with a chunk:
 //
 //   | decode decode decode | in order: one quarter | shortest rest first: three quarters |
 //
-// The first quarter goes by the order of all work (priority, client, due), so a long prompt gets on however many short
-// ones come; steps too small for a chunk of it give it a chunk every few steps. The rest goes to the prompts that end
-// soonest, so short ones do not wait for a long one.
+// The first quarter follows the order of all work (priority, client, due time), so a long prompt advances however many
+// short ones arrive. If a step is too small for a chunk of it, it gets a chunk every few steps. The other three
+// quarters serve the prompts with the least left to read, so short prompts do not wait for a long one.
 //
 // Thread: one worker's thread.
 #pragma once
@@ -29,30 +29,30 @@ namespace longshort::core {
 class StepPlanner {
  public:
   struct Options {
-    // Rows of one step. Bounds its time while nothing is known of it, and its logits: max_rows * V floats.
+    // Rows of one step. Limits its time before step costs are known, and its logits: max_rows * V floats.
     int64_t max_rows = 512;
-    // How long a step should take. Longer steps read prompts faster; whatever comes waits for the end of one.
+    // How long a step should take. Longer steps read prompts faster, but new requests wait for the end of a step.
     absl::Duration target_step = absl::Milliseconds(30);
-    // How many times longer a step may take for the prompts that it reads than for decoding alone: what a long prompt
-    // costs those who read along. Over 1.
+    // How many times longer a step with prompts may take than a step that only decodes: how much a long prompt slows
+    // down streams that decode. Over 1.
     double max_slowdown = 2.5;
-    // The least that prompts get beside decoding, as a fraction of its time; one chunk at the least. Over 0.
+    // The minimum time of prompts in a step, as a fraction of its decoding time; at least one chunk. Over 0.
     double min_prefill = 0.25;
     PriorityRounds::Options rounds = {};
   };
 
-  // A sequence that could be in the step.
+  // A sequence that may take part in the step.
   struct Candidate {
-    // Of this sequence and no other, ever. Candidates are in the order of their ids.
+    // Unique, never used again. Candidates are sorted by id.
     int64_t id = 0;
     // Must be valid during Plan.
     const Ticket* ticket = nullptr;
-    // Whether it has one sampled token to read; else it has `unread` tokens from `position` on, at least one.
+    // Whether it reads one sampled token. Otherwise it has `unread` tokens starting at `position`, at least one.
     bool decoding = false;
     int64_t position = 0;
     int64_t unread = 1;
-    // Most of them that it may read in one step, at least 1.
-    int64_t most = std::numeric_limits<int64_t>::max();
+    // The maximum number of them in one step, at least 1.
+    int64_t max_tokens = std::numeric_limits<int64_t>::max();
   };
 
   // REQUIRES: Check(options).ok(). `chunk_size` is C.
@@ -61,17 +61,17 @@ class StepPlanner {
   // Errors: INVALID_ARGUMENT for options out of range.
   static absl::Status Check(const Options& options);
 
-  // How many tokens each candidate reads; 0 if it sits this step out. At least one is not 0, if there are candidates.
+  // How many tokens each candidate reads; 0 if it skips this step. At least one is not 0, if there are candidates.
   // Valid until the next call.
   absl::Span<const int64_t> Plan(absl::Span<const Candidate> candidates);
-  // A candidate reads fewer tokens than were planned.
+  // Reduces the planned number of tokens of a candidate.
   void Shorten(size_t candidate, int64_t tokens);
-  // The step that was planned last took so long, or failed after so long: that says nothing of others, but it took a
-  // worker's time.
+  // The step that was planned last took `step`, or failed after it. A failed step does not count for predictions, but
+  // its time is charged.
   void OnStep(absl::Duration step, bool failed);
-  // What of that time was for this candidate: its rows, and an even part of what is fixed.
+  // The candidate's share of that time: the cost of its rows, and an equal part of the fixed cost.
   absl::Duration ShareOf(size_t candidate) const { return shares_[candidate]; }
-  // How many rows of prompts a step has time for beside so many sequences that decode; at least 1.
+  // How many prompt rows fit in a step with this many decoding sequences; at least 1.
   int64_t PromptRowsBeside(int64_t decoding) const;
 
   const StepCost& cost() const { return cost_; }
@@ -79,11 +79,11 @@ class StepPlanner {
  private:
   void PlanDecoding(absl::Span<const Candidate> candidates, bool prefill_waits);
   void PlanPrefill(absl::Span<const Candidate> candidates);
-  // Lets a candidate read `more` tokens, or as many of them as end with a chunk, or, as the first, any. Returns how
-  // many.
+  // Extends a candidate's piece by up to `more` tokens, so that it ends with a chunk; the first piece of a step may end
+  // anywhere. Returns the number of tokens added.
   int64_t Extend(const Candidate& candidate, int64_t& piece, int64_t more) const;
 
-  // Makes order_ hold the candidates that have prompts to read.
+  // Makes order_ contain the candidates with unread prompts.
   void UpdateOrder(absl::Span<const Candidate> candidates);
   void PlanInOrder(absl::Span<const Candidate> candidates, int64_t rows);
   void PlanShortestFirst(absl::Span<const Candidate> candidates, int64_t rows);

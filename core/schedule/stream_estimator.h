@@ -1,4 +1,4 @@
-// How long a request to a language model will take, learned from the steps and from the requests so far.
+// Predicts how long a request to a language model takes, from earlier steps and requests.
 #pragma once
 
 #include <cstdint>
@@ -13,72 +13,72 @@
 
 namespace longshort::core {
 
-// The tokens of a request: of its prompt, and those that are sampled and read at the most.
+// The number of tokens of a request: in its prompt, and the maximum that it generates and reads.
 struct StreamTokens {
   int64_t prompt = 0;
   int64_t generated = 0;
 };
 
-// What a request took of the worker's time.
+// The worker time of a request.
 struct StreamTime {
   absl::Duration prefill;  // until its prompt was read
   absl::Duration all;
 };
 
-// Thread: none of its own; whoever owns it guards it.
+// Thread: not thread-safe; the owner guards it.
 class StreamEstimator {
  public:
-  // How steps go now, and how many sequences share one when all streams are taken. What a worker says that has only
-  // just begun, after a failure say, takes nothing away from what is known.
+  // Sets the current cost of steps, and how many sequences share a step when all streams are taken. The cost of a
+  // worker that has just started, for example after a failure, does not replace what is known.
   void SetSteps(const StepCost& cost, int64_t max_streams);
-  // A request whose prompt was read took so long, from beginning to end; whether `others_wait` now that it has ended.
+  // Records the times of a request whose prompt was read. `others_wait`: whether requests wait now that it has ended.
   void Learn(const StreamTokens& tokens, const StreamTime& time, bool others_wait, absl::Time now);
 
-  // Whether so many steps were run that costs can be told.
+  // Whether enough steps have run for Cost to be known.
   bool knows_steps() const { return step_cost_.reliable(); }
-  // The worker time that a request is likely to take, stop strings and prefixes that need not be read again included as
-  // they were met last, however long ago. Zero unless knows_steps().
+  // The worker time that a request is likely to take, with the most recent effect of stop strings and cached prefixes,
+  // however old. Zero unless knows_steps().
   absl::Duration Cost(const StreamTokens& tokens) const;
-  // The time until its prompt is read, at the fastest; what is sampled then is of use before the rest is there. nullopt
-  // while no request has ended.
+  // The shortest time until its prompt is read; the client can use the first token before the rest exists. nullopt
+  // until a request has ended.
   std::optional<absl::Duration> FastPrefill(int64_t prompt_tokens, absl::Time now) const;
 
  private:
-  // Of requests that read all of their prompts and generate all that they may.
+  // For a request that reads all of its prompt and generates its maximum number of tokens.
   absl::Duration CostOfPrompt(int64_t tokens) const { return step_cost_.prefill_row() * tokens; }
   absl::Duration CostOfAll(const StreamTokens& tokens) const;
 
   StepCost step_cost_;
   int64_t max_streams_ = 1;
-  // What requests took, as a fraction of the above.
+  // The measured times, as fractions of the above.
   RecentValues prefill_fractions_;
   RecentValues fractions_;
 };
 
-// How long a request to a language model will take with the workers that there are.
+// Predicts how long a request to a language model takes with the engine's workers.
 class StreamEstimatorPerDevice final : public EstimatorPerDevice<StreamEstimator> {
  public:
   using EstimatorPerDevice::EstimatorPerDevice;
 
-  // Whether costs can be told of any worker.
+  // Whether the cost is known for any worker.
   bool knows_steps() const;
-  // What a request is likely to take of all workers' time (WorkerGroups). Zero unless knows_steps().
+  // The time of all workers (WorkerGroups) that a request is likely to take. Zero unless knows_steps().
   absl::Duration Cost(const StreamTokens& tokens) const { return groups().Shared(Costs(tokens)); }
-  // What of all workers' time it is that a request took so much of one's.
+  // Converts the time that a request took of one worker to the time of all workers.
   absl::Duration PartOfAll(int worker, const StreamTokens& tokens, absl::Duration time) const {
     return groups().PartOfAll(groups().Of(worker), time, Costs(tokens));
   }
-  // The time until its prompt is read, at the fastest, by the fastest worker. nullopt while there is one of which
-  // nothing is known.
+  // The shortest time until its prompt is read, by the fastest worker. nullopt while any group of workers has no
+  // measurements.
   std::optional<absl::Duration> FastPrefill(int64_t prompt_tokens, absl::Time now) const {
     return Min([&](const StreamEstimator& estimator) { return estimator.FastPrefill(prompt_tokens, now); });
   }
-  // How much a worker has to do that runs so many requests, to be compared with others: their number, or, where workers
-  // differ, the time that each takes.
+  // How busy a worker with this many running requests is, compared with others: their number, or, if workers differ,
+  // the time that they take.
   double Load(int worker, int64_t running) const;
 
  private:
-  // [groups], of one worker's time.
+  // [groups], the time of one worker.
   std::vector<absl::Duration> Costs(const StreamTokens& tokens) const {
     return Times([&tokens](const StreamEstimator& estimator) { return estimator.Cost(tokens); });
   }

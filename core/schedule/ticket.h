@@ -1,4 +1,4 @@
-// What the order of work knows of something that waits: how important it is, which part of a call, and when it is due.
+// The scheduling attributes of queued work: its priority, client, due time, cost and part of a call.
 #pragma once
 
 #include <cstddef>
@@ -9,34 +9,34 @@
 
 namespace longshort::core {
 
-// How important a request is to its client. A higher one gets more of the worker's time, never all of it
+// The importance of a request for its client. A higher priority gets more of the worker's time, never all of it
 // (core/schedule/priority_rounds.h).
 enum class Priority { kLow, kNormal, kHigh };
 
 inline constexpr size_t kPriorities = 3;
 
-// One of several requests that a call is made of, which are sent one right after the other.
+// The position of a request among those that one call sends, one right after the other.
 struct CallPart {
   int64_t index = 0;
   int64_t count = 1;
-  // Of the call's work, about; over 0.
+  // The request's fraction of the call's work, approximately; over 0.
   double share = 1;
 };
 
-// What the order of work knows of something that waits.
+// The scheduling attributes of queued work.
 struct Ticket {
   Priority priority = Priority::kNormal;
-  // Who sent it; "" is everybody who did not say.
+  // The client that sent it; "" stands for all clients without an id.
   std::string client = {};
-  // What is due first goes first, among the work of one client and priority.
+  // Among the work of one client and priority, the earliest due time goes first.
   absl::Time due = absl::InfiniteFuture();
-  // Worker time that it is predicted to take; zero while nothing is known.
+  // Predicted worker time; zero while unknown.
   absl::Duration cost = absl::ZeroDuration();
-  // There is room for all parts of a call or for none: the first is asked for all.
+  // The queue admits all parts of a call or none: the first part is checked with the cost of all.
   CallPart part = {};
-  // By how many clients that was shared when it was taken (core/schedule/client_order.h).
+  // The number of clients that shared the clock when it was taken (core/schedule/client_order.h).
   int64_t shared_by = 1;
-  // In which time of waiting its priority was charged for it when it was taken (core/schedule/work_order.h); 0 in none.
+  // The waiting period in which it was taken and charged to its priority (core/schedule/work_order.h); 0 if none.
   int64_t charged_in = 0;
 };
 

@@ -1,15 +1,15 @@
-// The order of all work: priorities by weighted deficit round-robin, within one the clients by virtual time, within one
-// what is due first, and among equals what came first.
+// The order of all work: priorities by weighted deficit round-robin, clients of a priority by virtual time, work of a
+// client by due time and then by arrival.
 //
 //   Add -> waits -> First, Take -> runs -> Settle
-//            \_____ Remove: left, and cost nothing
+//            \_____ Remove: did not run, and cost nothing
 //
-// What is taken is charged to its priority and client with its predicted cost at once, and with the difference to what
-// it took when it is settled: so a wrong prediction costs nobody a share for long. Priorities are charged only for what
-// is taken while something waits, and are forgiven when nothing does any more.
+// Take charges the predicted cost to the work's priority and client at once. Settle charges the difference to the
+// actual cost, so a wrong prediction distorts the shares only briefly. Priorities are charged only for work that is
+// taken while other work waits. When no work waits, their debts are cleared.
 //
-// Thread: none of its own; whoever owns it guards it. All calls take O(log n), First besides the time for what does not
-// suit.
+// Thread: not thread-safe; the owner guards it. All calls take O(log n); First also takes time for the work that does
+// not match.
 #pragma once
 
 #include <array>
@@ -34,11 +34,11 @@ class WorkOrder {
 
   struct Options {
     PriorityRounds::Options rounds = {};
-    // How much of one client's work runs at once; the rest waits and lets others pass.
+    // How much of one client's work runs at once; the rest waits, and other clients' work passes it.
     int64_t max_running_per_client = std::numeric_limits<int64_t>::max();
   };
 
-  // What there is, of all clients or of one.
+  // The work of all clients, or of one.
   struct Load {
     int64_t waiting = 0;
     absl::Duration waiting_cost = absl::ZeroDuration();  // predicted
@@ -50,26 +50,26 @@ class WorkOrder {
   // Errors: INVALID_ARGUMENT for options out of range.
   static absl::Status Check(const Options& options);
 
-  // Each handle is larger than those before.
+  // Each handle is larger than the ones before.
   Handle Add(Ticket ticket);
-  // The next that suits; nullopt if none does. It stays where it is. A priority of which nothing suits leaves its turn
-  // to the others, and the rounds begin without it.
+  // The next work that matches, which stays in the order; nullopt if none does. A priority without matching work gives
+  // its turn to the others, and rounds begin without it.
   std::optional<Handle> First(absl::FunctionRef<bool(Handle)> suits);
   std::optional<Handle> First() {
     return First([](Handle) { return true; });
   }
-  // The next that suits to join what was taken just now, and run together with it: no round begins for it, so who could
-  // not join keeps the turn that comes next.
+  // The next work that matches and can run together with the work just taken. It begins no round, so work that could
+  // not join keeps the next turn.
   std::optional<Handle> FirstToJoin(absl::FunctionRef<bool(Handle)> suits) const;
-  // It runs now. The ticket is to be given to Settle.
+  // The work runs now. Pass the ticket to Settle.
   Ticket Take(Handle work);
-  // Whether its client has less running than it may, while it waits.
+  // Whether the client of this waiting work is below its limit of running work.
   bool MayRun(Handle work) const;
-  // What is predicted of it is another, while it waits.
+  // Updates the predicted cost of waiting work.
   void SetCost(Handle work, absl::Duration cost);
-  // It leaves without having run.
+  // Removes work that did not run.
   void Remove(Handle work);
-  // What was taken has ended, after this much of the worker's time.
+  // Work that was taken has ended; it took `cost` of the worker's time.
   void Settle(const Ticket& taken, absl::Duration cost);
 
   const Load& load() const { return load_; }
@@ -77,7 +77,7 @@ class WorkOrder {
 
  private:
   ClientOrder& Clients(const Ticket& ticket) { return clients_[static_cast<size_t>(ticket.priority)]; }
-  // Takes it out of what is counted as waiting.
+  // Removes the work from the waiting counts.
   Ticket Leave(Handle work);
   void CountRunning(const std::string& client, int64_t more);
   void HoldBackIfBusy(const std::string& client);
@@ -88,9 +88,9 @@ class WorkOrder {
   std::array<ClientOrder, kPriorities> clients_;
   std::map<Handle, Ticket> waiting_;
   Load load_;
-  std::map<std::string, Load> loads_;  // of the clients that have anything
+  std::map<std::string, Load> loads_;  // of the clients with waiting or running work
   Handle next_handle_ = 0;
-  int64_t time_of_waiting_ = 1;  // which one: they are numbered from 1, and end when nothing waits
+  int64_t time_of_waiting_ = 1;  // the current waiting period, from 1; a period ends when no work waits
 };
 
 }  // namespace longshort::core

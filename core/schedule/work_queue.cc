@@ -30,16 +30,16 @@ int64_t WorkQueue::changes() const {
   return changes_;
 }
 
-std::optional<absl::Duration> WorkQueue::WaitForChange(int64_t seen, absl::Duration most) {
+std::optional<absl::Duration> WorkQueue::WaitForChange(int64_t seen, absl::Duration max) {
   std::unique_lock lock(mutex_);
   const auto changed = [&] { return changes_ != seen; };
-  most = std::min(most, LongestSleep());
-  if (most == absl::InfiniteDuration()) {
+  max = std::min(max, LongestSleep());
+  if (max == absl::InfiniteDuration()) {
     changed_.wait(lock, changed);
     return std::nullopt;
   }
-  if (changed_.wait_for(lock, absl::ToChronoNanoseconds(most), changed)) return std::nullopt;
-  return most;
+  if (changed_.wait_for(lock, absl::ToChronoNanoseconds(max), changed)) return std::nullopt;
+  return max;
 }
 
 void WorkQueue::Wake() {

@@ -1,7 +1,7 @@
-// What the queues of both kinds of engine have besides their work: a lock, workers that sleep until something changes,
-// which of them are on probation, and an end.
+// The common part of both kinds of engine's queues: a lock, workers that sleep until something changes, the workers'
+// probation, and shutdown.
 //
-//   open -> Close: refuses new work, runs what it has -> EndNow: workers end what is left instead of running it
+//   open -> Close: refuses new work, runs the rest -> EndNow: workers end the rest without running it
 #pragma once
 
 #include <atomic>
@@ -25,17 +25,17 @@ class WorkQueue {
   // Refuses new work from now on.
   void Close();
   bool closed() const;
-  // Whether it is closed and nothing waits, runs or may come back: no worker will get anything from it.
+  // Whether it is closed and no work waits, runs or may be returned: no worker will get work from it.
   bool over() const;
-  // Workers end what is left, within a round.
+  // Workers end all remaining work, within a round.
   void EndNow();
   bool ends_now() const { return end_now_.load(std::memory_order_relaxed); }
 
-  // Rises whenever something comes, goes, or may be taken by another worker: for workers that found nothing to do.
+  // Increases whenever work arrives, leaves, or becomes available to another worker. For idle workers.
   int64_t changes() const;
-  // Waits until changes() is not `seen`, for `most` at most; for less if what waits should be looked at sooner. Returns
-  // how long that was, or nothing if there was a change.
-  std::optional<absl::Duration> WaitForChange(int64_t seen, absl::Duration most);
+  // Waits until changes() differs from `seen`, for at most `max`, or less if queued work should be checked earlier.
+  // Returns how long it waited, or nullopt if there was a change.
+  std::optional<absl::Duration> WaitForChange(int64_t seen, absl::Duration max);
   // Counts as a change.
   void Wake();
 
@@ -48,10 +48,10 @@ class WorkQueue {
   explicit WorkQueue(size_t workers) : worker_count_(static_cast<int>(workers)), probation_(worker_count_) {}
   ~WorkQueue() = default;
 
-  // All with mutex_ held.
-  // Whether nothing waits, runs or may come back.
+  // The caller of each function holds mutex_.
+  // Whether no work waits, runs or may be returned.
   virtual bool IsEmpty() const = 0;
-  // How long a worker may sleep while nothing changes.
+  // The maximum time that a worker may sleep while nothing changes.
   virtual absl::Duration LongestSleep() const { return absl::InfiniteDuration(); }
   void CountChange() { ++changes_; }
   void Changed() {
@@ -60,7 +60,7 @@ class WorkQueue {
   }
   bool is_closed() const { return closed_; }
 
-  // With the mutex held or not: workers that wake find it free then.
+  // May be called without the mutex.
   void WakeWorkers() { changed_.notify_all(); }
 
   const int worker_count_;

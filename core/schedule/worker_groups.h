@@ -1,4 +1,4 @@
-// Which of an engine's workers are equally fast: those of one device, which share what is learned of it.
+// Groups of equally fast workers: the workers of one device, which share their measurements.
 #pragma once
 
 #include <algorithm>
@@ -13,8 +13,9 @@
 
 namespace longshort::core {
 
-// Work is counted in the time of all workers together: as if they shared each piece, each as fast as it is. What one of
-// n equal workers does in t takes t / n of it; if they differ, one over the sum of their speeds.
+// Work is measured in the time of all workers together, as if all of them shared each piece. If one of n equal workers
+// takes t for a piece, the piece takes t / n of that time. If workers differ, it takes one over the sum of their
+// speeds.
 //
 // Thread: any; it never changes.
 class WorkerGroups final {
@@ -26,10 +27,10 @@ class WorkerGroups final {
   size_t count() const { return sizes_.size(); }
   size_t Of(int worker) const { return group_of_[worker]; }
 
-  // What all workers together take for a piece of work that takes one worker of group g `times[g]`. Zero stands for a
-  // time that is not known yet: such a worker counts like the mean of the others. Zero if none is known.
+  // The time that all workers together take for a piece of work that takes one worker of group g `times[g]`. A time of
+  // zero is unknown: such a worker counts as the mean of the others. Returns zero if no time is known.
   absl::Duration Shared(absl::Span<const absl::Duration> times) const;
-  // What of all workers' time so much `time` of one worker of `group` is, on a piece of work of these `times`.
+  // Converts `time` of one worker of `group` to the time of all workers, for a piece of work of these `times`.
   absl::Duration PartOfAll(size_t group, absl::Duration time, absl::Span<const absl::Duration> times) const;
 
  private:
@@ -47,7 +48,7 @@ class EstimatorPerDevice {
   explicit EstimatorPerDevice(absl::Span<const models::WorkerDevice> workers)
       : groups_(workers), estimators_(groups_.count()) {}
 
-  // What one worker has learned and learns.
+  // The estimator that a worker updates and reads.
   Estimator& Of(int worker) { return estimators_[groups_.Of(worker)]; }
 
  protected:
@@ -56,7 +57,7 @@ class EstimatorPerDevice {
   const WorkerGroups& groups() const { return groups_; }
   const std::vector<Estimator>& estimators() const { return estimators_; }
 
-  // What `time_of` says of each group.
+  // The result of `time_of` for each group.
   template <typename TimeOf>
   std::vector<absl::Duration> Times(const TimeOf& time_of) const {
     std::vector<absl::Duration> times;
@@ -64,16 +65,16 @@ class EstimatorPerDevice {
     for (const Estimator& estimator : estimators_) times.push_back(time_of(estimator));
     return times;
   }
-  // The least that `time_of` says of any; nullopt while there is one of which it says nothing.
+  // The smallest result of `time_of`; nullopt while it returns nullopt for any group.
   template <typename TimeOf>
   std::optional<absl::Duration> Min(const TimeOf& time_of) const {
-    absl::Duration least = absl::InfiniteDuration();
+    absl::Duration min = absl::InfiniteDuration();
     for (const Estimator& estimator : estimators_) {
       const std::optional<absl::Duration> time = time_of(estimator);
       if (!time.has_value()) return std::nullopt;
-      least = std::min(least, *time);
+      min = std::min(min, *time);
     }
-    return least;
+    return min;
   }
 
  private:

@@ -184,7 +184,7 @@ absl::Status SessionStore::Close(const SessionKey& key, const SessionClosing& cl
 }
 
 SessionStore::Page SessionStore::List(const std::optional<std::string>& client, const std::optional<SessionKey>& after,
-                                      int most) {
+                                      int max) {
   const Visit visit(*this);
   EndSomeExpired();
   const absl::Time now = clock_.Now();
@@ -195,9 +195,9 @@ SessionStore::Page SessionStore::List(const std::optional<std::string>& client, 
   const auto there_are_more = [&] {
     return session != sessions_.end() && (!client.has_value() || session->first.client == *client);
   };
-  for (int i = 0; i < most && there_are_more(); ++i, ++session) {
+  for (int i = 0; i < max && there_are_more(); ++i, ++session) {
     const auto& [key, state] = *session;
-    if (i + 1 == most) page.next = key;
+    if (i + 1 == max) page.next = key;
     if (HasEnded(state)) continue;
     page.sessions.push_back({.key = key,
                              .tokens = Count(*state.tokens),

@@ -168,7 +168,7 @@ class SessionStore final {
     std::optional<SessionKey> next;  // behind which the next page begins; none if there is no more
   };
   // Lists the sessions of `client`, or of all clients, whose keys are greater than `after`. Visits `max` sessions.
-  Page List(const std::optional<std::string>& client, const std::optional<SessionKey>& after, int most);
+  Page List(const std::optional<std::string>& client, const std::optional<SessionKey>& after, int max);
 
   // Frees what expired sessions hold, for a bounded number of them. Returns when to call it again at the latest: now if
   // more sessions have expired, InfiniteFuture if no session is idle.

@@ -171,7 +171,7 @@ TEST_F(StepPlannerTest, PiecesEndWithAChunkOrWhereTheCacheSays) {
   AddPrompt(1000);
   sequences_.back().position = 7;
   AddPrompt(1000);
-  sequences_.back().most = 5;
+  sequences_.back().max_tokens = 5;
   const std::vector<int64_t> pieces = Plan();
   EXPECT_EQ((7 + pieces[0]) % kChunkSize, 0);
   EXPECT_EQ(pieces[1], 5);
