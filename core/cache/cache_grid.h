@@ -1,4 +1,4 @@
-// Where the rows of a sequence lie on pages, and which of them it needs. Arithmetic only; nothing here holds a page.
+// Which pages the rows of a sequence are on, and which of them it needs. Arithmetic only; owns no pages.
 //
 // A sequence's rows lie on three strips of pages, of P rows each (models/model.h):
 //
@@ -6,8 +6,8 @@
 //   memory    vector j = chunk*R + t of finished chunks, as later segments see it (form B)
 //   segment   the same vectors as the chunk's own segment sees them (form A)
 //
-// A block is the least number of tokens that ends both a page of the window and a chunk: P for every C that divides
-// P. What a sequence keeps is counted from the beginning of its present block, so that another can begin
+// A block is the smallest number of tokens that ends both a page of the window and a chunk: P for every C that divides
+// P. The kept rows are counted from the beginning of the sequence's current block, so that another sequence can begin
 // there.
 #pragma once
 
@@ -28,7 +28,7 @@ struct PageSpan {
   int64_t end = 0;
 };
 
-// More tokens than any stream has.
+// More tokens than any stream can have.
 inline constexpr int64_t kAnyNumberOfTokens = int64_t{1} << 40;
 
 class CacheGrid final {
@@ -40,34 +40,34 @@ class CacheGrid final {
   int64_t BlockBegin(int64_t position) const { return position / block_tokens_ * block_tokens_; }
   int64_t SegmentStart(int64_t position) const { return position / segment_length_ * segment_length_; }
 
-  // The pages that the rows of tokens from .. to-1 lie on (of vectors: of the chunks that end among them).
+  // The pages with the rows of tokens from .. to-1 (vectors: of the chunks that end among them).
   PageSpan Pages(Strip strip, int64_t from, int64_t to) const;
-  // What a sequence that has read `position` tokens keeps.
+  // The pages that a sequence at `position` keeps.
   PageSpan KeptAt(Strip strip, int64_t position) const;
-  // The rows of `page` that somebody may still see there: of those kept pages, what a query at the begin of the present
-  // block or later sees.
+  // The rows of a kept page that a later query may see: those that a query at the beginning of the current block or
+  // later sees.
   models::PageRows RowsKeptAt(Strip strip, int64_t position, int64_t page) const;
-  // Tokens before the end of what was read, from which others may still begin though all else has gone: half a window,
-  // which makes half as many window pages more.
+  // How many tokens before its end another sequence can still begin when all spare pages are evicted: half a window,
+  // which takes half as many additional window pages.
   int64_t ForkRoom() const { return window_length_ / 2; }
-  // Whether the last page before `position` has rows of later tokens too.
+  // Whether the last page before `position` also has rows of later tokens.
   bool EndsInsidePage(Strip strip, int64_t position) const;
 
-  // What a sequence of at most `max_tokens` tokens needs at once at the most, when it reads no further than to the end
-  // of its present block in a step.
+  // The maximum number of pages that a sequence of at most `max_tokens` tokens needs at once, if no step reads beyond
+  // the end of its current block.
   models::CachePages PagesForSequence(int64_t max_tokens = kAnyNumberOfTokens) const;
 
-  // Where to begin reading so that, back at `position`, everything that a query sees there is exact: n_layer*(M+L)
-  // tokens before it, or a little more, so that segments, chunks and pages begin there too; 0 if there are no more.
+  // Where to begin reading so that everything that a query at `position` sees is exact: n_layer*(M+L) tokens before it,
+  // or a little more, so that segments, chunks and pages also begin there; 0 if the stream is shorter.
   int64_t RecomputeFrom(int64_t position) const;
-  // Whether a sequence that began to be read at `begin` may have, and exactly, what a query at `position` sees.
+  // Whether a sequence that was read starting at `begin` can have, exactly, everything that a query at `position` sees.
   bool IsExactFrom(int64_t begin, int64_t position) const;
 
  private:
   int64_t FirstRow(Strip strip, int64_t token) const;
   // The first token whose rows on a strip are kept; below 0 for zero memory.
   int64_t KeptFrom(Strip strip, int64_t position) const;
-  // What every begin but 0 is a multiple of.
+  // Every begin except 0 is a multiple of this.
   int64_t BeginUnit() const;
 
   int64_t layers_;

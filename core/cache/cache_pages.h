@@ -1,4 +1,4 @@
-// Numbers of pages of each kind: arithmetic with them, and how many a cache of so many bytes has.
+// Numbers of pages of each kind: their arithmetic, and the numbers that fit a cache of a given size in bytes.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ inline models::CachePages Smaller(const models::CachePages& a, const models::Cac
   return {std::min(a.window, b.window), std::min(a.segment, b.segment), std::min(a.open_chunk, b.open_chunk)};
 }
 
-// Whether there are at least as many of each kind in `room`.
+// Whether `room` has at least as many pages of each kind.
 inline bool FitIn(const models::CachePages& pages, const models::CachePages& room) {
   return pages.window <= room.window && pages.segment <= room.segment && pages.open_chunk <= room.open_chunk;
 }
@@ -30,24 +30,24 @@ inline int64_t Bytes(const models::CachePages& pages, const models::CachePages& 
          pages.open_chunk * page_bytes.open_chunk;
 }
 
-// Every running sequence needs an open-chunk page, however short it is, and every parked one keeps its own. So there is
-// one for each of `max_streams` and one more for each sequence whose full memory fits in the rest; if that were more
-// than a quarter of the bytes, they get a quarter. The rest is split between window and segment pages as a sequence of
-// full memory needs them: long streams then use both up at once, and short ones run out of window pages first, having
-// left segment pages for the prefix index.
+// Divides a cache into kinds of pages. Every running sequence needs an open-chunk page, however short it is, and every
+// parked one keeps its own. So there is one for each of `max_streams`, and one for each sequence of full memory that
+// fits the rest, but open-chunk pages take at most a quarter of the bytes. Window and segment pages share the rest in
+// the ratio of a sequence of full memory: then long streams use up both at once, and short ones run out of window pages
+// first, which leaves segment pages for the prefix index.
 //
-// Errors: INVALID_ARGUMENT if there is not a page of each kind, naming the bytes that one sequence of a block needs.
+// Errors: INVALID_ARGUMENT unless there is a page of each kind, naming the bytes that a sequence of one block needs.
 absl::StatusOr<models::CachePages> PagesForBytes(const models::LanguageModelInfo& info, int64_t cache_bytes,
                                                  int64_t max_streams);
 
-// What `streams` sequences of any length need.
+// The pages that `streams` sequences of any length need.
 models::CachePages PagesForStreams(const models::LanguageModelInfo& info, int64_t streams);
 
-// How many sequences of any length can run at once in a cache of `capacity` pages.
+// The number of sequences of any length that can run at once in a cache of `capacity` pages.
 int64_t StreamsThatFit(const models::LanguageModelInfo& info, const models::CachePages& capacity);
 
-// Whether a sequence of at most `max_tokens` tokens could run if it were alone in a cache of `capacity` pages.
-// Errors: RESOURCE_EXHAUSTED naming the bytes it needs and those there are.
+// Whether a sequence of at most `max_tokens` tokens could run alone in a cache of `capacity` pages.
+// Errors: RESOURCE_EXHAUSTED naming the needed and the available bytes.
 absl::Status CheckFitsAlone(int64_t max_tokens, const models::LanguageModelInfo& info,
                             const models::CachePages& capacity);
 

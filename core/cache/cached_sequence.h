@@ -14,8 +14,8 @@
 
 namespace longshort::core {
 
-// Made by PagedCache, which it must not outlive. The destructor ends it: what it read stays findable in the prefix
-// index until its pages are wanted for something else.
+// Created by PagedCache, which it must not outlive. The destructor ends it: the prefix index can find its tokens until
+// their pages are evicted.
 //
 //   while (...) { n = MaxTokens(wanted); FillIn(a slice of n tokens); model.Step(...); OnRead(the tokens); }
 //
@@ -31,47 +31,47 @@ class CachedSequence final {
   // Tokens that it did not have to read when it began.
   int64_t reused_tokens() const { return reused_tokens_; }
 
-  // How many of the next `wanted` tokens may be one slice without touching what others reserved: at least as many as
-  // lie before the end of the present block. REQUIRES: 1 <= wanted; position() + wanted <= the tokens it was admitted
-  // for.
+  // How many of the next `wanted` tokens one slice may have without using pages that others reserved: at least those
+  // before the end of the current block. REQUIRES: 1 <= wanted; position() + wanted <= the number of tokens that it was
+  // admitted for.
   int64_t MaxTokens(int64_t wanted) const;
 
-  // Fills in position, segment start, page ranges and open chunk of a slice of tokens.size() tokens. The ranges stay
-  // valid until the next call of this, OnRead or RollBack. REQUIRES: tokens.size() <= MaxTokens(tokens.size()).
-  // Errors: INTERNAL if there is no page, which means that a promise above was broken.
+  // Fills in position, segment start, page ranges and open chunk of a slice of tokens.size() tokens. The ranges are
+  // valid until the next call of FillIn, OnRead or RollBack. REQUIRES: tokens.size() <= MaxTokens(tokens.size()).
+  // Errors: INTERNAL if no page is available, which contradicts the reservation.
   absl::Status FillIn(models::Slice& slice);
-  // The slice was run: its blocks can be found from now on, and pages that no later query sees are released.
+  // The slice was run: makes its blocks findable, and releases pages that no later query sees.
   void OnRead(absl::Span<const int32_t> tokens);
 
-  // Its rows may be wrong: nobody finds the pages that it holds any more, but those that a chain's end needs.
+  // Its rows may be wrong: makes its pages unfindable, except those that the end of a chain needs.
   void Withdraw();
 
-  // Goes back to where `position` tokens were read, or as little before as the rows that are still there allow, and
-  // returns where it stands now; the tokens from there on are to be read again. REQUIRES: position <= position().
-  // Errors: NOT_FOUND if the rows are gone that far back that less is read from RecomputeFrom(position) on: it must be
-  // ended and begun anew. INTERNAL if the model cannot copy a page.
+  // Returns to the position where `position` tokens were read, or to an earlier one if rows are missing. Returns the
+  // position; the tokens after it must be read again. REQUIRES: position <= position().
+  // Errors: NOT_FOUND if so many rows are missing that reading from RecomputeFrom(position) takes fewer tokens: end the
+  // sequence and begin it there. INTERNAL if the model cannot copy a page.
   absl::StatusOr<int64_t> RollBack(int64_t position);
 
  private:
   friend class PagedCache;
-  // Reserves; holds nothing yet.
+  // Reserves pages; holds none yet.
   CachedSequence(PageStore& store, const models::CachePages& reserved);
 
-  // Begins at the end of a block, which has all pages, instead of where it stands.
+  // Begins at the end of a block, all of whose pages are there.
   absl::Status StartAt(PrefixBlock* block);
-  // Begins at a position that RecomputeFrom gave.
+  // Begins at a position that RecomputeFrom returned.
   absl::Status StartWithoutHistory(int64_t position);
-  // Takes over what `state` holds for running.
+  // Takes over the pages of `state` as running.
   void Adopt(SequenceState state);
-  // Begins where an exported sequence stands, on pages of its own with those contents. REQUIRES: they were checked.
+  // Begins at the position of an exported sequence, on new pages with its contents. REQUIRES: they were checked.
   absl::Status StartFrom(const ParkedPages& pages, const models::CachePages& page_bytes,
                          absl::Span<const int32_t> tokens);
-  // Copies the pages that it would write and others hold.
+  // Copies the pages that it would write to and that have other holders.
   absl::Status OwnPagesToWrite();
   absl::Status TakeOpenChunk();
-  // Gives everything back but the reservation; the state is then empty.
+  // Releases everything except the reservation, and returns the state.
   SequenceState LetGo();
-  // The pages of a strip that a slice up to token `end` adds.
+  // The number of pages of a strip that a slice up to token `end` adds.
   int64_t NewPages(Strip strip, int64_t end) const;
   void DropPagesBefore(Strip strip, int64_t page);
   void DropPagesFrom(Strip strip, int64_t page);
@@ -82,7 +82,7 @@ class CachedSequence final {
   models::CachePages claim_;
   SequenceState state_;
   int64_t reused_tokens_ = 0;
-  PrefixSearch search_;  // for what others read of its tokens
+  PrefixSearch search_;  // for tokens that others have read meanwhile
 };
 
 }  // namespace longshort::core

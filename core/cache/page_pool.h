@@ -1,15 +1,15 @@
-// The pages of one kind: who holds each, and which idle one is given up first. Integers only: what a page holds, and
-// where, is the model's business.
+// The pages of one kind: their holders, and the order of eviction. Integers only; the model owns the contents and the
+// memory.
 //
-// A page is held by running sequences, by parked ones and by the prefix index, each any number of times. It is
+// Running sequences, parked ones and the prefix index hold pages, each any number of times. A page is
 //
-//   free     held by nobody
+//   free     without holders
 //   in use   held by a running sequence
-//   idle     held by parked sequences or the index only; what it holds may be given up for something new
+//   idle     held only by parked sequences or the index; it can be evicted
 //
-// An idle page is spare if only the index holds it and no hit at a chain's end needs it (Need): spare pages are given
-// up first, the least recently used one of them at once. Of the other idle pages, the owner of parked sequences and
-// chains decides which go; they are then free or spare.
+// An idle page is spare if only the index holds it and no end of a chain needs it (Need). Spare pages are evicted
+// first, the least recently used one at once. For other idle pages, the owner of parked sequences and chains decides
+// which to evict; they are then free or spare.
 //
 // Thread: one worker's thread owns a pool; nothing here locks.
 #pragma once
@@ -27,13 +27,13 @@ namespace longshort::core {
 
 enum class Holder { kRunning, kParked, kIndex };
 
-// A page as it was when the index wrote this down: its version has another number once it was taken from the index.
+// A version of a page, as the index stored it. When the page leaves the index, its version number changes.
 struct PageVersion {
   models::PageId page = models::kZeroPage;
   uint64_t version = 0;
 };
 
-// Counts uses; every use is later than the ones before.
+// Counts uses; each number is larger than all before.
 class UseClock final {
  public:
   uint64_t Next() { return ++last_; }
@@ -42,56 +42,56 @@ class UseClock final {
   uint64_t last_ = 0;
 };
 
-// How often a page is held.
+// The numbers of a page's holders.
 struct PageHolders {
   int64_t running = 0;
   int64_t parked = 0;
   int64_t index = 0;
-  int64_t needed = 0;  // by chains' ends
+  int64_t needed = 0;  // by ends of chains
 
   friend bool operator==(const PageHolders&, const PageHolders&) = default;
 };
 
 class PagePool final {
  public:
-  // All of the pages 0 .. capacity-1 are free. `kind` is for messages: "window", "segment", "open chunk".
+  // All pages, 0 .. capacity-1, are free. `kind` is for messages: "window", "segment", "open chunk".
   // `clock` must outlive the pool.
   PagePool(const char* kind, int64_t capacity, UseClock& clock);
 
-  // A free page, or else the spare one that was used longest ago; now held once, by a running sequence. Nothing if
+  // Takes a free page, or else the least recently used spare one, and holds it once for a running sequence. nullopt if
   // there is neither.
   std::optional<models::PageId> Take();
 
-  // The zero page needs no holding: nothing happens.
+  // Has no effect on the zero page.
   void Hold(models::PageId page, Holder holder);
-  // REQUIRES: held by such a holder.
+  // REQUIRES: such a holder holds it.
   void Release(models::PageId page, Holder holder);
 
-  // A chain's end needs the page, or does no longer. REQUIRES: the index holds it.
+  // An end of a chain needs the page, or needs it no longer. REQUIRES: the index holds it.
   void Need(models::PageId page);
   void NoLongerNeed(models::PageId page);
 
-  // The page as it is now, for the index, which must ask IsCurrent before each use: spare pages go without a word.
+  // The current version, for the index. Check IsCurrent before each use: spare pages are evicted without notice.
   PageVersion VersionOf(models::PageId page) const { return {.page = page, .version = pages_[page].version}; }
   bool IsCurrent(const PageVersion& version) const;
-  // Takes a page out of the index altogether: its version ends. REQUIRES: no chain's end needs it.
+  // Removes a page from the index: its version ends. REQUIRES: no end of a chain needs it.
   void StartNewVersion(models::PageId page);
-  // The same, unless a chain's end needs it.
+  // As StartNewVersion, unless an end of a chain needs it.
   void Withdraw(models::PageId page);
 
-  // Whether one running sequence holds it, and nobody else.
+  // Whether its only holder is one running sequence.
   bool IsExclusive(models::PageId page) const;
 
   int64_t capacity() const { return static_cast<int64_t>(pages_.size()); }
   int64_t free() const { return static_cast<int64_t>(free_.size()); }
   int64_t idle() const { return idle_; }
-  // Of those that are idle.
+  // The idle pages that are spare.
   int64_t spare() const { return static_cast<int64_t>(spare_.size()); }
   int64_t in_use() const { return capacity() - free() - idle(); }
-  // Spare pages that were given up so far.
+  // The number of spare pages evicted so far.
   int64_t evicted() const { return evicted_; }
 
-  // Walks all pages and compares them with what their holders say, [capacity].
+  // Compares all pages with what their holders report, [capacity].
   // Errors: INTERNAL naming the first page that breaks an invariant.
   absl::Status CheckInvariants(const std::vector<PageHolders>& expected) const;
 
@@ -100,11 +100,11 @@ class PagePool final {
   struct Page {
     PageHolders held;
     uint64_t version = 0;
-    uint64_t used = 0;  // when the last running sequence let go of it
+    uint64_t used = 0;  // when the last running sequence released it
   };
 
   static State StateOf(const Page& page);
-  // Makes a change to a page and keeps the lists and counts right.
+  // Changes a page and updates the lists and counts.
   template <typename Change>
   void Apply(models::PageId id, Change change);
 

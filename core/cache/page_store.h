@@ -1,5 +1,5 @@
-// What a cache is made of: pools, prefix index, parked sequences and reservations, and how a page is had when none is
-// free. For core/cache only; everybody else uses PagedCache.
+// The parts of a cache: pools, prefix index, parked sequences and reservations, and the eviction that frees pages. For
+// core/cache only; other code uses PagedCache.
 #pragma once
 
 #include <cstdint>
@@ -23,23 +23,23 @@ namespace longshort::core {
 
 class CachedSequence;
 
-// All that a sequence is, but for its tokens.
+// The state of a sequence, except its tokens.
 struct SequenceState {
   PageTables tables;
   models::PageId open_chunk = models::kZeroPage;
-  int64_t begin = 0;  // where it began to be read: 0, or CacheGrid::RecomputeFrom
+  int64_t begin = 0;  // where its reading began: 0, or CacheGrid::RecomputeFrom
   int64_t position = 0;
-  // The block that ends where its present block begins, on which it stands in the prefix index; null if it does not
-  // belong there, because it began behind token 0.
+  // The block of the prefix index that ends where the sequence's current block begins; null if the sequence is not in
+  // the index, because it began after token 0.
   PrefixBlock* block = nullptr;
-  std::vector<int32_t> tail;  // the tokens of its present block so far
+  std::vector<int32_t> tail;  // the tokens of its current block so far
 
-  // Pages that it holds.
+  // The pages that it holds.
   models::CachePages Pages() const;
 };
 
-// What running sequences may take: the sum of their claims never exceeds the capacity. A claim is what a sequence
-// reserved, or what it holds where that is more.
+// The claims of running sequences, whose sum never exceeds the capacity. A claim is the larger of a sequence's
+// reservation and the pages that it holds.
 class Reservations final {
  public:
   explicit Reservations(const models::CachePages& capacity) : capacity_(capacity) {}
@@ -53,37 +53,37 @@ class Reservations final {
   models::CachePages claimed_;
 };
 
-// A sequence that may go on later.
+// A sequence that may be resumed later.
 struct ParkedSequence {
   SequenceState state;
-  uint64_t used = 0;  // when it was parked, or exported last
+  uint64_t used = 0;  // when it was parked or last exported
 };
 
 struct PageStore final {
   PageStore(models::LanguageModel& model, const models::CachePages& capacity, BlockHash hash);
   PageStore(const PageStore&) = delete;
 
-  // A page for a running sequence: a free one, or else what is worth least is given up. Nothing if nothing is idle.
+  // A page for a running sequence: a free one, or else one from eviction. nullopt if no page is idle.
   std::optional<models::PageId> Take(PagePool& pool);
-  // Gives a sequence that holds `page` one with the same rows that nobody else holds: the page itself or a copy.
+  // Given a held `page`, returns a page with the same rows and no other holder: the page itself or a copy.
   // REQUIRES: the sequence's claim has room for it.
   absl::StatusOr<models::PageId> MakeOwn(models::PageKind kind, models::PageId page);
 
-  // All the pages of a sequence, whatever its block.
+  // Holds or releases all pages of a sequence, but not its block.
   void Hold(const SequenceState& state, Holder holder);
   void Release(const SequenceState& state, Holder holder);
 
   ParkedId Park(SequenceState state);
-  // Makes it the parked sequence that was used last. REQUIRES: it is parked.
+  // Marks the parked sequence as the most recently used one. REQUIRES: it is parked.
   void Use(ParkedId id);
-  // Takes a parked sequence away, whose pages are then held for running. REQUIRES: it is parked.
+  // Removes a parked sequence and holds its pages as running. REQUIRES: it is parked.
   SequenceState Unpark(ParkedId id);
-  // Gives a parked sequence up, if it is there: frees the pages that only it holds. Its blocks stay findable, as an end
-  // that was used when the sequence was.
+  // Removes a parked sequence, if it is there, and frees the pages that only it holds. Its blocks stay findable, as an
+  // end that was used when the sequence was.
   void Drop(ParkedId id);
 
-  // Gives up what is worth least while the prefix index has more blocks than it may beside those of what runs: an
-  // eighth of the pages' bytes, at least 16 MiB. A text's pages are of a fixed number, its blocks are not.
+  // Evicts while the prefix index has too many blocks besides those of running sequences: their limit is an eighth of
+  // the pages' bytes, at least 16 MiB. The pages of a text are limited, its blocks are not.
   void BoundIndex();
 
   PagePool& PoolOf(models::PageKind kind);
@@ -100,10 +100,10 @@ struct PageStore final {
   int64_t evicted_parked = 0;
 
  private:
-  // Gives up what is worth least of what can have pages of this pool. False if there is nothing.
+  // Evicts the least recently used entry that may have pages of this pool. False if there is none.
   bool EvictOldest(const PagePool& pool);
 
-  const int64_t max_blocks_;  // of the index, beside those of what runs
+  const int64_t max_blocks_;  // of the index, besides those of running sequences
 };
 
 }  // namespace longshort::core

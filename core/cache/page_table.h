@@ -1,4 +1,4 @@
-// Which page stands where on the strips of one sequence, and the pools that the pages come from.
+// The tables from the strips of one sequence to its pages, and the pools of the pages.
 #pragma once
 
 #include <array>
@@ -21,10 +21,10 @@ struct PageTable {
   models::PageRange Range() const { return {.first = first, .ids = ids}; }
 };
 
-// By Strip.
+// Indexed by Strip.
 using PageTables = std::array<PageTable, kStrips.size()>;
 
-// Those of a sequence that begins at `position`: zero memory all along.
+// The tables of a sequence that begins at `position`: only zero memory.
 inline PageTables ZeroTables(const CacheGrid& grid, int64_t position) {
   PageTables tables;
   for (const Strip strip : kStrips) {
@@ -34,7 +34,7 @@ inline PageTables ZeroTables(const CacheGrid& grid, int64_t position) {
   return tables;
 }
 
-// The pools of a cache, one for each kind of page. Memory and segment vectors lie on segment pages.
+// The pools of a cache, one for each kind of page. Memory and segment vectors are on segment pages.
 struct CachePools {
   explicit CachePools(const models::CachePages& capacity)
       : window("window", capacity.window, clock),

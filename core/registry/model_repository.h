@@ -1,5 +1,5 @@
-// What lies in a model repository: <repository>/<model>/<version>/, versions being whole numbers from 1 on, and perhaps
-// <repository>/<model>/serving.json, which says how the model is served.
+// The layout of a model repository: <repository>/<model>/<version>/, with whole numbers from 1 as versions, and
+// optionally <repository>/<model>/serving.json with the model's serving options.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,14 @@
 
 namespace longshort::core {
 
-// Which versions of a model are to be loaded, of those that there are.
+// Which of a model's versions to load.
 struct VersionPolicy {
   enum class Kind { kLatest, kSpecific, kAll };
 
   Kind kind = Kind::kLatest;
-  // Of kLatest: how many of the highest versions.
+  // For kLatest: how many of the highest versions.
   int64_t latest = 1;
-  // Of kSpecific. Those that are not there are left out.
+  // For kSpecific. Versions that do not exist are ignored.
   std::set<int64_t> specific = {};
 
   std::set<int64_t> Choose(const std::set<int64_t>& versions) const;
@@ -27,10 +27,10 @@ struct VersionPolicy {
 struct RepositoryListing {
   // Models by name, each with at least one version.
   std::map<std::string, std::set<int64_t>> versions;
-  // The folders that could not be read, by name, each with the reason. Perhaps models, and perhaps only for now.
+  // Folders that could not be read, by name, each with the reason. They may be models, and the error may be temporary.
   std::map<std::string, std::string> unreadable;
-  // What is no model or no version, though it might have been meant to be one (lost+found, a name that is not UTF-8, a
-  // link to nothing): a reason for each, with its path. Hidden ones are left out.
+  // Entries that are no model or version but may have been intended as one (lost+found, a name that is not UTF-8, a
+  // dangling link): a reason with the path of each. Hidden entries are left out.
   std::set<std::string> skipped;
 };
 
@@ -41,9 +41,9 @@ std::string VersionDirectory(const std::string& repository, const std::string& m
 
 std::string ServingFile(const std::string& repository, const std::string& model);
 
-// Size and time of a file in one line, empty if there is none: another line means that the file was changed.
+// Size and time of a file in one line; empty if there is no file. A different line means that the file has changed.
 std::string FileSignature(const std::string& file);
-// The same of a folder's files, with their names.
+// The same for the files of a folder, with their names.
 std::string FolderSignature(const std::string& folder);
 
 }  // namespace longshort::core

@@ -1,5 +1,5 @@
-// Destroys models once nobody uses them any more, on a thread of its own: the last user is often a listener that the
-// model's own engine calls, and an engine must not be destroyed from its own thread.
+// Destroys models after their last use, on its own thread: the last user is often a listener that the model's own
+// engine calls, and an engine must not be destroyed from its own thread.
 #pragma once
 
 #include <memory>
@@ -11,12 +11,12 @@ namespace longshort::core {
 
 class RetiredModels final {
  public:
-  // Errors: RESOURCE_EXHAUSTED if there is no thread to be had.
+  // Errors: RESOURCE_EXHAUSTED if no thread can be created.
   static absl::StatusOr<std::unique_ptr<RetiredModels>> Create();
-  // Waits for those that are being destroyed. A model that is let go later is destroyed by who lets it go.
+  // Waits until pending models are destroyed. A model released later is destroyed by the thread that releases it.
   ~RetiredModels();
 
-  // The model, to be shared: the last to let go hands it to the thread.
+  // Makes the model shared: its last owner hands it to the thread.
   std::shared_ptr<ServedModel> Share(std::unique_ptr<ServedModel> model);
 
  private:

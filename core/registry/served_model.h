@@ -1,4 +1,4 @@
-// A model that is loaded and has its engine: what a request needs to know of it.
+// A loaded model with its engine, and what requests need of it.
 #pragma once
 
 #include <cstdint>
@@ -18,26 +18,26 @@
 namespace longshort::core {
 
 struct ServedLanguageModel {
-  std::shared_ptr<const void> memory = nullptr;  // what was set aside for it, given back behind all else
+  std::shared_ptr<const void> memory = nullptr;  // its memory reservation, released after all other members
   models::LanguageModelInfo info;
-  std::shared_ptr<const models::Tokenizer> tokenizer;  // null for a model that takes ids only
+  std::shared_ptr<const models::Tokenizer> tokenizer;  // null for a model without text
   std::unique_ptr<LanguageModelEngine> engine;
-  int64_t max_items = std::numeric_limits<int64_t>::max();  // of one call: its queue never has room for more
-  // Added to by the engine's observer and by calls.
+  int64_t max_items = std::numeric_limits<int64_t>::max();  // of one call: the limit of its queue
+  // Updated by the engine's observer and by calls.
   std::shared_ptr<ServingStatistics> statistics = std::make_shared<ServingStatistics>();
 };
 
-// How an engine forms batches of what waits, as is told of it.
+// The batching options that the server reports for an engine.
 struct BatchForming {
   int64_t max_size = 1;
-  absl::Duration max_queue_delay = absl::ZeroDuration();  // that a batch which is not full waits for more
+  absl::Duration max_queue_delay = absl::ZeroDuration();  // how long a batch that is not full waits for more items
 };
 
 struct ServedClassifier {
   std::shared_ptr<const void> memory = nullptr;  // as above
   models::ClassifierInfo info;
-  std::shared_ptr<const models::TextEncoder> tokenizer;           // null for one of images, or that takes ids only
-  std::shared_ptr<const models::ImagePreprocessor> preprocessor;  // null for one of texts
+  std::shared_ptr<const models::TextEncoder> tokenizer;           // null for images, or without text
+  std::shared_ptr<const models::ImagePreprocessor> preprocessor;  // null for texts
   std::unique_ptr<ClassifierEngine> engine;
   BatchForming batches = {};
   int64_t max_items = std::numeric_limits<int64_t>::max();  // as above
@@ -60,9 +60,9 @@ struct ServedModel {
     return std::visit(
         [](const auto& served) -> const auto& { return served.statistics; }, kind);
   }
-  // As config.json calls it.
+  // The architecture's name in config.json.
   std::string architecture() const { return classifier() ? classifier()->info.architecture : "language_model"; }
-  // Null if it is of the other kind.
+  // Null for the other kind.
   const ServedLanguageModel* language_model() const { return std::get_if<ServedLanguageModel>(&kind); }
   const ServedClassifier* classifier() const { return std::get_if<ServedClassifier>(&kind); }
 };

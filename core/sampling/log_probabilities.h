@@ -9,32 +9,32 @@
 
 namespace longshort::core {
 
-// What a token's probability was.
+// A token and its log-probability.
 struct TokenLogProbability {
   int32_t token = 0;
-  // Of the raw model, before any of the sampling options; nats.
+  // In nats, by the raw model, before any of the sampling options.
   float log_probability = 0;
 };
 
 // A token of a prompt, a document or a generation.
 struct GeneratedToken {
   int32_t token = 0;
-  // Both only if asked for.
+  // Both only if requested.
   float log_probability = 0;
   std::vector<TokenLogProbability> alternatives;
 };
 
-// The log-softmax of one row at a time; sums in double precision. Keeps its room between rows.
+// The log-softmax of one row at a time; sums in double precision. Reuses its memory for the next row.
 class LogProbabilities {
  public:
-  // Takes the next row, [V], which must stay valid while it is asked about.
+  // Sets the current row, [V], which must stay valid while it is used.
   // Errors: INTERNAL if a logit is not finite.
   absl::Status SetRow(absl::Span<const float> logits);
 
   // Nats. REQUIRES: SetRow was OK; token in [0, V).
   double Of(int32_t token) const { return logits_[token] - largest_ - log_sum_; }
 
-  // The `count` likeliest tokens (V if there are fewer), likeliest first; of equal ones the lowest id first.
+  // The `count` likeliest tokens (V if there are fewer), likeliest first; ties by lowest id.
   std::vector<TokenLogProbability> Likeliest(int64_t count);
 
  private:

@@ -13,8 +13,8 @@
 namespace longshort::core {
 
 // Philox4x32-10: random numbers as a function of a key and a counter (Salmon, Moraes, Dror, Shaw: "Parallel random
-// numbers: as easy as 1, 2, 3", SC 2011). No state, so the number at a stream position never depends on how it was
-// reached.
+// numbers: as easy as 1, 2, 3", SC 2011). Stateless, so the number at a stream position never depends on the steps that
+// led to it.
 
 using PhiloxCounter = std::array<uint32_t, 4>;
 using PhiloxKey = std::array<uint32_t, 2>;
@@ -28,19 +28,19 @@ double UniformAt(uint64_t seed, uint64_t position, uint32_t completion);
 // The ids that may be sampled, ascending, at least one; shared by all generations of a model.
 using SampleableTokens = std::shared_ptr<const std::vector<int32_t>>;
 
-// Remembers which tokens the prompt had and which it chose, for the penalties. Allocates only when it is made.
+// Remembers the tokens of the prompt and those that it chose, for the penalties. Allocates only when created.
 //
-// The choice depends on the options, those tokens, the logits and the position only. Options that keep tokens choose a
-// set; the draw then goes through that set by ascending id, so that two nearly equal logits changing places move no
-// other token.
+// The choice depends only on the options, those tokens, the logits and the position. Options that filter tokens select
+// a set; the draw then goes through that set by ascending id, so that if two nearly equal logits swap their order, no
+// other token is affected.
 class Sampler {
  public:
-  // REQUIRES: options within the ranges that SamplingOptions states, their tokens and the prompt's in [0,
+  // REQUIRES: options within the ranges in SamplingOptions; their tokens and the prompt's in [0,
   // vocabulary_size).
   Sampler(const SamplingOptions& options, SampleableTokens sampleable, int64_t vocabulary_size,
           absl::Span<const int32_t> prompt);
 
-  // The token for stream position `position`, from the row of the token before it, [vocabulary_size].
+  // Chooses the token for stream position `position`, from the row of the token before it, [vocabulary_size].
   // Errors: INTERNAL if a logit is not finite.
   absl::StatusOr<int32_t> Sample(absl::Span<const float> logits, int64_t position);
 
@@ -48,10 +48,10 @@ class Sampler {
   struct Candidate {
     int32_t token;
     double logit;   // with bias and penalties
-    double weight;  // in proportion to its probability; the likeliest has 1
+    double weight;  // proportional to its probability; the likeliest has 1
   };
 
-  // Step by step, in the order that SamplingOptions states.
+  // The steps, in the order given in SamplingOptions.
   void ApplyBiasAndPenalties(absl::Span<const float> logits);
   int32_t Likeliest() const;
   void ComputeWeights();
@@ -64,7 +64,7 @@ class Sampler {
   std::vector<float> bias_;            // [V], added to the logits
   std::vector<bool> seen_;             // [V], in the prompt or generated
   std::vector<int64_t> generated_;     // [V], how often each was chosen
-  std::vector<Candidate> candidates_;  // those still kept, by ascending id
+  std::vector<Candidate> candidates_;  // those that are left, by ascending id
 };
 
 }  // namespace longshort::core

@@ -1,4 +1,4 @@
-// Finds the first stop string in a text that comes piece by piece, and holds back what may belong to one.
+// Finds the first stop string in a stream of text, and holds back bytes that may belong to one.
 #pragma once
 
 #include <cstddef>
@@ -8,38 +8,38 @@
 
 namespace longshort::core {
 
-// Bytes are released as soon as no stop string can contain them any more, and not before:
+// Bytes are released as soon as no stop string can contain them, and not before:
 //
 //   stop string "</s>", pieces "a<" "/b" "</" "s>c"  ->  releases "a", "</b", "", "" and has met "</s>"
 //
-// What is held is the longest end of the text that begins a stop string. The match that ends first counts; of those
-// that end at the same byte, the longest.
+// Holds back the longest suffix of the text that begins a stop string. The match that ends first counts; of those that
+// end at the same byte, the longest.
 class StopStrings {
  public:
-  // None may be empty. Without any, all bytes are released at once.
+  // None may be empty. Without stop strings, all bytes are released at once.
   explicit StopStrings(const std::vector<std::string>& stop_strings);
   StopStrings(const StopStrings&) = delete;
   StopStrings& operator=(const StopStrings&) = delete;
 
-  // Takes the next bytes and returns those released. When a stop string is met, these are all that stand before it;
-  // the rest of the text is dropped. REQUIRES: met() is null.
+  // Appends bytes and returns the released ones. When a stop string is met, these are all bytes before it; the rest of
+  // the text is dropped. REQUIRES: met() is null.
   std::string Append(std::string_view bytes);
-  // At the end of the text: releases what was held.
+  // At the end of the text: releases the held bytes.
   std::string Flush();
 
   // The stop string that was met, or null.
   const std::string* met() const { return met_; }
 
  private:
-  // Follows one stop string as Knuth, Morris and Pratt do.
+  // Matches one stop string with the algorithm of Knuth, Morris and Pratt.
   struct Matcher {
     explicit Matcher(const std::string& pattern);
-    // Takes one byte; true if the pattern ends with it.
+    // Appends one byte; true if it completes the pattern.
     bool Advance(char byte);
 
     std::string pattern;
-    std::vector<size_t> fallback;  // [n] for n matched bytes: the next longest match that they end with
-    size_t matched = 0;            // how many bytes at the end of the text begin the pattern; the longest
+    std::vector<size_t> fallback;  // [n] for n matched bytes: the length of the next longest match
+    size_t matched = 0;            // length of the longest prefix of the pattern that ends the text
   };
 
   std::vector<Matcher> matchers_;

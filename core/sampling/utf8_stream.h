@@ -1,4 +1,4 @@
-// Turns bytes that come piece by piece into text that is valid UTF-8 in every piece.
+// Converts a stream of bytes to text that is valid UTF-8 in every piece.
 #pragma once
 
 #include <string>
@@ -8,14 +8,14 @@
 
 namespace longshort::core {
 
-// The bytes of a character that is not whole yet are held back. Bytes that are not UTF-8 become U+FFFD, one for each
-// maximal subpart: the longest beginning of a well-formed character, or else a single byte (Unicode 15, section 3.9,
-// the practice of the WHATWG decoder). The text does not depend on how the bytes were cut.
+// Holds back the bytes of an incomplete character. Bytes that are not UTF-8 become U+FFFD, one for each maximal
+// subpart: the longest beginning of a well-formed character, or else a single byte (Unicode 15, section 3.9, the
+// practice of the WHATWG decoder). The text does not depend on how the bytes are divided into pieces.
 class Utf8Stream {
  public:
-  // Takes the next bytes and returns the text that they complete.
+  // Appends bytes and returns the text that they complete.
   std::string Append(std::string_view bytes);
-  // At the end: U+FFFD if a character was left unfinished, otherwise nothing.
+  // At the end: U+FFFD if a character is incomplete, otherwise "".
   std::string Flush();
 
  private:
