@@ -65,14 +65,14 @@ bool CacheGrid::EndsInsidePage(Strip strip, int64_t position) const {
 }
 
 models::CachePages CacheGrid::PagesForSequence(int64_t max_tokens) const {
-  // Pages that the vectors of so many tokens lie on at the most, when those before them are of a multiple of `unit`
-  // tokens.
+  // The maximum number of pages for the vectors of `tokens` tokens, if the number of tokens before them is a multiple
+  // of `unit`.
   const auto pages_for_vectors_of = [this](int64_t tokens, int64_t unit) {
     const int64_t max_before = rows_per_page_ - std::gcd(FirstRow(kMemoryStrip, unit), rows_per_page_);
     return DivideRoundingUp(max_before + FirstRow(kMemoryStrip, tokens), rows_per_page_);
   };
   const int64_t tokens = std::min(max_tokens, kAnyNumberOfTokens);
-  // The tokens from the start of a segment to the end of the block of any of its tokens.
+  // The maximum number of tokens from the start of a segment to the end of a block with one of its tokens.
   const int64_t segment_tokens = segment_length_ - std::gcd(segment_length_, block_tokens_) + block_tokens_;
   const int64_t window = DivideRoundingUp(window_length_ - 1, rows_per_page_) + block_tokens_ / rows_per_page_;
   const int64_t memory =

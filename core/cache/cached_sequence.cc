@@ -44,7 +44,7 @@ absl::Status CachedSequence::StartAt(PrefixBlock* block) {
   state.block = block;
   store_.index.Pin(block);
   store_.Hold(state, Holder::kRunning);
-  state.open_chunk = std::exchange(state_.open_chunk, models::kZeroPage);  // nothing of it is needed at a chunk's end
+  state.open_chunk = std::exchange(state_.open_chunk, models::kZeroPage);  // its rows are not needed at a block's end
   const SequenceState before = LetGo();
   store_.Release(before, Holder::kRunning);
   if (before.block != nullptr) store_.index.Unpin(before.block, store_.pools.clock.Next());
@@ -169,7 +169,7 @@ absl::StatusOr<int64_t> CachedSequence::RollBack(int64_t position) {
   const int64_t chunk = store_.grid.chunk_size();
   const int64_t target = position / chunk == state_.position / chunk ? position : position / chunk * chunk;
   const int64_t block_begin = store_.grid.BlockBegin(state_.position);
-  // Without its whole history it is exact only where it stands.
+  // A sequence that began after token 0 is exact only at its current position.
   if (target == state_.position) return target;
   if (target >= block_begin && state_.begin == 0) {
     state_.position = target;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t kMinIndexBytes = int64_t{16} << 20;
 
-// About what a block of the prefix index takes, with its place there, its tokens and its pages.
+// The approximate size of a block of the prefix index, with its hash table entry, its tokens and its pages.
 int64_t BlockBytes(const CacheGrid& grid) {
   constexpr int64_t kBesideTokensAndPages = 400;
   int64_t pages = 0;
@@ -70,7 +70,7 @@ bool PageStore::EvictOldest(const PagePool& pool) {
 
 void PageStore::BoundIndex() {
   if (index.blocks() <= max_blocks_) return;
-  int64_t running_blocks = 0;  // more, if they share some
+  int64_t running_blocks = 0;  // an upper bound: sequences may share blocks
   for (const CachedSequence* const sequence : running) running_blocks += sequence->position() / grid.block_tokens();
   while (index.blocks() > max_blocks_ + running_blocks && EvictOldest(pools.window)) {
   }
@@ -80,7 +80,7 @@ absl::StatusOr<models::PageId> PageStore::MakeOwn(models::PageKind kind, models:
   PagePool& pool = PoolOf(kind);
   if (pool.IsExclusive(page)) return page;
   const std::optional<models::PageId> copy = Take(pool);
-  if (!copy.has_value()) {  // all the others who run have what they reserved, so only the index can hold it too
+  if (!copy.has_value()) {  // other sequences hold no more than they reserved, so only the index can hold it, too
     pool.StartNewVersion(page);
     if (!pool.IsExclusive(page)) return absl::InternalError("more pages are in use than were reserved");
     return page;

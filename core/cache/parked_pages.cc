@@ -11,7 +11,7 @@ std::vector<MovingPage> PagesThatMove(const CacheGrid& grid, int64_t begin, int6
   for (const Strip strip : kStrips) {
     const models::PageKind kind = strip == kWindowStrip ? models::PageKind::kWindow : models::PageKind::kSegment;
     const PageSpan kept = grid.KeptAt(strip, position);
-    // A sequence begins at the begin of a page, before which there is zero memory.
+    // A sequence begins at the beginning of a page, and before it is zero memory.
     for (int64_t page = std::max(kept.first, grid.Pages(strip, begin, begin).first); page < kept.end; ++page) {
       pages.push_back({.kind = kind, .strip = strip, .page = page, .rows = grid.RowsKeptAt(strip, position, page)});
     }

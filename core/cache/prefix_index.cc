@@ -50,12 +50,12 @@ PrefixBlock* PrefixIndex::Longest(PrefixBlock* from, absl::Span<const int32_t> t
 
 bool PrefixIndex::IsWorthRepeating(const PrefixSearch& search) const {
   const int64_t filled_since = filled_ - search.filled;
-  return filled_since > search.blocks / 8 || filled_since < 0;  // the search was another cache's
+  return filled_since > search.blocks / 8 || filled_since < 0;  // negative: the search was in another cache
 }
 
 std::optional<PageTables> PrefixIndex::PagesAt(const PrefixBlock& end) const {
   PageTables tables = ZeroTables(grid_, end.end);
-  std::array<int64_t, kStrips.size()> missing_end;  // the pages before it are still to be found
+  std::array<int64_t, kStrips.size()> missing_end;  // the pages before it are missing
   for (const Strip strip : kStrips) missing_end[strip] = tables[strip].end();
   for (const PrefixBlock* block = &end; block->parent != nullptr; block = block->parent) {
     bool complete = true;

@@ -11,7 +11,7 @@
 namespace longshort::core {
 namespace {
 
-// Of an item: images are told apart by their size, and counted; token sequences are all alike, and measured in tokens.
+// The shape of an item. Images are grouped by size and counted; all token sequences are one kind, measured in tokens.
 RunShape ShapeOf(const models::ClassifierItem& item) {
   if (const auto* image = std::get_if<models::ImageItem>(&item); image != nullptr) {
     return {.kind = (image->height << 32) + image->width, .units = 1};
@@ -19,14 +19,14 @@ RunShape ShapeOf(const models::ClassifierItem& item) {
   return {.kind = 0, .units = std::max<int64_t>(1, TokensOf(item))};
 }
 
-// Twice what a full line of the usual length takes when every batch is full: where clients send many kinds, hardly an
-// item is left behind so often.
+// Twice the number of full batches in a full queue of the default size. So even with clients that send many kinds,
+// items are rarely skipped this often.
 constexpr int64_t kMaxLeftBehind = 64;
 
-// A batch in the making: whether one more can join, and where to stop.
+// A batch while it is formed: whether one more item can join, and where the batch ends.
 class Growth {
  public:
-  // `number`: of the batch, from 1.
+  // `number`: the batch's number, from 1.
   Growth(const BatchFormer::Options& options, const RunTimeEstimator& estimator, const ClassificationJob& leader,
          int64_t number, absl::Time now)
       : options_(options),
@@ -37,8 +37,7 @@ class Growth {
         deadline_(leader.context().deadline),
         ended_(leader.failures.any()) {}
 
-  // Items of another kind are passed over, but not for ever. The first of this kind that does not fit any more ends the
-  // batch.
+  // Items of another kind are skipped, but not forever. The first item of this kind that does not fit ends the batch.
   bool Admits(ClassificationJob& job) {
     const RunShape more = ShapeOf(job.item());
     const bool is_of_another = more.kind != shape_.kind;
@@ -120,7 +119,7 @@ absl::Time BatchFormer::DueAt(bool on_probation) {
   int64_t items = 0, tokens = 0;
   line_.ForEachThatMayRun([&](const std::unique_ptr<ClassificationJob>& job) {
     if (!may_lead(job)) return;
-    // Half of the time that it has is for running, if it has a deadline: what is predicted may take longer.
+    // If it has a deadline, half of its time is left for running, because it may take longer than predicted.
     const absl::Duration spare = job->context().deadline - line_.load().waiting_cost - job->prepared_at();
     due = std::min(due, job->prepared_at() + std::min(options_.max_queue_delay, spare / 2));
     ++items;
@@ -152,7 +151,7 @@ std::unique_ptr<ClassificationJob> BatchFormer::TakeLeader(absl::Time now, bool 
   while (std::unique_ptr<ClassificationJob> job = TakeFirst(on_probation)) {
     absl::Status why = CheckDeadlineCanBeMet(*job, now);
     if (why.ok()) return job;
-    // At once: its client may have no more running than it has.
+    // Settle at once, because its client may have reached its limit of running items.
     line_.Settle(job->ticket, absl::ZeroDuration());
     unmeetable.push_back({std::move(job), std::move(why)});
   }
@@ -184,7 +183,7 @@ void BatchFormer::Learn(int worker, const RunShape& shape, absl::Duration run, a
   const bool is_new = estimates_.PartOfRun(shape) == absl::ZeroDuration();
   estimates_.Of(worker).Learn(shape, run, now);
   if (!is_new) return;
-  // Those that came before counted as nothing; else all of them would wait beside what may.
+  // Items queued before the first estimate had cost 0. Give them their cost, so that they count against the limit.
   line_.SetCosts([this](const std::unique_ptr<ClassificationJob>& job) { return CostOf(job->item()); });
 }
 

@@ -24,7 +24,7 @@ ClassificationJob::ClassificationJob(ClassificationRequest request, std::shared_
 }
 
 absl::Status ClassificationJob::Prepare() {
-  const ItemPreparation preparation = std::exchange(preparation_, nullptr);  // what it keeps alive goes at the end
+  const ItemPreparation preparation = std::exchange(preparation_, nullptr);  // frees its input at the end
   LS_ASSIGN_OR_RETURN(item_, PrepareItem(preparation));
   return absl::OkStatus();
 }

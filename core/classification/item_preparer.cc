@@ -22,7 +22,7 @@ absl::Duration ItemPreparer::PrepareNext() {
       FailItem(*job, status, observer_);
     }
   }
-  // If it reserves none, this may be gone right after.
+  // If no preparation was reserved, the queue may be over and this object destroyed.
   if (const int64_t more = items_.EndPreparation(); more > 0) Submit(more);
   return preparation;
 }

@@ -11,7 +11,7 @@
 namespace longshort::core {
 namespace {
 
-// What waits in both lines; what is being prepared waits as well.
+// All waiting items, prepared or not; those in preparation count as waiting.
 WorkOrder::Load Waiting(const WorkOrder::Load& unprepared, const WorkOrder::Load& prepared) {
   return {.waiting = unprepared.waiting + unprepared.running + prepared.waiting,
           .waiting_cost = unprepared.waiting_cost + prepared.waiting_cost};
@@ -123,7 +123,7 @@ void ItemQueue::DropUnprepared(const ClassificationJob& job, absl::Duration prep
 int64_t ItemQueue::EndPreparation() {
   std::lock_guard lock(mutex_);
   --begun_preparations_;
-  Changed();  // with the lock held: right after, the queue may be gone
+  Changed();  // with the lock held: without it, the queue may be destroyed
   return Reserve();
 }
 
@@ -149,7 +149,7 @@ void ItemQueue::Settle(int worker, const ClassificationJobs& batch, absl::Durati
   seconds_per_item_.Add(absl::ToDoubleSeconds(part_of_all) / static_cast<double>(batch.size()), now);
   // Items queued before the first batch had cost 0. Give them their cost, so that they count against the limit.
   if (is_first) unprepared_.SetCosts([this](const auto&) { return absl::Seconds(seconds_per_item_.Median()); });
-  // What waits may be of clients that had as much running as they may.
+  // The waiting items may be of clients that had reached their limit of running items.
   if (batches_.size() > 0 || is_closed()) Changed();
 }
 

@@ -46,7 +46,7 @@ void PreparationPool::Work() {
     if (!next.has_value()) return;
     lock.unlock();
     const absl::Duration took = next->thing();
-    next->thing = nullptr;  // what it keeps alive goes before the lock comes
+    next->thing = nullptr;  // frees its input before the lock is taken
     lock.lock();
     tasks_.Settle(next->ticket, took);
   }

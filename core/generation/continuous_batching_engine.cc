@@ -14,7 +14,8 @@
 namespace longshort::core {
 namespace {
 
-// Prompts that fill the budget take seconds to be read, and their tokens are held until their requests end.
+// The retry delay if prompts fill the budget: reading them takes seconds, and their tokens are held until their
+// requests end.
 constexpr absl::Duration kMinTimeForPrompts = absl::Seconds(1);
 
 // value * part / whole, rounded up.
@@ -31,7 +32,7 @@ absl::Status CheckWorkers(absl::Span<const models::WorkerDevice> workers) {
       absl::StrCat(count, " of ", workers.size(), " workers say their memory_bytes; all or none must"));
 }
 
-// What each worker gets of all that there is. REQUIRES: CheckWorkers is OK.
+// Each worker's part of the engine's resources. REQUIRES: CheckWorkers is OK.
 std::vector<LanguageModelReplica::Options> WorkerOptions(const ContinuousBatchingEngine::Options& options) {
   const auto workers = static_cast<int64_t>(options.workers.size());
   int64_t memory_bytes = 0;
@@ -48,7 +49,7 @@ std::vector<LanguageModelReplica::Options> WorkerOptions(const ContinuousBatchin
       continue;
     }
     worker.step_loop.max_streams = PartOf(options.step_loop.max_streams, 1, workers);
-    if (options.step_loop.cache_bytes > 0) {  // 0 would be a cache of any size
+    if (options.step_loop.cache_bytes > 0) {  // 0 means the size that the streams need
       worker.step_loop.cache_bytes = std::max<int64_t>(1, options.step_loop.cache_bytes / workers);
     }
   }

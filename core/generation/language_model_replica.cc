@@ -10,7 +10,7 @@
 namespace longshort::core {
 namespace {
 
-// Poll interval for expired sessions: the store may change when they expire without telling a worker.
+// Poll interval for expired sessions, because no event signals that the time to live was shortened.
 constexpr absl::Duration kLookForEndedSessions = absl::Seconds(10);
 
 }  // namespace
@@ -54,7 +54,7 @@ void LanguageModelReplica::EndAbandoned(bool end_now) {
 }
 
 absl::Time LanguageModelReplica::Tidy() {
-  const absl::Time next_ends = sessions_.EndExpired();  // their pages' tasks are changes
+  const absl::Time next_ends = sessions_.EndExpired();  // releasing pages posts tasks, which wake the worker
   return std::min(next_ends, clock_.Now() + kLookForEndedSessions);
 }
 

@@ -20,12 +20,12 @@ StreamTokens TokensOf(const Job& job) {
   return {.prompt = job.prompt_tokens(), .generated = std::max<int64_t>(0, job.MaxTokens() - job.stream().given_end())};
 }
 
-// Where a cache has all of its prompt that may be found there.
+// The fewest tokens that the job may have to read: when a cache has all of its prompt that can be reused.
 int64_t FewestToRead(const Job& job) {
   return job.stream().given_end() - std::max(job.MaxReused(), job.stream().given_begin());
 }
 
-// A worker that has not asked for so long is stuck in a step, and nobody should wait for it.
+// A worker that has not taken work for this long is stuck in a step; no request is left to it.
 constexpr absl::Duration kLongestStep = absl::Milliseconds(250);
 
 }  // namespace
@@ -104,7 +104,7 @@ std::unique_ptr<Job> RequestQueue::TakeFirstWaiting(const Taker& taker, Decide d
 bool RequestQueue::HasJobFor(const Taker& taker) {
   std::lock_guard lock(mutex_);
   NoteAsking(taker);
-  if (taker.running == 0) SetHasRoom(taker.worker, true);  // it may sleep now, and asks again only when something comes
+  if (taker.running == 0) SetHasRoom(taker.worker, true);  // it may sleep now, until the queue changes
   return FirstReturned(taker) != returned_.end() ||
          line_.First([&](const std::unique_ptr<Job>& job) { return IsFor(taker, *job); }) != nullptr;
 }
@@ -124,7 +124,7 @@ void RequestQueue::Return(std::vector<std::unique_ptr<Job>> jobs) {
 
 absl::Status RequestQueue::CheckDeadlineCanBeMet(const Job& job, int64_t tokens_to_read, absl::Time now) const {
   std::lock_guard lock(mutex_);
-  const bool nothing_else = line_.empty() && Running() <= worker_count_;  // itself among them
+  const bool nothing_else = line_.empty() && Running() <= worker_count_;  // including this job
   return nothing_else ? absl::OkStatus() : CheckTime(job, tokens_to_read, now);
 }
 
@@ -140,7 +140,7 @@ void RequestQueue::Settle(Job& job, absl::Time now) {
   if (prefilled && worker_time.all > absl::ZeroDuration()) {
     estimates_.Of(entry.worker_).Learn(TokensOf(job), worker_time, !line_.empty(), now);
   }
-  Changed();  // its client may have as much running as it may
+  Changed();  // its client may have been at its limit of running jobs
 }
 
 std::vector<std::unique_ptr<Job>> RequestQueue::TakeAbandoned(absl::Time now) {
@@ -188,7 +188,7 @@ bool RequestQueue::empty() const {
 
 absl::Duration RequestQueue::LongestSleep() const {
   if (!returned_.empty()) return kLookAgain;
-  return line_.empty() ? absl::InfiniteDuration() : kLongestStep;  // a worker to which some is left may be stuck
+  return line_.empty() ? absl::InfiniteDuration() : kLongestStep;  // a worker that a job is left to may be stuck
 }
 
 int64_t RequestQueue::Running() const { return line_.load().running - WaitingForClients(); }
@@ -213,7 +213,7 @@ void RequestQueue::NoteAsking(const Taker& taker) {
 }
 
 bool RequestQueue::IsOpen(const Worker& worker, absl::Time now) const {
-  const bool sleeps = worker.running == 0;  // or will do so as soon as it has nothing to do
+  const bool sleeps = worker.running == 0;  // or will sleep soon
   return worker.has_room && (sleeps || worker.asked > now - kLongestStep);
 }
 
@@ -245,7 +245,7 @@ void RequestQueue::SetHasRoom(int worker, bool has_room) {
 
 void RequestQueue::SetSkippedAtHome(Job& job, bool skipped) {
   const bool had_skipped = std::exchange(job.entry.skipped_at_home_, skipped);
-  if (!had_skipped && skipped) Changed();  // another may take it
+  if (!had_skipped && skipped) Changed();  // another worker may take it
 }
 
 }  // namespace longshort::core

@@ -39,12 +39,12 @@ absl::Status Sequence::OnRead(int64_t count, absl::Span<const float> logits, abs
   cached_->OnRead(Unread().first(count));
   if (for_rows_only) return absl::OkStatus();
   absl::Status status = job_->OnRead(count, logits, now);
-  if (!status.ok()) cached_->Withdraw();  // what gave such logits is not for others
+  if (!status.ok()) cached_->Withdraw();  // rows that gave unusable logits must not be shared
   return status;
 }
 
 bool Sequence::StandAtSessionEnd() {
-  // The last token is read with the next call's: what follows it was not asked for.
+  // The next call reads the last token, because its logits were not needed.
   const int64_t end = job_->SessionTokens() - 1;
   if (position() < end) return false;
   const absl::StatusOr<int64_t> stands = cached_->RollBack(end);

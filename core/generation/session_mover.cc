@@ -28,11 +28,11 @@ void SessionMover::Export(const SessionKey& key, std::function<void(absl::Status
   SessionArchive archive{.tokens = opened->tokens(), .cache_layout = model_.cache_layout, .cached = {}};
   const std::optional<ParkedPlace> parked = opened->parked();
   if (!parked.has_value()) {
-    // The session is to be free when `done` hears of it.
+    // Release the session before `done` runs, so that `done` can use it.
     { const SessionStore::Lease given_back = *std::move(opened); }
     return done(std::move(archive));
   }
-  // Tasks can be copied, leases cannot. Nobody else has the session while its pages are read.
+  // A task must be copyable, and a lease is not. The lease is held while the session's pages are read.
   auto lease = std::make_shared<SessionStore::Lease>(*std::move(opened));
   PostToCache(workers_, parked->worker,
               [id = parked->id, lease = std::move(lease), archive = std::move(archive),
@@ -57,7 +57,7 @@ void SessionMover::Import(const SessionKey& key, SessionArchive archive, std::fu
   const auto worker = static_cast<int>(imports_++ % workers_.size());
   PostToCache(workers_, worker,
               [this, key, worker, archive = std::move(archive), done = std::move(done)](PagedCache* cache) mutable {
-                // First: the cache may give up others' pages for those that come.
+                // Check first, because the import may evict other sequences' pages.
                 absl::Status status = sessions_.CheckImport(key, archive.tokens);
                 if (!status.ok()) return done(std::move(status));
                 std::optional<ParkedPlace> parked;

@@ -55,7 +55,7 @@ bool StepLoop::RunOnce() {
   SetAsidePaused();
   const size_t before = running_.size();
   Admit();
-  if (running_.size() > before) states_.Set(options_.worker, state());  // the step may not come back
+  if (running_.size() > before) states_.Set(options_.worker, state());  // before the step, which may hang
   if (!running_.empty()) Step();
   states_.Set(options_.worker, state());
   NotifyEnded();
@@ -124,7 +124,7 @@ void StepLoop::Admit() {
 }
 
 RequestQueue::Decision StepLoop::Decide(const Job& next, const PromptsAhead& prompts) {
-  // A job that was started before is owed its stream, whatever it has to read.
+  // A job that was started before gets a stream, whatever it has to read.
   const bool is_new = next.times.started == absl::InfiniteFuture();
   if (is_new && !next.complete()) {
     const int64_t unread = TokensToRead(next);
@@ -154,7 +154,7 @@ PromptsAhead StepLoop::PromptsBeingRead() const {
 
 absl::Status StepLoop::WhyNotStarted(const Job& job) const {
   const absl::Time now = clock_.Now();
-  LS_RETURN_IF_ERROR(job.WhyAbandoned(now));  // it may have come just now, too late
+  LS_RETURN_IF_ERROR(job.WhyAbandoned(now));  // it may have arrived after its deadline
   if (job.complete() || job.times.started != absl::InfiniteFuture()) return absl::OkStatus();
   LS_RETURN_IF_ERROR(cache_->CheckFits(job.MaxTokens()));
   return queue_.CheckDeadlineCanBeMet(job, TokensToRead(job), now);
@@ -241,7 +241,7 @@ void StepLoop::Step() {
   for (size_t k = 0; k < planned_.size(); ++k) {
     if (pieces_[k] == 0) continue;
     Sequence& sequence = *running_[planned_[k]];
-    // Those before it may have taken the room that it could have had when the step was planned.
+    // Sequences before it may have taken pages that were free when the step was planned.
     planner_.Shorten(k, sequence.MaxTokens(pieces_[k]));
     absl::StatusOr<models::Slice> slice = sequence.NextSlice(pieces_[k]);
     if (!slice.ok()) return EndRunning(slice.status());
@@ -288,7 +288,7 @@ void StepLoop::Recover(const absl::Status& failure) {
       End(std::move(sequence), failure);
     } else if (!broken()) {
       again.push_back(sequence->TakeJob());
-      sequence = nullptr;  // what it read in this step is undefined; what it had read before can be found
+      sequence = nullptr;  // the rows of this step are undefined; earlier ones can be found
     }
   }
   running_.erase(std::remove(running_.begin(), running_.end(), nullptr), running_.end());
@@ -306,7 +306,7 @@ void StepLoop::ReturnRunning() {
 
 void StepLoop::Deliver(absl::Span<const float> logits) {
   const absl::Time now = clock_.Now();
-  // Reading again what passed before does not show that the model has recovered.
+  // Reading tokens again that passed before does not show that the model has recovered.
   bool read_something_new = false;
   auto slice = slices_.begin();
   for (size_t k = 0; k < planned_.size(); ++k) {

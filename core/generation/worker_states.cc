@@ -18,7 +18,7 @@ void Add(const CacheCounters& more, CacheCounters& sum) {
   sum.evicted_segment += more.evicted_segment;
 }
 
-// Sequences that came to the cache since it was made.
+// The number of sequences that entered the cache since it was created.
 int64_t Beginnings(const CacheCounters& counters) {
   return counters.hits + counters.misses + counters.resumed + counters.imported;
 }

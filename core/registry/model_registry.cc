@@ -21,7 +21,7 @@ absl::Status NameModel(const absl::Status& status, const std::string& name, int6
   return absl::Status(status.code(), absl::StrCat("model ", name, " version ", version, ": ", status.message()));
 }
 
-// gRPC delivers no longer message than some thousand bytes.
+// gRPC limits a status message to some thousand bytes.
 constexpr size_t kMaxNames = 20;
 
 template <typename Names, typename Append>
@@ -59,7 +59,7 @@ absl::StatusOr<std::unique_ptr<ModelRegistry>> ModelRegistry::Load(const std::st
   registry->skipped_ = listing.skipped;
   for (const auto& [name, reason] : listing.unreadable) {
     registry->skipped_.insert(reason);
-    registry->failed_[{name, 0}].signature = reason;  // FollowRepository need not tell it again
+    registry->failed_[{name, 0}].signature = reason;  // already reported; FollowRepository skips it
   }
   if (listing.versions.empty()) return NoModelIn(repository, registry->skipped_);
   for (const auto& [name, versions] : listing.versions) {
@@ -241,12 +241,12 @@ absl::StatusOr<VersionPolicy> ModelRegistry::ReadPolicy(const std::string& name,
 }
 
 absl::StatusOr<std::shared_ptr<ServedModel>> ModelRegistry::LoadFrom(const std::string& name, int64_t version) {
-  std::string serving = FileSignature(ServingFile(repository_, name));  // as it is before anything reads it
+  std::string serving = FileSignature(ServingFile(repository_, name));  // before anything reads the file
   absl::StatusOr<ServedModel> made = MakeServed(name, version);
   if (!made.ok()) return NameModel(made.status(), name, version);
   std::shared_ptr<ServedModel> served = retired_->Share(std::make_unique<ServedModel>(*std::move(made)));
   served_[{name, version}] = std::move(serving);
-  std::shared_ptr<ServedModel> replaced;  // let go after the lock
+  std::shared_ptr<ServedModel> replaced;  // released after the lock
   const std::lock_guard lock(mutex_);
   replaced = std::exchange(models_[name][version], served);
   if (replaced != nullptr) NoteLeaving(replaced);
@@ -263,7 +263,7 @@ absl::StatusOr<ServedModel> ModelRegistry::MakeServed(const std::string& name, i
 
 bool ModelRegistry::Retire(const std::string& name, int64_t version) {
   served_.erase({name, version});
-  std::shared_ptr<ServedModel> last;  // let go after the lock
+  std::shared_ptr<ServedModel> last;  // released after the lock
   const std::lock_guard lock(mutex_);
   const auto model = models_.find(name);
   if (model == models_.end() || model->second.count(version) == 0) return false;
@@ -300,7 +300,7 @@ void ModelRegistry::Drain(absl::Time deadline) {
   std::vector<Thread> drains(all.size());
   for (size_t i = 0; i < all.size(); ++i) {
     const auto drain = [&served = *all[i], deadline] { DrainModel(served, deadline); };
-    // Without a thread, one after the other.
+    // If no thread can be created, drain the models one after the other.
     if (!drains[i].Start("a thread that drains a model", drain).ok()) drain();
   }
 }

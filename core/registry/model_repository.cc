@@ -24,11 +24,11 @@ std::string CannotRead(const fs::path& folder, const std::error_code& error) {
 
 struct Folders {
   std::set<std::string> names;
-  std::map<std::string, std::string> unreadable;  // names, with the reason: nobody can say whether they are folders
+  std::map<std::string, std::string> unreadable;  // names, with the reason: it is unknown whether they are folders
   std::set<std::string> links_to_nothing;         // names
 };
 
-// What is in `folder` and does not begin with a dot.
+// The entries of `folder` whose names do not begin with a dot.
 absl::StatusOr<Folders> FoldersIn(const fs::path& folder) {
   Folders folders;
   std::error_code error;
@@ -51,7 +51,7 @@ absl::StatusOr<Folders> FoldersIn(const fs::path& folder) {
   return folders;
 }
 
-// Folders that are not named by a whole number from 1 on are no versions.
+// nullopt unless the name is a whole number from 1.
 std::optional<int64_t> VersionNamed(const std::string& name) {
   int64_t version = 0;
   if (!absl::SimpleAtoi(name, &version) || version < 1 || absl::StrCat(version) != name) return std::nullopt;
@@ -60,7 +60,7 @@ std::optional<int64_t> VersionNamed(const std::string& name) {
 
 std::string LinkToNothing(const fs::path& link) { return absl::StrCat(link.string(), ": a link to nothing"); }
 
-// Adds to `skipped` which of the versions are links to nothing.
+// The versions in a model's folder. Adds dangling links to `skipped`.
 // Errors: those of FoldersIn; UNAVAILABLE if one of the versions cannot be read.
 absl::StatusOr<std::set<int64_t>> VersionsIn(const fs::path& model_folder, std::set<std::string>& skipped) {
   LS_ASSIGN_OR_RETURN(const Folders folders, FoldersIn(model_folder));
@@ -120,7 +120,7 @@ absl::StatusOr<RepositoryListing> ListRepository(const std::string& repository) 
     absl::StatusOr<std::set<int64_t>> versions = VersionsIn(model_folder, listing.skipped);
     if (absl::IsUnavailable(versions.status())) {
       listing.unreadable[name] = std::string(versions.status().message());
-    } else if (!versions.ok()) {  // gone meanwhile
+    } else if (!versions.ok()) {  // removed meanwhile
       listing.skipped.emplace(versions.status().message());
     } else if (versions->empty()) {
       listing.skipped.insert(absl::StrCat(model_folder.string(), ": no folder named 1, 2, ..."));

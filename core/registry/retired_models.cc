@@ -8,15 +8,15 @@
 
 namespace longshort::core {
 
-// Shared with every model, so that one that outlives its RetiredModels finds it.
+// Shared with every model, because a model may outlive its RetiredModels.
 class RetiredModels::Reaper {
  public:
   absl::Status Start() { return thread_.Start("the registry's thread"); }
-  // A model that comes after Stop is destroyed by its caller.
+  // After Stop, the caller destroys the model.
   void Take(std::unique_ptr<ServedModel> model) {
     thread_.Post([model = std::move(model)]() mutable {
       model = nullptr;
-      // The allocator would keep the freed memory, in holes that the next model's parts need not fit into.
+      // Otherwise the allocator keeps the freed memory in fragments, which the next model may not be able to use.
       ReturnFreedMemory();
     });
   }

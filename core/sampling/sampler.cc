@@ -72,7 +72,7 @@ void Sampler::ApplyBiasAndPenalties(absl::Span<const float> logits) {
   for (int32_t token : *sampleable_) {
     double logit = static_cast<double>(logits[token]) + bias_[token];
     if (seen_[token]) {
-      // A penalty near 0 makes the quotient infinite, and the difference of two infinities is no number.
+      // A penalty near 0 makes the quotient infinite, and the difference of two infinities is NaN.
       logit = logit > 0 ? std::min(logit / options_.repetition_penalty, std::numeric_limits<double>::max())
                         : logit * options_.repetition_penalty;
     }
@@ -85,13 +85,13 @@ void Sampler::ApplyBiasAndPenalties(absl::Span<const float> logits) {
 
 int32_t Sampler::Likeliest() const {
   const auto less_likely = [](const Candidate& a, const Candidate& b) { return a.logit < b.logit; };
-  return std::max_element(candidates_.begin(), candidates_.end(), less_likely)->token;  // the first of equals
+  return std::max_element(candidates_.begin(), candidates_.end(), less_likely)->token;  // the first on a tie
 }
 
 void Sampler::ComputeWeights() {
   double largest = candidates_.front().logit;
   for (const Candidate& candidate : candidates_) largest = std::max(largest, candidate.logit);
-  // The difference first: it is finite and at most 0, so no temperature, however small, makes the quotient NaN.
+  // Subtract first: the difference is finite and at most 0, so no temperature, however small, makes the quotient NaN.
   for (Candidate& candidate : candidates_) {
     candidate.weight = std::exp((candidate.logit - largest) / options_.temperature);
   }

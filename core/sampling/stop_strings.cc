@@ -35,7 +35,7 @@ std::string StopStrings::Append(std::string_view bytes) {
       return Flush();
     }
   }
-  size_t longest = 0;  // how many of the held bytes may begin a stop string
+  size_t longest = 0;  // the number of held bytes that may begin a stop string
   for (const Matcher& matcher : matchers_) longest = std::max(longest, matcher.matched);
   std::string released = held_.substr(0, held_.size() - longest);
   held_.erase(0, released.size());

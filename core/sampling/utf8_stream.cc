@@ -23,7 +23,7 @@ std::string Utf8Stream::Flush() {
 void Utf8Stream::AppendByte(char byte, std::string& text) {
   Utf8Decoder::Result result = decoder_.Take(static_cast<uint8_t>(byte));
   if (result == Utf8Decoder::Result::kRejected && !held_.empty()) {
-    text += kReplacement;  // for what was held; this byte begins anew
+    text += kReplacement;  // for the held bytes; this byte begins a new character
     held_.clear();
     result = decoder_.Take(static_cast<uint8_t>(byte));
   }

@@ -5,11 +5,12 @@
 namespace longshort::core {
 namespace {
 
-// A client that sends its next request when it has the last answer was not away: who comes back before the clock has
-// gone on by this much keeps its place.
+// A client that sends its next request after the previous answer was not away. A client that returns before the clock
+// has advanced by this much keeps its position.
 constexpr absl::Duration kMoment = absl::Milliseconds(100);
 
-// Of those of whom nothing waits or runs: names cost nothing, and work that takes no time does not move the clock.
+// Maximum number of remembered clients without queued or running work. A limit is needed because clients choose their
+// names freely, and work that takes no time does not advance the clock.
 constexpr size_t kMaxResting = 4096;
 
 }  // namespace
@@ -30,7 +31,7 @@ int64_t ClientOrder::Take(Handle work, const std::string& name, absl::Time due, 
   const auto client = Leave(name);
   client->second.work.erase({due, work});
   ++client->second.running;
-  const int64_t shared_by = active_ + 1;  // this one has left for the change
+  const int64_t shared_by = active_ + 1;  // Leave has uncounted this client
   MoveTo(client->second, client->second.place.first + cost);
   Return(client);
   return shared_by;
@@ -38,7 +39,7 @@ int64_t ClientOrder::Take(Handle work, const std::string& name, absl::Time due, 
 
 void ClientOrder::Settle(const std::string& name, absl::Duration charged, absl::Duration cost, int64_t shared_by) {
   const auto client = Leave(name);
-  // What was charged too little is shared by those who came meanwhile, too.
+  // Clients that arrived meanwhile also share the cost that was not charged in advance.
   clock_ += std::min(cost, charged) / shared_by;
   if (cost > charged) clock_ += (cost - charged) / std::max(shared_by, active_ + 1);
   MoveTo(client->second, client->second.place.first + cost - charged);

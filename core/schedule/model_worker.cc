@@ -43,7 +43,7 @@ bool ModelWorker::WaitUntilEnded(absl::Time deadline) {
 
 void ModelWorker::Work() {
   while (true) {
-    // Any change since the last round may be work that this round runs, or ran.
+    // Any change since the last round may be work for this round.
     if (const int64_t changes = queue_.changes(); std::exchange(changes_seen_, changes) != changes) {
       idle_ = absl::ZeroDuration();
       resting_ = false;
@@ -65,7 +65,7 @@ void ModelWorker::Work() {
   }
   RunTasks();
   const std::lock_guard lock(mutex_);
-  ended_ = true;  // right after, what the tasks have may be gone
+  ended_ = true;  // after this, objects that the tasks use may be destroyed
   has_ended_.notify_all();
 }
 
@@ -120,7 +120,7 @@ void ModelWorker::RunTasks() {
     tasks_.pop_front();
     lock.unlock();
     task(takes_tasks_ ? runner_.get() : nullptr);
-    task = nullptr;  // what it holds may be the last of much else
+    task = nullptr;  // destroys what it owns without the lock
     lock.lock();
   }
 }

@@ -6,10 +6,10 @@
 namespace longshort::core {
 namespace {
 
-// The first step says how long a step takes, but not of what: until others do, reading the weights counts like this
+// After the first step only the total is known. Until later steps separate the parts, the fixed part counts like this
 // many rows.
 constexpr double kFixedInRows = 32;
-// How much of a misprediction a step corrects, once some were seen, and the most that one misprediction counts.
+// The fraction of a misprediction that a step corrects after the first steps, and the maximum factor of one correction.
 constexpr double kLearningRate = 0.3;
 constexpr double kLargestFactor = 4;
 

@@ -9,9 +9,9 @@
 namespace longshort::core {
 namespace {
 
-// How much of the prompts' rows goes by the order of all work.
+// The fraction of the prompts' rows that follows the order of all work.
 constexpr int64_t kInOrderDivisor = 4;
-// How much of a step is kept for prompts however many sequences decode.
+// The fraction of a step that is kept for prompts, however many sequences decode.
 constexpr int64_t kKeptForPrefillDivisor = 8;
 
 }  // namespace
@@ -83,7 +83,7 @@ void StepPlanner::PlanDecoding(absl::Span<const Candidate> candidates, bool pref
     max_rows = std::max<int64_t>(1, static_cast<int64_t>(std::min(max_in_time, static_cast<double>(max_rows))));
   }
   rows_.decoding = std::min(max_rows, static_cast<int64_t>(decoding.size()));
-  if (rows_.decoding < static_cast<int64_t>(decoding.size())) {  // those behind the last one of the step before
+  if (rows_.decoding < static_cast<int64_t>(decoding.size())) {  // continue after the last one of the previous step
     const auto next =
         std::find_if(decoding.begin(), decoding.end(), [&](size_t i) { return candidates[i].id > last_decoded_; });
     std::rotate(decoding.begin(), next, decoding.end());
@@ -95,7 +95,7 @@ void StepPlanner::PlanDecoding(absl::Span<const Candidate> candidates, bool pref
 
 void StepPlanner::PlanPrefill(absl::Span<const Candidate> candidates) {
   const int64_t rows = PromptRowsBeside(rows_.decoding);
-  // Whole chunks only: a step too small for one owes it to those in order, and a later step pays.
+  // Only whole chunks: a step too small for a chunk adds to the debt, and a later step pays it.
   const auto max_owed = static_cast<double>(std::max(options_.max_rows, chunk_size_));
   rows_owed_in_order_ = std::min(rows_owed_in_order_ + static_cast<double>(rows) / kInOrderDivisor, max_owed);
   PlanInOrder(candidates, std::min(rows, static_cast<int64_t>(rows_owed_in_order_) / chunk_size_ * chunk_size_));
@@ -110,7 +110,7 @@ int64_t StepPlanner::PromptRowsBeside(int64_t decoding) const {
   const absl::Duration longest =
       decoding > 0
           ? std::clamp(options_.target_step, without * (1 + options_.min_prefill), without * options_.max_slowdown)
-          : std::max(options_.target_step, without * 2);  // no more for the weights than for the rows
+          : std::max(options_.target_step, without * 2);  // the rows take at least as long as the weights
   const double in_time = absl::FDivDuration(longest - without, cost_.prefill_row());
   return std::min(max_rows,
                   std::max(chunk_size_, static_cast<int64_t>(std::min(in_time, static_cast<double>(max_rows)))));
@@ -142,7 +142,7 @@ void StepPlanner::UpdateOrder(absl::Span<const Candidate> candidates) {
     WorkOrder::Handle handle = 0;
     if (known.empty()) {
       Ticket ticket = *candidate.ticket;
-      ticket.cost = absl::ZeroDuration();  // charged by the piece
+      ticket.cost = absl::ZeroDuration();  // each piece is charged separately
       handle = order_.Add(std::move(ticket));
     } else {
       handle = known.mapped();

@@ -11,12 +11,12 @@ void StreamEstimator::SetSteps(const StepCost& cost, int64_t max_streams) {
 
 void StreamEstimator::Learn(const StreamTokens& tokens, const StreamTime& time, bool others_wait, absl::Time now) {
   if (!step_cost_.known() || tokens.prompt < 1) return;
-  // One that was read alone had a step for itself.
+  // The time of a prompt that is read alone, in a step of its own.
   const absl::Duration at_most = step_cost_.fixed() + CostOfPrompt(tokens.prompt);
   prefill_fractions_.Add(absl::FDivDuration(time.prefill, at_most), now);
   const double fraction = absl::FDivDuration(time.all, CostOfAll(tokens));
-  // Whoever ran alone had steps for himself, which says nothing of steps that are shared. While others wait, as many
-  // share them as can, and so it will be for those.
+  // A request that ran alone did not share its steps, so its time does not apply to shared ones. While requests wait,
+  // steps are shared by as many as possible, and will be for the waiting ones.
   fractions_.Add(others_wait ? fraction : std::min(1.0, fraction), now);
 }
 

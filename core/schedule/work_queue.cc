@@ -50,7 +50,7 @@ void WorkQueue::Wake() {
 void WorkQueue::OnModelGivenUp(int worker) {
   const std::lock_guard lock(mutex_);
   probation_.OnModelGivenUp(worker);
-  Changed();  // what was left to it may be another's
+  Changed();  // work that was left to it may go to others
 }
 
 void WorkQueue::OnModelPassed(int worker) {
