@@ -46,7 +46,7 @@ absl::Status CheckFitsAlone(int64_t max_tokens, const models::LanguageModelInfo&
   const models::CachePages need = CacheGrid(info).PagesForSequence(max_tokens);
   if (FitIn(need, capacity)) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrFormat(
-      "a sequence of %d tokens needs %d bytes of cache (%d window pages, %d segment pages), and all there are are %d "
+      "a sequence of %d tokens needs %d bytes of cache (%d window pages, %d segment pages); the cache has %d "
       "(%d and %d)",
       max_tokens, Bytes(need, info.page_bytes), need.window, need.segment, Bytes(capacity, info.page_bytes),
       capacity.window, capacity.segment));

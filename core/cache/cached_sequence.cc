@@ -68,7 +68,7 @@ absl::Status CachedSequence::StartFrom(const ParkedPages& pages, const models::C
     models::PageId page = state_.open_chunk;
     if (moving.kind != models::PageKind::kOpenChunk) {
       const std::optional<models::PageId> taken = store_.Take(store_.PoolOf(moving.kind));
-      if (!taken.has_value()) return absl::InternalError("no page is left for a sequence that was reserved");
+      if (!taken.has_value()) return absl::InternalError("no page is left for a sequence that reserved it");
       PageTable& table = state_.tables[moving.strip];
       page = table.ids[moving.page - table.first] = *taken;
     }
@@ -86,7 +86,7 @@ absl::Status CachedSequence::StartFrom(const ParkedPages& pages, const models::C
 
 absl::Status CachedSequence::TakeOpenChunk() {
   const std::optional<models::PageId> page = store_.Take(store_.pools.open_chunk);
-  if (!page.has_value()) return absl::InternalError("no page is left for an open chunk that was reserved");
+  if (!page.has_value()) return absl::InternalError("no page is left for an open chunk that is reserved");
   state_.open_chunk = *page;
   UpdateClaim();
   return absl::OkStatus();
@@ -184,7 +184,7 @@ absl::StatusOr<int64_t> CachedSequence::RollBack(int64_t position) {
     LS_RETURN_IF_ERROR(StartAt(block));
     return block->end;
   }
-  return absl::NotFoundError(absl::StrCat("the rows before position ", position, " are gone"));
+  return absl::NotFoundError(absl::StrCat("the rows before position ", position, " were evicted"));
 }
 
 void CachedSequence::DropPagesBefore(Strip strip, int64_t page) {

@@ -106,12 +106,12 @@ absl::Status PagePool::CheckInvariants(const std::vector<PageHolders>& expected)
   for (int64_t id = 0; id < capacity(); ++id) {
     const Page& page = pages_[id];
     const State state = StateOf(page);
-    if (!(page.held == expected[id])) return broken(id, "is not held by those who say that they hold it");
+    if (!(page.held == expected[id])) return broken(id, "has other holders than those that report it");
     if (times_free[id] != (state == State::kFree ? 1 : 0))
       return broken(id, "is free and held, or lost, or free twice");
     const bool listed = spare_.contains({page.used, static_cast<models::PageId>(id)});
-    if (listed != (state == State::kSpare)) return broken(id, "is spare and not listed so, or the reverse");
-    if (page.held.needed > 0 && page.held.index == 0) return broken(id, "is needed by a chain that lost it");
+    if (listed != (state == State::kSpare)) return broken(id, "is spare and not listed as spare, or the reverse");
+    if (page.held.needed > 0 && page.held.index == 0) return broken(id, "is needed by a chain and not in the index");
     idle += state == State::kSpare || state == State::kKept ? 1 : 0;
     spare += state == State::kSpare ? 1 : 0;
   }

@@ -77,7 +77,7 @@ absl::StatusOr<std::unique_ptr<CachedSequence>> PagedCache::BeginAt(int64_t posi
 ParkedId PagedCache::Park(std::unique_ptr<CachedSequence> sequence) { return store_.Park(sequence->LetGo()); }
 
 absl::StatusOr<std::unique_ptr<CachedSequence>> PagedCache::Resume(ParkedId id, int64_t max_tokens) {
-  if (!IsParked(id)) return absl::NotFoundError("the parked sequence's pages were given up");
+  if (!IsParked(id)) return absl::NotFoundError("the parked sequence was evicted");
   LS_ASSIGN_OR_RETURN(std::unique_ptr<CachedSequence> sequence, Admit(max_tokens));
   sequence->Adopt(store_.Unpark(id));
   sequence->reused_tokens_ = sequence->position();
@@ -86,7 +86,7 @@ absl::StatusOr<std::unique_ptr<CachedSequence>> PagedCache::Resume(ParkedId id, 
 }
 
 absl::StatusOr<ParkedPages> PagedCache::Export(ParkedId id) {
-  if (!IsParked(id)) return absl::NotFoundError("the parked sequence's pages were given up");
+  if (!IsParked(id)) return absl::NotFoundError("the parked sequence was evicted");
   store_.Use(id);
   const SequenceState& state = store_.parked.at(id).state;
   ParkedPages pages{.begin = state.begin, .position = state.position, .contents = {}};
@@ -153,7 +153,7 @@ absl::Status PagedCache::CheckInvariants() const {
   if (!FitIn(claimed, store_.reservations.claimed()) || !FitIn(store_.reservations.claimed(), claimed)) {
     return absl::InternalError("the sum of the claims is wrong");
   }
-  if (!FitIn(claimed, capacity_)) return absl::InternalError("more pages are claimed than there are");
+  if (!FitIn(claimed, capacity_)) return absl::InternalError("the claims exceed the cache's capacity");
   LS_RETURN_IF_ERROR(store_.index.Audit(pins, window, segment));
   LS_RETURN_IF_ERROR(store_.pools.window.CheckInvariants(window));
   LS_RETURN_IF_ERROR(store_.pools.segment.CheckInvariants(segment));

@@ -34,8 +34,8 @@ absl::Status CheckParkedPages(const CacheGrid& grid, const models::CachePages& p
         absl::StrCat("the session has ", tokens, " tokens, its cache has read ", pages.position));
   }
   if (!grid.IsExactFrom(pages.begin, pages.position)) {
-    return absl::DataLossError(absl::StrCat("the session's cache was read from token ", pages.begin,
-                                            " on, which is not exact at ", pages.position));
+    return absl::DataLossError(absl::StrCat("the session's cache begins at token ", pages.begin,
+                                            ", which is not exact at position ", pages.position));
   }
   const int64_t bytes = BytesThatMove(grid, page_bytes, pages.begin, pages.position);
   if (bytes == static_cast<int64_t>(pages.contents.size())) return absl::OkStatus();

@@ -217,24 +217,24 @@ absl::Status PrefixIndex::Audit(const Pins& pins, std::vector<PageHolders>& wind
     }
     const auto standing = pins.find(block.get());
     if (block->pins != (standing == pins.end() ? 0 : standing->second)) {
-      return absl::InternalError(
-          absl::StrCat("the block that ends at ", block->end, " counts who stands on it wrongly"));
+      return absl::InternalError(absl::StrCat("the block that ends at ", block->end, " has a wrong number of pins"));
     }
     if (block->pins == 0 && block->children == 0 && !block->is_end) {
-      return absl::InternalError(absl::StrCat("a chain ends at ", block->end, " and is not listed as an end"));
+      return absl::InternalError(absl::StrCat("the chain that ends at ", block->end, " is not listed as an end"));
     }
     if (!block->is_end) continue;
     ++ends;
     const auto listed = ends_.find(block->used);
     if (listed == ends_.end() || listed->second != block.get() || block->pins > 0 || !PagesAt(*block).has_value()) {
-      return absl::InternalError(absl::StrCat("the end at ", block->end, " is none: pinned, incomplete or not listed"));
+      return absl::InternalError(
+          absl::StrCat("the end at ", block->end, " is invalid: it is pinned, incomplete or not listed"));
     }
   }
-  if (ends != static_cast<int64_t>(ends_.size())) return absl::InternalError("ends are listed that are gone");
+  if (ends != static_cast<int64_t>(ends_.size())) return absl::InternalError("the list of ends has removed ends");
   for (const auto& [hash, block] : blocks_) {
-    if (children[block.get()] != block->children) return absl::InternalError("a block counts its children wrongly");
+    if (children[block.get()] != block->children) return absl::InternalError("a block has a wrong number of children");
   }
-  if (children[&root_] != root_.children) return absl::InternalError("the root counts its children wrongly");
+  if (children[&root_] != root_.children) return absl::InternalError("the root has a wrong number of children");
   return absl::OkStatus();
 }
 

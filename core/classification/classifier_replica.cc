@@ -71,7 +71,7 @@ void ClassifierReplica::Finish(const ClassificationJobs& batch, absl::Span<const
     const absl::Span<const float> scores = logits.first(classes);
     logits.remove_prefix(classes);
     if (!std::all_of(scores.begin(), scores.end(), [](float logit) { return std::isfinite(logit); })) {
-      FailItem(*job, absl::InternalError("the model gave a class a logit that is not finite"), observer_);
+      FailItem(*job, absl::InternalError("the model returned a logit that is not finite"), observer_);
       continue;
     }
     observer_.OnEnded(absl::OkStatus());

@@ -75,7 +75,7 @@ absl::Status ItemQueue::CheckBytes(const ClassificationJob& job, const WorkOrder
   if (state_.waiting_items == 0 || state_.waiting_bytes + job.bytes() <= options_.max_waiting_bytes) {
     return absl::OkStatus();
   }
-  return RefuseForNow(all, absl::StrCat("the items that wait hold ", state_.waiting_bytes, " bytes and this one has ",
+  return RefuseForNow(all, absl::StrCat("the waiting items hold ", state_.waiting_bytes, " bytes and this one has ",
                                         job.bytes(), "; together they may hold ", options_.max_waiting_bytes));
 }
 

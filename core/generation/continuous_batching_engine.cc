@@ -29,7 +29,7 @@ absl::Status CheckWorkers(absl::Span<const models::WorkerDevice> workers) {
   const auto count = std::count_if(workers.begin(), workers.end(), says_memory);
   if (count == 0 || count == static_cast<int64_t>(workers.size())) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat(count, " of ", workers.size(), " workers say their memory_bytes; all or none must"));
+      absl::StrCat(count, " of ", workers.size(), " workers set memory_bytes; all or none must"));
 }
 
 // Each worker's part of the engine's resources. REQUIRES: CheckWorkers is OK.

@@ -11,7 +11,7 @@ absl::StatusOr<models::ClassifierItem> PrepareItem(const ItemPreparation& prepar
   try {
     return preparation();
   } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError("there is no memory to prepare the item");
+    return absl::ResourceExhaustedError("memory ran out while preparing the item");
   } catch (const std::exception& error) {
     return absl::InternalError(absl::StrCat("the item cannot be prepared: ", error.what()));
   }

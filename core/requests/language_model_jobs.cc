@@ -24,8 +24,8 @@ absl::StatusOr<std::optional<SessionStore::Lease>> OpenSession(const RequestCont
   const auto held = static_cast<int64_t>(session.tokens().size());
   if (expected.has_value() && held != *expected) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "session ", reference->id, " holds ", held, " tokens, expected were ", *expected,
-        ": another call went on with it, perhaps one whose answer did not come through; begin another under a new id"));
+        "session ", reference->id, " holds ", held, " tokens, not the expected ", *expected,
+        ": another call continued it, perhaps one whose answer was lost; start a new session with another id"));
   }
   return session;
 }
@@ -208,7 +208,7 @@ absl::StatusOr<std::unique_ptr<Job>> MakeJob(GenerationRequest request, std::sha
   LS_ASSIGN_OR_RETURN(auto session, OpenSession(request.context, request.session, sessions, pages));
   std::vector<int32_t> history = TokensOf(session);
   if (history.empty() && request.prompt.empty()) {
-    return absl::InvalidArgumentError("the prompt is empty, and no session is there to go on from");
+    return absl::InvalidArgumentError("the prompt is empty, and there is no session to continue");
   }
   auto job = std::make_unique<GenerationJob>(std::move(request), std::move(listener), vocabulary, observer,
                                              std::move(history));

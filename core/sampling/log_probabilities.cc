@@ -12,7 +12,7 @@ namespace longshort::core {
 absl::Status CheckLogitsAreFinite(absl::Span<const float> logits) {
   for (size_t token = 0; token < logits.size(); ++token) {
     if (!std::isfinite(logits[token])) {
-      return absl::InternalError(absl::StrCat("the model gave token ", token, " the logit ", logits[token]));
+      return absl::InternalError(absl::StrCat("the model returned the logit ", logits[token], " for token ", token));
     }
   }
   return absl::OkStatus();

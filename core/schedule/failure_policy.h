@@ -44,7 +44,7 @@ class ModelHealth final {
       decltype(run()) result = run();
       if (!result.ok()) return absl::InternalError(absl::StrCat(name, " failed: ", result.status().message()));
       if (static_cast<int64_t>(result->logits.size()) == logits) return result;
-      return absl::InternalError(absl::StrCat(name, " returned logits of another size than was asked for"));
+      return absl::InternalError(absl::StrCat(name, " returned a wrong number of logits"));
     } catch (const std::exception& error) {
       broken_ = true;
       return absl::InternalError(absl::StrCat(name, " failed: ", error.what()));

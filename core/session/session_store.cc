@@ -116,10 +116,11 @@ absl::Status SessionStore::NotThere(const SessionKey& key) const {
   const auto remembered = remembered_.find(key);
   if (remembered == remembered_.end()) return absl::NotFoundError(absl::StrCat("there is no session ", key.id));
   if (remembered->second.moved) {
-    return absl::NotFoundError(absl::StrCat("session ", key.id, " has moved to another server; ask there"));
+    return absl::NotFoundError(absl::StrCat("session ", key.id, " has moved to another server; send the call there"));
   }
-  return absl::NotFoundError(absl::StrCat("session ", key.id, " has ended: it was not used for ",
-                                          absl::FormatDuration(time_to_live_), "; begin another under a new id"));
+  return absl::NotFoundError(absl::StrCat("session ", key.id, " has expired: it was not used for ",
+                                          absl::FormatDuration(time_to_live_),
+                                          "; start a new session with another id"));
 }
 
 absl::Status SessionStore::Import(const SessionKey& key, SessionState state,
@@ -155,12 +156,12 @@ absl::Status SessionStore::CheckGoesOn(const SessionKey& key, const Session& ses
                                        const std::vector<int32_t>& tokens) const {
   const std::vector<int32_t>& there = *session.tokens;
   if (!session.is_new && BeginsWith(there, tokens)) {
-    absl::Status status = absl::AlreadyExistsError(absl::StrCat("there is a session ", key.id, " already"));
+    absl::Status status = absl::AlreadyExistsError(absl::StrCat("session ", key.id, " already exists"));
     status.SetPayload(kHoldsAllUrl, absl::Cord());
     return status;
   }
   if (!BeginsWith(tokens, there)) {
-    return absl::AlreadyExistsError(absl::StrCat("there is another session ", key.id, " already"));
+    return absl::AlreadyExistsError(absl::StrCat("another session ", key.id, " already exists"));
   }
   if (session.leased) return InUse(key);
   return CheckMoreTokens(key.client, Count(tokens) - Count(there));
@@ -251,37 +252,37 @@ SessionStore::Counts SessionStore::CountsOf(const std::string& client) const {
 
 absl::Status SessionStore::CheckRoom(const std::string& client) const {
   const auto count = static_cast<int64_t>(sessions_.size());
-  if (count >= options_.max_sessions) return Refuse("sessions that live: ", count, options_.max_sessions);
+  if (count >= options_.max_sessions) return Refuse("live sessions: ", count, options_.max_sessions);
   const int64_t of_client = CountsOf(client).sessions;
   if (!client.empty() && of_client >= options_.max_sessions_per_client) {
-    return Refuse("sessions of this client that live: ", of_client, options_.max_sessions_per_client);
+    return Refuse("live sessions of this client: ", of_client, options_.max_sessions_per_client);
   }
   return CheckTokens(client);
 }
 
 absl::Status SessionStore::CheckTokens(const std::string& client) const {
-  if (tokens_ >= options_.max_tokens) return Refuse("tokens that sessions hold: ", tokens_, options_.max_tokens);
+  if (tokens_ >= options_.max_tokens) return Refuse("tokens in sessions: ", tokens_, options_.max_tokens);
   const int64_t of_client = CountsOf(client).tokens;
   if (!client.empty() && of_client >= options_.max_tokens_per_client) {
-    return Refuse("tokens that sessions of this client hold: ", of_client, options_.max_tokens_per_client);
+    return Refuse("tokens in sessions of this client: ", of_client, options_.max_tokens_per_client);
   }
   return absl::OkStatus();
 }
 
 absl::Status SessionStore::CheckMoreTokens(const std::string& client, int64_t tokens) const {
   if (tokens_ + tokens > options_.max_tokens) {
-    return Refuse("tokens that sessions would hold: ", tokens_ + tokens, options_.max_tokens);
+    return Refuse("tokens in sessions with this one: ", tokens_ + tokens, options_.max_tokens);
   }
   const int64_t of_client = CountsOf(client).tokens + tokens;
   if (!client.empty() && of_client > options_.max_tokens_per_client) {
-    return Refuse("tokens that sessions of this client would hold: ", of_client, options_.max_tokens_per_client);
+    return Refuse("tokens in sessions of this client with this one: ", of_client, options_.max_tokens_per_client);
   }
   return absl::OkStatus();
 }
 
 absl::Status SessionStore::Refuse(const char* what, int64_t value, int64_t limit) const {
-  absl::Status status =
-      absl::ResourceExhaustedError(absl::StrCat(what, value, ", the limit is ", limit, "; close one, or wait"));
+  absl::Status status = absl::ResourceExhaustedError(
+      absl::StrCat(what, value, ", the limit is ", limit, "; close a session, or retry later"));
   const absl::Duration next_end = idle_.empty() ? kMinRetryAfter : idle_.begin()->first + time_to_live_ - clock_.Now();
   SetRefusal(status, {.retry_after = std::clamp(next_end, kMinRetryAfter, kMaxRetryAfter), .queue_depth = 0});
   return status;

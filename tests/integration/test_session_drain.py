@@ -147,7 +147,7 @@ def test_what_an_earlier_try_moved_is_only_closed(api: SimpleNamespace, here: Se
     code, summary, errors = drain(here, address(there))
     assert code == REFUSED
     assert (summary["moved"], summary["left"]) == (3, 1)
-    assert "session other, model tiny/1, is left: ALREADY_EXISTS: there is another session other" in errors
+    assert "session other, model tiny/1, is left: ALREADY_EXISTS: another session other already exists" in errors
     held = {session.session_id: session.session_tokens for session in list_sessions(api, there)}
     assert held["gone-on"] == further
     assert held["went-on"] == latest

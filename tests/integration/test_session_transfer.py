@@ -163,7 +163,7 @@ def test_a_session_belongs_to_its_client_and_its_name_to_one(
     for _ in range(2):
         assert import_parts(api, there, "exported", parts).session_tokens == 72, "a second import changes nothing"
     say(api, here, "taken", "another beginning")
-    with expect.error(grpc.StatusCode.ALREADY_EXISTS, "there is another session taken"):
+    with expect.error(grpc.StatusCode.ALREADY_EXISTS, "another session taken already exists"):
         import_parts(api, here, "taken", parts)
 
 

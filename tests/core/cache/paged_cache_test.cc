@@ -31,7 +31,7 @@ TEST(PagedCache, TellsWhatNeverFitsNamingBytes) {
   const absl::Status never = harness.cache->CheckFits(10000);
   EXPECT_EQ(never.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(never.message()), HasSubstr("a sequence of 10000 tokens needs 2688 bytes of cache"));
-  EXPECT_THAT(std::string(never.message()), HasSubstr("all there are are 2176"));
+  EXPECT_THAT(std::string(never.message()), HasSubstr("the cache has 2176"));
   EXPECT_TRUE(harness.cache->CheckFits(64).ok());
 }
 

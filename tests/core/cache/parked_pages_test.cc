@@ -74,7 +74,7 @@ TEST(ParkedPages, ASequenceWhosePagesWereGivenUpCannotBeExported) {
   CacheHarness harness(kOneSequence);
   const ParkedId id = ParkedAt(harness, Text(300, 1), 290);
   harness.ReadAndEnd(Text(600, 2));
-  EXPECT_EQ(harness.cache->Export(id).status(), absl::NotFoundError("the parked sequence's pages were given up"));
+  EXPECT_EQ(harness.cache->Export(id).status(), absl::NotFoundError("the parked sequence was evicted"));
 }
 
 TEST(ParkedPages, WhatComesTakesIdlePagesButNeverReservedOnes) {
@@ -111,7 +111,7 @@ TEST(ParkedPages, WhatCannotBeIsRefusedAndChangesNothing) {
   EXPECT_THAT(refused(500, [](ParkedPages& pages) { pages.position = -1; }), HasSubstr("has read -1"));
   EXPECT_THAT(refused(500, [](ParkedPages& pages) { pages.position = 400; }), HasSubstr("it must have"));
   EXPECT_THAT(refused(500, [](ParkedPages& pages) { pages.begin = 64; }),
-              HasSubstr("from token 64 on, which is not exact at 333"));
+              HasSubstr("at token 64, which is not exact at position 333"));
   EXPECT_THAT(refused(500, [](ParkedPages& pages) { pages.begin = -1024; }), HasSubstr("not exact"));
   EXPECT_THAT(refused(500, [](ParkedPages& pages) { pages.contents.pop_back(); }), HasSubstr("it must have"));
   EXPECT_THAT(refused(500, [](ParkedPages& pages) { pages.contents += 'x'; }), HasSubstr("it must have"));

@@ -96,7 +96,7 @@ TEST_F(DynamicBatchingEngineTest, RefusesBytesBeyondTheLimitButNeverALonelyItem)
   gate.WaitForArrival();
   Submit(*engine, Document(2), {}, 60);
   EXPECT_EQ(engine->Classify({.context = {}, .item = Document(3), .bytes = 41}, nullptr).message(),
-            "the items that wait hold 60 bytes and this one has 41; together they may hold 100");
+            "the waiting items hold 60 bytes and this one has 41; together they may hold 100");
   Submit(*engine, Document(3), {}, 40);
   EXPECT_EQ(engine->state().waiting_bytes, 100);
   {

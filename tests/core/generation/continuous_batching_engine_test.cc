@@ -193,7 +193,7 @@ TEST_F(ContinuousBatchingEngineTest, AllWorkersSayTheirMemoryOrNone) {
                                             options)
         .status();
   };
-  EXPECT_EQ(create(), absl::InvalidArgumentError("1 of 2 workers say their memory_bytes; all or none must"));
+  EXPECT_EQ(create(), absl::InvalidArgumentError("1 of 2 workers set memory_bytes; all or none must"));
   options.workers.clear();
   EXPECT_EQ(create(), absl::InvalidArgumentError("workers is 0, must be at least 1"));
 }

@@ -67,7 +67,7 @@ TEST(LogProbabilities, RefuseLogitsThatAreNotFinite) {
     EXPECT_EQ(log_probabilities.SetRow(logits).code(), absl::StatusCode::kInternal);
   }
   const std::vector<float> logits = {1, std::numeric_limits<float>::infinity()};
-  EXPECT_EQ(log_probabilities.SetRow(logits).message(), "the model gave token 1 the logit inf");
+  EXPECT_EQ(log_probabilities.SetRow(logits).message(), "the model returned the logit inf for token 1");
 }
 
 }  // namespace longshort::core::log_probabilities_test

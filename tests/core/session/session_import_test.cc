@@ -97,8 +97,9 @@ TEST_F(SessionImportTest, AnImportedOneMustFit) {
   };
   ASSERT_TRUE(import("a", 2).ok());
   EXPECT_EQ(import("a", 5).message(),
-            "tokens that sessions of this client would hold: 7, the limit is 6; close one, or wait");
-  EXPECT_EQ(import("", 9).message(), "tokens that sessions would hold: 11, the limit is 10; close one, or wait");
+            "tokens in sessions of this client with this one: 7, the limit is 6; close a session, or retry later");
+  EXPECT_EQ(import("", 9).message(),
+            "tokens in sessions with this one: 11, the limit is 10; close a session, or retry later");
   ASSERT_TRUE(import("a", 4).ok());
   ASSERT_TRUE(import("", 3).ok());
   EXPECT_EQ(store.counts().tokens, 9);

@@ -160,8 +160,9 @@ TEST_F(SessionStoreTest, EndsWhenItWasNotUsedForItsTimeAndSaysSo) {
   clock_.Advance(kTimeToLive - absl::Seconds(1));
   EXPECT_EQ(TokensOf(store_, key_), std::vector<int32_t>{1});
   clock_.Advance(kTimeToLive);
-  EXPECT_EQ(store_.Open(key_, false).status(),
-            absl::NotFoundError("session talk has ended: it was not used for 10m; begin another under a new id"));
+  EXPECT_EQ(
+      store_.Open(key_, false).status(),
+      absl::NotFoundError("session talk has expired: it was not used for 10m; start a new session with another id"));
   EXPECT_EQ(store_.counts().sessions, 0);
   EXPECT_EQ(store_.counts().tokens, 0);
 }
@@ -241,7 +242,7 @@ TEST_F(SessionStoreTest, OneThatMovedIsNotBegunAnewUnlessItComesBack) {
   for (const bool must_exist : {false, true}) {
     const absl::Status told = store_.Open(key_, must_exist).status();
     EXPECT_TRUE(absl::IsNotFound(told));
-    EXPECT_EQ(told.message(), "session talk has moved to another server; ask there");
+    EXPECT_EQ(told.message(), "session talk has moved to another server; send the call there");
   }
   EXPECT_TRUE(absl::IsNotFound(store_.OpenToRead(key_).status()));
   ASSERT_TRUE(store_.Import(key_, {.tokens = {1, 2}, .parked = {}}).ok());
@@ -292,13 +293,14 @@ TEST_F(SessionStoreTest, RefusesTooManyNewOnesAndServesThoseThereAre) {
   Call(store, {.client = "a", .id = "1"}, {1});
   Call(store, {.client = "a", .id = "2"}, {1});
   EXPECT_EQ(RefusalOf(store, {.client = "a", .id = "3"}),
-            "sessions of this client that live: 2, the limit is 2; close one, or wait");
+            "live sessions of this client: 2, the limit is 2; close a session, or retry later");
   Call(store, {.client = "b", .id = "1"}, {1});
-  EXPECT_EQ(RefusalOf(store, {.client = "b", .id = "2"}), "sessions that live: 3, the limit is 3; close one, or wait");
+  EXPECT_EQ(RefusalOf(store, {.client = "b", .id = "2"}),
+            "live sessions: 3, the limit is 3; close a session, or retry later");
   Call(store, {.client = "b", .id = "1"}, {1, 2, 3});
   EXPECT_TRUE(store.Close({.client = "a", .id = "1"}).ok());
   EXPECT_EQ(RefusalOf(store, {.client = "b", .id = "2"}),
-            "tokens that sessions hold: 4, the limit is 4; close one, or wait");
+            "tokens in sessions: 4, the limit is 4; close a session, or retry later");
   EXPECT_TRUE(absl::IsResourceExhausted(store.Open({.client = "b", .id = "1"}, true).status())) << "it would grow";
   EXPECT_TRUE(store.Close({.client = "b", .id = "1"}).ok());
   EXPECT_TRUE(store.Open({.client = "a", .id = "2"}, true).ok());
@@ -313,7 +315,7 @@ TEST_F(SessionStoreTest, OneClientDoesNotTakeAllTheTokens) {
   Call(store, {.client = "a", .id = "2"}, {1, 2, 3});
   for (const char* id : {"1", "2", "3"}) {
     EXPECT_EQ(RefusalOf(store, {.client = "a", .id = id}),
-              "tokens that sessions of this client hold: 4, the limit is 4; close one, or wait");
+              "tokens in sessions of this client: 4, the limit is 4; close a session, or retry later");
   }
   EXPECT_TRUE(absl::IsResourceExhausted(store.Import({.client = "a", .id = "3"}, {.tokens = {1}, .parked = {}})));
   Call(store, {.client = "b", .id = "1"}, {1, 2, 3});
@@ -331,7 +333,7 @@ TEST_F(SessionStoreTest, ThoseWhoSayNotWhoTheyAreMayTakeAll) {
   SessionStore store(clock_, options);
   for (int i = 0; i < 10; ++i) Call(store, {.client = "", .id = absl::StrCat(i)}, std::vector<int32_t>(10));
   EXPECT_EQ(RefusalOf(store, {.client = "", .id = "0"}),
-            "tokens that sessions hold: 100, the limit is 100; close one, or wait");
+            "tokens in sessions: 100, the limit is 100; close a session, or retry later");
 }
 
 // Sessions live ten minutes.
