@@ -72,7 +72,8 @@ std::shared_ptr<grpc::Channel> ConnectToCollector(const TracingOptions& options)
   }
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kFirstReconnectMs);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kFirstReconnectMs);
+  // Also the time that a connection may take, TLS included.
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, static_cast<int>(absl::ToInt64Milliseconds(options.timeout)));
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kLastReconnectMs);
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);  // who exports decides
   arguments.SetUserAgentPrefix(absl::StrCat("longshort-server/", std::string(kVersion)));
