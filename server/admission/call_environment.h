@@ -1,4 +1,4 @@
-// What every call needs of the server, whatever protocol it came by. The references outlive all calls.
+// The parts of the server that every call uses, whichever protocol it came by. The references outlive all calls.
 #pragma once
 
 #include <atomic>
@@ -28,20 +28,20 @@ struct CallEnvironment {
   CallGate& gate;
   DeliveryThreads& deliveries;
   RequestLimits limits;
-  // A stream that was silent for so long says that it is alive.
+  // A stream that was silent for this long sends a keepalive.
   absl::Duration keepalive_interval;
-  // A client that takes nothing of a stream for so long, while something waits for it, is cancelled.
+  // A client that reads nothing of a stream for this long, while a message is pending, is cancelled.
   absl::Duration slow_reader_timeout;
   // Whether clients may load and unload models.
   bool model_control = false;
   SessionTransfers session_transfers = {};
-  // Bytes of answers that clients have not taken yet, and that nobody watches (server/rpc/call.h).
+  // Bytes of answers that clients have not read yet and that have no timer (server/rpc/call.h).
   std::shared_ptr<std::atomic<int64_t>> unwatched_answer_bytes = std::make_shared<std::atomic<int64_t>>(0);
-  // nullptr without authentication: everybody may do everything, and is who he says.
+  // Null without authentication: every call is allowed, and clients name themselves.
   const AccessControl* access = nullptr;
-  // What every answer tells of the server's load; null: nothing.
+  // The load reported with every answer; null: none.
   LoadReport* load_report = nullptr;
-  // Records calls; null: none is.
+  // Records traces of calls; null: none.
   Tracer* tracer = nullptr;
 };
 

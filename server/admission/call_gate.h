@@ -1,8 +1,8 @@
-// Counts the calls in flight, and lets no more in at the end of a server that stops. The gate is open, then it is
-// stopping (calls are let in as before), then it is closed.
+// Counts the calls in flight, and admits no call at the end of a server's stop. The gate is open, then stopping (calls
+// are still admitted), then closed.
 //
-// Shutting gRPC down "until a deadline" would wait for every open health Watch, which never ends by itself. So the
-// server counts its own calls, waits for those, and then shuts gRPC down at once.
+// gRPC's shutdown with a deadline would wait for every open health Watch, which never ends by itself. So the server
+// counts its own calls, waits for them, and then shuts gRPC down at once.
 //
 // Thread-safe.
 #pragma once
@@ -20,31 +20,31 @@ namespace longshort::server {
 
 class CallGate {
  public:
-  // False once closed. On true the caller owes one Leave.
+  // Returns false once closed. After true the caller must call Leave once.
   bool Enter();
-  // `unavailable`: the client was told so. Once the server stops, such a call counts as cut off.
+  // `unavailable`: the call ended with UNAVAILABLE. Once the server is stopping, such a call counts as cut off.
   void Leave(bool unavailable = false);
 
   void BeginStop();
   void Close();
   bool stopping() const;
-  // Each calls what it is given once, when the gate is stopping, or closed, by the thread that makes it so; at once if
-  // it is already. For calls that are of no use on a server that stops, and for those that would not end by themselves.
-  // Returns a number for Forget, after which what was given may still be running.
+  // Call the function once, when the gate is stopping or closed, in the thread that changes its stage; at once if the
+  // gate is there already. WhenStopping is for calls that are useless on a stopping server, WhenClosed for calls that
+  // do not end by themselves. Return a number for Forget; the function may still be running when Forget returns.
   int64_t WhenStopping(std::function<void()> on_stopping) { return When(Stage::kStopping, std::move(on_stopping)); }
   int64_t WhenClosed(std::function<void()> on_close) { return When(Stage::kClosed, std::move(on_close)); }
   void Forget(int64_t watch);
 
   struct Traffic {
-    int64_t begun = 0;  // calls that entered, and idle ones that went on; ever
+    int64_t begun = 0;  // total of calls that entered and of idle calls that resumed
     int64_t inside = 0;
-    int64_t idle = 0;  // of these, streams that wait for their clients, with nothing in work
+    int64_t idle = 0;  // calls inside that wait for their clients and have no work pending
   };
   Traffic traffic() const;
-  // Waits until nobody is inside, or until `deadline`. Returns how many were cut off: those that are left count too.
+  // Waits until no call is inside, or until `deadline`. Returns how many were cut off, including those still inside.
   int64_t WaitUntilEmpty(absl::Time deadline);
 
-  // Tells the gate whether a call that is inside is idle. Thread: one at a time.
+  // Marks a call inside as idle or not. Thread: one at a time.
   class IdleNote {
    public:
     explicit IdleNote(CallGate& gate) : gate_(gate) {}

@@ -17,11 +17,11 @@
 namespace longshort::server {
 namespace {
 
-// A client cancels a call when its deadline passes, and its clock began to run a little before ours: a cancellation so
-// close to the deadline was the deadline.
+// A client cancels a call when its deadline passes, and its clock started slightly earlier. So a cancellation this
+// close to the deadline counts as the deadline.
 constexpr absl::Duration kDeadlineSlack = absl::Milliseconds(100);
 
-// Of a log line.
+// Fields of a log line.
 constexpr size_t kMaxFields = 16;
 
 }  // namespace
@@ -111,8 +111,8 @@ absl::StatusOr<std::shared_ptr<core::ServedModel>> CallRecord::FindAmongAllowed(
   for (const std::shared_ptr<core::ServedModel>& served : environment_.models.List()) {
     if (caller_.MayUse(served->name)) allowed.insert(served->name);
   }
-  const std::string there_are = absl::StrCat("; of those that ", caller_.identity()->name(), " may use there are ",
-                                             allowed.empty() ? "none" : absl::StrJoin(allowed, ", "));
+  const std::string there_are = absl::StrCat("; identity ", caller_.identity()->name(), " may use ",
+                                             allowed.empty() ? "no loaded model" : absl::StrJoin(allowed, ", "));
   if (reference.name.empty() && allowed.size() == 1) {
     return environment_.models.Find(*allowed.begin(), reference.version);
   }
@@ -201,9 +201,9 @@ void CallRecord::CancelSlowReader() {
 absl::Status CallRecord::Finish(const absl::Status& work_status) {
   const absl::Time now = MonotonicNow();
   absl::Status status = slow_reader_
-                            ? absl::CancelledError(absl::StrCat("the client took nothing for ",
+                            ? absl::CancelledError(absl::StrCat("the client read nothing for ",
                                                                 absl::FormatDuration(environment_.slow_reader_timeout),
-                                                                " (--slow-reader-timeout) of what waited for it"))
+                                                                " (--slow-reader-timeout) while a message was pending"))
                             : work_status;
   absl::StatusCode code = status.code();
   if (code == absl::StatusCode::kCancelled && !slow_reader_ && now >= engine_context_.deadline - kDeadlineSlack) {

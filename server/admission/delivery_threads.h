@@ -1,5 +1,5 @@
-// Threads that write what streams have generated to the clients, so that the worker goes on with its next step
-// meanwhile: writing one message costs tens of microseconds of system calls.
+// Threads that write the messages of streams, so that a worker continues with its next step meanwhile. Writing one
+// message costs tens of microseconds in system calls.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace longshort::server {
 
-// Runs the pieces of work of some streams; none of them may block.
+// Runs the tasks of some streams. Tasks must not block.
 using DeliveryThread = TaskThread;
 
 // Thread-safe, except for Start.
@@ -22,13 +22,13 @@ class DeliveryThreads final {
   // One for each eight of `cpus`, at least one.
   explicit DeliveryThreads(int64_t cpus) : threads_(std::max<int64_t>(1, cpus / 8)) {}
 
-  // Pieces that are posted before wait until then. Errors: as Thread::Start.
+  // Tasks posted earlier wait until then. Errors: those of Thread::Start.
   absl::Status Start() {
     for (DeliveryThread& thread : threads_) LS_RETURN_IF_ERROR(thread.Start("a thread that writes to streams"));
     return absl::OkStatus();
   }
 
-  // The thread for a new stream: they take turns.
+  // The thread for a new stream, in round-robin order.
   DeliveryThread& Next() { return threads_[streams_++ % threads_.size()]; }
 
  private:

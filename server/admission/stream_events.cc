@@ -13,8 +13,8 @@ bool SaysSomething(const CompletionDelta& delta) {
   return !delta.text.empty() || !delta.raw.empty() || !delta.tokens.empty();
 }
 
-// About the length of the delta on the wire: its own numbers, and of each token or alternative its id, its bytes and
-// its log-probability with what stands around them.
+// The approximate wire size of the delta: its own numbers, and the id, bytes, log-probability and framing of each token
+// and alternative.
 size_t WireBytes(const CompletionDelta& delta) {
   constexpr size_t kDeltaBytes = 4;
   constexpr size_t kTokenBytes = 16;

@@ -1,8 +1,8 @@
-// What a stream has to say and its reader has not taken yet.
+// The events of a stream that are not written yet.
 //
-// Deltas of one completion that wait are merged up to 64 KiB, so a slow reader finds few long messages in place of many
-// short ones; only a delta that is longer by itself (tokens with many alternatives) makes a longer message. Nothing
-// bounds what waits but who pushes it: who writes pauses the work by waiting_bytes().
+// Queued deltas of one completion are merged up to 64 KiB, so a slow reader gets few long messages instead of many
+// short ones. Only a single delta that is longer (tokens with many alternatives) makes a longer message. The queue is
+// unbounded: the writer applies back-pressure, based on waiting_bytes().
 //
 // Thread: none of its own; the stream's mutex guards it.
 #pragma once
@@ -21,26 +21,26 @@ namespace longshort::server {
 
 class StreamEvents {
  public:
-  // `completions`: how many there are; indices are below.
+  // `completions`: the number of completions. Event indices are in [0, completions).
   explicit StreamEvents(int32_t completions) : waiting_(completions) {}
 
-  // The start is said first of all, the summary last, an end after the deltas of its completion; each at most once. A
-  // delta without text, raw bytes or tokens to show waits until it has company (its token_count is not lost). A
-  // keepalive is said once, if there is nothing else to say.
+  // The start is popped first and the summary last. A completion's end follows its deltas. Each of them is pushed at
+  // most once. A delta without text, raw bytes or tokens waits to be merged with the next one, so that its token_count
+  // is kept. A keepalive is popped once, if there is no other event.
   void Push(StreamEvent event);
 
-  // Of the deltas that wait, about their length on the wire; in memory those of described tokens take a few times that.
+  // Approximate wire size of the queued deltas. In memory, described tokens take a few times that.
   size_t waiting_bytes() const { return waiting_bytes_; }
 
-  // The next event: the start, then the completions by turns, then the summary. None if nothing is to be said now.
+  // The next event: the start, then the completions in round-robin order, then the summary. nullopt if there is none.
   std::optional<StreamEvent> Pop();
 
  private:
   struct Delta {
     CompletionDelta delta;
-    size_t bytes = 0;  // about its length on the wire
+    size_t bytes = 0;  // approximate wire size
   };
-  struct Waiting {  // of one completion
+  struct Waiting {  // events of one completion
     std::deque<Delta> deltas;
     std::optional<CompletionEnd> end;
   };
@@ -57,18 +57,18 @@ class StreamEvents {
 };
 
 // Receives the output of a streamed generation.
-// Thread-safe, except for Open; must not block. Keeps the call's record.
+// Thread-safe, except for Open; must not block. Holds the call's record.
 class GenerationSink {
  public:
   virtual ~GenerationSink() = default;
-  // First of all: how many completions the stream has, and its first event.
+  // Called first, with the number of completions and the first event.
   virtual void Open(int32_t completions, StreamStart start) = 0;
-  // The engine has accepted or refused the whole call. A refused call's client gets the status of Close only, and may
-  // retry. Called once, after Open; what is pushed or closed before waits for it.
+  // The engine has accepted (`taken`) or refused the whole call. The client of a refused call gets only the status of
+  // Close, so it may retry. Called once, after Open. Earlier calls of Push and Close are held back until then.
   virtual void Submitted(bool taken) = 0;
-  // Several threads may push events of different completions at once. The summary comes last.
+  // Several threads may push events of different completions concurrently. The summary comes last.
   virtual void Push(StreamEvent event) = 0;
-  // Nothing is pushed any more. Once, and always: a stream that is never closed never ends.
+  // Called once, after the last Push. A stream that is not closed never ends.
   virtual void Close(const absl::Status& status) = 0;
 };
 

@@ -1,15 +1,16 @@
-// What a call's trace has of it: whose trace it belongs to, and, if it is recorded, its span and those of its stages.
+// A call's trace: the trace that it belongs to and, if it is recorded, its span and the spans of its stages.
 //
-// The stages, each below the call's span:
-//   preparation  from its arrival until the engine has it: read, checked, tokenised. Of each image: decoded, resized
-//   queue        of each completion, document or image: until its first step or batch
-//   prefill      of each completion or document of a language model: a step of the model that reads a piece of its
-//                prompt, beside others' work; or several steps in a row, if there are very many
-//   decode       of each completion: from its first token to its last
-//   batch        of each document or image of a classifier: the batch that it was in
-//   delivery     of a stream from its first message, otherwise from the work's end, until the call's end
+// The stages are children of the call's span:
+//   preparation  from the call's arrival until the engine has it: reading, checks, tokenization. For each image:
+//                decoding and resizing
+//   queue        for each completion, document or image: until its first step or batch
+//   prefill      for each completion or document of a language model: a step that reads a piece of its prompt, batched
+//                with other work; several successive steps, if there are very many
+//   decode       for each completion: from its first token to its last
+//   batch        for each document or image of a classifier: its batch
+//   delivery     from a stream's first message, or from the end of a unary call's work, to the end of the call
 //
-// Thread: one at a time, but for BeginMessage, which may come beside the others (one at a time, too, and before End).
+// Thread: one at a time. BeginMessage may overlap the other functions, but not itself, and must precede End.
 #pragma once
 
 #include <cstdint>
@@ -32,14 +33,14 @@
 
 namespace longshort::server {
 
-// What a front has read of a call's trace.
+// The trace context and authority that came with a call.
 struct TraceOrigin {
   std::optional<TraceContext> parent = std::nullopt;
-  // By which name the client knows the server: host, or host:port.
+  // The name by which the client addressed the server: host, or host:port.
   std::string authority = {};
 };
 
-// When a document of a stream had been read, and when it was ready for the engine.
+// When a document of a stream was read, and when it was ready for the engine.
 struct DocumentArrival {
   absl::Time read;
   absl::Time ready;
@@ -47,22 +48,22 @@ struct DocumentArrival {
 
 class TracedCall final {
  public:
-  // Of a call that arrived just now. Without a tracer nothing is recorded.
+  // A call that arrived just now. Without a tracer nothing is recorded.
   TracedCall(Tracer* tracer, const CallNames& names, TraceOrigin origin, absl::Time arrived);
-  // Of one within `call`.
+  // A call within `call`.
   TracedCall(const TracedCall& call, const CallNames& names, absl::Time arrived);
 
-  // The trace and the span, if the call belongs to a trace: its own span, or without a tracer its client's.
+  // Adds the trace id and span id, if the call belongs to a trace: its own span, or without a tracer the client's.
   void AppendTo(LogFields& fields) const;
 
   bool recorded() const { return trace_ != nullptr; }
   // `key` is a literal. Does nothing if the call is not recorded.
   void Set(const char* key, AttributeValue value);
 
-  // The stages of completion `index`. `complete`: it has ended as it should.
+  // The stages of completion `index`. `complete`: it finished normally.
   void AddGeneration(int64_t index, const core::GenerationSummary& summary, bool complete);
-  // Those of a document that a language model has scored, and of an item of a classifier. `arrival`: if not the call
-  // brought it, but one of its messages.
+  // The stages of a document that a language model scored, or of a classifier's item. `arrival`: set if it came with a
+  // message of a stream.
   void AddScore(int64_t index, int64_t cached_tokens, const core::RequestTimings& timings,
                 const std::optional<DocumentArrival>& arrival);
   void AddItem(int64_t index, int64_t tokens, const core::ClassificationTimings& timings,
@@ -70,9 +71,9 @@ class TracedCall final {
   // A message of the answer is about to be written.
   void BeginMessage();
 
-  // What the call was in the end. Once; nothing is recorded from then on.
+  // The final values. Called once; nothing is recorded afterwards.
   struct Ending {
-    absl::Status status;  // with the code that the client is told
+    absl::Status status;  // as the client gets it
     absl::Time time;
     const std::string& id;
     const ModelReference& model;
@@ -85,7 +86,7 @@ class TracedCall final {
  private:
   void Start(const CallNames& names, absl::Time arrived);
   void AddStage(const StageSpan& stage);
-  // Those that every part of the call has; returns where the queue's stage ends.
+  // The stages that all parts of a call have. Returns the end of the queue stage.
   absl::Time AddQueue(int64_t index, absl::Time submitted, absl::Duration preparation, absl::Duration queue,
                       const std::optional<DocumentArrival>& arrival);
   void AddPrefill(int64_t index, const core::RequestTimings& timings);
@@ -94,11 +95,11 @@ class TracedCall final {
   Tracer* const tracer_;
   std::optional<TraceContext> context_;
   std::unique_ptr<CallTrace> trace_;               // null if the call is not recorded
-  absl::Time submitted_ = absl::InfiniteFuture();  // the first of what the call brought
-  absl::Time worked_ = absl::InfinitePast();       // the end of what was done last
+  absl::Time submitted_ = absl::InfiniteFuture();  // first submission to the engine
+  absl::Time worked_ = absl::InfinitePast();       // end of the latest stage
   int64_t cached_tokens_ = 0;
-  std::vector<std::pair<int64_t, const char*>> finish_reasons_;  // by completion
-  // Of BeginMessage.
+  std::vector<std::pair<int64_t, const char*>> finish_reasons_;  // with the completion's index
+  // Used by BeginMessage.
   absl::Time first_message_ = absl::InfiniteFuture();
   int64_t messages_ = 0;
 };

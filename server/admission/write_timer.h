@@ -1,7 +1,7 @@
-// Whether a message of a stream is on its way to the client, and whether the client takes it.
+// Whether a message of a stream is being written, and whether the client reads it.
 //
-// gRPC tells that a message was written once the client has made room for all of it, so a client that takes nothing is
-// seen as a write that does not end. What it takes of a message meanwhile cannot be seen.
+// gRPC reports a write as done once the client has granted window for all of it. So a client that reads nothing appears
+// as a write that does not end. Progress within one message is not visible.
 //
 // Thread: none of its own; the stream's mutex guards it.
 #pragma once
@@ -14,21 +14,21 @@ namespace longshort::server {
 
 class WriteTimer {
  public:
-  // `timeout`: how long a client may take for one message.
+  // `timeout`: how long the write of one message may take.
   explicit WriteTimer(absl::Duration timeout) : timeout_(timeout) {}
 
   void Begin(absl::Time now) { began_ = now; }
   void End() { began_ = absl::InfiniteFuture(); }
 
   bool writing() const { return began_ != absl::InfiniteFuture(); }
-  // Whether a write takes the timeout or longer.
+  // Whether a write has been pending for the timeout or longer.
   bool IsStuck(absl::Time now) const { return now >= NextLook(now); }
-  // When a write could be stuck at the earliest: not before that need anybody ask again.
+  // The earliest time at which a write can be stuck.
   absl::Time NextLook(absl::Time now) const { return std::min(began_, now) + timeout_; }
 
  private:
   const absl::Duration timeout_;
-  absl::Time began_ = absl::InfiniteFuture();  // unless something is on its way
+  absl::Time began_ = absl::InfiniteFuture();  // infinite if no write is pending
 };
 
 }  // namespace longshort::server

@@ -1,5 +1,5 @@
-// What is known of an RPC whatever brings its calls: its names, those of its fields, and what its callers need.
-// Messages about a wrong call name RPC and field, and what checks a call knows no front.
+// The names of an RPC and of its fields, and the access that its callers need, independent of the protocol.
+// Errors about a wrong call name the RPC and the field in the words of the client's protocol.
 #pragma once
 
 #include <cstdint>
@@ -9,59 +9,59 @@
 
 namespace longshort::server {
 
-// Of a text: all of it, or what it consists of.
+// Which part of a text input a path names: the whole input, or one of its forms.
 enum class TextPart { kWhole, kText, kBytes, kIds };
 
-// What a message about a call is about: a field by its path in longshort.v1, whatever protocol the call came by.
+// A field of a call, named by its path in longshort.v1, whichever protocol the call came by.
 struct FieldPath {
-  std::string_view field = {};                  // as "sampling.top_p"
-  std::optional<int64_t> index = std::nullopt;  // which of several; of sampling.logit_bias, which token
+  std::string_view field = {};                  // such as "sampling.top_p"
+  std::optional<int64_t> index = std::nullopt;  // in a repeated field; for sampling.logit_bias, the token
   TextPart part = TextPart::kWhole;
-  std::optional<int64_t> id_index = std::nullopt;  // with kIds: which id
+  std::optional<int64_t> id_index = std::nullopt;  // with kIds: the index of the id
 };
 
-// How a protocol speaks of what calls have.
+// How a protocol names the fields of calls.
 struct FieldVocabulary {
   std::string (*name_of)(const FieldPath& path) = nullptr;
-  // The kinds of value that a text, and an image, may have: "it must have ..." is said of one that has none.
+  // The kinds of value that a text or an image may have, for the error "it must have ...".
   const char* text_kinds = "";
   const char* image_kinds = "";
-  // The RPC that takes what is too long for one answer of another.
+  // The RPC for requests whose answer is too long for a unary call.
   const char* streaming_rpc = "";
 };
 
-// What a credential allows.
+// A group of RPCs that a credential allows.
 enum class Scope : uint8_t {
-  kInfer,     // ask models, and see which there are
-  kSessions,  // conversations: go on with them, close and move them
+  kInfer,     // run models and list them
+  kSessions,  // continue, close and move conversations
   kManage,    // load and unload models
-  kObserve,   // health where it is not open to all, reflection, metrics
+  kObserve,   // health (unless public), reflection, metrics
 };
 
-// What a caller needs. server/handlers/session_check.h checks what depends on the fields of a call.
+// The access that an RPC needs. server/handlers/session_check.h checks what depends on the fields of a call.
 struct RpcAccess {
   Scope scope = Scope::kObserve;
-  // Whether it asks how one thing is that the caller names: open to everybody, unless --protect-health.
+  // Whether the RPC reads the health of one named item. Such RPCs are public unless --protect-health is set.
   bool health = false;
 };
 inline constexpr RpcAccess kHealthAccess = {.scope = Scope::kObserve, .health = true};
 
-// Immutable. Outlives the calls, which refer to it from any thread.
+// Immutable. Must outlive its calls, which read it from any thread.
 class CallNames final {
  public:
-  // `method` is package.Service/Method. `rpc` is what messages, metrics and logs call it: Method, unless another name
-  // is given. All of them are constants.
+  // `method` is package.Service/Method. `rpc` is the name in messages, metrics and logs, by default Method.
+  // All arguments are constants.
   constexpr CallNames(const FieldVocabulary& vocabulary, const char* method, RpcAccess access,
                       const char* rpc = nullptr)
       : vocabulary_(&vocabulary), method_(method), rpc_(rpc == nullptr ? AfterSlash(method) : rpc), access_(access) {}
 
   const char* rpc() const { return rpc_; }
-  // The same in full, for traces: package.Service/Method.
+  // The full name, package.Service/Method, for traces.
   const char* method() const { return method_; }
   const char* streaming_rpc() const { return vocabulary_->streaming_rpc; }
   RpcAccess access() const { return access_; }
-  // Whether it only asks how the server is: such a call is answered while the server stops, which does not wait for it;
-  // it is not counted, and logged for debugging only.
+  // Whether the RPC only observes the server. Such calls are answered during a stop, which does not wait for them. They
+  // are not counted, and are logged at debug level only.
   bool observes() const { return access_.scope == Scope::kObserve; }
 
   const char* text_kinds() const { return vocabulary_->text_kinds; }

@@ -1,4 +1,4 @@
-// What calls of all kinds have: a model's name, texts, images; and what they took.
+// Parts that calls of all kinds share: the model reference, text and image inputs, and usage.
 #pragma once
 
 #include <cstdint>
@@ -13,41 +13,41 @@
 namespace longshort::server {
 
 struct ModelReference {
-  // May be empty where exactly one model is served.
+  // May be empty if exactly one model is served.
   std::string name;
-  // 0 takes the newest.
+  // 0: the newest version.
   int64_t version = 0;
 };
 
-// Tokens, or what becomes tokens. A view: its creator keeps the viewed data until the call that contains it has been
-// read.
+// Tokens, or data that is tokenized. A view: the creator keeps the data alive until the call that contains the view has
+// been read.
 struct TextInput {
   enum class Kind {
     kUnset,
     kText,   // UTF-8
-    kBytes,  // of any value
-    kIds,
+    kBytes,  // arbitrary bytes
+    kIds,    // token ids
   };
 
   Kind kind = Kind::kUnset;
-  std::string_view text = {};          // of kText and kBytes
-  absl::Span<const int32_t> ids = {};  // of kIds
+  std::string_view text = {};          // kText and kBytes
+  absl::Span<const int32_t> ids = {};  // kIds
 };
 
-// An image as it came.
+// An image as received.
 struct ImageInput {
-  // A file, or pixels; nothing if the client gave neither. Views of what `owner` has.
+  // An encoded file, or raw pixels; monostate if the client sent neither. Views of data that `owner` holds.
   std::variant<std::monostate, std::string_view, models::RawImage> content;
-  // Held until the image is an item, and no longer: several images should not share one if they are large.
+  // Released once the image is decoded. Large images should not share an owner.
   std::shared_ptr<const void> owner;
-  // Memory that it takes meanwhile.
+  // Memory held until then, in bytes.
   int64_t bytes = 0;
 };
 
 struct Usage {
-  int64_t prompt_tokens = 0;     // of prompts and documents, found in the cache or not
-  int64_t generated_tokens = 0;  // sampled
-  int64_t cached_tokens = 0;     // found in the cache, of prompts and of the sessions before them
+  int64_t prompt_tokens = 0;     // tokens of prompts and documents, cached or not
+  int64_t generated_tokens = 0;  // sampled tokens
+  int64_t cached_tokens = 0;     // tokens found in the cache, of prompts and of the sessions they continue
 };
 
 }  // namespace longshort::server

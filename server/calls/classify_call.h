@@ -1,4 +1,4 @@
-// Which classes a model gives to images: what is asked, and what is answered.
+// Image classification: the call and its result.
 #pragma once
 
 #include <cstdint>
@@ -13,24 +13,24 @@
 
 namespace longshort::server {
 
-// What an answer about one item names. 0 takes the default.
+// What the answer contains for each item.
 struct ClassOptions {
-  int64_t top_k = 0;
+  int64_t top_k = 0;  // 0: the default
   bool all_logits = false;
   bool all_probabilities = false;
 };
 
 struct ClassProbability {
   int32_t index = 0;
-  std::string_view label;  // the model's; empty for one without labels
+  std::string_view label;  // owned by the model; empty if the model has no labels
   float probability = 0;   // softmax over all classes
 };
 
-// What a classifier makes of one item.
+// A classifier's result for one item.
 struct Classification {
   std::vector<ClassProbability> classes;  // likeliest first
-  std::vector<float> logits;              // [classes] if asked for
-  std::vector<float> probabilities;       // [classes] if asked for
+  std::vector<float> logits;              // [classes], if requested
+  std::vector<float> probabilities;       // [classes], if requested
   core::ClassificationTimings timings;
 };
 
@@ -41,10 +41,10 @@ struct ClassifyCall {
 };
 
 struct ClassifyResult {
-  // Of each image, in their order; an error concerns that image only.
+  // One result for each image, in request order. An error concerns its image only.
   std::vector<absl::StatusOr<Classification>> images;
   ModelReference model = {};
-  // Whose labels are shown.
+  // Owns the labels that the results view.
   std::shared_ptr<const core::ServedClassifier> classifier;
 };
 

@@ -1,4 +1,4 @@
-// Errors of wrong requests: the field, its value and the rule; and the rules for names.
+// Errors for invalid fields (field, value, rule), and the rule for names.
 #pragma once
 
 #include <string>
@@ -14,16 +14,17 @@ inline absl::Status FieldError(const std::string& field, const absl::AlphaNum& v
   return absl::InvalidArgumentError(absl::StrCat(field, " is ", value, "; it must be ", limit));
 }
 
-// INVALID_ARGUMENT unless low <= value <= high. `field` makes the name, which only an error needs.
+// INVALID_ARGUMENT unless low <= value <= high. `field` makes the name; it is called only for an error.
 inline absl::Status CheckFieldRange(absl::FunctionRef<std::string()> field, int64_t value, int64_t low, int64_t high) {
   if (value >= low && value <= high) return absl::OkStatus();
   return FieldError(field(), value, absl::StrCat("in [", low, ", ", high, "]"));
 }
 
-// Client's text as it can stand in a message: at most 64 bytes, control characters escaped, in quotes.
+// The client's text in quotes for a message: cut to 64 bytes, with control characters escaped.
 std::string Quoted(const std::string& text);
 
-// Of names that clients choose: of themselves, their calls, their sessions. They stand in logs and headers as they are.
+// The rule for names that clients choose for themselves, their calls and their sessions. Logs and headers contain them
+// unescaped.
 inline constexpr char kNameRule[] = "1 to 128 letters, digits or any of \"._:-\"";
 bool IsName(const std::string& text);
 

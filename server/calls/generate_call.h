@@ -1,4 +1,4 @@
-// Generation: the call, its answer, whole or streamed, and the tokenizing of a text.
+// Generation: the call, its unary and its streamed answer; and the tokenization of a text.
 #pragma once
 
 #include <cstdint>
@@ -20,13 +20,13 @@ namespace longshort::server {
 
 struct GenerateCall {
   ModelReference model = {};
-  // May be missing behind a session.
+  // May be unset if the call continues a session.
   std::optional<TextInput> prompt = std::nullopt;
-  int64_t max_tokens = 0;   // 0 takes the default
+  int64_t max_tokens = 0;   // 0: the default
   int64_t completions = 0;  // 0 means 1
-  // As the client says, unchecked; `seed` instead of sampling.seed.
+  // The client's values, unchecked. `seed` replaces sampling.seed.
   core::SamplingOptions sampling = {};
-  std::optional<uint64_t> seed = std::nullopt;  // drawn if unset
+  std::optional<uint64_t> seed = std::nullopt;  // unset: random
   std::vector<std::string> stop = {};
   bool token_log_probabilities = false;
   int64_t top_alternatives = 0;
@@ -37,37 +37,38 @@ struct GenerateCall {
 
 struct Completion {
   std::string text;  // UTF-8
-  std::string raw;   // the bytes behind it, if asked for
+  std::string raw;   // the bytes that `text` was decoded from, if requested
   std::vector<core::GeneratedToken> tokens;
   core::FinishReason finish_reason = core::FinishReason::kMaxTokens;
-  std::string stop;  // the stop string that was met, if one was
+  std::string stop;  // the stop string that ended the completion, if any
   core::RequestTimings timings;
 };
 
 struct GenerateResult {
-  std::vector<Completion> completions;  // by index
+  std::vector<Completion> completions;  // in index order
   Usage usage;
   uint64_t seed = 0;
   std::optional<int64_t> session_tokens = std::nullopt;
   ModelReference model = {};
-  // What the tokens stand for; null for a model without vocabulary.
+  // Decodes the tokens; null if the model has no vocabulary.
   std::shared_ptr<const models::Tokenizer> tokenizer;
 };
 
-// What a streamed generation says: the start, any mix of the others, an end for each completion, and the summary.
+// The events of a streamed generation: the start, then deltas and keepalives, one end for each completion, and the
+// summary.
 struct StreamStart {
   ModelReference model = {};
   uint64_t seed = 0;
-  // As GenerateResult's.
+  // As in GenerateResult.
   std::shared_ptr<const models::Tokenizer> tokenizer;
 };
 
 struct CompletionDelta {
   int32_t index = 0;
-  std::string text;  // UTF-8: bytes of a character that is not whole yet wait
+  std::string text;  // UTF-8; the bytes of an incomplete character come with a later delta
   std::string raw;
   std::vector<core::GeneratedToken> tokens;
-  int64_t token_count = 0;  // generated tokens that it stands for
+  int64_t token_count = 0;  // number of generated tokens that the delta covers
 };
 
 struct CompletionEnd {
@@ -82,7 +83,7 @@ struct StreamSummary {
   std::optional<int64_t> session_tokens = std::nullopt;
 };
 
-// Said when nothing else was for a while.
+// Sent when the stream was silent for CallEnvironment::keepalive_interval.
 struct KeepAlive {};
 
 using StreamEvent = std::variant<StreamStart, CompletionDelta, CompletionEnd, StreamSummary, KeepAlive>;
@@ -95,7 +96,7 @@ struct TokenizeCall {
 struct TokenizeResult {
   std::vector<int32_t> ids;
   ModelReference model = {};
-  // What the ids stand for; null for a classifier, and for a model without vocabulary.
+  // Decodes the ids; null for a classifier, and for a model without vocabulary.
   std::shared_ptr<const models::Tokenizer> tokenizer;
 };
 

@@ -1,4 +1,4 @@
-// What the server takes in one call. Requests beyond are INVALID_ARGUMENT; GetModel tells the limits.
+// The limits of one call. A request beyond a limit is INVALID_ARGUMENT; GetModel reports the limits.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 namespace longshort::server {
 
 struct RequestLimits {
-  // Tokens of one prompt or document; for several completions, tokens of all their prompts together.
+  // Tokens of one prompt or document; with several completions, of all their prompts together.
   int64_t prompt_tokens = 0;
   // Tokens of one completion.
   int64_t generate_tokens = 0;
@@ -17,9 +17,9 @@ struct RequestLimits {
   int64_t completions = 16;
   // Documents of one ScoreText call.
   int64_t inputs = 64;
-  // Documents of one ScoreTexts stream that are in work or answered and not written yet.
+  // Documents of one ScoreTexts stream that are in work, or whose answers are not written yet.
   int64_t stream_documents = 64;
-  // Bytes of the answers about these documents: the stream reads on while they are fewer.
+  // Bytes of these documents' answers. The stream reads no further document while they reach the limit.
   int64_t stream_answer_bytes = int64_t{4} << 20;
   // Images of one ClassifyImage call.
   int64_t images = 64;
@@ -29,22 +29,22 @@ struct RequestLimits {
   int64_t image_bytes = models::ImageLimits().max_bytes;
   // Width times height of one image.
   int64_t image_pixels = models::ImageLimits().max_pixels;
-  // Bytes of the classes and logits of one answer, for the same 4 MiB.
+  // Bytes of the classes and logits of one answer, which keep it below gRPC's default message limit of 4 MiB.
   int64_t class_bytes = int64_t{3} << 20;
-  // Likeliest tokens named at one place.
+  // Most likely tokens listed at one position.
   int64_t top_alternatives = 20;
   int64_t stop_strings = 16;
   int64_t stop_string_bytes = 256;
   int64_t logit_biases = 1024;
-  // Tokens described one by one in an answer (each alternative counts too) or echoed: an answer stays below the 4 MiB
-  // that gRPC clients take by default.
+  // Tokens described individually in an answer (each alternative counts), or echoed. Keeps an answer below the 4 MiB
+  // that gRPC clients accept by default.
   int64_t described_tokens = int64_t{1} << 17;
-  // Tokens to generate for one answer that is not streamed, over all its completions: for the same 4 MiB, with up to
-  // four bytes of text and four raw ones for each.
+  // Tokens to generate for one unary answer, over all completions. Keeps the answer below 4 MiB with up to four bytes
+  // of text and four raw bytes for each token.
   int64_t answer_tokens = int64_t{1} << 18;
 };
 
-// What the server takes for one model; 0 where the model takes nothing of the kind.
+// The limits for one model; 0 if the model does not take such input.
 struct ModelLimits {
   int64_t prompt_tokens = 0;
   int64_t max_tokens = 0;
@@ -53,7 +53,7 @@ struct ModelLimits {
   int64_t images = 0;
   int64_t image_bytes = 0;
   int64_t image_pixels = 0;
-  int64_t window = 0;  // documents of a stream
+  int64_t window = 0;  // documents in flight on a stream
   int64_t message_bytes = 0;
 };
 

@@ -1,5 +1,4 @@
-// How likely a language model finds texts, or which classes a classifier gives them: what is asked, and what is
-// answered.
+// Scoring of texts by a language model, or their classification by a classifier: calls and results.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +17,10 @@
 namespace longshort::server {
 
 struct ScoreOptions {
-  // Language models.
+  // For language models.
   bool token_log_probabilities = false;
   int64_t top_alternatives = 0;
-  // Classifiers.
+  // For classifiers.
   bool truncate = false;
   ClassOptions classes = {};
 };
@@ -29,13 +28,13 @@ struct ScoreOptions {
 struct ScoreCall {
   ModelReference model = {};
   std::vector<TextInput> texts = {};
-  // Classifiers of pairs: as many as `texts`. Empty otherwise.
+  // For classifiers of pairs: one for each of `texts`. Otherwise empty.
   std::vector<TextInput> second_texts = {};
   ScoreOptions options = {};
   std::optional<core::SessionReference> session = std::nullopt;
 };
 
-// Of all documents of a stream.
+// Options for all documents of a stream.
 struct ScoreStreamOptions {
   ModelReference model = {};
   ScoreOptions scoring;
@@ -43,10 +42,10 @@ struct ScoreStreamOptions {
 
 // One document of a stream.
 struct StreamedText {
-  uint64_t id = 0;  // the client's own: the answer repeats it
+  uint64_t id = 0;  // chosen by the client and repeated in the answer
   TextInput text = {};
-  std::optional<TextInput> second_text = std::nullopt;  // classifiers of pairs
-  // In the first message only; unset means the defaults.
+  std::optional<TextInput> second_text = std::nullopt;  // for classifiers of pairs
+  // Set in the first message only. Unset: the defaults.
   std::optional<ScoreStreamOptions> options = std::nullopt;
 };
 
@@ -54,16 +53,16 @@ struct TextScore {
   double log_likelihood = 0;  // nats
   int64_t token_count = 0;
   int64_t scored_token_count = 0;
-  // One of them if anything was scored, as the model's vocabulary has it.
+  // At most one is set, and only if tokens were scored: bits per character if the vocabulary is of characters.
   std::optional<double> bits_per_byte = std::nullopt;
   std::optional<double> bits_per_character = std::nullopt;
-  // [scored_token_count] if asked for.
+  // [scored_token_count], if requested.
   std::vector<core::GeneratedToken> tokens = {};
   core::RequestTimings timings = {};
   std::optional<int64_t> session_tokens = std::nullopt;
 };
 
-// A document as it was read.
+// How a document was tokenized.
 struct DocumentReading {
   int64_t token_count = 0;
   bool truncated = false;
@@ -81,10 +80,10 @@ struct ScoredText {
 };
 
 struct ScoreResult {
-  std::vector<ScoredText> texts;  // in their order
+  std::vector<ScoredText> texts;  // in request order
   Usage usage;
   ModelReference model = {};
-  // Whose labels are shown, and whose tokens are named.
+  // Owns the labels and the vocabulary of the results.
   std::shared_ptr<const core::ServedModel> served;
 };
 

@@ -1,4 +1,4 @@
-// Calls about sessions: requests and answers.
+// Calls about sessions and their results.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,9 @@ namespace longshort::server {
 struct ListSessionsCall {
   ModelReference model;
   bool all_owners = false;
-  // 0: as many as fit.
+  // 0: as many as fit into an answer.
   int64_t page_size = 0;
-  // Of the page before; empty for the first one.
+  // From the previous page; empty for the first page.
   std::string page_token;
 };
 

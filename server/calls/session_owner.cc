@@ -22,7 +22,7 @@ absl::StatusOr<SessionOwner> ReadSessionOwner(const std::string& name, bool auth
   if (!authentication) {
     if (IsNameOrEmpty(name)) return SessionOwner{.identity = std::nullopt, .client = name};
     return absl::InvalidArgumentError(
-        absl::StrCat("what a client calls itself, since this server has no --token-file: ", kNameRule, ", or empty"));
+        absl::StrCat("the client's name for itself, since this server has no --token-file: ", kNameRule, ", or empty"));
   }
   std::vector<std::string> parts = absl::StrSplit(name, '/');
   if (parts.size() == 3 && parts[0].empty() && IsName(parts[1]) && IsNameOrEmpty(parts[2])) {

@@ -1,10 +1,11 @@
-// Whose a session is: as clients and other servers read it, and as the engines know it.
+// The owner of a session: its name for clients and other servers, and its key in the engines.
 //
-// - Without authentication an owner is what the client calls himself; "" are those who say nothing.
-// - With it an owner is "/IDENTITY/CLIENT". CLIENT, which may be empty, only tells the identity's own sessions apart.
+// - Without authentication the owner is the client's own name for itself; "" if the client gives none.
+// - With authentication the owner is "/IDENTITY/CLIENT". CLIENT may be empty. It only separates the sessions of one
+//   identity.
 //
-// No name of a client, a session or an identity has a slash (IsName), so nothing that is said makes one out of another:
-// neither an owner of the other kind, nor somebody else's session.
+// Names of clients, sessions and identities contain no slash (IsName). So no client can choose a name that gives it an
+// owner of the other form, or the session of another owner.
 #pragma once
 
 #include <optional>
@@ -16,22 +17,22 @@
 namespace longshort::server {
 
 struct SessionOwner {
-  // Nothing without authentication.
+  // Unset without authentication.
   std::optional<std::string> identity;
-  // What the client calls himself; may be empty.
+  // The client's own name for itself; may be empty.
   std::string client;
 
   std::string name() const;
 };
 
-// The owner of this name, on a server with or without authentication. Errors: INVALID_ARGUMENT, completing
-// "...; it must be ", if nobody on such a server is called so.
+// Parses the owner's name on a server with or without authentication.
+// Errors: INVALID_ARGUMENT that completes "...; it must be ", if the name has not the form for such a server.
 absl::StatusOr<SessionOwner> ReadSessionOwner(const std::string& name, bool authentication);
 
-// How the engines know the owner's session of this id.
+// The key by which the engines know the owner's session `id`.
 core::SessionKey KeyOfSession(const SessionOwner& owner, const std::string& id);
 
-// The other way round.
+// The inverse of KeyOfSession.
 struct OwnedSession {
   SessionOwner owner;
   std::string id;

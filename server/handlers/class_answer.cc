@@ -15,9 +15,9 @@ namespace longshort::server {
 namespace {
 
 constexpr int64_t kDefaultTopK = 5;
-// On the wire, of one named class beside its label: index, probability, tags and lengths.
+// Wire size of one class without its label: index, probability, tags and lengths.
 constexpr int64_t kClassBytes = 24;
-// Of one classification beside its classes and logits: timings, document lengths, tags and lengths.
+// Wire size of one classification without its classes and logits: timings, document lengths, tags and lengths.
 constexpr int64_t kItemBytes = 96;
 
 }  // namespace
@@ -51,7 +51,7 @@ absl::Status CheckAnswerFits(const ClassOptions& answer, const models::Classifie
 Classification AnswerOf(core::ItemScores scores, const ClassOptions& answer, const models::ClassifierInfo& info) {
   Classification classification;
   core::LogProbabilities probabilities;
-  if (probabilities.SetRow(scores.logits).ok()) {  // the engine gives finite logits only
+  if (probabilities.SetRow(scores.logits).ok()) {  // the engine returns only finite logits
     for (const core::TokenLogProbability& likely : probabilities.Likeliest(answer.top_k)) {
       ClassProbability& named = classification.classes.emplace_back();
       named.index = likely.token;

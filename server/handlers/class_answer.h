@@ -1,4 +1,4 @@
-// What an answer tells of a classifier's scores: the likeliest classes, or all logits too.
+// A classifier's answer: the most likely classes and, if requested, all logits and probabilities.
 #pragma once
 
 #include <cstdint>
@@ -13,21 +13,21 @@
 
 namespace longshort::server {
 
-// gen_ai.operation.name: OpenTelemetry has none of its own for this.
+// gen_ai.operation.name: OpenTelemetry defines none for classification.
 inline constexpr char kClassificationOperation[] = "classify";
 
-// The options as the model can answer them: top_k is 1 to the number of classes; more than there are means all.
-// Errors: INVALID_ARGUMENT naming the field, its value and the limit.
+// The options as the model can serve them: top_k is in [1, number of classes]; a larger value means all.
+// Errors: INVALID_ARGUMENT with the field, its value and the limit.
 absl::StatusOr<ClassOptions> ReadClassAnswer(const ClassOptions& options, const models::ClassifierInfo& info,
                                              const CallNames& names);
 
-// Bytes of one item's Classification on the wire, at the most: a bound that every front keeps.
+// Upper bound of the wire size of one item's Classification, in every protocol.
 int64_t MaxBytes(const ClassOptions& answer, const models::ClassifierInfo& info);
 // Errors: INVALID_ARGUMENT if the classes and logits of `items` items are too large for one answer.
 absl::Status CheckAnswerFits(const ClassOptions& answer, const models::ClassifierInfo& info, int64_t items,
                              const RequestLimits& limits, const CallNames& names);
 
-// Shows the labels of `info`.
+// Converts the scores to the requested answer, with the labels of `info`.
 Classification AnswerOf(core::ItemScores scores, const ClassOptions& answer, const models::ClassifierInfo& info);
 
 }  // namespace longshort::server

@@ -15,17 +15,17 @@
 namespace longshort::server {
 namespace {
 
-// Decoding and resizing, roughly: what matters is how calls compare.
+// Rough cost of decoding and resizing. Only the relation between calls matters.
 constexpr absl::Duration kTimePerPixel = absl::Nanoseconds(20);
-// What takes no longer is done by who reads the call: another thread would need as long to wake.
+// Shorter preparations run in the thread that reads the call: waking another thread would take as long.
 constexpr absl::Duration kWakingAThread = absl::Microseconds(50);
 
 int64_t Pixels(const models::RawImage& raw) {
-  constexpr int64_t kMax = int64_t{1} << 28;  // the values fit in a message, whatever it says
+  constexpr int64_t kMax = int64_t{1} << 28;  // a message holds fewer values, whatever the client states
   return raw.height < 1 || raw.width < 1 || raw.height > kMax / raw.width ? 0 : raw.height * raw.width;
 }
 
-// An image, and if it is a file the header, which is read once.
+// An image and, if it is a file, its header, which is read once.
 struct ReadInput {
   ImageInput image;
   absl::StatusOr<models::ImageHeader> header;
@@ -35,7 +35,7 @@ struct ReadInput {
   }
   bool raw() const { return std::holds_alternative<models::RawImage>(image.content); }
 
-  // 0 for an image that Prepare will refuse by its header.
+  // 0 if Prepare will reject the image by its header.
   int64_t pixels() const {
     if (raw()) return Pixels(std::get<models::RawImage>(image.content));
     return header.ok() ? header->size.pixels() : 0;
@@ -48,10 +48,9 @@ struct ReadInput {
   }
 };
 
-// Image `index` of a call, to be decoded by the engine's preparation, which keeps it until then, and whose errors name
-// it. A few pixels that need no decoding are an item at once: waking a thread would take longer.
-// `work_before` is work_until_prepared of the call's image before. Errors: INVALID_ARGUMENT naming it, for an image
-// without bytes and without pixels.
+// Makes the engine's request for image `index` of a call. The engine's preparation decodes and holds the image, and its
+// errors name it. A few raw pixels become an item at once, because waking a thread would take longer. `work_before` is
+// work_until_prepared of the previous image. Errors: INVALID_ARGUMENT, naming the image, if it has no content.
 absl::StatusOr<core::ClassificationRequest> ReadImage(ImageInput image, int64_t index, const CallNames& names,
                                                       std::shared_ptr<const models::ImagePreprocessor> preprocessor,
                                                       const core::RequestContext& context, absl::Duration work_before) {
@@ -80,7 +79,7 @@ absl::StatusOr<core::ClassificationRequest> ReadImage(ImageInput image, int64_t 
   return one;
 }
 
-// What the images of a call give, and what they took.
+// The results of a call's images, and their timings.
 struct ImagesInWork {
   ClassifyResult result;
   std::vector<core::ClassificationTimings> timings;
@@ -108,7 +107,7 @@ class ImageListener final : public core::ClassificationListener {
   const std::shared_ptr<ImageParts> parts_;
   const size_t index_;
   const ClassOptions answer_;
-  const models::ClassifierInfo& info_;  // of the model, which the parts keep
+  const models::ClassifierInfo& info_;  // owned by the model, which the parts hold
 };
 
 struct ReadableImage {
@@ -116,7 +115,7 @@ struct ReadableImage {
   core::ClassificationRequest request;
 };
 
-// Those that can be given to the engine. The others' errors are their results.
+// The images to submit to the engine. For the others, their errors are the results.
 std::vector<ReadableImage> ReadImages(CallRecord& record, const core::ServedClassifier& model,
                                       std::vector<ImageInput> images, ClassifyResult& result) {
   std::vector<ReadableImage> readable;

@@ -55,7 +55,7 @@ CompletionDelta CompletionTranslator::Rest() {
 }
 
 CompletionEnd CompletionTranslator::End(const core::GenerationSummary& summary) const {
-  // A stop string comes from the call, so it is UTF-8.
+  // The stop string is UTF-8, because it comes from the call.
   return {
       .index = index_, .finish_reason = summary.finish_reason, .stop = summary.stop_string, .timings = summary.timings};
 }

@@ -1,5 +1,5 @@
-// Turns what the engine tells of one completion into events: bytes to text that is valid UTF-8 in every piece, the
-// prompt in front if echo was asked for, tokens only where they are.
+// Turns the engine's output for one completion into events: bytes become text of which each piece is valid UTF-8, an
+// echoed prompt comes first, and tokens are described if requested.
 //
 // Thread: one at a time (the engine's).
 #pragma once
@@ -18,16 +18,16 @@ namespace longshort::server {
 
 class CompletionTranslator {
  public:
-  // Of `plan`, only what the client asked to see is kept.
+  // Keeps from `plan` only what the client requested.
   CompletionTranslator(int32_t index, const GenerationPlan& plan);
 
-  // The echoed prompt in pieces of at most 32 KiB (nothing without echo), and its tokens' log-probabilities in pieces.
+  // The echoed prompt in pieces of at most 32 KiB (none without echo), and its tokens' log-probabilities in pieces.
   std::vector<CompletionDelta> Echo(const std::string& prompt);
   std::vector<CompletionDelta> PromptTokens(std::vector<core::GeneratedToken> tokens) const;
 
-  // Text may be empty: a character that is not whole yet waits.
+  // The text may be empty, because an incomplete character is held back.
   CompletionDelta Delta(core::GenerationDelta generated);
-  // The end: what text was held back (empty if none), then how it ended.
+  // The end of the completion: the text that was held back (empty if none), and the finish reason.
   CompletionDelta Rest();
   CompletionEnd End(const core::GenerationSummary& summary) const;
 

@@ -12,8 +12,8 @@
 namespace longshort::server {
 namespace {
 
-// How long a document is held at a time: sooner would only be in the way, later would leave room unused that came
-// before it was predicted.
+// Bounds of the retry delay of a held document. A shorter delay only adds work. A longer one leaves room unused that
+// became free earlier than predicted.
 constexpr absl::Duration kShortestRetry = absl::Milliseconds(10);
 constexpr absl::Duration kLongestRetry = absl::Seconds(1);
 
@@ -93,11 +93,11 @@ void DocumentStream::Submit(std::optional<Document> document) {
     ++in_engine_;
     const int64_t ends_before = engine_ends_;
     lock.unlock();
-    // Holds the stream until the engine has reported the end of the document.
+    // `keep` holds the stream until the engine has reported the document's end.
     auto done = [this, keep = sink_.Keep(), question = document->question](const absl::StatusOr<ScoredText>& scored) {
       Ended(question, scored);
     };
-    // Beyond its identity's tokens a second a document is held like one that the engine has no room for.
+    // A document beyond its identity's token rate is held, like one that finds the engine full.
     absl::Status status = record_.CheckTokenLimit();
     if (status.ok()) status = scorer_->Submit(document->text, record_.engine_context(), std::move(done));
     if (status.ok()) {
@@ -119,7 +119,7 @@ DocumentStream::Refused DocumentStream::AfterRefusal(Document& document, const a
     const std::lock_guard lock(mutex_);
     --in_engine_;
     if (dropped_ || !absl::IsResourceExhausted(status)) return Refused::kAnswered;
-    if (engine_ends_ != ends_before) return Refused::kAgain;  // there may be room again
+    if (engine_ends_ != ends_before) return Refused::kAgain;  // a document ended meanwhile
     if (in_engine_ == 0 && !refusal.has_value()) return Refused::kAnswered;
     held_.push_back(std::move(document));
     const absl::Duration wait = refusal.value_or(core::Refusal()).retry_after;

@@ -1,11 +1,11 @@
-// A stream of documents: they are read, scored and answered side by side.
+// Scores the documents of a stream concurrently.
 //
-// A document is in the window from the moment it is read until its answer is written. The stream wants the next one
-// only while the window has room, so what it holds is bounded whatever its client does. A document that finds the
-// engine full is held, and no further one is wanted, until another of the stream ends or it is time to try again, as
-// the refusal said.
+// A document is in the window from when it is read until its answer is written. The stream reads the next one only
+// while the window has room, so its memory is bounded whatever the client does. A document that finds the engine full
+// is held. No further document is read until another document of the stream ends, or the refusal's retry delay has
+// passed.
 //
-// Thread-safe: the front's threads read and write; the engine's threads answer.
+// Thread-safe: gRPC's threads read and write, the engine's threads answer.
 #pragma once
 
 #include <cstdint>
@@ -26,16 +26,16 @@ namespace longshort::server {
 // Receives the answers of a stream of documents. Thread-safe; must not block.
 class DocumentSink {
  public:
-  // What the model makes of document `id`, or its error. It leaves the window by Written(answer_bytes).
+  // The result of document `id`, or its error. It stays in the window until Written(answer_bytes).
   virtual void Push(uint64_t id, const core::ServedModel& model, const absl::StatusOr<ScoredText>& scored,
                     int64_t answer_bytes) = 0;
-  // The client has left, or the server is stopping: the call must end with this status.
+  // The client disconnected, or the server is stopping: the call must end with this status.
   virtual void End(const absl::Status& status) = 0;
-  // Work has ended: HasRoom and HasWork may have changed.
+  // A document ended, so HasRoom and HasWork may have changed.
   virtual void Advance() = 0;
-  // A document is held: Retry is to be called at retry_time().
+  // A document is held: Retry must be called at retry_time().
   virtual void RetryLater() = 0;
-  // Holds sink and stream.
+  // A reference that keeps the sink and the stream alive.
   virtual std::shared_ptr<void> Keep() = 0;
 
  protected:
@@ -47,29 +47,29 @@ class DocumentStream final {
   // Both must outlive the stream.
   DocumentStream(CallRecord& record, DocumentSink& sink) : record_(record), sink_(sink) {}
 
-  // The next document, one at a time. A bad one is answered. Errors end the call.
+  // Takes the next document, one at a time. An invalid document is answered with its error. Errors end the call.
   absl::Status Take(const StreamedText& message);
   void Retry() { Submit(TakeHeld()); }
-  // An answer, for which at most this many bytes were reserved, was written or lost.
+  // An answer, for which `answer_bytes` were reserved, was written or lost.
   void Written(int64_t answer_bytes);
-  // The call ends with an error: what is held never begins.
+  // The call ends with an error: removes held documents.
   void DropHeld();
 
-  // Whether the next document is wanted; whether documents were read and not answered; whether some are held.
+  // Whether the next document may be read; whether documents are unanswered; whether documents are held.
   bool HasRoom() const;
   bool HasWork() const;
   bool HasHeld() const;
-  // When the document that was held last may try again.
+  // When to retry the held documents.
   absl::Time retry_time() const;
 
  private:
-  // What is kept of a document until it is answered.
+  // Data kept for a document until it is answered.
   struct Question {
     uint64_t id = 0;
     int64_t answer_bytes = 0;  // upper bound
     DocumentArrival arrival;
   };
-  // What is kept until the engine has taken it.
+  // Data kept until the engine has accepted the document.
   struct Document {
     Question question;
     TextToScore text;
@@ -77,31 +77,31 @@ class DocumentStream final {
 
   absl::Status Open(const ScoreStreamOptions& options);
   absl::StatusOr<TextToScore> Read(const StreamedText& message) const;
-  // Gives the engine the document, and then what is held, as long as there is room.
+  // Submits the document and then held ones to the engine, as long as it accepts them.
   void Submit(std::optional<Document> document);
-  // What becomes of one that the engine has refused: whether it is to be tried again at once, is held, or is answered.
+  // What to do with a document that the engine has refused: submit it again at once, hold it, or answer it.
   enum class Refused { kAgain, kHeld, kAnswered };
   Refused AfterRefusal(Document& document, const absl::Status& status, int64_t ends_before);
-  // The first of held_, or nothing.
+  // Removes and returns the first of held_, if any.
   std::optional<Document> TakeHeld();
   void Ended(const Question& question, const absl::StatusOr<ScoredText>& scored);
-  // Answers the document; its last step in work.
+  // Answers the document, which then is no longer in work.
   void Reply(const Question& question, const absl::StatusOr<ScoredText>& scored);
 
   CallRecord& record_;
   DocumentSink& sink_;
-  // From the first message on.
+  // Set by the first message.
   std::shared_ptr<const core::ServedModel> model_;
   std::unique_ptr<TextScorer> scorer_;
 
-  mutable std::mutex mutex_;  // guards what follows, and the record's work
+  mutable std::mutex mutex_;  // guards the members below, and the record's AddWork
   bool dropped_ = false;
   int64_t window_documents_ = 0;
-  int64_t window_bytes_ = 0;   // limit of the bytes of answers
-  int64_t in_work_ = 0;        // documents that were read and not replied to
-  int64_t in_engine_ = 0;      // of these, those that the engine has
-  int64_t engine_ends_ = 0;    // documents that the engine has ended so far
-  std::deque<Document> held_;  // in work; they found the engine full
+  int64_t window_bytes_ = 0;   // reserved for the answers of documents in the window
+  int64_t in_work_ = 0;        // documents read and not answered
+  int64_t in_engine_ = 0;      // documents in work that the engine has
+  int64_t engine_ends_ = 0;    // total of documents that the engine has ended
+  std::deque<Document> held_;  // documents in work that the engine refused because it was full
   absl::Time retry_time_ = absl::InfiniteFuture();
 };
 

@@ -13,13 +13,13 @@
 namespace longshort::server {
 namespace {
 
-// gen_ai.operation.name: OpenTelemetry's own.
+// gen_ai.operation.name: defined by OpenTelemetry.
 constexpr char kGenerationOperation[] = "text_completion";
 
 using CompletionParts = ScatterGather<StreamSummary>;
 
-// What one completion costs of the tokens that its caller's identity may take a second: the generated ones, as they
-// come. Thread: one at a time.
+// Charges the generated tokens of one completion to the token rate of the caller's identity, as they are generated.
+// Thread: one at a time.
 class TokenCharge final {
  public:
   // `record` must outlive this.
@@ -30,7 +30,7 @@ class TokenCharge final {
     charged_ += generated;
     record_.ChargeTokens(generated);
   }
-  // So many were generated in all: tokens behind a stop string were not told.
+  // Charges the rest of `generated` tokens in total: tokens after a stop string are not in a delta.
   void Settle(int64_t generated) { Add(generated - charged_); }
 
  private:
@@ -38,7 +38,7 @@ class TokenCharge final {
   int64_t charged_ = 0;
 };
 
-// Tells the sink of one completion.
+// Pushes the output of one completion to the sink.
 class CompletionListener final : public core::GenerationListener {
  public:
   CompletionListener(CallRecord& record, std::shared_ptr<CompletionParts> parts, std::shared_ptr<GenerationSink> sink,
@@ -88,7 +88,7 @@ class CompletionListener final : public core::GenerationListener {
   TokenCharge charge_;
 };
 
-// Collects a whole answer. Each completion writes to its own place, so they need no lock among themselves.
+// Collects a whole answer. Each completion writes to its own element, so no lock is needed.
 class CollectingSink final : public GenerationSink {
  public:
   explicit CollectingSink(std::function<void(absl::StatusOr<GenerateResult>)> done) : done_(std::move(done)) {}
@@ -118,7 +118,7 @@ class CollectingSink final : public GenerationSink {
     }
   }
   void Close(const absl::Status& status) override {
-    const auto done = std::exchange(done_, nullptr);  // it keeps the call, whose end may come before this one's
+    const auto done = std::exchange(done_, nullptr);  // local: it holds the call, whose end may destroy this object
     if (!status.ok()) return done(status);
     done(std::move(result_));
   }
@@ -149,7 +149,7 @@ absl::Status Start(CallRecord& record, PlannedGeneration planned, std::shared_pt
              {.model = record.answering_model(), .seed = plan.seed, .tokenizer = planned.model->tokenizer});
   const auto parts = std::make_shared<CompletionParts>(
       record.engine_context().cancelled, StreamSummary(),
-      // The model stays until all completions have ended.
+      // Holds the model until all completions have ended.
       [model = planned.model](const absl::Status&, StreamSummary&) {},
       [sink](absl::StatusOr<StreamSummary> summary) {
         const absl::Status status = summary.status();
@@ -169,7 +169,7 @@ absl::Status Start(CallRecord& record, PlannedGeneration planned, std::shared_pt
   return absl::OkStatus();
 }
 
-// Puts the parameters of the call into its trace: never texts, stop strings or sessions.
+// Adds the call's parameters to its trace, but never texts, stop strings or sessions.
 void TraceGeneration(CallRecord& record, const GenerateCall& call, const GenerationPlan& plan) {
   TracedCall& trace = record.trace();
   if (!trace.recorded()) return;

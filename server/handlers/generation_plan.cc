@@ -19,14 +19,14 @@ constexpr int64_t kDefaultMaxTokens = 256;
 constexpr double kMaxTemperature = 100;
 constexpr double kMaxPenalty = 100;
 
-// The shortest text that reads back as the same number, so that an error does not print 1.0000001 as 1.
+// The shortest text that parses to the same number, so that an error does not print 1.0000001 as 1.
 template <typename Number>
 std::string TextOf(Number value) {
   std::array<char, 32> text;
   return {text.data(), std::to_chars(text.begin(), text.end(), value).ptr};
 }
 
-// Written so that NaN is refused.
+// The comparison also rejects NaN.
 template <typename Number>
 absl::Status CheckClosed(const FieldPath& field, Number value, double low, double high, const CallNames& names) {
   if (value >= low && value <= high) return absl::OkStatus();
@@ -69,7 +69,7 @@ absl::Status CheckStopStrings(const GenerateCall& call, const core::ServedLangua
   return absl::OkStatus();
 }
 
-// What the completions read together, and what the answer would hold token by token.
+// Checks the tokens that all completions read, and the tokens that the answer describes.
 absl::Status CheckTotals(const GenerateCall& call, const GenerationPlan& plan, int64_t completions,
                          const RequestLimits& limits, const CallNames& names) {
   const core::GenerationRequest& first = plan.requests.front();
@@ -101,7 +101,7 @@ absl::StatusOr<core::SamplingOptions> CheckSampling(core::SamplingOptions sampli
   LS_RETURN_IF_ERROR(closed("sampling.frequency_penalty", sampling.frequency_penalty, -kMaxPenalty, kMaxPenalty));
   LS_RETURN_IF_ERROR(closed("sampling.presence_penalty", sampling.presence_penalty, -kMaxPenalty, kMaxPenalty));
   LS_RETURN_IF_ERROR(CheckLogitBias(sampling, vocabulary_size, limits, names));
-  // Fronts may give them in any order; equal calls should be equal to the engine too.
+  // Their order may differ between equal calls.
   std::sort(sampling.logit_bias.begin(), sampling.logit_bias.end());
   return sampling;
 }
@@ -128,7 +128,7 @@ absl::StatusOr<GenerationPlan> PlanGeneration(const GenerateCall& call, const co
     LS_RETURN_IF_ERROR(CheckSession(*call.session, names));
     one.session = call.session;
     if (completions > 1) {
-      return FieldError(names.Of("completions"), completions, "1 with a session, which goes on from one end");
+      return FieldError(names.Of("completions"), completions, "1 with a session, which has a single continuation");
     }
   }
   if (call.prompt.has_value() || !call.session.has_value()) {
@@ -140,7 +140,7 @@ absl::StatusOr<GenerationPlan> PlanGeneration(const GenerateCall& call, const co
   GenerationPlan plan;
   plan.seed = one.sampling.seed;
   plan.return_raw = call.return_raw;
-  // A model without vocabulary has no text: its ids are the answer.
+  // Without a vocabulary there is no text, so the ids are the answer.
   plan.describe_tokens = call.token_log_probabilities || model.tokenizer == nullptr;
   if (call.echo) plan.echo = DecodeTokens(one.prompt, model);
   one.log_probabilities = plan.describe_tokens;

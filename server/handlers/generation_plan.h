@@ -1,4 +1,4 @@
-// A GenerateCall as requests to the engine: one for each completion.
+// Turns a GenerateCall into engine requests, one for each completion.
 #pragma once
 
 #include <cstdint>
@@ -18,28 +18,28 @@
 namespace longshort::server {
 
 struct GenerationPlan {
-  // By completion index; equal but for sampling.completion. All share the context that was given.
+  // By completion index; equal except for sampling.completion. All share the given context.
   std::vector<core::GenerationRequest> requests;
   uint64_t seed = 0;
-  // What each completion's text begins with: the prompt's bytes with echo, otherwise nothing.
+  // The start of each completion's text: the prompt's bytes if echo is set, otherwise empty.
   std::string echo;
-  // Whether tokens are described to the client: the generated ones, and with echo the prompt's.
+  // Whether the answer describes tokens: the generated ones, and with echo the prompt's.
   bool describe_tokens = false;
   bool return_raw = false;
 };
 
-// A call's sampling as the engine wants it: equal options of equal calls. The seed stays as it is.
-// Errors: INVALID_ARGUMENT naming the field, its value and the limit; NaN is outside every range.
+// The call's sampling options in the engine's canonical form, in which equal calls have equal options. Keeps the seed.
+// Errors: INVALID_ARGUMENT with the field, its value and the limit; NaN is outside every range.
 absl::StatusOr<core::SamplingOptions> CheckSampling(core::SamplingOptions sampling, int64_t vocabulary_size,
                                                     const RequestLimits& limits, const CallNames& names);
 
-// Errors: INVALID_ARGUMENT naming the field, its value and the limit.
+// Errors: INVALID_ARGUMENT with the field, its value and the limit.
 absl::StatusOr<GenerationPlan> PlanGeneration(const GenerateCall& call, const core::ServedLanguageModel& model,
                                               const RequestLimits& limits, const CallNames& names,
                                               const core::RequestContext& context);
 
-// Whether all completions fit in one message, as an answer that is not streamed must.
-// Errors: INVALID_ARGUMENT naming the tokens and the limit.
+// Checks that all completions fit into one message, as a unary answer must.
+// Errors: INVALID_ARGUMENT with the number of tokens and the limit.
 absl::Status CheckFitsOneAnswer(const GenerationPlan& plan, const RequestLimits& limits, const CallNames& names);
 
 }  // namespace longshort::server

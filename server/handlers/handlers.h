@@ -1,7 +1,7 @@
-// The work on calls: one function for each kind.
+// The handlers of calls, independent of the protocol: one function for each kind of call.
 //
-// With a callback: after OK, `done` is called once, at once or later, on any thread; after an error, never. `done`
-// keeps `record`. The data that `call` views may go away when the function returns.
+// Functions with a callback: after OK, `done` is called once, at once or later, on any thread; after an error, never.
+// `done` holds `record`. The data that `call` views need not outlive the function.
 #pragma once
 
 #include <functional>
@@ -18,37 +18,36 @@
 
 namespace longshort::server {
 
-// Scores the texts of one call: each is a request to the engine; the call ends when all have.
+// Scores the texts of a call. Each is an engine request; the call ends when all have ended.
 absl::Status ScoreTexts(CallRecord& record, const ScoreCall& call,
                         std::function<void(absl::StatusOr<ScoreResult>)> done);
 
-// Classifies the images of one call: each is a request to the engine; the call ends when all have, whatever became of
-// each.
+// Classifies the images of a call. Each is an engine request; the call ends when all have ended, successfully or not.
 absl::Status ClassifyImages(CallRecord& record, ClassifyCall call,
                             std::function<void(absl::StatusOr<ClassifyResult>)> done);
 
-// Continues the prompt of one call: each completion is a request to the engine. With all texts, when all have ended.
+// Continues the prompt of a call. Each completion is an engine request; the call ends when all have ended.
 absl::Status Generate(CallRecord& record, const GenerateCall& call,
                       std::function<void(absl::StatusOr<GenerateResult>)> done);
-// Streams the texts. On OK, `sink` has been opened and will be closed; on an error it is not called. The sink owns the
-// record.
+// As Generate, but streams the text to `sink`. On OK `sink` has been opened and will be closed; on an error it is not
+// used. The sink owns the record.
 absl::Status GenerateStream(CallRecord& record, const GenerateCall& call, std::shared_ptr<GenerationSink> sink);
 
-// A text as token ids, or ids checked. Answered at once, without the engine.
+// Converts a text to token ids, or checks ids. Returns at once and needs no engine.
 absl::StatusOr<TokenizeResult> Tokenize(CallRecord& record, const TokenizeCall& call);
 
-// Errors: as CallRecord::FindLanguageModel; INVALID_ARGUMENT for an invalid page size or token; PERMISSION_DENIED if
-// `all_owners` is set without the scope `manage`.
+// Errors: those of CallRecord::FindLanguageModel; INVALID_ARGUMENT for an invalid page size or token; PERMISSION_DENIED
+// if `all_owners` is set without the scope `manage`.
 absl::StatusOr<SessionList> ListSessions(CallRecord& record, const ListSessionsCall& call);
-// Errors: as CheckSessionId, FindSessionKey, CallRecord::FindLanguageModel and SessionStore::Close; INVALID_ARGUMENT
-// for negative expected tokens.
+// Errors: those of CheckSessionId, FindSessionKey, CallRecord::FindLanguageModel and SessionStore::Close;
+// INVALID_ARGUMENT for negative expected tokens.
 absl::Status CloseSession(CallRecord& record, const CloseSessionCall& call);
 
-// Errors: PERMISSION_DENIED without --model-control, or if the caller may not use the model; INVALID_ARGUMENT for what
-// names no model.
+// Errors: PERMISSION_DENIED without --model-control, or if the caller may not use the model; INVALID_ARGUMENT for an
+// invalid reference.
 absl::Status LoadModel(CallRecord& record, const ModelReference& reference,
                        std::function<void(absl::StatusOr<std::shared_ptr<core::ServedModel>>)> done);
-// Version 0 means all of its versions.
+// Version 0 means all versions of the model.
 absl::Status UnloadModel(CallRecord& record, const ModelReference& reference, std::function<void(absl::Status)> done);
 
 }  // namespace longshort::server

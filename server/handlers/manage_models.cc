@@ -10,10 +10,10 @@ namespace {
 absl::Status CheckMayManage(const CallRecord& record) {
   if (record.environment().model_control) return absl::OkStatus();
   return absl::PermissionDeniedError(absl::StrCat(
-      record.names().rpc(), " changes what everybody is served: the server must be started with --model-control"));
+      record.names().rpc(), " changes the models that are served; it requires a server with --model-control"));
 }
 
-// Unlike other calls these name a model even where there is only one.
+// Unlike other calls, these must name a model even if there is only one.
 absl::Status CheckNamedModel(const ModelReference& reference, const CallNames& names) {
   if (reference.name.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(names.Of("model.name"), " is empty; it must name a model"));

@@ -1,4 +1,4 @@
-// One call as several requests to an engine.
+// Splits one call into several engine requests and gathers their results.
 #pragma once
 
 #include <cstdint>
@@ -13,20 +13,20 @@
 
 namespace longshort::server {
 
-// Whether an item's error ends the whole call: nobody waits any more, or the server is stopping. Other errors leave the
-// other items alone.
+// Whether an item's error ends the whole call: the caller no longer waits, or the server is stopping. Other errors do
+// not affect the other items.
 inline bool EndsCall(const absl::Status& status) {
   return absl::IsCancelled(status) || absl::IsDeadlineExceeded(status) || absl::IsUnavailable(status);
 }
 
-// Sends the parts, gathers what they add to a Result, and ends the call once, when all have ended. At the first error,
-// which becomes the call's, it cancels the other parts.
+// Submits the parts, gathers their results in a Result, and completes the call once, when all parts have ended. The
+// first error becomes the call's status and cancels the other parts.
 //
-// Thread-safe, except for Submit. Each part keeps the object until it has ended.
+// Thread-safe, except for SubmitParts. Each part holds the object until the part has ended.
 template <typename Result>
 class ScatterGather final {
  public:
-  // Runs when all parts have ended, with the first error or OK, and before Done: for what all parts give together.
+  // Called when all parts have ended, with the first error or OK, before Done. It computes totals over the parts.
   using Complete = std::function<void(const absl::Status&, Result&)>;
   using Done = std::function<void(absl::StatusOr<Result>)>;
 
@@ -36,11 +36,11 @@ class ScatterGather final {
         done_(std::move(done)),
         result_(std::move(result)) {}
 
-  // Sends parts 0, 1, ... `count`-1, of equal size, by `submit` (const CallPart& -> absl::Status) until one is refused.
-  // Those that are taken end with PartEnded, perhaps before this returns. Returns whether all were taken. Called once.
+  // Submits parts 0 to `count`-1, of equal size, with `submit` (const CallPart& -> absl::Status), until one is refused.
+  // Accepted parts end with PartEnded, perhaps before this returns. Returns whether all were accepted. Call it once.
   template <typename Submit>
   bool SubmitParts(int64_t count, Submit submit) {
-    left_ = count + 1;  // the submission is one of them
+    left_ = count + 1;  // the submission itself counts as one
     for (int64_t i = 0; i < count; ++i) {
       const core::CallPart part = {.index = i, .count = count, .share = 1.0 / static_cast<double>(count)};
       if (const absl::Status status = submit(part); !status.ok()) {
@@ -52,7 +52,7 @@ class ScatterGather final {
     return true;
   }
 
-  // A part that was taken has ended. `add` (Result& -> void) adds what it gives, with the lock held.
+  // An accepted part has ended. `add` (Result& -> void) adds its result, with the lock held.
   template <typename Add>
   void PartEnded(const absl::Status& status, Add add) {
     {
@@ -74,7 +74,7 @@ class ScatterGather final {
       if (left_ > 0) return;
     }
     std::exchange(complete_, nullptr)(status_, result_);
-    const Done done = std::exchange(done_, nullptr);  // it keeps the call, whose end may come before this one's
+    const Done done = std::exchange(done_, nullptr);  // local: it holds the call, whose end may destroy this object
     if (status_.ok()) {
       done(std::move(result_));
     } else {
@@ -86,7 +86,7 @@ class ScatterGather final {
   Complete complete_;
   Done done_;
   std::mutex mutex_;
-  // Guarded by mutex_ until the last part has ended:
+  // Guarded by mutex_ until the last part has ended.
   Result result_;
   absl::Status status_;
   int64_t left_ = 0;

@@ -36,7 +36,7 @@ absl::StatusOr<std::vector<TextToScore>> ReadTexts(const ScoreCall& call, const 
   return texts;
 }
 
-// That the only text goes on with, if the call names one.
+// Checks the session that the only text continues, if the call names one.
 absl::Status CheckSessionOf(const ScoreCall& call, const core::ServedModel& model, const CallNames& names) {
   if (!call.session.has_value()) return absl::OkStatus();
   if (model.language_model() == nullptr) {
@@ -45,12 +45,12 @@ absl::Status CheckSessionOf(const ScoreCall& call, const core::ServedModel& mode
   }
   if (call.texts.size() > 1) {
     return FieldError(absl::StrCat("number of ", names.Of("inputs")), call.texts.size(),
-                      "1 with a session, which goes on from one end");
+                      "1 with a session, which has a single continuation");
   }
   return CheckSession(*call.session, names);
 }
 
-// On the whole, when all texts have ended.
+// Computes the totals when all texts have ended.
 void Complete(CallRecord& record, ScoreResult& result) {
   for (const ScoredText& text : result.texts) {
     result.usage.prompt_tokens += text.tokens;
@@ -81,7 +81,7 @@ absl::Status ScoreTexts(CallRecord& record, const ScoreCall& call,
   ScoreResult result;
   result.texts.resize(texts.size());
   result.served = std::move(model);
-  // The scorer stays until all texts have ended.
+  // The scorer lives until all texts have ended.
   const auto parts = std::make_shared<ScatterGather<ScoreResult>>(
       record.engine_context().cancelled, std::move(result),
       [&record, scorer](const absl::Status& status, ScoreResult& all) {

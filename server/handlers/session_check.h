@@ -1,4 +1,4 @@
-// The session that a call names.
+// Checks of the sessions that calls name, and their keys.
 #pragma once
 
 #include <cstdint>
@@ -15,24 +15,24 @@
 
 namespace longshort::server {
 
-// Errors: INVALID_ARGUMENT, naming `field`, for an id that is none, and for less than 0 tokens.
+// Errors: INVALID_ARGUMENT with `field`, for an invalid id or a negative number of tokens.
 absl::Status CheckSessionId(const std::string& id, const CallNames& names, std::string_view field);
 absl::Status CheckExpectedTokens(std::optional<int64_t> tokens, const CallNames& names, std::string_view field);
-// Both, of the field `session`.
+// Both checks, for the field `session`.
 absl::Status CheckSession(const core::SessionReference& session, const CallNames& names);
-// Makes the session that a call names, if it names one, the caller's own, as the engines know it. To be called once,
-// after CheckSession. Errors: PERMISSION_DENIED without the scope `sessions`.
+// Replaces the id of the call's session, if it has one, by the caller's id for the engines. Call it once, after
+// CheckSession. Errors: PERMISSION_DENIED without the scope `sessions`.
 absl::Status TakeSession(const CallRecord& record, std::optional<core::SessionReference>* session);
-// The session of this id as the engines know it: the caller's own, or the owner's (server/calls/session_owner.h).
-// Errors: INVALID_ARGUMENT for an owner that nobody is; PERMISSION_DENIED without the scope `manage` for another
-// identity's.
+// The engines' key of session `id` of the caller, or of `owner` (server/calls/session_owner.h).
+// Errors: INVALID_ARGUMENT if `owner` is malformed; PERMISSION_DENIED without the scope `manage` for an owner of
+// another identity.
 absl::StatusOr<core::SessionKey> FindSessionKey(const CallRecord& record, const std::optional<std::string>& owner,
                                                 const std::string& id);
 
-// Whether the caller may import a session that stays its owner's. Errors: PERMISSION_DENIED without the scope `manage`.
+// Whether the caller may import a session for its original owner. Errors: PERMISSION_DENIED without the scope `manage`.
 absl::Status CheckKeepsOwner(const CallRecord& record);
-// How the engines are to know an imported session, whose data name this owner. Errors: FAILED_PRECONDITION if nobody on
-// this server is called so.
+// The engines' key of an imported session with this owner in its data. Errors: FAILED_PRECONDITION if the owner's name
+// has not the form for this server.
 absl::StatusOr<core::SessionKey> KeyOfImported(const CallRecord& record, const std::string& owner,
                                                const std::string& id);
 

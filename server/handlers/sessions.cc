@@ -16,10 +16,10 @@
 namespace longshort::server {
 namespace {
 
-// The store is locked for a page: some tens of microseconds.
+// Reading a page locks the store for some tens of microseconds.
 constexpr int64_t kMaxOfPage = 256;
 
-// A page's token names the session that it comes behind.
+// A page's token is the key of the last session on the previous page.
 std::string TokenOf(const core::SessionKey& key) { return absl::StrCat(key.client, "/", key.id); }
 
 std::optional<core::SessionKey> KeyOf(const std::string& token) {
@@ -46,7 +46,7 @@ absl::StatusOr<SessionList> ListSessions(CallRecord& record, const ListSessionsC
   if (!call.page_token.empty()) {
     after = KeyOf(call.page_token);
     if (!after.has_value() || (client.has_value() && after->client != *client)) {
-      return FieldError(names.Of("page_token"), Quoted(call.page_token), "that of the page before");
+      return FieldError(names.Of("page_token"), Quoted(call.page_token), "the token of the previous page");
     }
   }
   LS_ASSIGN_OR_RETURN(const std::shared_ptr<const core::ServedLanguageModel> model,

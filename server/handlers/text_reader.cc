@@ -20,7 +20,7 @@ absl::StatusOr<models::DocumentBeginning> ReadIds(const NamedText& text, const C
                                                   int64_t vocabulary_size, int64_t most) {
   const absl::Span<const int32_t> ids = text.input.ids;
   for (size_t i = 0; i < ids.size(); ++i) {
-    if (ids[i] >= 0 && ids[i] < vocabulary_size) continue;  // there may be millions: only a wrong one is named
+    if (ids[i] >= 0 && ids[i] < vocabulary_size) continue;
     FieldPath path = text.path;
     path.part = TextPart::kIds;
     path.id_index = static_cast<int64_t>(i);

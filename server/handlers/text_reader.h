@@ -1,6 +1,6 @@
-// Texts, bytes or ids of a call as token ids of a model.
+// Converts the text, bytes or ids of a call to token ids of a model.
 //
-// Thread: free functions without state; they run on the front's threads.
+// Thread: stateless free functions, which run on gRPC's threads.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace longshort::server {
 
-// The ids of a served model, and how they come from text. Valid as long as the model.
+// A served model's vocabulary size and encoder. Valid as long as the model.
 struct TextVocabulary {
   TextVocabulary(const core::ServedLanguageModel& model)
       : size(model.info.vocabulary_size), encoder(model.tokenizer.get()) {}
@@ -26,19 +26,19 @@ struct TextVocabulary {
   const models::TextEncoder* encoder;  // null for a model that takes ids only
 };
 
-// Which text of a call is read, for messages.
+// A text of a call with its field, for messages.
 struct NamedText {
   TextInput input;
   FieldPath path;
 };
 
-// The tokens of `text`, 1 to `max_tokens` of them, each in [0, V).
+// The tokens of `text`: 1 to `max_tokens` ids in [0, V).
 // Errors: INVALID_ARGUMENT if it is empty, too long, has an id outside the vocabulary (with its index) or a byte or
 // character outside the vocabulary (with its offset), or is text for a model that takes ids only.
 absl::StatusOr<std::vector<int32_t>> ReadText(const NamedText& text, const CallNames& names,
                                               const TextVocabulary& vocabulary, int64_t max_tokens);
-// The first `max_tokens` tokens of `text`, or all of them, and how many there are: at least one.
-// Errors: as ReadText, but for a text that is too long.
+// The first `max_tokens` tokens of `text`, or all if there are fewer, and the total number, which is at least 1.
+// Errors: those of ReadText, except that a long text is no error.
 absl::StatusOr<models::DocumentBeginning> ReadBeginning(const NamedText& text, const CallNames& names,
                                                         const TextVocabulary& vocabulary, int64_t max_tokens);
 

@@ -13,14 +13,14 @@
 namespace longshort::server {
 namespace {
 
-// gen_ai.operation.name: OpenTelemetry has none of its own for this.
+// gen_ai.operation.name: OpenTelemetry defines none for scoring.
 constexpr char kScoringOperation[] = "score";
 
-// Upper bounds on the wire: of a score without its tokens, and of a described token or alternative.
+// Upper bounds of wire sizes: of a score without its tokens, and of a described token or alternative.
 constexpr int64_t kScoreBytes = 128;
 constexpr int64_t kTokenBytes = 24;
 
-// A text is one of several, or the call's only one.
+// A text is one of several, or the only one of the call.
 FieldPath FirstOf(std::optional<int64_t> index) {
   return {.field = index.has_value() ? "inputs" : "input", .index = index};
 }
@@ -66,7 +66,7 @@ class ScoreListener final : public core::ScoringListener {
   const TextScorer::Done done_;
 };
 
-// How likely a language model finds texts.
+// Computes the likelihood of texts.
 class LanguageModelScorer final : public TextScorer {
  public:
   LanguageModelScorer(std::shared_ptr<const core::ServedLanguageModel> model, const ScoreOptions& options,
@@ -147,7 +147,7 @@ class ClassListener final : public core::ClassificationListener {
   std::vector<DocumentReading> readings_;
 };
 
-// Which classes a classifier of texts gives them.
+// Computes the classes of texts.
 class ClassifierScorer final : public TextScorer {
  public:
   ClassifierScorer(std::shared_ptr<const core::ServedClassifier> model, const ClassOptions& answer, bool truncate,

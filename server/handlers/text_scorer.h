@@ -1,4 +1,4 @@
-// Scores documents one by one, whatever the model: what a call does for a few of them and a stream for many.
+// Scores single documents with any kind of model, for unary calls and for streams.
 #pragma once
 
 #include <cstdint>
@@ -18,47 +18,47 @@
 
 namespace longshort::server {
 
-// What is scored together: a document, or the two documents of a classifier of pairs. Token ids, checked, without spare
-// capacity: what is held is what tokens() counts.
+// The input of one score: a document, or the two documents of a classifier of pairs. The ids are checked. The vectors
+// have no spare capacity, so tokens() measures the memory.
 struct TextToScore {
   std::vector<std::vector<int32_t>> documents = {};
-  // Of each document of a classifier.
+  // One for each document, for classifiers.
   std::vector<DocumentReading> readings = {};
-  // Language models: the conversation that the document goes on with.
+  // For language models: the session that the document continues.
   std::optional<core::SessionReference> session = std::nullopt;
 
   int64_t tokens() const;
 };
 
-// Immutable: any thread may use it.
+// Immutable, so any thread may use it.
 class TextScorer {
  public:
-  // Hears of one text, once, from the engine's thread; must not block. Errors: of the text INVALID_ARGUMENT and
-  // INTERNAL; of the call CANCELLED, DEADLINE_EXCEEDED, UNAVAILABLE.
+  // Called once for one text, on the engine's thread; must not block. Errors of the text: INVALID_ARGUMENT and
+  // INTERNAL; errors of the call: CANCELLED, DEADLINE_EXCEEDED, UNAVAILABLE.
   using Done = std::function<void(absl::StatusOr<ScoredText>)>;
 
-  // Keeps the model, whose labels a ScoredText shows. Errors: FAILED_PRECONDITION for a model that takes no texts;
-  // INVALID_ARGUMENT naming an option that is out of range, or not for this kind of model.
+  // Holds the model, whose labels a ScoredText views. Errors: FAILED_PRECONDITION if the model takes no texts;
+  // INVALID_ARGUMENT for an option that is out of range or not for this kind of model.
   static absl::StatusOr<std::unique_ptr<TextScorer>> Make(std::shared_ptr<const core::ServedModel> model,
                                                           const ScoreOptions& options, const RequestLimits& limits,
                                                           const CallNames& names);
   virtual ~TextScorer() = default;
 
-  // Text `index` of a call of several; its second document, if it has one, with it.
-  // Errors: INVALID_ARGUMENT naming the document, what is wrong with it and the limit.
+  // Reads text `index` of a call with several (nullopt: the only one), with its second document if it has one.
+  // Errors: INVALID_ARGUMENT with the document, its fault and the limit.
   virtual absl::StatusOr<TextToScore> Read(const TextInput& first, const std::optional<TextInput>& second,
                                            std::optional<int64_t> index) const = 0;
 
-  // Bytes of the answer about `texts` texts of `tokens` tokens together, at the most.
+  // Upper bound of the answer's bytes for `texts` texts with `tokens` tokens in total.
   virtual int64_t AnswerBytes(int64_t texts, int64_t tokens) const = 0;
-  // Errors: INVALID_ARGUMENT if that is too much for one message.
+  // Errors: INVALID_ARGUMENT if such an answer does not fit into one message.
   virtual absl::Status CheckAnswerFits(int64_t texts, int64_t tokens) const = 0;
 
-  // On OK `done` will hear; on an error it never does. Errors: RESOURCE_EXHAUSTED if the engine is full, UNAVAILABLE.
+  // On OK `done` is called later; on an error, never. Errors: RESOURCE_EXHAUSTED if the engine is full, UNAVAILABLE.
   virtual absl::Status Submit(TextToScore text, const core::RequestContext& context, Done done) const = 0;
 };
 
-// What its trace calls the work on texts of this model.
+// The name of the operation in traces for texts of this model.
 const char* OperationOfTexts(const core::ServedModel& model);
 
 }  // namespace longshort::server

@@ -10,11 +10,11 @@
 namespace longshort::server {
 namespace {
 
-// An answer that fits, with 5 bytes before it, into the window that HTTP/2's streams begin with. A timer for each of
-// them would cost more than short calls do.
+// The largest answer that fits, with its 5-byte prefix, into HTTP/2's initial stream window. A timer for each such
+// answer would cost more than a short call.
 constexpr int64_t kUnwatchedBytes = 65535 - 5;
-// What clients that give no window can keep of such answers, all together, with what a call itself takes; beyond it
-// each has its timer.
+// Limit of the memory of such answers, over all calls, that clients can hold by granting no window. It includes
+// kBytesOfCall for each call. Beyond the limit each answer has a timer.
 constexpr int64_t kUnwatchedBytesOfAll = int64_t{16} << 20;
 constexpr int64_t kBytesOfCall = int64_t{16} << 10;
 
@@ -57,7 +57,7 @@ void Call::AskGate() {
   auto on_stopping = [weak = weak_from_this()] {
     if (const std::shared_ptr<Call> call = weak.lock()) call->OnStopping();
   };
-  // What a client still sends would not be had for long; what it still asks is answered until the gate closes.
+  // A stopping server takes no further uploads. Other streams are served until the gate closes.
   gate_watch_ = rpc_.kind == RpcKind::kClientStream ? environment().gate.WhenStopping(std::move(on_stopping))
                                                     : environment().gate.WhenClosed(std::move(on_stopping));
 }
@@ -71,9 +71,9 @@ void Call::OnStopping() {
 }
 
 absl::Status Call::Take(grpc::ByteBuffer& bytes) {
-  // gRPC begins a call of one message whose message did not come, too: the client cancelled, or its deadline passed, or
-  // the message was over the limit, or there was none. Its context need not know of that yet; the bytes do.
-  if (!bytes.Valid()) return absl::CancelledError("the call ended before its message came");
+  // gRPC also begins a call of one message if the message did not arrive: the client cancelled, the deadline passed,
+  // the message was over the limit, or there was none. The context may not show that yet, but the bytes do.
+  if (!bytes.Valid()) return absl::CancelledError("the call ended before its message arrived");
   if (rpc_.max_request_bytes > 0 && bytes.Length() > rpc_.max_request_bytes) {
     return absl::InvalidArgumentError(
         absl::StrCat("the request has ", bytes.Length(), " bytes; it must have at most ", rpc_.max_request_bytes));
@@ -98,7 +98,7 @@ void Call::ReadDone(bool ok) {
     if (!ok) NoteEnd(absl::OkStatus());
     --busy_;
   }
-  reading_ = false;  // not before: the next read overwrites the message
+  reading_ = false;  // only now: the next read overwrites the message
   lock.unlock();
   Advance();
 }
@@ -110,7 +110,7 @@ void Call::WriteDone(bool ok) {
     work_->Written();
     if (!ok) reader_gone_ = true;
   }
-  if (!ok) work_->Cancel(absl::CancelledError("the client went away"));
+  if (!ok) work_->Cancel(absl::CancelledError("the client disconnected"));
   Advance();
 }
 
@@ -126,7 +126,7 @@ void Call::Done() {
 }
 
 void Call::Advance() {
-  const std::shared_ptr<Call> keep = shared_from_this();  // finished, the front may let go
+  const std::shared_ptr<Call> keep = shared_from_this();  // once finished, gRPC may release its reference
   std::unique_lock lock(mutex_);
   if (finished_) return;
   while (BeginNext(lock)) {
@@ -265,12 +265,12 @@ void Call::CancelSlowReader(bool finished) {
   if (!finished) {
     record_.CancelSlowReader();
   } else {
-    // The call's end has been counted and logged: nobody can change its status any more.
+    // The call's end is already counted and logged, so its status cannot change.
     const char* rpc = record_.names().rpc();
     environment().metrics.CountSlowReader(rpc);
     LogFields fields = {{"id", record_.engine_context().id}, {"rpc", std::string(rpc)}};
     record_.trace().AppendTo(fields);
-    environment().log.Info("cancelled: the client did not take its answer within --slow-reader-timeout",
+    environment().log.Info("cancelled: the client did not read its answer within --slow-reader-timeout",
                            std::move(fields));
   }
   Abort();

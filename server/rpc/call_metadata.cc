@@ -58,14 +58,14 @@ absl::Status ReadPriority(const grpc::CallbackServerContext& context, core::Prio
 }
 
 absl::Time DeadlineOf(const grpc::CallbackServerContext& context) {
-  // A time point of std::chrono would overflow: clients may say 99,999,999 hours.
+  // A time point of std::chrono would overflow: the longest timeout of gRPC is 99,999,999 hours.
   const gpr_timespec deadline = context.raw_deadline();
   if (gpr_time_cmp(deadline, gpr_inf_future(deadline.clock_type)) == 0) return absl::InfiniteFuture();
   const gpr_timespec left = gpr_time_sub(deadline, gpr_now(deadline.clock_type));
   return MonotonicNow() + absl::Seconds(left.tv_sec) + absl::Nanoseconds(left.tv_nsec);
 }
 
-// All values of the metadata, with commas between.
+// All values of the metadata key, separated by commas.
 std::optional<std::string> FindAll(const grpc::CallbackServerContext& context, const char* key) {
   const auto [first, last] = context.client_metadata().equal_range(key);
   if (first == last) return std::nullopt;
@@ -76,7 +76,7 @@ std::optional<std::string> FindAll(const grpc::CallbackServerContext& context, c
   return value;
 }
 
-// Two traceparents are as bad as none: with a comma between they cannot be read.
+// Two traceparents count as none: joined by a comma they do not parse.
 std::optional<TraceContext> ReadTraceContext(const grpc::CallbackServerContext& context) {
   const std::optional<std::string> parent = FindAll(context, "traceparent");
   if (!parent.has_value()) return std::nullopt;
@@ -95,23 +95,23 @@ std::string FirstProperty(const grpc::AuthContext& peer, const char* name) {
   return values.empty() ? "" : std::string(values.front().data(), values.front().size());
 }
 
-// The properties of a connection are what its handshake left there. Nothing of this server adds to them: what a call's
-// processor writes there all calls of the connection would see.
+// Reads the properties that the connection's handshake set. The server must not add properties: all calls of the
+// connection would see them.
 void ReadCertificate(const grpc::CallbackServerContext& context, Credentials* credentials) {
   const std::shared_ptr<const grpc::AuthContext> peer = context.auth_context();
   if (peer == nullptr) return;
   const std::string security = FirstProperty(*peer, GRPC_TRANSPORT_SECURITY_TYPE_PROPERTY_NAME);
   if (security != GRPC_TLS_TRANSPORT_SECURITY_TYPE && security != GRPC_SSL_TRANSPORT_SECURITY_TYPE) return;
   credentials->spiffe_id = FirstProperty(*peer, GRPC_PEER_SPIFFE_ID_PROPERTY_NAME);
-  // gRPC tells no SPIFFE id that is malformed or beside another URI. Whoever has such a one is not known by his
-  // subject.
+  // gRPC reports no SPIFFE id that is malformed or accompanied by another URI. A client with such a certificate is not
+  // identified by its subject either.
   if (credentials->spiffe_id.empty() && HasSpiffeUri(*peer)) return;
   credentials->certificate_subject = FirstProperty(*peer, GRPC_X509_SUBJECT_PROPERTY_NAME);
 }
 
 constexpr char kRetryInfoUrl[] = "type.googleapis.com/google.rpc.RetryInfo";
 
-// A google.rpc.Status with RetryInfo, serialized: the value of `grpc-status-details-bin`.
+// A serialized google.rpc.Status with RetryInfo: the value of `grpc-status-details-bin`.
 std::string RefusalDetails(const absl::Status& status, const core::Refusal& refusal) {
   rpc::RetryInfo retry;
   absl::Duration rest = refusal.retry_after;
@@ -126,9 +126,9 @@ std::string RefusalDetails(const absl::Status& status, const core::Refusal& refu
   return details.SerializeAsString();
 }
 
-// The same time in milliseconds, rounded up: the value of `grpc-retry-pushback-ms`, by which gRPC's own retries go.
+// The retry delay in milliseconds, rounded up: the value of `grpc-retry-pushback-ms`, which gRPC's own retries obey.
 std::string RetryPushback(const core::Refusal& refusal) {
-  // Clients read an int32, and anything else, or less than 0, as "never".
+  // Clients read the value as an int32. They take anything else, or a negative value, as "never retry".
   constexpr int64_t kMax = std::numeric_limits<int32_t>::max();
   const int64_t milliseconds = absl::ToInt64Milliseconds(absl::Ceil(refusal.retry_after, absl::Milliseconds(1)));
   return absl::StrCat(std::clamp<int64_t>(milliseconds, 0, kMax));

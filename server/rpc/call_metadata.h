@@ -1,4 +1,4 @@
-// The metadata of a gRPC call: who calls, and what the client is told at the end beside the status.
+// The metadata of a gRPC call: reads the caller's metadata, and writes the server's trailing metadata.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -8,20 +8,20 @@
 namespace longshort::server {
 
 struct CallMetadataOptions {
-  // Whether certificates of peers matter, and the name by which the client knows the server.
+  // Whether to read the client's certificate, and the authority by which the client addressed the server.
   bool certificates = false;
   bool authority = false;
 };
 
-// `x-request-id` (drawn unless it is sane), `x-client-id`, `x-priority`, `authorization`, `traceparent`, `tracestate`,
-// and the deadline; of the connection the peer's certificate, if it matters and no `authorization` is there.
+// Reads `x-request-id` (random if missing or invalid), `x-client-id`, `x-priority`, `authorization`, `traceparent`,
+// `tracestate` and the deadline. Without `authorization` it also reads the client's certificate, if the options say so.
 CallOrigin ReadCallMetadata(const grpc::CallbackServerContext& context, const CallMetadataOptions& options);
 
-// In the initial and in the trailing metadata.
+// Key of the call's id in the initial and in the trailing metadata.
 inline constexpr char kIdKey[] = "x-request-id";
 
-// Puts the call's id, the server's load, and when to come back after a refusal into the trailing metadata. `status` is
-// what CallRecord::Finish has returned. Returns the status for gRPC.
+// Puts the call's id, the server's load and, for a refusal, the retry delay into the trailing metadata. `status` is the
+// result of CallRecord::Finish. Returns the status for gRPC.
 grpc::Status SetTrailingMetadata(const absl::Status& status, const CallRecord& record,
                                  grpc::CallbackServerContext& context);
 

@@ -25,16 +25,16 @@ using Unary = grpc::ServerUnaryReactor;
 using Writing = grpc::ServerWriteReactor<ByteBuffer>;
 using Bidirectional = grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>;
 
-// A Call as one of gRPC's reactors. Three, because gRPC has the message of a unary call, or of one that streams
-// answers, before the call begins, and calls only a unary reactor where it is, without waking a thread.
+// A Call as a gRPC reactor. There are three reactor types for two reasons. gRPC reads the single message of a unary or
+// server-streaming call before the call begins. And it runs only unary reactors inline, without waking a thread.
 template <typename Reactor>
 class GrpcCall final : public Reactor, public Call {
  public:
-  // `request` and `response`, if the reactor has them, live as long as the context.
+  // `request` and `response`, if the reactor has them, live as long as `context`.
   static Reactor* Start(const CallEnvironment& environment, const Rpc& rpc, CallbackServerContext* context,
                         const ByteBuffer* request, ByteBuffer* response) {
     const auto call = std::make_shared<GrpcCall>(environment, rpc, *context, response);
-    // gRPC shows the message as constant, and would keep it as long as the call lasts. It is the call's own.
+    // gRPC passes the message as const and would keep it until the call ends. The call owns it and frees it early.
     call->Begin(const_cast<ByteBuffer*>(request));
     return call.get();
   }
@@ -53,7 +53,7 @@ class GrpcCall final : public Reactor, public Call {
   static constexpr bool kReads = std::is_same_v<Reactor, Bidirectional>;
   static constexpr bool kWrites = !std::is_same_v<Reactor, Unary>;
 
-  // Of Call.
+  // Call:
   void BeginRead(ByteBuffer* message) override {
     if constexpr (kReads) this->StartRead(message);
   }
@@ -64,35 +64,35 @@ class GrpcCall final : public Reactor, public Call {
   void Finish(const absl::Status& work_status, std::optional<ByteBuffer> answer) override {
     const absl::Status status = record().Finish(work_status);
     if (status.ok()) BeginAnswer();
-    grpc::Status told = SetTrailingMetadata(status, record(), context_);
-    if (!answer.has_value()) return Reactor::Finish(std::move(told));
+    grpc::Status final_status = SetTrailingMetadata(status, record(), context_);
+    if (!answer.has_value()) return Reactor::Finish(std::move(final_status));
     if constexpr (kWrites) {
       answer_ = *std::move(answer);
-      this->StartWriteAndFinish(&answer_, {}, std::move(told));
+      this->StartWriteAndFinish(&answer_, {}, std::move(final_status));
     } else {
       *response_ = *std::move(answer);
-      Reactor::Finish(std::move(told));
+      Reactor::Finish(std::move(final_status));
     }
   }
   void Abort() override {
     if (finished_call_ == nullptr) return context_.TryCancel();
     grpc_call_cancel(finished_call_.get(), nullptr);
   }
-  // Once the call is finished, gRPC may destroy its context at any time, but not the call while somebody holds it.
+  // gRPC may destroy the context of a finished call at any time. A reference keeps the call itself.
   void KeepAbortable() override {
     grpc_call_ref(context_.c_call());
     finished_call_ = {context_.c_call(), grpc_call_unref};
   }
 
-  // Before each message. Before the first one it sends the call's id, in the initial metadata. A client takes that for
-  // the answer's beginning, and tries no such call again; so calls that end without a message have their id in the
-  // trailing metadata only.
+  // Called before each message. Before the first one it puts the call's id into the initial metadata. Clients take
+  // initial metadata as the start of an answer and do not retry such a call. So a call that ends without a message has
+  // its id in the trailing metadata only.
   void BeginAnswer() {
     record().trace().BeginMessage();
     if (!std::exchange(answering_, true)) context_.AddInitialMetadata(kIdKey, record().engine_context().id);
   }
 
-  // Of the reactor. Not all reactors have the first two, so they cannot say `override`.
+  // The reactor's callbacks. Not all reactors have the first two, so these cannot be `override`.
 #ifdef __clang__
 #pragma clang diagnostic push
 #pragma clang diagnostic ignored "-Winconsistent-missing-override"
@@ -106,9 +106,8 @@ class GrpcCall final : public Reactor, public Call {
 #endif
   void OnCancel() override { Cancelled(); }
   void OnDone() override { Done(); }
-  // What the two above do for a unary call is as little as what gRPC's own reactors do, for which this is meant: gRPC
-  // calls them where it is, instead of waking another thread. gRPC promises nothing about it; without it calls only
-  // take longer.
+  // For a unary call OnCancel and OnDone do as little as those of gRPC's own inlineable reactors, so gRPC may call them
+  // inline instead of waking another thread. gRPC does not document this; without it calls only take longer.
   bool InternalInlineable() override { return !kWrites; }
 
   CallbackServerContext& context_;

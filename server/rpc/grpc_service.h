@@ -1,4 +1,4 @@
-// The RPCs of a table as one service of gRPC: each call is a Call, whatever its RPC.
+// A gRPC service that serves a table of RPCs. Each call is a Call, whatever its RPC.
 #pragma once
 
 #include <grpcpp/impl/service_type.h>
@@ -20,7 +20,7 @@ class GrpcService final : public grpc::Service {
 
  private:
   const std::vector<Rpc> rpcs_;
-  std::vector<std::string> paths_;  // gRPC keeps no copies
+  std::vector<std::string> paths_;  // gRPC refers to them
 };
 
 }  // namespace longshort::server

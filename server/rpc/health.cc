@@ -24,8 +24,8 @@ HealthCheckResponse::ServingStatus StatusOf(std::optional<bool> serving) {
   return *serving ? HealthCheckResponse::SERVING : HealthCheckResponse::NOT_SERVING;
 }
 
-// Writes what it finds on the board when that is not what it wrote last. While a message is on its way nothing is kept
-// but that the board may have changed: a client that reads nothing costs no more.
+// Writes the status of its name when it differs from the last one written. During a write it keeps no queue of changes,
+// so a client that does not read costs no extra memory.
 class HealthWatch final : public CallWork {
  public:
   HealthWatch(Call& call, Health& health) : call_(call), health_(health) {}
@@ -37,7 +37,7 @@ class HealthWatch final : public CallWork {
     LS_ASSIGN_OR_RETURN(held_, health_.watches.Add(call_.peer(), [weak] {
       if (const std::shared_ptr<Call> call = weak.lock()) {
         call->EndNow(absl::ResourceExhaustedError(
-            absl::StrCat("more than ", Health::kMaxWatches, " watches: one of a connection that has many gave way")));
+            absl::StrCat("ended to admit another watch: the server allows ", Health::kMaxWatches, " open watches")));
       }
     }));
     const int64_t watch = health_.board.Watch(name_, [weak] {
@@ -131,12 +131,12 @@ std::vector<Rpc> HealthRpcs(Health& health) {
           {kNoFields, "grpc.health.v1.Health/Check", kHealthAccess, "grpc.health.v1.Health.Check"},
           [&health](CallRecord&, const HealthCheckRequest& request) -> absl::StatusOr<HealthCheckResponse> {
             const std::optional<bool> serving = health.board.Get(request.service());
-            if (!serving.has_value()) return absl::NotFoundError("health knows no such name");
+            if (!serving.has_value()) return absl::NotFoundError("the server reports no health for this name");
             HealthCheckResponse answer;
             answer.set_status(StatusOf(serving));
             return answer;
           }),
-      // Not open: it names models that are hidden from others.
+      // Not public, because it lists all models.
       AnswerAtOnce<HealthListRequest, HealthListResponse>(
           {kNoFields, "grpc.health.v1.Health/List", {.scope = Scope::kObserve}, "grpc.health.v1.Health.List"},
           [&health](CallRecord&, const HealthListRequest&) -> absl::StatusOr<HealthListResponse> {

@@ -1,4 +1,4 @@
-// grpc.health.v1: the health of the server and of its models. Health calls are answered during a stop. A stop does not
+// grpc.health.v1: the health of the server and of its models. Health calls are answered during a stop, which does not
 // wait for them.
 #pragma once
 
@@ -15,21 +15,21 @@
 
 namespace longshort::server {
 
-// What the server says of its health, by name, and who watches a name.
+// The health status of each name, and the watchers of each name.
 //
 // Thread-safe.
 class HealthRegistry final {
  public:
-  // A name is known from its first Set on. Once the server stops, nothing serves, whatever is set.
+  // Set makes a name known. After StopServing no name is serving, whatever is set.
   void Set(const std::string& name, bool serving);
   void StopServing();
 
-  // Whether what has this name serves; nothing if it is not known.
+  // Whether `name` is serving; nullopt if it is unknown.
   std::optional<bool> Get(const std::string& name) const;
   std::map<std::string, bool> List() const;
 
-  // Calls `look` whenever the name's status may have changed, in the thread that changes it, until Forget; after that
-  // it may still be running.
+  // Calls `look` in the thread that changes the status of `name`, after each possible change, until Forget. A call of
+  // `look` may still be running when Forget returns.
   int64_t Watch(const std::string& name, std::function<void()> look);
   void Forget(int64_t watch);
 
@@ -46,9 +46,9 @@ class HealthRegistry final {
   int64_t last_watch_ = 0;
 };
 
-// What calls about health share.
+// The state that health calls share.
 struct Health {
-  // Limits of open watches. Watches are idle most of the time, so the limits are high.
+  // Limits of open Watch calls. They are high, because watches are mostly idle.
   static constexpr int64_t kMaxWatchesOfConnection = 100, kMaxWatches = 4096;
 
   HealthRegistry board;

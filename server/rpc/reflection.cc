@@ -23,7 +23,7 @@ using google::protobuf::DescriptorPool;
 using google::protobuf::FieldDescriptor;
 using google::protobuf::FileDescriptor;
 
-// The file, and once each that it imports.
+// Adds the file and its imports, each once.
 template <typename Files>
 void AddFiles(const FileDescriptor& file, std::set<std::string>& added, Files& files) {
   if (!added.insert(file.name()).second) return;
@@ -40,7 +40,7 @@ const FileDescriptor* FileOfExtension(const std::string& type, int number) {
   return extension == nullptr ? nullptr : extension->file();
 }
 
-// The answer to one request. What is not found is an answer, too: the stream goes on.
+// The answer to one request. An item that is not found is an answer, too: the stream stays open.
 template <typename Request, typename Response>
 Response Answer(const Request& request, const std::vector<std::string>& services) {
   const DescriptorPool& pool = *DescriptorPool::generated_pool();
@@ -87,13 +87,13 @@ Response Answer(const Request& request, const std::vector<std::string>& services
       }
       break;
     case Request::MESSAGE_REQUEST_NOT_SET:
-      fail(grpc::StatusCode::INVALID_ARGUMENT, "the request asks nothing");
+      fail(grpc::StatusCode::INVALID_ARGUMENT, "the request has no message_request; set one");
       break;
   }
   return response;
 }
 
-// Reads a request, writes its answer, reads the next one. A client that does not take its answer is cancelled.
+// Reads a request, writes its answer, then reads the next one. A client that does not read its answer is cancelled.
 template <typename Request, typename Response>
 class ReflectionStream final : public CallWork {
  public:
@@ -105,7 +105,7 @@ class ReflectionStream final : public CallWork {
     LS_ASSIGN_OR_RETURN(held_, reflection_.streams.Add(call_.peer(), [weak] {
       if (const std::shared_ptr<Call> call = weak.lock()) {
         call->EndNow(absl::ResourceExhaustedError(
-            absl::StrCat("more than ", Reflection::kMax, " streams: one of a connection that has many gave way")));
+            absl::StrCat("ended to admit another stream: the server allows ", Reflection::kMax, " of them")));
       }
     }));
     const std::lock_guard lock(call_.mutex());
@@ -126,7 +126,7 @@ class ReflectionStream final : public CallWork {
 
   void Look(absl::Time /*now*/) override {
     call_.EndNow(absl::UnavailableError(absl::StrCat(
-        "the stream was silent for ", absl::FormatDuration(Reflection::kLongestSilence), "; open another one")));
+        "the stream was idle for ", absl::FormatDuration(Reflection::kLongestSilence), "; open another one")));
   }
 
   bool HasRoom() const override { return !answer_.has_value() && !call_.writing(); }
@@ -138,7 +138,7 @@ class ReflectionStream final : public CallWork {
 
   void Ended() override { reflection_.streams.Remove(held_); }
 
-  // Something came, or was taken. With the mutex held.
+  // Restarts the idle timer, after a message was read or written. REQUIRES: the mutex is held.
   void GoOn() {
     call_.LookAt(MonotonicNow() + Reflection::kLongestSilence);
     reflection_.streams.Touch(held_);

@@ -1,4 +1,4 @@
-// grpc.reflection.v1 and v1alpha: which services there are, and the files that describe them.
+// grpc.reflection.v1 and v1alpha: the list of services, and the files that describe them.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@
 
 namespace longshort::server {
 
-// What both versions share.
+// The state that both versions share.
 struct Reflection {
-  // Clients ask at once what they want to know. So many streams may be open, of each connection and in all, and one
-  // that says and reads nothing for so long is ended.
+  // Limits of open streams, for each connection and in total, and of the time that a stream may be idle. Clients ask
+  // for what they need at once.
   static constexpr int64_t kMaxOfConnection = 16, kMax = 256;
   static constexpr absl::Duration kLongestSilence = absl::Seconds(5);
 

@@ -1,7 +1,7 @@
-// One row of the table of RPCs: what a server must know of an RPC to serve it. Each front has a list of rows; gRPC's
-// service (server/rpc/grpc_service.h) is built from them.
+// One row of the table of RPCs: what the server needs to serve one RPC. Each protocol has a list of rows, from which
+// GrpcService (server/rpc/grpc_service.h) is built.
 //
-// A unary RPC is one row with a handler (server/rpc/unary.h). An RPC that streams has a CallWork of its own.
+// A unary RPC is a row with a handler (server/rpc/unary.h). A streaming RPC has a CallWork of its own.
 #pragma once
 
 #include <google/protobuf/message.h>
@@ -23,60 +23,60 @@ namespace longshort::server {
 
 class Call;
 
-// What is done with the messages of one call. Its Call owns it.
+// Processes the messages of one call. Its Call owns it.
 //
-// Thread: as each function says. Take comes one at a time. Call::mutex() guards what the functions that come with the
-// mutex held share with the others.
+// Thread: any, unless a function says otherwise. Calls of Take do not overlap. Call::mutex() guards the state that the
+// functions called with the mutex held share with the others.
 class CallWork {
  public:
   virtual ~CallWork() = default;
 
-  // The call was admitted. Errors end the call.
+  // Called once the call is admitted. Errors end the call.
   virtual absl::Status Admitted() { return absl::OkStatus(); }
-  // Takes a message, which is its own. Errors end the call; then the message has left nothing in work.
+  // Takes a message, which it may move from. Errors end the call; the message must then leave no pending work.
   virtual absl::Status Take(google::protobuf::Message& message) = 0;
-  // The client sends no more, before the call has ended. Not for calls of one message. Errors end the call.
+  // The client half-closed before the call ended. Not for calls with one message. Errors end the call.
   virtual absl::Status HalfClose() { return absl::OkStatus(); }
-  // Nobody waits for an answer any more, for this reason: the work ends as soon as it can.
+  // The client no longer waits for an answer, for `reason`. The work should end as soon as possible.
   virtual void Cancel(const absl::Status& reason) = 0;
-  // The time has come that Call::LookAt named.
+  // The time set by Call::LookAt has come.
   virtual void Look(absl::Time /*now*/) {}
-  // The call ends: nothing is in work, and the client has not been told yet. Once, if Admitted was called.
+  // The call ends: no work is pending, and the status is not sent yet. Called once, if Admitted was called.
   virtual void Ended() {}
 
-  // With the mutex held:
+  // REQUIRES for the functions below: the mutex is held.
   //
-  // Whether the next message may be read. Not for calls of one message.
+  // Whether the next message may be read. Not for calls with one message.
   virtual bool HasRoom() const { return false; }
-  // Whether a client that sends nothing leaves the call idle: a server that stops does not wait for idle calls.
+  // Whether the call is idle while the client sends nothing. A stop does not wait for idle calls.
   virtual bool MayBeIdle() const { return false; }
-  // Whether something is in work: the call does not end before.
+  // Whether work is pending. The call does not end before it is done.
   virtual bool HasWork() const = 0;
-  // Whether work waits to begin; and that it never will, since the call ends with an error.
+  // Whether some work has not begun; and its removal, since the call ends with an error.
   virtual bool HasHeld() const { return false; }
   virtual void DropHeld() {}
-  // The next message to write; nothing if there is none now. Asked only while no message is on its way.
+  // The next message to write; nullopt if there is none now. Called only while no write is pending.
   virtual std::optional<grpc::ByteBuffer> NextAnswer() { return std::nullopt; }
-  // That message was written, or lost.
+  // The message was written, or the write failed.
   virtual void Written() {}
-  // The message that goes with the status, of a call that ends well and has one answer.
+  // The message that is sent with the status, if the call ends with OK and has one answer.
   virtual std::optional<grpc::ByteBuffer> LastAnswer() { return std::nullopt; }
 };
 
 enum class RpcKind { kUnary, kServerStream, kClientStream, kBidirectional };
 
 struct Rpc {
-  // Its names, those of its fields, and the scope that its callers need.
+  // The names of the RPC and of its fields, and the scope that its callers need.
   CallNames names;
   RpcKind kind = RpcKind::kUnary;
-  // The default instances of its messages.
+  // Default instances of its messages.
   const google::protobuf::Message* request = nullptr;
   const google::protobuf::Message* response = nullptr;
-  // Whether it changes nothing on the server: a client may repeat it, and a proxy may keep its answer.
+  // Whether the RPC has no side effect: clients may retry it, and proxies may cache the answer.
   bool side_effect_free = false;
-  // A longer request is refused unread; 0: the server's limit of messages holds alone.
+  // A longer request is rejected unparsed. 0: only the server's message limit applies.
   size_t max_request_bytes = 0;
-  // Makes the work of a call. Thread-safe.
+  // Makes the work of one call. Thread-safe.
   std::function<std::unique_ptr<CallWork>(Call&)> work;
 };
 
@@ -86,13 +86,13 @@ inline std::string_view ServiceOf(const Rpc& rpc) {
   return method.substr(0, method.find('/'));
 }
 
-// The same row, of an RPC that changes nothing.
+// The same row, marked as free of side effects.
 inline Rpc SideEffectFree(Rpc rpc) {
   rpc.side_effect_free = true;
   return rpc;
 }
 
-// A row of an RPC that streams.
+// A row for a streaming RPC.
 template <typename Request, typename Response>
 Rpc Streaming(const CallNames& names, RpcKind kind, const std::function<std::unique_ptr<CallWork>(Call&)>& work) {
   return {.names = names,
@@ -102,8 +102,8 @@ Rpc Streaming(const CallNames& names, RpcKind kind, const std::function<std::uni
           .work = work};
 }
 
-// Of the standard services, whose requests name one thing each. Streams keep what they were asked, and anybody may ask:
-// so a request must be short. The limit is far above the longest name that there is.
+// For the standard services. Their requests name one item each, streams keep the request, and callers may be
+// anonymous. So requests are limited to a size far above the longest valid name.
 inline constexpr FieldVocabulary kNoFields = {.name_of = [](const FieldPath&) { return std::string(); }};
 inline constexpr size_t kMaxShortRequestBytes = 4096;
 

@@ -1,6 +1,6 @@
-// Streams that clients keep open and that cost the server next to nothing until there are many: bounded for each
-// connection, and in all. Beyond that one of the connection that has the most makes room, the one that has been silent
-// for longest: so whoever comes is served, whatever others hold, and keeps the few that he has.
+// Limits streams that clients keep open and that cost little until there are many: for each connection, and in total.
+// At the total limit a new stream replaces the longest idle stream of the connection that has the most. So a new client
+// is always served, and clients with few streams keep them.
 //
 // Thread-safe.
 #pragma once
@@ -20,11 +20,11 @@ class StreamLimiter final {
  public:
   StreamLimiter(int64_t max_of_connection, int64_t most) : max_of_connection_(max_of_connection), max_(most) {}
 
-  // Takes a stream of this connection in; where there are as many as may be, another's `give_way` is called, in this
-  // thread. It must not call back. Returns the stream's number.
-  // Errors: RESOURCE_EXHAUSTED if the connection has as many as it may have.
+  // Adds a stream of this connection. At the total limit, calls the `give_way` of the stream that is replaced, in this
+  // thread; it must not call the limiter. Returns the stream's number.
+  // Errors: RESOURCE_EXHAUSTED if the connection is at its limit.
   absl::StatusOr<int64_t> Add(const std::string& connection, std::function<void()> give_way);
-  // The stream has done something.
+  // Marks the stream as active now.
   void Touch(int64_t stream);
   void Remove(int64_t stream);
 
@@ -37,7 +37,7 @@ class StreamLimiter final {
   };
   using Streams = std::list<Stream>;
 
-  // With the mutex held.
+  // REQUIRES: the mutex is held.
   Streams::iterator FindVictim();
   void RemoveLocked(Streams::iterator stream);
 
@@ -45,8 +45,8 @@ class StreamLimiter final {
   const int64_t max_;
   std::mutex mutex_;  // guards what follows
   int64_t last_ = 0;
-  Connections connections_;  // how many streams each has
-  Streams streams_;          // the longest silent first
+  Connections connections_;  // the number of streams of each
+  Streams streams_;          // the longest idle first
   std::map<int64_t, Streams::iterator> by_number_;
 };
 

@@ -1,12 +1,12 @@
-// Rows of unary RPCs, from a handler that knows messages and the call's record only.
+// Table rows for unary RPCs, made from a handler that sees only the messages and the call's record.
 //
 //   AnswerAtOnce<Request, Response>(names, [](CallRecord& record, const Request& request)
 //       -> absl::StatusOr<Response> {...})
-//   for what needs no engine: it runs on gRPC's thread.
+//   for handlers that need no engine: they run on gRPC's thread.
 //
 //   AnswerLater<Request, Response>(names, [](CallRecord& record, Request request, auto answer) -> absl::Status {...})
-//   for one answer that comes later: after OK, `answer` is called once with an absl::StatusOr<Response>, then or later,
-//   by any thread; it holds the call. An error ends the call at once.
+//   for handlers that answer later. After OK, `answer` is called once with an absl::StatusOr<Response>, at once or
+//   later, on any thread. It holds the call. An error ends the call at once.
 #pragma once
 
 #include <memory>
@@ -35,7 +35,7 @@ class OneAnswer : public CallWork {
     const std::lock_guard lock(call_.mutex());
     in_work_ = true;
   }
-  // The work has ended: with an answer, or with the error that this returns.
+  // Ends the work, with an answer or with the error that this returns.
   template <typename Response>
   absl::Status EndWork(const absl::StatusOr<Response>& response) {
     absl::StatusOr<grpc::ByteBuffer> bytes = response.ok() ? SerializeMessage(*response) : response.status();

@@ -281,7 +281,7 @@ def test_pages_are_checked(api: SimpleNamespace, here: Server) -> None:
     assert seen == [f"page-{number}" for number in range(5)]
     for wrong, part in (
         ({"page_size": -1}, "page_size is -1; it must be in [0, 2147483647]"),
-        ({"page_token": "nothing"}, 'page_token is "nothing"; it must be that of the page before'),
+        ({"page_token": "nothing"}, 'page_token is "nothing"; it must be the token of the previous page'),
         ({"page_token": "alice/talk"}, "page_token"),
     ):
         with expect.error(grpc.StatusCode.INVALID_ARGUMENT, part):

@@ -132,7 +132,7 @@ TEST_F(SessionTransferTest, MayBeMovedForItsOwner) {
   EXPECT_EQ(Export("operator", "talk", "bob").second.error_code(), grpc::StatusCode::NOT_FOUND);
   const grpc::Status nobody = Export("operator", "talk", "/alice/").second;
   EXPECT_EQ(nobody.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
-  EXPECT_THAT(nobody.error_message(), HasSubstr("owner is \"/alice/\"; it must be what a client calls itself"));
+  EXPECT_THAT(nobody.error_message(), HasSubstr("owner is \"/alice/\"; it must be the client's name for itself"));
 }
 
 TEST_F(SessionTransferTest, WithoutAKeyNothingMoves) {
