@@ -7,7 +7,7 @@
 namespace longshort::server {
 namespace {
 
-// The fields of this name that a ScoreTextRequest and the options of a stream have in common.
+// The options that ScoreTextRequest and the options of a stream have in common.
 template <typename Message>
 ScoreOptions OptionsOf(const Message& message) {
   return {.token_log_probabilities = message.token_log_probabilities(),

@@ -1,4 +1,4 @@
-// Messages of longshort.v1 as calls, and results of calls as its messages.
+// Conversions between the messages of longshort.v1 and the protocol-independent calls and results.
 #pragma once
 
 #include "absl/status/status.h"
@@ -16,12 +16,12 @@
 
 namespace longshort::server {
 
-// What shows a message's texts is valid as long as the message.
+// Calls view the texts of their message: they are valid as long as the message.
 ModelReference FromMessage(const v1::ModelSelector& message);
 TextInput FromMessage(const v1::Input& message);
 core::SamplingOptions FromMessage(const v1::Sampling& message);
 core::SessionReference FromMessage(const v1::Session& message);
-// Keeps the image.
+// Holds the message of the image.
 ImageInput FromMessage(v1::Image message);
 
 ScoreCall FromMessage(const v1::ScoreTextRequest& message);
@@ -39,15 +39,15 @@ v1::Classification ToMessage(const Classification& classification);
 // REQUIRES: not OK.
 v1::ItemError ToItemError(const absl::Status& status);
 
-// A result that is taken by value is used up, with what it keeps of the model.
+// Functions that take a result by value consume it, and release the model that it holds.
 v1::ScoreTextResponse ToMessage(const ScoreResult& result);
-// About document `id` of a stream.
+// The answer for document `id` of a stream.
 v1::ScoreTextsResponse ToMessage(uint64_t id, const core::ServedModel& model, const absl::StatusOr<ScoredText>& scored);
 v1::ClassifyImageResponse ToMessage(const ClassifyResult& result);
 v1::GenerateResponse ToMessage(GenerateResult result);
 v1::TokenizeResponse ToMessage(TokenizeResult result);
 
-// `tokenizer`: what the tokens of a delta stand for; null if they stand for nothing.
+// `tokenizer` decodes the tokens of a delta; null if the model has no vocabulary.
 v1::GenerateStreamResponse ToMessage(StreamEvent event, const models::Tokenizer* tokenizer);
 
 v1::Model ToMessage(const core::ServedModel& served, const RequestLimits& limits);

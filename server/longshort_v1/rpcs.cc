@@ -29,15 +29,15 @@ constexpr FieldVocabulary kVocabulary = {.name_of = NameOf,
 
 CallNames Named(const char* method, Scope scope) { return {kVocabulary, method, {.scope = scope}}; }
 
-// The message that `Result` becomes, or the error. What the result keeps of a model is gone when this returns: gRPC
-// keeps an answer until its client has room for it.
+// Converts a result to its message, or returns its error. The result, with the model that it holds, is destroyed when
+// this returns; gRPC keeps the message until its client has room for it.
 template <typename Message, typename Result>
 absl::StatusOr<Message> MessageOf(absl::StatusOr<Result> result) {
   LS_RETURN_IF_ERROR(result.status());
   return ToMessage(*std::move(result));
 }
 
-// Takes a result, and answers with its message.
+// A callback that answers with a result's message.
 template <typename Message, typename Answer>
 auto Answering(const Answer& answer) {
   return [answer](auto result) { answer(MessageOf<Message>(std::move(result))); };

@@ -10,7 +10,7 @@ namespace longshort::server {
 
 std::vector<Rpc> LongshortV1Rpcs();
 
-// The work of those that stream.
+// The work of the streaming RPCs.
 std::unique_ptr<CallWork> MakeGenerateStream(Call& call);
 std::unique_ptr<CallWork> MakeScoreTexts(Call& call);
 std::unique_ptr<CallWork> MakeExportSession(Call& call);

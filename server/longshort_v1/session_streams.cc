@@ -19,8 +19,8 @@
 namespace longshort::server {
 namespace {
 
-// The engine gives the session, then one message at a time is made and written. Messages are made by gRPC's threads, a
-// chunk each; the engine's thread only hands the session over.
+// The engine delivers the session. Then one message at a time is made and written, each with one chunk of data. gRPC's
+// threads make the messages; the engine's thread only hands over the session.
 class SessionSender final : public CallWork {
  public:
   explicit SessionSender(Call& call) : call_(call) {}
@@ -50,7 +50,7 @@ class SessionSender final : public CallWork {
     return absl::OkStatus();
   }
 
-  // By a thread of the engine's, which the timer's relieves.
+  // Called on the engine's thread. The timer's thread continues, to keep the engine's thread free.
   void OnExported(absl::StatusOr<core::SessionArchive> archive) {
     {
       const std::lock_guard lock(call_.mutex());
@@ -91,7 +91,7 @@ class SessionSender final : public CallWork {
     return std::nullopt;
   }
 
-  // Before the client hears of the end, who may come again at once.
+  // Before the status is sent, because the client may call again at once.
   void Ended() override { session_.reset(); }
 
   enum class Step { kNew, kAsked, kArchived, kWriting, kOver };
@@ -103,10 +103,10 @@ class SessionSender final : public CallWork {
   Step step_ = Step::kNew;  // Call::mutex() guards it
 };
 
-// What a client must send within --slow-reader-timeout to keep its place; a smaller session, or the last piece, less.
+// Bytes that a client must send within --slow-reader-timeout; fewer for a smaller session and for the last piece.
 constexpr int64_t kMinBytes = int64_t{64} << 10;
 
-// Messages are taken one at a time, and the engine is given the session when its seal has proved it.
+// Takes one message at a time. The engine gets the session only after its seal was verified.
 class SessionReceiver final : public CallWork {
  public:
   explicit SessionReceiver(Call& call) : call_(call), longest_pause_(call.environment().slow_reader_timeout) {}
@@ -129,7 +129,7 @@ class SessionReceiver final : public CallWork {
       case v1::SessionPart::kSeal:
         return TakeSeal(FromMessage(part.seal()));
       default:
-        return absl::DataLossError("behind the session's header stands something else than data and a seal");
+        return absl::DataLossError("the session's header is followed by a part that is neither data nor a seal");
     }
   }
 
@@ -176,7 +176,7 @@ class SessionReceiver final : public CallWork {
     LS_ASSIGN_OR_RETURN(const core::SessionKey key, KeyOfImported(call_.record(), session.origin.client, session_id_));
     {
       const std::lock_guard lock(call_.mutex());
-      if (!call_.is_well()) return absl::CancelledError("the call ended before its session was whole");
+      if (!call_.is_well()) return absl::CancelledError("the call ended before its session was complete");
       importing_ = true;
     }
     const auto tokens = static_cast<int64_t>(session.archive.tokens.size());
@@ -186,7 +186,7 @@ class SessionReceiver final : public CallWork {
     return absl::OkStatus();
   }
 
-  // By a thread of the engine's.
+  // Called on the engine's thread.
   void OnImported(const absl::Status& status, int64_t tokens) {
     absl::Status ended = session_->ResultOf(status);
     v1::ImportSessionResponse response;
@@ -203,10 +203,10 @@ class SessionReceiver final : public CallWork {
 
   absl::Status HalfClose() override {
     if (!session_.has_value() || !session_->begun()) {
-      return absl::DataLossError("the session is cut short: not even its header came");
+      return absl::DataLossError("the session is cut short: its header is missing");
     }
     return absl::DataLossError(
-        absl::StrCat("the session is cut short: ", session_->received_bytes(), " bytes came, and no seal"));
+        absl::StrCat("the session is cut short: it ends after ", session_->received_bytes(), " bytes without a seal"));
   }
 
   void Cancel(const absl::Status& reason) override {
@@ -214,7 +214,7 @@ class SessionReceiver final : public CallWork {
     call_.End(reason);
   }
 
-  // The client has sent what it must within the next longest_pause_.
+  // Restarts the timer, because the client has sent enough.
   void GoOn() {
     const std::lock_guard lock(call_.mutex());
     call_.LookAt(MonotonicNow() + longest_pause_);
@@ -234,16 +234,16 @@ class SessionReceiver final : public CallWork {
   bool HasWork() const override { return importing_; }
   std::optional<grpc::ByteBuffer> LastAnswer() override { return std::exchange(answer_, std::nullopt); }
 
-  // Before the client hears of the end, who may come again at once.
+  // Before the status is sent, because the client may call again at once.
   void Ended() override { session_.reset(); }
 
   Call& call_;
   const absl::Duration longest_pause_;
-  // By one thread at a time: who takes a message, then the engine's.
+  // Used by one thread at a time: the one that takes a message, then the engine's.
   std::string session_id_;
-  std::shared_ptr<const core::ServedLanguageModel> model_;  // from the first message on, as the next one
+  std::shared_ptr<const core::ServedLanguageModel> model_;  // set by the first message, as session_
   std::optional<SessionImport> session_;
-  int64_t go_on_bytes_ = 0;  // had come when the client went on last
+  int64_t go_on_bytes_ = 0;  // received when the timer was last restarted
   // Call::mutex() guards what follows.
   bool sealed_ = false;
   bool importing_ = false;

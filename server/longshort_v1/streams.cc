@@ -19,25 +19,25 @@
 namespace longshort::server {
 namespace {
 
-// Four of the longest merged messages: minutes of text or seconds of tokens with all their alternatives, so that only a
-// reader that is really slow pauses its work (its cache may go meanwhile). Work goes on while one message still waits,
-// so that the reader need not wait for the engine.
+// The limit is four of the longest merged messages: minutes of text, or seconds of tokens with all their alternatives.
+// So only a very slow reader pauses its work (its cache may be evicted meanwhile). Work resumes while one message still
+// waits, so that the reader need not wait for the engine.
 constexpr size_t kPauseBytes = 256 << 10;
 constexpr size_t kResumeBytes = 64 << 10;
 
-// What the engine says waits in StreamEvents, where it is merged, while a message is on its way.
+// Writes a streamed generation. While a write is pending, the engine's events wait in StreamEvents, which merges them.
 //
-// A client that reads more slowly than its tokens come pauses the work: while more than 256 KiB wait, the engine
-// generates nothing for this stream, so it holds no more than that and what one step yields (and what the request
-// echoes and describes of its prompt). A stream that is silent for the keepalive interval says that it is alive.
+// A client that reads more slowly than tokens are generated pauses the work: while more than 256 KiB wait, the engine
+// generates nothing for this stream. So the stream holds at most that, one step's output, and the echo and description
+// of the prompt. A stream that is silent for the keepalive interval sends a keepalive.
 //
 // Thread-safe: the engine's threads push, a delivery thread begins the writes, gRPC's threads react.
 class GenerationStream final : public CallWork, public GenerationSink {
  public:
   explicit GenerationStream(Call& call) : call_(call), keepalive_interval_(call.environment().keepalive_interval) {}
 
-  // Of GenerationSink. Keepalives run from Open on. Push begins the write itself only if the delivery thread is far
-  // behind. After Close what waits is written, unless the client is gone; then the call ends.
+  // GenerationSink: keepalives start with Open. Push writes itself only if the delivery thread is far behind. After
+  // Close the waiting events are written, unless the client is gone; then the call ends.
   void Open(int32_t completions, StreamStart start) override {
     const std::lock_guard lock(call_.mutex());
     in_work_ = true;
@@ -78,7 +78,7 @@ class GenerationStream final : public CallWork, public GenerationSink {
   }
 
  private:
-  // Of CallWork.
+  // CallWork:
   absl::Status Take(google::protobuf::Message& request) override {
     return GenerateStream(call_.record(), FromMessage(static_cast<const v1::GenerateRequest&>(request)),
                           std::shared_ptr<GenerationSink>(call_.shared_from_this(), this));
@@ -89,7 +89,7 @@ class GenerationStream final : public CallWork, public GenerationSink {
   void Look(absl::Time now) override {
     const std::lock_guard lock(call_.mutex());
     if (!events_.has_value()) return;
-    // While a message is on its way the stream is not silent.
+    // A stream with a pending write is not silent.
     if (call_.writing()) {
       last_write_ = now;
     } else if (now - last_write_ >= keepalive_interval_) {
@@ -113,8 +113,8 @@ class GenerationStream final : public CallWork, public GenerationSink {
     return *std::move(bytes);
   }
 
-  // Pauses the work or lets it go on, as what waits behind a message on its way says. With the mutex held. The client's
-  // taking that message will end the pause, or the timeout the call.
+  // Pauses or resumes the work by the number of bytes that wait behind the pending message. REQUIRES: the mutex is
+  // held. The pause ends when the client has read that message; otherwise the write timer ends the call.
   void SetPause(size_t waiting_bytes) {
     if (waiting_bytes > kPauseBytes) {
       call_.record().Pause(true);
@@ -127,21 +127,21 @@ class GenerationStream final : public CallWork, public GenerationSink {
   const absl::Duration keepalive_interval_;
 
   // Call::mutex() guards what follows.
-  std::optional<StreamEvents> events_;                  // none once the client can get no more
-  std::shared_ptr<const models::Tokenizer> tokenizer_;  // what the tokens stand for
-  bool in_work_ = false;                                // opened, and not closed
-  bool submitted_ = false;                              // what is pushed waits for it
-  absl::Time last_write_;                               // when it began
+  std::optional<StreamEvents> events_;                  // unset once the client can receive nothing
+  std::shared_ptr<const models::Tokenizer> tokenizer_;  // decodes the tokens
+  bool in_work_ = false;                                // opened and not closed
+  bool submitted_ = false;                              // until then events wait
+  absl::Time last_write_;                               // when the last write began
 };
 
-// Documents come, and answers go, as the stream's window has room. A client that sends without reading is held back by
-// HTTP/2's flow control.
+// Reads documents and writes answers as the stream's window has room. HTTP/2 flow control holds back a client that
+// sends without reading.
 class ScoreStream final : public CallWork, public DocumentSink {
  public:
   explicit ScoreStream(Call& call) : call_(call), documents_(call.record(), *this) {}
 
  private:
-  // Of CallWork.
+  // CallWork:
   absl::Status Take(google::protobuf::Message& message) override {
     return documents_.Take(FromMessage(static_cast<const v1::ScoreTextsRequest&>(message)));
   }
@@ -166,7 +166,7 @@ class ScoreStream final : public CallWork, public DocumentSink {
   }
   void Written() override { documents_.Written(written_answer_bytes_); }
 
-  // Of DocumentSink.
+  // DocumentSink:
   void Push(uint64_t id, const core::ServedModel& model, const absl::StatusOr<ScoredText>& scored,
             int64_t answer_bytes) override {
     absl::StatusOr<grpc::ByteBuffer> message = SerializeMessage(ToMessage(id, model, scored));
@@ -184,14 +184,14 @@ class ScoreStream final : public CallWork, public DocumentSink {
 
   struct Answer {
     grpc::ByteBuffer message;
-    int64_t bytes_at_most = 0;  // what leaves the window when it is written
+    int64_t bytes_at_most = 0;  // leaves the window when the answer is written
   };
 
   Call& call_;
   DocumentStream documents_;
   // Call::mutex() guards what follows.
-  std::deque<Answer> answers_;        // to be written
-  int64_t written_answer_bytes_ = 0;  // of the answer that is on its way
+  std::deque<Answer> answers_;        // not written yet
+  int64_t written_answer_bytes_ = 0;  // of the pending write
 };
 
 }  // namespace

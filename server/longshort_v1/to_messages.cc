@@ -177,7 +177,7 @@ void Set(Completion completion, const models::Tokenizer* tokenizer, v1::Completi
   Set(completion.timings, *message.mutable_timings());
 }
 
-// What an event of a stream adds to its message.
+// Sets the part of a stream's message that an event stands for.
 class EventMessage {
  public:
   EventMessage(const models::Tokenizer* tokenizer, v1::GenerateStreamResponse& message)

@@ -32,7 +32,7 @@ absl::StatusOr<std::vector<std::string_view>> ParseBytesTensor(std::string_view 
   }
   if (rest.empty()) return parsed;
   return absl::InvalidArgumentError(
-      absl::StrCat("have ", rest.size(), " bytes behind element ", elements - 1, ", the last of their shape"));
+      absl::StrCat("have ", rest.size(), " bytes after element ", elements - 1, ", the last of their shape"));
 }
 
 void AppendBytesElement(std::string_view element, std::string& raw) {

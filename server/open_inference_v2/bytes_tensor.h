@@ -1,4 +1,4 @@
-// The raw form of a tensor of BYTES: each element is its length in 4 bytes, little-endian, and then its bytes.
+// The raw form of a BYTES tensor: each element is its length, 4 bytes little-endian, followed by its bytes.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,12 @@
 
 namespace longshort::server {
 
-// The elements, which `raw` has, in their order. Whatever `elements` says, no more is held than `raw` can be.
-// Errors: INVALID_ARGUMENT, completing "the raw contents of document ...", unless there are so many and nothing else.
+// Views of the elements in `raw`, in order. Memory use is bounded by the size of `raw`, whatever `elements` is.
+// Errors: INVALID_ARGUMENT that completes "the raw contents of input ...", unless `raw` has exactly `elements`
+// elements.
 absl::StatusOr<std::vector<std::string_view>> ParseBytesTensor(std::string_view raw, int64_t elements);
 
-// Writes one more element. REQUIRES: fewer than 4 GiB.
+// Appends one element. REQUIRES: it is shorter than 4 GiB.
 void AppendBytesElement(std::string_view element, std::string& raw);
 
 }  // namespace longshort::server

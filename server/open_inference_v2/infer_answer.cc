@@ -40,7 +40,7 @@ class AnswerWriter final {
   // `response` must outlive the writer.
   AnswerWriter(bool raw, ModelInferResponse& response) : raw_(raw), response_(response) {}
 
-  // `Value` is what the output's datatype is of, or std::string: classes in place of numbers.
+  // `Value` is the type of the output's datatype, or std::string for classes instead of numbers.
   template <typename Value>
   void Add(Output output, const std::vector<int64_t>& shape, absl::Span<const Value> elements) {
     auto& tensor = AddTensor(output, std::is_same_v<Value, std::string> ? "BYTES" : DatatypeOf(output), shape);
@@ -50,12 +50,12 @@ class AnswerWriter final {
       std::string& raw = *response_.add_raw_output_contents();
       for (const std::string& element : elements) AppendBytesElement(element, raw);
     } else {
-      // Numbers are little-endian, as those of the machines that this runs on.
+      // Little-endian, like the supported machines.
       response_.add_raw_output_contents(elements.data(), elements.size() * sizeof(Value));
     }
   }
 
-  // Without elements: what the request has no meaning for.
+  // An output without elements, for an output that the request does not produce.
   void AddNothing(Output output) {
     auto& tensor = AddTensor(output, DatatypeOf(output), {0});
     if (raw_) {
@@ -79,7 +79,7 @@ class AnswerWriter final {
   ModelInferResponse& response_;
 };
 
-// Of one item: "score:index:label", likeliest first; without the label of a model that has none.
+// One class: "score:index:label", without the label if the model has none.
 std::string ClassText(const ClassProbability& named, float score) {
   const std::string text = absl::StrFormat("%.9g:%d", score, named.index);
   return named.label.empty() ? text : absl::StrCat(text, ":", std::string(named.label));
@@ -105,7 +105,7 @@ void AddValues(const RequestedOutput& requested, const std::vector<const Classif
   const bool logits = requested.output == Output::kLogits;
   std::vector<float> values;
   int64_t classes = 0;
-  if (items.size() == 1) {  // as most are
+  if (items.size() == 1) {  // the usual case: saves a copy
     const std::vector<float>& only = logits ? items.front()->logits : items.front()->probabilities;
     return writer.Add(requested.output, {1, static_cast<int64_t>(only.size())}, absl::MakeConstSpan(only));
   }
@@ -159,7 +159,7 @@ ModelInferResponse ScoringAnswer(const AnswerForm& form, const ScoreResult& resu
   return response;
 }
 
-// What a generation gives, at once or bit by bit.
+// The outputs of a generation, or of a piece of it.
 struct Generated {
   std::vector<std::string> texts;
   std::vector<int32_t> ids;
@@ -199,8 +199,7 @@ class Beginning {
     return [form = std::move(form_), done = std::move(done_)](absl::StatusOr<Result> result) {
       if (!result.ok()) return done(result.status());
       absl::StatusOr<inference::ModelInferResponse> answer = AnswerOf(form, *result);
-      result =
-          absl::CancelledError();  // what it keeps of the model is gone before the client makes room for the answer
+      result = absl::CancelledError();  // releases the model before the client takes the answer
       done(std::move(answer));
     };
   }

@@ -1,4 +1,4 @@
-// Results of calls as answers of the protocol, in the form that was asked for.
+// Converts results of calls to the protocol's answers, in the requested form.
 #pragma once
 
 #include <cstdint>
@@ -14,23 +14,23 @@
 
 namespace longshort::server {
 
-// The error of an image is that of the whole request: the protocol has none of parts.
+// An error of one image fails the whole request, because the protocol has no errors of parts.
 absl::StatusOr<inference::ModelInferResponse> AnswerOf(const AnswerForm& form, const ClassifyResult& result);
 absl::StatusOr<inference::ModelInferResponse> AnswerOf(const AnswerForm& form, const ScoreResult& result);
 absl::StatusOr<inference::ModelInferResponse> AnswerOf(const AnswerForm& form, const GenerateResult& result);
 
-// Without outputs: names, version and id.
+// Has only the names, version and id, without outputs.
 inference::ModelInferResponse EmptyAnswer(const AnswerForm& form, const ModelReference& model);
 
 // A piece of a generation, or its end.
 struct TextPiece {
   std::string text = {};
   std::vector<int32_t> ids = {};
-  std::string finish_reason = {};  // empty before the end
+  std::string finish_reason = {};  // empty except at the end
 };
 inference::ModelInferResponse AnswerOf(const AnswerForm& form, const ModelReference& model, const TextPiece& piece);
 
-// As parameters of an answer. The seed is a string of digits, because no field of some clients has room for it.
+// Add parameters to an answer. The seed is a decimal string, because some clients have no 64-bit unsigned field.
 void AddUsage(const Usage& usage, inference::ModelInferResponse& response);
 void AddSeed(uint64_t seed, inference::ModelInferResponse& response);
 
@@ -39,9 +39,9 @@ const char* NameOf(core::FinishReason reason);
 
 using InferDone = std::function<void(absl::StatusOr<inference::ModelInferResponse>)>;
 
-// ModelInfer's work, whatever the model: a request becomes a call, and its result an answer.
-// After OK, `done` is called once, at once or later, on any thread; after an error, never. `done` keeps `record`. The
-// data that the plan views may go away when this returns.
+// The work of ModelInfer for every kind of model: runs the planned call and converts its result.
+// After OK, `done` is called once, at once or later, on any thread; after an error, never. `done` holds `record`. The
+// data that the plan views need not outlive the function.
 absl::Status Infer(CallRecord& record, InferPlan plan, InferDone done);
 
 }  // namespace longshort::server

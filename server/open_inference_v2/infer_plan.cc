@@ -20,12 +20,12 @@ namespace {
 
 constexpr char kEmptyFinalAnswer[] = "triton_enable_empty_final_response";
 
-// What every request may have. The last ones mean something to other servers, or over HTTP, and nothing here.
+// Parameters that every request may have. Some are for other servers or for HTTP, and are ignored here.
 constexpr std::string_view kCommonParameters[] = {
     "timeout", "priority", "sequence_id", "sequence_start", "sequence_end", kEmptyFinalAnswer, "binary_data_output"};
 
 absl::Status RefuseUnknown(const Parameters& parameters, absl::Span<const std::string_view> of_model) {
-  if (parameters.empty()) return absl::OkStatus();  // as most are
+  if (parameters.empty()) return absl::OkStatus();  // the usual case
   std::vector<std::string_view> known(of_model.begin(), of_model.end());
   known.insert(known.end(), std::begin(kCommonParameters), std::end(kCommonParameters));
   return parameters.RefuseUnknown(known);
@@ -51,7 +51,7 @@ absl::Status ReadPriority(const Parameters& parameters, CallRecord& record) {
     case 3:
       return record.SetPriority(core::Priority::kLow), absl::OkStatus();
     default:
-      return FieldError("parameters.priority", *level, "1 (high), 2 (normal), 3 (low) or 0 (as the call says)");
+      return FieldError("parameters.priority", *level, "1 (high), 2 (normal), 3 (low) or 0 (the call's priority)");
   }
 }
 
@@ -60,7 +60,7 @@ absl::Status RefuseSequence(const Parameters& parameters) {
     if (!parameters.Has(name)) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("parameters.", name,
-                     " is set; no model here takes sequences: requests are independent, and conversations are the "
+                     " is set; models do not take sequences: requests are independent; for conversations use the "
                      "sessions of longshort.v1"));
   }
   return absl::OkStatus();
@@ -73,17 +73,17 @@ absl::StatusOr<int64_t> ReadClassCount(const inference::ModelInferRequest::Infer
     if (!absl::StartsWith(name, "shared_memory")) continue;
     return absl::InvalidArgumentError(absl::StrCat("output ", Quoted(tensor.name()), " has the parameter ",
                                                    Quoted(name),
-                                                   "; there is no shared memory: it comes in the answer"));
+                                                   "; shared memory is not supported: outputs come in the answer"));
   }
   LS_ASSIGN_OR_RETURN(const std::optional<int64_t> count, parameters.Integer("classification"));
   if (!count.has_value()) return 0;
   if (*count < 1) return FieldError("parameters.classification of output " + tensor.name(), *count, "at least 1");
   if (output == Output::kLogits || output == Output::kProbabilities) return *count;
   return FieldError("parameters.classification of output " + tensor.name(), *count,
-                    "unset: only classifiers have classes");
+                    "unset, because only classifiers have classes");
 }
 
-// The outputs that are asked for; none if none are.
+// The requested outputs; empty if the request names none.
 absl::StatusOr<std::vector<RequestedOutput>> ReadOutputs(const inference::ModelInferRequest& request,
                                                          const ModelTensors& tensors, const std::string& model) {
   std::vector<RequestedOutput> outputs;
@@ -93,13 +93,13 @@ absl::StatusOr<std::vector<RequestedOutput>> ReadOutputs(const inference::ModelI
     if (found == tensors.outputs.end()) {
       const auto append = [](std::string* known, const OutputDescription& one) { known->append(one.tensor.name); };
       return absl::InvalidArgumentError(absl::StrCat("output ", Quoted(tensor.name()), " is unknown; model ", model,
-                                                     " gives ", absl::StrJoin(tensors.outputs, ", ", append)));
+                                                     " has ", absl::StrJoin(tensors.outputs, ", ", append)));
     }
     const bool twice = std::any_of(outputs.begin(), outputs.end(),
                                    [&](const RequestedOutput& one) { return one.output == found->output; });
     if (twice) {
       return absl::InvalidArgumentError(
-          absl::StrCat("output ", Quoted(tensor.name()), " stands twice; once is enough"));
+          absl::StrCat("output ", Quoted(tensor.name()), " is requested twice; request it once"));
     }
     LS_ASSIGN_OR_RETURN(const int64_t count, ReadClassCount(tensor, found->output));
     outputs.push_back({.output = found->output, .class_count = count});
@@ -107,7 +107,7 @@ absl::StatusOr<std::vector<RequestedOutput>> ReadOutputs(const inference::ModelI
   return outputs;
 }
 
-// What an answer about one item must name for these outputs.
+// The options of the call that produce these outputs.
 ClassOptions ClassOptionsOf(const std::vector<RequestedOutput>& outputs) {
   ClassOptions options{.top_k = 1};
   for (const RequestedOutput& one : outputs) {
@@ -139,8 +139,8 @@ class Planner {
     LS_RETURN_IF_ERROR(inputs_.RefuseOthers({kPromptInput, kDocumentInput}, model_.name));
     if (inputs_.Has(kPromptInput) == inputs_.Has(kDocumentInput)) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "model ", model_.name, " takes one of the inputs prompt, to go on with, and document, to be scored; there ",
-          inputs_.Has(kPromptInput) ? "are both" : "is none"));
+          "model ", model_.name, " takes either the input prompt, to continue, or the input document, to score; there ",
+          inputs_.Has(kPromptInput) ? "are both" : "is neither"));
     }
     return inputs_.Has(kPromptInput) ? PlanGeneration(model, reference) : PlanScoring(reference);
   }
@@ -151,7 +151,7 @@ class Planner {
     for (const std::string_view name : needed) {
       if (inputs_.Has(name)) continue;
       return absl::InvalidArgumentError(
-          absl::StrCat("there is no input ", std::string(name), ", which model ", model_.name, " needs"));
+          absl::StrCat("the input ", std::string(name), " is missing; model ", model_.name, " needs it"));
     }
     return absl::OkStatus();
   }
@@ -193,7 +193,7 @@ class Planner {
     call.model = reference;
     LS_ASSIGN_OR_RETURN(const std::vector<TextInput> prompts, inputs_.Texts(kPromptInput, limits_.inputs, &plan_.ids));
     if (prompts.size() > 1) {
-      return FieldError("number of prompts", prompts.size(), "1; others are requests of their own");
+      return FieldError("number of prompts", prompts.size(), "1; send the others as separate requests");
     }
     call.prompt = prompts.front();
     if (model.tokenizer == nullptr && call.completions > 1) {

@@ -1,4 +1,4 @@
-// A request of the protocol as a call, and the form that its answer must have.
+// Converts a request of the protocol to a call, and reads the requested form of the answer.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,13 @@ namespace longshort::server {
 
 struct RequestedOutput {
   Output output = Output::kLogits;
-  // Of a classifier's outputs: as many of the likeliest classes instead of the tensor; 0 for the tensor.
+  // For a classifier: the number of most likely classes to return instead of the tensor; 0 for the tensor.
   int64_t class_count = 0;
 };
 
 struct AnswerForm {
   std::string id;
-  // As the request's contents.
+  // As in the request: raw or typed contents.
   bool raw = false;
   std::vector<RequestedOutput> outputs;
 };
@@ -33,20 +33,20 @@ struct AnswerForm {
 struct InferPlan {
   AnswerForm form;
   std::variant<ClassifyCall, ScoreCall, GenerateCall> call;
-  // A stream tells the end of the answers by one of its own.
+  // Whether a stream ends the answers with an empty one.
   bool empty_final_answer = false;
 
-  // What the call shows.
+  // The data that the call views.
   std::shared_ptr<const inference::ModelInferRequest> request;
   std::vector<int32_t> ids;
   std::vector<int32_t> second_ids;
 };
 
-// Errors: INVALID_ARGUMENT naming what is wrong; those of CallRecord::FindModel. From now on the record has the
-// priority and the deadline that the request asks for.
+// Errors: INVALID_ARGUMENT with the fault; those of CallRecord::FindModel. Sets the record's priority and deadline to
+// the requested ones.
 absl::StatusOr<InferPlan> PlanInfer(CallRecord& record, inference::ModelInferRequest request);
 
-// The version that a request names: empty takes the newest. Errors: INVALID_ARGUMENT for what is no version.
+// The model version that a request names; empty means the newest. Errors: INVALID_ARGUMENT for an invalid version.
 absl::StatusOr<ModelReference> ReferenceOf(const std::string& name, const std::string& version, const CallNames& names);
 
 }  // namespace longshort::server

@@ -12,21 +12,21 @@
 namespace longshort::server {
 namespace {
 
-// The work of ModelStreamInfer: a call whose client sends requests and reads answers. Requests are worked on side by
-// side. A generation has an answer for each piece of text, which come between those of others; requests with one answer
-// are answered in the order in which they came. What goes wrong with one request is its answer, and the stream goes on.
+// The work of ModelStreamInfer: a call whose client sends requests and reads answers. Requests run concurrently. A
+// generation has one answer for each piece of text, interleaved with other answers. Requests with one answer are
+// answered in the order of the requests. An error of a request is its answer, and the stream stays open.
 //
-// The stream reads on only while it has few requests in work, and a generation pauses while much of it waits for a slow
-// reader, so what a stream holds is bounded whatever its client does. The engines hold requests, which hold the stream,
-// until they end.
+// The stream reads only while it has few requests in work, and a generation pauses while much of its output waits for a
+// slow reader. So the memory of a stream is bounded whatever its client does. The engines hold requests, which hold the
+// stream, until they end.
 //
-// Thread-safe: gRPC's threads read and write, the engines' answer.
+// Thread-safe: gRPC's threads read and write, the engines' threads answer.
 class InferStream final : public CallWork {
  public:
   explicit InferStream(Call& call) : call_(call) {}
 
  private:
-  // Of CallWork.
+  // CallWork:
   absl::Status Take(google::protobuf::Message& message) override {
     const auto request = std::make_shared<StreamedRequest>(
         call_.shared_from_this(), ++requests_,
@@ -39,7 +39,7 @@ class InferStream final : public CallWork {
     absl::Status status = request->Plan(std::move(static_cast<inference::ModelInferRequest&>(message)));
     if (status.ok() && request->is_generation()) {
       const std::lock_guard lock(call_.mutex());
-      in_order_.pop_back();  // itself: one message is read at a time, and it has not ended
+      in_order_.pop_back();  // this request: one message is read at a time, and the request has not ended
     }
     if (status.ok()) status = request->Submit();
     if (!status.ok()) request->End(status);
@@ -73,7 +73,7 @@ class InferStream final : public CallWork {
       if (request->finished()) {
         in_work_.erase(request);
       } else if (answer.has_value()) {
-        Note(request);  // it may have more to say, after the others
+        Note(request);  // it may have more answers, after the other requests' turns
       }
       if (!answer.has_value()) continue;
       absl::StatusOr<grpc::ByteBuffer> bytes = SerializeMessage(*answer);
@@ -85,7 +85,7 @@ class InferStream final : public CallWork {
 
   bool HasWork() const override { return !in_work_.empty(); }
 
-  // Those with one answer are noted in their order.
+  // Requests with one answer are noted in the order of the requests.
   void NoteAnswers(const std::shared_ptr<StreamedRequest>& request) {
     for (; !in_order_.empty() && in_order_.front()->ended(); in_order_.pop_front()) Note(in_order_.front());
     for (const std::shared_ptr<StreamedRequest>& waiting : in_order_) {
@@ -99,12 +99,12 @@ class InferStream final : public CallWork {
   }
 
   Call& call_;
-  int64_t requests_ = 0;  // so far
+  int64_t requests_ = 0;  // number of requests read
 
   // Call::mutex() guards what follows.
   std::set<std::shared_ptr<StreamedRequest>> in_work_;
-  std::deque<std::shared_ptr<StreamedRequest>> in_order_;  // of these, those with one answer, as they came
-  std::deque<std::shared_ptr<StreamedRequest>> ready_;     // those that have something to say, by turns
+  std::deque<std::shared_ptr<StreamedRequest>> in_order_;  // those of in_work_ with one answer, in order
+  std::deque<std::shared_ptr<StreamedRequest>> ready_;     // those with answers, in round-robin order
 };
 
 }  // namespace

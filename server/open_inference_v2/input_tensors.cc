@@ -30,7 +30,7 @@ absl::Status WrongDatatype(const Tensor& tensor, const std::string& wanted) {
 }
 
 absl::StatusOr<int64_t> ElementsOf(const Tensor& tensor) {
-  constexpr int64_t kMax = std::numeric_limits<int32_t>::max();  // far more than a message has room for
+  constexpr int64_t kMax = std::numeric_limits<int32_t>::max();  // far more than fits into a message
   constexpr int kMaxSizes = 8;
   const auto sizes = [&] { return absl::StrCat("number of sizes in the shape of input ", Quoted(tensor.name())); };
   LS_RETURN_IF_ERROR(CheckFieldRange(sizes, tensor.shape_size(), 1, kMaxSizes));
@@ -49,7 +49,7 @@ int64_t TypedElements(const InferTensorContents& contents) {
          contents.fp64_contents_size() + contents.bytes_contents_size();
 }
 
-// What a message has room for may be far more than any call takes.
+// Limits the elements before they are parsed: a message may have far more than a call takes.
 absl::Status CheckCount(const Tensor& tensor, int64_t count, int64_t most) {
   return CheckFieldRange([&] { return absl::StrCat("number of elements of input ", Quoted(tensor.name())); }, count, 1,
                          most);
@@ -86,7 +86,7 @@ absl::StatusOr<PixelShape> PixelShapeOf(const Tensor& tensor) {
   return shape;
 }
 
-// Has memory of its own.
+// Copies the pixels, so that each image owns its memory.
 template <typename Value>
 ImageInput CopyOf(const PixelShape& shape, const char* from) {
   auto owner = std::make_shared<std::vector<Value>>(shape.values());
@@ -116,17 +116,18 @@ absl::StatusOr<InputTensors> InputTensors::Read(const inference::ModelInferReque
 
 absl::StatusOr<InputTensors::Input> InputTensors::ReadInput(const Tensor& tensor, std::string_view raw) {
   if (Has(tensor.name())) {
-    return absl::InvalidArgumentError(absl::StrCat("input ", Quoted(tensor.name()), " stands twice; once is enough"));
+    return absl::InvalidArgumentError(absl::StrCat("input ", Quoted(tensor.name()), " occurs twice; send it once"));
   }
   if (raw_ && tensor.has_contents() && TypedElements(tensor.contents()) > 0) {
     return absl::InvalidArgumentError(absl::StrCat("input ", Quoted(tensor.name()),
-                                                   " has contents, and the request raw_input_contents; all inputs must "
-                                                   "be in one of the two forms, which is the answer's, too"));
+                                                   " has contents, but the request has raw_input_contents; all inputs "
+                                                   "must use the same form, which is also the answer's"));
   }
   for (const auto& [name, value] : tensor.parameters()) {
     if (!absl::StartsWith(name, "shared_memory")) continue;
-    return absl::InvalidArgumentError(absl::StrCat("input ", Quoted(tensor.name()), " has the parameter ", Quoted(name),
-                                                   "; there is no shared memory: its contents must be in the request"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("input ", Quoted(tensor.name()), " has the parameter ", Quoted(name),
+                     "; shared memory is not supported: send the contents in the request"));
   }
   Input input{.tensor = &tensor, .raw = raw};
   LS_ASSIGN_OR_RETURN(input.elements, ElementsOf(tensor));
@@ -162,7 +163,7 @@ absl::Status InputTensors::CheckElements(const Input& input, int64_t typed_eleme
   if (typed_elements == input.elements && TypedElements(tensor.contents()) == typed_elements) return absl::OkStatus();
   const std::string datatype = tensor.datatype();
   return FieldError(absl::StrCat("number of ", datatype, " contents of input ", tensor.name()), typed_elements,
-                    absl::StrCat(input.elements, " ", of_shape, ", with nothing in other contents"));
+                    absl::StrCat(input.elements, " ", of_shape, ", with no elements of other datatypes"));
 }
 
 absl::StatusOr<std::vector<std::string_view>> InputTensors::Bytes(const Input& input, int64_t most) const {

@@ -1,6 +1,6 @@
-// The inputs of a request: checked once as a whole, then read as what a model takes.
+// The inputs of a request: checked as a whole, then read as texts or images.
 //
-// Errors are INVALID_ARGUMENT naming the input, its value and what it must be.
+// Errors are INVALID_ARGUMENT with the input, its value and the rule.
 #pragma once
 
 #include <cstdint>
@@ -15,24 +15,24 @@
 
 namespace longshort::server {
 
-// Shows a request: valid as long as it.
+// A view of a request, valid as long as the request.
 class InputTensors final {
  public:
-  // Errors: an input that stands twice, has a size below 0, or contents in no form, in both forms, or in another form
-  // than the rest.
+  // Errors: an input that occurs twice, has a negative size, or whose contents are missing, in both forms, or in
+  // another form than the rest.
   static absl::StatusOr<InputTensors> Read(const inference::ModelInferRequest& request);
 
-  // Whether the contents are raw: so must the answer's be.
+  // Whether the contents are raw. The answer's contents must have the same form.
   bool raw() const { return raw_; }
   bool Has(std::string_view name) const { return Find(name) != nullptr; }
-  // Errors: an input that is none of these, which `model` takes.
+  // Errors: an input other than `names`, which `model` takes.
   absl::Status RefuseOthers(absl::Span<const std::string_view> names, std::string_view model) const;
 
-  // At most `most` texts: BYTES [n] or [n, 1], or token ids, INT32 [tokens] or [n, tokens]. The ids are kept in `ids`.
-  // REQUIRES: Has(name).
+  // At most `most` texts: BYTES [n] or [n, 1], or token ids, INT32 [tokens] or [n, tokens]. The ids are stored in
+  // `ids`. REQUIRES: Has(name).
   absl::StatusOr<std::vector<TextInput>> Texts(std::string_view name, int64_t most, std::vector<int32_t>* ids) const;
   // At most `most` images: encoded, BYTES [n] or [n, 1], or pixels, UINT8 or FP32 [height, width, channels] or [n,
-  // height, width, channels]. Each image has memory of its own. REQUIRES: Has(name).
+  // height, width, channels]. Each image owns its memory. REQUIRES: Has(name).
   absl::StatusOr<std::vector<ImageInput>> Images(std::string_view name, int64_t most) const;
 
  private:
@@ -47,7 +47,7 @@ class InputTensors final {
 
   absl::StatusOr<Input> ReadInput(const inference::ModelInferRequest::InferInputTensor& tensor, std::string_view raw);
   const Input* Find(std::string_view name) const;
-  // Errors: if the contents are not as many as the shape says.
+  // Errors: if the number of elements differs from the shape's.
   absl::StatusOr<std::vector<std::string_view>> Bytes(const Input& input, int64_t most) const;
   absl::StatusOr<std::vector<int32_t>> Int32(const Input& input) const;
   absl::Status CheckElements(const Input& input, int64_t typed_elements, int64_t element_bytes) const;

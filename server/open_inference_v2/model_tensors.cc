@@ -10,7 +10,7 @@
 namespace longshort::server {
 namespace {
 
-// By Output.
+// Indexed by Output.
 constexpr struct {
   std::string_view name;
   std::string_view datatype;
@@ -25,7 +25,7 @@ OutputDescription Describe(Output output, int64_t size) {
 ModelTensors OfLanguageModel(const core::ServedLanguageModel& model) {
   const bool text = model.tokenizer != nullptr;
   ModelTensors tensors{.decoupled = true};
-  // Of texts one dimension: how many. Of ids two: how many, and of how many tokens each.
+  // Texts have one dimension, their number. Ids have two: the number of texts, and the tokens of each.
   const std::vector<int64_t> one = text ? std::vector<int64_t>{1} : std::vector<int64_t>{1, -1};
   const std::vector<int64_t> some = text ? std::vector<int64_t>{-1} : std::vector<int64_t>{-1, -1};
   const std::string_view datatype = text ? "BYTES" : "INT32";

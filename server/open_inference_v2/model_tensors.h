@@ -1,5 +1,5 @@
-// What each family of models takes and gives, as tensors: the one list that metadata, configurations and the reading of
-// requests go by.
+// The input and output tensors of each kind of model. Metadata, configurations and the parsing of requests use this one
+// list.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,14 @@
 namespace longshort::server {
 
 enum class Output {
-  // Classifiers.
+  // For classifiers.
   kLogits,
   kProbabilities,
-  // Language models, of a prompt.
+  // For language models with a prompt.
   kText,
   kTokenIds,
   kFinishReason,
-  // Language models, of documents.
+  // For language models with documents.
   kLogLikelihood,
   kTokenCount,
   kScoredTokenCount,
@@ -29,7 +29,7 @@ enum class Output {
 struct TensorDescription {
   std::string_view name;
   std::string_view datatype;
-  // Without the batch's dimension; -1 is any size.
+  // Without the batch dimension; -1: any size.
   std::vector<int64_t> dims;
   bool optional = false;
 };
@@ -40,9 +40,9 @@ struct OutputDescription {
 };
 
 struct ModelTensors {
-  // Items of one request, at the most; 0 if its tensors have no dimension for them.
+  // Maximum number of items of a request; 0 if the tensors have no batch dimension.
   int64_t max_batch_size = 0;
-  // Whether a stream answers a request bit by bit.
+  // Whether a streamed request may have several answers.
   bool decoupled = false;
   std::vector<TensorDescription> inputs = {};
   std::vector<OutputDescription> outputs = {};
@@ -53,10 +53,10 @@ ModelTensors TensorsOf(const core::ServedModel& model, const RequestLimits& limi
 std::string_view NameOf(Output output);
 std::string_view DatatypeOf(Output output);
 
-// The metadata of the server and its models. `model_control`: whether clients may load and unload models.
+// Metadata of the server and its models. `model_control`: whether clients may load and unload models.
 inference::ServerMetadataResponse DescribeServer(bool model_control);
 
-// `versions`: those that serve.
+// `versions`: the served ones.
 inference::ModelMetadataResponse ToMetadata(const core::ServedModel& model, const RequestLimits& limits,
                                             const std::vector<int64_t>& versions);
 inference::ModelConfig ToConfig(const core::ServedModel& model, const RequestLimits& limits);

@@ -8,11 +8,11 @@
 namespace longshort::server {
 namespace {
 
-// What is no parameter of the field's own name.
+// A field that is not a parameter of the same name.
 struct OwnName {
   std::string_view field;
   const char* name = nullptr;
-  const char* element = nullptr;  // of one of several
+  const char* element = nullptr;  // the name of one element
 };
 
 constexpr OwnName kOwnNames[] = {
@@ -26,7 +26,7 @@ constexpr OwnName kOwnNames[] = {
     {"images", "images", kImageInput},
     {"top_k", "parameters.classification"},
     {"all_logits", "logits"},
-    {"top_alternatives", "0"},  // no request can ask for any
+    {"top_alternatives", "0"},  // not available in this protocol
 };
 
 std::string NameOf(const FieldPath& path) {

@@ -1,14 +1,14 @@
-// How the Open Inference Protocol calls its RPCs and what a request has.
+// The Open Inference Protocol's names of RPCs, inputs and parameters.
 #pragma once
 
 #include "server/calls/call_names.h"
 
 namespace longshort::server {
 
-// Inputs by their names; what longshort.v1 has in fields, by the parameter.
+// Names inputs as the protocol does, and other fields of longshort.v1 by their parameters.
 extern const FieldVocabulary kOpenInferenceVocabulary;
 
-// One request of a stream, which counts as a call of its own.
+// One request of a stream, which counts as a call.
 inline constexpr CallNames kStreamedRequestNames(kOpenInferenceVocabulary,
                                                  "inference.GRPCInferenceService/ModelStreamInfer.request",
                                                  {.scope = Scope::kInfer});

@@ -37,7 +37,7 @@ std::string Shown(const InferParameter& value) {
   return "unset";
 }
 
-// A whole number of this type, in whichever field has it.
+// An integer of type Number, from any field that can hold it.
 template <typename Number>
 std::optional<Number> WholeOf(const InferParameter& value) {
   const auto in_range = [](auto given) {
@@ -114,8 +114,8 @@ absl::Status ReadNumber(const Parameters& parameters, const char* name, double* 
 absl::StatusOr<std::vector<std::string>> ParseStopList(const std::string& text) {
   absl::Status wrong =
       FieldError("parameters.stop", Quoted(text),
-                 "a stop string, or, beginning with [, a JSON list of strings: one that begins so is [\"[\"]");
-  // Behind a key, because strict JSON is an object.
+                 "a stop string, or a JSON list of strings if it begins with [ (for the stop string [ use [\"[\"])");
+  // Wrapped into an object, because ParseJsonObject parses only objects.
   const absl::StatusOr<nlohmann::json> parsed = ParseJsonObject(absl::StrCat("{\"stop\":", text, "}"), "stop");
   if (!parsed.ok() || parsed->size() != 1 || !parsed->at("stop").is_array()) return wrong;
   std::vector<std::string> strings;

@@ -1,4 +1,4 @@
-// The parameters of a request, an input or an output, read one by one.
+// Reads the parameters of a request, an input or an output.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,14 @@
 
 namespace longshort::server {
 
-// Shows the message's map: valid as long as it. Values may come in any field that can hold them, and as text: clients
-// of KServe's contract have no field for fractions. Errors are INVALID_ARGUMENT naming parameter, value and what it
-// must be.
+// A view of the message's map, valid as long as the map. A value may come in any field that can hold it, and as a
+// string, because KServe's contract has no field for fractions. Errors are INVALID_ARGUMENT with the parameter, its
+// value and the rule.
 class Parameters final {
  public:
   using Map = google::protobuf::Map<std::string, inference::InferParameter>;
 
-  // `place` stands before a parameter's name in errors.
+  // `place` precedes a parameter's name in errors.
   Parameters(const Map& map, std::string place) : map_(map), place_(std::move(place)) {}
 
   bool empty() const { return map_.empty(); }
@@ -32,12 +32,12 @@ class Parameters final {
   absl::StatusOr<std::optional<bool>> Boolean(const std::string& name) const;
   absl::StatusOr<std::optional<std::string>> Text(const std::string& name) const;
 
-  // An error naming the first parameter that is not among `known`, and these. What begins with "triton_" is for servers
-  // that know it.
+  // Returns an error for the first parameter that is not in `known`, with that list. Ignores names that begin with
+  // "triton_".
   absl::Status RefuseUnknown(absl::Span<const std::string_view> known) const;
 
  private:
-  // As `value_of` has it, which gives nothing for what is not `wanted`.
+  // Converts the value with `value_of`, which returns nullopt for a value that is not `wanted`.
   template <typename Value>
   absl::StatusOr<std::optional<Value>> Read(const std::string& name, const std::string& wanted,
                                             std::optional<Value> (*value_of)(const inference::InferParameter&)) const;
@@ -46,11 +46,11 @@ class Parameters final {
   const std::string place_;
 };
 
-// How a text goes on, as the parameters of a request say it: by the names of longshort.v1's fields.
+// The names of the generation parameters of a request: those of longshort.v1's fields.
 absl::Span<const std::string_view> GenerationParameterNames();
 
-// Without model and prompt. `stop` is one stop string, or a JSON list of them. Ranges are not checked.
-// Errors: INVALID_ARGUMENT naming the parameter, its value and what it must be.
+// A call without model and prompt. `stop` is one stop string, or a JSON list of strings. Does not check ranges.
+// Errors: INVALID_ARGUMENT with the parameter, its value and the rule.
 absl::StatusOr<GenerateCall> ReadGenerationParameters(const Parameters& parameters);
 
 }  // namespace longshort::server

@@ -31,7 +31,7 @@ using inference::RepositoryModelLoadResponse;
 using inference::RepositoryModelUnloadRequest;
 using inference::RepositoryModelUnloadResponse;
 
-// The versions of this name that serve, or the one that was asked for.
+// The served versions of this name, or the one that the reference names.
 std::vector<int64_t> VersionsOf(const core::ServedModel& served, const ModelReference& reference,
                                 const core::ModelRegistry& models) {
   if (reference.version != 0) return {served.version};
@@ -51,7 +51,7 @@ void Add(const std::string& name, int64_t version, const char* state, Index& ind
   model.set_state(state);
 }
 
-// What serves, of what the caller may use.
+// The served models that the caller may use.
 Index IndexOfServed(const core::ModelRegistry& models, const Caller& caller) {
   Index index;
   for (const std::shared_ptr<core::ServedModel>& served : models.List()) {
@@ -60,7 +60,7 @@ Index IndexOfServed(const core::ModelRegistry& models, const Caller& caller) {
   return index;
 }
 
-// The same, and behind it what could be loaded.
+// Appends the models in the repository that are not loaded.
 Index WithOthers(Index index, const core::RepositoryListing& folders, const Caller& caller) {
   std::set<std::pair<std::string, std::string>> served;
   for (const Index::ModelIndex& model : index.models()) served.emplace(model.name(), model.version());
@@ -75,7 +75,7 @@ Index WithOthers(Index index, const core::RepositoryListing& folders, const Call
   return index;
 }
 
-// The model's name: where this contract has it, or where KServe's has it.
+// The model's name, from this contract's field or from KServe's.
 template <typename Message>
 const std::string& ModelNameOf(const Message& message) {
   return message.model_name().empty() ? message.repository_name() : message.model_name();
@@ -87,12 +87,12 @@ absl::Status RefuseParameters(const Message& message, const std::string& known) 
     if (name == known) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("parameters.", name.substr(0, 64),
-                     " is set; a model is loaded as its folder in the server's repository says, without parameters"));
+                     " is set; models are loaded as configured in the server's repository, without parameters"));
   }
   return absl::OkStatus();
 }
 
-// The model that a request names, with how it names it.
+// The model that a request names, and the reference by which it names it.
 struct NamedModel {
   ModelReference reference;
   std::shared_ptr<const core::ServedModel> served;
@@ -194,7 +194,7 @@ absl::Status RepositoryModelLoad(CallRecord& record, const RepositoryModelLoadRe
 
 absl::Status RepositoryModelUnload(CallRecord& record, const RepositoryModelUnloadRequest& request,
                                    const std::function<void(absl::StatusOr<RepositoryModelUnloadResponse>)>& answer) {
-  LS_RETURN_IF_ERROR(RefuseParameters(request, "unload_dependents"));  // nothing depends on another here
+  LS_RETURN_IF_ERROR(RefuseParameters(request, "unload_dependents"));  // models have no dependents here
   const std::string name = ModelNameOf(request);
   return UnloadModel(record, {.name = name}, [answer, name](const absl::Status& status) {
     if (!status.ok()) return answer(status);
@@ -205,7 +205,7 @@ absl::Status RepositoryModelUnload(CallRecord& record, const RepositoryModelUnlo
   });
 }
 
-// Rows of RPCs that this server does not have, with the reason, and of one that has nothing to tell.
+// Rows of RPCs that this server does not implement, with the reason, and of RPCs whose answer is always empty.
 template <typename Request, typename Response>
 Rpc Refuse(const CallNames& names, const char* why) {
   return AnswerAtOnce<Request, Response>(
@@ -224,14 +224,13 @@ CallNames Named(const char* method, RpcAccess access = {.scope = Scope::kInfer})
   return {kOpenInferenceVocabulary, method, access};
 }
 
-// All six have one name in messages, metrics and logs.
+// All six share one name in messages, metrics and logs.
 CallNames SharedMemory(const char* method) {
   return {kOpenInferenceVocabulary, method, {.scope = Scope::kInfer}, "SharedMemory"};
 }
 
-constexpr char kNoSharedMemory[] =
-    "there is no shared memory: tensors come in requests, and go in answers, over the connection";
-constexpr char kNoSettings[] = "how the server logs is decided by its options, at its start";
+constexpr char kNoSharedMemory[] = "shared memory is not supported: requests and answers contain their tensors";
+constexpr char kNoSettings[] = "log and trace settings are options of the server, which are set at its start";
 
 }  // namespace
 

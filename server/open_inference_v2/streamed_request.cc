@@ -16,7 +16,7 @@ namespace {
 
 using inference::ModelInferResponse;
 
-// A stream may have many generations: all together hold about what one of longshort.v1 may.
+// A stream may have many generations. Together they should hold about as much as one stream of longshort.v1.
 constexpr size_t kPauseBytes = 32 << 10;
 constexpr size_t kResumeBytes = 8 << 10;
 
@@ -139,7 +139,7 @@ void StreamedRequest::Push(StreamEvent event) {
   SetPause();
   if (!submitted_) return;
   note_answers_(shared_from_this());
-  if (!stream_->writing()) stream_->AdvanceLater();  // what is written will be followed
+  if (!stream_->writing()) stream_->AdvanceLater();  // a pending write's end advances the stream
 }
 
 void StreamedRequest::Close(const absl::Status& status) { End(status); }

@@ -1,6 +1,7 @@
-// One request of a stream: a call of its own, with its answers as far as the stream has not taken them.
+// One request of a stream: a call of its own, with its answers that are not written yet.
 //
-// Thread: any. The stream's mutex guards all of it but the record; what the stream asks comes with the mutex held.
+// Thread: any. The stream's mutex guards all members except the record. The stream calls the functions that it uses
+// with the mutex held.
 #pragma once
 
 #include <cstddef>
@@ -24,19 +25,19 @@ namespace longshort::server {
 
 inline constexpr char kFinalAnswer[] = "triton_final_response";
 
-// A streamed generation as answers of the protocol: one for each piece of text, and one for the end. In
-// each, the parameter `triton_final_response` says whether it is the last.
+// Converts a streamed generation to answers of the protocol: one for each piece of text and one for the end. In each,
+// the parameter `triton_final_response` is true for the last one only.
 //
 // Not thread-safe: the stream's mutex guards it.
 class GenerationAnswers final {
  public:
-  // `empty_final_answer`: the last answer has nothing but that it is the last.
+  // `empty_final_answer`: whether the last answer is empty except for that parameter.
   GenerationAnswers(AnswerForm form, bool empty_final_answer, int32_t completions, StreamStart start);
 
   void Push(StreamEvent event) { events_.Push(std::move(event)); }
-  // Of the pieces that wait.
+  // Approximate wire size of the waiting pieces.
   size_t waiting_bytes() const { return events_.waiting_bytes(); }
-  // The next answer. None if there is nothing to say now.
+  // The next answer; nullopt if there is none now.
   std::optional<inference::ModelInferResponse> Pop();
 
  private:
@@ -49,8 +50,8 @@ class GenerationAnswers final {
   const StreamStart start_;
   StreamEvents events_;
   int32_t ended_ = 0;
-  std::optional<CompletionEnd> last_end_;  // of the last completion: sent with the summary
-  bool tell_final_ = false;                // by an answer of its own
+  std::optional<CompletionEnd> last_end_;  // of the last completion; sent with the summary
+  bool tell_final_ = false;                // an empty final answer is due
 };
 
 class StreamedRequest final : public GenerationSink, public std::enable_shared_from_this<StreamedRequest> {
@@ -58,40 +59,40 @@ class StreamedRequest final : public GenerationSink, public std::enable_shared_f
   // Notifies the stream, with its mutex held, that the request has answers, or has ended.
   using NoteAnswers = std::function<void(const std::shared_ptr<StreamedRequest>& request)>;
 
-  // The stream's `number`-th request, of the stream's caller and with its deadline. Holds the stream.
+  // Request `number` of the stream, with the stream's caller and deadline. Holds the stream.
   StreamedRequest(std::shared_ptr<Call> stream, int64_t number, NoteAnswers note_answers);
 
-  // What the request asks for. Errors: why it asks for nothing; then it is to be ended with that.
+  // Reads the request. On an error the caller must End the request with it.
   absl::Status Plan(inference::ModelInferRequest request);
-  // Whether it has many answers. After Plan was OK.
+  // Whether the request has many answers. REQUIRES: Plan returned OK.
   bool is_generation() const;
-  // Begins the work. After Plan was OK. Errors: as Plan's.
+  // Begins the work. REQUIRES: Plan returned OK. Errors: as for Plan.
   absl::Status Submit();
   void End(const absl::Status& status);
 
   void Cancel() { record_.Cancel(); }
 
-  // Whether the work is over.
+  // Whether the work has ended.
   bool ended() const { return closed_.has_value(); }
-  // The next answer. None if there is nothing to say now, or ever: then it is `finished`.
+  // The next answer; nullopt if there is none now, or no further one: then the request is `finished`.
   std::optional<inference::ModelStreamInferResponse> Take();
-  // Nobody hears any more what there is to say.
+  // Removes the remaining answers, because the client is gone.
   void Drop();
   bool finished() const { return finished_; }
 
-  // For the stream: whether it is in its list of those that have something to say.
+  // Used by the stream: whether the request is in its list of requests with answers.
   bool noted = false;
 
  private:
-  // Of GenerationSink.
+  // GenerationSink:
   void Open(int32_t completions, StreamStart start) override;
   void Submitted(bool taken) override;
   void Push(StreamEvent event) override;
   void Close(const absl::Status& status) override;
 
-  // The only answer.
+  // Sets the only answer.
   void Answer(absl::StatusOr<inference::ModelInferResponse> answer);
-  // While much waits for a slow reader, a generation does not go on. With the mutex held.
+  // Pauses the generation while much output waits for a slow reader. REQUIRES: the mutex is held.
   void SetPause();
   inference::ModelStreamInferResponse ErrorAnswer(const absl::Status& status) const;
 
@@ -101,10 +102,10 @@ class StreamedRequest final : public GenerationSink, public std::enable_shared_f
   std::string id_;
   std::string model_;
 
-  std::optional<InferPlan> plan_;  // from Plan to Submit
+  std::optional<InferPlan> plan_;  // set by Plan, cleared by Submit
   std::optional<inference::ModelInferResponse> answer_;
   std::optional<GenerationAnswers> generation_;
-  bool submitted_ = true;  // false while what a generation says waits for it
+  bool submitted_ = true;  // false while a generation is open and not submitted; its events wait
   std::optional<absl::Status> closed_;
   bool finished_ = false;
 };

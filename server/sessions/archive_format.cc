@@ -12,10 +12,10 @@ namespace {
 
 constexpr std::string_view kMagic = "LSsess01";
 constexpr size_t kFixedBytes = kMagic.size() + sizeof(uint64_t);
-// A number of protobuf's below 2^31 takes five bytes at the most; names, and what protobuf adds, are far below 4 KiB.
+// A protobuf varint below 2^31 takes at most five bytes. Names and protobuf's overhead take far less than 4 KiB.
 constexpr int64_t kMaxTokenBytes = 5;
 constexpr int64_t kMaxNameBytes = 4096;
-// What protobuf can parse.
+// The limit of protobuf's parser.
 constexpr int64_t kMaxDescriptionBytes = (int64_t{1} << 31) - 1;
 
 std::string LittleEndian(uint64_t value) {
@@ -80,16 +80,16 @@ int64_t ArchiveReader::HeadBytes() const {
 
 absl::Status ArchiveReader::Append(std::string_view bytes) {
   if (static_cast<int64_t>(bytes.size()) > data_bytes_ - received_bytes()) {
-    return absl::DataLossError(absl::StrCat("the session has more than the ", data_bytes_, " bytes that it should"));
+    return absl::DataLossError(absl::StrCat("the session has more than the ", data_bytes_, " bytes in its header"));
   }
   while (!bytes.empty() && static_cast<int64_t>(head_.size()) < HeadBytes()) {
     const std::string_view next = bytes.substr(0, HeadBytes() - static_cast<int64_t>(head_.size()));
     head_ += next;
     bytes.remove_prefix(next.size());
     if (head_.size() != kFixedBytes) continue;
-    if (!head_.starts_with(kMagic)) return absl::DataLossError("the data are no session's");
+    if (!head_.starts_with(kMagic)) return absl::DataLossError("the data is not a session's archive");
     if (HeadBytes() > std::min(data_bytes_, kMaxDescriptionBytes)) {
-      return absl::DataLossError("the session's description would have more bytes than all the data");
+      return absl::DataLossError("the session's description is longer than the session's data");
     }
     contents_.reserve(data_bytes_ - HeadBytes());
   }
@@ -100,7 +100,7 @@ absl::Status ArchiveReader::Append(std::string_view bytes) {
 absl::StatusOr<ExportedSession> ArchiveReader::Finish() {
   if (received_bytes() != data_bytes_ || static_cast<int64_t>(head_.size()) < HeadBytes()) {
     return absl::DataLossError(
-        absl::StrCat("the session is cut short: ", received_bytes(), " of ", data_bytes_, " bytes came"));
+        absl::StrCat("the session is cut short: it has ", received_bytes(), " of ", data_bytes_, " bytes"));
   }
   archive::SessionDescription description;
   if (!description.ParseFromArray(head_.data() + kFixedBytes, static_cast<int>(head_.size() - kFixedBytes))) {
@@ -117,7 +117,7 @@ absl::StatusOr<ExportedSession> ArchiveReader::Finish() {
                               .position = description.cached().position(),
                               .contents = std::move(contents_)};
   } else if (!contents_.empty()) {
-    return absl::DataLossError(absl::StrCat("the session has ", contents_.size(), " bytes that belong to nothing"));
+    return absl::DataLossError(absl::StrCat("the session has ", contents_.size(), " bytes after its end"));
   }
   return session;
 }

@@ -14,7 +14,7 @@
 namespace longshort::server {
 namespace {
 
-// No key is so long: somebody named another file.
+// Longer files are surely not keys.
 constexpr size_t kMaxKeyBytes = 4096;
 
 absl::Status Failed() { return absl::InternalError("HMAC-SHA-256 failed in the crypto library"); }
@@ -31,7 +31,7 @@ absl::StatusOr<std::string> ReadSessionKey(const std::string& path) {
   if (key.size() >= kMinKeyBytes) return key;
   return absl::InvalidArgumentError(absl::StrCat(kOption, "=", path, " has ", key.size(), " bytes; a key has ",
                                                  kMinKeyBytes, " to ", kMaxKeyBytes,
-                                                 ", as head -c 32 /dev/urandom gives them"));
+                                                 ", for example from head -c 32 /dev/urandom"));
 }
 
 void SessionSealer::Free::operator()(evp_mac_ctx_st* context) const { EVP_MAC_CTX_free(context); }
@@ -73,7 +73,7 @@ absl::StatusOr<Seal> SessionSealer::Finish() {
 
 absl::Status CheckSeal(const Seal& made, const Seal& given) {
   if (!IsSame(made.checksum, given.checksum)) {
-    return absl::DataLossError("the session's data were changed: they have another checksum");
+    return absl::DataLossError("the session's data was changed: its checksum differs from the seal's");
   }
   if (!IsSame(made.authentication_code, given.authentication_code)) {
     return absl::PermissionDeniedError("the session was sealed by a server with another --session-key-file");

@@ -1,4 +1,4 @@
-// Proof that the data of an exported session are whole, and were made by a server with the same key.
+// Proof that an exported session's data is complete and was made by a server with the same key: a checksum and a MAC.
 #pragma once
 
 #include <memory>
@@ -14,12 +14,12 @@ struct evp_mac_ctx_st;  // OpenSSL's EVP_MAC_CTX
 
 namespace longshort::server {
 
-// Of a server without one nothing is taken, and it seals nothing.
+// Servers without a key neither export nor import sessions.
 inline constexpr size_t kMinKeyBytes = 32;
 
-// The key in a file: all of its bytes, a newline at the end too.
-// Errors: INVALID_ARGUMENT naming the file, if it cannot be read, is shorter than kMinKeyBytes or longer than any
-// key, or if users other than its owner and group may read or write it.
+// Reads the key from a file: all of its bytes, including a newline at the end.
+// Errors: INVALID_ARGUMENT with the file's name if it cannot be read, is not kMinKeyBytes to 4096 bytes long, or if
+// users other than its owner and group may read or write it.
 absl::StatusOr<std::string> ReadSessionKey(const std::string& path);
 
 struct Seal {
@@ -27,10 +27,10 @@ struct Seal {
   std::string authentication_code;  // HMAC-SHA-256 of the data
 };
 
-// Makes the seal of data that come in pieces.
+// Makes the seal of data that arrives in pieces.
 class SessionSealer final {
  public:
-  // Errors: INTERNAL if the crypto library fails; so everywhere here.
+  // Errors of all functions: INTERNAL if the crypto library fails.
   static absl::StatusOr<SessionSealer> Create(std::string_view key);
 
   absl::Status Add(std::string_view data);
@@ -47,8 +47,8 @@ class SessionSealer final {
   std::unique_ptr<evp_mac_ctx_st, Free> authentication_code_;
 };
 
-// Whether data that have the seal `made` may be sealed with `given`. Takes the same time wherever the codes differ.
-// Errors: DATA_LOSS if the data were changed, PERMISSION_DENIED if they were sealed with another key.
+// Compares the seal `made` from received data with the seal `given` by the sender, in constant time.
+// Errors: DATA_LOSS if the data was changed, PERMISSION_DENIED if it was sealed with another key.
 absl::Status CheckSeal(const Seal& made, const Seal& given);
 
 }  // namespace longshort::server

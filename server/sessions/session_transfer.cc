@@ -11,10 +11,10 @@
 namespace longshort::server {
 namespace {
 
-// Bytes of data in a part. A client that takes messages of gRPC's usual 4 MiB takes these.
+// Bytes of data in a part: well below gRPC's default message limit of 4 MiB.
 constexpr size_t kChunkBytes = size_t{1} << 20;
 
-// Taken before any data have come: what begins costs something, too.
+// Reserved before any data has arrived, because an import itself has a cost.
 constexpr int64_t kFirstBytes = int64_t{64} << 10;
 
 absl::Status CheckModel(const char* what, const std::string& of_session, const std::string& of_model) {
@@ -94,7 +94,7 @@ absl::Status SessionImport::ResultOf(const absl::Status& engine_status) const {
   if (!core::HoldsAllOf(engine_status)) return engine_status;
   if (!from_here_) return absl::OkStatus();
   return absl::AbortedError(
-      "the session came from this very server, which has it yet: what led it back here must lead it to another one");
+      "this server exported the session and still has it; import it on another server"));
 }
 
 }  // namespace longshort::server

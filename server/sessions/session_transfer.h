@@ -1,4 +1,4 @@
-// A session on its way out of a server, and into one, in parts.
+// Export of a session from a server, and import into one, in parts.
 //
 // Thread: one thread at a time.
 #pragma once
@@ -21,12 +21,12 @@
 
 namespace longshort::server {
 
-// For the client that keeps the session meanwhile. Servers trust only the sealed data.
+// Information for the client that stores the session. Servers trust only the sealed data.
 struct SessionHeader {
   int64_t data_bytes = 0;
   std::string fingerprint;
   int64_t session_tokens = 0;
-  std::string server;  // SessionTransfers::server of where it came from
+  std::string server;  // SessionTransfers::server of the exporting server
 };
 
 // A header, then data, then a seal.
@@ -34,14 +34,14 @@ using SessionPart = std::variant<SessionHeader, std::string, Seal>;
 
 class SessionExport final {
  public:
-  // Sets aside for `client` what the largest session of the model may take. Errors: RESOURCE_EXHAUSTED if too much is
-  // on its way.
+  // Reserves budget of `client` for the largest session of the model. Errors: RESOURCE_EXHAUSTED if too much data is in
+  // transfer.
   static absl::StatusOr<SessionExport> Create(const SessionTransfers& transfers, const std::string& client,
                                               std::shared_ptr<const core::ServedLanguageModel> model);
 
-  // `owner`'s session, as the engine gave it. Once, before any Next.
+  // Sets `owner`'s session, as the engine exported it. Call it once, before Next.
   void Begin(const std::string& owner, core::SessionArchive archive);
-  // The next part; nothing behind the seal.
+  // The next part; nullopt after the seal.
   absl::StatusOr<std::optional<SessionPart>> Next();
 
  private:
@@ -59,13 +59,13 @@ class SessionExport final {
   bool sealed_ = false;
 };
 
-// A session on its way in. It begins if there is room for all of it, but takes only what has come of it: a client that
-// says much and sends little is in nobody's way. Nothing of the data is believed before the seal has proved them.
+// An import begins only if there is room for the whole session, but takes memory only as data arrives. So a client that
+// announces much and sends little blocks no other client. No data is trusted before the seal is verified.
 //
 // Thread: one thread at a time.
 class SessionImport final {
  public:
-  // For this model. The session must be `owner`'s, or anybody's without one; `client` is whose room it takes. The
+  // For this model. The session must belong to `owner`, unless that is unset. `client` is charged for the memory. The
   // references must outlive this.
   SessionImport(const SessionTransfers& transfers, const CallNames& names,
                 std::shared_ptr<const core::ServedLanguageModel> model, std::optional<std::string> owner,
@@ -76,20 +76,20 @@ class SessionImport final {
         owner_(std::move(owner)),
         client_(std::move(client)) {}
 
-  // Whether the header has come; data and the seal may come then.
+  // Whether the header was read. Only then data and the seal may follow.
   bool begun() const { return reader_.has_value(); }
   int64_t received_bytes() const { return reader_.has_value() ? reader_->received_bytes() : 0; }
 
-  // Errors: FAILED_PRECONDITION for a session of another model, INVALID_ARGUMENT for more bytes than a session has,
-  // RESOURCE_EXHAUSTED if too much is on its way.
+  // Errors: FAILED_PRECONDITION for a session of another model, INVALID_ARGUMENT for more bytes than a session can
+  // have, RESOURCE_EXHAUSTED if too much data is in transfer.
   absl::Status TakeHeader(const SessionHeader& header);
-  // Errors: DATA_LOSS for what cannot be a session's, RESOURCE_EXHAUSTED if others have taken the room meanwhile.
+  // Errors: DATA_LOSS for invalid data, RESOURCE_EXHAUSTED if other transfers have taken the room meanwhile.
   absl::Status TakeData(std::string_view data);
-  // The session, which is the owner's and this model's. Once, last. Errors: DATA_LOSS if the data were changed or are
-  // cut short, PERMISSION_DENIED for another key or client, FAILED_PRECONDITION for another model.
+  // The verified session, which belongs to the owner and to this model. Call it once, last. Errors: DATA_LOSS if the
+  // data was changed or cut short, PERMISSION_DENIED for another key or owner, FAILED_PRECONDITION for another model.
   absl::StatusOr<ExportedSession> TakeSeal(const Seal& seal);
-  // What the engine said to the session, as the client is told: OK if all of it was here already. Errors: also ABORTED
-  // if that is because it came from this very run of the server.
+  // Converts the engine's status to the client's: OK if the engine already had the whole session; but ABORTED if it had
+  // it because this same run of the server exported it.
   absl::Status ResultOf(const absl::Status& engine_status) const;
 
  private:
@@ -98,7 +98,7 @@ class SessionImport final {
   const std::shared_ptr<const core::ServedLanguageModel> model_;
   const std::optional<std::string> owner_;
   const std::string client_;
-  // From the header on.
+  // Set by the header.
   TransferBudget::Share share_;
   std::optional<SessionSealer> sealer_;
   std::optional<ArchiveReader> reader_;

@@ -8,7 +8,7 @@
 namespace longshort::server {
 namespace {
 
-// What a session of 100 MiB takes over a network of 100 MB/s.
+// The transfer time of a session of 100 MiB at 100 MB/s.
 constexpr absl::Duration kRetryAfter = absl::Seconds(1);
 
 absl::Status Refused(absl::Status status) {
@@ -36,7 +36,7 @@ void TransferBudget::Share::SetAmount(int64_t bytes) {
 
 TransferBudget::TransferBudget(int64_t bytes)
     : bytes_of_client_(bytes / 2),
-      all_(std::make_shared<Budget>(bytes, Budget::Names{.holders = "sessions on their way", .unit = "bytes"})) {}
+      all_(std::make_shared<Budget>(bytes, Budget::Names{.holders = "sessions in transfer", .unit = "bytes"})) {}
 
 absl::StatusOr<TransferBudget::Share> TransferBudget::Take(const std::string& client, int64_t bytes, int64_t more) {
   std::shared_ptr<Budget> budget = BudgetOf(client);
@@ -57,8 +57,8 @@ std::shared_ptr<Budget> TransferBudget::BudgetOf(const std::string& client) {
   std::weak_ptr<Budget>& known = clients_[client];
   std::shared_ptr<Budget> budget = known.lock();
   if (budget == nullptr) {
-    budget = std::make_shared<Budget>(
-        bytes_of_client_, Budget::Names{.holders = "sessions of this client on their way", .unit = "bytes"});
+    budget = std::make_shared<Budget>(bytes_of_client_,
+                                      Budget::Names{.holders = "sessions of this client in transfer", .unit = "bytes"});
     known = budget;
   }
   return budget;

@@ -1,4 +1,4 @@
-// How many bytes of sessions may be on their way, in and out, at once: a bound on the memory that this takes.
+// Limits the bytes of sessions that are being exported or imported, and so the memory for transfers.
 #pragma once
 
 #include <cstdint>
@@ -14,20 +14,20 @@
 
 namespace longshort::server {
 
-// A client may have half of it. Beyond that, and beyond all of it, one session is always let through: the only one of
-// its client, or of all.
+// A client may hold half of the budget. A single transfer may exceed a limit: the client's if it is the client's only
+// one, the total if there is no other at all.
 //
 // Thread-safe.
 class TransferBudget final {
  public:
-  // A part of the budget, given back when it is destroyed. Thread: one at a time.
+  // A part of the budget, released by the destructor. Thread: one at a time.
   class Share final {
    public:
     Share() = default;
     Share(Budget::Share of_all, Budget::Share of_client, std::shared_ptr<Budget> client)
         : client_(std::move(client)), of_all_(std::move(of_all)), of_client_(std::move(of_client)) {}
 
-    // As Budget::Share has them. Errors: RESOURCE_EXHAUSTED with a Refusal; then it holds what it held.
+    // As in Budget::Share. Errors: RESOURCE_EXHAUSTED with a Refusal; the share is then unchanged.
     absl::Status Grow(int64_t bytes);
     void SetAmount(int64_t bytes);
     int64_t bytes() const { return bytes_; }
@@ -43,8 +43,8 @@ class TransferBudget final {
 
   explicit TransferBudget(int64_t bytes);
 
-  // Takes `bytes` for this client, if there is room for `more` that will follow too. Errors: RESOURCE_EXHAUSTED with a
-  // Refusal (core/schedule/refusal.h).
+  // Takes `bytes` for this client, if there is also room for `more` bytes that will follow. Errors: RESOURCE_EXHAUSTED
+  // with a Refusal (core/schedule/refusal.h).
   absl::StatusOr<Share> Take(const std::string& client, int64_t bytes, int64_t more = 0);
 
   int64_t held() const { return all_->held(); }
@@ -55,23 +55,22 @@ class TransferBudget final {
   const int64_t bytes_of_client_;
   const std::shared_ptr<Budget> all_;
   std::mutex mutex_;                                      // guards what follows
-  std::map<std::string, std::weak_ptr<Budget>> clients_;  // those that hold something
+  std::map<std::string, std::weak_ptr<Budget>> clients_;  // clients with shares
 };
 
-// What moving sessions between servers needs of a server.
+// Configuration and state for moving sessions between servers.
 struct SessionTransfers {
-  // From --session-key-file. Empty: this server lets no session go, and takes none.
+  // From --session-key-file. Empty: this server neither exports nor imports sessions.
   std::string key;
   std::shared_ptr<TransferBudget> budget;
-  // This run of the server: no other one, here or elsewhere, is called so.
+  // A unique id of this run of the server.
   std::string server;
 };
 
-// Errors: FAILED_PRECONDITION if the server has no key, saying what to do.
+// Errors: FAILED_PRECONDITION with the remedy if the server has no key.
 inline absl::Status CheckSessionsMove(const SessionTransfers& transfers) {
   if (!transfers.key.empty()) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      "sessions cannot be moved: the servers that they move between must be started with one --session-key-file");
+  return absl::FailedPreconditionError("sessions cannot be moved: start both servers with the same --session-key-file");
 }
 
 }  // namespace longshort::server

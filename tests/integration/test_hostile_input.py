@@ -66,7 +66,7 @@ def test_calls_without_a_message_are_cancelled_not_malformed(server: Server) -> 
 
     generate = server.channel.stream_unary("/longshort.v1.Inference/Generate")
     malformed, cancelled = ended("INVALID_ARGUMENT"), ended("CANCELLED")
-    with expect.error(grpc.StatusCode.CANCELLED, "before its message came"):
+    with expect.error(grpc.StatusCode.CANCELLED, "before its message arrived"):
         generate(iter(()), timeout=10)
     assert (ended("INVALID_ARGUMENT"), ended("CANCELLED")) == (malformed, cancelled + 1)
 

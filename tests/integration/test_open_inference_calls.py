@@ -167,7 +167,7 @@ def test_wrong_requests_are_refused_with_name_value_and_limit(client: triton.Inf
     for message, arguments, options in (
         ('input "image" is unknown; model texts takes document', ["texts", [strings("image", b"a")]], {}),
         (
-            'output "softmax" is unknown; model texts gives logits, probabilities',
+            'output "softmax" is unknown; model texts has logits, probabilities',
             ["texts", [document]],
             {"outputs": [triton.InferRequestedOutput("softmax")]},
         ),
@@ -178,7 +178,7 @@ def test_wrong_requests_are_refused_with_name_value_and_limit(client: triton.Inf
             ["texts", [strings("document", *[b"a"] * 65)]],
             {},
         ),
-        ("parameters.sequence_id is set; no model here takes sequences", ["texts", [document]], {"sequence_id": 3}),
+        ("parameters.sequence_id is set; models do not take sequences", ["texts", [document]], {"sequence_id": 3}),
         (
             "image[0]: ",
             ["images", [tensor("image", np.full((1, 4, 4, 3), 2, np.float32), "FP32")]],
@@ -195,7 +195,7 @@ def test_wrong_requests_are_refused_with_name_value_and_limit(client: triton.Inf
     assert refusal(client, "texts", [document], model_version="7").status() == "StatusCode.NOT_FOUND"
     shared = triton.InferInput("document", [1], "BYTES")
     shared.set_shared_memory("region", 8)
-    assert "there is no shared memory" in refusal(client, "texts", [shared]).message()
+    assert "shared memory is not supported" in refusal(client, "texts", [shared]).message()
     with pytest.raises(InferenceServerException) as unimplemented:
         client.register_system_shared_memory("region", "/key", 8)
     assert unimplemented.value.status() == "StatusCode.UNIMPLEMENTED"

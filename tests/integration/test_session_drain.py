@@ -161,7 +161,7 @@ def test_a_session_that_is_led_back_to_its_server_stays_there(api: SimpleNamespa
     code, summary, errors = drain(here, address(here), "--drain-timeout=3s")
     assert code == OTHER
     assert (summary["moved"], summary["left"]) == (0, 1)
-    assert "the session came from this very server" in errors
+    assert "this server exported the session" in errors
     assert list_sessions(api, here)[0].session_tokens == tokens_before
     close_all(api, here)
 
@@ -324,7 +324,7 @@ def test_through_a_proxy_sessions_are_found_where_its_ring_leads(
         ca.write_bytes(proxy.authority.pem)
         command = drain_command(first, f"127.0.0.1:{proxy.port}", f"--to-tls-ca={ca}", "--to-tls-server-name=localhost")
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
-            wait_until(lambda: first.log().count("came from this very server") > mine)
+            wait_until(lambda: first.log().count("this server exported the session") > mine)
             assert first.metric("longshort_sessions") == mine
             first.terminate()
             assert running.wait(60) == 0

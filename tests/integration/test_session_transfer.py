@@ -158,7 +158,7 @@ def test_a_session_belongs_to_its_client_and_its_name_to_one(
     stub = api.sessions_grpc.SessionsStub(here.channel)
     with expect.error(grpc.StatusCode.NOT_FOUND, "exported"):
         list(stub.ExportSession(api.sessions.ExportSessionRequest(session_id="exported")))
-    with expect.error(grpc.StatusCode.ABORTED, "came from this very server"):
+    with expect.error(grpc.StatusCode.ABORTED, "this server exported the session"):
         import_parts(api, here, "exported", parts)
     for _ in range(2):
         assert import_parts(api, there, "exported", parts).session_tokens == 72, "a second import changes nothing"

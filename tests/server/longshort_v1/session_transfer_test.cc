@@ -232,7 +232,7 @@ TEST_F(SessionTransferTest, SessionsOnTheirWayShareABudgetByWhatHasCome) {
   }
   while (environment_->session_transfers.budget->held() < 6 * kMiB) std::this_thread::yield();
   EXPECT_EQ(Refused(parts), grpc::StatusCode::RESOURCE_EXHAUSTED);
-  EXPECT_THAT(message_, HasSubstr("sessions on their way hold 6291456 bytes and this one"));
+  EXPECT_THAT(message_, HasSubstr("sessions in transfer hold 6291456 bytes and this one"));
   EXPECT_EQ(Export("alice", "talk").second.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   context.TryCancel();
   first->Finish();

@@ -32,7 +32,7 @@ TEST(BytesTensor, WhatIsCutOrTooLongIsRefused) {
   EXPECT_EQ(ErrorOf(raw.substr(0, 3), 1),
             "end within the length of element 0; their shape has 1, each of which is 4 bytes of length and its bytes");
   EXPECT_EQ(ErrorOf(raw.substr(0, 5), 1), "say that element 0 has 2 bytes; they have 1 more");
-  EXPECT_EQ(ErrorOf(raw + "x", 1), "have 1 bytes behind element 0, the last of their shape");
+  EXPECT_EQ(ErrorOf(raw + "x", 1), "have 1 bytes after element 0, the last of their shape");
   EXPECT_THAT(ErrorOf(raw, 2), HasSubstr("element 1"));
   EXPECT_THAT(ErrorOf("\xFF\xFF\xFF\xFFx", 1), HasSubstr("4294967295 bytes; they have 1 more"));
 }

@@ -104,15 +104,16 @@ TEST(InputTensors, TheTwoFormsDoNotMix) {
   ModelInferRequest both = TypedRequest("m", "x", {"a"});
   both.add_raw_input_contents(RawBytes({"a"}));
   EXPECT_EQ(ReadError(both),
-            "input \"x\" has contents, and the request raw_input_contents; all inputs must be in one of the two forms, "
-            "which is the answer's, too");
+            "input \"x\" has contents, but the request has raw_input_contents; all inputs must use the same form, "
+            "which is also the answer's");
   ModelInferRequest fewer = RawRequest("m", "x", {"a"});
   AddInput(fewer, "y", "BYTES", {1});
   EXPECT_EQ(ReadError(fewer), "number of raw_input_contents is 1; it must be 2, as many as inputs, or none");
   ModelInferRequest none;
   AddInput(none, "x", "BYTES", {1});
-  EXPECT_EQ(TextError(none),
-            "number of BYTES contents of input x is 0; it must be 1 by its shape [1], with nothing in other contents");
+  EXPECT_EQ(
+      TextError(none),
+      "number of BYTES contents of input x is 0; it must be 1 by its shape [1], with no elements of other datatypes");
 }
 
 TEST(InputTensors, ShapesAreChecked) {
@@ -153,7 +154,7 @@ TEST(InputTensors, ContentsMustBeWhatShapeAndDatatypeSay) {
   EXPECT_EQ(ImageError(typed), "element 0 of input x is 256; it must be in [0, 255]");
   tensor.mutable_contents()->set_uint_contents(0, 1);
   tensor.mutable_contents()->add_fp32_contents(1);
-  EXPECT_THAT(ImageError(typed), HasSubstr("with nothing in other contents"));
+  EXPECT_THAT(ImageError(typed), HasSubstr("with no elements of other datatypes"));
   ModelInferRequest fractions = pixels;
   fractions.mutable_inputs(0)->set_datatype("FP16");
   EXPECT_EQ(ImageError(fractions),
@@ -179,13 +180,13 @@ TEST(InputTensors, MoreThanACallTakesIsNotEvenRead) {
 TEST(InputTensors, InputsStandOnceAndHaveNoSharedMemory) {
   ModelInferRequest twice = TypedRequest("m", "x", {"a"});
   *twice.add_inputs() = twice.inputs(0);
-  EXPECT_EQ(ReadError(twice), "input \"x\" stands twice; once is enough");
+  EXPECT_EQ(ReadError(twice), "input \"x\" occurs twice; send it once");
   ModelInferRequest shared = TypedRequest("m", "x", {"a"});
   auto& parameters = *shared.mutable_inputs(0)->mutable_parameters();
   parameters["binary_data_size"].set_int64_param(5);
   EXPECT_EQ(ReadError(shared), "");
   parameters["shared_memory_region"].set_string_param("r");
-  EXPECT_THAT(ReadError(shared), HasSubstr("there is no shared memory"));
+  EXPECT_THAT(ReadError(shared), HasSubstr("shared memory is not supported"));
 }
 
 }  // namespace longshort::server::input_tensors_test

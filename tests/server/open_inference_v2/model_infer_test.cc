@@ -87,27 +87,27 @@ TEST_F(ModelInferTest, WrongOutputsAreNamed) {
   ModelInferRequest request = TypedRequest("texts", "document", {"ab"});
   auto& output = *request.add_outputs();
   output.set_name("softmax");
-  EXPECT_EQ(ErrorOf(request), "output \"softmax\" is unknown; model texts gives logits, probabilities");
+  EXPECT_EQ(ErrorOf(request), "output \"softmax\" is unknown; model texts has logits, probabilities");
   output.set_name("logits");
   (*output.mutable_parameters())["classification"].set_int64_param(0);
   EXPECT_EQ(ErrorOf(request), "parameters.classification of output logits is 0; it must be at least 1");
   (*output.mutable_parameters())["classification"].set_int64_param(1);
   (*output.mutable_parameters())["shared_memory_region"].set_string_param("r");
-  EXPECT_THAT(ErrorOf(request), HasSubstr("there is no shared memory"));
+  EXPECT_THAT(ErrorOf(request), HasSubstr("shared memory is not supported"));
   output.clear_parameters();
   request.add_outputs()->set_name("logits");
-  EXPECT_EQ(ErrorOf(request), "output \"logits\" stands twice; once is enough");
+  EXPECT_EQ(ErrorOf(request), "output \"logits\" is requested twice; request it once");
   ModelInferRequest prompt = TypedRequest("speaker", "prompt", {"ab"});
   prompt.add_outputs()->set_name("text");
   (*prompt.mutable_outputs(0)->mutable_parameters())["classification"].set_int64_param(1);
   EXPECT_EQ(ErrorOf(prompt),
-            "parameters.classification of output text is 1; it must be unset: only classifiers have classes");
+            "parameters.classification of output text is 1; it must be unset, because only classifiers have classes");
 }
 
 TEST_F(ModelInferTest, WrongInputsAreNamed) {
   EXPECT_EQ(ErrorOf(TypedRequest("texts", "prompt", {"a"})), "input \"prompt\" is unknown; model texts takes document");
   EXPECT_EQ(ErrorOf(TypedRequest("pairs", "document", {"a"})),
-            "there is no input second_document, which model pairs needs");
+            "the input second_document is missing; model pairs needs it");
   EXPECT_EQ(
       ErrorOf(TypedRequest("texts", "document", {"far too long"})),
       "number of tokens of document[0] is 12; it must be in [1, 8] (more with parameters.truncate, which reads the "
@@ -115,11 +115,12 @@ TEST_F(ModelInferTest, WrongInputsAreNamed) {
   EXPECT_EQ(ErrorOf(TypedRequest("texts", "document", std::vector<std::string>(65, "a"))),
             "number of elements of input \"document\" is 65; it must be in [1, 64]");
   EXPECT_EQ(ErrorOf(TypedRequest("speaker", "prompt", {"a", "b"})),
-            "number of prompts is 2; it must be 1; others are requests of their own");
+            "number of prompts is 2; it must be 1; send the others as separate requests");
   ModelInferRequest neither;
   neither.set_model_name("speaker");
-  EXPECT_EQ(ErrorOf(neither),
-            "model speaker takes one of the inputs prompt, to go on with, and document, to be scored; there is none");
+  EXPECT_EQ(
+      ErrorOf(neither),
+      "model speaker takes either the input prompt, to continue, or the input document, to score; there is neither");
 }
 
 TEST_F(ModelInferTest, WrongModelsAndVersionsAreNamed) {
@@ -142,11 +143,11 @@ TEST_F(ModelInferTest, ParametersAreHonouredOrRefused) {
   EXPECT_THAT(ErrorOf(request), HasSubstr("a name of parameters is \"max_tokens\"; it must be one of truncate, "));
   request.clear_parameters();
   (*request.mutable_parameters())["sequence_id"].set_int64_param(4);
-  EXPECT_THAT(ErrorOf(request), HasSubstr("no model here takes sequences"));
+  EXPECT_THAT(ErrorOf(request), HasSubstr("models do not take sequences"));
   request.clear_parameters();
   (*request.mutable_parameters())["priority"].set_uint64_param(4);
   EXPECT_EQ(ErrorOf(request),
-            "parameters.priority is 4; it must be 1 (high), 2 (normal), 3 (low) or 0 (as the call says)");
+            "parameters.priority is 4; it must be 1 (high), 2 (normal), 3 (low) or 0 (the call's priority)");
   request.clear_parameters();
   (*request.mutable_parameters())["timeout"].set_int64_param(-1);
   EXPECT_EQ(ErrorOf(request), "parameters.timeout is -1; it must be at least 0 (microseconds)");

@@ -131,7 +131,7 @@ TEST_F(ServiceTest, WhatIsNotThereSaysWhy) {
   grpc::Status status =
       Try(&Stub::SystemSharedMemoryRegister, inference::SystemSharedMemoryRegisterRequest(), &registered);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::UNIMPLEMENTED);
-  EXPECT_THAT(status.error_message(), HasSubstr("there is no shared memory"));
+  EXPECT_THAT(status.error_message(), HasSubstr("shared memory is not supported"));
   inference::LogSettingsResponse settings;
   status = Try(&Stub::LogSettings, inference::LogSettingsRequest(), &settings);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::UNIMPLEMENTED);
