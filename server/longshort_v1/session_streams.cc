@@ -120,7 +120,7 @@ class SessionReceiver final : public CallWork {
   absl::Status Take(google::protobuf::Message& message) override {
     const auto& request = static_cast<const v1::ImportSessionRequest&>(message);
     if (!session_.has_value()) return TakeBeginning(request);
-    if (!request.has_part()) return FieldError("kind", "another beginning", "a part of the session");
+    if (!request.has_part()) return FieldError("kind", "beginning again", "part after the first message");
     const v1::SessionPart& part = request.part();
     if (!session_->begun()) return TakeHeader(part);
     switch (part.part_case()) {
@@ -134,7 +134,7 @@ class SessionReceiver final : public CallWork {
   }
 
   absl::Status TakeBeginning(const v1::ImportSessionRequest& request) {
-    if (!request.has_beginning()) return FieldError("kind", "no beginning", "one in the first message");
+    if (!request.has_beginning()) return FieldError("kind", "not beginning", "beginning in the first message");
     const v1::ImportBeginning& beginning = request.beginning();
     const SessionTransfers& transfers = call_.environment().session_transfers;
     CallRecord& record = call_.record();

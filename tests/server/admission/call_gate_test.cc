@@ -8,14 +8,14 @@
 
 namespace longshort::server::call_gate_test {
 
-TEST(CallGate, LetsNobodyInOnceClosed) {
+TEST(CallGate, AdmitsNoCallOnceClosed) {
   CallGate gate;
   EXPECT_TRUE(gate.Enter());
   gate.Close();
   EXPECT_FALSE(gate.Enter());
 }
 
-TEST(CallGate, WaitsForThoseInside) {
+TEST(CallGate, WaitsForTheCallsInside) {
   CallGate gate;
   ASSERT_TRUE(gate.Enter());
   std::thread leaver([&] {
@@ -26,7 +26,7 @@ TEST(CallGate, WaitsForThoseInside) {
   leaver.join();
 }
 
-TEST(CallGate, TellsHowManyAreLeftAtTheDeadline) {
+TEST(CallGate, ReturnsHowManyAreLeftAtTheDeadline) {
   CallGate gate;
   gate.Enter();
   gate.Enter();
@@ -34,17 +34,17 @@ TEST(CallGate, TellsHowManyAreLeftAtTheDeadline) {
   EXPECT_EQ(gate.WaitUntilEmpty(absl::Now()), 1);
 }
 
-TEST(CallGate, WhoLeavesUnavailableOnceItIsClosedWasCutOff) {
+TEST(CallGate, ACallThatEndsUnavailableAfterTheCloseIsCutOff) {
   CallGate gate;
   for (int i = 0; i < 4; ++i) gate.Enter();
-  gate.Leave(/*unavailable=*/true);  // for some other reason
+  gate.Leave(/*unavailable=*/true);  // before the stop
   gate.Close();
   gate.Leave(/*unavailable=*/true);
   gate.Leave();
-  EXPECT_EQ(gate.WaitUntilEmpty(absl::Now()), 2) << "one was told, one is left";
+  EXPECT_EQ(gate.WaitUntilEmpty(absl::Now()), 2) << "one ended UNAVAILABLE, one is still inside";
 }
 
-TEST(CallGate, LetsCallsInWhileItIsStopping) {
+TEST(CallGate, AdmitsCallsWhileItIsStopping) {
   CallGate gate;
   gate.BeginStop();
   EXPECT_TRUE(gate.Enter());
@@ -55,10 +55,10 @@ TEST(CallGate, LetsCallsInWhileItIsStopping) {
   gate.Close();
   EXPECT_FALSE(gate.Enter());
   gate.Leave();
-  EXPECT_EQ(gate.WaitUntilEmpty(absl::Now()), 1) << "who was told UNAVAILABLE while it was stopping";
+  EXPECT_EQ(gate.WaitUntilEmpty(absl::Now()), 1) << "the call that ended UNAVAILABLE while the gate was stopping";
 }
 
-TEST(CallGate, KnowsWhichCallsAreIdleAndThatOneWentOn) {
+TEST(CallGate, CountsIdleAndResumedCalls) {
   CallGate gate;
   gate.Enter();
   {
@@ -69,13 +69,13 @@ TEST(CallGate, KnowsWhichCallsAreIdleAndThatOneWentOn) {
     EXPECT_EQ(gate.traffic().begun, 1);
     note.Set(false);
     EXPECT_EQ(gate.traffic().idle, 0);
-    EXPECT_EQ(gate.traffic().begun, 2) << "whoever looks now and then sees that something came";
+    EXPECT_EQ(gate.traffic().begun, 2) << "polling detects the resumed call";
     note.Set(true);
   }
   EXPECT_EQ(gate.traffic().idle, 0) << "the call is over";
 }
 
-TEST(CallGate, TellsWhoAskedForTheStopBeforeWhoAskedForTheEnd) {
+TEST(CallGate, NotifiesOfTheStopBeforeTheClose) {
   CallGate gate;
   int stopping = 0, closed = 0;
   gate.WhenStopping([&stopping] { ++stopping; });
@@ -84,13 +84,13 @@ TEST(CallGate, TellsWhoAskedForTheStopBeforeWhoAskedForTheEnd) {
   EXPECT_EQ(stopping, 1);
   EXPECT_EQ(closed, 0);
   gate.WhenStopping([&stopping] { ++stopping; });
-  EXPECT_EQ(stopping, 2) << "it is stopping already";
+  EXPECT_EQ(stopping, 2) << "the gate is already stopping";
   gate.Close();
   EXPECT_EQ(stopping, 2);
   EXPECT_EQ(closed, 1);
 }
 
-TEST(CallGate, WhoWaitsForTheStopHearsOfAnEndWithoutOne) {
+TEST(CallGate, ACloseWithoutAStopNotifiesOfBoth) {
   CallGate gate;
   int stopping = 0;
   gate.WhenStopping([&stopping] { ++stopping; });
@@ -98,15 +98,15 @@ TEST(CallGate, WhoWaitsForTheStopHearsOfAnEndWithoutOne) {
   EXPECT_EQ(stopping, 1);
 }
 
-TEST(CallGate, TellsOnceWhoAskedWhenItCloses) {
+TEST(CallGate, NotifiesOfTheCloseOnce) {
   CallGate gate;
-  int told = 0, forgotten = 0, late = 0;
-  gate.WhenClosed([&told] { ++told; });
+  int notified = 0, forgotten = 0, late = 0;
+  gate.WhenClosed([&notified] { ++notified; });
   gate.Forget(gate.WhenClosed([&forgotten] { ++forgotten; }));
-  EXPECT_EQ(told, 0);
+  EXPECT_EQ(notified, 0);
   gate.Close();
   gate.Close();
-  EXPECT_EQ(told, 1);
+  EXPECT_EQ(notified, 1);
   EXPECT_EQ(forgotten, 0);
   gate.WhenClosed([&late] { ++late; });
   EXPECT_EQ(late, 1);

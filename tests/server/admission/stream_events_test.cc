@@ -29,7 +29,7 @@ bool Is(const std::optional<StreamEvent>& event) {
   return event.has_value() && std::holds_alternative<Event>(*event);
 }
 
-// What waits is said in the fewest messages:
+// Waiting deltas are merged into the fewest messages:
 //   pushed   0:"a"  1:"x"  0:"b"  0:"c"      read   0:"abc"  1:"x"
 TEST(StreamEvents, WaitingDeltasOfOneCompletionAreMerged) {
   StreamEvents events(2);
@@ -96,7 +96,7 @@ TEST(StreamEvents, CompletionsTakeTurns) {
   EXPECT_EQ(DeltaOf(events.Pop()).index, 0);
 }
 
-TEST(StreamEvents, WhatWaitsIsCountedUntilItIsTaken) {
+TEST(StreamEvents, WaitingBytesAreCountedUntilTheyArePopped) {
   StreamEvents events(2);
   events.Push(StreamStart());
   EXPECT_EQ(events.waiting_bytes(), 0U);
@@ -105,7 +105,7 @@ TEST(StreamEvents, WhatWaitsIsCountedUntilItIsTaken) {
   events.Pop();  // the start
   events.Pop();
   EXPECT_NEAR(static_cast<double>(events.waiting_bytes()), 80000, 100);
-  events.Push(Delta(0, ""));  // dropped at the end or taken with another, but not forgotten
+  events.Push(Delta(0, ""));  // removed at the end, or merged with another: counted until then
   events.Push(Delta(1, "", 0));
   events.Push(End(0));
   events.Push(End(1));
@@ -113,7 +113,7 @@ TEST(StreamEvents, WhatWaitsIsCountedUntilItIsTaken) {
   EXPECT_EQ(events.waiting_bytes(), 0U);
 }
 
-TEST(StreamEvents, ADeltaOfNothingIsNotCountedForEver) {
+TEST(StreamEvents, AnEmptyDeltaIsNotCountedForever) {
   StreamEvents events(1);
   events.Push(Delta(0, "", 0));
   events.Push(End(0));
@@ -121,7 +121,7 @@ TEST(StreamEvents, ADeltaOfNothingIsNotCountedForEver) {
   EXPECT_EQ(events.waiting_bytes(), 0U);
 }
 
-TEST(StreamEvents, AKeepaliveIsSaidOnlyWhereNothingElseIs) {
+TEST(StreamEvents, AKeepaliveIsPoppedOnlyIfThereIsNothingElse) {
   StreamEvents events(1);
   events.Push(KeepAlive());
   EXPECT_TRUE(Is<KeepAlive>(events.Pop()));

@@ -14,7 +14,7 @@ TEST(WriteTimer, AWriteIsStuckAfterTheTimeout) {
   EXPECT_TRUE(watch.IsStuck(kStart + absl::Seconds(30)));
 }
 
-TEST(WriteTimer, WhereNothingIsWrittenNothingIsStuck) {
+TEST(WriteTimer, WithoutAWriteNothingIsStuck) {
   WriteTimer watch(absl::Seconds(30));
   EXPECT_FALSE(watch.IsStuck(kStart));
   watch.Begin(kStart);
@@ -35,7 +35,7 @@ TEST(WriteTimer, ASlowReaderThatTakesMessagesIsNotStuck) {
 }
 
 //   look at 0, nothing written -> 30    write begins at 20    look at 30 -> 50: stuck, not later
-TEST(WriteTimer, WhoLooksWhenToldSeesAStuckWriteAtOnce) {
+TEST(WriteTimer, CheckingAtTheReturnedTimesFindsAStuckWriteAtOnce) {
   WriteTimer watch(absl::Seconds(30));
   const absl::Time look = watch.NextLook(kStart);
   EXPECT_EQ(look, kStart + absl::Seconds(30));

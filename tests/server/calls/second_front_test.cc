@@ -1,5 +1,5 @@
-// A second front: a protocol of plain structs that scores, classifies and generates. It knows the calls and what is
-// done with them, and neither gRPC nor longshort.v1: that this is enough is what is tested.
+// A second protocol, of plain structs, that scores, classifies and generates. It uses the calls and their handlers, but
+// neither gRPC nor longshort.v1. The test shows that this is enough.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ using ::testing::HasSubstr;
 struct Question {
   std::string model = {};
   std::vector<std::string> texts = {};
-  // Shared, as a protocol has them that sends several in one buffer.
+  // Shared, as in a protocol that sends several images in one buffer.
   std::shared_ptr<const std::vector<std::string>> pictures = nullptr;
 };
 
@@ -38,13 +38,13 @@ struct Reply {
   std::vector<std::string> lines;
 };
 
-// One call of the front, which keeps its record until it has been answered.
+// One call of the protocol, which holds its record until it has been answered.
 class PlainCall final : public GenerationSink, public std::enable_shared_from_this<PlainCall> {
  public:
   PlainCall(const CallEnvironment& environment, CallOrigin origin)
       : record_(environment, kPlainNames, std::move(origin)) {}
 
-  // Nothing until the call is over.
+  // Unset until the call has ended.
   const std::optional<Reply>& reply() const { return reply_; }
   CallRecord& record() { return record_; }
 
@@ -190,7 +190,7 @@ class SecondFrontTest : public ::testing::Test {
   std::shared_ptr<PlainCall> NewCall() {
     CallOrigin origin;
     origin.context.id = "1";
-    origin.context.client = "somebody";
+    origin.context.client = "phone";
     return std::make_shared<PlainCall>(*environment_, std::move(origin));
   }
 
@@ -210,7 +210,7 @@ TEST_F(SecondFrontTest, ALanguageModelScoresInTheOrderOfTheTexts) {
   const auto call = NewCall();
   call->Score({.model = "speaker", .texts = {"aa", "bbb"}});
   const auto scorings = speaker_->TakeScorings(2);
-  EXPECT_EQ(scorings[0].request.context.client, "somebody");
+  EXPECT_EQ(scorings[0].request.context.client, "phone");
   for (const size_t i : {1, 0}) {
     longshort::core::Score score;
     score.total_log_probability = i == 0 ? -1 : -4;
@@ -231,7 +231,7 @@ TEST_F(SecondFrontTest, AClassifierScoresTexts) {
   EXPECT_THAT(call->reply()->lines, ElementsAre("owl"));
 }
 
-TEST_F(SecondFrontTest, ImagesAreClassifiedWithoutACopyAndErrorsStayWithTheirs) {
+TEST_F(SecondFrontTest, ImagesAreNotCopiedAndEachHasItsOwnError) {
   const auto pictures =
       std::make_shared<const std::vector<std::string>>(std::vector<std::string>{"a picture", "broken", "", "another"});
   const auto call = NewCall();
@@ -242,7 +242,7 @@ TEST_F(SecondFrontTest, ImagesAreClassifiedWithoutACopyAndErrorsStayWithTheirs) 
     const auto prepared = std::get<core::ItemPreparation>(item.request.item)();
     item.listener->OnFinished(prepared.ok() ? ScoresFor(1) : absl::StatusOr<core::ItemScores>(prepared.status()));
   }
-  EXPECT_EQ(pictures.use_count(), 4) << "here, and by each image that waits";
+  EXPECT_EQ(pictures.use_count(), 4) << "this one, and one for each queued image";
   items.clear();
   EXPECT_EQ(pictures.use_count(), 1);
   ASSERT_TRUE(call->reply().has_value());
@@ -267,7 +267,7 @@ TEST_F(SecondFrontTest, TextsAreGeneratedAtOnce) {
   EXPECT_THAT(call->reply()->lines, ElementsAre("caf\xC3\xA9", "caf\xC3\xA9", "4 tokens"));
 }
 
-TEST_F(SecondFrontTest, TextsAreGeneratedBitByBit) {
+TEST_F(SecondFrontTest, TextsAreStreamed) {
   const auto call = NewCall();
   const Question question{.model = "speaker", .texts = {"p"}};
   call->Stream(question);
@@ -288,7 +288,7 @@ TEST_F(SecondFrontTest, ATextIsTokenised) {
   EXPECT_THAT(call->reply()->lines, ElementsAre("a", "b"));
 }
 
-TEST_F(SecondFrontTest, WhatIsWrongIsToldInTheFrontsOwnWords) {
+TEST_F(SecondFrontTest, ErrorsUseTheFieldNamesOfTheProtocol) {
   const auto empty = NewCall();
   empty->Score({.model = "speaker"});
   EXPECT_EQ(empty->reply()->status, absl::InvalidArgumentError("number of texts is 0; it must be in [1, 64]"));
@@ -301,11 +301,11 @@ TEST_F(SecondFrontTest, WhatIsWrongIsToldInTheFrontsOwnWords) {
   EXPECT_EQ(wrong_kind->reply()->status,
             absl::FailedPreconditionError("Ask needs a language model; model images is a classifier"));
   const auto unknown = NewCall();
-  unknown->Stream({.model = "nobody", .texts = {"p"}});
+  unknown->Stream({.model = "unknown", .texts = {"p"}});
   EXPECT_EQ(unknown->reply()->status.code(), absl::StatusCode::kNotFound);
 }
 
-TEST_F(SecondFrontTest, ARefusalComesThroughWithWhenToComeBack) {
+TEST_F(SecondFrontTest, ARefusalKeepsItsRetryDelay) {
   speaker_->on_submit = [](int) {
     absl::Status full = absl::ResourceExhaustedError("full");
     core::SetRefusal(full, {.retry_after = absl::Seconds(2), .queue_depth = 17});

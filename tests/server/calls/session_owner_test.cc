@@ -10,7 +10,7 @@ namespace longshort::server::session_owner_test {
 
 using testing::HasSubstr;
 
-// The owner's session "talk", as the engines know it: "client/id".
+// The engines' key of the owner's session "talk": "client/id".
 std::string Known(const std::string& owner, bool authentication) {
   const absl::StatusOr<SessionOwner> read = ReadSessionOwner(owner, authentication);
   if (!read.ok()) return std::string(read.status().message());
@@ -29,7 +29,7 @@ TEST(SessionOwner, IsReadAsItIsWritten) {
   EXPECT_EQ(Known("/alice/phone", true), "alice phone/talk");
 }
 
-TEST(SessionOwner, OfAnotherKindOfServerIsNobody) {
+TEST(SessionOwner, RejectsTheNameFormOfTheOtherKindOfServer) {
   for (const char* owner : {"/alice/", "/alice/phone", "al ice", "/"}) {
     EXPECT_THAT(Known(owner, false), HasSubstr("since this server has no --token-file")) << owner;
   }

@@ -17,7 +17,7 @@ models::ClassifierInfo Info(int64_t classes, const std::string& label) {
   return info;
 }
 
-TEST(ClassAnswer, NamesTheLikeliestClassesWithTheirSoftmaxAndEqualOnesByIndex) {
+TEST(ClassAnswer, HasTheMostLikelyClassesWithTheirSoftmaxAndOrdersTiesByIndex) {
   models::ClassifierInfo info = Info(4, "");
   info.labels = {"a", "b", "c", "d"};
   const core::ItemScores scores{.logits = {0, std::log(3.0F), 0, std::log(5.0F)}, .timings = {}};
@@ -31,7 +31,7 @@ TEST(ClassAnswer, NamesTheLikeliestClassesWithTheirSoftmaxAndEqualOnesByIndex) {
   EXPECT_TRUE(classification.logits.empty());
 }
 
-TEST(ClassAnswer, ZeroNamesFiveAndMoreThanThereAreNamesAll) {
+TEST(ClassAnswer, TopKIsFiveByDefaultAndAtMostTheNumberOfClasses) {
   EXPECT_EQ(ReadClassAnswer({}, Info(1000, ""), kPlainNames)->top_k, 5);
   EXPECT_EQ(ReadClassAnswer({}, Info(2, ""), kPlainNames)->top_k, 2);
   EXPECT_EQ(ReadClassAnswer({.top_k = 5000}, Info(1000, ""), kPlainNames)->top_k, 1000);

@@ -24,7 +24,7 @@ TEST(CompletionTranslator, TextWaitsForWholeCharactersWhereRawBytesDoNot) {
   EXPECT_EQ(translator.Rest().text, "");
 }
 
-TEST(CompletionTranslator, WhatStaysCutAtTheEndIsReplaced) {
+TEST(CompletionTranslator, AnIncompleteCharacterAtTheEndIsReplaced) {
   CompletionTranslator translator(0, Plan(false, false));
   EXPECT_EQ(translator.Delta({.bytes = "\xE2\x82", .tokens = {}}).text, "");
   EXPECT_EQ(translator.Rest().text, "\xEF\xBF\xBD");
@@ -58,7 +58,7 @@ TEST(CompletionTranslator, ALongPromptsTokensComeInPiecesAndInOrder) {
   EXPECT_EQ(next, 1300);
 }
 
-// 70,000 two-byte characters, cut at 32 KiB wherever that falls.
+// 70,000 two-byte characters, cut at 32 KiB, even inside a character.
 TEST(CompletionTranslator, ALongEchoComesInPiecesOfValidText) {
   CompletionTranslator translator(0, Plan(false, false));
   std::string prompt = "x";
@@ -67,7 +67,7 @@ TEST(CompletionTranslator, ALongEchoComesInPiecesOfValidText) {
   EXPECT_EQ(pieces.size(), 5U);
   std::string text;
   for (const CompletionDelta& piece : pieces) {
-    EXPECT_LE(piece.text.size(), 32769U);  // a piece may begin with the byte that the one before held back
+    EXPECT_LE(piece.text.size(), 32769U);  // a piece may begin with the byte that the previous one held back
     text += piece.text;
   }
   EXPECT_EQ(text, prompt);

@@ -1,5 +1,5 @@
-// The whole table of wrong requests is in tests/integration; here is what is made of right ones, and what only the
-// inside can show.
+// Plans of valid requests, and checks that need the plan's internals. tests/integration has the table of all invalid
+// requests.
 
 #include "server/handlers/generation_plan.h"
 
@@ -73,8 +73,8 @@ TEST(GenerationPlan, CompletionsShareTheLimitOfPromptTokens) {
   EXPECT_EQ(MessageOf(Plan(call).status()), "number of prompt tokens times variants is 1002; it must be in [0, 1000]");
 }
 
-// Where the queue never has room for as many, the limit is what it has room for: coming back later would not help.
-TEST(GenerationPlan, ThereAreNoMoreCompletionsThanTheModelsQueueTakes) {
+// The size of the queue also limits the completions, because a larger call could never be accepted.
+TEST(GenerationPlan, CompletionsAreLimitedByTheModelsQueue) {
   core::ServedModel model{.name = "m", .version = 1, .kind = std::move(*ByteModel()), .load_duration = {}};
   std::get<core::ServedLanguageModel>(model.kind).max_items = 4;
   GenerateCall call = Prompted("abc");
@@ -85,7 +85,7 @@ TEST(GenerationPlan, ThereAreNoMoreCompletionsThanTheModelsQueueTakes) {
   EXPECT_EQ(LimitsOf(model, kLimits).completions, 4);
 }
 
-TEST(GenerationPlan, OneAnswerHoldsSoManyTokens) {
+TEST(GenerationPlan, OneAnswerHasALimitOfTokens) {
   RequestLimits limits = kLimits;
   limits.answer_tokens = 1000;
   GenerateCall call = Prompted("abc");
@@ -97,7 +97,7 @@ TEST(GenerationPlan, OneAnswerHoldsSoManyTokens) {
             "length times variants (Tell takes more) is 1500; it must be in [1, 1000]");
 }
 
-TEST(GenerationPlan, AModelWithoutVocabularyTellsItsIds) {
+TEST(GenerationPlan, WithoutAVocabularyTheAnswerHasIds) {
   const std::vector<int32_t> ids = {5};
   GenerateCall call = {.prompt = TextInput{.kind = TextInput::Kind::kIds, .ids = ids}};
   const auto plan = PlanGeneration(call, *IdModel(), kLimits, kPlainNames, core::RequestContext());
@@ -108,7 +108,7 @@ TEST(GenerationPlan, AModelWithoutVocabularyTellsItsIds) {
               HasSubstr("end is set"));
 }
 
-TEST(GenerationPlan, APromptMayBeMissingBehindASessionOnly) {
+TEST(GenerationPlan, APromptMayBeUnsetOnlyWithASession) {
   GenerateCall call;
   EXPECT_EQ(MessageOf(Plan(call).status()), "beginning is unset; it must have words or ids");
   call.session = core::SessionReference{.id = "talk"};

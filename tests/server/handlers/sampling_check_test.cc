@@ -25,7 +25,7 @@ std::string MessageOf(const absl::Status& status) {
   return std::string(status.message());
 }
 
-TEST(SamplingCheck, AValueOutsideItsRangeIsToldExactly) {
+TEST(SamplingCheck, AnErrorHasTheExactValue) {
   core::SamplingOptions sampling;
   sampling.temperature = 0;
   EXPECT_EQ(Check(sampling)->temperature, 0);
@@ -35,7 +35,7 @@ TEST(SamplingCheck, AValueOutsideItsRangeIsToldExactly) {
   EXPECT_THAT(MessageOf(Check(sampling).status()), testing::StartsWith("nucleus is 1.0000001"));
 }
 
-TEST(SamplingCheck, ABiasIsToldAsItWasGiven) {
+TEST(SamplingCheck, AnErrorHasTheBiasAsItWasGiven) {
   core::SamplingOptions sampling;
   sampling.logit_bias = {{7, 100.1F}};
   EXPECT_EQ(MessageOf(Check(sampling).status()), "bias#7 is 100.1; it must be in [-100, 100]");

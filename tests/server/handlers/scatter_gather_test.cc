@@ -10,7 +10,7 @@ namespace longshort::server::scatter_gather_test {
 
 class ScatterGatherTest : public testing::Test {
  protected:
-  // Gathers the numbers of the parts that ended well.
+  // Gathers the numbers of the successful parts.
   using Parts = ScatterGather<std::vector<int64_t>>;
 
   void PartEnded(int64_t index, const absl::Status& status = absl::OkStatus()) {
@@ -33,7 +33,7 @@ class ScatterGatherTest : public testing::Test {
                [this](absl::StatusOr<std::vector<int64_t>> numbers) { done_ = std::move(numbers); }};
 };
 
-TEST_F(ScatterGatherTest, EndsWithTheLastPartAndWhatAllGive) {
+TEST_F(ScatterGatherTest, EndsWithTheLastPartAndTheResultsOfAll) {
   EXPECT_TRUE(parts_.SubmitParts(2, Accept));
   PartEnded(1);
   EXPECT_FALSE(done_.has_value());
@@ -72,7 +72,7 @@ TEST_F(ScatterGatherTest, TheFirstErrorCancelsTheOthersAndIsTheCalls) {
   EXPECT_EQ(completed_, absl::UnavailableError("first"));
 }
 
-// Part 2 of 0..3 is refused: 3 is not tried, and only 0 and 1 are waited for.
+// Part 2 of 0..3 is refused: part 3 is not submitted, and the call ends after parts 0 and 1.
 TEST_F(ScatterGatherTest, StopsAtARefusal) {
   std::vector<int64_t> tried;
   EXPECT_FALSE(parts_.SubmitParts(4, [&](const core::CallPart& part) {

@@ -48,7 +48,7 @@ TEST(TextReader, AModelWithoutVocabularyTakesIdsOnly) {
   EXPECT_THAT(*Read({.kind = TextInput::Kind::kIds, .ids = {259}}, *IdModel(), 10), ElementsAre(259));
 }
 
-TEST(TextReader, WhatIsWrongIsNamedAsTheFrontNamesIt) {
+TEST(TextReader, ErrorsUseTheFieldNamesOfTheProtocol) {
   EXPECT_EQ(MessageOf(Read({}, *ByteModel(), 10).status()), "beginning is unset; it must have words or ids");
   EXPECT_EQ(MessageOf(Read({.kind = TextInput::Kind::kText}, *ByteModel(), 10).status()),
             "beginning is empty; it must have at least one token");

@@ -34,7 +34,7 @@ absl::StatusOr<std::unique_ptr<TextScorer>> Speaker(const ScoreOptions& options 
   return TextScorer::Make(Served(std::move(*ByteModel())), options, kLimits, kPlainNames);
 }
 
-// `text` must outlive what is made.
+// `text` must outlive the input.
 TextInput Text(std::string_view text) { return {.kind = TextInput::Kind::kText, .text = text}; }
 TextInput Ids(const std::vector<int32_t>& ids) { return {.kind = TextInput::Kind::kIds, .ids = ids}; }
 
@@ -57,8 +57,8 @@ TEST(TextScorer, AClassifierReadsUpToItsLimitAndMoreOnlyIfItMayTruncate) {
   EXPECT_TRUE(text->readings[0].truncated);
 }
 
-// What waits is counted by its tokens: no memory beyond them may wait with it.
-TEST(TextScorer, ATruncatedTextHoldsNoMoreThanWasRead) {
+// The queue counts a text by its tokens, so the text must hold only their memory.
+TEST(TextScorer, ATruncatedTextHoldsOnlyTheTokensThatWereRead) {
   ScoreOptions options;
   options.truncate = true;
   const std::string bytes(1'000'000, 'x');
@@ -72,7 +72,7 @@ TEST(TextScorer, ATruncatedTextHoldsNoMoreThanWasRead) {
   }
 }
 
-TEST(TextScorer, IdsBehindTheCutAreCheckedToo) {
+TEST(TextScorer, IdsAfterTheCutAreCheckedToo) {
   ScoreOptions options;
   options.truncate = true;
   const std::vector<int32_t> ids = {1, 1, 1, 1, 1, 1, 1, 1, 257};
@@ -80,7 +80,7 @@ TEST(TextScorer, IdsBehindTheCutAreCheckedToo) {
             "text, id 8 is 257; it must be in [0, 256]");
 }
 
-// Their address stays the same on the way to the engine.
+// Their address does not change until they reach the engine.
 TEST(TextScorer, IdsAreMovedToTheEngine) {
   auto engine = std::make_unique<ScriptedClassifierEngine>();
   ScriptedClassifierEngine& submitted = *engine;

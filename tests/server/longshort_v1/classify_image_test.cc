@@ -1,4 +1,4 @@
-// ClassifyImage over a real connection, with an engine that does what the test says.
+// ClassifyImage over a real connection, with a scripted engine.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ class ClassifyImageTest : public ServingFixture {
     return stub_->ClassifyImage(&context, request_, &response_);
   }
 
-  // What the engine's pool does: the item's preparation, and its end.
+  // Does the work of the engine's pool: prepares the item and ends it.
   static void Prepare(const ScriptedClassifierEngine::Item& item, int likeliest) {
     const absl::StatusOr<models::ClassifierItem> prepared = std::get<core::ItemPreparation>(item.request.item)();
     item.listener->OnFinished(prepared.ok() ? ScoresFor(likeliest)
@@ -78,8 +78,8 @@ TEST_F(ClassifyImageTest, TheEndOfAllImagesIsTheEndOfTheCallEvenIfNoneReachesThe
   EXPECT_EQ(response_.results(0).error().code(), grpc::StatusCode::INVALID_ARGUMENT);
 }
 
-// What an item holds is what it counts for: not its call's other images.
-TEST_F(ClassifyImageTest, AnImageIsGivenBackBeforeTheOthersOfItsCallAreDecoded) {
+// An item must hold only the memory that it counts for, not the other images of its call.
+TEST_F(ClassifyImageTest, AnImageIsReleasedBeforeTheOthersOfItsCallAreDecoded) {
   constexpr int64_t kBytes = 2'000'000;
   for (int i = 0; i < 2; ++i) request_.add_images()->set_encoded(std::string(kBytes, 'x'));
   std::thread engine_thread([&] {
@@ -94,8 +94,8 @@ TEST_F(ClassifyImageTest, AnImageIsGivenBackBeforeTheOthersOfItsCallAreDecoded) 
   engine_thread.join();
 }
 
-// The engine has room for all images of a call or for none, and is asked by the first of those that it gets.
-TEST_F(ClassifyImageTest, ImagesThatCannotBeReadAreNoPartOfWhatTheEngineIsAskedFor) {
+// The engine accepts all images of a call or none, and decides at the first image that it gets.
+TEST_F(ClassifyImageTest, UnreadableImagesAreNotSubmittedToTheEngine) {
   request_.add_images();
   request_.add_images()->set_encoded("1");
   request_.add_images();
@@ -140,7 +140,7 @@ TEST_F(ClassifyImageTest, EachImageIsDueAfterThoseOfItsCallBeforeIt) {
   EXPECT_THAT(work, testing::ElementsAre(absl::Milliseconds(20), absl::Milliseconds(80), absl::Milliseconds(120)));
 }
 
-// 1,024 pixels take 20.48 us, and what is ready within 50 us is an item at once.
+// 1,024 pixels take 20.48 us. An image that is ready within 50 us becomes an item at once.
 TEST_F(ClassifyImageTest, AFewPixelsAreAnItemAtOnceAndMoreArePreparedByTheEngine) {
   for (int i = 0; i < 3; ++i) {
     v1::ImageTensor& tensor = *request_.add_images()->mutable_tensor();

@@ -105,7 +105,7 @@ TEST(FromMessages, TextsAndIdsStayWhereTheyAre) {
   EXPECT_TRUE(call.options.classes.all_logits);
 }
 
-// Nor are images, and each goes by itself.
+// Images are not copied either, and each is released separately.
 TEST(FromMessages, AnImageIsMovedAndLastsAsLongAsItsInput) {
   v1::ClassifyImageRequest message;
   message.add_images()->set_encoded(std::string(1000, 'x'));

@@ -19,7 +19,7 @@ TEST(V1Names, AFieldIsNamedByItsPath) {
   EXPECT_EQ(Names().Of("sampling.logit_bias", 7), "sampling.logit_bias[7]");
 }
 
-TEST(V1Names, WhatATextConsistsOfIsNamedBehindIt) {
+TEST(V1Names, APartOfATextIsNamedAfterIt) {
   FieldPath path = {.field = "inputs", .index = 2, .part = TextPart::kText};
   EXPECT_EQ(Names().Of(path), "inputs[2].text");
   path = {.field = "prompt", .part = TextPart::kBytes};

@@ -1,4 +1,4 @@
-// ScoreText on classifiers and ScoreTexts over a real connection, with an engine that does what the test says.
+// ScoreText on classifiers and ScoreTexts over a real connection, with a scripted engine.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -39,7 +39,8 @@ class ScoreTextsTest : public ServingFixture {
 
   std::unique_ptr<Stream> Open() { return stub_->ScoreTexts(&context_); }
 
-  // Waits until the server has seen what the client has done so far: it sees the ends of later streams behind that.
+  // Waits until the server has processed all that the client has sent so far: it processes the ends of later streams
+  // after that.
   void WaitUntilSeen() {
     for (int n = 0; n < 20; ++n) {
       grpc::ClientContext context;
@@ -117,7 +118,7 @@ TEST_F(ScoreTextsTest, ABadDocumentAnswersWithItsOwnErrorAndTheStreamGoesOn) {
   EXPECT_TRUE(answers[4].has_classification());
 }
 
-// The window has 4: the fifth document is read only when an answer has been written.
+// The window has 4 documents: the fifth one is read only after an answer was written.
 TEST_F(ScoreTextsTest, ReadsNoFurtherThanItsWindow) {
   const auto stream = Open();
   std::thread writer([&stream] {
@@ -175,8 +176,8 @@ absl::Status FullForNow(absl::Duration retry_after) {
   return full;
 }
 
-// Others fill the engine while the first 30 submissions come: no document is refused, and the stream reads no further
-// than the one that it holds.
+// Other calls fill the engine during the first 30 submissions: no document fails, and the stream reads no document
+// after the held one.
 TEST_F(ScoreTextsTest, ADocumentThatFindsTheEngineFullOfOthersWaits) {
   std::atomic<int> submissions = 0;
   engine_->on_submit = [&submissions](int n) {
@@ -203,7 +204,7 @@ TEST_F(ScoreTextsTest, ADocumentThatFindsTheEngineFullOfOthersWaits) {
   EXPECT_EQ(submissions, 130);
 }
 
-// However long the refusal says: room may come sooner.
+// The retry is at most a second later, whatever delay the refusal states, because room may become free earlier.
 TEST_F(ScoreTextsTest, AHeldDocumentIsTriedAgainWithinASecondOrSo) {
   engine_->on_submit = [](int n) { return n == 0 ? FullForNow(absl::Hours(1)) : absl::OkStatus(); };
   const auto stream = Open();
@@ -227,14 +228,14 @@ TEST_F(ScoreTextsTest, ADocumentIsHeldUntilTheStreamsDeadline) {
   EXPECT_EQ(gate_.WaitUntilEmpty(absl::Now() + absl::Seconds(10)), 0);
 }
 
-TEST_F(ScoreTextsTest, AStoppingServerDoesNotWaitForWhatIsHeld) {
+TEST_F(ScoreTextsTest, AStoppingServerDoesNotWaitForHeldDocuments) {
   engine_->on_submit = [](int) { return FullForNow(absl::Hours(1)); };
   const auto stream = Open();
   ASSERT_TRUE(stream->Write(First(5, "x")));
   absl::SleepFor(absl::Milliseconds(50));
   gate_.Close();
   EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
-  EXPECT_EQ(gate_.WaitUntilEmpty(absl::Now() + absl::Seconds(10)), 1) << "cut off, and gone";
+  EXPECT_EQ(gate_.WaitUntilEmpty(absl::Now() + absl::Seconds(10)), 1) << "cut off and ended";
 }
 
 TEST_F(ScoreTextsTest, ARefusalThatWillNotPassIsTheDocumentsError) {
@@ -272,14 +273,14 @@ TEST_F(ScoreTextsTest, AnEmptyStreamEndsWell) {
   EXPECT_TRUE(stream->Finish().ok());
 }
 
-TEST_F(ScoreTextsTest, OptionsThatDoNotSuitEndTheCall) {
+TEST_F(ScoreTextsTest, InvalidOptionsEndTheCall) {
   const auto of_images = Open();
   of_images->Write(First(1, "x", "images"));
   EXPECT_EQ(of_images->Finish().error_code(), grpc::StatusCode::FAILED_PRECONDITION);
 
   grpc::ClientContext unknown_context;
   const auto unknown = stub_->ScoreTexts(&unknown_context);
-  unknown->Write(First(1, "x", "nobody"));
+  unknown->Write(First(1, "x", "unknown"));
   EXPECT_EQ(unknown->Finish().error_code(), grpc::StatusCode::NOT_FOUND);
 
   grpc::ClientContext twice_context;
@@ -306,7 +307,7 @@ TEST_F(ScoreTextsTest, AClientThatLeavesCancelsTheWork) {
   EXPECT_EQ(gate_.WaitUntilEmpty(absl::Now() + absl::Seconds(10)), 0);
 }
 
-TEST_F(ScoreTextsTest, AStoppingServerAnswersWhatIsInWorkAndEndsAnIdleStream) {
+TEST_F(ScoreTextsTest, AStoppingServerAnswersPendingDocumentsAndEndsAnIdleStream) {
   const auto stream = Open();
   ASSERT_TRUE(stream->Write(First(1, "x")));
   auto items = engine_->TakeItems(1);
@@ -338,7 +339,7 @@ TEST_F(ScoreTextsTest, AStoppingServerFinishesAStreamThatHasSentEverything) {
   EXPECT_TRUE(stream->Finish().ok());
 }
 
-TEST_F(ScoreTextsTest, ScoreTextOnAClassifierTellsClassesAndWhatWasRead) {
+TEST_F(ScoreTextsTest, ScoreTextOnAClassifierReturnsClassesAndReadings) {
   v1::ScoreTextRequest request;
   request.mutable_model()->set_name("texts");
   request.add_inputs()->set_text("ab");

@@ -1,4 +1,4 @@
-// The services over a real connection on loopback, with an engine that does what the test says.
+// The services over a real connection on loopback, with a scripted engine.
 
 #include <gmock/gmock.h>
 #include <grpcpp/generic/generic_stub.h>
@@ -85,7 +85,7 @@ TEST_F(ServicesTest, ARefusedCompletionCancelsTheOthersAndIsTheAnswer) {
   EXPECT_EQ(status.error_message(), "the queue is full");
 }
 
-TEST_F(ServicesTest, AStreamOfWhichAPartIsRefusedSaysNothingElse) {
+TEST_F(ServicesTest, AStreamWithARefusedPartHasOnlyItsStatus) {
   engine_->on_submit = [](int n) {
     return n == 1 ? absl::ResourceExhaustedError("the queue is full") : absl::OkStatus();
   };
@@ -102,10 +102,10 @@ TEST_F(ServicesTest, AStreamOfWhichAPartIsRefusedSaysNothingElse) {
   EXPECT_FALSE(reader->Read(&event));
   EXPECT_EQ(reader->Finish().error_message(), "the queue is full");
   engine_thread.join();
-  EXPECT_THAT(context.GetServerInitialMetadata(), ::testing::IsEmpty()) << "so its client may try again";
+  EXPECT_THAT(context.GetServerInitialMetadata(), ::testing::IsEmpty()) << "so its client may retry";
 }
 
-TEST_F(ServicesTest, ARefusalSaysWhenToComeBack) {
+TEST_F(ServicesTest, ARefusalHasARetryDelay) {
   engine_->on_submit = [](int) {
     absl::Status full = absl::ResourceExhaustedError("the queue is full");
     core::SetRefusal(full, {.retry_after = absl::Milliseconds(2500), .queue_depth = 17});
@@ -133,7 +133,7 @@ TEST_F(ServicesTest, ARefusalSaysWhenToComeBack) {
   EXPECT_EQ(std::string(pushback->second.data(), pushback->second.size()), "2500");
 }
 
-TEST_F(ServicesTest, TheEngineIsToldWhoAsksAndHowImportantItIs) {
+TEST_F(ServicesTest, ClientAndPriorityReachTheEngine) {
   grpc::ClientContext context;
   context.AddMetadata("x-client-id", "batch-7");
   context.AddMetadata("x-priority", "low");
@@ -147,7 +147,7 @@ TEST_F(ServicesTest, TheEngineIsToldWhoAsksAndHowImportantItIs) {
   EXPECT_TRUE(reader->Finish().ok());
 }
 
-TEST_F(ServicesTest, MetadataThatIsWrongIsNamed) {
+TEST_F(ServicesTest, InvalidMetadataIsNamed) {
   for (const auto& [key, value] : {std::pair("x-client-id", "two words"), std::pair("x-priority", "urgent")}) {
     grpc::ClientContext context;
     context.AddMetadata(key, value);
@@ -173,7 +173,7 @@ TEST_F(ServicesTest, AnErrorOfTheEngineComesAfterTheTextBeforeIt) {
   EXPECT_EQ(status.error_message(), "the model failed");
 }
 
-TEST_F(ServicesTest, AClientThatLeavesCancelsTheWorkAndTheEngineMayGoOnTelling) {
+TEST_F(ServicesTest, AClientThatLeavesCancelsTheWorkAndLaterOutputIsIgnored) {
   auto context = std::make_unique<grpc::ClientContext>();
   auto reader = stub_->GenerateStream(context.get(), request_);
   const auto generation = engine_->TakeGenerations(1)[0];
@@ -236,7 +236,7 @@ TEST_F(ServicesTest, DeadlineAndIdReachTheEngine) {
   EXPECT_TRUE(reader->Finish().ok());
 }
 
-// What gRPC hands over is the same as for a call that is cancelled before its message came, whenever that happens.
+// gRPC reports such a call like one that is cancelled before its message arrived.
 TEST_F(ServicesTest, ACallWithoutAMessageIsNotTakenForAMalformedOne) {
   grpc::GenericStub stub(
       grpc::CreateChannel(absl::StrCat("127.0.0.1:", endpoint_->port()), grpc::InsecureChannelCredentials()));

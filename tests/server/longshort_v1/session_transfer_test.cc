@@ -1,4 +1,4 @@
-// ExportSession and ImportSession over a real connection, with an engine that has what the test gives it.
+// ExportSession and ImportSession over a real connection, with a scripted engine.
 
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
@@ -45,12 +45,12 @@ class SessionTransferTest : public ServingFixture {
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
     arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 16 << 10);
-    arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);  // so that a client that reads nothing takes nothing
+    arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);  // so that the window of a client that does not read does not grow
     return grpc::CreateCustomChannel(absl::StrCat("127.0.0.1:", endpoint_->port()), grpc::InsecureChannelCredentials(),
                                      arguments);
   }
 
-  // What is exported, of the client or of this owner, and how that ends.
+  // Exports a session of the client or of `owner`. Returns its parts and the status.
   std::pair<Parts, grpc::Status> Export(const std::string& client, const std::string& id,
                                         const std::optional<std::string>& owner = std::nullopt) {
     grpc::ClientContext context;
@@ -81,7 +81,7 @@ class SessionTransferTest : public ServingFixture {
     return writer->Finish();
   }
 
-  // How the import of these parts is refused; nothing may have been imported, and the budget must be free again.
+  // The status of an import that must fail, import nothing, and release its budget.
   grpc::StatusCode Refused(const Parts& parts) {
     const grpc::Status status = Import("alice", "copy", parts);
     EXPECT_FALSE(status.ok());
@@ -96,7 +96,7 @@ class SessionTransferTest : public ServingFixture {
   std::string message_;
 };
 
-TEST_F(SessionTransferTest, ASessionComesInChunksAndGoesInAgain) {
+TEST_F(SessionTransferTest, ASessionIsExportedInChunksAndImportedAgain) {
   const auto [parts, status] = Export("alice", "talk");
   ASSERT_TRUE(status.ok()) << status.error_message();
   ASSERT_EQ(parts.size(), 5U);  // a header, 1 MiB, 1 MiB, half a MiB and the description, a seal
@@ -130,9 +130,9 @@ TEST_F(SessionTransferTest, MayBeMovedForItsOwner) {
   EXPECT_EQ(engine_->archives.count("alice/copy"), 1U);
   EXPECT_EQ(Import("operator", "copy", parts).error_code(), grpc::StatusCode::PERMISSION_DENIED) << "not the caller's";
   EXPECT_EQ(Export("operator", "talk", "bob").second.error_code(), grpc::StatusCode::NOT_FOUND);
-  const grpc::Status nobody = Export("operator", "talk", "/alice/").second;
-  EXPECT_EQ(nobody.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
-  EXPECT_THAT(nobody.error_message(), HasSubstr("owner is \"/alice/\"; it must be the client's name for itself"));
+  const grpc::Status no_owner = Export("operator", "talk", "/alice/").second;
+  EXPECT_EQ(no_owner.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(no_owner.error_message(), HasSubstr("owner is \"/alice/\"; it must be the client's name for itself"));
 }
 
 TEST_F(SessionTransferTest, WithoutAKeyNothingMoves) {
@@ -157,7 +157,7 @@ TEST_F(SessionTransferTest, AnotherModelsSessionIsRefused) {
   EXPECT_EQ(message_, "the session belongs to a model of fingerprint \"beef\"; this one's is \"f00d\"");
 }
 
-TEST_F(SessionTransferTest, WhatIsCutOrChangedIsDataLoss) {
+TEST_F(SessionTransferTest, CutOrChangedDataIsDataLoss) {
   const Parts whole = Export("alice", "talk").first;
   for (size_t length = 0; length < whole.size(); ++length) {
     EXPECT_EQ(Refused(Parts(whole.begin(), whole.begin() + length)), grpc::StatusCode::DATA_LOSS) << length;
@@ -196,19 +196,19 @@ TEST_F(SessionTransferTest, MessagesOutOfOrderAreNamed) {
   writer->Write(request);
   const grpc::Status status = writer->Finish();
   EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
-  EXPECT_EQ(status.error_message(), "kind is no beginning; it must be one in the first message");
+  EXPECT_EQ(status.error_message(), "kind is not beginning; it must be beginning in the first message");
 }
 
-TEST_F(SessionTransferTest, NothingIsTakenBeyondWhatAModelsSessionCanBe) {
+TEST_F(SessionTransferTest, AnImportLargerThanAnySessionIsRejected) {
   Parts parts = Export("alice", "talk").first;
   parts[0].mutable_header()->set_data_bytes(int64_t{1} << 40);
   EXPECT_EQ(Refused(parts), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_THAT(message_, HasSubstr("header.data_bytes is 1099511627776; it must be in [1, "));
 }
 
-// What a client only says that it will send is in nobody's way.
-TEST_F(SessionTransferTest, SessionsOnTheirWayShareABudgetByWhatHasCome) {
-  // What an export may take, and what an import begins with.
+// Announced bytes that were not sent block no other client.
+TEST_F(SessionTransferTest, TransfersShareABudgetByTheirReceivedBytes) {
+  // The most that an export may take, and the first reservation of an import.
   environment_->session_transfers.budget = std::make_shared<TransferBudget>(8 * kMiB + (64 << 10));
   const Parts parts = Export("alice", "talk").first;
   grpc::ClientContext context;
@@ -225,7 +225,7 @@ TEST_F(SessionTransferTest, SessionsOnTheirWayShareABudgetByWhatHasCome) {
   EXPECT_TRUE(Export("alice", "talk").second.ok());
   EXPECT_TRUE(Import("alice", "copy", parts).ok());
   engine_->archives.erase("alice/copy");
-  // The archive begins as a session's does; what follows is proved at the end only.
+  // The archive begins like a session's. The rest is verified only at the end.
   for (int sent = 0; sent < 6; ++sent) {
     request.mutable_part()->set_data(sent == 0 ? parts[1].data().substr(0, kMiB) : std::string(kMiB, 'x'));
     ASSERT_TRUE(first->Write(request));
@@ -240,7 +240,7 @@ TEST_F(SessionTransferTest, SessionsOnTheirWayShareABudgetByWhatHasCome) {
   EXPECT_TRUE(Import("alice", "copy", parts).ok());
 }
 
-// Of the budget a session takes what it has, once that is known.
+// A session takes its actual size from the budget, once that is known.
 TEST_F(SessionTransferTest, ASessionsTokensCountToo) {
   engine_->largest_session.cache_bytes = kMiB;
   engine_->archives["alice/talk"] = {.tokens = std::vector<int32_t>(4 * kMiB, 1), .cache_layout = "fake", .cached = {}};
@@ -277,7 +277,7 @@ TEST_F(SessionTransferTest, AClientThatStallsInTheMiddleLosesItsPlace) {
     v1::ExportSessionRequest request;
     request.set_session_id("talk");
     const auto reader = sessions_->ExportSession(&context, request);
-    // Nothing is read until the server has given up.
+    // Reads nothing until the server has cancelled the call.
     while (environment_->session_transfers.budget->held() == 0) std::this_thread::yield();
     while (environment_->session_transfers.budget->held() > 0) std::this_thread::yield();
     v1::SessionPart part;
@@ -286,7 +286,7 @@ TEST_F(SessionTransferTest, AClientThatStallsInTheMiddleLosesItsPlace) {
   }
 }
 
-// Messages alone are no progress: a client that sends empty or tiny ones would have the budget for as long as it likes.
+// Messages alone are no progress: otherwise a client could hold the budget forever by sending tiny ones.
 TEST_F(SessionTransferTest, AClientThatTricklesLosesItsPlaceToo) {
   const Parts parts = Export("alice", "talk").first;
   environment_->slow_reader_timeout = absl::Milliseconds(200);
@@ -303,13 +303,13 @@ TEST_F(SessionTransferTest, AClientThatTricklesLosesItsPlaceToo) {
       open = writer->Write(request);
       absl::SleepFor(absl::Milliseconds(10));
     }
-    EXPECT_FALSE(open) << "the server waits as long as messages come";
+    EXPECT_FALSE(open) << "messages must not keep the call open";
     EXPECT_EQ(writer->Finish().error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
   }
 }
 
-// To check this seal takes milliseconds, in which the call may end; the engine must not answer it later (the address
-// sanitizer would see it).
+// Checking this seal takes milliseconds, during which the call may end. The engine must not answer the call later (the
+// address sanitizer would detect it).
 TEST_F(SessionTransferTest, AClientMayCancelWhileTheSealIsChecked) {
   environment_->session_transfers.budget = std::make_shared<TransferBudget>(64 * kMiB);
   engine_->largest_session.tokens = 2 * kMiB;
@@ -341,7 +341,7 @@ TEST_F(SessionTransferTest, AClientMayCancelWhileTheSealIsChecked) {
   for (std::thread& thread : engine_threads) thread.join();
 }
 
-TEST_F(SessionTransferTest, AStoppingServerTakesNoMore) {
+TEST_F(SessionTransferTest, AStoppingServerEndsAnImport) {
   const Parts parts = Export("alice", "talk").first;
   grpc::ClientContext context;
   const auto writer = sessions_->ImportSession(&context, &imported_);

@@ -26,17 +26,17 @@ namespace longshort::server::slow_readers_test {
 using ::testing::HasSubstr;
 
 constexpr size_t kDeltaBytes = 1000;
-// Far more than any buffer of the stream: whoever pushes so many was never paused.
+// Far more than any buffer of the stream. A test that pushes all of them was never paused.
 constexpr int kManyDeltas = 20'000;
 
-// The n-th delta, which no other is like.
+// The text of the n-th delta, which is unique.
 std::string Text(int n) { return absl::StrFormat("%0*d", kDeltaBytes, n); }
 
 void Push(core::GenerationListener& listener, int n) {
   listener.OnDelta({.bytes = Text(n), .tokens = {core::GeneratedToken()}});
 }
 
-// A unary call whose client sends its request, and reads nothing.
+// A unary call whose client sends its request but does not read.
 class UnreadCall final {
  public:
   UnreadCall(const std::shared_ptr<grpc::Channel>& channel, const std::string& method, grpc::ByteBuffer request)
@@ -53,7 +53,7 @@ class UnreadCall final {
     }
   }
 
-  // How the call ended, of which no answer has come.
+  // The status of the call, which has no answer.
   grpc::StatusCode Finish() {
     finished_ = true;
     grpc::ByteBuffer answer;
@@ -98,7 +98,7 @@ class SlowReadersTest : public ServingFixture {
     request_.mutable_prompt()->set_text("p");
   }
 
-  // Pushes deltas until the stream pauses its work; how many those were.
+  // Pushes deltas until the stream pauses its work. Returns their number.
   static int PushUntilPaused(const ScriptedEngine::Generation& generation) {
     int pushed = 0;
     while (!generation.request.context.paused->load() && pushed < kManyDeltas) Push(*generation.listener, pushed++);
@@ -106,13 +106,13 @@ class SlowReadersTest : public ServingFixture {
   }
 
   void ExpectCancelled(const std::string& rpc) {
-    EXPECT_EQ(gate_.WaitUntilEmpty(absl::Now() + absl::Seconds(10)), 0) << "the call is not over";
+    EXPECT_EQ(gate_.WaitUntilEmpty(absl::Now() + absl::Seconds(10)), 0) << "the call has not ended";
     const std::string metrics = metrics_.Serialize();
     EXPECT_THAT(metrics, HasSubstr("longshort_slow_readers_cancelled_total{rpc=\"" + rpc + "\"} 1"));
     EXPECT_THAT(metrics, HasSubstr("longshort_requests_total{code=\"CANCELLED\""));
   }
 
-  // Lets the engine say more than fits into the client's window, and be through with it.
+  // Has the engine generate more than fits into the client's window, and finish.
   void AnswerAtLength() {
     const auto generation = engine_->TakeGenerations(1)[0];
     for (int n = 0; n < 100; ++n) Push(*generation.listener, n);
@@ -131,15 +131,15 @@ TEST_F(SlowReadersTest, AClientThatReadsSlowlyPausesItsWorkAndGetsEverything) {
   const auto generation = engine_->TakeGenerations(1)[0];
   const core::PauseFlag& paused = *generation.request.context.paused;
   v1::GenerateStreamResponse event;
-  ASSERT_TRUE(reader->Read(&event) && event.has_start());  // before it nothing is written, and nothing is paused
+  ASSERT_TRUE(reader->Read(&event) && event.has_start());  // until then nothing is written or paused
   const int pushed = PushUntilPaused(generation);
-  EXPECT_GT(pushed * kDeltaBytes, 250U << 10);  // 256 KiB with what a message has around its text
-  EXPECT_LT(pushed * kDeltaBytes, 400U << 10);  // and the window, and a message on its way
+  EXPECT_GT(pushed * kDeltaBytes, 250U << 10);  // 256 KiB with the overhead of messages
+  EXPECT_LT(pushed * kDeltaBytes, 400U << 10);  // plus the window and the pending message
 
   std::string text;
   while (paused.load() && reader->Read(&event)) text += event.delta().text();
   EXPECT_FALSE(paused.load());
-  // Not at the first message: 64 KiB still wait, as many are on their way, and the window has 16.
+  // Not at the first message: 64 KiB still wait, the pending message has as many, and the window has 16 KiB.
   EXPECT_GT(text.size(), pushed * kDeltaBytes - (150U << 10));
 
   Push(*generation.listener, pushed);
@@ -168,19 +168,19 @@ TEST_F(SlowReadersTest, AClientThatReadsAlongPausesNothing) {
   EXPECT_TRUE(reader->Finish().ok());
 }
 
-// There is no message of which a client could be slow to take: a pause would never end.
+// No message is pending, so a pause would never end.
 TEST_F(SlowReadersTest, TokensWithNothingToShowPauseNothing) {
   request_.set_completions(16);
   const auto reader = stub_->GenerateStream(&context_, request_);
   v1::GenerateStreamResponse event;
   ASSERT_TRUE(reader->Read(&event) && event.has_start());
   const auto generations = engine_->TakeGenerations(16);
-  // Each adds 4 bytes to what waits, which the writer merges: 280 KiB, none of them long enough for a message.
+  // Each adds 4 bytes to the waiting bytes, 280 KiB in total. The writer merges them, and none makes a message.
   for (int n = 0; n < 4500; ++n) {
     for (const auto& generation : generations)
       generation.listener->OnDelta({.bytes = "", .tokens = {core::GeneratedToken()}});
   }
-  // While a message before them is on its way, the work may be paused.
+  // While an earlier message is pending, the work may be paused.
   const absl::Time deadline = absl::Now() + absl::Seconds(10);
   const core::PauseFlag& paused = *generations[0].request.context.paused;
   while (paused.load() && absl::Now() < deadline) std::this_thread::yield();
@@ -198,7 +198,7 @@ TEST_F(SlowReadersTest, AClientThatReadsNothingIsCancelledAndSoIsItsWork) {
   auto generation = engine_->TakeGenerations(1)[0];
   PushUntilPaused(generation);
   while (!generation.request.context.cancelled->load()) std::this_thread::yield();
-  // What the engine still tells is of no interest, and nothing pauses any more.
+  // Later output of the engine is ignored and pauses nothing.
   while (generation.request.context.paused->load()) std::this_thread::yield();
   Push(*generation.listener, 0);
   generation.listener->OnFinished(absl::CancelledError("cancelled"), {});
@@ -211,7 +211,7 @@ TEST_F(SlowReadersTest, AClientThatReadsNothingIsCancelledAndSoIsItsWork) {
 
 TEST_F(SlowReadersTest, AClientThatLeavesTheEndUnreadIsCancelledToo) {
   environment_->slow_reader_timeout = absl::Milliseconds(200);
-  environment_->keepalive_interval = absl::Hours(1);  // the timer looks sooner than that
+  environment_->keepalive_interval = absl::Hours(1);  // the write timer fires earlier
   const auto reader = stub_->GenerateStream(&context_, request_);
   {
     const auto generation = engine_->TakeGenerations(1)[0];
@@ -224,16 +224,16 @@ TEST_F(SlowReadersTest, AClientThatLeavesTheEndUnreadIsCancelledToo) {
   EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::CANCELLED);
 }
 
-TEST_F(SlowReadersTest, AnAnswerThatIsNotTakenEndsItsCall) {
+TEST_F(SlowReadersTest, AnUnreadAnswerEndsItsCall) {
   environment_->slow_reader_timeout = absl::Milliseconds(200);
   UnreadCall call(channel_, "/longshort.v1.Inference/Generate", *SerializeMessage(request_));
   AnswerAtLength();
-  EXPECT_EQ(gate_.WaitUntilEmpty(absl::Now() + absl::Seconds(10)), 0) << "the call is not over";
+  EXPECT_EQ(gate_.WaitUntilEmpty(absl::Now() + absl::Seconds(10)), 0) << "the call has not ended";
   EXPECT_THAT(metrics_.Serialize(), HasSubstr(R"(longshort_slow_readers_cancelled_total{rpc="Generate"} 1)"));
   EXPECT_EQ(call.Finish(), grpc::StatusCode::CANCELLED);
 }
 
-TEST_F(SlowReadersTest, AnAnswerOnItsWayKeepsNoModel) {
+TEST_F(SlowReadersTest, APendingAnswerHoldsNoModel) {
   const UnreadCall call(channel_, "/longshort.v1.Inference/Generate", *SerializeMessage(request_));
   const std::weak_ptr<core::ServedModel> model = *models_->Find("speaker", 1);
   AnswerAtLength();
@@ -241,11 +241,11 @@ TEST_F(SlowReadersTest, AnAnswerOnItsWayKeepsNoModel) {
   const absl::Time end = absl::Now() + absl::Seconds(10);
   while (!model.expired() && absl::Now() < end) std::this_thread::yield();
   EXPECT_TRUE(model.expired());
-  EXPECT_EQ(gate_.WaitUntilEmpty(absl::Now()), 1) << "the answer has been taken";
+  EXPECT_EQ(gate_.WaitUntilEmpty(absl::Now()), 1) << "the client must not have read the answer";
 }
 
-// Each of 50 KB, of which a client without room for it takes nothing: nobody watches them until there are 16 MiB.
-TEST_F(SlowReadersTest, OfShortAnswersOnlySoManyMayBeLeftUntaken) {
+// Answers of 50 KB each, of which a client without window reads nothing. They have no timer until there are 16 MiB.
+TEST_F(SlowReadersTest, UnreadShortAnswersHaveALimit) {
   constexpr int kAnswers = 400;
   environment_->slow_reader_timeout = absl::Milliseconds(200);
   const grpc::ByteBuffer request = *SerializeMessage(request_);
@@ -269,8 +269,8 @@ TEST_F(SlowReadersTest, OfShortAnswersOnlySoManyMayBeLeftUntaken) {
   EXPECT_EQ(unwatched, 0);
 }
 
-// The connection has room for the first one only.
-TEST_F(SlowReadersTest, AShortAnswerThatIsLeftUntakenCountsWithItsCall) {
+// The connection has room for the first answer only.
+TEST_F(SlowReadersTest, AnUnreadShortAnswerCountsWithItsCall) {
   const grpc::ByteBuffer request = *SerializeMessage(request_);
   std::vector<std::unique_ptr<UnreadCall>> calls;
   for (int i = 0; i < 2; ++i) {
@@ -297,7 +297,7 @@ TEST_F(SlowReadersTest, ALongAnswerThatIsTakenEndsWell) {
   EXPECT_EQ(gate_.WaitUntilEmpty(absl::Now() + absl::Seconds(10)), 0);
 }
 
-TEST_F(SlowReadersTest, AStreamThatHasNothingToSayIsNotCancelled) {
+TEST_F(SlowReadersTest, ASilentStreamIsNotCancelled) {
   environment_->slow_reader_timeout = absl::Milliseconds(500);
   environment_->keepalive_interval = absl::Milliseconds(1200);
   const auto reader = stub_->GenerateStream(&context_, request_);
@@ -313,7 +313,7 @@ TEST_F(SlowReadersTest, AStreamThatHasNothingToSayIsNotCancelled) {
 TEST_F(SlowReadersTest, AClientThatSendsDocumentsAndReadsNoAnswersIsCancelled) {
   environment_->slow_reader_timeout = absl::Milliseconds(200);
   const auto stream = stub_->ScoreTexts(&context_);
-  // Ends when the call does: the answers of so many are more than the window.
+  // Ends with the call, because so many answers exceed the window.
   std::thread writer([&stream] {
     v1::ScoreTextsRequest document;
     document.mutable_options()->mutable_model()->set_name("texts");

@@ -16,7 +16,7 @@ namespace longshort::server::to_messages_test {
 
 using ::testing::ElementsAre;
 
-// What a gRPC client takes by default.
+// The message limit of gRPC clients by default.
 constexpr size_t kMaxAnswerBytes = size_t{4} << 20;
 
 // Every token is a character of four bytes.
@@ -31,7 +31,7 @@ class LongCharacters final : public models::Tokenizer {
   std::string_view Decode(int32_t) const override { return "\xF0\x9F\x98\x80"; }
 };
 
-// The longest there can be: an id beyond 2^21 takes 4 bytes, a character up to 4, once described and once as text.
+// The longest possible answer: an id beyond 2^21 takes 4 bytes, a character up to 4, as a token and in the text.
 TEST(ToMessages, AnAnswerWithAsManyDescribedTokensAsAllowedIsTakenByEveryClient) {
   GenerateResult result;
   result.tokenizer = std::make_shared<LongCharacters>();
@@ -121,7 +121,7 @@ TEST(ToMessages, ScoresAndClassificationsStandInListsOfTheirOwn) {
   EXPECT_EQ(message.usage().prompt_tokens(), 5);
 }
 
-TEST(ToMessages, AnItemsErrorSaysWhenToComeBack) {
+TEST(ToMessages, AnItemsErrorHasItsRetryDelay) {
   absl::Status full = absl::ResourceExhaustedError("full");
   EXPECT_FALSE(ToItemError(full).has_retry_after_seconds());
   core::SetRefusal(full, {.retry_after = absl::Milliseconds(2500), .queue_depth = 17});
@@ -155,7 +155,7 @@ TEST(ToMessages, AModelIsDescribedByItsKind) {
   EXPECT_EQ(of_images.tokenizer(), "");
 }
 
-// What the window of a stream and the limit of an answer are counted by.
+// The window of a stream and the limit of an answer use this bound.
 TEST(ToMessages, AClassificationIsNeverLongerThanItsBound) {
   models::ClassifierInfo info;
   info.classes = 70000;

@@ -24,7 +24,7 @@ TEST(BytesTensor, WhatIsWrittenIsRead) {
   EXPECT_THAT(*ParseBytesTensor(raw, 3), ElementsAre("ab", "", std::string_view("\0\xFF", 2)));
 }
 
-TEST(BytesTensor, WhatIsCutOrTooLongIsRefused) {
+TEST(BytesTensor, CutOrTooLongContentsAreRejected) {
   std::string raw;
   AppendBytesElement("ab", raw);
   EXPECT_EQ(ErrorOf("", 1),

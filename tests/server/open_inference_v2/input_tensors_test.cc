@@ -19,7 +19,7 @@ std::string ReadError(const ModelInferRequest& request) {
   return std::string(InputTensors::Read(request).status().message());
 }
 
-// Why the input "x" is neither texts nor images.
+// The error of reading the input "x" as texts or images.
 std::string TextError(const ModelInferRequest& request) {
   std::vector<int32_t> ids;
   return std::string(InputTensors::Read(request)->Texts("x", 2, &ids).status().message());
@@ -165,7 +165,7 @@ TEST(InputTensors, ContentsMustBeWhatShapeAndDatatypeSay) {
   EXPECT_THAT(ImageError(flat), HasSubstr("[height, width, channels] or [images, height, width, channels]"));
 }
 
-TEST(InputTensors, MoreThanACallTakesIsNotEvenRead) {
+TEST(InputTensors, ElementsBeyondTheLimitAreNotRead) {
   EXPECT_EQ(TextError(RawRequest("m", "x", {"", "", ""})),
             "number of elements of input \"x\" is 3; it must be in [1, 2]");
   EXPECT_THAT(ImageError(TypedRequest("m", "x", {"", "", ""})), HasSubstr("is 3; it must be in [1, 2]"));
@@ -177,7 +177,7 @@ TEST(InputTensors, MoreThanACallTakesIsNotEvenRead) {
   EXPECT_THAT(ImageError(pixels), HasSubstr("is 3; it must be in [1, 2]"));
 }
 
-TEST(InputTensors, InputsStandOnceAndHaveNoSharedMemory) {
+TEST(InputTensors, InputsOccurOnceAndHaveNoSharedMemory) {
   ModelInferRequest twice = TypedRequest("m", "x", {"a"});
   *twice.add_inputs() = twice.inputs(0);
   EXPECT_EQ(ReadError(twice), "input \"x\" occurs twice; send it once");

@@ -1,4 +1,4 @@
-// ModelInfer over a real connection, with engines that do what the test says.
+// ModelInfer over a real connection, with scripted engines.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ class ModelInferTest : public OpenInferenceFixture {
     return status.error_message();
   }
 
-  // Of FP32 outputs.
+  // The values of an FP32 output.
   std::vector<float> RawFloats(int output) {
     const std::string& raw = response_.raw_output_contents(output);
     std::vector<float> values(raw.size() / sizeof(float));
@@ -124,7 +124,7 @@ TEST_F(ModelInferTest, WrongInputsAreNamed) {
 }
 
 TEST_F(ModelInferTest, WrongModelsAndVersionsAreNamed) {
-  ModelInferRequest request = TypedRequest("nobody", "document", {"a"});
+  ModelInferRequest request = TypedRequest("unknown", "document", {"a"});
   EXPECT_EQ(Infer(request).error_code(), grpc::StatusCode::NOT_FOUND);
   request.set_model_name("texts");
   request.set_model_version("2");
@@ -170,13 +170,13 @@ TEST_F(ModelInferTest, PriorityAndTimeoutReachTheEngine) {
   thread.join();
 }
 
-TEST_F(ModelInferTest, AnImageThatIsNoneIsTheErrorOfItsRequest) {
+TEST_F(ModelInferTest, AnInvalidImageFailsItsRequest) {
   std::thread thread([&] { End(*images_, 2); });
   EXPECT_EQ(ErrorOf(RawRequest("images", "image", {"abc", "broken"})), "image[1]: not an image");
   thread.join();
 }
 
-TEST_F(ModelInferTest, ARefusalTellsWhenToComeBack) {
+TEST_F(ModelInferTest, ARefusalHasARetryDelay) {
   texts_->on_submit = [](int) {
     absl::Status full = absl::ResourceExhaustedError("full");
     core::SetRefusal(full, {.retry_after = absl::Seconds(2), .queue_depth = 17});
@@ -189,7 +189,7 @@ TEST_F(ModelInferTest, ARefusalTellsWhenToComeBack) {
   EXPECT_EQ(context.GetServerTrailingMetadata().count("grpc-retry-pushback-ms"), 1);
 }
 
-TEST_F(ModelInferTest, APromptGoesOn) {
+TEST_F(ModelInferTest, APromptIsContinued) {
   ModelInferRequest request = TypedRequest("speaker", "prompt", {"abc"});
   (*request.mutable_parameters())["completions"].set_int64_param(2);
   (*request.mutable_parameters())["stop"].set_string_param(".");
@@ -241,7 +241,7 @@ TEST_F(ModelInferTest, AModelWithoutVocabularyTakesAndGivesIds) {
   EXPECT_EQ(ErrorOf(request), "prompt (token 1) is 4000; it must be in [0, 259]");
 }
 
-TEST_F(ModelInferTest, DocumentsAreScoredAndWhatHasNoMeaningForThemIsEmpty) {
+TEST_F(ModelInferTest, DocumentsAreScoredAndOtherOutputsAreEmpty) {
   ModelInferRequest request = RawRequest("speaker", "document", {"abc"});
   for (const char* name : {"log_likelihood", "token_count", "text", "scored_token_count", "finish_reason"}) {
     request.add_outputs()->set_name(name);

@@ -1,6 +1,5 @@
 // The service over a real connection on loopback: a language model "speaker", a classifier of texts "texts", one of
-// pairs "pairs", one of images "images", and a language model without vocabulary "ids", each with an engine that does
-// what the test says.
+// pairs "pairs", one of images "images", and a language model without vocabulary "ids", each with a scripted engine.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -45,7 +44,7 @@ class OpenInferenceFixture : public ServingFixture {
     grpc::ClientContext context;
     return open_stub_->ModelInfer(&context, request, &response_);
   }
-  // The same, while the engine's thread gives every item these scores.
+  // As above, while a thread answers every item with these scores.
   grpc::Status InferWith(ScriptedClassifierEngine& engine, size_t items, const inference::ModelInferRequest& request) {
     std::thread thread([&] { End(engine, items); });
     const grpc::Status status = Infer(request);

@@ -38,7 +38,7 @@ TEST_F(ParametersTest, AValueMayComeInAnyFieldThatCanHoldIt) {
   EXPECT_EQ(*parameters_.Integer("none"), std::nullopt);
 }
 
-TEST_F(ParametersTest, WhatCannotBeTheValueIsNamed) {
+TEST_F(ParametersTest, InvalidValuesAreNamed) {
   map_["whole"].set_double_param(1.5);
   map_["large"].set_uint64_param(uint64_t{1} << 63);
   map_["less"].set_int64_param(-1);
@@ -56,7 +56,7 @@ TEST_F(ParametersTest, WhatCannotBeTheValueIsNamed) {
   EXPECT_EQ(parameters_.Text("empty").status().message(), "parameters.empty is unset; it must be a string");
 }
 
-TEST_F(ParametersTest, AnUnknownNameIsRefusedUnlessItIsOthers) {
+TEST_F(ParametersTest, AnUnknownNameIsRejectedUnlessItIsTritons) {
   map_["triton_whatever"].set_bool_param(true);
   EXPECT_TRUE(parameters_.RefuseUnknown({"seed"}).ok());
   map_["sead"].set_int64_param(1);

@@ -1,4 +1,4 @@
-// What the protocol tells of the server and its models, over a real connection.
+// The protocol's information about the server and its models, over a real connection.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -54,7 +54,7 @@ TEST_F(ServiceTest, AStoppingServerLivesAndIsNotReady) {
             grpc::StatusCode::UNAVAILABLE);
 }
 
-TEST_F(ServiceTest, ExtensionsAreThoseThatAreThere) {
+TEST_F(ServiceTest, ListsItsExtensions) {
   const auto extensions = Ask(&Stub::ServerMetadata, inference::ServerMetadataRequest()).extensions();
   EXPECT_THAT(extensions, Contains("classification"));
   EXPECT_THAT(extensions, Not(Contains("model_repository"))) << "without --model-control";
@@ -64,7 +64,7 @@ TEST_F(ServiceTest, ExtensionsAreThoseThatAreThere) {
               Contains("model_repository"));
 }
 
-TEST_F(ServiceTest, MetadataAndConfigurationTellTheSameTensors) {
+TEST_F(ServiceTest, MetadataAndConfigurationHaveTheSameTensors) {
   inference::ModelMetadataRequest metadata_of;
   inference::ModelConfigRequest config_of;
   for (const char* name : {"texts", "pairs", "images", "speaker"}) {
@@ -88,7 +88,7 @@ TEST_F(ServiceTest, MetadataAndConfigurationTellTheSameTensors) {
   }
 }
 
-TEST_F(ServiceTest, StatisticsCountWhatBecameOfRequests) {
+TEST_F(ServiceTest, StatisticsCountTheResultsOfRequests) {
   ASSERT_TRUE(InferWith(*texts_, 2, TypedRequest("texts", "document", {"ab", "c"})).ok());
   EXPECT_FALSE(Infer(TypedRequest("texts", "document", {"far too long"})).ok());
   EXPECT_FALSE(Infer(TypedRequest("texts", "prompt", {"a"})).ok());
@@ -102,12 +102,12 @@ TEST_F(ServiceTest, StatisticsCountWhatBecameOfRequests) {
   EXPECT_GT(statistics.last_inference(), 1'600'000'000'000);
   const inference::InferStatistics& requests = statistics.inference_stats();
   EXPECT_EQ(requests.success().count(), 1);
-  EXPECT_EQ(requests.fail().count(), 1) << "a request that asks for nothing that there is does not count";
+  EXPECT_EQ(requests.fail().count(), 1) << "a request for an unknown model does not count";
   EXPECT_EQ(requests.queue().count(), 1);
   EXPECT_EQ(requests.success().ns(), requests.queue().ns() + requests.compute_input().ns() +
                                          requests.compute_infer().ns() + requests.compute_output().ns());
   EXPECT_EQ(Ask(&Stub::ModelStatistics, inference::ModelStatisticsRequest()).model_stats_size(), 5);
-  of_texts.set_name("nobody");
+  of_texts.set_name("unknown");
   inference::ModelStatisticsResponse none;
   EXPECT_EQ(Try(&Stub::ModelStatistics, of_texts, &none).error_code(), grpc::StatusCode::NOT_FOUND);
 }
@@ -124,7 +124,7 @@ TEST_F(ServiceTest, TheRepositoryIsChangedWithModelControlOnly) {
   EXPECT_THAT(status.error_message(), HasSubstr("parameters.config is set"));
 }
 
-TEST_F(ServiceTest, WhatIsNotThereSaysWhy) {
+TEST_F(ServiceTest, UnimplementedRpcsSayWhy) {
   EXPECT_EQ(Ask(&Stub::SystemSharedMemoryStatus, inference::SystemSharedMemoryStatusRequest()).ByteSizeLong(), 0);
   EXPECT_EQ(Ask(&Stub::CudaSharedMemoryStatus, inference::CudaSharedMemoryStatusRequest()).ByteSizeLong(), 0);
   inference::SystemSharedMemoryRegisterResponse registered;

@@ -1,4 +1,4 @@
-// ModelStreamInfer over a real connection, with engines that do what the test says.
+// ModelStreamInfer over a real connection, with scripted engines.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ class StreamInferTest : public OpenInferenceFixture {
     EXPECT_TRUE(stream_->Read(&response));
     return response;
   }
-  // The id of the next answer, and what it says: its text and finish reason, or its error.
+  // The id of the next answer, with its text and finish reason or its error.
   std::string ReadLine() {
     const ModelStreamInferResponse response = Read();
     const auto& answer = response.infer_response();
@@ -60,7 +60,7 @@ class StreamInferTest : public OpenInferenceFixture {
   std::unique_ptr<grpc::ClientReaderWriter<ModelInferRequest, ModelStreamInferResponse>> stream_;
 };
 
-TEST_F(StreamInferTest, AGenerationComesBitByBitAndTellsItsEnd) {
+TEST_F(StreamInferTest, AGenerationIsStreamedAndItsEndIsMarked) {
   Open();
   Send(Prompt(), "g");
   const auto listener = speaker_->TakeGenerations(1)[0].listener;
@@ -95,7 +95,7 @@ TEST_F(StreamInferTest, AnEmptyFinalAnswerComesIfItIsAskedFor) {
   EXPECT_TRUE(Close().ok());
 }
 
-TEST_F(StreamInferTest, CompletionsAreToldApart) {
+TEST_F(StreamInferTest, CompletionsAreNumbered) {
   Open();
   ModelInferRequest request = Prompt();
   (*request.mutable_parameters())["completions"].set_int64_param(2);
@@ -121,7 +121,7 @@ TEST_F(StreamInferTest, RequestsWithOneAnswerAreAnsweredInTheirOrder) {
   const auto generation = speaker_->TakeGenerations(1)[0].listener;
   second[0].listener->OnFinished(ScoresFor(1));
   generation->OnDelta(Bytes("a"));
-  EXPECT_EQ(ReadLine(), "g a ") << "it waits for nobody";
+  EXPECT_EQ(ReadLine(), "g a ") << "it does not wait for the others";
   first[0].listener->OnFinished(ScoresFor(0));
   EXPECT_EQ(ReadLine(), "1 final");
   EXPECT_EQ(ReadLine(), "2 final");
@@ -130,9 +130,9 @@ TEST_F(StreamInferTest, RequestsWithOneAnswerAreAnsweredInTheirOrder) {
   EXPECT_TRUE(Close().ok());
 }
 
-TEST_F(StreamInferTest, AFailedRequestIsToldAndTheStreamGoesOn) {
+TEST_F(StreamInferTest, AFailedRequestHasAnErrorAndTheStreamStaysOpen) {
   Open();
-  Send(TypedRequest("nobody", "document", {"a"}), "lost");
+  Send(TypedRequest("unknown", "document", {"a"}), "lost");
   EXPECT_THAT(ReadLine(), StartsWith("lost error NOT_FOUND: "));
   Send(TypedRequest("texts", "document", {"far too long"}), "long");
   EXPECT_THAT(ReadLine(), StartsWith("long error INVALID_ARGUMENT: number of tokens of document[0] is 12"));
@@ -179,7 +179,7 @@ TEST_F(StreamInferTest, ACancelledStreamCancelsAllThatIsInWork) {
   EXPECT_EQ(stream_->Finish().error_code(), grpc::StatusCode::CANCELLED);
 }
 
-TEST_F(StreamInferTest, WhatIsNoRequestEndsTheStream) {
+TEST_F(StreamInferTest, AMalformedRequestEndsTheStream) {
   Open();
   Send(Document(), "1");
   const auto first = texts_->TakeItems(1);
@@ -195,7 +195,7 @@ TEST_F(StreamInferTest, WhatIsNoRequestEndsTheStream) {
   EXPECT_THAT(status.error_message(), HasSubstr("inference.ModelInferRequest"));
 }
 
-TEST_F(StreamInferTest, AStoppingServerAnswersWhatItHasAndEndsTheStream) {
+TEST_F(StreamInferTest, AStoppingServerAnswersPendingRequestsAndEndsTheStream) {
   Open();
   Send(Prompt(), "g");
   auto listener = speaker_->TakeGenerations(1)[0].listener;
@@ -235,7 +235,7 @@ TEST_F(StreamInferTest, AReaderThatIsSlowPausesItsGeneration) {
   EXPECT_TRUE(Close().ok());
 }
 
-TEST_F(StreamInferTest, AReaderThatTakesNothingIsCancelled) {
+TEST_F(StreamInferTest, AClientThatReadsNothingIsCancelled) {
   environment_->slow_reader_timeout = absl::Milliseconds(100);
   Open(ConnectWithSmallWindow());
   Send(Prompt(), "g");

@@ -9,7 +9,7 @@ using testing::ElementsAre;
 using testing::Optional;
 using testing::Pair;
 
-TEST(HealthRegistry, TellsWhatWasSetLast) {
+TEST(HealthRegistry, ReturnsTheLastStatus) {
   HealthRegistry board;
   EXPECT_EQ(board.Get("m"), std::nullopt);
   board.Set("m", true);
@@ -27,12 +27,12 @@ TEST(HealthRegistry, NothingServesOnceTheServerStops) {
   EXPECT_THAT(board.List(), ElementsAre(Pair("m", false), Pair("n", false)));
 }
 
-TEST(HealthRegistry, WhoWatchesANameLooksWhenItMayHaveChanged) {
+TEST(HealthRegistry, NotifiesTheWatchersOfANameWhenItMayHaveChanged) {
   HealthRegistry board;
   int looks = 0;
   const int64_t watch = board.Watch("m", [&] {
     ++looks;
-    board.Get("m");  // as they do
+    board.Get("m");  // as watchers do
   });
   board.Set("n", true);
   EXPECT_EQ(looks, 0);

@@ -1,4 +1,4 @@
-// The rows of all fronts against the services that they serve.
+// Compares the rows of all protocols with the services that they implement.
 
 #include <google/protobuf/descriptor.h>
 #include <gtest/gtest.h>
@@ -64,7 +64,7 @@ TEST_F(RpcTableTest, EveryMethodOfAServiceHasOneRow) {
   }
 }
 
-TEST_F(RpcTableTest, WhatACallerNeedsIsWhatTheRpcDoes) {
+TEST_F(RpcTableTest, EveryRpcNeedsTheScopeOfItsEffect) {
   std::map<std::string, std::set<std::string>> needed;
   for (const Rpc& rpc : rows_) {
     const RpcAccess access = rpc.names.access();
@@ -79,7 +79,7 @@ TEST_F(RpcTableTest, WhatACallerNeedsIsWhatTheRpcDoes) {
                    "ModelStatistics", "RepositoryIndex", "SharedMemory", "TraceSetting", "LogSettings"}));
   EXPECT_EQ(needed["sessions"], (Names{"ListSessions", "CloseSession", "ExportSession", "ImportSession"}));
   EXPECT_EQ(needed["manage"], (Names{"LoadModel", "UnloadModel", "RepositoryModelLoad", "RepositoryModelUnload"}));
-  // Open to everybody, unless --protect-health.
+  // Public, unless --protect-health is set.
   EXPECT_EQ(needed["health"], (Names{"ServerLive", "ServerReady", "ModelReady", "grpc.health.v1.Health.Check",
                                      "grpc.health.v1.Health.Watch"}));
   EXPECT_EQ(needed["observe"],

@@ -66,7 +66,7 @@ TEST(ArchiveFormat, ASessionWithoutCacheComesBack) {
   EXPECT_EQ(read->archive.tokens.size(), 4U);
 }
 
-TEST(ArchiveFormat, IsNeverLargerThanWasSaid) {
+TEST(ArchiveFormat, IsAtMostMaxArchiveBytes) {
   ExportedSession session = SomeSession();
   session.origin.client = std::string(128, 'c');
   session.archive.tokens.assign(5000, 2147483647);
@@ -75,7 +75,7 @@ TEST(ArchiveFormat, IsNeverLargerThanWasSaid) {
   EXPECT_GT(static_cast<int64_t>(DataOf(session).size()), 5000 * 5);
 }
 
-TEST(ArchiveFormat, WhatIsCutShortIsNoSession) {
+TEST(ArchiveFormat, RejectsDataThatIsCutShort) {
   const std::string data = DataOf(SomeSession());
   for (size_t length = 0; length < data.size(); ++length) {
     ArchiveReader reader(static_cast<int64_t>(data.size()));
@@ -84,7 +84,7 @@ TEST(ArchiveFormat, WhatIsCutShortIsNoSession) {
   }
 }
 
-TEST(ArchiveFormat, TakesNoMoreThanItWasTold) {
+TEST(ArchiveFormat, TakesAtMostTheAnnouncedBytes) {
   const std::string data = DataOf(SomeSession());
   ArchiveReader reader(static_cast<int64_t>(data.size()) - 1);
   EXPECT_THAT(std::string(reader.Append(data).message()), HasSubstr("more than the"));
@@ -100,13 +100,13 @@ TEST(ArchiveFormat, NamesWhatIsWrong) {
     EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
     return std::string(status.message());
   };
-  EXPECT_EQ(spoilt(7, '2'), "the data are no session's");
-  EXPECT_EQ(spoilt(15, '\x7f'), "the session's description would have more bytes than all the data");
-  EXPECT_EQ(spoilt(15, '\xff'), "the session's description would have more bytes than all the data");
+  EXPECT_EQ(spoilt(7, '2'), "the data is not a session's archive");
+  EXPECT_EQ(spoilt(15, '\x7f'), "the session's description is longer than the session's data");
+  EXPECT_EQ(spoilt(15, '\xff'), "the session's description is longer than the session's data");
   EXPECT_EQ(spoilt(16, '\x0f'), "the session's description cannot be read");
   ExportedSession session = SomeSession();
   session.archive.cached.reset();
-  EXPECT_EQ(Read(DataOf(session) + "more").status().message(), "the session has 4 bytes that belong to nothing");
+  EXPECT_EQ(Read(DataOf(session) + "more").status().message(), "the session has 4 bytes after its end");
 }
 
 }  // namespace longshort::server::archive_format_test

@@ -28,7 +28,7 @@ TEST(SessionSeal, IsSha256AndHmacSha256) {
   EXPECT_EQ(absl::BytesToHexString(seal.checksum), "b381e7fec653fc3ab9b178272366b8ac87fed8d31cb25ed1d0e1f3318644c89c");
 }
 
-TEST(SessionSeal, TellsChangedDataFromAnotherKey) {
+TEST(SessionSeal, DistinguishesChangedDataFromAnotherKey) {
   const Seal seal = SealOf("key", {"data"});
   EXPECT_TRUE(CheckSeal(seal, SealOf("key", {"da", "ta"})).ok());
   EXPECT_EQ(CheckSeal(seal, SealOf("key", {"dada"})).code(), absl::StatusCode::kDataLoss);
@@ -61,7 +61,7 @@ TEST_F(SessionKeyTest, IsAllOfTheFile) {
   EXPECT_EQ(*ReadSessionKey(Write(key, 0440)), key);
 }
 
-TEST_F(SessionKeyTest, WhatIsNoKeyIsNamed) {
+TEST_F(SessionKeyTest, ErrorsNameTheFile) {
   const auto wrong = [](const std::string& path) { return std::string(ReadSessionKey(path).status().message()); };
   EXPECT_THAT(wrong("/nowhere"), HasSubstr("--session-key-file=/nowhere cannot be read: No such file"));
   EXPECT_THAT(wrong(Write(std::string(31, 'k'))), HasSubstr("has 31 bytes; a key has 32 to 4096"));
