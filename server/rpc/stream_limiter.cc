@@ -8,8 +8,8 @@
 
 namespace longshort::server {
 
-absl::StatusOr<int64_t> StreamLimiter::Add(const std::string& connection, std::function<void()> give_way) {
-  std::function<void()> in_the_way;
+absl::StatusOr<int64_t> StreamLimiter::Add(const std::string& connection, std::function<void()> end_stream) {
+  std::function<void()> end_other;
   int64_t number = 0;
   {
     const std::lock_guard lock(mutex_);
@@ -19,17 +19,17 @@ absl::StatusOr<int64_t> StreamLimiter::Add(const std::string& connection, std::f
                                                        " such streams, its maximum; end one of them first"));
     }
     if (static_cast<int64_t>(streams_.size()) >= max_) {
-      const auto stream = FindVictim();
-      in_the_way = std::move(stream->give_way);
+      const auto stream = FindStreamToEnd();
+      end_other = std::move(stream->end_stream);
       RemoveLocked(stream);
     }
     number = ++last_;
     const auto of = connections_.try_emplace(connection, 0).first;
     ++of->second;
-    streams_.push_back({number, of, std::move(give_way)});
+    streams_.push_back({number, of, std::move(end_stream)});
     by_number_.emplace(number, std::prev(streams_.end()));
   }
-  if (in_the_way != nullptr) in_the_way();
+  if (end_other != nullptr) end_other();
   return number;
 }
 
@@ -44,11 +44,11 @@ void StreamLimiter::Remove(int64_t stream) {
   if (const auto found = by_number_.find(stream); found != by_number_.end()) RemoveLocked(found->second);
 }
 
-StreamLimiter::Streams::iterator StreamLimiter::FindVictim() {
-  int64_t most = 0;
-  for (const auto& [connection, streams] : connections_) most = std::max(most, streams);
+StreamLimiter::Streams::iterator StreamLimiter::FindStreamToEnd() {
+  int64_t max = 0;
+  for (const auto& [connection, streams] : connections_) max = std::max(max, streams);
   return std::find_if(streams_.begin(), streams_.end(),
-                      [most](const Stream& stream) { return stream.connection->second == most; });
+                      [max](const Stream& stream) { return stream.connection->second == max; });
 }
 
 void StreamLimiter::RemoveLocked(Streams::iterator stream) {

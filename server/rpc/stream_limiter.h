@@ -18,12 +18,12 @@ namespace longshort::server {
 
 class StreamLimiter final {
  public:
-  StreamLimiter(int64_t max_of_connection, int64_t most) : max_of_connection_(max_of_connection), max_(most) {}
+  StreamLimiter(int64_t max_of_connection, int64_t max) : max_of_connection_(max_of_connection), max_(max) {}
 
-  // Adds a stream of this connection. At the total limit, calls the `give_way` of the stream that is replaced, in this
-  // thread; it must not call the limiter. Returns the stream's number.
-  // Errors: RESOURCE_EXHAUSTED if the connection is at its limit.
-  absl::StatusOr<int64_t> Add(const std::string& connection, std::function<void()> give_way);
+  // Adds a stream of this connection. At the total limit, calls the `end_stream` of the stream that is replaced, in
+  // this thread; it must not call the limiter. Returns the stream's number. Errors: RESOURCE_EXHAUSTED if the
+  // connection is at its limit.
+  absl::StatusOr<int64_t> Add(const std::string& connection, std::function<void()> end_stream);
   // Marks the stream as active now.
   void Touch(int64_t stream);
   void Remove(int64_t stream);
@@ -33,12 +33,12 @@ class StreamLimiter final {
   struct Stream {
     int64_t number = 0;
     Connections::iterator connection;
-    std::function<void()> give_way;
+    std::function<void()> end_stream;
   };
   using Streams = std::list<Stream>;
 
   // REQUIRES: the mutex is held.
-  Streams::iterator FindVictim();
+  Streams::iterator FindStreamToEnd();
   void RemoveLocked(Streams::iterator stream);
 
   const int64_t max_of_connection_;
