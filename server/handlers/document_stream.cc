@@ -56,19 +56,19 @@ absl::Status DocumentStream::Take(const StreamedText& message) {
   }
   const absl::Time read = MonotonicNow();
   absl::StatusOr<TextToScore> text = Read(message);
-  const Question question{.id = message.id,
-                          .answer_bytes = scorer_->AnswerBytes(1, text.ok() ? text->tokens() : 0),
-                          .arrival = {.read = read, .ready = MonotonicNow()}};
+  const PendingAnswer pending{.id = message.id,
+                              .answer_bytes = scorer_->AnswerBytes(1, text.ok() ? text->tokens() : 0),
+                              .arrival = {.read = read, .ready = MonotonicNow()}};
   {
     const std::lock_guard lock(mutex_);
     ++in_work_;
     ++window_documents_;
-    window_bytes_ += question.answer_bytes;
+    window_bytes_ += pending.answer_bytes;
   }
   if (!text.ok()) {
-    Reply(question, text.status());
+    Reply(pending, text.status());
   } else {
-    Submit(Document{question, *std::move(text)});
+    Submit(Document{pending, *std::move(text)});
   }
   return absl::OkStatus();
 }
@@ -94,8 +94,8 @@ void DocumentStream::Submit(std::optional<Document> document) {
     const int64_t ends_before = engine_ends_;
     lock.unlock();
     // `keep` holds the stream until the engine has reported the document's end.
-    auto done = [this, keep = sink_.Keep(), question = document->question](const absl::StatusOr<ScoredText>& scored) {
-      Ended(question, scored);
+    auto done = [this, keep = sink_.Keep(), pending = document->pending](const absl::StatusOr<ScoredText>& scored) {
+      Ended(pending, scored);
     };
     // A document beyond its identity's token rate is held, like one that finds the engine full.
     absl::Status status = record_.CheckTokenLimit();
@@ -106,7 +106,7 @@ void DocumentStream::Submit(std::optional<Document> document) {
       const Refused refused = AfterRefusal(*document, status, ends_before);
       if (refused == Refused::kAgain) continue;
       if (refused == Refused::kHeld) return;
-      Reply(document->question, status);
+      Reply(document->pending, status);
     }
     document = TakeHeld();
   }
@@ -137,25 +137,25 @@ std::optional<DocumentStream::Document> DocumentStream::TakeHeld() {
   return first;
 }
 
-void DocumentStream::Ended(const Question& question, const absl::StatusOr<ScoredText>& scored) {
+void DocumentStream::Ended(const PendingAnswer& pending, const absl::StatusOr<ScoredText>& scored) {
   {
     const std::lock_guard lock(mutex_);
     --in_engine_;
     ++engine_ends_;
   }
   Retry();
-  Reply(question, scored);
+  Reply(pending, scored);
 }
 
-void DocumentStream::Reply(const Question& question, const absl::StatusOr<ScoredText>& scored) {
+void DocumentStream::Reply(const PendingAnswer& pending, const absl::StatusOr<ScoredText>& scored) {
   if (scored.ok()) {
     const std::lock_guard lock(mutex_);
-    record_.AddWork(*scored, question.arrival);
+    record_.AddWork(*scored, pending.arrival);
   }
   if (EndsCall(scored.status())) {
     sink_.End(scored.status());
   } else {
-    sink_.Push(question.id, *model_, scored, question.answer_bytes);
+    sink_.Push(pending.id, *model_, scored, pending.answer_bytes);
   }
   {
     const std::lock_guard lock(mutex_);

@@ -64,14 +64,14 @@ class DocumentStream final {
 
  private:
   // Data kept for a document until it is answered.
-  struct Question {
+  struct PendingAnswer {
     uint64_t id = 0;
     int64_t answer_bytes = 0;  // upper bound
     DocumentArrival arrival;
   };
   // Data kept until the engine has accepted the document.
   struct Document {
-    Question question;
+    PendingAnswer pending;
     TextToScore text;
   };
 
@@ -84,9 +84,9 @@ class DocumentStream final {
   Refused AfterRefusal(Document& document, const absl::Status& status, int64_t ends_before);
   // Removes and returns the first of held_, if any.
   std::optional<Document> TakeHeld();
-  void Ended(const Question& question, const absl::StatusOr<ScoredText>& scored);
+  void Ended(const PendingAnswer& pending, const absl::StatusOr<ScoredText>& scored);
   // Answers the document, which then is no longer in work.
-  void Reply(const Question& question, const absl::StatusOr<ScoredText>& scored);
+  void Reply(const PendingAnswer& pending, const absl::StatusOr<ScoredText>& scored);
 
   CallRecord& record_;
   DocumentSink& sink_;
