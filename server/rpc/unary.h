@@ -21,9 +21,9 @@
 namespace longshort::server {
 
 // The work of a call that has one answer.
-class OneAnswer : public CallWork {
+class UnaryWork : public CallWork {
  public:
-  explicit OneAnswer(Call& call) : call_(call) {}
+  explicit UnaryWork(Call& call) : call_(call) {}
 
   void Cancel(const absl::Status& /*reason*/) final { call_.record().Cancel(); }
   bool HasWork() const final { return in_work_; }
@@ -55,9 +55,9 @@ class OneAnswer : public CallWork {
 
 template <typename Request, typename Response, typename Handle>
 Rpc AnswerLater(const CallNames& names, Handle handle) {
-  class Work final : public OneAnswer {
+  class Work final : public UnaryWork {
    public:
-    Work(Call& call, const Handle& handle) : OneAnswer(call), handle_(handle) {}
+    Work(Call& call, const Handle& handle) : UnaryWork(call), handle_(handle) {}
 
    private:
     absl::Status Take(google::protobuf::Message& request) override {
