@@ -57,13 +57,13 @@ class SessionSender final : public CallWork {
       step_ = archive.ok() ? Step::kArchived : Step::kOver;
       if (archive.ok()) {
         archive_ = *std::move(archive);
-        return call_.LookAt(MonotonicNow());
+        return call_.SetWorkTimer(MonotonicNow());
       }
     }
     call_.End(archive.status());
   }
 
-  void Look(absl::Time /*now*/) override {
+  void OnTimer(absl::Time /*now*/) override {
     session_->Begin(owner_, std::move(archive_));
     const std::lock_guard lock(call_.mutex());
     step_ = Step::kWriting;
@@ -113,7 +113,7 @@ class SessionReceiver final : public CallWork {
 
  private:
   absl::Status Admitted() override {
-    GoOn();
+    RestartTimer();
     return absl::OkStatus();
   }
 
@@ -154,15 +154,15 @@ class SessionReceiver final : public CallWork {
   absl::Status TakeHeader(const v1::SessionPart& part) {
     if (!part.has_header()) return absl::DataLossError("the session's header is missing");
     LS_RETURN_IF_ERROR(session_->TakeHeader(FromMessage(part.header())));
-    GoOn();
+    RestartTimer();
     return absl::OkStatus();
   }
 
   absl::Status TakeData(const std::string& data) {
     LS_RETURN_IF_ERROR(session_->TakeData(data));
-    if (session_->received_bytes() >= go_on_bytes_ + kMinBytes) {
-      go_on_bytes_ = session_->received_bytes();
-      GoOn();
+    if (session_->received_bytes() >= progress_bytes_ + kMinBytes) {
+      progress_bytes_ = session_->received_bytes();
+      RestartTimer();
     }
     return absl::OkStatus();
   }
@@ -215,12 +215,12 @@ class SessionReceiver final : public CallWork {
   }
 
   // Restarts the timer, because the client has sent enough.
-  void GoOn() {
+  void RestartTimer() {
     const std::lock_guard lock(call_.mutex());
-    call_.LookAt(MonotonicNow() + longest_pause_);
+    call_.SetWorkTimer(MonotonicNow() + longest_pause_);
   }
 
-  void Look(absl::Time /*now*/) override {
+  void OnTimer(absl::Time /*now*/) override {
     {
       const std::lock_guard lock(call_.mutex());
       if (sealed_) return;
@@ -243,7 +243,7 @@ class SessionReceiver final : public CallWork {
   std::string session_id_;
   std::shared_ptr<const core::ServedLanguageModel> model_;  // set by the first message, as session_
   std::optional<SessionImport> session_;
-  int64_t go_on_bytes_ = 0;  // received when the timer was last restarted
+  int64_t progress_bytes_ = 0;  // received when the timer was last restarted
   // Call::mutex() guards what follows.
   bool sealed_ = false;
   bool importing_ = false;

@@ -45,7 +45,7 @@ class GenerationStream final : public CallWork, public GenerationSink {
     tokenizer_ = start.tokenizer;
     events_->Push(std::move(start));
     last_write_ = MonotonicNow();
-    call_.LookAt(last_write_ + keepalive_interval_);
+    call_.SetWorkTimer(last_write_ + keepalive_interval_);
   }
 
   void Submitted(bool taken) override {
@@ -86,7 +86,7 @@ class GenerationStream final : public CallWork, public GenerationSink {
 
   void Cancel(const absl::Status& /*reason*/) override { call_.record().Cancel(); }
 
-  void Look(absl::Time now) override {
+  void OnTimer(absl::Time now) override {
     const std::lock_guard lock(call_.mutex());
     if (!events_.has_value()) return;
     // A stream with a pending write is not silent.
@@ -96,7 +96,7 @@ class GenerationStream final : public CallWork, public GenerationSink {
       events_->Push(KeepAlive());
       last_write_ = now;
     }
-    call_.LookAt(last_write_ + keepalive_interval_);
+    call_.SetWorkTimer(last_write_ + keepalive_interval_);
   }
 
   bool HasWork() const override { return in_work_; }
@@ -149,7 +149,7 @@ class ScoreStream final : public CallWork, public DocumentSink {
     call_.record().Cancel();
     call_.End(reason);
   }
-  void Look(absl::Time /*now*/) override { documents_.Retry(); }
+  void OnTimer(absl::Time /*now*/) override { documents_.Retry(); }
   bool HasRoom() const override { return documents_.HasRoom(); }
   bool MayBeIdle() const override { return true; }
   bool HasWork() const override { return documents_.HasWork(); }
@@ -178,7 +178,7 @@ class ScoreStream final : public CallWork, public DocumentSink {
   void Advance() override { call_.Advance(); }
   void RetryLater() override {
     const std::lock_guard lock(call_.mutex());
-    call_.LookAt(documents_.retry_time());
+    call_.SetWorkTimer(documents_.retry_time());
   }
   std::shared_ptr<void> Keep() override { return call_.shared_from_this(); }
 

@@ -198,8 +198,8 @@ void Call::EndNow(const absl::Status& status) {
   Advance();
 }
 
-void Call::LookAt(absl::Time time) {
-  look_at_ = time;
+void Call::SetWorkTimer(absl::Time time) {
+  work_timer_at_ = time;
   SetTimer(time);
 }
 
@@ -232,17 +232,17 @@ void Call::OnTimer(int64_t timer) {
   if (finished_ && !watch_.writing()) return;
   const absl::Time now = MonotonicNow();
   const bool is_stuck = watch_.IsStuck(now) && !rpc_.names.observes();
-  const bool look = !finished_ && now >= look_at_;
-  if (look) look_at_ = absl::InfiniteFuture();
+  const bool work_timer_fired = !finished_ && now >= work_timer_at_;
+  if (work_timer_fired) work_timer_at_ = absl::InfiniteFuture();
   const bool finished = finished_;
   ++busy_;
   lock.unlock();
   if (is_stuck) CancelSlowReader(finished);
-  if (look) work_->Look(now);
+  if (work_timer_fired) work_->OnTimer(now);
   lock.lock();
   --busy_;
   if (!is_stuck && watch_.writing() && !rpc_.names.observes()) SetTimer(watch_.NextLook(now));
-  if (!finished_) SetTimer(look_at_);
+  if (!finished_) SetTimer(work_timer_at_);
   lock.unlock();
   Advance();
 }

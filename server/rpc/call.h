@@ -86,8 +86,8 @@ class Call : public std::enable_shared_from_this<Call> {
   // Whether the call may still end with OK.
   bool is_well() const { return !ended_.has_value() || ended_->ok(); }
   void NoteEnd(const absl::Status& status);
-  // Has CallWork::Look called at `time`. Replaces any earlier request.
-  void LookAt(absl::Time time);
+  // Has CallWork::OnTimer called at `time`. Replaces any earlier request.
+  void SetWorkTimer(absl::Time time);
   // Has a delivery thread call Advance (always the same thread), so that the engine's thread does not write.
   void AdvanceLater();
 
@@ -152,7 +152,7 @@ class Call : public std::enable_shared_from_this<Call> {
   std::unique_ptr<grpc::Alarm> alarm_;  // the next timer; it holds no reference to the call
   int64_t timer_ = 0;                   // its number; earlier timers are ignored
   absl::Time timer_at_ = absl::InfiniteFuture();
-  absl::Time look_at_ = absl::InfiniteFuture();  // when to call CallWork::Look
+  absl::Time work_timer_at_ = absl::InfiniteFuture();  // when to call CallWork::OnTimer
 };
 
 }  // namespace longshort::server

@@ -109,7 +109,7 @@ class ReflectionStream final : public CallWork {
       }
     }));
     const std::lock_guard lock(call_.mutex());
-    GoOn();
+    RestartTimer();
     return absl::OkStatus();
   }
 
@@ -118,13 +118,13 @@ class ReflectionStream final : public CallWork {
                                                      static_cast<const Request&>(request), reflection_.services)));
     const std::lock_guard lock(call_.mutex());
     answer_ = std::move(answer);
-    GoOn();
+    RestartTimer();
     return absl::OkStatus();
   }
 
   void Cancel(const absl::Status& reason) override { call_.End(reason); }
 
-  void Look(absl::Time /*now*/) override {
+  void OnTimer(absl::Time /*now*/) override {
     call_.EndNow(absl::UnavailableError(absl::StrCat(
         "the stream was idle for ", absl::FormatDuration(Reflection::kLongestSilence), "; open another one")));
   }
@@ -134,13 +134,13 @@ class ReflectionStream final : public CallWork {
   std::optional<grpc::ByteBuffer> NextAnswer() override {
     return call_.is_well() ? std::exchange(answer_, std::nullopt) : std::nullopt;
   }
-  void Written() override { GoOn(); }
+  void Written() override { RestartTimer(); }
 
   void Ended() override { reflection_.streams.Remove(held_); }
 
   // Restarts the idle timer, after a message was read or written. REQUIRES: the mutex is held.
-  void GoOn() {
-    call_.LookAt(MonotonicNow() + Reflection::kLongestSilence);
+  void RestartTimer() {
+    call_.SetWorkTimer(MonotonicNow() + Reflection::kLongestSilence);
     reflection_.streams.Touch(held_);
   }
 

@@ -39,8 +39,8 @@ class CallWork {
   virtual absl::Status HalfClose() { return absl::OkStatus(); }
   // The client no longer waits for an answer, for `reason`. The work should end as soon as possible.
   virtual void Cancel(const absl::Status& reason) = 0;
-  // The time set by Call::LookAt has come.
-  virtual void Look(absl::Time /*now*/) {}
+  // The time set by Call::SetWorkTimer has come.
+  virtual void OnTimer(absl::Time /*now*/) {}
   // The call ends: no work is pending, and the status is not sent yet. Called once, if Admitted was called.
   virtual void Ended() {}
 
