@@ -76,7 +76,8 @@ void SetChannelArguments(const ServerOptions& options, grpc::ServerBuilder& buil
   if (options.max_connection_age_grace != absl::ZeroDuration()) {
     builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_GRACE_MS, Milliseconds(options.max_connection_age_grace));
   }
-  // gRPC would unpack a message before it looks at the limit, and a message of zeros is a thousand times as long then.
+  // gRPC would unpack a message before it callbacks at the limit, and a message of zeros is a thousand times as long
+  // then.
   builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
   builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
   builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
@@ -166,7 +167,7 @@ absl::Status GrpcEndpoint::StartListening() {
 }
 
 void GrpcEndpoint::AnnounceServing() {
-  HealthRegistry& health = health_.board;
+  HealthRegistry& health = health_.registry;
   health.Set("", true);
   for (const std::string& service : reflection_.services) {
     if (!absl::StartsWith(service, "grpc.")) health.Set(service, true);
@@ -177,12 +178,12 @@ void GrpcEndpoint::AnnounceServing() {
 }
 
 void GrpcEndpoint::AnnounceModel(const std::string& model, int64_t version) {
-  HealthRegistry& health = health_.board;
+  HealthRegistry& health = health_.registry;
   health.Set(model, environment_.models.Find(model, 0).ok());
   health.Set(absl::StrCat(model, "/", version), environment_.models.Find(model, version).ok());
 }
 
-void GrpcEndpoint::StopServing() { health_.board.StopServing(); }
+void GrpcEndpoint::StopServing() { health_.registry.StopServing(); }
 
 void GrpcEndpoint::LetClientsLeave(absl::Time deadline) {
   listener_.reset();

@@ -40,7 +40,7 @@ class HealthWatch final : public CallWork {
             absl::StrCat("ended to admit another watch: the server allows ", Health::kMaxWatches, " open watches")));
       }
     }));
-    const int64_t watch = health_.board.Watch(name_, [weak] {
+    const int64_t watch = health_.registry.Watch(name_, [weak] {
       if (const std::shared_ptr<Call> call = weak.lock()) call->Advance();
     });
     const std::lock_guard lock(call_.mutex());
@@ -55,7 +55,7 @@ class HealthWatch final : public CallWork {
   std::optional<grpc::ByteBuffer> NextAnswer() override {
     if (watch_ == 0 || !call_.is_well()) return std::nullopt;
     HealthCheckResponse message;
-    message.set_status(StatusOf(health_.board.Get(name_)));
+    message.set_status(StatusOf(health_.registry.Get(name_)));
     if (message.status() == written_) return std::nullopt;
     absl::StatusOr<grpc::ByteBuffer> bytes = SerializeMessage(message);
     if (!bytes.ok()) return std::nullopt;
@@ -64,7 +64,7 @@ class HealthWatch final : public CallWork {
   }
 
   void Ended() override {
-    health_.board.Forget(watch_);
+    health_.registry.Forget(watch_);
     health_.watches.Remove(held_);
   }
 
@@ -80,26 +80,26 @@ class HealthWatch final : public CallWork {
 }  // namespace
 
 void HealthRegistry::Set(const std::string& name, bool serving) {
-  std::vector<std::function<void()>> looks;
+  std::vector<std::function<void()>> callbacks;
   {
     const std::lock_guard lock(mutex_);
     serving_[name] = serving && !stopping_;
     for (const auto& [watch, watcher] : watchers_) {
-      if (watcher.name == name) looks.push_back(watcher.look);
+      if (watcher.name == name) callbacks.push_back(watcher.on_change);
     }
   }
-  for (const std::function<void()>& look : looks) look();
+  for (const std::function<void()>& on_change : callbacks) on_change();
 }
 
 void HealthRegistry::StopServing() {
-  std::vector<std::function<void()>> looks;
+  std::vector<std::function<void()>> callbacks;
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
     for (auto& [name, serving] : serving_) serving = false;
-    for (const auto& [watch, watcher] : watchers_) looks.push_back(watcher.look);
+    for (const auto& [watch, watcher] : watchers_) callbacks.push_back(watcher.on_change);
   }
-  for (const std::function<void()>& look : looks) look();
+  for (const std::function<void()>& on_change : callbacks) on_change();
 }
 
 std::optional<bool> HealthRegistry::Get(const std::string& name) const {
@@ -114,9 +114,9 @@ std::map<std::string, bool> HealthRegistry::List() const {
   return serving_;
 }
 
-int64_t HealthRegistry::Watch(const std::string& name, std::function<void()> look) {
+int64_t HealthRegistry::Watch(const std::string& name, std::function<void()> on_change) {
   const std::lock_guard lock(mutex_);
-  watchers_[++last_watch_] = {name, std::move(look)};
+  watchers_[++last_watch_] = {name, std::move(on_change)};
   return last_watch_;
 }
 
@@ -130,7 +130,7 @@ std::vector<Rpc> HealthRpcs(Health& health) {
       AnswerAtOnce<HealthCheckRequest, HealthCheckResponse>(
           {kNoFields, "grpc.health.v1.Health/Check", kHealthAccess, "grpc.health.v1.Health.Check"},
           [&health](CallRecord&, const HealthCheckRequest& request) -> absl::StatusOr<HealthCheckResponse> {
-            const std::optional<bool> serving = health.board.Get(request.service());
+            const std::optional<bool> serving = health.registry.Get(request.service());
             if (!serving.has_value()) return absl::NotFoundError("the server reports no health for this name");
             HealthCheckResponse answer;
             answer.set_status(StatusOf(serving));
@@ -141,7 +141,7 @@ std::vector<Rpc> HealthRpcs(Health& health) {
           {kNoFields, "grpc.health.v1.Health/List", {.scope = Scope::kObserve}, "grpc.health.v1.Health.List"},
           [&health](CallRecord&, const HealthListRequest&) -> absl::StatusOr<HealthListResponse> {
             HealthListResponse answer;
-            for (const auto& [name, serving] : health.board.List()) {
+            for (const auto& [name, serving] : health.registry.List()) {
               (*answer.mutable_statuses())[name].set_status(StatusOf(serving));
             }
             return answer;

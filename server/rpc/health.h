@@ -28,15 +28,15 @@ class HealthRegistry final {
   std::optional<bool> Get(const std::string& name) const;
   std::map<std::string, bool> List() const;
 
-  // Calls `look` in the thread that changes the status of `name`, after each possible change, until Forget. A call of
-  // `look` may still be running when Forget returns.
-  int64_t Watch(const std::string& name, std::function<void()> look);
+  // Calls `on_change` in the thread that changes the status of `name`, after each possible change, until Forget. A call
+  // of `on_change` may still be running when Forget returns.
+  int64_t Watch(const std::string& name, std::function<void()> on_change);
   void Forget(int64_t watch);
 
  private:
   struct Watcher {
     std::string name;
-    std::function<void()> look;
+    std::function<void()> on_change;
   };
 
   mutable std::mutex mutex_;  // guards what follows
@@ -51,7 +51,7 @@ struct Health {
   // Limits of open Watch calls. They are high, because watches are mostly idle.
   static constexpr int64_t kMaxWatchesOfConnection = 100, kMaxWatches = 4096;
 
-  HealthRegistry board;
+  HealthRegistry registry;
   StreamLimiter watches{kMaxWatchesOfConnection, kMaxWatches};
 };
 
