@@ -22,9 +22,9 @@ class WriteTimer {
 
   bool writing() const { return began_ != absl::InfiniteFuture(); }
   // Whether a write has been pending for the timeout or longer.
-  bool IsStuck(absl::Time now) const { return now >= NextLook(now); }
+  bool IsStuck(absl::Time now) const { return now >= NextCheck(now); }
   // The earliest time at which a write can be stuck.
-  absl::Time NextLook(absl::Time now) const { return std::min(began_, now) + timeout_; }
+  absl::Time NextCheck(absl::Time now) const { return std::min(began_, now) + timeout_; }
 
  private:
   const absl::Duration timeout_;

@@ -25,7 +25,7 @@ Call::Call(const CallEnvironment& environment, const Rpc& rpc, CallOrigin origin
       record_(environment, rpc.names, std::move(origin)),
       work_(rpc.work(*this)),
       idle_(environment.gate),
-      watch_(environment.slow_reader_timeout) {}
+      write_timer_(environment.slow_reader_timeout) {}
 
 Call::~Call() {
   if (gate_watch_ != 0) environment().gate.Forget(gate_watch_);
@@ -35,7 +35,7 @@ void Call::Begin(grpc::ByteBuffer* first) {
   self_ = shared_from_this();
   busy_ = 1;
   if (has_one_message()) ended_ = absl::OkStatus();
-  AskGate();
+  WatchGate();
   const absl::Status status = BeginWork(first);
   {
     const std::lock_guard lock(mutex_);
@@ -52,7 +52,7 @@ absl::Status Call::BeginWork(grpc::ByteBuffer* first) {
   return has_one_message() ? Take(*first) : absl::OkStatus();
 }
 
-void Call::AskGate() {
+void Call::WatchGate() {
   if (has_one_message() || rpc_.names.observes()) return;
   auto on_stopping = [weak = weak_from_this()] {
     if (const std::shared_ptr<Call> call = weak.lock()) call->OnStopping();
@@ -106,7 +106,7 @@ void Call::ReadDone(bool ok) {
 void Call::WriteDone(bool ok) {
   {
     const std::lock_guard lock(mutex_);
-    watch_.End();
+    write_timer_.End();
     work_->Written();
     if (!ok) reader_gone_ = true;
   }
@@ -120,7 +120,7 @@ void Call::Done() {
   *environment().unwatched_answer_bytes -= std::exchange(unwatched_bytes_, 0);
   {
     const std::lock_guard lock(mutex_);
-    watch_.End();
+    write_timer_.End();
   }
   self_.reset();
 }
@@ -132,7 +132,7 @@ void Call::Advance() {
   while (BeginNext(lock)) {
     if (finished_) return;
   }
-  const bool waits = !work_->HasWork() && !watch_.writing() && busy_ == 0;
+  const bool waits = !work_->HasWork() && !write_timer_.writing() && busy_ == 0;
   idle_.Set(waits && !ended_.has_value() && work_->MayBeIdle());
   if (!waits || !ended_.has_value()) return;
   finished_ = true;
@@ -148,7 +148,7 @@ void Call::Advance() {
 
 bool Call::BeginNext(std::unique_lock<std::mutex>& lock) {
   bool write = false;
-  if (!watch_.writing()) {
+  if (!write_timer_.writing()) {
     std::optional<grpc::ByteBuffer> answer = work_->NextAnswer();
     write = answer.has_value();
     if (write) outgoing_ = *std::move(answer);
@@ -157,8 +157,8 @@ bool Call::BeginNext(std::unique_lock<std::mutex>& lock) {
   if (!write && !read) return false;
   if (write) {
     const absl::Time now = MonotonicNow();
-    watch_.Begin(now);
-    if (!rpc_.names.observes()) SetTimer(watch_.NextLook(now));
+    write_timer_.Begin(now);
+    if (!rpc_.names.observes()) SetTimer(write_timer_.NextCheck(now));
   }
   reading_ |= read;
   ++busy_;
@@ -187,7 +187,7 @@ void Call::EndNow(const absl::Status& status) {
   std::unique_lock lock(mutex_);
   if (finished_) return;
   NoteEnd(status);
-  if (watch_.writing()) {
+  if (write_timer_.writing()) {
     ++busy_;
     lock.unlock();
     Abort();
@@ -229,9 +229,9 @@ void Call::OnTimer(int64_t timer) {
   std::unique_lock lock(mutex_);
   if (timer != timer_) return;
   timer_at_ = absl::InfiniteFuture();
-  if (finished_ && !watch_.writing()) return;
+  if (finished_ && !write_timer_.writing()) return;
   const absl::Time now = MonotonicNow();
-  const bool is_stuck = watch_.IsStuck(now) && !rpc_.names.observes();
+  const bool is_stuck = write_timer_.IsStuck(now) && !rpc_.names.observes();
   const bool work_timer_fired = !finished_ && now >= work_timer_at_;
   if (work_timer_fired) work_timer_at_ = absl::InfiniteFuture();
   const bool finished = finished_;
@@ -241,7 +241,7 @@ void Call::OnTimer(int64_t timer) {
   if (work_timer_fired) work_->OnTimer(now);
   lock.lock();
   --busy_;
-  if (!is_stuck && watch_.writing() && !rpc_.names.observes()) SetTimer(watch_.NextLook(now));
+  if (!is_stuck && write_timer_.writing() && !rpc_.names.observes()) SetTimer(write_timer_.NextCheck(now));
   if (!finished_) SetTimer(work_timer_at_);
   lock.unlock();
   Advance();
@@ -256,9 +256,9 @@ void Call::WatchLastAnswer(int64_t bytes) {
   }
   KeepAbortable();
   const absl::Time now = MonotonicNow();
-  watch_.Begin(now);
+  write_timer_.Begin(now);
   timer_at_ = absl::InfiniteFuture();
-  SetTimer(watch_.NextLook(now));
+  SetTimer(write_timer_.NextCheck(now));
 }
 
 void Call::CancelSlowReader(bool finished) {

@@ -80,7 +80,7 @@ class Call : public std::enable_shared_from_this<Call> {
 
   std::mutex& mutex() { return mutex_; }
   // With the mutex held:
-  bool writing() const { return watch_.writing(); }
+  bool writing() const { return write_timer_.writing(); }
   // Whether a write has failed, so that further answers are lost.
   bool reader_gone() const { return reader_gone_; }
   // Whether the call may still end with OK.
@@ -115,7 +115,7 @@ class Call : public std::enable_shared_from_this<Call> {
 
   bool has_one_message() const { return rpc_.kind == RpcKind::kUnary || rpc_.kind == RpcKind::kServerStream; }
   absl::Status BeginWork(grpc::ByteBuffer* first);
-  void AskGate();
+  void WatchGate();
   void OnStopping();
   absl::Status Take(grpc::ByteBuffer& bytes);
 
@@ -143,7 +143,7 @@ class Call : public std::enable_shared_from_this<Call> {
   std::optional<absl::Status> ended_;  // set once no message is read any longer; OK after the client's half-close
   int64_t busy_ = 0;                   // threads in functions of the call, which must not finish meanwhile
   bool reading_ = false;
-  WriteTimer watch_;
+  WriteTimer write_timer_;
   bool reader_gone_ = false;
   bool admitted_ = false;
   bool finished_ = false;

@@ -37,12 +37,12 @@ TEST(WriteTimer, ASlowReaderThatTakesMessagesIsNotStuck) {
 //   look at 0, nothing written -> 30    write begins at 20    look at 30 -> 50: stuck, not later
 TEST(WriteTimer, CheckingAtTheReturnedTimesFindsAStuckWriteAtOnce) {
   WriteTimer watch(absl::Seconds(30));
-  const absl::Time look = watch.NextLook(kStart);
+  const absl::Time look = watch.NextCheck(kStart);
   EXPECT_EQ(look, kStart + absl::Seconds(30));
   watch.Begin(kStart + absl::Seconds(20));
   EXPECT_FALSE(watch.IsStuck(look));
-  EXPECT_EQ(watch.NextLook(look), kStart + absl::Seconds(50));
-  EXPECT_TRUE(watch.IsStuck(watch.NextLook(look)));
+  EXPECT_EQ(watch.NextCheck(look), kStart + absl::Seconds(50));
+  EXPECT_TRUE(watch.IsStuck(watch.NextCheck(look)));
 }
 
 }  // namespace longshort::server::write_timer_test
