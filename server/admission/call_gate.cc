@@ -61,7 +61,7 @@ int64_t CallGate::When(Stage stage, std::function<void()> on_reached) {
   return 0;
 }
 
-void CallGate::Forget(int64_t watch) {
+void CallGate::RemoveWatch(int64_t watch) {
   const std::lock_guard lock(mutex_);
   watches_.erase(watch);
 }

@@ -30,10 +30,11 @@ class CallGate {
   bool stopping() const;
   // Call the function once, when the gate is stopping or closed, in the thread that changes its stage; at once if the
   // gate is there already. WhenStopping is for calls that are useless on a stopping server, WhenClosed for calls that
-  // do not end by themselves. Return a number for Forget; the function may still be running when Forget returns.
+  // do not end by themselves. Return a number for RemoveWatch; the function may still be running when RemoveWatch
+  // returns.
   int64_t WhenStopping(std::function<void()> on_stopping) { return When(Stage::kStopping, std::move(on_stopping)); }
   int64_t WhenClosed(std::function<void()> on_close) { return When(Stage::kClosed, std::move(on_close)); }
-  void Forget(int64_t watch);
+  void RemoveWatch(int64_t watch);
 
   struct Traffic {
     int64_t begun = 0;  // total of calls that entered and of idle calls that resumed

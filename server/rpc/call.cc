@@ -28,7 +28,7 @@ Call::Call(const CallEnvironment& environment, const Rpc& rpc, CallOrigin origin
       write_timer_(environment.slow_reader_timeout) {}
 
 Call::~Call() {
-  if (gate_watch_ != 0) environment().gate.Forget(gate_watch_);
+  if (gate_watch_ != 0) environment().gate.RemoveWatch(gate_watch_);
 }
 
 void Call::Begin(grpc::ByteBuffer* first) {

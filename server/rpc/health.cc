@@ -64,7 +64,7 @@ class HealthWatch final : public CallWork {
   }
 
   void Ended() override {
-    health_.registry.Forget(watch_);
+    health_.registry.RemoveWatch(watch_);
     health_.watches.Remove(held_);
   }
 
@@ -120,7 +120,7 @@ int64_t HealthRegistry::Watch(const std::string& name, std::function<void()> on_
   return last_watch_;
 }
 
-void HealthRegistry::Forget(int64_t watch) {
+void HealthRegistry::RemoveWatch(int64_t watch) {
   const std::lock_guard lock(mutex_);
   watchers_.erase(watch);
 }

@@ -28,10 +28,10 @@ class HealthRegistry final {
   std::optional<bool> Get(const std::string& name) const;
   std::map<std::string, bool> List() const;
 
-  // Calls `on_change` in the thread that changes the status of `name`, after each possible change, until Forget. A call
-  // of `on_change` may still be running when Forget returns.
+  // Calls `on_change` in the thread that changes the status of `name`, after each possible change, until RemoveWatch. A
+  // call of `on_change` may still be running when RemoveWatch returns.
   int64_t Watch(const std::string& name, std::function<void()> on_change);
-  void Forget(int64_t watch);
+  void RemoveWatch(int64_t watch);
 
  private:
   struct Watcher {

@@ -100,14 +100,14 @@ TEST(CallGate, ACloseWithoutAStopNotifiesOfBoth) {
 
 TEST(CallGate, NotifiesOfTheCloseOnce) {
   CallGate gate;
-  int notified = 0, forgotten = 0, late = 0;
+  int notified = 0, removed = 0, late = 0;
   gate.WhenClosed([&notified] { ++notified; });
-  gate.Forget(gate.WhenClosed([&forgotten] { ++forgotten; }));
+  gate.RemoveWatch(gate.WhenClosed([&removed] { ++removed; }));
   EXPECT_EQ(notified, 0);
   gate.Close();
   gate.Close();
   EXPECT_EQ(notified, 1);
-  EXPECT_EQ(forgotten, 0);
+  EXPECT_EQ(removed, 0);
   gate.WhenClosed([&late] { ++late; });
   EXPECT_EQ(late, 1);
 }

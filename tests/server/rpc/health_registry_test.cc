@@ -40,7 +40,7 @@ TEST(HealthRegistry, NotifiesTheWatchersOfANameWhenItMayHaveChanged) {
   EXPECT_EQ(callbacks, 1);
   registry.StopServing();
   EXPECT_EQ(callbacks, 2);
-  registry.Forget(watch);
+  registry.RemoveWatch(watch);
   registry.Set("m", true);
   EXPECT_EQ(callbacks, 2);
 }
