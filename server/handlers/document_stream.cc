@@ -164,7 +164,7 @@ void DocumentStream::Reply(const PendingAnswer& pending, const absl::StatusOr<Sc
   sink_.Advance();
 }
 
-void DocumentStream::DropHeld() {
+void DocumentStream::RemoveHeld() {
   const std::lock_guard lock(mutex_);
   dropped_ = true;
   in_work_ -= static_cast<int64_t>(held_.size());

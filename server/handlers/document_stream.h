@@ -53,7 +53,7 @@ class DocumentStream final {
   // An answer, for which `answer_bytes` were reserved, was written or lost.
   void Written(int64_t answer_bytes);
   // The call ends with an error: removes held documents.
-  void DropHeld();
+  void RemoveHeld();
 
   // Whether the next document may be read; whether documents are unanswered; whether documents are held.
   bool HasRoom() const;

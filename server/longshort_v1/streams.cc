@@ -154,7 +154,7 @@ class ScoreStream final : public CallWork, public DocumentSink {
   bool MayBeIdle() const override { return true; }
   bool HasWork() const override { return documents_.HasWork(); }
   bool HasHeld() const override { return documents_.HasHeld(); }
-  void DropHeld() override { documents_.DropHeld(); }
+  void RemoveHeld() override { documents_.RemoveHeld(); }
 
   std::optional<grpc::ByteBuffer> NextAnswer() override {
     if (call_.reader_gone()) answers_.clear();

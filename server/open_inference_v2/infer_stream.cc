@@ -66,7 +66,7 @@ class InferStream final : public CallWork {
       request->noted = false;
       std::optional<inference::ModelStreamInferResponse> answer;
       if (call_.reader_gone()) {
-        request->Drop();
+        request->RemoveAnswers();
       } else {
         answer = request->Take();
       }

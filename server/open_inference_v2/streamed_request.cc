@@ -165,7 +165,7 @@ std::optional<inference::ModelStreamInferResponse> StreamedRequest::Take() {
   return message;
 }
 
-void StreamedRequest::Drop() {
+void StreamedRequest::RemoveAnswers() {
   generation_.reset();
   answer_.reset();
   record_.Pause(false);

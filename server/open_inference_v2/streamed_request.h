@@ -77,7 +77,7 @@ class StreamedRequest final : public GenerationSink, public std::enable_shared_f
   // The next answer; nullopt if there is none now, or no further one: then the request is `finished`.
   std::optional<inference::ModelStreamInferResponse> Take();
   // Removes the remaining answers, because the client is gone.
-  void Drop();
+  void RemoveAnswers();
   bool finished() const { return finished_; }
 
   // Used by the stream: whether the request is in its list of requests with answers.

@@ -172,7 +172,7 @@ bool Call::BeginNext(std::unique_lock<std::mutex>& lock) {
 
 void Call::NoteEnd(const absl::Status& status) {
   if (!ended_.has_value() || (ended_->ok() && !status.ok())) ended_ = status;
-  if (!ended_->ok()) work_->DropHeld();
+  if (!ended_->ok()) work_->RemoveHeld();
 }
 
 void Call::End(const absl::Status& status) {

@@ -54,7 +54,7 @@ class CallWork {
   virtual bool HasWork() const = 0;
   // Whether some work has not begun; and its removal, since the call ends with an error.
   virtual bool HasHeld() const { return false; }
-  virtual void DropHeld() {}
+  virtual void RemoveHeld() {}
   // The next message to write; nullopt if there is none now. Called only while no write is pending.
   virtual std::optional<grpc::ByteBuffer> NextAnswer() { return std::nullopt; }
   // The message was written, or the write failed.
