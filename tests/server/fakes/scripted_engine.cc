@@ -64,7 +64,7 @@ void ScriptedEngine::ImportSession(const core::SessionKey& key, core::SessionArc
   std::unique_lock lock(mutex_);
   const bool is_new = archives.emplace(absl::StrCat(key.client, "/", key.id), std::move(archive)).second;
   lock.unlock();
-  tell_imported([done = std::move(done), is_new] {
+  notify_imported([done = std::move(done), is_new] {
     done(is_new ? absl::OkStatus() : absl::AlreadyExistsError("there is such a session"));
   });
 }

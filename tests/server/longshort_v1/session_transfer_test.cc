@@ -316,10 +316,10 @@ TEST_F(SessionTransferTest, AClientMayCancelWhileTheSealIsChecked) {
   engine_->archives["alice/talk"] = {.tokens = std::vector<int32_t>(2 * kMiB, 1), .cache_layout = "fake", .cached = {}};
   const Parts parts = Export("alice", "talk").first;
   std::vector<std::thread> engine_threads;
-  engine_->tell_imported = [&](const std::function<void()>& tell) {
-    engine_threads.emplace_back([tell] {
+  engine_->notify_imported = [&](const std::function<void()>& notify) {
+    engine_threads.emplace_back([notify] {
       absl::SleepFor(absl::Milliseconds(30));
-      tell();
+      notify();
     });
   };
   for (int n = 0; n < 20; ++n) {
