@@ -15,10 +15,10 @@
 namespace longshort::server {
 namespace {
 
-absl::StatusOr<std::vector<TextToScore>> ReadTexts(const ScoreCall& call, const TextScorer& scorer, int64_t most,
+absl::StatusOr<std::vector<TextToScore>> ReadTexts(const ScoreCall& call, const TextScorer& scorer, int64_t max,
                                                    const CallNames& names) {
   const auto count = static_cast<int64_t>(call.texts.size());
-  LS_RETURN_IF_ERROR(CheckFieldRange([&] { return absl::StrCat("number of ", names.Of("inputs")); }, count, 1, most));
+  LS_RETURN_IF_ERROR(CheckFieldRange([&] { return absl::StrCat("number of ", names.Of("inputs")); }, count, 1, max));
   const bool pairs = !call.second_texts.empty();
   if (pairs && call.second_texts.size() != call.texts.size()) {
     return FieldError(absl::StrCat("number of ", names.Of("second_inputs")), call.second_texts.size(),
@@ -71,8 +71,8 @@ absl::Status ScoreTexts(CallRecord& record, const ScoreCall& call,
   LS_RETURN_IF_ERROR(CheckSessionOf(call, *model, names));
   LS_ASSIGN_OR_RETURN(const std::shared_ptr<const TextScorer> scorer,
                       TextScorer::Make(model, call.options, limits, names));
-  const int64_t most = std::min(limits.inputs, model->max_items());
-  LS_ASSIGN_OR_RETURN(std::vector<TextToScore> texts, ReadTexts(call, *scorer, most, names));
+  const int64_t max = std::min(limits.inputs, model->max_items());
+  LS_ASSIGN_OR_RETURN(std::vector<TextToScore> texts, ReadTexts(call, *scorer, max, names));
   texts.front().session = call.session;
   LS_RETURN_IF_ERROR(TakeSession(record, &texts.front().session));
 

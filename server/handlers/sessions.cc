@@ -51,8 +51,8 @@ absl::StatusOr<SessionList> ListSessions(CallRecord& record, const ListSessionsC
   }
   LS_ASSIGN_OR_RETURN(const std::shared_ptr<const core::ServedLanguageModel> model,
                       record.FindLanguageModel(call.model));
-  const int64_t most = call.page_size == 0 ? kMaxOfPage : std::min(call.page_size, kMaxOfPage);
-  core::SessionStore::Page page = model->engine->sessions().List(client, after, static_cast<int>(most));
+  const int64_t max = call.page_size == 0 ? kMaxOfPage : std::min(call.page_size, kMaxOfPage);
+  core::SessionStore::Page page = model->engine->sessions().List(client, after, static_cast<int>(max));
   SessionList list;
   if (page.next.has_value()) list.next_page_token = TokenOf(*page.next);
   for (const core::SessionStore::Listed& listed : page.sessions) {

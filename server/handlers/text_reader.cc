@@ -17,7 +17,7 @@ std::string NameOf(const NamedText& text, TextPart part, const CallNames& names)
 }
 
 absl::StatusOr<models::DocumentBeginning> ReadIds(const NamedText& text, const CallNames& names,
-                                                  int64_t vocabulary_size, int64_t most) {
+                                                  int64_t vocabulary_size, int64_t max) {
   const absl::Span<const int32_t> ids = text.input.ids;
   for (size_t i = 0; i < ids.size(); ++i) {
     if (ids[i] >= 0 && ids[i] < vocabulary_size) continue;
@@ -27,30 +27,30 @@ absl::StatusOr<models::DocumentBeginning> ReadIds(const NamedText& text, const C
     return CheckFieldRange([&] { return names.Of(path); }, ids[i], 0, vocabulary_size - 1);
   }
   const auto tokens = static_cast<int64_t>(ids.size());
-  return models::DocumentBeginning{.ids = {ids.begin(), ids.begin() + std::min(tokens, most)}, .tokens = tokens};
+  return models::DocumentBeginning{.ids = {ids.begin(), ids.begin() + std::min(tokens, max)}, .tokens = tokens};
 }
 
 absl::StatusOr<models::DocumentBeginning> Encode(const NamedText& text, TextPart part, const CallNames& names,
-                                                 const TextVocabulary& vocabulary, int64_t most) {
+                                                 const TextVocabulary& vocabulary, int64_t max) {
   if (vocabulary.encoder == nullptr) {
     return absl::InvalidArgumentError(
         absl::StrCat(NameOf(text, part, names), " is text; it must be ids, because the model has no vocabulary"));
   }
-  absl::StatusOr<models::DocumentBeginning> beginning = vocabulary.encoder->EncodeBeginning(text.input.text, most);
+  absl::StatusOr<models::DocumentBeginning> beginning = vocabulary.encoder->EncodeBeginning(text.input.text, max);
   if (beginning.ok()) return beginning;
   return absl::Status(beginning.status().code(),
                       absl::StrCat(NameOf(text, part, names), ": ", beginning.status().message()));
 }
 
 absl::StatusOr<models::DocumentBeginning> ReadKind(const NamedText& text, const CallNames& names,
-                                                   const TextVocabulary& vocabulary, int64_t most) {
+                                                   const TextVocabulary& vocabulary, int64_t max) {
   switch (text.input.kind) {
     case TextInput::Kind::kText:
-      return Encode(text, TextPart::kText, names, vocabulary, most);
+      return Encode(text, TextPart::kText, names, vocabulary, max);
     case TextInput::Kind::kBytes:
-      return Encode(text, TextPart::kBytes, names, vocabulary, most);
+      return Encode(text, TextPart::kBytes, names, vocabulary, max);
     case TextInput::Kind::kIds:
-      return ReadIds(text, names, vocabulary.size, most);
+      return ReadIds(text, names, vocabulary.size, max);
     case TextInput::Kind::kUnset:
       break;
   }

@@ -190,13 +190,13 @@ class ClassifierScorer final : public TextScorer {
 
  private:
   absl::Status AddDocument(const NamedText& named, TextToScore& text) const {
-    const int64_t most = model_->info.max_document_tokens;
-    LS_ASSIGN_OR_RETURN(models::DocumentBeginning document, ReadBeginning(named, names_, *model_, most));
-    const bool too_long = document.tokens > most;
+    const int64_t max = model_->info.max_document_tokens;
+    LS_ASSIGN_OR_RETURN(models::DocumentBeginning document, ReadBeginning(named, names_, *model_, max));
+    const bool too_long = document.tokens > max;
     if (too_long && !truncate_) {
       return FieldError(
           absl::StrCat("number of tokens of ", names_.Of(named.path)), document.tokens,
-          absl::StrCat("in [1, ", most, "] (more with ", names_.Of("truncate"), ", which reads the first ", most, ")"));
+          absl::StrCat("in [1, ", max, "] (more with ", names_.Of("truncate"), ", which reads the first ", max, ")"));
     }
     if (std::all_of(document.ids.begin(), document.ids.end(), [](int32_t id) { return id == 0; })) {
       return absl::InvalidArgumentError(

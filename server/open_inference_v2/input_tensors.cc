@@ -50,9 +50,9 @@ int64_t TypedElements(const InferTensorContents& contents) {
 }
 
 // Limits the elements before they are parsed: a message may have far more than a call takes.
-absl::Status CheckCount(const Tensor& tensor, int64_t count, int64_t most) {
+absl::Status CheckCount(const Tensor& tensor, int64_t count, int64_t max) {
   return CheckFieldRange([&] { return absl::StrCat("number of elements of input ", Quoted(tensor.name())); }, count, 1,
-                         most);
+                         max);
 }
 
 // Whether the tensor is [n] or [n, 1].
@@ -166,8 +166,8 @@ absl::Status InputTensors::CheckElements(const Input& input, int64_t typed_eleme
                     absl::StrCat(input.elements, " ", of_shape, ", with no elements of other datatypes"));
 }
 
-absl::StatusOr<std::vector<std::string_view>> InputTensors::Bytes(const Input& input, int64_t most) const {
-  LS_RETURN_IF_ERROR(CheckCount(*input.tensor, input.elements, most));
+absl::StatusOr<std::vector<std::string_view>> InputTensors::Bytes(const Input& input, int64_t max) const {
+  LS_RETURN_IF_ERROR(CheckCount(*input.tensor, input.elements, max));
   if (raw_) {
     absl::StatusOr<std::vector<std::string_view>> parsed = ParseBytesTensor(input.raw, input.elements);
     if (parsed.ok()) return parsed;
@@ -188,14 +188,14 @@ absl::StatusOr<std::vector<int32_t>> InputTensors::Int32(const Input& input) con
   return values;
 }
 
-absl::StatusOr<std::vector<TextInput>> InputTensors::Texts(std::string_view name, int64_t most,
+absl::StatusOr<std::vector<TextInput>> InputTensors::Texts(std::string_view name, int64_t max,
                                                            std::vector<int32_t>* ids) const {
   const Input& input = *Find(name);
   const Tensor& tensor = *input.tensor;
   std::vector<TextInput> texts;
   if (tensor.datatype() == "BYTES") {
     if (!IsList(tensor)) return WrongShape(tensor, "[n] or [n, 1]");
-    LS_ASSIGN_OR_RETURN(const std::vector<std::string_view> elements, Bytes(input, most));
+    LS_ASSIGN_OR_RETURN(const std::vector<std::string_view> elements, Bytes(input, max));
     texts.reserve(elements.size());
     for (const std::string_view element : elements) {
       texts.push_back({.kind = TextInput::Kind::kBytes, .text = element});
@@ -205,7 +205,7 @@ absl::StatusOr<std::vector<TextInput>> InputTensors::Texts(std::string_view name
   if (tensor.datatype() != "INT32") return WrongDatatype(tensor, "BYTES, or INT32 for token ids");
   if (tensor.shape_size() > 2) return WrongShape(tensor, "[tokens] or [n, tokens] of token ids");
   const int64_t tokens = tensor.shape(tensor.shape_size() - 1);
-  LS_RETURN_IF_ERROR(CheckCount(tensor, input.elements / tokens, most));
+  LS_RETURN_IF_ERROR(CheckCount(tensor, input.elements / tokens, max));
   LS_ASSIGN_OR_RETURN(*ids, Int32(input));
   for (int64_t first = 0; first < input.elements; first += tokens) {
     texts.push_back({.kind = TextInput::Kind::kIds, .ids = absl::MakeConstSpan(*ids).subspan(first, tokens)});
@@ -213,26 +213,26 @@ absl::StatusOr<std::vector<TextInput>> InputTensors::Texts(std::string_view name
   return texts;
 }
 
-absl::StatusOr<std::vector<ImageInput>> InputTensors::Images(std::string_view name, int64_t most) const {
+absl::StatusOr<std::vector<ImageInput>> InputTensors::Images(std::string_view name, int64_t max) const {
   const Input& input = *Find(name);
-  if (input.tensor->datatype() == "BYTES") return EncodedImages(input, most);
-  if (input.tensor->datatype() == "UINT8" || input.tensor->datatype() == "FP32") return Pixels(input, most);
+  if (input.tensor->datatype() == "BYTES") return EncodedImages(input, max);
+  if (input.tensor->datatype() == "UINT8" || input.tensor->datatype() == "FP32") return Pixels(input, max);
   return WrongDatatype(*input.tensor, "BYTES of encoded images, or UINT8 or FP32 pixels");
 }
 
-absl::StatusOr<std::vector<ImageInput>> InputTensors::EncodedImages(const Input& input, int64_t most) const {
+absl::StatusOr<std::vector<ImageInput>> InputTensors::EncodedImages(const Input& input, int64_t max) const {
   if (!IsList(*input.tensor)) return WrongShape(*input.tensor, "[images] or [images, 1]");
-  LS_ASSIGN_OR_RETURN(const std::vector<std::string_view> elements, Bytes(input, most));
+  LS_ASSIGN_OR_RETURN(const std::vector<std::string_view> elements, Bytes(input, max));
   std::vector<ImageInput> images;
   images.reserve(elements.size());
   for (const std::string_view element : elements) images.push_back(ImageOf(element));
   return images;
 }
 
-absl::StatusOr<std::vector<ImageInput>> InputTensors::Pixels(const Input& input, int64_t most) const {
+absl::StatusOr<std::vector<ImageInput>> InputTensors::Pixels(const Input& input, int64_t max) const {
   const Tensor& tensor = *input.tensor;
   LS_ASSIGN_OR_RETURN(const PixelShape shape, PixelShapeOf(tensor));
-  LS_RETURN_IF_ERROR(CheckCount(tensor, shape.images, most));
+  LS_RETURN_IF_ERROR(CheckCount(tensor, shape.images, max));
   const bool bytes = tensor.datatype() == "UINT8";
   const auto& narrow = tensor.contents().uint_contents();
   const auto& wide = tensor.contents().fp32_contents();

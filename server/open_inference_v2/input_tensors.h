@@ -28,12 +28,12 @@ class InputTensors final {
   // Errors: an input other than `names`, which `model` takes.
   absl::Status RefuseOthers(absl::Span<const std::string_view> names, std::string_view model) const;
 
-  // At most `most` texts: BYTES [n] or [n, 1], or token ids, INT32 [tokens] or [n, tokens]. The ids are stored in
+  // At most `max` texts: BYTES [n] or [n, 1], or token ids, INT32 [tokens] or [n, tokens]. The ids are stored in
   // `ids`. REQUIRES: Has(name).
-  absl::StatusOr<std::vector<TextInput>> Texts(std::string_view name, int64_t most, std::vector<int32_t>* ids) const;
-  // At most `most` images: encoded, BYTES [n] or [n, 1], or pixels, UINT8 or FP32 [height, width, channels] or [n,
+  absl::StatusOr<std::vector<TextInput>> Texts(std::string_view name, int64_t max, std::vector<int32_t>* ids) const;
+  // At most `max` images: encoded, BYTES [n] or [n, 1], or pixels, UINT8 or FP32 [height, width, channels] or [n,
   // height, width, channels]. Each image owns its memory. REQUIRES: Has(name).
-  absl::StatusOr<std::vector<ImageInput>> Images(std::string_view name, int64_t most) const;
+  absl::StatusOr<std::vector<ImageInput>> Images(std::string_view name, int64_t max) const;
 
  private:
   // One input: its contents are in `raw`, or in `tensor`.
@@ -48,12 +48,12 @@ class InputTensors final {
   absl::StatusOr<Input> ReadInput(const inference::ModelInferRequest::InferInputTensor& tensor, std::string_view raw);
   const Input* Find(std::string_view name) const;
   // Errors: if the number of elements differs from the shape's.
-  absl::StatusOr<std::vector<std::string_view>> Bytes(const Input& input, int64_t most) const;
+  absl::StatusOr<std::vector<std::string_view>> Bytes(const Input& input, int64_t max) const;
   absl::StatusOr<std::vector<int32_t>> Int32(const Input& input) const;
   absl::Status CheckElements(const Input& input, int64_t typed_elements, int64_t element_bytes) const;
 
-  absl::StatusOr<std::vector<ImageInput>> EncodedImages(const Input& input, int64_t most) const;
-  absl::StatusOr<std::vector<ImageInput>> Pixels(const Input& input, int64_t most) const;
+  absl::StatusOr<std::vector<ImageInput>> EncodedImages(const Input& input, int64_t max) const;
+  absl::StatusOr<std::vector<ImageInput>> Pixels(const Input& input, int64_t max) const;
 
   const bool raw_;
   std::vector<Input> inputs_;

@@ -59,12 +59,12 @@ ArchiveWriter::ArchiveWriter(ExportedSession session) {
   if (session.archive.cached.has_value()) contents_ = std::move(session.archive.cached->contents);
 }
 
-std::string ArchiveWriter::Next(size_t most) {
+std::string ArchiveWriter::Next(size_t max) {
   std::string next;
   for (const std::string* part : {&head_, &contents_}) {
     const size_t begin = part == &head_ ? 0 : head_.size();
     if (given_ < begin || given_ >= begin + part->size()) continue;
-    const size_t count = std::min(most - next.size(), begin + part->size() - given_);
+    const size_t count = std::min(max - next.size(), begin + part->size() - given_);
     next.append(*part, given_ - begin, count);
     given_ += count;
   }
@@ -74,8 +74,8 @@ std::string ArchiveWriter::Next(size_t most) {
 int64_t ArchiveReader::HeadBytes() const {
   if (head_.size() < kFixedBytes) return static_cast<int64_t>(kFixedBytes);
   const uint64_t description = FromLittleEndian(std::string_view(head_).substr(kMagic.size()));
-  const auto most = static_cast<uint64_t>(kMaxDescriptionBytes);
-  return static_cast<int64_t>(kFixedBytes + std::min(description, most + 1));
+  const auto max = static_cast<uint64_t>(kMaxDescriptionBytes);
+  return static_cast<int64_t>(kFixedBytes + std::min(description, max + 1));
 }
 
 absl::Status ArchiveReader::Append(std::string_view bytes) {

@@ -41,8 +41,8 @@ class ArchiveWriter final {
 
   // Total bytes of the archive.
   int64_t bytes() const { return static_cast<int64_t>(head_.size() + contents_.size()); }
-  // The next bytes: `most` of them, or the rest. Empty at the end.
-  std::string Next(size_t most);
+  // The next bytes: `max` of them, or the rest. Empty at the end.
+  std::string Next(size_t max);
 
  private:
   std::string head_;  // everything before the cache

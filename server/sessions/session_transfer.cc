@@ -60,8 +60,8 @@ absl::StatusOr<std::optional<SessionPart>> SessionExport::Next() {
 
 absl::Status SessionImport::TakeHeader(const SessionHeader& header) {
   LS_RETURN_IF_ERROR(CheckModel("fingerprint", header.fingerprint, model_->info.fingerprint));
-  const int64_t most = MaxArchiveBytes(model_->engine->LargestSession());
-  LS_RETURN_IF_ERROR(CheckFieldRange([&] { return names_.Of("header.data_bytes"); }, header.data_bytes, 1, most));
+  const int64_t max = MaxArchiveBytes(model_->engine->LargestSession());
+  LS_RETURN_IF_ERROR(CheckFieldRange([&] { return names_.Of("header.data_bytes"); }, header.data_bytes, 1, max));
   const int64_t first = std::min(header.data_bytes, kFirstBytes);
   LS_ASSIGN_OR_RETURN(share_, transfers_.budget->Take(client_, first, header.data_bytes - first));
   LS_ASSIGN_OR_RETURN(SessionSealer sealer, SessionSealer::Create(transfers_.key));
