@@ -41,7 +41,7 @@ class SessionSender final : public CallWork {
     {
       const std::lock_guard lock(call_.mutex());
       session_.emplace(std::move(session));
-      step_ = Step::kAsked;
+      step_ = Step::kRequested;
     }
     model->engine->ExportSession(key,
                                  [this, keep = call_.shared_from_this()](absl::StatusOr<core::SessionArchive> archive) {
@@ -75,7 +75,7 @@ class SessionSender final : public CallWork {
   }
 
   bool HasWork() const override {
-    return step_ == Step::kAsked || step_ == Step::kArchived || (step_ == Step::kWriting && call_.is_well());
+    return step_ == Step::kRequested || step_ == Step::kArchived || (step_ == Step::kWriting && call_.is_well());
   }
 
   std::optional<grpc::ByteBuffer> NextAnswer() override {
@@ -94,7 +94,7 @@ class SessionSender final : public CallWork {
   // Before the status is sent, because the client may call again at once.
   void Ended() override { session_.reset(); }
 
-  enum class Step { kNew, kAsked, kArchived, kWriting, kOver };
+  enum class Step { kNew, kRequested, kArchived, kWriting, kOver };
 
   Call& call_;
   std::string owner_;

@@ -182,9 +182,9 @@ void AddGenerated(const AnswerForm& form, const Generated& generated, ModelInfer
   }
 }
 
-class Beginning {
+class CallRunner {
  public:
-  Beginning(CallRecord& record, AnswerForm form, InferDone done)
+  CallRunner(CallRecord& record, AnswerForm form, InferDone done)
       : record_(record), form_(std::move(form)), done_(std::move(done)) {}
 
   absl::Status operator()(ClassifyCall& call) {
@@ -273,7 +273,7 @@ void AddSeed(uint64_t seed, ModelInferResponse& response) {
 }
 
 absl::Status Infer(CallRecord& record, InferPlan plan, InferDone done) {
-  return std::visit(Beginning(record, std::move(plan.form), std::move(done)), plan.call);
+  return std::visit(CallRunner(record, std::move(plan.form), std::move(done)), plan.call);
 }
 
 }  // namespace longshort::server
