@@ -93,8 +93,7 @@ absl::StatusOr<ExportedSession> SessionImport::TakeSeal(const Seal& seal) {
 absl::Status SessionImport::ResultOf(const absl::Status& engine_status) const {
   if (!core::HoldsAllOf(engine_status)) return engine_status;
   if (!from_here_) return absl::OkStatus();
-  return absl::AbortedError(
-      "this server exported the session and still has it; import it on another server"));
+  return absl::AbortedError("this server exported the session and still has it; import it on another server");
 }
 
 }  // namespace longshort::server
