@@ -26,7 +26,7 @@ namespace longshort::server::second_front_test {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-struct Question {
+struct PlainRequest {
   std::string model = {};
   std::vector<std::string> texts = {};
   // Shared, as in a protocol that sends several images in one buffer.
@@ -48,9 +48,9 @@ class PlainCall final : public GenerationSink, public std::enable_shared_from_th
   const std::optional<Reply>& reply() const { return reply_; }
   CallRecord& record() { return record_; }
 
-  void Score(const Question& question) {
-    ScoreCall call{.model = {.name = question.model}};
-    for (const std::string& text : question.texts) {
+  void Score(const PlainRequest& request) {
+    ScoreCall call{.model = {.name = request.model}};
+    for (const std::string& text : request.texts) {
       call.texts.push_back({.kind = TextInput::Kind::kText, .text = text});
     }
     Begin([&] {
@@ -62,12 +62,12 @@ class PlainCall final : public GenerationSink, public std::enable_shared_from_th
     });
   }
 
-  void Classify(const Question& question) {
-    ClassifyCall call{.model = {.name = question.model}, .options = {.top_k = 1}};
-    for (const std::string& picture : *question.pictures) {
+  void Classify(const PlainRequest& request) {
+    ClassifyCall call{.model = {.name = request.model}, .options = {.top_k = 1}};
+    for (const std::string& picture : *request.pictures) {
       ImageInput input;
       if (!picture.empty()) input.content = std::string_view(picture);
-      input.owner = question.pictures;
+      input.owner = request.pictures;
       input.bytes = static_cast<int64_t>(picture.size());
       call.images.push_back(std::move(input));
     }
@@ -84,10 +84,10 @@ class PlainCall final : public GenerationSink, public std::enable_shared_from_th
     });
   }
 
-  void Generate(const Question& question, int64_t completions = 1) {
+  void Generate(const PlainRequest& request, int64_t completions = 1) {
     Begin([&] {
       return longshort::server::Generate(
-          record_, Prompted(question, completions), [self = shared_from_this()](absl::StatusOr<GenerateResult> result) {
+          record_, Prompted(request, completions), [self = shared_from_this()](absl::StatusOr<GenerateResult> result) {
             if (!result.ok()) return self->End(result.status());
             for (const Completion& completion : result->completions) self->lines_.push_back(completion.text);
             self->lines_.push_back(absl::StrCat(result->usage.generated_tokens, " tokens"));
@@ -96,13 +96,13 @@ class PlainCall final : public GenerationSink, public std::enable_shared_from_th
     });
   }
 
-  void Stream(const Question& question) {
-    Begin([&] { return GenerateStream(record_, Prompted(question, 1), shared_from_this()); });
+  void Stream(const PlainRequest& request) {
+    Begin([&] { return GenerateStream(record_, Prompted(request, 1), shared_from_this()); });
   }
 
-  void Tokenize(const Question& question) {
-    const TokenizeCall call{.model = {.name = question.model},
-                            .text = {.kind = TextInput::Kind::kText, .text = question.texts[0]}};
+  void Tokenize(const PlainRequest& request) {
+    const TokenizeCall call{.model = {.name = request.model},
+                            .text = {.kind = TextInput::Kind::kText, .text = request.texts[0]}};
     Begin([&]() -> absl::Status {
       const absl::StatusOr<TokenizeResult> result = longshort::server::Tokenize(record_, call);
       if (!result.ok()) return result.status();
@@ -113,10 +113,10 @@ class PlainCall final : public GenerationSink, public std::enable_shared_from_th
   }
 
  private:
-  // `question` must outlive the call.
-  static GenerateCall Prompted(const Question& question, int64_t completions) {
-    return {.model = {.name = question.model},
-            .prompt = TextInput{.kind = TextInput::Kind::kText, .text = question.texts[0]},
+  // `request` must outlive the call.
+  static GenerateCall Prompted(const PlainRequest& request, int64_t completions) {
+    return {.model = {.name = request.model},
+            .prompt = TextInput{.kind = TextInput::Kind::kText, .text = request.texts[0]},
             .completions = completions,
             .stop = {"."}};
   }
@@ -252,8 +252,8 @@ TEST_F(SecondFrontTest, ImagesAreNotCopiedAndEachHasItsOwnError) {
 
 TEST_F(SecondFrontTest, TextsAreGeneratedAtOnce) {
   const auto call = NewCall();
-  const Question question{.model = "speaker", .texts = {"p"}};
-  call->Generate(question, 2);
+  const PlainRequest request{.model = "speaker", .texts = {"p"}};
+  call->Generate(request, 2);
   const auto generations = speaker_->TakeGenerations(2);
   EXPECT_THAT(generations[0].request.stop_strings, ElementsAre("."));
   for (const auto& generation : generations) {
@@ -269,8 +269,8 @@ TEST_F(SecondFrontTest, TextsAreGeneratedAtOnce) {
 
 TEST_F(SecondFrontTest, TextsAreStreamed) {
   const auto call = NewCall();
-  const Question question{.model = "speaker", .texts = {"p"}};
-  call->Stream(question);
+  const PlainRequest request{.model = "speaker", .texts = {"p"}};
+  call->Stream(request);
   const auto generation = speaker_->TakeGenerations(1)[0];
   generation.listener->OnDelta({.bytes = "text", .tokens = {core::GeneratedToken()}});
   EXPECT_FALSE(call->reply().has_value());
@@ -320,11 +320,11 @@ TEST_F(SecondFrontTest, ARefusalKeepsItsRetryDelay) {
 
 TEST_F(SecondFrontTest, AStoppingServerTakesNoCallAndKnowsThoseThatAreLeft) {
   auto call = NewCall();
-  const Question question{.model = "speaker", .texts = {"p"}};
-  call->Stream(question);
+  const PlainRequest request{.model = "speaker", .texts = {"p"}};
+  call->Stream(request);
   gate_.Close();
   const auto late = NewCall();
-  late->Tokenize(question);
+  late->Tokenize(request);
   EXPECT_EQ(late->reply()->status, absl::UnavailableError("the server is stopping"));
   EXPECT_EQ(gate_.WaitUntilEmpty(absl::UnixEpoch()), 1);
   call->record().Cancel();
