@@ -28,13 +28,14 @@ std::string PresetNames() {
 
 std::string Help(const OptionTable& table) {
   return absl::StrCat(
-      "longshort-server describe: prints what a model costs, known from its config.json alone.\n\n"
+      "longshort-server describe: prints the costs of a model, computed from its config.json.\n\n"
       "  longshort-server describe MODEL_OR_CONFIG\n\n"
       "MODEL_OR_CONFIG is a model directory, a config.json, or one of the published models:\n\n  ",
       PresetNames(),
       "\n\n"
-      "For every stage: tokens, width, parameters, and the multiply-adds of one image, of the document(s) that\n"
-      "make one item, or of one token of a language model.\n\n"
+      "For each stage, it prints tokens, width, parameters, and multiply-adds. The multiply-adds are those of one "
+      "image,\n"
+      "of one item's document or documents, or of one token of a language model.\n\n"
       "Options (--name=value or --name value):\n",
       table.Help());
 }
@@ -46,7 +47,7 @@ absl::StatusOr<models::ModelDescription> DescribeModel(const std::string& model)
     const std::string_view preset = models::FindPreset(model);
     if (!preset.empty()) return models::DescribeConfig(preset, model);
     return absl::NotFoundError(
-        absl::StrCat(model, ": neither a file or directory nor one of the published models: ",
+        absl::StrCat(model, ": not a file, a directory or one of the published models: ",
                      absl::StrJoin(models::Presets(), ", ",
                                    [](std::string* text, const models::Preset& known) { text->append(known.name); })));
   }
@@ -60,7 +61,8 @@ absl::StatusOr<models::ModelDescription> DescribeModel(const std::string& model)
 absl::StatusOr<std::string> DescribeCommand(const std::vector<std::string>& arguments) {
   bool fields = false, help = false;
   OptionTable table;
-  table.AddSwitch("fields", "Print the fields of every family's config.json, as docs/config.md, and exit.", &fields);
+  table.AddSwitch("fields", "Print the fields of config.json for every architecture, as in docs/config.md, and exit.",
+                  &fields);
   table.AddSwitch("help", "Print this and exit.", &help);
   LS_ASSIGN_OR_RETURN(const std::vector<std::string> models, table.ParseAmongOthers(arguments));
   if (help) return Help(table);

@@ -1,4 +1,4 @@
-// `longshort-server describe MODEL_OR_CONFIG`: what a model costs, from its config.json alone.
+// `longshort-server describe MODEL_OR_CONFIG`: prints a model's costs, computed from its config.json.
 #pragma once
 
 #include <string>
@@ -8,12 +8,12 @@
 
 namespace longshort::server {
 
-// What to print. `arguments`: those behind "describe": --help, or one that names a model directory, a config.json, or a
-// preset if no such file is there.
-// Errors: INVALID_ARGUMENT for other arguments, NOT_FOUND for a model that is not there, those of DescribeConfig.
+// Returns the text to print. `arguments` are those after "describe": an option, or the name of a model directory, of a
+// config.json, or, if no such file exists, of a preset.
+// Errors: INVALID_ARGUMENT for other arguments, NOT_FOUND if the model does not exist, those of DescribeConfig.
 absl::StatusOr<std::string> DescribeCommand(const std::vector<std::string>& arguments);
 
-// Prints it on standard output, or on standard error what is wrong. Returns the exit code: 0, or 1.
+// Prints the text to standard output, or an error to standard error. Returns the exit code: 0, or 1 after an error.
 int RunDescribe(const std::vector<std::string>& arguments);
 
 }  // namespace longshort::server

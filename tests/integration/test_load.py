@@ -65,7 +65,7 @@ def test_a_run_of_which_every_request_fails_says_why_and_is_an_error(server: Ser
     assert done.returncode == 1
     assert "every request failed: there is no model nowhere" in done.stderr
     if warm_up == "0s":
-        assert "NOT_FOUND " in done.stdout and "the first that failed: there is no model nowhere" in done.stdout
+        assert "NOT_FOUND " in done.stdout and "first failure: there is no model nowhere" in done.stdout
 
 
 def test_a_stream_that_began_in_the_warm_up_is_no_failure(server: Server, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ TEST(ParseWorkload, ReadsEveryKindOfValue) {
   EXPECT_EQ(workload.rpc, Rpc::kGenerateStream);
   EXPECT_EQ(workload.name, "mine");
   EXPECT_TRUE(workload.open_loop());
-  EXPECT_EQ(workload.prompt.most, 64);
+  EXPECT_EQ(workload.prompt.max, 64);
   EXPECT_EQ(workload.deadline, absl::Seconds(90));
   EXPECT_EQ(workload.metadata_value, "b:c");
   EXPECT_FALSE(Parsed("score,concurrency=4").open_loop());

@@ -83,7 +83,7 @@ void Call::End(const grpc::Status& status) {
   outcome_.ended = clock_.Now();
   outcome_.code = status.error_code();
   outcome_.error = status.error_message();
-  const OnEnd on_end = std::move(on_end_);  // which outlives the call
+  const OnEnd on_end = std::move(on_end_);  // a local, because the callback may destroy this call
   on_end(*this);
 }
 

@@ -1,4 +1,4 @@
-// One call to the server, by gRPC's callback API: no thread waits for it.
+// One call to the server. It uses gRPC's callback API, so no thread blocks on it.
 #pragma once
 
 #include <chrono>
@@ -27,7 +27,7 @@ class RunClock final {
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-// Of one connection: each protocol's.
+// One connection's stubs, one for each protocol.
 struct Stubs {
   std::unique_ptr<v1::Inference::Stub> longshort;
   std::unique_ptr<inference::GRPCInferenceService::Stub> open_inference;
@@ -35,26 +35,26 @@ struct Stubs {
 
 class Call {
  public:
-  // Called once, when the call is over, by a thread of gRPC; it may let go of the call.
+  // Called once, on a gRPC thread, when the call has ended. It may destroy the call.
   using OnEnd = std::function<void(Call&)>;
 
   virtual ~Call() = default;
 
-  // Sends the request. To be called once; the call must live until `on_end`.
+  // Sends the request. REQUIRES: called once; the call lives until `on_end` is called.
   virtual void Start() = 0;
   // Ends the call with CANCELLED, unless it is over. Thread-safe.
   void Cancel() { context_.TryCancel(); }
 
-  // Once the call is over: what became of it.
+  // Valid once the call has ended.
   CallOutcome& outcome() { return outcome_; }
 
  protected:
   Call(const RunClock& clock, const Workload& workload, absl::Duration planned, OnEnd on_end);
 
   void NoteStart();
-  // A message with tokens has arrived.
+  // Records the arrival of a message with `count` tokens.
   void NoteTokens(int64_t count) { outcome_.arrivals.push_back({clock_.Now(), count}); }
-  // Tells `on_end`; the call may be gone afterwards.
+  // Calls `on_end`, which may destroy this call.
   void End(const grpc::Status& status);
 
   grpc::ClientContext& context() { return context_; }

@@ -1,4 +1,4 @@
-// What became of one call. All times count from the run's start, on a clock that only moves forward.
+// The outcome of one call. All times count from the run's start on a monotonic clock.
 #pragma once
 
 #include <cstdint>
@@ -10,22 +10,22 @@
 
 namespace longshort::load {
 
-// A message that brought tokens.
+// The arrival of a message with tokens.
 struct TokenArrival {
   absl::Duration at;
-  int64_t tokens = 0;  // several if the client or the server was busy; at least 1
+  int64_t tokens = 0;  // at least 1; more if the client or the server was busy
 };
 
 struct CallOutcome {
-  // When the call was due: by the arrival process (open loop), or when its caller was free (closed loop).
+  // When the call was due: the planned arrival (open loop), or the time when its caller became free (closed loop).
   absl::Duration planned;
-  // When it was given to gRPC; later than `planned` if the client itself was late.
+  // When the call was passed to gRPC. Later than `planned` if the client itself was late.
   absl::Duration sent;
   absl::Duration ended;
-  std::vector<TokenArrival> arrivals;  // of streams, rising
+  std::vector<TokenArrival> arrivals;  // of a streaming call, in order of time
   grpc::StatusCode code = grpc::StatusCode::OK;
-  std::string error;  // the server's message; empty of answers
-  // Still running when the run was over, and therefore cancelled by this program.
+  std::string error;  // the status message; empty if the code is OK
+  // This program cancelled the call because the run was over.
   bool cut_off = false;
 
   int64_t tokens() const {

@@ -15,13 +15,13 @@ namespace longshort::load {
 
 struct LoadOptions {
   client::ConnectionOptions connection;
-  // Of the report and of plots.
+  // Title of the report and of plots.
   std::string title;
-  // Connections to the server; calls take them in turn.
+  // Connections to the server. Calls are spread over them in turn.
   int64_t connections = 1;
   RunOptions run;
   ServiceObjective objective;
-  // Where the report goes as JSON; empty: nowhere.
+  // File that receives the report as JSON; empty: none.
   std::string json_file;
   std::vector<Workload> workloads;
   bool help = false;

@@ -30,10 +30,10 @@ class RunningCalls final {
     if (too_late) call->Cancel();
   }
 
-  // The call has ended and may be destroyed. Returns what became of it.
+  // Returns the outcome of a call that has ended. The call may be destroyed.
   CallOutcome Remove(Call& call) {
     CallOutcome outcome = std::move(call.outcome());
-    std::shared_ptr<Call> ended;  // let go behind the lock
+    std::shared_ptr<Call> ended;  // destroyed after the lock is released
     const std::lock_guard lock(mutex_);
     const auto found = calls_.find(&call);
     ended = std::move(found->second);
@@ -58,7 +58,7 @@ class RunningCalls final {
   bool cut_off_ = false;
 };
 
-// One workload of a run. Callers are what sends: N of a closed loop, or one arrival process.
+// One workload of a run. It has N callers (closed loop) or one arrival process (open loop).
 class Traffic final {
  public:
   Traffic(const RunClock& clock, std::vector<Stubs>& stubs, const Workload& workload, RequestSource source,
@@ -70,7 +70,7 @@ class Traffic final {
         until_(until),
         running_(running) {}
 
-  // Sends until the time is up or all requests are sent; in an open loop returns only then.
+  // Sends until the time is up or all requests are sent. Open loop: blocks until then. Closed loop: starts the callers.
   void Send(uint64_t seed) {
     if (workload_.open_loop()) return SendByArrivals(seed);
     {
@@ -80,7 +80,7 @@ class Traffic final {
     for (int64_t i = 0; i < workload_.concurrency; ++i) SendWhenFree();
   }
 
-  // Waits until nothing is sent any more and every call has ended, or until `deadline`. Returns whether it is so.
+  // Waits until all requests are sent and every call has ended, or until `deadline`. Returns false at the deadline.
   bool WaitUntilOver(absl::Duration deadline) {
     std::unique_lock lock(mutex_);
     return changed_.wait_until(lock, clock_.At(deadline), [this] { return open_ == 0; });
@@ -94,7 +94,7 @@ class Traffic final {
     for (absl::Duration due = arrivals.Next(); due < until_; due = arrivals.Next()) {
       const std::optional<int64_t> index = NextIndex();
       if (!index.has_value()) return;
-      // Made before it is due, so that making it costs no time.
+      // The call is made before it is due, so that this takes no time from its latency.
       const std::shared_ptr<Call> call = Make(*index, due, [this](Call& ended) {
         Keep(ended);
         Leave();
@@ -108,7 +108,7 @@ class Traffic final {
     }
   }
 
-  // One caller's next request, or its end.
+  // Sends one caller's next request, or ends the caller.
   void SendWhenFree() {
     const absl::Duration now = clock_.Now();
     const std::optional<int64_t> index = now < until_ ? NextIndex() : std::nullopt;
@@ -161,7 +161,7 @@ absl::Duration LastEnd(const std::vector<std::vector<CallOutcome>>& outcomes) {
   for (const std::vector<CallOutcome>& of_workload : outcomes) {
     for (const CallOutcome& outcome : of_workload) last = std::max(last, outcome.ended);
   }
-  return last + absl::Nanoseconds(1);  // it counts
+  return last + absl::Nanoseconds(1);  // the interval excludes its end, and the last call counts
 }
 
 }  // namespace
@@ -197,7 +197,7 @@ absl::StatusOr<RunResult> RunLoad(const std::vector<std::shared_ptr<grpc::Channe
     one->WaitUntilOver(absl::Hours(24));  // cancelled calls end at once
     result.outcomes.push_back(one->TakeOutcomes());
   }
-  // Where requests ended before the time did, time without traffic must not count.
+  // If the requests ended before the time was up, the time without traffic does not count.
   const bool bounded =
       std::all_of(workloads.begin(), workloads.end(), [](const Workload& w) { return w.requests > 0; });
   result.begin = options.warm_up;

@@ -1,9 +1,9 @@
-// A run: sends the requests of all workloads for a given time and keeps what became of each.
+// A run: sends the requests of all workloads for a given time and records the outcome of each.
 //
-// Open loop: one thread a workload sleeps until the next planned arrival and sends, whatever is still unanswered. A
-// latency counts from the planned arrival, so that a client that comes late, or requests that wait behind others,
-// cannot hide (no coordinated omission).
-// Closed loop: each caller sends its next request in the callback that brought its last answer.
+// Open loop: one thread per workload sleeps until the next planned arrival and sends, however many calls are
+// unanswered. Latency counts from the planned arrival, so it includes the time that a request waits behind others or
+// in a late client (no coordinated omission).
+// Closed loop: each caller sends its next request in the callback that received its last answer.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -23,21 +23,21 @@ struct RunOptions {
   // Requests are sent for warm_up + measured.
   absl::Duration warm_up = absl::Seconds(1);
   absl::Duration measured = absl::Seconds(10);
-  // How long calls may go on afterwards before they are cut off.
+  // Time after the measurement in which calls may finish. The rest is then cancelled.
   absl::Duration grace = absl::Seconds(10);
   uint64_t seed = 1;
 };
 
 struct RunResult {
-  // The time that figures are taken of: [begin, end). It ends early if all requests that were asked for are answered.
+  // The measured interval [begin, end). It ends early if every workload limits its requests and all are answered.
   absl::Duration begin;
   absl::Duration end;
-  // By workload; in the order in which the calls ended, those of the warm-up included.
+  // For each workload: the outcomes in the order in which the calls ended, including those of the warm-up.
   std::vector<std::vector<CallOutcome>> outcomes;
 };
 
-// Spreads calls over `channels` in turn. Returns when every call has ended, at the latest a moment after warm_up +
-// measured + grace. Errors: as RequestSource::Create.
+// Spreads the calls over `channels` in turn. Returns when every call has ended, soon after warm_up + measured + grace
+// at most. Errors: those of RequestSource::Create.
 absl::StatusOr<RunResult> RunLoad(const std::vector<std::shared_ptr<grpc::Channel>>& channels,
                                   const std::vector<Workload>& workloads, const RunOptions& options);
 

@@ -25,7 +25,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::chrono::seconds kConnectTimeout(10);
 
-// Points of a distribution's curve: every percent, and the tail.
+// Percentiles of a distribution's curve beyond the whole percents.
 constexpr double kTail[] = {99.5, 99.9, 100};
 
 std::string CodeName(grpc::StatusCode code) {
@@ -63,7 +63,7 @@ void AddWorkload(const Workload& workload, const Summary& summary, std::string& 
     AddRow(code == grpc::StatusCode::OK ? "end to end" : CodeName(code).c_str(), total, table);
   }
   AddRow("sent late", summary.send_delay, table);
-  if (!summary.first_failure.empty()) absl::StrAppend(&table, "  the first that failed: ", summary.first_failure, "\n");
+  if (!summary.first_failure.empty()) absl::StrAppend(&table, "  first failure: ", summary.first_failure, "\n");
 }
 
 Json ToJson(const Distribution& samples) {
@@ -84,7 +84,7 @@ Json ToJson(const Distribution& samples) {
           {"curve", std::move(curve)}};
 }
 
-// A slice without samples is null: there is nothing to draw.
+// A slice without samples is null, so that plots leave it empty.
 Json PercentileOverTime(const std::vector<Distribution>& slices, double percent) {
   Json values = Json::array();
   for (const Distribution& slice : slices) {
@@ -131,14 +131,14 @@ Json ToJson(const Workload& workload, const Summary& summary) {
   return json;
 }
 
-// For people. `summaries`: one for each of options.workloads.
+// The report as text. `summaries` has one entry for each of options.workloads.
 std::string ReportTable(const LoadOptions& options, const std::vector<Summary>& summaries) {
   std::string table = options.title.empty() ? "" : absl::StrCat(options.title, "\n");
   for (size_t i = 0; i < summaries.size(); ++i) AddWorkload(options.workloads[i], summaries[i], table);
   return table;
 }
 
-// `arguments`: the command line, for who repeats the run.
+// `arguments` is the command line. The report includes it, so that the run can be repeated.
 std::string ReportJson(const LoadOptions& options, const std::vector<std::string>& arguments,
                        const std::vector<Summary>& summaries) {
   Json workloads = Json::array();
@@ -151,7 +151,7 @@ std::string ReportJson(const LoadOptions& options, const std::vector<std::string
   return report.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-// Whether a connection comes about at the first try.
+// Returns whether the first attempt to connect succeeds.
 bool ConnectsAtOnce(grpc::Channel& channel) {
   const auto until = std::chrono::system_clock::now() + kConnectTimeout;
   grpc_connectivity_state state = channel.GetState(true);
@@ -162,7 +162,7 @@ bool ConnectsAtOnce(grpc::Channel& channel) {
   return state == GRPC_CHANNEL_READY;
 }
 
-// Errors: UNAVAILABLE with the likely cause if no connection comes about.
+// Errors: UNAVAILABLE with the likely cause if a connection fails.
 absl::StatusOr<std::vector<std::shared_ptr<grpc::Channel>>> Connect(const LoadOptions& options,
                                                                     const client::ClientCredentials& credentials) {
   grpc::ChannelArguments arguments;
@@ -173,7 +173,7 @@ absl::StatusOr<std::vector<std::shared_ptr<grpc::Channel>>> Connect(const LoadOp
     channels.push_back(credentials.Connect(options.connection.server, arguments));
     if (!ConnectsAtOnce(*channels.back())) {
       const std::string cause = client::DiagnoseConnection(options.connection);
-      return absl::UnavailableError(absl::StrCat("no connection to ", options.connection.server, " came about",
+      return absl::UnavailableError(absl::StrCat("cannot connect to ", options.connection.server,
                                                  cause.empty() ? "" : absl::StrCat(": ", cause)));
     }
   }
@@ -185,7 +185,7 @@ absl::Status Print(const std::string& text) {
   return absl::UnavailableError("standard output cannot be written");
 }
 
-// Errors: UNAVAILABLE if all failed, those of the warm-up too.
+// Errors: UNAVAILABLE if every request failed, including those of the warm-up.
 absl::Status CheckSomeRequest(const RunResult& result) {
   const CallOutcome* failed = nullptr;
   for (const std::vector<CallOutcome>& outcomes : result.outcomes) {
@@ -207,7 +207,7 @@ absl::Status CannotWrite(const std::string& path) {
 absl::Status Run(const std::vector<std::string>& arguments) {
   LS_ASSIGN_OR_RETURN(LoadOptions options, ParseLoadOptions(arguments));
   if (options.help) return Print(LoadHelp());
-  // Before the run. Makes an empty file if there is none.
+  // Fails before the run if the file cannot be written. Creates an empty file if it does not exist.
   if (!options.json_file.empty() && !std::ofstream(options.json_file, std::ios::app)) {
     return CannotWrite(options.json_file);
   }

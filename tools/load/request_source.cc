@@ -11,7 +11,7 @@
 namespace longshort::load {
 namespace {
 
-// SplitMix64: cheap, and equal everywhere.
+// SplitMix64: fast, and the same on every machine.
 class Draws final {
  public:
   explicit Draws(uint64_t seed) : state_(seed) {}
@@ -23,14 +23,14 @@ class Draws final {
     return z ^ (z >> 31);
   }
   int64_t From(const Range& range) {
-    return range.least + static_cast<int64_t>(Next() % static_cast<uint64_t>(range.most - range.least + 1));
+    return range.min + static_cast<int64_t>(Next() % static_cast<uint64_t>(range.max - range.min + 1));
   }
 
  private:
   uint64_t state_;
 };
 
-// What is drawn, so that one seed gives each its own numbers.
+// Selects an independent sequence of numbers for each use of one seed.
 enum class Purpose : uint64_t { kLengths = 1, kPrefix, kPrompt, kPixels };
 
 Draws DrawsFor(Purpose purpose, uint64_t seed, uint64_t index) {
@@ -39,11 +39,11 @@ Draws DrawsFor(Purpose purpose, uint64_t seed, uint64_t index) {
 }
 
 void AddTokens(Draws draws, int64_t count, const Range& ids, v1::Input& input) {
-  if (ids.most > 0) {
+  if (ids.max > 0) {
     for (int64_t i = 0; i < count; ++i) input.mutable_ids()->add_ids(static_cast<int32_t>(draws.From(ids)));
     return;
   }
-  // Words of about seven letters.
+  // Words of about 7 letters.
   std::string& text = *input.mutable_text();
   for (int64_t i = 0; i < count; ++i) {
     const uint64_t draw = draws.Next();
@@ -51,7 +51,7 @@ void AddTokens(Draws draws, int64_t count, const Range& ids, v1::Input& input) {
   }
 }
 
-// Of one input, raw, as standard clients send it.
+// A request with one raw input, as standard clients send it.
 inference::ModelInferRequest MakeInfer(const std::string& model, const char* name, const char* datatype,
                                        std::initializer_list<int64_t> shape, std::string raw) {
   inference::ModelInferRequest message;
@@ -71,7 +71,7 @@ absl::StatusOr<RequestSource> RequestSource::Create(const Workload& workload, ui
   if (workload.image_file.empty()) return source;
   std::ifstream file(workload.image_file, std::ios::binary);
   std::ostringstream image;
-  image << file.rdbuf();  // of a folder there is nothing to read, which is an error of `image`
+  image << file.rdbuf();  // a directory has no content, which sets failbit of `image`
   source.image_ = image.str();
   if (!file.is_open() || source.image_.empty()) {
     return absl::NotFoundError(absl::StrCat("the image ", workload.image_file, " cannot be read"));
@@ -97,7 +97,7 @@ v1::Input RequestSource::Prompt(int64_t index, uint64_t draw) const {
   const int64_t length = DrawsFor(Purpose::kLengths, seed_, draw).From(workload_.prompt);
   const auto prefix = static_cast<uint64_t>(workload_.prefix + index % workload_.prefixes);
   v1::Input input;
-  // Not by the seed: another run can ask for the same prefix.
+  // The prefix does not depend on the seed, so that another run can send the same one.
   AddTokens(DrawsFor(Purpose::kPrefix, 0, prefix), workload_.shared, workload_.ids, input);
   AddTokens(DrawsFor(Purpose::kPrompt, seed_, draw), length - workload_.shared, workload_.ids, input);
   return input;
@@ -110,7 +110,7 @@ v1::GenerateRequest RequestSource::Generate(int64_t index) const {
   Draws draws = DrawsFor(Purpose::kLengths, ~seed_, static_cast<uint64_t>(index));
   request.set_max_tokens(draws.From(workload_.tokens));
   request.mutable_sampling()->set_seed(draws.Next());
-  // Bytes come with every token; text waits for whole characters.
+  // Raw bytes arrive with every token. Text would arrive only in whole characters.
   request.set_return_raw(true);
   return request;
 }
@@ -168,7 +168,7 @@ std::string RequestSource::Pixels(int64_t index) const {
 }
 
 absl::Duration PoissonArrivals::Next() {
-  // 53 bits: u in [0, 1), so that the logarithm's argument is in (0, 1].
+  // 53 random bits: u is in [0, 1), and the logarithm's argument in (0, 1].
   const double u = static_cast<double>(random_() >> 11) * 0x1p-53;
   last_ += absl::Seconds(-std::log1p(-u) / per_second_);
   return last_;

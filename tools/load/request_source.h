@@ -1,4 +1,4 @@
-// The requests of a workload, and when they are due: both are the same in every run with the same seed.
+// The requests of a workload and their arrival times. Both are equal in all runs with the same seed.
 #pragma once
 
 #include <cstdint>
@@ -31,28 +31,27 @@ class RequestSource final {
   v1::GenerateRequest Generate(int64_t index) const;
   v1::ScoreTextRequest Score(int64_t index) const;
   v1::ClassifyImageRequest Classify(int64_t index) const;
-  // The same documents and pixels by the Open Inference Protocol.
+  // The same documents and pixels as requests of the Open Inference Protocol.
   inference::ModelInferRequest InferDocuments(int64_t index) const;
   inference::ModelInferRequest InferPixels(int64_t index) const;
-  // Of all the call's images.
+  // The pixels of all images of the call.
   std::string Pixels(int64_t index) const;
-  // A prompt: the shared tokens of this index's prefix, then tokens drawn by `draw`.
+  // A prompt: the tokens of the prefix that `index` has, then tokens drawn with the number `draw`.
   v1::Input Prompt(int64_t index, uint64_t draw) const;
 
   Workload workload_;
   uint64_t seed_;
-  std::string image_;  // of the file
+  std::string image_;  // content of the image file
 };
 
-// When the requests of an open loop are due: a Poisson process, which is what many clients that do not know of each
-// other make. The times are drawn before anything is sent and do not depend on the server. Equal rates and seeds give
-// equal times.
+// Arrival times of an open loop's requests: a Poisson process, as many independent clients produce. The times do not
+// depend on the server. Equal rates and seeds give equal times.
 class PoissonArrivals final {
  public:
   // REQUIRES: per_second > 0.
   PoissonArrivals(double per_second, uint64_t seed) : per_second_(per_second), random_(seed) {}
 
-  // The next arrival, counted from the start; rising.
+  // The time of the next arrival, from the start. Successive results rise.
   absl::Duration Next();
 
  private:

@@ -8,7 +8,7 @@
 namespace longshort::load {
 namespace {
 
-// Slices of a timeline: enough for a plot, at least a second each.
+// A timeline has enough slices for a plot, each of at least a second.
 constexpr int64_t kMaxSlices = 120;
 constexpr absl::Duration kMinSlice = absl::Seconds(1);
 
@@ -19,7 +19,7 @@ struct Window {
   bool Holds(absl::Duration time) const { return time >= begin && time < end; }
 };
 
-// The durations of each slice, while they are collected.
+// The durations collected for each slice.
 using SlicedDurations = std::vector<std::vector<absl::Duration>>;
 
 std::vector<Distribution> DistributionsOf(SlicedDurations& slices) {
@@ -96,7 +96,7 @@ void Count(const CallOutcome& outcome, Summary& summary) {
   }
 }
 
-// Answers, tokens and good answers that arrived within the window, per second of it.
+// Sets the rates of answers, tokens and answers within the objective that arrived within the window.
 void CountRates(absl::Span<const CallOutcome> outcomes, const Window& window, const ServiceObjective& objective,
                 Summary& summary) {
   int64_t answers = 0;

@@ -1,7 +1,7 @@
-// What a run's outcomes say, in figures. Pure: no clock, no server.
+// Statistics of a run's outcomes. A pure function: it uses no clock and no server.
 //
-// Which calls count: those planned within [begin, end), whenever they ended; "per second" counts what arrived within
-// it, from whatever call.
+// Calls count if they were planned within [begin, end), whenever they ended. Rates count the answers and tokens that
+// arrived within [begin, end), whenever their calls were planned.
 #pragma once
 
 #include <cstdint>
@@ -16,19 +16,19 @@
 
 namespace longshort::load {
 
-// Durations as they were measured, every one kept: percentiles are exact.
+// A set of measured durations. It keeps every sample, so percentiles are exact.
 //
-// Immutable: any thread may use it.
+// Immutable, hence thread-safe.
 class Distribution final {
  public:
   Distribution() = default;
   explicit Distribution(std::vector<absl::Duration> samples);
 
   int64_t count() const { return static_cast<int64_t>(sorted_.size()); }
-  // Zero if there is no sample; so are all below.
+  // Mean, Max and Percentile return zero if there is no sample.
   absl::Duration Mean() const;
   absl::Duration Max() const { return Percentile(100); }
-  // The smallest sample that at least `percent` of all samples are not above (the nearest rank; never a mean of two).
+  // The smallest sample that at least `percent` of the samples do not exceed (nearest rank, no interpolation).
   // REQUIRES: percent in [0, 100].
   absl::Duration Percentile(double percent) const;
 
@@ -36,27 +36,27 @@ class Distribution final {
   std::vector<absl::Duration> sorted_;
 };
 
-// What a client asks of a call to be content; infinite: nothing.
+// Latency limits of a call. Infinite: no limit.
 struct ServiceObjective {
-  // From the planned arrival to the first token (without tokens: to the end).
+  // Time from the planned arrival to the first token; for a call without tokens, to the end.
   absl::Duration first_token = absl::InfiniteDuration();
-  // The mean time of a token after the first.
+  // Mean time per token after the first.
   absl::Duration token = absl::InfiniteDuration();
-  // From the planned arrival to the end.
+  // Time from the planned arrival to the end.
   absl::Duration total = absl::InfiniteDuration();
 };
 
-// Whether the call was answered and kept to all of it.
+// Returns whether the call was answered within all limits of `objective`.
 bool Meets(const CallOutcome& outcome, const ServiceObjective& objective);
 
 // The run in slices of equal time.
 struct Timeline {
   absl::Duration slice;
-  std::vector<int64_t> answered;  // by the time they ended
+  std::vector<int64_t> answered;  // calls that ended in the slice
   std::vector<int64_t> refused_or_failed;
-  std::vector<int64_t> tokens;            // by the time they arrived
-  std::vector<Distribution> total;        // of answers, by the time they ended
-  std::vector<Distribution> first_token;  // by the time it arrived
+  std::vector<int64_t> tokens;            // that arrived in the slice
+  std::vector<Distribution> total;        // of answers that ended in the slice
+  std::vector<Distribution> first_token;  // of first tokens that arrived in the slice
 };
 
 struct Summary {
@@ -67,20 +67,20 @@ struct Summary {
   int64_t answered = 0;  // OK
   int64_t refused = 0;   // RESOURCE_EXHAUSTED
   int64_t failed = 0;    // any other code
-  int64_t cut_off = 0;   // by this program, when the run was over
+  int64_t cut_off = 0;   // cancelled by this program when the run was over
   int64_t within_objective = 0;
 
   double answers_per_second = 0;
   double tokens_per_second = 0;
   double goodput_per_second = 0;  // answers within the objective
 
-  // From the planned arrival to the end, by code; cut-off calls are left out.
+  // Time from the planned arrival to the end, by status code, without the calls that were cut off.
   std::map<grpc::StatusCode, Distribution> total;
-  std::string first_failure;  // what the server said of the first that failed; empty if none did
-  Distribution first_token;   // from the planned arrival
-  // Between two messages that bring tokens, of whatever call: what a reader sees, stalls included.
+  std::string first_failure;  // status message of the first call that failed; empty if none did
+  Distribution first_token;   // time from the planned arrival
+  // Time between consecutive messages with tokens of a call, including stalls.
   Distribution inter_token;
-  // How late this program sent: a client without processor time measures itself.
+  // Time from the planned arrival until this program sent the request: the delay that the client itself causes.
   Distribution send_delay;
   Timeline timeline;
 };

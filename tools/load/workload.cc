@@ -22,15 +22,15 @@ constexpr int64_t kMaxItems = 64;
 constexpr int64_t kMaxImageSide = 8192;
 constexpr int64_t kMaxRequests = int64_t{1} << 40;
 
-// "N" or "LEAST:MOST".
+// Parses "N" or "MIN:MAX".
 absl::Status ReadNumbers(const std::string& text, const OptionRange<int64_t>& allowed, Range* range) {
   const std::pair<std::string, std::string> ends = absl::StrSplit(text, absl::MaxSplits(':', 1));
-  LS_RETURN_IF_ERROR(ReadOptionValue(ends.first, &range->least));
-  LS_RETURN_IF_ERROR(ReadOptionValue(ends.second.empty() ? ends.first : ends.second, &range->most));
-  LS_RETURN_IF_ERROR(allowed.Check(range->least));
-  LS_RETURN_IF_ERROR(allowed.Check(range->most));
-  if (range->least <= range->most) return absl::OkStatus();
-  return absl::InvalidArgumentError("must be N or LEAST:MOST, rising");
+  LS_RETURN_IF_ERROR(ReadOptionValue(ends.first, &range->min));
+  LS_RETURN_IF_ERROR(ReadOptionValue(ends.second.empty() ? ends.first : ends.second, &range->max));
+  LS_RETURN_IF_ERROR(allowed.Check(range->min));
+  LS_RETURN_IF_ERROR(allowed.Check(range->max));
+  if (range->min <= range->max) return absl::OkStatus();
+  return absl::InvalidArgumentError("must be N or MIN:MAX, where MIN is at most MAX");
 }
 
 absl::Status ReadMetadata(const std::string& text, Workload* workload) {
@@ -40,14 +40,15 @@ absl::Status ReadMetadata(const std::string& text, Workload* workload) {
     return absl::ascii_islower(c) || absl::ascii_isdigit(c) || c == '-' || c == '_' || c == '.';
   });
   if (!is_key || !std::all_of(pair.second.begin(), pair.second.end(), absl::ascii_isprint)) {
-    return absl::InvalidArgumentError("must be KEY:VALUE, of a-z, 0-9, - _ . and of printable ASCII characters");
+    return absl::InvalidArgumentError(
+        "must be KEY:VALUE, where KEY has only a-z, 0-9, '-', '_' and '.', and VALUE only printable ASCII characters");
   }
   workload->metadata_key = pair.first;
   workload->metadata_value = pair.second;
   return absl::OkStatus();
 }
 
-// The keys behind the rpc's word.
+// The keys that follow the word for the RPC.
 OptionTable KeysOf(Workload& to) {
   OptionTable keys;
   const auto add_range = [&keys](const char* name, const char* hint, const char* help,
@@ -55,38 +56,38 @@ OptionTable KeysOf(Workload& to) {
     keys.AddCustom(name, hint, "", help,
                    [allowed, range](const std::string& text) { return ReadNumbers(text, allowed, range); });
   };
-  keys.Add("name", "TEXT", "in the report; default: generate, score or classify", &to.name);
-  keys.Add("model", "NAME", "which model; default: the server's only one", &to.model);
-  keys.AddCustom("protocol", "NAME", "", "longshort (default), or open_inference: to score text and classify pixels",
+  keys.Add("name", "TEXT", "name in the report; default: generate, score or classify", &to.name);
+  keys.Add("model", "NAME", "name of the model; default: the server's only one", &to.model);
+  keys.AddCustom("protocol", "NAME", "", "longshort (default), or open_inference (scores text, classifies pixels)",
                  [&to](const std::string& text) {
                    to.open_inference = text == "open_inference";
                    if (to.open_inference || text == "longshort") return absl::OkStatus();
                    return absl::InvalidArgumentError("must be longshort or open_inference");
                  });
-  keys.Add("rate", "R", "open loop: R requests per second, Poisson; latency counts from the planned arrival", &to.rate,
-           {1e-6, 1e6});
-  keys.Add("concurrency", "N", "closed loop (default, with 1): N callers, each waits for its answer", &to.concurrency,
+  keys.Add("rate", "R", "open loop: R requests per second, as a Poisson process", &to.rate, {1e-6, 1e6});
+  keys.Add("concurrency", "N", "closed loop: N callers, each with one call in flight; default 1", &to.concurrency,
            {1, kMaxCallers});
-  keys.Add("requests", "N", "no more than N requests; default 0: what fits in --seconds", &to.requests,
+  keys.Add("requests", "N", "maximum number of requests; default 0: no limit but --seconds", &to.requests,
            {0, kMaxRequests});
   add_range("prompt", "N|N:N",
-            "tokens of a prompt or document, or a range; default 64; with classify: texts, not images", {1, kMaxTokens},
-            &to.prompt);
+            "tokens of a prompt or document, or a range; default 64; with classify: sends text instead of images",
+            {1, kMaxTokens}, &to.prompt);
   add_range("tokens", "N|N:N", "tokens to generate, or a range; default 16", {1, kMaxTokens}, &to.tokens);
-  keys.Add("shared", "N", "the first N tokens of all prompts are the same; default 0: all differ", &to.shared,
+  keys.Add("shared", "N", "number of tokens at the start of a prompt that requests share; default 0", &to.shared,
            {0, kMaxTokens});
-  keys.Add("prefix", "K", "which shared prefix; the same K is the same prefix in another run; default 0", &to.prefix,
+  keys.Add("prefix", "K", "number of the shared prefix, which is equal in all runs; default 0", &to.prefix,
            {0, kMaxRequests});
-  keys.Add("prefixes", "N", "N shared prefixes, K to K+N-1, take turns; default 1", &to.prefixes, {1, kMaxRequests});
-  add_range("ids", "A:B", "prompts are ids from A to B; default: lower-case text, a byte each",
+  keys.Add("prefixes", "N", "requests use N shared prefixes, K to K+N-1, in turn; default 1", &to.prefixes,
+           {1, kMaxRequests});
+  add_range("ids", "A:B", "prompts are token ids from A to B; default: lower-case text, one byte per token",
             {0, std::numeric_limits<int32_t>::max()}, &to.ids);
   keys.Add("items", "N", "documents or images in a call; default 1", &to.items, {1, kMaxItems});
   keys.Add("image_side", "N", "images of N x N random pixels, sent as pixels; default 224", &to.image_side,
            {1, kMaxImageSide});
-  keys.Add("image", "FILE", "this image file instead", &to.image_file);
-  keys.Add("deadline", "TIME", "of each call, as in 500ms; default: none", &to.deadline,
+  keys.Add("image", "FILE", "image file to send instead of random pixels", &to.image_file);
+  keys.Add("deadline", "TIME", "deadline of each call, for example 500ms; default: none", &to.deadline,
            {absl::Milliseconds(1), absl::InfiniteDuration()});
-  keys.AddCustom("metadata", "KEY:VALUE", "", "of each call; default: none",
+  keys.AddCustom("metadata", "KEY:VALUE", "", "metadata of each call; default: none",
                  [&to](const std::string& text) { return ReadMetadata(text, &to); });
   return keys;
 }
@@ -143,14 +144,14 @@ absl::StatusOr<Workload> ParseWorkload(const std::string& text) {
   }
   const bool pixels_or_text = workload.rpc == Rpc::kClassifyImage
                                   ? workload.image_file.empty()
-                                  : workload.rpc == Rpc::kScoreText && workload.ids.most == 0;
+                                  : workload.rpc == Rpc::kScoreText && workload.ids.max == 0;
   if (workload.open_inference && !pixels_or_text) {
     return absl::InvalidArgumentError(
-        "has protocol=open_inference, which must be with score, of text, or classify, of pixels");
+        "has protocol=open_inference, which supports only score with text and classify with pixels");
   }
-  if (workload.shared > workload.prompt.least) {
+  if (workload.shared > workload.prompt.min) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "has shared=", workload.shared, ", which must be at most the prompt's tokens, ", workload.prompt.least));
+        "has shared=", workload.shared, ", which must be at most the prompt's tokens, ", workload.prompt.min));
   }
   return workload;
 }
@@ -158,7 +159,7 @@ absl::StatusOr<Workload> ParseWorkload(const std::string& text) {
 std::string WorkloadHelp() {
   Workload any;
   const OptionTable keys = KeysOf(any);
-  std::string help = "A workload is generate, score or classify, and any of these behind it, with commas between:\n";
+  std::string help = "A workload is generate, score or classify, then any of these keys, separated by commas:\n";
   for (const OptionTable::Option& key : keys.options()) {
     absl::StrAppendFormat(&help, "  %-18s  %s\n", absl::StrCat(key.name, "=", key.hint), key.help);
   }

@@ -1,4 +1,4 @@
-// One kind of request, and how often it comes. A run mixes any number of them.
+// A kind of request and its rate. A run mixes any number of workloads.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@
 
 namespace longshort::load {
 
-// Whole numbers from `least` to `most`, both included, each equally likely.
+// A uniform distribution over the integers in [min, max].
 struct Range {
-  int64_t least = 0;
-  int64_t most = 0;
+  int64_t min = 0;
+  int64_t max = 0;
 };
 
 enum class Rpc { kGenerateStream, kScoreText, kClassifyImage };
@@ -22,56 +22,57 @@ const char* NameOf(Rpc rpc);
 
 struct Workload {
   Rpc rpc = Rpc::kGenerateStream;
-  // Of the run's report; the rpc's word if not given.
+  // Name in the report; by default the word that selects the RPC.
   std::string name;
-  // Which model; empty for the server's only one.
+  // Name of the model; empty for the server's only one.
   std::string model;
 
-  // By the Open Inference Protocol, not longshort.v1: documents and pixels only.
+  // Use the Open Inference Protocol instead of longshort.v1. Only for documents and pixels.
   bool open_inference = false;
 
-  // Open loop: requests per second, as a Poisson process. 0: closed loop.
+  // Open loop: mean requests per second of a Poisson process. 0: closed loop.
   double rate = 0;
-  // Closed loop: so many callers, each sending its next request when it has its answer.
+  // Closed loop: number of callers. Each sends its next request when it has its answer.
   int64_t concurrency = 1;
-  // No more requests than this; 0: as many as fit in the time.
+  // Maximum number of requests; 0: no limit.
   int64_t requests = 0;
 
-  // Tokens of the prompt or of each document.
+  // Number of tokens of the prompt or of each document.
   Range prompt = {64, 64};
-  // Tokens to generate.
+  // Number of tokens to generate.
   Range tokens = {16, 16};
-  // The first `shared` tokens of a prompt are the same in every request with the same prefix number, in every run; what
-  // follows them differs from request to request and from seed to seed.
+  // The first `shared` tokens of a prompt depend only on its prefix number. They are equal in all runs. The other
+  // tokens differ between requests and between seeds.
   int64_t shared = 0;
-  // The number of the first prefix, and how many numbers take turns.
+  // Requests use the prefix numbers from `prefix` to `prefix` + `prefixes` - 1 in turn.
   int64_t prefix = 0;
   int64_t prefixes = 1;
-  // Prompts are token ids in this range. {0, 0}: lower-case text, a byte for each token.
+  // Range of the prompt's token ids. {0, 0}: the prompt is lower-case text, one byte per token.
   Range ids;
 
-  // Documents or images in a call.
+  // Number of documents or images in a call.
   int64_t items = 1;
-  // Images of so many pixels a side, made by the seed, sent as pixels.
+  // Side of the images in pixels. They are random, and sent as pixels.
   int64_t image_side = 224;
-  // An image file, sent instead.
+  // Image file to send instead of random pixels.
   std::string image_file;
 
-  // The deadline of each call; infinite: none.
+  // Deadline of each call; infinite: none.
   absl::Duration deadline = absl::InfiniteDuration();
-  // One pair of call metadata; no key, no pair.
+  // A key and value of call metadata; an empty key: none.
   std::string metadata_key;
   std::string metadata_value;
-  // Metadata `authorization` of each call, by the token of --token-file; empty: none.
+  // Value of the metadata `authorization`, made from --token-file; empty: none.
   std::string authorization;
 
   bool open_loop() const { return rate > 0; }
 };
 
-// Reads "generate,prompt=64:256,tokens=32,rate=5". Errors: INVALID_ARGUMENT naming the key, its value and the limit.
+// Parses text such as "generate,prompt=64:256,tokens=32,rate=5".
+// Errors: INVALID_ARGUMENT naming the key, its value and the limit.
 absl::StatusOr<Workload> ParseWorkload(const std::string& text);
 
-// What ParseWorkload takes, for --help.
+// Describes the syntax of ParseWorkload for --help.
 std::string WorkloadHelp();
 
 }  // namespace longshort::load
