@@ -17,8 +17,8 @@
 namespace longshort::models {
 namespace {
 
-// Matrix products and convolutions in bfloat16 while it lives (LibTorch's autocast); weights, normalisations and
-// softmax stay float32. Concerns the calling thread only.
+// Computes matrix products and convolutions in bfloat16 during its lifetime (LibTorch's autocast), on the calling
+// thread only. Weights, normalisations and softmax stay float32.
 class Bfloat16Products final {
  public:
   // Does nothing unless `enabled`.
@@ -43,7 +43,7 @@ class Bfloat16Products final {
   at::ScalarType previous_type_;
 };
 
-// Sum over the examples, in nats.
+// The sum of the loss over the examples, in nats.
 at::Tensor CrossEntropy(const TrainableClassifier::Scores& scores, double label_smoothing) {
   return at::cross_entropy_loss(scores.logits, scores.targets, /*weight=*/{}, at::Reduction::Sum, /*ignore_index=*/-100,
                                 label_smoothing);
@@ -64,7 +64,7 @@ class ClassifierTask final : public TrainingTask {
   }
 
   const std::vector<NamedParameter>& parameters() const override { return parameters_; }
-  // The weights to measure and to write.
+  // The weights to evaluate and to write.
   const std::vector<NamedParameter>& result() const { return averages_.empty() ? parameters_ : averages_; }
 
   double LossStep(int64_t step) override {
@@ -86,7 +86,7 @@ class ClassifierTask final : public TrainingTask {
   void WeightsChanged(int64_t step) override {
     const c10::NoGradGuard no_grad;
     classifier_.MoveStatistics(parameters_, MeanStatistics());
-    // Early averages would be of nothing but the first random weights.
+    // A smaller decay at first, so that the average does not keep the random initial weights.
     const double decay = std::min(options_.average_decay, (1.0 + static_cast<double>(step)) / (10.0 + step));
     for (size_t i = 0; i < averages_.size(); ++i) {
       averages_[i].value.mul_(decay).add_(parameters_[i].value, 1 - decay);
@@ -116,7 +116,7 @@ class ClassifierTask final : public TrainingTask {
   }
 
  private:
-  // Draws that go through the model at once, and what came of it.
+  // The draws that the model runs at once, and the results.
   struct Group {
     std::vector<Draw> draws;
     double loss = 0;  // nats, summed over the draws
@@ -136,7 +136,7 @@ class ClassifierTask final : public TrainingTask {
     group.statistics = std::move(scores.statistics);
   }
 
-  // The mean over the groups of what they saw.
+  // The groups' mean statistics of batch normalisation.
   std::vector<at::Tensor> MeanStatistics() const {
     std::vector<at::Tensor> means = groups_.front().statistics;
     for (size_t i = 0; i < means.size(); ++i) {

@@ -1,4 +1,4 @@
-// Trains a classifier on labelled examples, in steps of one batch each.
+// Trains a classifier on labelled examples. Each step takes one batch.
 #pragma once
 
 #include <cstdint>
@@ -10,23 +10,24 @@
 
 namespace longshort::models {
 
-// Numbers are in the ranges that the rows of commands.cc allow.
+// commands.cc defines the ranges of the numbers.
 struct ClassifierTrainerOptions {
   LoopOptions loop;
   int64_t batch = 32;  // examples of a step
-  int64_t group = 8;   // examples that go through the model at once; batch normalisation sees these together
-  int64_t shards = 1;  // threads that share a batch's groups, one core each; part of the result's rounding only
+  int64_t group = 8;   // examples that the model runs at once; batch normalisation uses their statistics
+  int64_t shards = 1;  // threads that share a batch's groups, one core each; affects the result's rounding only
   uint64_t seed = 1;
-  double label_smoothing = 0;  // this much of a target's probability is spread over all classes
-  // What is measured and written is the running average of the weights, which keeps this much of itself at each step
-  // (less in the first steps); 0: the weights themselves.
+  double label_smoothing = 0;  // fraction of a target's probability that is spread over all classes
+  // Decay per step of a running average of the weights (smaller in the first steps). The average is evaluated and
+  // written instead of the weights. 0: the weights are.
   double average_decay = 0;
   bool bfloat16_products = false;  // matrix products and convolutions in bfloat16, in training only
   std::string output_directory;    // the model directory
 };
 
-// Trains and writes the model directory, unless stopped before. Errors: INVALID_ARGUMENT for options that do not fit
-// together, those of RunTrainingLoop, the file system's; INTERNAL if LibTorch fails.
+// Trains, and writes the model directory unless the run is stopped before its last step.
+// Errors: INVALID_ARGUMENT for options that contradict each other; INTERNAL if LibTorch fails; those of RunTrainingLoop
+// and of the file system.
 absl::Status TrainClassifier(const ClassifierTrainerOptions& options, const TrainableClassifier& classifier);
 
 }  // namespace longshort::models

@@ -18,7 +18,7 @@ constexpr int64_t kMaxSteps = 1'000'000'000;
 constexpr int64_t kMaxInBatch = int64_t{1} << 20;
 constexpr int64_t kMaxShards = 1024;
 
-// Reads the options. False if they ask for help, which is printed: `intro`, then the table.
+// Parses the options. If --help is given, prints `intro` and the table, and returns false.
 absl::StatusOr<bool> Read(OptionTable table, const std::vector<std::string>& arguments, const std::string& intro) {
   bool help = false;
   table.BeginSection("Other:");
@@ -30,32 +30,34 @@ absl::StatusOr<bool> Read(OptionTable table, const std::vector<std::string>& arg
 
 void AddOutput(OptionTable& table, std::string& output_directory, LoopOptions& loop) {
   table.Add("out", "DIR", "Model directory to write, for example models/zoo/NAME/1. Required.", &output_directory);
-  table.Add("checkpoint", "FILE", "Keeps the run's state; if it is there, the run goes on from it.",
+  table.Add("checkpoint", "FILE", "File that keeps the run's state. If it exists, the run continues from it.",
             &loop.checkpoint_path);
 }
 
 void AddLoop(OptionTable& table, LoopOptions& loop) {
   OptimizerOptions& optimizer = loop.optimizer;
-  table.Add("steps", "N", "Optimizer steps of the whole run; decides the learning rate's course.",
+  table.Add("steps", "N", "Optimizer steps of the whole run. The learning rate's schedule depends on it.",
             &optimizer.total_steps, {1, kMaxSteps});
-  table.Add("stop-after-steps", "N", "Stop at this step, with a checkpoint to go on from; 0 goes to the end.",
+  table.Add("stop-after-steps", "N", "Step after which the run saves its checkpoint and stops; 0: the last step.",
             &loop.stop_after_steps, {0, kMaxSteps});
-  table.Add("learning-rate", "X", "Peak of the learning rate.", &optimizer.peak_learning_rate, {1e-9, 1000});
-  table.Add("warmup-steps", "N", "Steps until the peak.", &optimizer.warmup_steps, {0, kMaxSteps});
-  table.Add("weight-decay", "X", "AdamW's decay, on matrices and kernels only.", &optimizer.weight_decay, {0, 1000});
-  table.Add("held-out-interval", "N", "Steps between measurements on the held-out data; 0: none.",
+  table.Add("learning-rate", "X", "Peak learning rate.", &optimizer.peak_learning_rate, {1e-9, 1000});
+  table.Add("warmup-steps", "N", "Steps in which the learning rate rises to its peak.", &optimizer.warmup_steps,
+            {0, kMaxSteps});
+  table.Add("weight-decay", "X", "AdamW's weight decay. It applies only to matrices and kernels.",
+            &optimizer.weight_decay, {0, 1000});
+  table.Add("held-out-interval", "N", "Steps between evaluations on the held-out data; 0: none.",
             &loop.held_out_interval, {0, kMaxSteps});
   table.Add("checkpoint-interval", "N", "Steps between checkpoints.", &loop.checkpoint_interval, {1, kMaxSteps});
 }
 
 void AddBfloat16Products(OptionTable& table, bool& bfloat16_products) {
   table.AddSwitch("bfloat16-products",
-                  "Multiply matrices in bfloat16; weights and sums stay float32. Slower on a processor without "
-                  "instructions for it.",
+                  "Multiply matrices in bfloat16. Weights and sums stay float32. This is slower on a processor without "
+                  "bfloat16 instructions.",
                   &bfloat16_products);
 }
 
-// What two cores train in hours.
+// A model that two cores train in hours.
 LanguageModelTrainerOptions DefaultLanguageModelOptions() {
   LanguageModelTrainerOptions options;
   options.config.layers = 5;
@@ -68,34 +70,37 @@ LanguageModelTrainerOptions DefaultLanguageModelOptions() {
   return options;
 }
 
-// Their ranges are those of a config.json.
+// CheckLanguageModelConfig checks the ranges.
 void AddModel(OptionTable& table, LanguageModelConfig& config) {
-  table.Add("layers", "N", "Layers.", &config.layers);
-  table.Add("model-width", "N", "Model width d; even, a multiple of --heads.", &config.model_width);
-  table.Add("heads", "N", "Attention heads.", &config.heads);
-  table.Add("feed-forward-width", "N", "Width inside the feed-forward part.", &config.feed_forward_width);
-  table.Add("chunk-size", "N", "Tokens that one dynamic projection compresses.", &config.chunk_size);
-  table.Add("chunk-rank", "N", "Vectors that a chunk is compressed to.", &config.chunk_rank);
-  table.Add("window-length", "N", "Tokens that a token sees as they are, itself included.", &config.window_length);
-  table.Add("memory-length", "N", "Tokens before the segment that are seen in compressed form.", &config.memory_length);
-  table.Add("segment-length", "N", "Tokens of a segment; part of the model, the server uses it too.",
+  table.Add("layers", "N", "Number of layers.", &config.layers);
+  table.Add("model-width", "N", "Model width d. It must be even and a multiple of --heads.", &config.model_width);
+  table.Add("heads", "N", "Number of attention heads.", &config.heads);
+  table.Add("feed-forward-width", "N", "Width of the feed-forward network's hidden layer.", &config.feed_forward_width);
+  table.Add("chunk-size", "N", "C, the tokens of a chunk, which the dynamic projection compresses.",
+            &config.chunk_size);
+  table.Add("chunk-rank", "N", "R, the vectors to which a chunk is compressed.", &config.chunk_rank);
+  table.Add("window-length", "N", "W, the tokens that a token sees uncompressed, including itself.",
+            &config.window_length);
+  table.Add("memory-length", "N", "M, the tokens before the segment that a token sees in compressed form.",
+            &config.memory_length);
+  table.Add("segment-length", "N", "L, the tokens of a segment. It is part of the model: the server uses it too.",
             &config.segment_length);
 }
 
 void AddLanguageModelTraining(OptionTable& table, LanguageModelTrainerOptions& options) {
   AddLoop(table, options.loop);
-  table.Add("batch", "N", "Parallel streams of text.", &options.batch, {1, kMaxInBatch});
-  table.Add("shards", "N", "Threads that share the streams of a step, one core each.", &options.shards,
+  table.Add("batch", "N", "Number of parallel streams of text.", &options.batch, {1, kMaxInBatch});
+  table.Add("shards", "N", "Threads that share the streams of a step. Each uses one core.", &options.shards,
             {1, kMaxShards});
-  table.Add("tokens-per-stream", "N", "Tokens of each stream in a step; gradients reach this far back.",
+  table.Add("tokens-per-stream", "N", "Tokens of each stream in a step. Gradients reach this far back.",
             &options.tokens_per_stream, {1, kMaxInBatch});
-  table.Add("seed", "N", "Decides the initial weights.", &options.seed);
-  table.Add("held-out", "X", "Fraction at the end of the text that is never trained on.", &options.held_out_fraction,
-            {0.000001, 0.999999});
+  table.Add("seed", "N", "Seed of the initial weights.", &options.seed);
+  table.Add("held-out", "X", "Fraction of the text, at its end, that is held out from training.",
+            &options.held_out_fraction, {0.000001, 0.999999});
   AddBfloat16Products(table, options.bfloat16_products);
 }
 
-// What is the same in the defaults of both classifiers.
+// The defaults for text and image classifiers.
 ClassifierTrainerOptions DefaultClassifierOptions() {
   ClassifierTrainerOptions options;
   options.loop.optimizer.peak_learning_rate = 1e-3;
@@ -108,17 +113,17 @@ void AddClassifierTraining(OptionTable& table, ClassifierTrainerOptions& options
   AddOutput(table, options.output_directory, options.loop);
   table.BeginSection("Training:");
   AddLoop(table, options.loop);
-  table.Add("batch", "N", "Examples of a step.", &options.batch, {1, kMaxInBatch});
-  table.Add("group", "N", "Examples that go through the model at once; batch normalisation sees these together.",
+  table.Add("batch", "N", "Examples in a step.", &options.batch, {1, kMaxInBatch});
+  table.Add("group", "N", "Examples that the model runs at once. Batch normalisation uses their statistics.",
             &options.group, {1, kMaxInBatch});
-  table.Add("shards", "N", "Threads that share the groups of a step, one core each.", &options.shards, {1, kMaxShards});
-  table.Add("seed", "N", "Decides the initial weights, the order of the examples and how they are varied.",
-            &options.seed);
-  table.Add("label-smoothing", "X", "Part of a target's probability that is spread over all classes.",
+  table.Add("shards", "N", "Threads that share the groups of a step. Each uses one core.", &options.shards,
+            {1, kMaxShards});
+  table.Add("seed", "N", "Seed of the initial weights, and of the examples' order and variation.", &options.seed);
+  table.Add("label-smoothing", "X", "Fraction of a target's probability that is spread over all classes.",
             &options.label_smoothing, {0, 0.99});
   table.Add("average-decay", "X",
-            "What is measured and written is the running average of the weights, which keeps this part of itself at "
-            "each step; 0: the last weights.",
+            "Decay per step of a running average of the weights. The average is evaluated and written instead of the "
+            "weights; 0: the weights are.",
             &options.average_decay, {0, 0.999999});
 }
 
@@ -126,7 +131,7 @@ absl::Status CheckPaths(const TrainingFiles& files, const ClassifierTrainerOptio
   if (!files.config.empty() && !files.train.empty() && !files.held_out.empty() && !options.output_directory.empty()) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError("--config, --train, --held-out and --out are needed; see --help");
+  return absl::InvalidArgumentError("--config, --train, --held-out and --out are required; see --help");
 }
 
 }  // namespace
@@ -136,7 +141,7 @@ absl::Status RunLanguageModelCommand(const std::vector<std::string>& arguments) 
   std::string text_path;
   OptionTable table;
   table.BeginSection("Files (--name=value or --name value):");
-  table.Add("text", "FILE", "File to train on, any bytes. Its last part is held out (--held-out). Required.",
+  table.Add("text", "FILE", "File of any bytes to train on. Its last part is held out (--held-out). Required.",
             &text_path);
   AddOutput(table, options.output_directory, options.loop);
   table.BeginSection("Model:");
@@ -150,7 +155,7 @@ absl::Status RunLanguageModelCommand(const std::vector<std::string>& arguments) 
                            "--checkpoint=enwiki.checkpoint \\\n    --steps=5000"));
   if (!trains) return absl::OkStatus();
   if (text_path.empty() || options.output_directory.empty()) {
-    return absl::InvalidArgumentError("--text and --out are needed; see --help");
+    return absl::InvalidArgumentError("--text and --out are required; see --help");
   }
   LS_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(text_path, size_t{1} << 32));
   return TrainLanguageModel(options, text);
@@ -162,18 +167,17 @@ absl::Status RunTextClassifierCommand(const std::vector<std::string>& arguments)
   TextVariationOptions variation;
   OptionTable table;
   table.BeginSection("Files (--name=value or --name value):");
-  table.Add("config", "FILE", "config.json of the model to train; it is written as it is. Required.", &files.config);
+  table.Add("config", "FILE", "config.json of the model to train. It is copied unchanged. Required.", &files.config);
   table.Add("vocabulary", "FILE", "vocabulary.txt, for the ListOps tokenizers.", &files.vocabulary);
   table.Add("train", "FILE",
-            "Labelled documents to train on, one JSON object a line: {\"label\": \"pos\", \"text\": \"...\"}, and "
-            "\"second_text\" for models of two documents. The labels, sorted, are the classes. Required.",
+            "Labelled documents to train on, one JSON object per line: {\"label\": \"pos\", \"text\": \"...\"}, and "
+            "\"second_text\" for models of two documents. The sorted labels are the classes. Required.",
             &files.train);
-  table.Add("held-out", "FILE", "Labelled documents that are only measured, in the same form. Required.",
-            &files.held_out);
+  table.Add("held-out", "FILE", "Labelled documents to evaluate on, in the same format. Required.", &files.held_out);
   AddClassifierTraining(table, options);
-  table.Add("crop-tokens", "N", "Longer documents are trained on in random pieces of this length; 0: whole.",
+  table.Add("crop-tokens", "N", "Length of the random piece to which a longer document is cut each time; 0: no cut.",
             &variation.crop_tokens, {0, int64_t{1} << 30});
-  table.Add("masked-tokens", "X", "Part of a document's tokens that is masked, other ones each time.",
+  table.Add("masked-tokens", "X", "Fraction of a document's tokens to mask, chosen at random each time.",
             &variation.masked_tokens, {0, 0.99});
   LS_ASSIGN_OR_RETURN(
       const bool trains,
@@ -193,22 +197,22 @@ absl::Status RunImageClassifierCommand(const std::vector<std::string>& arguments
   AugmentationOptions augmentation;
   OptionTable table;
   table.BeginSection("Files (--name=value or --name value):");
-  table.Add("config", "FILE", "config.json of the CvT*-LS to train; it is written as it is. Required.", &files.config);
+  table.Add("config", "FILE", "config.json of the CvT*-LS to train. It is copied unchanged. Required.", &files.config);
   table.Add("train", "DIR",
-            "Images to train on: a folder for each class with JPEG, PNG or WebP files in it. The folders' "
-            "names, sorted, are the classes. Required.",
+            "Directory of images to train on: for each class a folder with JPEG, PNG or WebP files. The folders' "
+            "sorted names are the classes. Required.",
             &files.train);
-  table.Add("held-out", "DIR", "Images that are only measured, in the same form. Required.", &files.held_out);
+  table.Add("held-out", "DIR", "Directory of images to evaluate on, in the same format. Required.", &files.held_out);
   AddClassifierTraining(table, options);
   table.Add("image-side", "N",
-            "Pixels of a side of the images that are trained on; 0: those of the preprocessing's crop. Things look "
-            "larger in random rectangles than in whole images, so a smaller side suits the size that is served.",
+            "Side of the training images in pixels; 0: that of the preprocessing's crop. Objects look larger in random "
+            "crops than in whole images, so training images may be smaller than served ones.",
             &augmentation.side, {0, 65536});
-  table.Add("smallest-crop", "X", "Images are trained on in random rectangles of at least this part of their area.",
+  table.Add("smallest-crop", "X", "Minimum area of a random crop, as a fraction of the image.",
             &augmentation.smallest_crop, {0.001, 1});
-  table.Add("colour-jitter", "X", "Brightness, contrast and saturation change at random by up to this part.",
+  table.Add("colour-jitter", "X", "Maximum random change of brightness, contrast and saturation, as a fraction.",
             &augmentation.colour_jitter, {0, 0.99});
-  table.Add("cutmix", "X", "Probability that a rectangle of an image, and of its target, comes from another one.",
+  table.Add("cutmix", "X", "Probability that a rectangle of another image, with its target, is mixed into an image.",
             &augmentation.cutmix, {0, 1});
   AddBfloat16Products(table, options.bfloat16_products);
   LS_ASSIGN_OR_RETURN(

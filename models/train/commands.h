@@ -8,8 +8,8 @@
 
 namespace longshort::models {
 
-// Each reads its options from `arguments`, prints help if they ask for it, or trains. Errors: INVALID_ARGUMENT naming
-// an option, and those of the trainer.
+// Each parses its options from `arguments`, then trains, or prints help if --help is given.
+// Errors: INVALID_ARGUMENT naming an option, and those of the trainer.
 absl::Status RunLanguageModelCommand(const std::vector<std::string>& arguments);
 absl::Status RunTextClassifierCommand(const std::vector<std::string>& arguments);
 absl::Status RunImageClassifierCommand(const std::vector<std::string>& arguments);

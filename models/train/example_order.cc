@@ -33,7 +33,7 @@ int64_t RandomDraws::Below(int64_t count) {
 }
 
 RandomDraws VariationOf(const Draw& draw, uint64_t seed) {
-  constexpr uint64_t kVariation = uint64_t{1} << 63;  // no epoch's number is as high
+  constexpr uint64_t kVariation = uint64_t{1} << 63;  // greater than any epoch's number
   return {seed, kVariation + draw.number};
 }
 

@@ -1,4 +1,4 @@
-// Which training example is drawn when, and how it is varied.
+// The order in which training examples are drawn, and the random numbers that vary them.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +6,8 @@
 
 namespace longshort::models {
 
-// Random numbers that depend on a seed and a stream's number only, the same on every machine: the splitmix64 sequence
-// that (seed, stream) starts; streams are independent for all purposes here.
+// Random numbers: the splitmix64 sequence that (seed, stream) selects. It is the same on every machine. Different
+// streams are independent enough for training.
 class RandomDraws final {
  public:
   RandomDraws(uint64_t seed, uint64_t stream);
@@ -24,20 +24,20 @@ class RandomDraws final {
 
 // One example drawn for training.
 struct Draw {
-  int64_t example = 0;  // which
-  uint64_t number = 0;  // how many were drawn before; decides, with the seed, how it is varied
+  int64_t example = 0;  // its index
+  uint64_t number = 0;  // number of earlier draws; with the seed, it selects the variation
 };
 
-// The random numbers that vary a drawn example; others than those of the order.
+// The random numbers that vary a drawn example. They are independent of the order.
 RandomDraws VariationOf(const Draw& draw, uint64_t seed);
 
-// One epoch after the other, each in an order of its own.
+// Draws one epoch after another, each in its own random order.
 class ExampleOrder final {
  public:
   // REQUIRES: examples > 0.
   ExampleOrder(int64_t examples, uint64_t seed) : examples_(examples), seed_(seed) {}
 
-  // The draws of step `step`: every `examples` draws from the first hold each example once.
+  // The draws of step `step`. Each epoch of `examples` draws contains each example once.
   std::vector<Draw> Batch(int64_t step, int64_t batch);
 
  private:
@@ -46,7 +46,7 @@ class ExampleOrder final {
   int64_t examples_;
   uint64_t seed_;
   int64_t shuffled_epoch_ = -1;
-  std::vector<int64_t> order_;  // of that epoch
+  std::vector<int64_t> order_;  // of epoch shuffled_epoch_
 };
 
 }  // namespace longshort::models

@@ -11,7 +11,7 @@
 namespace longshort::models {
 namespace {
 
-// A rectangle of `area` pixels and of `ratio` = width / height that lies within height x width, as far as it can.
+// A random rectangle of about `area` pixels and `ratio` = width / height, shrunk to fit into height x width.
 cv::Rect RandomRectangle(int64_t height, int64_t width, double area, double ratio, RandomDraws& random) {
   cv::Rect rectangle;
   rectangle.height = static_cast<int>(std::clamp<int64_t>(std::llround(std::sqrt(area / ratio)), 1, height));
@@ -26,7 +26,7 @@ double RandomRatio(RandomDraws& random) {
   return std::exp(random.Uniform(-widest, widest));
 }
 
-// Antialiased where both sides shrink.
+// Resizes, with antialiasing if both sides shrink.
 cv::Mat Resized(const cv::Mat& image, int64_t height, int64_t width) {
   const bool smaller = image.rows >= height && image.cols >= width;
   cv::Mat resized;
@@ -35,7 +35,7 @@ cv::Mat Resized(const cv::Mat& image, int64_t height, int64_t width) {
   return resized;
 }
 
-// image [h, w, 3] float32 in [0, 1]. Saturation and brightness change as HSV has them.
+// Changes saturation and brightness in HSV. image [h, w, 3], float32 in [0, 1].
 void JitterColours(cv::Mat& image, double jitter, RandomDraws& random) {
   if (jitter == 0) return;
   const double brightness = random.Uniform(1 - jitter, 1 + jitter);
@@ -43,7 +43,7 @@ void JitterColours(cv::Mat& image, double jitter, RandomDraws& random) {
   const double saturation = random.Uniform(1 - jitter, 1 + jitter);
   cv::cvtColor(image, image, cv::COLOR_RGB2HSV);
   cv::multiply(image, cv::Scalar(1, saturation, brightness), image);
-  cv::min(image, cv::Scalar(360, 1, 1 + jitter), image);  // no colour is purer than pure
+  cv::min(image, cv::Scalar(360, 1, 1 + jitter), image);  // saturation is at most 1
   cv::cvtColor(image, image, cv::COLOR_HSV2RGB);
   const cv::Scalar means = cv::mean(image);
   const double mean = (means[0] + means[1] + means[2]) / 3;

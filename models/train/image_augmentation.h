@@ -1,4 +1,4 @@
-// Variations of a training image, so that a model sees no image twice as it is.
+// Random variations of training images, so that an image differs each time it is drawn.
 #pragma once
 
 #include <cstdint>
@@ -11,23 +11,25 @@
 namespace longshort::models {
 
 struct AugmentationOptions {
-  // Pixels of a side of the images that are trained on; 0: those of the preprocessing's crop. Things look larger in
-  // random rectangles than in whole images, so that a smaller side here suits the size that is served, and costs less.
+  // Side of the training images in pixels; 0: that of the preprocessing's crop. Objects look larger in random crops
+  // than in whole images. So training images may be smaller than served ones, which also costs less.
   int64_t side = 0;
-  double smallest_crop = 0.35;  // of the image's area; a random rectangle is cut out and resized
-  double colour_jitter = 0.3;   // brightness, contrast and saturation change by up to this part
-  double cutmix = 0;            // probability that a rectangle comes from another image, and the target with it
+  double smallest_crop = 0.35;  // minimum area of a random crop, as a fraction of the image
+  double colour_jitter = 0.3;   // maximum change of brightness, contrast and saturation, as a fraction
+  double cutmix = 0;            // probability that a rectangle of another image, with its target, is mixed in
 };
 
-// A random rectangle, perhaps mirrored, resized, its colours changed: by OpenCV.
+// Cuts out a random rectangle, mirrors it at random, resizes it and changes its colours, with OpenCV.
 //   pixels   [h, w, 3] uint8, RGB
 //   returns  [3, height, width] float32 in about [0, 1]
-// Throws cv::Exception if there is no memory.
+// Throws cv::Exception if memory is exhausted.
 at::Tensor AugmentImage(const cv::Mat& pixels, int64_t height, int64_t width, const AugmentationOptions& options,
                         RandomDraws& random);
 
-// CutMix: each of `images` [n, 3, height, width] gets, with probability `options.cutmix`, a rectangle of the next
-// one's, and `targets` [n, classes] that rectangle's share of the next one's target. Image i draws from random[i].
+// CutMix: with probability `options.cutmix`, replaces a rectangle of an image by that of the next image. The target
+// becomes the mean of both targets, weighted by area. Image i uses random[i].
+//   images   [n, 3, height, width]
+//   targets  [n, classes]
 void MixImages(at::Tensor& images, at::Tensor& targets, const AugmentationOptions& options,
                std::vector<RandomDraws>& random);
 

@@ -18,13 +18,13 @@ namespace {
 
 constexpr size_t kImageLimitBytes = size_t{1} << 26;
 
-// Paths within `directory`, sorted; folders or plain files.
+// The sorted paths of the folders, or of the regular files, in `directory`.
 absl::StatusOr<std::vector<std::filesystem::path>> Entries(const std::filesystem::path& directory, bool folders) {
   std::vector<std::filesystem::path> paths;
   std::error_code error;
   for (auto entry = std::filesystem::directory_iterator(directory, error);
        !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
-    std::error_code unknown;  // of a link to itself: it is neither
+    std::error_code unknown;  // for example of a link to itself, which is neither
     if (folders ? entry->is_directory(unknown) : entry->is_regular_file(unknown)) paths.push_back(entry->path());
   }
   if (error) return absl::NotFoundError(absl::StrCat(directory.string(), ": cannot be listed: ", error.message()));
@@ -56,7 +56,7 @@ absl::StatusOr<TokenItem> Tokenise(const LabelledText& text, const TextClassifie
     if (!ids.ok()) return absl::Status(ids.status().code(), absl::StrCat(name, ": ", ids.status().message()));
     if (static_cast<int64_t>(ids->size()) > config.MaxDocumentTokens()) ids->resize(config.MaxDocumentTokens());
     if (std::all_of(ids->begin(), ids->end(), [](int32_t id) { return id == 0; })) {
-      return absl::InvalidArgumentError(absl::StrCat(name, ": a document has no token"));
+      return absl::InvalidArgumentError(absl::StrCat(name, ": a document has no tokens"));
     }
     item.documents.push_back(*std::move(ids));
   }
@@ -86,7 +86,7 @@ absl::StatusOr<int64_t> ClassOf(absl::Span<const std::string> labels, const std:
   const auto found = std::lower_bound(labels.begin(), labels.end(), label);
   if (found == labels.end() || *found != label) {
     return absl::InvalidArgumentError(
-        absl::StrCat(name, ": label ", QuoteForMessage(label), " is none of the training data's"));
+        absl::StrCat(name, ": label ", QuoteForMessage(label), " is not in the training data"));
   }
   return found - labels.begin();
 }
@@ -115,7 +115,7 @@ absl::StatusOr<std::vector<ImageFile>> ReadImageFolder(const std::string& direct
       images.push_back({.path = file.string(), .bytes = std::move(bytes), .target = target});
     }
   }
-  if (images.empty()) return absl::InvalidArgumentError(absl::StrCat(directory, ": there is no image in its folders"));
+  if (images.empty()) return absl::InvalidArgumentError(absl::StrCat(directory, ": its folders contain no image"));
   return images;
 }
 
@@ -131,7 +131,7 @@ absl::StatusOr<std::vector<LabelledText>> ParseLabelledTexts(std::string_view li
     text.line = number;
     texts.push_back(std::move(text));
   }
-  if (texts.empty()) return absl::InvalidArgumentError(absl::StrCat(name, ": there is no labelled text in it"));
+  if (texts.empty()) return absl::InvalidArgumentError(absl::StrCat(name, ": contains no labelled text"));
   return texts;
 }
 

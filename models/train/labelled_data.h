@@ -1,9 +1,9 @@
 // Labelled examples on disk.
 //
-// Images: a folder for each class, named as the class, with image files in it. Texts: JSON Lines, one object a line.
+// Images: for each class, a folder of image files with the class's name. Texts: JSON Lines, one object per line.
 //   {"label": "pos", "text": "a document"}
-//   {"label": "same", "text": "a document", "second_text": "another"}    models of two documents
-// Their labels, in sorted order, are the classes, counted from 0.
+//   {"label": "same", "text": "a document", "second_text": "another"}    for models of two documents
+// The sorted labels are the classes, counted from 0.
 #pragma once
 
 #include <cstdint>
@@ -21,18 +21,18 @@
 
 namespace longshort::models {
 
-// Checks that `labels`, sorted, are as many as the model has classes, and can stand in labels.txt. `name` is the
-// data's.
+// Checks that the sorted `labels` are as many as the model's classes, and that labels.txt can hold them. `name` is the
+// data's name in errors.
 absl::Status CheckLabelCount(absl::Span<const std::string> labels, int64_t classes, const std::string& name);
 
-// The class of a label. Errors: INVALID_ARGUMENT naming `name` and the label if it is none of `labels`.
+// Returns the class of a label. Errors: INVALID_ARGUMENT naming `name` and the label if `labels` does not contain it.
 absl::StatusOr<int64_t> ClassOf(absl::Span<const std::string> labels, const std::string& label,
                                 const std::string& name);
 
-// labels.txt.
+// The content of labels.txt.
 std::string LabelsText(absl::Span<const std::string> labels);
 
-// Rows of probability 1 for each of `targets`: [targets, classes], float32.
+// One-hot rows for `targets`: [targets, classes], float32.
 at::Tensor CertainTargets(absl::Span<const int64_t> targets, int64_t classes);
 
 struct ImageFile {
@@ -41,10 +41,10 @@ struct ImageFile {
   int64_t target = 0;
 };
 
-// Reads the files of all class folders in `directory`, classes and files in the order of their names; what is no folder
-// beside them is passed over. If `labels` is empty, it is set to the classes' names.
-// Errors: NOT_FOUND if there is no such directory; INVALID_ARGUMENT for a class that is none of `labels`, or if there
-// is no image; the file system's. All name the path.
+// Reads the files of all class folders in `directory`. Classes and files are in the order of their names. Entries of
+// `directory` that are not folders are ignored. If `labels` is empty, it is set to the names of the classes.
+// Errors: NOT_FOUND if the directory does not exist; INVALID_ARGUMENT for a class that `labels` does not contain, or if
+// there is no image; those of the file system. All name the path.
 absl::StatusOr<std::vector<ImageFile>> ReadImageFolder(const std::string& directory, std::vector<std::string>& labels);
 
 struct LabelledText {
@@ -53,28 +53,28 @@ struct LabelledText {
   int64_t line = 0;                    // from 1
 };
 
-// `documents` is 1 or 2; `name` stands for the file in errors. Empty lines are passed over.
-// Errors: INVALID_ARGUMENT naming file, line and what is wrong: no JSON object, a missing or unknown field, no line at
-// all.
+// `documents` is 1 or 2. `name` is the file's name in errors. Empty lines are ignored.
+// Errors: INVALID_ARGUMENT naming file, line and cause: not a JSON object, a missing or unknown field, or no line.
 absl::StatusOr<std::vector<LabelledText>> ParseLabelledTexts(std::string_view lines, int64_t documents,
                                                              const std::string& name);
 
-// The labels that occur, sorted, each once.
+// The distinct labels, sorted.
 std::vector<std::string> LabelsOf(absl::Span<const LabelledText> texts);
 
-// Labelled texts as a text classifier takes them.
+// Labelled texts as the input of a text classifier.
 struct TokenisedTexts {
   std::vector<TokenItem> items;
   std::vector<int64_t> targets;  // [items]: classes
 
   int64_t size() const { return static_cast<int64_t>(items.size()); }
-  // Tokens of an item, all documents together.
+  // Number of tokens of all documents of an item.
   int64_t Tokens(int64_t item) const;
 };
 
-// Reads labelled texts and tokenises them; documents longer than the model takes are cut at their end, as a request
-// with `truncate` is. If `labels` is empty, it is set to the texts'. `name` is the file's. Errors: those of reading and
-// tokenising, and INVALID_ARGUMENT for an unknown label or a document without tokens; all name the file.
+// Reads labelled texts and tokenises them. A document that is longer than the model's maximum is cut at its end, as for
+// a request with `truncate`. If `labels` is empty, it is set to the texts' labels. `name` is the file's name in errors.
+// Errors: those of reading and tokenising; INVALID_ARGUMENT for an unknown label or a document without tokens. All name
+// the file.
 absl::StatusOr<TokenisedTexts> TokeniseTexts(std::string_view lines, const std::string& name,
                                              const TextClassifierConfig& config, const TextEncoder& tokenizer,
                                              std::vector<std::string>& labels);

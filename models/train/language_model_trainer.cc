@@ -79,7 +79,7 @@ class LanguageModelTask final : public TrainingTask {
   }
 
  private:
-  // Some of the batch's streams, worked on by one shard.
+  // The batch's streams that one shard computes.
   struct Streams {
     int64_t first = 0, count = 0;
     StreamMemory memory;
@@ -98,7 +98,7 @@ class LanguageModelTask final : public TrainingTask {
     return static_cast<double>(streams.count) / static_cast<double>(options_.batch);
   }
 
-  // Forward and backward of a shard's streams.
+  // The forward and backward pass of a shard's streams.
   void RunShard(int64_t shard, const StreamBatches::Batch& batch) {
     Streams& streams = streams_[shard];
     const Decoder decoder = DecoderOf(shards_.of(shard));
@@ -117,7 +117,7 @@ class LanguageModelTask final : public TrainingTask {
   std::vector<Streams> streams_;  // of each shard
 };
 
-// What decides a run, in one line: equal lines, equal runs.
+// The settings that determine a run, in one line. Equal lines give equal runs.
 std::string Settings(const LanguageModelTrainerOptions& options, const std::string& text_hash) {
   return absl::StrCat(ToJson(options.config), " batch=", options.batch, " tokens=", options.tokens_per_stream,
                       " shards=", options.shards, " seed=", options.seed, " ", SettingsOf(options.loop.optimizer),
@@ -137,7 +137,7 @@ absl::Status CheckOptions(const LanguageModelTrainerOptions& options, int64_t tr
   }
   const int64_t batch_tokens = options.batch * options.tokens_per_stream;
   if (std::min(train_tokens, held_out_tokens) <= batch_tokens) {
-    return absl::InvalidArgumentError(absl::StrCat("the text gives ", train_tokens, " training and ", held_out_tokens,
+    return absl::InvalidArgumentError(absl::StrCat("the text has ", train_tokens, " training and ", held_out_tokens,
                                                    " held-out tokens; each must exceed one batch of ", batch_tokens));
   }
   return absl::OkStatus();
@@ -159,10 +159,10 @@ absl::Status TrainLanguageModel(const LanguageModelTrainerOptions& given, const 
   const std::string_view train_text = std::string_view(text).substr(0, split),
                          held_out_text = std::string_view(text).substr(split);
   const std::string vocabulary = ByteVocabulary(train_text);
-  // 4 special ids and 255 bytes (the newline is one of the special ids), filled up to a multiple of 8.
+  // 4 special ids and 255 bytes (the newline is one of the special ids), rounded up to a multiple of 8.
   options.config.vocabulary_size = 264;
   options.config.tokenizer = TokenizerKind::kFairseqBytes;
-  LS_RETURN_IF_ERROR(CheckLanguageModelConfig(options.config, "the given flags"));
+  LS_RETURN_IF_ERROR(CheckLanguageModelConfig(options.config, "the given options"));
   LS_ASSIGN_OR_RETURN(const auto tokenizer, LoadFairseqTokenizer(Tokenizer::Unit::kByte, vocabulary, "vocabulary",
                                                                  options.config.vocabulary_size));
   LS_ASSIGN_OR_RETURN(std::vector<int32_t> train_ids, tokenizer->Encode(train_text));

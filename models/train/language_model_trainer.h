@@ -1,4 +1,4 @@
-// Trains a byte language model on one text, by truncated back-propagation over segments with memory carried on.
+// Trains a byte language model on one text: truncated back-propagation over segments, with memory carried over.
 #pragma once
 
 #include <cstdint>
@@ -11,24 +11,24 @@
 
 namespace longshort::models {
 
-// Numbers are in the ranges that the rows of commands.cc allow.
+// commands.cc defines the ranges of the numbers.
 struct LanguageModelTrainerOptions {
   LanguageModelConfig config;  // vocabulary_size is set from the vocabulary
   LoopOptions loop;
   int64_t batch = 8;                // parallel streams
   int64_t tokens_per_stream = 512;  // per step; a multiple of L
-  int64_t shards = 1;  // threads that share a batch's streams, one core each; part of the result's rounding
+  int64_t shards = 1;  // threads that share a batch's streams, one core each; affects the result's rounding only
   uint64_t seed = 1;
-  double held_out_fraction = 0.05;  // the text's end
+  double held_out_fraction = 0.05;  // of the text, at its end
   bool bfloat16_products = false;
   std::string output_directory;  // the model directory
 };
 
-// Trains on `text` and writes the model directory, unless stopped before. Errors: INVALID_ARGUMENT for options that do
-// not fit together, those of RunTrainingLoop, the file system's.
+// Trains on `text`, and writes the model directory unless the run is stopped before its last step.
+// Errors: INVALID_ARGUMENT for options that contradict each other; those of RunTrainingLoop and of the file system.
 absl::Status TrainLanguageModel(const LanguageModelTrainerOptions& options, const std::string& text);
 
-// Writes config.json, model.safetensors (float16) and vocabulary.txt into `directory`, made if it is not there.
+// Writes config.json, model.safetensors (float16) and vocabulary.txt to `directory`, which is created if needed.
 absl::Status WriteLanguageModel(const std::string& directory, const LanguageModelConfig& config,
                                 const std::vector<NamedParameter>& parameters, const std::string& vocabulary);
 

@@ -17,13 +17,13 @@ namespace {
 constexpr const char kHelp[] =
     "longshort-train: trains a model and writes a directory that longshort-server serves.\n\n"
     "Usage: longshort-train [COMMAND] --OPTION=VALUE...\n\n"
-    "  language-model    a byte language model of one text (the command if none is given)\n"
-    "  text-classifier   a classifier of documents\n"
-    "  image-classifier  a classifier of images\n\n"
-    "longshort-train COMMAND --help explains a command's options; --version prints the version.\n";
+    "  language-model    trains a byte language model on one text (default)\n"
+    "  text-classifier   trains a classifier of documents\n"
+    "  image-classifier  trains a classifier of images\n\n"
+    "longshort-train COMMAND --help prints a command's options. longshort-train --version prints the version.\n";
 
 absl::Status Run(std::vector<std::string> arguments) {
-  at::set_num_threads(1);  // a shard is one thread
+  at::set_num_threads(1);  // each shard uses one thread
   const std::string first = arguments.empty() ? "--help" : arguments.front();
   if (first == "--help") {
     absl::PrintF("%s", std::string(kHelp));
@@ -38,7 +38,7 @@ absl::Status Run(std::vector<std::string> arguments) {
   if (first == "language-model") return RunLanguageModelCommand(arguments);
   if (first == "text-classifier") return RunTextClassifierCommand(arguments);
   if (first == "image-classifier") return RunImageClassifierCommand(arguments);
-  return absl::InvalidArgumentError(absl::StrCat("'", first, "' is no command; see --help"));
+  return absl::InvalidArgumentError(absl::StrCat("unknown command '", first, "'; see --help"));
 }
 
 }  // namespace

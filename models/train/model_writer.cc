@@ -29,7 +29,7 @@ constexpr std::string_view kModelFiles[] = {"config.json", "model.safetensors", 
 
 namespace fs = std::filesystem;
 
-// Where a model goes: links are followed, and no slash or ".." is left.
+// The canonical path of a model directory: without links, "..", or a slash at the end.
 fs::path PlaceOf(const std::string& directory) {
   std::error_code unknown;
   const fs::path place = fs::weakly_canonical(fs::absolute(directory, unknown), unknown);
@@ -46,17 +46,19 @@ bool IsMountPoint(const fs::path& directory) {
          (own.st_dev != parent.st_dev || own.st_ino == parent.st_ino);
 }
 
-// Why a model cannot take the place of this folder; "" if it can.
+// The reason why a model cannot replace this folder; "" if it can.
 std::string WhyNotReplace(const fs::path& directory) {
   std::error_code error;
-  if (!fs::is_directory(directory, error)) return "it is there and not a folder";
+  if (!fs::is_directory(directory, error)) return "it exists and is not a folder";
   if (IsMountPoint(directory)) return "it is a mount point; name a folder in it";
-  if (IsInside(fs::current_path(error), directory)) return "this runs in it; name a folder in it";
+  if (IsInside(fs::current_path(error), directory)) {
+    return "it contains the current working directory; name a folder in it";
+  }
   for (fs::directory_iterator entry(directory, error); !error && entry != fs::directory_iterator();
        entry.increment(error)) {
     const std::string name = entry->path().filename().string();
     if (std::find(std::begin(kModelFiles), std::end(kModelFiles), name) == std::end(kModelFiles)) {
-      return "there are other files in it than a model's, which would be lost";
+      return "it contains files that are not a model's and would be lost";
     }
   }
   return error ? error.message() : "";
@@ -64,11 +66,11 @@ std::string WhyNotReplace(const fs::path& directory) {
 
 std::string WhyNotMake(const fs::path& place) {
   std::error_code unknown;
-  if (fs::is_symlink(place, unknown)) return "it is a link to nothing";
+  if (fs::is_symlink(place, unknown)) return "it is a dangling symbolic link";
   if (fs::exists(place, unknown)) {
     if (std::string why = WhyNotReplace(place); !why.empty()) return why;
   }
-  fs::path there = place.parent_path();  // it is made beside
+  fs::path there = place.parent_path();  // the model is written next to its place
   while (!fs::exists(fs::symlink_status(there, unknown)) && there.has_relative_path()) there = there.parent_path();
   if (!fs::is_directory(there, unknown)) return absl::StrCat(there.string(), " is not a folder");
   if (access(there.c_str(), W_OK | X_OK) != 0) return absl::StrCat(there.string(), ": ", std::strerror(errno));
@@ -99,8 +101,8 @@ absl::Status WriteFiles(const fs::path& directory, const std::vector<NamedParame
   return absl::OkStatus();
 }
 
-// Puts `made` in the place of `directory`, which may be there; where the file system can swap the two, nobody finds
-// nothing.
+// Renames `made` to `directory` and removes an existing `directory`. If the file system can swap the two, `directory`
+// exists at every moment.
 std::error_code Replace(const fs::path& directory, const fs::path& made) {
   std::error_code error, unknown;
   if (!fs::exists(directory, error)) {
@@ -127,11 +129,11 @@ absl::Status CheckModelDirectory(const std::string& directory, const std::string
   std::string why = WhyNotMake(place);
   if (why.empty() && !checkpoint.empty()) {
     const fs::path file = PlaceOf(checkpoint);
-    if (IsInside(file, place)) why = absl::StrCat("--checkpoint=", checkpoint, " would be in it");
-    if (IsInside(place, file)) why = absl::StrCat("--checkpoint=", checkpoint, " would be in its way");
+    if (IsInside(file, place)) why = absl::StrCat("--checkpoint=", checkpoint, " is inside it");
+    if (IsInside(place, file)) why = absl::StrCat("--checkpoint=", checkpoint, " is a part of its path");
   }
   if (why.empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("--out=", directory, " cannot be made: ", why));
+  return absl::InvalidArgumentError(absl::StrCat("--out=", directory, " cannot be created: ", why));
 }
 
 absl::Status WriteModelDirectory(const std::string& directory, const std::vector<NamedParameter>& parameters,
@@ -141,7 +143,7 @@ absl::Status WriteModelDirectory(const std::string& directory, const std::vector
   std::error_code error;
   fs::create_directories(place.parent_path(), error);
   if (!error) fs::create_directory(made, error);
-  if (error) return absl::UnavailableError(absl::StrCat(made.string(), ": cannot be made: ", error.message()));
+  if (error) return absl::UnavailableError(absl::StrCat(made.string(), ": cannot be created: ", error.message()));
   if (const absl::Status written = WriteFiles(made, parameters, exact, files); !written.ok()) {
     fs::remove_all(made, error);
     return written;
@@ -153,7 +155,7 @@ absl::Status WriteModelDirectory(const std::string& directory, const std::vector
     why = error.message();
   }
   return absl::FailedPreconditionError(
-      absl::StrCat(directory, " cannot be made: ", why, "; the model is complete in ", made.string()));
+      absl::StrCat(directory, " cannot be created: ", why, "; the complete model is in ", made.string()));
 }
 
 }  // namespace longshort::models

@@ -1,4 +1,4 @@
-// Writes what was trained as a model directory (weights/model_directory.h).
+// Writes a trained model as a model directory (weights/model_directory.h).
 #pragma once
 
 #include <string>
@@ -11,21 +11,22 @@
 
 namespace longshort::models {
 
-// A file of the directory beside model.safetensors.
+// A file of the model directory other than model.safetensors.
 struct ModelFile {
   std::string name;  // "config.json"
   std::string content;
 };
 
-// Whether it is likely that WriteModelDirectory can write there: to be asked before a run of hours. `checkpoint` is the
-// file that the run keeps, "" if none.
-// Errors: INVALID_ARGUMENT naming --out and what is in the way, files that are no model's among it.
+// Checks whether WriteModelDirectory will probably be able to write `directory`. Call it before a long run.
+// `checkpoint` is the run's checkpoint file, "" if none.
+// Errors: INVALID_ARGUMENT naming --out and the obstacle, for example files that do not belong to a model.
 absl::Status CheckModelDirectory(const std::string& directory, const std::string& checkpoint);
 
-// Makes `directory` of model.safetensors and `files`, beside its place and then renamed, so that nobody finds half of
-// it; a model that was there is replaced. Tensors are stored in float16, those that `exact` names in float32.
-// Errors: the file system's; OUT_OF_RANGE if a weight is not finite as it is stored; FAILED_PRECONDITION if the place
-// cannot be taken, naming the folder beside it that the model was written to.
+// Writes `directory` with model.safetensors and `files`. The directory is written under another name and then renamed,
+// so that readers never see a part of it. An existing model is replaced. Tensors named in `exact` are stored in
+// float32, the others in float16.
+// Errors: OUT_OF_RANGE if a stored weight is not finite; FAILED_PRECONDITION, naming the folder that the model was
+// written to, if that cannot be renamed to `directory`; those of the file system.
 absl::Status WriteModelDirectory(const std::string& directory, const std::vector<NamedParameter>& parameters,
                                  absl::Span<const std::string_view> exact, const std::vector<ModelFile>& files);
 

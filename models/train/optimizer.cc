@@ -24,7 +24,7 @@ double LearningRate(const OptimizerOptions& options, int64_t step) {
 
 namespace {
 
-// Matrices and kernels, but not the vectors of positions.
+// True for matrices and kernels, except the vectors of positions.
 bool IsDecayed(const NamedParameter& parameter) {
   return parameter.name.ends_with(".weight") && parameter.value.dim() >= 2 &&
          parameter.name.find("position") == std::string::npos;

@@ -11,26 +11,26 @@ namespace longshort::models {
 
 struct OptimizerOptions {
   double peak_learning_rate = 2e-3;
-  int64_t warmup_steps = 100;  // the rate rises linearly from 0 over these
-  int64_t total_steps = 1000;  // and falls along a cosine to `final_fraction` of the peak at this step
+  int64_t warmup_steps = 100;  // steps in which the rate rises linearly from 0 to its peak
+  int64_t total_steps = 1000;  // step at which a cosine has brought the rate to `final_fraction` of its peak
   double final_fraction = 0.02;
   double beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8;
-  double weight_decay = 0.1;   // on matrices and kernels, not on gains, biases and position vectors
-  double gradient_norm = 1.0;  // longer gradients are scaled down to this
+  double weight_decay = 0.1;   // applies to matrices and kernels, not to gains, biases and position vectors
+  double gradient_norm = 1.0;  // maximum norm; longer gradients are scaled down to it
 };
 
 double LearningRate(const OptimizerOptions& options, int64_t step);
 
 class Optimizer final {
  public:
-  // Trains those of `parameters` that collect gradients.
+  // Trains those of `parameters` that require gradients.
   Optimizer(const OptimizerOptions& options, const std::vector<NamedParameter>& parameters);
 
-  // Applies the collected gradients (0 where none was) as step number `step` (from 0) and clears them. Returns the
-  // gradient's norm before clipping; if that is no finite number, nothing is applied.
+  // Applies the gradients as step number `step` (from 0) and clears them. An undefined gradient counts as 0. Returns
+  // the gradient's norm before clipping. If the norm is not finite, no gradient is applied.
   double Step(int64_t step);
 
-  // The running means, to be saved and restored: "mean.<name>" and "square.<name>".
+  // The running means, for a checkpoint: "mean.<name>" and "square.<name>".
   std::vector<NamedParameter> State() const;
 
  private:

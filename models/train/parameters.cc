@@ -18,7 +18,7 @@ bool IsTrained(const std::string& name) {
   return !name.ends_with(".running_mean") && !name.ends_with(".running_var") && !IsFrequencies(name);
 }
 
-// Tables that are looked up or added, where nothing is summed over inputs.
+// Tables whose rows are looked up or added: they have no sum over inputs.
 bool IsTable(const std::string& name) {
   return name.find("embed") != std::string::npos && !name.ends_with("embed.weight");
 }

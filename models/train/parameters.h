@@ -1,4 +1,4 @@
-// The tensors that a run trains: their first values, and the threads that share them.
+// The tensors that a run trains: their initial values, and the threads that share them.
 #pragma once
 
 #include <cstdint>
@@ -13,32 +13,34 @@
 
 namespace longshort::models {
 
-// A trained tensor, or another that a run keeps, under its name.
+// A named tensor that a run trains or keeps.
 struct NamedParameter {
   std::string name;  // as in model.safetensors
-  at::Tensor value;  // float32; a leaf that collects gradients if it is trained
+  at::Tensor value;  // float32; a leaf that requires gradients if it is trained
 };
 
-// Random weights, for training from nothing: matrices and kernels normal with deviation 1/sqrt(inputs of one output),
-// embeddings and position tables of classifiers normal with deviation 0.02, gains and running variances 1, biases and
-// running means 0. `seed` decides every value. All but the running statistics and the positions' frequencies are
-// trained.
+// Random initial weights, which `seed` determines.
+//   matrices, kernels                               normal, standard deviation 1/sqrt(inputs of one output)
+//   embeddings, classifiers' position tables        normal, standard deviation 0.02
+//   gains, running variances                        1
+//   biases, running means                           0
+// Running statistics and the frequencies of positions are not trained; all other tensors are.
 std::vector<NamedParameter> InitialParameters(absl::Span<const TensorShape> tensors, uint64_t seed);
 
-// Finds these very tensors by their names, so that gradients reach them.
+// Returns a source that finds these tensors by name, without copies, so that gradients reach them.
 TensorSource ByName(const std::vector<NamedParameter>& parameters);
 
-// The threads that share a step's work: all compute with the same weights, each with gradients of its own.
+// The threads that share a step's work. All use the same weights; each has its own gradients.
 class ParameterShards final {
  public:
   ParameterShards(std::vector<NamedParameter> parameters, int64_t shards);
 
   int64_t size() const { return static_cast<int64_t>(shards_.size()); }
-  // The weights as a shard sees them: their storage, no copy.
+  // The weights of a shard. They alias the shared storage.
   const std::vector<NamedParameter>& of(int64_t shard) const { return shards_[shard]; }
 
-  // Calls work(shard) for every shard, each in a thread of its own, and then adds the gradients that they left to those
-  // of the weights, shard by shard. What `work` throws is thrown here, after all have ended.
+  // Calls work(shard) for every shard, each on its own thread. Then adds the shards' gradients to those of the weights,
+  // in the order of the shards. Rethrows an exception of `work` after all threads have ended.
   void Run(const std::function<void(int64_t shard)>& work);
 
  private:

@@ -19,13 +19,13 @@ namespace {
 constexpr int kSignals[] = {SIGINT, SIGTERM};
 struct sigaction actions_before[std::size(kSignals)];
 std::atomic<bool> has_received = false;
-static_assert(std::atomic<bool>::is_always_lock_free, "a signal may come on any thread at any time");
+static_assert(std::atomic<bool>::is_always_lock_free, "the signal handler may run on any thread at any time");
 
-// Signals that are ignored, as SIGINT is for the background commands of a script, stay so.
+// Ignored signals stay ignored, for example SIGINT in a script's background commands.
 void Handle(void (*handler)(int)) {
   struct sigaction action = {};
   action.sa_handler = handler;
-  action.sa_flags = SA_RESTART;  // what is being written is written to its end
+  action.sa_flags = SA_RESTART;  // a signal does not interrupt a write
   for (size_t i = 0; i < std::size(kSignals); ++i) {
     if (actions_before[i].sa_handler != SIG_IGN) sigaction(kSignals[i], &action, nullptr);
   }

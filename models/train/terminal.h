@@ -1,4 +1,4 @@
-// A training run at the terminal: its progress line, and Ctrl-C.
+// A training run's progress line, and its handling of Ctrl-C.
 #pragma once
 
 #include <cstdint>
@@ -9,19 +9,19 @@
 namespace longshort::models {
 
 struct ProgressUnits {
-  std::string name = "examples";  // what a step works on
+  std::string name = "examples";  // the units that a step processes
   int64_t per_step = 1;
-  bool bits_per_byte = false;  // show the loss in bits too: a unit is a byte
+  bool bits_per_byte = false;  // also print the loss in bits; a unit is then a byte
 };
 
-// The progress line of a run: redrawn on a terminal, printed now and then elsewhere.
+// The progress line of a run. On a terminal it is redrawn; elsewhere it is printed from time to time.
 class TrainingProgress final {
  public:
   TrainingProgress(int64_t first_step, int64_t total_steps, ProgressUnits units);
 
-  // `loss` is the step's, in nats.
+  // `loss` is the loss of the step, in nats.
   void Report(int64_t steps_done, double loss, double gradient_norm, double learning_rate);
-  // A line of its own.
+  // Prints a separate line.
   void ReportHeldOut(int64_t steps_done, const std::string& figure);
 
  private:
@@ -32,9 +32,9 @@ class TrainingProgress final {
   double smoothed_loss_ = 0;
 };
 
-// Ctrl-C and SIGTERM as a question that a long run asks now and then. While it lives, the first SIGINT or SIGTERM is
-// only noted; the second, of either kind, ends the process. Signals that were ignored before stay ignored. One at a
-// time.
+// Lets a long run poll for Ctrl-C and SIGTERM. During its lifetime, the first SIGINT or SIGTERM only sets received();
+// the second, of either kind, ends the process. Signals that were ignored before stay ignored.
+// REQUIRES: at most one object exists at a time.
 class StopSignal final {
  public:
   StopSignal();

@@ -1,5 +1,5 @@
-// What the trainer of classifiers needs of a family of models: labelled examples, and the served module run so that
-// gradients reach its weights.
+// The interface between the classifiers' trainer and a family of models: labelled examples, and the served module, run
+// so that gradients reach its weights.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace longshort::models {
 
-// Threads: the shards call Train at the same time, each with weights of its own.
+// Threads: the shards call Train concurrently, each with its own weights.
 class TrainableClassifier {
  public:
   virtual ~TrainableClassifier() = default;
@@ -25,54 +25,52 @@ class TrainableClassifier {
   virtual int64_t training_examples() const = 0;
   virtual int64_t held_out_examples() const = 0;
 
-  // Random weights for training from nothing; `seed` decides every value.
+  // Random initial weights, which `seed` determines.
   virtual std::vector<NamedParameter> InitialParameters(uint64_t seed) const = 0;
 
-  // Puts draws that are cheap to compute together next to each other.
+  // Reorders the batch, so that draws that are cheap to compute together are adjacent.
   virtual void Arrange(std::vector<Draw>& /*batch*/) const {}
 
   struct Scores {
     at::Tensor logits;                   // [examples, classes]
-    at::Tensor targets;                  // [examples, classes]: how probable each class should be
-    std::vector<at::Tensor> statistics;  // what batch normalisation saw; of as many tensors each time
+    at::Tensor targets;                  // [examples, classes]: the target probability of each class
+    std::vector<at::Tensor> statistics;  // of batch normalisation; the same number of tensors in each call
   };
-  // Training examples, varied as `seed` and the draws' numbers decide.
+  // The scores of training examples. `seed` and the draws' numbers determine how they are varied.
   virtual Scores Train(const std::vector<NamedParameter>& parameters, absl::Span<const Draw> draws,
                        uint64_t seed) const = 0;
-  // Moves the running statistics among `parameters` towards those of a step, the mean over its calls of Train.
+  // Moves the running statistics in `parameters` towards `statistics`, the mean over a step's calls of Train.
   virtual void MoveStatistics(const std::vector<NamedParameter>& /*parameters*/,
                               const std::vector<at::Tensor>& /*statistics*/) const {}
-  // Held-out examples [first, first + count), as they are served.
+  // The scores of held-out examples [first, first + count), computed as the server computes them.
   virtual Scores HeldOut(const std::vector<NamedParameter>& parameters, int64_t first, int64_t count) const = 0;
 
-  // The files of the model directory beside the weights.
+  // The files of the model directory, except the weights.
   virtual std::vector<ModelFile> Files() const = 0;
-  // All of model and data that decides a run, as text.
+  // The properties of model and data that determine a run, as text.
   virtual std::string Settings() const = 0;
 };
 
-// What the command line names.
+// The files that the command line names.
 struct TrainingFiles {
-  std::string config;      // config.json of the model to train; of image classifiers a CvT*-LS
+  std::string config;      // config.json of the model to train; an image classifier must be a CvT*-LS
   std::string vocabulary;  // vocabulary.txt, for the tokenizers that need one
   std::string train;       // JSON Lines, or a folder of class folders (labelled_data.h)
-  std::string held_out;    // the same
+  std::string held_out;    // in the same format
 };
 
 struct TextVariationOptions {
-  int64_t crop_tokens = 0;   // longer documents are trained on in random pieces of this length; 0: whole
-  double masked_tokens = 0;  // this part of a document's tokens is masked, other ones each time
+  int64_t crop_tokens = 0;   // length of the random piece to which a longer document is cut each time; 0: no cut
+  double masked_tokens = 0;  // fraction of a document's tokens to mask, chosen at random each time
 };
 
-// Reads and tokenises all of the files. Documents longer than the model takes are cut at their end, as a request with
-// `truncate` is.
-// Errors: those of reading; INVALID_ARGUMENT naming the file and what is wrong with it.
+// Reads and tokenises all of the files, as TokeniseTexts (labelled_data.h).
+// Errors: those of reading; INVALID_ARGUMENT naming the file and the problem.
 absl::StatusOr<std::unique_ptr<TrainableClassifier>> LoadTrainableTextClassifier(const TrainingFiles& files,
                                                                                  const TextVariationOptions& variation);
 
-// Reads and decodes all images. Training images are kept as 8-bit pixels; held-out images are prepared as the server
-// does.
-// Errors: those of reading and decoding; INVALID_ARGUMENT naming the file and what is wrong with it.
+// Reads and decodes all images. Training images are kept as 8-bit pixels. Held-out images are prepared as in the
+// server. Errors: those of reading and decoding; INVALID_ARGUMENT naming the file and the problem.
 absl::StatusOr<std::unique_ptr<TrainableClassifier>> LoadTrainableImageClassifier(
     const TrainingFiles& files, const AugmentationOptions& augmentation);
 

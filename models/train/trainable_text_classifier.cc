@@ -37,7 +37,7 @@ class TrainableTextClassifier final : public TrainableClassifier {
     return longshort::models::InitialParameters(TextClassifierTensors(data_.config), seed);
   }
 
-  // By falling length: the threads that share a batch's groups end at about the same time.
+  // Sorts by falling length, so that the threads that share a batch's groups end at about the same time.
   void Arrange(std::vector<Draw>& batch) const override {
     std::stable_sort(batch.begin(), batch.end(), [this](const Draw& a, const Draw& b) {
       return data_.train.Tokens(a.example) > data_.train.Tokens(b.example);
@@ -73,8 +73,8 @@ class TrainableTextClassifier final : public TrainableClassifier {
   }
 
  private:
-  // A piece of the document, where it stands in it: what is before it is masked, which costs nothing. Some tokens of
-  // the piece are masked, too; never its first, so that a token is left.
+  // A piece of the document at its original position: the tokens before it are masked, which costs nothing. Some tokens
+  // of the piece are masked, too, but not its first, so that at least one token is left.
   std::vector<int32_t> Varied(std::vector<int32_t> document, RandomDraws& random) const {
     int64_t first = 0;
     const int64_t longer_by = static_cast<int64_t>(document.size()) - variation_.crop_tokens;
@@ -118,7 +118,7 @@ absl::StatusOr<std::unique_ptr<TrainableClassifier>> LoadTrainableTextClassifier
   if (!files.vocabulary.empty()) {
     if (data.config.tokenizer == DocumentTokenizerKind::kBytesPlusOne) {
       return absl::InvalidArgumentError(
-          absl::StrCat("--vocabulary=", files.vocabulary, ": the tokenizer of ", files.config, " has none"));
+          absl::StrCat("--vocabulary=", files.vocabulary, ": the tokenizer of ", files.config, " has no vocabulary"));
     }
     LS_ASSIGN_OR_RETURN(vocabulary, ReadTrainingFile(files.vocabulary));
     data.files.push_back({"vocabulary.txt", vocabulary});
@@ -126,7 +126,7 @@ absl::StatusOr<std::unique_ptr<TrainableClassifier>> LoadTrainableTextClassifier
   LS_ASSIGN_OR_RETURN(const std::unique_ptr<TextEncoder> tokenizer,
                       MakeDocumentTokenizer(data.config, vocabulary, files.vocabulary));
   if (tokenizer == nullptr) {
-    return absl::InvalidArgumentError(absl::StrCat(files.config, ": its tokenizer does not read texts"));
+    return absl::InvalidArgumentError(absl::StrCat(files.config, ": its tokenizer does not accept text"));
   }
   LS_ASSIGN_OR_RETURN(const std::string train, ReadTrainingFile(files.train));
   LS_ASSIGN_OR_RETURN(data.train, TokeniseTexts(train, files.train, data.config, *tokenizer, data.labels));

@@ -22,12 +22,12 @@
 namespace longshort::models {
 namespace {
 
-// What a run is at: its tensors by name (weights, optimizer state, stream memory), and the number of steps done.
-// On disk it is what is needed to go on exactly where it stopped.
+// The state of a run: its named tensors (weights, optimizer state, stream memory), and the number of steps done.
+// A checkpoint contains exactly this.
 struct TrainingState {
   std::vector<NamedParameter> tensors;
   int64_t steps_done = 0;
-  // Everything else that decides the run (options, data), as text: a run with other settings is not continued.
+  // The options and data that determine the run, as text. A run does not resume from a checkpoint with other settings.
   std::string settings;
 };
 
@@ -48,8 +48,8 @@ absl::Status SaveCheckpoint(const std::string& path, const TrainingState& state)
 }
 
 // Copies the saved values into `state.tensors` and sets `state.steps_done`.
-// Errors: NOT_FOUND if there is no file; FAILED_PRECONDITION if it is of a run with other settings or tensors, naming
-// them.
+// Errors: NOT_FOUND if the file does not exist; FAILED_PRECONDITION, naming the difference, if it belongs to a run with
+// other settings or tensors.
 absl::Status LoadCheckpoint(const std::string& path, TrainingState& state) {
   LS_ASSIGN_OR_RETURN(const SafetensorsFile file, SafetensorsFile::Open(path));
   const auto text = [&](const std::string& key) {
@@ -63,7 +63,7 @@ absl::Status LoadCheckpoint(const std::string& path, TrainingState& state) {
   }
   if (!absl::SimpleAtoi(text("steps_done"), &state.steps_done) || state.steps_done < 0) {
     return absl::FailedPreconditionError(
-        absl::StrCat(path, ": steps_done is '", text("steps_done"), "', not a number from 0 on"));
+        absl::StrCat(path, ": steps_done is '", text("steps_done"), "', not a non-negative integer"));
   }
   const c10::NoGradGuard no_grad;
   for (NamedParameter& tensor : state.tensors) {
@@ -71,7 +71,7 @@ absl::Status LoadCheckpoint(const std::string& path, TrainingState& state) {
     const auto shape = tensor.value.sizes();
     if (saved == nullptr || !std::equal(shape.begin(), shape.end(), saved->shape.begin(), saved->shape.end())) {
       return absl::FailedPreconditionError(
-          absl::StrCat(path, ": tensor ", tensor.name, " is missing or of another shape"));
+          absl::StrCat(path, ": tensor ", tensor.name, " is missing or has another shape"));
     }
     at::Tensor value = at::empty(shape);
     LS_RETURN_IF_ERROR(
@@ -96,7 +96,7 @@ class TrainingLoop final {
     TrainingProgress progress(state_.steps_done, total, units);
     while (state_.steps_done < total) {
       if (const int64_t stop = options_.stop_after_steps; stop > 0 && state_.steps_done >= stop) {
-        absl::FPrintF(stderr, "stopped after step %d; %s goes on from there\n", state_.steps_done,
+        absl::FPrintF(stderr, "stopped after step %d; to continue, run again with --checkpoint=%s\n", state_.steps_done,
                       options_.checkpoint_path);
         return false;
       }
@@ -107,7 +107,7 @@ class TrainingLoop final {
       if (last || stop || interrupted || state_.steps_done % options_.checkpoint_interval == 0) {
         absl::Status saved = Save();
         if (!saved.ok() && !last) return saved;
-        if (!saved.ok()) absl::FPrintF(stderr, "%s; the model is finished all the same\n", saved.message());
+        if (!saved.ok()) absl::FPrintF(stderr, "%s; the model is still written\n", saved.message());
       }
       if (interrupted) return Interrupted();
       if (options_.held_out_interval > 0 && (last || state_.steps_done % options_.held_out_interval == 0)) {
@@ -119,10 +119,11 @@ class TrainingLoop final {
 
  private:
   absl::Status Interrupted() const {
-    return absl::CancelledError(absl::StrCat(
-        "stopped by a signal after step ", state_.steps_done,
-        options_.checkpoint_path.empty() ? "; nothing is kept without --checkpoint"
-                                         : absl::StrCat("; ", options_.checkpoint_path, " goes on from there")));
+    return absl::CancelledError(
+        absl::StrCat("stopped by a signal after step ", state_.steps_done,
+                     options_.checkpoint_path.empty()
+                         ? "; nothing is saved without --checkpoint"
+                         : absl::StrCat("; to continue, run again with --checkpoint=", options_.checkpoint_path)));
   }
 
   absl::Status Step(TrainingProgress& progress) {
@@ -139,7 +140,7 @@ class TrainingLoop final {
     return absl::OkStatus();
   }
 
-  // The tensors of a task's own state may be new ones after each step.
+  // A task's own state may consist of new tensors after each step.
   TrainingState WholeState() const {
     TrainingState state = state_;
     for (NamedParameter& tensor : task_.State()) state.tensors.push_back(std::move(tensor));
@@ -157,14 +158,14 @@ class TrainingLoop final {
     if (absl::IsNotFound(loaded)) return absl::OkStatus();
     LS_RETURN_IF_ERROR(loaded);
     state_.steps_done = state.steps_done;
-    absl::FPrintF(stderr, "going on from %s after step %d\n", options_.checkpoint_path, state_.steps_done);
+    absl::FPrintF(stderr, "resuming from %s after step %d\n", options_.checkpoint_path, state_.steps_done);
     return absl::OkStatus();
   }
 
   const LoopOptions& options_;
   TrainingTask& task_;
   Optimizer optimizer_;
-  TrainingState state_;  // but for the task's own
+  TrainingState state_;  // without the task's own state
   const StopSignal signal_;
 };
 
@@ -179,7 +180,7 @@ std::string SettingsOf(const OptimizerOptions& optimizer) {
 absl::Status CheckCheckpoint(const LoopOptions& options) {
   if (options.checkpoint_path.empty()) {
     if (options.stop_after_steps == 0) return absl::OkStatus();
-    return absl::InvalidArgumentError("--stop-after-steps needs a --checkpoint to go on from");
+    return absl::InvalidArgumentError("--stop-after-steps requires --checkpoint, from which a later run continues");
   }
   const std::string folder = std::filesystem::absolute(options.checkpoint_path).parent_path().string();
   if (access(folder.c_str(), W_OK) == 0) return absl::OkStatus();

@@ -1,4 +1,4 @@
-// A text for training a byte model: its vocabulary, its ids, and the batches of parallel streams that they are read in.
+// The training text of a byte model: its vocabulary, and batches of parallel streams of its ids.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@
 
 namespace longshort::models {
 
-// vocabulary.txt of a byte model: all bytes but the newline, by falling count in `text`, ties by the symbol as a
-// string.
+// vocabulary.txt of a byte model: all bytes except the newline, sorted by falling count in `text`, then by the symbol
+// as a string.
 std::string ByteVocabulary(std::string_view text);
 
-// Cuts ids into `batch` streams of equal length, read side by side, `tokens` at a time.
+// Cuts ids into `batch` parallel streams of equal length, and each of them into pieces of `tokens` tokens.
 class StreamBatches final {
  public:
   // REQUIRES: ids.size() > batch * tokens.
@@ -23,11 +23,11 @@ class StreamBatches final {
   struct Batch {
     at::Tensor inputs;    // [batch, tokens] int64
     at::Tensor targets;   // [batch, tokens] int64: the token after each input
-    bool starts = false;  // the streams begin anew: nothing comes before
+    bool starts = false;  // the streams start here: earlier memory does not apply
   };
 
-  // Batch `index` of an endless sequence of passes; the streams of pass n start n * `tokens` / 2 later in the ring of
-  // all ids, so that every pass cuts the text at other places.
+  // Batch `index` of an endless sequence of passes. The ids form a ring, and the streams of pass n start n * `tokens` /
+  // 2 later in it. So each pass cuts the text at other places.
   Batch At(int64_t index) const;
   int64_t batches_per_pass() const { return batches_per_pass_; }
 

@@ -105,7 +105,7 @@ TEST_F(ImageClassifierTrainerTest, BrokenDataIsNamed) {
   EXPECT_THAT(error_with(files), HasSubstr("missing"));
   folder_.Write("other/green/1.png", Picture(true, 1));
   files.held_out = folder_.Path("other");
-  EXPECT_THAT(error_with(files), HasSubstr("label 'green' is none of the training data's"));
+  EXPECT_THAT(error_with(files), HasSubstr("label 'green' is not in the training data"));
   folder_.Write("broken/red/1.png", Picture(true, 1).substr(0, 100));
   files.held_out = folder_.Path("broken");
   EXPECT_THAT(error_with(files), HasSubstr("broken/red/1.png"));

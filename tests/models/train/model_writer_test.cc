@@ -45,7 +45,7 @@ class ModelWriter : public ::testing::Test {
   void ExpectRefused(const std::string& name, const std::string& why) const {
     const absl::Status status = CheckModelDirectory(Path(name), "");
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << name;
-    EXPECT_THAT(std::string(status.message()), StartsWith("--out=" + Path(name) + " cannot be made: "));
+    EXPECT_THAT(std::string(status.message()), StartsWith("--out=" + Path(name) + " cannot be created: "));
     EXPECT_THAT(std::string(status.message()), HasSubstr(why));
   }
 
@@ -123,9 +123,9 @@ TEST_F(ModelWriter, PlacesThatCannotBeRenamedAreRefusedBeforehand) {
 TEST_F(ModelWriter, TheCheckpointIsNotKeptInTheModel) {
   fs::create_directories(Path("model"));
   EXPECT_THAT(std::string(CheckModelDirectory(Path("model/"), Path("model/checkpoint")).message()),
-              HasSubstr("--checkpoint=" + Path("model/checkpoint") + " would be in it"));
+              HasSubstr("--checkpoint=" + Path("model/checkpoint") + " is inside it"));
   EXPECT_THAT(std::string(CheckModelDirectory(Path("checkpoint/model"), Path("checkpoint")).message()),
-              HasSubstr("--checkpoint=" + Path("checkpoint") + " would be in its way"));
+              HasSubstr("--checkpoint=" + Path("checkpoint") + " is a part of its path"));
   EXPECT_TRUE(CheckModelDirectory(Path("model"), Path("model.checkpoint")).ok());
 }
 

@@ -99,7 +99,7 @@ TEST_F(TextClassifierTrainerTest, BrokenDataIsNamed) {
   EXPECT_THAT(error_with(files), HasSubstr("returns.jsonl: label 'x\\r' would be read from labels.txt as 'x'"));
   files = files_;
   files.held_out = folder_.Write("unknown.jsonl", "{\"label\": \"z\", \"text\": \"z\"}\n");
-  EXPECT_THAT(error_with(files), HasSubstr("unknown.jsonl:1: label 'z' is none of the training data's"));
+  EXPECT_THAT(error_with(files), HasSubstr("unknown.jsonl:1: label 'z' is not in the training data"));
   files.held_out = folder_.Write("empty.jsonl", "{\"label\": \"x\", \"text\": \"\"}\n");
   EXPECT_THAT(error_with(files), HasSubstr("empty.jsonl:1: a document has no token"));
   files.held_out = folder_.Path("missing.jsonl");
