@@ -121,7 +121,7 @@ def test_a_cvt_keeps_every_number(case: str, tmp_path: Path) -> None:
 
 def test_what_is_left_out_of_a_checkpoint_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _converted("vil", "a0_f7_r8", tmp_path)
-    assert "left out of the checkpoint: arch, epoch, best_acc, optimizer, scheduler" in capsys.readouterr().out
+    assert "ignored entries of the checkpoint: arch, epoch, best_acc, optimizer, scheduler" in capsys.readouterr().out
 
 
 def test_a_converted_config_can_be_given_back(tmp_path: Path) -> None:
@@ -257,8 +257,8 @@ _PIXELS = ("--set", "tokenizer=pixels", "--set", 'preprocessing={"height": 8, "w
         (_lra() | {_NORM: "text"}, _LRA, [_NORM, "str", "not a tensor"]),
         (_without(_lra(), "model.cls_embed"), _LRA, ["cls is 'last_layer'", "model.cls_embed"]),
         (_lra(), (*_LRA, "--set", "cls=none"), ["cls is 'none'", "model.cls_embed"]),
-        (_lra(), (*_LRA, "--set", "layers=3"), ["layers is 3", "make it 2"]),
-        (_lra(rank=2), _LRA, ["projection_rank is 32", "make it 2"]),
+        (_lra(), (*_LRA, "--set", "layers=3"), ["layers is 3", "it is 2"]),
+        (_lra(rank=2), _LRA, ["projection_rank is 32", "it is 2"]),
         (_lra(), (*_LRA, "--set", "heads=3"), ["heads is 3", "64"]),
         (_lra(), (*_LRA, "--set", "heads=two"), ["heads is 'two'"]),
         (_lra(), (*_LRA, "--set", "window_size=-1"), ["window_size is -1"]),
@@ -332,9 +332,9 @@ def _stages(change: Callable[[str], str]) -> tuple[str, ...]:
         (_vil() | {"layer2.1.attn.relative_position_index": _naive_window_index(2)}, _VIL, ["layer2.1", "unknown"]),
         (_vil(), _stages(lambda text: text.replace("f2,a0", "f4,a0")), ["layer1.1.attn", "relative_position_index"]),
         (_vil(), _stages(lambda text: text.replace("r1", "r2")), ["to_dynamic_projection", "[2, 4]", "[4, 4]"]),
-        (_vil(), _stages(lambda text: text.replace("l2", "l5")), ["stages", "'l5", "place 2"]),
+        (_vil(), _stages(lambda text: text.replace("l2", "l5")), ["stages", "'l5", "position 2"]),
         (_vil(), _stages(lambda text: text.replace("h2", "x2")), ["stages", "'x2'"]),
-        (_vil(), _stages(lambda text: text.replace("h2", "h3")), ["no multiple of h"]),
+        (_vil(), _stages(lambda text: text.replace("h2", "h3")), ["not a multiple of h"]),
         (_vil(), _stages(lambda text: text + "_l4,p1_l5,p1"), ["5 stages"]),
         (_vil(), _stages(lambda text: text.replace("p2", "p20")), ["patches of 20"]),
         (_vil(), ("--set", "image_size=16"), ["field stages", "--preset"]),
@@ -403,7 +403,7 @@ def test_a_broken_safetensors_file_is_refused(
         ("", ["no token"]),
         ("0\n[MAX 1\n", ["line 2", "white space"]),
         ("0\n\n1\n", ["line 2 is empty"]),
-        ("0\n1\n0\n", ["line 3", "line 1 already"]),
+        ("0\n1\n0\n", ["line 3", "already on line 1"]),
         (b"\xff\n", ["not UTF-8"]),
     ],
 )

@@ -141,7 +141,7 @@ def test_the_tokenizer_can_be_said(tmp_path: Path) -> None:
         ("101 5\n10 4\n", ["line 2", "newline"]),
         ("101 5\nab 4\n", ["line 2", "neither bytes"]),
         ("101 5\n256 4\n", ["line 2", "'256'"]),
-        ("101 5\n101 4\n", ["line 2", "line 1 already"]),
+        ("101 5\n101 4\n", ["line 2", "already on line 1"]),
         ("101\n", ["line 1", "symbol count"]),
         ("101 5\n\n", ["line 2", "symbol count"]),
         ("101 5 #fairseq:overwrite\n", ["line 1", "overwrite"]),
@@ -237,7 +237,7 @@ def test_a_directory_that_is_there_is_kept(tmp_path: Path, capsys: pytest.Captur
     path = made_up.save(tmp_path, made_up.cfg_style())
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "notes").write_text("mine")
-    assert "is there already" in _refused(capsys, tmp_path / "model", path)
+    assert "already exists" in _refused(capsys, tmp_path / "model", path)
     assert (tmp_path / "model" / "notes").read_text() == "mine"
 
 

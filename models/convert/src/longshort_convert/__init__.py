@@ -1,1 +1,1 @@
-"""Turns official Transformer-LS checkpoints into model directories for Longshort."""
+"""Converts official Transformer-LS checkpoints to model directories for Longshort."""

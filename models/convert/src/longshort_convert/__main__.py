@@ -14,25 +14,26 @@ from longshort_convert.model_files import ModelFiles, write_directory
 from longshort_convert.safetensors_file import is_safetensors, read_safetensors
 
 _DESCRIPTION = """\
-Turns a checkpoint of a Transformer-LS model into a model directory that longshort-server
-loads: config.json, model.safetensors and, where given, vocabulary.txt and labels.txt.
-What the checkpoint is, its content says:
+Converts a checkpoint of a Transformer-LS model to a model directory that longshort-server
+loads: config.json, model.safetensors and, if given, vocabulary.txt and labels.txt.
+The content of the checkpoint determines its kind:
 
   language model    fairseq's {"cfg" or "args", "model", ...}
   text classifier   Long Range Arena's {"model_state_dict", ...}
   ViL-LS            ImageNet's {"net", "arch", ...}
   CvT*-LS           a safetensors file
 
-No code in the checkpoint is run. Weights keep their precision. What is not understood is
-refused by name (exit code 2), and then nothing is written."""
+The converter runs no code in the checkpoint. Weights keep their precision. If the converter
+does not know a part of the checkpoint, it names that part, writes nothing, and exits with 2."""
 
 _EPILOG = """\
-The checkpoints of classifiers hold no hyperparameters. What the tensors do not tell comes from --preset, --config and
---set, the later before the earlier; what contradicts the tensors is refused. Needed are, without a preset:
+Checkpoints of classifiers contain no hyperparameters. Those that do not follow from the tensors come from --preset,
+--config and --set. --set overrides --config, which overrides --preset. A value that contradicts the tensors is an
+error. Without a preset, these are required:
 
   text classifier   heads, window_size, cls (none, vocabulary, all_layers, last_layer); layers, if they are tied;
-                    tokenizer (none, bytes_plus_one, listops_2020, listops_2021, pixels; none unless given)
-  ViL-LS            stages (the architecture string), image_size; average_pooling (false unless given)
+                    tokenizer (none, bytes_plus_one, listops_2020, listops_2021, pixels; default: none)
+  ViL-LS            stages (the architecture string), image_size; average_pooling (default: false)
   CvT*-LS           stage_heads, window_sizes
 
 examples:
@@ -56,18 +57,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def convert(options: argparse.Namespace) -> str:
-    """Writes the model directory and says what is in it. Raises ConvertError or OSError; then there is none."""
+    """Writes the model directory and returns a summary. Raises ConvertError or OSError, and then writes nothing."""
     if options.out.exists():
-        raise ConvertError(f"{options.out}: is there already; remove it or choose another --out")
+        raise ConvertError(f"{options.out} already exists; remove it or choose another --out")
     files, ignored = _read(options)
     write_directory(options.out, files)
     return f"{options.out}: {files.summary}" + (
-        f"; left out of the checkpoint: {', '.join(ignored)}" if ignored else ""
+        f"; ignored entries of the checkpoint: {', '.join(ignored)}" if ignored else ""
     )
 
 
 def _read(options: argparse.Namespace) -> tuple[ModelFiles, list[str]]:
-    """The model, and the entries of the checkpoint that are no part of one."""
+    """The model, and the entries of the checkpoint that are not part of it."""
     is_weights_file = is_safetensors(options.checkpoint)
     content = read_safetensors(options.checkpoint) if is_weights_file else read_checkpoint(options.checkpoint)
     try:
@@ -107,7 +108,7 @@ def _refuse(options: argparse.Namespace, kind: str, *names: str) -> None:
     for name in names:
         if getattr(options, name) is not None:
             flag = "set" if name == "assignments" else name.replace("_", "-")
-            raise ConvertError(f"--{flag} does not go with {kind}, which this checkpoint is of")
+            raise ConvertError(f"--{flag} is not valid for {kind}, and the checkpoint is of {kind}")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -117,14 +118,14 @@ def _parser() -> argparse.ArgumentParser:
         epilog=_EPILOG + ", ".join(presets.names()),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("checkpoint", type=Path, metavar="CHECKPOINT", help="what torch.save or safetensors wrote")
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="the model directory to make")
+    parser.add_argument("checkpoint", type=Path, metavar="CHECKPOINT", help="a file of torch.save or safetensors")
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="the model directory to create")
     parser.add_argument(
         "--vocabulary",
         type=Path,
         metavar="FILE",
-        help="language model: dict.txt of the training data; without it, the model takes and gives token ids only. "
-        "ListOps: the tokens, one a line, the first having id 1",
+        help="language model: dict.txt of the training data; without it, the model reads and writes token ids only. "
+        "ListOps: the tokens, one per line; the first has id 1",
     )
     _add_language_model_options(parser.add_argument_group("language models"))
     _add_classifier_options(parser.add_argument_group("classifiers"))
@@ -135,38 +136,37 @@ def _add_language_model_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--tokenizer",
         choices=(vocabulary.BYTES, vocabulary.CHARACTERS),
-        help="what the symbols of --vocabulary are (default: bytes if all are decimal numbers, else characters)",
+        help="kind of the symbols in --vocabulary (default: bytes if all are decimal numbers, else characters)",
     )
     group.add_argument(
         "--segment-length",
         type=_positive,
         metavar="L",
-        help="tokens per segment "
-        f"(default: {language_model.DEFAULT_SEGMENT_LENGTH}, which is the official evaluation's)",
+        help=f"tokens per segment (default: {language_model.DEFAULT_SEGMENT_LENGTH}, as in the official evaluation)",
     )
     group.add_argument(
-        "--mem-len", type=_positive, metavar="M", help="tokens of memory (default: mem_len of the checkpoint)"
+        "--mem-len", type=_positive, metavar="M", help="memory length in tokens (default: mem_len of the checkpoint)"
     )
 
 
 def _add_classifier_options(group: argparse._ArgumentGroup) -> None:
-    group.add_argument("--preset", metavar="NAME", help="the hyperparameters of a published model, named below")
+    group.add_argument("--preset", metavar="NAME", help="hyperparameters of a published model; the names are below")
     group.add_argument(
         "--config",
         type=Path,
         metavar="FILE",
-        help="hyperparameters as JSON: official names (num_head, window_size, pooling_mode, ...; arch, img_size, ...), "
-        "or those of config.json if it has an architecture",
+        help="JSON file of hyperparameters, with their official names (num_head, window_size, pooling_mode, ...; arch, "
+        "img_size, ...), or with those of config.json if it has the field architecture",
     )
     group.add_argument(
         "--set",
         action="append",
         dest="assignments",
         metavar="NAME=VALUE",
-        help="one field of config.json; may be repeated; nested fields are given together, as JSON: "
+        help="a field of config.json; may be repeated; nested fields are set together, as JSON: "
         '--set \'preprocessing={"height": 32, "width": 32}\'',
     )
-    group.add_argument("--labels", type=Path, metavar="FILE", help="names of the classes, one a line, in their order")
+    group.add_argument("--labels", type=Path, metavar="FILE", help="names of the classes in order, one per line")
 
 
 def _positive(text: str) -> int:

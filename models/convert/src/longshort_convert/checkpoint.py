@@ -1,10 +1,10 @@
 """Reads the files of torch.save (PyTorch 1.6 and later) with numpy alone, and runs no code that they name.
 
-Such a file is a zip archive: one pickle, `<root>/data.pkl`, that refers to storages `<root>/data/<key>`, which hold
-raw little-endian numbers. Of all that a pickle can ask for, only plain values, argparse.Namespace and tensors are known
-here: what torch.load(weights_only=True) allows, and less. What the pickle builds is immutable (tuples) or plain data,
-so that no opcode can change what is known here. A storage is read when a tensor over it is asked for, so an optimizer's
-state costs nothing.
+Such a file is a zip archive: one pickle, `<root>/data.pkl`, that refers to storages `<root>/data/<key>`, which contain
+raw little-endian numbers. The reader accepts only plain values, argparse.Namespace and tensors in the pickle: a subset
+of what torch.load(weights_only=True) allows. The pickle builds only immutable objects (tuples) and plain data, so that
+no opcode can change the set of known names. A storage is read when a tensor in it is read, so an optimizer's state
+costs nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from longshort_convert.errors import ConvertError
 
 _PICKLE_LIMIT_BYTES = 256 << 20
 
-# What reading a broken zip file or pickle raises.
+# The exceptions of reading a broken zip file or pickle.
 _BROKEN = (
     pickle.UnpicklingError,
     ArithmeticError,
@@ -42,13 +42,13 @@ _BROKEN = (
 
 
 class ElementType(NamedTuple):
-    """A tensor's type: its name in PyTorch, and the numpy type of its bits (bfloat16 has none: its bits are uint16)."""
+    """A tensor's type: its name in PyTorch, and the numpy type of its bits (uint16 for bfloat16, which numpy lacks)."""
 
     name: str
     bits: str
 
 
-# What torch.save writes, in pickle's protocol 2. None of these takes more memory than the pickle is long.
+# The opcodes that torch.save writes (pickle protocol 2). None of them takes more memory than the pickle's length.
 _OPCODES = frozenset(
     [
         "PROTO",
@@ -108,7 +108,7 @@ class Namespace:
 
     def __setstate__(self, state: object) -> None:
         if not isinstance(state, dict):
-            raise pickle.UnpicklingError("a Namespace holds no dict")
+            raise pickle.UnpicklingError("the content of a Namespace is not a dict")
         self.values = state
 
 
@@ -140,7 +140,7 @@ class Tensor(NamedTuple):
         return self.storage.type.name
 
     def read(self) -> NDArray[Any]:
-        """The numbers, row-major, little-endian (of bfloat16: the bits)."""
+        """The numbers, row-major, little-endian (for bfloat16: the bits)."""
         values = self.storage.read()
         strides = tuple(step * values.itemsize for step in self.stride)
         view = np.lib.stride_tricks.as_strided(values[self.offset :], self.shape, strides, writeable=False)
@@ -154,7 +154,7 @@ class _RebuildTensor:
 
     def __call__(self, storage: object, offset: object, shape: object, stride: object, *_: object) -> Tensor:
         if not isinstance(storage, _Storage):
-            raise pickle.UnpicklingError("a tensor lies over no storage")
+            raise pickle.UnpicklingError("a tensor has no storage")
         sizes, steps = _naturals(shape), _naturals(stride)
         (start,) = _naturals((offset,))
         if len(sizes) != len(steps):
@@ -174,7 +174,7 @@ class _RebuildParameter:
 
     def __call__(self, tensor: object, *_: object) -> Tensor:
         if not isinstance(tensor, Tensor):
-            raise pickle.UnpicklingError("a parameter is no tensor")
+            raise pickle.UnpicklingError("a parameter is not a tensor")
         return tensor
 
 
@@ -196,22 +196,22 @@ class _Unpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         known = _KNOWN_GLOBALS.get((module, name))
         if known is None:
-            raise ConvertError(f"{self._archive}: asks for {module}.{name}, which is not known here and is not run")
+            raise ConvertError(f"{self._archive}: refers to {module}.{name}, which the converter does not run")
         return known
 
     def persistent_load(self, pid: Any) -> _Storage:
         if not isinstance(pid, tuple) or len(pid) != 5 or pid[0] != "storage":
-            raise pickle.UnpicklingError("a reference is not to a storage")
+            raise pickle.UnpicklingError("a persistent reference is not to a storage")
         _, type_, key, _, elements = pid
         if not isinstance(type_, ElementType) or not isinstance(key, str):
-            raise pickle.UnpicklingError("a storage has no known type and name")
+            raise pickle.UnpicklingError("a storage has an unknown type or an invalid name")
         return _Storage(self._archive, f"{self._root}data/{key}", type_, *_naturals((elements,)))
 
 
 def read_checkpoint(path: Path) -> Any:
-    """What was saved, with Tensor and Namespace for tensors and namespaces.
+    """The saved object, with Tensor and Namespace for tensors and namespaces.
 
-    Raises ConvertError for a file that is no checkpoint, is broken, or asks for anything else.
+    Raises ConvertError for a file that is not a checkpoint, is broken, or contains any other type.
     """
     if not path.is_file():
         raise ConvertError(f"{path}: no such file")
@@ -219,7 +219,7 @@ def read_checkpoint(path: Path) -> Any:
         with zipfile.ZipFile(path) as archive:
             pickled = [name for name in archive.namelist() if name.endswith("/data.pkl")]
             if len(pickled) != 1:
-                raise ConvertError(f"{path}: holds {len(pickled)} pickles named data.pkl, not 1")
+                raise ConvertError(f"{path}: contains {len(pickled)} pickles named data.pkl, not 1")
             root = pickled[0].removesuffix("data.pkl")
             _check_byte_order(archive, f"{root}byteorder", path)
             content = _read_member(archive, pickled[0], _PICKLE_LIMIT_BYTES)
@@ -235,16 +235,16 @@ def read_checkpoint(path: Path) -> Any:
 
 def _naturals(numbers: object) -> tuple[int, ...]:
     if not isinstance(numbers, tuple) or not all(type(number) is int and number >= 0 for number in numbers):
-        raise pickle.UnpicklingError("a size, stride or offset is no natural number")
+        raise pickle.UnpicklingError("a size, stride or offset is not a non-negative integer")
     return numbers
 
 
 def _check_opcodes(pickled: bytes) -> None:
     for opcode, argument, _ in pickletools.genops(pickled):
         if opcode.name not in _OPCODES:
-            raise pickle.UnpicklingError(f"opcode {opcode.name} in its pickle is none that torch.save writes")
+            raise pickle.UnpicklingError(f"its pickle has opcode {opcode.name}, which torch.save never writes")
         if opcode.name == "LONG_BINPUT" and argument > len(pickled):
-            raise pickle.UnpicklingError(f"its pickle has no {argument} objects to remember")
+            raise pickle.UnpicklingError(f"its pickle has memo index {argument}, which exceeds its length")
 
 
 def _check_byte_order(archive: zipfile.ZipFile, member: str, path: Path) -> None:
@@ -253,7 +253,7 @@ def _check_byte_order(archive: zipfile.ZipFile, member: str, path: Path) -> None
 
 
 def _read_member(archive: zipfile.ZipFile, member: str, limit_bytes: int) -> bytes:
-    """The content of a member. Members are stored as they are, so none can be larger than the file."""
+    """The content of a member. Members are not compressed, so none can be larger than the file."""
     try:
         info = archive.getinfo(member)
     except KeyError as error:

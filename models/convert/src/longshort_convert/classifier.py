@@ -1,4 +1,4 @@
-"""A classifier's checkpoint, with what was given beside it, as the files of a model directory."""
+"""Converts a classifier's checkpoint and the user's options to the files of a model directory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FAMILIES: dict[str, ModuleType] = {module.ARCHITECTURE: module for module in (t
 
 @dataclass(frozen=True)
 class ClassifierOptions:
-    """Where the fields come from, the later before the earlier: a preset, a file, single fields as "name=value"."""
+    """The sources of the fields: a preset, a file, and single fields as "name=value". Later ones override earlier."""
 
     preset: str | None
     config: Path | None
@@ -58,13 +58,13 @@ def _given_fields(family: ModuleType, options: ClassifierOptions) -> Fields:
         if "." in name:
             outer, _, inner = name.partition(".")
             whole = f"--set '{outer}={{\"{inner}\": {text}, ...}}'"
-            raise ConvertError(f"--set {assignment}: nested fields are given together, as JSON: {whole}")
+            raise ConvertError(f"--set {assignment}: set nested fields together, as JSON: {whole}")
         values[name] = _value(text)
     return Fields(_of_family(family, values, "--set"))
 
 
 def _read_config(family: ModuleType, path: Path) -> dict[str, Any]:
-    """Fields under the names of config.json, which has an architecture, or under the official ones."""
+    """The file's fields. Their names are those of config.json if it has the field architecture, else the official."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
@@ -89,7 +89,7 @@ def _of_family(family: ModuleType, values: dict[str, Any], where: str) -> dict[s
 
 
 def _value(text: str) -> Any:
-    """JSON, or the text itself."""
+    """The value of the text as JSON, or else the text itself."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -97,11 +97,11 @@ def _value(text: str) -> Any:
 
 
 def _vocabulary(path: Path | None, fields: Fields) -> bytes | None:
-    """The content of vocabulary.txt: a token of ListOps on each line, that of line n (from 1) having id n."""
+    """The content of vocabulary.txt: a ListOps token per line; the token on line n (from 1) has id n."""
     tokenizer = fields.values.get("tokenizer")
     if tokenizer not in text_classifier.LISTOPS_TOKENIZERS:
         if path is not None:
-            raise ConvertError("--vocabulary goes with a tokenizer of ListOps: --set tokenizer=listops_2020")
+            raise ConvertError("--vocabulary requires a tokenizer of ListOps: --set tokenizer=listops_2020")
         return None
     if path is None:
         raise ConvertError(
@@ -111,15 +111,15 @@ def _vocabulary(path: Path | None, fields: Fields) -> bytes | None:
     content = path.read_bytes()
     tokens = _lines(content, str(path))
     if not tokens:
-        raise ConvertError(f"{path}: holds no token")
+        raise ConvertError(f"{path}: contains no tokens")
     for number, token in enumerate(tokens, start=1):
         if token.split() != [token]:
-            raise ConvertError(f"{path}: line {number}: token {token!r} holds white space")
+            raise ConvertError(f"{path}: line {number}: token {token!r} contains white space")
         if tokens.index(token) + 1 != number:
             raise ConvertError(
-                f"{path}: line {number}: token {token!r} stands on line {tokens.index(token) + 1} already"
+                f"{path}: line {number}: token {token!r} is already on line {tokens.index(token) + 1}"
             )
-    # Id 0 is padding, and the one behind the tokens stands for all others.
+    # Id 0 is padding. The id after the last token is the unknown token.
     if len(tokens) + 2 > fields.values["vocabulary_size"]:
         raise ConvertError(
             f"{path}: {len(tokens)} tokens, padding and the unknown one are more than the "

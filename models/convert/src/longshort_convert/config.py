@@ -1,4 +1,4 @@
-"""config.json of a language model, as the server reads it."""
+"""The config.json of a language model."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from longshort_convert.errors import ConvertError
 
 @dataclass(frozen=True)
 class LanguageModelConfig:
-    """The paper's hyperparameters. Lengths are in tokens; a clamp of 0 is none."""
+    """The paper's hyperparameters. Lengths are in tokens. A clamp of 0 means no clamp."""
 
     layers: int
     model_width: int
@@ -30,17 +30,20 @@ class LanguageModelConfig:
     tokenizer: str
 
     def check(self) -> None:
-        """Raises ConvertError naming the rule between two lengths that does not hold."""
+        """Raises ConvertError naming a violated rule."""
         rules = [
             (self.model_width % 2 == 0, f"d_model {self.model_width} is odd"),
-            (self.model_width % self.heads == 0, f"d_model {self.model_width} is no multiple of n_head {self.heads}"),
+            (
+                self.model_width % self.heads == 0,
+                f"d_model {self.model_width} is not a multiple of n_head {self.heads}",
+            ),
             (
                 self.segment_length % self.chunk_size == 0,
-                f"segment length {self.segment_length} is no multiple of chunk_size {self.chunk_size}",
+                f"segment length {self.segment_length} is not a multiple of chunk_size {self.chunk_size}",
             ),
             (
                 self.memory_length % self.chunk_size == 0,
-                f"mem_len {self.memory_length} is no multiple of chunk_size {self.chunk_size}",
+                f"mem_len {self.memory_length} is not a multiple of chunk_size {self.chunk_size}",
             ),
             (
                 self.memory_length >= self.window_length,

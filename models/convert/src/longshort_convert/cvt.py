@@ -1,4 +1,4 @@
-"""CvT*-LS: weights in safetensors. No official checkpoint is known; the names are PyTorch's for the paper's modules."""
+"""CvT*-LS: weights in safetensors. No official checkpoint exists; the names are PyTorch's for the paper's modules."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ _BATCH_COUNT = ".bn.num_batches_tracked"
 
 
 def from_official(official: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of config.json by the short names that the reference uses. Errors: ConvertError."""
+    """The fields of config.json from the reference's short names. Errors: ConvertError."""
     return rename_official(official, _SHORT_NAMES, ())
 
 
@@ -90,7 +90,7 @@ def describe(fields: Fields) -> str:
 
 
 def _derived(state: StateDict, fields: Fields) -> dict[str, Any]:
-    """What the shapes say."""
+    """The fields that follow from the shapes."""
     embeddings = []
     while f"stages.{len(embeddings)}.embed.weight" in state:
         embeddings.append(state.shape(f"stages.{len(embeddings)}.embed.weight", 4))

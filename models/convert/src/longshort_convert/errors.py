@@ -1,5 +1,5 @@
-"""The one error that a user meets."""
+"""The error that the converter reports to its user."""
 
 
 class ConvertError(Exception):
-    """The checkpoint or a file beside it cannot be converted; the message names what is wrong and where."""
+    """The checkpoint or another input cannot be converted. The message names the file and the problem."""

@@ -1,8 +1,8 @@
-"""What an official fairseq checkpoint of the Transformer-LS language model says: hyperparameters and weights.
+"""Reads hyperparameters and weights of an official fairseq checkpoint of the Transformer-LS language model.
 
-Two styles: `cfg` is a dict with the model's fields in cfg["model"] (`args` is None), or `args` is a namespace with all
-fields flat. The state dict's keys start with `decoder.model.`; vocab_size in the fields is a default that nobody set,
-so the number of embedding rows counts.
+In one format, cfg["model"] is a dict of the model's fields, and `args` is None. In the other, `args` is a namespace
+with all fields. The keys of the state dict start with `decoder.model.`. The field vocab_size is a meaningless default;
+the number of embedding rows is used instead.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _POSITIVE_FIELDS = (
 )
 _CLAMP_FIELDS = ("clamp_len", "cpos_clamp_len")
 _SWITCH_FIELDS = ("pre_ln", "use_gelu", "use_bias")
-# Fields that matter in training only, and vocab_size (see above).
+# Fields that affect only training, and vocab_size (see above).
 _OTHER_FIELDS = ("_name", "vocab_size", "dropout", "emb_dropout", "grad_chk", "probing")
 
 
 @dataclass(frozen=True)
 class Hyperparameters:
-    """The official names."""
+    """The hyperparameters under their official names."""
 
     n_layer: int
     d_model: int
@@ -57,7 +57,7 @@ class Hyperparameters:
 
 
 def read_hyperparameters(checkpoint: object) -> Hyperparameters:
-    """Raises ConvertError naming the field that is missing, unknown or no sensible value."""
+    """Raises ConvertError naming a field that is missing, unknown or invalid."""
     fields, where = _model_fields(checkpoint)
     values: dict[str, Any] = {}
     for name in (*_POSITIVE_FIELDS, *_CLAMP_FIELDS, *_SWITCH_FIELDS):
@@ -74,14 +74,14 @@ def read_hyperparameters(checkpoint: object) -> Hyperparameters:
         if values[name] < 1:
             raise ConvertError(f"{where}: {name} is {values[name]}, less than 1")
     if values["d_model"] % values["n_head"] != 0:
-        raise ConvertError(f"{where}: d_model {values['d_model']} is no multiple of n_head {values['n_head']}")
+        raise ConvertError(f"{where}: d_model {values['d_model']} is not a multiple of n_head {values['n_head']}")
     return Hyperparameters(**values)
 
 
 def read_weights(checkpoint: object, hyperparameters: Hyperparameters) -> dict[str, Weight]:
-    """Every tensor of the model by its name without prefix; the tied output embedding is left out.
+    """All tensors of the model except the tied output embedding, by name without prefix.
 
-    Raises ConvertError naming the tensor that is missing, unknown, of another shape or type, or not tied.
+    Raises ConvertError naming a tensor that is missing or unknown, has a wrong shape or type, or is not tied.
     """
     state = _state_dict(checkpoint)
     embedding = _tensor(state, f"{_PREFIX}in_emb.weight")
@@ -97,7 +97,7 @@ def read_weights(checkpoint: object, hyperparameters: Hyperparameters) -> dict[s
     for key, shape in shapes.items():
         tensor = _tensor(state, key)
         if tensor.shape != shape:
-            raise ConvertError(f"tensor {key} has shape {list(tensor.shape)}, the fields make it {list(shape)}")
+            raise ConvertError(f"tensor {key} has shape {list(tensor.shape)}, but the fields require {list(shape)}")
         if tensor.type_name not in WEIGHT_TYPES:
             raise ConvertError(f"tensor {key} has type {tensor.type_name}, not one of {', '.join(WEIGHT_TYPES)}")
         weights[key.removeprefix(_PREFIX)] = Weight(tensor.type_name, _stored_form(key, tensor.read()))
@@ -106,7 +106,7 @@ def read_weights(checkpoint: object, hyperparameters: Hyperparameters) -> dict[s
 
 
 def _model_fields(checkpoint: object) -> tuple[Mapping[str, Any], str]:
-    """The model's fields, and what to call them in an error."""
+    """The model's fields, and their name in errors."""
     top = _mapping(checkpoint, "the checkpoint")
     if top.get("cfg") is not None:
         where = 'cfg["model"]'
@@ -150,7 +150,7 @@ def _tensor(state: Mapping[str, Any], key: str) -> Tensor:
 
 
 def _official_shapes(fields: Hyperparameters, vocabulary_size: int) -> dict[str, tuple[int, ...]]:
-    """Every key of the official state dict with its shape."""
+    """The keys of the official state dict and their shapes."""
     d, heads, inner = fields.d_model, fields.n_head, fields.d_inner
     shapes: dict[str, tuple[int, ...]] = {
         "in_emb.weight": (vocabulary_size, d),
@@ -183,7 +183,7 @@ def _official_shapes(fields: Hyperparameters, vocabulary_size: int) -> dict[str,
 
 
 def _stored_form(key: str, values: NDArray[Any]) -> NDArray[Any]:
-    """The position biases are [heads, head width] once stored; their other dimensions are 1."""
+    """Position biases are stored as [heads, head width]; their other dimensions are 1."""
     if key.endswith((".r_r_bias", ".r_w_bias")):
         return values.reshape(values.shape[1], values.shape[-1])
     return values

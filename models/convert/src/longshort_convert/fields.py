@@ -1,4 +1,4 @@
-"""Fields of a classifier's config.json while they are put together: some are given, some follow from the tensors."""
+"""Collects the fields of a classifier's config.json: the user gives some, and the others follow from the tensors."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from longshort_convert.errors import ConvertError
 
 
 class Fields:
-    """What the user gave. Every reader raises ConvertError naming the field that is missing or makes no sense."""
+    """The fields that the user gave. Every reader raises ConvertError naming a field that is missing or invalid."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         self.values = dict(values)
 
     def settle(self, derived: Mapping[str, Any]) -> None:
-        """Adds what the tensors say. Raises ConvertError for a field that was given another value."""
+        """Adds fields that follow from the tensors. Raises ConvertError if the user gave a field another value."""
         for name, value in derived.items():
             if name in self.values and self.values[name] != value:
-                raise ConvertError(f"{name} is {self.values[name]!r}, but the checkpoint's tensors make it {value!r}")
+                raise ConvertError(f"{name} is {self.values[name]!r}, but by the checkpoint's tensors it is {value!r}")
             self.values[name] = value
 
     def default(self, defaults: Mapping[str, Any]) -> None:
@@ -48,7 +48,7 @@ class Fields:
     def text(self, name: str) -> str:
         value = self._value(name)
         if type(value) is not str:
-            raise ConvertError(f"{name} is {value!r}, not a text")
+            raise ConvertError(f"{name} is {value!r}, not a string")
         return value
 
     def choice(self, name: str, choices: Sequence[str]) -> str:
@@ -57,10 +57,10 @@ class Fields:
             raise ConvertError(f"{name} is {value!r}, not one of {', '.join(choices)}")
         return value
 
-    def integers(self, name: str, count: int, least: int) -> list[int]:
+    def integers(self, name: str, count: int, minimum: int) -> list[int]:
         value = self._value(name)
-        if not isinstance(value, list) or len(value) != count or not all(_is_integer(item, least) for item in value):
-            raise ConvertError(f"{name} is {value!r}, not a list of {count} integers of at least {least}")
+        if not isinstance(value, list) or len(value) != count or not all(_is_integer(item, minimum) for item in value):
+            raise ConvertError(f"{name} is {value!r}, not a list of {count} integers of at least {minimum}")
         return value
 
     def number(self, name: str) -> float:
@@ -69,29 +69,29 @@ class Fields:
             raise ConvertError(f"{name} is {value!r}, not a positive number")
         return value
 
-    def _integer(self, name: str, least: int) -> int:
+    def _integer(self, name: str, minimum: int) -> int:
         value = self._value(name)
-        if not _is_integer(value, least):
-            raise ConvertError(f"{name} is {value!r}, not an integer of at least {least}")
+        if not _is_integer(value, minimum):
+            raise ConvertError(f"{name} is {value!r}, not an integer of at least {minimum}")
         return value
 
     def _value(self, name: str) -> Any:
         if name not in self.values:
             raise ConvertError(
-                f"field {name} is not known: the checkpoint does not tell it; give it with --preset, "
+                f"field {name} is missing: the checkpoint does not contain it; give it with --preset, "
                 f"--config or --set {name}=VALUE"
             )
         return self.values[name]
 
 
-def _is_integer(value: object, least: int) -> bool:
-    return type(value) is int and value >= least
+def _is_integer(value: object, minimum: int) -> bool:
+    return type(value) is int and value >= minimum
 
 
 def rename_official(
     official: Mapping[str, Any], names: Mapping[str, str], without_effect: Sequence[str]
 ) -> dict[str, Any]:
-    """Official hyperparameters under the names of config.json. Raises ConvertError for a name that is none."""
+    """Renames official hyperparameters to the names of config.json. Raises ConvertError for an unknown name."""
     for name in official:
         if name not in names and name not in without_effect:
             raise ConvertError(f"hyperparameter {name!r} is unknown")

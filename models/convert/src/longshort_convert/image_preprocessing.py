@@ -1,4 +1,4 @@
-"""How the official evaluation makes a model's input of an image."""
+"""The preprocessing of images in the official evaluation."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def default_preprocessing(image_size: int) -> dict[str, Any]:
-    """The shorter side becomes image_size / 0.875, the middle is cut out, and ImageNet's colours are normalised."""
+    """Resizes the shorter side to image_size / 0.875, crops the centre, and normalises with ImageNet's statistics."""
     return {
         "resize_shorter_side": int(image_size / 0.875),
         "crop_height": image_size,

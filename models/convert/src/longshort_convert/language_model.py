@@ -1,4 +1,4 @@
-"""A fairseq checkpoint of the language model, with the vocabulary beside it, as the files of a model directory."""
+"""Converts a fairseq checkpoint of the language model and a vocabulary to the files of a model directory."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from longshort_convert.config import LanguageModelConfig
 from longshort_convert.errors import ConvertError
 from longshort_convert.model_files import ModelFiles
 
-# The official evaluation's, in tokens.
+# In tokens, as in the official evaluation.
 DEFAULT_SEGMENT_LENGTH = 256
 
 
 @dataclass(frozen=True)
 class LanguageModelOptions:
-    """What the user said; None: what the checkpoint or the symbols show."""
+    """The user's options. None: the value follows from the checkpoint or the symbols."""
 
     vocabulary: Path | None
     tokenizer: str | None
@@ -42,7 +42,7 @@ def convert(checkpoint: object, options: LanguageModelOptions) -> ModelFiles:
 
 
 def _vocabulary(options: LanguageModelOptions, vocabulary_size: int) -> tuple[bytes | None, str]:
-    """The content of vocabulary.txt, if there is one, and the tokenizer."""
+    """The content of vocabulary.txt, or None, and the tokenizer."""
     if options.vocabulary is None:
         if options.tokenizer is not None:
             raise ConvertError(f"--tokenizer={options.tokenizer} needs --vocabulary")

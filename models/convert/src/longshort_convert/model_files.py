@@ -1,4 +1,4 @@
-"""A model directory: written whole or not at all."""
+"""Writes a model directory atomically."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LIST_OF_PLAIN_VALUES = re.compile(r"\[\s+([^\[\]{}]*?)\s+\]")
 
 @dataclass(frozen=True)
 class ModelFiles:
-    """What becomes config.json, model.safetensors and, where there are any, vocabulary.txt and labels.txt."""
+    """The content of config.json, model.safetensors and, unless None, vocabulary.txt and labels.txt."""
 
     config: Mapping[str, Any]
     weights: Mapping[str, Weight]
@@ -30,14 +30,14 @@ class ModelFiles:
 
 
 def write_directory(out: Path, files: ModelFiles) -> None:
-    """Makes the directory under another name beside `out` and renames it when it is whole."""
+    """Writes the directory next to `out` under another name, then renames it to `out`."""
     out.parent.mkdir(parents=True, exist_ok=True)
     partial = Path(tempfile.mkdtemp(prefix=f"{out.name}.partial-", dir=out.parent))
     try:
         partial.chmod(0o755)
         (partial / "config.json").write_text(_to_json(files.config), encoding="utf-8")
         write_safetensors(partial / "model.safetensors", files.weights)
-        # The library lets the owner alone read what it writes; servers run as other users.
+        # The library makes its files readable for the owner only, but servers run as other users.
         shutil.copymode(partial / "config.json", partial / "model.safetensors")
         for name, content in (("vocabulary.txt", files.vocabulary), ("labels.txt", files.labels)):
             if content is not None:
@@ -49,6 +49,6 @@ def write_directory(out: Path, files: ModelFiles) -> None:
 
 
 def _to_json(config: Mapping[str, Any]) -> str:
-    """One field a line; a list stays on its line."""
+    """JSON with one field per line. A list stays on its field's line."""
     text = json.dumps(config, indent=2)
     return _LIST_OF_PLAIN_VALUES.sub(lambda found: "[" + re.sub(r"\s*\n\s*", " ", found[1]) + "]", text) + "\n"

@@ -1,4 +1,4 @@
-"""The published models: the config.json of each, under its name."""
+"""The config.json of each published model, by name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def names() -> list[str]:
 
 
 def load(name: str) -> dict[str, Any]:
-    """Raises ConvertError for a name that is none."""
+    """Raises ConvertError for an unknown name."""
     if name not in names():
         raise ConvertError(f"preset {name!r} is unknown; there are: {', '.join(names())}")
     return json.loads((_FOLDER / f"{name}.json").read_text(encoding="utf-8"))

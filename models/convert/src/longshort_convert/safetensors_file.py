@@ -1,4 +1,4 @@
-"""Files of safetensors, read and written by its own library. numpy has no bfloat16, so of that the bits come and go."""
+"""Reads and writes safetensors files with the safetensors library. numpy has no bfloat16, so its bits are uint16."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _TYPE_NAMES = {"F32": "float32", "F16": "float16", "BF16": "bfloat16"}
 
 @dataclass(frozen=True)
 class FileTensor:
-    """A tensor of a file. Only types of weights can be read."""
+    """A tensor of a file. Only tensors of weight types can be read."""
 
     type_name: str
     shape: tuple[int, ...]
     content: bytes
 
     def read(self) -> NDArray[Any]:
-        """The numbers, row-major, little-endian (of bfloat16: the bits)."""
+        """The numbers, row-major, little-endian (for bfloat16: the bits)."""
         return np.frombuffer(self.content, _NUMPY_TYPES[self.type_name]).reshape(self.shape)
 
 
@@ -40,7 +40,7 @@ def is_safetensors(path: Path) -> bool:
 
 
 def read_safetensors(path: Path) -> dict[str, FileTensor]:
-    """Every tensor by name. Raises ConvertError for a file that is broken."""
+    """All tensors by name. Raises ConvertError for a broken file."""
     try:
         found = safetensors.deserialize(path.read_bytes())
     except safetensors.SafetensorError as error:
@@ -52,8 +52,8 @@ def read_safetensors(path: Path) -> dict[str, FileTensor]:
 
 
 def write_safetensors(path: Path, weights: Mapping[str, Weight]) -> None:
-    """Tensors with wider elements lie first, so that each is aligned."""
-    # The library takes addresses: these arrays hold the numbers until it is done.
+    """Writes tensors with wider elements first, so that each is aligned."""
+    # The library reads through addresses, so these arrays must outlive the call.
     arrays = {name: np.require(weight.values, requirements="C") for name, weight in weights.items()}
     tensors = {
         name: safetensors.TensorSpec(

@@ -1,6 +1,6 @@
 """The text classifiers of the official Long Range Arena code: {"model_state_dict": ...}, without hyperparameters.
 
-Sizes follow from the tensors; heads, window, the kind of CLS and the number of tied layers must be given.
+Sizes follow from the tensors. The user must give heads, window, the kind of CLS and the number of tied layers.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _OFFICIAL_NAMES = {
     "debug": "normalized_cls",
     "num_classes": "classes",
 }
-# Read below, or of training only.
+# Hyperparameters that are read below, or that affect only training.
 _OTHER_OFFICIAL_NAMES = (
     "attn_type",
     "transformer_dim",
@@ -74,7 +74,7 @@ _OTHER_OFFICIAL_NAMES = (
 
 
 def from_official(official: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of config.json that the official model config tells. Errors: ConvertError."""
+    """The fields of config.json that follow from the official model config. Errors: ConvertError."""
     fields = rename_official(official, _OFFICIAL_NAMES, _OTHER_OFFICIAL_NAMES)
     if official.get("attn_type", "lsta") != "lsta":
         raise ConvertError(f"attn_type is {official['attn_type']!r}, not 'lsta'")
@@ -115,7 +115,7 @@ def _cls(official: Mapping[str, Any]) -> str:
     parameter = official.get("cls_token", False), official.get("cls_last_layer", False)
     if pooling == "CLS":
         if any(parameter):
-            raise ConvertError("pooling_mode CLS goes neither with cls_token nor with cls_last_layer")
+            raise ConvertError("pooling_mode CLS excludes both cls_token and cls_last_layer")
         return "vocabulary"
     if parameter[1]:
         return "last_layer"
@@ -123,7 +123,7 @@ def _cls(official: Mapping[str, Any]) -> str:
 
 
 def _derived(state: StateDict, fields: Fields) -> dict[str, Any]:
-    """What the shapes say."""
+    """The fields that follow from the shapes."""
     vocabulary_size, width = state.shape("model.embeddings.word_embeddings.weight", 2)
     positions, _ = state.shape("model.embeddings.position_embeddings.weight", 2)
     tied = "model.transformer.norm1.weight" in state
@@ -164,20 +164,20 @@ def _check(state: StateDict, fields: Fields) -> None:
         has = "has" if _CLS_PARAMETER in state else "has no"
         raise ConvertError(f"cls is {cls!r}, but the checkpoint {has} tensor {_CLS_PARAMETER}")
     if (kernel := fields.values["value_convolution"]) != 0 and kernel % 2 == 0:
-        raise ConvertError(f"value_convolution is {kernel}, an even kernel")
+        raise ConvertError(f"value_convolution is {kernel}, not an odd number")
     if "pooled_length" in fields.values:
         if cls != "none":
-            raise ConvertError(f"pooled_length goes with cls 'none' only, not with {cls!r}")
+            raise ConvertError(f"pooled_length requires cls 'none', not {cls!r}")
         fields.positive("pooled_length")
     if "max_document_tokens" in fields.values:
         fields.positive("max_document_tokens")
     if ("preprocessing" in fields.values) != (fields.values["tokenizer"] == "pixels"):
         raise ConvertError(
-            "preprocessing (height and width) goes with tokenizer 'pixels', and only with it: "
+            "tokenizer 'pixels' requires preprocessing (height and width), and no other tokenizer allows it: "
             '--set tokenizer=pixels --set \'preprocessing={"height": 32, "width": 32}\''
         )
     if fields.values["tokenizer"] == "pixels" and fields.values["documents"] != 1:
-        raise ConvertError(f"documents is {fields.values['documents']}, but the tokenizer 'pixels' makes 1")
+        raise ConvertError(f"documents is {fields.values['documents']}, but tokenizer 'pixels' requires 1")
 
 
 def _layer_prefix(tied: bool, layer: int) -> str:
@@ -185,7 +185,7 @@ def _layer_prefix(tied: bool, layer: int) -> str:
 
 
 def tensor_shapes(fields: Fields) -> Shapes:
-    """Every tensor of the official state dict."""
+    """The tensors of the official state dict and their shapes."""
     v = fields.values
     width, heads, hidden, kernel = v["model_width"], v["heads"], v["feed_forward_width"], v["value_convolution"]
     shapes: Shapes = {

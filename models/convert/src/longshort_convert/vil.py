@@ -1,4 +1,4 @@
-"""ViL-LS of the official ImageNet code: {"net": ..., "arch": "msvit", ...}; the architecture string is not inside."""
+"""ViL-LS of the official ImageNet code: {"net": ..., "arch": "msvit", ...}, without the architecture string."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _OFFICIAL_NAMES = {
     "norm_embed": "embedding_norm",
     "avg_pool": "average_pooling",
 }
-# Without effect on a model of attn_type "ls", or of training only.
+# Arguments that have no effect for attn_type "ls", or that affect only training.
 _OTHER_OFFICIAL_NAMES = (
     "attn_type",
     "drop_rate",
@@ -53,7 +53,7 @@ _INDEX_BUFFER = ".attn.relative_position_index"
 
 @dataclass(frozen=True)
 class Stage:
-    """One stage of the architecture string, on its own image."""
+    """One stage of the architecture string, and the image that it reads."""
 
     number: int
     heads: int
@@ -70,7 +70,7 @@ class Stage:
 
 
 def from_official(official: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of config.json that the official arguments tell. Errors: ConvertError."""
+    """The fields of config.json that follow from the official arguments. Errors: ConvertError."""
     if official.get("attn_type", "ls") != "ls":
         raise ConvertError(f"attn_type is {official['attn_type']!r}, not 'ls'")
     return rename_official(official, _OFFICIAL_NAMES, _OTHER_OFFICIAL_NAMES)
@@ -101,7 +101,7 @@ def describe(fields: Fields) -> str:
 
 
 def parse_stages(architecture: str, image_size: int, channels: int) -> list[Stage]:
-    """Reads the architecture string. Errors: ConvertError naming the part that is wrong."""
+    """Parses the architecture string. Errors: ConvertError naming the invalid part."""
     stages: list[Stage] = []
     side, width, sparse = image_size, channels, True
     for number, part in enumerate(architecture.split("_"), start=1):
@@ -109,11 +109,11 @@ def parse_stages(architecture: str, image_size: int, channels: int) -> list[Stag
         for text in part.split(","):
             match = _ATTRIBUTE.fullmatch(text.strip())
             if match is None:
-                raise ConvertError(f"stages: {text!r} of {part!r} is not a letter of lhdnsgpfar and a number")
+                raise ConvertError(f"stages: {text!r} in {part!r} is not a letter of lhdnsgpfar and a number")
             attributes[match[1]] = int(match[2])
         _check_attributes(part, number, attributes, side)
         side //= attributes["p"]
-        # After the first stage of full attention every later one is full, whatever it says.
+        # All stages after the first with full attention have full attention, whatever the string says.
         sparse = sparse and attributes["s"] == 1
         stages.append(_stage(attributes, sparse, side, width))
         width = attributes["d"]
@@ -124,12 +124,12 @@ def parse_stages(architecture: str, image_size: int, channels: int) -> list[Stag
 
 def _check_attributes(part: str, number: int, attributes: Mapping[str, int], side: int) -> None:
     if attributes["l"] != number:
-        raise ConvertError(f"stages: {part!r} stands at place {number}")
+        raise ConvertError(f"stages: {part!r} is at position {number}")
     for letter in "hdp":
         if attributes[letter] < 1:
             raise ConvertError(f"stages: {letter} of {part!r} is 0")
     if attributes["d"] % attributes["h"] != 0:
-        raise ConvertError(f"stages: d of {part!r} is no multiple of h")
+        raise ConvertError(f"stages: d of {part!r} is not a multiple of h")
     if side // attributes["p"] < 1:
         raise ConvertError(f"stages: {part!r} has patches of {attributes['p']} on an image of {side}")
 
@@ -156,7 +156,7 @@ def _attentions(stage: Stage) -> list[str]:
 
 
 def _drop_index_buffers(state: StateDict, stages: list[Stage]) -> None:
-    """The indices into the bias tables follow from the architecture; a checkpoint of another one says so here."""
+    """Raises ConvertError if the checkpoint's indices into the bias tables are those of another architecture."""
     for stage in stages:
         if stage.absolute_position:
             continue
@@ -173,7 +173,7 @@ def _drop_index_buffers(state: StateDict, stages: list[Stage]) -> None:
 
 
 def window_bias_index(window: int) -> NDArray[np.int64]:
-    """Row of the bias table for query (row-major in the window) and key (in the window with its border)."""
+    """The row of the bias table for a query (row-major in the window) and a key (in the window with its border)."""
     border = window // 2
     query = np.arange(window)
     key = np.arange(-border, window + border)
@@ -183,14 +183,14 @@ def window_bias_index(window: int) -> NDArray[np.int64]:
 
 
 def full_bias_index(side: int) -> NDArray[np.int64]:
-    """Row of the bias table for query and key, both row-major in the image."""
+    """The row of the bias table for a query and a key, both row-major in the image."""
     offset = np.arange(side)[:, None] - np.arange(side)[None, :] + side - 1
     index = offset[:, None, :, None] * (2 * side - 1) + offset[None, :, None, :]
     return index.reshape(side * side, side * side)
 
 
 def tensor_shapes(fields: Fields, stages: list[Stage]) -> Shapes:
-    """Every parameter of the official state dict."""
+    """The parameters of the official state dict and their shapes."""
     shapes: Shapes = {}
     for stage in stages:
         shapes |= _embedding_shapes(stage, fields.values["embedding_norm"])

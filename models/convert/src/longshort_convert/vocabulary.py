@@ -1,4 +1,4 @@
-"""fairseq's dict.txt: one "symbol count" a line; the symbol of line n (from 0) has id 4 + n."""
+"""fairseq's dict.txt: one "symbol count" per line. The symbol on line n (from 0) has id 4 + n."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _MADE_UP_WORD = re.compile(r"madeupword[0-9]{4,}")
 
 
 def check_vocabulary(content: bytes, name: str, vocabulary_size: int, tokenizer: str | None) -> str:
-    """The tokenizer that the vocabulary is for: the one asked for, or the one that its symbols show.
+    """The tokenizer of the vocabulary: the given one, or the one that follows from its symbols.
 
-    Raises ConvertError naming the file and the line that does not fit, or both sizes.
+    Raises ConvertError naming the file and an invalid line, or both sizes.
     """
     symbols = _symbols(content, name)
     if _SPECIAL_SYMBOLS + len(symbols) > vocabulary_size:
@@ -51,14 +51,14 @@ def _symbols(content: bytes, name: str) -> list[str]:
         symbol = match[1]
         if symbol in line_of:
             raise ConvertError(
-                f"{name}: line {number}: symbol {symbol[:60]!r} stands on line {line_of[symbol]} already"
+                f"{name}: line {number}: symbol {symbol[:60]!r} is already on line {line_of[symbol]}"
             )
         line_of[symbol] = number
     return list(line_of)
 
 
 def _first_wrong(symbols: list[str], tokenizer: str) -> str | None:
-    """What is wrong with the first symbol that this tokenizer cannot have."""
+    """An error for the first symbol that is invalid for this tokenizer, or None."""
     for number, symbol in enumerate(symbols, start=1):
         if _MADE_UP_WORD.fullmatch(symbol):
             continue

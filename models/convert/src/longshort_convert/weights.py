@@ -1,4 +1,4 @@
-"""Tensors of a checkpoint, checked against the names and shapes that the hyperparameters give."""
+"""Checks the tensors of a checkpoint against the names and shapes that the hyperparameters give."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class StoredTensor(Protocol):
     def shape(self) -> tuple[int, ...]: ...
 
     def read(self) -> NDArray[Any]:
-        """The numbers, row-major (of bfloat16: the bits as uint16)."""
+        """The numbers, row-major (for bfloat16: the bits as uint16)."""
 
 
 @dataclass(frozen=True)
 class Weight:
-    """A tensor to store: row-major numbers (of bfloat16: the bits as uint16) and the name of their type."""
+    """A tensor to store: row-major numbers (for bfloat16: the bits as uint16) and the name of their type."""
 
     type_name: str
     values: NDArray[Any]
@@ -41,7 +41,7 @@ class Weight:
 class StateDict:
     """The tensors of a classifier's checkpoint by name.
 
-    The prefix `module.`, which distributed training puts in front, is taken off if every name has it.
+    If all names have the prefix `module.` of distributed training, it is removed.
     """
 
     def __init__(self, state: object, where: str) -> None:
@@ -63,7 +63,7 @@ class StateDict:
         return list(self._tensors)
 
     def shape(self, name: str, dimensions: int) -> tuple[int, ...]:
-        """Errors: ConvertError naming a tensor that is missing or has another number of dimensions."""
+        """Errors: ConvertError naming the tensor if it is missing or has another number of dimensions."""
         shape = self._tensor(name).shape
         if len(shape) != dimensions:
             raise ConvertError(f"tensor {name} has shape {list(shape)}, not one of {dimensions} dimensions")
@@ -75,9 +75,9 @@ class StateDict:
         return tensor
 
     def take(self, shapes: Shapes) -> dict[str, Weight]:
-        """Exactly these tensors; those without elements are checked, if there, and left out.
+        """Returns exactly these tensors, except those without elements, which are only checked.
 
-        Errors: ConvertError naming the tensor that is missing, unknown, or of another shape or type.
+        Errors: ConvertError naming a tensor that is missing or unknown, or has a wrong shape or type.
         """
         for name in self._tensors:
             if name not in shapes:
@@ -89,7 +89,7 @@ class StateDict:
                 continue
             tensor = self._tensor(name)
             if tensor.shape != shape:
-                raise ConvertError(f"tensor {name} has shape {list(tensor.shape)}, the config makes it {list(shape)}")
+                raise ConvertError(f"tensor {name} has shape {list(tensor.shape)}, the config requires {list(shape)}")
             if tensor.type_name not in WEIGHT_TYPES:
                 raise ConvertError(f"tensor {name} has type {tensor.type_name}, not one of {', '.join(WEIGHT_TYPES)}")
             if has_elements:
