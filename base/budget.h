@@ -1,5 +1,5 @@
-// A bound on what all that is in flight may hold together: tokens, bytes. A bound on the number of holders is no bound
-// on memory, because one of them may hold millions.
+// A limit on the total of a resource, such as tokens or bytes, that all holders have together. A limit on the number of
+// holders would not bound memory, because one of them may hold millions.
 #pragma once
 
 #include <algorithm>
@@ -13,20 +13,20 @@
 
 namespace longshort {
 
-// Thread-safe; several owners may share one.
+// Thread-safe. Several owners may share a budget.
 class Budget final {
  public:
-  // For messages: who holds, and what: "the requests in flight", "prompt tokens".
+  // Names for messages: the holders and the unit, for example "the requests in flight" and "prompt tokens".
   struct Names {
     std::string holders;
     std::string unit;
   };
 
-  // A part of a budget, given back when it is destroyed. Empty when default-made or moved from.
+  // A part of a budget. The destructor returns it. A default-constructed or moved-from share is empty.
   class Share final {
    public:
     Share() = default;
-    // Holds nothing yet.
+    // Starts with an amount of 0.
     explicit Share(std::shared_ptr<Budget> budget) : budget_(std::move(budget)) {}
     Share(Share&& other) noexcept : budget_(std::move(other.budget_)), amount_(other.amount_) {}
     Share& operator=(Share&& other) noexcept {
@@ -38,21 +38,21 @@ class Budget final {
       if (budget_ != nullptr) budget_->held_ -= amount_;
     }
 
-    // What is really held: gives back the rest, or holds more, even if that exceeds the budget.
+    // Sets the amount that is really held, even if that exceeds the budget.
     void SetAmount(int64_t amount) {
       if (budget_ == nullptr) return;
       budget_->held_ += amount - amount_;
       amount_ = amount;
     }
 
-    // Holds so much more, even if that exceeds the budget.
+    // Adds to the amount, even if that exceeds the budget.
     void Add(int64_t amount) { SetAmount(amount_ + amount); }
 
-    // Holds so much, which is more than before, if there is room for it or nobody else holds anything.
-    // Errors: RESOURCE_EXHAUSTED, as Take; then it holds what it held.
+    // Increases the amount to `amount` if the budget has room for it, or if no other share holds anything.
+    // Errors: RESOURCE_EXHAUSTED, as Take; the amount is then unchanged.
     absl::Status Grow(int64_t amount);
 
-    // REQUIRES: it is not empty.
+    // REQUIRES: the share is not empty.
     const Budget& budget() const { return *budget_; }
 
    private:
@@ -65,14 +65,14 @@ class Budget final {
 
   Budget(int64_t capacity, Names names) : capacity_(capacity), names_(std::move(names)) {}
 
-  // Takes `amount` of the budget, if there is room for `more` that will follow too. What comes while nothing is held is
-  // always taken, however much. What is refused holds nothing.
-  // Errors: RESOURCE_EXHAUSTED saying how much is held; without a Refusal, because who takes knows what waits.
+  // Takes `amount` of the budget if it also has room for `more`, which will follow. If nothing is held, any amount is
+  // accepted.
+  // Errors: RESOURCE_EXHAUSTED naming the held amount. The status carries no Refusal: only the caller knows the queue.
   static absl::StatusOr<Share> Take(const std::shared_ptr<Budget>& budget, int64_t amount, int64_t more = 0);
 
   int64_t held() const { return held_; }
   int64_t capacity() const { return capacity_; }
-  // Of the capacity; 0 if more is held.
+  // The rest of the capacity; 0 if more than the capacity is held.
   int64_t left() const { return std::max<int64_t>(0, capacity_ - held_); }
 
  private:

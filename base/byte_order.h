@@ -9,7 +9,7 @@ namespace longshort {
 
 enum class ByteOrder { kBigEndian, kLittleEndian };
 
-// The number that `bytes` are. REQUIRES: 1 to 8 bytes.
+// Reads `bytes` as an unsigned number. REQUIRES: 1 to 8 bytes.
 inline uint64_t ReadNumber(std::string_view bytes, ByteOrder order) {
   uint64_t value = 0;
   for (size_t i = 0; i < bytes.size(); ++i) {
@@ -19,7 +19,7 @@ inline uint64_t ReadNumber(std::string_view bytes, ByteOrder order) {
   return value;
 }
 
-// Writes `value` at `bytes`, `length` bytes (1 to 8) long.
+// Writes `value` to the `length` bytes (1 to 8) at `bytes`.
 inline void WriteNumber(uint64_t value, ByteOrder order, int length, char* bytes) {
   for (int i = 0; i < length; ++i, value >>= 8) {
     bytes[order == ByteOrder::kLittleEndian ? i : length - 1 - i] = static_cast<char>(value);

@@ -1,4 +1,4 @@
-// What time it is. Tests put a clock of their own in its place.
+// The current time. Tests replace Clock with their own.
 #pragma once
 
 #include <chrono>
@@ -8,16 +8,16 @@
 
 namespace longshort {
 
-// The wall clock's time when it was first asked, and what has passed since by the monotonic clock. It never jumps: when
-// somebody sets the machine's clock, no deadline passes and no wait changes its length. Thread-safe.
+// The wall clock's time at the first call plus the monotonic clock's time since then. It never jumps: a change of the
+// machine's clock affects neither deadlines nor waits. Thread-safe.
 inline absl::Time MonotonicNow() {
   static const absl::Time wall_clock_begin = absl::Now();
   static const auto begin = std::chrono::steady_clock::now();
   return wall_clock_begin + absl::FromChrono(std::chrono::steady_clock::now() - begin);
 }
 
-// What the wall clock shows now when MonotonicNow() will be, or was, `time`: for interfaces that know the wall clock
-// alone. Infinite times stay what they are. Thread-safe.
+// Converts a time of MonotonicNow() to the wall clock, for interfaces that use the wall clock. Infinite times stay
+// infinite. Thread-safe.
 inline absl::Time ToWallClock(absl::Time time) { return absl::Now() + (time - MonotonicNow()); }
 
 // Thread-safe.

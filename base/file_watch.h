@@ -4,7 +4,7 @@
 // Invalid content changes nothing. Each poll tries it again, because it may become valid without a change (a
 // certificate that is not valid yet).
 //
-// Thread: Start and the destructor by the owner; Look by the watch's thread, or by tests that did not call Start.
+// Thread: the owner calls Start and the destructor. The watch's thread calls Look; tests may call it without Start.
 #pragma once
 
 #include <functional>
@@ -22,16 +22,16 @@ namespace longshort {
 class FileWatch final {
  public:
   struct Options {
-    // A text that differs whenever the files do: their content, or their identity and times.
+    // Returns a text that changes whenever the files change: their content, or their identity and times.
     std::function<absl::StatusOr<std::string>()> read;
-    // Puts the content into use, given what `read` returned.
+    // Puts the content into use. `text` is the result of `read`.
     std::function<absl::Status(const std::string& text)> use;
-    // OK: new content is in use. An error of `read` or `use`: once, until another one or success.
+    // Reports OK when new content is in use, or an error of `read` or `use`. A repeated error is reported once.
     std::function<void(const absl::Status& status)> report;
     absl::Duration interval = absl::Seconds(1);
   };
 
-  // `in_use`: what `read` returned for the content in use, before that was used.
+  // `in_use` is the result of `read` for the content that is in use now.
   FileWatch(Options options, std::string in_use) : options_(std::move(options)), in_use_(std::move(in_use)) {}
 
   // Errors: as Thread::Start.
@@ -39,14 +39,14 @@ class FileWatch final {
     return thread_.Start(purpose, {.interval = options_.interval, .run = [this] { Look(); }});
   }
 
-  // What the thread does every interval.
+  // Polls the files once. The thread calls it every interval.
   void Look() {
     absl::StatusOr<std::string> text = options_.read();
     absl::Status status = text.status();
     std::string seen = text.ok() ? *std::move(text) : std::string(status.message());
     const bool is_complete = seen == seen_;
     seen_ = std::move(seen);
-    // Content that comes back after an error is used again, so that its owner learns of the recovery.
+    // If the content in use returns after an error, it is used again, so that the recovery is reported.
     if (!is_complete || (status.ok() && seen_ == in_use_ && error_.empty())) return;
     if (status.ok()) status = options_.use(seen_);
     if (status.ok()) {
@@ -63,8 +63,8 @@ class FileWatch final {
  private:
   const Options options_;
   std::string in_use_;
-  std::string seen_;   // at the last look: the text, or why there was none
-  std::string error_;  // the last that was reported, since the last success
+  std::string seen_;   // result of the last read: the text, or the error message
+  std::string error_;  // the last error reported since the last success
   TaskThread thread_;  // last: it uses the other members
 };
 

@@ -20,7 +20,7 @@ namespace {
 
 constexpr size_t kPieceBytes = size_t{8} << 20;
 
-// What is wrong with a disk or a network has no code of its own, and may pass.
+// Maps errors of disks and networks, which have no code of their own and may be transient, to UNAVAILABLE.
 absl::Status SystemError(int number, const std::string& message) {
   absl::Status status = absl::ErrnoToStatus(number, message);
   return status.code() == absl::StatusCode::kUnknown ? absl::UnavailableError(status.message()) : status;
@@ -67,7 +67,7 @@ absl::StatusOr<StoredBytes> StoredBytes::OpenFile(const std::string& path, std::
   StoredBytes file;
   file.path_ = path;
   file.stop_requested_ = std::move(stop_requested);
-  // O_NONBLOCK: opening a pipe must not wait for its writer.
+  // O_NONBLOCK: opening a pipe does not wait for its writer.
   file.descriptor_ = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file.descriptor_ < 0) return SystemError(errno, absl::StrFormat("%s: cannot open", path));
   LS_ASSIGN_OR_RETURN(const FileState state, StateOf(file.descriptor_, path));
@@ -121,7 +121,7 @@ absl::Status StoredBytes::Read(int64_t offset, absl::Span<std::byte> to) const {
 
 absl::Status StoredBytes::CheckStop() const {
   if (stop_requested_ == nullptr || !stop_requested_()) return absl::OkStatus();
-  return absl::CancelledError(absl::StrFormat("%s: asked to stop while it was read", path_));
+  return absl::CancelledError(absl::StrFormat("%s: reading was stopped", path_));
 }
 
 absl::Status StoredBytes::CheckUnchanged() const {
@@ -129,14 +129,14 @@ absl::Status StoredBytes::CheckUnchanged() const {
   LS_ASSIGN_OR_RETURN(const FileState now, StateOf(descriptor_, path_));
   if (now.bytes == size_ && now.written == written_) return absl::OkStatus();
   return absl::UnavailableError(
-      absl::StrFormat("%s: written to while it was read; write a new file beside it, then rename that", path_));
+      absl::StrFormat("%s: modified while it was read; write a new file next to it, then rename that", path_));
 }
 
 absl::StatusOr<std::string> ReadTextFile(const std::string& path, size_t limit_bytes) {
   LS_ASSIGN_OR_RETURN(const StoredBytes file, StoredBytes::OpenFile(path));
   const auto size = static_cast<size_t>(file.size());
   if (size > limit_bytes) {
-    return absl::InvalidArgumentError(absl::StrFormat("%s: %d bytes, the limit is %d", path, size, limit_bytes));
+    return absl::InvalidArgumentError(absl::StrFormat("%s: %d bytes; the limit is %d", path, size, limit_bytes));
   }
   std::string text(size, '\0');
   LS_RETURN_IF_ERROR(file.Read(0, absl::MakeSpan(reinterpret_cast<std::byte*>(text.data()), size)));
@@ -149,7 +149,7 @@ absl::StatusOr<std::optional<std::string>> ReadOptionalTextFile(const std::strin
   if (!absl::IsNotFound(text.status())) return std::move(text).status();
   struct stat status = {};
   if (lstat(path.c_str(), &status) != 0 || !S_ISLNK(status.st_mode)) return std::nullopt;
-  return absl::UnavailableError(absl::StrFormat("%s: a link to nothing", path));
+  return absl::UnavailableError(absl::StrFormat("%s: a dangling symbolic link", path));
 }
 
 absl::Status WriteFileAtomically(const std::string& path, absl::Span<const std::string_view> pieces) {
@@ -175,7 +175,7 @@ absl::StatusOr<std::string> ReadSecretFile(const std::string& option, const std:
   absl::StatusOr<std::string> text = ReadTextFile(path, limit_bytes);
   if (!text.ok()) return wrong(absl::StrCat("cannot be read: ", std::string(text.status().message())));
   if ((all & std::filesystem::perms::others_all) == std::filesystem::perms::none) return text;
-  return wrong("may be used by everybody on this machine; chmod o= takes that away");
+  return wrong("is accessible to all users of this machine; remove their access with chmod o=");
 }
 
 }  // namespace longshort

@@ -1,5 +1,4 @@
-// Files: read when they are asked for or at once, files of secrets, and written so that a reader finds the old content
-// or the new, never a part.
+// Files: random access, whole text files, files of secrets, and atomic writes.
 #pragma once
 
 #include <cstddef>
@@ -17,17 +16,17 @@
 
 namespace longshort {
 
-// Bytes that are read when they are asked for: a file's, which stays open, or memory's.
+// The bytes of an open file or of memory, for random access.
 //
-// While it is read, a file can be truncated, overwritten, or lost with its disk or network. Read then returns an error;
-// a memory mapping would end the process. A file that another one replaces by a rename stays readable as it was.
+// A file can be truncated or overwritten while it is read, or its disk or network can fail. Read then returns an error;
+// a memory mapping would end the process. If a rename replaces the file, its old content stays readable.
 //
-// Thread: immutable, so any thread may read.
+// Immutable, hence thread-safe.
 class StoredBytes final {
  public:
-  // Errors: NOT_FOUND, PERMISSION_DENIED, ... from the system, UNAVAILABLE where it has no better word;
-  // INVALID_ARGUMENT if `path` is no regular file. All name `path`. Where reading takes long, `stop_requested`, if
-  // there is one, is asked every few megabytes whether it is to end.
+  // Long reads call `stop_requested`, unless it is null, every few megabytes, and stop if it returns true.
+  // Errors: NOT_FOUND, PERMISSION_DENIED, ... from the system, UNAVAILABLE if no other code fits; INVALID_ARGUMENT if
+  // `path` is not a regular file. All name `path`.
   static absl::StatusOr<StoredBytes> OpenFile(const std::string& path, std::function<bool()> stop_requested = {});
   // `bytes` must outlive the result.
   static StoredBytes InMemory(absl::Span<const std::byte> bytes);
@@ -38,15 +37,15 @@ class StoredBytes final {
 
   int64_t size() const { return size_; }
 
-  // Reads all of `to`, from byte `offset` on. REQUIRES: 0 <= offset, offset + to.size() <= size().
-  // Errors: UNAVAILABLE naming the file if it cannot be read, or has become shorter; CANCELLED after a stop.
+  // Fills `to` with the bytes from `offset` on. REQUIRES: 0 <= offset, offset + to.size() <= size().
+  // Errors: UNAVAILABLE naming the file if it cannot be read or has been truncated; CANCELLED after a stop.
   absl::Status Read(int64_t offset, absl::Span<std::byte> to) const;
 
   // Errors: CANCELLED after a stop.
   absl::Status CheckStop() const;
 
-  // Errors: UNAVAILABLE naming the file if it was written to since it was opened: what was read may be of before and of
-  // after.
+  // Errors: UNAVAILABLE naming the file if it was modified since it was opened. The bytes read may then mix old and
+  // new.
   absl::Status CheckUnchanged() const;
 
  private:
@@ -55,25 +54,26 @@ class StoredBytes final {
   int64_t size_ = 0;
   absl::Span<const std::byte> memory_;
   std::string path_;
-  int descriptor_ = -1;  // of a file
-  absl::Time written_;   // as the file system says
+  int descriptor_ = -1;  // the open file, or -1
+  absl::Time written_;   // the file's modification time
   std::function<bool()> stop_requested_;
 };
 
 // Reads a whole text file of at most `limit_bytes`.
 // Errors: those of StoredBytes; INVALID_ARGUMENT naming the file, its size and the limit.
 absl::StatusOr<std::string> ReadTextFile(const std::string& path, size_t limit_bytes);
-// The same for a file that may be absent. A link to nothing is an error, since a file is expected there: UNAVAILABLE,
-// naming it.
+// Like ReadTextFile, but returns nullopt if the file does not exist. A dangling symbolic link is an error (UNAVAILABLE
+// naming it), because a file is expected there.
 absl::StatusOr<std::optional<std::string>> ReadOptionalTextFile(const std::string& path, size_t limit_bytes);
 
-// Reads the whole file, which `option` ("--tls-key") has named. Errors: INVALID_ARGUMENT that begins with
-// "--OPTION=FILE ", if it cannot be read, has more than `limit_bytes`, or users other than its owner and group may use
-// it.
+// Reads the whole file, which the option `option` ("--tls-key") names.
+// Errors: INVALID_ARGUMENT that begins with "--OPTION=FILE ", if the file cannot be read, is larger than `limit_bytes`,
+// or is accessible to users other than its owner and group.
 absl::StatusOr<std::string> ReadSecretFile(const std::string& option, const std::string& path, size_t limit_bytes);
 
-// Writes `pieces`, one after the other, to a temporary file beside `path`, flushes it to disk, and renames it to
-// `path`. On an error `path` is as it was and no temporary file is left. Errors: the system's, naming the file.
+// Writes `pieces` in order to a temporary file next to `path`, flushes it to disk, and renames it to `path`. A reader
+// finds the old content or the new, never a part. After an error, `path` is unchanged and no temporary file is left.
+// Errors: those of the system, naming the file.
 absl::Status WriteFileAtomically(const std::string& path, absl::Span<const std::string_view> pieces);
 
 }  // namespace longshort

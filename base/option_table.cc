@@ -20,7 +20,7 @@ namespace {
 constexpr int kMaxFileDepth = 8;
 constexpr size_t kHelpColumns = 100;
 
-// Levenshtein's: how many letters to change, add or drop.
+// The Levenshtein distance.
 size_t EditDistance(const std::string& a, const std::string& b) {
   std::vector<size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), size_t{0});
@@ -62,7 +62,7 @@ const OptionTable::Option& OptionTable::FlagFile() {
       .hint = "FILE",
       .default_text = "",
       .help =
-          "Read options from FILE, one --name=value a line; lines that begin with # are comments. Later options win.",
+          "Read options from FILE, one --name=value per line. Lines that begin with # are comments. Later options win.",
       .reader = nullptr};
   return option;
 }
@@ -116,7 +116,7 @@ absl::Status OptionTable::UnknownOption(const std::string& name) const {
     return EditDistance(a.name, name) < EditDistance(b.name, name);
   };
   const auto nearest = std::min_element(options_.begin(), options_.end(), nearer);
-  // Short names are all near each other.
+  // The distance between short names is always small, so the limit depends on the length.
   const size_t near = std::min<size_t>(3, name.size() / 2);
   if (nearest != options_.end() && EditDistance(nearest->name, name) <= near) {
     absl::StrAppend(&message, "; did you mean --", nearest->name, "?");
@@ -179,7 +179,7 @@ absl::Status OptionTable::ParseOption(absl::Span<const std::string> arguments, s
 
 absl::Status OptionTable::ParseFile(const std::string& path, int depth) const {
   if (depth > kMaxFileDepth) {
-    return absl::InvalidArgumentError(absl::StrCat("--flagfile ", path, ": files name each other more than 8 deep"));
+    return absl::InvalidArgumentError(absl::StrCat("--flagfile ", path, ": files are nested more than 8 deep"));
   }
   std::ifstream file(path);
   if (!file.is_open()) return absl::InvalidArgumentError(absl::StrCat("--flagfile ", path, " cannot be read"));

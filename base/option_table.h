@@ -1,19 +1,19 @@
-// The options of a program or of one of its commands. An option is described once, by its row:
+// The options of a program or of one of its commands. Each option has one row:
 //
 //   OptionTable table;
 //   table.Add("threads", "N", "Threads of one model step.", &options.threads, {1, 1024});
 //   table.AddHelp(&help);
 //   absl::Status status = table.Parse(arguments);
 //
-// Parse reads arguments and files into the rows' variables and checks the ranges. --help, its tables for the docs, and
-// files that set the same variables (see options()) come from the rows too.
+// Parse reads arguments and files into the rows' variables and checks the ranges. The rows also produce --help, the
+// tables of the docs, and files that set the same variables (see options()).
 //
 // Forms: --name=value, --name value, and for switches --name, --name=true, --name=false. The last value of an option
-// wins. --flagfile=FILE, which every table has, reads FILE in its place: one --name=value a line; empty lines and lines
-// that begin with # are skipped; files may name files, 8 deep.
+// wins. --flagfile=FILE, which every table has, inserts the options in FILE, one --name=value per line. Empty lines and
+// lines that begin with # are skipped. Files may name other files, up to 8 deep.
 //
-// Why not Abseil's flags: their names have no dashes, and they belong to the process, so that commands could not have
-// options of their own, and tests could not make them twice.
+// Abseil's flags are not used: their names have no dashes, and they belong to the process, so that commands could not
+// have their own options and tests could not create tables repeatedly.
 #pragma once
 
 #include <functional>
@@ -29,8 +29,7 @@
 
 namespace longshort {
 
-// What --help asks for: nothing, text for a terminal, the same with the common options, or Markdown tables for the
-// docs.
+// The form of help: none, text for a terminal, the same with the common options, or Markdown tables for the docs.
 enum class HelpForm { kNone, kText, kAll, kMarkdown };
 
 class OptionTable final {
@@ -39,35 +38,36 @@ class OptionTable final {
   using Reader = std::function<absl::Status(const std::string& value)>;
 
   struct Option {
-    // The title that help puts above this option and those behind it; empty: that of the option before.
+    // The title in help above this option and those that follow; empty: the previous option's section continues.
     std::string section = {};
-    // Of every command of a program: only --help=all lists it. So are those behind it.
+    // This option and those that follow belong to every command of a program. Only --help=all lists them.
     bool is_common = false;
     std::string name;
-    // Stands for the value in help, and says its unit ("N", "BYTES", "duration"). Empty: the option is a switch.
+    // Placeholder for the value in help, which names its unit ("N", "BYTES", "duration"). Empty: the option is a
+    // switch.
     std::string hint;
-    // The value that the variable had when the row was added; empty: none.
+    // The value of the variable when the row was added; empty: none.
     std::string default_text;
-    // Which values are allowed, as in "1 to 1024"; empty: `help` says it.
+    // The allowed values, for example "1 to 1024"; empty: `help` describes them.
     std::string range = {};
-    // Meaning, and the reason of the default.
+    // The meaning, and the reason for the default.
     std::string help;
-    // Whether the value is a whole number.
+    // Whether the value is an integer.
     bool is_integer = false;
     Reader reader;
-    // The variable's value now, as it could be given.
+    // Returns the variable's current value in the form of an argument.
     std::function<std::string()> value = {};
   };
 
-  // The title that help puts above the options added next.
+  // Sets the title in help of the options added next.
   void BeginSection(std::string title) { next_section_ = std::move(title); }
-  // The options added next are those of every command.
+  // Sets the title of the options added next, which belong to every command.
   void BeginCommonSection(std::string title) {
     BeginSection(std::move(title));
     is_common_ = true;
   }
 
-  // The option's default is what `value` holds now. `value` must outlive the table.
+  // The option's default is the current value of `value`, which must outlive the table.
   template <typename T>
   void Add(const std::string& name, const std::string& hint, const std::string& help, T* value) {
     Add(Row(name, hint, help, value));
@@ -83,13 +83,13 @@ class OptionTable final {
     };
     Add(std::move(row));
   }
-  // A limit that may be absent: 0 is given for none, and the variable holds NoLimit<T>() then.
+  // An optional limit. The argument 0 means none, and the variable is then NoLimit<T>().
   template <typename T>
-  void AddLimit(const std::string& name, const std::string& hint, const std::string& help, T* value, T most) {
+  void AddLimit(const std::string& name, const std::string& hint, const std::string& help, T* value, T max) {
     Option row = Row(name, hint, help, value);
     row.value = [value] { return OptionValueText(*value == NoLimit<T>() ? T() : *value); };
     row.default_text = row.value();
-    const OptionRange<T> range = {T(), most};
+    const OptionRange<T> range = {T(), max};
     row.range = range.Text();
     row.reader = [value, range](const std::string& text) {
       absl::Status status = ReadOptionValue(text, value);
@@ -99,7 +99,7 @@ class OptionTable final {
     };
     Add(std::move(row));
   }
-  // One of several words, each of which stands for a value.
+  // An option whose argument is one of several words, each of which stands for a value.
   template <typename T>
   void AddChoice(const std::string& name, const std::vector<std::pair<std::string, T>>& choices,
                  const std::string& help, T* value) {
@@ -125,22 +125,23 @@ class OptionTable final {
   void AddCustom(std::string name, std::string hint, std::string default_text, std::string help, Reader reader);
   void Add(Option option);
 
-  // In the order they were added.
+  // The options in the order in which they were added.
   absl::Span<const Option> options() const { return options_; }
 
-  // Each sets the variables. Errors: INVALID_ARGUMENT naming the option (and file and line), its value and what it must
-  // be, with the nearest known name for an unknown option. They differ in what they do with arguments that are no
-  // options ("-" is none, too): Parse refuses them.
+  // The three Parse functions set the variables. They differ in the handling of arguments that are not options ("-" is
+  // not an option). Parse rejects them.
+  // Errors: INVALID_ARGUMENT naming the option (and file and line), its value and the rule; for an unknown option, the
+  // nearest known name.
   absl::Status Parse(absl::Span<const std::string> arguments) const;
-  // Returns them in order. "--" ends the options.
+  // Returns the other arguments in order. "--" ends the options.
   absl::StatusOr<std::vector<std::string>> ParseAmongOthers(absl::Span<const std::string> arguments) const;
-  // Stops at the first; returns it and all behind it, unread.
+  // Stops at the first other argument. Returns it and all that follow.
   absl::StatusOr<std::vector<std::string>> ParseLeading(absl::Span<const std::string> arguments) const;
 
-  // The options with hint, default, range and help, in the order they were added, wrapped at 100 columns. kAll includes
-  // the common ones.
+  // The options with hint, default, range and help, in the order in which they were added, wrapped at 100 columns. kAll
+  // includes the common options.
   std::string Help(HelpForm form = HelpForm::kAll) const;
-  // The same as one Markdown table for each section. `shown` writes an option's name and hint; unset: --name=HINT.
+  // The same as a Markdown table for each section. `shown` formats an option's name and hint; null: --name=HINT.
   using Shown = std::function<std::string(const Option& option)>;
   std::string Markdown(const Shown& shown = nullptr) const;
 
@@ -155,14 +156,14 @@ class OptionTable final {
             .reader = [value](const std::string& text) { return ReadOptionValue(text, value); },
             .value = [value] { return OptionValueText(*value); }};
   }
-  // The words as a hint ("text|json"), and the error for another one ("must be text or json").
+  // The words as a hint ("text|json"), and the error for an unknown word ("must be text or json").
   static std::string Joined(const std::vector<std::string>& words);
   static absl::Status NoneOf(const std::vector<std::string>& words);
 
   static const Option& FlagFile();
   static std::string HelpOf(const Option& option);
 
-  // Reads the option at `arguments[*next]` and moves `next` behind it and its value.
+  // Parses the option at `arguments[*next]` and advances `next` past the option and its value.
   absl::Status ParseOption(absl::Span<const std::string> arguments, size_t* next, int depth) const;
   absl::Status ParseFile(const std::string& path, int depth) const;
   const Option* Find(const std::string& name) const;

@@ -1,8 +1,8 @@
-// The types that an option's variable may have: how a value is read, checked against its range, and shown.
+// The types of an option's variable: parsing, range checks, and text form.
 //
 // std::string, bool, int32_t, int64_t, uint64_t, double, absl::Duration (30s, 1m30s), and of each of them
-//   std::optional  set only if the option is given,
-//   std::vector    every use of the option, in order.
+//   std::optional  set only if the option is given
+//   std::vector    all uses of the option, in order
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@
 
 namespace longshort {
 
-// Reads the whole of `text`. Errors: INVALID_ARGUMENT saying what it must be ("must be a whole number"); `value` may
-// have changed then.
+// Parses all of `text`. Errors: INVALID_ARGUMENT with the rule ("must be a whole number"); `value` may then have
+// changed.
 absl::Status ReadOptionValue(const std::string& text, std::string* value);
 absl::Status ReadOptionValue(const std::string& text, bool* value);
 absl::Status ReadOptionValue(const std::string& text, int32_t* value);
@@ -38,7 +38,7 @@ absl::Status ReadOptionValue(const std::string& text, std::vector<T>* value) {
   return ReadOptionValue(text, &value->emplace_back());
 }
 
-// A value as it could be given; empty for none. A switch (bool) shows no default.
+// A value in the form of an argument; empty if there is none. A switch (bool) shows no default.
 std::string OptionValueText(const std::string& value);
 std::string OptionValueText(int32_t value);
 std::string OptionValueText(int64_t value);
@@ -56,12 +56,12 @@ std::string OptionValueText(const std::vector<T>& /*value*/) {
   return "";
 }
 
-// What a number or a duration may be, both ends included.
+// The range of a number or a duration, including both ends.
 template <typename T>
 struct OptionRange {
   T low;
   T high;
-  // Whether 0, which is below `low`, is allowed too. Such a 0 switches something off.
+  // Whether 0, which is less than `low`, is allowed too. It disables a feature.
   bool or_zero = false;
 
   // False for NaN.
@@ -81,7 +81,7 @@ struct OptionRange {
   }
 };
 
-// The number of an option's variable: itself, or what its optional holds.
+// The number of an option's variable: the variable itself, or the value in its optional.
 template <typename T>
 struct OptionNumber {
   using Type = T;
@@ -93,7 +93,7 @@ struct OptionNumber<std::optional<T>> {
   static T Of(const std::optional<T>& value) { return *value; }
 };
 
-// How a variable holds "no limit": as the largest value of its type.
+// The value that means "no limit": the largest value of the type.
 template <typename T>
 constexpr T NoLimit() {
   if constexpr (std::is_same_v<T, absl::Duration>) {

@@ -16,7 +16,7 @@
 namespace longshort {
 namespace {
 
-// No bundle of authorities is so long: somebody named another file.
+// Larger than any bundle of certificate authorities. A larger file is not one.
 constexpr size_t kMaxBytes = size_t{4} << 20;
 
 struct BioFree {
@@ -24,7 +24,7 @@ struct BioFree {
 };
 using Bio = std::unique_ptr<BIO, BioFree>;
 
-// `text` must outlive it.
+// `text` must outlive the result.
 Bio ReaderOf(std::string_view text) { return Bio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size()))); }
 
 std::string TextIn(const Bio& bio) {
@@ -39,7 +39,7 @@ absl::StatusOr<std::string> ReadText(const PemFile& file) {
   return text;
 }
 
-// Objects of one kind, until `read` finds no more. Errors: what is wrong with one of them, or with the end.
+// Reads objects of one kind until `read` returns none. Errors: a damaged PEM block, or no object.
 template <typename Object, typename Read>
 absl::StatusOr<std::vector<Object>> ReadAll(const PemFile& file, std::string_view kind, Read read) {
   LS_ASSIGN_OR_RETURN(const std::string text, ReadText(file));
@@ -50,15 +50,15 @@ absl::StatusOr<std::vector<Object>> ReadAll(const PemFile& file, std::string_vie
   const unsigned long error = ERR_peek_last_error();
   const bool at_end = ERR_GET_LIB(error) == ERR_LIB_PEM && ERR_GET_REASON(error) == PEM_R_NO_START_LINE;
   const std::string why = TakeOpensslError();
-  if (!at_end) return file.Wrong(absl::StrCat("holds a damaged PEM block: ", why));
+  if (!at_end) return file.Wrong(absl::StrCat("contains a damaged PEM block: ", why));
   if (objects.empty()) {
-    return file.Wrong(
-        absl::StrCat("holds no ", std::string(kind), " in PEM form (-----BEGIN ...); DER becomes that by openssl"));
+    return file.Wrong(absl::StrCat("contains no ", std::string(kind),
+                                   " in PEM format (-----BEGIN ...); openssl converts DER to PEM"));
   }
   return objects;
 }
 
-// Called for a key with a passphrase; nobody is there to give one.
+// OpenSSL's callback for a key with a passphrase. It provides none.
 int NoPassphrase(char* /*buffer*/, int /*size*/, int /*writing*/, void* was_asked) {
   *static_cast<bool*>(was_asked) = true;
   return -1;
@@ -88,8 +88,8 @@ absl::StatusOr<PrivateKey> ReadPrivateKey(const PemFile& file) {
   PrivateKey key(PEM_read_bio_PrivateKey(bio.get(), nullptr, NoPassphrase, &has_passphrase));
   const std::string why = TakeOpensslError();
   if (has_passphrase)
-    return file.Wrong("asks for a passphrase, and there is nobody to give it; openssl pkey removes it");
-  if (key == nullptr) return file.Wrong(absl::StrCat("holds no private key in PEM form: ", why));
+    return file.Wrong("is protected by a passphrase, which is not supported; remove it with openssl pkey");
+  if (key == nullptr) return file.Wrong(absl::StrCat("contains no private key in PEM format: ", why));
   return key;
 }
 
@@ -105,8 +105,8 @@ std::vector<Certificate> ParseCertificates(std::string_view pem) {
 
 absl::Status CheckValidity(const PemFile& file, const X509& certificate, absl::Time now) {
   const auto wrong = [&](std::string_view what, absl::Time when) {
-    return file.Wrong(absl::StrCat("holds the certificate ", SubjectOf(certificate), ", which ", std::string(what), " ",
-                                   absl::FormatTime(absl::RFC3339_sec, when, absl::UTCTimeZone())));
+    return file.Wrong(absl::StrCat("contains the certificate ", SubjectOf(certificate), ", which ", std::string(what),
+                                   " ", absl::FormatTime(absl::RFC3339_sec, when, absl::UTCTimeZone())));
   };
   const absl::Time begin = TimeOf(X509_get0_notBefore(&certificate));
   if (now < begin) return wrong("is not valid before", begin);
@@ -125,7 +125,7 @@ absl::Status CheckPair(const PemFile& key_file, const EVP_PKEY& key, const PemFi
 
 std::string SubjectOf(const X509& certificate) {
   const Bio bio(BIO_new(BIO_s_mem()));
-  // As RFC 2253 writes it, but in the order of the certificate.
+  // RFC 2253's format, but in the order of the certificate.
   X509_NAME_print_ex(bio.get(), X509_get_subject_name(&certificate), 0, XN_FLAG_RFC2253 & ~XN_FLAG_DN_REV);
   return TextIn(bio);
 }
@@ -161,7 +161,7 @@ std::string ToPem(const EVP_PKEY& key) {
 std::string TakeOpensslError() {
   const char* const reason = ERR_reason_error_string(ERR_peek_last_error());
   ERR_clear_error();
-  return reason == nullptr ? "no reason is known" : reason;
+  return reason == nullptr ? "unknown reason" : reason;
 }
 
 }  // namespace longshort

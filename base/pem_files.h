@@ -1,7 +1,7 @@
-// Certificates, private keys and revocation lists in PEM files, with the errors that an operator needs.
+// Certificates, private keys and revocation lists in PEM files, with errors for operators.
 //
-// Errors: INVALID_ARGUMENT that begins with "--OPTION=FILE ", unless something else is said.
-// Thread: what is read is immutable, so any thread may use it.
+// Errors: INVALID_ARGUMENT that begins with "--OPTION=FILE ", unless stated otherwise.
+// The results are immutable, hence thread-safe.
 #pragma once
 
 #include <openssl/evp.h>
@@ -27,7 +27,7 @@ using Certificate = std::unique_ptr<X509, PemFree>;
 using RevocationList = std::unique_ptr<X509_CRL, PemFree>;
 using PrivateKey = std::unique_ptr<EVP_PKEY, PemFree>;
 
-// A file, and the option that named it.
+// A file, and the option that names it.
 struct PemFile {
   std::string option;  // "--tls-key"
   std::string path;
@@ -40,26 +40,26 @@ struct PemFile {
 absl::StatusOr<std::vector<Certificate>> ReadCertificates(const PemFile& file);
 // All revocation lists of the file, at least one.
 absl::StatusOr<std::vector<RevocationList>> ReadRevocationLists(const PemFile& file);
-// The first private key. A file that everybody may read, and a key that asks for a passphrase, are errors.
+// The first private key. A file that all users may read, and a key with a passphrase, are errors.
 absl::StatusOr<PrivateKey> ReadPrivateKey(const PemFile& file);
-// All certificates of `pem`, which may be none.
+// All certificates of `pem`, possibly none.
 std::vector<Certificate> ParseCertificates(std::string_view pem);
 
-// Whether `certificate`, which is in `file`, is valid at `now`.
+// Checks that `certificate`, which is in `file`, is valid at `now`.
 absl::Status CheckValidity(const PemFile& file, const X509& certificate, absl::Time now);
-// Whether `key` belongs to the certificate of `certificate_file`.
+// Checks that `key` belongs to the certificate of `certificate_file`.
 absl::Status CheckPair(const PemFile& key_file, const EVP_PKEY& key, const PemFile& certificate_file,
                        const X509& certificate);
 
 std::string SubjectOf(const X509& certificate);  // "CN=server,O=Example"
-std::string SerialOf(const X509& certificate);   // hexadecimal, as openssl x509 -serial has it
+std::string SerialOf(const X509& certificate);   // hexadecimal, as openssl x509 -serial prints it
 absl::Time ExpiryOf(const X509& certificate);
 absl::Time TimeOf(const ASN1_TIME* time);
 
 std::string ToPem(const X509& certificate);
 std::string ToPem(const EVP_PKEY& key);
 
-// What OpenSSL says of its last error in this thread, which it forgets then.
+// Returns the text of OpenSSL's last error on this thread, and clears it.
 std::string TakeOpensslError();
 
 }  // namespace longshort

@@ -1,4 +1,4 @@
-// SHA-256 of data that come in pieces, and of several named pieces of data.
+// SHA-256 of data in pieces, and of several named pieces of data.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +18,11 @@ class Sha256 final {
  public:
   static constexpr size_t kDigestBytes = 32;
 
-  // Errors: INTERNAL if the crypto library refuses (the same for the other calls).
+  // All functions return INTERNAL if the crypto library fails.
   static absl::StatusOr<Sha256> Create();
 
   absl::Status Update(std::string_view bytes);
-  // The kDigestBytes bytes of the digest. The object is spent.
+  // Returns the kDigestBytes bytes of the digest. REQUIRES: the object is not used afterwards.
   absl::StatusOr<std::string> Finish();
 
  private:
@@ -38,7 +38,7 @@ class Sha256 final {
 // The kDigestBytes bytes of a text's digest. Errors: as Sha256.
 absl::StatusOr<std::string> Sha256Of(std::string_view text);
 
-// One SHA-256 over several named pieces of data, which cannot be mistaken for each other.
+// One SHA-256 over several named pieces of data. Their names and lengths are part of the hash.
 class FingerprintHash final {
  public:
   // Errors: as Sha256.
@@ -46,10 +46,10 @@ class FingerprintHash final {
 
   // Adds `name` and `content`, each preceded by its length as 8 bytes, little-endian.
   absl::Status Add(std::string_view name, std::string_view content);
-  // The same for a content of so many bytes that follows in pieces.
+  // The same for a content of `bytes` bytes, which Continue adds in pieces.
   absl::Status Begin(std::string_view name, uint64_t bytes);
   absl::Status Continue(std::string_view piece) { return hash_.Update(piece); }
-  // The hash of all that was added, 64 lower-case hex digits. The object is spent.
+  // Returns the hash of all that was added, as 64 lower-case hex digits. REQUIRES: the object is not used afterwards.
   absl::StatusOr<std::string> Finish();
 
  private:

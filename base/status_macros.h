@@ -1,4 +1,4 @@
-// The project's only macros: passing an error on.
+// Macros that return errors to the caller. The project has no other macros.
 #pragma once
 
 #include <utility>

@@ -22,7 +22,7 @@ struct Refusal {
   std::string reason;
 };
 
-// Sees every event of a parse, and refuses what the parser would let pass.
+// Receives every event of a parse, and rejects documents that the parser would accept.
 class Watcher final {
  public:
   explicit Watcher(const JsonLimits& limits) : limits_(limits) {}
@@ -41,7 +41,7 @@ class Watcher final {
  private:
   const JsonLimits limits_;
   int64_t elements_ = 0;
-  std::vector<std::set<std::string>> keys_;  // of the objects that are open, outermost first
+  std::vector<std::set<std::string>> keys_;  // of the open objects, outermost first
 };
 
 absl::StatusOr<nlohmann::json> Refuse(const std::string& name, std::string_view reason) {
@@ -63,7 +63,7 @@ bool IsFinite(const nlohmann::json& value) { return value.is_number() && std::is
 
 absl::StatusOr<nlohmann::json> ParseJsonObject(std::string_view text, const std::string& name,
                                                const JsonLimits& limits) {
-  // The parser takes a NUL for the end of its input, whatever follows.
+  // The parser would ignore everything after a NUL.
   if (const size_t nul = text.find('\0'); nul != std::string_view::npos) {
     return Refuse(name, absl::StrFormat("not valid JSON: NUL at byte %d", nul));
   }

@@ -1,5 +1,5 @@
-// JSON from untrusted files: bounded in depth and size, without duplicate keys; and its fields, read one by one with
-// the errors that an operator needs.
+// JSON from untrusted files, with limits on depth and size and without duplicate keys. JsonFields reads its fields,
+// with errors for operators.
 #pragma once
 
 #include <cstdint>
@@ -16,28 +16,28 @@
 namespace longshort {
 
 struct JsonLimits {
-  // Objects and arrays inside each other.
+  // Nesting depth of objects and arrays.
   int64_t depth = 16;
-  // Keys, values, objects and arrays altogether: bounds the memory of the parsed document.
+  // Total number of keys, values, objects and arrays. It bounds the memory of the parsed document.
   int64_t elements = int64_t{1} << 20;
 };
 
-// Parses `text`, all of it, as one JSON object.
-// Errors: INVALID_ARGUMENT, starting with `name`, for anything that is not a JSON object in UTF-8, a key that stands
-// twice in one object (named), or a document over a limit.
+// Parses all of `text` as one JSON object.
+// Errors: INVALID_ARGUMENT, starting with `name`, if it is not a JSON object in UTF-8, repeats a key in an object
+// (naming the key), or exceeds a limit.
 absl::StatusOr<nlohmann::json> ParseJsonObject(std::string_view text, const std::string& name,
                                                const JsonLimits& limits = {});
 
-// A string from a file as it may stand in an error message: in single quotes, escaped, cut at 100 bytes.
+// Quotes a string from a file for an error message: in single quotes, escaped, cut at 100 bytes.
 std::string QuoteForMessage(std::string_view text);
 
 // An object of a config.json. All errors are INVALID_ARGUMENT and name the file, the field and the value.
 class JsonFields final {
  public:
-  // `name` stands for the file in errors.
+  // `name` is the file's name in errors.
   static absl::StatusOr<JsonFields> Parse(std::string_view text, const std::string& name);
 
-  // An error naming the first field that is not among `known`.
+  // Returns an error naming the first field that is not in `known`, if there is one.
   absl::Status RefuseUnknown(absl::Span<const std::string_view> known) const;
 
   bool Has(std::string_view field) const { return document_.contains(field); }
@@ -49,12 +49,12 @@ class JsonFields final {
   absl::StatusOr<std::string> Text(std::string_view field) const;
   absl::StatusOr<std::vector<int64_t>> Integers(std::string_view field) const;
   absl::StatusOr<std::vector<double>> Numbers(std::string_view field) const;
-  // The fields of an object within; errors name both.
+  // The fields of a nested object. Errors name both.
   absl::StatusOr<JsonFields> Object(std::string_view field) const;
-  // The index in `choices` of the field's string.
+  // The index of the field's string in `choices`.
   absl::StatusOr<size_t> Choice(std::string_view field, absl::Span<const std::string_view> choices) const;
 
-  // An error saying that a field, which is there, must be what `wanted` says: "in 1..8".
+  // An error for an existing field whose value is not as `wanted` describes, for example "in 1..8".
   absl::Status OutOfRange(std::string_view field, std::string_view wanted) const;
 
  private:

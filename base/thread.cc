@@ -71,7 +71,7 @@ void TaskThread::Run() {
       tasks_.pop_front();
       lock.unlock();
       task();
-      task = nullptr;  // what it holds may be destroyed here: not under the lock
+      task = nullptr;  // destroys what the task holds, outside the lock
       lock.lock();
     }
     if (next_run == absl::InfiniteFuture() || MonotonicNow() < next_run) continue;

@@ -1,4 +1,4 @@
-// Threads whose start can fail with a Status, and that are joined with their object.
+// Threads whose start can fail with a Status, and whose destructor joins them.
 #pragma once
 
 #include <condition_variable>
@@ -20,11 +20,12 @@ class Thread final {
   Thread() = default;
   Thread(Thread&&) = default;
   Thread& operator=(Thread&&) = delete;
-  // Joins. The owner has to ask `body` to return before.
+  // Joins. The owner must make `body` return first.
   ~Thread() { Join(); }
 
-  // Runs `body` in a new thread. REQUIRES: not started. `purpose` completes the error: "the thread that loads models".
-  // Errors: RESOURCE_EXHAUSTED if the system has no thread for it.
+  // Runs `body` on a new thread. `purpose` completes the error message: "the thread that loads models".
+  // REQUIRES: not started.
+  // Errors: RESOURCE_EXHAUSTED if the system cannot create a thread.
   absl::Status Start(std::string_view purpose, absl::AnyInvocable<void()> body);
   bool started() const { return thread_.joinable(); }
   // Waits until `body` has returned. No effect if the thread was not started.
@@ -36,31 +37,30 @@ class Thread final {
   std::thread thread_;
 };
 
-// A thread that runs tasks one after the other, in the order of Post. It can also call a function periodically.
+// A thread that runs tasks one at a time, in the order of Post. It can also call a function periodically.
 //
-// Thread-safe, except for Start, Stop and the destructor: one thread at a time, and none of the tasks.
+// Thread-safe, except for Start, Stop and the destructor: one thread at a time may call them, and no task may.
 class TaskThread final {
  public:
   using Task = absl::AnyInvocable<void()>;
-  // Runs every `interval` while no task runs, for the first time one interval after Start.
+  // A function that runs every `interval` while no task runs, first one interval after Start.
   struct Periodic {
     absl::Duration interval = absl::InfiniteDuration();
     std::function<void()> run;
   };
 
   TaskThread() = default;
-  // As Stop.
   ~TaskThread() { Stop(); }
 
-  // Tasks wait until then. Errors: as Thread::Start.
+  // Starts the thread. Tasks that were posted before wait for it. Errors: those of Thread::Start.
   absl::Status Start(std::string_view purpose) { return Start(purpose, Periodic()); }
   absl::Status Start(std::string_view purpose, Periodic periodic);
-  // Runs the tasks that wait, then ends the thread. Tasks that are posted later are destroyed, as are all tasks if the
-  // thread never started.
+  // Runs the waiting tasks, then ends the thread. Tasks that are posted later are destroyed. If the thread was never
+  // started, all tasks are destroyed.
   void Stop();
 
   void Post(Task task);
-  // The tasks that have not begun: the thread will not run them.
+  // Removes and returns the tasks that have not begun. The thread will not run them.
   std::deque<Task> TakeWaiting();
 
  private:

@@ -1,4 +1,4 @@
-// Strict UTF-8: overlong forms, surrogates, code points above U+10FFFF and cut sequences are malformed.
+// Strict UTF-8: overlong forms, surrogates, code points above U+10FFFF and truncated sequences are malformed.
 #pragma once
 
 #include <cstdint>
@@ -7,28 +7,28 @@
 
 namespace longshort {
 
-// Takes the bytes of a character one after the other (Unicode 15, table 3-7).
+// Decodes text byte by byte (Unicode 15, table 3-7).
 class Utf8Decoder final {
  public:
   enum class Result {
-    kMore,      // the byte begins a character, or goes on with it
-    kWhole,     // the byte completes a character; the next one begins another
-    kRejected,  // no character goes on, or begins, with this byte; the next one begins another
+    kMore,      // the byte begins or continues a character
+    kWhole,     // the byte completes a character
+    kRejected,  // the byte neither continues nor begins a character; the next byte begins one
   };
 
   Result Take(uint8_t byte);
-  // Of the character that is complete.
+  // The code point of the completed character.
   char32_t code_point() const { return code_point_; }
-  // Forgets the character that is begun.
+  // Discards an incomplete character.
   void Reset() { missing_ = 0; }
 
  private:
   Result Begin(uint8_t byte);
 
   char32_t code_point_ = 0;
-  int missing_ = 0;  // bytes
+  int missing_ = 0;  // bytes that complete the character
   uint8_t lowest_ = 0x80;
-  uint8_t highest_ = 0xBF;  // range of the next byte
+  uint8_t highest_ = 0xBF;  // end of the next byte's range
 };
 
 struct Utf8Character {
@@ -36,7 +36,7 @@ struct Utf8Character {
   int64_t bytes = 0;  // 1 to 4
 };
 
-// The first character of `text`, or nothing if `text` is empty or does not start with a well-formed one.
+// The first character of `text`, or nullopt if `text` is empty or does not start with a well-formed character.
 std::optional<Utf8Character> FirstUtf8Character(std::string_view text);
 
 // Whether `text` consists of well-formed characters.

@@ -58,7 +58,7 @@ std::optional<int64_t> VersionNamed(const std::string& name) {
   return version;
 }
 
-std::string LinkToNothing(const fs::path& link) { return absl::StrCat(link.string(), ": a link to nothing"); }
+std::string LinkToNothing(const fs::path& link) { return absl::StrCat(link.string(), ": a dangling symbolic link"); }
 
 // The versions in a model's folder. Adds dangling links to `skipped`.
 // Errors: those of FoldersIn; UNAVAILABLE if one of the versions cannot be read.

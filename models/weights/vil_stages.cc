@@ -169,7 +169,7 @@ std::vector<FieldDescription> VilStageAttributes() {
 absl::StatusOr<std::vector<VilStage>> ParseVilStages(std::string_view text, std::string_view name) {
   if (text.size() > kMaxTextBytes) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("%s: %d bytes, the limit is %d", name, text.size(), kMaxTextBytes));
+        absl::StrFormat("%s: %d bytes; the limit is %d", name, text.size(), kMaxTextBytes));
   }
   const std::vector<std::string> written = absl::StrSplit(std::string(text), '_');
   std::vector<VilStage> stages;

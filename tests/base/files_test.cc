@@ -91,7 +91,7 @@ TEST(ReadOptionalTextFile, AbsentIsNotTheSameAsALinkToNothing) {
   std::filesystem::remove(path);
   EXPECT_EQ(*ReadOptionalTextFile(path, 100), std::nullopt);
   std::filesystem::create_symlink("nowhere", path);
-  EXPECT_EQ(ReadOptionalTextFile(path, 100).status(), absl::UnavailableError(path + ": a link to nothing"));
+  EXPECT_EQ(ReadOptionalTextFile(path, 100).status(), absl::UnavailableError(path + ": a dangling symbolic link"));
 }
 
 TEST(ReadTextFile, AFileThatIsCutWhileItIsReadIsAnErrorAtTheWorst) {

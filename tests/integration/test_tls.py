@@ -195,7 +195,7 @@ def test_wrong_files_leave_the_old_certificate_and_are_told_once(
     first, second = authority.server(), authority.server()
     with Server(repository, tmp_path, *files_of(tmp_path, first), trusted=authority.pem) as server:
         for wrong, part in (
-            (b"no certificate\n", "holds no certificate"),
+            (b"no certificate\n", "contains no certificate"),
             (second.certificate_pem, "is not the key of the certificate"),
             (authority.server(end=-DAY / 2).certificate_pem, "expired at"),
         ):
@@ -252,8 +252,8 @@ def test_what_is_wrong_with_files_is_told_at_the_start(
     for files, *parts in (
         ({"certificate": tmp_path / "none"}, "none", "No such file"),
         ({"certificate": tmp_path}, str(tmp_path), "cannot be read"),
-        ({"certificate": text}, str(text), "holds no certificate in PEM form"),
-        ({"certificate": binary}, str(binary), "holds no certificate in PEM form"),
+        ({"certificate": text}, str(text), "contains no certificate in PEM format"),
+        ({"certificate": binary}, str(binary), "contains no certificate in PEM format"),
         ({"certificate": expired, "key": expired_key}, str(expired), "CN=server", "expired at"),
         ({"certificate": future, "key": future_key}, str(future), "is not valid before"),
         ({"certificate": of_client, "key": of_client_key}, str(of_client), "not that of a server"),
@@ -275,7 +275,7 @@ def test_what_is_wrong_with_files_is_told_at_the_start(
         ({"client-ca": certificate}, str(certificate), "no certificate of an authority"),
         ({"client-crl": late, **mutual}, str(late), "out of date since"),
         ({"client-crl": strange, **mutual}, str(strange), "no list that CN=clients"),
-        ({"client-crl": known, **mutual}, str(known), "holds no revocation list"),
+        ({"client-crl": known, **mutual}, str(known), "contains no revocation list"),
     ):
         asked = {"certificate": certificate, "key": key} | files
         options = [f"--tls-{name}={path}" for name, path in asked.items() if path is not None]

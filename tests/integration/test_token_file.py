@@ -209,7 +209,7 @@ def test_a_token_file_that_is_wrong_is_refused_at_the_start(repository: Path, tm
         assert f"--token-file={file}, line 1: scopes is" in done.stderr
     tokens.write(file, tokens.line("alice", "a")).chmod(0o604)
     done = run(f"--model-repository={repository}", f"--token-file={file}")
-    assert done.returncode == 1 and "may be used by everybody on this machine" in done.stderr
+    assert done.returncode == 1 and "is accessible to all users of this machine" in done.stderr
     done = run(f"--model-repository={repository}", "--protect-health")
     assert done.returncode == 1 and "--protect-health needs --token-file" in done.stderr
 

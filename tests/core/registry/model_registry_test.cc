@@ -275,7 +275,7 @@ TEST_F(ModelRegistryTest, FoldersThatAreSkippedLaterAreToldOnce) {
   fs::create_symlink("/nowhere", repository_ / "bytes/2");
   const auto path = [this](const char* name) { return "skipped /0: " + (repository_ / name).string(); };
   EXPECT_THAT(Follow(**registry),
-              testing::ElementsAre(path("away") + ": a link to nothing", path("bytes/2") + ": a link to nothing",
+              testing::ElementsAre(path("away") + ": a dangling symbolic link", path("bytes/2") + ": a link to nothing",
                                    path("nested") + ": no folder named 1, 2, ..."));
   EXPECT_TRUE(Follow(**registry).empty());
   EXPECT_THAT(Names(**registry), testing::ElementsAre("bytes/1"));
@@ -325,7 +325,7 @@ TEST_F(ModelRegistryTest, WhatCannotBeReadAndIsNoVersionIsNothing) {
   EXPECT_THAT(Names(**registry), testing::ElementsAre("bytes/1"));
   EXPECT_THAT((*registry)->skipped(),
               testing::UnorderedElementsAre(testing::HasSubstr((repository_ / "notes").string()),
-                                            (repository_ / "bytes/2").string() + ": a link to nothing"));
+                                            (repository_ / "bytes/2").string() + ": a dangling symbolic link"));
   EXPECT_TRUE(Follow(**registry).empty()) << "it was told when the repository was loaded";
 }
 

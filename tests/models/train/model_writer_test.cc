@@ -101,7 +101,7 @@ TEST_F(ModelWriter, LinksAreFollowed) {
   EXPECT_TRUE(fs::is_symlink(Path("link")));
   EXPECT_TRUE(fs::exists(Path("real/model.safetensors")));
   fs::create_symlink(Path("nothing"), Path("dangling"));
-  ExpectRefused("dangling", "link to nothing");
+  ExpectRefused("dangling", "dangling symbolic link");
   ExpectRefused("dangling/model", "dangling is not a folder");
 }
 
