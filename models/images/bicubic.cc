@@ -17,7 +17,7 @@ double Cubic(double x) {
   return 0.0;
 }
 
-// Appends the weights of the output whose centre lies at `centre` among the inputs.
+// Appends the weights of the output whose centre is at input position `centre`.
 BicubicWeights::Window AppendWindow(double centre, double stretch, int64_t in_size, std::vector<double>& weights) {
   const double support = kSupport * stretch;
   const int64_t begin = std::max<int64_t>(static_cast<int64_t>(centre - support + 0.5), 0);

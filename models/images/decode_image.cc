@@ -10,7 +10,7 @@
 namespace longshort::models {
 namespace {
 
-// Red, green, blue of 8 bits; pixels that are so already are returned as they are.
+// Converts pixels to RGB of 8 bits. Returns such pixels unchanged.
 cv::Mat ToRgb(cv::Mat pixels) {
   if (pixels.depth() == CV_16U) {
     cv::Mat narrow;

@@ -1,4 +1,4 @@
-// Encoded images to pixels, as Pillow's Image.open, ImageOps.exif_transpose and convert("RGB") make them.
+// Decodes images, with the results of Pillow's Image.open, ImageOps.exif_transpose and convert("RGB").
 #pragma once
 
 #include <string_view>
@@ -9,15 +9,15 @@
 
 namespace longshort::models {
 
-// Decodes the first frame upright, to red, green, blue of 8 bits. Grey becomes RGB, alpha is dropped (not blended), 16
-// bits a sample are divided by 257 and rounded. Of a JPEG, four channels are taken as Adobe stores them, inverted.
+// Decodes the first frame to upright RGB of 8 bits. Converts grey to RGB, ignores alpha (no blending), and divides
+// samples of 16 bits by 257, with rounding. The four channels of a CMYK JPEG are inverted, as Adobe stores them.
 // Profiles and gamma are ignored. REQUIRES: `header` is ReadImageHeader(bytes, ...).
 //
-// Thread: any. Errors: INVALID_ARGUMENT for what is broken, truncated or of a kind that is not decoded;
-// RESOURCE_EXHAUSTED if there is no memory for it.
+// Thread-safe. Errors: INVALID_ARGUMENT for images that are broken, truncated or not supported; RESOURCE_EXHAUSTED if
+// memory is exhausted.
 absl::StatusOr<cv::Mat> DecodeImage(std::string_view bytes, const ImageHeader& header);
 
-// Reads the header first. Errors: those of ReadImageHeader too; then nothing was decoded.
+// Reads the header, then decodes. Errors: also those of ReadImageHeader.
 absl::StatusOr<cv::Mat> DecodeImage(std::string_view bytes, const ImageLimits& limits);
 
 }  // namespace longshort::models

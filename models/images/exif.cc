@@ -8,7 +8,7 @@ namespace longshort::models {
 namespace {
 
 constexpr uint64_t kOrientationTag = 274;
-constexpr uint64_t kShort = 3, kLong = 4;  // types of a value
+constexpr uint64_t kShort = 3, kLong = 4;  // types of values
 
 // TIFF 6.0, section 2: the directory has a count, then entries of 12 bytes: tag, type, count, value.
 absl::StatusOr<uint64_t> ReadOrientation(std::string_view exif) {

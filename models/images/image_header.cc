@@ -15,7 +15,7 @@ namespace {
 
 using namespace std::string_view_literals;
 
-// A format that is not decoded, and the bytes that it has at an offset.
+// A format that is not supported, and its signature at an offset.
 struct OtherFormat {
   std::string_view name;
   size_t offset;
@@ -48,7 +48,7 @@ std::string_view NameOfIsoMedia(std::string_view bytes) {
   return heif ? "HEIC" : std::string_view();
 }
 
-// An element <svg> where XML, a comment or a document type begins the file.
+// Whether the file begins with XML, a comment or a document type, and contains an element <svg>.
 bool IsSvg(std::string_view bytes) {
   constexpr size_t kSearched = 4096;
   if (bytes.starts_with("\xEF\xBB\xBF")) bytes.remove_prefix(3);
@@ -59,7 +59,7 @@ bool IsSvg(std::string_view bytes) {
   return bytes.starts_with("<svg") || (xml && bytes.find("<svg") != std::string_view::npos);
 }
 
-// The name of a format that is not decoded; empty for bytes of no format that is known.
+// The name of a format that is not supported; empty for an unknown format.
 std::string_view NameOfOtherFormat(std::string_view bytes) {
   for (const OtherFormat& other : kOtherFormats) {
     if (bytes.size() > other.offset && bytes.substr(other.offset).starts_with(other.bytes)) return other.name;
@@ -71,9 +71,9 @@ std::string_view NameOfOtherFormat(std::string_view bytes) {
 absl::Status NotDecoded(std::string_view bytes) {
   if (bytes.empty()) return absl::InvalidArgumentError("the image has no bytes");
   const std::string_view name = NameOfOtherFormat(bytes);
-  if (name.empty()) return absl::InvalidArgumentError("the bytes are no JPEG, PNG or WebP image");
+  if (name.empty()) return absl::InvalidArgumentError("the bytes are not a JPEG, PNG or WebP image");
   return absl::InvalidArgumentError(absl::StrCat("the image is ", std::string(name),
-                                                 "; the server decodes JPEG, PNG and WebP: convert it to PNG or JPEG"));
+                                                 "; the server decodes JPEG, PNG and WebP; convert it to PNG or JPEG"));
 }
 
 absl::StatusOr<ImageHeader> ReadHeader(std::string_view bytes) {
@@ -103,8 +103,8 @@ absl::Status CheckSize(const ImageSize& size, const ImageLimits& limits) {
     return absl::InvalidArgumentError(absl::StrFormat("the image has no pixels: %d x %d", width, height));
   }
   if (height > limits.max_side || width > limits.max_side) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("the image is %d x %d pixels; the limit is %d pixels a side", width, height, limits.max_side));
+    return absl::InvalidArgumentError(absl::StrFormat("the image is %d x %d pixels; the limit is %d pixels per side",
+                                                      width, height, limits.max_side));
   }
   if (height > limits.max_pixels / width) {
     return absl::InvalidArgumentError(absl::StrFormat("the image is %d x %d = %d pixels; the limit is %d", width,

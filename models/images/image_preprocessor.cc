@@ -26,8 +26,8 @@ absl::Status CheckFloats(absl::Span<const float> values) {
       absl::StrFormat("value %d of the image is %g; it must be in [0, 1]", found - values.begin(), *found));
 }
 
-// Errors: INVALID_ARGUMENT naming the value and the limit, for a size beyond the limits, channels other than 1 and 3,
-// values that are not height x width x channels, and a float outside [0, 1] or not a number.
+// Errors: INVALID_ARGUMENT naming the value and the limit, if the size exceeds a limit, the channels are not 1 or 3,
+// the number of values is not height x width x channels, or a float is NaN or outside [0, 1].
 absl::Status CheckRawImage(const RawImage& image, const ImageLimits& limits) {
   LS_RETURN_IF_ERROR(CheckSize({image.height, image.width}, limits));
   if (image.channels != 1 && image.channels != 3) {
@@ -44,7 +44,7 @@ absl::Status CheckRawImage(const RawImage& image, const ImageLimits& limits) {
   return floats == nullptr ? absl::OkStatus() : CheckFloats(*floats);
 }
 
-// The pixels where they are. OpenCV has no image of constant pixels; nothing writes to this one.
+// A view of the pixels, without a copy. OpenCV has no image of constant pixels, but this one is only read.
 cv::Mat ViewOf(const RawImage& image) {
   return std::visit(
       [&](auto values) {
@@ -56,8 +56,9 @@ cv::Mat ViewOf(const RawImage& image) {
       image.values);
 }
 
-// `Maker::pixels()` is what its items have, and `Maker::Make(image)` gives an absl::StatusOr<ClassifierItem> of pixels
-// that are within the limits: uint8, or floats in [0, 1], of 1 or 3 channels.
+// `Maker::pixels()` is the number of pixels of its items. `Maker::Make(image)` returns an
+// absl::StatusOr<ClassifierItem>. Its argument is within the limits and has uint8 values, or floats in [0, 1], of 1 or
+// 3 channels.
 template <typename Maker>
 class Preprocessor final : public ImagePreprocessor {
  public:
@@ -84,7 +85,7 @@ class Preprocessor final : public ImagePreprocessor {
   const Maker maker_;
 };
 
-// Makes an ImageItem of the middle of the resized image.
+// Makes an ImageItem of the centre of the resized image.
 class CentreCropMaker {
  public:
   CentreCropMaker(const ImagePreprocessingConfig& config, const ImageLimits& limits)
@@ -106,8 +107,7 @@ class CentreCropMaker {
   }
 
  private:
-  // OpenCV resizes the whole image, however little of it is cut out: a strip of one pixel's height becomes 65536 times
-  // as large.
+  // OpenCV resizes the whole image before the crop. A strip of one pixel's height can become 65536 times as large.
   absl::Status CheckResized(const ImageSize& resized) const {
     if (config_.resize == ResizeMethod::kPillowBicubic || resized.pixels() <= max_resized_pixels_)
       return absl::OkStatus();
@@ -146,10 +146,10 @@ class CentreCropMaker {
 float Unit(uint8_t value) { return static_cast<float>(value) * (1.0F / 255.0F); }
 float Unit(float value) { return value; }
 
-// A grey value in [0, 1] to 0..255.
+// Converts a grey value in [0, 1] to 0..255.
 int32_t GreyId(float grey) { return std::min(static_cast<int32_t>(255.5F * grey), 255); }
 
-// Grey stays as it is.
+// Converts colours to grey. Grey is unchanged.
 template <typename Value>
 int32_t IdOfPixel(const Value* pixel, int channels) {
   if (channels == 1) return GreyId(Unit(pixel[0]));
@@ -168,7 +168,7 @@ class PixelSequenceMaker {
     const cv::Mat resized = Resize(image, WholeImage(size_), resize_);
     std::vector<int32_t> ids = resized.depth() == CV_8U ? IdsOf<uint8_t>(resized) : IdsOf<float>(resized);
     const bool black = std::all_of(ids.begin(), ids.end(), [](int32_t id) { return id == 0; });
-    if (black) return absl::InvalidArgumentError("the image is all black, which the model takes for padding");
+    if (black) return absl::InvalidArgumentError("the image is all black, which the model treats as padding");
     return TokenItem{{std::move(ids)}};
   }
 

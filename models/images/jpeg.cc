@@ -46,12 +46,12 @@ bool HasNoLength(uint8_t marker) {
 
 struct Segment {
   uint8_t marker = 0;
-  size_t end = 0;            // behind its content
+  size_t end = 0;            // after its content
   std::string_view content;  // without its length
 };
 
-// Goes from marker to marker; the data of a scan, in which 0xFF is followed by 0, are passed over like any other bytes
-// between two segments.
+// Reads segment by segment. Skips all bytes between two segments, such as the data of a scan, in which 0 follows each
+// 0xFF.
 class SegmentReader final {
  public:
   // `start`: the end of a segment, or of the start of the image.
@@ -73,7 +73,7 @@ class SegmentReader final {
   }
 
  private:
-  // The second byte of the next marker, past any number of fill bytes 0xFF.
+  // The second byte of the next marker, after any number of fill bytes 0xFF.
   absl::StatusOr<uint8_t> NextMarker() {
     const std::string_view bytes = reader_.bytes();
     while ((at_ = bytes.find('\xFF', at_)) != std::string_view::npos) {
@@ -95,7 +95,7 @@ absl::StatusOr<ImageSize> FrameSize(const Segment& frame) {
   const bool differential = frame.marker % 8 > 4;
   if (lossless || differential) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("a JPEG with frame type %#x (lossless or differential) is not decoded", frame.marker));
+        absl::StrFormat("a JPEG with frame type %#x (lossless or differential) is not supported", frame.marker));
   }
   const ByteReader reader(frame.content, ByteOrder::kBigEndian);
   LS_ASSIGN_OR_RETURN(const uint64_t precision, reader.Number(0, 1));
@@ -103,7 +103,7 @@ absl::StatusOr<ImageSize> FrameSize(const Segment& frame) {
   LS_ASSIGN_OR_RETURN(const uint64_t width, reader.Number(3, 2));
   if (precision != 8) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("a JPEG of %d bits a sample is not decoded, only of 8", precision));
+        absl::StrFormat("a JPEG of %d bits per sample is not supported; it must have 8", precision));
   }
   return ImageSize{static_cast<int64_t>(height), static_cast<int64_t>(width)};
 }
@@ -113,8 +113,8 @@ int MaxScans(const ImageSize& size) {
   return static_cast<int>(std::clamp<int64_t>(kMaxScannedPixels / pixels, kMaxScansOfLargeJpeg, kMaxJpegScans));
 }
 
-// What libjpeg's callbacks know. One that fails jumps over the frames of libjpeg to where it was called, so nothing in
-// between may have a destructor.
+// The state of libjpeg's callbacks. A callback reports an error with a longjmp to the caller of libjpeg, so no object
+// in between may have a destructor.
 struct JpegReading {
   jpeg_error_mgr errors = {};
   std::jmp_buf start = {};
@@ -133,7 +133,7 @@ struct JpegReading {
 
 void OnMessage(j_common_ptr /*info*/) {}
 
-// Grey is decoded as grey, four inks as they are, all other colours as red, green, blue.
+// Grey is decoded as grey, CMYK and YCCK as four inks, and all other colour spaces as RGB.
 J_COLOR_SPACE DecodedColours(const jpeg_decompress_struct& info) {
   if (info.num_components == 1) return JCS_GRAYSCALE;
   return info.num_components == 4 ? JCS_CMYK : JCS_RGB;
@@ -143,7 +143,7 @@ int DecodedChannels(const jpeg_decompress_struct& info) {
   return info.num_components == 1 || info.num_components == 4 ? info.num_components : 3;
 }
 
-// libjpeg fails by a jump back to here, so nothing in this frame has a destructor.
+// libjpeg reports an error with a longjmp to this function, so no object in it may have a destructor.
 bool ReadHeader(jpeg_decompress_struct& info, std::string_view file, JpegReading& reading) {
   if (setjmp(reading.start) != 0) return false;
   jpeg_create_decompress(&info);
@@ -153,7 +153,7 @@ bool ReadHeader(jpeg_decompress_struct& info, std::string_view file, JpegReading
   return true;
 }
 
-// The same of this one. `pixels` has the size and the channels of the image.
+// As for ReadHeader, no object may have a destructor. `pixels` has the size and the channels of the image.
 void ReadRows(jpeg_decompress_struct& info, const cv::Mat& pixels, JpegReading& reading) {
   if (setjmp(reading.start) != 0) return;
   jpeg_start_decompress(&info);
@@ -164,13 +164,13 @@ void ReadRows(jpeg_decompress_struct& info, const cv::Mat& pixels, JpegReading& 
   jpeg_finish_decompress(&info);
 }
 
-// value * of / 255, rounded.
+// Rounds value * of / 255.
 int Part(int value, int of) {
   const int product = value * of + 128;
   return (product + (product >> 8)) >> 8;
 }
 
-// Cyan, magenta, yellow and black, each stored as 255 less its ink, as Adobe's programs do.
+// Converts cyan, magenta, yellow and black to RGB. Each is stored as 255 minus the ink, as Adobe's programs do.
 cv::Mat ColoursOfInks(const cv::Mat& inks) {
   cv::Mat colours(inks.size(), CV_8UC3);
   for (int y = 0; y < inks.rows; ++y) {
@@ -183,7 +183,7 @@ cv::Mat ColoursOfInks(const cv::Mat& inks) {
   return colours;
 }
 
-// The samples as libjpeg decodes them: grey, red, green and blue, or four inks.
+// The samples as libjpeg decodes them: grey, RGB, or four inks.
 absl::StatusOr<cv::Mat> DecodeSamples(std::string_view file, const ImageSize& size) {
   JpegReading reading;
   jpeg_decompress_struct info = {};
@@ -196,14 +196,14 @@ absl::StatusOr<cv::Mat> DecodeSamples(std::string_view file, const ImageSize& si
   cv::Mat samples;
   if (ReadHeader(info, file, reading)) {
     if (info.image_width != size.width || info.image_height != size.height) {
-      return absl::InvalidArgumentError("the image is broken: its data are not what its header says");
+      return absl::InvalidArgumentError("the image is broken: its data contradict its header");
     }
     samples.create(static_cast<int>(size.height), static_cast<int>(size.width), CV_8UC(DecodedChannels(info)));
     ReadRows(info, samples, reading);
   }
   if (reading.without_memory) {
     return absl::ResourceExhaustedError(
-        absl::StrFormat("there is no memory to decode an image of %d x %d pixels", size.width, size.height));
+        absl::StrFormat("not enough memory to decode an image of %d x %d pixels", size.width, size.height));
   }
   if (reading.failed) {
     return absl::InvalidArgumentError(absl::StrCat("the JPEG image cannot be decoded: ", reading.error.data()));
@@ -211,13 +211,13 @@ absl::StatusOr<cv::Mat> DecodeSamples(std::string_view file, const ImageSize& si
   return samples;
 }
 
-// A segment's orientation, unless one was found before.
+// Sets `orientation` to that of the segment, unless an earlier segment set it.
 void FindOrientation(const Segment& segment, std::optional<int>& orientation) {
   if (orientation.has_value() || segment.marker != kApplication1 || !segment.content.starts_with(kExifPrefix)) return;
   orientation = ExifOrientation(segment.content.substr(kExifPrefix.size()));
 }
 
-// Reads on behind the header. Returns the end of the image.
+// Checks the segments after the header. Returns the end of the image.
 absl::StatusOr<uint64_t> CheckSegments(std::string_view bytes, const ImageHeader& header,
                                        std::optional<int>& orientation) {
   const int max_scans = MaxScans(header.size);

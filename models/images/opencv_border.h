@@ -1,4 +1,4 @@
-// The border to OpenCV: no exception passes it, and OpenCV starts no threads.
+// Calls OpenCV without threads, and converts its exceptions to statuses.
 #pragma once
 
 #include <exception>
@@ -10,11 +10,11 @@
 
 namespace longshort::models {
 
-// Returns what `work` returns: a status or a StatusOr.
-// Errors: RESOURCE_EXHAUSTED if there was no memory, INTERNAL for any other exception.
+// Returns the result of `work`, a Status or a StatusOr.
+// Errors: RESOURCE_EXHAUSTED if memory is exhausted, INTERNAL for any other exception.
 template <typename Work>
 auto CallOpenCv(const Work& work) -> decltype(work()) {
-  // One image is one thread's work; preparation threads and the trainer run several at once.
+  // One thread processes an image. Preparation threads and the trainer process several images at once.
   [[maybe_unused]] static const bool sequential = [] {
     cv::setNumThreads(0);
     return true;
@@ -22,10 +22,10 @@ auto CallOpenCv(const Work& work) -> decltype(work()) {
   try {
     return work();
   } catch (const cv::Exception& error) {
-    if (error.code == cv::Error::StsNoMem) return absl::ResourceExhaustedError("there is no memory for the image");
+    if (error.code == cv::Error::StsNoMem) return absl::ResourceExhaustedError("not enough memory for the image");
     return absl::InternalError(absl::StrCat("OpenCV: ", error.err));
   } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError("there is no memory for the image");
+    return absl::ResourceExhaustedError("not enough memory for the image");
   } catch (const std::exception& error) {
     return absl::InternalError(error.what());
   }

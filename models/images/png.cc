@@ -21,7 +21,7 @@ namespace longshort::models {
 namespace {
 
 constexpr uint64_t kSignatureLength = 8;
-// Around the content of a chunk: its length and type before it, its checksum behind it.
+// Bytes around the content of a chunk: its length and type before it, its checksum after it.
 constexpr uint64_t kBeforeContent = 8, kAfterContent = 4;
 
 bool IsOfPixels(std::string_view type) {
@@ -29,16 +29,16 @@ bool IsOfPixels(std::string_view type) {
   return std::find(kTypes.begin(), kTypes.end(), type) != kTypes.end();
 }
 
-// What libpng is given: the signature and the chunks that the pixels need.
+// The input of libpng: the signature and the chunks that the pixels need.
 struct PngData {
-  std::vector<std::string_view> parts;  // in the file's order; neighbours are one part
-  int orientation = 1;                  // that the chunk eXIf says; 1 if there is none
+  std::vector<std::string_view> parts;  // in the file's order; adjacent chunks are one part
+  int orientation = 1;                  // of the chunk eXIf; 1 if there is none
 };
 
 absl::StatusOr<PngData> ReadChunks(std::string_view bytes) {
   const ByteReader reader(bytes, ByteOrder::kBigEndian);
   PngData data;
-  uint64_t part = 0;  // where the part begins that goes on up to here
+  uint64_t part = 0;  // start of the current part
   for (uint64_t at = kSignatureLength;;) {
     LS_ASSIGN_OR_RETURN(const uint64_t length, reader.Number(at, 4));
     LS_ASSIGN_OR_RETURN(const std::string_view chunk, reader.Slice(at, kBeforeContent + length + kAfterContent));
@@ -57,8 +57,8 @@ absl::StatusOr<PngData> ReadChunks(std::string_view bytes) {
   }
 }
 
-// What libpng's callbacks know of an image. A callback that fails jumps over the frames of libpng to where it was
-// called, so nothing in between may have a destructor.
+// The state of libpng's callbacks. A callback reports an error with a longjmp to the caller of libpng, so no object in
+// between may have a destructor.
 struct PngReading {
   cv::Mat* pixels = nullptr;
   bool complete = false;
@@ -87,7 +87,7 @@ bool MakePixels(cv::Mat& pixels, png_structp png, png_infop info) {
   }
 }
 
-// The header was read: says what the rows are to become.
+// Called after the header: sets the conversions of the rows.
 void OnHeader(png_structp png, png_infop info) {
   const bool grey = (png_get_color_type(png, info) & PNG_COLOR_MASK_COLOR) == 0;
   if (png_get_color_type(png, info) == PNG_COLOR_TYPE_PALETTE) png_set_palette_to_rgb(png);
@@ -104,19 +104,19 @@ void OnHeader(png_structp png, png_infop info) {
   }
 }
 
-// `row` is null where a pass of an interlaced image changes nothing.
+// `row` is null if a pass of an interlaced image does not change the row.
 void OnRow(png_structp png, png_bytep row, png_uint_32 y, int /*pass*/) {
   if (row != nullptr) png_progressive_combine_row(png, ReadingOf(png).pixels->ptr(static_cast<int>(y)), row);
 }
 
-// Whether the last row of the last of an interlaced image's seven passes was read.
+// Whether the last row was read; in an interlaced image, that of the last of seven passes.
 bool HasAllRows(png_structp png, png_infop info) {
   if (png_get_interlace_type(png, info) != PNG_INTERLACE_NONE) return png_get_current_pass_number(png) >= 7;
   return png_get_current_row_number(png) >= png_get_image_height(png, info);
 }
 
-// libpng fails by a jump back to here, so nothing in this frame has a destructor. It only reads the bytes that it takes
-// as not constant.
+// libpng reports an error with a longjmp to this function, so no object in it may have a destructor. libpng's parameter
+// is not const, but libpng does not change the bytes.
 void Read(png_structp png, png_infop info, absl::Span<const std::string_view> parts, PngReading& reading) {
   if (setjmp(png_jmpbuf(png)) != 0) return;
   png_set_progressive_read_fn(png, &reading, OnHeader, OnRow, nullptr);
@@ -128,7 +128,7 @@ void Read(png_structp png, png_infop info, absl::Span<const std::string_view> pa
 
 absl::Status NoMemory(const ImageSize& size) {
   return absl::ResourceExhaustedError(
-      absl::StrFormat("there is no memory to decode an image of %d x %d pixels", size.width, size.height));
+      absl::StrFormat("not enough memory to decode an image of %d x %d pixels", size.width, size.height));
 }
 
 absl::StatusOr<cv::Mat> DecodeParts(absl::Span<const std::string_view> parts, const ImageSize& size) {

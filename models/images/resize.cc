@@ -9,7 +9,7 @@
 namespace longshort::models {
 namespace {
 
-// How values of a type are weighted, summed and brought back to the type.
+// The arithmetic of a value type: its weights, its sums, and their conversion to the type.
 template <typename Value>
 struct Arithmetic;
 
@@ -17,7 +17,7 @@ template <>
 struct Arithmetic<uint8_t> {
   using Weight = int32_t;
   using Sum = int32_t;
-  static constexpr Sum kStart = 1 << (kWeightBits - 1);  // one half, to round
+  static constexpr Sum kStart = 1 << (kWeightBits - 1);  // one half, for rounding
   static std::vector<Weight> Weights(const BicubicWeights& weights) { return FixedPointWeights(weights); }
   static uint8_t Finish(Sum sum) { return static_cast<uint8_t>(std::clamp(sum >> kWeightBits, 0, 255)); }
 };
@@ -33,7 +33,7 @@ struct Arithmetic<float> {
   static float Finish(Sum sum) { return std::clamp(sum, 0.0F, 1.0F); }
 };
 
-// One row: values [in_width, kChannels] to out [windows, kChannels].
+// Resizes one row: values [in_width, kChannels] to out [windows, kChannels].
 template <typename Value, int64_t kChannels>
 void ResizeRow(const Value* values, const std::vector<BicubicWeights::Window>& windows,
                const typename Arithmetic<Value>::Weight* weights, Value* out) {
@@ -54,7 +54,7 @@ cv::Mat MakeImage(int64_t height, int64_t width, int type) {
   return cv::Mat(static_cast<int>(height), static_cast<int>(width), type);
 }
 
-// Rows [begin, end) of the image, only the columns of the crop, resized along the row: [end - begin, crop width,
+// Resizes rows [begin, end) of the image along the row, only the columns of the crop. Returns [end - begin, crop width,
 // channels].
 template <typename Value>
 cv::Mat ResizeRows(const cv::Mat& image, int64_t begin, int64_t end, const ResizeAndCrop& geometry) {
@@ -73,7 +73,7 @@ cv::Mat ResizeRows(const cv::Mat& image, int64_t begin, int64_t end, const Resiz
   return rows;
 }
 
-// Rows [first, ...) of an image, already of the crop's columns, resized along the columns.
+// Resizes an image along the columns. It has the rows [first, ...) and only the columns of the crop.
 template <typename Value>
 cv::Mat ResizeColumns(const cv::Mat& rows, int64_t first, const BicubicWeights& weights) {
   using Rules = Arithmetic<Value>;
@@ -123,12 +123,12 @@ cv::Mat ResizeByOpenCv(const cv::Mat& image, const ResizeAndCrop& geometry, Resi
              Interpolation(method));
   cv::Mat part = whole(cv::Rect(static_cast<int>(left), static_cast<int>(top), static_cast<int>(crop.width),
                                 static_cast<int>(crop.height)));
-  // Cubic interpolation overshoots.
+  // Cubic interpolation can overshoot.
   if (part.depth() == CV_32F) part = cv::max(cv::min(part, 1.0), 0.0);
   return part;
 }
 
-// Half of the difference, rounded to even where it lies between two pixels.
+// Half of the difference. A result between two pixels is rounded to the even one.
 int64_t CentreOffset(int64_t size, int64_t crop) {
   const int64_t difference = size - crop;
   const int64_t half = difference / 2;

@@ -1,4 +1,4 @@
-// Resizing and cropping in one, by Pillow's arithmetic or by OpenCV.
+// Resizes and crops images, with Pillow's arithmetic or with OpenCV.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace longshort::models {
 
-// An image is resized to `resized`, and of that a part is taken.
+// The size to which an image is resized, and the part of the result that is kept.
 struct ResizeAndCrop {
   ImageSize resized;
   ImageSize crop;
@@ -17,21 +17,21 @@ struct ResizeAndCrop {
   int64_t left = 0;
 };
 
-// The shorter side to resize_shorter_side, the longer one in proportion, rounded down; the crop from the centre, an
-// offset of half a pixel to the even side.
+// Resizes the shorter side to resize_shorter_side and the longer one in proportion, rounded down. Crops the centre; an
+// offset that ends in half a pixel is rounded to the even pixel.
 ResizeAndCrop CentreCrop(const ImageSize& image, const ImagePreprocessingConfig& config);
 
-// To exactly that size.
+// Resizes to exactly that size, without a crop.
 ResizeAndCrop WholeImage(const ImageSize& resized);
 
 //   image    [height, width, channels] of uint8, or of floats in [0, 1]; 1 or 3 channels
-//   returns  [crop.height, crop.width, channels] of the same
-// Floats are not rounded, but kept in [0, 1], as 8-bit values are kept in 0..255.
+//   returns  [crop.height, crop.width, channels] of the same type
+// Results are clamped to [0, 1] or 0..255. Floats are not rounded.
 //
-// By Pillow: antialiased bicubic interpolation, first along rows, then along columns; an axis that keeps its size is
-// left as it is. Both passes round 8-bit values to 8 bits, and all bits are Pillow's. Only the pixels of the crop are
-// computed.
-// By OpenCV: cv::resize of the whole image, then the crop. REQUIRES: `resized` is of a size that memory has room for.
+// Pillow's arithmetic: antialiased bicubic interpolation, first along rows, then along columns. An axis that keeps its
+// size is unchanged. Both passes round 8-bit values to 8 bits. The result equals Pillow's in all bits. Only the pixels
+// of the crop are computed.
+// OpenCV: cv::resize of the whole image, then the crop. REQUIRES: an image of size `resized` fits in memory.
 // Throws cv::Exception.
 cv::Mat Resize(const cv::Mat& image, const ResizeAndCrop& geometry, ResizeMethod method);
 

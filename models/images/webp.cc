@@ -26,7 +26,7 @@ struct Chunk {
   std::string_view whole;  // with type, length and padding
 };
 
-// The chunk at `at`. Errors: INVALID_ARGUMENT if it is not whole.
+// The chunk at `at`. Errors: INVALID_ARGUMENT if it is truncated.
 absl::StatusOr<Chunk> ReadChunk(std::string_view bytes, uint64_t at) {
   const ByteReader reader(bytes, ByteOrder::kLittleEndian);
   Chunk chunk;
@@ -37,7 +37,7 @@ absl::StatusOr<Chunk> ReadChunk(std::string_view bytes, uint64_t at) {
   return chunk;
 }
 
-// The first chunk of that type from `at` on, or nothing.
+// The first chunk of that type from `at` on, or nullopt.
 std::optional<Chunk> FindChunk(std::string_view bytes, uint64_t at, std::string_view type) {
   while (true) {
     const auto chunk = ReadChunk(bytes, at);
@@ -47,14 +47,14 @@ std::optional<Chunk> FindChunk(std::string_view bytes, uint64_t at, std::string_
   }
 }
 
-// Two sizes less one of three bytes each, width first.
+// Width minus 1, then height minus 1, of three bytes each.
 absl::StatusOr<ImageSize> SizeLessOne(const ByteReader& reader, uint64_t at) {
   LS_ASSIGN_OR_RETURN(const uint64_t width, reader.Number(at, 3));
   LS_ASSIGN_OR_RETURN(const uint64_t height, reader.Number(at + 3, 3));
   return ImageSize{static_cast<int64_t>(height) + 1, static_cast<int64_t>(width) + 1};
 }
 
-// RFC 6386, section 9.1: 14 bits each, after the frame tag and the start code.
+// RFC 6386, section 9.1: width and height, 14 bits each, after the frame tag and the start code.
 absl::StatusOr<ImageSize> LossySize(const ByteReader& reader) {
   LS_ASSIGN_OR_RETURN(const std::string_view start_code, reader.Slice(3, 3));
   if (start_code != "\x9D\x01\x2A"sv) return absl::InvalidArgumentError("the WebP is broken: no start code");
@@ -63,7 +63,7 @@ absl::StatusOr<ImageSize> LossySize(const ByteReader& reader) {
   return ImageSize{static_cast<int64_t>(height & 0x3FFF), static_cast<int64_t>(width & 0x3FFF)};
 }
 
-// RFC 9649, section 3.4: a signature, then both less one, 14 bits each.
+// RFC 9649, section 3.4: a signature, then width minus 1 and height minus 1, 14 bits each.
 absl::StatusOr<ImageSize> LosslessSize(const ByteReader& reader) {
   LS_ASSIGN_OR_RETURN(const uint64_t signature, reader.Number(0, 1));
   if (signature != 0x2F) return absl::InvalidArgumentError("the WebP is broken: no lossless signature");
@@ -79,7 +79,7 @@ absl::StatusOr<ImageSize> SizeOfCanvas(std::string_view bytes) {
   if (type == "VP8 ") return LossySize(content);
   if (type == "VP8L") return LosslessSize(content);
   if (type == "VP8X") return SizeLessOne(content, 4);
-  return absl::InvalidArgumentError("the WebP is broken: it begins with none of VP8, VP8L and VP8X");
+  return absl::InvalidArgumentError("the WebP is broken: its first chunk is not VP8, VP8L or VP8X");
 }
 
 void AppendChunkHeader(std::string_view type, uint64_t length, std::string& file) {
@@ -88,13 +88,13 @@ void AppendChunkHeader(std::string_view type, uint64_t length, std::string& file
   WriteNumber(length, ByteOrder::kLittleEndian, 4, file.data() + file.size() - 4);
 }
 
-// A file of one image: the chunks of a frame (ALPH, VP8 or VP8L) in a container of their own, which says how large what
-// is decoded becomes. Errors: INVALID_ARGUMENT if it begins with none of these, or that is not the frame's size.
+// Puts the chunks of a frame (ALPH, VP8 or VP8L) into a separate file, whose header determines the size of the decoded
+// image. Errors: INVALID_ARGUMENT if the first chunk is another one, or if its size is not the frame's.
 absl::StatusOr<std::string> FileOfFrame(std::string_view chunks, const ImageSize& size) {
   const std::string_view first = chunks.substr(0, 4);
   const bool alpha = first == "ALPH";
   if (!alpha && first != "VP8 " && first != "VP8L") {
-    return absl::InvalidArgumentError("the WebP is broken: its first frame begins with none of ALPH, VP8 or VP8L");
+    return absl::InvalidArgumentError("the WebP is broken: its first frame does not begin with ALPH, VP8 or VP8L");
   }
   constexpr uint64_t kExtendedLength = 10;
   std::string file;
@@ -117,24 +117,24 @@ absl::StatusOr<std::string> FileOfFrame(std::string_view chunks, const ImageSize
                       size.height, inside.width, inside.height));
 }
 
-// What the chunk EXIF says, or 1.
+// The orientation in the chunk EXIF, or 1.
 int WebpOrientation(std::string_view bytes) {
   const std::optional<Chunk> exif = FindChunk(bytes, kFirstChunk, "EXIF");
   if (!exif.has_value()) return 1;
-  // Some writers keep the prefix that EXIF has inside a JPEG.
+  // Some programs keep the prefix that EXIF data has in a JPEG.
   constexpr std::string_view kJpegPrefix = "Exif\0\0"sv;
   const bool prefixed = exif->content.starts_with(kJpegPrefix);
   return ExifOrientation(exif->content.substr(prefixed ? kJpegPrefix.size() : 0));
 }
 
-// A file that is not animated, of that size.
+// Decodes a file that is not animated and has that size.
 absl::StatusOr<cv::Mat> DecodePixels(std::string_view file, const ImageSize& size) {
   const auto* bytes = reinterpret_cast<const uint8_t*>(file.data());
   WebPDecoderConfig config;
   if (WebPInitDecoderConfig(&config) == 0) return absl::InternalError("libwebp has another version than its headers");
   VP8StatusCode status = WebPGetFeatures(bytes, file.size(), &config.input);
   if (status == VP8_STATUS_OK && (config.input.width != size.width || config.input.height != size.height)) {
-    return absl::InvalidArgumentError("the image is broken: its data are not what its header says");
+    return absl::InvalidArgumentError("the image is broken: its data contradict its header");
   }
   cv::Mat pixels;
   if (status == VP8_STATUS_OK) {
@@ -148,12 +148,12 @@ absl::StatusOr<cv::Mat> DecodePixels(std::string_view file, const ImageSize& siz
   if (status == VP8_STATUS_OK) return pixels;
   if (status == VP8_STATUS_OUT_OF_MEMORY) {
     return absl::ResourceExhaustedError(
-        absl::StrFormat("there is no memory to decode an image of %d x %d pixels", size.width, size.height));
+        absl::StrFormat("not enough memory to decode an image of %d x %d pixels", size.width, size.height));
   }
   return absl::InvalidArgumentError("the WebP image cannot be decoded: its data are broken or end early");
 }
 
-// On a black canvas.
+// Decodes the frame on a black canvas.
 absl::StatusOr<cv::Mat> DecodeFrame(const WebpFrame& frame, const ImageSize& canvas) {
   LS_ASSIGN_OR_RETURN(const cv::Mat pixels, DecodePixels(frame.file, frame.size));
   cv::Mat whole = cv::Mat::zeros(static_cast<int>(canvas.height), static_cast<int>(canvas.width), CV_8UC3);
@@ -174,7 +174,7 @@ absl::StatusOr<std::optional<WebpFrame>> FirstWebpFrame(std::string_view bytes, 
   const bool animated = first.type == "VP8X" && !first.content.empty() && (first.content[0] & kAnimationFlag) != 0;
   if (!animated) return std::nullopt;
   const std::optional<Chunk> chunk = FindChunk(bytes, kFirstChunk, "ANMF");
-  if (!chunk.has_value()) return absl::InvalidArgumentError("the image is truncated: the WebP has no whole frame");
+  if (!chunk.has_value()) return absl::InvalidArgumentError("the image is truncated: the WebP has no complete frame");
 
   const ByteReader reader(chunk->content, ByteOrder::kLittleEndian);
   WebpFrame frame;
@@ -184,7 +184,7 @@ absl::StatusOr<std::optional<WebpFrame>> FirstWebpFrame(std::string_view bytes, 
   frame.left = 2 * static_cast<int64_t>(half_left);
   frame.top = 2 * static_cast<int64_t>(half_top);
   if (frame.left + frame.size.width > canvas.width || frame.top + frame.size.height > canvas.height) {
-    return absl::InvalidArgumentError("the WebP is broken: its first frame reaches over the canvas");
+    return absl::InvalidArgumentError("the WebP is broken: its first frame exceeds the canvas");
   }
   LS_RETURN_IF_ERROR(reader.Slice(0, kFrameHeader).status());
   LS_ASSIGN_OR_RETURN(frame.file, FileOfFrame(chunk->content.substr(kFrameHeader), frame.size));

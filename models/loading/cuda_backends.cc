@@ -24,7 +24,7 @@
 namespace longshort::models {
 namespace {
 
-// Memory of LibTorch's that a backend's graphs use: nobody else gets it as long as the backend lives.
+// LibTorch memory for a backend's graphs. It is not used for anything else while the backend lives.
 class GraphMemory final {
  public:
   explicit GraphMemory(c10::cuda::CUDAStream stream) : stream_(stream) {}
@@ -49,12 +49,12 @@ class GraphMemory final {
   int captures_ = 0;
 };
 
-// Streams of GPUs, each of one worker at a time. LibTorch's own pool has 32 of a GPU, which it gives out in turn, in
-// use or not: work of two workers could come to one, and into a graph that the other captures. A stream is never
-// destroyed: LibTorch keeps memory for it. Thread-safe.
+// GPU streams, each of which belongs to one worker at a time. LibTorch's pool has 32 streams per GPU and hands them out
+// in turn, even if they are in use. Two workers could then share a stream, and one could capture the other's work in a
+// graph. Streams are never destroyed, because LibTorch keeps memory for them. Thread-safe.
 class WorkerStreams final {
  public:
-  // Its last holder gives it back; then nothing is queued on it. Throws what LibTorch throws.
+  // The last holder returns the stream to the pool, once its work is done. Throws LibTorch's exceptions.
   static std::shared_ptr<const c10::cuda::CUDAStream> Take(c10::DeviceIndex gpu) {
     static WorkerStreams& streams = *new WorkerStreams;
     const auto give_back = [gpu, &streams = streams](const c10::cuda::CUDAStream* stream) {
@@ -84,18 +84,18 @@ class WorkerStreams final {
   std::map<c10::DeviceIndex, std::vector<cudaStream_t>> free_;  // guarded by mutex_
 };
 
-// A stream, which is the calling thread's current one from now on: whatever makes a backend works on it.
+// Makes a new stream the calling thread's current stream, on which the backend is then created.
 absl::StatusOr<std::unique_ptr<GpuDevice>> OpenStream(int number) {
   C10_CUDA_CHECK(cudaSetDevice(number));
-  // Weights and tables may still be on their way on the default stream (BeginLoading). To wait for the whole device, or
-  // for the thread's current stream, would spoil what another worker captures there.
+  // The default stream may still copy weights and tables (BeginLoading). Waiting for the whole device, or for the
+  // thread's current stream, would invalidate a capture by another worker.
   c10::cuda::getDefaultCUDAStream(static_cast<c10::DeviceIndex>(number)).synchronize();
   const auto stream = WorkerStreams::Take(static_cast<c10::DeviceIndex>(number));
   c10::cuda::setCurrentCUDAStream(*stream);
   const auto memory = std::make_shared<GraphMemory>(*stream);
   return MakeCudaDevice({.number = number,
                          .stream = stream->stream(),
-                         // Steps are run by a thread that has not made the backend.
+                         // The thread that runs steps is not the one that created the backend.
                          .before_library_calls = [stream] { c10::cuda::setCurrentCUDAStream(*stream); },
                          .before_capture = [memory] { memory->BeforeCapture(); },
                          .after_capture = [memory] { memory->AfterCapture(); }});
@@ -105,7 +105,7 @@ class CudaBackends final : public GpuBackends {
  public:
   explicit CudaBackends(std::shared_ptr<GpuLoss> loss) : loss_(std::move(loss)) {}
 
-  // The thread's current stream may be that of a worker that it has made before, which works, or captures, on it now.
+  // The thread's current stream may belong to a worker that it created before, which may now run or capture on it.
   void BeginLoading(const WorkerDevice& device) const override {
     if (Find(device).ok()) {
       c10::cuda::setCurrentCUDAStream(c10::cuda::getDefaultCUDAStream(static_cast<c10::DeviceIndex>(device.index)));
@@ -157,8 +157,8 @@ Gpus FindCudaGpus() {
 }
 
 std::shared_ptr<const GpuBackends> MakeCudaBackends(std::shared_ptr<GpuLoss> loss) {
-  // LibTorch's defaults give up bits: convolutions of float32 are TF32's, and sums of bfloat16's products may be
-  // bfloat16, too.
+  // LibTorch's defaults are less exact: float32 convolutions use TF32, and sums of bfloat16 products may be in
+  // bfloat16.
   at::globalContext().setAllowTF32CuDNN(false);
   at::globalContext().setAllowBF16ReductionCuBLAS(/*allow_reduced_precision=*/false);
   return std::make_shared<const CudaBackends>(std::move(loss));

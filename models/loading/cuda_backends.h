@@ -1,4 +1,4 @@
-// Models on CUDA's GPUs. Compiled where the build has CUDA (LONGSHORT_CUDA). No LibTorch here.
+// Models on CUDA GPUs. Compiled only in builds with CUDA (LONGSHORT_CUDA). This header does not need LibTorch.
 #pragma once
 
 #include <memory>
@@ -10,10 +10,11 @@ namespace longshort::models {
 
 class GpuBackends;
 
-// The GPUs that there are; none where there is no driver.
+// The GPUs of this machine; none without a driver.
 Gpus FindCudaGpus();
 
-// From then on LibTorch computes float32 as float32 on GPUs, and sums in float32. `loss` is told of a GPU that is lost.
+// Creates the backends. Also makes LibTorch compute float32 products in float32 on GPUs (no TF32), and sum in float32.
+// `loss` is notified if a GPU fails.
 std::shared_ptr<const GpuBackends> MakeCudaBackends(std::shared_ptr<GpuLoss> loss);
 
 }  // namespace longshort::models

@@ -37,7 +37,7 @@ absl::StatusOr<LoadedModel> LoadText(const ModelDirectory& directory, const Load
   return loaded;
 }
 
-// An image classifier, of which only the network is its own.
+// Loads the network of an image classifier. The rest is the same for all image classifiers.
 using ImageLoader = absl::StatusOr<ClassifierWeights> (*)(const ModelDirectory& directory, const LoadOptions& options);
 
 template <ImageLoader load>
@@ -57,7 +57,7 @@ struct Registration {
                                       const ImageLimits& image_limits);
 };
 
-// A new architecture is one line here (docs/adding_a_model.md).
+// A new architecture needs one line here (docs/adding_a_model.md).
 constexpr Registration kRegistrations[] = {
     {"language_model", LoadLanguage},
     {"text_classifier", LoadText},
@@ -72,7 +72,7 @@ absl::StatusOr<size_t> ArchitectureOf(const ModelDirectory& directory) {
   return fields.Choice("architecture", names);
 }
 
-// Of the loaded model, by what the header of the file says.
+// The size of the loaded weights, from the header of the file.
 int64_t WeightBytes(const SafetensorsFile& weights, bool halves) {
   int64_t elements = 0;
   for (const auto& [name, tensor] : weights.tensors()) elements += tensor.bytes / DataTypeBytes(tensor.type);
@@ -88,7 +88,7 @@ absl::StatusOr<LoadedModel> LoadModel(const std::string& directory, const LoadOp
     LS_ASSIGN_OR_RETURN(architecture, ArchitectureOf(opened));
     if (guard.check_room == nullptr) return absl::OkStatus();
     const bool halves = options.precision == "bf16";
-    // The host has a classifier's weights in float32, if only to bring them to GPUs.
+    // The host keeps a classifier's weights in float32, even if only GPUs use them.
     const bool host_halves = halves && kRegistrations[architecture].load == LoadLanguage;
     return guard.check_room(WeightBytes(opened.weights, host_halves), WeightBytes(opened.weights, halves));
   };

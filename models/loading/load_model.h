@@ -1,4 +1,4 @@
-// Loads any model of the family: the one place that knows which architectures there are.
+// Loads models of all architectures.
 #pragma once
 
 #include <cstdint>
@@ -14,18 +14,18 @@
 namespace longshort::models {
 
 struct LoadGuard {
-  // Whether the model is wanted no more; asked often, by the thread that loads. Null: it is wanted.
+  // Returns whether loading should stop. The loading thread calls it often. Null: never stop.
   std::function<bool()> stop_requested = {};
-  // Whether there is room for weights of so many bytes, on the host and on each GPU; asked once, before any of them is
-  // read. Null: there is.
+  // Checks whether weights of these sizes fit on the host and on each GPU. Called once, before weights are read. Null:
+  // they fit.
   std::function<absl::Status(int64_t host_bytes, int64_t gpu_bytes)> check_room = {};
 };
 
-// Loads a model directory by the "architecture" in its config.json. Reads every file once, the weights twice: for the
-// fingerprint, then for their values.
-// Errors: INVALID_ARGUMENT for an unknown architecture; what `guard` says, before any weights are read; CANCELLED when
-// it asks to stop; or as the loader of the architecture says.
-//   image_limits  of the images that a classifier is asked about
+// Loads a model directory. The field "architecture" of config.json selects the loader. Reads the weights twice, for the
+// fingerprint and for their values, and all other files once.
+// Errors: INVALID_ARGUMENT for an unknown architecture; those of guard.check_room; CANCELLED after a stop; those of the
+// architecture's loader.
+//   image_limits  limits of the images that a classifier accepts
 absl::StatusOr<LoadedModel> LoadModel(const std::string& directory, const LoadOptions& options,
                                       const LoadGuard& guard = {}, const ImageLimits& image_limits = {});
 

@@ -1,4 +1,4 @@
-// A model as loading leaves it: the model with what serving needs beside it, in plain types.
+// A loaded model, with its tokenizer or preprocessor, in plain types.
 #pragma once
 
 #include <memory>
@@ -12,14 +12,14 @@ namespace longshort::models {
 
 struct LoadedLanguageModel {
   LanguageModelWeights weights;
-  std::shared_ptr<const Tokenizer> tokenizer;  // null for a model that takes ids only
+  std::shared_ptr<const Tokenizer> tokenizer;  // null for a model that accepts only ids
 };
 
 struct LoadedClassifier {
   ClassifierWeights weights;
-  // Of a text classifier; null for one that takes ids only.
+  // For a text classifier; null for one that accepts only ids.
   std::shared_ptr<const TextEncoder> tokenizer;
-  // Of a classifier of images or pixel sequences.
+  // For a classifier of images or pixel sequences.
   std::shared_ptr<const ImagePreprocessor> preprocessor;
 };
 

@@ -16,9 +16,9 @@ namespace {
 
 class BytesPlusOneTokenizer final : public TextEncoder {
  public:
-  absl::StatusOr<DocumentBeginning> EncodeBeginning(std::string_view text, int64_t most) const override {
+  absl::StatusOr<DocumentBeginning> EncodeBeginning(std::string_view text, int64_t limit) const override {
     const auto tokens = static_cast<int64_t>(text.size());
-    DocumentBeginning beginning{.ids = std::vector<int32_t>(std::min(tokens, most)), .tokens = tokens};
+    DocumentBeginning beginning{.ids = std::vector<int32_t>(std::min(tokens, limit)), .tokens = tokens};
     std::transform(text.begin(), text.begin() + static_cast<int64_t>(beginning.ids.size()), beginning.ids.begin(),
                    [](char byte) { return static_cast<int32_t>(static_cast<uint8_t>(byte)) + 1; });
     return beginning;
@@ -37,9 +37,9 @@ absl::StatusOr<SymbolIds> ReadSymbols(std::string_view text, const std::string& 
       return absl::InvalidArgumentError(absl::StrFormat("%s: line %d: %s", name, id, reason));
     };
     if (line.empty() || std::any_of(line.begin(), line.end(), absl::ascii_isspace))
-      return wrong(absl::StrFormat("%s is no symbol: it must be one word", QuoteSymbol(line)));
+      return wrong(absl::StrFormat("%s is not a symbol: it must be one word", QuoteSymbol(line)));
     const auto [place, is_new] = id_of.emplace(line, id);
-    if (!is_new) return wrong(absl::StrFormat("symbol %s stands on line %d already", QuoteSymbol(line), place->second));
+    if (!is_new) return wrong(absl::StrFormat("symbol %s is already on line %d", QuoteSymbol(line), place->second));
   }
   return id_of;
 }
@@ -48,12 +48,12 @@ class ListOpsTokenizer final : public TextEncoder {
  public:
   ListOpsTokenizer(ListOpsRules rules, SymbolIds id_of) : rules_(rules), id_of_(std::move(id_of)) {}
 
-  absl::StatusOr<DocumentBeginning> EncodeBeginning(std::string_view text, int64_t most) const override {
+  absl::StatusOr<DocumentBeginning> EncodeBeginning(std::string_view text, int64_t limit) const override {
     DocumentBeginning beginning;
     std::string word;
     const auto end_word = [&] {
       if (word.empty()) return;
-      if (beginning.tokens < most) beginning.ids.push_back(IdOf(word));
+      if (beginning.tokens < limit) beginning.ids.push_back(IdOf(word));
       ++beginning.tokens;
       word.clear();
     };

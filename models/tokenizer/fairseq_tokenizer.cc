@@ -17,10 +17,10 @@
 namespace longshort::models {
 namespace {
 
-constexpr int32_t kNewlineId = 2;  // fairseq's </s>, which stands at the end of each line
+constexpr int32_t kNewlineId = 2;  // fairseq's </s>, which ends each line
 constexpr int32_t kFirstSymbolId = 4;
 
-// What each id stands for; empty: no text, so never produced.
+// The text of each id. Ids with an empty text are never produced.
 using Pieces = std::vector<std::string>;
 
 absl::Status WrongLine(const std::string& name, size_t symbol_index, std::string_view symbol,
@@ -29,7 +29,7 @@ absl::Status WrongLine(const std::string& name, size_t symbol_index, std::string
       absl::StrFormat("%s: line %d: symbol %s %s", name, symbol_index + 1, QuoteSymbol(symbol), reason));
 }
 
-// The byte that a symbol of a byte vocabulary stands for. Errors say what is wrong with the symbol.
+// The byte of a symbol in a byte vocabulary. Errors describe the problem with the symbol.
 absl::StatusOr<std::string> ByteOf(std::string_view symbol) {
   int32_t value = -1;
   const std::errc error = std::from_chars(symbol.data(), symbol.data() + symbol.size(), value).ec;
@@ -40,7 +40,7 @@ absl::StatusOr<std::string> ByteOf(std::string_view symbol) {
   return std::string(1, static_cast<char>(value));
 }
 
-// The text that a symbol of a character vocabulary stands for.
+// The text of a symbol in a character vocabulary.
 absl::StatusOr<std::string> CharacterOf(std::string_view symbol) {
   const std::optional<Utf8Character> character = FirstUtf8Character(symbol);
   if (!character || character->bytes != static_cast<int64_t>(symbol.size())) {
@@ -72,7 +72,7 @@ absl::StatusOr<Pieces> ReadPieces(Tokenizer::Unit unit, std::string_view text, c
   return pieces;
 }
 
-// What both tokenizers do alike: ids to text.
+// The common part of both tokenizers: ids to text.
 class FairseqTokenizer : public Tokenizer {
  public:
   explicit FairseqTokenizer(Pieces pieces) : pieces_(std::move(pieces)) {}
@@ -99,16 +99,16 @@ class ByteTokenizer final : public FairseqTokenizer {
 
   Unit unit() const override { return Unit::kByte; }
 
-  absl::StatusOr<DocumentBeginning> EncodeBeginning(std::string_view text, int64_t most) const override {
+  absl::StatusOr<DocumentBeginning> EncodeBeginning(std::string_view text, int64_t limit) const override {
     DocumentBeginning beginning{.ids = {}, .tokens = static_cast<int64_t>(text.size())};
-    beginning.ids.reserve(std::min(beginning.tokens, most));
+    beginning.ids.reserve(std::min(beginning.tokens, limit));
     for (size_t offset = 0; offset < text.size(); ++offset) {
       const auto byte = static_cast<uint8_t>(text[offset]);
       if (id_of_[byte] == kNone) {
         return absl::InvalidArgumentError(
             absl::StrFormat("byte 0x%02X at offset %d is not in the model's vocabulary", byte, offset));
       }
-      if (static_cast<int64_t>(offset) < most) beginning.ids.push_back(id_of_[byte]);
+      if (static_cast<int64_t>(offset) < limit) beginning.ids.push_back(id_of_[byte]);
     }
     return beginning;
   }
@@ -128,9 +128,9 @@ class CharacterTokenizer final : public FairseqTokenizer {
 
   Unit unit() const override { return Unit::kCharacter; }
 
-  absl::StatusOr<DocumentBeginning> EncodeBeginning(std::string_view text, int64_t most) const override {
+  absl::StatusOr<DocumentBeginning> EncodeBeginning(std::string_view text, int64_t limit) const override {
     DocumentBeginning beginning;
-    beginning.ids.reserve(std::min(static_cast<int64_t>(text.size()), most));
+    beginning.ids.reserve(std::min(static_cast<int64_t>(text.size()), limit));
     size_t offset = 0;
     while (offset < text.size()) {
       const std::optional<Utf8Character> character = FirstUtf8Character(text.substr(offset));
@@ -140,7 +140,7 @@ class CharacterTokenizer final : public FairseqTokenizer {
       }
       const auto found = id_of_.find(character->code_point);
       if (found == id_of_.end()) return NotInVocabulary(text.substr(offset, character->bytes), *character, offset);
-      if (beginning.tokens++ < most) beginning.ids.push_back(found->second);
+      if (beginning.tokens++ < limit) beginning.ids.push_back(found->second);
       offset += static_cast<size_t>(character->bytes);
     }
     beginning.ids.shrink_to_fit();

@@ -1,6 +1,6 @@
-// Text to token ids and back, as the model's training data was prepared.
+// Converts text to token ids and back, with the rules of the model's training data.
 //
-// Thread: immutable, so any thread may use them.
+// All classes are immutable, hence thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -13,20 +13,20 @@
 
 namespace longshort::models {
 
-// The first ids of a document, without spare capacity, and how many the whole has.
+// The first ids of a document, without spare capacity, and the number of ids of the whole document.
 struct DocumentBeginning {
   std::vector<int32_t> ids;
   int64_t tokens = 0;
 };
 
-// Text to the ids of a model's vocabulary.
+// Converts text to ids of a model's vocabulary.
 class TextEncoder {
  public:
   virtual ~TextEncoder() = default;
-  // The first `most` ids, or all if there are fewer: of a longer text no more is ever held.
-  // Errors: INVALID_ARGUMENT naming what cannot be tokenised, and its byte offset.
-  virtual absl::StatusOr<DocumentBeginning> EncodeBeginning(std::string_view text, int64_t most) const = 0;
-  // All ids.
+  // Returns the first `limit` ids, or all if there are fewer. It never keeps more ids in memory.
+  // Errors: INVALID_ARGUMENT naming the part that cannot be tokenised, and its byte offset.
+  virtual absl::StatusOr<DocumentBeginning> EncodeBeginning(std::string_view text, int64_t limit) const = 0;
+  // Returns all ids.
   absl::StatusOr<std::vector<int32_t>> Encode(std::string_view text) const {
     absl::StatusOr<DocumentBeginning> all = EncodeBeginning(text, std::numeric_limits<int64_t>::max());
     if (!all.ok()) return all.status();
@@ -34,23 +34,23 @@ class TextEncoder {
   }
 };
 
-// A language model's: ids to text, too.
+// The tokenizer of a language model, which also converts ids to text.
 //
-// Ids 0..3 are fairseq's <s>, <pad>, </s>, <unk>; vocabulary.txt (dict.txt form: one "symbol count" a line) gives ids
-// from 4 on. In the byte vocabulary a symbol is the decimal number of a byte, in the character vocabulary it is the
-// character itself, with "_" for the space. A newline is id 2 in both.
+// Ids 0..3 are fairseq's <s>, <pad>, </s>, <unk>. vocabulary.txt (the format of dict.txt: one "symbol count" per line)
+// defines the ids from 4 on. In a byte vocabulary a symbol is the decimal number of a byte. In a character vocabulary
+// it is the character itself, with "_" for the space. The newline has id 2 in both.
 class Tokenizer : public TextEncoder {
  public:
   enum class Unit { kByte, kCharacter };
 
-  // What one token stands for; "bits per byte" or "bits per character".
+  // The unit of a token, as in "bits per byte" and "bits per character".
   virtual Unit unit() const = 0;
-  // V, made-up words included: the rows of the model's embedding.
+  // V, the number of rows of the model's embedding, including made-up words.
   virtual int64_t vocabulary_size() const = 0;
-  // Whether the model was trained to produce this id: not 0, 1, 3 nor a made-up word. Only such ids are sampled.
+  // Whether the model was trained to produce this id: all except 0, 1, 3 and made-up words. Only such ids are sampled.
   virtual bool IsProducible(int32_t id) const = 0;
 
-  // The bytes that one id stands for; empty for ids that stand for none (0, 1, 3, made-up words).
+  // The bytes of an id; empty for ids without text (0, 1, 3, made-up words).
   virtual std::string_view Decode(int32_t id) const = 0;
 };
 

@@ -29,7 +29,7 @@ std::string_view SymbolOf(std::string_view line) {
 
 absl::StatusOr<std::vector<std::string_view>> ParseVocabulary(std::string_view text, const std::string& name) {
   std::vector<std::string_view> symbols;
-  absl::flat_hash_map<std::string_view, int64_t> line_of;  // where each symbol stands
+  absl::flat_hash_map<std::string_view, int64_t> line_of;  // the line of each symbol
   int64_t line_number = 0;
   const auto wrong = [&name, &line_number](std::string_view reason) {
     return absl::InvalidArgumentError(absl::StrFormat("%s: line %d: %s", name, line_number, reason));
@@ -43,8 +43,7 @@ absl::StatusOr<std::vector<std::string_view>> ParseVocabulary(std::string_view t
     const std::string_view symbol = SymbolOf(line);
     if (symbol.empty()) return wrong(absl::StrFormat("%s is not \"symbol count\"", QuoteSymbol(line)));
     const auto [place, is_new] = line_of.emplace(symbol, line_number);
-    if (!is_new)
-      return wrong(absl::StrFormat("symbol %s stands on line %d already", QuoteSymbol(symbol), place->second));
+    if (!is_new) return wrong(absl::StrFormat("symbol %s is already on line %d", QuoteSymbol(symbol), place->second));
     symbols.push_back(symbol);
   }
   return symbols;

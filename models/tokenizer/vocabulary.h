@@ -1,4 +1,4 @@
-// vocabulary.txt: fairseq's dict.txt, one "symbol count" a line; the symbol of line n (from 0) has id 4 + n.
+// vocabulary.txt: fairseq's dict.txt, one "symbol count" per line. The symbol on line n (from 0) has id 4 + n.
 #pragma once
 
 #include <string>
@@ -9,15 +9,16 @@
 
 namespace longshort::models {
 
-// The symbols in the order of their ids, from id 4 on. They point into `text`. `name` stands for the file in errors.
-// Errors: INVALID_ARGUMENT naming the file and the line (from 1) that is no "symbol count", repeats a symbol, or says
-// #fairseq:overwrite.
+// Returns the symbols in the order of their ids, from id 4 on. They point into `text`. `name` is the file's name in
+// errors.
+// Errors: INVALID_ARGUMENT naming the file and a line (from 1) that is not "symbol count", repeats a symbol, or
+// contains #fairseq:overwrite.
 absl::StatusOr<std::vector<std::string_view>> ParseVocabulary(std::string_view text, const std::string& name);
 
-// A symbol or line as it may stand in an error message: in single quotes, escaped, cut at 60 bytes.
+// Quotes a symbol or line for an error message: in single quotes, escaped, cut at 60 bytes.
 std::string QuoteSymbol(std::string_view symbol);
 
-// Whether fairseq made this symbol up to round the vocabulary's size: "madeupword0000".
+// Whether fairseq added this symbol to round the size of the vocabulary: "madeupword0000".
 bool IsMadeUpWord(std::string_view symbol);
 
 }  // namespace longshort::models

@@ -121,7 +121,7 @@ TEST(DecodeImage, NamesTheLimitThatIsBroken) {
   const std::string file = ReadImageFile("colours.png");  // 13 x 9, 85 bytes
   EXPECT_THAT(DecodeImage(file, ImageLimits{.max_bytes = 84}), Refuses(Words{"85 bytes", "84"}));
   EXPECT_THAT(DecodeImage(file, ImageLimits{.max_pixels = 116}), Refuses(Words{"13 x 9 = 117", "116"}));
-  EXPECT_THAT(DecodeImage(file, ImageLimits{.max_side = 12}), Refuses(Words{"13 x 9", "12 pixels a side"}));
+  EXPECT_THAT(DecodeImage(file, ImageLimits{.max_side = 12}), Refuses(Words{"13 x 9", "12 pixels per side"}));
   EXPECT_THAT(DecodeImage(file, ImageLimits{.max_bytes = 85, .max_pixels = 117, .max_side = 13}), IsOk());
 }
 
@@ -144,7 +144,7 @@ TEST(DecodeImage, RefusesAFrameOfAnAnimationThatIsNotWhatItSays) {
   file[frame + 6] = 5;  // width less one: 6 instead of 13
   EXPECT_THAT(DecodeImage(file, ImageLimits()), Refuses(Words{"frame", "6 x 9", "13 x 9"}));
   file[frame] = 9;  // half of its left edge: 18, while the canvas is 13 wide
-  EXPECT_THAT(DecodeImage(file, ImageLimits()), Refuses(Words{"reaches over the canvas"}));
+  EXPECT_THAT(DecodeImage(file, ImageLimits()), Refuses(Words{"exceeds the canvas"}));
 }
 
 // Canvas and frame are 10 x 10; the image inside the frame is 16383 x 16383, which would take 800 MB to decode.
