@@ -16,15 +16,15 @@ namespace longshort::models {
 // Errors: those of the architecture's config parser, CheckTensors and LoadServedClassifier; INTERNAL if LibTorch fails.
 
 absl::StatusOr<ClassifierWeights> LoadTextClassifier(const ModelDirectory& directory, const LoadOptions& options);
-// A ViL with long-short attention (ViL-LS). It takes images of exactly image_size x image_size pixels.
+// A ViL with long-short attention (ViL-LS). It accepts only images of image_size x image_size pixels.
 absl::StatusOr<ClassifierWeights> LoadVil(const ModelDirectory& directory, const LoadOptions& options);
-// A CvT*-LS. It takes images of any size that CheckCvtImageSize accepts.
+// A CvT*-LS. It accepts images of any size that CheckCvtImageSize accepts.
 absl::StatusOr<ClassifierWeights> LoadCvt(const ModelDirectory& directory, const LoadOptions& options);
 
-// The tokenizer that belongs to a text classifier's directory; null where config.json says "none" or "pixels".
-// Errors: INVALID_ARGUMENT if vocabulary.txt is missing, broken, or there without a tokenizer that reads it.
+// The tokenizer of a text classifier's directory; null if it is "none" or "pixels" in config.json.
+// Errors: INVALID_ARGUMENT if vocabulary.txt is missing or broken, or if it exists but the tokenizer does not read it.
 absl::StatusOr<std::unique_ptr<TextEncoder>> LoadDocumentTokenizer(const ModelDirectory& directory);
-// The one that this vocabulary.txt belongs to, which `name` stands for in errors.
+// The same for a given vocabulary.txt. `vocabulary` is its content, and `name` its name in errors.
 absl::StatusOr<std::unique_ptr<TextEncoder>> MakeDocumentTokenizer(const TextClassifierConfig& config,
                                                                    const std::string& vocabulary,
                                                                    const std::string& name);

@@ -1,4 +1,4 @@
-// Long-short attention of CvT*-LS: separable convolutions instead of linear projections, the 2-D op, DualLN.
+// Long-short attention of CvT*-LS: separable convolutions instead of linear projections, the 2-D operation, DualLN.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct CvtAttention {
   int64_t heads = 0;
   WindowGeometry window;
   SeparableConvolution query, key, value;  // to_q, to_k, to_v
-  SeparableConvolution projection;         // to_dyn: gives heads * r channels, channel = head * r + column
+  SeparableConvolution projection;         // to_dyn: computes heads * r channels, channel = head * r + column
   LayerNorm local_key_norm;                // ln_l
   LayerNorm local_value_norm;              // ln_l, or ln_l_v
   LayerNorm landmark_key_norm;             // ln_g
@@ -27,11 +27,11 @@ struct CvtAttention {
   at::Tensor operator()(const at::Tensor& tokens, const TokenGrid& grid, BatchStatistics* statistics,
                         ItemAttention& item_attention) const;
 
-  // As SeparableConvolution's.
+  // As SeparableConvolution::PrepareForServing.
   void PrepareForServing();
-  // REQUIRES: it has been prepared for serving.
+  // REQUIRES: PrepareForServing was called.
   void MoveBy(TensorMove& move);
-  // In the order in which they append their statistics.
+  // The batch norms in the order in which they append their statistics.
   std::vector<const BatchNorm*> BatchNorms() const;
 };
 

@@ -11,7 +11,7 @@
 namespace longshort::models {
 namespace {
 
-// [batch, d, height, width] -> [batch, height * width, d]; without a copy if it is so in memory.
+// [batch, d, height, width] -> [batch, height * width, d]. No copy if the memory has this layout.
 at::Tensor ToTokens(const at::Tensor& image) { return image.permute({0, 2, 3, 1}).flatten(1, 2); }
 
 // The inverse, always a view.
@@ -21,7 +21,7 @@ at::Tensor ToImage(const at::Tensor& tokens, const TokenGrid& grid) {
 
 TokenGrid GridOf(const at::Tensor& image) { return {.height = image.size(2), .width = image.size(3)}; }
 
-// Builds modules out of the tensors whose names begin with `prefix`.
+// Builds modules from the tensors whose names begin with `prefix`.
 class Maker final {
  public:
   Maker(const CvtConfig& config, NamedTensors tensors) : config_(config), tensors_(std::move(tensors)) {}

@@ -1,4 +1,4 @@
-// The weights of a whole CvT*-LS, as tensors, and its forward pass: what is loaded, served and trained.
+// The network of CvT*-LS: its weights as tensors, and its forward pass, for serving and training.
 #pragma once
 
 #include <string>
@@ -19,12 +19,12 @@ struct CvtBlock {
   CvtAttention attention;
   FeedForward feed_forward;
 
-  // tokens [batch, height * width, d], the same out.
+  // tokens [batch, height * width, d] -> the same shape.
   at::Tensor operator()(const at::Tensor& tokens, const TokenGrid& grid, BatchStatistics* statistics,
                         ItemAttention& item_attention) const;
 };
 
-// Cuts an image in overlapping patches, one token each.
+// Cuts an image into overlapping patches, one token each.
 struct CvtEmbedding {
   at::Tensor kernel;  // [d, channels, k, k]
   at::Tensor bias;    // [d]
@@ -50,28 +50,28 @@ struct CvtNetwork {
   Linear head;
 
   // images [batch, channels, height, width], normalised, of a size that CheckCvtImageSize accepts -> [batch, classes],
-  // both of one type.
-  // Serving and measuring (`statistics` is null): batch norms use their running statistics. Training: each uses the
-  // batch's own and appends them to `statistics`, for UpdateRunningStatistics; nothing in the network changes, so that
-  // threads may share it.
+  // both of the same type.
+  // In serving and evaluation (`statistics` is null), batch norms use their running statistics. In training, each uses
+  // the batch's statistics and appends them to `statistics`, for UpdateRunningStatistics. The network does not change,
+  // so threads may share it.
   at::Tensor Logits(const at::Tensor& images, BatchStatistics* statistics, ItemAttention& item_attention) const;
-  // The same by CpuItemAttention: differentiable.
+  // The same with CpuItemAttention. Differentiable.
   at::Tensor Logits(const at::Tensor& images, BatchStatistics* statistics) const;
 
-  // Moves the running statistics towards those of one pass: running = (1 - momentum) * running + momentum * batch. The
-  // tensors that the network was made of change in place.
+  // Moves the running statistics towards those of one pass: running = (1 - momentum) * running + momentum * batch.
+  // Changes the network's tensors in place.
   void UpdateRunningStatistics(const BatchStatistics& statistics, double momentum) const;
 
-  // Does once what does not depend on images: weight standardisation, and the batch norms by their running statistics.
-  // Logits stay the same up to rounding; the network can no longer be trained.
+  // Performs the computations that do not depend on images once: weight standardisation, and folding the batch norms'
+  // running statistics. Logits stay the same up to rounding. The network can no longer be trained.
   void PrepareForServing();
 
-  // REQUIRES: it has been prepared for serving.
+  // REQUIRES: PrepareForServing was called.
   void MoveBy(TensorMove& move);
 };
 
-// Builds the network from `tensor`, which gives each stored tensor by its name in model.safetensors, of the shape that
-// CvtTensors says. No value is copied.
+// Builds the network from `tensor`, which returns each stored tensor by its name in model.safetensors, with its shape
+// in CvtTensors. Values are not copied.
 CvtNetwork MakeCvtNetwork(const CvtConfig& config, const TensorSource& tensor);
 
 }  // namespace longshort::models

@@ -10,7 +10,7 @@
 namespace longshort::models {
 namespace {
 
-// Images of a fraction of this are run together; most are larger, and are run by themselves: their tensors fill a
+// Smaller images run together in a micro-batch. Most images are larger and run alone, because their tensors fill a
 // core's cache.
 constexpr MicroBatchWork kMicroBatchMultiplyAdds = {.least = 20'000'000, .most = 80'000'000};
 
@@ -23,13 +23,13 @@ std::vector<const ImageItem*> ImagesOf(ServedNetwork::Items items) {
   return images;
 }
 
-// `first`: the image with which it is to run.
+// `first` is the first image of the batch.
 absl::Status CheckImage(const ClassifierItem& item, size_t index, const ImageItem& first, int64_t channels) {
   const ImageItem* const image = std::get_if<ImageItem>(&item);
-  if (image == nullptr) return absl::InvalidArgumentError(absl::StrFormat("item %d is no image", index));
+  if (image == nullptr) return absl::InvalidArgumentError(absl::StrFormat("item %d is not an image", index));
   if (image->height != first.height || image->width != first.width) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("image %d has %d x %d pixels (height x width), image 0 has %d x %d; a batch has one size",
+        absl::StrFormat("image %d has %d x %d pixels (height x width), but image 0 has %d x %d; a batch has one size",
                         index, image->height, image->width, first.height, first.width));
   }
   const auto values = static_cast<int64_t>(image->values.size());

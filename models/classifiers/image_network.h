@@ -1,4 +1,4 @@
-// What the image classifiers have in common: images become one tensor, of which a network makes logits.
+// The common part of the image classifiers: a batch of images becomes one tensor, from which a network computes logits.
 #pragma once
 
 #include <cstdint>
@@ -17,17 +17,18 @@
 
 namespace longshort::models {
 
-// The network of an architecture, ready to be served.
+// The network of an architecture, prepared for serving.
 class ImageNetwork : public ServedNetwork {
  public:
-  // `made_for`: what the model's preprocessing makes.
+  // `made_for` is the shape of the images that the model's preprocessing makes.
   explicit ImageNetwork(const ImageShape& made_for) : made_for_(made_for) {}
 
-  // Whether images of this size, in pixels, can be run. Errors: INVALID_ARGUMENT with the size and the rule it breaks.
+  // Checks that the network accepts images of this size, in pixels. Errors: INVALID_ARGUMENT naming the size and the
+  // violated rule.
   virtual absl::Status CheckSize(int64_t height, int64_t width) const = 0;
-  // images [batch, channels, height, width] of a size that can be run -> [batch, classes].
+  // images [batch, channels, height, width] of a size that CheckSize accepts -> [batch, classes].
   virtual at::Tensor Logits(const at::Tensor& images, ItemAttention& attention) const = 0;
-  // Of one image, as ClassifierCounts counts them.
+  // The multiply-adds of one image, as in ClassifierCounts.
   virtual int64_t MultiplyAdds(int64_t height, int64_t width) const = 0;
 
   absl::Status Check(Items items) const final;
@@ -41,7 +42,7 @@ class ImageNetwork : public ServedNetwork {
   ImageShape made_for_;
 };
 
-// Of a Config with channels, classes and preprocessing: the images that the preprocessing makes.
+// The shape of the images that the preprocessing of `config` makes. Config has channels, classes and preprocessing.
 template <typename Config>
 ImageShape ShapeOf(const Config& config) {
   return {.channels = config.channels,
@@ -49,7 +50,7 @@ ImageShape ShapeOf(const Config& config) {
           .width = config.preprocessing.crop_width};
 }
 
-// For LoadServedClassifier.
+// The properties of an image classifier, for LoadServedClassifier.
 template <typename Config>
 ClassifierInfo ImageClassifierInfo(std::string architecture, const Config& config,
                                    const std::vector<TensorShape>& tensors, const LoadOptions& options) {

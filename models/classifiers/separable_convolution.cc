@@ -10,7 +10,7 @@ at::Tensor BatchNorm::operator()(const at::Tensor& image, BatchStatistics* stati
     return at::batch_norm(image, gain, bias, running_mean, running_variance, /*training=*/false, /*momentum=*/0.0,
                           epsilon, /*cudnn_enabled=*/false);
   }
-  // With momentum 1, "running" statistics become the batch's.
+  // With momentum 1, the running statistics become those of the batch.
   const at::Tensor mean = at::zeros_like(running_mean), variance = at::zeros_like(running_variance);
   statistics->means.push_back(mean);
   statistics->variances.push_back(variance);
@@ -28,7 +28,7 @@ at::Tensor StandardizedKernel(const at::Tensor& kernel, double epsilon) {
 
 at::Tensor SeparableConvolution::operator()(const at::Tensor& tokens, const TokenGrid& grid,
                                             BatchStatistics* statistics) const {
-  // A view: in memory, an image stays a list of tokens.
+  // A view: the memory layout stays a list of tokens.
   const at::Tensor image = tokens.unflatten(1, {grid.height, grid.width}).permute({0, 3, 1, 2});
   const at::Tensor taps = standardization_epsilon ? StandardizedKernel(kernel, *standardization_epsilon) : kernel;
   const int64_t padding = kernel.size(2) / 2, channels = kernel.size(0);

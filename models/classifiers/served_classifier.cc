@@ -24,7 +24,7 @@ class ServedClassifier : public Classifier {
   const ClassifierInfo& info() const final { return *info_; }
 
   absl::StatusOr<ClassifierResult> Classify(ServedNetwork::Items items) final {
-    if (items.empty()) return absl::InvalidArgumentError("a batch needs at least 1 item");
+    if (items.empty()) return absl::InvalidArgumentError("a batch must have at least 1 item");
     LS_RETURN_IF_ERROR(network_->Check(items));
     try {
       return Run(items);
@@ -45,8 +45,8 @@ class ServedClassifier : public Classifier {
   KeptMemory& kept_memory() { return kept_memory_; }
 
  private:
-  KeptMemory kept_memory_;                            // the first: ends last
-  const std::shared_ptr<const ClassifierInfo> info_;  // of all replicas
+  KeptMemory kept_memory_;                            // first, so that it is destroyed last
+  const std::shared_ptr<const ClassifierInfo> info_;  // shared by all replicas
   const std::shared_ptr<const ServedNetwork> network_;
 };
 
@@ -93,7 +93,7 @@ class GpuRunner final : public ServedClassifier {
 struct PlacedNetwork {
   explicit PlacedNetwork(std::shared_ptr<const ServedNetwork> here) : network(std::move(here)) {}
 
-  KeptMemory kept_memory;  // the first: ends last
+  KeptMemory kept_memory;  // first, so that it is destroyed last
   const std::shared_ptr<const ServedNetwork> network;
 };
 

@@ -1,4 +1,4 @@
-// A classifier as it is served: a network on each of the devices that it was loaded for, and a runner for each worker.
+// A classifier for serving: a network on each device that it was loaded for, and a runner for each worker.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@
 
 namespace longshort::models {
 
-// What serving needs of an architecture's network. Immutable: any thread may use it.
+// The interface of an architecture's network to serving. Immutable, hence thread-safe.
 class ServedNetwork {
  public:
   using Items = absl::Span<const ClassifierItem* const>;
@@ -32,31 +32,32 @@ class ServedNetwork {
 
   virtual ~ServedNetwork() = default;
 
-  // Errors: INVALID_ARGUMENT for items that are no batch of this network, with the index of the first wrong one.
+  // Errors: INVALID_ARGUMENT with the index of the first item that cannot be in a batch of this network.
   virtual absl::Status Check(Items items) const = 0;
 
-  // The rest REQUIRES items that Check accepts.
+  // All functions below REQUIRE items that Check accepts.
 
-  // How much work each item is, and a micro-batch should be, in one unit.
+  // The work of each item, and the desired work of a micro-batch, in the same unit.
   virtual std::vector<int64_t> Work(Items items) const = 0;
   virtual MicroBatchWork micro_batch_work() const = 0;
-  // A micro-batch on the CPU.
+  // Runs a micro-batch on the CPU.
   virtual Output Run(Items items) const = 0;
-  // A whole batch on a GPU. Makes its graphs there, once, before: then the network must outlive `gpu`.
+  // Runs a whole batch on a GPU. PrepareOn captures the graphs, once, before the first batch. The network must then
+  // outlive `gpu`.
   virtual ClassifierResult RunOn(GpuItemAttention& gpu, Items items) const = 0;
   virtual absl::Status PrepareOn(GpuItemAttention& gpu) const = 0;
 
-  // The same network elsewhere.
+  // A copy of the network on another device.
   virtual std::shared_ptr<const ServedNetwork> Copy(TensorMove& move) const = 0;
 };
 
-// Reads labels.txt, then runs `make` with the weights as loading code: without gradients, on one thread.
-//   info        without what loading adds: precision, fingerprint and labels
-//   head_width  of the widest heads of the network
-// REQUIRES: CheckTensors has found what `make` asks for.
-// Errors: UNIMPLEMENTED for a GPU where there are none; INVALID_ARGUMENT for
-// labels.txt; INTERNAL for what `make` throws; UNAVAILABLE for weights that cannot be read or are written to meanwhile;
-// each names the file or directory.
+// Reads labels.txt, then calls `make` with the weights, without gradients and on one thread.
+//   info        without precision, fingerprint and labels, which loading adds
+//   head_width  width of the network's widest heads
+// REQUIRES: CheckTensors succeeded for all tensors that `make` reads.
+// Errors: UNIMPLEMENTED for a GPU in a build without GPU support; INVALID_ARGUMENT for labels.txt; INTERNAL for an
+// exception of `make`; UNAVAILABLE if the weights cannot be read or are modified during loading. All name the file or
+// directory.
 absl::StatusOr<ClassifierWeights> LoadServedClassifier(
     ClassifierInfo info, int64_t head_width, const ModelDirectory& directory, const LoadOptions& options,
     const std::function<std::shared_ptr<const ServedNetwork>(const TensorSource& read)>& make);

@@ -17,7 +17,7 @@
 namespace longshort::models {
 namespace {
 
-// Documents are packed up to tensors of so many bytes, of which some stand in a core's cache together.
+// Maximum size of a tensor of packed documents. Several such tensors fit in a core's cache together.
 constexpr int64_t kMaxTensorBytes = 512 << 10;
 constexpr int64_t kMinTensorBytes = kMaxTensorBytes / 4;
 
@@ -36,7 +36,7 @@ class ServedText final : public ServedNetwork {
     for (size_t index = 0; index < items.size(); ++index) LS_RETURN_IF_ERROR(CheckItem(*items[index], index));
     return absl::OkStatus();
   }
-  // Tokens, though those after a document's last that is not 0 make no difference and no work.
+  // Counts tokens. Those after a document's last token that is not 0 cause no work, but are counted for simplicity.
   std::vector<int64_t> Work(Items items) const override {
     std::vector<int64_t> tokens(items.size());
     for (size_t index = 0; index < items.size(); ++index) {
@@ -87,9 +87,9 @@ absl::Status ServedText::CheckItem(const ClassifierItem& item, size_t index) con
   const std::string name = absl::StrCat("item ", index);
   const auto* const tokens = std::get_if<TokenItem>(&item);
   if (tokens == nullptr)
-    return absl::InvalidArgumentError(absl::StrCat(name, " is an image; the model takes token sequences"));
+    return absl::InvalidArgumentError(absl::StrCat(name, " is an image, but the model accepts token sequences"));
   if (static_cast<int64_t>(tokens->documents.size()) != network_.config.documents) {
-    return absl::InvalidArgumentError(absl::StrFormat("%s: document count is %d, the model takes %d", name,
+    return absl::InvalidArgumentError(absl::StrFormat("%s: document count is %d, it must be %d", name,
                                                       tokens->documents.size(), network_.config.documents));
   }
   for (size_t number = 0; number < tokens->documents.size(); ++number) {
@@ -107,13 +107,13 @@ absl::Status ServedText::CheckDocument(const std::vector<int32_t>& ids, const st
   const auto wrong = std::find_if(ids.begin(), ids.end(),
                                   [this](int32_t id) { return id < 0 || id >= network_.config.vocabulary_size; });
   if (wrong != ids.end()) {
-    return absl::InvalidArgumentError(absl::StrFormat("%s: token %d is %d, it must lie in 0..%d", name,
+    return absl::InvalidArgumentError(absl::StrFormat("%s: token %d is %d, it must be in 0..%d", name,
                                                       wrong - ids.begin(), *wrong,
                                                       network_.config.vocabulary_size - 1));
   }
   if (std::all_of(ids.begin(), ids.end(), [](int32_t id) { return id == 0; })) {
     return absl::InvalidArgumentError(
-        absl::StrCat(name, ids.empty() ? " is empty" : " is padding only: every token is 0"));
+        absl::StrCat(name, ids.empty() ? " is empty" : " contains only padding: every token is 0"));
   }
   return absl::OkStatus();
 }
@@ -151,8 +151,8 @@ absl::StatusOr<std::unique_ptr<TextEncoder>> LoadDocumentTokenizer(const ModelDi
                           config.tokenizer == DocumentTokenizerKind::kListOps2021;
   if (is_listops != directory.vocabulary_text.has_value()) {
     return absl::InvalidArgumentError(absl::StrCat(
-        directory.vocabulary_path(), is_listops ? ": missing, and config.json's tokenizer reads it"
-                                                : ": there, but config.json's tokenizer does not read it"));
+        directory.vocabulary_path(), is_listops ? ": missing, but config.json's tokenizer reads it"
+                                                : ": config.json's tokenizer does not read it; remove the file"));
   }
   return MakeDocumentTokenizer(config, directory.vocabulary_text.value_or(""), directory.vocabulary_path());
 }

@@ -15,7 +15,7 @@ HiddenRows TextLayer::operator()(const HiddenRows& hidden, int64_t documents, It
   const int64_t cls_rows = has_cls ? documents : 0, token_rows = hidden.tokens.size(0);
 
   const at::Tensor tokens = norm1(hidden.tokens);
-  // All rows, those of CLS first: one product per weight.
+  // All rows, those of CLS first, so that there is one product per weight.
   const at::Tensor input = has_cls ? at::cat({normalized_cls ? norm1(hidden.cls) : hidden.cls, tokens}) : tokens;
   const auto project = [&](const Linear& map) { return map(input).split_with_sizes({cls_rows, token_rows}); };
   const std::vector<at::Tensor> queries = project(query), keys = project(key), values = project(value);
@@ -26,7 +26,8 @@ HiddenRows TextLayer::operator()(const HiddenRows& hidden, int64_t documents, It
   const RowKeyValues shared = SharedVectors(tokens, window, cls, documents, attention);
   const at::Tensor attended =
       attention.AttendInDocuments({.heads = heads, .queries = queries[1], .tokens = window, .shared = shared});
-  // CLS reads what the tokens attended to, before the convolution, and its own key and value without shared_norm.
+  // CLS attends to the tokens' attention output before the convolution, and to its own key and value without
+  // shared_norm.
   at::Tensor cls_attended;
   if (has_cls) {
     cls_attended = at::empty(queries[0].sizes(), queries[0].options());
@@ -48,7 +49,7 @@ HiddenRows TextLayer::operator()(const HiddenRows& hidden, int64_t documents, It
 void TextLayer::MoveBy(TensorMove& move) {
   move(norm1, norm2, query, key, value, output, window_norm, dynamic_projection, value_taps);
   move(feed_forward_in, feed_forward_out);
-  move.AsTheyAre(shared_norm);  // kernels read it
+  move.AsTheyAre(shared_norm);  // kernels read it in its stored type
 }
 
 int64_t TextLayer::MultiplyAdds(const PackedDocuments& packed, bool has_cls, bool cls_only) const {

@@ -25,7 +25,7 @@ TextLayer MakeLayer(const TextClassifierConfig& config, const NamedTensors& tens
       .feed_forward_in = tensors.MakeLinear("mlpblock.0"),
       .feed_forward_out = tensors.MakeLinear("mlpblock.3"),
       .heads = config.heads,
-      // The token of the vocabulary is a row of the sequence, which norm1 takes as a whole.
+      // A CLS token of the vocabulary is a row of the sequence, and norm1 normalises the whole sequence.
       .normalized_cls = config.normalized_cls || config.cls == ClsKind::kVocabulary,
   };
   if (config.projection_rank > 0) layer.dynamic_projection = tensors.MakeLinear("mha.dconv_fc");

@@ -1,4 +1,4 @@
-// The weights of a whole text classifier, as tensors: what is loaded, served and trained.
+// The network of a text classifier: its weights as tensors, and its forward pass, for serving and training.
 #pragma once
 
 #include <cstdint>
@@ -19,19 +19,19 @@ struct TextNetwork {
   TextClassifierConfig config;
   at::Tensor word_embeddings;      // [V, D]
   at::Tensor position_embeddings;  // [max_sequence_length, D]
-  at::Tensor cls;                  // [1, D]; undefined where CLS is no parameter
+  at::Tensor cls;                  // [1, D]; undefined if CLS is not a parameter
   std::vector<TextLayer> layers;   // tied layers share their tensors
   LayerNorm norm;
   Linear head_in, head_out;
 
-  // Documents as a batch: config.documents for each item, items one after the other; ids in [0, V), 0 being masked, not
-  // all 0; at most MaxDocumentTokens() of them up to the last that is not 0.
+  // Packs a batch: config.documents documents for each item, item by item. Ids are in [0, V), and 0 is masked. A
+  // document has an id that is not 0; the last such id is among the first MaxDocumentTokens() ids.
   PackedDocuments Pack(absl::Span<const absl::Span<const int32_t>> documents) const;
-  // Logits of the items, [items, classes], float32. `attention` attends in these documents.
+  // The logits of the items, [items, classes], float32. `attention` attends in these documents.
   at::Tensor Logits(const DocumentTokens& documents, ItemAttention& attention) const;
-  // The same by CpuItemAttention: differentiable.
+  // The same with CpuItemAttention. Differentiable.
   at::Tensor Logits(std::shared_ptr<const PackedDocuments> packed) const;
-  // That Logits does: of every matrix product and convolution, and none of them on a masked token.
+  // The multiply-adds of all matrix products and convolutions in Logits. Masked tokens cause none.
   int64_t MultiplyAdds(const PackedDocuments& packed) const;
 
   void MoveBy(TensorMove& move);
@@ -42,8 +42,8 @@ struct TextNetwork {
   bool HasCls(size_t layer) const;
 };
 
-// Builds the network from `tensor`, which gives each stored tensor by its name in model.safetensors (float32, of the
-// shape that TextClassifierTensors says).
+// Builds the network from `tensor`, which returns each stored tensor by its name in model.safetensors (float32, with
+// its shape in TextClassifierTensors).
 TextNetwork MakeTextNetwork(const TextClassifierConfig& config, const TensorSource& tensor);
 
 }  // namespace longshort::models

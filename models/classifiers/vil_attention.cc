@@ -11,7 +11,7 @@
 namespace longshort::models {
 namespace {
 
-// [batch, n, heads * head_dim] -> [batch, heads, n, head_dim], and back.
+// [batch, n, heads * head_dim] -> [batch, heads, n, head_dim], and the inverse.
 at::Tensor SplitHeads(const at::Tensor& rows, int64_t heads) { return rows.unflatten(2, {heads, -1}).transpose(1, 2); }
 at::Tensor JoinHeads(const at::Tensor& by_head) { return by_head.transpose(1, 2).flatten(2); }
 
@@ -19,7 +19,7 @@ double QueryScale(const at::Tensor& rows, int64_t heads) {
   return 1.0 / std::sqrt(static_cast<double>(rows.size(2)) / static_cast<double>(heads));
 }
 
-// Biases of the scores of all pairs of tokens: [heads, g + patches, g + patches].
+// The biases for the scores of all pairs of tokens: [heads, g + patches, g + patches].
 at::Tensor FullBias(const VilFullAttention& attention) {
   at::Tensor patches = BiasOfPairs(attention.bias_table, attention.bias_index);
   if (!attention.global_biases.defined()) return patches;
@@ -48,7 +48,7 @@ at::Tensor VilSparseAttention::operator()(const at::Tensor& rows, ItemAttention&
                                .shared = SharedVectors(rows, global, patches, attention)},
                               {.height = side, .width = side}, {.side = window_size}, bias, global_tokens);
   if (global_tokens > 0) {
-    // The global token reads what the patches became: keys and values at once.
+    // The global token reads the patches' output, as keys and values.
     const auto one = [](const at::Tensor& all) { return all.select(1, 0); };
     attention.AttendToRows({.heads = heads,
                             .queries = one(queries),
@@ -67,7 +67,7 @@ void VilSparseAttention::MoveBy(TensorMove& move) {
 RowKeyValues VilSparseAttention::SharedVectors(const at::Tensor& rows, const RowKeyValues& global,
                                                const RowKeyValues& patches, ItemAttention& attention) const {
   if (!dynamic_projection.weight.defined()) return global;
-  // The projection is of all tokens: its rows have to lie as those of keys do.
+  // The projection covers all tokens, so its rows must have the layout of the keys.
   const RowKeyValues shared =
       attention.Landmarks({.heads = heads,
                            .logits = dynamic_projection(rows).narrow(1, global_tokens, side * side),

@@ -69,7 +69,7 @@ VilStageNetwork MakeStage(const VilConfig& config, size_t index, const TensorSou
     network.column_positions = embedding("y_pos_embed");
   }
 
-  at::Tensor bias_index;  // one for all pairs
+  at::Tensor bias_index;  // shared by all pairs
   if (!stage.absolute_positions && stage.pairs > 0) {
     const at::Device device = network.patch_weight.device();
     bias_index = stage.sparse ? WindowBiasIndex(stage.window_size, device) : GridBiasIndex(side, device);
@@ -89,7 +89,7 @@ VilStageNetwork MakeStage(const VilConfig& config, size_t index, const TensorSou
   return network;
 }
 
-// Positions of the patches, row-major: half of the channels tells the row, half the column. [1, n^2, d].
+// Positions of the patches, row-major: half of the channels encodes the row, half the column. [1, n^2, d].
 at::Tensor PatchPositions(const at::Tensor& row_positions, const at::Tensor& column_positions) {
   const int64_t side = row_positions.size(1), half = row_positions.size(2);
   const at::Tensor rows = row_positions.unsqueeze(2).expand({1, side, side, half});

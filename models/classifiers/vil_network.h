@@ -1,4 +1,4 @@
-// The network of ViL-LS, as tensors: what is loaded, served and trained.
+// The network of ViL-LS: its weights as tensors, and its forward pass, for serving and training.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace longshort::models {
 
-// Attention, then feed-forward, each on normed tokens and added to them.
+// Attention, then feed-forward. Each reads normalised tokens and is added to the tokens.
 struct VilPair {
   LayerNorm attention_norm;
   std::variant<VilSparseAttention, VilFullAttention> attention;
@@ -27,22 +27,22 @@ struct VilPair {
   void MoveBy(TensorMove& move);
 };
 
-// One resolution: the image of the stage before becomes patches, pairs change them.
+// One resolution: cuts the previous stage's image into patches, and applies pairs to them.
 struct VilStageNetwork {
   at::Tensor patch_weight;   // proj, [d, channels, p, p]
   at::Tensor patch_bias;     // [d]
-  LayerNorm embedding_norm;  // of patches; undefined tensors: none
+  LayerNorm embedding_norm;  // for patches; undefined tensors: none
   at::Tensor global_tokens;  // cls_token, [1, g, d]; undefined: none
-  // Added to the tokens, undefined with relative positions: cls_pos_embed [1, g, d] (undefined: no global tokens),
-  // x_pos_embed [1, n, d/2] of the row, y_pos_embed [1, n, d/2] of the column.
+  // Absolute positions, added to the tokens; undefined with relative positions. cls_pos_embed [1, g, d] (undefined
+  // without global tokens), x_pos_embed [1, n, d/2] for the row, y_pos_embed [1, n, d/2] for the column.
   at::Tensor global_positions, row_positions, column_positions;
   std::vector<VilPair> pairs;
   int64_t patch_size = 0;
   int64_t global_count = 0;  // g
-  int64_t side = 0;          // n: of the grid
+  int64_t side = 0;          // n, the side of the grid
 
-  // image [batch, channels, height, width] -> tokens [batch, g + n^2, d]. Pixels that fill no patch, at the right and
-  // at the bottom, are dropped.
+  // image [batch, channels, height, width] -> tokens [batch, g + n^2, d]. Pixels at the right and at the bottom that do
+  // not fill a patch are ignored.
   at::Tensor operator()(const at::Tensor& image, ItemAttention& item_attention) const;
   // The patches of such tokens as the next stage's image: [batch, d, n, n].
   at::Tensor Image(const at::Tensor& tokens) const;
@@ -56,16 +56,16 @@ struct VilNetwork {
   Linear head;
   bool pools_all_tokens = false;
 
-  // images [batch, channels, image_size, image_size] -> logits [batch, classes], both of one type.
+  // images [batch, channels, image_size, image_size] -> logits [batch, classes], both of the same type.
   at::Tensor operator()(const at::Tensor& images, ItemAttention& item_attention) const;
-  // The same by CpuItemAttention: differentiable.
+  // The same with CpuItemAttention. Differentiable.
   at::Tensor operator()(const at::Tensor& images) const;
 
   void MoveBy(TensorMove& move);
 };
 
-// Builds the network from `tensor`, which gives each tensor by its name in model.safetensors (of the shape that
-// VilTensors says). Gradients reach these very tensors.
+// Builds the network from `tensor`, which returns each tensor by its name in model.safetensors, with its shape in
+// VilTensors. Tensors are not copied, so gradients reach them.
 VilNetwork MakeVilNetwork(const VilConfig& config, const TensorSource& tensor);
 
 }  // namespace longshort::models

@@ -1,11 +1,11 @@
-// docs/config.md: the fields of every family's config.json, from the tables that the parsers read by.
+// docs/config.md: the fields of config.json for every architecture, from the parsers' tables.
 #pragma once
 
 #include <string>
 
 namespace longshort::models {
 
-// The page as Markdown.
+// Returns the page as Markdown.
 std::string ConfigPage();
 
 }  // namespace longshort::models

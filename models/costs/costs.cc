@@ -23,7 +23,7 @@ struct Registration {
   absl::StatusOr<ModelDescription> (*describe)(std::string_view text, const std::string& name);
 };
 
-// A new architecture is one line here (docs/adding_a_model.md).
+// A new architecture needs one line here (docs/adding_a_model.md).
 constexpr Registration kRegistrations[] = {
     {"language_model", ParseAndDescribe<LanguageModelConfig, ParseLanguageModelConfig, Describe>},
     {"text_classifier", ParseAndDescribe<TextClassifierConfig, ParseTextClassifierConfig, Describe>},
@@ -31,7 +31,7 @@ constexpr Registration kRegistrations[] = {
     {"cvt", ParseAndDescribe<CvtConfig, ParseCvtConfig, Describe>},
 };
 
-// 12,345,678
+// For example "12,345,678".
 std::string Grouped(int64_t number) {
   const std::string digits = absl::StrCat(number);
   std::string grouped;
@@ -42,7 +42,7 @@ std::string Grouped(int64_t number) {
   return grouped;
 }
 
-// With 4 digits and the unit that fits: "8.725 G".
+// 4 digits and a suitable unit, for example "8.725 G".
 std::string Scaled(double number) {
   struct Unit {
     double size;
@@ -102,8 +102,8 @@ std::string ToText(const ModelDescription& description) {
                     Mebibytes(2 * description.cached_numbers + description.open_chunk_bytes), " in bf16.\n");
   }
   absl::StrAppend(&text,
-                  "\nA multiply-add of a convolution or matrix product counts 1, an element that a norm gives 5;\n"
-                  "softmax, GELU and additions are free.\n");
+                  "\nA multiply-add of a convolution or matrix product counts as 1, an output element of a norm as 5.\n"
+                  "Softmax, GELU and additions are free.\n");
   return text;
 }
 

@@ -16,7 +16,7 @@ StageCost BlockCost(const CvtConfig& config, const CvtStage& stage, int64_t rows
   const int64_t taps = config.projection_kernel * config.projection_kernel;
   const int64_t dynamic_taps = config.dynamic_projection_kernel * config.dynamic_projection_kernel;
   const int64_t seen = stage.window_size + 2 * std::max<int64_t>(1, stage.window_size / 2);
-  // Queries fill the last segments.
+  // Queries are padded to whole segments.
   const int64_t queries = RoundUp(rows, stage.window_size) * RoundUp(columns, stage.window_size);
 
   StageCost cost;
@@ -30,7 +30,7 @@ StageCost BlockCost(const CvtConfig& config, const CvtStage& stage, int64_t rows
   return cost;
 }
 
-// All but the parameters.
+// All costs except the parameters.
 std::vector<StageCost> WorkOf(const CvtConfig& config, int64_t height, int64_t width) {
   std::vector<StageCost> costs;
   int64_t rows = height, columns = width, channels = config.channels;

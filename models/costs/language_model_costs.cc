@@ -5,8 +5,8 @@
 namespace longshort::models {
 namespace {
 
-// A layer's work for the token that sees most: a full window, and every chunk of the memory and of its segment but its
-// own. Position tables are made at load.
+// A layer's work for the token that sees most: a full window, and all chunks of the memory and of its segment except
+// its own. Position tables are computed during loading.
 StageCost LayerCost(const LanguageModelConfig& config) {
   const int64_t width = config.model_width, rank = config.chunk_rank, chunk = config.chunk_size;
   const int64_t vectors = ((config.memory_length + config.segment_length) / chunk - 1) * rank;
@@ -15,21 +15,21 @@ StageCost LayerCost(const LanguageModelConfig& config) {
   cost.multiply_adds += 2 * width * config.feed_forward_width;         // fc1 and fc2
   cost.multiply_adds += width * config.heads * rank;                   // dconv_1
   cost.multiply_adds += 3 * (config.window_length + vectors) * width;  // scores by content and position, weighted sum
-  // A chunk is compressed once in each form: its keys and values mixed; its inputs mixed, then projected. A token's
-  // share:
+  // A chunk is compressed once in each form: its keys and values are mixed, and its inputs are mixed, then projected.
+  // This is a token's share.
   const int64_t projected = 2 * rank * width * width / chunk, normed = 4 * rank * width / chunk;
   cost.multiply_adds += 3 * rank * width + projected;
   cost.normed_elements = 2 * width + 2 * width + normed;  // norm1, norm2, dual_ln_win, dual_ln_dproj
   return cost;
 }
 
-// Numbers that a stream caches in all layers: keys and values of the window and of the compressed chunks.
+// Number of elements in a stream's cache, in all layers: keys and values of the window and of the compressed chunks.
 int64_t CachedNumbers(const LanguageModelConfig& config) {
   const int64_t vectors = (config.memory_length + config.segment_length) / config.chunk_size * config.chunk_rank;
   return config.layers * 2 * config.model_width * (config.window_length + vectors);
 }
 
-// The unfinished chunk: input, key, value and projection of every token.
+// The open chunk: input, key, value and projection of every token.
 int64_t OpenChunkBytes(const LanguageModelConfig& config) {
   const int64_t row = 3 * config.model_width + config.heads * config.chunk_rank;
   return config.layers * config.chunk_size * row * static_cast<int64_t>(sizeof(float));
@@ -40,7 +40,7 @@ int64_t OpenChunkBytes(const LanguageModelConfig& config) {
 ModelDescription Describe(const LanguageModelConfig& config) {
   ModelDescription description;
   description.architecture = "language_model";
-  description.item = absl::StrFormat("one token behind a window of %d and a memory of %d tokens", config.window_length,
+  description.item = absl::StrFormat("one token after a window of %d and a memory of %d tokens", config.window_length,
                                      config.memory_length);
   description.cached_numbers = CachedNumbers(config);
   description.open_chunk_bytes = OpenChunkBytes(config);

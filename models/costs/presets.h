@@ -1,4 +1,4 @@
-// The published models by name: the presets of the converter (models/convert), built in.
+// The published models by name: the converter's presets (models/convert), compiled into the program.
 #pragma once
 
 #include <string_view>
@@ -12,10 +12,10 @@ struct Preset {
   std::string_view config;  // config.json
 };
 
-// In the order of their names.
+// The presets, sorted by name.
 absl::Span<const Preset> Presets();
 
-// The preset's config.json; empty if there is none of that name.
+// The preset's config.json; empty if the name is unknown.
 std::string_view FindPreset(std::string_view name);
 
 }  // namespace longshort::models

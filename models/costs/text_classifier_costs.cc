@@ -7,15 +7,15 @@
 namespace longshort::models {
 namespace {
 
-// Keys of the window that a query sees: its own segment and max(w / 2, 1) tokens on both sides. Without window and
-// landmarks it sees itself.
+// Number of keys in the window of a query: its segment and max(w / 2, 1) tokens on both sides. Without window and
+// landmarks, a query sees itself.
 int64_t WindowKeys(const TextClassifierConfig& config) {
   const int64_t window = config.window_size;
   if (window == 0) return config.projection_rank == 0 ? 1 : 0;
   return window + 2 * std::max<int64_t>(window / 2, 1);
 }
 
-// Attention of one layer over `tokens` tokens and `cls` (0 or 1) rows of CLS.
+// The attention of one layer over `tokens` tokens and `cls` (0 or 1) CLS rows.
 StageCost AttentionCost(const TextClassifierConfig& config, int64_t tokens, int64_t cls) {
   const int64_t width = config.model_width, rank = config.projection_rank, rows = tokens + cls;
   StageCost cost;
@@ -34,7 +34,7 @@ StageCost LayerCost(const TextClassifierConfig& config, int64_t tokens, int64_t 
   StageCost cost = AttentionCost(config, tokens, cls);
   const int64_t width = config.model_width, rows = tokens + cls;
   cost.multiply_adds += 2 * rows * width * config.feed_forward_width;
-  // norm1 leaves a learned CLS row as it is, unless normalized_cls.
+  // norm1 does not change a learned CLS row, unless normalized_cls.
   const bool raw_cls = config.HasClsParameter() && !config.normalized_cls;
   cost.normed_elements += (raw_cls ? tokens : rows) * width + rows * width;
   return cost;
@@ -49,7 +49,7 @@ StageCost HeadCost(const TextClassifierConfig& config, int64_t tokens) {
   const int64_t inputs = config.documents == 2 ? 4 * width : width;
   StageCost cost{.name = "head"};
   cost.multiply_adds = hidden * (inputs + config.classes);
-  // model.norm is of the CLS row where there is a learned one, of all rows otherwise.
+  // model.norm normalises a learned CLS row, or all rows without one.
   const int64_t vocabulary_cls = config.cls == ClsKind::kVocabulary ? 1 : 0;
   cost.normed_elements = config.documents * width * (config.HasClsParameter() ? 1 : tokens + vocabulary_cls);
   return cost;
@@ -58,7 +58,7 @@ StageCost HeadCost(const TextClassifierConfig& config, int64_t tokens) {
 }  // namespace
 
 ModelDescription Describe(const TextClassifierConfig& config) {
-  // The official code fills every document up to the position table.
+  // The official code pads every document to the length of the position table.
   const int64_t vocabulary_cls = config.cls == ClsKind::kVocabulary ? 1 : 0;
   const int64_t tokens = config.max_sequence_length - vocabulary_cls;
   ModelDescription description;
@@ -77,7 +77,7 @@ ModelDescription Describe(const TextClassifierConfig& config) {
     description.stages.push_back(cost);
   }
   description.stages.push_back(HeadCost(config, tokens));
-  // Tied layers have one tensor for all, which counts in the first.
+  // Tied layers share their tensors, which count in the first layer.
   AddParameters(TextClassifierTensors(config), description.stages, [&](std::string_view name) {
     if (name.starts_with("model.embeddings.") || name == "model.cls_embed") return size_t{0};
     size_t stage = 1;

@@ -7,8 +7,8 @@
 namespace longshort::models {
 namespace {
 
-// Sparse attention of one block, without qkv and proj: landmarks, scores and weighted sums, then those of the global
-// token.
+// The sparse attention of one block, without qkv and proj: landmarks, scores and weighted sums, first of the patches,
+// then of the global token.
 void AddSparseAttention(const VilStage& stage, int64_t patches, StageCost& cost) {
   const auto width = static_cast<double>(stage.width);
   const int64_t rank = stage.projection_rank, globals = stage.global_tokens;

@@ -1,5 +1,5 @@
-// Fields of a config.json that are read, checked and written alike: a table of them, and what is done with it. Readers
-// of the docs get the same tables: each family lists all of its fields as FieldDescriptions, and refuses others.
+// Tables of the fields of a config.json, and the functions that read, check and write fields with such a table. The
+// docs use the same tables: each architecture lists all of its fields as FieldDescriptions, and rejects others.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace longshort::models {
 
-// A field as docs/config.md shows it: its values as text, and its meaning.
+// A field in docs/config.md: its values as text, and its meaning.
 struct FieldDescription {
   std::string_view name;
   std::string values;
@@ -30,25 +30,24 @@ struct ConfigField {
   std::string_view name;
   std::variant<int64_t Config::*, bool Config::*, double Config::*> member;
   std::string_view help;  // meaning, for the docs
-  // Of an integer. Other numbers are above 0 and at most 1.
-  int64_t least = 0;
-  int64_t most = 0;
+  // The range of an integer. Other numbers are greater than 0 and at most 1.
+  int64_t min = 0;
+  int64_t max = 0;
 };
 
 // Errors: INVALID_ARGUMENT naming the file, the field, its value and the range.
-inline absl::Status CheckRange(std::string_view file, std::string_view field, int64_t value, int64_t least,
-                               int64_t most) {
-  if (value >= least && value <= most) return absl::OkStatus();
+inline absl::Status CheckRange(std::string_view file, std::string_view field, int64_t value, int64_t min, int64_t max) {
+  if (value >= min && value <= max) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrFormat("%s: %s is %d, it must lie in %d..%d", file, field, value, least, most));
+      absl::StrFormat("%s: %s is %d, it must be in %d..%d", file, field, value, min, max));
 }
 
-// Table, here and below: a range of ConfigField<Config>. Errors: as CheckRange.
+// Table, here and below, is a range of ConfigField<Config>. Errors: those of CheckRange.
 template <typename Table, typename Config>
 absl::Status CheckRanges(const Table& table, const Config& config, std::string_view file) {
   for (const ConfigField<Config>& field : table) {
     if (const auto* integer = std::get_if<int64_t Config::*>(&field.member); integer != nullptr) {
-      LS_RETURN_IF_ERROR(CheckRange(file, field.name, config.**integer, field.least, field.most));
+      LS_RETURN_IF_ERROR(CheckRange(file, field.name, config.**integer, field.min, field.max));
     } else if (const auto* number = std::get_if<double Config::*>(&field.member); number != nullptr) {
       const double value = config.**number;
       if (value > 0.0 && value <= 1.0) continue;
@@ -59,14 +58,14 @@ absl::Status CheckRanges(const Table& table, const Config& config, std::string_v
   return absl::OkStatus();
 }
 
-inline std::string RangeText(int64_t least, int64_t most) {
-  return least == most ? absl::StrCat(least) : absl::StrCat(least, " to ", most);
+inline std::string RangeText(int64_t min, int64_t max) {
+  return min == max ? absl::StrCat(min) : absl::StrCat(min, " to ", max);
 }
 
 template <typename Table>
 void AddDescriptions(const Table& table, std::vector<FieldDescription>& descriptions) {
   for (const auto& field : table) {
-    const std::string values = field.member.index() == 0   ? RangeText(field.least, field.most)
+    const std::string values = field.member.index() == 0   ? RangeText(field.min, field.max)
                                : field.member.index() == 1 ? "true, false"
                                                            : "above 0, at most 1";
     descriptions.push_back({field.name, values, field.help});

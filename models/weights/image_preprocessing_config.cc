@@ -30,7 +30,7 @@ absl::StatusOr<std::array<double, 3>> ReadChannels(const JsonFields& fields, std
 constexpr std::string_view kResize = "resize";
 constexpr std::array<std::string_view, 2> kLibraries = {"pillow", "opencv"};
 constexpr std::array<std::string_view, 1> kPillowFilters = {"bicubic"};
-// In the order of ResizeMethod, behind Pillow's.
+// In the order of ResizeMethod, after Pillow's.
 constexpr std::array<std::string_view, 4> kOpenCvFilters = {"nearest", "linear", "area", "cubic"};
 
 FieldDescription DescribeResize() {

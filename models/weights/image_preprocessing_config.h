@@ -1,4 +1,4 @@
-// "preprocessing" in a config.json: how an image becomes what the model takes.
+// "preprocessing" in a config.json: the conversion of an image to the model's input.
 #pragma once
 
 #include <array>
@@ -11,20 +11,20 @@
 
 namespace longshort::models {
 
-// Whose interpolation resizes an image, to the bit: what the model was trained with.
+// The interpolation that resizes an image, exact in all bits. It must be the one of the model's training.
 enum class ResizeMethod { kPillowBicubic, kOpenCvNearest, kOpenCvLinear, kOpenCvArea, kOpenCvCubic };
 
-// Resize, centre crop, normalise: what the models of images were evaluated with.
+// Resize, crop the centre, normalise: the preprocessing in the evaluation of image models.
 struct ImagePreprocessingConfig {
-  // Pixels of the shorter side after resizing; at least both sides of the crop.
+  // Pixels of the shorter side after resizing; at least each side of the crop.
   int64_t resize_shorter_side = 256;
   int64_t crop_height = 224;  // pixels
   int64_t crop_width = 224;   // pixels
-  // Of each channel, red first, in values of 0 to 1; what is served is (value - mean) / standard_deviation.
+  // For each channel, red first, of values from 0 to 1. The model's input is (value - mean) / standard_deviation.
   std::array<double, 3> mean = {0.485, 0.456, 0.406};
   std::array<double, 3> standard_deviation = {0.229, 0.224, 0.225};
-  // As "resize": {"library": "pillow", "filter": "bicubic"}, or {"library": "opencv", "filter": ...} with "nearest",
-  // "linear", "area" or "cubic".
+  // In the file: "resize": {"library": "pillow", "filter": "bicubic"}, or {"library": "opencv", "filter": ...} with
+  // "nearest", "linear", "area" or "cubic".
   ResizeMethod resize = ResizeMethod::kPillowBicubic;
 
   friend bool operator==(const ImagePreprocessingConfig&, const ImagePreprocessingConfig&) = default;
@@ -39,17 +39,17 @@ struct PixelSequenceConfig {
   friend bool operator==(const PixelSequenceConfig&, const PixelSequenceConfig&) = default;
 };
 
-// Every field of "preprocessing".
+// All fields of "preprocessing".
 std::vector<FieldDescription> ImagePreprocessingFields();
 std::vector<FieldDescription> PixelSequenceFields();
 
-// Both read the field "preprocessing" of a config.json strictly: every field except "resize" is required, under the
-// name that it has above. Sides are 1 to 16384 pixels.
-// Errors: INVALID_ARGUMENT naming the file, the field, its value and what is allowed.
+// Both parse the field "preprocessing" of a config.json strictly. All fields except "resize" are required, under the
+// names above. Sides are 1 to 16384 pixels.
+// Errors: INVALID_ARGUMENT naming the file, the field, its value and the allowed values.
 absl::StatusOr<ImagePreprocessingConfig> ReadImagePreprocessing(const JsonFields& config);
 absl::StatusOr<PixelSequenceConfig> ReadPixelSequence(const JsonFields& config);
 
-// The value of "preprocessing". "resize" is written where it is not the default.
+// The value of "preprocessing". It contains "resize" only if that is not the default.
 nlohmann::ordered_json ToJson(const ImagePreprocessingConfig& config);
 nlohmann::ordered_json ToJson(const PixelSequenceConfig& config);
 

@@ -24,17 +24,17 @@ constexpr std::array<ConfigField<LanguageModelConfig>, 14> kLanguageModelFields 
     {"window_length", &LanguageModelConfig::window_length,
      "W: a token sees itself and the W-1 tokens before it uncompressed.", 1, 1 << 17},
     {"memory_length", &LanguageModelConfig::memory_length,
-     "M: tokens before the segment that are seen in compressed form; a multiple of chunk_size, at least window_length.",
-     1, 1 << 22},
+     "M: tokens before the segment that a token sees compressed; a multiple of chunk_size, at least window_length.", 1,
+     1 << 22},
     {"segment_length", &LanguageModelConfig::segment_length,
-     "L: tokens of a segment; a multiple of chunk_size. The official evaluation has 256.", 1, 1 << 22},
-    {"vocabulary_size", &LanguageModelConfig::vocabulary_size, "V: how many token ids there are.", 1, 1 << 22},
+     "L: tokens of a segment; a multiple of chunk_size. The official evaluation uses 256.", 1, 1 << 22},
+    {"vocabulary_size", &LanguageModelConfig::vocabulary_size, "V: number of token ids.", 1, 1 << 22},
     {"window_position_clamp", &LanguageModelConfig::window_position_clamp,
-     "Longer distances in the window share the position of this one; 0 or -1: no clamp.", -1, (int64_t{1} << 31) - 1},
+     "Longer distances in the window use the position of this one; 0 or -1: no clamp.", -1, (int64_t{1} << 31) - 1},
     {"chunk_position_clamp", &LanguageModelConfig::chunk_position_clamp,
      "The same for distances of compressed vectors; 0 or -1: no clamp.", -1, (int64_t{1} << 31) - 1},
     {"pre_layer_norm", &LanguageModelConfig::pre_layer_norm,
-     "Layer norms stand before attention and feed-forward part, or (false) behind them."},
+     "Layer norms are before attention and feed-forward part, or (false) after them."},
     {"projection_bias", &LanguageModelConfig::projection_bias,
      "The query, key, value and output projections have biases."},
 }};
@@ -102,10 +102,9 @@ std::vector<FieldDescription> LanguageModelFields() {
   std::vector<FieldDescription> fields = {DescribeChoice("architecture", kLanguageModelArchitecture, "The family.")};
   AddDescriptions(kLanguageModelFields, fields);
   fields.push_back(
-      DescribeChoice("activation", kActivations, "Of the feed-forward part; gelu is the exact one, by erf."));
-  fields.push_back(
-      DescribeChoice("tokenizer", kLanguageModelTokenizers,
-                     "What the symbols of vocabulary.txt stand for. none: the model takes and gives ids."));
+      DescribeChoice("activation", kActivations, "Activation of the feed-forward part; gelu is exact (erf)."));
+  fields.push_back(DescribeChoice("tokenizer", kLanguageModelTokenizers,
+                                  "Meaning of the symbols in vocabulary.txt. none: the model reads and writes ids."));
   return fields;
 }
 

@@ -1,5 +1,5 @@
-// A model directory on disk: <repository>/<model>/<version>/{config.json, model.safetensors} and, where
-// the model has them, vocabulary.txt and labels.txt.
+// A model directory on disk: <repository>/<model>/<version>/ with config.json, model.safetensors and, optionally,
+// vocabulary.txt and labels.txt.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +14,15 @@
 
 namespace longshort::models {
 
-// What is in the directory. Nothing here says that the files fit together; loading the model does.
+// The content of the directory. Only loading the model checks that the files fit together.
 struct ModelDirectory {
   std::string path;
   std::string config_text;                     // config.json
-  std::optional<std::string> vocabulary_text;  // vocabulary.txt, which a model served by ids alone does without
-  std::optional<std::string> labels_text;      // labels.txt, which a classifier with unnamed classes does without
+  std::optional<std::string> vocabulary_text;  // vocabulary.txt; absent if the model is served with ids only
+  std::optional<std::string> labels_text;      // labels.txt; absent if the classes have no names
   SafetensorsFile weights;                     // model.safetensors
-  // Hex SHA-256 over name, length and content of each of the files: two directories have one fingerprint exactly if
-  // they hold the same model.
+  // Hex SHA-256 over name, length and content of all files. Two directories have the same fingerprint if and only if
+  // they contain the same model.
   std::string fingerprint;
 
   std::string config_path() const { return path + "/config.json"; }
@@ -30,17 +30,17 @@ struct ModelDirectory {
   std::string labels_path() const { return path + "/labels.txt"; }
 };
 
-// Opens the directory and reads all of it once, for the fingerprint.
-// Errors: NOT_FOUND and the like for a missing file; INVALID_ARGUMENT for a config.json over 1 MiB, a vocabulary.txt
-// or labels.txt over 64 MiB, or a broken model.safetensors; UNAVAILABLE for a file that cannot be read, or is written
-// to meanwhile; what `check` says, which is asked before the tensors are read and the fingerprint is known; CANCELLED
-// once `stop_requested` says so. All but the last two name the file.
+// Opens the directory and reads all files once, for the fingerprint. Calls `check` before it reads the tensors, when
+// the fingerprint is not yet set. Errors: NOT_FOUND etc. for a missing file; INVALID_ARGUMENT for a config.json over 1
+// MiB, a vocabulary.txt or labels.txt over 64 MiB, or a broken model.safetensors; UNAVAILABLE for a file that cannot be
+// read or is modified during reading; those of `check`; CANCELLED if `stop_requested` returns true. All except the last
+// two name the file.
 absl::StatusOr<ModelDirectory> OpenModelDirectory(const std::string& path,
                                                   const std::function<absl::Status(const ModelDirectory&)>& check = {},
                                                   const std::function<bool()>& stop_requested = {});
 
-// `name` stands for the file in errors; the last line may end without a newline.
-// Errors: INVALID_ARGUMENT if there are not `classes` lines, or one is empty, or not UTF-8.
+// Parses labels.txt. `name` is the file's name in errors. The last line may end without a newline.
+// Errors: INVALID_ARGUMENT if the number of lines is not `classes`, or if a line is empty or not UTF-8.
 absl::StatusOr<std::vector<std::string>> ParseLabels(std::string_view text, int64_t classes, const std::string& name);
 
 }  // namespace longshort::models

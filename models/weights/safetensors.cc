@@ -46,7 +46,7 @@ const DataTypeRow& RowOf(DataType type) {
                        [type](const DataTypeRow& row) { return row.type == type; });
 }
 
-// A tensor's header entry, read but not yet compared with its neighbours.
+// A tensor's header entry, before the check of the layout.
 struct Entry {
   std::string name;
   DataType type = DataType::kF32;
@@ -55,7 +55,7 @@ struct Entry {
   int64_t end = 0;
 };
 
-// Reads the entry of one tensor. Errors say what is wrong with it, without naming file and tensor.
+// Reads the entry of one tensor. Errors describe the problem without the names of file and tensor.
 class EntryReader final {
  public:
   explicit EntryReader(const nlohmann::json& json) : json_(json) {}
@@ -99,14 +99,15 @@ class EntryReader final {
     std::vector<int64_t> numbers;
     for (const nlohmann::json& element : *found) {
       if (!element.is_number_unsigned() || element.get<uint64_t>() > std::numeric_limits<int64_t>::max()) {
-        return Wrong(absl::StrFormat("%s holds %s, not an integer in 0..2^63-1", key, QuoteForMessage(element.dump())));
+        return Wrong(
+            absl::StrFormat("%s contains %s, not an integer in 0..2^63-1", key, QuoteForMessage(element.dump())));
       }
       numbers.push_back(element.get<int64_t>());
     }
     return numbers;
   }
 
-  // end - begin must be what shape and type say.
+  // end - begin must match shape and type.
   static absl::Status CheckLength(const Entry& entry) {
     const std::string shape = absl::StrFormat("[%s] of %s", absl::StrJoin(entry.shape, ","), DataTypeName(entry.type));
     const std::optional<int64_t> elements = ElementCount(entry.shape);
@@ -127,7 +128,7 @@ class EntryReader final {
   const nlohmann::json& json_;
 };
 
-// The tensors must lie one after the other, from the first byte of the data to the last.
+// The tensors must be adjacent, from the first byte of the data to the last.
 absl::Status CheckLayout(std::vector<Entry>& entries, int64_t data_bytes) {
   std::sort(entries.begin(), entries.end(),
             [](const Entry& a, const Entry& b) { return std::pair(a.begin, a.end) < std::pair(b.begin, b.end); });
@@ -169,7 +170,7 @@ absl::StatusOr<std::map<std::string, std::string>> ReadMetadata(const nlohmann::
   return metadata;
 }
 
-// The header's text. Errors do not name the file, but those of reading it.
+// The header's text. Errors do not name the file, except those of reading it.
 absl::StatusOr<std::string> ReadHeaderText(const StoredBytes& bytes) {
   const auto size = static_cast<uint64_t>(bytes.size());
   if (size < kLengthBytes) {

@@ -1,4 +1,4 @@
-// Reading the safetensors format: named tensors in one file, described by a JSON header.
+// The safetensors format: named tensors in one file, described by a JSON header.
 //
 //   8 bytes     header length n, little-endian
 //   n bytes     JSON, as below
@@ -6,10 +6,10 @@
 //
 //   {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [begin, end]}, ..., "__metadata__": {...}}
 //
-// The reader takes nothing on trust: every byte of the data belongs to exactly one tensor, and every tensor is as long
-// as its shape and type say. The header is read when the file is opened; a tensor's values when they are asked for.
+// The reader checks untrusted files: each byte of the data must belong to exactly one tensor, and the length of each
+// tensor must match its shape and type. Open reads the header. A tensor's values are read on demand.
 //
-// Thread: immutable after Open, so any thread may read.
+// Immutable after Open, hence thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -36,11 +36,11 @@ std::string_view DataTypeName(DataType type);
 // Bytes of one element.
 int64_t DataTypeBytes(DataType type);
 
-// Elements of a tensor of this shape (1 for a scalar), or nothing if a dimension is negative or the product exceeds
-// int64.
+// Number of elements of a tensor of this shape (1 for a scalar), or nullopt if a dimension is negative or the product
+// exceeds int64.
 std::optional<int64_t> ElementCount(absl::Span<const int64_t> shape);
 
-// Where a tensor lies in the file.
+// The type, shape and position of a tensor in the file.
 struct StoredTensor {
   DataType type = DataType::kF32;
   std::vector<int64_t> shape;
@@ -50,17 +50,17 @@ struct StoredTensor {
 
 class SafetensorsFile final {
  public:
-  // The longest header that is read; the format's own limit.
+  // Maximum length of the header. It is the format's limit.
   static constexpr uint64_t kHeaderLimitBytes = 100'000'000;
 
   // Opens the file and checks all of its header.
-  // Errors: those of StoredBytes, which asks `stop_requested`; INVALID_ARGUMENT naming the file, the tensor, the value
-  // and the limit it breaks.
+  // Errors: those of StoredBytes, which calls `stop_requested`; INVALID_ARGUMENT naming the file, the tensor, the value
+  // and the violated limit.
   static absl::StatusOr<SafetensorsFile> Open(const std::string& path, std::function<bool()> stop_requested = {});
-  // Reads from memory, which must outlive the result; `name` stands for the file in errors.
+  // Parses a file in memory, which must outlive the result. `name` is the file's name in errors.
   static absl::StatusOr<SafetensorsFile> Parse(absl::Span<const std::byte> bytes, std::string name);
 
-  // The tensor of that name, or nullptr.
+  // The tensor named `name`, or nullptr.
   const StoredTensor* Find(std::string_view name) const;
   const std::map<std::string, StoredTensor, std::less<>>& tensors() const { return tensors_; }
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
@@ -81,7 +81,7 @@ class SafetensorsFile final {
   std::map<std::string, std::string> metadata_;
 };
 
-// A tensor to write. `data` is read during the call only.
+// A tensor to write. `data` is only read during the call.
 struct NamedTensor {
   std::string name;
   DataType type = DataType::kF32;
@@ -89,9 +89,10 @@ struct NamedTensor {
   absl::Span<const std::byte> data;
 };
 
-// Writes the file as WriteFileAtomically does. Tensors are laid out by falling size of their element, so that each lies
-// aligned; the same input gives the same bytes. Errors: INVALID_ARGUMENT for a name that stands twice or is not UTF-8,
-// or data that is not as long as shape and type say; those of WriteFileAtomically.
+// Writes the file with WriteFileAtomically. Tensors are in the order of falling element size, so that each is aligned.
+// The same input gives the same bytes.
+// Errors: INVALID_ARGUMENT if a name is repeated or not UTF-8, or if the length of data does not match shape and type;
+// those of WriteFileAtomically.
 absl::Status WriteSafetensors(const std::string& path, absl::Span<const NamedTensor> tensors,
                               const std::map<std::string, std::string>& metadata = {});
 

@@ -17,8 +17,8 @@ absl::Status CheckTensor(const NamedTensor& tensor) {
   int64_t bytes = 0;
   if (!elements || __builtin_mul_overflow(*elements, DataTypeBytes(tensor.type), &bytes) ||
       bytes != static_cast<int64_t>(tensor.data.size())) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("tensor %s: %d bytes do not fit its shape", QuoteForMessage(tensor.name), tensor.data.size()));
+    return absl::InvalidArgumentError(absl::StrFormat("tensor %s: %d bytes do not match its shape",
+                                                      QuoteForMessage(tensor.name), tensor.data.size()));
   }
   return absl::OkStatus();
 }

@@ -19,7 +19,7 @@ namespace {
 
 std::string ShapeText(absl::Span<const int64_t> shape) { return absl::StrFormat("[%s]", absl::StrJoin(shape, ",")); }
 
-// The memory's float formats are used as they are in the file.
+// The file's float formats are read as the machine's.
 static_assert(std::endian::native == std::endian::little);
 
 template <typename Value>
@@ -42,7 +42,7 @@ float FromFloat16(uint16_t bits) {
   return std::bit_cast<float>(sign | wide_exponent << 23 | fraction << 13);
 }
 
-// Piece by piece, so that a tensor is never in memory twice.
+// Reads piece by piece, so that a tensor is never in memory twice.
 template <typename Widen>
 absl::Status ReadHalves(const StoredBytes& bytes, int64_t offset, absl::Span<float> values, Widen widen) {
   constexpr size_t kPiece = size_t{1} << 15;
@@ -57,10 +57,10 @@ absl::Status ReadHalves(const StoredBytes& bytes, int64_t offset, absl::Span<flo
   return absl::OkStatus();
 }
 
-// Only then all bits of the exponent are set.
+// All bits of the exponent are set only in infinities and NaNs.
 bool IsFinite(float value) { return (std::bit_cast<uint32_t>(value) & 0x7F800000u) != 0x7F800000u; }
 
-// Without a branch, so that it takes no longer than to read the values.
+// Without branches, so that it takes no longer than reading the values.
 bool AreFinite(absl::Span<const float> values) {
   uint32_t not_finite = 0;
   for (const float value : values) not_finite |= static_cast<uint32_t>(!IsFinite(value));
@@ -86,7 +86,7 @@ absl::Status CheckTensors(const SafetensorsFile& file, absl::Span<const TensorSh
     const StoredTensor* found = file.Find(tensor.name);
     if (found == nullptr) return wrong(tensor.name, "is missing");
     if (found->shape != tensor.shape) {
-      return wrong(tensor.name, absl::StrFormat("has shape %s, the configuration makes it %s", ShapeText(found->shape),
+      return wrong(tensor.name, absl::StrFormat("has shape %s, the configuration requires %s", ShapeText(found->shape),
                                                 ShapeText(tensor.shape)));
     }
     if (!IsFloatType(found->type)) {
@@ -107,7 +107,7 @@ absl::Status ReadAsFloat32(const SafetensorsFile& file, const StoredTensor& tens
   }
   const auto elements = static_cast<size_t>(tensor.bytes / DataTypeBytes(tensor.type));
   if (values.size() != elements) {
-    return absl::InvalidArgumentError(absl::StrFormat("%d elements do not fit room for %d", elements, values.size()));
+    return absl::InvalidArgumentError(absl::StrFormat("%d elements, but space for %d", elements, values.size()));
   }
   if (tensor.type == DataType::kF16) return ReadHalves(file.bytes(), tensor.offset, values, FromFloat16);
   if (tensor.type == DataType::kBF16) return ReadHalves(file.bytes(), tensor.offset, values, FromBFloat16);

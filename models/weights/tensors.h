@@ -1,4 +1,4 @@
-// The tensors of a model: which ones its weights file must hold, and their values.
+// The tensors that a model's weights file must contain, and their values.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,8 @@ class TensorList final {
   void Add(std::string_view name, std::vector<int64_t> shape, bool is_trained = true) {
     tensors_.push_back({absl::StrCat(prefix_, std::string(name)), std::move(shape), is_trained});
   }
-  // A weight of this shape, and a bias of its first dimension: of a map, a convolution or (one dimension) a norm.
+  // Adds a weight of this shape, and a bias of its first dimension: for a linear map, a convolution or (one dimension)
+  // a norm.
   void AddAffine(const std::string& name, std::vector<int64_t> shape, bool bias = true) {
     const int64_t out = shape.front();
     Add(absl::StrCat(name, ".weight"), std::move(shape));
@@ -41,23 +42,23 @@ class TensorList final {
   std::vector<TensorShape>& tensors_;
 };
 
-// Trained numbers of all the tensors together.
+// Number of trained elements of all tensors.
 int64_t CountParameters(absl::Span<const TensorShape> tensors);
 
-// Checks that the file holds exactly these tensors, each of its shape and of type F32, F16 or BF16.
-// Errors: INVALID_ARGUMENT naming the file and the tensor that is missing, unknown, or of another shape or type.
+// Checks that the file contains exactly these tensors, each with its shape and with type F32, F16 or BF16.
+// Errors: INVALID_ARGUMENT naming the file and a tensor that is missing or unknown, or has a wrong shape or type.
 absl::Status CheckTensors(const SafetensorsFile& file, absl::Span<const TensorShape> expected);
 
-// Whether ReadAsFloat32 takes this type: F32, F16 or BF16.
+// Whether ReadAsFloat32 accepts this type: F32, F16 or BF16.
 bool IsFloatType(DataType type);
 
-// Reads all elements of a tensor of the file, row-major, as float32; F16 and BF16 widen exactly (infinities and NaNs
-// stay what they are). Errors: INVALID_ARGUMENT if the type is no float type or `values` is not as long as the tensor
-// has elements; UNAVAILABLE if the file cannot be read.
+// Reads all elements of a tensor, row-major, as float32. F16 and BF16 are converted exactly, including infinities and
+// NaNs. Errors: INVALID_ARGUMENT if the type is not a float type, or if `values` does not have one place per element;
+// UNAVAILABLE if the file cannot be read.
 absl::Status ReadAsFloat32(const SafetensorsFile& file, const StoredTensor& tensor, absl::Span<float> values);
 
-// Errors: INVALID_ARGUMENT naming the file, the tensor, how many of its values are infinite or not a number, and where
-// the first one is.
+// Errors: INVALID_ARGUMENT naming the file, the tensor, the number of its values that are infinite or NaN, and the
+// index of the first one.
 absl::Status CheckFinite(const SafetensorsFile& file, const std::string& tensor, absl::Span<const float> values);
 
 }  // namespace longshort::models

@@ -19,21 +19,21 @@ constexpr std::array<ConfigField<TextClassifierConfig>, 13> kTextFields = {{
     {"model_width", &TextClassifierConfig::model_width, "Width of a token; a multiple of heads.", 1, 1 << 14},
     {"heads", &TextClassifierConfig::heads, "Attention heads.", 1, 1 << 10},
     {"feed_forward_width", &TextClassifierConfig::feed_forward_width,
-     "Width inside the feed-forward part, and of the classifying head.", 1, 1 << 17},
+     "Width inside the feed-forward part and of the classification head.", 1, 1 << 17},
     {"window_size", &TextClassifierConfig::window_size,
      "w: tokens of a segment; a token sees its segment and half a segment on each side. 0: no window.", 0, 1 << 14},
     {"projection_rank", &TextClassifierConfig::projection_rank, "r: landmarks of a document, for each head; 0: none.",
      0, 1 << 14},
     {"vocabulary_size", &TextClassifierConfig::vocabulary_size,
-     "How many token ids there are. Id 0 is masked. bytes_plus_one needs at least 257, pixels 256.", 2, 1 << 22},
+     "Number of token ids. Id 0 is masked. bytes_plus_one needs at least 257, pixels 256.", 2, 1 << 22},
     {"max_sequence_length", &TextClassifierConfig::max_sequence_length,
-     "Rows of the table of positions, and so the longest document in tokens.", 1, 1 << 22},
+     "Rows of the position table, which limit the length of a document in tokens.", 1, 1 << 22},
     {"value_convolution", &TextClassifierConfig::value_convolution,
      "Kernel size of the convolution of values; odd, 0: none.", 0, 1 << 14},
-    {"documents", &TextClassifierConfig::documents, "Documents that make one item.", 1, 2},
+    {"documents", &TextClassifierConfig::documents, "Documents per item.", 1, 2},
     {"classes", &TextClassifierConfig::classes, "Classes.", 1, 1 << 20},
     {"normalized_cls", &TextClassifierConfig::normalized_cls,
-     "A learned CLS row enters attention through the first layer norm."},
+     "The first layer norm normalises a learned CLS row before attention."},
     {"tied_layers", &TextClassifierConfig::tied_layers, "All layers share one layer's weights."},
 }};
 
@@ -56,7 +56,7 @@ std::vector<FieldDescription> FieldsOf(const TextClassifierConfig& config) {
   return fields;
 }
 
-// The ids of a tokenizer that is complete without a vocabulary.
+// Checks the number of ids of a tokenizer that needs no vocabulary.
 absl::Status CheckVocabulary(const TextClassifierConfig& config, std::string_view name) {
   int64_t ids = 0;
   if (config.tokenizer == DocumentTokenizerKind::kBytesPlusOne) ids = 257;
@@ -67,7 +67,7 @@ absl::Status CheckVocabulary(const TextClassifierConfig& config, std::string_vie
                                                     kDocumentTokenizers[static_cast<size_t>(config.tokenizer)], ids));
 }
 
-// The length that the position table and the mean allow.
+// The maximum length that the position table and the mean allow.
 int64_t LongestDocument(const TextClassifierConfig& config) {
   const int64_t rows = config.max_sequence_length - (config.cls == ClsKind::kVocabulary ? 1 : 0);
   return config.cls == ClsKind::kNone ? std::min(rows, config.PooledLength()) : rows;
@@ -94,7 +94,7 @@ absl::Status CheckLengths(const TextClassifierConfig& config, std::string_view n
   return absl::OkStatus();
 }
 
-// Reads a length that need not be there; it stays 0 then.
+// Reads an optional length, which is 0 if it is absent.
 absl::Status ReadLength(const JsonFields& fields, std::string_view field, int64_t most, int64_t& length) {
   if (!fields.Has(field)) return absl::OkStatus();
   LS_ASSIGN_OR_RETURN(length, fields.Integer(field));
@@ -146,18 +146,18 @@ std::vector<FieldDescription> TextClassifierFields() {
   std::vector<FieldDescription> fields = {DescribeChoice("architecture", kTextArchitecture, "The family.")};
   AddDescriptions(kTextFields, fields);
   fields.push_back(DescribeChoice("tokenizer", kDocumentTokenizers,
-                                  "How documents become ids. none: the model takes ids. The ListOps tokenizers read "
-                                  "their symbols from vocabulary.txt."));
+                                  "Tokenizer of documents. none: the model accepts ids only. The ListOps tokenizers "
+                                  "read their symbols from vocabulary.txt."));
   fields.push_back(
       DescribeChoice("cls", kClsKinds,
                      "The row that is classified. none: the mean of all rows. vocabulary: the token of the "
-                     "last id, in front of the document. all_layers, last_layer: a learned row, in all "
+                     "last id, before the document. all_layers, last_layer: a learned row, in all "
                      "layers or in the last one."));
   const std::string length = "1 to max_sequence_length";
   fields.push_back(
-      {kMaxDocumentTokens, length, "The longest document that is taken. Absent: as long as the other fields allow."});
-  fields.push_back({kPooledLength, length,
-                    "Only with cls none: the sum of the rows is divided by it. Absent: max_sequence_length."});
+      {kMaxDocumentTokens, length, "Maximum length of a document. Absent: the maximum that the other fields allow."});
+  fields.push_back(
+      {kPooledLength, length, "Divisor of the sum of the rows. Only with cls none. Absent: max_sequence_length."});
   fields.push_back({kPreprocessing, "an object", "Only with tokenizer pixels: see Preprocessing of pixel sequences."});
   return fields;
 }
@@ -209,7 +209,7 @@ std::vector<TensorShape> TextClassifierTensors(const TextClassifierConfig& confi
   for (int64_t layer = 0; layer < (config.tied_layers ? 1 : config.layers); ++layer)
     AddTextLayer(config, TensorList(TextLayerPrefix(config, layer), tensors));
   model.AddAffine("model.norm", {width});
-  // Two documents are compared by their rows, the product and the difference.
+  // The head's input for two documents: their rows, the product and the difference.
   model.AddAffine("seq_classifer.mlpblock.0", {config.feed_forward_width, config.documents == 2 ? 4 * width : width});
   model.AddAffine("seq_classifer.mlpblock.2", {config.classes, config.feed_forward_width});
   return tensors;

@@ -18,19 +18,19 @@ constexpr std::array<ConfigField<VilConfig>, 5> kVilFields = {{
     {"image_size", &VilConfig::image_size, "Pixels of both sides; the preprocessing must crop to it.", 1, 1 << 12},
     {"channels", &VilConfig::channels, "Red, green, blue.", 3, 3},
     {"classes", &VilConfig::classes, "Classes.", 1, 1 << 20},
-    {"embedding_norm", &VilConfig::embedding_norm, "A layer norm stands behind each stage's patch convolution."},
+    {"embedding_norm", &VilConfig::embedding_norm, "A layer norm follows each stage's patch convolution."},
     {"average_pooling", &VilConfig::average_pooling,
-     "The mean of all tokens is classified, even where the last stage has global tokens."},
+     "The mean of all tokens is classified, even if the last stage has global tokens."},
 }};
 constexpr int64_t kMaxVilScores = int64_t{1} << 30;  // of one block and image
 
-// The keys that one query of the stage meets.
+// Number of keys for one query of the stage.
 int64_t KeysPerQuery(const VilStage& stage, int64_t side) {
   if (!stage.sparse) return side * side + stage.global_tokens;
   return stage.projection_rank + stage.WindowPlaces() + stage.global_tokens;
 }
 
-// Checks how a stage divides its grid, which is `side` patches wide and was `side_before` before the stage.
+// Checks that a stage divides its grid evenly. The grid has `side` patches along a side; the image has `side_before`.
 absl::Status CheckGrid(const VilStage& stage, int64_t side_before, int64_t side, std::string_view name) {
   const std::string stage_name = absl::StrFormat("%s: stage %d", name, stage.number);
   if (side == 0) {

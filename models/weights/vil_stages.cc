@@ -29,17 +29,17 @@ struct Attribute {
 constexpr std::array<Attribute, 10> kAttributes = {{
     {'l', &VilStage::number, 1, 4, "The stage's number, in order."},
     {'h', &VilStage::heads, 1, 1 << 10, "Attention heads."},
-    {'d', &VilStage::width, 1, 1 << 13, "Width of a token; a multiple of h, with a1 even."},
+    {'d', &VilStage::width, 1, 1 << 13, "Width of a token; a multiple of h; even with a1."},
     {'n', &VilStage::pairs, 0, 1 << 7, "Blocks: attention and feed-forward part."},
     {'s', &VilStage::sparse, 0, 1,
-     "Long-short attention (1), or full attention (0), which all later stages have then, too."},
-    {'g', &VilStage::global_tokens, 0, 1 << 8, "Global tokens in front of the patches; 0 or 1 with s1."},
+     "Long-short attention (1), or full attention (0). After a stage with 0, all stages have full attention."},
+    {'g', &VilStage::global_tokens, 0, 1 << 8, "Global tokens before the patches; 0 or 1 with s1."},
     {'p', &VilStage::patch_size, 1, 1 << 10, "Kernel and stride of the stage's patch convolution."},
     {'f', &VilStage::window_size, 0, 1 << 10,
-     "w: patches along a side of a segment; it divides the stage's grid. 0: no windows. With s1 only."},
+     "w: patches along a side of a segment; it divides the stage's grid. 0: no windows. Only with s1."},
     {'a', &VilStage::absolute_positions, 0, 1,
      "Absolute positions (1), or biases of the scores by relative position (0)."},
-    {'r', &VilStage::projection_rank, 0, 1 << 10, "r: landmarks of an image, for each head; 0: none. With s1 only."},
+    {'r', &VilStage::projection_rank, 0, 1 << 10, "r: landmarks of an image, for each head; 0: none. Only with s1."},
 }};
 
 constexpr size_t kMinStages = 3;
@@ -50,7 +50,7 @@ int64_t Value(const VilStage& stage, const Attribute& attribute) {
   return std::visit([&](auto member) { return static_cast<int64_t>(stage.*member); }, attribute.member);
 }
 
-// Errors below this line do not name the stage; this does. `index` counts from 0.
+// Adds the stage to an error; the errors below do not name it. `index` counts from 0.
 absl::Status InStage(std::string_view name, size_t index, const absl::Status& status) {
   if (status.ok()) return status;
   return absl::InvalidArgumentError(
@@ -86,18 +86,18 @@ absl::StatusOr<VilStage> ReadStage(const std::string& text) {
     }
     if (value < attribute->least || value > attribute->most) return WrongValue(*attribute, digits);
     if (!seen.insert(attribute->letter).second) {
-      return absl::InvalidArgumentError(absl::StrFormat("%c stands there twice", attribute->letter));
+      return absl::InvalidArgumentError(absl::StrFormat("%c occurs twice", attribute->letter));
     }
     std::visit([&](auto member) { stage.*member = value; }, attribute->member);
   }
   return stage;
 }
 
-// What the official code cannot run in a stage with sparse attention.
+// Rejects stages with sparse attention that the official code cannot run.
 absl::Status CheckSparseAttention(const VilStage& stage) {
   if (stage.global_tokens > 1) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("g is %d, a stage with sparse attention (s1) takes 0 or 1", stage.global_tokens));
+        absl::StrFormat("g is %d, it must be 0 or 1 with sparse attention (s1)", stage.global_tokens));
   }
   if (stage.window_size > 0) return absl::OkStatus();
   if (stage.projection_rank == 0) {
@@ -116,7 +116,7 @@ absl::Status CheckStage(const VilStage& stage, size_t index) {
   }
   if (stage.number != static_cast<int64_t>(index) + 1) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("l is %d, it must be %d: stages stand in order", stage.number, index + 1));
+        absl::StrFormat("l is %d, it must be %d: stages must be in order", stage.number, index + 1));
   }
   if (stage.width % stage.heads != 0) {
     return absl::InvalidArgumentError(
