@@ -1,9 +1,9 @@
-# A script that runs after a GoogleTest program was built: writes what ctest reads, one test for each file with tests.
+# A script that runs after the build of a GoogleTest program: writes ctest's file, with one test for each file with tests.
 #   PROGRAM      the program
 #   BUILD        the folder of the build
 #   ROOT         the folder that the names of tests begin below
 #   ENVIRONMENT  variable=value ...
-#   COST         as ctest's property; empty: none
+#   COST         ctest's property; empty: none
 #   OUTPUT       the file to write
 
 set(_json ${OUTPUT}.json)
@@ -13,8 +13,8 @@ execute_process(
 if(NOT _status EQUAL 0)
   message(FATAL_ERROR "${PROGRAM} --gtest_list_tests: ${_status}")
 endif()
-# GoogleTest writes one field a line; CMake's reader of JSON would read all of it again for each field. Brackets would hold
-# the lines of a list together.
+# GoogleTest writes one field per line. CMake's JSON reader would parse the whole file for each field. Brackets would join
+# the lines of a list.
 file(READ ${_json} _lines)
 string(REGEX REPLACE "[][;]" "" _lines "${_lines}")
 string(REPLACE "\\/" "/" _lines "${_lines}")
@@ -25,14 +25,14 @@ set(_all 0)
 set(_files "")
 foreach(_line IN LISTS _lines)
   if(_line MATCHES "^ *\"testsuite\":")
-    # What comes next are tests; the name before was the suite's.
+    # Tests follow; the preceding name was the suite's.
     set(_suite ${_name})
   elseif(_line MATCHES "^ *\"name\": \"([^\"]+)\"")
     set(_name ${CMAKE_MATCH_1})
   elseif(_line MATCHES "^  \"tests\": ([0-9]+)")
     set(_all ${CMAKE_MATCH_1})
   elseif(_line MATCHES "^ *\"file\": \"([^\"]+)\"")
-    # With ccache the compiler is given names relative to the build folder.
+    # With ccache, the compiler gets names relative to the build folder.
     get_filename_component(_file ${CMAKE_MATCH_1} ABSOLUTE BASE_DIR ${BUILD})
     file(RELATIVE_PATH _file ${ROOT} ${_file})
     string(REGEX REPLACE "\\.[^.]*$" "" _file ${_file})
@@ -42,7 +42,7 @@ foreach(_line IN LISTS _lines)
   endif()
 endforeach()
 if(_count EQUAL 0 OR NOT _count EQUAL _all)
-  message(FATAL_ERROR "${PROGRAM} tells of ${_all} tests, and ${_count} of them were found in ${_json}")
+  message(FATAL_ERROR "${PROGRAM} lists ${_all} tests, but ${_json} contains ${_count}")
 endif()
 
 list(REMOVE_DUPLICATES _files)

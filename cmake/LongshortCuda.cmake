@@ -1,10 +1,10 @@
 # LONGSHORT_CUDA: whether CUDA sources are part of the build. Sets LONGSHORT_WITH_CUDA (ON, OFF) and
 # LONGSHORT_CUDA_TOOLKIT (its version, or empty).
-#   auto  on where nvcc is there and nvidia-smi lists a GPU
-#   on    needs nvcc, not a GPU: for build machines
+#   auto  on if nvcc exists and nvidia-smi lists a GPU
+#   on    needs nvcc, but no GPU; for build machines
 #   off   never
 # With it, CUDA is a language of the project (CMake's own check compiles with nvcc), the kernels of models/gpu are
-# compiled for the chip, the server has workers for GPUs, and the programs' --version says which toolkit.
+# compiled for the chip, the server has workers for GPUs, and the programs' --version prints the toolkit.
 
 if(NOT LONGSHORT_CUDA MATCHES "^(auto|on|off)$")
   message(FATAL_ERROR "LONGSHORT_CUDA is \"${LONGSHORT_CUDA}\"; it must be auto, on or off.")
@@ -38,11 +38,11 @@ if(LONGSHORT_WITH_CUDA)
   set(CMAKE_CUDA_STANDARD 17)
   set(CMAKE_CUDA_STANDARD_REQUIRED ON)
   if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
-    # A100, and what later chips make their own of; H100 and H200.
+    # A100, and PTX for later chips; H100 and H200.
     set(CMAKE_CUDA_ARCHITECTURES 80 90a-real)
   endif()
   enable_language(CUDA)
-  # CMake 3.25 asks for this library, which CUDA 13 has no more.
+  # CMake 3.25 needs this library, which CUDA 13 no longer has.
   if(CMAKE_VERSION VERSION_LESS 3.26 AND NOT TARGET CUDA::nvToolsExt)
     add_library(CUDA::nvToolsExt INTERFACE IMPORTED)
   endif()

@@ -1,4 +1,4 @@
-# The libraries that Longshort stands on: Debian packages, and LibTorch from the Python wheel in .venv.
+# The libraries that Longshort uses: Debian packages, and LibTorch from the Python wheel in .venv.
 
 find_package(Threads REQUIRED)
 find_package(absl REQUIRED)
@@ -8,12 +8,12 @@ find_package(GTest REQUIRED)
 find_package(benchmark REQUIRED)
 
 if(LONGSHORT_TORCH OR LONGSHORT_FUZZ)
-  # gRPC's package asks for Protobuf; finding both before LibTorch keeps torch's own Protobuf out of the way.
+  # gRPC's package requires Protobuf. Both are found before LibTorch, so that torch's Protobuf is not used.
   find_package(Protobuf REQUIRED)
   find_package(JPEG REQUIRED)
   find_package(PNG REQUIRED)
-  # Core and image processing only: OpenCV's image codecs bring GDAL, and would give it what any client sends. Debian's CMake
-  # package comes with all modules (libopencv-dev), so the two libraries are found by name.
+  # Only core and image processing: OpenCV's image codecs load GDAL, which would then parse untrusted images. Debian's CMake
+  # package requires all modules (libopencv-dev), so the two libraries are found by name.
   find_path(LONGSHORT_OPENCV_INCLUDE opencv2/imgproc.hpp REQUIRED PATH_SUFFIXES opencv4 DOC "OpenCV's headers")
   find_library(LONGSHORT_OPENCV_CORE opencv_core REQUIRED DOC "OpenCV's core")
   find_library(LONGSHORT_OPENCV_IMGPROC opencv_imgproc REQUIRED DOC "OpenCV's image processing")
@@ -33,7 +33,7 @@ if(LONGSHORT_TORCH)
   find_package(gRPC CONFIG REQUIRED)
   find_package(prometheus-cpp CONFIG REQUIRED)
 
-  # LibTorch without its CMake package, which would ask for a whole CUDA toolkit: headers and two libraries are enough.
+  # LibTorch without its CMake package, which would require a whole CUDA toolkit. Headers and two libraries are enough.
   file(GLOB _torch_candidates ${PROJECT_SOURCE_DIR}/.venv/lib/python3*/site-packages/torch)
   find_path(LONGSHORT_TORCH_ROOT include/ATen/ATen.h
     HINTS ${_torch_candidates} NO_DEFAULT_PATH
@@ -47,14 +47,14 @@ if(LONGSHORT_TORCH)
   target_link_libraries(longshort::torch INTERFACE
     ${LONGSHORT_TORCH_ROOT}/lib/libtorch_cpu.so ${LONGSHORT_TORCH_ROOT}/lib/libc10.so
     ${LONGSHORT_TORCH_ROOT}/lib/libgomp.so.1)
-  # LibTorch makes and drops some hundred tensors in a step: glibc's allocator takes a third of a small model's time.
-  # The sanitizers bring their own.
+  # LibTorch creates and destroys some hundred tensors in a step. With glibc's allocator, this takes a third of a small
+  # model's time. The sanitizers have their own allocator.
   if(NOT LONGSHORT_SANITIZER)
     find_library(LONGSHORT_JEMALLOC jemalloc REQUIRED DOC "The allocator of programs that run models")
     target_link_libraries(longshort::torch INTERFACE ${LONGSHORT_JEMALLOC})
   endif()
-  # Its GPU part. Nothing of libtorch_cuda.so is called by name: it brings its kernels along when it is loaded. What it links
-  # itself (deploy/requirements-cuda.txt) is needed where a program runs, not here.
+  # LibTorch's GPU part. The program calls no function of libtorch_cuda.so, which registers its kernels when it is loaded.
+  # Its own libraries (deploy/requirements-cuda.txt) are needed only where a program runs.
   if(LONGSHORT_WITH_CUDA)
     add_library(longshort::torch_cuda INTERFACE IMPORTED)
     target_link_libraries(longshort::torch_cuda INTERFACE

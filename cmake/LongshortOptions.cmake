@@ -1,4 +1,4 @@
-# What a build may be asked for. The presets in CMakePresets.json set these.
+# The options of a build. The presets in CMakePresets.json set them.
 
 set(LONGSHORT_CUDA auto CACHE STRING "Build the CUDA worker: auto (nvcc and a GPU are there), on, off")
 set_property(CACHE LONGSHORT_CUDA PROPERTY STRINGS auto on off)

@@ -1,8 +1,8 @@
-# Precompiled headers: of the seconds that a file of this project takes to compile, the libraries' headers are most (LibTorch's
-# alone are nine). A file includes what it uses all the same, which
-# only a build with LONGSHORT_UNITY off and CMAKE_DISABLE_PRECOMPILE_HEADERS on shows.
+# Precompiled headers. The libraries' headers take most of a file's compile time (LibTorch's alone take 9 s). Files still
+# include all headers that they use. Only a build with LONGSHORT_UNITY off and CMAKE_DISABLE_PRECOMPILE_HEADERS on checks
+# this.
 
-# GCC takes a precompiled header only under the flags that it was made with, and some libraries ask for this one.
+# GCC uses a precompiled header only with the flags of its compilation, and some libraries require this flag.
 add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-pthread>)
 
 set(_common_headers
@@ -11,7 +11,7 @@ set(_common_headers
   <absl/status/statusor.h> <absl/strings/str_cat.h> <absl/strings/str_format.h> <absl/time/clock.h> <absl/types/span.h>)
 set(_common_libraries absl::statusor absl::strings absl::str_format absl::time absl::span)
 
-# A library of nothing but the headers that everything uses and the given ones, compiled once.
+# A library of only the common headers and the given ones, compiled once.
 # _longshort_precompiled(name HEADERS header ... DEPENDS library ... OPTIONS compiler_option ...)
 function(_longshort_precompiled name)
   cmake_parse_arguments(ARG "" "" "HEADERS;DEPENDS;OPTIONS" ${ARGN})
@@ -29,7 +29,7 @@ set(_test_headers <gmock/gmock.h> <gtest/gtest.h>)
 _longshort_precompiled(longshort_headers)
 _longshort_precompiled(longshort_test_headers HEADERS ${_test_headers} DEPENDS GTest::gmock OPTIONS ${LONGSHORT_TEST_OPTIONS})
 if(LONGSHORT_TORCH)
-  # Without OpenMP, at::parallel_for is a plain loop, and says nothing. With clang it stays one, whose OpenMP is not LibTorch's.
+  # Without OpenMP, at::parallel_for is silently a sequential loop. So it is with clang, whose OpenMP is not LibTorch's.
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     set(LONGSHORT_OPENMP $<$<COMPILE_LANGUAGE:CXX>:-fopenmp>)
   endif()
@@ -46,7 +46,7 @@ if(LONGSHORT_TORCH)
     OPTIONS ${LONGSHORT_TEST_OPTIONS})
 endif()
 
-# longshort_use_precompiled(name library ...): the set of headers that suits a target of these libraries.
+# longshort_use_precompiled(name library ...): uses the headers that suit a target of these libraries.
 function(longshort_use_precompiled name)
   set(_set longshort)
   if("longshort::torch" IN_LIST ARGN)

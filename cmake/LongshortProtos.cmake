@@ -1,6 +1,6 @@
-# longshort_protos(name ROOT folder OUTPUT folder STEMS a/b ... [STUBS]): a library of the messages of ROOT/a/b.proto ..., and with
-# STUBS another one, name_stubs, of the services' stubs, which clients need and the server does not. The generated files are included
-# by their names below OUTPUT. name_files and name_stubs_files are targets of the files alone.
+# longshort_protos(name ROOT folder OUTPUT folder STEMS a/b ... [STUBS]): a library of the messages in ROOT/a/b.proto ..., and,
+# with STUBS, a library name_stubs of the services' stubs, which clients need and the server does not. Generated files are
+# included by their names below OUTPUT. name_files and name_stubs_files are targets that only generate the files.
 function(longshort_protos name)
   cmake_parse_arguments(ARG "STUBS" "ROOT;OUTPUT" "STEMS" ${ARGN})
   file(MAKE_DIRECTORY ${ARG_OUTPUT})
@@ -14,7 +14,7 @@ function(longshort_protos name)
   endif()
 endfunction()
 
-# A library of what protoc writes with these arguments: files of this ending for the caller's ARG_STEMS. Sets _sources.
+# A library of the files that protoc writes with these arguments for the caller's ARG_STEMS. Sets _sources.
 macro(_longshort_generated name ending arguments)
   set(_sources "")
   list(TRANSFORM ARG_STEMS REPLACE "^(.+)$" "${ARG_ROOT}/\\1.proto" OUTPUT_VARIABLE _protos)

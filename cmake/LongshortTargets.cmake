@@ -1,26 +1,26 @@
-# One function for each kind of target, so that a folder's CMakeLists.txt only lists what is in the room.
+# One function for each kind of target, so that the CMakeLists.txt of a folder only lists its content.
 
-# Tests take longer to compile than to run: -O1 takes two thirds of the time of -O3, and with sanitizers -O0 two thirds of that
-# of -O1. What they test is compiled as in the rest of the build.
+# Tests take longer to compile than to run: -O1 takes two thirds of the time of -O3, and with sanitizers, -O0 takes two thirds
+# of that of -O1. The tested code is compiled as in the rest of the build.
 set(LONGSHORT_TEST_OPTIONS $<$<CONFIG:Release>:-O1> $<$<CONFIG:RelWithDebInfo>:-O0>)
 set(LONGSHORT_WARNINGS -Wall -Wextra -Werror)
-# Of what it inlines from a precompiled header GCC 12 no longer knows that it is the standard library's, and warns of moved
-# and joined strings. The sanitizers find what there is to find.
+# When GCC 12 inlines code from a precompiled header, it no longer knows that it is the standard library's, and warns of moved
+# and joined strings. The sanitizers find real errors of this kind.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT CMAKE_DISABLE_PRECOMPILE_HEADERS)
   list(APPEND LONGSHORT_WARNINGS -Wno-array-bounds -Wno-restrict -Wno-stringop-overflow -Wno-stringop-overread)
 endif()
 
-# _longshort_target(name library ...): what all targets have, whatever libraries they name.
+# _longshort_target(name library ...): the settings of all targets.
 function(_longshort_target name)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_compile_options(${name} PRIVATE ${LONGSHORT_WARNINGS})
   longshort_use_precompiled(${name} ${ARGN})
 endfunction()
 
-# _longshort_unity(name files): with LONGSHORT_UNITY, compiles so many files of a target together; 0: all of them.
+# _longshort_unity(name files): with LONGSHORT_UNITY, compiles that many files of a target together; 0: all of them.
 function(_longshort_unity name files)
   set_target_properties(${name} PROPERTIES UNITY_BUILD ${LONGSHORT_UNITY} UNITY_BUILD_BATCH_SIZE ${files})
-  # GCC takes what an anonymous namespace holds for a header's where files are compiled together.
+  # In files that are compiled together, GCC treats the content of an anonymous namespace as a header's.
   if(LONGSHORT_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     target_compile_options(${name} PRIVATE -Wno-subobject-linkage)
   endif()
@@ -35,8 +35,8 @@ function(longshort_library name)
   target_link_libraries(${name} PUBLIC ${ARG_DEPENDS} PRIVATE ${ARG_PRIVATE})
 endfunction()
 
-# longshort_program(name SOURCES main.cc ... DEPENDS library ... [INSTALL component]): INSTALL names the part of the installed tree
-# (LongshortInstall.cmake) that it belongs to.
+# longshort_program(name SOURCES main.cc ... DEPENDS library ... [INSTALL component]): INSTALL names its part of the installed
+# tree (LongshortInstall.cmake).
 function(longshort_program name)
   cmake_parse_arguments(ARG "" "INSTALL" "SOURCES;DEPENDS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
@@ -45,7 +45,7 @@ function(longshort_program name)
   if(ARG_INSTALL)
     file(RELATIVE_PATH _libraries ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR}/longshort)
     set_target_properties(${name} PROPERTIES INSTALL_RPATH $ORIGIN/${_libraries})
-    # An RPATH, unlike a RUNPATH, also holds for the libraries that these libraries link (deploy/collect-libraries).
+    # An RPATH, unlike a RUNPATH, also applies to the libraries of these libraries (deploy/collect-libraries).
     target_link_options(${name} PRIVATE -Wl,--disable-new-dtags)
     install(TARGETS ${name}
       RUNTIME_DEPENDENCY_SET longshort_${ARG_INSTALL}
@@ -54,15 +54,15 @@ function(longshort_program name)
 endfunction()
 
 # longshort_test(name SOURCES a_test.cc ... DEPENDS library ... [ENVIRONMENT variable=value ...] [COST number]): a GoogleTest
-# program, one for each room of tests/. ctest runs it once for each of its files that has tests, under the file's name, as
-# core/cache/page_pool_test: so files run side by side, and one that crashes hides no other's tests. The program is asked for
-# its tests when it has been built, and none can be left out. COST: ctest begins those with the highest first.
+# program, one for each room of tests/. ctest runs it once for each of its files with tests, under the file's name, such as
+# core/cache/page_pool_test. So files run in parallel, and a crash of one does not hide another's tests. The program lists its
+# tests after it is built, so that none is missing. COST: ctest starts those with the highest first.
 function(longshort_test name)
   cmake_parse_arguments(ARG "" "COST" "SOURCES;DEPENDS;ENVIRONMENT" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   _longshort_target(${name} ${ARG_DEPENDS} GTest::gmock)
   target_compile_options(${name} PRIVATE ${LONGSHORT_TEST_OPTIONS})
-  # Few files at a time: a changed test is compiled again with those beside it. Each has a namespace of its own.
+  # Few files at a time, because a change of a test recompiles the others, too. Each file has its own namespace.
   _longshort_unity(${name} 8)
   target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} GTest::gmock GTest::gtest_main)
   set(_list ${CMAKE_CURRENT_BINARY_DIR}/${name})
@@ -82,8 +82,8 @@ endif()
   set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${_list}_include.cmake)
 endfunction()
 
-# longshort_benchmark(name SOURCES a_bench.cc ... DEPENDS library ...): a Google Benchmark program; ctest never runs it, and with
-# a sanitizer it is built only by its name.
+# longshort_benchmark(name SOURCES a_bench.cc ... DEPENDS library ...): a Google Benchmark program. ctest never runs it. With a
+# sanitizer, it is not part of `all`.
 function(longshort_benchmark name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
@@ -94,9 +94,9 @@ function(longshort_benchmark name)
   endif()
 endfunction()
 
-# longshort_fuzzer(name SOURCES a_fuzz.cc ... DEPENDS library ... CORPUS folder): a libFuzzer program (preset `fuzz`). Every
-# preset has it as a test that runs the inputs of the corpus once; without libFuzzer, replay_main.cc does. Preset `fuzz` has
-# another, name_new_inputs, that looks for new inputs for 20 seconds. What it finds goes to build/fuzz/found.
+# longshort_fuzzer(name SOURCES a_fuzz.cc ... DEPENDS library ... CORPUS folder): a libFuzzer program (preset `fuzz`). In every
+# preset, a test runs the inputs of the corpus once; without libFuzzer, replay_main.cc does this. In preset `fuzz`, the test
+# name_new_inputs also searches for new inputs for 20 seconds, and writes failures to build/fuzz/found.
 function(longshort_fuzzer name)
   cmake_parse_arguments(ARG "" "CORPUS" "SOURCES;DEPENDS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})

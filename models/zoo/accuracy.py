@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Counts how often the likeliest class of `longshort classify --json` is the right one.
+"""Computes the accuracy of `longshort classify --json`.
 
-Reads the client's answers from standard input. The right label of an image is the name of its folder; those of texts
-stand in the field "label" of the JSON Lines file given with --labels, in the order of the answers.
+Reads the client's answers from standard input. The correct label of an image is the name of its folder. Those of texts
+are in the field "label" of the JSON Lines file given with --labels, in the order of the answers.
 """
 
 import argparse
@@ -14,8 +14,8 @@ from pathlib import Path, PurePath
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("title", help="what to call the held-out data")
-    parser.add_argument("--labels", type=Path, help="JSON Lines that were classified")
+    parser.add_argument("title", help="name of the held-out data")
+    parser.add_argument("--labels", type=Path, help="JSON Lines file of the classified texts")
     given = parser.parse_args()
 
     answers = [json.loads(line) for line in sys.stdin]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares what longshort-batch has made of the held-out data (held_out.py) with the model cards' figures."""
+"""Compares longshort-batch's results for the held-out data (held_out.py) with the figures of the model cards."""
 
 import argparse
 import re
@@ -36,7 +36,7 @@ def main() -> None:
 
 
 def truth_of(row: dict[str, str]) -> str:
-    """The right label: a column of Parquet, or a part of the URL of a WARC record."""
+    """The correct label: a column of Parquet, or a part of the URL of a WARC record."""
     return row["truth"] if "truth" in row else row["url"].removeprefix("urn:").partition("/")[0]
 
 

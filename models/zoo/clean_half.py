@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Keeps the cleanest half of a mixed corpus, by the bits per byte of enwiki, and draws the histogram.
 
-The corpus is made of the held-out text of enwiki, cut into pieces of 1,500 bytes. Every other piece stays what it is.
-The rest is spoiled, by turns: a film review stands in its place, every tenth letter is another one, the words are
-shuffled, or the bytes are written in base64.
+The corpus is the held-out text of enwiki, cut into pieces of 1,500 bytes. Every other piece is unchanged. The rest is
+spoiled in turn: it is replaced by a film review, every tenth letter is changed, the words are shuffled, or the bytes
+are encoded in base64.
 """
 
 import argparse
@@ -59,7 +59,7 @@ def main() -> None:
 
 
 def mixed(text: bytes, reviews: list[bytes]) -> list[dict[str, Any]]:
-    """The documents, in a random order that is always the same."""
+    """The documents, in a fixed random order."""
     draw = random.Random(1)
     pieces = [text[begin : begin + PIECE] for begin in range(0, len(text) - PIECE + 1, PIECE)]
     rows = []
@@ -93,7 +93,7 @@ def draw(scored: pa.Table, bound: float, path: Path) -> None:
     figure, axes = pyplot.subplots(figsize=(8, 4), layout="constrained")
     top = max(map(max, bits.values()))
     edges = [step * 0.125 for step in range(int(top / 0.125) + 2)]
-    # Colours that those who see fewer of them tell apart, too.
+    # Colours that colour-blind readers can distinguish.
     colours = ("#0072B2", "#56B4E9", "#E69F00", "#D55E00", "#4D4D4D")
     axes.hist([bits[kind] for kind in KINDS], edges, stacked=True, color=colours, label=KINDS, edgecolor="white")
     axes.axvline(bound, color="black", linestyle="--", linewidth=1.2)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the held-out data of enwiki and movie_reviews as corpora come: Parquet and WARC."""
+"""Writes the held-out data of enwiki and movie_reviews in the formats of corpora: Parquet and WARC."""
 
 import argparse
 import io
@@ -22,7 +22,7 @@ def main() -> None:
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
 
-    # One document, of bytes: where the held-out part begins there may be half a character.
+    # One document of bytes, because the held-out part may begin in the middle of a character.
     text = given.text.read_bytes()
     pq.write_table(
         pa.table({"name": ["held-out"], "text": pa.array([text], pa.binary())}), given.out / "enwiki.parquet"
@@ -30,20 +30,20 @@ def main() -> None:
     write_warc(given.out / "enwiki.warc.gz", [("held-out", text)])
 
     reviews = [json.loads(line) for line in given.reviews.read_text().splitlines()]
-    # Results have a column "label" of their own.
+    # The results also have a column "label".
     table = pa.table({"text": [one["text"] for one in reviews], "truth": [one["label"] for one in reviews]})
     pq.write_table(table, given.out / "movie_reviews.parquet")
     write_warc(given.out / "movie_reviews.warc.gz", named(reviews))
 
 
 def named(reviews: Iterable[dict[str, str]]) -> Iterator[tuple[str, bytes]]:
-    """Each review with a name that tells its label, as a URL would."""
+    """Each review with a name that contains its label, like a URL."""
     for place, review in enumerate(reviews):
         yield f"{review['label']}/{place}", review["text"].encode()
 
 
 def write_warc(path: Path, documents: Iterable[tuple[str, bytes]]) -> None:
-    """As records of converted text, like those of Common Crawl's WET files."""
+    """Writes records of converted text, like those of Common Crawl's WET files."""
     with path.open("wb") as file:
         writer = WARCWriter(file, gzip=True)
         for name, content in documents:

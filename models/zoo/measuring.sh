@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# What the scripts models/zoo/*/measure share, to be sourced: a scratch folder, the server, the client.
+# Common functions of the scripts models/zoo/*/measure, to be sourced: a scratch folder, the server, the client.
 zoo=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 programs=$(cd "$zoo/../.." && pwd)/build/release/bin
 scratch=$(mktemp -d)
@@ -11,7 +11,7 @@ end_measuring() {
 }
 trap end_measuring EXIT
 
-# expect_hash HASH WHAT CARD: the card's table says that WHAT has this hash.
+# expect_hash HASH WHAT CARD: checks that WHAT has this hash in the card's table.
 expect_hash() {
   if ! grep -q "\`$1\`" "$3"; then
     echo "$2 has SHA-256 $1, which $3 does not name: the figure would not be comparable" >&2
@@ -41,7 +41,7 @@ client() {
   "$programs/longshort" --server="127.0.0.1:$port" "$@"
 }
 
-# score_accuracy MODEL TITLE FILE: of labelled texts, JSON Lines.
+# score_accuracy MODEL TITLE FILE: the accuracy for labelled texts, in JSON Lines.
 score_accuracy() {
   client --model="$1" classify --json --json-lines --truncate "$3" >"$scratch/answers.jsonl"
   python3 "$zoo/accuracy.py" "$2" --labels="$3" <"$scratch/answers.jsonl"

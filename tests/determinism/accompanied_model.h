@@ -6,7 +6,7 @@
 namespace longshort {
 
 // Reads, in each step beside the others' slices, a text of its own that takes at least kEnoughRows rows in each of the
-// step's products: projections, finished chunks and logits. Nobody sees it.
+// step's products: projections, finished chunks and logits. Its results are dropped.
 models::LanguageModelWeights WithCompany(models::LanguageModelWeights weights);
 
 }  // namespace longshort

@@ -29,8 +29,8 @@ struct Answer {
 Answer Ask(core::LanguageModelEngine& engine, Call call, const core::RequestContext& context,
            const std::optional<core::SessionReference>& session = std::nullopt, std::function<void()> on_delta = {});
 
-// A call on its own, in an engine that does nothing else, behind `history`, which it gives the model to read anew.
-// What is answered of the history is left out.
+// Runs a call alone, in an engine without other work, after `history`, which the model reads again. The answer does not
+// include the history.
 Answer AskAlone(const models::LanguageModelWeights& model, Call call, const std::vector<int32_t>& history,
                 const models::WorkerDevice& device = {.threads = 1});
 

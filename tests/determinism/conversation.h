@@ -12,7 +12,7 @@
 
 namespace longshort {
 
-// Without context and session, which whoever asks gives it.
+// Without context and session, which the caller adds.
 using Call = std::variant<core::GenerationRequest, core::ScoringRequest>;
 
 // One call, or several that go on with a session.

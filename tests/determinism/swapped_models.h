@@ -24,7 +24,7 @@ class SwappedModels final {
   SwappedModels(const std::vector<TestedLanguageModel>& language_models,
                 const std::vector<TestedClassifier>& classifiers, int threads, Happenings& happenings);
 
-  // Who has it may go on with it after it was swapped. Thread-safe.
+  // A holder may still use the model after it was swapped. Thread-safe.
   std::shared_ptr<core::ServedModel> Find(const std::string& name) const { return registry_->Find(name, 0).value(); }
   // Puts another engine in the place of the one that serves the model, unless there is no replica to be had for it; the
   // old one ends what it has. One thread at a time.

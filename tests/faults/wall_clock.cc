@@ -1,4 +1,4 @@
-// Somebody sets the machine's clock: LONGSHORT_WALL_CLOCK names a file of 8 bytes, the seconds (int64) that this
+// Simulates changes of the machine's clock. LONGSHORT_WALL_CLOCK names a file of 8 bytes, the seconds (int64) that this
 // program's wall clock shows more than the machine's. They may change at any time. The monotonic clock goes on as it
 // is.
 //

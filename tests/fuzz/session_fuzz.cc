@@ -52,7 +52,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const int64_t written = writer.bytes();
   std::string again;
   for (std::string next = writer.Next(piece); !next.empty(); next = writer.Next(piece)) again += next;
-  Require(static_cast<int64_t>(again.size()) == written, "the data have the size that was told");
+  Require(static_cast<int64_t>(again.size()) == written, "the data have the announced size");
   const auto same = Read(again, bytes.size() + 1);
   Require(same.ok() && IsSame(*session, *same), "a session comes back");
   return 0;

@@ -22,7 +22,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     for (const char c : entries.status().message()) Require(c >= ' ', "a message has no control characters");
     return 0;
   }
-  Require(!entries->empty(), "a file names somebody");
+  Require(!entries->empty(), "a file names an identity");
   const server::AccessTable table(
       *entries, [](const std::string& name) { return std::make_shared<server::Identity>(name, name); });
   for (const server::AccessEntry& entry : *entries) {

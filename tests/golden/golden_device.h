@@ -18,7 +18,7 @@ namespace longshort {
 struct GoldenDevice {
   std::vector<models::WorkerDevice> devices;  // one
   const models::GpuBackends* gpus = nullptr;  // of static duration
-  // How many kernels have run on it, while a model is there; null where nobody counts them.
+  // The number of kernels that have run on it, while a model is loaded; null if they are not counted.
   std::function<int64_t()> kernels_run = {};
 };
 

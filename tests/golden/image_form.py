@@ -20,7 +20,7 @@ def judge(case: Path, config: dict[str, Any], build: programs.Build) -> Outcome:
     lines = programs.json_lines_of(build, "longshort-golden-images", f"--file={io}", f"--cases={case / 'config.json'}")
     names = [entry["case"] for entry in config["cases"]]
     if not names or [line["case"] for line in lines] != names:
-        raise CaseError(f"longshort-golden-images told of {[line['case'] for line in lines]}, not of {names}")
+        raise CaseError(f"longshort-golden-images reported {[line['case'] for line in lines]}, not of {names}")
     differences: dict[str, float] = {}
     for line in lines:
         differences[f"{line['case']} pixels"] = programs.number_of(line["largest_difference"])

@@ -1,4 +1,4 @@
-// Runs golden streams through a language model and compares what comes out.
+// Runs golden streams through a language model and compares the results.
 #pragma once
 
 #include <cstdint>

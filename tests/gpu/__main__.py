@@ -90,7 +90,7 @@ def run_piece(name: str, place: Place, keeps_output: bool) -> Result:
     if isinstance(command, str):
         return Result(name, "left out", 0, f"left out: {command}")
     started = time.monotonic()
-    # Its output goes to a file: what comes back from another machine may be few lines.
+    # Its output goes to a file, because another machine may return only a few lines.
     log = place.out / f"{name}.log"
     try:
         with log.open("wb") as written:

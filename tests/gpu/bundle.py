@@ -77,12 +77,12 @@ def built_with() -> dict[str, str]:
     torch = Path(re.search(r"^LONGSHORT_TORCH_ROOT:PATH=(.+)$", cache, re.MULTILINE)[1])
     version = re.search(r"__version__ = '([^']+)'", (torch / "version.py").read_text())[1]
     nvcc = re.search(r"^LONGSHORT_NVCC:FILEPATH=(.+)$", cache, re.MULTILINE)[1]
-    told = subprocess.run([nvcc, "--version"], check=True, capture_output=True, text=True).stdout
-    return {"torch": version, "cuda": re.search(r"release ([\d.]+)", told)[1]}
+    listed = subprocess.run([nvcc, "--version"], check=True, capture_output=True, text=True).stdout
+    return {"torch": version, "cuda": re.search(r"release ([\d.]+)", listed)[1]}
 
 
 def libraries_of(program: Path) -> list[Path]:
     """The shared libraries that the machine may not have."""
-    told = subprocess.run(["ldd", program], check=True, capture_output=True, text=True).stdout
-    found = [Path(match) for match in re.findall(r"=> (/\S+)", told)]
+    listed = subprocess.run(["ldd", program], check=True, capture_output=True, text=True).stdout
+    found = [Path(match) for match in re.findall(r"=> (/\S+)", listed)]
     return [path for path in found if not _SYSTEM.search(str(path))]

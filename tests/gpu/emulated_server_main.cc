@@ -1,7 +1,7 @@
 // longshort-server with emulated GPUs: --devices=emulated:N. For tests; never installed.
 //
-// The environment variable LONGSHORT_DEVICE_FAULT says what goes wrong, as "lost=N", "error=N" or "memory=N": the
-// device of the first worker fails at its N-th call. "lost=N replays" counts runs of graphs instead: loading runs each
+// The environment variable LONGSHORT_DEVICE_FAULT injects a fault, as "lost=N", "error=N" or "memory=N": the device of
+// the first worker fails at its N-th call. "lost=N replays" counts runs of graphs instead: loading runs each
 // once. "@K" behind it names the device that is opened after K others instead. LONGSHORT_FAULTS lets models fail, on
 // any device (tests/faults/faulty_models.h).
 

@@ -20,7 +20,7 @@ def release(version: str) -> str:
 
 def misfits(built_with: dict[str, str], torch_version: str, torch_cuda: str | None) -> list[str]:
     """What does not fit."""
-    again = "build the bundle anew: tests/gpu/run bundle --libtorch=FOLDER, with the folder torch of that wheel"
+    again = "build the bundle again: tests/gpu/run bundle --libtorch=FOLDER, with the folder torch of that wheel"
     wrong = []
     if release(torch_version) != release(built_with["torch"]):
         wrong.append(f"PyTorch is {torch_version}, and the programs were built with {built_with['torch']}; {again}")

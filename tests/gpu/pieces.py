@@ -33,7 +33,7 @@ class Place:
         return self.programs / ("gpu_backend_test" if self.is_emulated else "language_model_on_gpu_test")
 
 
-# What runs under compute-sanitizer. A few cases: it is some hundred times slower.
+# The cases for compute-sanitizer. They are few, because it is some hundred times slower.
 SANITIZED = ("Instructions.*", "*InEveryOrder*", "*EmbedsTokens", "*AppendsKeys*")
 
 # A command, or why the piece cannot be done here.

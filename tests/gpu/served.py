@@ -72,7 +72,7 @@ class Server:
         return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()[0])
 
     def requests(self, rpc: str) -> float:
-        """How many calls of this RPC its metrics tell."""
+        """The number of calls of this RPC in its metrics."""
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         with opener.open(f"http://127.0.0.1:{self.ports['http']}/metrics", timeout=60) as page:
             lines = page.read().decode().splitlines()

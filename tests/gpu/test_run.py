@@ -126,7 +126,7 @@ def test_a_machine_with_another_pytorch_is_told_what_to_do() -> None:
     built_with = {"torch": "2.11.0+cu130", "cuda": "13.0"}
     assert misfits(built_with, "2.11.1", "13.1") == []
     (wrong,) = misfits(built_with, "2.9.1", "13.0")
-    assert wrong.startswith("PyTorch is 2.9.1, and the programs were built with 2.11.0+cu130; build the bundle anew")
+    assert wrong.startswith("PyTorch is 2.9.1, and the programs were built with 2.11.0+cu130; build the bundle again")
     assert len(misfits(built_with, "2.8.0", "12.8")) == 2
 
 

@@ -55,7 +55,7 @@ class RingPages {
 
   // Fills in the three page ranges and the open chunk of a slice from its tokens.size(), position and segment_start.
   // The ranges stay valid until the next call, or until this is moved or destroyed.
-  // REQUIRES: at least one token, max_in_slice at the most; position + tokens.size() <= max_tokens; 0 <=
+  // REQUIRES: 1 to max_in_slice tokens; position + tokens.size() <= max_tokens; 0 <=
   // segment_start <= position < segment_start + L, and segment_start is a multiple of C.
   void FillIn(models::Slice& slice);
 

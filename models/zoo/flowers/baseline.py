@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What simple models do on the same split: a histogram of colours with logistic regression, and the commonest class.
+"""Measures simple models on the same split: a colour histogram with logistic regression, and the most common class.
 Needs scikit-learn and Pillow (models/zoo/requirements.txt).
 """
 
@@ -13,11 +13,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-BINS = 8  # of each of red, green and blue: 512 colours
+BINS = 8  # for each of red, green and blue: 512 colours
 
 
 def colour_histogram(path: Path) -> np.ndarray:
-    """The square roots of the colours' shares of the image."""
+    """The square roots of the relative frequencies of the colours."""
     with Image.open(path) as image:
         pixels = np.asarray(image.convert("RGB")).reshape(-1, 3)
     counts, _ = np.histogramdd(pixels, bins=BINS, range=[(0, 256)] * 3)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Unpacks flowers5_128.tar into train/ and held_out/, a folder for each class, as longshort-train reads them.
+"""Unpacks flowers5_128.tar into train/ and held_out/, with a folder for each class, for longshort-train.
 
-The split is the archive's own (its folders train and test). The hash that is printed is of the list of all images:
-split, class, name and SHA-256 of each, sorted.
+The split is the archive's (its folders train and test). The script prints a hash of the sorted list of all images, with
+split, class, name and SHA-256 of each.
 """
 
 import argparse

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What simple rules do on the held-out expressions: the commonest value, and the commonest value for each operator that
-an expression begins with. Needs nothing beyond Python.
+"""Measures simple rules on the held-out expressions: the most common value, and the most common value for each first
+operator of an expression. Needs only Python.
 """
 
 import argparse

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Makes ListOps training and held-out files for longshort-train from the folder with gen.py and the given splits.
 
-Trained on: short_train.tsv and what gen.py makes more, short (16 to 512 tokens, lengths spread evenly) and long (Long
-Range Arena's 501 to 1999). Held out: short_test.tsv and lra_test.tsv; no expression of theirs is trained on.
+Training data: short_train.tsv and more expressions of gen.py, short (16 to 512 tokens, evenly spread lengths) and long
+(Long Range Arena's 501 to 1999). Held out: short_test.tsv and lra_test.tsv, whose expressions are not in the training
+data.
 """
 
 import argparse
@@ -50,7 +51,7 @@ def main() -> None:
     parser.add_argument("out", type=Path, help="folder to write train.jsonl, held_out*.jsonl, vocabulary.txt into")
     parser.add_argument("--short", type=int, default=60000, help="short expressions to make (default: %(default)s)")
     parser.add_argument("--long", type=int, default=30000, help="long expressions to make (default: %(default)s)")
-    parser.add_argument("--seed", type=int, default=2021, help="of the generator (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=2021, help="seed of the generator (default: %(default)s)")
     given = parser.parse_args()
 
     held_out_short = read_rows(given.source / "short_test.tsv")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What simple models do on the same split: TF-IDF of words and pairs of words with logistic regression, and the
-commonest class. Needs scikit-learn (models/zoo/requirements.txt).
+"""Measures simple models on the same split: TF-IDF of words and word pairs with logistic regression, and the most
+common class. Needs scikit-learn (models/zoo/requirements.txt).
 """
 
 import argparse

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Makes movie-review training and held-out files for longshort-train from movie_reviews.zip (polarity 2.0).
 
-The archive's own fold tags split it: cv000 to cv799 of both classes are trained on, cv800 to cv999 are held out (folds
-9 and 10 of its README).
+The fold tags in the archive define the split: cv000 to cv799 of both classes are for training, cv800 to cv999 are held
+out (folds 9 and 10 of its README).
 """
 
 import argparse

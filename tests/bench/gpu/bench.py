@@ -63,7 +63,7 @@ class Bench:
         return json.loads(done.stdout) if done.stdout else {}
 
     def plain(self, kind: str, **options: object) -> dict[str, Any]:
-        """What PyTorch takes, as `plain_times` tells it."""
+        """PyTorch's times, from `plain_times`."""
         words = [f"--{name.replace('_', '-')}={value}" for name, value in {"device": self.device, **options}.items()]
         words = [word.removesuffix("=True") for word in words if not word.endswith("=False")]
         command = [sys.executable, "-m", "bench.gpu.plain_times", kind, *words]
@@ -85,7 +85,7 @@ class Bench:
         return directory
 
     def served(self, model: Path, server_options: list[str], load_options: list[str]) -> dict[str, Any]:
-        """What longshort-load tells of a server on the device with this one model. Errors: MeasurementError."""
+        """longshort-load's report on a server on the device with only this model. Errors: MeasurementError."""
         repository = self._scratch / f"{model.name}-served"
         (repository / "model").mkdir(parents=True, exist_ok=True)
         version = repository / "model/1"

@@ -25,7 +25,7 @@ namespace {
 constexpr char kCommands[] = R"(Usage: longshort-gpu-bench COMMAND [options]
 
   write       write a model directory with random weights: --config, --model
-  peaks       measure what the device can do at the most: --side, --copied-bytes, --seconds
+  peaks       measure the device's peak rates: --side, --copied-bytes, --seconds
   streams     measure a language model's steps: --model, --precision, --streams, ...
   classifier  measure a classifier's batches: --model, --items, --tokens, --runs
 

@@ -1,4 +1,4 @@
-// What a device can do at the most, as LibTorch's own operations get it: what other times are measured by.
+// The peak rates of a device, measured with LibTorch's operations. Other times are compared with them.
 #pragma once
 
 #include <cstdint>

@@ -79,7 +79,7 @@ def streams(arguments: argparse.Namespace, torch: Any, device: torch.device) -> 
 
 
 def full_attention(arguments: argparse.Namespace, torch: Any, device: torch.device) -> dict[str, Any]:
-    """A text of so many tokens at once, and the memory that it takes at the most."""
+    """The time of a text of that many tokens at once, and its peak memory."""
     from bench.gpu.plain.full_attention import FullAttention  # noqa: PLC0415
 
     config = json.loads((arguments.model / "config.json").read_text())
@@ -115,7 +115,7 @@ def main() -> None:
         measure = {"classifier": classifier, "streams": streams, "full_attention": full_attention}[arguments.kind]
         with torch.inference_mode():
             found = measure(arguments, torch, device)
-    except Exception as error:  # whatever PyTorch says, it is told in the table
+    except Exception as error:  # the table reports any error of PyTorch
         found = {"error": f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"}
     print(json.dumps(found))
 

@@ -26,7 +26,7 @@ MILLISECONDS, MEBIBYTE = 1e3, 1 << 20
 
 
 def seconds(found: dict[str, Any]) -> float | None:
-    """Of the whole text; None where it was not done: for want of memory, say."""
+    """Seconds for the whole text; None if it was not run, for example because memory was exhausted."""
     if "step_seconds" in found:
         return sum(found["step_seconds"])
     return statistics.fmean(found["seconds"]) if "seconds" in found else None

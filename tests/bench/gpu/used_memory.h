@@ -1,4 +1,4 @@
-// How much of its memory a GPU has given to anybody.
+// The amount of a GPU's memory that all processes use.
 #pragma once
 
 #include <cstdint>

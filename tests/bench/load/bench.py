@@ -24,7 +24,7 @@ ELEMENT_BYTES = {"fp32": 4, "bf16": 2}
 
 @dataclass
 class Figure:
-    """One measured number, None if there was nothing to measure; `target` is None for what is only told."""
+    """One measured number, None if there was nothing to measure; `target` is None if it is only reported."""
 
     name: str
     value: float | None
@@ -129,7 +129,7 @@ class Bench:
         """The same for ratios that should be small."""
         self.figures.append(Figure(name, value, "x", f"at most {target:g}x", value is not None and value <= target))
 
-    def tell(self, name: str, value: float | None, unit: str = "") -> None:
+    def report(self, name: str, value: float | None, unit: str = "") -> None:
         """A figure without target."""
         self.figures.append(Figure(name, value, unit))
 

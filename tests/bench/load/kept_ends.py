@@ -21,7 +21,7 @@ class KeptEnds:
     capacity: dict[str, int]
 
     @classmethod
-    def told_by(cls, metric: Callable[..., float]) -> KeptEnds | None:
+    def from_metrics(cls, metric: Callable[..., float]) -> KeptEnds | None:
         """`metric` is as ServerProcess.metric. None if no end is kept."""
         count = int(metric("longshort_cache_ends"))
         if count == 0:

@@ -95,7 +95,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="tests/bench/load/plot", description=__doc__)
     parser.add_argument("files", type=Path, nargs="+", metavar="FILE", help="JSON")
     parser.add_argument("--out", type=Path, required=True, help="folder for the PNG files")
-    parser.add_argument("--most", type=int, default=6, help="columns at the most: a file's last runs (%(default)s)")
+    parser.add_argument("--most", type=int, default=6, help="maximum number of columns, the last runs (%(default)s)")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     for file in options.files:

@@ -45,9 +45,9 @@ def streams(bench: Bench) -> None:
     bench.at_least(name, ratio(many["tokens_per_second"], one["tokens_per_second"]), target)
     jitter = ratio(percentile(many, "inter_token", "p99"), percentile(many, "inter_token", "p50"))
     bench.at_most(f"between tokens, {options.streams} streams: p99 against p50", jitter, 3)
-    bench.tell("one stream", one["tokens_per_second"], "tok/s")
-    bench.tell(f"{options.streams} streams", many["tokens_per_second"], "tok/s")
-    bench.tell("reading one prompt", ratio(model.full, reading), "tok/s")
+    bench.report("one stream", one["tokens_per_second"], "tok/s")
+    bench.report(f"{options.streams} streams", many["tokens_per_second"], "tok/s")
+    bench.report("reading one prompt", ratio(model.full, reading), "tok/s")
 
 
 def shared_prefix(bench: Bench) -> None:
@@ -65,8 +65,8 @@ def shared_prefix(bench: Bench) -> None:
             second.append(bench.first_token(server, f"{workload},prefix={prefix}", seed=200 + prefix))
     name = f"first token behind {shared:,} shared tokens: first time against second"
     bench.at_least(name, ratio(median(first), median(second)), 10)
-    bench.tell(f"first time, median of {options.repeats}", 1000 * median(first), "ms")
-    bench.tell("second time", 1000 * median(second), "ms")
+    bench.report(f"first time, median of {options.repeats}", 1000 * median(first), "ms")
+    bench.report("second time", 1000 * median(second), "ms")
 
 
 def long_prompt(bench: Bench) -> None:
@@ -91,9 +91,9 @@ def long_prompt(bench: Bench) -> None:
         if kind == "OK":
             bench.at_most(f"{what} {beside}", value, 3)
         else:
-            bench.tell(f"{what} {beside}", value, "x")
-    bench.tell("short requests", rate, "/s")
-    bench.tell("reading the long prompt beside them", percentile(reading, "first_token", "p50"), "s")
+            bench.report(f"{what} {beside}", value, "x")
+    bench.report("short requests", rate, "/s")
+    bench.report("reading the long prompt beside them", percentile(reading, "first_token", "p50"), "s")
 
 
 def overload(bench: Bench) -> None:
@@ -126,7 +126,7 @@ def overload(bench: Bench) -> None:
             (stormy,) = bench.load(server, "500 % of capacity", stormy_load, "--seed=300", *arguments)
             (bare,) = bench.finish_load(echo_load)
         bench.runs[-2]["resident_bytes"] = memory.samples  # the last run is the echo's
-    # Calls that are cut off were admitted, and are slower than any that were answered: without them no p99 can be told.
+    # Calls that are cut off were admitted, and are slower than any that were answered: without them there is no p99.
     whole = stormy["cut_off"] <= 0.01 * stormy["answered"]
     admitted = ratio(percentile(stormy, "OK", "p99"), percentile(calm, "OK", "p99")) if whole else None
     bench.at_most("p99 of admitted requests at 500 % against 80 % of capacity", admitted, 2)
@@ -136,12 +136,12 @@ def overload(bench: Bench) -> None:
     fifths = [WARM_UP + share * options.seconds for share in (0.2, 0.4, 0.8, 1)]
     growth = ratio(memory.peak(*fifths[2:]), memory.peak(*fifths[:2]))
     bench.at_most("memory at the end of the overload against its second fifth", growth, 1.05)
-    bench.tell("calls may wait for (--max-queue-time)", 1000 * patience, "ms")
-    bench.tell("capacity", able, "/s")
-    bench.tell("answered at 500 %", stormy["answers_per_second"], "/s")
-    bench.tell("refused at 500 %", ratio(stormy["refused"], stormy["measured_seconds"]), "/s")
-    bench.tell("failed otherwise (deadlines, for instance) at 500 %", stormy["failed"], "calls")
-    bench.tell("admitted, but not answered a minute after the end", stormy["cut_off"], "calls")
+    bench.report("calls may wait for (--max-queue-time)", 1000 * patience, "ms")
+    bench.report("capacity", able, "/s")
+    bench.report("answered at 500 %", stormy["answers_per_second"], "/s")
+    bench.report("refused at 500 %", ratio(stormy["refused"], stormy["measured_seconds"]), "/s")
+    bench.report("failed otherwise (deadlines, for instance) at 500 %", stormy["failed"], "calls")
+    bench.report("admitted, but not answered a minute after the end", stormy["cut_off"], "calls")
 
 
 def identity(bench: Bench) -> None:
@@ -195,8 +195,8 @@ def _compare_protocols(bench: Bench, server: ServerProcess, workload: str, calle
     p50 = {protocol: median([percentile(run, "OK", "p50") for run in runs]) for protocol, runs in found.items()}
     rate = {protocol: median([run["answers_per_second"] for run in runs]) for protocol, runs in found.items()}
     for protocol in found:
-        bench.tell(f"{named}: {protocol}, p50", 1e6 * p50[protocol], "us")
-        bench.tell(f"{named}: {protocol}", rate[protocol], "/s")
+        bench.report(f"{named}: {protocol}, p50", 1e6 * p50[protocol], "us")
+        bench.report(f"{named}: {protocol}", rate[protocol], "/s")
     name = f"{named}: cost of a call by the Open Inference Protocol against longshort.v1"
     bench.at_most(f"{name}, p50", ratio(p50["open_inference"], p50["longshort"]), 1.15)
     bench.at_most(f"{name}, time per call", ratio(rate["longshort"], rate["open_inference"]), 1.15)
@@ -240,10 +240,10 @@ def _compare_ways(
             (done,) = bench.load(server, f"{way}, {named}", *load, *arguments, quiet=True)
             rates[way].append(done["answers_per_second"])
     first, *others = rates
-    bench.tell(f"{named}: {first}", median(rates[first]), "/s")
+    bench.report(f"{named}: {first}", median(rates[first]), "/s")
     for way in others:
-        bench.tell(f"{named}: {way}", median(rates[way]), "/s")
-        bench.tell(f"{named}: {way} against {first}", ratio(median(rates[way]), median(rates[first])), "x")
+        bench.report(f"{named}: {way}", median(rates[way]), "/s")
+        bench.report(f"{named}: {way} against {first}", ratio(median(rates[way]), median(rates[first])), "x")
 
 
 def traces(bench: Bench) -> None:
@@ -261,7 +261,7 @@ def traces(bench: Bench) -> None:
             for callers, connections in ((1, 1), (8, 8), (8, 1)):
                 _compare_traced(bench, plain, traced, workload, callers, connections)
         for name in ("longshort_spans_exported_total", "longshort_spans_dropped_total"):
-            bench.tell(name, traced.metric(name), "spans")
+            bench.report(name, traced.metric(name), "spans")
 
 
 def _compare_traced(
@@ -285,10 +285,10 @@ def _compare_traced(
             cost[server].append((after[0] - before[0]) / (after[1] - before[1]))
         ratios.append(rates[traced] / rates[plain])
     bench.at_least(f"{named}: calls/s with traces against without", median(ratios), 0.97)
-    bench.tell(f"{named}: calls/s with traces", rates[traced], "/s")
+    bench.report(f"{named}: calls/s with traces", rates[traced], "/s")
     times = f"{named}: processor time of the server, a call"
-    bench.tell(times, 1e6 * median(cost[plain]), "us")
-    bench.tell(f"{times} that is traced", 1e6 * median(cost[traced]), "us")
+    bench.report(times, 1e6 * median(cost[plain]), "us")
+    bench.report(f"{times} that is traced", 1e6 * median(cost[traced]), "us")
 
 
 def _callers(callers: int, connections: int) -> str:
@@ -298,21 +298,21 @@ def _callers(callers: int, connections: int) -> str:
 
 
 def _compare_with_echo(bench: Bench, rpc: str, found: dict[tuple[str, int, int], list[dict]]) -> None:
-    """The echo that answers from another thread tells how much of the difference is gRPC's price for that."""
+    """The echo that answers from another thread shows how much of the difference is the cost of that in gRPC."""
     names = ("echo", "echo from another thread", "server")
     threaded = names[1]
     p50 = {name: median([percentile(run, "OK", "p50") for run in found[name, 1, 1]]) for name in names}
     bench.at_most(f"{rpc}, 1 caller: p50 against echo", ratio(p50["server"], p50["echo"]), 1.6)
-    bench.tell(f"{rpc}, 1 caller: p50 of an {threaded} against echo", ratio(p50[threaded], p50["echo"]), "x")
+    bench.report(f"{rpc}, 1 caller: p50 of an {threaded} against echo", ratio(p50[threaded], p50["echo"]), "x")
     for name in names:
-        bench.tell(f"{rpc}, {name}, 1 caller: p50", 1e6 * p50[name], "us")
+        bench.report(f"{rpc}, {name}, 1 caller: p50", 1e6 * p50[name], "us")
     for connections in (8, 1):
         callers = _callers(8, connections)
         rate = {name: median([run["answers_per_second"] for run in found[name, 8, connections]]) for name in names}
         bench.at_least(f"{rpc}, {callers}: calls/s against echo", ratio(rate["server"], rate["echo"]), 0.6)
-        bench.tell(f"{rpc}, {callers}: an {threaded} against echo", ratio(rate[threaded], rate["echo"]), "x")
+        bench.report(f"{rpc}, {callers}: an {threaded} against echo", ratio(rate[threaded], rate["echo"]), "x")
         for name in names:
-            bench.tell(f"{rpc}, {name}, {callers}", rate[name], "/s")
+            bench.report(f"{rpc}, {name}, {callers}", rate[name], "/s")
 
 
 def cache_count(bench: Bench) -> None:
@@ -325,10 +325,10 @@ def cache_count(bench: Bench) -> None:
     full = model.full_attention_bytes(ELEMENT_BYTES[options.precision])
     name = f"streams per GiB against full attention (M={model.memory:,}, {options.precision})"
     bench.at_least(name, ratio(full, peak), 12)
-    bench.tell("cache bytes of one stream (longshort_cache_bytes, used)", peak, "bytes")
-    bench.tell("full attention's keys and values of M tokens", full, "bytes")
-    bench.tell("streams per GiB", ratio(2**30, peak), "")
-    bench.tell("full attention's", ratio(2**30, full), "")
+    bench.report("cache bytes of one stream (longshort_cache_bytes, used)", peak, "bytes")
+    bench.report("full attention's keys and values of M tokens", full, "bytes")
+    bench.report("streams per GiB", ratio(2**30, peak), "")
+    bench.report("full attention's", ratio(2**30, full), "")
 
 
 def _peak_of_metric(bench: Bench, server: ServerProcess, workload: str) -> float:
@@ -357,7 +357,7 @@ def prefixes(bench: Bench) -> None:
     workload = f"generate,{IDS},prompt={shared + 16},shared={shared},tokens=1"
     with bench.serve(model) as server:
         bench.first_token(server, f"{workload},prefix={count}", seed=100)  # alone, to see what it keeps
-        ends = KeptEnds.told_by(server.metric)
+        ends = KeptEnds.from_metrics(server.metric)
         arguments = ["--warm-up=0s", "--seconds=24h", "--seed=100"]
         load = f"--workload={workload},prefixes={count},requests={count},concurrency=1"
         (read,) = bench.load(server, f"{count} prefixes, each for the first time", load, *arguments)
@@ -366,24 +366,24 @@ def prefixes(bench: Bench) -> None:
         kept = server.metric("longshort_cache_ends")
         hits = _find_hits(bench, server, workload)
     if ends is not None:
-        _tell_what_fits(bench, ends)
+        _report_what_fits(bench, ends)
     # One that is given up leaves what was read before it as an end, while the pages of that are there.
-    bench.tell(f"ends that it keeps after {count:,} prefixes were read, shortened ones too", kept)
-    bench.tell(f"prefixes of {shared:,} tokens still there after {count:,} were read", len(hits))
+    bench.report(f"ends that it keeps after {count:,} prefixes were read, shortened ones too", kept)
+    bench.report(f"prefixes of {shared:,} tokens still there after {count:,} were read", len(hits))
     if hits:
-        bench.tell("first token after a hit, p50", 1000 * median(hits), "ms")
-        bench.tell("first token without, against with", ratio(cold, median(hits)), "x")
-    bench.tell("first token without, p50", 1000 * cold, "ms")
+        bench.report("first token after a hit, p50", 1000 * median(hits), "ms")
+        bench.report("first token without, against with", ratio(cold, median(hits)), "x")
+    bench.report("first token without, p50", 1000 * cold, "ms")
 
 
-def _tell_what_fits(bench: Bench, ends: KeptEnds) -> None:
+def _report_what_fits(bench: Bench, ends: KeptEnds) -> None:
     """What one end needs, and how many the cache has room for by that. Pages that no end needs do not count."""
     for kind in KINDS:
         size = f"{ends.page_bytes[kind]:,} bytes each"
-        bench.tell(f"{kind.replace('_', ' ')} pages that one kept end needs, {size}", ends.pages[kind])
-    bench.tell("bytes of one kept end", ends.bytes_of_one, "bytes")
+        bench.report(f"{kind.replace('_', ' ')} pages that one kept end needs, {size}", ends.pages[kind])
+    bench.report("bytes of one kept end", ends.bytes_of_one, "bytes")
     scarce = f"{ends.scarcest.replace('_', ' ')} pages are gone first"
-    bench.tell(f"ends that {ends.cache_bytes:,} bytes of cache can keep ({scarce})", ends.most)
+    bench.report(f"ends that {ends.cache_bytes:,} bytes of cache can keep ({scarce})", ends.most)
 
 
 def _find_hits(bench: Bench, server: ServerProcess, workload: str) -> list[float]:

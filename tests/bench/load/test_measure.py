@@ -42,18 +42,18 @@ def test_figures_say_whether_they_meet_their_targets(tmp_path: Path, capsys: pyt
     run.at_least("fast enough", 3.0, 3)
     run.at_most("too slow", 3.1, 3)
     run.at_most("not measured", None, 3)
-    run.tell("only told", 1234.5, "tok/s")
+    run.report("only reported", 1234.5, "tok/s")
     run.finish("streams")
-    told = capsys.readouterr().out
-    assert told.count("MISSED") == 2
-    assert "1,234 tok/s" in told
+    reported = capsys.readouterr().out
+    assert reported.count("MISSED") == 2
+    assert "1,234 tok/s" in reported
     written = json.loads((tmp_path / "streams.json").read_text())
     assert [figure["met"] for figure in written["figures"]] == [True, False, False, None]
     assert written["command"] == "tests/bench/load/run streams"
 
 
 def test_an_end_costs_what_the_kept_pages_are_by_end() -> None:
-    told = {
+    reported = {
         ("longshort_cache_ends",): 10,
         ("longshort_cache_pages", "window", "kept"): 480,
         ("longshort_cache_pages", "segment", "kept"): 170,
@@ -64,7 +64,7 @@ def test_an_end_costs_what_the_kept_pages_are_by_end() -> None:
         ("longshort_cache_page_bytes", "segment"): 50,
         ("longshort_cache_page_bytes", "open_chunk"): 7,
     }
-    ends = KeptEnds.told_by(lambda name, **labels: float(told.get((name, *labels.values()), 0)))
+    ends = KeptEnds.from_metrics(lambda name, **labels: float(reported.get((name, *labels.values()), 0)))
     assert ends is not None
     assert ends.bytes_of_one == 48 * 100 + 17 * 50
     assert ends.cache_bytes == 999 * 100 + 400 * 50 + 5 * 7
@@ -73,7 +73,7 @@ def test_an_end_costs_what_the_kept_pages_are_by_end() -> None:
 
 
 def test_without_ends_nothing_is_said_of_them() -> None:
-    assert KeptEnds.told_by(lambda name, **labels: 0.0) is None
+    assert KeptEnds.from_metrics(lambda name, **labels: 0.0) is None
 
 
 def test_memory_is_compared_at_times() -> None:

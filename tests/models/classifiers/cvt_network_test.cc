@@ -67,8 +67,8 @@ TEST(CvtNetwork, AnImageComesOutTheSameAloneAndInABatch) {
   }
 }
 
-// One pass with momentum 1 makes the running statistics the batch's own, but for the variance's n / (n - 1): then
-// serving computes nearly what training computed of the same images.
+// After one pass with momentum 1, the running statistics are those of the batch, except for the variance's factor
+// n / (n - 1). Serving then computes nearly the same results as training for the same images.
 TEST(CvtNetwork, RunningStatisticsMoveToThoseOfTheBatch) {
   const CvtConfig config = SmallCvt();
   std::map<std::string, at::Tensor> tensors = RandomCvtTensors(config, 5, at::kDouble);

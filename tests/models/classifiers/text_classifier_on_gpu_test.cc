@@ -134,7 +134,7 @@ TEST_F(TextClassifierOnGpu, AnswersByGraphsWhatItAnswersOnTheCpu) {
       bool has_graph;
     } const batches[] = {
         {{{1, 2, 3}, std::vector<int32_t>(30, 5)}, true},
-        {{std::vector<int32_t>(20, 4)}, true},  // what the batch before has left is nobody's
+        {{std::vector<int32_t>(20, 4)}, true},  // rows of the previous batch are not used
         {{{7, 0, 0, 8}, {9}}, true},
         {{{7}, {8}, {9}}, false},
         {{std::vector<int32_t>(39, 5), std::vector<int32_t>(38, 6)}, false},

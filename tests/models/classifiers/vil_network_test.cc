@@ -51,7 +51,7 @@ TEST(VilNetwork, PixelsThatFillNoPatchAreDropped) {
   EXPECT_GT(Difference(with_noise_in_column(15), logits), 1e-3);
 }
 
-// The rows of a grid are told by x_pos_embed, its columns by y_pos_embed.
+// x_pos_embed encodes the rows of a grid, y_pos_embed its columns.
 TEST(VilNetwork, AbsolutePositionsTellRowsFirst) {
   const VilConfig config = VilOf("l1,h1,d4,n0,p2_l2,n0_l3,n0", 8);
   TensorsByName tensors = RandomVilTensors(config, 1);

@@ -91,7 +91,7 @@ def test_both_styles_and_precisions_give_the_same_model(
     assert (config["segment_length"], config["memory_length"]) == (8, 32)
     assert (config["chunk_rank"], config["window_length"], config["chunk_position_clamp"]) == (3, 6, 5)
     assert (config["pre_layer_norm"], config["projection_bias"], config["activation"]) == (False, True, "relu")
-    assert config["vocabulary_size"] == made_up.VOCABULARY_SIZE  # not vocab_size, which nobody sets
+    assert config["vocabulary_size"] == made_up.VOCABULARY_SIZE  # not vocab_size, which is a meaningless default
     stored = safetensors_file.read(tmp_path / "model" / "model.safetensors")
     assert {f"decoder.model.{name}" for name in stored} == set(state) - {"decoder.model.out_emb.weight"}
     for name, values in stored.items():

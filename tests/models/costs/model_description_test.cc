@@ -44,7 +44,7 @@ TEST(TextClassifier, IsCountedAsByHand) {
   // 4 projections of 6 rows; dconv_fc to 2 * 3 channels; landmarks of keys and values; 3 landmarks and 4 window keys,
   // as scores and sums; the feed-forward.
   EXPECT_EQ(layer.multiply_adds, 4 * 6 * 4 * 4 + 6 * 4 * 6 + 2 * 3 * 6 * 4 + 2 * 6 * (3 + 4) * 4 + 2 * 6 * 4 * 8);
-  // norm1, norm2, dual_ln_l and dual_ln_s, the latter two of keys and values.
+  // norm1 and norm2; dual_ln_l and dual_ln_s, each for keys and values.
   EXPECT_EQ(layer.normed_elements, (6 + 6 + 2 * 6 + 2 * 3) * 4);
   EXPECT_EQ(description.stages[2].multiply_adds, 8 * (4 + 2));
   EXPECT_EQ(description.parameters(), CountParameters(TextClassifierTensors(TinyText())));

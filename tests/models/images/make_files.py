@@ -28,7 +28,7 @@ Array16 = NDArray[np.uint16]
 
 
 def main() -> None:
-    """Writes all files anew."""
+    """Writes all files again."""
     FOLDER.mkdir(exist_ok=True)
     for old in whole_files():
         old.unlink()
@@ -127,7 +127,7 @@ def write_animation_with_large_frame(folder: Path) -> None:
     lossless = io.BytesIO()
     Image.new("RGB", (8, 8), (10, 200, 30)).save(lossless, "WEBP", lossless=True)
     image = bytearray(lossless.getvalue()[12:])
-    # One colour takes no bits, however many pixels there are: only the two sizes less one, 14 bits each, tell.
+    # Pixels of one colour take no bits, so only the two sizes minus 1, of 14 bits each, determine the image.
     bits = struct.unpack_from("<I", image, 9)[0] & ~0xFFFFFFF
     struct.pack_into("<I", image, 9, bits | 16382 << 14 | 16382)
     nine = struct.pack("<I", 9)[:3]

@@ -159,7 +159,7 @@ TEST(CentreCrop, ResizesTheShorterSideAndRoundsHalfPixelsToEven) {
   EXPECT_EQ(CentreCrop({120, 150}, config).left, 6);  // 45 wide: 6.5 to even
 }
 
-// One pixel high, 65,535 wide: resized it would have 4 billion pixels, and costs no more than its crop.
+// An image of 65,535 x 1 pixels. Resized, it would have 4 billion pixels, but only its crop is computed.
 TEST(CentreCrop, ExtremeShapesCostNoMoreThanTheirCrop) {
   const ImageSize image = {1, 65535};
   const std::vector<uint8_t> values = RandomValues(image, 3, 5);

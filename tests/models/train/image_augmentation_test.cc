@@ -65,7 +65,7 @@ TEST(ImageAugmentation, JitterKeepsTheHue) {
     const std::vector<float> rgb = ColourOf(AugmentImage(pixels, 4, 4, {.colour_jitter = 0.5}, random));
     EXPECT_NEAR(rgb[1], rgb[2], 1e-5) << "red";
     EXPECT_GT(rgb[0], rgb[1]);
-    // Contrast moves each channel to or from the mean, so brightness is told by the mean and saturation by the order.
+    // Contrast moves each channel to or from the mean. So the mean shows brightness, and the order shows saturation.
     const float mean = (rgb[0] + rgb[1] + rgb[2]) / 3;
     brightest = std::max(brightest, mean);
     darkest = std::min(darkest, mean);

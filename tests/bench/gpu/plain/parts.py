@@ -1,5 +1,5 @@
-"""What the models in plain PyTorch share. They are what Longshort's times stand beside: written with PyTorch's own
-operations alone, batched, without a loop over tokens, as somebody would who has an afternoon."""
+"""The common parts of the models in plain PyTorch, with which Longshort's times are compared. They use only PyTorch's
+operations, batched and without loops over tokens, as a straightforward implementation would."""
 
 from __future__ import annotations
 
