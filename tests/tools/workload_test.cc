@@ -43,8 +43,8 @@ TEST(ParseWorkload, ErrorsNameKeyValueAndLimit) {
   EXPECT_THAT(error("score,prompt=9:4"), HasSubstr("prompt='9:4'"));
   EXPECT_THAT(error("score,items=65"), HasSubstr("[1, 64]"));
   EXPECT_THAT(error("score,protocol=http"), HasSubstr("longshort or open_inference"));
-  EXPECT_THAT(error("generate,protocol=open_inference"), HasSubstr("must be with score, of text"));
-  EXPECT_THAT(error("score,ids=4:9,protocol=open_inference"), HasSubstr("must be with score, of text"));
+  EXPECT_THAT(error("generate,protocol=open_inference"), HasSubstr("supports only score with text"));
+  EXPECT_THAT(error("score,ids=4:9,protocol=open_inference"), HasSubstr("supports only score with text"));
   EXPECT_THAT(error("score,rate=0"), HasSubstr("[1e-06, 1e+06]"));
   EXPECT_THAT(error("score,prompt=4,shared=5"), HasSubstr("shared=5"));
   EXPECT_THAT(error("score,metadata=Key:x"), HasSubstr("metadata='Key:x'"));

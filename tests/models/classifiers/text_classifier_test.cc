@@ -210,11 +210,11 @@ TEST(TextClassifier, RefusesItemsThatBreakTheContractAndNamesThem) {
     return classifier->Classify(items).status();
   };
   EXPECT_THAT(refusal(TokenItem{{{}}}), Refuses(Words{"item 1", "document 0", "is empty"}));
-  EXPECT_THAT(refusal(TokenItem{{{0, 0}}}), Refuses(Words{"item 1", "document 0", "padding only"}));
+  EXPECT_THAT(refusal(TokenItem{{{0, 0}}}), Refuses(Words{"item 1", "document 0", "only padding"}));
   EXPECT_THAT(refusal(TokenItem{{{1, 23}}}), Refuses(Words{"item 1", "token 1 is 23", "0..22"}));
   EXPECT_THAT(refusal(TokenItem{{{-1}}}), Refuses(Words{"item 1", "token 0 is -1"}));
   EXPECT_THAT(refusal(TokenItem{{Document(7, 1)}}), Refuses(Words{"item 1", "token count is 7", "limit is 6"}));
-  EXPECT_THAT(refusal(TokenItem{{{1}, {2}}}), Refuses(Words{"item 1", "document count is 2", "takes 1"}));
+  EXPECT_THAT(refusal(TokenItem{{{1}, {2}}}), Refuses(Words{"item 1", "document count is 2", "must be 1"}));
   EXPECT_THAT(refusal(ImageItem{}), Refuses(Words{"item 1", "image"}));
   EXPECT_THAT(classifier->Classify({}), Refuses(Words{"at least 1 item"}));
 }

@@ -84,7 +84,7 @@ TEST(ImageHeader, NamesTheFormatThatIsNotDecodedAndWhatToDo) {
                 Refuses(Words{"the image is " + format + ";", "decodes JPEG, PNG and WebP", "convert it to PNG"}));
   }
   for (const std::string unknown : {"<?xml version='1.0'?><html/>", "    ftypmp42", "P6 1 1 255"}) {
-    EXPECT_THAT(ReadImageHeader(unknown, {}), Refuses(Words{"no JPEG, PNG or WebP"}));
+    EXPECT_THAT(ReadImageHeader(unknown, {}), Refuses(Words{"not a JPEG, PNG or WebP"}));
   }
 }
 

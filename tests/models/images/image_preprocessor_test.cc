@@ -68,7 +68,7 @@ TEST(ImagePreprocessor, AnEncodedImageIsItsPixels) {
   EXPECT_EQ(ValuesOf(encoded).size(), 3U * 6 * 7);
   EXPECT_EQ(ValuesOf(encoded),
             ValuesOf(preprocessor->Convert({pixels.height, pixels.width, 3, absl::MakeConstSpan(pixels.values)})));
-  EXPECT_THAT(preprocessor->Decode("no image"), Refuses(Words{"no JPEG"}));
+  EXPECT_THAT(preprocessor->Decode("no image"), Refuses(Words{"not a JPEG"}));
 }
 
 TEST(ImagePreprocessor, RefusesPixelsThatAreNotAnImage) {

@@ -85,10 +85,10 @@ TEST_F(ModelWriter, AFileIsNoPlaceForAModel) {
 TEST_F(ModelWriter, AModelThatCannotTakeItsPlaceIsKept) {
   fs::create_directories(Path("model"));
   WriteText(Path("model/notes.md"), "precious");
-  ExpectRefused("model", "other files");
+  ExpectRefused("model", "files that are not a model");
   const std::string message(Write("model").message());
   EXPECT_EQ(Text(Path("model/notes.md")), "precious");
-  const std::string before = "the model is complete in ";
+  const std::string before = "the complete model is in ";
   ASSERT_THAT(message, HasSubstr(before));
   const std::string kept = message.substr(message.find(before) + before.size());
   EXPECT_THAT(Names(kept), UnorderedElementsAre("model.safetensors", "config.json"));

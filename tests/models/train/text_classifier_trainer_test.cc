@@ -106,7 +106,7 @@ TEST_F(TextClassifierTrainerTest, BrokenDataIsNamed) {
   EXPECT_THAT(error_with(files), HasSubstr("missing.jsonl"));
   files = files_;
   files.vocabulary = folder_.Write("vocabulary.txt", "a 1\n");
-  EXPECT_THAT(error_with(files), HasSubstr("has none"));
+  EXPECT_THAT(error_with(files), HasSubstr("has no vocabulary"));
   files = files_;
   files.config = folder_.Write("broken.json", "{\"architecture\": \"text_classifier\"}");
   EXPECT_THAT(error_with(files), HasSubstr("broken.json"));
