@@ -127,7 +127,7 @@ TEST(ImageHeader, RefusesKindsOfJpegThatAreNotDecoded) {
   std::string file = ReadImageFile("grey.jpg");
   const size_t frame = FrameHeaderOf(file);
   file[frame + 4] = 12;
-  EXPECT_THAT(ReadImageHeader(file, {}), Refuses(Words{"12 bits a sample"}));
+  EXPECT_THAT(ReadImageHeader(file, {}), Refuses(Words{"12 bits per sample"}));
   file[frame + 1] = '\xC3';
   EXPECT_THAT(ReadImageHeader(file, {}), Refuses(Words{"0xc3", "lossless"}));
 }

@@ -83,7 +83,7 @@ TEST(ImagePreprocessor, RefusesPixelsThatAreNotAnImage) {
   EXPECT_THAT(convert(2, 4, 3, 24), Refuses(Words{"4 x 2 = 8", "6"}));
   EXPECT_THAT(convert(0, 4, 3, 0), Refuses(Words{"no pixels"}));
   EXPECT_THAT(convert(-2, 3, 1, 6), Refuses(Words{"no pixels"}));
-  EXPECT_THAT(convert(int64_t{1} << 62, 4, 1, 0), Refuses(Words{"a side"}));
+  EXPECT_THAT(convert(int64_t{1} << 62, 4, 1, 0), Refuses(Words{"per side"}));
 }
 
 TEST(ImagePreprocessor, RefusesFloatsThatAreNoPixels) {

@@ -80,7 +80,7 @@ TEST(ListOpsTokenizer, TheVocabularysLinesDecideTheIds) {
 TEST(ListOpsTokenizer, NamesTheLineThatIsNoSymbol) {
   EXPECT_THAT(LoadError("0\n\n1\n"), AllOf(HasSubstr("vocabulary.txt"), HasSubstr("line 2")));
   EXPECT_THAT(LoadError("0\n1 2\n"), AllOf(HasSubstr("line 2"), HasSubstr("'1 2'")));
-  EXPECT_THAT(LoadError("0\n1\n0\n"), AllOf(HasSubstr("line 3"), HasSubstr("line 1 already")));
+  EXPECT_THAT(LoadError("0\n1\n0\n"), AllOf(HasSubstr("line 3"), HasSubstr("already on line 1")));
 }
 
 TEST(ListOpsTokenizer, SymbolsPaddingAndUnknownWordsMustFitTheModel) {
