@@ -1,4 +1,4 @@
-// A model none of whose matrix products has few rows: what then still differs is not the library's doing.
+// A model whose matrix products always have many rows. Differences in its results are not caused by the library.
 #pragma once
 
 #include "models/model.h"

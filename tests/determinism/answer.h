@@ -1,4 +1,4 @@
-// What a call was answered, whatever kind it was, and how two answers differ.
+// The answer of a call of any kind, and the difference between two answers.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What the clients of the determinism test ask a language model: calls of every kind, on their own or in sessions.
+// The calls of the determinism test's clients to a language model: calls of every kind, alone or in sessions.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// A thread that pauses requests, lets them go on, and swaps models while a mix runs.
+// A thread that pauses and resumes requests, and swaps models, while a mix runs.
 #pragma once
 
 #include <condition_variable>

@@ -1,4 +1,4 @@
-// Requests of a mix with what each is answered alone.
+// The requests of a mix, with the answer that each gets when it runs alone.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What happened to a mix of requests: one in which nothing went wrong would prove little.
+// Counts the events in a mix of requests. A mix without faults would prove little.
 #pragma once
 
 #include <atomic>

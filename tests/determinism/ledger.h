@@ -1,4 +1,4 @@
-// What the comparisons of a mix came to, by kind of request.
+// The results of a mix's comparisons, by kind of request.
 #pragma once
 
 #include <cstdint>

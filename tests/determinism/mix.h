@@ -1,4 +1,4 @@
-// Runs requests side by side on models that are disturbed, and compares each answer with the one alone.
+// Runs requests concurrently on disturbed models, and compares each answer with that of the request alone.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Draws from a generator, the same with every library (std::uniform_int_distribution is not).
+// Random choices that are the same with every standard library, unlike std::uniform_int_distribution.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@ namespace longshort {
 
 using Random = std::mt19937_64;
 
-// In [0, end). REQUIRES: end over 0.
+// Returns a number in [0, end). REQUIRES: end > 0.
 inline int64_t Below(Random& random, int64_t end) {
   return static_cast<int64_t>(random() % static_cast<uint64_t>(end));
 }

@@ -1,4 +1,4 @@
-// The logits behind a text, straight from the model.
+// The logits after a text, computed directly with the model.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// How close the sampler was to choosing another token.
+// The margin by which the sampler chose a token.
 #pragma once
 
 #include <cstdint>

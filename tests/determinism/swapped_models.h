@@ -1,5 +1,5 @@
-// The tested models as they are served in a mix: several workers, small caches, steps that fail, and engines that are
-// swapped for others of the same weights.
+// The tested models in a mix: several workers, small caches, steps that fail, and engines that are swapped for others
+// with the same weights.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The models of the determinism test: small, with random weights, and between them every way in which a result could
-// come to depend on how it was computed.
+// The models of the determinism test. They are small and have random weights. Together they cover all ways in which a
+// result could depend on how it was computed.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Models that fail at times, by a plan: around real ones or fakes, for tests of what the engines make of it.
+// Models that fail according to a plan. They wrap real models or fakes, for tests of the engines' error handling.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// Models that fail as the environment variable LONGSHORT_FAULTS says, in the servers of tests.
+// Loads models that fail as defined in the environment variable LONGSHORT_FAULTS, for the servers of tests.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -6,9 +6,9 @@
 
 namespace longshort {
 
-// The factory's loaders, with the faults of LONGSHORT_FAULTS (ParseFaultPlan) in what they load. Without that variable
-// the factory as it is.
-// Errors: INVALID_ARGUMENT naming what of the variable is not understood.
+// Returns the factory's loaders, whose models have the faults of LONGSHORT_FAULTS (ParseFaultPlan). Without that
+// variable, returns the factory unchanged.
+// Errors: INVALID_ARGUMENT naming the invalid part of the variable.
 absl::StatusOr<server::LoaderFactory> WithFaultsOfEnvironment(server::LoaderFactory factory);
 
 }  // namespace longshort

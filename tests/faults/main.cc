@@ -1,5 +1,5 @@
-// longshort-server whose models fail at times, as the environment variable LONGSHORT_FAULTS says
-// (tests/faults/faulty_models.h). For tests; never installed.
+// longshort-server with models that fail as defined in the environment variable LONGSHORT_FAULTS
+// (tests/faults/faulty_models.h). Only for tests; not installed.
 
 #include <iostream>
 

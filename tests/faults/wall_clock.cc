@@ -1,8 +1,7 @@
-// Simulates changes of the machine's clock. LONGSHORT_WALL_CLOCK names a file of 8 bytes, the seconds (int64) that this
-// program's wall clock shows more than the machine's. They may change at any time. The monotonic clock goes on as it
-// is.
+// Simulates changes of the machine's clock. LONGSHORT_WALL_CLOCK names a file of 8 bytes: the seconds (int64) by which
+// this program's wall clock is ahead of the machine's. They may change at any time. The monotonic clock is unchanged.
 //
-// Stands in the place of libc's function for the whole program, its libraries included.
+// Replaces libc's function for the whole program, including its libraries.
 
 #include <fcntl.h>
 #include <sys/mman.h>

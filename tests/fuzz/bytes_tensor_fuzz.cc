@@ -1,5 +1,5 @@
-// Any bytes as the raw form of a tensor of BYTES: refused, or elements that are these bytes when they are written
-// again. The first byte says how many elements there are to be.
+// Parses any bytes as the raw form of a tensor of BYTES. They are rejected, or the elements are the same bytes when
+// they are written again. The first byte is the number of elements.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Any text as config.json: refused with a message, or a configuration that can be calculated with and written back.
+// Parses any text as config.json. It is rejected with a message, or the configuration can be computed with and written.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Any bytes as an image: refused with a message, or pixels that are the same every time and make an item. What is
-// decoded is never larger than what was compared with the limits.
+// Decodes any bytes as an image. They are rejected with a message, or the pixels are always the same and make an item.
+// The decoded image is never larger than the size that was compared with the limits.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,4 +1,5 @@
-// Any bytes as a safetensors file: refused with a message, or every tensor lies inside the file and can be read.
+// Parses any bytes as a safetensors file. It is rejected with a message, or all tensors are inside the file and
+// readable.
 
 #include <cstddef>
 #include <cstdint>

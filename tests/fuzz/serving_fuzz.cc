@@ -1,4 +1,4 @@
-// Any text as serving.json: refused with a message, or options that the engines take.
+// Parses any text as serving.json. It is rejected with a message, or the engines accept the options.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,7 @@
-// Any bytes as the data of an exported session: refused, or a session that is written and read again as the same one.
+// Parses any bytes as the data of an exported session. They are rejected, or the session is the same after it is
+// written and read again.
 //
-// The first byte of the input is the size of the pieces in which the rest comes.
+// The first byte of the input is the size of the pieces of the rest.
 
 #include <algorithm>
 #include <cstddef>

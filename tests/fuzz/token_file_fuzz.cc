@@ -1,5 +1,5 @@
-// Any text as a token file: refused with a message that can be shown, or entries that a table of who may call is made
-// of, and that it finds again.
+// Parses any text as a token file. It is rejected with a printable message, or an access table is made of the entries
+// and finds them.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Any two lines as `traceparent` and `tracestate`: nothing, or a context that is written as it was read.
+// Parses any two lines as `traceparent` and `tracestate`. The result is empty, or a context that is written as read.
 
 #include <algorithm>
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Any text as config.json of a ViL, or as its architecture string: refused with a message, or a network that can be
-// calculated with and written back.
+// Parses any text as config.json of a ViL, or as its architecture string. It is rejected with a message, or the
+// configuration can be computed with and written.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,7 +1,8 @@
-// Any text as vocabulary.txt: refused with a message, or a tokenizer that gives back the text that it takes.
+// Parses any text as vocabulary.txt. It is rejected with a message, or the tokenizer decodes to the text that it
+// encodes.
 //
-// The first byte of the input is the unit (its lowest bit: characters) and the number of embedding rows over 4 (the
-// others); then comes the vocabulary, which is also the text to encode.
+// The first byte of the input is the unit (its lowest bit: characters) and the number of embedding rows beyond 4 (the
+// other bits). The vocabulary follows, which is also the text to encode.
 
 #include <cstddef>
 #include <cstdint>

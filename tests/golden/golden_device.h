@@ -1,4 +1,4 @@
-// The device that reference cases are judged on, as --device names it: cpu, emulated:N, cuda:N.
+// The device for golden cases, selected with --device: cpu, emulated:N, cuda:N.
 #pragma once
 
 #include <cstdint>

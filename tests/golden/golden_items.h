@@ -1,4 +1,4 @@
-// One file of a classifier's golden case as items: what is asked, and the logits that must come out.
+// A file of a classifier's golden case: the items and their expected logits.
 #pragma once
 
 #include <cstdint>

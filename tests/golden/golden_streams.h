@@ -1,4 +1,4 @@
-// One file of a golden case as streams: what is fed, where segments end, and what must come out.
+// A file of a golden case: streams with their tokens, the ends of segments, and the expected results.
 #pragma once
 
 #include <cstdint>

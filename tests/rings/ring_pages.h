@@ -1,5 +1,5 @@
-// The cache pages of one sequence whose segments may begin anywhere, and which of them a slice needs (Slice in
-// models/model.h). The engine's sequences have theirs from core/cache, where they can be shared.
+// The cache pages of one sequence, whose segments may begin anywhere, and the pages that a slice needs (Slice in
+// models/model.h). The engine uses core/cache instead, whose pages can be shared.
 //
 // A sequence has three rings of pages and one page for its open chunk. Page n of a grid (rows n*P .. n*P+P-1) lies in
 // ring[n mod ring size], so a page that no later query can see is written again. A ring is as long as one slice of n

@@ -1,4 +1,4 @@
-// Which pages of a model's cache are free, for tests that run sequences without the engine's cache (core/cache).
+// The free pages of a model's cache, for tests that run sequences without the engine's cache (core/cache).
 //
 // Invariant: free and held pages together are 0 .. capacity-1, each once (CheckInvariants walks this).
 #pragma once

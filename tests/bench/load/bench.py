@@ -1,4 +1,4 @@
-"""What the scenarios share: options, servers and load runs, and the figures with their targets."""
+"""The common parts of the scenarios: options, servers and load runs, and the figures with their targets."""
 
 from __future__ import annotations
 

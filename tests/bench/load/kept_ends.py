@@ -1,4 +1,4 @@
-"""What the ends of texts that were read cost, which the cache keeps so that others can begin there."""
+"""The cost of the ends of texts that the cache keeps, so that other texts can continue there."""
 
 from __future__ import annotations
 

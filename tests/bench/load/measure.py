@@ -1,4 +1,4 @@
-"""Measures a server under load, one scenario at a time; prints ratios of one run beside their targets.
+"""Measures a server under load, one scenario at a time, and prints ratios of one run with their targets.
 
 The client shares the cores with the server; run nothing else meanwhile. `tests/bench/load/plot` draws the JSON.
 """

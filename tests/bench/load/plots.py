@@ -1,4 +1,4 @@
-"""Draws reports of tests/bench/load/run and of longshort-load --json: a PNG a file, a column for each run."""
+"""Draws reports of tests/bench/load/run and of longshort-load --json: a PNG per file, with a column for each run."""
 
 from __future__ import annotations
 

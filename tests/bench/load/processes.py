@@ -1,4 +1,4 @@
-"""The programs that a measurement runs: servers on ports of the system's choice, and the load client."""
+"""The programs of a measurement: servers on ports that the system chooses, and the load client."""
 
 from __future__ import annotations
 

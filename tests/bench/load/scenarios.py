@@ -1,4 +1,4 @@
-"""The scenarios: what is run, and which figures come of it. A docstring is the scenario's help."""
+"""The scenarios: their runs and figures. A function's docstring is the scenario's help."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the scenarios make of a report; the measuring itself is no test."""
+"""Tests how the scenarios evaluate a report, without measuring."""
 
 from __future__ import annotations
 
