@@ -114,7 +114,9 @@ TEST_F(ModelWriter, PlacesThatCannotBeRenamedAreRefusedBeforehand) {
   fs::create_directories(Path("here"));
   fs::current_path(Path("here"));
   for (const char* const here : {".", "../here", "./"}) {
-    EXPECT_THAT(std::string(CheckModelDirectory(here, "").message()), HasSubstr("it contains the current working directory")) << here;
+    EXPECT_THAT(std::string(CheckModelDirectory(here, "").message()),
+                HasSubstr("it contains the current working directory"))
+        << here;
   }
   EXPECT_TRUE(CheckModelDirectory("model", "").ok());
   fs::current_path(before);
