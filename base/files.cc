@@ -121,7 +121,7 @@ absl::Status StoredBytes::Read(int64_t offset, absl::Span<std::byte> to) const {
 
 absl::Status StoredBytes::CheckStop() const {
   if (stop_requested_ == nullptr || !stop_requested_()) return absl::OkStatus();
-  return absl::CancelledError(absl::StrFormat("%s: reading was stopped", path_));
+  return absl::CancelledError(absl::StrFormat("%s: asked to stop while reading it", path_));
 }
 
 absl::Status StoredBytes::CheckUnchanged() const {
