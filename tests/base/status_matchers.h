@@ -1,4 +1,4 @@
-// What a test says about an absl::Status: its code and words of its message.
+// Matchers for the code and the words of an absl::Status.
 #pragma once
 
 #include <string>

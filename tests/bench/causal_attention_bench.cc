@@ -1,5 +1,5 @@
-// The kernel of causal attention by itself: multiply-adds a second for each instruction set of this machine, one query
-// at a time (streams that decode) and in tiles (prompts that are read). longshort-causal-attention-bench [--help]
+// The kernel of causal attention alone: multiply-adds per second for each instruction set of this machine, one query at
+// a time (decoding) and in tiles (prompts). longshort-causal-attention-bench [--help]
 
 #include <cstdint>
 #include <numeric>

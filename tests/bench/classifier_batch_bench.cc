@@ -1,8 +1,8 @@
-// What a batch costs against its items: items a second for each number of items in a batch and of threads, as multiples
-// of one item at a time on one thread. longshort-classifier-batch-bench [--help]
+// The speed-up of batches: items per second for each batch size and number of threads, as multiples of one item at a
+// time on one thread. longshort-classifier-batch-bench [--help]
 //
-// Every round runs each cell of the table once, so that what else the machine does meets all cells alike; a cell is the
-// median of its rounds.
+// Each round runs every cell of the table once, so that other load on the machine affects all cells equally. A cell is
+// the median of its rounds.
 
 #include <algorithm>
 #include <cmath>

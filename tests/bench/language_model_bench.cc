@@ -1,4 +1,4 @@
-// Time of one stream once its memory is full, for a token and for a piece of a prompt, and the bytes that it keeps:
+// The time of one stream with a full memory, for a token and for a piece of a prompt, and the size of its cache:
 // longshort-language-model-bench MODEL_DIRECTORY... (Google Benchmark's own flags work too; --benchmark_format=json).
 
 #include <unistd.h>

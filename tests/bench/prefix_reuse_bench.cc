@@ -1,4 +1,4 @@
-// What it costs to begin behind a prefix that was read before, and to read it:
+// The cost of continuing after a cached prefix, and of reading the prefix:
 // longshort-prefix-reuse-bench MODEL_DIRECTORY... (Google Benchmark's own flags work too; --benchmark_format=json).
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-"""Judges every reference case below a folder: tests/golden/run [DIR]. Exits 0 only if there are cases and all hold."""
+"""Runs all reference cases below a folder: tests/golden/run [DIR]. Exits with 0 only if there are cases and all pass."""
 
 from __future__ import annotations
 

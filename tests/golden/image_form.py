@@ -1,4 +1,4 @@
-"""Form `image_preprocess`: images and the pixels and normalised values that preprocessing must give."""
+"""Form `image_preprocess`: images, and the expected pixels and normalised values of preprocessing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What judging a case comes to."""
+"""The result of a case."""
 
 from __future__ import annotations
 

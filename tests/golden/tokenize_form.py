@@ -1,4 +1,4 @@
-"""Form `tokenize`: texts and the ids that the tokenizers of documents must give."""
+"""Form `tokenize`: texts, and the expected ids of the tokenizers of documents."""
 
 from __future__ import annotations
 

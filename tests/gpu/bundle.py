@@ -1,4 +1,4 @@
-"""Packs what a machine with a GPU needs, where nothing can be built or installed: programs, their libraries, cases."""
+"""Packs programs, their libraries and cases for a machine with a GPU on which nothing can be built or installed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a bundle fits the machine: programs need the PyTorch that they were built with, and a driver for its CUDA."""
+"""Checks that a bundle fits the machine: programs need the PyTorch of their build, and a driver for its CUDA."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pieces of what is checked on a GPU. Each is a command that takes less than ten minutes."""
+"""The pieces of the checks on a GPU. Each is a command that takes less than ten minutes."""
 
 from __future__ import annotations
 

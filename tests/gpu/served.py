@@ -1,4 +1,4 @@
-"""Has a server with workers on a device answer what one on the CPU answers: every kind of call, by its own client."""
+"""Compares a server with workers on a device with one on the CPU, for every kind of call with the project's client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the classifiers share, in float64: layer norm, the window along an axis, attention of one query, landmarks."""
+"""Common parts of the classifiers in float64: layer norm, the window along an axis, attention of a query, landmarks."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-// Attention as its definition says it, one query and one key at a time in double precision: what the tests of the image
-// classifiers compare with.
+// The definition of attention, one query and one key at a time in double precision. The tests of the image classifiers
+// compare with it.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The images of files/, and the pixels that make_files.py says they have.
+// The images of files/, and their pixels as defined in make_files.py.
 #pragma once
 
 #include <algorithm>

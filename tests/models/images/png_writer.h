@@ -1,4 +1,4 @@
-// PNG files of pixels that a test makes up.
+// Writes PNG files of given pixels.
 #pragma once
 
 #include <zlib.h>

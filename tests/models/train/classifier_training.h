@@ -1,4 +1,4 @@
-// What the tests of both classifiers' training share.
+// Common functions for the tests of both classifiers' training.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// What a training run wrote, as the training modules take it.
+// Reads the weights that a training run wrote, as input of the training modules.
 #pragma once
 
 #include <vector>
