@@ -1,4 +1,4 @@
-"""Runs all reference cases below a folder: tests/golden/run [DIR]. Exits with 0 only if there are cases and all pass."""
+"""Runs all reference cases below a folder: tests/golden/run [DIR]. Exits with 0 if there are cases and all pass."""
 
 from __future__ import annotations
 
