@@ -35,7 +35,7 @@ inline std::string PlainNameOf(const FieldPath& path) {
 }
 
 inline constexpr FieldVocabulary kPlainVocabulary = {
-    .name_of = PlainNameOf, .text_kinds = "words or ids", .image_kinds = "a picture", .streaming_rpc = "Tell"};
+    .name_of = PlainNameOf, .text_kinds = "words or ids", .image_kinds = "a picture", .streaming_rpc = "Stream"};
 inline constexpr CallNames kPlainNames(kPlainVocabulary, "plain.Questions/Ask", {.scope = Scope::kInfer});
 
 }  // namespace longshort::server

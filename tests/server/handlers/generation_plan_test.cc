@@ -94,7 +94,7 @@ TEST(GenerationPlan, OneAnswerHasALimitOfTokens) {
   EXPECT_TRUE(CheckFitsOneAnswer(*Plan(call), limits, kPlainNames).ok());
   call.completions = 3;
   EXPECT_EQ(MessageOf(CheckFitsOneAnswer(*Plan(call), limits, kPlainNames)),
-            "length times variants (Tell takes more) is 1500; it must be in [1, 1000]");
+            "length times variants (Stream takes more) is 1500; it must be in [1, 1000]");
 }
 
 TEST(GenerationPlan, WithoutAVocabularyTheAnswerHasIds) {
