@@ -29,56 +29,48 @@ absl::Status TaskThread::Start(std::string_view purpose, Periodic periodic) {
 
 void TaskThread::Stop() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
   }
-  changed_.notify_one();
+  changed_.NotifyOne();
   thread_.Join();
   TakeWaiting();
 }
 
 void TaskThread::Post(Task task) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (stopping_) return;
     tasks_.push_back(std::move(task));
   }
-  changed_.notify_one();
+  changed_.NotifyOne();
 }
 
 std::deque<TaskThread::Task> TaskThread::TakeWaiting() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return std::exchange(tasks_, {});
-}
-
-void TaskThread::Wait(absl::Time next_run, std::unique_lock<std::mutex>& lock) {
-  const auto has_work = [this] { return stopping_ || !tasks_.empty(); };
-  if (next_run == absl::InfiniteFuture()) {
-    changed_.wait(lock, has_work);
-  } else {
-    changed_.wait_for(lock, absl::ToChronoNanoseconds(next_run - MonotonicNow()), has_work);
-  }
 }
 
 void TaskThread::Run() {
   absl::Time next_run = MonotonicNow() + periodic_.interval;
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (true) {
-    Wait(next_run, lock);
+    changed_.WaitFor(mutex_, next_run - MonotonicNow(),
+                     [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stopping_ || !tasks_.empty(); });
     if (stopping_ && tasks_.empty()) return;
     if (!tasks_.empty()) {
       Task task = std::move(tasks_.front());
       tasks_.pop_front();
-      lock.unlock();
+      lock.Unlock();
       task();
       task = nullptr;  // destroys what the task holds, outside the lock
-      lock.lock();
+      lock.Lock();
     }
     if (next_run == absl::InfiniteFuture() || MonotonicNow() < next_run) continue;
-    lock.unlock();
+    lock.Unlock();
     periodic_.run();
     next_run = MonotonicNow() + periodic_.interval;
-    lock.lock();
+    lock.Lock();
   }
 }
 

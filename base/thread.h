@@ -1,16 +1,16 @@
 // Threads whose start can fail with a Status, and whose destructor joins them.
 #pragma once
 
-#include <condition_variable>
 #include <deque>
 #include <functional>
-#include <mutex>
 #include <string_view>
 #include <thread>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "base/mutex.h"
 
 namespace longshort {
 
@@ -65,15 +65,13 @@ class TaskThread final {
 
  private:
   void Run();
-  // Waits for a task, the next periodic run or the end. REQUIRES: `lock` holds mutex_.
-  void Wait(absl::Time next_run, std::unique_lock<std::mutex>& lock);
 
   Periodic periodic_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<Task> tasks_;  // guarded by mutex_
-  bool stopping_ = false;   // guarded by mutex_
-  Thread thread_;           // last: it uses the other members
+  Mutex mutex_;
+  ConditionVariable changed_;
+  std::deque<Task> tasks_ ABSL_GUARDED_BY(mutex_);
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  Thread thread_;  // last: it uses the other members
 };
 
 }  // namespace longshort
