@@ -17,13 +17,13 @@ namespace longshort::server {
 namespace {
 
 constexpr absl::string_view kScheme = "Bearer ";
-// Longer than any token of ours: what is hashed for a stranger has a bound.
+// Longer than any token of "longshort token new". Limits the bytes that the server hashes for an unknown client.
 constexpr size_t kMaxTokenBytes = 512;
 
 absl::Status NoCredentials() {
   return absl::UnauthenticatedError(
       "this server asks for a token: send it as metadata \"authorization: Bearer TOKEN\" (longshort "
-      "--token-file=FILE); who runs the server makes tokens with \"longshort token new\"");
+      "--token-file=FILE); the server's operator makes tokens with \"longshort token new\"");
 }
 
 // RFC 6750: token68.
@@ -48,7 +48,7 @@ absl::Status CheckNotExpired(const Grant& grant, const char* what, absl::Time wa
   return absl::UnauthenticatedError(
       absl::StrCat("the ", what, " of ", grant.identity->name(), " expired at ",
                    absl::FormatTime(absl::RFC3339_sec, grant.expires, absl::UTCTimeZone()),
-                   "; who runs the server gives another, or a later time"));
+                   "; ask the server's operator for a new one"));
 }
 
 }  // namespace
@@ -89,7 +89,7 @@ absl::StatusOr<std::shared_ptr<const Grant>> AccessTable::Find(const Credentials
     const auto found = tokens_.find(digest);
     if (found == tokens_.end()) {
       return absl::UnauthenticatedError(
-          "the token is not one of this server's: it is mistyped, was revoked, or is another server's");
+          "the token is unknown to this server: it is mistyped, revoked, or for another server");
     }
     LS_RETURN_IF_ERROR(CheckNotExpired(*found->second, "token", wall_now));
     return found->second;

@@ -13,7 +13,7 @@ absl::Status Refuse(const std::string& identity, const char* unit, double per_se
   wait = absl::Ceil(wait, absl::Milliseconds(1));
   absl::Status status =
       absl::ResourceExhaustedError(absl::StrCat("identity ", identity, " has used its ", per_second, " ", unit,
-                                                " a second; there is room in ", absl::FormatDuration(wait)));
+                                                " a second; try again in ", absl::FormatDuration(wait)));
   core::SetRefusal(status, {.retry_after = wait});
   return status;
 }

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::array kScopes = {Scope::kInfer, Scope::kSessions, Scope::kManage, Scope::kObserve};
 
-constexpr size_t kMaxNameBytes = 256;  // as many as a call may name a model with
+constexpr size_t kMaxNameBytes = 256;  // as in calls
 
 }  // namespace
 
@@ -53,7 +53,7 @@ absl::Status ModelPatterns::Read(std::string_view text, ModelPatterns* patterns)
     const bool empty = pattern.begin.empty() && !pattern.open;
     if (empty || pattern.begin.size() > kMaxNameBytes || pattern.begin.find('*') != std::string::npos) {
       return FieldError("models", Quoted(std::string(text)),
-                        "names with commas between, each of 1 to 256 bytes, with a * at its end or none");
+                        "names separated by commas, each of 1 to 256 bytes and without *, except at its end");
     }
     read.all_ |= pattern.open && pattern.begin.empty();
     read.patterns_.push_back(std::move(pattern));

@@ -28,9 +28,9 @@ class ScopeSet final {
 // "infer", "sessions", "manage", "observe".
 const char* NameOf(Scope scope);
 // The same, for messages: what a scope may be.
-inline constexpr char kScopesRule[] = "one or more of infer, sessions, manage, observe, each once, with commas between";
+inline constexpr char kScopesRule[] = "one or more of infer, sessions, manage, observe, each once, separated by commas";
 
-// Scopes with commas between, as a token's line has them. Errors: INVALID_ARGUMENT, completing "scopes is ...".
+// Parses scopes separated by commas. Errors: INVALID_ARGUMENT, completing "scopes is ...".
 absl::Status ReadScopes(std::string_view text, ScopeSet* scopes);
 
 // The models that an identity may use. Immutable once read.
@@ -39,7 +39,7 @@ class ModelPatterns final {
   // All models.
   ModelPatterns() = default;
 
-  // Names with commas between; a * at the end of one stands for any further characters. Errors: INVALID_ARGUMENT,
+  // Parses names separated by commas; a * at the end of a name matches any characters. Errors: INVALID_ARGUMENT,
   // completing "models is ...".
   static absl::Status Read(std::string_view text, ModelPatterns* patterns);
 

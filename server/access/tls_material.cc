@@ -72,7 +72,7 @@ absl::Status TlsMaterial::LoadIdentity(const TlsFiles& files, absl::Time now) {
   }
   if (X509_check_purpose(chain_.front().get(), X509_PURPOSE_SSL_SERVER, 0) != 1) {
     return certificate_file.Wrong(absl::StrCat("holds first the certificate ", SubjectOf(*chain_.front()),
-                                               ", whose (extended) key usage is not that of a server"));
+                                               ", whose (extended) key usage does not allow a server"));
   }
   above_.reset(sk_X509_new_null());
   for (size_t i = 1; i < chain_.size(); ++i) sk_X509_push(above_.get(), chain_[i].get());
@@ -94,7 +94,7 @@ absl::Status TlsMaterial::LoadClientAuthorities(const PemFile& file, absl::Time 
   absl::Status why_not;
   for (const Certificate& authority : client_authorities_) {
     if (X509_check_ca(authority.get()) == 0) {
-      return file.Wrong(absl::StrCat("holds ", SubjectOf(*authority), ", which is no certificate of an authority"));
+      return file.Wrong(absl::StrCat("holds ", SubjectOf(*authority), ", which is not a CA certificate"));
     }
     why_not = CheckValidity(file, *authority, now);
     // While authorities take turns, one of them may be out of date.
@@ -110,12 +110,12 @@ absl::Status TlsMaterial::LoadRevocationLists(const PemFile& file, absl::Time no
         std::any_of(revocation_lists_.begin(), revocation_lists_.end(),
                     [&](const RevocationList& list) { return IsListOf(list.get(), authority.get()); });
     if (has_list) continue;
-    return file.Wrong(absl::StrCat("holds no list that ", SubjectOf(*authority), " of --tls-client-ca has signed"));
+    return file.Wrong(absl::StrCat("holds no list signed by ", SubjectOf(*authority), " of --tls-client-ca"));
   }
   if (client_crl_expiry() < now) {
-    return file.Wrong(absl::StrCat("holds a list that is out of date since ",
+    return file.Wrong(absl::StrCat("holds a list that expired at ",
                                    absl::FormatTime(absl::RFC3339_sec, client_crl_expiry(), absl::UTCTimeZone()),
-                                   "; its authority makes a new one"));
+                                   "; get a new one from its authority"));
   }
   return absl::OkStatus();
 }
@@ -159,7 +159,7 @@ absl::Status TlsMaterial::CheckClient(std::string_view certificate_pem, std::str
   const std::unique_ptr<X509_STORE_CTX, void (*)(X509_STORE_CTX*)> check(X509_STORE_CTX_new(), X509_STORE_CTX_free);
   if (check == nullptr ||
       X509_STORE_CTX_init(check.get(), client_store_.get(), certificates.front().get(), untrusted.get()) != 1) {
-    return absl::UnauthenticatedError("there is no memory to check the client's certificate");
+    return absl::UnauthenticatedError("out of memory while checking the client's certificate");
   }
   const bool holds = X509_verify_cert(check.get()) == 1;
   ERR_clear_error();

@@ -40,14 +40,14 @@ absl::StatusOr<std::string> TakeWord(std::string_view* line) {
     const char c = (*line)[i];
     if (c == '"' && quoted && word.back() != '\\') {
       if (i + 1 < line->size() && !absl::ascii_isspace((*line)[i + 1])) {
-        return absl::InvalidArgumentError("a closing quote must stand at the end of a field");
+        return absl::InvalidArgumentError("a closing quote must be at the end of a field");
       }
       quoted = false;
       continue;
     }
     if (c == '"' && !quoted) {
       if (word.empty() || word.back() != '=') {
-        return absl::InvalidArgumentError("an opening quote must stand behind the = of a field");
+        return absl::InvalidArgumentError("an opening quote must follow the = of a field");
       }
       quoted = true;
       continue;
@@ -75,7 +75,7 @@ absl::StatusOr<std::vector<std::string>> WordsOf(std::string_view line) {
 
 absl::Status ReadRate(const Field& field, double* rate) {
   if (absl::SimpleAtod(field.value, rate) && *rate >= kMinRate && *rate <= kMaxRate) return absl::OkStatus();
-  return FieldError(field.name, Quoted(field.value), "a number in [0.001, 1e9] (without a limit the field is absent)");
+  return FieldError(field.name, Quoted(field.value), "a number in [0.001, 1e9] (omit the field for no limit)");
 }
 
 absl::Status ReadExpiry(const Field& field, absl::Time* expires) {
@@ -84,10 +84,11 @@ absl::Status ReadExpiry(const Field& field, absl::Time* expires) {
   for (const char* format : {"%Y-%m-%d", absl::RFC3339_full}) {
     if (digit && absl::ParseTime(format, field.value, absl::UTCTimeZone(), expires, nullptr)) return absl::OkStatus();
   }
-  return FieldError(field.name, Quoted(field.value), "a day, as 2027-01-31, or a time, as 2027-01-31T12:00:00Z");
+  return FieldError(field.name, Quoted(field.value),
+                    "a day such as 2027-01-31, or a time such as 2027-01-31T12:00:00Z");
 }
 
-// Wrong values are not shown: somebody may have written the token itself.
+// The message does not contain the value, which may be the token itself.
 absl::Status ReadDigest(const Field& field, std::string* digest) {
   const bool hex = std::all_of(field.value.begin(), field.value.end(), absl::ascii_isxdigit);
   if (!hex || field.value.size() != kDigestHexDigits) {
@@ -142,11 +143,11 @@ absl::StatusOr<AccessEntry> ReadEntry(const std::vector<std::string>& words) {
   for (size_t i = 1; i < words.size(); ++i) {
     const size_t equals = words[i].find('=');
     if (equals == std::string::npos) {
-      return absl::InvalidArgumentError(absl::StrCat("word ", i + 1, " is no field; it must be name=value"));
+      return absl::InvalidArgumentError(absl::StrCat("word ", i + 1, " is not a field; it must be name=value"));
     }
     const Field field = {.name = words[i].substr(0, equals), .value = words[i].substr(equals + 1)};
     if (!seen.insert(field.name).second) {
-      return absl::InvalidArgumentError(absl::StrCat(field.name, " is there twice; it must be there once"));
+      return absl::InvalidArgumentError(absl::StrCat(field.name, " is given twice; it must be given once"));
     }
     LS_RETURN_IF_ERROR(ReadField(field, &entry));
   }
@@ -156,7 +157,7 @@ absl::StatusOr<AccessEntry> ReadEntry(const std::vector<std::string>& words) {
                       "1: one of token-sha256, spiffe-id and certificate-subject");
   }
   if (entry.scopes.empty())
-    return absl::InvalidArgumentError(absl::StrCat("scopes is absent; it must be ", kScopesRule));
+    return absl::InvalidArgumentError(absl::StrCat("scopes is missing; it must be ", kScopesRule));
   return entry;
 }
 
@@ -167,13 +168,13 @@ class EarlierLines final {
     const auto [same, is_new] = credentials_.try_emplace({entry.kind, entry.credential}, line);
     if (!is_new) {
       return absl::InvalidArgumentError(
-          absl::StrCat("the credential is that of line ", same->second, "; each must be there once"));
+          absl::StrCat("the credential is also in line ", same->second, "; each credential must have one line"));
     }
     const auto [identity, is_first] = limits_.try_emplace(entry.name, Limits{entry.limits, line});
     if (is_first || identity->second.limits == entry.limits) return absl::OkStatus();
-    return absl::InvalidArgumentError(
-        absl::StrCat("the limits of ", entry.name, " are others than in line ", identity->second.line,
-                     "; all lines of an identity must have the same, since they are its"));
+    return absl::InvalidArgumentError(absl::StrCat("the limits of ", entry.name, " differ from those in line ",
+                                                   identity->second.line,
+                                                   "; all lines of an identity must have the same limits"));
   }
 
  private:
@@ -206,7 +207,7 @@ absl::StatusOr<std::vector<AccessEntry>> ParseTokenFile(std::string_view text, c
   }
   if (!entries.empty()) return entries;
   return absl::InvalidArgumentError(
-      absl::StrCat("--token-file=", path, " names nobody; it must have a line for each token (longshort token new)"));
+      absl::StrCat("--token-file=", path, " has no entries; it must have a line for each token (longshort token new)"));
 }
 
 absl::StatusOr<std::string> ReadTokenFile(const std::string& path) {

@@ -16,7 +16,7 @@ namespace longshort::server {
 namespace {
 
 absl::Status Failed() {
-  return absl::UnavailableError(absl::StrCat("a file in memory: ", std::system_category().message(errno)));
+  return absl::UnavailableError(absl::StrCat("in-memory file: ", std::system_category().message(errno)));
 }
 
 bool WriteAll(int descriptor, std::string_view content) {
@@ -35,7 +35,7 @@ absl::StatusOr<MemoryFile> MemoryFile::Create() {
   if (descriptor < 0) return Failed();
   MemoryFile file(descriptor);
   if (access(file.path().c_str(), R_OK) != 0) {
-    return absl::UnavailableError(absl::StrCat("a file in memory is not at ", file.path(),
+    return absl::UnavailableError(absl::StrCat("an in-memory file is not at ", file.path(),
                                                "; TLS needs /proc: ", std::system_category().message(errno)));
   }
   return file;

@@ -44,7 +44,7 @@ absl::StatusOr<std::unique_ptr<HttpEndpoints>> HttpEndpoints::Start(const Listen
   std::unique_ptr<HttpEndpoints> endpoints(new HttpEndpoints);
   const std::shared_ptr<SSL_CTX> context = tls == nullptr ? nullptr : MakeTlsContext(*tls);
   if (tls != nullptr && context == nullptr) {
-    return absl::UnavailableError("HTTP cannot speak TLS: OpenSSL has no memory for it");
+    return absl::UnavailableError("HTTP cannot use TLS: OpenSSL is out of memory");
   }
   std::map<std::string, HttpServer::Handler> handlers;
   handlers["/metrics"] = [metrics = std::move(metrics),

@@ -125,7 +125,7 @@ absl::StatusOr<std::unique_ptr<GrpcEndpoint>> GrpcEndpoint::Start(const ServerOp
   builder.SetResourceQuota(quota);
 
   endpoint->server_ = builder.BuildAndStart();
-  if (endpoint->server_ == nullptr) return absl::InternalError("gRPC does not start");
+  if (endpoint->server_ == nullptr) return absl::InternalError("gRPC failed to start");
   endpoint->AnnounceServing();
   LS_RETURN_IF_ERROR(endpoint->StartListening());
   return endpoint;
@@ -139,7 +139,7 @@ ConnectionGuard::Handlers GrpcEndpoint::GuardHandlers() {
                   environment_.metrics.CountClosedConnection(AbuseKindName(ended.why));
                 }
                 const ConnectionGuard::Ended& first = connections.front();
-                environment_.log.Error("connections closed: their clients took without giving",
+                environment_.log.Error("connections closed: their clients abuse HTTP/2",
                                        {{"connections", static_cast<int64_t>(connections.size())},
                                         {"first", first.peer},
                                         {"why", std::string(AbuseKindName(first.why))},
@@ -161,7 +161,7 @@ absl::Status GrpcEndpoint::StartListening() {
                            .refused =
                                [this](int64_t connections) {
                                  environment_.metrics.CountRefusedConnections(connections);
-                                 environment_.log.Error("connections refused: the process has no descriptors for more",
+                                 environment_.log.Error("connections refused: the process is out of file descriptors",
                                                         {{"connections", connections}, {"raise", "ulimit -Hn"}});
                                }});
 }

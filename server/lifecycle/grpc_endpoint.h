@@ -27,7 +27,7 @@ class GrpcEndpoint {
  public:
   // Serves what `listener` accepts from now on, by TLS if there is `tls`. `environment` and `tls` must outlive the
   // endpoint.
-  // Errors: those of ConnectionListener::Start; INTERNAL if gRPC does not start.
+  // Errors: those of ConnectionListener::Start; INTERNAL if gRPC fails to start.
   static absl::StatusOr<std::unique_ptr<GrpcEndpoint>> Start(const ServerOptions& options, const MachineLimits& machine,
                                                              const CallEnvironment& environment,
                                                              std::unique_ptr<ConnectionListener> listener,

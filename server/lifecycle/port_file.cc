@@ -21,7 +21,7 @@ absl::StatusOr<std::unique_ptr<PortFile>> PortFile::Create(const std::string& pa
   const fs::file_status there = fs::symlink_status(path, unknown);
   if (!path.empty() && fs::exists(there) && !fs::is_regular_file(there)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--port-file=", path, " is there and not a regular file; it would be replaced"));
+        absl::StrCat("--port-file=", path, " exists and is not a regular file; the server would replace it"));
   }
   std::unique_ptr<PortFile> file(new PortFile(path));
   if (path.empty()) return file;

@@ -83,7 +83,7 @@ int CheckConfig(const ServerOptions& options, const MachineLimits& machine, cons
 GuardedLoader UnlessStopped(const GuardedLoader& loader, const SignalWatcher& signals) {
   return [&loader, &signals](const std::string& directory, const std::vector<models::WorkerDevice>& workers,
                              const models::LoadGuard& guard) -> absl::StatusOr<models::LoadedModel> {
-    absl::Status stopping = absl::CancelledError("asked to stop while loading");
+    absl::Status stopping = absl::CancelledError("stop requested while loading");
     models::LoadGuard until_stopped = guard;
     until_stopped.stop_requested = [&signals] { return signals.stop_requested(); };
     if (signals.stop_requested()) return stopping;
@@ -99,7 +99,7 @@ int Serve(const ServerOptions& options, const MachineLimits& machine, const Guar
   std::atomic<bool> is_lost = false;
   const absl::Cleanup deaf = [&gpu_loss] { gpu_loss.SetListener(nullptr); };
   gpu_loss.SetListener([&](const std::string& why) {
-    log.Error("GPU lost", {{"error", why}, {"next", std::string("the server stops, to be started anew")}});
+    log.Error("GPU lost", {{"error", why}, {"next", std::string("the server stops and must be restarted")}});
     is_lost = true;
     signals.Stop();
   });

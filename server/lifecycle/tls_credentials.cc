@@ -79,7 +79,7 @@ absl::StatusOr<std::unique_ptr<ServerTls>> WatchTlsFiles(const TlsFiles& files, 
                               .replaced = [tell](const TlsMaterial& material) { tell("TLS files replaced", material); },
                               .broken =
                                   [&log](const absl::Status& why) {
-                                    log.Error("TLS files are wrong; those read before stay in use",
+                                    log.Error("TLS files are wrong; the previous ones stay in use",
                                               {{"error", std::string(why.message())}});
                                   }}));
   tell("TLS certificate", *tls->watch->current());

@@ -30,22 +30,21 @@ absl::Status CheckWeightsFit(const Budget& memory, int64_t weight_bytes) {
   const int64_t left = memory.left();
   if (weight_bytes <= left) return absl::OkStatus();
   return absl::ResourceExhaustedError(
-      absl::StrFormat("it does not fit: its weights take %s, and of %s, which other models, messages, prompts and "
-                      "caches share, %s are left",
-                      Mebibytes(weight_bytes), Mebibytes(memory.capacity()), Mebibytes(left)));
+      absl::StrFormat("it does not fit: its weights need %s, but only %s of %s are left beside other models, messages, "
+                      "prompts and caches",
+                      Mebibytes(weight_bytes), Mebibytes(left), Mebibytes(memory.capacity())));
 }
 
 absl::StatusOr<int64_t> TakeForCache(Budget::Share& share, const std::string& model, int64_t wanted, int64_t usual) {
   // A number that was asked for may take all that is left; a default leaves half of it for the models that come later,
   // the next version of this one among them, and for everything else.
   const Budget& memory = share.budget();
-  const int64_t most = wanted == 0 ? memory.left() / 2 : memory.left();
-  const int64_t bytes = wanted == 0 ? std::min(usual, most) : wanted;
-  if (bytes > most || bytes == 0) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("--cache-bytes is ", wanted, "; of ", Mebibytes(memory.capacity()),
-                     ", which weights, messages, prompts, images and other caches share, ", most, " bytes (",
-                     Mebibytes(most), ") are left for the cache of model ", model));
+  const int64_t max = wanted == 0 ? memory.left() / 2 : memory.left();
+  const int64_t bytes = wanted == 0 ? std::min(usual, max) : wanted;
+  if (bytes > max || bytes == 0) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "--cache-bytes is ", wanted, "; only ", max, " bytes (", Mebibytes(max), ") of ", Mebibytes(memory.capacity()),
+        " are left for the cache of model ", model, " beside weights, messages, prompts, images and other caches"));
   }
   share.Add(bytes);
   return bytes;

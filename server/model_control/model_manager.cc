@@ -77,9 +77,9 @@ void ModelManager::FollowRepository() {
   if (status.ok() != repository_readable_) {  // said once, not at every look
     repository_readable_ = status.ok();
     if (status.ok()) {
-      log_.Info("the repository can be read again", {});
+      log_.Info("the repository is readable again", {});
     } else {
-      log_.Error("the repository cannot be read; what is loaded goes on serving",
+      log_.Error("the repository cannot be read; the loaded models stay served",
                  {{"error", std::string(status.message())}});
     }
   }
@@ -102,7 +102,7 @@ void ModelManager::Tell(const core::RegistryEvent& event) {
       LogFields fields = {{"model", event.model}};
       if (event.version != 0) fields.emplace_back("version", event.version);
       fields.emplace_back("error", std::string(event.status.message()));
-      log_.Error("model not loaded; what was serving goes on", std::move(fields));
+      log_.Error("model not loaded; the served versions stay the same", std::move(fields));
       return;
     }
     case core::RegistryEvent::Kind::kSkipped:

@@ -30,7 +30,7 @@ void AddGauge(const char* name, const char* help, double value, Families& famili
   Add(name, help, prometheus::MetricType::Gauge, value, families);
 }
 
-// In bytes; both 0 if the system does not tell.
+// Bytes; both 0 if unknown.
 struct Memory {
   double all = 0;
   double resident = 0;
@@ -47,31 +47,32 @@ Memory ReadMemory() {
 void AddMemory(Families& families) {
   const Memory memory = ReadMemory();
   if (memory.all == 0) return;
-  AddGauge("process_virtual_memory_bytes", "Address space", memory.all, families);
-  AddGauge("process_resident_memory_bytes", "Memory in use", memory.resident, families);
+  AddGauge("process_virtual_memory_bytes", "Virtual memory size", memory.all, families);
+  AddGauge("process_resident_memory_bytes", "Resident memory size", memory.resident, families);
 }
 
 void AddDescriptors(Families& families) {
   std::error_code error;
   const std::filesystem::directory_iterator open("/proc/self/fd", error);
   if (!error) {
-    const auto count = std::distance(begin(open), end(open)) - 1;  // but for the folder's own
-    AddGauge("process_open_fds", "Open descriptors", static_cast<double>(count), families);
+    const auto count = std::distance(begin(open), end(open)) - 1;  // without the iterator's own descriptor
+    AddGauge("process_open_fds", "Open file descriptors", static_cast<double>(count), families);
   }
   rlimit limit = {};
   if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-    AddGauge("process_max_fds", "Descriptors that may be open", static_cast<double>(limit.rlim_cur), families);
+    AddGauge("process_max_fds", "Maximum number of open file descriptors", static_cast<double>(limit.rlim_cur),
+             families);
   }
 }
 
-// Of a clock of the system, in seconds.
+// Reads a system clock, in seconds.
 double Now(clockid_t clock) {
   timespec time = {};
   clock_gettime(clock, &time);
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9;
 }
 
-// In seconds since 1970; 0 if the system does not tell.
+// Unix time of the process's start; 0 if unknown.
 double StartTime() {
   constexpr int kNameField = 2, kStartField = 22;  // of the process's line, counted from 1
   std::ifstream file("/proc/self/stat");
@@ -93,12 +94,12 @@ double ResidentBytes() { return ReadMemory().resident; }
 
 Families CollectProcessMetrics() {
   Families families;
-  Add("process_cpu_seconds_total", "Processors' time, of the program and of the system for it",
-      prometheus::MetricType::Counter, ProcessCpuSeconds(), families);
+  Add("process_cpu_seconds_total", "User and system CPU time", prometheus::MetricType::Counter, ProcessCpuSeconds(),
+      families);
   AddMemory(families);
   AddDescriptors(families);
   static const double start = StartTime();  // once: it must not seem to change
-  if (start != 0) AddGauge("process_start_time_seconds", "When the process began, since 1970", start, families);
+  if (start != 0) AddGauge("process_start_time_seconds", "Start time of the process, Unix time", start, families);
   return families;
 }
 

@@ -1,4 +1,4 @@
-// What any program can tell Prometheus of its process, under the names that Prometheus' own client libraries give.
+// Metrics of the process, under the names that Prometheus' own client libraries use.
 #pragma once
 
 #include <prometheus/metric_family.h>
@@ -7,11 +7,11 @@
 
 namespace longshort::server {
 
-// Read from the system (Linux) each time; what it does not tell is left out. Thread: any.
+// Reads the values from Linux at each call, and leaves out unknown ones. Thread: any.
 std::vector<prometheus::MetricFamily> CollectProcessMetrics();
 
-// Two of them alone. Thread: any.
+// Single values. Thread: any.
 double ProcessCpuSeconds();
-double ResidentBytes();  // 0 if the system does not tell
+double ResidentBytes();  // 0 if unknown
 
 }  // namespace longshort::server

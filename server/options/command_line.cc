@@ -15,7 +15,7 @@ namespace {
 
 constexpr OptionRange<int64_t> kTokens = {1, 1 << 30};
 constexpr OptionRange<absl::Duration> kPatience = {absl::Milliseconds(100), absl::Hours(1)};
-// gRPC counts milliseconds in an int, and draws a tenth more or less.
+// gRPC stores milliseconds in an int, and varies the age by a tenth.
 constexpr OptionRange<absl::Duration> kConnectionAge = {absl::Seconds(1), absl::Hours(480), true};
 
 OptionTable::Reader AddressReader(ListenAddress* address) {
@@ -32,7 +32,7 @@ absl::Status ReadBuckets(const std::string& text, std::vector<double>* buckets) 
   for (const absl::string_view item : absl::StrSplit(text, ',')) {
     double bound = 0;
     if (!absl::SimpleAtod(item, &bound)) {
-      return absl::InvalidArgumentError("must be seconds with commas between, such as 0.001,0.01,0.1,1");
+      return absl::InvalidArgumentError("must be seconds separated by commas, such as 0.001,0.01,0.1,1");
     }
     bounds.push_back(bound);
   }
@@ -42,70 +42,68 @@ absl::Status ReadBuckets(const std::string& text, std::vector<double>* buckets) 
 
 void AddPlaces(OptionTable& table, ServerOptions& options) {
   table.BeginSection("Models:");
-  table.Add(
-      "model-repository", "DIR",
-      "Folder of models: DIR/<model>/<version>/{config.json, model.safetensors, vocabulary.txt}. The newest version "
-      "of each is served. Required.",
-      &options.model_repository);
+  table.Add("model-repository", "DIR",
+            "Folder of models: DIR/<model>/<version>/{config.json, model.safetensors, vocabulary.txt}. The server "
+            "serves the newest version of each model. Required.",
+            &options.model_repository);
   table.Add("watch-repository", "duration",
-            "Poll the repository at this interval. A new version is loaded and takes the place of the old one, which "
-            "finishes its requests; one that does not load changes nothing. 0s never polls.",
+            "Poll the repository at this interval. The server loads a new version and then moves requests to it; the "
+            "old version finishes the requests it has. A version that does not load changes nothing. 0s: the server "
+            "does not poll.",
             &options.watch_repository, {absl::Milliseconds(100), absl::Hours(1), true});
   table.AddSwitch("model-control",
-                  "Let clients load and unload models (longshort.v1.Models LoadModel, UnloadModel). Off by default: it "
-                  "changes what everybody is served.",
+                  "Let clients load and unload models (longshort.v1.Models LoadModel, UnloadModel). Off by default, "
+                  "because it changes what all clients are served.",
                   &options.model_control);
   table.BeginSection("Addresses:");
-  table.AddCustom("listen", "host:port", options.listen.ToString(),
-                  "Address of gRPC; port 0 lets the system choose. Loopback by default; beyond it --tls-certificate or "
-                  "--insecure is needed. 0.0.0.0 is any IPv4 address, [::] any of both families.",
-                  AddressReader(&options.listen));
+  table.AddCustom(
+      "listen", "host:port", options.listen.ToString(),
+      "Address of gRPC. With port 0 the system chooses a port. Loopback by default; any other address needs "
+      "--tls-certificate or --insecure. 0.0.0.0 is all IPv4 addresses, [::] all IPv4 and IPv6 addresses.",
+      AddressReader(&options.listen));
   table.AddCustom("http-listen", "host:port", options.http_listen.ToString(),
-                  "Address of HTTP: /metrics (Prometheus), /livez, /readyz. For trusted networks only; beyond loopback "
-                  "--tls-certificate or --insecure is needed.",
+                  "Address of HTTP: /metrics (Prometheus), /livez, /readyz. For trusted networks only; an address "
+                  "other than loopback needs --tls-certificate or --insecure.",
                   AddressReader(&options.http_listen));
   table.Add("port-file", "FILE",
-            "Write the ports, as {\"grpc\": n, \"http\": n}, once both are open. For scripts that use port 0.",
+            "Write the ports to FILE, as {\"grpc\": n, \"http\": n}, once both are open. For scripts that use port 0.",
             &options.port_file);
 }
 
 void AddEncryption(OptionTable& table, ServerOptions& options) {
   table.BeginSection("TLS:");
-  table.Add(
-      "tls-certificate", "FILE",
-      "PEM file of the server's certificate, and behind it those between it and an authority that clients know. "
-      "Both ports speak TLS (1.2 or 1.3) then, and nothing else. It and the other files of TLS are read again when "
-      "they change.",
-      &options.tls.certificate);
-  table.Add("tls-key", "FILE", "PEM file of the certificate's private key, which not everybody may read.",
+  table.Add("tls-certificate", "FILE",
+            "PEM file of the server's certificate, followed by the intermediate certificates, if any. With it both "
+            "ports accept TLS 1.2 and 1.3 only. The server reads this and the other TLS files again when they change.",
+            &options.tls.certificate);
+  table.Add("tls-key", "FILE", "PEM file of the certificate's private key. It must not be readable by all users.",
             &options.tls.key);
-  table.Add(
-      "tls-client-ca", "FILE",
-      "PEM file of authorities. Clients of gRPC must bring a certificate that one of them has signed (mutual TLS); "
-      "HTTP asks for none, since probes have none.",
-      &options.tls.client_ca);
+  table.Add("tls-client-ca", "FILE",
+            "PEM file of certificate authorities. Clients of gRPC must present a certificate that one of them has "
+            "signed (mutual TLS). HTTP does not ask for one, since probes have none.",
+            &options.tls.client_ca);
   table.Add("tls-client-crl", "FILE",
-            "PEM file of revocation lists, one of each authority of --tls-client-ca: certificates that they name are "
-            "refused, and all certificates once a list is out of date.",
+            "PEM file of certificate revocation lists, one for each authority in --tls-client-ca. The server refuses "
+            "revoked certificates, and all certificates once a list has expired.",
             &options.tls.client_crl);
-  table.AddSwitch("insecure",
-                  "Listen beyond loopback without TLS: anybody on the network path can read and change the traffic.",
-                  &options.insecure);
+  table.AddSwitch(
+      "insecure",
+      "Listen on addresses other than loopback without TLS. The traffic can be read and changed on the network path.",
+      &options.insecure);
 }
 
 void AddExecution(OptionTable& table, ServerOptions& options) {
   table.BeginSection("Execution:");
-  table.AddChoice<std::string>(
-      "precision", {{"fp32", "fp32"}, {"bf16", "bf16"}},
-      "Of weights, matrix products and cache pages. fp32 computes what the reference computes; bf16 halves the memory "
-      "and is faster, at about three digits. Classifiers on the CPU compute in fp32 in both.",
-      &options.precision);
-  table.Add(
-      "threads", "N",
-      "Most threads of one model step, and so of each worker. One thread is used where that is about as fast, and "
-      "while other programs want the same CPUs. 0 divides the CPUs that the process may use (its CPU affinity "
-      "and the cgroup's limit, not the machine's size) among a model's workers.",
-      &options.threads, {0, 1024});
+  table.AddChoice<std::string>("precision", {{"fp32", "fp32"}, {"bf16", "bf16"}},
+                               "Precision of weights, matrix products and cache pages. fp32 computes what the "
+                               "reference computes. bf16 halves the memory and is faster, with about three significant "
+                               "digits. Classifiers on the CPU compute in fp32 with either.",
+                               &options.precision);
+  table.Add("threads", "N",
+            "Maximum threads of one worker's model step. A step uses one thread where that is about as fast, and while "
+            "other programs use the same CPUs. 0 divides the CPUs that the process may use (its CPU affinity and "
+            "cgroup limit) among a model's workers.",
+            &options.threads, {0, 1024});
   table.Add("preparation-threads", "N",
             "Threads that decode and resize images, for all models. Each may need 12 bytes for every pixel of the "
             "largest image.",
@@ -115,13 +113,14 @@ void AddExecution(OptionTable& table, ServerOptions& options) {
 void AddLimits(OptionTable& table, ServerOptions& options) {
   table.BeginSection("Largest requests:");
   table.Add("max-image-pixels", "N",
-            "Largest image, width times height. Decoding on all --preparation-threads may take at most half of the "
-            "memory. 0 takes 67108864, or fewer so that decoding takes at most a quarter.",
+            "Largest image in pixels, width times height. Decoding on all --preparation-threads may use at most half "
+            "of the memory. 0 takes 67108864, or fewer so that decoding uses at most a quarter of the memory.",
             &options.max_image_pixels, {0, models::ImageLimits().max_pixels});
-  table.Add("max-message-bytes", "BYTES", "Largest request. The default (8 MiB) takes a 5 MB document in one call.",
-            &options.max_message_bytes, {1 << 10, 1 << 30});
+  table.Add("max-message-bytes", "BYTES",
+            "Largest request message. The default (8 MiB) has room for a document of 5 MB.", &options.max_message_bytes,
+            {1 << 10, 1 << 30});
   table.Add("max-prompt-tokens", "N",
-            "Longest prompt or document. Memory does not grow with it: the default only follows --max-message-bytes.",
+            "Longest prompt or document. Memory does not grow with it; the default follows --max-message-bytes.",
             &options.max_prompt_tokens, kTokens);
   table.Add("max-generate-tokens", "N", "Longest completion.", &options.max_generate_tokens, kTokens);
 }
@@ -129,83 +128,84 @@ void AddLimits(OptionTable& table, ServerOptions& options) {
 void AddAccess(OptionTable& table, ServerOptions& options) {
   table.BeginSection("Access and sessions:");
   table.Add("token-file", "FILE",
-            "Who may call: a line for each token or client certificate, with scopes (infer, sessions, manage, "
-            "observe), models, limits and expiry; for the owner's and group's eyes only. \"longshort token new NAME\" "
-            "makes a token and its line. The file is read again when it changes. Without it everybody may do "
-            "everything, as the client that x-client-id names.",
+            "Access control: a line for each bearer token or client certificate, with its scopes (infer, sessions, "
+            "manage, observe), models, limits and expiry. Only owner and group may have access to the file. "
+            "\"longshort token new NAME\" makes a token and its line. The server reads the file again when it changes. "
+            "Without this option every client may call everything, and is identified by its x-client-id.",
             &options.token_file);
   table.AddSwitch("protect-health",
-                  "Health checks over gRPC need a token of the scope observe too, as reflection and /metrics do with "
-                  "--token-file. Without this they are open to everybody, for load balancers that have no token.",
+                  "Health checks over gRPC also need a token with the scope observe, as reflection and /metrics do "
+                  "with --token-file. Without this option health checks are open, for load balancers without a token.",
                   &options.protect_health);
   table.Add("session-key-file", "FILE",
-            "Key of 32 to 4096 bytes, for the owner's and group's eyes only (head -c 32 /dev/urandom > FILE; chmod 600 "
-            "FILE), that all servers share between which sessions may move (longshort.v1.Sessions ExportSession, "
-            "ImportSession). Without it none are exported or imported.",
+            "File of a secret key of 32 to 4096 bytes, which authenticates sessions that move between servers "
+            "(longshort.v1.Sessions ExportSession, ImportSession). All these servers need the same key. Only owner and "
+            "group may have access to the file (head -c 32 /dev/urandom > FILE; chmod 600 FILE). Without this option "
+            "the server neither exports nor imports sessions.",
             &options.session_key_file);
 }
 
 void AddTraces(OptionTable& table, ServerOptions& options) {
   table.BeginSection("Traces:");
   table.Add("otlp-endpoint", "host:port",
-            "Collector of traces, which takes OTLP by gRPC (mostly on port 4317): host:port or http://host:port, "
-            "https://host:port by TLS. Without it the variables OTEL_EXPORTER_OTLP_ENDPOINT and "
-            "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT count, and without these nothing is recorded. The other OTEL_... "
-            "variables hold as far as no option says otherwise.",
+            "Collector of traces, which accepts OTLP over gRPC (usually on port 4317): host:port or http://host:port "
+            "without TLS, https://host:port with TLS. Without this option the server uses the environment variables "
+            "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT and OTEL_EXPORTER_OTLP_ENDPOINT; without these it records no traces. "
+            "An option overrides its OTEL_... variable.",
             &options.otlp_endpoint);
   table.Add("trace-sample-ratio", "R",
-            "Part of the traces that is recorded, of those that begin at this server; of a client's trace the client "
-            "has decided. The trace's id decides, so servers with one ratio decide alike. Without "
-            "it OTEL_TRACES_SAMPLER counts, and without that all are recorded.",
+            "Ratio of traces to record, for traces that begin at this server. For a client's trace the client decides. "
+            "The decision depends on the trace id, so servers with the same ratio record the same traces. Without this "
+            "option OTEL_TRACES_SAMPLER decides; without that all traces are recorded.",
             &options.trace_sample_ratio, kTraceSampleRatio);
 }
 
 void AddStreams(OptionTable& table, ServerOptions& options) {
   table.BeginSection("Shutdown, streams and connections:");
   table.Add("drain-delay", "duration",
-            "How long the server reports that it is not ready, and serves new calls as before, after SIGTERM, SIGINT "
-            "or SIGHUP: as long as balancers take to send new connections elsewhere (Kubernetes: 10s).",
+            "After SIGTERM, SIGINT or SIGHUP, how long the server reports that it is not ready but still serves new "
+            "calls. Choose the time that load balancers need to send new connections elsewhere (Kubernetes: 10s).",
             &options.drain_delay, {absl::ZeroDuration(), absl::Hours(1)});
   table.Add("drain-timeout", "duration",
-            "How long requests in flight may go on after that. With --drain-delay some seconds below the grace period "
-            "of whatever stops the server (Kubernetes: 30 s; docker stop: 10 s). A second signal exits at once.",
+            "How long calls in flight may run after --drain-delay. The sum of both should be some seconds below the "
+            "grace period of the service manager (Kubernetes: 30 s; docker stop: 10 s). A second signal makes the "
+            "server exit at once.",
             &options.drain_timeout, {absl::ZeroDuration(), absl::Hours(1)});
   table.Add("keepalive-interval", "duration",
-            "A stream that was silent for so long sends a keepalive message. Below the idle timeout of the usual "
-            "proxies (60s).",
+            "A streaming call that has sent nothing for this time sends a keepalive message. The default is below the "
+            "usual idle timeout of proxies (60s).",
             &options.keepalive_interval, kPatience);
   table.Add("slow-reader-timeout", "duration",
-            "A client that takes no message of a stream for so long, while one (of 64 KiB, mostly) waits for it, is "
-            "cancelled. Until then its completions pause and others go on. The same goes for long answers that are not "
-            "streamed, and for clients that send less than 64 KiB of a session. The default is long enough for a "
-            "laptop that changes networks.",
+            "Cancel a client that reads no message of a stream for this time while at least one message (usually 64 "
+            "KiB) is unread. Until then its completions pause and other requests continue. The same limit applies to "
+            "long answers of unary calls, and to clients that send less than 64 KiB of a session in this time. The "
+            "default is long enough for a laptop that changes networks.",
             &options.slow_reader_timeout, kPatience);
-  table.Add(
-      "max-connection-age", "duration",
-      "A gRPC connection that is so old (give or take a tenth) takes no new calls, and its client makes another: so "
-      "clients that choose among several servers find new ones. Calls in flight go on. 0s never.",
-      &options.max_connection_age, kConnectionAge);
+  table.Add("max-connection-age", "duration",
+            "Maximum age of a gRPC connection, plus or minus a tenth. An older connection accepts no new calls; its "
+            "client opens another one and so finds new servers. Calls in flight continue. 0s: no limit.",
+            &options.max_connection_age, kConnectionAge);
   table.Add("max-connection-age-grace", "duration",
-            "How long the calls of such a connection may still take. 0s: until they end.",
+            "How long calls in flight may run after --max-connection-age. 0s: until they end.",
             &options.max_connection_age_grace, kConnectionAge);
 }
 
 void AddOperation(OptionTable& table, ServerOptions& options) {
   table.BeginSection("Log and metrics:");
   table.AddSwitch("report-load",
-                  "Tell with every answer how busy the server is (trailing metadata endpoint-load-metrics-bin, an "
-                  "xds.data.orca.v3.OrcaLoadReport), for balancers that weigh servers by it.",
+                  "Report the server's load with every answer (trailing metadata endpoint-load-metrics-bin, an "
+                  "xds.data.orca.v3.OrcaLoadReport), for load balancers that weigh servers by it.",
                   &options.report_load);
   table.AddChoice<LogFormat>("log-format", {{"text", LogFormat::kText}, {"json", LogFormat::kJson}},
-                             "Form of the log lines on standard error; one line per request.", &options.log_format);
+                             "Format of the log lines on standard error; one line for each call.", &options.log_format);
   table.AddChoice<LogLevel>("log-level",
                             {{"debug", LogLevel::kDebug},
                              {"info", LogLevel::kInfo},
                              {"warning", LogLevel::kWarning},
                              {"error", LogLevel::kError}},
-                            "Least important line that is written.", &options.log_level);
+                            "Least severe level that is logged.", &options.log_level);
   table.AddCustom("latency-buckets", "SECONDS,...", absl::StrJoin(options.latency_buckets, ","),
-                  "Upper bounds of the latency histograms, in seconds, rising.",
+                  "Upper bounds of the latency histograms, in seconds, in increasing order.",
                   [&options](const std::string& text) { return ReadBuckets(text, &options.latency_buckets); });
 }
 
@@ -224,8 +224,8 @@ OptionTable MakeTable(CommandLine& line) {
   table.BeginSection("Instead of serving:");
   table.AddSwitch(
       "check-config",
-      "Check the options, load every model, print what would be served, and exit: 0 if all is well, 1 if not. Ports "
-      "are not tried: the server that is to be replaced may have them.",
+      "Check the options, load every model, print what would be served, and exit with status 0 if all is well, 1 if "
+      "not. This does not open the ports, so it can run beside the server that is to be replaced.",
       &options.check_config);
   table.AddHelp(&line.help, HelpForm::kMarkdown);
   table.AddSwitch("version", "Print the version and exit.", &line.version);
@@ -246,8 +246,8 @@ std::string HelpText(HelpForm form) {
   if (form == HelpForm::kMarkdown) {
     return absl::StrCat(
         "# Options of longshort-server\n\n"
-        "Made by `longshort-server --help=markdown`. A model's serving.json has options as\n"
-        "fields, with `_` for `-`.\n\n",
+        "Generated by `longshort-server --help=markdown`. In a model's serving.json, an option is a\n"
+        "field of the same name, with `_` for `-`.\n\n",
         table.Markdown(), "\n", ServingFieldsMarkdown(), "\n", TracingVariablesMarkdown());
   }
   return absl::StrCat(

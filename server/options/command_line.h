@@ -1,4 +1,4 @@
-// The server's command line: the rows of its options, and what a run is asked to do.
+// The server's command line: the rows of its options, and what to do.
 #pragma once
 
 #include <string>
@@ -12,14 +12,13 @@ namespace longshort::server {
 
 struct CommandLine {
   ServerOptions options;
-  // Print something and exit 0, without looking at the options.
+  // Print something and exit 0, without checking the options.
   HelpForm help = HelpForm::kNone;
   bool version = false;
 };
 
-// Reads the arguments behind the program's name. ValidateServerOptions checks what depends on files, on the machine or
+// Parses the arguments after the program's name. ValidateServerOptions checks what depends on files, on the machine or
 // on several options.
-// Errors: INVALID_ARGUMENT naming the option, its value and the limit.
 absl::StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& arguments);
 
 // What --help prints. REQUIRES: form is not kNone.

@@ -16,28 +16,28 @@ constexpr int kMaxWorkers = 64;
 constexpr int kMaxGpus = 64;
 
 absl::Status ReadCpu(const std::string& device, Devices& devices) {
-  if (devices.cpu_workers > 0) return absl::InvalidArgumentError("cpu is there twice");
+  if (devices.cpu_workers > 0) return absl::InvalidArgumentError("cpu is listed twice");
   devices.cpu_workers = 1;
   if (device == "cpu") return absl::OkStatus();
   if (!absl::SimpleAtoi(absl::StripPrefix(device, "cpu:"), &devices.cpu_workers) || devices.cpu_workers < 1 ||
       devices.cpu_workers > kMaxWorkers) {
-    return absl::InvalidArgumentError(absl::StrCat("the count of ", device, " must be 1 to ", kMaxWorkers));
+    return absl::InvalidArgumentError(absl::StrCat("the number of workers in ", device, " must be 1 to ", kMaxWorkers));
   }
   return absl::OkStatus();
 }
 
-// `name`: of the kind, as the list has it.
+// `name`: the kind's name in the list.
 absl::Status ReadGpu(const std::string& device, const std::string& name, models::DeviceKind kind, Devices& devices) {
   int number = 0;
   if (!absl::SimpleAtoi(absl::StripPrefix(device, name + ":"), &number) || number < 0 || number >= kMaxGpus) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("'", device, "' names no GPU; write ", name, ":N, where N is its number, 0 to ", kMaxGpus - 1));
+    return absl::InvalidArgumentError(absl::StrCat("'", device, "' is not a GPU; write ", name,
+                                                   ":N, where N is the GPU's number, 0 to ", kMaxGpus - 1));
   }
   if (!devices.gpus.empty() && devices.gpu_kind != kind) {
-    return absl::InvalidArgumentError(absl::StrCat("'", device, "' is no GPU of the kind of those before it"));
+    return absl::InvalidArgumentError(absl::StrCat("'", device, "' is a GPU of another kind than those before it"));
   }
   if (std::find(devices.gpus.begin(), devices.gpus.end(), number) != devices.gpus.end()) {
-    return absl::InvalidArgumentError(absl::StrCat(device, " is there twice"));
+    return absl::InvalidArgumentError(absl::StrCat(device, " is listed twice"));
   }
   devices.gpu_kind = kind;
   devices.gpus.push_back(number);
@@ -61,8 +61,8 @@ absl::StatusOr<Devices> ParseDevices(const std::string& text) {
     } else if (IsOfKind(device, "emulated")) {
       LS_RETURN_IF_ERROR(ReadGpu(device, "emulated", models::DeviceKind::kEmulated, devices));
     } else {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "there is no device '", device, "'; write cpu, cpu:N for N workers, or cuda:N for the GPU of that number"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("there is no device '", device, "'; write cpu, cpu:N for N workers, or cuda:N for GPU N"));
     }
   }
   return devices;

@@ -41,7 +41,7 @@ absl::StatusOr<ListenAddress> ParseListenAddress(const std::string& text) {
   const bool bracketed = host.size() >= 2 && host.front() == '[' && host.back() == ']';
   if (bracketed) host = host.substr(1, host.size() - 2);
   if (host.empty() || (!bracketed && host.find(':') != std::string::npos)) {
-    return absl::InvalidArgumentError("must be host:port (an IPv6 host stands in brackets: [::1]:8500)");
+    return absl::InvalidArgumentError("must be host:port (an IPv6 host is in brackets: [::1]:8500)");
   }
   const std::string port_text = text.substr(colon + 1);
   ListenAddress address{.host = std::move(host)};
@@ -58,7 +58,7 @@ absl::Status CheckIsLoopback(const char* option, const ListenAddress& address) {
   addrinfo* found = nullptr;
   if (const int error = getaddrinfo(address.host.c_str(), nullptr, &hints, &found); error != 0) {
     const std::string why = error == EAI_SYSTEM ? std::system_category().message(errno) : gai_strerror(error);
-    return absl::InvalidArgumentError(absl::StrCat(named, " stands for no address: ", why));
+    return absl::InvalidArgumentError(absl::StrCat(named, " does not resolve to an address: ", why));
   }
   const absl::Cleanup free_found = [found] { freeaddrinfo(found); };
   for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
@@ -66,7 +66,7 @@ absl::Status CheckIsLoopback(const char* option, const ListenAddress& address) {
     return absl::InvalidArgumentError(absl::StrCat(
         named,
         " can be reached from other machines, and nothing is encrypted: give --tls-certificate and --tls-key, "
-        "or --insecure if the network on the way is trusted"));
+        "or --insecure if the network is trusted"));
   }
   return absl::OkStatus();
 }

@@ -1,4 +1,4 @@
-// Where the server listens, and who can reach it there.
+// An address to listen on, and whether other machines can reach it.
 #pragma once
 
 #include <string>
@@ -13,16 +13,15 @@ struct ListenAddress {
   std::string host;
   int port = 0;
 
-  // "host:port"; an IPv6 host stands in brackets.
+  // "host:port"; an IPv6 host is in brackets.
   std::string ToString() const;
 };
 
-// Reads "host:port" or "[ipv6]:port". Errors: INVALID_ARGUMENT saying what is wrong with `text`.
+// Parses "host:port" or "[ipv6]:port". Errors: INVALID_ARGUMENT saying what is wrong with `text`.
 absl::StatusOr<ListenAddress> ParseListenAddress(const std::string& text);
 
-// Whether only this machine reaches the address of --`option`: all addresses that its host stands for are loopback.
-// Errors: INVALID_ARGUMENT naming the option, the address, and what to do; also if the host's addresses cannot be
-// found.
+// Checks that only this machine can reach the address of --`option`: its host resolves only to loopback addresses.
+// Errors: INVALID_ARGUMENT naming the option, the address, and what to do; also if the host cannot be resolved.
 absl::Status CheckIsLoopback(const char* option, const ListenAddress& address);
 
 }  // namespace longshort::server

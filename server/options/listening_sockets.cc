@@ -19,7 +19,7 @@
 namespace longshort::server {
 namespace {
 
-// How long what was sent may stay unacknowledged: then the client is gone.
+// How long sent data may stay unacknowledged before the system closes the connection.
 constexpr int kUnacknowledgedMilliseconds = 20'000;
 
 std::string ErrorText(int number) { return std::system_category().message(number); }
@@ -57,18 +57,18 @@ absl::StatusOr<std::vector<SocketAddress>> AddressesOf(const NamedAddress& name)
   for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
     SocketAddress next{.address = {}, .length = one->ai_addrlen};
     std::memcpy(&next.address, one->ai_addr, one->ai_addrlen);
-    // A name that stands in two lines of /etc/hosts has its address twice.
+    // getaddrinfo returns an address twice if two lines of /etc/hosts have it.
     if (std::find(addresses.begin(), addresses.end(), next) == addresses.end()) addresses.push_back(next);
   }
   return addresses;
 }
 
-// Makes a socket of this address; returns 0, or the system's number of what is wrong.
+// Binds a socket to this address. Returns 0 or errno.
 int BindTo(const SocketAddress& at, Descriptor& bound) {
   bound = Descriptor(socket(at.address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   const int number = bound.number();
   if (number < 0) return errno;
-  // No SO_REUSEPORT: two servers on one port must not go unnoticed.
+  // No SO_REUSEPORT: two servers on one port must be an error.
   SetOption(number, SOL_SOCKET, SO_REUSEADDR, 1);
   if (at.address.ss_family == AF_INET6) SetOption(number, IPPROTO_IPV6, IPV6_V6ONLY, 1);
   // Connections inherit both.
@@ -108,11 +108,12 @@ absl::StatusOr<ListeningSockets> BindSockets(const NamedAddress& name) {
   ListeningSockets listening{.sockets = {}, .port = name.address.port};
   int why_not = 0;
   for (SocketAddress& next : addresses) {
-    if (listening.port != 0) SetPort(next.address, listening.port);  // the one that the system chose for the first
+    if (listening.port != 0)
+      SetPort(next.address, listening.port);  // the port that the system chose for the first address
     Descriptor bound;
     if (const int error = BindTo(next, bound); error != 0) {
       if (error == EADDRINUSE) return CannotBind(name, ErrorText(error));
-      why_not = error;  // of a family that this machine does not have, say
+      why_not = error;  // such as an address family that this machine lacks
       continue;
     }
     listening.port = PortOf(bound.number());

@@ -1,4 +1,4 @@
-// The sockets of one address that is listened at.
+// The sockets that listen on one address.
 #pragma once
 
 #include <memory>
@@ -20,7 +20,7 @@ class Descriptor final {
   ~Descriptor();
 
   int number() const { return number_; }
-  // Whoever calls it closes it.
+  // The caller becomes responsible for closing it.
   int Release();
 
  private:
@@ -31,7 +31,7 @@ class Descriptor final {
 int PortOf(int socket);
 
 struct ListeningSockets {
-  // One for each address that the host stands for; they do not block.
+  // Non-blocking; one for each address that the host resolves to.
   std::vector<Descriptor> sockets;
   int port = 0;
 };
@@ -44,12 +44,12 @@ struct NamedAddress {
 
 absl::Status CannotBind(const NamedAddress& name, const std::string& why);
 
-// Binds all addresses that the host stands for; connections are refused yet. "[::]" is any of either family, "0.0.0.0"
-// any of IPv4. Errors: UNAVAILABLE if there is none that can be bound, or one of them is in use.
+// Binds all addresses that the host resolves to; connections are refused until Listen. "[::]" is any IPv4 or IPv6
+// address, "0.0.0.0" any IPv4 address. Errors: UNAVAILABLE if none can be bound, or one of them is in use.
 absl::StatusOr<ListeningSockets> BindSockets(const NamedAddress& name);
 
-// Connections are taken, and wait to be accepted, from now on. Errors: UNAVAILABLE if somebody else has listened at one
-// of the addresses meanwhile.
+// Starts to listen: the system queues connections until they are accepted. Errors: UNAVAILABLE if another process has
+// begun to listen on one of the addresses.
 absl::Status Listen(const NamedAddress& name, const ListeningSockets& listening);
 
 }  // namespace longshort::server

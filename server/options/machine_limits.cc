@@ -45,7 +45,7 @@ std::string GroupPath(const std::string& groups, absl::string_view controller) {
   return "/";
 }
 
-// "/a/b" -> "/a/b", "/a", "": a group is bound by every group above it.
+// "/a/b" -> "/a/b", "/a", "": the limits of all parent groups apply, too.
 std::vector<std::string> GroupAndAbove(std::string group) {
   std::vector<std::string> groups;
   while (group.size() > 1) {

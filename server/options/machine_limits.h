@@ -1,4 +1,4 @@
-// What this process may use of the machine: the defaults for threads and memory follow it, not the machine's size.
+// CPUs, memory and GPUs that this process may use. The defaults for threads and memory depend on them.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,12 @@ struct MachineLimits {
   int64_t cpus = 1;
   // The smallest of the machine's memory and the cgroup's limit; 0 if neither can be read.
   int64_t memory_bytes = 0;
-  // Nothing in a build for the CPU only.
+  // Absent in a build for the CPU only.
   std::optional<models::Gpus> gpus = {};
 };
 
-// Reads affinity from the system, and cgroup v2 or v1 limits (of the process's own group and every group above) from
-// the files below `root`. What cannot be read limits nothing.
+// Reads the affinity from the system, and the limits of cgroup v2 or v1 (of the process's group and all groups above
+// it) from the files below `root`. Files that cannot be read set no limit.
 MachineLimits ReadMachineLimits(const std::string& root = "/");
 
 }  // namespace longshort::server

@@ -36,20 +36,20 @@ absl::Status CheckBuckets(const std::vector<double>& buckets) {
   for (const double bound : buckets) {
     if (!(bound > previous) || std::isinf(bound)) {
       return absl::InvalidArgumentError(absl::StrCat("--latency-buckets has ", bound, " after ", previous,
-                                                     "; bounds are positive seconds, finite, and rise"));
+                                                     "; bounds must be positive, finite, and in increasing order"));
     }
     previous = bound;
   }
   return absl::OkStatus();
 }
 
-// Whether the ports are as secure as where they listen demands.
+// Checks that ports other than loopback have TLS, or --insecure.
 absl::Status CheckEncryption(const ServerOptions& options) {
   const TlsFiles& tls = options.tls;
   const bool any = !tls.certificate.empty() || !tls.key.empty() || !tls.client_ca.empty() || !tls.client_crl.empty();
   if (any && options.insecure) {
     return absl::InvalidArgumentError(
-        "--insecure serves without TLS, and --tls-... options are given: leave out the one or the others");
+        "--insecure serves without TLS, but --tls-... options are given: remove --insecure or the --tls-... options");
   }
   if (any) return TlsMaterial::Load(tls, absl::Now()).status();
   if (options.insecure) return absl::OkStatus();
@@ -60,13 +60,14 @@ absl::Status CheckEncryption(const ServerOptions& options) {
 absl::Status CheckTokenFile(const ServerOptions& options) {
   if (options.token_file.empty()) {
     if (!options.protect_health) return absl::OkStatus();
-    return absl::InvalidArgumentError("--protect-health needs --token-file: without it nobody can show who he is");
+    return absl::InvalidArgumentError(
+        "--protect-health needs --token-file: without it clients cannot prove their identity");
   }
   LS_ASSIGN_OR_RETURN(const std::string text, ReadTokenFile(options.token_file));
   return ParseTokenFile(text, options.token_file).status();
 }
 
-// Pixels of the largest image that each thread may decode at once within `bytes`; all that decoders take if that is 0.
+// Pixels of the largest image that each thread may decode at once within `bytes`; if that is 0, the decoders' limit.
 int64_t PixelsWithin(int64_t bytes, int64_t threads) {
   constexpr int64_t kMax = models::ImageLimits().max_pixels;
   if (bytes == 0) return kMax;
@@ -78,7 +79,7 @@ absl::Status CheckLargestImage(const ServerOptions& options, const MachineLimits
   if (range.Holds(options.max_image_pixels)) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("--max-image-pixels is ", options.max_image_pixels, "; it must be ", range.Rule(),
-                   ": decoding on all --preparation-threads takes half of the memory then"));
+                   ": a larger image would need over half of the memory on all --preparation-threads"));
 }
 
 constexpr auto kTokenBytes = static_cast<int64_t>(sizeof(int32_t));
@@ -109,13 +110,14 @@ absl::StatusOr<ServerOptions> ValidateServerOptions(ServerOptions options, const
   if (!options.session_key_file.empty()) LS_RETURN_IF_ERROR(ReadSessionKey(options.session_key_file).status());
   LS_RETURN_IF_ERROR(CheckTokenFile(options));
   if (options.max_connection_age_grace != absl::ZeroDuration() && options.max_connection_age == absl::ZeroDuration()) {
-    return absl::InvalidArgumentError("--max-connection-age-grace needs --max-connection-age: no connection ages");
+    return absl::InvalidArgumentError(
+        "--max-connection-age-grace needs --max-connection-age: connections have no maximum age");
   }
   LS_RETURN_IF_ERROR(CheckBuckets(options.latency_buckets));
   if (options.listen.port != 0 && options.listen.port == options.http_listen.port &&
       options.listen.host == options.http_listen.host) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--listen and --http-listen are both ", options.listen.ToString(), "; they need a port each"));
+        absl::StrCat("--listen and --http-listen are both ", options.listen.ToString(), "; each needs its own port"));
   }
   return options;
 }

@@ -1,5 +1,7 @@
-// What an operator tells the server: one struct, filled from the command line and files, checked before anything
-// starts.
+// The server's options: one struct, filled from the command line and files, checked before anything starts.
+//
+// This header has names and defaults. The meaning, unit, range and the reason of the default of each option are in its
+// row (server/options/command_line.cc, serving_options.cc), which `longshort-server --help` prints.
 //
 // Here are names and defaults. The meaning, unit and range of each option, and the reason of its default, stand in its
 // row (server/options/command_line.cc, serving_options.cc), which `longshort-server --help` prints.
@@ -25,7 +27,7 @@ enum class LogFormat { kText, kJson };
 enum class LogLevel { kDebug, kInfo, kWarning, kError };
 
 struct ServerOptions {
-  // Empty by default, which is an error: there is nothing to serve.
+  // Required.
   std::string model_repository;
   // 0 never polls.
   absl::Duration watch_repository = absl::ZeroDuration();
@@ -35,7 +37,7 @@ struct ServerOptions {
   ListenAddress listen = {.host = "127.0.0.1", .port = 8500};
   ListenAddress http_listen = {.host = "127.0.0.1", .port = 8501};
   std::string port_file;
-  // Both ports speak TLS if there is a certificate; gRPC asks clients for theirs if there is a client_ca.
+  // Both ports use TLS if there is a certificate. gRPC also requires client certificates if there is a client_ca.
   TlsFiles tls;
   bool insecure = false;
 
@@ -73,46 +75,44 @@ struct ServerOptions {
 
   std::string otlp_endpoint;
   std::optional<double> trace_sample_ratio;
-  // From these two and the environment's variables; not on the command line.
+  // Derived from these two and the environment variables.
   TracingOptions tracing;
 
   bool check_config = false;
 };
 
-// Checks what the rows' ranges do not say (files, devices, what depends on the machine or on another option), and fills
-// in what follows the machine (threads, max_image_pixels).
-// Errors: INVALID_ARGUMENT naming the option, its value and the limit.
+// Checks what the rows' ranges do not cover (files, devices, what depends on the machine or on another option), and
+// computes the defaults that depend on the machine (threads, max_image_pixels). Errors: INVALID_ARGUMENT naming the
+// option, its value and the limit.
 absl::StatusOr<ServerOptions> ValidateServerOptions(ServerOptions options, const MachineLimits& machine);
 
-// The largest images that the server takes: of as many pixels as the options say, and of as many bytes as fit in a
-// message. With a model's name of 255 bytes, options and lengths, a ClassifyImage call holds less than 4 KiB beside its
-// image.
-// REQUIRES: the options were validated.
+// Limits of images: the pixels of --max-image-pixels, and the bytes that fit in a message. With a model's name of 255
+// bytes, options and lengths, a ClassifyImage call holds less than 4 KiB beside its image. REQUIRES: the options were
+// validated.
 models::ImageLimits ServedImageLimits(const ServerOptions& options);
 
-// The shares of the machine's memory beside weights and caches:
+// Shares of the machine's memory that are not for weights and caches:
 
-// Bytes that gRPC may hold of messages on their way: an eighth of the memory, at least a few of the largest messages.
+// Bytes of messages that gRPC may buffer: an eighth of the memory, at least 64 MiB and four of the largest messages.
 int64_t MessageBufferBytes(const ServerOptions& options, const MachineLimits& machine);
 
-// Tokens that the prompts of all models may have: an eighth of the memory, and so that two of the longest fit.
+// Maximum tokens in the prompts of all models: an eighth of the memory, at least two of the longest prompts.
 int64_t PromptTokens(const ServerOptions& options, const MachineLimits& machine);
 
-// Bytes that the waiting items of one classifier may hold: a 64th of the memory, and so that two of the largest
-// messages fit.
+// Maximum bytes of the queued items of one classifier: a 64th of the memory, at least two of the largest messages.
 int64_t WaitingBytes(const ServerOptions& options, const MachineLimits& machine);
 
-// Tokens that the sessions of one model may hold: a 64th of the memory, and so that two of the longest prompts fit.
+// Maximum tokens in the sessions of one model: a 64th of the memory, at least two of the longest prompts.
 int64_t SessionTokens(const ServerOptions& options, const MachineLimits& machine);
 
-// Those that the sessions of one client may hold: a quarter of them, and two of the longest prompts too.
+// Maximum tokens in the sessions of one client: a quarter of `of_all`, at least two of the longest prompts.
 int64_t SessionTokensOfClient(const ServerOptions& options, int64_t of_all);
 
-// Bytes that sessions on their way between servers may have: a 32nd of the memory, 64 MiB at the least; none if the
-// server moves none.
+// Maximum bytes of sessions that are moving between servers: a 32nd of the memory, at least 64 MiB; 0 if the server
+// moves none.
 int64_t SessionTransferBytes(const ServerOptions& options, const MachineLimits& machine);
 
-// Bytes that the preparation threads may need at once.
+// Maximum bytes that the preparation threads need at once.
 int64_t DecodingBytes(const ServerOptions& options);
 
 }  // namespace longshort::server

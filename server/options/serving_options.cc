@@ -26,7 +26,7 @@ constexpr std::string_view kOfLanguageModels[] = {"max_streams", "step_time", "c
 
 // core/schedule/priority_rounds.h has the same range.
 constexpr OptionRange<int64_t> kPriorityWeight = {1, 1'000'000};
-// Every version takes its memory.
+// Every loaded version needs memory.
 constexpr OptionRange<int64_t> kVersionsKept = {1, 1024};
 
 // For all of a model's workers.
@@ -41,23 +41,23 @@ absl::Status ReadDevices(const std::string& text, std::string* devices) {
   return ParseDevices(text).status();
 }
 
-// Fields whose value is an object or a list have no reader here: ReadVersions and ReadWeights read them.
+// Fields whose value is an object or a list have no reader here: ReadVersions and ReadWeights parse them.
 void AddFieldsOfFile(OptionTable& table, ServingOptions& options) {
   table.BeginSection("In serving.json only:");
   table.AddCustom(
       "version-policy", "{\"latest\": n}", "{\"latest\": 1}",
-      absl::StrCat("Which versions are loaded: {\"latest\": n}, {\"specific\": [n, ...]} or \"all\"; at most ",
+      absl::StrCat("Which versions the server loads: {\"latest\": n}, {\"specific\": [n, ...]} or \"all\"; at most ",
                    kVersionsKept.high, " of them."),
       nullptr);
   table.AddCustom("priority-weights", "{\"high\": n, ...}", "{\"high\": 16, \"normal\": 4, \"low\": 1}",
                   absl::StrCat("Shares of the priorities, each ", kPriorityWeight.Text(), "."), nullptr);
   table.Add("max-batch-tokens", "n",
-            "Classifiers: tokens of one batch, over all its documents, which bounds its memory. A longer document runs "
-            "alone.",
+            "Classifiers: maximum tokens in one batch, over all its documents. This limits the memory of a batch. A "
+            "longer document runs alone.",
             &options.max_batch_tokens, {1, 1 << 30});
   table.Add("max-queue-delay", "\"duration\"",
-            "Classifiers: how long an item waits for others while its batch is not full. By default a batch is what "
-            "waits when the worker is free.",
+            "Classifiers: how long an item waits for others to fill its batch. By default a batch has the items that "
+            "are queued when a worker is free.",
             &options.max_queue_delay, {absl::ZeroDuration(), absl::Minutes(1)});
 }
 
@@ -127,7 +127,7 @@ absl::Status ReadWeights(const JsonFields& fields, ServingOptions& options) {
   return absl::OkStatus();
 }
 
-// The field as it would be given on the command line.
+// The field's value as text, as on the command line.
 absl::StatusOr<std::string> OptionText(const JsonFields& fields, const std::string& field, bool is_integer) {
   if (!is_integer) return fields.Text(field);
   LS_ASSIGN_OR_RETURN(const int64_t value, fields.Integer(field));
@@ -140,65 +140,66 @@ absl::Status ReadField(const JsonFields& fields, const std::string& field, const
   if (status.ok()) return status;
   const std::string rule(status.message());
   if (absl::StartsWith(rule, "must be ")) return fields.OutOfRange(field, rule.substr(8));
-  return fields.OutOfRange(field, absl::StrCat("what this says: ", rule));
+  return fields.OutOfRange(field, absl::StrCat("valid: ", rule));
 }
 
 }  // namespace
 
 void AddServingOptions(OptionTable& table, ServingOptions& options) {
   table.BeginSection("How models are served, unless serving.json says otherwise:");
-  table.Add({.name = "devices",
-             .hint = "LIST",
-             .default_text = options.devices,
-             .help =
-                 "Where models run, a list separated by commas: cpu, or cpu:N for N workers of each model (1 to 64), "
-                 "which share its weights and have a cache each; cuda:N for the GPU of that number, in a build for "
-                 "GPUs. More workers than one help where a step cannot keep all cores busy. In serving.json, the "
-                 "workers divide the threads that they would have by the server's options.",
-             .reader = [&options](const std::string& text) { return ReadDevices(text, &options.devices); },
-             .value = [&options] { return options.devices; }});
+  table.Add(
+      {.name = "devices",
+       .hint = "LIST",
+       .default_text = options.devices,
+       .help = "Where models run, a list separated by commas. cpu, or cpu:N for N workers of each model (1 to 64): "
+               "they share its weights, and each has its own cache. cuda:N: the GPU with that number, in a build for "
+               "GPUs. More than one worker helps where a step cannot keep all cores busy. In serving.json: the workers "
+               "share the threads that the model would have with the server's --devices.",
+       .reader = [&options](const std::string& text) { return ReadDevices(text, &options.devices); },
+       .value = [&options] { return options.devices; }});
   table.Add("max-streams", "N",
-            "Language models: sequences that run at once, per model, as far as the cache has room for them. Each "
-            "reserves the part of the cache that it can need.",
+            "Language models: maximum number of sequences that run at once, per model, if the cache has room for them. "
+            "Each sequence reserves the cache that it may need.",
             &options.max_streams, kMaxStreams);
   table.Add("step-time", "duration",
-            "Language models: how long a step should take if there is enough to read. Longer steps read more tokens a "
-            "second, which is for scoring in bulk (250ms). A new request waits for the end of a step, and streams "
-            "stutter.",
+            "Language models: target time of a step while there are prompts to read. Longer steps read more tokens a "
+            "second, which suits scoring in bulk (250ms). But a new request waits for the end of a step, and tokens of "
+            "streams arrive less evenly.",
             &options.step_time, {absl::Milliseconds(1), absl::Seconds(10)});
   table.Add("cache-bytes", "BYTES",
-            "Language models: memory for the cache of each, taken as it is used. What running sequences leave of it "
-            "keeps prefixes and conversations. The server does not start if this is more than the available memory. 0 "
-            "takes the smaller of what 16 sequences of any length and a quarter more need, and half of the memory that "
-            "other models leave (of the cgroup's limit).",
+            "Language models: memory for each model's cache, allocated as it is used. The part that running sequences "
+            "do not need keeps prefixes and sessions. The server does not start if this exceeds the available memory. "
+            "0 takes the smaller of two sizes: 1.25 times the need of 16 sequences of any length, and half of the "
+            "memory (or of the cgroup's limit) that other models leave.",
             &options.cache_bytes, {0, int64_t{1} << 50});
   table.Add("max-queued-requests", "N",
-            "Requests that may wait, per model, before more are refused with RESOURCE_EXHAUSTED: a long queue only "
-            "makes everybody late.",
+            "Maximum number of queued requests per model. The server refuses more with RESOURCE_EXHAUSTED, because a "
+            "long queue only delays all requests.",
             &options.limits.max_queued, kMaxQueuedRequests);
   table.Add("max-queue-time", "duration",
-            "Predicted time of all work that waits for a model, before more is refused with RESOURCE_EXHAUSTED: about "
-            "how long the last request waits. A shorter time keeps admitted requests fast under overload. It should "
-            "be long enough for the largest call of many items.",
+            "Maximum predicted run time of all queued work of a model: about how long the last request waits. The "
+            "server refuses more with RESOURCE_EXHAUSTED. A shorter time keeps admitted requests fast under overload. "
+            "It should be long enough for the largest call with many items.",
             &options.limits.max_queued_cost, kMaxQueueTime);
-  table.AddLimit("max-queued-requests-per-client", "N",
-                 "As --max-queued-requests, for the requests of one client (metadata x-client-id; calls without an id "
-                 "are one client's). 0 is no limit, since the order of work shares the model between clients anyway.",
-                 &options.limits.max_queued_per_client, kMaxQueuedRequests.high);
+  table.AddLimit(
+      "max-queued-requests-per-client", "N",
+      "As --max-queued-requests, for the requests of one client (metadata x-client-id; calls without an id count as "
+      "one client). 0: no limit, because the scheduler shares the model fairly between clients anyway.",
+      &options.limits.max_queued_per_client, kMaxQueuedRequests.high);
   table.AddLimit("max-queue-time-per-client", "duration",
-                 "As --max-queue-time, for the waiting work of one client. 0 is no limit.",
+                 "As --max-queue-time, for the queued work of one client. 0: no limit.",
                  &options.limits.max_queued_cost_per_client, kMaxQueueTime.high);
   table.AddLimit("max-running-per-client", "N",
-                 "Requests of one client (of a classifier: items) that run at once, per model; more wait while others "
-                 "pass. 0 is no limit.",
+                 "Maximum number of requests of one client (of a classifier: items) that run at once, per model. "
+                 "Others of this client stay queued while other clients overtake them. 0: no limit.",
                  &options.order.max_running_per_client, kMaxStreams.high);
   table.Add("max-batch-size", "N",
-            "Classifiers: items of one batch. A batch is what waits when the model is free. Larger batches use wide "
-            "machines better and make each item wait for the whole.",
+            "Classifiers: maximum number of items in one batch. A batch has the items that are queued when a worker is "
+            "free. Larger batches use machines with many cores better, but each item waits for the whole batch.",
             &options.max_batch_size, {1, 1024});
   table.Add("session-time-to-live", "duration",
-            "Language models: a session that was not used for so long ends. Its tokens are kept until then; its cache "
-            "only while nothing else needs the room.",
+            "Language models: a session that has not been used for this time ends. Its tokens are kept until then; its "
+            "cache pages only while nothing else needs the memory.",
             &options.session_time_to_live, {absl::Seconds(1), absl::Hours(720)});
 }
 

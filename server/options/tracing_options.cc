@@ -27,7 +27,7 @@ constexpr char kDefaultEndpoint[] = "http://localhost:4317";
 constexpr OptionRange<int64_t> kSpans = {1, int64_t{1} << 20};
 constexpr OptionRange<int64_t> kMilliseconds = {1, 3'600'000};
 
-// Stands in the names of variables that have a form of their own for traces.
+// Placeholder in the names of variables that have a second form, for traces only.
 constexpr char kOfTraces[] = "[TRACES_]";
 
 constexpr char kEndpoint[] = "OTEL_EXPORTER_OTLP_[TRACES_]ENDPOINT";
@@ -43,7 +43,7 @@ struct Variable {
   std::string value;
 };
 
-// The variable, which is as if it were not set if it is empty. Of two forms, that of traces counts if it is set.
+// Finds a variable. An empty value counts as unset. The form for traces overrides the general one.
 Variable Find(const Environment& environment, const std::string& name) {
   for (const char* form : {"TRACES_", ""}) {
     Variable found{.name = absl::StrReplaceAll(name, {{kOfTraces, form}}), .value = ""};
@@ -61,7 +61,7 @@ absl::Status Wrong(const std::string& name, const std::string& value, const std:
   return absl::InvalidArgumentError(absl::StrCat(name, " is '", value, "'; ", must));
 }
 
-// Endpoint and TLS. `tls_without_scheme`: what "host:port" means.
+// Reads the endpoint, and whether it uses TLS. `tls_without_scheme`: whether "host:port" without a scheme means TLS.
 absl::Status ReadEndpoint(const std::string& name, const std::string& text, bool tls_without_scheme,
                           TracingOptions& options) {
   absl::string_view rest = text;
@@ -73,8 +73,8 @@ absl::Status ReadEndpoint(const std::string& name, const std::string& text, bool
   }
   absl::ConsumeSuffix(&rest, "/");
   constexpr char kForm[] =
-      "it must be host:port, http://host:port or https://host:port, of a collector's port for OTLP by gRPC (mostly "
-      "4317)";
+      "it must be host:port, http://host:port or https://host:port, the port of a collector for OTLP over gRPC "
+      "(usually 4317)";
   if (absl::StrContains(rest, "/")) return Wrong(name, text, kForm);
   const absl::StatusOr<ListenAddress> address = ParseListenAddress(std::string(rest));
   if (!address.ok() || address->port == 0) return Wrong(name, text, kForm);
@@ -82,7 +82,7 @@ absl::Status ReadEndpoint(const std::string& name, const std::string& text, bool
   return absl::OkStatus();
 }
 
-// The collector's address; none if nothing is to be traced.
+// Sets the collector's address; leaves it empty if no traces are exported.
 absl::Status ChooseEndpoint(const std::string& option, const Environment& environment, TracingOptions& options) {
   if (!option.empty()) return ReadEndpoint("--otlp-endpoint", option, false, options);
   if (WordOf(environment, kDisabled) == "true") return absl::OkStatus();
@@ -92,14 +92,14 @@ absl::Status ChooseEndpoint(const std::string& option, const Environment& enviro
   if (endpoint.empty() && exporter == "otlp") endpoint = kDefaultEndpoint;
   if (endpoint.empty()) return absl::OkStatus();
   if (!exporter.empty() && exporter != "otlp") {
-    return Wrong(kExporter, exporter, "this server has otlp only; none switches traces off");
+    return Wrong(kExporter, exporter, "this server supports only otlp; none switches traces off");
   }
   return ReadEndpoint(name, endpoint, WordOf(environment, kInsecure) != "true", options);
 }
 
 absl::StatusOr<std::string> ReadPem(const std::string& name, const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  if (!file) return Wrong(name, path, "it must be a file that can be read");
+  if (!file) return Wrong(name, path, "it must be a readable file");
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
@@ -108,18 +108,19 @@ absl::Status ReadTlsFiles(const Environment& environment, TracingOptions& option
   if (const auto [name, path] = Find(environment, kCertificate); !path.empty()) {
     LS_ASSIGN_OR_RETURN(options.authorities_pem, ReadPem(name, path));
     if (ParseCertificates(options.authorities_pem).empty()) {
-      return Wrong(name, path, "the file must have certificates, as PEM");
+      return Wrong(name, path, "the file must contain PEM certificates");
     }
   }
   const auto [certificate_name, certificate] = Find(environment, kClientCertificate);
   const auto [key_name, key] = Find(environment, kClientKey);
   if (certificate.empty() != key.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(certificate_name, " and ", key_name, " must be set both, or none"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(certificate_name, " and ", key_name, " must both be set, or neither"));
   }
   if (certificate.empty()) return absl::OkStatus();
   LS_ASSIGN_OR_RETURN(options.certificate_pem, ReadPem(certificate_name, certificate));
   if (ParseCertificates(options.certificate_pem).empty()) {
-    return Wrong(certificate_name, certificate, "the file must have a certificate, as PEM");
+    return Wrong(certificate_name, certificate, "the file must contain a PEM certificate");
   }
   LS_ASSIGN_OR_RETURN(const PrivateKey read, ReadPrivateKey({key_name, key}));
   options.key_pem = ToPem(*read);
@@ -137,7 +138,7 @@ absl::StatusOr<std::string> Decode(absl::string_view text) {
     }
     const absl::string_view digits = text.substr(i + 1, kDigits);
     if (digits.size() < kDigits || !absl::ascii_isxdigit(digits[0]) || !absl::ascii_isxdigit(digits[1])) {
-      return absl::InvalidArgumentError("has a % without two hexadecimal digits behind it; write % as %25");
+      return absl::InvalidArgumentError("has a % that is not followed by two hexadecimal digits; write % as %25");
     }
     decoded += absl::HexStringToBytes(digits);
     i += kDigits;
@@ -146,8 +147,8 @@ absl::StatusOr<std::string> Decode(absl::string_view text) {
   return decoded;
 }
 
-// "key=value,key=value", percent-encoded, as OpenTelemetry's variables have it. Empty members do not count, nor do
-// spaces around keys and values. Errors: INVALID_ARGUMENT that completes the sentence "NAME ...".
+// Parses "key=value,key=value", percent-encoded, the form of OpenTelemetry's variables. Ignores empty members, and
+// spaces around keys and values. Errors: INVALID_ARGUMENT with a message that completes the sentence "NAME ...".
 absl::StatusOr<TextPairs> ParseTextPairs(absl::string_view text) {
   TextPairs pairs;
   for (const absl::string_view member : absl::StrSplit(text, ',')) {
@@ -155,7 +156,7 @@ absl::StatusOr<TextPairs> ParseTextPairs(absl::string_view text) {
     const std::pair<absl::string_view, absl::string_view> parts = absl::StrSplit(member, absl::MaxSplits('=', 1));
     const absl::string_view key = absl::StripAsciiWhitespace(parts.first);
     if (key.empty() || member.find('=') == absl::string_view::npos) {
-      return absl::InvalidArgumentError("has a member without key or without '='; it must be key=value,key=value");
+      return absl::InvalidArgumentError("has a member without a key or without '='; the form is key=value,key=value");
     }
     LS_ASSIGN_OR_RETURN(std::string decoded_key, Decode(key));
     LS_ASSIGN_OR_RETURN(std::string value, Decode(absl::StripAsciiWhitespace(parts.second)));
@@ -173,12 +174,13 @@ absl::Status ReadHeaders(const std::string& text, TextPairs& headers) {
     });
     if (!fine || absl::StartsWith(key, "grpc-") || absl::EndsWith(key, "-bin")) {
       return absl::InvalidArgumentError(
-          "has a key that gRPC does not take as metadata: letters, digits, '_', '-' and '.', and neither grpc-... nor "
-          "...-bin");
+          "has a key that gRPC does not accept as metadata: use letters, digits, '_', '-' and '.', but neither "
+          "grpc-... "
+          "nor ...-bin");
     }
     if (!std::all_of(value.begin(), value.end(), [](char c) { return absl::ascii_isprint(c); })) {
       return absl::InvalidArgumentError(
-          absl::StrCat("has a value that is not of printable ASCII characters, for the key ", key));
+          absl::StrCat("has a value with characters other than printable ASCII, for the key ", key));
     }
   }
   return absl::OkStatus();
@@ -190,7 +192,7 @@ absl::Status ReadSampler(const std::string& sampler, TracingOptions& options) {
   if (root == "always_off") options.ratio = 0;
   if (root == "always_on" || root == "always_off" || root == "traceidratio") return absl::OkStatus();
   return absl::InvalidArgumentError(
-      "must be always_on, always_off or traceidratio, or one of these behind parentbased_");
+      "must be always_on, always_off or traceidratio, or one of these with the prefix parentbased_");
 }
 
 absl::Status ReadRatio(const std::string& text, TracingOptions& options) {
@@ -204,7 +206,7 @@ absl::Status ReadPropagators(const std::string& propagators, TracingOptions& opt
   }
   options.continues_traces = false;
   if (propagators == "none") return absl::OkStatus();
-  return absl::InvalidArgumentError("this server has tracecontext only: the list must have it, or be none");
+  return absl::InvalidArgumentError("this server supports only tracecontext: the list must contain it, or be none");
 }
 
 absl::Status ReadWhole(const std::string& text, const OptionRange<int64_t>& range, int64_t* value) {
@@ -226,92 +228,97 @@ void AddMilliseconds(OptionTable& table, const char* name, const char* help, abs
              }});
 }
 
-// The variables in the order in which they are read. Those without a reader depend on others: ChooseEndpoint and
-// ReadTlsFiles read them. An error of a reader begins with "must", with "has" (of what is not shown, since it may be
-// secret), or is a sentence of its own.
+// The variables, in the order in which they are read. ChooseEndpoint and ReadTlsFiles read those without a reader,
+// which depend on others. A reader's error begins with "must", or with "has" (where the value may be secret and is not
+// shown), or is a complete sentence.
 OptionTable VariableTable(const Environment& environment, TracingOptions& options) {
   OptionTable table;
-  const auto in_words = [](auto reader) {  // which may be in any case
+  const auto in_words = [](auto reader) {  // case does not matter
     return [reader](const std::string& text) { return reader(absl::AsciiStrToLower(text)); };
   };
   table.BeginSection("Environment variables of OpenTelemetry:");
-  table.AddCustom(kEndpoint, "URL", "",
-                  "As --otlp-endpoint. Of these names here and below, the one with TRACES_ wins. Without http:// or "
-                  "https:// it is TLS, unless OTEL_EXPORTER_OTLP_[TRACES_]INSECURE says otherwise.",
-                  nullptr);
-  table.AddCustom(kInsecure, "true|false", "false", "Whether an endpoint without http:// or https:// is without TLS.",
+  table.AddCustom(
+      kEndpoint, "URL", "",
+      "As --otlp-endpoint. A name with TRACES_ overrides the one without, here and below. Without http:// or "
+      "https:// the server uses TLS, unless OTEL_EXPORTER_OTLP_[TRACES_]INSECURE is true.",
+      nullptr);
+  table.AddCustom(kInsecure, "true|false", "false", "Whether an endpoint without http:// or https:// does not use TLS.",
                   nullptr);
   table.AddCustom(kExporter, "otlp|none", "",
-                  "otlp without an endpoint exports to http://localhost:4317; none switches off what other variables "
-                  "ask for.",
+                  "otlp without an endpoint exports to http://localhost:4317. none switches off the export that other "
+                  "variables request.",
                   nullptr);
-  table.AddCustom(kDisabled, "true|false", "false", "true switches off what other variables ask for.", nullptr);
-  table.AddCustom("OTEL_TRACES_SAMPLER", "SAMPLER", "parentbased_always_on",
-                  "always_on, always_off and traceidratio do not ask the client, parentbased_... do. "
-                  "--trace-sample-ratio is parentbased_traceidratio.",
-                  in_words([&options](const std::string& text) { return ReadSampler(text, options); }));
+  table.AddCustom(kDisabled, "true|false", "false", "true switches off the export that other variables request.",
+                  nullptr);
+  table.AddCustom(
+      "OTEL_TRACES_SAMPLER", "SAMPLER", "parentbased_always_on",
+      "parentbased_...: the client decides for traces that it began. Without the prefix the server decides. "
+      "--trace-sample-ratio is parentbased_traceidratio.",
+      in_words([&options](const std::string& text) { return ReadSampler(text, options); }));
   table.Add({.name = "OTEL_TRACES_SAMPLER_ARG",
              .hint = "R",
              .default_text = "1",
              .range = kTraceSampleRatio.Text(),
-             .help = "Part of the traces that traceidratio records.",
+             .help = "Ratio of the traces that traceidratio records.",
              .reader = [&environment, &options](const std::string& text) {
                const bool counts = absl::EndsWith(WordOf(environment, "OTEL_TRACES_SAMPLER"), "traceidratio");
                return counts ? ReadRatio(text, options) : absl::OkStatus();
              }});
-  table.AddCustom("OTEL_EXPORTER_OTLP_[TRACES_]PROTOCOL", "grpc", "grpc", "The only protocol that the server has.",
-                  in_words([](const std::string& text) {
-                    if (text == "grpc") return absl::OkStatus();
-                    return absl::InvalidArgumentError(
-                        "this server has grpc only: set OTEL_EXPORTER_OTLP_TRACES_PROTOCOL=grpc and an endpoint that "
-                        "takes it, or OTEL_TRACES_EXPORTER=none");
-                  }));
-  table.AddCustom("OTEL_EXPORTER_OTLP_[TRACES_]COMPRESSION", "gzip|none", "none", "How the export is compressed.",
+  table.AddCustom(
+      "OTEL_EXPORTER_OTLP_[TRACES_]PROTOCOL", "grpc", "grpc", "The only protocol that the server supports.",
+      in_words([](const std::string& text) {
+        if (text == "grpc") return absl::OkStatus();
+        return absl::InvalidArgumentError(
+            "this server supports only grpc: set OTEL_EXPORTER_OTLP_TRACES_PROTOCOL=grpc and an endpoint for "
+            "it, or OTEL_TRACES_EXPORTER=none");
+      }));
+  table.AddCustom("OTEL_EXPORTER_OTLP_[TRACES_]COMPRESSION", "gzip|none", "none", "Compression of the export.",
                   in_words([&options](const std::string& text) {
                     options.gzip = text == "gzip";
                     if (options.gzip || text == "none") return absl::OkStatus();
                     return absl::InvalidArgumentError("must be gzip or none");
                   }));
-  AddMilliseconds(table, "OTEL_EXPORTER_OTLP_[TRACES_]TIMEOUT", "How long one try to export may take.",
-                  &options.timeout);
-  table.AddCustom(kCertificate, "FILE", "",
-                  "PEM file of the collector's authorities; the system's without it. This file and the next two are "
-                  "read at the start only.",
-                  nullptr);
-  table.AddCustom(kClientCertificate, "FILE", "", "PEM file of the certificate that the server shows the collector.",
-                  nullptr);
+  AddMilliseconds(table, "OTEL_EXPORTER_OTLP_[TRACES_]TIMEOUT", "Timeout of one attempt to export.", &options.timeout);
+  table.AddCustom(
+      kCertificate, "FILE", "",
+      "PEM file of the certificate authorities for the collector; by default the system's. The server reads "
+      "this file and the next two only at startup.",
+      nullptr);
+  table.AddCustom(kClientCertificate, "FILE", "",
+                  "PEM file of the certificate that the server presents to the collector.", nullptr);
   table.AddCustom(kClientKey, "FILE", "", "PEM file of that certificate's private key.", nullptr);
   table.AddCustom("OTEL_EXPORTER_OTLP_[TRACES_]HEADERS", "KEY=VALUE,...", "",
                   "Metadata for the collector, percent-encoded.",
                   [&options](const std::string& text) { return ReadHeaders(text, options.headers); });
   table.AddCustom("OTEL_PROPAGATORS", "LIST", "tracecontext",
-                  "A list with tracecontext, or none: then no client's trace is gone on with.",
+                  "A list with tracecontext, or none: then the server does not continue clients' traces.",
                   in_words([&options](const std::string& text) { return ReadPropagators(text, options); }));
   table.Add({.name = "OTEL_BSP_MAX_QUEUE_SIZE",
              .hint = "N",
              .default_text = absl::StrCat(options.max_spans),
              .range = kSpans.Text(),
-             .help = "Spans that may wait for the collector.",
+             .help = "Maximum number of spans in the export queue.",
              .reader = [&options](const std::string& text) { return ReadWhole(text, kSpans, &options.max_spans); }});
   table.Add({.name = "OTEL_BSP_MAX_EXPORT_BATCH_SIZE",
              .hint = "N",
              .default_text = absl::StrCat(options.batch_spans),
              .range = "1 to OTEL_BSP_MAX_QUEUE_SIZE",
-             .help = "Spans that are sent at once; a call's stay together.",
+             .help = "Maximum number of spans in one export; the spans of a call are exported together.",
              .reader = [&options](const std::string& text) {
                return ReadWhole(text, {kSpans.low, options.max_spans}, &options.batch_spans);
              }});
-  AddMilliseconds(table, "OTEL_BSP_SCHEDULE_DELAY", "How long a batch waits to be full.", &options.delay);
-  AddMilliseconds(table, "OTEL_BSP_EXPORT_TIMEOUT", "How long all tries to export a batch may take together.",
+  AddMilliseconds(table, "OTEL_BSP_SCHEDULE_DELAY", "How long an incomplete batch waits for more spans.",
+                  &options.delay);
+  AddMilliseconds(table, "OTEL_BSP_EXPORT_TIMEOUT", "Timeout of all attempts to export one batch.",
                   &options.export_timeout);
   table.AddCustom("OTEL_RESOURCE_ATTRIBUTES", "KEY=VALUE,...", "",
-                  "What says which server it was, percent-encoded, beside service.name, service.version, "
+                  "Attributes that identify the server, percent-encoded, in addition to service.name, service.version, "
                   "service.instance.id and telemetry.sdk.*.",
                   [&options](const std::string& text) -> absl::Status {
                     LS_ASSIGN_OR_RETURN(options.resource, ParseTextPairs(text));
                     return absl::OkStatus();
                   });
-  table.AddCustom("OTEL_SERVICE_NAME", "NAME", "longshort-server", "The resource's service.name.",
+  table.AddCustom("OTEL_SERVICE_NAME", "NAME", "longshort-server", "The resource attribute service.name.",
                   [&options](const std::string& text) {
                     options.resource.emplace_back("service.name", text);
                     return absl::OkStatus();
@@ -340,7 +347,7 @@ Environment ProcessEnvironment() {
 }
 
 std::string TracingOptions::Summary() const {
-  return absl::StrCat("to ", endpoint, tls ? ", by TLS, " : ", ", 100 * ratio,
+  return absl::StrCat("to ", endpoint, tls ? ", over TLS, " : ", ", 100 * ratio,
                       parent_based ? " % of those that begin here" : " % of all");
 }
 

@@ -166,11 +166,11 @@ def test_a_model_that_vanishes_is_found_no_more(api: SimpleNamespace, watched: S
 def test_a_repository_that_becomes_empty_takes_nothing_away(api: SimpleNamespace, watched: SimpleNamespace) -> None:
     server, repository = watched.server, watched.repository
     (repository / "tiny").rename(repository / ".tiny")  # as if its volume was unmounted
-    wait_until(lambda: "the repository cannot be read; what is loaded goes on serving" in server.log())
+    wait_until(lambda: "the repository cannot be read; the loaded models stay served" in server.log())
     assert versions(api, server) == [1]
     assert health(server, "tiny") == SERVING
     (repository / ".tiny").rename(repository / "tiny")
-    wait_until(lambda: "the repository can be read again" in server.log())
+    wait_until(lambda: "the repository is readable again" in server.log())
 
 
 def test_clients_load_and_unload(api: SimpleNamespace, watched: SimpleNamespace) -> None:

@@ -281,7 +281,7 @@ def test_what_is_no_file_is_not_replaced_by_the_port_file(repository: Path, tmp_
             f"--model-repository={repository}", f"--port-file={tmp_path / 'ports'}", "--listen=127.0.0.1:0", *more
         )
         assert ended.returncode == 1
-        assert "ports is there and not a regular file" in ended.stderr
+        assert "ports exists and is not a regular file" in ended.stderr
     assert (tmp_path / "ports").is_symlink()
 
 
@@ -309,7 +309,7 @@ def test_a_model_that_does_not_fit_is_refused_before_it_is_read(tmp_path: Path) 
     checked = run("--check-config", f"--model-repository={tmp_path}")
     assert time.monotonic() - begin < 10, "reading so much takes far longer"
     assert checked.returncode == 1
-    for part in ("model large version 1", "does not fit", f"weights take {weights / (1 << 20):.1f} MiB"):
+    for part in ("model large version 1", "does not fit", f"weights need {weights / (1 << 20):.1f} MiB"):
         assert part in checked.stderr
 
 

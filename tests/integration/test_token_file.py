@@ -38,7 +38,7 @@ def test_a_changed_file_adds_and_revokes(api: SimpleNamespace, repository: Path,
         with expect.error(UNAUTHENTICATED, "not one of this server's"):
             calls.tokenize(bearer("first"))
         assert calls.go_on(bearer("second"), "s").session_tokens == 9, "the identity and what it has stay"
-        wait_until(lambda: server.log().count("the token file has changed, and holds now") == 2)
+        wait_until(lambda: server.log().count("the token file has changed and is in use") == 2)
 
         def failures() -> int:
             return int(

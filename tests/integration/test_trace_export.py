@@ -203,4 +203,4 @@ def test_check_config_refuses_what_would_not_be_traced(repository: Path, monkeyp
     code, text = check_config(
         repository, monkeypatch, "--otlp-endpoint=c:1", OTEL_EXPORTER_OTLP_PROTOCOL="http/protobuf"
     )
-    assert (code, "OTEL_EXPORTER_OTLP_PROTOCOL is 'http/protobuf'; this server has grpc only" in text) == (1, True)
+    assert (code, "OTEL_EXPORTER_OTLP_PROTOCOL is 'http/protobuf'; this server supports only grpc" in text) == (1, True)

@@ -1,4 +1,4 @@
-"""How many images and documents are classified, in which batches, and what do they wait for?"""
+"""Throughput, batches and waiting times of classifiers."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ VERSION = "{{model}} {{version}}"
 NOW = (
     number(
         "Items",
-        "Images and documents that end each second, whatever their code.",
+        "Completed images and documents per second, with any code.",
         "suffix: items/s",
         Query(MODELS.rate(ITEMS), "items"),
     ),
     number(
         "Failed",
-        "Share of images and documents that fail by the server's fault.",
+        "Share of images and documents with server errors.",
         "percentunit",
         Query(MODELS.share(ITEMS, FAILURE), "failed"),
         limit(0.01, warn=0.001),
@@ -32,14 +32,14 @@ NOW = (
     ),
     number(
         "Waiting",
-        "Images and documents that wait for a batch, those in preparation included.",
+        "Images and documents queued for a batch, including those in preparation.",
         "none",
         Query(MODELS.total("longshort_queued_items"), "waiting"),
         alerts=["LongshortStandsStill"],
     ),
     number(
         "In a batch",
-        "Items that one batch has, on average.",
+        "Mean number of items in a batch.",
         "none",
         Query(MODELS.mean("longshort_batch_items"), "items"),
     ),
@@ -55,15 +55,15 @@ NOW = (
 WORK = (
     lines(
         "Items by version",
-        "Images and documents that end each second.",
+        "Completed images and documents per second.",
         "suffix: items/s",
         Query(MODELS.rate(ITEMS, by=BY_VERSION), VERSION),
         stacked=True,
     ),
     lines(
         "Items that are not OK",
-        "Images and documents that end with another code than OK each second: damaged images, "
-        "documents that are too long. They fail alone, in calls that are OK.",
+        "Images and documents per second that end with a code other than OK, such as damaged images or too long "
+        "documents. They fail within calls that are OK.",
         "suffix: items/s",
         Query(MODELS.rate(ITEMS, 'code!="OK"', by="model, code"), "{{model}} {{code}}"),
         stacked=True,
@@ -71,7 +71,7 @@ WORK = (
     ),
     lines(
         "Waiting",
-        "Images and documents that wait for a batch, those in preparation included.",
+        "Images and documents queued for a batch, including those in preparation.",
         "none",
         Query(MODELS.total("longshort_queued_items", by=BY_VERSION), VERSION),
         stacked=True,
@@ -79,14 +79,14 @@ WORK = (
     ),
     lines(
         "Work",
-        "Multiply-adds of matrix products and convolutions each second.",
+        "Multiply-adds of matrix products and convolutions per second.",
         "si:MAC/s",
         Query(MODELS.rate("longshort_multiply_adds_total", by=BY_VERSION), VERSION),
         stacked=True,
     ),
     lines(
         "Tokens",
-        "Tokens of documents read each second.",
+        "Document tokens read per second.",
         "suffix: tok/s",
         Query(MODELS.rate("longshort_prompt_tokens_total", by=BY_VERSION), VERSION),
         stacked=True,
@@ -101,12 +101,10 @@ WORK = (
 )
 
 BATCHES = (
-    lines(
-        "Batches", "Batches that run each second.", "ops", Query(MODELS.rate(f"{BATCH}_count", by=BY_VERSION), VERSION)
-    ),
+    lines("Batches", "Batches per second.", "ops", Query(MODELS.rate(f"{BATCH}_count", by=BY_VERSION), VERSION)),
     lines(
         "Items in a batch",
-        "On average. More at once cost less each; max_queue_delay has batches wait for more.",
+        "Mean number of items in a batch. Larger batches cost less per item; max_queue_delay lets batches fill up.",
         "none",
         Query(MODELS.mean("longshort_batch_items", by=BY_VERSION), VERSION),
     ),
@@ -119,7 +117,7 @@ BATCHES = (
     ),
     buckets(
         "Sizes of batches",
-        "How many batches a second had how many items.",
+        "Batches per second by number of items.",
         "none",
         MODELS.rate("longshort_batch_items_bucket", by="le"),
         width=12,
@@ -137,7 +135,7 @@ BATCHES = (
 WAITING = (
     lines(
         "Time in the queue",
-        "From being prepared to the batch.",
+        "Time from the end of preparation to the batch.",
         "s",
         *MODELS.percentiles(QUEUE),
         log=True,
@@ -145,14 +143,14 @@ WAITING = (
     ),
     lines(
         "Preparation of images",
-        "Decoding and resizing one image. All models share the threads that do it.",
+        "Time to decode and resize one image. All models share the threads that do this.",
         "s",
         *MODELS.percentiles(PREPARATION),
         log=True,
     ),
     lines(
         "What an item waits for",
-        "Means: being prepared (images), in the queue, in its batch.",
+        "Mean times: preparation (images), queue, batch.",
         "s",
         Query(MODELS.mean(PREPARATION), "preparation"),
         Query(MODELS.mean(QUEUE), "queue"),
@@ -161,7 +159,7 @@ WAITING = (
     ),
     lines(
         "Batches that failed",
-        "Their items were tried again.",
+        "Their items were retried.",
         "none",
         Query(f"sum by ({BY_VERSION}) (increase({MODELS.select('longshort_step_failures_total')}[15m]))", VERSION),
         line_at=10,
@@ -178,5 +176,5 @@ def make() -> Any:
         "Classifiers",
         __doc__,
         [JOB, *models(series)],
-        [("", NOW), ("Work", WORK), ("Batches", BATCHES), ("Waiting and trouble", WAITING)],
+        [("", NOW), ("Work", WORK), ("Batches", BATCHES), ("Waiting and failures", WAITING)],
     )

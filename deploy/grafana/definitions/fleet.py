@@ -1,4 +1,4 @@
-"""How are the servers, one beside the other: up, loaded, with memory to spare, and with the same share of the work?"""
+"""Servers compared: are they up, with their models and with memory to spare, and do they share the load evenly?"""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NOW = (
     ),
     number(
         "Most memory",
-        "Of what a server may have, the share that the fullest one has.",
+        "Memory use of the server with the highest share of its limit.",
         "percentunit",
         Query(f"max({MEMORY})", "fullest"),
         limit(0.92, warn=0.85),
@@ -40,7 +40,7 @@ NOW = (
     ),
     number(
         "Restarts",
-        "Times that servers have started within 30 minutes, beside the first.",
+        "Restarts of servers within 30 minutes.",
         "none",
         Query(f"sum(changes({START}[30m]))", "restarts"),
         limit(3, warn=1),
@@ -48,14 +48,14 @@ NOW = (
     ),
     number(
         "Imbalance",
-        "Calls of the busiest server, divided by the mean: 1 where all have the same.",
+        "Calls of the busiest server, divided by the mean: 1 if all are equal.",
         "none",
         Query(f"max({CALLS}) / avg({CALLS})", "busiest / mean"),
         limit(2, warn=1.5),
     ),
     number(
         "Versions not loaded",
-        "Versions of models that could not be loaded within a day.",
+        "Model versions that failed to load within a day.",
         "none",
         Query(f"round(sum(increase({SERVERS.select('longshort_model_load_failures_total')}[1d])))", "not loaded"),
         ((None, "green"), (0.5, "red")),
@@ -71,7 +71,7 @@ TABLE = (
         (
             (Query(f"max by (instance, version) ({SERVERS.select('longshort_build_info')})", "Build"), "none", CALM),
             (Query(f"max by (instance) ({SERVERS.select('up')})", "Up"), "none", ((None, "red"), (1, "green"))),
-            (Query(f"max by (instance) (time() - {START})", "Runs for"), "s", CALM),
+            (Query(f"max by (instance) (time() - {START})", "Uptime"), "s", CALM),
             (
                 Query(f"count by (instance) ({SERVERS.select('longshort_model_load_duration_seconds')})", "Models"),
                 "none",
@@ -89,13 +89,13 @@ TABLE = (
 LIFE = (
     states(
         "Up",
-        "When each server answered Prometheus.",
+        "Whether each server answered Prometheus.",
         Query(f"max by (instance) ({SERVERS.select('up')})", SERVER),
         {0: ("down", "red"), 1: ("up", "green")},
         alerts=["LongshortDown"],
     ),
     lines(
-        "Runs for",
+        "Uptime",
         "Time since each server started: a line that falls to zero is a restart.",
         "s",
         Query(f"max by (instance) (time() - {START})", SERVER),
@@ -104,14 +104,14 @@ LIFE = (
     ),
     lines(
         "Models",
-        "Versions of models that serve. A server without any is not ready.",
+        "Loaded model versions. A server without any is not ready.",
         "none",
         Query(f"count by (instance) ({SERVERS.select('longshort_model_load_duration_seconds')})", SERVER),
         alerts=["LongshortNotReady"],
     ),
     lines(
         "Loading",
-        "How long each version took to load: what a new server needs before it is ready, at the least.",
+        "How long each version took to load. A new server needs at least this long to become ready.",
         "s",
         Query(
             f"max by (model, version) ({SERVERS.select('longshort_model_load_duration_seconds')})",
@@ -120,7 +120,7 @@ LIFE = (
     ),
     lines(
         "Wrong files",
-        "Versions of models that could not be loaded, and new contents of the token file that were wrong, in an hour.",
+        "Model versions that failed to load, and invalid changes of the token file, in an hour.",
         "none",
         Query(
             f"round(sum by (instance) (increase({SERVERS.select('longshort_model_load_failures_total')}[1h])))",
@@ -137,26 +137,26 @@ LIFE = (
 BALANCE = (
     lines(
         "Calls",
-        "Calls that end each second: the same of each server where the load is balanced. A server that drains "
-        "falls to zero before it ends.",
+        "Completed calls per second; equal on all servers if the load is balanced. A draining server falls to "
+        "zero before it ends.",
         "reqps",
         Query(CALLS, SERVER),
     ),
     lines(
         "Streams",
-        "Texts that are being read or written.",
+        "Sequences that are being read or generated.",
         "none",
         Query(SERVERS.total("longshort_streams_active", by="instance"), SERVER),
     ),
     lines(
         "Waiting",
-        "Requests, images and documents that wait.",
+        "Queued requests, images and documents.",
         "none",
         Query(SERVERS.total("longshort_queue_length", by="instance"), SERVER),
     ),
     lines(
         "Connections",
-        "Open gRPC connections. A server that drains has its clients leave.",
+        "Open gRPC connections. A draining server asks its clients to leave.",
         "none",
         Query(SERVERS.total("longshort_connections_open", by="instance"), SERVER),
     ),
@@ -168,16 +168,16 @@ BALANCE = (
         log=True,
     ),
     lines(
-        "Sessions that move",
-        "Sessions that came from other servers, and that went to them, each second.",
+        "Session transfers",
+        "Sessions imported from and exported to other servers, per second.",
         "ops",
         Query(
             SERVERS.rate("longshort_requests_total", 'rpc="ImportSession"', 'code="OK"', by="instance"),
-            "came to {{instance}}",
+            "imported by {{instance}}",
         ),
         Query(
             SERVERS.rate("longshort_requests_total", 'rpc="ExportSession"', 'code="OK"', by="instance"),
-            "left {{instance}}",
+            "exported by {{instance}}",
         ),
     ),
 )
@@ -185,7 +185,7 @@ BALANCE = (
 ROOM = (
     lines(
         "Memory",
-        "Of what the process may have, the share that it has. Beyond it the system ends the process.",
+        "Share of its memory limit that the process uses. At 100 % the system kills it.",
         "percentunit",
         Query(f"max by (instance) ({MEMORY})", SERVER),
         most=1,
@@ -194,21 +194,21 @@ ROOM = (
     ),
     lines(
         "Memory in bytes",
-        "What the process has; of it, what is set aside for the caches of language models.",
+        "Memory that the process uses, and the part reserved for the caches of language models.",
         "bytes",
         Query(SERVERS.total("process_resident_memory_bytes", by="instance"), SERVER),
         Query(SERVERS.total("longshort_cache_bytes", by="instance"), "caches, {{instance}}"),
     ),
     lines(
         "Processors",
-        "Processors that each server keeps busy.",
+        "CPU cores that each server keeps busy.",
         "none",
         Query(f"sum by (instance) (rate({SERVERS.select('process_cpu_seconds_total')}[{WINDOW}]))", SERVER),
     ),
     lines(
         "Descriptors",
-        "Of the descriptors that the process may have, the share that is open. Without any left, "
-        "connections are refused.",
+        "Share of its file descriptors that the process has open. The server refuses connections when it "
+        "has none left.",
         "percentunit",
         Query(f"max by (instance) ({DESCRIPTORS})", SERVER),
         line_at=0.8,
@@ -217,7 +217,7 @@ ROOM = (
     ),
     lines(
         "Certificates",
-        "Time until each file expires. The servers read new files by themselves. Without TLS there are none.",
+        "Time until each file expires. The servers reload changed files. Empty without TLS.",
         "s",
         Query(
             f"min by (instance, file) ({SERVERS.select('longshort_tls_certificate_expiry_seconds')} - time())",
@@ -235,5 +235,5 @@ def make() -> Any:
         "Fleet",
         __doc__,
         [JOB, INSTANCE],
-        [("", NOW), ("", TABLE), ("Life", LIFE), ("Balance and drain", BALANCE), ("Room", ROOM)],
+        [("", NOW), ("", TABLE), ("Life cycle", LIFE), ("Balance and drain", BALANCE), ("Resources", ROOM)],
     )

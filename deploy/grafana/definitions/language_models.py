@@ -1,4 +1,4 @@
-"""How fast do language models read and write, and what do their caches save?"""
+"""Speed and latency of language models, and what their caches save."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ LATE = f"1 - {IN_TIME} / {MODELS.rate(f'{FIRST}_count', by=BY_VERSION)}"
 NOW = (
     number(
         "Streams",
-        "Sequences that hold cache: texts that are being read or written.",
+        "Sequences that hold cache pages: they are being read or generated.",
         "none",
         Query(MODELS.total("longshort_streams_active"), "streams"),
         alerts=["LongshortStandsStill"],
     ),
     number(
         "Waiting",
-        "Requests that wait for a worker.",
+        "Requests queued for a worker.",
         "none",
         Query(MODELS.total("longshort_queued_requests"), "waiting"),
     ),
     number(
-        "Written",
-        "Tokens sampled each second.",
+        "Generated",
+        "Tokens sampled per second.",
         "suffix: tok/s",
         Query(MODELS.rate("longshort_generated_tokens_total"), "generated"),
     ),
@@ -50,14 +50,14 @@ NOW = (
     ),
     number(
         "Between tokens, 95 %",
-        "19 of 20 tokens came within this time after the one before.",
+        "19 of 20 tokens followed the previous token within this time.",
         "s",
         Query(MODELS.quantile(0.95, NEXT), "95 %"),
         limit(0.5, warn=0.2),
     ),
     number(
         "Cache in use",
-        "Part of the caches that running sequences hold, of the fullest model.",
+        "Share of the cache that running sequences hold, for the model with the highest share.",
         "percentunit",
         Query(f"max({MODELS.select('longshort_cache_use_ratio')})", "in use"),
         limit(0.98, warn=0.9),
@@ -67,14 +67,14 @@ NOW = (
 STREAMS = (
     lines(
         "Streams",
-        "Sequences that hold cache, by model and version.",
+        "Sequences that hold cache pages, by model and version.",
         "none",
         Query(MODELS.total("longshort_streams_active", by=BY_VERSION), VERSION),
         stacked=True,
     ),
     lines(
         "Waiting",
-        "Requests that wait for a worker. Beyond --max-queued-requests they are refused.",
+        "Requests queued for a worker. The server refuses more than --max-queued-requests.",
         "none",
         Query(MODELS.total("longshort_queued_requests", by=BY_VERSION), VERSION),
         stacked=True,
@@ -82,7 +82,7 @@ STREAMS = (
     ),
     lines(
         "Tokens",
-        "Tokens each second: read, found in the cache and so not read, sampled.",
+        "Tokens per second: read, found in the cache (not read), sampled.",
         "suffix: tok/s",
         Query(MODELS.rate("longshort_prompt_tokens_total"), "read"),
         Query(MODELS.rate("longshort_reused_tokens_total"), "found in the cache"),
@@ -90,20 +90,20 @@ STREAMS = (
     ),
     lines(
         "Sampled, by version",
-        "Tokens sampled each second.",
+        "Tokens sampled per second.",
         "suffix: tok/s",
         Query(MODELS.rate("longshort_generated_tokens_total", by=BY_VERSION), VERSION),
         stacked=True,
     ),
     lines(
         "Steps",
-        "Runs of the model each second, over all its rows.",
+        "Steps of the model per second.",
         "ops",
         Query(MODELS.rate(f"{STEP}_count", by=BY_VERSION), VERSION),
     ),
     lines(
         "Rows of a step",
-        "Tokens that one step computes, over all sequences, on average: more at once cost less each.",
+        "Mean number of tokens in a step, over all sequences. Larger steps cost less per token.",
         "none",
         Query(MODELS.mean("longshort_batch_rows", by=BY_VERSION), VERSION),
     ),
@@ -112,7 +112,7 @@ STREAMS = (
 LATENCY = (
     lines(
         "First token",
-        "From a request's submission to its first sampled token. The line is the objective.",
+        "Time from a request's submission to its first sampled token. The line is the objective.",
         "s",
         *MODELS.percentiles(FIRST),
         line_at=2,
@@ -130,7 +130,7 @@ LATENCY = (
     ),
     lines(
         "Late first tokens",
-        "Share of streams whose first token took longer than 2 s. Beyond the line for an hour, an alert fires.",
+        "Share of streams whose first token took longer than 2 s. An alert fires after an hour above the line.",
         "percentunit",
         Query(LATE, VERSION),
         line_at=0.05,
@@ -138,7 +138,7 @@ LATENCY = (
     ),
     lines(
         "What the first token waits for",
-        "Means: in the queue, for a place; then while the prompt is read.",
+        "Mean times: in the queue, then reading the prompt.",
         "s",
         Query(MODELS.mean("longshort_queue_duration_seconds"), "queue"),
         Query(MODELS.mean("longshort_prefill_duration_seconds"), "reading the prompt"),
@@ -146,28 +146,28 @@ LATENCY = (
     ),
     lines(
         "Between tokens",
-        "Between two sampled tokens of a text, pauses of slow readers included.",
+        "Time between two sampled tokens of a completion, including pauses of slow readers.",
         "s",
         *MODELS.percentiles(NEXT),
         log=True,
     ),
     lines(
         "Between tokens by version, 95 %",
-        "19 of 20 tokens of this version came within this time.",
+        "19 of 20 tokens of this version followed within this time.",
         "s",
         Query(MODELS.quantile(0.95, NEXT, by=BY_VERSION), VERSION),
         log=True,
     ),
     buckets(
         "First tokens",
-        "How many streams a second had their first token after how long.",
+        "Streams per second by the time to their first token.",
         "s",
         MODELS.rate(f"{FIRST}_bucket", by="le"),
         width=12,
     ),
     lines(
         "Duration of a step",
-        "One run of the model over all its rows. --step-time aims at it.",
+        "Duration of one step over all its rows. --step-time is its target.",
         "s",
         *MODELS.percentiles(STEP),
         log=True,
@@ -179,64 +179,63 @@ LATENCY = (
 CACHE = (
     lines(
         "Cache",
-        "Bytes of cache pages: used by running sequences, idle (kept, so that texts that begin alike, sessions "
-        "and paused streams need not be read again), free.",
+        "Bytes of cache pages: used by running sequences, idle (kept for prefixes, sessions and paused streams), free.",
         "bytes",
         Query(MODELS.total("longshort_cache_bytes", by="state"), "{{state}}"),
         stacked=True,
     ),
     lines(
         "Cache in use",
-        "Part of the cache that running sequences hold. Full, streams wait or pause.",
+        "Share of the cache that running sequences hold. If it is full, streams wait or pause.",
         "percentunit",
         Query(f"max by ({BY_VERSION}) ({MODELS.select('longshort_cache_use_ratio')})", VERSION),
         most=1,
     ),
     lines(
         "Pages",
-        "Pages of the cache by kind and state; kept ones are needed to go on somewhere, spare ones go first.",
+        "Cache pages by kind and state. Kept pages are needed to continue a text; spare pages are evicted first.",
         "none",
         Query(MODELS.total("longshort_cache_pages", 'state!="free"', by="kind, state"), "{{kind}} {{state}}"),
         stacked=True,
     ),
     lines(
-        "Begun behind what was read",
-        "Share of sequences that began with tokens that the cache had.",
+        "Cache hits",
+        "Share of sequences whose first tokens were in the cache.",
         "percentunit",
         Query(f"{HITS} / ({HITS} + {MISSES})", VERSION),
         most=1,
     ),
     lines(
-        "Prompt tokens not read",
-        "Share of the prompts' tokens that the cache had.",
+        "Prompt tokens from the cache",
+        "Share of prompt tokens that were in the cache.",
         "percentunit",
         Query(f"{REUSED} / ({REUSED} + {READ})", VERSION),
         most=1,
     ),
     lines(
         "Evictions",
-        "What was given up each second to make room: sessions and paused streams, ends that others might "
-        "have begun behind, pages that no end needed.",
+        "Evictions per second to make room: parked sessions and paused streams, cached leaves, and pages that no "
+        "leaf needs.",
         "ops",
         Query(MODELS.rate("longshort_evictions_total", by="kind"), "{{kind}}"),
     ),
     lines(
         "Sessions",
-        "Sessions that live.",
+        "Live sessions.",
         "none",
         Query(MODELS.total("longshort_sessions", by="model"), "{{model}}"),
         stacked=True,
     ),
     lines(
         "Tokens of sessions",
-        "Tokens that these sessions hold.",
+        "Tokens of the live sessions.",
         "none",
         Query(MODELS.total("longshort_session_tokens", by="model"), "{{model}}"),
         stacked=True,
     ),
     lines(
-        "Ends",
-        "Ends of what was read before that others can begin behind.",
+        "Cached leaves",
+        "Ends of cached texts that new texts can continue.",
         "none",
         Query(MODELS.total("longshort_cache_ends", by=BY_VERSION), VERSION),
         stacked=True,
@@ -246,7 +245,7 @@ CACHE = (
 TROUBLE = (
     lines(
         "Steps that failed",
-        "Their requests were tried again.",
+        "Their requests were retried.",
         "none",
         Query(f"sum by ({BY_VERSION}) (increase({MODELS.select('longshort_step_failures_total')}[15m]))", VERSION),
         line_at=10,
@@ -255,7 +254,7 @@ TROUBLE = (
     ),
     lines(
         "Workers",
-        "Workers that got a new replica of their model, and times that one could get none, in 5 minutes.",
+        "Replaced replicas, and failed attempts to replace one, in 5 minutes.",
         "none",
         Query(f"sum(increase({MODELS.select('longshort_worker_rebuilds_total')}[5m]))", "new replica"),
         Query(f"sum(increase({MODELS.select('longshort_worker_rebuild_failures_total')}[5m]))", "no replica"),
@@ -278,6 +277,6 @@ def make() -> Any:
             ("Streams and tokens", STREAMS),
             ("Latency", LATENCY),
             ("Cache and sessions", CACHE),
-            ("Trouble", TROUBLE),
+            ("Failures", TROUBLE),
         ],
     )

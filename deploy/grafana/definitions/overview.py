@@ -1,4 +1,4 @@
-"""Are calls answered, how fast, and is there room?"""
+"""Are calls answered, how fast, and is there capacity left?"""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from definitions.queries import FAILURE, MODELS, PROCESSES, REFUSAL, WINDOW, Que
 
 CALLS = "longshort_requests_total"
 DURATION = "longshort_request_duration_seconds"
-# Calls that came as far as their model.
+# Calls that name a served model.
 NAMED = 'model!=""'
 FIRING = 'ALERTS{alertname=~"Longshort.+", alertstate="firing"}'
 
@@ -23,10 +23,10 @@ NOW = (
         ((None, "red"), (1, "green")),
         alerts=["LongshortDown"],
     ),
-    number("Calls", "Calls that end each second, whatever their code.", "reqps", Query(MODELS.rate(CALLS), "calls")),
+    number("Calls", "Completed calls per second, with any code.", "reqps", Query(MODELS.rate(CALLS), "calls")),
     number(
         "Failed",
-        "Share of calls that end INTERNAL, UNKNOWN, UNAVAILABLE or DATA_LOSS: the servers' fault.",
+        "Share of calls that end with INTERNAL, UNKNOWN, UNAVAILABLE or DATA_LOSS: server errors.",
         "percentunit",
         Query(MODELS.share(CALLS, FAILURE), "failed"),
         limit(0.01, warn=0.001),
@@ -34,7 +34,7 @@ NOW = (
     ),
     number(
         "Refused",
-        "Share of calls that end RESOURCE_EXHAUSTED, for want of room or by a limit.",
+        "Share of calls that end with RESOURCE_EXHAUSTED: overload, or a limit.",
         "percentunit",
         Query(MODELS.share(CALLS, REFUSAL), "refused"),
         limit(0.05, warn=0.01),
@@ -42,14 +42,14 @@ NOW = (
     ),
     number(
         "Waiting",
-        "Requests of language models, images and documents of classifiers that wait for their turn.",
+        "Queued requests of language models, and queued images and documents of classifiers.",
         "none",
         Query(MODELS.total("longshort_queue_length"), "waiting"),
         alerts=["LongshortStandsStill"],
     ),
     number(
         "Alerts",
-        "Alerts of Longshort that fire. What to do about each stands in the dashboard of runbooks.",
+        "Firing alerts of Longshort. The dashboard Runbooks says what to do about each.",
         "none",
         Query(f"count({FIRING}) or vector(0)", "firing"),
         ((None, "green"), (1, "red")),
@@ -59,28 +59,28 @@ NOW = (
 TRAFFIC = (
     lines(
         "Calls by RPC",
-        "Calls that end each second, by what they ask.",
+        "Completed calls per second, by RPC.",
         "reqps",
         Query(MODELS.rate(CALLS, by="rpc"), "{{rpc}}"),
         stacked=True,
     ),
     lines(
         "Calls by model",
-        "Calls that end each second, by model and version. Calls that name no model have neither.",
+        "Completed calls per second, by model and version. Calls that name no model have neither.",
         "reqps",
         Query(MODELS.rate(CALLS, by="model, version"), "{{model}} {{version}}"),
         stacked=True,
     ),
     lines(
         "Calls that are not OK",
-        "Calls that end with another code than OK each second, clients' mistakes too.",
+        "Calls per second that end with a code other than OK, including client errors.",
         "reqps",
         Query(MODELS.rate(CALLS, 'code!="OK"', by="code"), "{{code}}"),
         stacked=True,
     ),
     lines(
         "Failed, by version",
-        "Share of calls that fail by the servers' fault. A new version that fails more than the one before is no good.",
+        "Share of calls with server errors. Roll back a new version that fails more often than the old one.",
         "percentunit",
         Query(MODELS.share(CALLS, FAILURE, by="model, version"), "{{model}} {{version}}"),
         line_at=0.01,
@@ -88,7 +88,7 @@ TRAFFIC = (
     ),
     lines(
         "Refused, by model",
-        "Share of calls on a model that end RESOURCE_EXHAUSTED.",
+        "Share of a model's calls that end with RESOURCE_EXHAUSTED.",
         "percentunit",
         Query(MODELS.share(CALLS, REFUSAL, NAMED, by="model"), "{{model}}"),
         line_at=0.05,
@@ -96,7 +96,7 @@ TRAFFIC = (
     ),
     lines(
         "Late, by model",
-        "Share of calls on a model whose deadline passed before they were done.",
+        "Share of a model's calls that missed their deadline.",
         "percentunit",
         Query(MODELS.share(CALLS, 'code="DEADLINE_EXCEEDED"', NAMED, by="model"), "{{model}}"),
         line_at=0.05,
@@ -107,14 +107,14 @@ TRAFFIC = (
 LATENCY = (
     lines(
         "Duration of calls",
-        "From a call's arrival to its end, over all calls: streams last as long as their text.",
+        "Time from a call's arrival to its end, over all calls. A streaming call lasts as long as its generation.",
         "s",
         *MODELS.percentiles(DURATION),
         log=True,
     ),
     lines(
         "Duration by RPC, 95 %",
-        "19 of 20 calls of this kind took no longer.",
+        "19 of 20 calls of this RPC took no longer.",
         "s",
         Query(MODELS.quantile(0.95, DURATION, by="rpc"), "{{rpc}}"),
         log=True,
@@ -128,14 +128,14 @@ LATENCY = (
     ),
     buckets(
         "Durations",
-        "How many calls a second took how long: two bands are two kinds of calls.",
+        "Calls per second by duration. Two bands are two kinds of calls.",
         "s",
         MODELS.rate(f"{DURATION}_bucket", by="le"),
         width=12,
     ),
     lines(
         "Time in the queue, 95 %",
-        "How long 19 of 20 requests, images and documents waited at most for their turn.",
+        "19 of 20 requests, images and documents were queued no longer.",
         "s",
         Query(MODELS.quantile(0.95, "longshort_queue_duration_seconds", by="model"), "{{model}}"),
         log=True,
@@ -147,14 +147,14 @@ LATENCY = (
 SATURATION = (
     lines(
         "Waiting",
-        "What waits, by model. Scalers add servers by it.",
+        "Queue length by model. Autoscalers use it.",
         "none",
         Query(MODELS.total("longshort_queue_length", by="model"), "{{model}}"),
         stacked=True,
     ),
     lines(
         "Workers at work",
-        "Steps and batches that run at once, on average: beyond the number of workers is none.",
+        "Steps and batches that run at once, on average; at most the number of workers.",
         "none",
         Query(
             f"{MODELS.rate('longshort_step_duration_seconds_sum', by='model')} or "
@@ -165,21 +165,21 @@ SATURATION = (
     ),
     lines(
         "Processors",
-        "Processors that the servers keep busy.",
+        "CPU cores that the servers keep busy.",
         "none",
         Query(f"sum by (instance) (rate({PROCESSES.select('process_cpu_seconds_total')}[{WINDOW}]))", "{{instance}}"),
         stacked=True,
     ),
     lines(
         "Connections",
-        "Open gRPC connections, all servers together.",
+        "Open gRPC connections of all servers.",
         "none",
         Query(PROCESSES.total("longshort_connections_open"), "open"),
     ),
     lines(
-        "Turned away",
-        "Connections closed each second since the client took without giving, or for want of "
-        "descriptors; streams and long answers cancelled since nobody read them.",
+        "Closed connections and slow readers",
+        "Per second: connections closed because the client abused HTTP/2 or file descriptors ran out, and "
+        "streams and long answers cancelled because the client did not read them.",
         "cps",
         Query(PROCESSES.rate("longshort_connections_closed_total", by="reason"), "closed: {{reason}}"),
         Query(PROCESSES.rate("longshort_connections_refused_total"), "no descriptor"),
@@ -188,14 +188,14 @@ SATURATION = (
     ),
     lines(
         "Calls by identity",
-        "Calls of each identity of the token file; without such a file there are none.",
+        "Calls of each identity in the token file. Empty without a token file.",
         "reqps",
         Query(f"topk(10, {PROCESSES.rate('longshort_identity_requests_total', by='identity')})", "{{identity}}"),
         stacked=True,
     ),
     lines(
         "Tokens by identity",
-        "Tokens read and generated for each identity of the token file.",
+        "Tokens read and generated for each identity in the token file.",
         "suffix: tok/s",
         Query(f"topk(10, {PROCESSES.rate('longshort_identity_tokens_total', by='identity')})", "{{identity}}"),
         stacked=True,
@@ -203,7 +203,7 @@ SATURATION = (
     ),
     states(
         "Alerts",
-        "When each alert fired.",
+        "Times at which each alert fired.",
         Query(f"max by (alertname) ({FIRING})", "{{alertname}}"),
         {1: ("fires", "red")},
     ),

@@ -97,7 +97,7 @@ def number(
     width: int = 4,
     alerts: Sequence[str] = (),
 ) -> stat.Panel:
-    """What holds now, with its way there as a faint line."""
+    """The current value, over a faint line of its history."""
     panel = _prepare(stat.Panel(), title, description, unit, [query], (width, 4), alerts)
     panel.color_scheme(build.FieldColor().mode(dashboard.FieldColorModeId.THRESHOLDS)).thresholds(_thresholds(steps))
     panel.graph_mode(common.BigValueGraphMode.AREA).color_mode(common.BigValueColorMode.VALUE)

@@ -54,9 +54,9 @@ def _sum(by: str) -> str:
 
 
 JOB = 'job=~"$job"'
-# Of one model's version: the calls on it, and what its engine does.
+# Series of one model version: its calls and its engine.
 MODELS = Scope((JOB, 'model=~"$model"', 'version=~"$version"'))
-# Of one server.
+# Series of one server.
 SERVERS = Scope((JOB, 'instance=~"$instance"'))
-# Of whatever has neither label, in dashboards of models.
+# Series with neither label, in dashboards of models.
 PROCESSES = Scope((JOB,))

@@ -1,4 +1,4 @@
-"""What is to be done about each alert?"""
+"""What to do about each alert."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What to do about each alert, in the alerts' own words and by the sections of docs/operations/metrics.md. Panels link
-to a dashboard of it, so that the links lead somewhere in any Grafana."""
+"""What to do about each alert: its annotations and its section of docs/operations/metrics.md. Panels link to a
+dashboard of these texts, so that the links work in any Grafana."""
 
 from __future__ import annotations
 
@@ -56,6 +56,6 @@ RUNBOOKS = _read()
 
 
 def link_to(alert: str) -> build.DashboardLink:
-    """A panel's link to what to do about an alert."""
+    """A panel's link to an alert's runbook."""
     link = build.DashboardLink(f"What to do: {alert}").type(dashboard.DashboardLinkType.LINK)
     return link.url(f"/d/{UID}?viewPanel=panel-{RUNBOOKS[alert].panel}")

@@ -81,7 +81,7 @@ TEST(Identity, ARefusalSaysTheTimeWhenThereIsRoomAndTakesNothing) {
   for (const auto& [milliseconds, told] : {std::pair(500, "500ms"), {1000, "1s"}, {1500, "1.5s"}}) {
     const absl::Status refused = identity.TakeCall(kStart);
     EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
-    EXPECT_EQ(refused.message(), absl::StrCat("identity alice has used its 2 calls a second; there is room in ", told));
+    EXPECT_EQ(refused.message(), absl::StrCat("identity alice has used its 2 calls a second; try again in ", told));
     EXPECT_EQ(core::GetRefusal(refused)->retry_after, absl::Milliseconds(milliseconds));
   }
   EXPECT_FALSE(identity.TakeCall(kStart + absl::Milliseconds(499)).ok());

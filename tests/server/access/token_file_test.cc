@@ -79,7 +79,7 @@ TEST(TokenFile, WhatIsWrongIsToldByFileLineFieldAndValue) {
       {kAlice + " scopes=infer,root", {"scopes is \"infer,root\"", "manage"}},
       {"alice scopes=infer", {"number of credentials is 0"}},
       {kAlice + " spiffe-id=spiffe://a scopes=infer", {"number of credentials is 2"}},
-      {kAlice + " scopes=infer scopes=infer", {"scopes is there twice"}},
+      {kAlice + " scopes=infer scopes=infer", {"scopes is given twice"}},
       {kAlice + " scopes=infer rate=3", {"no field \"rate\"", "calls-per-second"}},
       {kAlice + " scopes=infer models=a*b", {"models is \"a*b\"", "* at its end"}},
       {kAlice + " scopes=infer models=a,,b", {"models is \"a,,b\""}},
@@ -120,7 +120,7 @@ TEST(TokenFile, ACredentialIsThereOnce) {
 
 TEST(TokenFile, AFileThatNamesNobodyIsHalfWritten) {
   for (const char* text : {"", "\n\n", "# nobody\n"}) {
-    EXPECT_THAT(Parse(text).status().message(), HasSubstr("names nobody")) << text;
+    EXPECT_THAT(Parse(text).status().message(), HasSubstr("has no entries")) << text;
   }
 }
 

@@ -212,7 +212,7 @@ TEST(LoadModels, AModelThatDoesNotFitOnItsGpuIsRefused) {
   ModelOnGpus model;
   const absl::Status weights = model.Load(kMebibyte, kMebibyte).status();
   EXPECT_EQ(weights.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(std::string(weights.message()), testing::HasSubstr("its weights take 1.0 MiB"));
+  EXPECT_THAT(std::string(weights.message()), testing::HasSubstr("its weights need 1.0 MiB"));
   model.options_.serving.cache_bytes = 6 * kMebibyte;
   EXPECT_EQ(model.Load(2 * kMebibyte, 1).status().code(), absl::StatusCode::kResourceExhausted);
 }

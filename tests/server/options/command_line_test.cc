@@ -31,7 +31,7 @@ TEST(CommandLine, WrongArgumentsAreNamed) {
   EXPECT_THAT(MessageOf({"--max-stream=1"}), HasSubstr("did you mean --max-streams?"));
   EXPECT_THAT(MessageOf({"--log-level=all"}), HasSubstr("debug, info, warning or error"));
   EXPECT_THAT(MessageOf({"--log-format=xml"}), HasSubstr("text or json"));
-  EXPECT_THAT(MessageOf({"--latency-buckets=1,x"}), HasSubstr("seconds with commas between"));
+  EXPECT_THAT(MessageOf({"--latency-buckets=1,x"}), HasSubstr("seconds separated by commas"));
   EXPECT_THAT(MessageOf({"--listen=8500"}), HasSubstr("--listen is '8500'"));
 }
 
@@ -63,7 +63,7 @@ TEST(CommandLine, HelpTellsEveryDefaultAndRange) {
 
 TEST(CommandLine, TheTablesOfTheDocsHaveTheFieldsOfServingJsonToo) {
   const std::string tables = HelpText(HelpForm::kMarkdown);
-  EXPECT_THAT(tables, HasSubstr("| `--precision=fp32\\|bf16` | `fp32` |  | Of weights"));
+  EXPECT_THAT(tables, HasSubstr("| `--precision=fp32\\|bf16` | `fp32` |  | Precision of weights"));
   EXPECT_THAT(tables, HasSubstr("| `--step-time=duration` | `20ms` | 1ms to 10s | "));
   EXPECT_THAT(tables, HasSubstr("| `\"max_queue_delay\": \"duration\"` | `0` | 0 to 1m | "));
 }

@@ -29,14 +29,15 @@ TEST(Devices, AreAListOfWorkersOnTheCpuAndGpusByNumber) {
 
 TEST(Devices, WhatIsWrongIsSaid) {
   for (const auto& [text, why] :
-       {std::pair("cpu,cpu", "cpu is there twice"), std::pair("cpu:2,cuda:0,cpu", "cpu is there twice"),
-        std::pair("cpu:0", "the count of cpu:0 must be 1 to 64"), std::pair("cpu:65", "must be 1 to 64"),
+       {std::pair("cpu,cpu", "cpu is listed twice"), std::pair("cpu:2,cuda:0,cpu", "cpu is listed twice"),
+        std::pair("cpu:0", "the number of workers in cpu:0 must be 1 to 64"), std::pair("cpu:65", "must be 1 to 64"),
         std::pair("cpu:", "must be 1 to 64"), std::pair("cpu:2x", "must be 1 to 64"),
-        std::pair("cuda", "'cuda' names no GPU; write cuda:N"), std::pair("cuda:", "write cuda:N"),
+        std::pair("cuda", "'cuda' is not a GPU; write cuda:N"), std::pair("cuda:", "write cuda:N"),
         std::pair("cuda:-1", "0 to 63"), std::pair("cuda:64", "0 to 63"), std::pair("cuda:x", "0 to 63"),
-        std::pair("cuda:1,cpu,cuda:1", "cuda:1 is there twice"), std::pair("cuda:0,emulated:0", "of the kind of those"),
-        std::pair("gpu", "no device 'gpu'; write cpu"), std::pair("", "no device ''"),
-        std::pair("cpu,", "no device ''"), std::pair("cpu, cuda:0", "no device ' cuda:0'")}) {
+        std::pair("cuda:1,cpu,cuda:1", "cuda:1 is listed twice"),
+        std::pair("cuda:0,emulated:0", "of another kind than those"), std::pair("gpu", "no device 'gpu'; write cpu"),
+        std::pair("", "no device ''"), std::pair("cpu,", "no device ''"),
+        std::pair("cpu, cuda:0", "no device ' cuda:0'")}) {
     EXPECT_THAT(WhyNot(text), HasSubstr(why)) << text;
   }
 }

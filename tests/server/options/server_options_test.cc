@@ -88,7 +88,7 @@ TEST(ServerOptions, BucketsRise) {
 TEST(ServerOptions, TwoEndpointsNeedTwoPorts) {
   ServerOptions options = ValidOptions();
   options.http_listen = options.listen;
-  EXPECT_THAT(MessageOf(options), HasSubstr("they need a port each"));
+  EXPECT_THAT(MessageOf(options), HasSubstr("each needs its own port"));
   options.listen.port = options.http_listen.port = 0;
   EXPECT_TRUE(ValidateServerOptions(options, kMachine).ok());
 }

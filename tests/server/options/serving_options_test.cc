@@ -124,7 +124,7 @@ TEST(ServingOptions, WhatIsWrongIsNamedWithItsValueAndTheLimit) {
   EXPECT_THAT(ErrorOf(R"({"priority_weights": {"urgent": 1}})"), HasSubstr("unknown field 'urgent'"));
   EXPECT_THAT(ErrorOf(R"({"priority_weights": [1, 2, 3]})"), HasSubstr("an object"));
   EXPECT_THAT(ErrorOf(R"({"devices": "abacus"})"), HasSubstr("devices is"));
-  EXPECT_THAT(ErrorOf(R"({"devices": "cpu,cuda"})"), HasSubstr("'cuda' names no GPU"));
+  EXPECT_THAT(ErrorOf(R"({"devices": "cpu,cuda"})"), HasSubstr("'cuda' is not a GPU"));
   EXPECT_THAT(ErrorOf(R"({"max_batch": 1})"),
               AllOf(HasSubstr("unknown field 'max_batch'"), HasSubstr("max_batch_size")));
   EXPECT_THAT(ErrorOf(R"({"max_streams": 1, "max_streams": 2})"), HasSubstr("duplicate key 'max_streams'"));

@@ -88,13 +88,13 @@ TEST(TracingOptions, AWrongEndpointIsRefusedWithItsName) {
 }
 
 TEST(TracingOptions, WhatTheServerDoesNotHaveIsRefused) {
-  EXPECT_THAT(ErrorOf({{"OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf"}}), HasSubstr("grpc only"));
+  EXPECT_THAT(ErrorOf({{"OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf"}}), HasSubstr("supports only grpc"));
   EXPECT_TRUE(
       Read({{"OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf"}, {"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "grpc"}}, "c:1")
           .ok());
   EXPECT_THAT(ErrorOf({{"OTEL_TRACES_EXPORTER", "zipkin"}, {"OTEL_EXPORTER_OTLP_ENDPOINT", "http://c:1"}}, ""),
-              HasSubstr("otlp only"));
-  EXPECT_THAT(ErrorOf({{"OTEL_PROPAGATORS", "b3"}}), HasSubstr("tracecontext only"));
+              HasSubstr("supports only otlp"));
+  EXPECT_THAT(ErrorOf({{"OTEL_PROPAGATORS", "b3"}}), HasSubstr("supports only tracecontext"));
   EXPECT_THAT(ErrorOf({{"OTEL_EXPORTER_OTLP_COMPRESSION", "zstd"}}), HasSubstr("gzip or none"));
   EXPECT_THAT(ErrorOf({{"OTEL_TRACES_SAMPLER", "jaeger_remote"}}), HasSubstr("OTEL_TRACES_SAMPLER is 'jaeger_remote'"));
 }
@@ -167,14 +167,14 @@ TEST(TracingOptions, TheServicesNameIsSaidLast) {
       ReadMore({{"OTEL_RESOURCE_ATTRIBUTES", "service.name=a,k=%C3%A9"}, {"OTEL_SERVICE_NAME", "b"}});
   EXPECT_THAT(options.resource,
               ElementsAre(Pair("service.name", "a"), Pair("k", "\xC3\xA9"), Pair("service.name", "b")));
-  EXPECT_THAT(ErrorOf({{"OTEL_RESOURCE_ATTRIBUTES", "k=%zz"}}), HasSubstr("OTEL_RESOURCE_ATTRIBUTES has a % without"));
+  EXPECT_THAT(ErrorOf({{"OTEL_RESOURCE_ATTRIBUTES", "k=%zz"}}), HasSubstr("OTEL_RESOURCE_ATTRIBUTES has a % that is not followed"));
   EXPECT_THAT(ErrorOf({{"OTEL_RESOURCE_ATTRIBUTES", "k=%ff"}}), HasSubstr("not UTF-8"));
 }
 
 TEST(TracingOptions, FilesOfTlsMustBeThere) {
   EXPECT_THAT(ErrorOf({{"OTEL_EXPORTER_OTLP_CERTIFICATE", "/nowhere"}}, "https://c:1"),
-              HasSubstr("OTEL_EXPORTER_OTLP_CERTIFICATE is '/nowhere'; it must be a file that can be read"));
-  EXPECT_THAT(ErrorOf({{"OTEL_EXPORTER_OTLP_CLIENT_KEY", "/nowhere"}}, "https://c:1"), HasSubstr("both, or none"));
+              HasSubstr("OTEL_EXPORTER_OTLP_CERTIFICATE is '/nowhere'; it must be a readable file"));
+  EXPECT_THAT(ErrorOf({{"OTEL_EXPORTER_OTLP_CLIENT_KEY", "/nowhere"}}, "https://c:1"), HasSubstr("both be set, or neither"));
   EXPECT_TRUE(Read({{"OTEL_EXPORTER_OTLP_CERTIFICATE", "/nowhere"}}, "http://c:1").ok());
 }
 
@@ -184,7 +184,7 @@ TEST(TracingOptions, PropagatorsMayBeNone) {
 }
 
 TEST(TracingOptions, AreSaidInASentence) {
-  EXPECT_EQ(Read({}, "https://c:1", 0.25)->Summary(), "to c:1, by TLS, 25 % of those that begin here");
+  EXPECT_EQ(Read({}, "https://c:1", 0.25)->Summary(), "to c:1, over TLS, 25 % of those that begin here");
 }
 
 }  // namespace longshort::server::tracing_options_test
