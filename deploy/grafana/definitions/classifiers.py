@@ -1,4 +1,4 @@
-"""Throughput, batches and waiting times of classifiers."""
+"""How much do classifiers process, in which batches, and how long do items wait?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Speed and latency of language models, and what their caches save."""
+"""How fast are language models, and what do their caches save?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What to do about each alert."""
+"""What should be done about each alert?"""
 
 from __future__ import annotations
 
