@@ -16,14 +16,15 @@ absl::Status Caller::CheckScope(Scope scope, const std::string& what) const {
                                                   " does not have"));
 }
 
-absl::StatusOr<std::unique_ptr<AccessControl>> AccessControl::Open(Options options, Told told) {
+absl::StatusOr<std::unique_ptr<AccessControl>> AccessControl::Open(Options options, Report report) {
   auto control = std::unique_ptr<AccessControl>(new AccessControl(std::move(options)));
   const auto read = [path = control->options_.token_file] { return ReadTokenFile(path); };
   LS_ASSIGN_OR_RETURN(std::string text, read());
   LS_RETURN_IF_ERROR(control->Take(text));
   const auto use = [&control = *control](const std::string& changed) { return control.Take(changed); };
   control->watch_ = std::make_unique<FileWatch>(
-      FileWatch::Options{.read = read, .use = use, .report = std::move(told), .interval = control->options_.look_every},
+      FileWatch::Options{
+          .read = read, .use = use, .report = std::move(report), .interval = control->options_.poll_interval},
       std::move(text));
   LS_RETURN_IF_ERROR(control->watch_->Start("the thread that watches the token file"));
   return control;

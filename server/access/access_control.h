@@ -1,9 +1,9 @@
-// Who may call: asked once for each call, in front of everything else.
+// Access control: identifies the caller of each call and checks its scopes and limits, before anything else runs.
 //
-// A FileWatch reads the token file every second, by its content and not its date. New content holds for calls that come
-// later; calls that are under way go on. A file that is wrong, or gone, changes nothing.
+// A FileWatch reads the token file every second and compares its content, not its date. New content applies to later
+// calls; running calls continue. A file that is wrong or missing changes nothing.
 //
-// Thread-safe. What calls share is a reference to the table, which they take under a lock for some nanoseconds.
+// Thread-safe. Calls share a reference to the table, which they copy under a lock held for some nanoseconds.
 #pragma once
 
 #include <cstdint>
@@ -28,35 +28,35 @@ class AccessControl final {
  public:
   struct Options {
     std::string token_file;
-    // Health needs the scope `observe`, too.
+    // Health checks also need the scope `observe`.
     bool protect_health = false;
-    absl::Duration look_every = absl::Seconds(1);
+    absl::Duration poll_interval = absl::Seconds(1);
   };
   // Receives the result of each change of the file: OK if its content is in use now, otherwise why it is not.
-  using Told = std::function<void(const absl::Status& status)>;
+  using Report = std::function<void(const absl::Status& status)>;
 
-  // So many identities, the first that the file names, have series of their own; others share kOtherIdentities.
+  // Identities with their own series, in the order of the file; the others share the label kOtherIdentities.
   static constexpr size_t kMaxMetricLabels = 100;
-  static constexpr char kOtherIdentities[] = "(other)";  // no identity can be called so
+  static constexpr char kOtherIdentities[] = "(other)";  // not a valid name of an identity
 
   // Errors: those of ReadTokenFile and ParseTokenFile; RESOURCE_EXHAUSTED if the system has no thread for the watch.
-  static absl::StatusOr<std::unique_ptr<AccessControl>> Open(Options options, Told told);
+  static absl::StatusOr<std::unique_ptr<AccessControl>> Open(Options options, Report report);
   AccessControl(const AccessControl&) = delete;
   AccessControl& operator=(const AccessControl&) = delete;
 
-  // Who makes this call; anybody if that is asked of nobody. `now` is MonotonicNow()'s, here and below.
-  // Errors: UNAUTHENTICATED without a valid credential.
+  // Identifies the caller of a call. Returns the anonymous Caller if the call needs no identity. `now` is
+  // MonotonicNow()'s, here and below. Errors: UNAUTHENTICATED without a valid credential.
   absl::StatusOr<Caller> Identify(const Credentials& credentials, const RpcAccess& needed, absl::Time now) const;
-  // Whether who was identified for this call may make it.
-  // Errors: PERMISSION_DENIED if the credential's scopes do not cover the call; RESOURCE_EXHAUSTED with a Refusal if
-  // the identity has made too many (not of calls that observe).
+  // Checks that the identified caller may make this call. Errors: PERMISSION_DENIED if the credential's scopes do not
+  // cover the call; RESOURCE_EXHAUSTED with a Refusal if the identity is over its rate (except for calls with the
+  // scope observe).
   static absl::Status Admit(const Caller& caller, const char* rpc, const RpcAccess& needed, absl::Time now);
 
-  // Whether a call's certificate needs to be read.
+  // Whether a call's client certificate needs to be read.
   bool uses_certificates() const { return table()->has_certificates(); }
 
-  // What the watch's thread does every second.
-  void LookAtFile() { watch_->Look(); }
+  // Does what the watch's thread does every second.
+  void PollFile() { watch_->Look(); }
 
  private:
   explicit AccessControl(Options options) : options_(std::move(options)) {}
@@ -68,7 +68,7 @@ class AccessControl final {
   const Options options_;
 
   // Used by one thread at a time: Open's, then the watch's.
-  std::map<std::string, std::shared_ptr<Identity>> identities_;  // all that there ever were: limits outlive a reload
+  std::map<std::string, std::shared_ptr<Identity>> identities_;  // never removed: limits outlive a reload
 
   mutable std::mutex mutex_;
   std::shared_ptr<const AccessTable> table_;  // guarded by mutex_

@@ -1,4 +1,4 @@
-// Who may call, as one version of the token file says. Immutable: any thread may look.
+// The credentials of one version of the token file. Immutable, so any thread may read it.
 #pragma once
 
 #include <functional>
@@ -17,17 +17,17 @@
 
 namespace longshort::server {
 
-// What came with a call to prove who makes it, as a front read it. Nothing of it has been checked, except that a
-// certificate is the peer's: the connection was refused otherwise.
+// A call's credentials, as a protocol front received them. Not checked yet, except that a certificate is the peer's:
+// TLS has verified that.
 struct Credentials {
-  // The value of `authorization`. Several are joined with commas, as HTTP has it, and are no token then.
+  // The value of `authorization`. Several values are joined with commas, as in HTTP, and are then not a valid token.
   std::optional<std::string> authorization = std::nullopt;
-  // Of the peer's certificate, if the connection has mutual TLS: its SPIFFE id, and its subject (RFC 2253).
+  // SPIFFE id and subject (RFC 2253) of the peer's certificate, if the connection uses mutual TLS.
   std::string spiffe_id = {};
   std::string certificate_subject = {};
 };
 
-// What one credential gives. Calls that were admitted by it keep it when the file no longer has it.
+// The rights of one credential. An admitted call keeps its grant after a new file removes it.
 struct Grant {
   std::shared_ptr<Identity> identity;
   ScopeSet scopes;
@@ -37,23 +37,22 @@ struct Grant {
 
 class AccessTable final {
  public:
-  // `identity_of` gives the identity of a name: the same one for each of its lines, and from table to table.
+  // `identity_of` returns the identity of a name: the same object for all its lines, and in all tables.
   using IdentityOf = std::function<std::shared_ptr<Identity>(const std::string& name)>;
   AccessTable(const std::vector<AccessEntry>& entries, const IdentityOf& identity_of);
 
-  // Whom these credentials are of. A token counts before a certificate: a proxy with a certificate of its own forwards
-  // the tokens of its clients. A certificate's SPIFFE id counts before its subject.
-  // Errors: UNAUTHENTICATED saying what to do, without what was shown; `wall_now` decides what has expired.
+  // Finds the grant of the credentials. A token takes precedence over a certificate, because a proxy with its own
+  // certificate forwards the tokens of its clients. A certificate's SPIFFE id takes precedence over its subject.
+  // Errors: UNAUTHENTICATED saying what to do, without the credential; `wall_now` decides what has expired.
   absl::StatusOr<std::shared_ptr<const Grant>> Find(const Credentials& credentials, absl::Time wall_now) const;
 
-  // Whether certificates count at all: reading them from a connection takes its time.
+  // Whether any line names a certificate. If not, callers need not read it from the connection.
   bool has_certificates() const { return !spiffe_ids_.empty() || !subjects_.empty(); }
 
  private:
-  // Tokens are found by their SHA-256. What is compared with what was presented is compared in constant time, and no
-  // secret is: of a token only the hash is here, and whoever wanted to learn one bit by bit would have to send tokens
-  // whose hashes begin as he likes, which is as hard as guessing. So a hash table's bucket, which 8 bytes of the hash
-  // choose, may tell by its time whether it is empty.
+  // Tokens are looked up by their SHA-256, compared in constant time. The table holds no tokens, so timing can only
+  // leak hashes, and choosing a token by the first bytes of its hash is as hard as guessing. So a lookup may reveal by
+  // its time whether the hash table's bucket, chosen by 8 bytes of the hash, is empty.
   struct DigestHash {
     size_t operator()(const std::string& digest) const;
   };
@@ -67,18 +66,18 @@ class AccessTable final {
   Grants subjects_;
 };
 
-// Who makes a call, once that is known, and what it may do. Immutable. One that is default-made is anybody: on a server
-// without authentication everybody may do everything.
+// The caller of a call, and what it may do. Immutable. A default-constructed Caller is anonymous: a server without
+// authentication lets it do everything.
 class Caller final {
  public:
   Caller() = default;
   explicit Caller(std::shared_ptr<const Grant> grant) : grant_(std::move(grant)) {}
 
-  // nullptr: nobody was asked for his name.
+  // nullptr for the anonymous caller.
   Identity* identity() const { return grant_ == nullptr ? nullptr : grant_->identity.get(); }
   bool MayUseAllModels() const { return grant_ == nullptr || grant_->models.AllowAll(); }
   bool MayUse(const std::string& model) const { return grant_ == nullptr || grant_->models.Allow(model); }
-  // Errors: PERMISSION_DENIED naming the scope; `what` needs it.
+  // Checks that the caller has the scope that `what` needs. Errors: PERMISSION_DENIED naming the scope.
   absl::Status CheckScope(Scope scope, const std::string& what) const;
 
  private:

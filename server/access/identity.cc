@@ -9,7 +9,7 @@ namespace longshort::server {
 namespace {
 
 absl::Status Refuse(const std::string& identity, const char* unit, double per_second, absl::Duration wait) {
-  // Whole milliseconds, rounded up: who comes then finds room.
+  // Whole milliseconds, rounded up, so that a unit is available then.
   wait = absl::Ceil(wait, absl::Milliseconds(1));
   absl::Status status =
       absl::ResourceExhaustedError(absl::StrCat("identity ", identity, " has used its ", per_second, " ", unit,
@@ -18,7 +18,7 @@ absl::Status Refuse(const std::string& identity, const char* unit, double per_se
   return status;
 }
 
-constexpr absl::Duration kFurthestTurn = absl::Seconds(5);  // behind the first
+constexpr absl::Duration kFurthestTurn = absl::Seconds(5);  // after the first
 
 }  // namespace
 
@@ -26,12 +26,12 @@ void RateLimit::SetRate(double per_second, absl::Time now) {
   if (limited() && per_second > per_second_ && paid_ > now) paid_ = now + (paid_ - now) * (per_second_ / per_second);
   per_second_ = per_second;
   unit_ = per_second > 0 ? absl::Seconds(1 / per_second) : absl::ZeroDuration();
-  // At least a unit: a rate below one a second would otherwise never let one through.
+  // At least one unit; otherwise a rate below one a second would never admit a call.
   depth_ = std::max(absl::Seconds(1), unit_);
 }
 
 absl::Duration RateLimit::NextTurn(absl::Time now) {
-  const absl::Time first = now + UntilOneIsThere(now);
+  const absl::Time first = now + TimeUntilUnit(now);
   turn_ = std::max(turn_ + unit_, first);
   if (turn_ > first + kFurthestTurn) turn_ = first;
   return turn_ - now;
@@ -41,9 +41,9 @@ void RateLimit::Take(int64_t units, absl::Time now) {
   if (limited()) paid_ = std::max(paid_, now) + absl::Seconds(static_cast<double>(units) / per_second_);
 }
 
-absl::Duration RateLimit::UntilPaid(absl::Time now, absl::Duration more) const {
+absl::Duration RateLimit::TimeUntilAvailable(absl::Time now, absl::Duration units_time) const {
   if (!limited()) return absl::ZeroDuration();
-  return std::max(absl::ZeroDuration(), std::max(paid_, now) + more - depth_ - now);
+  return std::max(absl::ZeroDuration(), std::max(paid_, now) + units_time - depth_ - now);
 }
 
 void Identity::SetLimits(const IdentityLimits& limits, absl::Time now) {
@@ -57,8 +57,8 @@ void Identity::SetLimits(const IdentityLimits& limits, absl::Time now) {
 absl::Status Identity::TakeCall(absl::Time now) {
   if (!limited_) return absl::OkStatus();
   const std::lock_guard lock(mutex_);
-  const absl::Duration wait = calls_.UntilOneIsThere(now);
-  if (tokens_.UntilNothingIsOwed(now) > wait) return CheckTokensLocked(now);
+  const absl::Duration wait = calls_.TimeUntilUnit(now);
+  if (tokens_.TimeUntilPaid(now) > wait) return CheckTokensLocked(now);
   if (wait > absl::ZeroDuration()) return Refuse(name_, "calls", limits_.calls_per_second, calls_.NextTurn(now));
   calls_.Take(1, now);
   return absl::OkStatus();
@@ -77,7 +77,7 @@ void Identity::TakeTokens(int64_t tokens, absl::Time now) {
 }
 
 absl::Status Identity::CheckTokensLocked(absl::Time now) const {
-  const absl::Duration wait = tokens_.UntilNothingIsOwed(now);
+  const absl::Duration wait = tokens_.TimeUntilPaid(now);
   if (wait == absl::ZeroDuration()) return absl::OkStatus();
   return Refuse(name_, "tokens", limits_.tokens_per_second, wait);
 }

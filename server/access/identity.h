@@ -1,9 +1,9 @@
-// Somebody whom the token file names: what he may take a second, whichever of his tokens he shows.
+// An identity of the token file and its rate limits, which all its credentials share.
 //
-// Tokens are counted as they are worked on: those of a prompt when an engine has taken it, generated ones as they come.
-// A call that is begun is not cut off; what it takes too much is paid for before the next one begins.
+// Tokens are counted as they are computed: a prompt's when an engine has accepted it, generated ones as they are
+// sampled. A running call is not cut off. If it exceeds the rate, the next call waits until the debt is paid.
 //
-// Thread-safe. Calls of one identity share a lock, for some tens of nanoseconds, and only if it has limits.
+// Thread-safe. Calls of one identity share a lock, held for some tens of nanoseconds, and only if it has limits.
 #pragma once
 
 #include <atomic>
@@ -17,34 +17,35 @@
 
 namespace longshort::server {
 
-// A token bucket: so many units a second, and what was not used in the last second.
+// A token bucket: the units of one second at the rate, or one unit if the rate is lower.
 //
-// It is kept as one time: when all that was taken will be paid for at the rate. The bucket is full when that time is
-// past, and empty when it is as far ahead as the bucket is deep; beyond that it is in debt.
+// Its state is one time, `paid_`: when all taken units will be paid at the rate. The bucket is full when `paid_` is
+// past, empty when `paid_` is the bucket's depth ahead, and in debt beyond that.
 //
-// Not thread-safe: its owner guards it.
+// Not thread-safe: its owner locks.
 class RateLimit final {
  public:
-  // Units a second; 0 is no limit. What was taken before stays taken, and is paid for at a higher rate from now on.
+  // Sets the rate in units a second; 0 is no limit. Taken units stay taken, and are paid at the new rate if it is
+  // higher.
   void SetRate(double per_second, absl::Time now);
   bool limited() const { return unit_ > absl::ZeroDuration(); }
 
-  // How long it takes until a whole unit is there; 0 if one is.
-  absl::Duration UntilOneIsThere(absl::Time now) const { return UntilPaid(now, unit_); }
+  // Time until a whole unit is available; 0 if one is.
+  absl::Duration TimeUntilUnit(absl::Time now) const { return TimeUntilAvailable(now, unit_); }
   // The retry delay of a refused caller. Each refusal gets the unit after the one of the refusal before it, so callers
   // that are refused together do not retry together. After 5 s of units the first ones are given out again, because
   // some callers never retry.
   absl::Duration NextTurn(absl::Time now);
-  // How long it takes until nothing is owed; 0 if nothing is.
-  absl::Duration UntilNothingIsOwed(absl::Time now) const { return UntilPaid(now, absl::ZeroDuration()); }
-  // Takes units, whether they are there or not.
+  // Time until no debt is left; 0 if there is none.
+  absl::Duration TimeUntilPaid(absl::Time now) const { return TimeUntilAvailable(now, absl::ZeroDuration()); }
+  // Takes units, even if the bucket has too few.
   void Take(int64_t units, absl::Time now);
 
  private:
-  absl::Duration UntilPaid(absl::Time now, absl::Duration more) const;
+  absl::Duration TimeUntilAvailable(absl::Time now, absl::Duration units_time) const;
 
-  absl::Duration unit_;   // that one unit takes; 0 without a limit
-  absl::Duration depth_;  // of the bucket: what may be saved up
+  absl::Duration unit_;   // time to pay for one unit; 0 without a limit
+  absl::Duration depth_;  // of the bucket, as the time to fill it
   double per_second_ = 0;
   absl::Time paid_ = absl::InfinitePast();
   absl::Time turn_ = absl::InfinitePast();  // of the last refusal
@@ -65,21 +66,21 @@ class Identity final {
   Identity(std::string name, std::string metric_label) : name_(std::move(name)), label_(std::move(metric_label)) {}
 
   const std::string& name() const { return name_; }
-  // By which metrics know it: its name, or that of all those together that have no series of their own.
+  // The identity's name in metrics, or the shared name of identities without their own series.
   const std::string& metric_label() const { return label_; }
 
-  // What was taken before stays taken. `now` is MonotonicNow()'s, here and below.
+  // Taken units stay taken. `now` is MonotonicNow()'s, here and below.
   void SetLimits(const IdentityLimits& limits, absl::Time now);
 
-  // Takes a call. Errors: RESOURCE_EXHAUSTED with a Refusal (core/schedule/refusal.h) that says when there will be room
-  // for it; then nothing was taken.
+  // Takes a call. Errors: RESOURCE_EXHAUSTED with a Refusal (core/schedule/refusal.h) that says when to retry; then
+  // nothing was taken.
   absl::Status TakeCall(absl::Time now);
-  // Whether more tokens may be begun. Errors: as TakeCall.
+  // Checks that the identity owes no tokens. Errors: as TakeCall.
   absl::Status CheckTokens(absl::Time now);
   void TakeTokens(int64_t tokens, absl::Time now);
 
  private:
-  // With the mutex held.
+  // REQUIRES: mutex_ is held.
   absl::Status CheckTokensLocked(absl::Time now) const;
 
   const std::string name_;

@@ -1,4 +1,4 @@
-// What a credential allows, as token files have it: scopes and models.
+// What a credential allows: its scopes and models.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ class ScopeSet final {
 
 // "infer", "sessions", "manage", "observe".
 const char* NameOf(Scope scope);
-// The same, for messages: what a scope may be.
+// The valid scopes, for messages.
 inline constexpr char kScopesRule[] = "one or more of infer, sessions, manage, observe, each once, separated by commas";
 
 // Parses scopes separated by commas. Errors: INVALID_ARGUMENT, completing "scopes is ...".
@@ -44,13 +44,13 @@ class ModelPatterns final {
   static absl::Status Read(std::string_view text, ModelPatterns* patterns);
 
   bool Allow(std::string_view model) const;
-  // Whether there is no model that they do not allow.
+  // Whether they allow every model.
   bool AllowAll() const { return all_; }
 
  private:
   struct Pattern {
     std::string begin;
-    bool open = false;  // what follows may be anything
+    bool open = false;  // any characters may follow
   };
 
   bool all_ = true;

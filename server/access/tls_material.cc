@@ -35,7 +35,8 @@ bool IsListOf(X509_CRL* list, X509* authority) {
   return is_signed;
 }
 
-// OpenSSL calls it for what it finds wrong. Whom the operator trusts needs no list of who stands above.
+// OpenSSL calls this for each certificate. Ignores a missing revocation list for the topmost authority: the operator
+// trusts it directly.
 int OverlookListOfAuthority(int is_right, X509_STORE_CTX* check) {
   const int top = sk_X509_num(X509_STORE_CTX_get0_chain(check)) - 1;
   const bool is_that = X509_STORE_CTX_get_error(check) == X509_V_ERR_UNABLE_TO_GET_CRL && top > 0 &&
@@ -97,7 +98,7 @@ absl::Status TlsMaterial::LoadClientAuthorities(const PemFile& file, absl::Time 
       return file.Wrong(absl::StrCat("holds ", SubjectOf(*authority), ", which is not a CA certificate"));
     }
     why_not = CheckValidity(file, *authority, now);
-    // While authorities take turns, one of them may be out of date.
+    // One of several authorities may have expired while they are being replaced.
     if (why_not.ok()) return why_not;
   }
   return why_not;
@@ -124,7 +125,7 @@ void TlsMaterial::MakeClientStore() {
   client_store_.reset(X509_STORE_new());
   for (const Certificate& authority : client_authorities_) X509_STORE_add_cert(client_store_.get(), authority.get());
   for (const RevocationList& list : revocation_lists_) X509_STORE_add_crl(client_store_.get(), list.get());
-  // As gRPC does, which asks this after its own check: an authority need not be at the top.
+  // As in gRPC, which verifies before this check: a trusted authority need not be self-signed.
   X509_STORE_set_flags(client_store_.get(), X509_V_FLAG_PARTIAL_CHAIN);
   if (has_revocation_lists()) {
     X509_STORE_set_flags(client_store_.get(), X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL);
@@ -165,10 +166,10 @@ absl::Status TlsMaterial::CheckClient(std::string_view certificate_pem, std::str
   ERR_clear_error();
   if (holds) return absl::OkStatus();
   int error = X509_STORE_CTX_get_error(check.get());
-  // Who takes up a session of before shows again only the certificate. What stands above it was checked then, by the
-  // same lists: with other ones no session goes on.
-  const bool takes_up = chain.empty() && error == X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY;
-  if (takes_up) error = CheckAlone(*certificates.front());
+  // A client that resumes a TLS session presents only its certificate. Its chain was checked against the same lists
+  // when the session began: a session does not survive a change of the lists.
+  const bool resumes = chain.empty() && error == X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY;
+  if (resumes) error = CheckAlone(*certificates.front());
   return error == X509_V_OK ? absl::OkStatus() : absl::UnauthenticatedError(X509_verify_cert_error_string(error));
 }
 

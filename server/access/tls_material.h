@@ -1,4 +1,4 @@
-// What the server needs for TLS, read from files and checked as a whole.
+// Certificates, key and revocation lists of the server, read from files and checked together.
 //
 // Thread: immutable, so any thread may use it.
 #pragma once
@@ -20,29 +20,29 @@ namespace longshort::server {
 
 class TlsMaterial final {
  public:
-  // Errors: INVALID_ARGUMENT naming option, file and reason: an option without the one that it needs; a file that
-  // cannot be read or holds something else; a key of another certificate, or that everybody may read; what is expired,
-  // not yet valid, or too weak for TLS; revocation lists that an authority is without.
+  // Errors: INVALID_ARGUMENT naming option, file and reason: an option without one that it needs; a file that cannot
+  // be read or has other content; a key that belongs to another certificate or is readable by all users; a certificate
+  // that is expired, not yet valid, or too weak for TLS; an authority without a revocation list.
   static absl::StatusOr<std::shared_ptr<const TlsMaterial>> Load(const TlsFiles& files, absl::Time now);
 
   // PEM of key and certificates, in this order.
   std::string IdentityPem() const;
-  // PEM of the authorities of clients; empty if clients need no certificate.
+  // PEM of the clients' authorities; empty if clients need no certificate.
   std::string ClientAuthoritiesPem() const;
 
-  // Has this connection show the certificate. False if OpenSSL has no memory for that.
+  // Makes the connection present the certificate. False if OpenSSL is out of memory.
   bool Use(SSL& connection) const;
 
-  // Whether a client's certificate, which OpenSSL has found to be valid when the connection or its session began, is
-  // so now. `chain_pem`: what the client sent beside it.
-  // Errors: UNAUTHENTICATED saying why not (revoked, expired, or a revocation list that is out of date, say).
+  // Checks a client's certificate again, which OpenSSL found valid when the connection or its TLS session began.
+  // `chain_pem`: the certificates that the client sent with it. Errors: UNAUTHENTICATED with the reason (for example
+  // revoked, expired, or an expired revocation list).
   absl::Status CheckClient(std::string_view certificate_pem, std::string_view chain_pem) const;
 
   const X509& certificate() const { return *chain_.front(); }
-  // When the first certificate of its chain expires.
+  // Earliest expiry in the server's certificate chain.
   absl::Time certificate_expiry() const;
-  // When the last of the clients' authorities, and the first of their revocation lists, does; InfiniteFuture if there
-  // are none.
+  // Latest expiry of the clients' authorities, and earliest expiry of their revocation lists; InfiniteFuture without
+  // any.
   absl::Time client_ca_expiry() const;
   absl::Time client_crl_expiry() const;
 
@@ -59,17 +59,17 @@ class TlsMaterial final {
   absl::Status LoadRevocationLists(const PemFile& file, absl::Time now);
   bool has_revocation_lists() const { return !revocation_lists_.empty(); }
   void MakeClientStore();
-  // What is wrong with a client's certificate by itself, as OpenSSL's number: its expiry and its revocation.
+  // OpenSSL's error code for a client's certificate alone: its expiry and its revocation.
   int CheckAlone(X509& certificate) const;
-  // Whether OpenSSL takes the certificate and its key.
+  // Checks that OpenSSL accepts the certificate and its key.
   absl::Status TryIdentity(const PemFile& file) const;
 
   std::vector<Certificate> chain_;  // the server's own certificate first
   PrivateKey key_;
-  std::unique_ptr<STACK_OF(X509), Free> above_;  // those of chain_ behind the first
+  std::unique_ptr<STACK_OF(X509), Free> above_;  // chain_ without its first
   std::vector<Certificate> client_authorities_;
   std::vector<RevocationList> revocation_lists_;
-  std::unique_ptr<X509_STORE, Free> client_store_;  // of both
+  std::unique_ptr<X509_STORE, Free> client_store_;  // authorities and lists
 };
 
 }  // namespace longshort::server

@@ -11,26 +11,26 @@
 namespace longshort::server {
 namespace {
 
-void AppendLook(const std::string& path, std::string& look) {
+void AppendState(const std::string& path, std::string& state) {
   struct stat file {};
-  if (path.empty() || stat(path.c_str(), &file) != 0) return absl::StrAppend(&look, "none;");
-  absl::StrAppend(&look, file.st_dev, ":", file.st_ino, ":", file.st_size, ":", file.st_mtim.tv_sec, ".",
+  if (path.empty() || stat(path.c_str(), &file) != 0) return absl::StrAppend(&state, "none;");
+  absl::StrAppend(&state, file.st_dev, ":", file.st_ino, ":", file.st_size, ":", file.st_mtim.tv_sec, ".",
                   file.st_mtim.tv_nsec, ":", file.st_ctim.tv_sec, ".", file.st_ctim.tv_nsec, ";");
 }
 
-// Another text whenever one of the files was written, replaced, or is an other one behind a link.
-std::string LookOf(const TlsFiles& files) {
-  std::string look;
+// A text that changes when a file is written, replaced, or its link points to another one.
+std::string StateOf(const TlsFiles& files) {
+  std::string state;
   for (const std::string* path : {&files.certificate, &files.key, &files.client_ca, &files.client_crl}) {
-    AppendLook(*path, look);
+    AppendState(*path, state);
   }
-  return look;
+  return state;
 }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<TlsWatch>> TlsWatch::Start(const TlsFiles& files, Handlers handlers) {
-  std::string look = LookOf(files);  // before they are read: what is written meanwhile is read again
+  std::string state = StateOf(files);  // before reading, so that a write during it is noticed
   LS_ASSIGN_OR_RETURN(std::shared_ptr<const TlsMaterial> material, TlsMaterial::Load(files, absl::Now()));
   std::unique_ptr<TlsWatch> watch(new TlsWatch(std::move(handlers)));
   LS_RETURN_IF_ERROR(watch->Publish(std::move(material)));
@@ -43,7 +43,7 @@ absl::StatusOr<std::unique_ptr<TlsWatch>> TlsWatch::Start(const TlsFiles& files,
     watch.handlers_.replaced(*watch.current());
   };
   watch->watch_ = std::make_unique<FileWatch>(
-      FileWatch::Options{.read = [files] { return LookOf(files); }, .use = use, .report = report}, std::move(look));
+      FileWatch::Options{.read = [files] { return StateOf(files); }, .use = use, .report = report}, std::move(state));
   LS_RETURN_IF_ERROR(watch->watch_->Start("the thread that watches certificates"));
   return watch;
 }

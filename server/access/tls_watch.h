@@ -1,5 +1,5 @@
-// Keeps what TLS needs up to date with its files, by a FileWatch: so the files of a pair may be written one after the
-// other. Wrong files change nothing.
+// Reloads the TLS files when they change. A FileWatch waits until a change has settled, so the two files of a pair
+// need not be written at the same moment. Wrong files change nothing.
 #pragma once
 
 #include <functional>
@@ -18,11 +18,11 @@ class TlsWatch final {
  public:
   // Called by the watch's thread; `publish` by Start, too.
   struct Handlers {
-    // Hands this on before current() has it. What it refuses does not come into use.
+    // Publishes the material before current() returns it. On an error it is not used.
     std::function<absl::Status(const TlsMaterial&)> publish;
-    // This is in use from now on.
+    // The material is now in use.
     std::function<void(const TlsMaterial&)> replaced;
-    // The files are wrong: once for each error.
+    // The files are wrong. Called once for each error.
     std::function<void(const absl::Status&)> broken;
   };
 

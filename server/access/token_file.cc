@@ -19,7 +19,7 @@
 namespace longshort::server {
 namespace {
 
-// A hundred thousand lines.
+// About a hundred thousand lines.
 constexpr size_t kMaxFileBytes = size_t{16} << 20;
 constexpr double kMinRate = 0.001;
 constexpr double kMaxRate = 1e9;
@@ -31,7 +31,8 @@ struct Field {
   std::string value;
 };
 
-// Takes the next word off the line; its blanks stand in quotes only. Errors: quotes that do not end where a word does.
+// Removes the next word from the line; only quotes may contain blanks. Errors: a quote that does not end with its
+// word.
 absl::StatusOr<std::string> TakeWord(std::string_view* line) {
   std::string word;
   bool quoted = false;
@@ -79,7 +80,7 @@ absl::Status ReadRate(const Field& field, double* rate) {
 }
 
 absl::Status ReadExpiry(const Field& field, absl::Time* expires) {
-  // A digit first: absl would take "infinite-future".
+  // A digit must be first: absl accepts "infinite-future".
   const bool digit = !field.value.empty() && absl::ascii_isdigit(field.value.front());
   for (const char* format : {"%Y-%m-%d", absl::RFC3339_full}) {
     if (digit && absl::ParseTime(format, field.value, absl::UTCTimeZone(), expires, nullptr)) return absl::OkStatus();
@@ -161,7 +162,7 @@ absl::StatusOr<AccessEntry> ReadEntry(const std::vector<std::string>& words) {
   return entry;
 }
 
-// What earlier lines say that later ones must agree with.
+// Checks that a line does not contradict earlier lines.
 class EarlierLines final {
  public:
   absl::Status Check(const AccessEntry& entry, int64_t line) {

@@ -5,9 +5,9 @@
 namespace longshort::server {
 namespace {
 
-// Less takes no harmful number of calls: a call has some hundred bytes of headers.
+// Fewer bytes cannot carry a harmful number of calls: a call has about a hundred bytes of headers.
 constexpr int64_t kUnsuspicious = int64_t{64} << 10;
-// What gRPC lets a stream have beyond the first window while it waits for the rest of a message.
+// Bytes that gRPC allows a stream beyond the first window while the rest of a message is missing.
 constexpr int64_t kWindowOfCall = int64_t{1} << 20;
 
 }  // namespace
@@ -42,11 +42,11 @@ std::optional<AbuseKind> AbuseDetector::Judge(absl::Time now, const ConnectionBy
 
   if (calls.has_value() && calls->open > limits.calls) return AbuseKind::kCalls;
   const int64_t open = calls.has_value() ? calls->open : limits.calls;
-  // What a client says because of what it is sent is less than half of that.
+  // A client's replies to the server's data, such as window updates, are less than half of that data.
   const int64_t without_message = idle_bytes() - (bytes.taken - at_message_.taken) / 2;
   const int64_t on_their_way = std::min(open * limits.message_bytes, limits.messages_bytes);
   if (calls.has_value() && without_message > limits.idle_bytes + on_their_way) return AbuseKind::kBytes;
-  // Nor does a client that uploads go on for long without a word from the server, whose windows end.
+  // An uploading client also needs window updates from the server, so it cannot continue for long without any.
   const int64_t windows = std::min(open * kWindowOfCall, limits.messages_bytes);
   if (bytes.received - received_at_sign_ > limits.idle_bytes + windows) return AbuseKind::kBytes;
   if (IsStalled(now, limits)) return AbuseKind::kStalled;

@@ -1,16 +1,15 @@
-// Which connections take without giving: what the HTTP/2 of gRPC 1.51 does not bound, seen from outside of it.
+// Detects connections that abuse HTTP/2 in ways that gRPC 1.51 does not limit, from outside of gRPC.
 //
-// A connection is looked at a few times a second. Three things end it:
+// The guard checks a connection a few times a second. Three kinds of abuse end it:
 //
-//   kCalls    It has far more calls in memory than it may open: its client does not heed the server's settings, or
-//             resets calls faster than they can be taken apart ("rapid reset").
-//   kBytes    Much came, and no message of it: frames without content, headers without end. A message that is still on
-//             its way is no offence, so each open call may have one; neither is what a client says because the server
-//             sends (window updates).
-//   kStalled  Its bytes have waited all the time to be read, and nothing came of those that were: reading them takes
-//             processor time out of proportion, and others' calls wait for it.
+//   kCalls    It has far more calls in memory than it may open: its client ignores the server's settings, or resets
+//             calls faster than gRPC can destroy them ("rapid reset").
+//   kBytes    It received many bytes without completing a message: frames without content, or headers without an end.
+//             Each open call may have an incomplete message, and window updates for the server's data do not count.
+//   kStalled  Its receive buffer has not been empty for `stall`, and the bytes read since completed no message. Parsing
+//             them costs too much CPU, which delays other clients' calls.
 //
-// Thread: one thread at a time. Plain arithmetic: no sockets, no gRPC.
+// Thread: one thread at a time. Arithmetic only: no sockets, no gRPC.
 #pragma once
 
 #include <cstdint>
@@ -22,56 +21,57 @@ namespace longshort::server {
 
 enum class AbuseKind { kCalls, kBytes, kStalled };
 
-// As metrics and the log call it: "calls", "bytes", "stalled".
+// The name in metrics and the log: "calls", "bytes", "stalled".
 const char* AbuseKindName(AbuseKind abuse);
 
 struct AbuseLimits {
-  // Calls of a connection in memory: those that it may open, and ended ones that are not taken apart yet.
+  // Maximum calls of a connection in memory: open ones, and ended ones that are not destroyed yet.
   int64_t calls = 4096;
-  // What may come without a message. gRPC lets 16 MiB come before it must say anything.
+  // Maximum bytes received without a message. gRPC allows 16 MiB before it must send anything.
   int64_t idle_bytes = int64_t{64} << 20;
-  // The largest message, and what messages on their way may have together. Each open call may have one.
+  // The largest message, and the maximum bytes of all incomplete messages together. Each open call may have one.
   int64_t message_bytes = int64_t{8} << 20;
   int64_t messages_bytes = int64_t{256} << 20;
-  // For so long bytes may wait to be read, while nothing comes of others that are read: so many at least. Where none
-  // are read, the server has no time for its clients.
+  // A connection is stalled if its receive buffer has not been empty for `stall`, while at least `stall_bytes` were
+  // read without completing anything. If fewer were read, the server itself is too busy.
   absl::Duration stall = absl::Seconds(2);
   int64_t stall_bytes = int64_t{256} << 10;
 };
 
-// What the system knows of a connection, since its beginning.
+// The system's byte counts of a connection, since it was opened.
 struct ConnectionBytes {
   int64_t received = 0;  // from the client, read or not
-  int64_t unread = 0;    // of these, still to be read
-  int64_t taken = 0;     // of what was sent to the client, what it has
+  int64_t unread = 0;    // of these, not read yet
+  int64_t taken = 0;     // sent to the client and acknowledged by it
 };
 
-// What gRPC knows of it.
+// gRPC's counts of a connection.
 struct ConnectionCalls {
-  int64_t open = 0;      // in memory, ended ones included
-  int64_t messages = 0;  // that came whole, since its beginning
+  int64_t open = 0;      // in memory, including ended ones
+  int64_t messages = 0;  // complete ones, since it was opened
 };
 
 class AbuseDetector final {
  public:
-  // Whether enough came since the last Judge that ConnectionCalls must be known; asking gRPC takes some microseconds.
+  // Whether Judge needs ConnectionCalls, because many bytes were received since its last call. Reading them from gRPC
+  // takes some microseconds.
   bool WantsCalls(const ConnectionBytes& bytes) const;
 
-  // Judges one look. `calls`: nothing if gRPC does not know the connection (yet, or any more).
+  // Judges the current counts. `calls`: nullopt if gRPC does not know the connection (not yet, or no longer).
   std::optional<AbuseKind> Judge(absl::Time now, const ConnectionBytes& bytes,
                                  const std::optional<ConnectionCalls>& calls, const AbuseLimits& limits);
 
-  // Since the last message: bytes that came without one.
+  // Bytes received since the last complete message.
   int64_t idle_bytes() const { return last_.received - at_message_.received; }
 
  private:
   bool IsStalled(absl::Time now, const AbuseLimits& limits);
 
   ConnectionBytes last_;
-  ConnectionBytes at_message_;    // when the last message had come
-  int64_t received_at_sign_ = 0;  // when something had come of it last: a message, or whatever is sent to the client
+  ConnectionBytes at_message_;    // at the last complete message
+  int64_t received_at_sign_ = 0;  // at the last progress: a message, or data sent to the client
   int64_t messages_ = 0;
-  std::optional<absl::Time> waits_since_;  // since then bytes wait to be read, and nothing came of those that were
+  std::optional<absl::Time> waits_since_;  // start of the current stall
   int64_t read_at_wait_ = 0;
 };
 

@@ -10,50 +10,50 @@ namespace longshort::server {
 namespace {
 
 constexpr absl::Duration kInterval = absl::Milliseconds(250);
-// One in so many looks is at a connection that does nothing.
-constexpr int64_t kIdleLooks = 4;
-// How often it is said at the most that connections were ended.
-constexpr absl::Duration kLogSeveredAgain = absl::Seconds(1);
-// gRPC takes so long to take a connection of many calls apart; then its memory goes back to the system, which the
-// allocator would keep for the models' batches (models/layers/kept_memory.h).
-constexpr absl::Duration kTakenApart = absl::Seconds(2);
-// Of a connection that has sent so much some may be kept, though it ended by itself.
+// An idle connection is polled at every fourth poll.
+constexpr int64_t kIdlePolls = 4;
+// Minimum interval between reports of closed connections.
+constexpr absl::Duration kReportInterval = absl::Seconds(1);
+// gRPC destroys a connection with many calls within this time. Then its memory is returned to the system; otherwise
+// the allocator would keep it, as it does for the models' batches (models/layers/kept_memory.h).
+constexpr absl::Duration kMemoryReturnDelay = absl::Seconds(2);
+// A connection that sent at least this much may leave freed memory behind, even if it ended normally.
 constexpr int64_t kNoticedBytes = 256 * 1024;
 
 }  // namespace
 
 absl::Status ConnectionGuard::Start() {
-  return thread_.Start("the thread that guards connections", {.interval = kInterval, .run = [this] { Look(); }});
+  return thread_.Start("the thread that guards connections", {.interval = kInterval, .run = [this] { Poll(); }});
 }
 
 void ConnectionGuard::Watch(int socket) {
   const std::optional<SocketIdentity> identity = IdentityOf(socket);
   if (!identity.has_value()) return;
-  Connection connection{.socket = *identity, .peer = PeerOf(socket), .conduct = {}, .bytes = {}, .moving = true};
+  Connection connection{.socket = *identity, .peer = PeerOf(socket), .detector = {}, .bytes = {}, .moving = true};
   const std::lock_guard lock(mutex_);
-  // Whoever had the number before is closed.
+  // An earlier connection with this number is closed.
   connections_.insert_or_assign(socket, std::move(connection));
 }
 
-void ConnectionGuard::Look() {
+void ConnectionGuard::Poll() {
   std::unique_lock lock(mutex_);
   const absl::Time now = MonotonicNow();
-  LookAtAll(now);
-  Say(now, lock);
-  if (now < give_back_) return;
-  give_back_ = absl::InfiniteFuture();
-  if (last_end_ + kTakenApart > now) GiveBackAfter(last_end_);
+  PollAll(now);
+  Report(now, lock);
+  if (now < return_memory_at_) return;
+  return_memory_at_ = absl::InfiniteFuture();
+  if (last_end_ + kMemoryReturnDelay > now) ReturnMemoryAfter(last_end_);
   lock.unlock();
   ReturnFreedMemory();
 }
 
-void ConnectionGuard::LookAtAll(absl::Time now) {
-  ++looks_;
-  calls_.BeginLook(connections_.size());
+void ConnectionGuard::PollAll(absl::Time now) {
+  ++polls_;
+  calls_.BeginPoll(connections_.size());
   for (auto next = connections_.begin(); next != connections_.end();) {
     Connection& connection = next->second;
-    const bool its_turn = connection.moving || (next->first + looks_) % kIdleLooks == 0;
-    if (!its_turn || LookAt(connection, now)) {
+    const bool its_turn = connection.moving || (next->first + polls_) % kIdlePolls == 0;
+    if (!its_turn || PollConnection(connection, now)) {
       ++next;
     } else {
       next = connections_.erase(next);
@@ -61,42 +61,42 @@ void ConnectionGuard::LookAtAll(absl::Time now) {
   }
 }
 
-bool ConnectionGuard::LookAt(Connection& connection, absl::Time now) {
+bool ConnectionGuard::PollConnection(Connection& connection, absl::Time now) {
   const std::optional<ConnectionBytes> bytes = ReadConnectionBytes(connection.socket);
   if (!bytes.has_value()) {
-    if (connection.bytes.received > kNoticedBytes) GiveBackAfter(now);
+    if (connection.bytes.received > kNoticedBytes) ReturnMemoryAfter(now);
     return false;
   }
   connection.moving = bytes->received != connection.bytes.received || bytes->unread > 0;
   connection.bytes = *bytes;
   std::optional<ConnectionCalls> calls;
-  if (connection.conduct.WantsCalls(*bytes)) calls = calls_.Read(connection.peer);
-  const std::optional<AbuseKind> why = connection.conduct.Judge(now, *bytes, calls, limits_);
+  if (connection.detector.WantsCalls(*bytes)) calls = calls_.Read(connection.peer);
+  const std::optional<AbuseKind> why = connection.detector.Judge(now, *bytes, calls, limits_);
   if (!why.has_value()) return true;
-  if (!SeverConnection(connection.socket)) return true;  // closed already, or there is no descriptor for it now
+  if (!SeverConnection(connection.socket)) return true;  // already closed, or no descriptor available now
   ended_.push_back({.why = *why,
                     .peer = connection.peer,
                     .received_bytes = bytes->received,
-                    .idle_bytes = connection.conduct.idle_bytes(),
+                    .idle_bytes = connection.detector.idle_bytes(),
                     .open_calls = calls.value_or(ConnectionCalls()).open});
-  GiveBackAfter(now);
+  ReturnMemoryAfter(now);
   return false;
 }
 
-void ConnectionGuard::GiveBackAfter(absl::Time end) {
+void ConnectionGuard::ReturnMemoryAfter(absl::Time end) {
   last_end_ = end;
-  // Not put off by the next one: they may come without end.
-  if (give_back_ == absl::InfiniteFuture()) give_back_ = end + kTakenApart;
+  // Later connections do not postpone it, since they may end continually.
+  if (return_memory_at_ == absl::InfiniteFuture()) return_memory_at_ = end + kMemoryReturnDelay;
 }
 
-void ConnectionGuard::Say(absl::Time now, std::unique_lock<std::mutex>& lock) {
+void ConnectionGuard::Report(absl::Time now, std::unique_lock<std::mutex>& lock) {
   std::vector<Ended> ended;
-  if (now >= say_again_) ended.swap(ended_);
+  if (now >= next_report_) ended.swap(ended_);
   const auto open = static_cast<int64_t>(connections_.size());
   lock.unlock();
   if (!ended.empty()) {
     handlers_.ended(ended);
-    say_again_ = now + kLogSeveredAgain;
+    next_report_ = now + kReportInterval;
   }
   handlers_.open(open);
   lock.lock();

@@ -1,7 +1,7 @@
-// Watches the connections that were given to gRPC, and ends those that take without giving (AbuseDetector).
+// Watches gRPC's connections, and closes those that abuse HTTP/2 (AbuseDetector).
 //
-// gRPC owns the sockets: the guard knows their numbers, asks the system for their bytes four times a second, and gRPC
-// for the calls of those that received much. A connection that does nothing costs a look a second.
+// gRPC owns the sockets. The guard knows their numbers, reads their byte counts from the system four times a second,
+// and reads the calls of busy connections from gRPC. It polls an idle connection once a second.
 //
 // Thread-safe; the handlers are called by the guard's thread.
 #pragma once
@@ -29,18 +29,18 @@ class ConnectionGuard final {
     AbuseKind why = AbuseKind::kBytes;
     std::string peer;
     int64_t received_bytes = 0;
-    int64_t idle_bytes = 0;  // without a message, of these
+    int64_t idle_bytes = 0;  // of these, after the last complete message
     int64_t open_calls = 0;
   };
   struct Handlers {
-    // So many connections are open.
+    // The number of open connections.
     std::function<void(int64_t connections)> open;
-    // These were ended since it was last said, not more than once a second.
+    // The connections closed since the last report, at most once a second.
     std::function<void(const std::vector<Ended>& connections)> ended;
   };
 
   ConnectionGuard(const AbuseLimits& limits, Handlers handlers) : limits_(limits), handlers_(std::move(handlers)) {}
-  // No handler is called after it.
+  // No handler is called after the destructor.
   ~ConnectionGuard() { thread_.Stop(); }
   ConnectionGuard(const ConnectionGuard&) = delete;
   ConnectionGuard& operator=(const ConnectionGuard&) = delete;
@@ -48,40 +48,40 @@ class ConnectionGuard final {
   // Errors: as Thread::Start.
   absl::Status Start();
 
-  // Watches this connection until it is closed. To be called before its socket is given to gRPC.
+  // Watches this connection until it is closed. REQUIRES: gRPC does not have the socket yet.
   void Watch(int socket);
 
  private:
   struct Connection {
     SocketIdentity socket;
     std::string peer;
-    AbuseDetector conduct;
+    AbuseDetector detector;
     ConnectionBytes bytes;
     bool moving = true;
   };
 
-  // What the thread does at each look.
-  void Look();
-  // Looks at the connections whose turn it is. With the mutex held.
-  void LookAtAll(absl::Time now);
-  // Returns whether the connection is still there. With the mutex held.
-  bool LookAt(Connection& connection, absl::Time now);
-  // A connection has ended: what it held will be free in a while. With the mutex held.
-  void GiveBackAfter(absl::Time end);
-  void Say(absl::Time now, std::unique_lock<std::mutex>& lock);
+  // What the thread does at each poll.
+  void Poll();
+  // Polls the connections whose turn it is. REQUIRES: mutex_ is held.
+  void PollAll(absl::Time now);
+  // Returns whether the connection is still open. REQUIRES: mutex_ is held.
+  bool PollConnection(Connection& connection, absl::Time now);
+  // Schedules the return of a closed connection's memory to the system. REQUIRES: mutex_ is held.
+  void ReturnMemoryAfter(absl::Time end);
+  void Report(absl::Time now, std::unique_lock<std::mutex>& lock);
 
   const AbuseLimits limits_;
   const Handlers handlers_;
-  TransportCalls calls_;  // the guard's thread's
+  TransportCalls calls_;  // used by the guard's thread
 
   std::mutex mutex_;                                 // guards what follows
   std::unordered_map<int, Connection> connections_;  // by the socket's number
-  int64_t looks_ = 0;
-  std::vector<Ended> ended_;  // since it was last said
-  absl::Time say_again_ = absl::InfinitePast();
+  int64_t polls_ = 0;
+  std::vector<Ended> ended_;  // since the last report
+  absl::Time next_report_ = absl::InfinitePast();
   absl::Time last_end_ = absl::InfinitePast();
-  absl::Time give_back_ = absl::InfiniteFuture();  // what was freed
-  TaskThread thread_;                              // last: it uses the other members
+  absl::Time return_memory_at_ = absl::InfiniteFuture();  // freed memory
+  TaskThread thread_;                                     // last: it uses the other members
 };
 
 }  // namespace longshort::server

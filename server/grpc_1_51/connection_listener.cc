@@ -20,16 +20,16 @@
 namespace longshort::server {
 namespace {
 
-// Descriptors that connections leave for what else opens files; a quarter of all where there are few.
+// Descriptors reserved for other files; at most a quarter of all.
 constexpr int64_t kReserved = 128;
-// If even those are gone, it is looked so often whether there are some again.
-constexpr int kLookAgainMilliseconds = 100;
-// Then the listener looks whether it is to end.
+// Interval for retrying accept while no descriptor is left at all.
+constexpr int kRetryAcceptMilliseconds = 100;
+// Connections accepted before the listener checks whether it should end.
 constexpr int kMaxAtOnce = 64;
-// What is accepted at the end: as much as waits at once, not all that goes on coming.
+// Rounds of accepting at the end: enough for the queued connections, but finite if more keep arriving.
 constexpr int kMaxLastTurns = 64;
-// How often it is said at the most that connections were refused.
-constexpr absl::Duration kLogRefusalsAgain = absl::Seconds(1);
+// Minimum interval between reports of refused connections.
+constexpr absl::Duration kRefusalLogInterval = absl::Seconds(1);
 
 bool IsOutOfDescriptors(int error) { return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM; }
 
@@ -89,18 +89,18 @@ void ConnectionListener::Accept() {
     sockets.push_back({.fd = listening.number(), .events = POLLIN, .revents = 0});
   }
   bool has_room = true;
-  absl::Time say_again = absl::InfinitePast();
+  absl::Time next_log = absl::InfinitePast();
   while (true) {
-    const int max_milliseconds = !has_room      ? kLookAgainMilliseconds
-                                 : refused_ > 0 ? static_cast<int>(absl::ToInt64Milliseconds(kLogRefusalsAgain))
+    const int max_milliseconds = !has_room      ? kRetryAcceptMilliseconds
+                                 : refused_ > 0 ? static_cast<int>(absl::ToInt64Milliseconds(kRefusalLogInterval))
                                                 : -1;
     const int ready = poll(sockets.data(), has_room ? sockets.size() : 1, max_milliseconds);
     if (ready > 0 && sockets[0].revents != 0) return AcceptLast({sockets.begin() + 1, sockets.end()});
     has_room = true;
     for (const Descriptor& listening : listening_.sockets) has_room = AcceptFrom(listening.number()) && has_room;
-    if (const absl::Time now = MonotonicNow(); refused_ > 0 && now >= say_again) {
+    if (const absl::Time now = MonotonicNow(); refused_ > 0 && now >= next_log) {
       handlers_.refused(std::exchange(refused_, 0));
-      say_again = now + kLogRefusalsAgain;
+      next_log = now + kRefusalLogInterval;
     }
   }
 }
@@ -114,9 +114,9 @@ void ConnectionListener::AcceptLast(std::vector<pollfd> listening) {
 bool ConnectionListener::AcceptFrom(int listening) {
   for (int i = 0; i < kMaxAtOnce; ++i) {
     Descriptor connection(accept4(listening, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    // Otherwise what was wrong is that connection's, or there is none.
+    // Other errors concern only that connection, or none is queued.
     if (connection.number() < 0) return !IsOutOfDescriptors(errno);
-    // The system gives the lowest number that is free, so as many are in use.
+    // The system assigns the lowest free number, so the number shows how many are in use.
     if (connection.number() >= first_reserved_) {
       ++refused_;
     } else {

@@ -1,8 +1,8 @@
-// Accepts connections as long as the process has descriptors for them.
+// Accepts connections for gRPC while the process has file descriptors left.
 //
-// gRPC's own listener ends at the first connection for which there is none: nobody could connect any more, however many
-// were closed since. Here such a connection is closed at once, so that the client asks elsewhere or later, and the last
-// descriptors stay for what else opens files (metrics, probes, models).
+// gRPC's own listener stops permanently at the first connection without a descriptor. This one closes such a connection
+// at once, so that the client tries another server or retries, and reserves the last descriptors for other files
+// (metrics, probes, models).
 #pragma once
 
 #include <poll.h>
@@ -21,32 +21,31 @@
 
 namespace longshort::server {
 
-// Lets the process have as many descriptors as the system allows it (`ulimit -Hn`).
+// Raises the process's limit of descriptors to the hard limit (`ulimit -Hn`).
 void RaiseDescriptorLimit();
 
-// This process's sockets that are connected at the local `port`. Whoever closes one meanwhile is counted or not.
+// Counts this process's connected sockets with the local `port`. A socket that closes meanwhile may or may not count.
 int64_t CountConnections(int port);
 
 class ConnectionListener final {
  public:
-  // Are called by the listener's thread.
+  // Called by the listener's thread.
   struct Handlers {
-    // A connection's socket, which does not block: whoever takes it closes it.
+    // A connection's non-blocking socket; the handler takes ownership.
     std::function<void(int socket)> accepted;
-    // So many connections were refused since it was last said, not more than once a second.
+    // The number of connections refused since the last report, at most once a second.
     std::function<void(int64_t connections)> refused;
   };
 
-  // Binds all addresses that the host stands for; connections are refused yet. "[::]" is any of either family,
-  // "0.0.0.0" any of IPv4. Errors: UNAVAILABLE if there is none that can be bound, or one of them is in use.
+  // As BindSockets.
   static absl::StatusOr<std::unique_ptr<ConnectionListener>> Bind(const ListenAddress& address);
-  // Accepts what has connected until now, and no more: no handler is called after it.
+  // Accepts the connections that are already queued, then stops. No handler is called after it.
   ~ConnectionListener();
 
   int port() const { return listening_.port; }
 
-  // Listens and accepts from now on. Errors: UNAVAILABLE if somebody else has listened at one of the addresses
-  // meanwhile; RESOURCE_EXHAUSTED if no thread is to be had.
+  // Starts to listen and accept. Errors: UNAVAILABLE if another process has begun to listen on one of the addresses;
+  // RESOURCE_EXHAUSTED if no thread can be started.
   absl::Status Start(Handlers handlers);
 
  private:
@@ -54,16 +53,16 @@ class ConnectionListener final {
       : name_(std::move(name)), listening_(std::move(listening)) {}
 
   void Accept();
-  // Takes what has connected and waits to be accepted.
+  // Accepts the connections that are already queued.
   void AcceptLast(std::vector<pollfd> listening);
-  // Takes some of what waits at one socket. Returns whether there are descriptors for more.
+  // Accepts some connections of one socket. Returns whether descriptors are left.
   bool AcceptFrom(int listening);
 
   const NamedAddress name_;
   const ListeningSockets listening_;
   Descriptor wake_;             // readable once the listener ends
   int64_t first_reserved_ = 0;  // descriptors from this number on are not for connections
-  int64_t refused_ = 0;         // since it was last said
+  int64_t refused_ = 0;         // since the last report
   Handlers handlers_;
   Thread thread_;
 };

@@ -11,13 +11,13 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 
-// grpc_core is gRPC's own, and was read for this version only.
+// grpc_core is private to gRPC; this use was checked for this version only.
 static_assert(GRPC_CPP_VERSION_MAJOR == 1 && GRPC_CPP_VERSION_MINOR == 51,
               "check whether this version of gRPC still has grpc_core::Server::SendGoaways, or a public form of it");
 
 namespace grpc_core {
 
-// The object behind grpc::Server. Its library exports the function, its packages have no header for it.
+// The object behind grpc::Server. gRPC's library exports the function, but Debian's packages have no header for it.
 class Server {
  public:
   void SendGoaways();
@@ -42,7 +42,7 @@ void SendGoaways(grpc::Server& server) {
   auto* core = reinterpret_cast<grpc_core::Server*>(server.c_server());
   absl::Notification sent;
   grpc::Alarm alarm;
-  // Only threads of gRPC's own may call it.
+  // Only gRPC's own threads may call it.
   alarm.Set(gpr_now(GPR_CLOCK_MONOTONIC), [&](bool) {
     core->SendGoaways();
     sent.Notify();

@@ -1,26 +1,26 @@
-// Settings and calls of gRPC 1.51 that have no public form. README.md says when each can go.
+// Settings and calls of gRPC 1.51 without a public interface. README.md says when each can be removed.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
 
 namespace longshort::server {
 
-// Switches off the experiment `tcp_read_chunks`, unless GRPC_EXPERIMENTS names it: with it, gRPC 1.51 aborts the
-// process when a connection sends more than 2 GiB without ever being read empty. Call it before gRPC's first use, when
-// the process has one thread.
+// Switches off the experiment `tcp_read_chunks`, unless GRPC_EXPERIMENTS names it. With it, gRPC 1.51 aborts the
+// process when a connection sends more than 2 GiB and its buffer never becomes empty. REQUIRES: gRPC has not been
+// used, and the process has one thread.
 void SwitchOffChunkedReads();
 
-// Debian's Abseil is built with its debug checks: it records the order of all of gRPC's locks, behind one lock for the
-// process, and ends the process where two orders differ. Switches that off.
+// Switches off Abseil's deadlock detection. Debian's Abseil is built with debug checks: it records the order of all of
+// gRPC's locks, behind one global lock, and aborts the process if two orders differ.
 void SwitchOffLockOrderChecks();
 
-// Sends HTTP/2's GOAWAY to all clients of a server that goes on answering: calls that they begin before they read it
-// are served, later ones are theirs to send elsewhere, and a connection closes when its calls have ended.
+// Sends HTTP/2 GOAWAY to all clients while the server keeps answering. Calls that a client begins before it reads the
+// GOAWAY are served; it must send later calls elsewhere. A connection closes when its calls have ended.
 //
-// gRPC's public way is Server::Shutdown, which cancels each call that arrives from that moment on. Those clients would
-// see CANCELLED, as if they had cancelled themselves.
+// gRPC's public function, Server::Shutdown, cancels each call that arrives from then on. Those clients would see
+// CANCELLED, as if they had cancelled the call themselves.
 //
-// Connections that are made later, or that are in their handshake, get none: call it again. Thread: any.
+// New connections, and those still in their handshake, get no GOAWAY: call it again. Thread: any.
 void SendGoaways(grpc::Server& server);
 
 }  // namespace longshort::server

@@ -57,7 +57,7 @@ absl::Status MemoryFile::Write(std::string_view content) {
   const timespec time = {.tv_sec = ++writes_, .tv_nsec = 0};
   const timespec times[] = {time, time};
   if (!WriteAll(written, content) || futimens(written, times) != 0) return Failed();
-  // At once, under the old number: who has opened the old file reads that to its end.
+  // Atomically replaces the file under the old number. A reader that has opened the old file reads it to its end.
   return dup3(written, descriptor_, O_CLOEXEC) < 0 ? Failed() : absl::OkStatus();
 }
 

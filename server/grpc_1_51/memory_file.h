@@ -1,4 +1,4 @@
-// Certificates for gRPC, which reads them again from files only.
+// In-memory files of certificates for gRPC, which reloads certificates only from files.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@
 
 namespace longshort::server {
 
-// A file that lies in memory only: no disk should hold private keys.
+// A file in memory only, so that private keys are not on a disk.
 //
-// A reader that opens path() sees the content of one Write, never parts of two.
+// A reader that opens path() sees the content of exactly one Write.
 class MemoryFile final {
  public:
   // An empty file. Errors: UNAVAILABLE from the system.
@@ -21,11 +21,11 @@ class MemoryFile final {
   MemoryFile& operator=(MemoryFile&& other) = delete;
   ~MemoryFile();
 
-  // Where this process, and no other, finds it.
+  // The file's path, valid in this process only.
   std::string path() const;
 
-  // Puts another content in its place. The file's time is another one then, too, to the second.
-  // Errors: UNAVAILABLE from the system; then the old content is still there.
+  // Replaces the content atomically. The file's modification time changes, too, by whole seconds. Errors: UNAVAILABLE
+  // from the system; then the content is unchanged.
   absl::Status Write(std::string_view content);
 
  private:

@@ -51,7 +51,7 @@ std::optional<ConnectionBytes> ReadConnectionBytes(const SocketIdentity& socket)
   int unread = 0;
   if (getsockopt(socket.number, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) return std::nullopt;
   if (ioctl(socket.number, FIONREAD, &unread) != 0) return std::nullopt;
-  // Last: a socket that was closed before does not come back.
+  // Checked last, because the number may have been reused before the reads above.
   if (CookieOf(socket.number) != socket.cookie) return std::nullopt;
   return ConnectionBytes{.received = static_cast<int64_t>(info.tcpi_bytes_received),
                          .unread = unread,
@@ -59,12 +59,12 @@ std::optional<ConnectionBytes> ReadConnectionBytes(const SocketIdentity& socket)
 }
 
 bool SeverConnection(const SocketIdentity& socket) {
-  // For some microseconds: as long as nobody can use the number again.
+  // Keeps the number from being reused, for some microseconds.
   const int held = fcntl(socket.number, F_DUPFD_CLOEXEC, 0);
   if (held < 0) return false;
   const bool same = CookieOf(held) == socket.cookie;
   if (same) {
-    // Also forgets what was not read, which shutdown would leave to be read.
+    // Also discards unread data, which shutdown would leave to be read.
     const sockaddr nowhere{.sa_family = AF_UNSPEC, .sa_data = {}};
     if (connect(held, &nowhere, sizeof(nowhere)) != 0) shutdown(held, SHUT_RDWR);
   }

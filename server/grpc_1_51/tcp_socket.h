@@ -1,5 +1,5 @@
-// A connection's socket that somebody else owns and closes: known by its number and by what the system tells sockets
-// apart with, since numbers are used again.
+// A connection's socket that gRPC owns and closes. It is identified by its number and its cookie, since the system
+// reuses numbers.
 //
 // Thread-safe. Nothing here keeps a socket open.
 #pragma once
@@ -14,20 +14,20 @@ namespace longshort::server {
 
 struct SocketIdentity {
   int number = -1;
-  uint64_t cookie = 0;  // SO_COOKIE: never given twice
+  uint64_t cookie = 0;  // SO_COOKIE: never reused
 };
 
-// Nothing if `socket` is none.
+// nullopt if `socket` is not a socket.
 std::optional<SocketIdentity> IdentityOf(int socket);
 
-// The other side, as gRPC calls it: "ipv4:127.0.0.1:1234", "ipv6:%5B::1%5D:1234". Empty if it is gone.
+// The peer's address in gRPC's form: "ipv4:127.0.0.1:1234", "ipv6:%5B::1%5D:1234". Empty if it is disconnected.
 std::string PeerOf(int socket);
 
-// Nothing if the socket was closed.
+// nullopt if the socket was closed.
 std::optional<ConnectionBytes> ReadConnectionBytes(const SocketIdentity& socket);
 
-// Ends the connection at once: what was not read or not sent is thrown away, and both sides see a reset. Its owner
-// closes the socket. False if it was closed, or the process has no descriptor for this now.
+// Resets the connection at once and discards unread and unsent data. The owner still closes the socket. False if it
+// was closed, or the process has no descriptor left for this call.
 bool SeverConnection(const SocketIdentity& socket);
 
 }  // namespace longshort::server

@@ -13,12 +13,12 @@ namespace {
 
 using nlohmann::json;
 
-// A socket gets its number before it is listed, so that one which came later may be listed sooner.
+// A socket gets its number before it is listed, so a later one may be listed earlier.
 constexpr intptr_t kListedLate = 1024;
-// Numbers of closed sockets that may be kept, beside as many as there are open ones, before all are read anew.
+// Numbers of closed sockets that may be kept, in addition to as many as open ones, before all are read again.
 constexpr size_t kMaxClosed = 256;
 
-// Takes what gRPC allocated.
+// Parses and frees a text that gRPC allocated.
 json Parse(char* text) {
   if (text == nullptr) return {};
   json parsed = json::parse(text, nullptr, /*allow_exceptions=*/false);
@@ -32,7 +32,7 @@ const json& At(const json& object, const char* name) {
   return found == object.end() ? nothing : *found;
 }
 
-// Numbers are written as strings, and left out where they are 0.
+// Numbers are strings, and absent if 0.
 int64_t Number(const json& value) {
   int64_t number = 0;
   return value.is_string() && absl::SimpleAtoi(value.get_ref<const std::string&>(), &number) ? number : 0;
@@ -47,7 +47,7 @@ std::string PeerIn(const json& name) {
 
 }  // namespace
 
-void TransportCalls::BeginLook(size_t connections) {
+void TransportCalls::BeginPoll(size_t connections) {
   may_find_ = true;
   if (sockets_.size() <= 2 * connections + kMaxClosed) return;
   sockets_.clear();

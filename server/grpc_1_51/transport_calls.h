@@ -1,5 +1,5 @@
-// How many calls and messages gRPC has of each connection, from what it tells debuggers ("channelz"): also those that
-// no service has seen.
+// Counts of calls and messages of each connection, from gRPC's debugging interface ("channelz"). They include calls
+// that no service has seen.
 //
 // Thread: one thread at a time.
 #pragma once
@@ -16,18 +16,18 @@ namespace longshort::server {
 
 class TransportCalls final {
  public:
-  // To be called before the connections are looked at, of which there are so many. Sockets that have come since are
-  // looked for once until the next time, however many connections gRPC does not have yet (TLS).
-  void BeginLook(size_t connections);
-  // Of the connection with this peer (PeerOf), if gRPC has taken it. A number of microseconds; more the first time for
-  // each connection.
+  // Begins a poll of `connections` connections. Until the next one, Read looks for new sockets at most once, even if
+  // gRPC does not have some connections yet (TLS handshakes).
+  void BeginPoll(size_t connections);
+  // The counts of the connection with this peer (PeerOf); nullopt if gRPC does not have it. Takes some microseconds,
+  // and longer the first time for each connection.
   std::optional<ConnectionCalls> Read(const std::string& peer);
 
  private:
-  // Reads the numbers of the sockets that have come since.
+  // Reads the numbers of new sockets.
   void FindSockets();
 
-  std::unordered_map<std::string, intptr_t> sockets_;  // gRPC's numbers by peer; of some closed ones, too
+  std::unordered_map<std::string, intptr_t> sockets_;  // gRPC's numbers by peer, including some closed ones
   intptr_t next_socket_ = 0;
   bool may_find_ = false;
 };

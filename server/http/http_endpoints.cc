@@ -13,12 +13,12 @@ namespace {
 
 constexpr char kPrometheusText[] = "text/plain; version=0.0.4; charset=utf-8";
 
-// OpenSSL calls it when a client has said hello; 0 ends the connection.
+// OpenSSL calls this in a new connection's handshake. 0 ends the connection.
 int ShowCertificate(SSL* connection, void* watch) {
   return static_cast<const TlsWatch*>(watch)->current()->Use(*connection) ? 1 : 0;
 }
 
-// A new connection is shown the certificate that `tls` has then. Null if OpenSSL has no memory.
+// A context that presents the certificate that `tls` has at that moment. Null if OpenSSL is out of memory.
 std::shared_ptr<SSL_CTX> MakeTlsContext(const TlsWatch& tls) {
   std::shared_ptr<SSL_CTX> context(SSL_CTX_new(TLS_server_method()), SSL_CTX_free);
   if (context == nullptr) return nullptr;

@@ -1,6 +1,6 @@
 // The HTTP port: /metrics for Prometheus, /livez and /readyz for probes; everything else is 404.
 //
-// It has a thread of its own, so that probes are answered however busy gRPC and the models are.
+// It has its own thread, so probes get an answer even if gRPC and the models are busy.
 #pragma once
 
 #include <atomic>
@@ -19,22 +19,22 @@ namespace longshort::server {
 
 class HttpEndpoints {
  public:
-  // Whether a client that sends this as `Authorization` (nullopt: nothing) may read the metrics. Errors:
-  // UNAUTHENTICATED, PERMISSION_DENIED.
+  // Whether a client with this `Authorization` value (nullopt: none) may read the metrics. Errors: UNAUTHENTICATED,
+  // PERMISSION_DENIED.
   using MayReadMetrics = std::function<absl::Status(std::optional<std::string> authorization)>;
 
-  // `metrics` makes the body of /metrics. The HTTP thread calls it and `may_read_metrics`; without the latter everybody
-  // may read them. `tls`: the certificate of what is then HTTPS; it must outlive the endpoints; nullptr: HTTP. Clients
-  // are asked for no certificate. Errors: as HttpServer::Start.
+  // `metrics` returns the body of /metrics. The HTTP thread calls it and `may_read_metrics`; without
+  // `may_read_metrics` every client may read them. `tls`: the server's certificate for HTTPS, which must outlive the
+  // endpoints; nullptr: plain HTTP. Clients need no certificate. Errors: as HttpServer::Start.
   static absl::StatusOr<std::unique_ptr<HttpEndpoints>> Start(const ListenAddress& address,
                                                               std::function<std::string()> metrics,
                                                               MayReadMetrics may_read_metrics = {},
                                                               const TlsWatch* tls = nullptr);
 
-  // The port that is listened on.
+  // The port that the server listens on.
   int port() const { return server_->port(); }
 
-  // The answer of /readyz: 503 at first. Thread-safe.
+  // Sets the answer of /readyz; 503 at first. Thread-safe.
   void SetReady(bool ready) { ready_ = ready; }
 
  private:

@@ -94,7 +94,7 @@ class Connection final {
     });
   }
 
-  // What waits for it ends with an error.
+  // Pending reads and writes end with an error.
   void Close() {
     if (!is_open_) return;
     is_open_ = false;
@@ -119,7 +119,7 @@ class Connection final {
       co_await asio::async_write(socket_, asio::buffer(text), use_awaitable);
     }
   }
-  // Ends writing, and ignores what comes until the client closes the connection, too.
+  // Stops writing, and ignores received data until the client also closes the connection.
   awaitable<void> Linger() {
     error_code error;
     if (tls_.has_value()) co_await tls_->async_shutdown(redirect_error(use_awaitable, error));
@@ -199,10 +199,10 @@ class HttpServer::Loop final {
     }
   }
 
-  // Waits for the next request and returns its answer. `received` holds bytes that came and were not used yet.
+  // Waits for the next request and returns its answer. `received` holds received bytes that are not parsed yet.
   awaitable<std::string> AnswerNext(Connection& connection, std::string& received, bool& keep_alive) {
     Parser parser;
-    parser.header_limit(std::numeric_limits<uint32_t>::max());  // Beast's only counts heads that come in parts
+    parser.header_limit(std::numeric_limits<uint32_t>::max());  // Beast's limit ignores heads that arrive at once
     error_code error = http::error::need_more;
     bool has_begun = false;
     size_t used = 0;
@@ -224,7 +224,7 @@ class HttpServer::Loop final {
       keep_alive = false;
       co_return Serialize(ErrorResponse(error == http::error::header_limit ? 431 : 400), true, false);
     }
-    // Nobody reads a request's body.
+    // The server does not read request bodies.
     const bool has_body = parser.chunked() || parser.content_length().value_or(0) > 0;
     keep_alive = parser.keep_alive() && !has_body;
     const HttpRequest request = ToHttpRequest(parser.get());
@@ -259,7 +259,7 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const NamedAddress
     std::unique_ptr<HttpServer> server(new HttpServer(port, std::move(loop)));
     LS_RETURN_IF_ERROR(server->thread_.Start("the thread of HTTP", [&loop = *server->loop_] { loop.Run(); }));
     return server;
-  } catch (const boost::system::system_error& error) {  // no descriptor for Asio's own
+  } catch (const boost::system::system_error& error) {  // no descriptor for Asio's own use
     return CannotBind(name, error.what());
   }
 }

@@ -1,8 +1,7 @@
-// A server of HTTP/1.1 and HTTPS for GETs that are answered at once, on Boost.Beast and Boost.Asio.
+// An HTTP/1.1 and HTTPS server for short GET requests, on Boost.Beast and Boost.Asio.
 //
-// What clients can take of it is bounded: connections, bytes of a request's head, and time, so that a thousand slow
-// clients delay nobody. When all connections are in use, a new one closes the one whose phase (request, answer or idle)
-// began first.
+// Connections, bytes of a request's head, and times are limited, so many slow clients do not delay others. When all
+// connections are in use, a new one closes the one whose phase (request, answer or idle) began first.
 //
 // Thread: one thread serves all connections and calls the handlers, which must not block.
 #pragma once
@@ -29,7 +28,7 @@ namespace longshort::server {
 struct HttpRequest {
   std::string method;
   std::string path;  // without a query
-  // The values of all `Authorization` fields, with commas between them: two are no token.
+  // The values of all `Authorization` fields, joined with commas: two values are not a valid token.
   std::optional<std::string> authorization;
 };
 
@@ -37,7 +36,7 @@ struct HttpResponse {
   int status = 200;
   std::string body = {};
   std::string content_type = "text/plain; charset=utf-8";
-  // More fields of the head: name and value.
+  // Further header fields: name and value.
   std::vector<std::pair<std::string, std::string>> fields = {};
 };
 
@@ -48,7 +47,7 @@ struct HttpLimits {
   absl::Duration request = absl::Seconds(5);
   // For a client to read its answer.
   absl::Duration answer = absl::Seconds(10);
-  // Between an answer and the next request; longer than scrapers wait by default.
+  // Between an answer and the next request. Longer than the default interval of scrapers.
   absl::Duration idle = absl::Seconds(75);
 };
 
@@ -56,9 +55,9 @@ class HttpServer final {
  public:
   using Handler = std::function<HttpResponse(const HttpRequest& request)>;
 
-  // Answers GET and HEAD of these paths from now on, and everything else with 404. `tls`: null for plain HTTP;
-  // the server holds a reference. Errors: UNAVAILABLE if the address cannot be bound; RESOURCE_EXHAUSTED if the system
-  // has no thread.
+  // Starts to answer GET and HEAD of these paths, and everything else with 404. `tls`: null for plain HTTP; the server
+  // holds a reference. Errors: UNAVAILABLE if the address cannot be bound; RESOURCE_EXHAUSTED if the system has no
+  // thread.
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(const NamedAddress& name,
                                                            std::map<std::string, Handler> handlers,
                                                            ssl_ctx_st* tls = nullptr, const HttpLimits& limits = {});

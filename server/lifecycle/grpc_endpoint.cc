@@ -23,33 +23,33 @@ namespace longshort::server {
 namespace {
 
 constexpr int kMillisecondsPerSecond = 1000;
-// A client that vanished without a word is noticed after so long, and its work stopped.
+// After this time without data, gRPC pings a client, to detect one that vanished and stop its work.
 constexpr int kPingAfterSeconds = 60;
 constexpr int kPingTimeoutSeconds = 20;
-// Clients may ping as often as this, with or without calls.
+// Minimum interval of clients' pings, with or without calls.
 constexpr int kMinPingSeconds = 10;
-// For a new connection to have done its handshakes, TLS and HTTP/2, in: who says nothing holds a descriptor so long.
+// Time for a new connection's handshakes, TLS and HTTP/2. A silent client holds a descriptor no longer.
 constexpr int kHandshakeSeconds = 10;
 constexpr int kMaxCallsPerConnection = 1024;
-// Pings sooner than kMinPingSeconds that are forgiven; then the connection is closed.
+// Pings sooner than kMinPingSeconds that are tolerated before the connection is closed.
 constexpr int kPingStrikes = 2;
-// Of a call's headers: metadata of clients are some hundred bytes, tokens a few thousand.
+// Limit of a call's headers. Clients' metadata have some hundred bytes, tokens a few thousand.
 constexpr int kMaxMetadataBytes = 16 << 10;
-// What is read at once is read to its end, however long that takes: a connection that is to be closed waits for it.
+// Limit of one read. gRPC processes a read completely before it closes a connection.
 constexpr int kMaxReadAtOnceBytes = 64 << 10;
-// Clients that have no call open may have one on its way, as long as they have not answered the GOAWAY. Who has not
-// within this time only watches the server's health, or is gone.
+// A client without an open call may have sent one before it reads the GOAWAY. After this time without calls, the
+// remaining clients only watch the server's health, or are gone.
 constexpr absl::Duration kQuiet = absl::Seconds(1);
-// Once no call is taken, clients have so long to leave before they are cut off.
+// Time for clients to close their connections once the server accepts no calls.
 constexpr absl::Duration kGoodbye = absl::Milliseconds(500);
-// How often it is looked meanwhile whether they have left.
-constexpr absl::Duration kLookAgain = absl::Milliseconds(5);
-// Connections that are shaking hands are not told yet, so GOAWAY is said again, at intervals that grow up to this.
+// Poll interval while clients disconnect.
+constexpr absl::Duration kDrainPollInterval = absl::Milliseconds(5);
+// A connection in its handshake gets no GOAWAY, so it is sent again, at intervals that grow up to this.
 constexpr absl::Duration kLongestPause = absl::Seconds(1);
 
 int Milliseconds(absl::Duration duration) { return static_cast<int>(absl::ToInt64Milliseconds(duration)); }
 
-// gRPC bounds neither: what comes without a message, nor calls of a client that does not acknowledge its settings.
+// gRPC limits neither bytes without a message, nor calls of a client that does not acknowledge the server's settings.
 AbuseLimits LimitsOfConnections(const ServerOptions& options, const MachineLimits& machine) {
   AbuseLimits limits;
   limits.calls = 4 * kMaxCallsPerConnection;
@@ -69,15 +69,14 @@ void SetChannelArguments(const ServerOptions& options, grpc::ServerBuilder& buil
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, kPingStrikes);
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMaxMetadataBytes);
   builder.AddChannelArgument(GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE, kMaxReadAtOnceBytes);
-  builder.AddChannelArgument(GRPC_ARG_ENABLE_CHANNELZ, 1);  // the guard of the connections reads it
+  builder.AddChannelArgument(GRPC_ARG_ENABLE_CHANNELZ, 1);  // for the ConnectionGuard
   if (options.max_connection_age != absl::ZeroDuration()) {
     builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_MS, Milliseconds(options.max_connection_age));
   }
   if (options.max_connection_age_grace != absl::ZeroDuration()) {
     builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_GRACE_MS, Milliseconds(options.max_connection_age_grace));
   }
-  // gRPC would unpack a message before it callbacks at the limit, and a message of zeros is a thousand times as long
-  // then.
+  // gRPC would decompress a message before it checks the limit, and zeros can grow a thousandfold.
   builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
   builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
   builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
@@ -185,19 +184,19 @@ void GrpcEndpoint::AnnounceModel(const std::string& model, int64_t version) {
 
 void GrpcEndpoint::StopServing() { health_.registry.StopServing(); }
 
-void GrpcEndpoint::LetClientsLeave(absl::Time deadline) {
+void GrpcEndpoint::DrainConnections(absl::Time deadline) {
   listener_.reset();
   const auto is_over = [this](absl::Time now, absl::Time last_seen) {
     return CountConnections(port_) == 0 || now - last_seen >= kQuiet;
   };
   CallGate::Traffic seen = environment_.gate.traffic();
-  absl::Time last_seen = MonotonicNow();  // a call
-  absl::Time say_again = absl::InfinitePast();
-  for (absl::Duration pause = kLookAgain;; absl::SleepFor(kLookAgain)) {
+  absl::Time last_seen = MonotonicNow();  // time of the last call
+  absl::Time next_goaway = absl::InfinitePast();
+  for (absl::Duration pause = kDrainPollInterval;; absl::SleepFor(kDrainPollInterval)) {
     const absl::Time now = MonotonicNow();
-    if (now >= say_again) {
+    if (now >= next_goaway) {
       SendGoaways(*server_);
-      say_again = now + pause;
+      next_goaway = now + pause;
       pause = std::min(2 * pause, kLongestPause);
     }
     const CallGate::Traffic traffic = environment_.gate.traffic();
@@ -211,11 +210,11 @@ void GrpcEndpoint::LetClientsLeave(absl::Time deadline) {
 GrpcEndpoint::~GrpcEndpoint() {
   if (server_ == nullptr) return;
   listener_.reset();
-  // While there are connections, calls may come, which the closed gate refuses. gRPC would cancel them.
+  // While connections are open, calls may arrive, which the closed gate refuses. gRPC's shutdown would cancel them.
   const absl::Time end = MonotonicNow() + kGoodbye;
   while (CountConnections(port_) > 0 && MonotonicNow() < end) {
     SendGoaways(*server_);
-    absl::SleepFor(kLookAgain);
+    absl::SleepFor(kDrainPollInterval);
   }
   server_->Shutdown(std::chrono::system_clock::now());
   server_->Wait();

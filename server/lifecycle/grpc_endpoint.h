@@ -1,7 +1,7 @@
 // The gRPC side: the services of the contract, standard health, and reflection, on one port.
 //
-// Health knows "" (the server), "longshort.v1.Inference", "longshort.v1.Models", "longshort.v1.Sessions", "<model>" and
-// "<model>/<version>".
+// Health reports "" (the server), "longshort.v1.Inference", "longshort.v1.Models", "longshort.v1.Sessions", "<model>"
+// and "<model>/<version>".
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -25,28 +25,27 @@ namespace longshort::server {
 
 class GrpcEndpoint {
  public:
-  // Serves what `listener` accepts from now on, by TLS if there is `tls`. `environment` and `tls` must outlive the
-  // endpoint.
-  // Errors: those of ConnectionListener::Start; INTERNAL if gRPC fails to start.
+  // Starts to serve the connections of `listener`, over TLS if there is `tls`. `environment` and `tls` must outlive
+  // the endpoint. Errors: those of ConnectionListener::Start; INTERNAL if gRPC fails to start.
   static absl::StatusOr<std::unique_ptr<GrpcEndpoint>> Start(const ServerOptions& options, const MachineLimits& machine,
                                                              const CallEnvironment& environment,
                                                              std::unique_ptr<ConnectionListener> listener,
                                                              const ServerTls* tls = nullptr);
-  // Tells clients to leave, and ends what they keep open half a second later (health watches, for instance). REQUIRES:
-  // the environment's gate is closed, so that what they still send is refused.
+  // Sends GOAWAY, and half a second later ends what clients keep open (health watches, for example). REQUIRES: the
+  // environment's gate is closed, so that it refuses further calls.
   ~GrpcEndpoint();
 
-  // The port that is, or was, listened on.
+  // The port that the endpoint listens on, or listened on.
   int port() const { return port_; }
 
-  // Health tells from now on whether this model, and this version of it, serve. Thread-safe.
+  // Updates the health of this model and version. Thread-safe.
   void AnnounceModel(const std::string& model, int64_t version);
-  // Every name becomes NOT_SERVING, for good; watchers are told.
+  // Sets every name to NOT_SERVING permanently, and notifies watchers.
   void StopServing();
-  // Accepts no more connections, and asks the clients of those that there are to begin no more calls on them (GOAWAY).
-  // Calls that they began are let in, and go on. Returns when all clients have left, or no call but idle streams has
-  // been open for a second; at `deadline` at the latest. Once.
-  void LetClientsLeave(absl::Time deadline);
+  // Stops accepting connections, and asks clients to begin no further calls on theirs (GOAWAY). Calls already begun
+  // are served. Returns when all clients have left, when no call except idle streams has been open for a second, or at
+  // `deadline`. Call it once.
+  void DrainConnections(absl::Time deadline);
 
  private:
   GrpcEndpoint(const CallEnvironment& environment, const AbuseLimits& limits,
@@ -64,7 +63,7 @@ class GrpcEndpoint {
   std::unique_ptr<ConnectionListener> listener_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
   std::unique_ptr<grpc::Server> server_;
-  ConnectionGuard guard_;  // ends first: it asks gRPC
+  ConnectionGuard guard_;  // destroyed first: it calls gRPC
 };
 
 }  // namespace longshort::server

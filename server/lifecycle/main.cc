@@ -1,4 +1,4 @@
-// longshort-server: serves Transformer-LS models over gRPC. `longshort-server --help` tells how.
+// longshort-server: serves Transformer-LS models over gRPC. `longshort-server --help` has the options.
 
 #include <memory>
 #include <string>

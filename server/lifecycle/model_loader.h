@@ -1,4 +1,4 @@
-// What the server loads models with: LibTorch, behind models' plain headers.
+// Loads models with LibTorch, which stays behind the plain headers of `models`.
 #pragma once
 
 #include "server/model_control/load_models.h"
@@ -10,8 +10,8 @@ class GpuBackends;
 
 namespace longshort::server {
 
-// By the options' precision, threads and image limits. `gpus`: must outlive the models; null in a build for the CPU
-// only.
+// Makes a loader with the options' precision, threads and image limits. `gpus` must outlive the models; null in a
+// build for the CPU only.
 GuardedLoader MakeModelLoader(const ServerOptions& options, const models::GpuBackends* gpus = nullptr);
 
 }  // namespace longshort::server

@@ -31,7 +31,7 @@ absl::StatusOr<std::unique_ptr<PortFile>> PortFile::Create(const std::string& pa
 }
 
 PortFile::~PortFile() {
-  std::error_code gone;  // renamed, mostly
+  std::error_code gone;  // usually, because it was renamed
   if (!beside_.empty()) fs::remove(beside_, gone);
 }
 

@@ -1,4 +1,5 @@
-// The file that --port-file names: scripts that let the system choose the ports wait for it, and read them.
+// The file of --port-file. Scripts that let the system choose the ports wait for this file, and read the ports from
+// it.
 #pragma once
 
 #include <fstream>
@@ -12,16 +13,15 @@ namespace longshort::server {
 
 class PortFile final {
  public:
-  // Nothing is at `path` before Write, but what cannot be written there is known: FILE.new is, until then or the end of
-  // the object. An empty path: no file.
-  // Errors: INVALID_ARGUMENT if a device, a link or whatever is no file has that name, and would be replaced;
-  // UNAVAILABLE if it cannot be written.
+  // Creates FILE.new, so that a path that cannot be written is an error at once. Write renames it to `path`; the
+  // destructor removes it otherwise. An empty path: no file. Errors: INVALID_ARGUMENT if `path` is a device, a link or
+  // another non-regular file, which Write would replace; UNAVAILABLE if the file cannot be written.
   static absl::StatusOr<std::unique_ptr<PortFile>> Create(const std::string& path);
   ~PortFile();
   PortFile(const PortFile&) = delete;
   PortFile& operator=(const PortFile&) = delete;
 
-  // Once. Who waits for the file never reads half of it. Errors: UNAVAILABLE.
+  // Writes the file; call it once. A reader never sees a partial file. Errors: UNAVAILABLE.
   absl::Status Write(int grpc_port, int http_port);
 
  private:

@@ -29,9 +29,9 @@
 namespace longshort::server {
 namespace {
 
-// For the last lines of the log: a server that nobody hears must end all the same.
+// Time to write the last log lines. A server whose standard error is stuck must end, too.
 constexpr absl::Duration kLastLines = absl::Seconds(1);
-// For the libraries to end when all calls have: gRPC waits for ever where the system has no thread to give.
+// Time for the libraries to end after all calls have: gRPC waits forever if the system has no thread for it.
 constexpr unsigned int kLibrariesEndSeconds = 5;
 
 int Fail(const absl::Status& status) {
@@ -41,7 +41,8 @@ int Fail(const absl::Status& status) {
 
 int Print(const std::string& text) { return std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0 ? 0 : 1; }
 
-// Without them, the first connections would take their numbers, and be written to.
+// Opens missing standard streams. Otherwise the first connections would get their numbers, and logs would be written
+// to them.
 void OpenStandardStreams() {
   int opened = 0;
   while (opened >= 0 && opened <= STDERR_FILENO) opened = open("/dev/null", O_RDWR);
@@ -61,7 +62,7 @@ std::string Summary(const core::ServedClassifier& model) {
                          info.parameters, info.classes, info.fingerprint.substr(0, 12));
 }
 
-// Loads everything as for serving, and says what would be served.
+// Loads everything as for serving, and prints what would be served.
 int CheckConfig(const ServerOptions& options, const MachineLimits& machine, const GuardedLoader& loader, Logger& log) {
   if (const auto port_file = PortFile::Create(options.port_file); !port_file.ok()) return Fail(port_file.status());
   ServerMetrics metrics(options.latency_buckets);
@@ -79,7 +80,7 @@ int CheckConfig(const ServerOptions& options, const MachineLimits& machine, cons
   return Print(text);
 }
 
-// Gives up loading once a signal has asked to stop: the server never becomes ready after it, and loads nothing more.
+// Aborts loading once a signal has requested a stop: the server never becomes ready then, and loads no further model.
 GuardedLoader UnlessStopped(const GuardedLoader& loader, const SignalWatcher& signals) {
   return [&loader, &signals](const std::string& directory, const std::vector<models::WorkerDevice>& workers,
                              const models::LoadGuard& guard) -> absl::StatusOr<models::LoadedModel> {
@@ -95,7 +96,7 @@ GuardedLoader UnlessStopped(const GuardedLoader& loader, const SignalWatcher& si
 
 int Serve(const ServerOptions& options, const MachineLimits& machine, const GuardedLoader& loader, Logger& log,
           SignalWatcher& signals, models::GpuLoss& gpu_loss) {
-  // The driver gives a lost GPU back to a new process only.
+  // Only a new process can use a lost GPU again.
   std::atomic<bool> is_lost = false;
   const absl::Cleanup deaf = [&gpu_loss] { gpu_loss.SetListener(nullptr); };
   gpu_loss.SetListener([&](const std::string& why) {
@@ -136,9 +137,9 @@ int Run(const std::vector<std::string>& arguments, const LoaderFactory& make_loa
   RaiseDescriptorLimit();
   SignalWatcher signals;
   if (const absl::Status status = signals.Start(); !status.ok()) return Fail(status);
-  // Never destroyed: gRPC's own threads may log until the process is gone.
+  // Never destroyed: gRPC's own threads may log until the process exits.
   static Logger& log = *new Logger(options->log_format, options->log_level);
-  static const absl::Status log_started = log.Start();  // once, however often tests run a server in this process
+  static const absl::Status log_started = log.Start();  // once, although tests run several servers in one process
   if (!log_started.ok()) return Fail(log_started);
   CaptureLibraryLogs(log);
   const GuardedLoader make = make_loader(*options);
@@ -154,7 +155,7 @@ int Run(const std::vector<std::string>& arguments, const LoaderFactory& make_loa
 int RunServer(const std::vector<std::string>& arguments, const LoaderFactory& make_loader, const GpusOfBuild& gpus) {
   OpenStandardStreams();
   SwitchOffChunkedReads();
-  // Libraries throw where the system has no thread or no memory to give.
+  // Libraries throw if the system has no thread or no memory.
   try {
     return Run(arguments, make_loader, gpus);
   } catch (const std::exception& error) {

@@ -1,4 +1,4 @@
-// What `longshort-server` does, from its arguments to its exit code.
+// Runs `longshort-server`, from its arguments to its exit code.
 #pragma once
 
 #include <functional>
@@ -18,15 +18,15 @@ namespace longshort::server {
 using LoaderFactory = std::function<GuardedLoader(const ServerOptions&)>;
 // The GPUs that a build runs models on.
 struct GpusOfBuild {
-  // Looks which there are; nothing in a build for the CPU only.
+  // Finds the machine's GPUs; nullopt in a build for the CPU only.
   std::function<std::optional<models::Gpus>()> find = [] { return std::nullopt; };
-  // Where the models tell of a GPU that is lost. The server then stops as for SIGTERM, and returns 1.
+  // The models report a lost GPU here. The server then stops as for SIGTERM, and returns 1.
   std::shared_ptr<models::GpuLoss> loss = std::make_shared<models::GpuLoss>();
 };
 
-// Prints help or version, checks the configuration, or serves until SIGTERM or SIGINT. To be called by the main thread
-// before there are others. `arguments`: without the program's name. Returns 0, or 1 after telling on standard error
-// what is wrong.
+// Prints help or version, checks the configuration, or serves until SIGTERM, SIGINT or SIGHUP. REQUIRES: called by the
+// main thread, before other threads exist. `arguments`: without the program's name. Returns 0, or 1 after printing the
+// error on standard error.
 int RunServer(const std::vector<std::string>& arguments, const LoaderFactory& make_loader,
               const GpusOfBuild& gpus = {});
 

@@ -21,15 +21,15 @@
 namespace longshort::server {
 namespace {
 
-// The engines end late calls at the drain's deadline; this is for their last messages to go out.
+// The engines end late calls at the drain's deadline. This is the time to send their last messages.
 constexpr absl::Duration kLastMessages = absl::Seconds(1);
 
-// What may be left of the drain for traces to be exported, which gets a little in any case.
+// Limits of the time to export the last traces.
 constexpr absl::Duration kMinForTraces = absl::Seconds(1);
 constexpr absl::Duration kMaxForTraces = absl::Seconds(3);
 
-// The end of the drain, in which no call begins any more, and a ScoreTexts stream reads no more: so what it has in work
-// can be answered.
+// The last part of the drain, in which no call begins and a ScoreTexts stream reads no further documents, so that
+// documents in flight can be answered.
 absl::Duration LastPart(absl::Duration drain_timeout) { return std::min(drain_timeout / 10, absl::Seconds(2)); }
 
 RequestLimits LimitsOf(const ServerOptions& options) {
@@ -144,7 +144,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
 }
 
 Server::~Server() {
-  if (manager_ != nullptr) manager_->Join();  // it tells grpc_, which is destroyed before
+  if (manager_ != nullptr) manager_->Join();  // it notifies grpc_, which is destroyed before it
 }
 
 void Server::Drain() {
@@ -156,10 +156,10 @@ void Server::Drain() {
   manager_->Stop();
   absl::SleepFor(options_.drain_delay);
   const absl::Time deadline = MonotonicNow() + options_.drain_timeout;
-  grpc_->LetClientsLeave(deadline - LastPart(options_.drain_timeout));
+  grpc_->DrainConnections(deadline - LastPart(options_.drain_timeout));
   gate_.Close();
   models_->Drain(deadline);
-  manager_->Join();  // after that: what is being loaded may take longer than the calls have
+  manager_->Join();  // last: a model that is loading may take longer than the calls
   const int64_t cut_off = gate_.WaitUntilEmpty(std::max(deadline, MonotonicNow() + kLastMessages));
   log_.Info("drained", {{"calls_cut_off", cut_off}});
   if (tracing_ != nullptr) {

@@ -1,4 +1,5 @@
-// The running server: HTTP, models with their engines, gRPC; started in this order, stopped gently in the other.
+// The running server: HTTP, models with their engines, and gRPC. They start in this order and stop in the reverse
+// order.
 #pragma once
 
 #include <memory>
@@ -25,17 +26,17 @@ namespace longshort::server {
 
 class Server {
  public:
-  // Opens HTTP (not ready yet), binds gRPC's port, loads all models, opens gRPC, writes --port-file, and is ready.
-  // `log` must outlive the server. Errors: an address that cannot be bound, or the first model that cannot be loaded,
-  // by name.
+  // Opens HTTP (not ready yet), binds gRPC's port, loads all models, opens gRPC, writes --port-file, and becomes
+  // ready. `log` must outlive the server. Errors: an address that cannot be bound, or the first model that cannot be
+  // loaded, with its name.
   static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options, const MachineLimits& machine,
                                                        const GuardedLoader& loader, Logger& log);
 
   ~Server();
 
-  // Not ready, health NOT_SERVING, and for --drain-delay nothing else changes. Then no connection is accepted, and
-  // those that there are take no more calls. What was begun goes on until it ends or --drain-timeout has passed, when
-  // the engines end it with UNAVAILABLE. Returns when all is over, whatever else clients keep open.
+  // Sets readiness and health to not serving, and otherwise keeps serving for --drain-delay. Then refuses connections,
+  // and further calls on the existing ones. Running calls continue until they end or --drain-timeout has passed; then
+  // the engines end them with UNAVAILABLE. Returns when all calls have ended, even if clients keep connections open.
   void Drain();
 
  private:
@@ -45,14 +46,14 @@ class Server {
   Logger& log_;
   ServerMetrics metrics_;
   CallGate gate_;
-  // In the order in which they depend on each other; destroyed last to first.
+  // In the order of their dependencies; destroyed last to first.
   std::unique_ptr<ServerTls> tls_;  // null without TLS
   std::unique_ptr<AccessControl> access_;
   std::unique_ptr<HttpEndpoints> http_;
   std::unique_ptr<core::ModelRegistry> models_;
   std::unique_ptr<ModelManager> manager_;
   std::unique_ptr<LoadReport> load_report_;
-  std::unique_ptr<Tracing> tracing_;  // null if nothing is traced
+  std::unique_ptr<Tracing> tracing_;  // null without traces
   std::unique_ptr<CallEnvironment> environment_;
   std::unique_ptr<DeliveryThreads> deliveries_;
   std::unique_ptr<GrpcEndpoint> grpc_;

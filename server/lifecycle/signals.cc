@@ -7,12 +7,12 @@
 namespace longshort::server {
 namespace {
 
-// Wakes the watcher's thread to its end; means nothing if somebody else sends it.
+// Wakes the watcher's thread so that it ends. Ignored if another process sends it.
 constexpr int kEndWatch = SIGUSR2;
-// What shells report for a process that a signal ended.
+// Base of the exit status of a process that a signal ended, as in shells.
 constexpr int kExitBase = 128;
 
-// As `nohup` has it.
+// Whether the process was started with the signal ignored, as by `nohup`.
 bool IsIgnored(int number) {
   struct sigaction action = {};
   return sigaction(number, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
@@ -33,8 +33,8 @@ sigset_t WatchedSignals() {
 
 SignalWatcher::SignalWatcher() : signals_(WatchedSignals()) {
   pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
-  // A client that closes its connection is no reason to end, nor is a log that has become as long as a file may be, nor
-  // what asks other servers to begin a new log.
+  // These signals must not end the server: a client closed its connection (SIGPIPE), the log file has reached the size
+  // limit (SIGXFSZ), or a log rotation tool sent its usual signal (SIGUSR1).
   signal(SIGPIPE, SIG_IGN);
   signal(SIGXFSZ, SIG_IGN);
   signal(SIGUSR1, SIG_IGN);

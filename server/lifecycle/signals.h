@@ -1,4 +1,4 @@
-// SIGTERM, SIGINT and SIGHUP: the first asks the server to stop, the second ends the process at once.
+// SIGTERM, SIGINT and SIGHUP: the first one stops the server, the second one ends the process at once.
 #pragma once
 
 #include <signal.h>
@@ -11,8 +11,8 @@
 
 namespace longshort::server {
 
-// To be made by the main thread before any other thread: threads made later inherit that these signals are blocked, so
-// that only the watcher's thread takes them (by sigwait, hence outside of any signal handler).
+// REQUIRES: made by the main thread before any other thread. Later threads inherit that these signals are blocked, so
+// only the watcher's thread receives them (by sigwait, and so outside of any signal handler).
 class SignalWatcher {
  public:
   // Blocks the signals.
@@ -26,13 +26,13 @@ class SignalWatcher {
     return thread_.Start("the thread that waits for signals", [this] { Watch(); });
   }
 
-  // Returns at the first signal.
+  // Waits for the first signal.
   void WaitForStop() { stop_.WaitForNotification(); }
   bool stop_requested() const { return stop_.HasBeenNotified(); }
-  // Asks the server to stop, as the first signal does; nothing after that. Thread-safe.
+  // Requests a stop, as the first signal does. Later calls do nothing. Thread-safe.
   void Stop();
 
-  // Ends the process with exit status 0 so many seconds from now, unless the watcher has ended before.
+  // Ends the process with exit status 0 after `seconds`, unless the watcher is destroyed before.
   void ExitAfter(unsigned int seconds);
 
  private:

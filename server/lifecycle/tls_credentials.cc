@@ -20,13 +20,13 @@ namespace {
 
 namespace tls_api = grpc::experimental;
 
-// The least that gRPC takes. It reads files of memory.
+// The shortest interval that gRPC allows. It reads in-memory files.
 constexpr unsigned int kReadAgainSeconds = 1;
 
 std::string_view View(const grpc::string_ref& text) { return {text.data(), text.size()}; }
 
-// Asked once OpenSSL has found a client's certificate to be valid, or takes up a session for which it did. gRPC has
-// revocation lists of its own, but reads those again only when another certificate comes.
+// Checks a client's certificate after OpenSSL has verified it, or when a TLS session is resumed. gRPC has its own
+// support for revocation lists, but rereads them only when the certificate changes.
 class ClientCheck final : public tls_api::ExternalCertificateVerifier {
  public:
   ClientCheck(const TlsWatch& tls, Logger& log) : tls_(tls), log_(log) {}
@@ -40,7 +40,7 @@ class ClientCheck final : public tls_api::ExternalCertificateVerifier {
                 {{"why", std::string(status.message())}, {"common_name", std::string(View(request->common_name()))}});
       *now = grpc::Status(grpc::StatusCode::UNAUTHENTICATED, std::string(status.message()));
     }
-    return true;  // it is decided
+    return true;  // decided synchronously
   }
   void Cancel(tls_api::TlsCustomVerificationCheckRequest* /*request*/) override {}
 
@@ -50,7 +50,7 @@ class ClientCheck final : public tls_api::ExternalCertificateVerifier {
 };
 
 absl::Status Publish(const TlsMaterial& material, ServerTls& tls) {
-  // Another text each time: gRPC begins anew then, and takes up no session that began with other lists.
+  // The text differs each time, so gRPC makes a new context and resumes no session that began with other lists.
   const std::string authorities = absl::StrCat("# ", ++tls.published, "\n", material.ClientAuthoritiesPem());
   LS_RETURN_IF_ERROR(tls.client_authorities.Write(authorities));
   return tls.identity.Write(material.IdentityPem());
@@ -60,7 +60,7 @@ absl::Status Publish(const TlsMaterial& material, ServerTls& tls) {
 
 absl::StatusOr<std::unique_ptr<ServerTls>> WatchTlsFiles(const TlsFiles& files, ServerMetrics& metrics, Logger& log) {
   if (!files.enabled()) return nullptr;
-  const auto tell = [&metrics, &log](const std::string& message, const TlsMaterial& material) {
+  const auto report = [&metrics, &log](const std::string& message, const TlsMaterial& material) {
     metrics.SetTlsExpiry("certificate", material.certificate_expiry());
     metrics.SetTlsExpiry("client_ca", material.client_ca_expiry());
     metrics.SetTlsExpiry("client_crl", material.client_crl_expiry());
@@ -75,14 +75,15 @@ absl::StatusOr<std::unique_ptr<ServerTls>> WatchTlsFiles(const TlsFiles& files, 
       new ServerTls{.identity = std::move(identity), .client_authorities = std::move(client_authorities)});
   LS_ASSIGN_OR_RETURN(
       tls->watch,
-      TlsWatch::Start(files, {.publish = [&tls = *tls](const TlsMaterial& material) { return Publish(material, tls); },
-                              .replaced = [tell](const TlsMaterial& material) { tell("TLS files replaced", material); },
-                              .broken =
-                                  [&log](const absl::Status& why) {
-                                    log.Error("TLS files are wrong; the previous ones stay in use",
-                                              {{"error", std::string(why.message())}});
-                                  }}));
-  tell("TLS certificate", *tls->watch->current());
+      TlsWatch::Start(files,
+                      {.publish = [&tls = *tls](const TlsMaterial& material) { return Publish(material, tls); },
+                       .replaced = [report](const TlsMaterial& material) { report("TLS files replaced", material); },
+                       .broken =
+                           [&log](const absl::Status& why) {
+                             log.Error("TLS files are wrong; the previous ones stay in use",
+                                       {{"error", std::string(why.message())}});
+                           }}));
+  report("TLS certificate", *tls->watch->current());
   return tls;
 }
 

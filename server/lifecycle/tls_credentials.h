@@ -1,5 +1,4 @@
-// TLS of the running server: its files, with what log and metrics tell of them, and what gRPC's port asks of
-// connections.
+// TLS of the running server: its files, their log lines and metrics, and the credentials of gRPC's port.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -16,23 +15,23 @@
 
 namespace longshort::server {
 
-// The files with what they hold. Stays where it is.
+// The TLS files and their current content. Not movable.
 struct ServerTls {
-  // Of what is in use, for gRPC: certificate and key, so that those of one pair are read, and the clients' authorities.
+  // In-memory files for gRPC: certificate and key together, so that gRPC reads a matching pair; and the clients'
+  // authorities.
   MemoryFile identity;
   MemoryFile client_authorities;
-  int64_t published = 0;                      // how often; by the watch's thread
+  int64_t published = 0;                      // number of times; written by the watch's thread
   std::unique_ptr<TlsWatch> watch = nullptr;  // last: its thread uses the other members
 };
 
-// Watches the files; null if they name no certificate. Log and metrics, which must outlive the watch, tell what the
-// certificate is, when it is replaced, and what is wrong with files. Errors: those of TlsWatch::Start
-// and MemoryFile.
+// Watches the files; null without a certificate. The log and the metrics, which must outlive the watch, report the
+// certificate, its replacements, and errors of the files. Errors: those of TlsWatch::Start and MemoryFile.
 absl::StatusOr<std::unique_ptr<ServerTls>> WatchTlsFiles(const TlsFiles& files, ServerMetrics& metrics, Logger& log);
 
-// Connections speak TLS 1.2 or 1.3 with what `tls` has; what comes instead of it counts for new connections within a
-// second. Clients must bring a certificate if it has authorities for them; one that a revocation list names, or for
-// which there is no list in date, is refused and logged. Without `tls`: no TLS. Both must outlive the server.
+// Credentials for TLS 1.2 or 1.3 with the current content of `tls`; new connections use changed content within a
+// second. If there are client authorities, clients must present a certificate; a revoked one, or one without a valid
+// revocation list, is refused and logged. Without `tls`: no TLS. Both arguments must outlive the server.
 std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(const ServerTls* tls, Logger& log);
 
 }  // namespace longshort::server

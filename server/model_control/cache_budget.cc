@@ -36,8 +36,8 @@ absl::Status CheckWeightsFit(const Budget& memory, int64_t weight_bytes) {
 }
 
 absl::StatusOr<int64_t> TakeForCache(Budget::Share& share, const std::string& model, int64_t wanted, int64_t usual) {
-  // A number that was asked for may take all that is left; a default leaves half of it for the models that come later,
-  // the next version of this one among them, and for everything else.
+  // An explicit size may take all that is left. A default leaves half of it for later models, the next version of this
+  // one included, and for everything else.
   const Budget& memory = share.budget();
   const int64_t max = wanted == 0 ? memory.left() / 2 : memory.left();
   const int64_t bytes = wanted == 0 ? std::min(usual, max) : wanted;

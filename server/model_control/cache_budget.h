@@ -1,6 +1,7 @@
-// What models may take of a machine's memory, or of a GPU's: a budget, of which each model has a share.
+// Budgets for the memory of the machine or of a GPU, of which each model has a share.
 //
-// Models are loaded by one thread, and destroyed by others: what there is room for stays so until it is taken.
+// One thread loads models, and others destroy them. So memory that is free stays free until the loading thread takes
+// it.
 #pragma once
 
 #include <cstdint>
@@ -13,19 +14,19 @@
 
 namespace longshort::server {
 
-// `bytes`: what the process may use; 0 if unknown (then nothing is refused).
+// `bytes`: memory that the process may use; 0 if unknown (then the budget has no limit).
 std::shared_ptr<Budget> MemoryBudget(int64_t bytes);
 
-// Whether the memory holds what is taken. Errors: RESOURCE_EXHAUSTED naming `model`, the last that was added, and the
-// bytes of both.
+// Checks that the shares do not exceed the memory. Errors: RESOURCE_EXHAUSTED naming `model`, the last one added, and
+// both sizes.
 absl::Status CheckModelFits(const Budget& memory, const std::string& model);
 
-// Whether so many bytes more would be left for weights that are yet to be read. Errors: RESOURCE_EXHAUSTED naming both.
+// Checks that `weight_bytes` are left, before weights are read. Errors: RESOURCE_EXHAUSTED naming both sizes.
 absl::Status CheckWeightsFit(const Budget& memory, int64_t weight_bytes);
 
-// Takes `wanted` bytes more for a model's cache; 0 takes `usual`, or half of what is left, so that something is left
-// for every further model. Returns the bytes, at least 1. Errors: RESOURCE_EXHAUSTED naming --cache-bytes and the most
-// that would fit.
+// Takes `wanted` bytes for a model's cache. 0 takes `usual`, or half of what is left if that is less, so that other
+// models find some. Returns the bytes taken, at least 1. Errors: RESOURCE_EXHAUSTED naming --cache-bytes and the
+// maximum that fits.
 absl::StatusOr<int64_t> TakeForCache(Budget::Share& share, const std::string& model, int64_t wanted, int64_t usual);
 
 }  // namespace longshort::server

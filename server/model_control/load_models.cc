@@ -32,25 +32,25 @@ const RealClock& SystemClock() {
   return clock;
 }
 
-// A cache of no size that was asked for holds 16 sequences of any length and a quarter more of prefixes; the many short
-// ones that may run instead each need an open chunk.
+// The default cache holds 16 sequences of any length, and a quarter more for prefixes. Many short sequences may run
+// instead, and each needs an open chunk.
 int64_t UsualCacheBytes(const models::LanguageModelInfo& info, int64_t max_streams) {
   return core::Bytes(core::PagesForStreams(info, 16 + 4), info.page_bytes) + max_streams * info.page_bytes.open_chunk;
 }
 
-// Of a GPU's memory: what a step's tensors, graphs and the libraries take.
+// GPU memory for a step's tensors, graphs and libraries.
 int64_t LibraryBytes(int64_t gpu_bytes) { return gpu_bytes / 10; }
 
 int64_t WeightBytes(int64_t parameters, const std::string& precision) {
   return parameters * (precision == "bf16" ? 2 : 4);
 }
 
-// Items of one call: what the queue never has room for is no use asking for later.
+// Maximum items of one call: the queue never has room for more.
 int64_t MaxItems(const ServingOptions& serving) {
   return std::min(serving.limits.max_queued, serving.limits.max_queued_per_client);
 }
 
-// Gives loaded models their engines, and takes the memory that they need out of one budget.
+// Makes the engines of loaded models, and takes their memory from one budget.
 class EngineMaker {
  public:
   EngineMaker(const ServerOptions& options, const MachineLimits& machine,
@@ -71,7 +71,7 @@ class EngineMaker {
     }
   }
 
-  // Whether weights of so many bytes fit where such workers would have them.
+  // Checks that the weights fit in the memory of the machine and of the workers' GPUs.
   absl::Status CheckRoom(const std::vector<models::WorkerDevice>& workers, int64_t host_bytes,
                          int64_t gpu_bytes) const {
     LS_RETURN_IF_ERROR(CheckWeightsFit(*budget_, host_bytes));
@@ -82,7 +82,7 @@ class EngineMaker {
     return absl::OkStatus();
   }
 
-  // The workers that a model of this name is to have.
+  // The workers for a model of this name.
   absl::StatusOr<std::vector<models::WorkerDevice>> Workers(const std::string& name) const {
     LS_ASSIGN_OR_RETURN(const ServingOptions serving, ReadServing(name, std::nullopt));
     return WorkersOf(name, serving);
@@ -136,7 +136,7 @@ class EngineMaker {
                         core::ContinuousBatchingEngine::Create(
                             std::move(loaded.weights), std::move(loaded.tokenizer),
                             ObserveEngine(metrics_, log_, name, version, served.statistics), SystemClock(), engine));
-    engine.session_store->SetTimeToLive(serving.session_time_to_live);  // it may have been another's
+    engine.session_store->SetTimeToLive(serving.session_time_to_live);  // a shared store may have another one
     return served;
   }
 
@@ -188,7 +188,7 @@ class EngineMaker {
   }
 
  private:
-  // All models of images share the threads that decode.
+  // All image models share the decoding threads and their memory.
   std::shared_ptr<const Budget::Share> DecodingShare() {
     std::shared_ptr<Budget::Share> share = decoding_.lock();
     if (share == nullptr) {
@@ -204,7 +204,7 @@ class EngineMaker {
     return static_cast<int64_t>(engine.workers.size());
   }
 
-  // The workers of this model divide the threads that its workers would have by the server's options.
+  // A model's workers share the threads that it would have with the server's --devices.
   absl::StatusOr<std::vector<models::WorkerDevice>> WorkersOf(const std::string& name,
                                                               const ServingOptions& serving) const {
     LS_ASSIGN_OR_RETURN(const Devices of_server, ParseDevices(options_.serving.devices));
@@ -216,10 +216,10 @@ class EngineMaker {
     return WorkersOn(*devices, options_.threads * std::max(1, of_server.cpu_workers));
   }
 
-  // What a model takes of the machine's memory, in which all are loaded first, and of that of each of its GPUs.
+  // A model's shares of the machine's memory, into which every model is loaded first, and of the memory of its GPUs.
   struct Memory {
     std::vector<Budget::Share> shares;                   // of the machine's memory, then of each GPU's
-    std::shared_ptr<const Budget::Share> decoding = {};  // if it decodes; that of all models
+    std::shared_ptr<const Budget::Share> decoding = {};  // for images; shared by all models
   };
   std::shared_ptr<Memory> TakeForWeights(const std::vector<models::WorkerDevice>& workers, int64_t host_bytes,
                                          int64_t gpu_bytes) const {
@@ -232,12 +232,12 @@ class EngineMaker {
     return memory;
   }
 
-  // Reserves the caches of all workers, each where that worker's device has it. `shares` are those of TakeForWeights.
+  // Reserves the workers' caches in the memory of their devices. `shares` are those of TakeForWeights.
   static absl::Status ReserveCaches(const std::string& name, const ServingOptions& serving,
                                     const models::LanguageModelWeights& weights, std::vector<Budget::Share>& shares,
                                     core::ContinuousBatchingEngine::Options& engine) {
     const int64_t workers = WorkerCount(engine), gpus = static_cast<int64_t>(shares.size()) - 1;
-    // For so many of the workers; 0: what is usual.
+    // For `count` of the workers; 0: the default.
     const auto wanted = [&](int64_t count) {
       return serving.cache_bytes == 0 ? 0 : std::max<int64_t>(1, serving.cache_bytes * count / workers);
     };
@@ -261,7 +261,7 @@ class EngineMaker {
     return absl::OkStatus();
   }
 
-  // How this model, of a kind if that is known, is served. Read at each loading: the file may have changed.
+  // Reads how the model is served. Read at each load, because the file may have changed. `kind`: checked if known.
   absl::StatusOr<ServingOptions> ReadServing(const std::string& name, std::optional<ModelKind> kind) const {
     const std::string path = core::ServingFile(options_.model_repository, name);
     LS_ASSIGN_OR_RETURN(ServingOptions serving, ReadServingOptions(path, options_.serving));
@@ -269,7 +269,7 @@ class EngineMaker {
     return serving;
   }
 
-  // Whether what is set aside fits on the workers' GPUs.
+  // Checks that the reserved memory fits on the workers' GPUs.
   absl::Status CheckGpus(const std::string& name, const std::vector<models::WorkerDevice>& workers) const {
     for (const models::WorkerDevice& device : models::DistinctDevices(workers)) {
       if (device.kind != models::DeviceKind::kCpu)
@@ -278,7 +278,8 @@ class EngineMaker {
     return absl::OkStatus();
   }
 
-  // What a model takes of each of its GPUs. `language_model`: null for a classifier, which has no cache.
+  // Logs the memory that a model needs on each of its GPUs. `language_model`: null for a classifier, which has no
+  // cache.
   void LogGpuMemory(const std::string& name, int64_t version, const std::vector<models::WorkerDevice>& workers,
                     const LogFields& taken, const models::LanguageModelWeights* language_model) {
     for (const models::WorkerDevice& worker : workers) {
@@ -313,7 +314,7 @@ class EngineMaker {
   const std::shared_ptr<Budget> prompts_;
   const std::shared_ptr<Budget> budget_;
   Budget::Share of_server_;
-  // Of each GPU's memory, all but LibraryBytes.
+  // Each GPU's memory without LibraryBytes.
   std::vector<std::shared_ptr<Budget>> gpu_budgets_;
   SessionStores sessions_;
   std::weak_ptr<Budget::Share> decoding_;
@@ -327,7 +328,7 @@ absl::StatusOr<std::unique_ptr<core::ModelRegistry>> LoadModels(const ServerOpti
                                                                 Logger& log) {
   LS_ASSIGN_OR_RETURN(std::shared_ptr<core::PreparationPool> preparation,
                       core::PreparationPool::Create(options.preparation_threads));
-  // The registry keeps it: models come and go while the server runs.
+  // The registry owns it, because models are loaded while the server runs.
   auto maker = std::make_shared<EngineMaker>(options, machine, std::move(preparation), metrics, log);
   auto load = [loader, maker](const std::string& directory) -> absl::StatusOr<models::LoadedModel> {
     const std::string name = std::filesystem::path(directory).parent_path().filename();

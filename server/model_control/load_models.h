@@ -1,4 +1,4 @@
-// Loads the repository and gives each model its engine, as the options and its serving.json say.
+// Loads the repository and makes each model's engine, with the options and its serving.json.
 #pragma once
 
 #include <functional>
@@ -18,26 +18,25 @@
 
 namespace longshort::server {
 
-// Loads a model directory for such workers, and asks as it goes on.
+// Loads a model directory for these workers, and calls `guard` while it loads.
 using GuardedLoader = std::function<absl::StatusOr<models::LoadedModel>(
     const std::string& directory, const std::vector<models::WorkerDevice>& workers, const models::LoadGuard& guard)>;
 
-// Logs a line for each model. `metrics` must outlive the registry.
-// Errors: as ModelRegistry::Load; INVALID_ARGUMENT for a serving.json that is wrong; and RESOURCE_EXHAUSTED if weights
-// (told before they are read), --max-streams, or a classifier with what it decodes and what waits for it, does not fit
-// in memory.
+// Logs a line for each model. `metrics` must outlive the registry. Errors: as ModelRegistry::Load; INVALID_ARGUMENT
+// for an invalid serving.json; RESOURCE_EXHAUSTED if weights (checked before they are read), --max-streams, or a
+// classifier with its decoding buffers and its queue do not fit in memory.
 absl::StatusOr<std::unique_ptr<core::ModelRegistry>> LoadModels(const ServerOptions& options,
                                                                 const MachineLimits& machine,
                                                                 const GuardedLoader& loader, ServerMetrics& metrics,
                                                                 Logger& log);
 
-// The first runs of a model, before anybody waits for one.
+// Runs a new model before it gets requests.
 //
-// Has a replica of the model on `device` do one step of each kind: a language model reads some tokens and goes on by
-// one, a classifier runs an item alone and two in a batch. So weights are in memory, and what libraries make at their
-// first use is there, when a worker's first request comes. Nothing is left of what was read. No team of threads is kept
-// for workers either: each makes its own when it has work, and any rest ends it (models/layers/library.h).
-// Errors: those of ModelWeights::NewReplica; INTERNAL if the model fails or throws, as it would at the first request.
+// A replica on `device` does one step of each kind: a language model reads some tokens and generates one, a classifier
+// runs one item alone and two in a batch. This loads weights into memory and initializes libraries before a worker's
+// first request. Nothing that was read remains. No thread pool is kept for workers, which make their own
+// (models/layers/library.h). Errors: those of ModelWeights::NewReplica; INTERNAL if the model fails or throws, as it
+// would at the first request.
 absl::Status WarmUp(const models::LoadedModel& loaded, const models::WorkerDevice& device);
 
 }  // namespace longshort::server

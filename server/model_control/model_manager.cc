@@ -25,19 +25,19 @@ void ModelManager::Join() {
 
 absl::Status ModelManager::Start(absl::Duration watch_interval, Listener listener) {
   listener_ = std::move(listener);
-  TaskThread::Periodic look;
+  TaskThread::Periodic poll;
   if (watch_interval > absl::ZeroDuration()) {
-    look = {.interval = watch_interval, .run = [this] { FollowRepository(); }};
-    thread_.Post(look.run);
+    poll = {.interval = watch_interval, .run = [this] { FollowRepository(); }};
+    thread_.Post(poll.run);
   }
-  return thread_.Start("the thread that loads models", std::move(look));
+  return thread_.Start("the thread that loads models", std::move(poll));
 }
 
 void ModelManager::LoadVersion(std::string name, int64_t version, Loaded done) {
   Post([this, name = std::move(name), version, done = std::move(done)](bool stopped) {
     if (stopped) return done(Stopping());
     absl::StatusOr<std::shared_ptr<core::ServedModel>> loaded =
-        models_.LoadVersion(name, version, [this](const core::RegistryEvent& event) { Tell(event); });
+        models_.LoadVersion(name, version, [this](const core::RegistryEvent& event) { Notify(event); });
     if (absl::IsCancelled(loaded.status())) return done(Stopping());
     done(std::move(loaded));
   });
@@ -51,7 +51,7 @@ void ModelManager::Unload(std::string name, int64_t version, Unloaded done) {
       if (served->name == name && (version == 0 || served->version == version)) versions.push_back(served->version);
     }
     const absl::Status status = models_.Unload(name, version);
-    for (const int64_t gone : versions) Tell({core::RegistryEvent::Kind::kUnloaded, name, gone, absl::OkStatus()});
+    for (const int64_t gone : versions) Notify({core::RegistryEvent::Kind::kUnloaded, name, gone, absl::OkStatus()});
     done(status);
   });
 }
@@ -73,8 +73,8 @@ void ModelManager::Post(Task task) {
 
 void ModelManager::FollowRepository() {
   if (stopped_) return;
-  const absl::Status status = models_.FollowRepository([this](const core::RegistryEvent& event) { Tell(event); });
-  if (status.ok() != repository_readable_) {  // said once, not at every look
+  const absl::Status status = models_.FollowRepository([this](const core::RegistryEvent& event) { Notify(event); });
+  if (status.ok() != repository_readable_) {  // logged once, not at every poll
     repository_readable_ = status.ok();
     if (status.ok()) {
       log_.Info("the repository is readable again", {});
@@ -85,7 +85,7 @@ void ModelManager::FollowRepository() {
   }
 }
 
-void ModelManager::Tell(const core::RegistryEvent& event) {
+void ModelManager::Notify(const core::RegistryEvent& event) {
   switch (event.kind) {
     case core::RegistryEvent::Kind::kLoaded:
       if (const auto served = models_.Find(event.model, event.version); served.ok()) {
@@ -94,7 +94,7 @@ void ModelManager::Tell(const core::RegistryEvent& event) {
       log_.Info("model loaded", {{"model", event.model}, {"version", event.version}});
       break;
     case core::RegistryEvent::Kind::kUnloaded:
-      metrics_.ForgetModel(event.model, event.version);
+      metrics_.RemoveModel(event.model, event.version);
       log_.Info("model unloaded", {{"model", event.model}, {"version", event.version}});
       break;
     case core::RegistryEvent::Kind::kFailed: {

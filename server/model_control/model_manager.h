@@ -1,6 +1,6 @@
-// The one thread that changes what is loaded: as it is told by calls, and as it sees the repository change.
+// The thread that loads and unloads models, on request of calls and after changes of the repository.
 //
-// Loading takes seconds, so gRPC's threads only leave a task here and are called back.
+// Loading takes seconds, so gRPC's threads only post a task and get a callback.
 #pragma once
 
 #include <atomic>
@@ -20,12 +20,12 @@
 
 namespace longshort::server {
 
-// Thread-safe. Callbacks come from the manager's thread, or from the caller's if the manager has stopped.
+// Thread-safe. Callbacks run in the manager's thread, or in the caller's if the manager has stopped.
 class ModelManager final {
  public:
   using Loaded = std::function<void(absl::StatusOr<std::shared_ptr<core::ServedModel>>)>;
   using Unloaded = std::function<void(absl::Status)>;
-  // Hears which names and versions serve now, after something has changed.
+  // Called after a name or version was loaded or unloaded.
   using Listener = std::function<void(const core::RegistryEvent&)>;
 
   // The references must outlive the manager. Tasks wait until Start.
@@ -33,18 +33,18 @@ class ModelManager final {
       : models_(models), metrics_(metrics), log_(log) {}
   ~ModelManager() { Join(); }
 
-  // Begins no further task: those that wait, or come later, are answered UNAVAILABLE. May be called again.
+  // Begins no further task: queued and later ones are answered UNAVAILABLE. May be called again.
   void Stop();
-  // Stops, and returns once the task at hand is done. May be called again, by one thread at a time.
+  // Stops, and waits for the running task. May be called again, by one thread at a time.
   void Join();
 
-  // Looks at the repository every `watch_interval`; never if that is 0. Once.
-  // Errors: RESOURCE_EXHAUSTED if there is no thread to be had.
+  // Polls the repository every `watch_interval`; never if that is 0. Call it once. Errors: RESOURCE_EXHAUSTED if no
+  // thread can be started.
   absl::Status Start(absl::Duration watch_interval, Listener listener);
 
   using Listed = std::function<void(absl::StatusOr<core::RepositoryListing>)>;
 
-  // As ModelRegistry's functions of these names.
+  // As the ModelRegistry functions with these names.
   void LoadVersion(std::string name, int64_t version, Loaded done);
   void Unload(std::string name, int64_t version, Unloaded done);
   void ListFolders(Listed done);
@@ -55,7 +55,7 @@ class ModelManager final {
 
   void Post(Task task);
   void FollowRepository();
-  void Tell(const core::RegistryEvent& event);
+  void Notify(const core::RegistryEvent& event);
 
   core::ModelRegistry& models_;
   ServerMetrics& metrics_;

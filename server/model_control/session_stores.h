@@ -1,7 +1,7 @@
-// Which engines share their sessions: those of one model name with the same weights.
+// Session stores, which engines share if they have the same model name and the same weights.
 //
-// So a model that is loaded anew, because its serving.json changed, has the sessions that it had; one of other weights
-// begins with none.
+// So a model keeps its sessions when it is loaded again because its serving.json changed. A model with other weights
+// begins without any.
 #pragma once
 
 #include <functional>
@@ -16,14 +16,14 @@
 
 namespace longshort::server {
 
-// Thread: that which loads models.
+// Thread: the one that loads models.
 class SessionStores {
  public:
-  // What a new store tells how many sessions it has.
+  // Makes the observer of a new store, which receives the number of its sessions.
   using MakeObserver = std::function<std::unique_ptr<core::SessionObserver>()>;
 
-  // The store that some engine of this name and fingerprint still has; or a new one, for which `options` and the
-  // observer are. `clock` must outlive it.
+  // Returns the store of an engine with this name and fingerprint, or a new one with `options` and an observer.
+  // `clock` must outlive it.
   std::shared_ptr<core::SessionStore> Of(const std::string& model, const std::string& fingerprint, const Clock& clock,
                                          const core::SessionStore::Options& options,
                                          const MakeObserver& make_observer) {

@@ -15,9 +15,9 @@
 namespace longshort::server {
 namespace {
 
-// Of a document. A prompt is that of a step of --step-time at the most, and finishes chunks.
+// Tokens of a document. A prompt has at least one chunk, so that a chunk is finished.
 constexpr int64_t kTokens = 64;
-// Of a square image before it is resized to what the model takes.
+// Side of the square image before it is resized for the model.
 constexpr int64_t kPixels = 64;
 
 absl::Status ReadOn(models::LanguageModel& model, core::CachedSequence& sequence, absl::Span<const int32_t> tokens) {

@@ -1,5 +1,5 @@
-// What a recorded call did and when: its span, and those of its stages, as far as they are known before they are
-// exported. Plain data, so that recording takes next to nothing; whoever exports it gives the stages their ids.
+// A recorded call: its span and the spans of its stages. Plain data, so that recording costs little; the exporter
+// assigns the stages' ids.
 //
 // Times are MonotonicNow's.
 #pragma once
@@ -25,28 +25,28 @@ struct Attribute {
   AttributeValue value = {};
 };
 
-// One stage of a call, a span below it.
+// One stage of a call: a child span.
 struct StageSpan {
   const char* name = nullptr;
   absl::Time begin;
   absl::Time end;
-  // Which of the call's completions, documents or images; -1 for all of them.
+  // The index of the completion, document or image; -1 for all of them.
   int64_t part = -1;
-  // Counts with their keys; a null key is none.
+  // Counts with their keys; a null key is unused.
   std::array<std::pair<const char*, int64_t>, 2> counts = {};
 };
 
 struct CallTrace {
-  // Of stages, which a call of many parts could have without end; a few more are made before they are looked at.
+  // Limit of stages, since a call may have any number of parts. A few more may be recorded before the check.
   static constexpr int64_t kMaxStages = 256;
 
   int64_t spans() const { return 1 + static_cast<int64_t>(stages.size()); }
 
-  TraceContext context = {};  // of the call's own span
+  TraceContext context = {};  // the call's own span
   SpanId parent = {};         // not valid for the first span of a trace
-  // Whether the call came from another process, and not within another call of this one.
+  // Whether the call came from another process, not from within another call of this one.
   bool is_remote = true;
-  // In full, as package.Service/Method.
+  // The full name, package.Service/Method.
   const char* method = "";
   absl::Time begin;
   absl::Time end;
@@ -55,7 +55,7 @@ struct CallTrace {
   std::vector<Attribute> attributes = {};
   std::vector<StageSpan> stages = {};
   int64_t lost_stages = 0;
-  // Completions, documents and images; a stage says which of them it is of only if there are several.
+  // Number of completions, documents or images. A stage names its part only if there are several.
   int64_t parts = 0;
 };
 

@@ -10,13 +10,13 @@
 namespace longshort::server {
 namespace {
 
-// Rows of a step: powers of two up to what a long prompt may bring.
+// Rows of a step: powers of two up to those of a long prompt.
 const prometheus::Histogram::BucketBoundaries kRowBuckets = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096};
 
 // Items of a classifier's batch.
 const prometheus::Histogram::BucketBoundaries kItemBuckets = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024};
 
-// What one engine adds to a gauge that several share; takes it back when it ends.
+// One engine's part of a shared gauge; subtracted when the engine ends.
 class Portion {
  public:
   explicit Portion(prometheus::Gauge& gauge) : gauge_(gauge) {}
@@ -25,7 +25,7 @@ class Portion {
   ~Portion() { Set(0); }
 
   void Set(double value) {
-    if (value == value_) return;  // as most are from step to step
+    if (value == value_) return;  // usually unchanged between steps
     gauge_.Increment(value - value_);
     value_ = value;
   }
@@ -35,7 +35,7 @@ class Portion {
   double value_ = 0;
 };
 
-// The same, or a gauge itself, of a page of each kind.
+// A Portion or a gauge for each kind of page.
 template <typename Gauge>
 class OfPages {
  public:
@@ -62,7 +62,7 @@ class OfPages {
   Gauge open_chunk_;
 };
 
-// What one engine has counted so far, added to a counter that several share.
+// One engine's count, added to a shared counter.
 class Count {
  public:
   explicit Count(prometheus::Counter& counter) : counter_(counter) {}
@@ -78,7 +78,7 @@ class Count {
   int64_t value_ = 0;
 };
 
-// What goes wrong with one model: counted, and said in the log. Thread-safe.
+// Counts and logs the failures of one model. Thread-safe.
 class Failures {
  public:
   Failures(VersionSeries& series, MetricFamilies& all, Logger& log, const std::string& model)
@@ -104,7 +104,7 @@ class Failures {
   prometheus::Counter& failed_rebuilds_;
 };
 
-// What engines of both kinds report.
+// Metrics that engines of both kinds report.
 template <typename Observer>
 class EngineMetrics : public Observer {
  public:
@@ -121,11 +121,12 @@ class EngineMetrics : public Observer {
 
  protected:
   MetricFamilies& all_;
-  const SeriesOfVersions::Held series_;  // outlives what is below, and what the derived class has
+  const SeriesOfVersions::Held series_;  // outlives the members below and those of derived classes
   const std::shared_ptr<core::ServingStatistics> statistics_;
   prometheus::Counter& prompt_tokens_ = series_->Add(all_.prompt_tokens);
   Portion queue_length_{series_->Add(all_.queue_length)};
-  // The used share of the bytes of all caches of the version; 0 of classifiers, for those who read it of every model.
+  // The used share of all caches of the version. Always 0 for classifiers, so that queries over all models include
+  // them.
   prometheus::Gauge& cache_use_ = series_->Add(all_.cache_use);
 
  private:
@@ -133,7 +134,7 @@ class EngineMetrics : public Observer {
   prometheus::Histogram& queue_ = series_->Add(all_.queue_duration, {}, all_.latency_buckets);
 };
 
-// One language model's numbers, kept up by its engine.
+// Metrics of one language model, updated by its engine.
 class LanguageModelMetrics final : public EngineMetrics<core::LanguageModelEngineObserver> {
  public:
   using EngineMetrics::EngineMetrics;
@@ -204,12 +205,12 @@ class LanguageModelMetrics final : public EngineMetrics<core::LanguageModelEngin
   OfPages<Portion> pages_kept_{*series_, all_.cache_pages, {{"state", "kept"}}};
   OfPages<Portion> pages_spare_{*series_, all_.cache_pages, {{"state", "spare"}}};
   OfPages<Portion> pages_free_{*series_, all_.cache_pages, {{"state", "free"}}};
-  OfPages<prometheus::Gauge&> page_bytes_{*series_, all_.cache_page_bytes};  // the same of all engines of a version
+  OfPages<prometheus::Gauge&> page_bytes_{*series_, all_.cache_page_bytes};  // equal in all engines of a version
   Portion ends_{series_->Add(all_.cache_ends)};
 };
 
-// One classifier's numbers. Called by several threads; what prometheus-cpp counts is safe for that, and OnState comes
-// one at a time.
+// Metrics of one classifier. Several threads call it: metrics of prometheus-cpp are thread-safe, and OnState is called
+// by one thread at a time.
 class ClassifierMetrics final : public EngineMetrics<core::ClassifierEngineObserver> {
  public:
   using EngineMetrics::EngineMetrics;
@@ -237,11 +238,11 @@ class ClassifierMetrics final : public EngineMetrics<core::ClassifierEngineObser
   prometheus::Histogram& batch_items_ = series_->Add(all_.batch_items, {}, kItemBuckets);
   prometheus::Counter& multiply_adds_ = series_->Add(all_.multiply_adds);
   Portion queued_{series_->Add(all_.queued_items)};
-  // The usual end.
+  // The most frequent code.
   prometheus::Counter& ok_items_ = series_->Add(all_.items, {{"code", "OK"}});
 };
 
-// One store's sessions.
+// Metrics of one session store.
 class SessionMetrics final : public core::SessionObserver {
  public:
   SessionMetrics(MetricFamilies& all, const std::string& model)

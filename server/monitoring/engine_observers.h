@@ -1,6 +1,6 @@
-// Listeners that turn what engines and stores of sessions tell into numbers, one for each, labelled with model
-// and version (sessions, which versions may share, with the model), and failures into lines of the log too. Those of
-// one version add up; one that ends takes back what it added to gauges, and the last one the version's series.
+// Observers that turn reports of engines and session stores into metrics, and failures also into log lines. Series
+// have the labels model and version (sessions, which versions may share: model only). Several engines of a version add
+// up. An engine that ends subtracts its part of the gauges; the last one of a version removes the version's series.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@
 
 namespace longshort::server {
 
-// Runs of the model are counted in `statistics`, too. `metrics` and `log` must outlive what is returned, which must
-// outlive the engine or store.
+// `statistics` also counts the model's runs. `metrics` and `log` must outlive the observer, which must outlive the
+// engine or store.
 std::unique_ptr<core::LanguageModelEngineObserver> ObserveEngine(ServerMetrics& metrics, Logger& log,
                                                                  const std::string& model, int64_t version,
                                                                  std::shared_ptr<core::ServingStatistics> statistics);

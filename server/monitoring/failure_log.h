@@ -1,5 +1,5 @@
-// Says in the log why a model's steps fail, and why its workers are without one: of each at most a line a second, with
-// how many were left out before it.
+// Logs why a model's steps fail and why its workers have no replica: at most one line of each kind a second, with the
+// number of lines left out before it.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +19,9 @@ class FailureLog {
   // `log` must outlive this.
   FailureLog(Logger& log, std::string model) : log_(log), model_(std::move(model)) {}
 
-  // A step, or a batch, failed; what was in it is tried again. `now` is MonotonicNow(), here and below.
+  // A step or a batch failed; its requests are retried. `now` is MonotonicNow(), here and below.
   void StepFailed(const absl::Status& why, absl::Time now) { Say(steps_, why, now); }
-  // A worker whose model was given up has no other, and tries again.
+  // A worker has no replica, and keeps trying to get one.
   void WorkerNotRebuilt(const absl::Status& why, absl::Time now) { Say(rebuilds_, why, now); }
 
  private:

@@ -13,7 +13,7 @@
 namespace longshort::server {
 namespace {
 
-constexpr absl::Duration kLookAgain = absl::Milliseconds(250);
+constexpr absl::Duration kUpdateInterval = absl::Milliseconds(250);
 
 // Fields of OrcaLoadReport, all of them doubles.
 constexpr int kCpuUtilization = 1;
@@ -22,9 +22,9 @@ constexpr int kCallsPerSecond = 6;
 constexpr int kErrorsPerSecond = 7;
 constexpr int kApplicationUtilization = 9;
 
-// As protobuf has it: a tag of wire type 1, then the number, its lowest byte first.
+// The protobuf wire format: a tag of wire type 1, then the number, its lowest byte first.
 void AddDouble(int field, double value, std::string& message) {
-  if (value == 0) return;  // what a field says that is not there
+  if (value == 0) return;  // the value of an absent field
   uint64_t bits = 0;
   std::memcpy(&bits, &value, sizeof(bits));
   message.push_back(static_cast<char>(field << 3 | 1));
@@ -38,7 +38,7 @@ std::string LabelOf(const prometheus::ClientMetric& metric, std::string_view nam
   return "";
 }
 
-// Whether a call with this code says that another server might have done better.
+// Whether another server might have answered a call with this code.
 bool IsServersFailure(const std::string& code) {
   static const auto& codes = *new std::set<std::string>(
       {"UNKNOWN", "DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS"});
@@ -50,16 +50,16 @@ bool IsServersFailure(const std::string& code) {
 LoadReport::LoadReport(const MetricFamilies& families, const Capacity& capacity)
     : families_(families),
       capacity_(capacity),
-      look_again_(MonotonicNow() + kLookAgain),
-      last_(Look()),
+      next_update_(MonotonicNow() + kUpdateInterval),
+      last_(ReadTotals()),
       bytes_(Serialize(last_, last_)) {}
 
 std::string LoadReport::Get() {
   std::unique_lock lock(mutex_);
-  if (const absl::Time now = MonotonicNow(); now >= look_again_) {
-    look_again_ = now + kLookAgain;
-    lock.unlock();  // others have the last one meanwhile
-    Totals totals = Look();
+  if (const absl::Time now = MonotonicNow(); now >= next_update_) {
+    next_update_ = now + kUpdateInterval;
+    lock.unlock();  // other callers get the previous report meanwhile
+    Totals totals = ReadTotals();
     lock.lock();
     bytes_ = Serialize(last_, totals);
     last_ = std::move(totals);
@@ -67,7 +67,7 @@ std::string LoadReport::Get() {
   return bytes_;
 }
 
-LoadReport::Totals LoadReport::Look() const {
+LoadReport::Totals LoadReport::ReadTotals() const {
   Totals totals{.at = MonotonicNow(), .cpu_seconds = ProcessCpuSeconds(), .busy_seconds = {}};
   for (const prometheus::MetricFamily& family : families_.requests.Collect()) {
     for (const prometheus::ClientMetric& metric : family.metric) {
@@ -98,7 +98,7 @@ std::string LoadReport::Serialize(const Totals& before, const Totals& now) const
   if (capacity_.memory_bytes > 0) {
     AddDouble(kMemoryUtilization, ResidentBytes() / static_cast<double>(capacity_.memory_bytes), message);
   }
-  // A version that left has taken its counts along.
+  // An unloaded version's counts are gone, so a total may decrease.
   AddDouble(kCallsPerSecond, std::max(0.0, now.calls - before.calls) / seconds, message);
   AddDouble(kErrorsPerSecond, std::max(0.0, now.failed_calls - before.failed_calls) / seconds, message);
   AddDouble(kApplicationUtilization, busiest / seconds / static_cast<double>(capacity_.workers), message);

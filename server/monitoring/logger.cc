@@ -21,7 +21,7 @@ namespace longshort::server {
 namespace {
 
 constexpr size_t kWaitingLines = 8192;
-// Waking a thread costs as much as answering a short call: once in so long is nothing.
+// Waking a thread costs as much as answering a short call, so lines are written in batches.
 constexpr std::chrono::milliseconds kGatherTime(10);
 
 const char* Name(LogLevel level) {
@@ -47,7 +47,7 @@ std::string Dump(const nlohmann::ordered_json& json) {
   return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
-// Text that JSON would not change, between its quotation marks.
+// Text that JSON would not escape.
 bool IsPlain(std::string_view text) {
   return std::all_of(text.begin(), text.end(),
                      [](unsigned char c) { return c >= ' ' && c < 0x7f && c != '"' && c != '\\'; });
@@ -64,20 +64,20 @@ std::string TextOf(const LogValue& value) {
   return text != nullptr && IsWord(*text) ? *text : Dump(ToJson(value));
 }
 
-// A message is ours, but may quote what a client or a file said: its control characters are shown as JSON would.
+// A message may quote a client or a file, so its control characters are escaped as in JSON.
 std::string MessageText(const std::string& message) {
   if (IsPlain(message)) return message;
   const std::string quoted = Dump(nlohmann::ordered_json(message));
   return quoted.substr(1, quoted.size() - 2);
 }
 
-// Returns what could not be written: something, if the disk is full or nobody reads any more.
-// Not by stdio: a write that is stuck would have its lock, which libraries want when the process ends.
+// Returns the text that could not be written, if the disk is full or the reader has gone. Does not use stdio: a stuck
+// write would hold its lock, which libraries need when the process exits.
 std::string_view WriteToStandardError(std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0 && errno == EAGAIN) {  // another program that has it, too, may have made it so
+    if (written < 0 && errno == EAGAIN) {  // another process may have made it non-blocking
       pollfd room = {.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
       poll(&room, 1, -1);
       continue;
@@ -90,7 +90,7 @@ std::string_view WriteToStandardError(std::string_view text) {
 
 class LineWriter final {
  public:
-  // Returns how many could not be written, one that was cut among them.
+  // Returns how many lines could not be written, including a partial one.
   int64_t Write(std::string_view lines) {
     if (is_cut_ && WriteToStandardError("\n").empty()) is_cut_ = false;
     const std::string_view unwritten = is_cut_ ? lines : WriteToStandardError(lines);
@@ -100,25 +100,25 @@ class LineWriter final {
   }
 
  private:
-  bool is_cut_ = false;  // the last line that was begun
+  bool is_cut_ = false;  // the last line is incomplete
 };
 
-// The libraries take functions without state.
+// The libraries accept only functions without state.
 std::atomic<Logger*> target = nullptr;
 
 void FromGrpc(gpr_log_func_args* line) {
   if (line->severity != GPR_LOG_SEVERITY_ERROR) return;
-  // A client without TLS or a valid certificate, or that stops in the handshake, is no error of the server.
+  // A failed handshake is a client's error: no TLS, no valid certificate, or a timeout.
   if (absl::StartsWith(line->message, "Handshake failed") || absl::StrContains(line->message, "Handshake timed out")) {
     return target.load()->Info("client refused", {{"why", std::string(line->message)}});
   }
-  // Nor are invalid headers, of which a client can send any number.
+  // Invalid headers are also a client's error, and a client can send any number of them.
   const bool from_client = absl::StartsWith(line->message, "Error parsing metadata");
   target.load()->Log(from_client ? LogLevel::kDebug : LogLevel::kError, "gRPC",
                      {{"error", std::string(line->message)}});
 }
 
-// A message that cannot be parsed is the client's mistake, and on its request's line.
+// An invalid message is the client's error, and is in its call's log line.
 void FromProtobuf(google::protobuf::LogLevel level, const char*, int, const std::string& message) {
   const bool fatal = level == google::protobuf::LOGLEVEL_FATAL;
   target.load()->Log(fatal ? LogLevel::kError : LogLevel::kDebug, "Protobuf", {{"error", message}});

@@ -4,10 +4,10 @@
 //   json:
 //   {"time":"2026-05-04T12:00:00.123Z","level":"info","message":"request","id":"4f1c","rpc":"Generate","code":"OK"}
 //
-// Thread-safe and never blocking: a thread of its own writes what came in the last 10 ms, so that it is not woken for
-// every line; when standard error is stuck, the oldest of 8192 waiting lines is dropped, and what cannot be written (a
-// full disk) is lost; a line says how many were, once it can. Lines are always one line of valid UTF-8, whatever the
-// fields hold.
+// Thread-safe, and Log never blocks: a thread writes lines in batches of 10 ms, so that it does not wake for every
+// line. If standard error is stuck, the oldest of 8192 queued lines is dropped. Lines that cannot be written (a full
+// disk) are lost. A later line reports how many were lost. Every line is one line of valid UTF-8, whatever its fields
+// hold.
 #pragma once
 
 #include <condition_variable>
@@ -27,7 +27,7 @@
 namespace longshort::server {
 
 using LogValue = std::variant<std::string, int64_t, double>;
-// Names are literals: a line is written after who logged it has gone on.
+// Names must be literals, because a line is written after Log has returned.
 using LogFields = std::vector<std::pair<const char*, LogValue>>;
 
 // One line without its end. Exposed for tests.
@@ -36,9 +36,9 @@ std::string FormatLogLine(LogFormat format, absl::Time time, LogLevel level, con
 
 class Logger {
  public:
-  // Lines wait until Start.
+  // Lines are queued until Start.
   Logger(LogFormat format, LogLevel least) : format_(format), min_(least) {}
-  // Writes what is waiting, however long that takes.
+  // Writes the queued lines, however long that takes.
   ~Logger();
   Logger(const Logger&) = delete;
   Logger& operator=(const Logger&) = delete;
@@ -54,7 +54,7 @@ class Logger {
     Log(LogLevel::kError, std::move(message), std::move(fields));
   }
 
-  // Has what is waiting written; later lines are dropped. Returns after `patience` even if standard error is stuck.
+  // Writes the queued lines, and drops later ones. Returns after `patience` even if standard error is stuck.
   void Flush(absl::Duration patience);
 
  private:
@@ -73,15 +73,15 @@ class Logger {
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   std::deque<Line> lines_;
-  int64_t lost_ = 0;  // lines, since it was last said
+  int64_t lost_ = 0;  // lines lost since the last report
   bool closed_ = false;
   bool all_written_ = false;
 
   Thread writer_;  // last: it uses the other members
 };
 
-// For the rest of the process, so `log` must never be destroyed before exit; errors only: libraries say little else of
-// use.
+// Sends the libraries' errors to `log`, which must live until the process exits. Only errors, because their other
+// lines are of little use.
 void CaptureLibraryLogs(Logger& log);
 
 }  // namespace longshort::server

@@ -11,9 +11,9 @@ namespace longshort::server {
 
 MetricFamilies::MetricFamilies(std::vector<double> latency_bucket_bounds)
     : latency_buckets(std::move(latency_bucket_bounds)) {
-  // From 0 on, so that the first one is an increase.
+  // Series begin at 0, so that the first event is an increase.
   for (const char* reason : {"calls", "bytes", "stalled"}) closed_connections.Add({{"reason", reason}});
-  NewGauges("longshort_build_info", "Always 1; the labels say what runs")
+  NewGauges("longshort_build_info", "Always 1; the labels have the version and the compiler")
       .Add({{"version", std::string(kVersion)}, {"compiler", __VERSION__}})
       .Set(1);
 }
@@ -25,24 +25,24 @@ ServerMetrics::ServerMetrics(std::vector<double> latency_buckets)
                       &families_.dropped_spans.Add({{"reason", "export_failed"}}),
                       &families_.dropped_spans.Add({{"reason", "rejected"}})}) {}
 
-void ServerMetrics::CountRequest(const Asked& asked, absl::StatusCode code, absl::Duration duration) {
-  const std::lock_guard lock(mutex_);  // ForgetModel removes what it finds
-  const RequestMetrics& metrics = FindRequestMetrics(asked, code);
+void ServerMetrics::CountRequest(const CallLabels& labels, absl::StatusCode code, absl::Duration duration) {
+  const std::lock_guard lock(mutex_);  // RemoveModel may remove the metrics found below
+  const RequestMetrics& metrics = FindRequestMetrics(labels, code);
   metrics.requests.Increment();
   metrics.duration.Observe(absl::ToDoubleSeconds(duration));
 }
 
-ServerMetrics::RequestMetrics& ServerMetrics::FindRequestMetrics(const Asked& asked, absl::StatusCode code) {
-  const int64_t version = served_.count({asked.model, asked.version}) > 0 ? asked.version : 0;
-  const std::tuple key(asked.rpc, asked.model, version, code);
+ServerMetrics::RequestMetrics& ServerMetrics::FindRequestMetrics(const CallLabels& labels, absl::StatusCode code) {
+  const int64_t version = served_.count({labels.model, labels.version}) > 0 ? labels.version : 0;
+  const std::tuple key(labels.rpc, labels.model, version, code);
   if (const auto found = found_.find(key); found != found_.end()) return found->second;
   const std::string label = version == 0 ? "" : std::to_string(version);
   const RequestMetrics metrics = {
       families_.requests.Add(
-          {{"rpc", asked.rpc}, {"model", asked.model}, {"version", label}, {"code", absl::StatusCodeToString(code)}}),
-      families_.request_duration.Add({{"rpc", asked.rpc}, {"model", asked.model}, {"version", label}},
+          {{"rpc", labels.rpc}, {"model", labels.model}, {"version", label}, {"code", absl::StatusCodeToString(code)}}),
+      families_.request_duration.Add({{"rpc", labels.rpc}, {"model", labels.model}, {"version", label}},
                                      families_.latency_buckets)};
-  families_.slow_readers.Add({{"rpc", asked.rpc}});  // is there, at 0, before there are any
+  families_.slow_readers.Add({{"rpc", labels.rpc}});  // begins at 0, before the first one
   return found_.emplace(key, metrics).first->second;
 }
 
@@ -70,12 +70,12 @@ void ServerMetrics::SetModelLoadDuration(const std::string& model, int64_t versi
   served_.emplace(model, version);
 }
 
-void ServerMetrics::ForgetModel(const std::string& model, int64_t version) {
+void ServerMetrics::RemoveModel(const std::string& model, int64_t version) {
   families_.load_duration.Remove(
       &families_.load_duration.Add({{"model", model}, {"version", std::to_string(version)}}));
   const std::lock_guard lock(mutex_);
   served_.erase({model, version});
-  std::set<prometheus::Histogram*> durations;  // those of several codes are one
+  std::set<prometheus::Histogram*> durations;  // several codes share one
   for (auto entry = found_.begin(); entry != found_.end();) {
     if (std::get<1>(entry->first) != model || std::get<2>(entry->first) != version) {
       ++entry;

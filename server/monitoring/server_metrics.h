@@ -1,6 +1,5 @@
-// What the server tells Prometheus. Names are a contract with dashboards; labels are bounded: RPCs and gRPC codes are
-// few, a model's name is a label only if such a model is served, and of identities as many as AccessControl gives
-// labels.
+// The server's metrics for Prometheus. Names are a contract with dashboards. Labels are bounded: RPCs and gRPC codes
+// are few, only served models are labels, and AccessControl limits the identities' labels.
 //
 // Thread-safe.
 #pragma once
@@ -28,10 +27,10 @@ namespace longshort::server {
 
 // Why spans were not exported.
 enum class SpanLoss {
-  kQueueFull,  // too many waited for the collector
-  kCallLimit,  // their call had too many
-  kFailed,     // the collector did not take them, however often they were tried
-  kRejected,   // the collector said that it does not want them
+  kQueueFull,  // the export queue was full
+  kCallLimit,  // their call had too many spans
+  kFailed,     // all attempts to export them failed
+  kRejected,   // the collector rejected them
 };
 
 class ServerMetrics {
@@ -41,44 +40,44 @@ class ServerMetrics {
   ServerMetrics(const ServerMetrics&) = delete;
   ServerMetrics& operator=(const ServerMetrics&) = delete;
 
-  // What a call asked for, and of which model: "" and 0 for calls that name no served model.
-  struct Asked {
+  // A call's RPC and model: "" and 0 for calls that name no served model.
+  struct CallLabels {
     std::string rpc;
     std::string model;
     int64_t version = 0;
   };
-  // One call has ended. Versions that do not serve (SetModelLoadDuration, ForgetModel) share one label, "".
-  void CountRequest(const Asked& asked, absl::StatusCode code, absl::Duration duration);
+  // Counts a completed call. Versions that are not served (SetModelLoadDuration, RemoveModel) share one label, "".
+  void CountRequest(const CallLabels& labels, absl::StatusCode code, absl::Duration duration);
 
-  // The call was of this identity (Identity::metric_label), and this is what it was given.
+  // Counts a completed call of an identity (Identity::metric_label) and its tokens.
   void CountIdentity(const std::string& label, absl::StatusCode code, int64_t tokens);
   void CountTokenFileFailure() { families_.token_file_failures.Increment(); }
 
-  // There were no descriptors for so many connections.
+  // Counts connections refused because no descriptors were left.
   void CountRefusedConnections(int64_t connections) {
     families_.refused_connections.Increment(static_cast<double>(connections));
   }
 
-  // 0 if it is not known.
+  // 0 if unknown.
   void SetMemoryLimit(int64_t bytes) { families_.memory_limit.Set(static_cast<double>(bytes)); }
 
-  // So many gRPC connections are open.
+  // Sets the number of open gRPC connections.
   void SetOpenConnections(int64_t connections) { families_.open_connections.Set(static_cast<double>(connections)); }
-  // A gRPC connection was closed because of what its client did: one of a few reasons.
+  // Counts a connection closed for abuse, by AbuseKindName.
   void CountClosedConnection(const std::string& reason) {
     families_.closed_connections.Add({{"reason", reason}}).Increment();
   }
 
-  // A call was cancelled because its client took nothing.
+  // Counts a call cancelled because its client stopped reading.
   void CountSlowReader(const std::string& rpc) { families_.slow_readers.Add({{"rpc", rpc}}).Increment(); }
 
-  // The version serves.
+  // The version is served now.
   void SetModelLoadDuration(const std::string& model, int64_t version, absl::Duration duration);
-  // The version serves no more; its calls' counts go, too.
-  void ForgetModel(const std::string& model, int64_t version);
+  // The version is no longer served; removes its series and its calls' series.
+  void RemoveModel(const std::string& model, int64_t version);
   void CountModelLoadFailure() { families_.load_failures.Increment(); }
 
-  // When what `file` (of a fixed list) stands for expires; InfiniteFuture if there is none.
+  // Sets the expiry of `file` (of a fixed list); InfiniteFuture if there is none.
   void SetTlsExpiry(const std::string& file, absl::Time expiry);
 
   void CountExportedSpans(int64_t spans) { families_.exported_spans.Increment(static_cast<double>(spans)); }
@@ -87,15 +86,15 @@ class ServerMetrics {
   }
   void CountFailedSpanExport() { families_.failed_span_exports.Increment(); }
 
-  // For who counts what engines do.
+  // For the observers of engines.
   MetricFamilies& families() { return families_; }
   SeriesOfVersions& series_of_versions() { return series_of_versions_; }
 
-  // Everything, in Prometheus' text form (version 0.0.4).
+  // All metrics, in Prometheus' text format (version 0.0.4).
   std::string Serialize() const;
 
  private:
-  // What the calls of one RPC, version and code are counted by: finding it among the labels takes longer than counting.
+  // The series of one RPC, version and code, cached because a lookup by labels takes longer than counting.
   struct RequestMetrics {
     prometheus::Counter& requests;
     prometheus::Histogram& duration;
@@ -106,8 +105,8 @@ class ServerMetrics {
     prometheus::Counter& tokens;
   };
 
-  // With mutex_ held.
-  RequestMetrics& FindRequestMetrics(const Asked& asked, absl::StatusCode code);
+  // REQUIRES: mutex_ is held.
+  RequestMetrics& FindRequestMetrics(const CallLabels& labels, absl::StatusCode code);
   IdentityMetrics FindIdentityMetrics(const std::string& label, absl::StatusCode code);
 
   MetricFamilies families_;

@@ -32,7 +32,7 @@ std::string_view Trim(std::string_view text) {
   return text;
 }
 
-// Digits of a number of at most 64 bits; capital ones are none.
+// Parses hexadecimal digits of a number of at most 64 bits; capital ones are invalid.
 std::optional<uint64_t> ReadHex(std::string_view digits) {
   uint64_t value = 0;
   for (const char c : digits) {
@@ -43,7 +43,7 @@ std::optional<uint64_t> ReadHex(std::string_view digits) {
   return value;
 }
 
-// Takes a field's digits, and the dash before them, from the beginning of `rest`.
+// Removes a field's digits, and the dash before them, from the beginning of `rest`.
 std::optional<std::string_view> TakeField(size_t digits, std::string_view& rest) {
   if (rest.size() < digits + 1 || rest.front() != '-') return std::nullopt;
   const std::string_view field = rest.substr(1, digits);
@@ -58,7 +58,7 @@ std::optional<TraceContext> ParseTraceparent(std::string_view text) {
   const auto trace_id = TakeField(kTraceIdDigits, rest);
   const auto span_id = TakeField(kSpanIdDigits, rest);
   const auto flag_digits = TakeField(kFlagsDigits, rest);
-  // A field that was not there leaves what is behind it to the next one.
+  // If a field is missing, the next one reads its place.
   if (!trace_id.has_value() || !span_id.has_value() || !flag_digits.has_value()) return std::nullopt;
   if (!version.has_value() || *version == kForbiddenVersion) return std::nullopt;
   // Later versions may have more fields.
@@ -92,13 +92,13 @@ bool IsKey(std::string_view key) {
   return IsKeyPart(key.substr(0, at), kMaxTenantBytes) && IsKeyPart(key.substr(at + 1), kMaxSystemBytes);
 }
 
-// Of the value no space is left at the end.
+// A value does not end with a space.
 bool IsValue(std::string_view value) {
   if (value.empty() || value.size() > kMaxValueBytes) return false;
   return std::all_of(value.begin(), value.end(), [](char c) { return c >= ' ' && c <= '~' && c != ',' && c != '='; });
 }
 
-// Whether it is a list of at most 32 members, each `key=value` with a key of its own; empty members do not count.
+// Whether it is a list of at most 32 members of the form `key=value` with distinct keys; empty members do not count.
 bool IsTracestate(std::string_view text) {
   std::set<std::string_view> keys;
   while (!text.empty()) {

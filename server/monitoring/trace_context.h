@@ -1,4 +1,4 @@
-// Which trace a call belongs to, as the headers `traceparent` and `tracestate` say (W3C Trace Context, levels 1 and 2).
+// A call's trace, from the headers `traceparent` and `tracestate` (W3C Trace Context, levels 1 and 2).
 #pragma once
 
 #include <cstdint>
@@ -26,20 +26,20 @@ struct SpanId {
   std::string ToBytes() const;  // 8 bytes
 };
 
-// One span of a trace, as those see it that come after it.
+// One span of a trace, as its children see it.
 struct TraceContext {
   TraceId trace_id = {};
   SpanId span_id = {};
-  // Whether who made the span has it recorded, and so whoever comes after it should.
+  // Whether the span is recorded, so its children should be, too.
   bool sampled = false;
   // Whether the last 7 bytes of the trace id are random.
   bool random = false;
-  // What tracing systems have to say beside; passed on as it is.
+  // Data of tracing systems, passed on unchanged.
   std::string state = {};
 };
 
-// Nothing if `traceparent` is not valid: then a new trace begins. A `tracestate` that is not valid is as if it were not
-// there. Spaces and tabs around both do not matter.
+// Returns nullopt if `traceparent` is invalid: then a new trace begins. Ignores an invalid `tracestate`, and spaces
+// and tabs around both.
 std::optional<TraceContext> ParseTraceContext(std::string_view traceparent, std::string_view tracestate);
 
 }  // namespace longshort::server

@@ -20,11 +20,11 @@
 namespace longshort::server {
 namespace {
 
-// A collector that comes back is found again within this.
+// Limits of the time between attempts to connect to a collector.
 constexpr int kFirstReconnectMs = 500;
 constexpr int kLastReconnectMs = 5000;
 
-// What the answer says of when to come back, if it does.
+// The retry delay in the collector's answer, if any.
 std::optional<absl::Duration> RetryDelay(const grpc::Status& status) {
   rpc::ErrorStatus details;
   if (!details.ParseFromString(status.error_details())) return std::nullopt;
@@ -39,7 +39,7 @@ std::optional<absl::Duration> RetryDelay(const grpc::Status& status) {
 constexpr absl::Duration kFirstPause = absl::Milliseconds(500);
 constexpr absl::Duration kLongestPause = absl::Seconds(5);
 
-// Of the thread: gets what others leave of a busy machine, and about a hundredth besides.
+// The thread's priority: it gets idle CPU time, and about a hundredth of a busy CPU.
 constexpr int kMinPriority = 19;
 
 constexpr char kExportMethod[] = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
@@ -55,7 +55,7 @@ int64_t CountSpans(const std::vector<std::unique_ptr<CallTrace>>& batch) {
   return spans;
 }
 
-// Give or take a fifth, so that servers that failed at once do not come back at once.
+// Adds a jitter of a fifth, so that servers that failed together do not retry together.
 absl::Duration Scattered(absl::Duration pause) {
   constexpr uint64_t kSteps = 401;
   return pause * (0.8 + 0.001 * static_cast<double>(RandomNumber() % kSteps));
@@ -75,7 +75,7 @@ std::shared_ptr<grpc::Channel> ConnectToCollector(const TracingOptions& options)
   // Also the time that a connection may take, TLS included.
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, static_cast<int>(absl::ToInt64Milliseconds(options.timeout)));
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kLastReconnectMs);
-  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);  // who exports decides
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);  // the exporter retries
   arguments.SetUserAgentPrefix(absl::StrCat("longshort-server/", std::string(kVersion)));
   if (options.gzip) arguments.SetCompressionAlgorithm(GRPC_COMPRESS_GZIP);
   return grpc::CreateCustomChannel(options.endpoint, credentials, arguments);
@@ -92,7 +92,7 @@ std::optional<absl::Duration> RetryAfter(const grpc::Status& status) {
     case grpc::StatusCode::DATA_LOSS:
       return delay.value_or(absl::ZeroDuration());
     case grpc::StatusCode::RESOURCE_EXHAUSTED:
-      return delay;  // without it there will never be room
+      return delay;  // not retryable without a delay
     default:
       return std::nullopt;
   }
@@ -134,8 +134,8 @@ void TraceExporter::SleepUntil(absl::Time time) {
 }
 
 void TraceExporter::Run() {
-  // Where processors are wanted for calls, spans wait, and are dropped in the end; also on a server that was started
-  // with real-time priority. Errors do not matter.
+  // Calls take precedence over exports, even if the server was started with real-time priority: on busy CPUs spans
+  // wait, and may be dropped. Errors do not matter.
   const sched_param ordinary = {};
   pthread_setschedparam(pthread_self(), SCHED_OTHER, &ordinary);
   setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kMinPriority);
@@ -188,7 +188,7 @@ grpc::Status TraceExporter::TryOnce(const grpc::ByteBuffer& request, Response* r
   }
   grpc::ByteBuffer answer;
   grpc::Status status;
-  // By a queue of its own, so that this thread does what there is to do for the call.
+  // The call has its own queue, so that this thread does the call's work.
   grpc::CompletionQueue queue;
   const auto call = collector_->PrepareUnaryCall(&context, kExportMethod, request, &queue);
   call->StartCall();
@@ -196,11 +196,11 @@ grpc::Status TraceExporter::TryOnce(const grpc::ByteBuffer& request, Response* r
   void* tag = nullptr;
   bool ok = false;
   queue.Next(&tag, &ok);
-  // What cannot be read is as if it said nothing: the spans were taken.
+  // An unreadable answer counts as an empty one: the spans were accepted.
   if (status.ok() && answer.Valid()) ReadMessage(answer, response);
   const std::lock_guard lock(mutex_);
   call_ = nullptr;
-  // One that was on its way when it was shut down is tried once more.
+  // An export in flight at the shutdown is tried again.
   if (!status.ok() && last) given_up_ = true;
   return status;
 }

@@ -1,7 +1,6 @@
-// Sends recorded calls to a collector, in a thread of its own: a batch at a time, tried again with growing pauses while
-// that is worth it. Whatever the collector does, calls do not notice: what cannot be sent fills the queue, and what
-// does not fit there is dropped. What happens to spans is counted, and it is logged when exporting begins to fail and
-// when it works again.
+// Exports recorded calls to a collector, in its own thread: one batch at a time, retried with growing pauses. A slow
+// or failing collector does not delay calls: the queue fills up, and further calls' spans are dropped. Metrics count
+// the spans of each outcome. The log reports when exports begin to fail and when they work again.
 #pragma once
 
 #include <grpcpp/generic/generic_stub.h>
@@ -25,25 +24,25 @@
 
 namespace longshort::server {
 
-// Connects when it is first asked, and again whenever the connection is lost.
+// Connects at the first export, and again after the connection is lost.
 std::shared_ptr<grpc::Channel> ConnectToCollector(const TracingOptions& options);
 
-// Whether a call that ended like this is worth trying again, and after how long at the least: as OTLP's specification
-// has it. Nothing if it is not.
+// The minimum delay before a retry, by OTLP's specification; nullopt if the status is not retryable.
 std::optional<absl::Duration> RetryAfter(const grpc::Status& status);
 
 class TraceExporter final {
  public:
   // All must outlive the exporter.
   TraceExporter(const TracingOptions& options, TraceQueue& queue, ServerMetrics& metrics, Logger& log);
-  // Calls wait in the queue until then. Errors: as Thread::Start.
+  // Calls are queued until then. Errors: as Thread::Start.
   absl::Status Start() {
     return thread_.Start("the thread that exports traces", [this] { Run(); });
   }
-  // As Shutdown without patience.
+  // As Shutdown with a `patience` of zero.
   ~TraceExporter();
 
-  // Closes the queue, and sends what is in it, each batch once, until all is sent, one fails, or `patience` is over.
+  // Closes the queue and exports its spans. Tries each batch once, until all are exported, one fails, or `patience` is
+  // over.
   void Shutdown(absl::Duration patience);
 
  private:
@@ -52,14 +51,14 @@ class TraceExporter final {
 
   void Run();
   void Export(const Batch& batch);
-  // Whether the request was taken, after as many tries as it is worth.
+  // Sends the request, with retries. Returns whether the collector accepted it.
   bool Send(const grpc::ByteBuffer& request, int64_t spans);
   grpc::Status TryOnce(const grpc::ByteBuffer& request, Response* response);
   void NoteSuccess(const Response& response, int64_t spans);
   void NoteFailure(const grpc::Status& status);
   // Returns earlier if the exporter is shut down.
   void SleepUntil(absl::Time time);
-  // Whether it is shut down, and nothing is to be tried any more.
+  // Whether it is shut down and must not try again.
   bool given_up();
 
   const TracingOptions options_;
@@ -69,9 +68,9 @@ class TraceExporter final {
   const opentelemetry::proto::resource::v1::Resource resource_;
   const std::unique_ptr<grpc::GenericStub> collector_;
 
-  // Of the thread.
-  absl::Duration pause_;                          // before the next try, once one has failed
-  absl::Time not_before_ = absl::InfinitePast();  // the next try may not come
+  // Used by the thread only.
+  absl::Duration pause_;                          // before the next attempt after a failure
+  absl::Time not_before_ = absl::InfinitePast();  // earliest time of the next attempt
   bool failing_ = false;
   bool rejected_ = false;
 
@@ -80,12 +79,12 @@ class TraceExporter final {
   absl::Time stop_at_ = absl::InfiniteFuture();  // once it is shut down
   bool given_up_ = false;
   bool done_ = false;
-  grpc::ClientContext* call_ = nullptr;  // that is on its way
+  grpc::ClientContext* call_ = nullptr;  // in flight
 
   Thread thread_;  // last: it uses the other members
 };
 
-// What a server that traces its calls has for that.
+// The queue, the tracer and the exporter of a server with traces.
 class Tracing final {
  public:
   // `metrics` and `log` must outlive this.

@@ -30,7 +30,7 @@ bool TraceQueue::Offer(std::unique_ptr<CallTrace> trace) {
   {
     const std::lock_guard lock(mutex_);
     if (closed_ || spans_ + spans > max_spans_) return false;
-    // Once for each batch: waking a thread costs as much as answering a short call.
+    // Wakes the exporter once for each batch: a wake-up costs as much as answering a short call.
     wake = traces_.empty() || (spans_ < batch_spans_ && spans_ + spans >= batch_spans_);
     spans_ += spans;
     traces_.push_back(std::move(trace));

@@ -1,4 +1,4 @@
-// Decides which calls are recorded, and takes what was recorded of them.
+// Decides which calls are recorded, and queues their traces for export.
 //
 // Thread-safe.
 #pragma once
@@ -19,7 +19,7 @@
 
 namespace longshort::server {
 
-// Recorded calls on their way to the exporter: what comes while there is no room is dropped, and nobody waits.
+// The queue of recorded calls for the exporter. A trace is dropped if the queue is full; callers never wait.
 //
 // Thread-safe.
 class TraceQueue final {
@@ -27,14 +27,14 @@ class TraceQueue final {
   explicit TraceQueue(const TracingOptions& options)
       : max_spans_(options.max_spans), batch_spans_(options.batch_spans), delay_(options.delay) {}
 
-  // False, and then the trace is gone, if there is no room or the queue is closed. Takes no longer than a push.
+  // Queues a trace. False if the queue is full or closed; the trace is then dropped.
   bool Offer(std::unique_ptr<CallTrace> trace);
 
-  // The next batch: waits until one is full, or something has waited for the delay, or the queue is closed. Empty once
-  // it is closed and nothing is left. Thread: one at a time.
+  // Returns the next batch: waits until a batch is full, the oldest trace has waited for the delay, or the queue is
+  // closed. Empty once the queue is closed and empty. Thread: one at a time.
   std::vector<std::unique_ptr<CallTrace>> Take();
 
-  // From now on nothing comes in; what waits can be taken at once.
+  // Accepts no further traces. Take returns the queued ones at once.
   void Close();
 
  private:
@@ -44,20 +44,20 @@ class TraceQueue final {
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   std::deque<std::unique_ptr<CallTrace>> traces_;
-  int64_t spans_ = 0;  // of them
+  int64_t spans_ = 0;  // in all traces
   bool closed_ = false;
 };
 
-// Which traces are recorded.
+// Chooses the traces to record.
 class TraceSampler final {
  public:
-  // A trace that begins here is recorded with the probability `ratio`, in [0, 1]. `parent_based`: one that came from
-  // elsewhere is recorded if it is there; otherwise all are treated alike.
+  // Records a trace that begins here with probability `ratio`, in [0, 1]. `parent_based`: a client's trace is recorded
+  // if the client records it; otherwise `ratio` applies to all traces.
   TraceSampler(double ratio, bool parent_based);
 
-  // The trace id alone decides, so servers with one ratio decide alike, and one with a higher ratio records what one
-  // with a lower does: its last 7 bytes, as a number, against the part of 2^56 that is not recorded (OpenTelemetry's
-  // consistent probability sampling).
+  // The decision depends only on the trace id: its last 7 bytes, as a number, must be at least (1 - ratio) * 2^56
+  // (OpenTelemetry's consistent probability sampling). So servers with the same ratio record the same traces, and a
+  // higher ratio records a superset.
   bool Samples(const TraceId& id, const std::optional<TraceContext>& parent) const;
 
  private:
@@ -70,9 +70,9 @@ class Tracer final {
   // Queue and metrics must outlive the tracer.
   Tracer(const TracingOptions& options, TraceQueue& queue, ServerMetrics& metrics);
 
-  // The span of a call that begins now, below `parent` if the client has named one.
+  // The span of a call that begins now, a child of `parent` if the client has sent one.
   TraceContext Begin(const std::optional<TraceContext>& parent) const;
-  // That of a call within a call: of the same trace, and recorded if the other is.
+  // The span of a call within a call: in the same trace, and recorded if the outer call is.
   static TraceContext BeginWithin(const TraceContext& call);
 
   // Hands a recorded call over for export; never waits.

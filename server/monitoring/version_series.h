@@ -1,4 +1,4 @@
-// Series with the labels model and version, which come and go with the versions of models.
+// Series with the labels model and version, which exist as long as an engine of the version.
 //
 // Thread-safe.
 #pragma once
@@ -18,7 +18,7 @@
 
 namespace longshort::server {
 
-// Those of one version.
+// The series of one version.
 class VersionSeries final {
  public:
   VersionSeries(std::string model, int64_t version)
@@ -29,7 +29,8 @@ class VersionSeries final {
     for (const std::function<void()>& remove : removals_) remove();
   }
 
-  // The version's series of a family, with these labels more; made at the first call. `family` must outlive this.
+  // Returns the version's series of a family, with the additional labels `more`; makes it at the first call. `family`
+  // must outlive this.
   template <typename Metric, typename... Arguments>
   Metric& Add(prometheus::Family<Metric>& family, const prometheus::Labels& more = {}, const Arguments&... arguments) {
     prometheus::Labels labels = labels_;
@@ -48,13 +49,13 @@ class VersionSeries final {
   std::vector<std::function<void()>> removals_;
 };
 
-// Those of all versions. The engines of one version, of which there are two while one takes over, have the same ones.
+// The series of all versions. Engines of one version share them; there are two engines while one replaces the other.
 class SeriesOfVersions final {
  public:
-  // What is held of a version's series. They leave when none is held any more.
+  // A reference to a version's series, which are removed with the last reference.
   using Held = std::unique_ptr<VersionSeries, std::function<void(VersionSeries*)>>;
 
-  // This must outlive what is returned.
+  // This must outlive the returned reference.
   Held Of(const std::string& model, int64_t version) {
     const std::pair key(model, version);
     const std::lock_guard lock(mutex_);
@@ -71,7 +72,7 @@ class SeriesOfVersions final {
   };
 
   void Release(const std::pair<std::string, int64_t>& key) {
-    const std::lock_guard lock(mutex_);  // whoever asks next finds the series gone, not going
+    const std::lock_guard lock(mutex_);  // Of must not return series that are being removed
     const auto entry = entries_.find(key);
     if (--entry->second.holders == 0) entries_.erase(entry);
   }

@@ -2,9 +2,6 @@
 //
 // This header has names and defaults. The meaning, unit, range and the reason of the default of each option are in its
 // row (server/options/command_line.cc, serving_options.cc), which `longshort-server --help` prints.
-//
-// Here are names and defaults. The meaning, unit and range of each option, and the reason of its default, stand in its
-// row (server/options/command_line.cc, serving_options.cc), which `longshort-server --help` prints.
 #pragma once
 
 #include <cstdint>

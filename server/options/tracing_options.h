@@ -3,9 +3,6 @@
 //
 // Without --otlp-endpoint, OTEL_EXPORTER_OTLP_(TRACES_)ENDPOINT and OTEL_TRACES_EXPORTER=otlp the server records no
 // traces and ignores the other variables.
-//
-// Without --otlp-endpoint, OTEL_EXPORTER_OTLP_(TRACES_)ENDPOINT and OTEL_TRACES_EXPORTER=otlp nothing is traced, and
-// the other variables are not looked at.
 #pragma once
 
 #include <cstdint>

@@ -53,7 +53,7 @@ class AccessControlTest : public ::testing::Test {
   void Open(const std::string& text, bool protect_health = false) {
     Write(text);
     auto opened =
-        AccessControl::Open({.token_file = path_, .protect_health = protect_health, .look_every = absl::Hours(24)},
+        AccessControl::Open({.token_file = path_, .protect_health = protect_health, .poll_interval = absl::Hours(24)},
                             [this](const absl::Status& status) { told_.push_back(status); });
     ASSERT_TRUE(opened.ok()) << opened.status();
     access_ = *std::move(opened);
@@ -61,8 +61,8 @@ class AccessControlTest : public ::testing::Test {
 
   // What is there is taken when it has been seen twice.
   void Look() {
-    access_->LookAtFile();
-    access_->LookAtFile();
+    access_->PollFile();
+    access_->PollFile();
   }
 
   absl::StatusOr<Caller> Admit(const Credentials& credentials, const RpcAccess& needed = kGenerate) {
@@ -216,12 +216,12 @@ TEST_F(AccessControlTest, AFileThatIsBeingWrittenIsNotTaken) {
   Open(alice);
   const std::string bob = LineOf("bob", "b", "scopes=infer models=small");
   Write(alice + bob.substr(0, bob.find(" models")));
-  access_->LookAtFile();
+  access_->PollFile();
   EXPECT_EQ(CodeOf(Bearer("b")), StatusCode::kUnauthenticated) << "he would have all models";
   Write(alice + bob);
-  access_->LookAtFile();
+  access_->PollFile();
   EXPECT_EQ(CodeOf(Bearer("b")), StatusCode::kUnauthenticated);
-  access_->LookAtFile();
+  access_->PollFile();
   ASSERT_EQ(NameOf(Bearer("b")), "bob");
   EXPECT_FALSE(Admit(Bearer("b"))->MayUse("large"));
   EXPECT_EQ(told_.size(), 1U);
@@ -229,7 +229,7 @@ TEST_F(AccessControlTest, AFileThatIsBeingWrittenIsNotTaken) {
 
 TEST_F(AccessControlTest, TheThreadLooksByItself) {
   Write(LineOf("alice", "a", "scopes=infer"));
-  auto opened = AccessControl::Open({.token_file = path_, .look_every = absl::Milliseconds(1)},
+  auto opened = AccessControl::Open({.token_file = path_, .poll_interval = absl::Milliseconds(1)},
                                     [](const absl::Status& /*status*/) {});
   ASSERT_TRUE(opened.ok()) << opened.status();
   Write(LineOf("bob", "b", "scopes=infer"));

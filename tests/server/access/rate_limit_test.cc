@@ -16,20 +16,20 @@ const absl::Time kStart = absl::FromUnixSeconds(1'000'000);
 TEST(RateLimit, WithoutARateThereIsAlwaysRoom) {
   RateLimit limit;
   limit.Take(1'000'000'000, kStart);
-  EXPECT_EQ(limit.UntilOneIsThere(kStart), kNone);
-  EXPECT_EQ(limit.UntilNothingIsOwed(kStart), kNone);
+  EXPECT_EQ(limit.TimeUntilUnit(kStart), kNone);
+  EXPECT_EQ(limit.TimeUntilPaid(kStart), kNone);
 }
 
 TEST(RateLimit, ASecondsWorthCanBeTakenAtOnceAndThenOneAtATime) {
   RateLimit limit;
   limit.SetRate(10, kStart);
   for (int i = 0; i < 10; ++i) {
-    EXPECT_EQ(limit.UntilOneIsThere(kStart), kNone) << i;
+    EXPECT_EQ(limit.TimeUntilUnit(kStart), kNone) << i;
     limit.Take(1, kStart);
   }
-  EXPECT_EQ(limit.UntilOneIsThere(kStart), absl::Milliseconds(100));
-  EXPECT_EQ(limit.UntilOneIsThere(kStart + absl::Milliseconds(30)), absl::Milliseconds(70));
-  EXPECT_EQ(limit.UntilOneIsThere(kStart + absl::Milliseconds(100)), kNone);
+  EXPECT_EQ(limit.TimeUntilUnit(kStart), absl::Milliseconds(100));
+  EXPECT_EQ(limit.TimeUntilUnit(kStart + absl::Milliseconds(30)), absl::Milliseconds(70));
+  EXPECT_EQ(limit.TimeUntilUnit(kStart + absl::Milliseconds(100)), kNone);
 }
 
 TEST(RateLimit, NoMoreThanASecondIsSavedUp) {
@@ -38,16 +38,16 @@ TEST(RateLimit, NoMoreThanASecondIsSavedUp) {
   const absl::Time later = kStart + absl::Hours(1);
   limit.Take(1, kStart);
   for (int i = 0; i < 10; ++i) limit.Take(1, later);
-  EXPECT_EQ(limit.UntilOneIsThere(later), absl::Milliseconds(100));
+  EXPECT_EQ(limit.TimeUntilUnit(later), absl::Milliseconds(100));
 }
 
 TEST(RateLimit, ARateBelowOneASecondLetsOneThroughInItsTime) {
   RateLimit limit;
   limit.SetRate(0.1, kStart);
-  EXPECT_EQ(limit.UntilOneIsThere(kStart), kNone);
+  EXPECT_EQ(limit.TimeUntilUnit(kStart), kNone);
   limit.Take(1, kStart);
-  EXPECT_EQ(limit.UntilOneIsThere(kStart), absl::Seconds(10));
-  EXPECT_EQ(limit.UntilOneIsThere(kStart + absl::Seconds(10)), kNone);
+  EXPECT_EQ(limit.TimeUntilUnit(kStart), absl::Seconds(10));
+  EXPECT_EQ(limit.TimeUntilUnit(kStart + absl::Seconds(10)), kNone);
 }
 
 TEST(RateLimit, ThoseThatAreRefusedTogetherAreToldDifferentTimes) {
@@ -68,9 +68,9 @@ TEST(RateLimit, ADebtIsPaidBeforeAnythingElse) {
   RateLimit limit;
   limit.SetRate(100, kStart);
   limit.Take(600, kStart);  // a second's worth was there: 500 are owed
-  EXPECT_EQ(limit.UntilNothingIsOwed(kStart), absl::Seconds(5));
-  EXPECT_GT(limit.UntilNothingIsOwed(kStart + absl::Milliseconds(4999)), kNone);
-  EXPECT_EQ(limit.UntilNothingIsOwed(kStart + absl::Seconds(5)), kNone);
+  EXPECT_EQ(limit.TimeUntilPaid(kStart), absl::Seconds(5));
+  EXPECT_GT(limit.TimeUntilPaid(kStart + absl::Milliseconds(4999)), kNone);
+  EXPECT_EQ(limit.TimeUntilPaid(kStart + absl::Seconds(5)), kNone);
 }
 
 TEST(Identity, ARefusalSaysTheTimeWhenThereIsRoomAndTakesNothing) {

@@ -34,7 +34,7 @@ TEST(ServerMetrics, AVersionHasSeriesWhileItServes) {
     metrics.SetModelLoadDuration("m", version, absl::Seconds(1));
     count(version, absl::StatusCode::kOk);
     count(version, absl::StatusCode::kInternal);
-    if (version > 1) metrics.ForgetModel("m", version - 1);
+    if (version > 1) metrics.RemoveModel("m", version - 1);
   }
   count(99, absl::StatusCode::kOk);  // was under way when its version left
   const std::string text = metrics.Serialize();
