@@ -54,7 +54,7 @@ class AccessControlTest : public ::testing::Test {
     Write(text);
     auto opened =
         AccessControl::Open({.token_file = path_, .protect_health = protect_health, .poll_interval = absl::Hours(24)},
-                            [this](const absl::Status& status) { told_.push_back(status); });
+                            [this](const absl::Status& status) { reports_.push_back(status); });
     ASSERT_TRUE(opened.ok()) << opened.status();
     access_ = *std::move(opened);
   }
@@ -81,7 +81,7 @@ class AccessControlTest : public ::testing::Test {
   const TemporaryDirectory folder_;
   const std::string path_ = folder_.path() + "/tokens";
   const absl::Time now_ = MonotonicNow();
-  std::vector<absl::Status> told_;
+  std::vector<absl::Status> reports_;
   std::unique_ptr<AccessControl> access_;
 };
 
@@ -190,25 +190,25 @@ TEST_F(AccessControlTest, AChangedFileHoldsAndABrokenOneChangesNothing) {
   Look();
   EXPECT_EQ(NameOf(Bearer("b")), "bob");
   EXPECT_EQ(CodeOf(Bearer("a")), StatusCode::kUnauthenticated);
-  EXPECT_EQ(under_way->identity()->name(), "alice") << "who is in stays who he is";
-  ASSERT_EQ(told_.size(), 1U);
-  EXPECT_TRUE(told_[0].ok());
+  EXPECT_EQ(under_way->identity()->name(), "alice") << "an admitted caller keeps its identity";
+  ASSERT_EQ(reports_.size(), 1U);
+  EXPECT_TRUE(reports_[0].ok());
 
   Write("bob scopes=infer\n");
   for (int i = 0; i < 2; ++i) Look();
   EXPECT_EQ(NameOf(Bearer("b")), "bob");
-  ASSERT_EQ(told_.size(), 2U) << "once, not every second";
-  EXPECT_THAT(told_[1].message(), AllOf(HasSubstr(path_), HasSubstr("line 1")));
+  ASSERT_EQ(reports_.size(), 2U) << "once, not every second";
+  EXPECT_THAT(reports_[1].message(), AllOf(HasSubstr(path_), HasSubstr("line 1")));
 
   std::filesystem::remove(path_);
   for (int i = 0; i < 2; ++i) Look();
   EXPECT_EQ(NameOf(Bearer("b")), "bob");
-  ASSERT_EQ(told_.size(), 3U);
+  ASSERT_EQ(reports_.size(), 3U);
 
   Write(LineOf("bob", "b", "scopes=infer"));
   Look();
-  ASSERT_EQ(told_.size(), 4U);
-  EXPECT_TRUE(told_[3].ok()) << "what is wrong no more is told, too";
+  ASSERT_EQ(reports_.size(), 4U);
+  EXPECT_TRUE(reports_[3].ok()) << "a repaired file is reported, too";
 }
 
 TEST_F(AccessControlTest, AFileThatIsBeingWrittenIsNotTaken) {
@@ -217,14 +217,14 @@ TEST_F(AccessControlTest, AFileThatIsBeingWrittenIsNotTaken) {
   const std::string bob = LineOf("bob", "b", "scopes=infer models=small");
   Write(alice + bob.substr(0, bob.find(" models")));
   access_->PollFile();
-  EXPECT_EQ(CodeOf(Bearer("b")), StatusCode::kUnauthenticated) << "he would have all models";
+  EXPECT_EQ(CodeOf(Bearer("b")), StatusCode::kUnauthenticated) << "it would have all models";
   Write(alice + bob);
   access_->PollFile();
   EXPECT_EQ(CodeOf(Bearer("b")), StatusCode::kUnauthenticated);
   access_->PollFile();
   ASSERT_EQ(NameOf(Bearer("b")), "bob");
   EXPECT_FALSE(Admit(Bearer("b"))->MayUse("large"));
-  EXPECT_EQ(told_.size(), 1U);
+  EXPECT_EQ(reports_.size(), 1U);
 }
 
 TEST_F(AccessControlTest, TheThreadLooksByItself) {

@@ -56,7 +56,7 @@ TEST(RateLimit, ThoseThatAreRefusedTogetherAreToldDifferentTimes) {
   limit.Take(10, kStart);
   for (int i = 1; i <= 51; ++i) EXPECT_EQ(limit.NextTurn(kStart), absl::Milliseconds(100 * i)) << i;
   EXPECT_EQ(limit.NextTurn(kStart), absl::Milliseconds(100)) << "some of them may never come";
-  // What they come for was taken by others: the turns behind it are still told to nobody else.
+  // Other callers took these units: later turns are still given to one caller each.
   const absl::Time later = kStart + absl::Milliseconds(100);
   limit.Take(1, later);
   EXPECT_EQ(limit.NextTurn(later), absl::Milliseconds(100));
@@ -78,10 +78,10 @@ TEST(Identity, ARefusalSaysTheTimeWhenThereIsRoomAndTakesNothing) {
   identity.SetLimits({.calls_per_second = 2}, kStart);
   EXPECT_TRUE(identity.TakeCall(kStart).ok());
   EXPECT_TRUE(identity.TakeCall(kStart).ok());
-  for (const auto& [milliseconds, told] : {std::pair(500, "500ms"), {1000, "1s"}, {1500, "1.5s"}}) {
+  for (const auto& [milliseconds, wait] : {std::pair(500, "500ms"), {1000, "1s"}, {1500, "1.5s"}}) {
     const absl::Status refused = identity.TakeCall(kStart);
     EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
-    EXPECT_EQ(refused.message(), absl::StrCat("identity alice has used its 2 calls a second; try again in ", told));
+    EXPECT_EQ(refused.message(), absl::StrCat("identity alice has used its 2 calls a second; try again in ", wait));
     EXPECT_EQ(core::GetRefusal(refused)->retry_after, absl::Milliseconds(milliseconds));
   }
   EXPECT_FALSE(identity.TakeCall(kStart + absl::Milliseconds(499)).ok());
@@ -120,7 +120,7 @@ TEST(Identity, ANewLimitDoesNotForgiveWhatWasTaken) {
   EXPECT_EQ(core::GetRefusal(identity.CheckTokens(kStart))->retry_after, absl::Milliseconds(9010));
   identity.SetLimits({.tokens_per_second = 100}, kStart);
   EXPECT_EQ(core::GetRefusal(identity.CheckTokens(kStart))->retry_after, absl::Milliseconds(9010))
-      << "nobody waits longer";
+      << "the longest wait";
   identity.SetLimits({}, kStart);
   EXPECT_TRUE(identity.TakeCall(kStart).ok());
 }

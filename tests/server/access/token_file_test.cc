@@ -119,7 +119,7 @@ TEST(TokenFile, ACredentialIsThereOnce) {
 }
 
 TEST(TokenFile, AFileThatNamesNobodyIsHalfWritten) {
-  for (const char* text : {"", "\n\n", "# nobody\n"}) {
+  for (const char* text : {"", "\n\n", "# none\n"}) {
     EXPECT_THAT(Parse(text).status().message(), HasSubstr("has no entries")) << text;
   }
 }

@@ -11,7 +11,7 @@ using ::testing::Optional;
 constexpr int64_t kMiB = int64_t{1} << 20;
 constexpr absl::Duration kLook = absl::Milliseconds(250);
 
-// A connection that is looked at four times a second.
+// A connection that is polled four times a second.
 class Watched {
  public:
   explicit Watched(const AbuseLimits& limits = {}) : limits_(limits) {}

@@ -20,7 +20,7 @@ namespace longshort::server::connection_guard_test {
 
 constexpr absl::Duration kPatience = absl::Seconds(20);
 
-// A connection on loopback, whose server nobody reads.
+// A connection on loopback, whose server does not read.
 struct Pair {
   Descriptor client;
   Descriptor server;
@@ -42,14 +42,14 @@ struct Pair {
 
 TEST(ConnectionGuard, EndsWhoTakesWithoutGivingAndNobodyElse) {
   std::atomic<int64_t> open = -1;
-  absl::Notification told;
+  absl::Notification reported;
   std::vector<ConnectionGuard::Ended> ended;
   ConnectionGuard guard({.idle_bytes = 70'000, .messages_bytes = 0},
                         {.open = [&](int64_t connections) { open = connections; },
                          .ended =
                              [&](const std::vector<ConnectionGuard::Ended>& connections) {
                                ended = connections;
-                               told.Notify();
+                               reported.Notify();
                              }});
   ASSERT_TRUE(guard.Start().ok());
   Pair quiet, greedy, leaving;
@@ -62,7 +62,7 @@ TEST(ConnectionGuard, EndsWhoTakesWithoutGivingAndNobodyElse) {
 
   const std::string bytes(80'000, 'x');
   ASSERT_EQ(send(greedy.client.number(), bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
-  ASSERT_TRUE(told.WaitForNotificationWithTimeout(kPatience));
+  ASSERT_TRUE(reported.WaitForNotificationWithTimeout(kPatience));
   ASSERT_EQ(ended.size(), 1U);
   EXPECT_EQ(ended[0].why, AbuseKind::kBytes);
   EXPECT_EQ(ended[0].received_bytes, 80'000);
@@ -96,7 +96,7 @@ TEST(ConnectionGuard, WithoutADescriptorLeftItTriesAgain) {
   const std::string bytes(80'000, 'x');
   ASSERT_EQ(send(greedy.client.number(), bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
   const absl::Time end = absl::Now() + kPatience;
-  // A look a second at the least.
+  // At least one poll a second.
   for (const int64_t seen = looks; looks < seen + 6 && absl::Now() < end;) absl::SleepFor(absl::Milliseconds(1));
   EXPECT_EQ(open, 1) << "it is watched still";
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);

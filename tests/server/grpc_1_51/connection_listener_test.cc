@@ -45,7 +45,7 @@ TEST(ConnectionListener, HandsOverConnections) {
     const auto listener = ConnectionListener::Bind({.host = host, .port = 0});
     ASSERT_TRUE(listener.ok()) << listener.status();
     ASSERT_GT((*listener)->port(), 0);
-    EXPECT_LT(Connect((*listener)->port()).number(), 0) << "nobody is to wait for a server that does not serve yet";
+    EXPECT_LT(Connect((*listener)->port()).number(), 0) << "clients must not wait for a server that does not serve yet";
     absl::Notification came;
     Descriptor connection;
     ASSERT_TRUE((*listener)
@@ -91,7 +91,7 @@ TEST(ConnectionListener, SaysWhyAnAddressCannotBeBound) {
   ASSERT_TRUE(first.ok());
   const auto second = ConnectionListener::Bind({.host = "127.0.0.1", .port = (*first)->port()});
   ASSERT_TRUE((*first)->Start({.accepted = [](int socket) { close(socket); }, .refused = {}}).ok());
-  if (second.ok()) {  // the system tells two that have bound the same, but do not listen yet, later
+  if (second.ok()) {  // the system reports a conflict of two bound sockets only when they listen
     EXPECT_THAT(std::string((*second)->Start({}).message()), HasSubstr("in use"));
   }
   const auto refusal = [](const ListenAddress& address) {

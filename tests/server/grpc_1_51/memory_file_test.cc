@@ -46,7 +46,7 @@ TEST(MemoryFile, WhoHasOpenedItReadsThatToItsEnd) {
   EXPECT_EQ(ContentOf(file->path()), "after");
 }
 
-// gRPC tells by whole seconds whether what it read first has changed while it read the rest.
+// gRPC compares times in whole seconds to notice a file that changed while it read the others.
 TEST(MemoryFile, EveryWriteHasItsSecond) {
   auto file = MemoryFile::Create();
   ASSERT_TRUE(file.ok()) << file.status();

@@ -134,7 +134,7 @@ TEST_F(HttpServerTest, AnAnswerMustBeTakenInItsTime) {
   const RawClient client(port());
   ASSERT_TRUE(client.Send("GET /large HTTP/1.1\r\n\r\n"));
   EXPECT_THAT(client.Receive(1000), StartsWith("HTTP/1.1 200 "));
-  absl::SleepFor(absl::Milliseconds(200));  // what the sockets hold comes all the same
+  absl::SleepFor(absl::Milliseconds(200));  // the data in the sockets arrive anyway
   EXPECT_LT(client.Receive(large_.size()).size(), large_.size() - 1000);
 }
 

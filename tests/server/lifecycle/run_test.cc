@@ -125,17 +125,17 @@ TEST_F(RunServerTest, LoadsNothingMoreOnceToldToStop) {
 }
 
 TEST_F(RunServerTest, WhatIsBeingLoadedIsToldToStop) {
-  bool told_before = true, told = false;
+  bool stopped_before = true, stopped = false;
   const auto loader = [&](const std::string&, const Workers&,
                           const models::LoadGuard& guard) -> absl::StatusOr<models::LoadedModel> {
-    told_before = guard.stop_requested();
+    stopped_before = guard.stop_requested();
     StopAndWaitUntilTaken();
-    told = guard.stop_requested();
-    return absl::CancelledError("as it was told");
+    stopped = guard.stop_requested();
+    return absl::CancelledError("as requested");
   };
   EXPECT_EQ(Run(loader), 0);
-  EXPECT_FALSE(told_before);
-  EXPECT_TRUE(told);
+  EXPECT_FALSE(stopped_before);
+  EXPECT_TRUE(stopped);
 }
 
 // A loader that does not ask whether it is to stop.

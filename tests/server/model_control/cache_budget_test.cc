@@ -44,7 +44,8 @@ TEST(CacheBudget, WeightsThatDoNotFitAreRefusedWithTheBytes) {
   EXPECT_TRUE(CheckWeightsFit(*budget.memory, 40 << 20).ok());
   const absl::Status refused = CheckWeightsFit(*budget.memory, (40 << 20) + 1);
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(std::string(refused.message()), ::testing::HasSubstr("weights need 40.0 MiB, but only 40.0 MiB of 100.0 MiB"));
+  EXPECT_THAT(std::string(refused.message()),
+              ::testing::HasSubstr("weights need 40.0 MiB, but only 40.0 MiB of 100.0 MiB"));
   EXPECT_TRUE(CheckWeightsFit(*MemoryBudget(0), int64_t{1} << 60).ok()) << "it is not known how much there is";
 }
 

@@ -201,7 +201,7 @@ TEST(EngineObservers, SeriesOfAVersionLeaveWithItsLastEngine) {
   const std::string text = metrics.Serialize();
   EXPECT_THAT(text, Not(HasSubstr(R"(version="1")")));
   EXPECT_THAT(text, HasSubstr(R"(longshort_items_total{code="INVALID_ARGUMENT",model="c",version="2"} 1)"));
-  // Loaded again, it begins anew.
+  // Loaded again, it begins at 0.
   engine = ObserveEngine(metrics, Log(), "m", 1, std::make_shared<core::ServingStatistics>());
   EXPECT_THAT(metrics.Serialize(), HasSubstr(R"(longshort_generated_tokens_total{model="m",version="1"} 0)"));
 }

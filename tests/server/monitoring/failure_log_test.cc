@@ -25,7 +25,7 @@ TEST(FailureLog, SaysWhyAndOfManyWithinASecondHowMany) {
   now += absl::Seconds(1);
   failures.StepFailed(absl::InternalError("and again"), now);
   now += absl::Seconds(1);
-  failures.StepFailed(absl::InternalError("once more"), now);
+  failures.StepFailed(absl::InternalError("again"), now);
   log.Flush(absl::Minutes(5));
   const std::vector<std::string> lines =
       absl::StrSplit(::testing::internal::GetCapturedStderr(), '\n', absl::SkipEmpty());
@@ -33,7 +33,7 @@ TEST(FailureLog, SaysWhyAndOfManyWithinASecondHowMany) {
               ElementsAre(EndsWith(R"(error step failed model=m code=INTERNAL error="no such operator")"),
                           EndsWith(R"(error worker without a model model=m code=RESOURCE_EXHAUSTED error="no memory")"),
                           EndsWith(R"(error step failed model=m code=INTERNAL error="and again" left_out=3)"),
-                          EndsWith(R"(error step failed model=m code=INTERNAL error="once more")")));
+                          EndsWith(R"(error step failed model=m code=INTERNAL error="again")")));
 }
 
 }  // namespace longshort::server::failure_log_test

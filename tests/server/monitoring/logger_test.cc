@@ -98,7 +98,7 @@ TEST(Logger, WritesEveryLineAndEachThreadsInOrder) {
   for (const auto& [thread, count] : next) EXPECT_EQ(count, kLines) << thread;
 }
 
-// A pipe that nobody reads holds 64 KiB; whoever logs does not wait for it, and what came last is what is kept.
+// A pipe without a reader holds 64 KiB. Callers of Log do not wait for it, and the last lines are kept.
 TEST(Logger, DropsTheOldestLinesWhenStandardErrorIsStuck) {
   constexpr int64_t kLines = 40'000;
   std::array<int, 2> ends{};
@@ -109,7 +109,7 @@ TEST(Logger, DropsTheOldestLinesWhenStandardErrorIsStuck) {
   Logger log(LogFormat::kText, LogLevel::kInfo);
   ASSERT_TRUE(log.Start().ok());
   for (int64_t n = 0; n < kLines; ++n) log.Info("line", {{"n", n}});
-  log.Flush(absl::Milliseconds(1));  // returns, though nobody reads yet
+  log.Flush(absl::Milliseconds(1));  // returns before anything is read
 
   std::string written;
   std::thread reader([&written, from = ends[0]] {
@@ -165,7 +165,7 @@ TEST(Logger, SaysHowManyLinesWereLostAndBeginsANewOne) {
   EXPECT_THAT(after, ::testing::EndsWith(line(4)));
 }
 
-// Whoever shares standard error may have made it so.
+// Another process that shares standard error may have made it non-blocking.
 TEST(Logger, WaitsForAStandardErrorThatDoesNotBlock) {
   constexpr int64_t kLines = 8000;
   std::array<int, 2> ends{};

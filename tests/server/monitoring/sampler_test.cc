@@ -23,7 +23,7 @@ TEST(TraceSampler, RecordsTheRatio) {
     const TraceSampler sampler(ratio, true);
     int sampled = 0;
     for (int i = 0; i < kTraces; ++i) sampled += sampler.Samples(SomeId(), std::nullopt) ? 1 : 0;
-    // Five standard deviations are 0.008 at the most.
+    // Five standard deviations are at most 0.008.
     EXPECT_NEAR(static_cast<double>(sampled) / kTraces, ratio, 0.008);
   }
 }

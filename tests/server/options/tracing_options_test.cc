@@ -167,14 +167,16 @@ TEST(TracingOptions, TheServicesNameIsSaidLast) {
       ReadMore({{"OTEL_RESOURCE_ATTRIBUTES", "service.name=a,k=%C3%A9"}, {"OTEL_SERVICE_NAME", "b"}});
   EXPECT_THAT(options.resource,
               ElementsAre(Pair("service.name", "a"), Pair("k", "\xC3\xA9"), Pair("service.name", "b")));
-  EXPECT_THAT(ErrorOf({{"OTEL_RESOURCE_ATTRIBUTES", "k=%zz"}}), HasSubstr("OTEL_RESOURCE_ATTRIBUTES has a % that is not followed"));
+  EXPECT_THAT(ErrorOf({{"OTEL_RESOURCE_ATTRIBUTES", "k=%zz"}}),
+              HasSubstr("OTEL_RESOURCE_ATTRIBUTES has a % that is not followed"));
   EXPECT_THAT(ErrorOf({{"OTEL_RESOURCE_ATTRIBUTES", "k=%ff"}}), HasSubstr("not UTF-8"));
 }
 
 TEST(TracingOptions, FilesOfTlsMustBeThere) {
   EXPECT_THAT(ErrorOf({{"OTEL_EXPORTER_OTLP_CERTIFICATE", "/nowhere"}}, "https://c:1"),
               HasSubstr("OTEL_EXPORTER_OTLP_CERTIFICATE is '/nowhere'; it must be a readable file"));
-  EXPECT_THAT(ErrorOf({{"OTEL_EXPORTER_OTLP_CLIENT_KEY", "/nowhere"}}, "https://c:1"), HasSubstr("both be set, or neither"));
+  EXPECT_THAT(ErrorOf({{"OTEL_EXPORTER_OTLP_CLIENT_KEY", "/nowhere"}}, "https://c:1"),
+              HasSubstr("both be set, or neither"));
   EXPECT_TRUE(Read({{"OTEL_EXPORTER_OTLP_CERTIFICATE", "/nowhere"}}, "http://c:1").ok());
 }
 
