@@ -32,7 +32,7 @@ class AccessControl final {
     bool protect_health = false;
     absl::Duration poll_interval = absl::Seconds(1);
   };
-  // Receives the result of each change of the file: OK if its content is in use now, otherwise why it is not.
+  // Called after each change of the file: OK if its content is now in use, otherwise the reason why not.
   using Report = std::function<void(const absl::Status& status)>;
 
   // Identities with their own series, in the order of the file; the others share the label kOtherIdentities.

@@ -40,7 +40,7 @@ struct AbuseLimits {
 
 // The system's byte counts of a connection, since it was opened.
 struct ConnectionBytes {
-  int64_t received = 0;  // from the client, read or not
+  int64_t received = 0;  // from the client, including unread ones
   int64_t unread = 0;    // of these, not read yet
   int64_t taken = 0;     // sent to the client and acknowledged by it
 };

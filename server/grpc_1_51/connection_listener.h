@@ -60,7 +60,7 @@ class ConnectionListener final {
 
   const NamedAddress name_;
   const ListeningSockets listening_;
-  Descriptor wake_;             // readable once the listener ends
+  Descriptor wake_;             // readable when the listener must end
   int64_t first_reserved_ = 0;  // descriptors from this number on are not for connections
   int64_t refused_ = 0;         // since the last report
   Handlers handlers_;

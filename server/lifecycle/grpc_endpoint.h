@@ -1,4 +1,4 @@
-// The gRPC side: the services of the contract, standard health, and reflection, on one port.
+// The gRPC port: the services of the contract, standard health, and reflection.
 //
 // Health reports "" (the server), "longshort.v1.Inference", "longshort.v1.Models", "longshort.v1.Sessions", "<model>"
 // and "<model>/<version>".

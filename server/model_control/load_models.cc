@@ -247,7 +247,7 @@ class EngineMaker {
     if (const int64_t cpu_workers = workers - gpus; cpu_workers > 0) {
       LS_ASSIGN_OR_RETURN(engine.step_loop.cache_bytes, TakeForCache(shares.front(), name, wanted(cpu_workers),
                                                                      cpu_workers * usual(engine.workers.front())));
-      if (gpus == 0) return absl::OkStatus();  // an equal part each
+      if (gpus == 0) return absl::OkStatus();  // workers share it equally
       for (int64_t i = 0; i < cpu_workers; ++i) {
         engine.workers[i].memory_bytes = std::max<int64_t>(1, engine.step_loop.cache_bytes / cpu_workers);
       }

@@ -53,7 +53,7 @@ bool IsPlain(std::string_view text) {
                      [](unsigned char c) { return c >= ' ' && c < 0x7f && c != '"' && c != '\\'; });
 }
 
-// A word that can stand in `key=value` as it is.
+// Whether `key=value` needs no quotes.
 bool IsWord(std::string_view text) {
   return !text.empty() && IsPlain(text) && text.find_first_of(" =") == std::string_view::npos;
 }

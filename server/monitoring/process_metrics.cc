@@ -74,7 +74,7 @@ double Now(clockid_t clock) {
 
 // Unix time of the process's start; 0 if unknown.
 double StartTime() {
-  constexpr int kNameField = 2, kStartField = 22;  // of the process's line, counted from 1
+  constexpr int kNameField = 2, kStartField = 22;  // of /proc/self/stat, counted from 1
   std::ifstream file("/proc/self/stat");
   std::string line, field;
   std::getline(file, line);
@@ -98,7 +98,7 @@ Families CollectProcessMetrics() {
       families);
   AddMemory(families);
   AddDescriptors(families);
-  static const double start = StartTime();  // once: it must not seem to change
+  static const double start = StartTime();  // computed once, so that it does not vary
   if (start != 0) AddGauge("process_start_time_seconds", "Start time of the process, Unix time", start, families);
   return families;
 }

@@ -35,7 +35,7 @@ enum class SpanLoss {
 
 class ServerMetrics {
  public:
-  // `latency_buckets`: upper bounds of all latency histograms, seconds, rising.
+  // `latency_buckets`: upper bounds of all latency histograms, in seconds, in increasing order.
   explicit ServerMetrics(std::vector<double> latency_buckets);
   ServerMetrics(const ServerMetrics&) = delete;
   ServerMetrics& operator=(const ServerMetrics&) = delete;
@@ -115,7 +115,7 @@ class ServerMetrics {
 
   std::mutex mutex_;                                  // guards what follows
   std::set<std::pair<std::string, int64_t>> served_;  // models and their versions
-  // By RPC, model, version (0 if it does not serve) and code.
+  // By RPC, model, version (0 if it is not served) and code.
   std::map<std::tuple<std::string, std::string, int64_t, absl::StatusCode>, RequestMetrics> found_;
   std::map<std::pair<std::string, absl::StatusCode>, IdentityMetrics> found_identities_;
 };

@@ -28,8 +28,7 @@ constexpr char kName[] = "longshort";
 constexpr char kServiceName[] = "longshort-server";
 constexpr size_t kMaxMessageBytes = 256;
 
-// Text from clients may hold any bytes: with bytes that are not UTF-8 a
-// collector would refuse the whole message.
+// Text from clients may contain any bytes. A collector would reject a whole message that is not UTF-8.
 std::string Utf8(std::string text) {
   if (IsUtf8(text)) return text;
   std::replace_if(
@@ -52,8 +51,7 @@ AnyValue &AddAttribute(const char *key, Message &message) {
   return *attribute.mutable_value();
 }
 
-// Those codes that the conventions take as a server's errors: others are what
-// the client asked for.
+// Codes that the conventions treat as server errors; others are results that the client asked for.
 bool IsServersError(absl::StatusCode code) {
   return code == absl::StatusCode::kUnknown || code == absl::StatusCode::kDeadlineExceeded ||
          code == absl::StatusCode::kUnimplemented || code == absl::StatusCode::kInternal ||
@@ -76,8 +74,7 @@ std::string DrawInstanceId() {
                          0x8000 | (low >> 48 & 0x3FFF), low & 0xFFFF'FFFF'FFFF);
 }
 
-// What all spans of a call have. `parent_is_remote`: the parent is another
-// process's.
+// The fields that all spans of a call share. `parent_is_remote`: the parent belongs to another process.
 Span &AddSpan(const CallTrace &call, const std::string &id, const std::string &parent, bool parent_is_remote,
               otlp::trace::v1::ScopeSpans &spans) {
   Span &span = *spans.add_spans();
@@ -89,7 +86,7 @@ Span &AddSpan(const CallTrace &call, const std::string &id, const std::string &p
   return span;
 }
 
-// `wall_clock`: what is added to times of MonotonicNow.
+// `wall_clock`: the offset from MonotonicNow to the wall clock.
 void SetTimes(absl::Time begin, absl::Time end, absl::Duration wall_clock, Span &span) {
   span.set_start_time_unix_nano(static_cast<uint64_t>(absl::ToUnixNanos(begin + wall_clock)));
   span.set_end_time_unix_nano(static_cast<uint64_t>(absl::ToUnixNanos(std::max(begin, end) + wall_clock)));
@@ -123,7 +120,7 @@ void AddStage(const StageSpan &stage, const CallTrace &call, absl::Duration wall
   Span &span = AddSpan(call, SpanId{RandomNumber() | 1}.ToBytes(), call.context.span_id.ToBytes(), false, spans);
   span.set_name(stage.name);
   span.set_kind(Span::SPAN_KIND_INTERNAL);
-  // The engine and the call's owner read the clock one after the other.
+  // The engine and the call's owner read the clock at different moments.
   const absl::Time begin = std::clamp(stage.begin, call.begin, call.end);
   SetTimes(begin, std::clamp(stage.end, begin, call.end), wall_clock, span);
   if (stage.part >= 0 && call.parts > 1) AddAttribute("longshort.part", span).set_int_value(stage.part);
@@ -135,7 +132,7 @@ void AddStage(const StageSpan &stage, const CallTrace &call, absl::Duration wall
 }  // namespace
 
 otlp::resource::v1::Resource ResourceOf(const TracingOptions &options) {
-  // What is said last counts.
+  // The last value of a key takes effect.
   const TextPairs own = {{"service.name", kServiceName},
                          {"service.version", std::string(kVersion)},
                          {"service.instance.id", DrawInstanceId()},

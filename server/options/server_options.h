@@ -26,7 +26,7 @@ enum class LogLevel { kDebug, kInfo, kWarning, kError };
 struct ServerOptions {
   // Required.
   std::string model_repository;
-  // 0 never polls.
+  // 0: the server does not poll.
   absl::Duration watch_repository = absl::ZeroDuration();
   bool model_control = false;
 
@@ -61,7 +61,7 @@ struct ServerOptions {
   absl::Duration keepalive_interval = absl::Seconds(15);
   absl::Duration slow_reader_timeout = absl::Seconds(30);
   bool report_load = false;
-  // 0 is no limit, for both.
+  // 0 is no limit for either.
   absl::Duration max_connection_age = absl::ZeroDuration();
   absl::Duration max_connection_age_grace = absl::ZeroDuration();
 

@@ -127,7 +127,7 @@ absl::Status ReadTlsFiles(const Environment& environment, TracingOptions& option
   return absl::OkStatus();
 }
 
-// Undoes percent-encoding.
+// Decodes percent-encoding.
 absl::StatusOr<std::string> Decode(absl::string_view text) {
   constexpr size_t kDigits = 2;
   std::string decoded;

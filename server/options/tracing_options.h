@@ -59,7 +59,7 @@ struct TracingOptions {
   std::string Summary() const;
 };
 
-// The value of a variable; nothing if it is not set.
+// Returns the value of a variable; nullopt if it is not set.
 using Environment = std::function<std::optional<std::string>(const char* name)>;
 Environment ProcessEnvironment();
 
