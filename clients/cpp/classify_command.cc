@@ -1,4 +1,4 @@
-// `longshort classify`: which classes a classifier gives to images or texts.
+// `longshort classify`: the most probable classes of images or texts.
 #include <deque>
 #include <future>
 #include <limits>
@@ -19,10 +19,10 @@
 namespace longshort::client {
 namespace {
 
-// Calls that run at the same time: the server prepares the images of one while the model works on those of another.
+// Concurrent calls: the server decodes the images of one call while the model runs those of another.
 constexpr size_t kCallsInFlight = 4;
 
-// A call that was begun. Destroying it waits for its end.
+// A call in flight. The destructor waits until it ends.
 struct Call {
   ImageBatch batch;
   std::future<absl::StatusOr<v1::ClassifyImageResponse>> response;
@@ -31,7 +31,7 @@ struct Call {
 void Begin(Client& client, ImageBatch batch, std::deque<Call>& calls) {
   Call& call = calls.emplace_back();
   call.batch = std::move(batch);
-  // Elements of a deque stay where they are as others come and go at its ends.
+  // push and pop at the ends of a deque do not move its other elements.
   call.response = std::async(std::launch::async, [&client, &request = call.batch.request] {
     if (request.images_size() == 0) return absl::StatusOr<v1::ClassifyImageResponse>(v1::ClassifyImageResponse());
     return client.ClassifyImage(request);
@@ -41,27 +41,27 @@ void Begin(Client& client, ImageBatch batch, std::deque<Call>& calls) {
 class ClassifyCommand final : public Command {
  public:
   ClassifyCommand()
-      : Command("classify", "Classify images or texts: the likeliest classes of each",
+      : Command("classify", "Classify images or texts: show the most probable classes of each",
                 R"(Usage: longshort classify [options] [FILE|FOLDER|PATTERN|-]...
 
-Shows which classes the classifier gives to each image or text, likeliest first, with their probabilities. What a file holds is
-what the model takes: "longshort models" shows it. "longshort score" asks language models.
+Shows the most probable classes of each image or text, with their probabilities. The model determines whether the files are
+images or texts: see "longshort models". For language models, use "longshort score".
 
-Arguments are files, folders (with the folders in them; of images those with an image's extension), patterns in quotes
-('a/*.jpg'), or - for standard input. Results come in the order of the files. An item that is refused, or that cannot be read, is
-shown beside its name and the others go on; a closing line says how many there were. The exit code is then 2, or 3 if all were
-only refused by a full server, or 1 if none could be read. A call that a stopping or full server did not take is tried four times
-(gRPC's own retries).
+Arguments are files, folders (searched recursively; for images, by file extension), quoted patterns ('a/*.jpg'), or - for
+standard input. Results are in the order of the files. If an item cannot be read or is refused, the program reports it by name
+and continues with the others. A final line counts the failures. The exit code is then 2 if the server refused an item;
+otherwise 3 if a full server rejected one, 5 for any other error, or 1 if files could not be read. If the server is stopping or
+full, gRPC tries a call up to four times.
 
-Images: the server decodes JPEG, PNG and WebP, and resizes and crops each image as the model wants it. The bytes are sent as they
-are; convert other formats before. With --json, one object an image: {"name": FILE, "classification": {...}} or
-{"name": FILE, "error": {...}}.
+Images: the server decodes JPEG, PNG and WebP, and resizes and crops each image for the model. Convert other formats first. With
+--json, the output has one object for each image: {"name": FILE, "classification": {...}} or {"name": FILE, "error": {...}}.
 
-Texts: each file is one document, with all its bytes. With --lines each line is one, named FILE:LINE; with --json-lines an object
-{"text": ..., "name": ...} (the name may be left out, other fields are ignored). For models that compare two documents, --second
-names the second one, once for each file; --lines have a tab between the two, --json-lines the field "second_text". With --json,
-a line a document: {"name": ..., "model": ..., "fingerprint": ..., "precision": ..., ...} with the fields of TextClassification;
-lists without elements are left out. For a whole corpus there is longshort-batch (pip install './clients/python[batch]').
+Texts: each file is one document, including its final newline. With --lines, each line is a document, named FILE:LINE. With
+--json-lines, each line is an object {"text": ..., "name": ...}; "name" is optional, other fields are ignored. For models that
+compare two documents, pass --second once for each file; --lines separates the two documents with a tab, --json-lines has the
+field "second_text". With --json, the output has one line for each document: {"name": ..., "model": ..., "fingerprint": ...,
+"precision": ..., ...} with the fields of TextClassification; empty lists are omitted. For a large corpus, use longshort-batch
+(pip install './clients/python[batch]').
 
 Examples:
   longshort classify photo.jpg
@@ -74,13 +74,13 @@ Examples:
 )") {}
 
   void AddOptions(OptionTable& table) override {
-    table.Add("top-k", "N", "How many of the likeliest classes to show.", &top_k_,
+    table.Add("top-k", "N", "Number of classes to show, most probable first.", &top_k_,
               {1, std::numeric_limits<int32_t>::max()});
-    table.AddSwitch("logits", "Show the logits of all classes too.", &logits_);
+    table.AddSwitch("logits", "Also show the logits of all classes.", &logits_);
     table.BeginSection("Options for texts:");
     texts_.AddTo(table);
-    table.Add("second", "FILE", "For models of two documents: the second one; once for each file.", &second_);
-    table.AddSwitch("truncate", "Of a longer document, read the first tokens.", &truncate_);
+    table.Add("second", "FILE", "Second document, for models that compare two; once for each file.", &second_);
+    table.AddSwitch("truncate", "Truncate documents to the model's maximum length.", &truncate_);
   }
 
   absl::StatusOr<ExitCode> Run(const std::vector<std::string>& arguments, const CommandContext& context) override {
@@ -106,17 +106,20 @@ Examples:
     return RunTexts(texts_, model, std::move(request), std::move(names), std::move(second_names), context);
   }
 
-  // Whether there are as many documents as the model compares. Errors: UsageError.
+  // Checks that the number of documents suits the model. Errors: UsageError.
   absl::Status CheckPairs(const v1::Model& model, size_t names, size_t second_names) const {
     const bool takes_two = model.classifier().documents() == 2;
     if (second_names > 0 && (texts_.by_lines() || !takes_two)) {
-      return UsageError(texts_.by_lines() ? std::string("lines hold both documents: give --second without them")
-                                          : absl::StrCat("--second: the model ", model.name(), " takes one document"));
+      return UsageError(
+          texts_.by_lines()
+              ? std::string("--second cannot be used with --lines or --json-lines: each line holds both documents")
+              : absl::StrCat("--second: the model ", model.name(), " takes one document"));
     }
     if (takes_two && !texts_.by_lines() && second_names != names) {
-      return UsageError(absl::StrCat(
-          "the model ", model.name(), " takes two documents: ", second_names, " second ones (--second) were given for ",
-          names, " first ones. Pairs may also be lines: --lines, with a tab between, or --json-lines"));
+      return UsageError(absl::StrCat("the model ", model.name(), " compares two documents, but ", names, " files and ",
+                                     second_names,
+                                     " --second files were given. Give one --second for each file, or pairs as lines "
+                                     "with --lines or --json-lines"));
     }
     return absl::OkStatus();
   }
@@ -148,7 +151,7 @@ Examples:
 
   v1::ClassifyImageRequest RequestWithoutImages(const v1::Model& model) const {
     v1::ClassifyImageRequest request;
-    // The version that GetModel described, whatever is loaded meanwhile.
+    // Pins the version that GetModel described, even if a newer one is loaded meanwhile.
     request.mutable_model()->set_name(model.name());
     request.mutable_model()->set_version(model.version());
     request.set_top_k(top_k_);
@@ -164,7 +167,7 @@ Examples:
       const absl::StatusOr<v1::ClassifyImageResponse> response = calls.front().response.get();
       absl::Status status = response.ok() ? PlaceResults(*response, calls.front().batch) : response.status();
       if (!status.ok()) {
-        context.client.Cancel();  // the other calls: what they answer would come behind a gap
+        context.client.Cancel();  // the results of later calls would follow a gap
         return status;
       }
       Print(calls.front().batch, failures, progress, context);

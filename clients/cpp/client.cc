@@ -17,16 +17,16 @@ namespace {
 constexpr int kPingAfterMilliseconds = 5 * 60 * 1000;
 constexpr int kPingTimeoutMilliseconds = 20 * 1000;
 
-constexpr char kCancelledHere[] = "the call was cancelled on this side";
+constexpr char kCancelledHere[] = "the client cancelled the call";
 
-// Where a status keeps the milliseconds of RetryAfter.
+// Payload with the milliseconds of RetryAfter.
 constexpr char kRetryAfter[] = "longshort/retry-after-milliseconds";
 
 // The status of a call that has ended.
 absl::Status ToAbslStatus(const grpc::Status& status, const grpc::ClientContext& context) {
-  // Both follow the same canonical codes.
+  // Both enums use the canonical codes.
   const auto code = static_cast<absl::StatusCode>(status.error_code());
-  // gRPC's message where this program cancelled the call.
+  // gRPC's message if this program cancelled the call.
   if (code == absl::StatusCode::kCancelled && status.error_message() == "CANCELLED") {
     return absl::CancelledError(kCancelledHere);
   }
@@ -38,9 +38,9 @@ absl::Status ToAbslStatus(const grpc::Status& status, const grpc::ClientContext&
   return result;
 }
 
-// gRPC's own retries, of calls that change nothing, until the first message of the answer. A full server says how long
-// to wait (grpc-retry-pushback-ms). Generate may go on in a session: once the server may have begun, it is not
-// repeated. Calls about models and sessions fail at once: callers that wait do so by themselves.
+// gRPC retries idempotent calls until the first message of the answer. A full server sends the delay
+// (grpc-retry-pushback-ms). Generate may continue a session, so it is not retried once the server may have started it.
+// Calls of Models and Sessions are not retried: their callers do that.
 constexpr char kServiceConfig[] = R"({"methodConfig": [
   {"name": [{"service": "longshort.v1.Inference", "method": "ScoreText"},
             {"service": "longshort.v1.Inference", "method": "ScoreTexts"},
@@ -54,17 +54,17 @@ constexpr char kServiceConfig[] = R"({"methodConfig": [
 
 std::shared_ptr<grpc::Channel> Connect(const Client::Options& options) {
   grpc::ChannelArguments arguments;
-  // The client asked for the answer, so it takes one of any size: log-probabilities of a long document are many.
+  // Log-probabilities of a long document make large answers; the client requested them.
   arguments.SetMaxReceiveMessageSize(-1);
   arguments.SetUserAgentPrefix("longshort-client");
   arguments.SetServiceConfigJSON(kServiceConfig);
-  // A server that is gone without a word is noticed while a call waits for it. No server takes it amiss so seldom.
+  // Keepalive detects a dead server during a long call. Servers tolerate pings at this interval.
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kPingAfterMilliseconds);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kPingTimeoutMilliseconds);
   return options.credentials.Connect(options.server, arguments);
 }
 
-// gRPC ends the process's call otherwise, where the server would say what is wrong with the id.
+// gRPC aborts on invalid metadata. Without it, the server's error explains what is wrong with the id.
 bool CanBeMetadata(const std::string& value) {
   return !value.empty() && std::all_of(value.begin(), value.end(), [](char c) { return c > ' ' && c <= '~'; });
 }
@@ -72,16 +72,16 @@ bool CanBeMetadata(const std::string& value) {
 }  // namespace
 
 std::optional<absl::Duration> RetryAfter(const absl::Status& status) {
-  const absl::optional<absl::Cord> told = status.GetPayload(kRetryAfter);
+  const absl::optional<absl::Cord> payload = status.GetPayload(kRetryAfter);
   int64_t milliseconds = 0;
-  if (!told.has_value() || !absl::SimpleAtoi(std::string(*told), &milliseconds) || milliseconds < 0)
+  if (!payload.has_value() || !absl::SimpleAtoi(std::string(*payload), &milliseconds) || milliseconds < 0)
     return std::nullopt;
   return absl::Milliseconds(milliseconds);
 }
 
 class Client::RunningCall final {
  public:
-  // `session_id`: what the message names, or empty; for proxies, which send the calls of a session to one server.
+  // `session_id`: the request's session, or empty. Proxies use it to route the calls of a session to one server.
   explicit RunningCall(Client& client, const std::string& session_id = {}) : client_(client) {
     if (client.timeout_ != absl::InfiniteDuration()) {
       context_.set_deadline(absl::ToChronoTime(absl::Now() + client.timeout_));
@@ -99,14 +99,14 @@ class Client::RunningCall final {
 
   grpc::ClientContext* context() { return &context_; }
 
-  // From here on Cancel passes it over.
+  // Unregisters the call: Cancel then ignores it.
   void Leave() {
     const std::lock_guard lock(client_.mutex_);
     if (client_.running_.erase(&context_) > 0) was_cancelled_ = client_.cancelled_;
   }
 
-  // How the call, which is over, has ended. Whoever cancelled it is told that, though it may have failed by itself just
-  // before: what would be done about the failure is not wanted.
+  // The status of the ended call. Returns CANCELLED after Cancel even if the call failed first, so that the caller does
+  // not handle that failure.
   absl::Status StatusOf(const grpc::Status& status) {
     Leave();
     if (!status.ok() && was_cancelled_) return absl::CancelledError(kCancelledHere);
@@ -179,7 +179,7 @@ absl::Status Client::ScoreTexts(const v1::ScoreTextsOptions& options, int32_t wi
                                 OnAnswer on_answer) {
   RunningCall running(*this);
   const auto stream = inference_->ScoreTexts(running.context());
-  std::counting_semaphore<> places(window);  // for documents that are sent and not answered
+  std::counting_semaphore<> places(window);  // one for each document in flight
   std::atomic<bool> ended = false;
   Thread sender;
   const absl::Status started = sender.Start("the thread that sends documents", [&] {
@@ -196,7 +196,7 @@ absl::Status Client::ScoreTexts(const v1::ScoreTextsOptions& options, int32_t wi
     stream->WritesDone();
   });
   if (!started.ok()) running.context()->TryCancel();
-  std::map<uint64_t, v1::ScoreTextsResponse> waiting;  // for those before them
+  std::map<uint64_t, v1::ScoreTextsResponse> waiting;  // answers that arrived early
   uint64_t next_id = 0;
   for (v1::ScoreTextsResponse answer; stream->Read(&answer);) {
     waiting.emplace(answer.id(), std::move(answer));

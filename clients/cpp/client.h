@@ -5,11 +5,11 @@
 //   request.mutable_input()->set_text("cat");
 //   absl::StatusOr<v1::TokenizeResponse> response = client.Tokenize(request);
 //
-// Errors: the server's status as it came, code and message. UNAVAILABLE also means that nothing answers at the address,
-// DEADLINE_EXCEEDED that `timeout` ran out, CANCELLED that Cancel was called. gRPC itself tries a call again that the
-// server did not take (see kServiceConfig), within `timeout`.
+// Errors: the server's status, unchanged. Also UNAVAILABLE if no server listens at the address, DEADLINE_EXCEEDED if
+// `timeout` has passed, CANCELLED if Cancel was called. gRPC retries calls that the server did not accept
+// (kServiceConfig), within `timeout`.
 //
-// Thread: any number of calls at once, from any threads, over one connection; Cancel may come from any thread.
+// Thread-safe: all calls share one connection.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@
 
 namespace longshort::client {
 
-// How long the server wants to be left alone, if it said so with the status.
+// The delay before a retry that the server sent with the status, if any.
 std::optional<absl::Duration> RetryAfter(const absl::Status& status);
 
 class Client final {
@@ -39,18 +39,18 @@ class Client final {
   struct Options {
     // host:port, or any other address that gRPC takes.
     std::string server = "127.0.0.1:8500";
-    // How long one call may take; streams, from their start to their last message.
+    // Deadline of each call; of a stream, until its last message.
     absl::Duration timeout = absl::InfiniteDuration();
-    // Who asks (metadata x-client-id), in printable ASCII: whose sessions these are, and whose share of the server.
-    // Empty: nobody says.
+    // Metadata x-client-id, in printable ASCII: the owner of sessions, and the unit of fair scheduling. Not sent if
+    // empty.
     std::string client_id = {};
-    // Encryption, and who proves to be who; unencrypted by default.
+    // TLS and tokens; unencrypted by default.
     ClientCredentials credentials = {};
   };
 
-  // Connects with the first call, not here.
+  // Connects lazily, with the first call.
   explicit Client(const Options& options);
-  // Over a channel that exists already (in-process servers, other credentials); `options.server` is not used.
+  // Uses an existing channel (in-process servers, other credentials). Ignores `options.server`.
   Client(const std::shared_ptr<grpc::Channel>& channel, const Options& options);
 
   absl::StatusOr<v1::ScoreTextResponse> ScoreText(const v1::ScoreTextRequest& request);
@@ -64,7 +64,7 @@ class Client final {
   absl::Status GenerateStream(const v1::GenerateRequest& request,
                               absl::FunctionRef<void(const v1::GenerateStreamResponse&)> on_message);
 
-  // Fills in the next document of a stream (input, second_input); false if there are no more.
+  // Fills in the next document of a stream (input, second_input); false at the end.
   using NextDocument = absl::FunctionRef<bool(v1::ScoreTextsRequest&)>;
   using OnAnswer = absl::FunctionRef<void(const v1::ScoreTextsResponse&)>;
 
@@ -80,39 +80,38 @@ class Client final {
   //       },
   //       [&](const v1::ScoreTextsResponse& answer) { results.push_back(answer); });
   //
-  // `on_answer` is called in the caller's thread, for the documents in their order. At most `window` documents were
-  // taken from `next` and not yet given to `on_answer`: what the server works on and what both sides remember is
-  // bounded, however many there are. `next` is called in a thread of its own, so it may wait for its input while
-  // answers arrive. Returns when the stream has ended and `next` has returned. Documents that could not be scored are
-  // answers with an error; a status that is not OK ended the stream.
+  // Calls `on_answer` in the caller's thread, in the order of the documents. At most `window` documents are in flight,
+  // which bounds the memory of both sides. Calls `next` in another thread, so it may block while answers arrive.
+  // Returns when the stream has ended and `next` has returned. A document that cannot be scored is an answer with an
+  // error. A status other than OK means that the stream failed.
   absl::Status ScoreTexts(const v1::ScoreTextsOptions& options, int32_t window, NextDocument next, OnAnswer on_answer);
 
   absl::StatusOr<v1::ListSessionsResponse> ListSessions(const v1::ListSessionsRequest& request);
 
   struct SessionEnd {
-    // Whose session it is; none: the caller's own.
+    // The owner; the caller if unset.
     std::optional<std::string> owner = {};
-    // Refuse (FAILED_PRECONDITION) unless it holds so many.
+    // If set, the server refuses (FAILED_PRECONDITION) unless the session holds this many tokens.
     std::optional<int64_t> expected_tokens = {};
-    // Whether it goes on at another server, which callers are then told.
+    // Whether another server continues the session. Later calls that name it fail with that explanation.
     bool moved = false;
   };
   absl::Status EndSession(const v1::ModelSelector& model, const std::string& session_id, const SessionEnd& end);
 
-  // Fills in the next part of an exported session; false if there are no more.
+  // Fills in the next part of an exported session; false at the end.
   using NextPart = absl::FunctionRef<bool(v1::SessionPart&)>;
-  // Calls `take` once, in the caller's thread, with what waits for the next part. A session is whole if `take` has
-  // asked until there were no more, and this returns OK. Where it did not, the call is cancelled, which is no error.
+  // Calls `take` once, in the caller's thread, with a blocking reader of parts. The session is complete if the reader
+  // returned false and this returns OK. If `take` returns earlier, the call is cancelled and this returns OK.
   absl::Status ExportSession(const v1::ExportSessionRequest& request, absl::FunctionRef<void(NextPart)> take);
-  // Sends the parts, as long as the server takes them.
+  // Sends parts until the server stops accepting them.
   absl::StatusOr<v1::ImportSessionResponse> ImportSession(const v1::ImportBeginning& beginning, NextPart next);
 
-  // Ends all running calls with CANCELLED, and every later one as it begins. Returns whether one was running. A
-  // ScoreTexts that has ended and only waits for `next` is no running call.
+  // Ends all running and all later calls with CANCELLED. Returns whether one was running. A ScoreTexts whose stream has
+  // ended, and which only waits for `next`, does not count.
   bool Cancel();
 
  private:
-  // A call's context, with what all calls say in their metadata; registered for Cancel while it runs.
+  // A call's context with the common metadata; registered for Cancel while the call runs.
   class RunningCall;
 
   template <typename Stub, typename Request, typename Response>
@@ -131,7 +130,7 @@ class Client final {
   bool cancelled_ = false;                            // guarded by mutex_
 };
 
-// Whether a call ended so because Cancel was called, and not because the server said so.
+// Whether Client::Cancel, not the server, ended the call with this status.
 bool CancelledHere(const absl::Status& status);
 
 }  // namespace longshort::client

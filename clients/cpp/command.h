@@ -1,4 +1,4 @@
-// The program `longshort` without the process around it: its commands, and what they share.
+// The commands of the program `longshort`, and what they share. main.cc adds the process around them.
 #pragma once
 
 #include <functional>
@@ -25,11 +25,11 @@ struct CommonOptions {
   std::string model;
   absl::Duration timeout = absl::InfiniteDuration();
   std::string client_id;
-  // One JSON object a line instead of what a person reads.
+  // Write JSON lines instead of tables.
   bool json = false;
 };
 
-// What a command works with. All outlive it.
+// The environment of a command. The members outlive the command.
 struct CommandContext {
   const CommonOptions& options;
   // From --model.
@@ -43,8 +43,8 @@ class Command {
   virtual ~Command() = default;
 
   virtual void AddOptions(OptionTable& /*table*/) {}
-  // `arguments` are those that are no options. Errors, which the caller prints: UsageError; the server's status. For an
-  // error that the command has printed itself, it returns the exit code.
+  // `arguments` exclude options. Errors: UsageError, or the server's status; the caller prints them. If the command has
+  // printed the error itself, it returns an exit code.
   virtual absl::StatusOr<ExitCode> Run(const std::vector<std::string>& arguments, const CommandContext& context) = 0;
 
   const absl::string_view name;
@@ -67,10 +67,10 @@ std::unique_ptr<Command> MakeTokenizeCommand();
 std::unique_ptr<Command> MakeSessionCommand();
 std::unique_ptr<Command> MakeTokenCommand();
 
-// Ends the calls whose results nobody can read any more: standard output cannot be written.
+// Cancels all calls if standard output cannot be written.
 void CancelUnlessWritable(const CommandContext& context);
 
-// Makes the client that a command uses; RunProgram keeps it until the command has ended.
+// Makes the client of a command. RunProgram holds it until the command ends.
 using ClientFactory = std::function<std::shared_ptr<Client>(const Client::Options&)>;
 
 // Runs one command line (without the program's name).

@@ -1,4 +1,4 @@
-// DiagnoseConnection.
+// DiagnoseConnection: connects step by step with sockets and OpenSSL to find out what fails.
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <openssl/err.h>
@@ -26,7 +26,7 @@
 namespace longshort::client {
 namespace {
 
-constexpr timeval kPatience = {.tv_sec = 3, .tv_usec = 0};  // of each step
+constexpr timeval kStepTimeout = {.tv_sec = 3, .tv_usec = 0};
 
 struct Free {
   void operator()(SSL_CTX* context) const { SSL_CTX_free(context); }
@@ -39,7 +39,7 @@ struct Address {
   std::string port;
 };
 
-// Of "host:port" or "[host]:port"; an empty host for what is neither.
+// Parses "host:port" or "[host]:port". Returns an empty host for any other form.
 Address AddressOf(const std::string& server) {
   const size_t colon = server.rfind(':');
   if (colon == std::string::npos || absl::StrContains(server, "/")) return {};
@@ -49,30 +49,30 @@ Address AddressOf(const std::string& server) {
   return absl::StrContains(address.host, ":") ? Address() : address;
 }
 
-// A connected socket, whose operations wait for kPatience at the most; or what is wrong, and -1.
+// Returns a connected socket whose operations time out after kStepTimeout; on failure sets `problem` and returns -1.
 int ConnectTo(const Address& address, std::string& problem) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* first = nullptr;
   if (const int error = getaddrinfo(address.host.c_str(), address.port.c_str(), &hints, &first); error != 0) {
-    problem = absl::StrCat("no address is known of ", address.host, ": ", gai_strerror(error));
+    problem = absl::StrCat("cannot resolve the host name ", address.host, ": ", gai_strerror(error));
     return -1;
   }
   const std::unique_ptr<addrinfo, Free> found(first);
   for (const addrinfo* one = first; one != nullptr; one = one->ai_next) {
     const int number = socket(one->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    setsockopt(number, SOL_SOCKET, SO_SNDTIMEO, &kPatience, sizeof(kPatience));
-    setsockopt(number, SOL_SOCKET, SO_RCVTIMEO, &kPatience, sizeof(kPatience));
+    setsockopt(number, SOL_SOCKET, SO_SNDTIMEO, &kStepTimeout, sizeof(kStepTimeout));
+    setsockopt(number, SOL_SOCKET, SO_RCVTIMEO, &kStepTimeout, sizeof(kStepTimeout));
     if (number >= 0 && connect(number, one->ai_addr, one->ai_addrlen) == 0) return number;
-    problem = absl::StrCat("nobody answers at ", address.host, " on port ", address.port, ": ",
-                           errno == EINPROGRESS ? "no answer in time" : std::system_category().message(errno),
-                           "; --server=HOST:PORT names another server");
+    problem = absl::StrCat("cannot connect to ", address.host, " on port ", address.port, ": ",
+                           errno == EINPROGRESS ? "timed out" : std::system_category().message(errno),
+                           "; use --server=HOST:PORT for another server");
     if (number >= 0) close(number);
   }
   return -1;
 }
 
-// A TLS connection that goes on whatever the server's certificate is, so that this can be looked at.
+// A TLS connection that accepts any server certificate, so that the certificate can be inspected.
 class Trial final {
  public:
   Trial(const ConnectionOptions& options, const Address& address) : options_(options), address_(address) {
@@ -105,12 +105,12 @@ class Trial final {
     return is_connected_ || was_asked_ || alert() != 0;
   }
 
-  // What is wrong with the handshake, or with what was said by it; empty if nothing is.
+  // Describes what is wrong with the handshake or the certificates; empty if nothing is.
   std::string Problem() {
     if (!is_connected_) return was_asked_ || IsAboutCertificates(alert()) ? AboutOwnCertificate() : AboutHandshake();
     std::string about_server = AboutServerCertificate();
     if (!about_server.empty()) return about_server;
-    // A server begins with its settings. What it thinks of the client's certificate comes in their place.
+    // A server sends its HTTP/2 settings first. If it rejects the client's certificate, it sends an alert instead.
     char byte = 0;
     ERR_clear_error();
     if (SSL_read(connection_.get(), &byte, 1) == 1) return "";
@@ -138,21 +138,22 @@ class Trial final {
   }
 
   std::string AboutHandshake() const {
-    if (alert() != 0) return absl::StrCat("the server refused TLS's handshake: ", why_);
-    if (error_ == 0) return "the server did not answer TLS's handshake in time; perhaps it speaks no TLS there";
+    if (alert() != 0) return absl::StrCat("the server refused the TLS handshake: ", why_);
+    if (error_ == 0) return "the TLS handshake timed out; perhaps the server does not use TLS on this port";
     if (ERR_GET_REASON(error_) == SSL_R_UNEXPECTED_EOF_WHILE_READING) {
-      return "the server ended the connection during TLS's handshake; perhaps it speaks no TLS there";
+      return "the server closed the connection during the TLS handshake; perhaps it does not use TLS on this port";
     }
-    return absl::StrCat("the server speaks no TLS there (", why_, "): leave out --tls and --tls-... if that is right");
+    return absl::StrCat("the server does not use TLS on this port (", why_,
+                        "): if that is intended, omit --tls and --tls-...");
   }
 
   std::string AboutOwnCertificate() const {
     if (options_.tls_certificate.empty()) {
-      return "the server wants to see a certificate of the client: give --tls-certificate and --tls-key";
+      return "the server requires a client certificate: give --tls-certificate and --tls-key";
     }
-    return absl::StrCat("the server has ended the connection after it was shown --tls-certificate=",
+    return absl::StrCat("the server closed the connection after it received --tls-certificate=",
                         options_.tls_certificate, alert() != 0 ? absl::StrCat(" (", why_, ")") : "",
-                        ": its authority may be none that the server knows, or it was revoked");
+                        ": the server may not trust its CA, or the certificate was revoked");
   }
 
   std::string AboutServerCertificate() const {
@@ -164,9 +165,9 @@ class Trial final {
         break;
       case X509_V_ERR_CERT_HAS_EXPIRED:
       case X509_V_ERR_CERT_NOT_YET_VALID:
-        return absl::StrCat(subject, " or one above it ",
+        return absl::StrCat(subject, " or a certificate above it ",
                             verdict == X509_V_ERR_CERT_HAS_EXPIRED ? "has expired" : "is not valid yet",
-                            ": it is valid ", Day(X509_get0_notBefore(certificate.get())), " to ",
+                            ": it is valid from ", Day(X509_get0_notBefore(certificate.get())), " to ",
                             Day(X509_get0_notAfter(certificate.get())));
       case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
       case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
@@ -174,14 +175,14 @@ class Trial final {
       case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
       case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
       case X509_V_ERR_CERT_SIGNATURE_FAILURE:
-        return absl::StrCat(subject, " was signed by no authority ",
+        return absl::StrCat(subject, " was not signed by a CA ",
                             options_.tls_ca.empty() ? "that this system trusts: give --tls-ca=FILE"
                                                     : absl::StrCat("of --tls-ca=", options_.tls_ca));
       default:
         return absl::StrCat(subject, " is not trusted: ", X509_verify_cert_error_string(verdict));
     }
     return HasName(*certificate) ? ""
-                                 : absl::StrCat(subject, " is not for ", name(), " but for ", NamesOf(*certificate),
+                                 : absl::StrCat(subject, " is not for ", name(), ", only for ", NamesOf(*certificate),
                                                 ": --server or --tls-server-name must be one of these");
   }
 
@@ -201,10 +202,10 @@ class Trial final {
         GENERAL_NAMES_free);
     for (int i = 0; all != nullptr && i < sk_GENERAL_NAME_num(all.get()); ++i) {
       const GENERAL_NAME* const name = sk_GENERAL_NAME_value(all.get(), i);
-      if (name->type != GEN_DNS && name->type != GEN_IPADD) continue;  // others are no strings
+      if (name->type != GEN_DNS && name->type != GEN_IPADD) continue;
       const unsigned char* const bytes = ASN1_STRING_get0_data(name->d.ia5);
       const auto length = static_cast<size_t>(ASN1_STRING_length(name->d.ia5));
-      // Who made the certificate may want to steer the terminal.
+      // Escaped, because a hostile certificate could contain terminal control sequences.
       if (name->type == GEN_DNS) names.push_back(absl::CHexEscape({reinterpret_cast<const char*>(bytes), length}));
       if (name->type == GEN_IPADD && (length == sizeof(in_addr) || length == sizeof(in6_addr))) {
         char text[INET6_ADDRSTRLEN];
@@ -219,9 +220,9 @@ class Trial final {
   std::unique_ptr<SSL_CTX, Free> context_;
   std::unique_ptr<SSL, Free> connection_;
   bool is_connected_ = false;
-  bool was_asked_ = false;   // for a certificate that this side does not have
-  unsigned long error_ = 0;  // OpenSSL's last one
-  std::string why_;          // in words
+  bool was_asked_ = false;   // the server requested a certificate, and none is configured
+  unsigned long error_ = 0;  // the last error of OpenSSL
+  std::string why_;          // error_ as text
 };
 
 }  // namespace
@@ -236,9 +237,8 @@ std::string DiagnoseConnection(const ConnectionOptions& options) {
   Trial trial(options, address);
   const bool speaks_tls = trial.ShakeHands(socket);
   if (options.encrypted()) return trial.Problem();
-  return speaks_tls
-             ? "the server speaks TLS: give --tls-ca=FILE with its authority, or --tls if this system trusts that"
-             : "";
+  return speaks_tls ? "the server uses TLS: give --tls-ca=FILE with its CA, or --tls if this system trusts that CA"
+                    : "";
 }
 
 }  // namespace longshort::client

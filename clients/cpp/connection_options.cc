@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t kMaxTokenBytes = 4096;
 
-// Whether what is sent there leaves this machine for nobody. Of names only localhost: others may be resolved anew.
+// Whether the address is on this machine. localhost is the only accepted name: others could resolve differently later.
 bool IsThisMachine(absl::string_view server) {
   if (absl::StartsWith(server, "unix:") || absl::StartsWith(server, "[::1]:")) return true;
   const absl::string_view host = server.substr(0, server.rfind(':'));
@@ -29,10 +29,9 @@ bool IsThisMachine(absl::string_view server) {
 
 absl::Status CheckToken(const ConnectionOptions& options) {
   if (options.encrypted() || options.insecure || IsThisMachine(options.server)) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "--token-file: on the way to ", options.server,
-      " others could read the token, since nothing is encrypted: give --tls-ca=FILE or --tls, or --insecure to send it "
-      "all the same"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("--token-file: the token would be sent unencrypted to ", options.server,
+                   ": give --tls-ca=FILE or --tls to encrypt, or --insecure to send it unencrypted"));
 }
 
 absl::StatusOr<std::string> ReadAuthorization(const std::string& path) {
@@ -41,7 +40,7 @@ absl::StatusOr<std::string> ReadAuthorization(const std::string& path) {
   if (!text.ok()) return file.Wrong(absl::StrCat("cannot be read: ", text.status().message()));
   const absl::string_view token = absl::StripAsciiWhitespace(*text);
   if (token.empty() || !std::all_of(token.begin(), token.end(), absl::ascii_isgraph)) {
-    return file.Wrong("must hold one token: one line of printable ASCII characters without spaces");
+    return file.Wrong("must contain one token: one line of printable ASCII characters without spaces");
   }
   return absl::StrCat("Bearer ", token);
 }
@@ -58,7 +57,7 @@ absl::Status ReadPair(const ConnectionOptions& options, grpc::SslCredentialsOpti
   const PemFile certificate_file = {.option = "--tls-certificate", .path = options.tls_certificate};
   const PemFile key_file = {.option = "--tls-key", .path = options.tls_key};
   if (options.tls_certificate.empty() != options.tls_key.empty()) {
-    return absl::InvalidArgumentError("--tls-certificate and --tls-key need each other");
+    return absl::InvalidArgumentError("--tls-certificate and --tls-key must be given together");
   }
   if (options.tls_certificate.empty()) return absl::OkStatus();
   LS_ASSIGN_OR_RETURN(const std::vector<Certificate> chain, ReadCertificates(certificate_file));
@@ -73,19 +72,18 @@ absl::Status ReadPair(const ConnectionOptions& options, grpc::SslCredentialsOpti
 }  // namespace
 
 void ConnectionOptions::AddTo(OptionTable& table) {
-  table.Add("server", "HOST:PORT", "Where the server listens.", &server);
-  table.AddSwitch("tls", "Encrypt, and trust the authorities that this system trusts. The options below encrypt, too.",
+  table.Add("server", "HOST:PORT", "Address of the server.", &server);
+  table.AddSwitch("tls", "Use TLS, and trust the CAs that this system trusts. Each option below also enables TLS.",
                   &tls);
-  table.Add("tls-ca", "FILE", "Trust the authorities in this PEM file instead.", &tls_ca);
-  table.Add("tls-certificate", "FILE",
-            "PEM file of the certificate that the server is shown, for servers with --tls-client-ca.",
+  table.Add("tls-ca", "FILE", "PEM file of the CAs to trust instead.", &tls_ca);
+  table.Add("tls-certificate", "FILE", "PEM file of the client certificate, for servers with --tls-client-ca.",
             &tls_certificate);
-  table.Add("tls-key", "FILE", "PEM file of its key, which not everybody may read.", &tls_key);
-  table.Add("tls-server-name", "NAME", "The name in the server's certificate, if it is not that in --server.",
+  table.Add("tls-key", "FILE", "PEM file of its private key. Other users must not be able to read it.", &tls_key);
+  table.Add("tls-server-name", "NAME", "Name in the server's certificate, if it differs from the host in --server.",
             &tls_server_name);
-  table.Add("token-file", "FILE",
-            "File of the token that is sent with every call. It is sent to this machine, or encrypted.", &token_file);
-  table.AddSwitch("insecure", "Send the token even where others can read it.", &insecure);
+  table.Add("token-file", "FILE", "File of the bearer token to send with every call, over TLS or to this machine only.",
+            &token_file);
+  table.AddSwitch("insecure", "Allow sending the token unencrypted to other machines.", &insecure);
 }
 
 std::shared_ptr<grpc::Channel> ClientCredentials::Connect(const std::string& server,
@@ -101,7 +99,7 @@ absl::StatusOr<ClientCredentials> ReadCredentials(const ConnectionOptions& optio
   if (!options.token_file.empty()) {
     LS_RETURN_IF_ERROR(CheckToken(options));
     LS_ASSIGN_OR_RETURN(credentials.authorization, ReadAuthorization(options.token_file));
-    // A token that may go unencrypted to this machine only must not go to a proxy on the way.
+    // A token that is safe unencrypted only on this machine must not pass through a proxy.
     credentials.may_use_proxy = options.encrypted() || options.insecure;
   }
   if (!options.encrypted()) return credentials;

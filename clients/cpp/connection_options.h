@@ -1,5 +1,4 @@
-// How a client program reaches a server, and by what both know each other: the options of all programs that are
-// clients.
+// The connection options that all client programs share: address, TLS and tokens.
 #pragma once
 
 #include <memory>
@@ -14,18 +13,18 @@ namespace longshort::client {
 struct ConnectionOptions {
   // host:port, or any other address that gRPC takes.
   std::string server = "127.0.0.1:8500";
-  // Encrypted, by the authorities that this system trusts. Each of the four below asks for encryption, too.
+  // Use TLS with the CAs that this system trusts. Each of the next four options also enables TLS.
   bool tls = false;
-  // PEM file of the authorities that are trusted instead.
+  // PEM file of the CAs to trust instead.
   std::string tls_ca;
-  // PEM files of the certificate, and of its key, by which the server knows the client.
+  // PEM files of the client's certificate and its key.
   std::string tls_certificate;
   std::string tls_key;
-  // The name that the server's certificate has, if it is not that of `server`.
+  // Expected name in the server's certificate, if it differs from the host in `server`.
   std::string tls_server_name;
-  // File of one token, which is sent with every call.
+  // File with the bearer token that every call sends.
   std::string token_file;
-  // Whether the token may be sent where others read it: unencrypted beyond this machine.
+  // Allow sending the token unencrypted to other machines.
   bool insecure = false;
 
   void AddTo(OptionTable& table);
@@ -34,15 +33,15 @@ struct ConnectionOptions {
   }
 };
 
-// What a client shows a server.
+// The credentials of a client.
 struct ClientCredentials {
   std::shared_ptr<grpc::ChannelCredentials> channel = grpc::InsecureChannelCredentials();
-  // Metadata `authorization` of every call; empty: none.
+  // Metadata `authorization` of every call; not sent if empty.
   std::string authorization = {};
 
-  // As ConnectionOptions has it.
+  // See ConnectionOptions.
   std::string tls_server_name = {};
-  // Whether a proxy that the environment names may see what is sent.
+  // Whether to use a proxy from the environment, which can read unencrypted traffic.
   bool may_use_proxy = true;
 
   std::shared_ptr<grpc::Channel> Connect(const std::string& server, grpc::ChannelArguments arguments) const;
@@ -51,14 +50,14 @@ struct ClientCredentials {
   }
 };
 
-// Reads the files that the options name. Errors: INVALID_ARGUMENT naming the option, the file and what is wrong with
-// it; a certificate that has expired, too; a token that others would read.
+// Reads the files of the options. Errors: INVALID_ARGUMENT naming the option, the file and the problem, including an
+// expired certificate and a token that would be sent unencrypted to another machine.
 absl::StatusOr<ClientCredentials> ReadCredentials(const ConnectionOptions& options);
 
-// Connects to the server as a client with these options would, and says what does not work, where gRPC says too little
-// ("Socket closed"): nobody listens, one side alone speaks TLS, the authority or the name of a certificate is another,
-// it has expired, the server wants or refuses a client's. A sentence; empty if the connection works, or nothing is
-// known (addresses that are not host:port). Takes at most some seconds.
+// Connects to the server with these options and explains what fails, where gRPC only reports "Socket closed": the port
+// is closed, only one side uses TLS, the certificate has another CA or name or has expired, the server requires or
+// rejects a client certificate. Returns one sentence; empty if the connection works or the cause is unknown (addresses
+// other than host:port). Takes a few seconds at most.
 std::string DiagnoseConnection(const ConnectionOptions& options);
 
 }  // namespace longshort::client

@@ -19,7 +19,7 @@
 namespace longshort::client {
 namespace {
 
-// Errors: NOT_FOUND naming the reason; INVALID_ARGUMENT if there is more than any server takes, as of /dev/zero.
+// Errors: NOT_FOUND with the reason; INVALID_ARGUMENT above kMaxDocumentBytes, so that /dev/zero ends.
 absl::StatusOr<std::string> ReadAll(const std::string& name, std::istream& stream) {
   std::string bytes;
   std::string block(size_t{1} << 16, '\0');
@@ -27,19 +27,19 @@ absl::StatusOr<std::string> ReadAll(const std::string& name, std::istream& strea
     bytes.append(block, 0, static_cast<size_t>(stream.gcount()));
     if (bytes.size() > kMaxDocumentBytes) {
       return absl::InvalidArgumentError(
-          absl::StrCat(name, ": more than ", kMaxDocumentBytes, " bytes; no server takes as much in one message"));
+          absl::StrCat(name, ": more than ", kMaxDocumentBytes, " bytes; no server accepts such a large message"));
     }
   }
   if (stream.bad()) return absl::NotFoundError(absl::StrCat(name, ": ", std::strerror(errno)));
   return bytes;
 }
 
-// How many tokens a model with this tokenizer (as Model.tokenizer names it) makes of the input. Exact for ids and for
-// byte vocabularies; for characters, how many UTF-8 characters there are. REQUIRES: none of words ("listops_...").
+// Counts the input's tokens for a tokenizer (Model.tokenizer): ids, bytes, or UTF-8 characters.
+// REQUIRES: not a word tokenizer ("listops_...").
 int64_t CountTokens(const v1::Input& input, const std::string& tokenizer) {
   if (input.has_ids()) return input.ids().ids_size();
   if (tokenizer != "fairseq_characters") return static_cast<int64_t>(input.raw().size());
-  // Every byte of a UTF-8 character but its first is of the form 10xxxxxx.
+  // Counts the first byte of each UTF-8 character: all others have the form 10xxxxxx.
   return std::count_if(input.raw().begin(), input.raw().end(),
                        [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) != 0x80U; });
 }
@@ -48,11 +48,10 @@ absl::Status FitLanguageModel(const v1::Model& model, const v1::Input& input) {
   const int64_t tokens = CountTokens(input, model.tokenizer());
   const int64_t limit = model.limits().prompt_tokens();
   if (tokens <= limit) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("it has ", tokens, " tokens; the server takes at most ", limit,
-                   " in one document. Start the server with --max-prompt-tokens=", tokens,
-                   " to score it with the memory carried on, or cut it: \"split --line-bytes=", limit,
-                   " FILE\" makes parts that are each scored from an empty memory."));
+  return absl::InvalidArgumentError(absl::StrCat("the document has ", tokens, " tokens; the server accepts at most ",
+                                                 limit, ". Start the server with --max-prompt-tokens=", tokens,
+                                                 " to score it as a whole, or split it: \"split --line-bytes=", limit,
+                                                 " FILE\" makes parts that are scored independently."));
 }
 
 absl::Status FitClassifier(const v1::Model& model, bool truncate, v1::Input& input) {
@@ -62,8 +61,8 @@ absl::Status FitClassifier(const v1::Model& model, bool truncate, v1::Input& inp
   const int64_t limit = model.classifier().max_document_tokens();
   if (tokens <= limit) return absl::OkStatus();
   if (!truncate) {
-    return absl::InvalidArgumentError(absl::StrCat("it has ", tokens, " tokens; the model takes at most ", limit,
-                                                   ". --truncate reads only the first ", limit, "."));
+    return absl::InvalidArgumentError(absl::StrCat("the document has ", tokens, " tokens; the model accepts at most ",
+                                                   limit, ". With --truncate it reads the first ", limit, "."));
   }
   const int64_t kept = limit + 1;
   if (input.has_ids()) {
@@ -74,7 +73,7 @@ absl::Status FitClassifier(const v1::Model& model, bool truncate, v1::Input& inp
   return absl::OkStatus();
 }
 
-// How many lines getline will find; none if the file cannot be read twice.
+// Counts lines as getline does; nullopt if the file cannot be read twice (a pipe).
 std::optional<int64_t> CountLines(const std::string& name) {
   std::error_code ignored;
   if (name == "-" || !std::filesystem::is_regular_file(name, ignored)) return std::nullopt;
@@ -90,15 +89,15 @@ std::optional<int64_t> CountLines(const std::string& name) {
   return last == '\n' ? lines : lines + 1;
 }
 
-// Reads a line without its end (\n or \r\n); false at the end of the file. Errors: NOT_FOUND if it cannot be read;
-// INVALID_ARGUMENT if it is longer than anything that a server takes: it may have no end.
+// Reads a line without its line end (\n or \r\n); false at the end of the file. Errors: NOT_FOUND if it cannot be read;
+// INVALID_ARGUMENT above kMaxDocumentBytes.
 absl::StatusOr<bool> ReadLine(std::istream& input, std::string& line) {
   line.clear();
   std::array<char, size_t{1} << 16> block;
   while (line.size() <= kMaxDocumentBytes) {
     input.getline(block.data(), block.size());
     if (input.bad()) return absl::NotFoundError(std::strerror(errno));
-    const bool is_whole = !input.fail() && !input.eof();  // then its \n was counted, and is not in the block
+    const bool is_whole = !input.fail() && !input.eof();  // gcount() then includes the \n, which is not in the block
     line.append(block.data(), static_cast<size_t>(input.gcount()) - (is_whole ? 1 : 0));
     if (is_whole || input.eof()) {
       const bool is_end = !is_whole && line.empty();
@@ -110,7 +109,7 @@ absl::StatusOr<bool> ReadLine(std::istream& input, std::string& line) {
   return absl::InvalidArgumentError(absl::StrCat("a line of more than ", kMaxDocumentBytes, " bytes"));
 }
 
-// What a line holds.
+// The documents of a line.
 struct LineTexts {
   std::string first;
   std::optional<std::string> second;
@@ -120,7 +119,8 @@ struct LineTexts {
 absl::StatusOr<LineTexts> SplitLine(const std::string& line, int64_t documents) {
   if (documents == 1) return LineTexts{line, std::nullopt};
   const size_t tab = line.find('\t');
-  if (tab == std::string::npos) return absl::InvalidArgumentError("the line has no tab between two documents");
+  if (tab == std::string::npos)
+    return absl::InvalidArgumentError("the line must contain two documents, separated by a tab");
   return LineTexts{line.substr(0, tab), line.substr(tab + 1)};
 }
 
@@ -131,8 +131,8 @@ std::optional<std::string> StringField(const google::protobuf::Struct& object, c
   return entry->second.string_value();
 }
 
-// Puts the name of the line's object, if it has one, into `name`, also before an error. Errors: INVALID_ARGUMENT if the
-// line is not what Form::kJsonLines says.
+// Sets `name` if the object has one, even if an error follows. Errors: INVALID_ARGUMENT if the line is not as
+// Form::kJsonLines requires.
 absl::StatusOr<LineTexts> ParseJsonLine(const std::string& line, int64_t documents, std::string& name) {
   google::protobuf::Struct object;
   if (!google::protobuf::util::JsonStringToMessage(line, &object).ok()) {
@@ -143,7 +143,7 @@ absl::StatusOr<LineTexts> ParseJsonLine(const std::string& line, int64_t documen
   std::optional<std::string> second = documents == 2 ? StringField(object, "second_text") : std::nullopt;
   if (!first.has_value() || (documents == 2 && !second.has_value())) {
     return absl::InvalidArgumentError(
-        absl::StrCat("the line's object has no string \"", first.has_value() ? "second_text" : "text", "\""));
+        absl::StrCat("the JSON object has no string field \"", first.has_value() ? "second_text" : "text", "\""));
   }
   return LineTexts{*std::move(first), std::move(second)};
 }
@@ -157,7 +157,7 @@ std::vector<std::string> DocumentNames(std::vector<std::string> arguments) {
 
 absl::StatusOr<std::string> ReadDocument(const std::string& name, Terminal& terminal) {
   if (name == "-") {
-    if (terminal.input_is_terminal) terminal.error << "Reading standard input; Ctrl-D ends it.\n" << std::flush;
+    if (terminal.input_is_terminal) terminal.error << "Reading standard input; press Ctrl-D to end it.\n" << std::flush;
     return ReadAll("standard input", terminal.input);
   }
   // Opening a folder succeeds; only reading it fails.
@@ -260,7 +260,7 @@ NamedDocument DocumentSource::Unreadable(absl::Status why) {
 
 bool DocumentSource::Open() {
   if (names_[file_] == "-") {
-    if (terminal_.input_is_terminal) terminal_.error << "Reading lines from standard input; Ctrl-D ends it.\n";
+    if (terminal_.input_is_terminal) terminal_.error << "Reading lines from standard input; press Ctrl-D to end it.\n";
     stream_ = &terminal_.input;
     return true;
   }

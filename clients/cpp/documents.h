@@ -1,5 +1,4 @@
-// What a command reads: files named on the command line, or standard input; as what a model takes. One document of each
-// file, or of each line of a file.
+// The input of a command: documents from files or standard input, one in each file or in each line.
 #pragma once
 
 #include <cstdint>
@@ -17,72 +16,71 @@
 
 namespace longshort::client {
 
-// "-", standard input, if no file is named.
+// Returns the arguments, or "-" (standard input) if there are none.
 std::vector<std::string> DocumentNames(std::vector<std::string> arguments);
 
-// No server takes a longer message.
+// The longest message that a server accepts.
 inline constexpr size_t kMaxDocumentBytes = size_t{1} << 30;
 
-// The whole of a file, or of standard input for "-". Tells a person at a terminal that input is awaited.
-// Errors: NOT_FOUND naming the file and the reason; INVALID_ARGUMENT if it has more than 1 GiB.
+// Reads a file, or standard input for "-"; prompts for input at a terminal.
+// Errors: NOT_FOUND naming the file and the reason; INVALID_ARGUMENT if it is larger than 1 GiB.
 absl::StatusOr<std::string> ReadDocument(const std::string& name, Terminal& terminal);
 
-// The bytes as they are; with `as_ids`, the decimal token ids that they list, separated by white space or commas.
-// Errors: INVALID_ARGUMENT naming the word that is no id.
+// Makes an input of the bytes, or with `as_ids` of the decimal token ids in them, separated by white space or commas.
+// Errors: INVALID_ARGUMENT naming the word that is not an id.
 absl::StatusOr<v1::Input> MakeInput(std::string bytes, bool as_ids);
 
 // The item of one document, or of two. Errors: those of MakeInput.
 absl::StatusOr<v1::ScoreTextsRequest> MakeItem(std::string first, std::optional<std::string> second, bool as_ids);
 
-// Refuses a document that the server would refuse for its tokens, and with `truncate` cuts one so that the server still
-// sees that it goes on: what is too long is mostly too large a message, too.
-// Documents whose tokens are words are left as they are: only the server knows how long they are.
+// Checks the document's length in tokens before it is sent. With `truncate`, cuts it to one token more than the limit:
+// the message stays small, and the server still reports the truncation. Does not check word tokenizers, whose tokens
+// only the server can count.
 // Errors: INVALID_ARGUMENT with the length, the limit and what to do.
 absl::Status FitDocument(const v1::Model& model, bool truncate, v1::ScoreTextsRequest& item);
 
 struct NamedDocument {
   // The file, or "file:line" with lines from 1.
   std::string name;
-  // Without id and options. Errors: NOT_FOUND if the file cannot be read, INVALID_ARGUMENT if it does not hold what it
-  // should.
+  // Without id and options. Errors: NOT_FOUND if the file cannot be read, INVALID_ARGUMENT if its content is invalid.
   absl::StatusOr<v1::ScoreTextsRequest> item;
 };
 
-// The documents of files, in order. Thread: one at a time.
+// Iterates over the documents of files, in order. Not thread-safe.
 class DocumentSource final {
  public:
   enum class Form {
     // The file is the document.
     kFile,
-    // A line is the document, without its end (\n or \r\n). Two documents have a tab between.
+    // Each line is a document, without its line end (\n or \r\n). A tab separates two documents.
     kLines,
-    // {"text": ..., "second_text": ..., "name": ...}; `name`, which may be left out, takes the place of "file:line",
-    // also where there is no text. Other fields are passed over.
+    // Each line is {"text": ..., "second_text": ..., "name": ...}. The optional `name` replaces "file:line", in errors
+    // too. Other fields are ignored.
     kJsonLines,
   };
   struct Options {
     Form form = Form::kFile;
-    // Of an item of lines: 1 or 2.
+    // Documents in each item: 1 or 2.
     int64_t documents = 1;
     bool as_ids = false;
-    // Reads files of lines before, to know the total.
+    // Whether to count the lines of all files first, for total().
     bool counts = false;
   };
 
-  // `second_names` is empty, or the i-th names the second document of the i-th file.
+  // `second_names` is empty, or has the second document's file for each of `names`.
   DocumentSource(std::vector<std::string> names, std::vector<std::string> second_names, const Options& options,
                  Terminal& terminal);
 
-  // How many there are; 0 if that is not known before reading (lines of standard input).
+  // The number of documents; 0 if it is unknown (lines of standard input).
   int64_t total() const { return total_; }
-  // The next one; none at the end.
+  // Returns the next document; nullopt at the end.
   std::optional<NamedDocument> Next();
 
  private:
   NamedDocument NextFile();
   std::optional<NamedDocument> NextLine();
   NamedDocument MakeDocument(std::string place, const std::string& line) const;
-  // The file being read, in the place of what could not be read of it.
+  // Stands for the rest of a file that cannot be read.
   NamedDocument Unreadable(absl::Status why);
   bool Open();
   void Close();
@@ -93,7 +91,7 @@ class DocumentSource final {
   Terminal& terminal_;
   int64_t total_ = 0;
 
-  // Where reading is: the file, its stream once it is open, and the lines that were read of it.
+  // The position: the current file, its stream if open, and the number of lines read from it.
   size_t file_ = 0;
   std::ifstream opened_;
   std::istream* stream_ = nullptr;

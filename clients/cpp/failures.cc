@@ -16,7 +16,7 @@ namespace longshort::client {
 
 namespace {
 
-// Marks an error as UsageError.
+// Payload that marks a UsageError.
 constexpr char kUsageError[] = "longshort/usage-error";
 
 }  // namespace
@@ -37,7 +37,7 @@ ExitCode ExitCodeOf(const absl::Status& status) {
     case absl::StatusCode::kUnauthenticated:
       return ExitCode::kRefused;
     case absl::StatusCode::kResourceExhausted:
-      // What gRPC says of a message over --max-message-bytes of the server; a full queue has the same code.
+      // gRPC's error for a message over the server's --max-message-bytes has the same code as a full queue.
       return absl::StrContains(status.message(), "larger than max") ? ExitCode::kRefused : ExitCode::kUnavailable;
     case absl::StatusCode::kUnavailable:
       return ExitCode::kUnavailable;
@@ -52,16 +52,16 @@ ExitCode ExitCodeOf(const absl::Status& status) {
 absl::string_view ExitCodesHelp() {
   return R"(Exit codes:
   0  done
-  1  an option or command is wrong, or a file cannot be read
-  2  the server refused the request (INVALID_ARGUMENT, NOT_FOUND, too large, ...): the same will be refused again
-  3  nobody answers, or the server is stopping or full (UNAVAILABLE, RESOURCE_EXHAUSTED): later may do
-  4  --timeout ran out, or Ctrl-C (DEADLINE_EXCEEDED, CANCELLED)
-  5  any other error; also output that cannot be written, as on a full disk
+  1  an option or command is invalid, or a file cannot be read
+  2  the server refused the request (INVALID_ARGUMENT, NOT_FOUND, too large, ...); do not retry it unchanged
+  3  the server is unreachable, stopping or full (UNAVAILABLE, RESOURCE_EXHAUSTED); retry later
+  4  --timeout has passed, or Ctrl-C (DEADLINE_EXCEEDED, CANCELLED)
+  5  any other error, such as output that cannot be written to a full disk
 )";
 }
 
 bool MayPass(const absl::Status& status) {
-  // What gRPC says of a handshake that another try will not change.
+  // gRPC's messages for handshake errors that a retry will not fix.
   constexpr std::array kLasting = {"CERTIFICATE_VERIFY_FAILED", "WRONG_VERSION_NUMBER",
                                    "Hostname Verification Check failed"};
   return ExitCodeOf(status) == ExitCode::kUnavailable &&
@@ -100,7 +100,7 @@ void ItemFailures::Add(const std::string& name, const v1::ItemError& error) {
     ++(code == ExitCode::kRefused ? refused_ : code == ExitCode::kUnavailable ? unavailable_ : other_);
   }
   absl::string_view message = error.message();
-  absl::ConsumePrefix(&message, absl::StrCat(name, ": "));  // it stands beside
+  absl::ConsumePrefix(&message, absl::StrCat(name, ": "));  // the output already shows the name
   if (json_) {
     v1::ItemError without_name = error;
     without_name.set_message(std::string(message));
@@ -113,9 +113,9 @@ void ItemFailures::Add(const std::string& name, const v1::ItemError& error) {
 ExitCode ItemFailures::Summarize(int64_t total) const {
   std::vector<std::string> parts;
   if (refused_ > 0) parts.push_back(absl::StrCat(refused_, " refused"));
-  if (unavailable_ > 0) parts.push_back(absl::StrCat(unavailable_, " not taken by a full server"));
+  if (unavailable_ > 0) parts.push_back(absl::StrCat(unavailable_, " rejected by a full server"));
   if (other_ > 0) parts.push_back(absl::StrCat(other_, " failed"));
-  if (unread_ > 0) parts.push_back(absl::StrCat(unread_, " not readable"));
+  if (unread_ > 0) parts.push_back(absl::StrCat(unread_, " unreadable"));
   if (parts.empty()) return ExitCode::kOk;
   terminal_.error << "longshort: of " << total << " " << unit_ << ", " << absl::StrJoin(parts, ", ") << "\n";
   if (refused_ > 0) return ExitCode::kRefused;

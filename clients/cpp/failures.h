@@ -1,4 +1,4 @@
-// What a failure means to a script and to a person: exit codes, and the failures of a run over many items.
+// Exit codes, and the report of a run in which some items failed.
 #pragma once
 
 #include <cstdint>
@@ -15,54 +15,54 @@ namespace longshort::client {
 
 enum class ExitCode {
   kOk = 0,
-  // An option or command is wrong, or a file cannot be read.
+  // An option or command is invalid, or a file cannot be read.
   kUsage = 1,
-  // The server refused the request: asking again will not help.
+  // The server refused the request: a retry will not help.
   kRefused = 2,
-  // Nobody answers, or the server is stopping or full: asking later may help.
+  // The server is unreachable, stopping or full: a later retry may help.
   kUnavailable = 3,
-  // --timeout ran out, or Ctrl-C.
+  // --timeout has passed, or Ctrl-C.
   kCancelled = 4,
   // Any other error.
   kOther = 5,
 };
 
-// What a call's status means to a script.
+// The exit code for a call's status.
 ExitCode ExitCodeOf(const absl::Status& status);
 
 // The table of exit codes for --help.
 absl::string_view ExitCodesHelp();
 
-// Whether the same call may succeed later: nobody answers, the connection broke, the server stops or is full. Not a
-// certificate that is not trusted, nor a message that is too large.
+// Whether the same call may succeed later: the server is unreachable, stopping or full, or the connection broke. False
+// for an untrusted certificate and a message that is too large.
 bool MayPass(const absl::Status& status);
 
-// What is wrong with the command line, or with a file that it names: kUsage, whatever the code.
+// An error in the command line or in a file that it names. Its exit code is always kUsage.
 absl::Status UsageError(absl::string_view message);
 bool IsUsageError(const absl::Status& status);
 
-// Errors: those of `value`, as UsageError.
+// Turns the error of `value` into a UsageError.
 template <typename T>
 absl::StatusOr<T> AsUsage(absl::StatusOr<T> value) {
   return value.ok() ? std::move(value) : UsageError(value.status().message());
 }
 
-// An error of this side as the server would have sent it. NOT_FOUND, which the server never sends of an item, stands
-// for a file that cannot be read.
+// Converts a local error to the form that the server sends. NOT_FOUND means a file that cannot be read: the server
+// never sends it for an item.
 v1::ItemError MakeItemError(const absl::Status& status);
 absl::Status StatusOf(const v1::ItemError& error);
 
-// The failures of a run over many files or lines: each is shown beside its name and counted; the counts become an exit
-// code.
+// Reports and counts the failed items of a run over many files or lines, and derives the exit code.
 class ItemFailures final {
  public:
-  // With `json`, each failure is an object in the output instead of a line in `terminal.error`. `unit` as in "images".
+  // With `json`, writes failures as objects to the output instead of lines to `terminal.error`. `unit`: such as
+  // "images".
   ItemFailures(Terminal& terminal, bool json, std::string unit);
 
   void Add(const std::string& name, const v1::ItemError& error);
 
-  // Tells how many of `total` failed, if any did. Returns kRefused if one was refused; otherwise kUnavailable, kOther
-  // or kUsage (it could not be read), in this order; kOk if none failed.
+  // Prints how many of `total` failed, if any. Returns kRefused if the server refused an item; otherwise kUnavailable,
+  // kOther or kUsage (unreadable), in this order; kOk if none failed.
   ExitCode Summarize(int64_t total) const;
 
  private:

@@ -25,7 +25,7 @@ absl::StatusOr<std::vector<std::string>> FilesOfFolder(const std::string& folder
   std::error_code error;
   fs::recursive_directory_iterator entry(folder, error);
   for (const fs::recursive_directory_iterator end; !error && entry != end; entry.increment(error)) {
-    std::error_code ignored;  // what cannot be looked at is no regular file
+    std::error_code ignored;  // then is_regular_file returns false
     if (IsHidden(entry->path())) {
       entry.disable_recursion_pending();
     } else if (entry->is_regular_file(ignored) && wanted(entry->path().string())) {
@@ -33,14 +33,14 @@ absl::StatusOr<std::vector<std::string>> FilesOfFolder(const std::string& folder
     }
   }
   if (error) return absl::NotFoundError(absl::StrCat(folder, ": ", error.message()));
-  if (files.empty()) return absl::NotFoundError(absl::StrCat(folder, ": there is no such file in this folder"));
+  if (files.empty()) return absl::NotFoundError(absl::StrCat(folder, ": the folder has no file of the right kind"));
   std::sort(files.begin(), files.end());
   return files;
 }
 
 bool IsPattern(const std::string& name) { return name.find_first_of("*?[") != std::string::npos; }
 
-// Sorted; empty for no match.
+// Returns the matches, sorted.
 std::vector<std::string> Matches(const std::string& pattern) {
   glob_t matches = {};
   const absl::Cleanup free_matches = [&] { globfree(&matches); };

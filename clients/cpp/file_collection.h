@@ -1,4 +1,4 @@
-// Which files a command line names: files, folders and patterns.
+// Expands the files, folders and patterns of a command line.
 #pragma once
 
 #include <string>
@@ -10,23 +10,23 @@
 
 namespace longshort::client {
 
-// Whether a file that was found in a folder is wanted. A file that is named itself always is.
+// Selects the files of a folder. Files named on the command line are always included.
 using WantedFile = absl::FunctionRef<bool(const std::string& name)>;
 
 // JPEG, PNG and WebP, which the server decodes, by the name's extension in any case.
 bool IsImageName(const std::string& name);
 inline bool AnyFile(const std::string& /*name*/) { return true; }
 
-// What becomes of a name, not of a pattern, that no file has.
+// How to handle a name (not a pattern) without a file.
 enum class MissingFile { kIsAnError, kStays };
 
-// Each argument in order as the files that it stands for:
+// Expands each argument, in order:
 //   "-"           itself: standard input
-//   a folder      the wanted files in it and in its folders, by name; without hidden ones, and without entering links
-//   a pattern     with *, ? or [...], that is no file's own name: what it matches, by name, each as if it were named
+//   a folder      the wanted files in it, recursively, sorted by name; skips hidden files and does not follow links
+//   a pattern     with *, ? or [...], if no file has this name: its matches, sorted by name, expanded in turn
 //   anything else itself
-// Errors: NOT_FOUND naming the argument: it does not exist (unless it stays, to fail when it is read), matches nothing,
-// or is a folder without a wanted file or one that cannot be read.
+// Errors: NOT_FOUND naming the argument: it does not exist (unless `missing` is kStays: then reading it fails later),
+// matches nothing, or is a folder that has no wanted file or cannot be read.
 absl::StatusOr<std::vector<std::string>> CollectFiles(absl::Span<const std::string> arguments, WantedFile wanted,
                                                       MissingFile missing = MissingFile::kIsAnError);
 

@@ -21,7 +21,7 @@ absl::Status ReadLogitBias(const std::string& text, std::map<int32_t, float>* bi
   int32_t token = 0;
   float bias = 0;
   if (!absl::SimpleAtoi(parts.first, &token) || !absl::SimpleAtof(parts.second, &bias)) {
-    return absl::InvalidArgumentError("must be a token id and a number with a colon between, such as 65:-1.5");
+    return absl::InvalidArgumentError("must be a token id, a colon and a number, such as 65:-1.5");
   }
   (*biases)[token] = bias;
   return absl::OkStatus();
@@ -30,15 +30,16 @@ absl::Status ReadLogitBias(const std::string& text, std::map<int32_t, float>* bi
 class GenerateCommand final : public Command {
  public:
   GenerateCommand()
-      : Command("generate", "Continue a prompt; text is shown as it is generated",
+      : Command("generate", "Continue a prompt, and show the text as it is generated",
                 R"(Usage: longshort generate [options] [--prompt=TEXT | FILE | -]
 
-Continues the prompt: --prompt, or all of a file or of standard input (a newline at its end is part of it). The text goes to
-standard output as it is generated, a closing line with the seed to standard error. Unset sampling options are the server's
-defaults. They apply in the order: logit bias, repetition, frequency and presence penalty, temperature, top-k, top-p, min-p.
+Continues a prompt, given by --prompt, a file or standard input (including its final newline). Writes the text to standard
+output as it is generated, then a summary with the seed to standard error. The server has defaults for sampling options that
+are not given. It applies them in this order: logit bias; repetition, frequency and presence penalty; temperature; top-k;
+top-p; min-p.
 
-With --log-probabilities, one token a line instead of text: log-probability, id, bytes. With --json, one GenerateStreamResponse
-a line (with --no-stream, one GenerateResponse).
+With --log-probabilities, each output line is one token: log-probability, id, bytes. With --json, each line is one
+GenerateStreamResponse (with --no-stream, the only line is one GenerateResponse).
 
 Examples:
   longshort generate --prompt='The history of '
@@ -49,32 +50,36 @@ Examples:
 )") {}
 
   void AddOptions(OptionTable& table) override {
-    table.Add("prompt", "TEXT", "What to continue.", &prompt_);
-    table.AddSwitch("ids", "The prompt lists token ids instead of text.", &ids_);
-    table.Add("max-tokens", "N", "Tokens to generate at the most; 0 is the server's default, 256.", &max_tokens_);
-    table.Add("completions", "N", "How many continuations, 1 to 16.", &completions_);
-    table.Add("session", "ID",
-              "Go on where the last call with this id (and --client-id) ended; the first one begins it.", &session_);
-    table.AddSwitch("session-must-exist", "Refuse to begin it.", &session_must_exist_);
-    table.Add("stop", "TEXT", "Ends a continuation before this text; may be given up to 16 times.", &stop_);
-    table.AddSwitch("echo", "Begin each continuation with the prompt.", &echo_);
-    table.Add("temperature", "X", "0 takes the likeliest token every time; otherwise in (0, 100].", &temperature_);
-    table.Add("top-k", "N", "Keep the N likeliest tokens; 0 keeps all.", &top_k_);
-    table.Add("top-p", "X", "Keep the fewest tokens whose probabilities reach X, in (0, 1].", &top_p_);
-    table.Add("min-p", "X", "Keep tokens with at least X times the likeliest's probability, in [0, 1].", &min_p_);
-    table.Add("repetition-penalty", "X", "Make tokens of prompt and continuation less likely, in (0, 100].",
+    table.Add("prompt", "TEXT", "The prompt.", &prompt_);
+    table.AddSwitch("ids", "The prompt is a list of token ids instead of text.", &ids_);
+    table.Add("max-tokens", "N", "Maximum number of tokens to generate; 0 means the server's default, 256.",
+              &max_tokens_);
+    table.Add("completions", "N", "Number of completions, 1 to 16.", &completions_);
+    table.Add("session", "ID", "Continue the session with this id (of this --client-id); the first call creates it.",
+              &session_);
+    table.AddSwitch("session-must-exist", "Fail if the session does not exist.", &session_must_exist_);
+    table.Add("stop", "TEXT", "End the completion before this text; may be given up to 16 times.", &stop_);
+    table.AddSwitch("echo", "Start each completion with the prompt.", &echo_);
+    table.Add("temperature", "X", "Sampling temperature, in [0, 100]; 0 always takes the most probable token.",
+              &temperature_);
+    table.Add("top-k", "N", "Keep the N most probable tokens; 0 keeps all.", &top_k_);
+    table.Add("top-p", "X", "Keep the smallest set of tokens whose probabilities add up to X, in (0, 1].", &top_p_);
+    table.Add("min-p", "X", "Keep tokens with at least X times the highest probability, in [0, 1].", &min_p_);
+    table.Add("repetition-penalty", "X", "Make tokens of prompt and completion less probable, in (0, 100].",
               &repetition_penalty_);
-    table.Add("frequency-penalty", "X", "Subtract X from a logit each time the token was generated.",
+    table.Add("frequency-penalty", "X", "Subtract X from a token's logit for each time it was generated.",
               &frequency_penalty_);
-    table.Add("presence-penalty", "X", "Subtract X from a logit once the token was generated.", &presence_penalty_);
-    table.AddCustom("logit-bias", "ID:X", "", "Add X to the logit of token ID; may be given many times.",
+    table.Add("presence-penalty", "X", "Subtract X from a token's logit if it was generated.", &presence_penalty_);
+    table.AddCustom("logit-bias", "ID:X", "", "Add X to the logit of token ID; may be repeated.",
                     [this](const std::string& text) { return ReadLogitBias(text, &logit_bias_); });
-    table.Add("seed", "N", "Repeat a run: the same seed gives the same tokens.", &seed_);
+    table.Add("seed", "N", "Random seed: the same seed gives the same tokens.", &seed_);
     table.AddSwitch("log-probabilities", "Print tokens with their log-probabilities instead of text.",
                     &log_probabilities_);
-    table.Add("top-alternatives", "N", "With it, the N likeliest tokens at each place; 0 to 20.", &top_alternatives_);
-    table.AddSwitch("raw", "Write the model's bytes even where they are not UTF-8.", &raw_);
-    table.AddSwitch("no-stream", "Ask for the whole answer at once.", &no_stream_);
+    table.Add("top-alternatives", "N",
+              "With --log-probabilities, also the N most probable tokens at each position, 0 to 20.",
+              &top_alternatives_);
+    table.AddSwitch("raw", "Write the model's bytes, even if they are not UTF-8.", &raw_);
+    table.AddSwitch("no-stream", "Request the whole answer at once.", &no_stream_);
   }
 
   absl::StatusOr<ExitCode> Run(const std::vector<std::string>& arguments, const CommandContext& context) override {

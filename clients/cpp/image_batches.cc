@@ -16,7 +16,7 @@ namespace {
 
 absl::Status TooLarge(int64_t bytes, int64_t limit) {
   return absl::InvalidArgumentError(
-      absl::StrCat("the file has ", bytes, " bytes; the server takes at most ", limit, " in one image"));
+      absl::StrCat("the file has ", bytes, " bytes; the server accepts at most ", limit, " for an image"));
 }
 
 }  // namespace
@@ -30,7 +30,7 @@ absl::Status PlaceResults(const v1::ClassifyImageResponse& response, ImageBatch&
   for (v1::ImageResult& result : batch.results) {
     if (result.has_error()) continue;
     result = response.results(next);
-    // The server names an image by its place in the call; here the file's name stands beside it.
+    // The server names an image by its index in the call; here the output shows the file's name.
     absl::string_view message = result.error().message();
     if (absl::ConsumePrefix(&message, absl::StrCat("images[", next, "]: "))) {
       result.mutable_error()->set_message(std::string(message));
@@ -74,7 +74,7 @@ ImageBatch ImageBatches::Next() {
 }
 
 absl::StatusOr<std::string> ImageBatches::Read(const std::string& name) const {
-  std::error_code no_regular_file;  // its size is known once it is read
+  std::error_code no_regular_file;  // then the check after reading applies
   const auto size = static_cast<int64_t>(std::filesystem::file_size(name, no_regular_file));
   if (!no_regular_file && size > image_bytes_limit_) return TooLarge(size, image_bytes_limit_);
   absl::StatusOr<std::string> bytes = ReadDocument(name, terminal_);

@@ -1,4 +1,4 @@
-// Image files as calls of ClassifyImage: several images in each, within what the server takes.
+// Groups image files into calls of ClassifyImage, within the server's limits.
 #pragma once
 
 #include <cstdint>
@@ -16,26 +16,26 @@ namespace longshort::client {
 // Some of the files, in order.
 struct ImageBatch {
   std::vector<std::string> names;
-  // One for each name; the error of an image that is not in the request, because it cannot be read or is too large.
+  // One for each name; has an error if the image cannot be read or is too large, and so is not in the request.
   std::vector<v1::ImageResult> results;
   // The other images.
   v1::ClassifyImageRequest request;
 };
 
-// Puts the answer's results in the places of the images that were sent. Errors: INTERNAL if there are more or fewer.
+// Stores the results of the images that were sent. Errors: INTERNAL if their number differs.
 absl::Status PlaceResults(const v1::ClassifyImageResponse& response, ImageBatch& batch);
 
-// Reads files as batches are asked for, so that a few batches are in memory and not all images.
+// Reads files lazily, so that only a few batches are in memory.
 class ImageBatches final {
  public:
   struct Options {
-    // Images in a batch: enough to fill the model's own batches, few enough to see progress.
+    // Images in a batch: enough to fill the model's batches, few enough to show progress.
     int32_t images = 8;
-    // Bytes of a batch's images, if it has more than one.
+    // Maximum bytes of a batch with several images.
     int64_t bytes = int64_t{4} << 20;
   };
 
-  // `limits` as GetModel tells them; `options` are cut to them. `request` without images: what every call asks.
+  // `limits`: from GetModel; they cap `options`. `request`: the fields of every call, without images.
   ImageBatches(std::vector<std::string> names, const v1::Limits& limits, const Options& options,
                v1::ClassifyImageRequest request, Terminal& terminal);
 
@@ -44,7 +44,7 @@ class ImageBatches final {
   ImageBatch Next();
 
  private:
-  // Errors: NOT_FOUND if it cannot be read, INVALID_ARGUMENT if it is larger than the server takes.
+  // Errors: NOT_FOUND if the file cannot be read, INVALID_ARGUMENT if it exceeds the server's limit.
   absl::StatusOr<std::string> Read(const std::string& name) const;
 
   const std::vector<std::string> names_;
@@ -54,7 +54,7 @@ class ImageBatches final {
   const v1::ClassifyImageRequest request_;
   Terminal& terminal_;
   size_t next_ = 0;
-  // The file at next_ if it was read and did not fit in the batch before.
+  // The content of the file at next_, if it was read but did not fit in the previous batch.
   std::optional<absl::StatusOr<std::string>> waiting_;
 };
 

@@ -15,13 +15,13 @@ std::string JsonOf(const google::protobuf::Message& message) {
   options.preserve_proto_field_names = true;
   options.always_print_primitive_fields = true;
   std::string json;
-  // Fails only for messages with google.protobuf.Any, which longshort.v1 has none of.
+  // Fails only for google.protobuf.Any, which longshort.v1 does not use.
   if (!google::protobuf::util::MessageToJsonString(message, &json, options).ok()) return "{}";
   return json;
 }
 
-// Takes "list":[] out of the JSON, with one of the commas beside it. In a string, the quote before the colon would have
-// a backslash.
+// Removes "list":[] and one adjacent comma from the JSON. Inside a string, a backslash precedes the quote before the
+// colon.
 std::string WithoutEmptyLists(std::string json) {
   const std::string empty = "\":[]";
   for (size_t end = json.find(empty); end != std::string::npos; end = json.find(empty, end)) {
@@ -48,7 +48,7 @@ std::string JsonString(const std::string& bytes) {
   return JsonOf(value);
 }
 
-// The object with the name and `about` before its fields.
+// Writes the object with the name and `about` before its fields.
 void WriteNamed(const std::string& name, absl::string_view about, absl::string_view object, std::ostream& output) {
   output << "{\"name\":" << JsonString(name) << about << (object == "{}" ? "" : ",") << object.substr(1) << "\n"
          << std::flush;

@@ -1,4 +1,4 @@
-// Messages for scripts.
+// Writes protobuf messages as lines of JSON, for scripts.
 #pragma once
 
 #include <ostream>
@@ -11,19 +11,18 @@
 
 namespace longshort::client {
 
-// The bytes (a file's name, a class's label, ...) with U+FFFD for each that is not part of a UTF-8 character.
+// Replaces each byte that is not part of a UTF-8 character by U+FFFD.
 std::string ValidUtf8(absl::string_view bytes);
 
-// Writes the message as one line of JSON and flushes: protobuf's JSON form with the proto's field names, fields at
-// their default value included. 64-bit integers are strings and bytes are base64, as that form has them.
+// Writes the message as one line of JSON and flushes. Uses protobuf's JSON mapping (64-bit integers are strings, bytes
+// are base64) with the proto's field names, and includes fields with default values.
 void WriteJsonLine(const google::protobuf::Message& message, std::ostream& output);
 
-// The same with "name" before the message's fields: which of many files or documents it is about. Bytes of the name
-// that are not UTF-8 become U+FFFD.
+// The same, with the field "name" first: the file or document. Applies ValidUtf8 to the name.
 void WriteNamedJsonLine(const std::string& name, const google::protobuf::Message& message, std::ostream& output);
 
-// The same, with the origin of the result behind the name: the model that answered, if it is given, and the weights'
-// fingerprint and precision from GetModel, each if it is set. Leaves out empty lists.
+// The same, with the result's origin after the name: `model`, if not null, and the fingerprint and precision of
+// `weights` (from GetModel), if set. Omits empty lists.
 void WriteAnswerJsonLine(const std::string& name, const v1::Model& weights, const v1::ModelSelector* model,
                          const google::protobuf::Message& message, std::ostream& output);
 

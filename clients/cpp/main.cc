@@ -1,4 +1,4 @@
-// The process around RunProgram: standard streams, Ctrl-C, exit code.
+// main: connects RunProgram to the standard streams, Ctrl-C and the exit code.
 #include <unistd.h>
 
 #include <cstdlib>
@@ -17,7 +17,7 @@
 
 namespace {
 
-// For what was answered before Ctrl-C to be written.
+// Time to write the results that arrived before Ctrl-C.
 constexpr absl::Duration kLastResults = absl::Seconds(2);
 
 }  // namespace
@@ -25,14 +25,14 @@ constexpr absl::Duration kLastResults = absl::Seconds(2);
 int main(int argc, char** argv) {
   using longshort::client::Client;
   std::ios::sync_with_stdio(false);
-  // Documents are read and results written by two threads, and a tie would have the one write what the other does.
+  // One thread reads documents and another writes results: a tied stream would flush the other thread's output.
   std::cin.tie(nullptr);
   std::cerr.tie(nullptr);
   std::mutex mutex;
-  std::shared_ptr<Client> client;  // guarded by mutex; none before a command runs
+  std::shared_ptr<Client> client;  // guarded by mutex; null until a command runs
 
-  // Cancels the running calls, which then end with CANCELLED; if there is none, or they end and the program does not,
-  // it waits for input: then leave.
+  // Cancels the running calls. Exits if there are none, or if the program does not end in time: then it is blocked
+  // reading input.
   absl::Notification ended;
   const longshort::client::InterruptWatcher watcher([&] {
     bool cancelled = false;
@@ -56,7 +56,7 @@ int main(int argc, char** argv) {
       });
   output << std::flush;
   ended.Notify();
-  if (!output) {  // a full disk, for instance: what was asked for did not arrive, whatever the server said
+  if (!output) {  // such as a full disk: the output is incomplete even if all calls succeeded
     std::cerr << "longshort: standard output cannot be written: " << std::strerror(standard_output.error()) << "\n";
     return static_cast<int>(longshort::client::ExitCode::kOther);
   }

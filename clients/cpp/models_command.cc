@@ -1,4 +1,4 @@
-// `longshort models`: what the server has loaded.
+// `longshort models`: the models that the server has loaded.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -17,7 +17,7 @@ std::string CountOrDash(int64_t count) { return count > 0 ? absl::StrCat(count) 
 
 std::string TextOrDash(const std::string& text) { return text.empty() ? "-" : text; }
 
-// What one item is that the model takes.
+// The model's kind of input.
 std::string InputText(const v1::Model& model) {
   const v1::ClassifierProperties& classifier = model.classifier();
   switch (classifier.input()) {
@@ -30,7 +30,7 @@ std::string InputText(const v1::Model& model) {
   }
 }
 
-// One model a row.
+// Writes one row for each model.
 void WriteList(const v1::ListModelsResponse& response, std::ostream& output) {
   std::vector<TextRow> rows = {{"NAME", "VERSION", "ARCHITECTURE", "PARAMETERS", "PRECISION", "TAKES", "CLASSES",
                                 "TOKENIZER", "VOCABULARY", "MEMORY"}};
@@ -64,15 +64,15 @@ std::vector<TextRow> LanguageModelRows(const v1::Model& model) {
       {"documents in a call", AtMost(limits.inputs(), "")}};
 }
 
-// "3: daisy, rose, tulip"; of many classes the first few.
+// "3: daisy, rose, tulip"; lists only the first kShown classes.
 std::string ClassesText(const v1::ClassifierProperties& classifier) {
   constexpr int kShown = 10;
-  if (classifier.labels().empty()) return absl::StrCat(classifier.classes(), ", without names");
+  if (classifier.labels().empty()) return absl::StrCat(classifier.classes(), ", unnamed");
   const int shown = std::min(classifier.labels_size(), kShown);
   std::string text =
       absl::StrCat(classifier.classes(), ": ",
                    absl::StrJoin(classifier.labels().begin(), classifier.labels().begin() + shown, ", "));
-  if (shown < classifier.labels_size()) absl::StrAppend(&text, ", ... (--json names all)");
+  if (shown < classifier.labels_size()) absl::StrAppend(&text, ", ... (--json lists all)");
   return text;
 }
 
@@ -84,7 +84,7 @@ std::vector<TextRow> ClassifierRows(const v1::Model& model) {
     rows.push_back({"vocabulary", absl::StrCat(model.vocabulary_size(), " tokens, ", model.tokenizer())});
     rows.push_back({"document", AtMost(classifier.max_document_tokens(), " tokens")});
     rows.push_back({"documents in a call", AtMost(limits.inputs(), "")});
-    rows.push_back({"documents in work", AtMost(limits.window(), " of a stream")});
+    rows.push_back({"documents in flight", AtMost(limits.window(), " for each stream")});
   } else {
     rows.push_back({"image", absl::StrCat(AtMost(limits.image_bytes(), " bytes, "), limits.image_pixels(), " pixels")});
     rows.push_back({"images in a call", AtMost(limits.images(), "")});
@@ -92,7 +92,7 @@ std::vector<TextRow> ClassifierRows(const v1::Model& model) {
   return rows;
 }
 
-// One property a row.
+// Writes one row for each property.
 void WriteModel(const v1::Model& model, std::ostream& output) {
   std::vector<TextRow> rows = {{"name", model.name()},
                                {"version", absl::StrCat(model.version())},
@@ -108,11 +108,11 @@ void WriteModel(const v1::Model& model, std::ostream& output) {
 class ModelsCommand final : public Command {
  public:
   ModelsCommand()
-      : Command("models", "Show what the server has loaded",
+      : Command("models", "Show the models that the server has loaded",
                 R"(Usage: longshort models [options]
 
-Lists the models that the server has loaded: what each takes (text, pairs of texts, images), and how many classes a classifier
-has. With --model, tells all about one: hyperparameters, names of classes, limits, fingerprint.
+Lists the models that the server has loaded: the input of each (text, pairs of texts, images), and a classifier's number of
+classes. With --model, shows the details of one: hyperparameters, class names, limits, fingerprint.
 
 Examples:
   longshort models
@@ -121,7 +121,7 @@ Examples:
 )") {}
 
   absl::StatusOr<ExitCode> Run(const std::vector<std::string>& arguments, const CommandContext& context) override {
-    if (!arguments.empty()) return UsageError("models takes no argument; --model=NAME shows one model");
+    if (!arguments.empty()) return UsageError("models takes no argument; use --model=NAME to show one model");
     std::ostream& output = context.terminal.output;
     if (context.options.model.empty()) {
       LS_ASSIGN_OR_RETURN(const v1::ListModelsResponse response, context.client.ListModels());

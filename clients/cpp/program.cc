@@ -1,4 +1,4 @@
-// RunProgram: finds the command that a command line names, reads its options, runs it and prints its errors.
+// RunProgram: parses the command line, runs the command and prints its errors.
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -17,7 +17,7 @@
 namespace longshort::client {
 namespace {
 
-// Options that may stand before and behind the command's name.
+// Options that may come before or after the command's name.
 struct ProgramOptions {
   CommonOptions common;
   HelpForm help = HelpForm::kNone;
@@ -25,13 +25,13 @@ struct ProgramOptions {
 
   void AddTo(OptionTable& table) {
     table.BeginCommonSection("Options of every command:");
-    table.Add("model", "NAME[/VERSION]", "Which model; may be left out if the server has one.", &common.model);
-    table.Add("timeout", "TIME", "How long a call may take, as in 30s or 5m; inf is unlimited.", &common.timeout,
+    table.Add("model", "NAME[/VERSION]", "Model to use; optional if the server has only one.", &common.model);
+    table.Add("timeout", "TIME", "Deadline of each call, such as 30s or 5m; inf means none.", &common.timeout,
               {absl::Milliseconds(1), absl::InfiniteDuration()});
-    table.Add("client-id", "ID", "Who asks: sessions belong to a client, and the server is shared among them fairly.",
+    table.Add("client-id", "ID", "Name of this client, which owns its sessions and gets a fair share of the server.",
               &common.client_id);
     common.connection.AddTo(table);
-    table.AddSwitch("json", "Write one JSON object a line, with the field names of longshort.v1.", &common.json);
+    table.AddSwitch("json", "Write JSON lines with the field names of longshort.v1.", &common.json);
     table.AddHelp(&help, HelpForm::kAll);
     table.AddSwitch("version", "Show the version.", &version);
   }
@@ -49,11 +49,11 @@ void WriteProgramHelp(const Commands& commands, const OptionTable& table, HelpFo
          << "Scores and continues text, and classifies images and texts, with the models of a Longshort "
             "server.\n\nCommands:\n";
   for (const auto& command : commands) output << absl::StrFormat("  %-10s%s\n", command->name, command->summary);
-  output << "\n\"longshort COMMAND --help\" explains each, with examples.\n";
+  output << "\n\"longshort COMMAND --help\" explains a command, with examples.\n";
   if (form == HelpForm::kAll) {
     output << "\n" << table.Help() << "\n" << ExitCodesHelp();
   } else {
-    output << "\"longshort --help=all\" adds the options of every command (--server, --model, --timeout, --tls, "
+    output << "\"longshort --help=all\" also shows the options of every command (--server, --model, --timeout, --tls, "
               "--token-file,\n--json, ...) and the exit codes.\n";
   }
 }
@@ -65,7 +65,7 @@ ExitCode WriteVersion(std::ostream& output) {
   return ExitCode::kOk;
 }
 
-// "name" or "name/version" as a selector. Errors: UsageError.
+// Parses "name" or "name/version". Errors: UsageError.
 absl::StatusOr<v1::ModelSelector> ParseModel(const std::string& text) {
   v1::ModelSelector selector;
   const size_t slash = text.find('/');
@@ -74,7 +74,7 @@ absl::StatusOr<v1::ModelSelector> ParseModel(const std::string& text) {
   int64_t version = 0;
   if (!absl::SimpleAtoi(text.substr(slash + 1), &version) || version < 1 || selector.name().empty()) {
     return UsageError(
-        absl::StrCat("--model: \"", text, "\" is not of the form NAME or NAME/VERSION, with a version of at least 1"));
+        absl::StrCat("--model is \"", text, "\"; it must be NAME or NAME/VERSION, with a version of at least 1"));
   }
   selector.set_version(version);
   return selector;
@@ -82,10 +82,10 @@ absl::StatusOr<v1::ModelSelector> ParseModel(const std::string& text) {
 
 absl::Status CheckCommonOptions(const CommonOptions& options) {
   if (options.connection.server.empty()) return UsageError("--server is empty; it must be HOST:PORT");
-  // gRPC would end the program.
+  // gRPC aborts on other characters.
   if (!std::all_of(options.client_id.begin(), options.client_id.end(), absl::ascii_isprint)) {
     return UsageError(absl::StrCat("--client-id is \"", absl::CHexEscape(options.client_id),
-                                   "\"; it must be of printable ASCII characters"));
+                                   "\"; it must be printable ASCII characters"));
   }
   return absl::OkStatus();
 }
@@ -108,9 +108,8 @@ absl::StatusOr<ExitCode> RunCommand(Command& command, absl::Span<const std::stri
     if (values.help == HelpForm::kAll) {
       terminal.output << ExitCodesHelp();
     } else {
-      terminal.output
-          << "Options of every command (--server, --model, --timeout, --tls, --json, ...), and exit codes:\n"
-          << "  longshort " << command.name << " --help=all\n";
+      terminal.output << "Options of every command (--server, --model, --timeout, --tls, --json, ...) and exit codes:\n"
+                      << "  longshort " << command.name << " --help=all\n";
     }
     return ExitCode::kOk;
   }
@@ -137,19 +136,20 @@ absl::StatusOr<ExitCode> RunLine(absl::Span<const std::string> arguments, Progra
   }
   if (values.version) return WriteVersion(terminal.output);
   if (rest->empty()) {
-    const bool is_asked = values.help != HelpForm::kNone;
-    WriteProgramHelp(commands, table, values.help, is_asked ? terminal.output : terminal.error);
-    return is_asked ? ExitCode::kOk : ExitCode::kUsage;
+    const bool requested = values.help != HelpForm::kNone;
+    WriteProgramHelp(commands, table, values.help, requested ? terminal.output : terminal.error);
+    return requested ? ExitCode::kOk : ExitCode::kUsage;
   }
   const auto command = std::find_if(commands.begin(), commands.end(),
                                     [&](const auto& candidate) { return candidate->name == rest->front(); });
   if (command == commands.end()) {
-    return UsageError(absl::StrCat("unknown command \"", rest->front(), "\"\n\"longshort --help\" lists them."));
+    return UsageError(
+        absl::StrCat("unknown command \"", rest->front(), "\"\n\"longshort --help\" lists the commands."));
   }
   return RunCommand(**command, absl::MakeConstSpan(*rest).subspan(1), values, terminal, make_client);
 }
 
-// Prints the likely cause if no connection was made.
+// Prints the likely cause of a failed connection.
 void ExplainUnavailable(const ConnectionOptions& options, absl::string_view message, std::ostream& error) {
   if (const std::string cause = DiagnoseConnection(options); !cause.empty()) {
     error << "Likely cause: " << cause << ".\n";
@@ -176,7 +176,7 @@ ExitCode RunProgram(absl::Span<const std::string> arguments, Terminal& terminal,
   if (IsUsageError(status)) {
     terminal.error << "longshort: " << status.message() << "\n";
   } else if (!terminal.output) {
-    return ExitCode::kOther;  // the cause, which is printed at the end
+    return ExitCode::kOther;  // main prints the cause
   } else {
     terminal.error << "longshort: " << absl::StatusCodeToString(status.code()) << ": " << status.message() << "\n";
     if (absl::IsUnavailable(status)) {

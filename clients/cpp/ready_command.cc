@@ -1,5 +1,5 @@
-// `longshort ready`: whether the server answers /readyz with 200. For probes of programs and containers: it starts in
-// some milliseconds, and needs neither curl nor a token.
+// `longshort ready`: whether the server answers /readyz with 200. For readiness probes: it starts in milliseconds and
+// needs neither curl nor a token.
 #include <openssl/err.h>
 #include <openssl/http.h>
 #include <openssl/httperr.h>
@@ -27,28 +27,28 @@ struct Freed {
 using TlsContext = std::unique_ptr<SSL_CTX, Freed<SSL_CTX, SSL_CTX_free>>;
 using Stream = std::unique_ptr<BIO, Freed<BIO, BIO_free_all>>;
 
-// What is known of the server after one request.
+// The result of one request.
 struct Probe {
   bool ready = false;
-  // Whether it was HTTP that answered.
+  // Whether the server sent an HTTP response.
   bool answered = false;
   std::string error = {};
 };
 
-// OpenSSL's whole seconds, of which 0 is unlimited.
+// Converts to OpenSSL's whole seconds; 0 means no limit.
 int SecondsFor(absl::Duration timeout) {
   if (timeout == absl::InfiniteDuration()) return 0;
   return static_cast<int>(std::min<int64_t>(absl::ToInt64Seconds(absl::Ceil(timeout, absl::Seconds(1))), 86400));
 }
 
-// Puts TLS before the connection of an https address; `context` is its SSL_CTX.
+// OpenSSL callback that adds TLS to an https connection; `context` is its SSL_CTX.
 BIO* BeginTls(BIO* connection, void* context, int connects, int encrypted) {
   if (connects == 0 || encrypted == 0) return connection;
   BIO* const tls = BIO_new_ssl(static_cast<SSL_CTX*>(context), /*client=*/1);
   return tls == nullptr ? nullptr : BIO_push(tls, connection);
 }
 
-// The oldest error that says something of this request, which is the cause of the others.
+// Returns OpenSSL's oldest error, which caused the others.
 Probe TakeError() {
   Probe probe;
   const char* more = nullptr;
@@ -66,7 +66,7 @@ Probe TakeError() {
 Probe Ask(const char* scheme, const std::string& address, SSL_CTX* tls, absl::Duration timeout) {
   ERR_clear_error();
   const std::string url = absl::StrCat(scheme, "://", address, "/readyz");
-  // No proxy: it could not reach this machine's loopback.
+  // No proxy: a proxy cannot reach this machine's loopback address.
   const Stream answer(OSSL_HTTP_get(url.c_str(), /*proxy=*/"", /*no_proxy=*/nullptr, nullptr, nullptr, BeginTls, tls,
                                     /*buf_size=*/0, nullptr, nullptr, /*expect_asn1=*/0, /*max_resp_len=*/0,
                                     SecondsFor(timeout)));
@@ -74,9 +74,9 @@ Probe Ask(const char* scheme, const std::string& address, SSL_CTX* tls, absl::Du
   return TakeError();
 }
 
-// By HTTP, and if something else answers, by HTTPS.
+// Tries HTTP, then HTTPS.
 Probe AskEither(const std::string& address, absl::Duration timeout) {
-  // Any certificate is taken, as probes do: nothing secret is sent.
+  // Accepts any certificate, as Kubernetes' probes do: the request has no secret.
   const TlsContext tls(SSL_CTX_new(TLS_client_method()));
   Probe plain = Ask("http", address, tls.get(), timeout);
   if (plain.answered) return plain;
@@ -87,12 +87,12 @@ Probe AskEither(const std::string& address, absl::Duration timeout) {
 class ReadyCommand final : public Command {
  public:
   ReadyCommand()
-      : Command("ready", "Ask whether the server is ready, as probes do",
+      : Command("ready", "Check whether the server is ready, for probes",
                 R"(Usage: longshort ready [HOST:PORT] [options]
 
-Asks the server's HTTP port, by default 127.0.0.1:8501, for /readyz. Prints "ready" and exits with 0, or says what is missing
-and exits with 3. It asks by HTTP, or by HTTPS where the port speaks that, and takes any certificate.
-Give --timeout: a server that is busy or stopped may not answer at all. Of the other options none is looked at.
+Requests /readyz from the server's HTTP port, by default 127.0.0.1:8501. If the server is ready, prints "ready" and exits with
+0. Otherwise prints the reason and exits with 3. Uses HTTP or HTTPS, as the port requires, and accepts any certificate. Give
+--timeout: a busy or suspended server may never answer. All other options are ignored.
 
 Examples:
   longshort ready --timeout=4s
@@ -110,7 +110,8 @@ Examples:
       context.terminal.output << "ready\n";
       return ExitCode::kOk;
     }
-    context.terminal.error << "longshort: " << (probe.answered ? "the server is not ready at " : "nobody answers at ")
+    context.terminal.error << "longshort: "
+                           << (probe.answered ? "the server is not ready at " : "cannot reach the server at ")
                            << address << ": " << probe.error << "\n";
     return ExitCode::kUnavailable;
   }

@@ -24,7 +24,7 @@ std::string Bar(float probability) {
   return absl::StrCat(bar, kEighths[static_cast<size_t>(eighths % 8)]);
 }
 
-// How many UTF-8 characters there are: about as many columns as the text takes at a terminal.
+// Counts UTF-8 characters: roughly the text's width at a terminal.
 size_t CountCharacters(const std::string& text) {
   const auto begins_character = [](char byte) { return (static_cast<uint8_t>(byte) & 0xC0U) != 0x80U; };
   return static_cast<size_t>(std::count_if(text.begin(), text.end(), begins_character));
@@ -41,7 +41,7 @@ std::string FinishText(v1::FinishReason reason, const std::string& stop) {
   }
 }
 
-// More than a server generates in one call, however many it is asked for.
+// Above any server's limit.
 constexpr int kMaxCompletions = 1024;
 
 }  // namespace
@@ -90,7 +90,7 @@ std::string TokenLine(const v1::TokenLogProbability& token) {
 }
 
 std::string QuoteBytes(const std::string& bytes) {
-  // A byte model's token may be one byte of a longer character: shown as it is, it would spoil the terminal's text.
+  // A byte model's token may be part of a UTF-8 character: printed alone, it would garble the terminal.
   const bool partial_character = bytes.size() == 1 && static_cast<unsigned char>(bytes.front()) >= 0x80;
   return absl::StrCat("\"", partial_character ? absl::CHexEscape(bytes) : absl::Utf8SafeCHexEscape(bytes), "\"");
 }

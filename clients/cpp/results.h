@@ -1,4 +1,4 @@
-// Results as a person reads them: tables, classes with their probabilities, tokens, completions as they are generated.
+// Human-readable results: tables, classes with their probabilities, tokens, completions as they are generated.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@ namespace longshort::client {
 
 using TextRow = std::vector<std::string>;
 
-// Columns as wide as their widest cell, two spaces between them; `indent` spaces before each row.
+// Writes a table. Each column is as wide as its widest cell plus two spaces; `indent` spaces precede each row.
 void WriteTable(const std::vector<TextRow>& rows, std::ostream& output, int indent = 0);
 
-// A heading, then a class a row, likeliest first, with a bar if a person reads it; then the logits if there are any.
+// Writes a heading, one row for each class (most probable first, with a bar at a terminal), then the logits, if any.
 // A class without a label is "class 281".
 //   photos/chelsea.png
 //     tabby cat    93.10 %  ██████████████████▌
@@ -24,32 +24,31 @@ void WriteTable(const std::vector<TextRow>& rows, std::ostream& output, int inde
 //     logits by class: -0.1234 2.5000 ...
 void WriteClassTable(const std::string& heading, const v1::Classification& classification, Terminal& terminal);
 
-// One token a line, with a newline: log-probability, id, text; then its alternatives the same way on indented lines.
+// Formats a token as a line of log-probability, id and text, followed by its alternatives as indented lines.
 //   -0.1053    101  "e"
 //       -0.1053    101  "e"
 //       -2.3026     97  "a"
 std::string TokenLine(const v1::TokenLogProbability& token);
 
-// The bytes in quotes, with what cannot be printed as escapes.
+// Quotes the bytes and escapes those that cannot be printed.
 std::string QuoteBytes(const std::string& bytes);
 
-// Shows completions as they are generated. One completion is written as it arrives, its text and nothing else. Of
-// several, the first unfinished one is: the others wait for their turn, each under a line "--- INDEX ---". The closing
-// summary goes to terminal.error.
+// Shows completions as they are generated. A single completion is written as it arrives. Several are written one after
+// the other, each under a line "--- INDEX ---"; the later ones are buffered. The summary goes to terminal.error.
 class CompletionPrinter final {
  public:
   enum class Form {
     kText,
-    // The bytes behind the text.
+    // The bytes, which may not be UTF-8.
     kRaw,
-    // A TokenLine each instead of the text.
+    // A TokenLine for each token.
     kTokens,
   };
 
   CompletionPrinter(Terminal& terminal, Form form, int completions);
 
   void OnMessage(const v1::GenerateStreamResponse& message);
-  // The same for an answer that came at once.
+  // The same for a unary response.
   void OnResponse(const v1::GenerateResponse& response);
 
  private:
@@ -62,7 +61,7 @@ class CompletionPrinter final {
   void Add(int index, const std::string& text);
   void End(int index, v1::FinishReason reason, const std::string& stop);
   void WriteHeading();
-  // For every completion how it ended, then rate and seed.
+  // Prints how each completion ended, then the rate and the seed.
   void Summarize(const v1::Usage& usage);
   // Works for CompletionDelta and Completion.
   template <typename Part>
@@ -71,7 +70,7 @@ class CompletionPrinter final {
   Terminal& terminal_;
   const Form form_;
   std::vector<State> states_;
-  // The completion that is written now.
+  // The completion that is being written.
   size_t current_ = 0;
   uint64_t seed_ = 0;
   double decode_seconds_ = 0;

@@ -1,4 +1,4 @@
-// `longshort score`: how likely a language model finds documents.
+// `longshort score`: the likelihood of documents under a language model.
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,28 +16,29 @@ namespace {
 class ScoreCommand final : public Command {
  public:
   ScoreCommand()
-      : Command("score", "Score texts: how likely a language model finds them",
+      : Command("score", "Score texts: compute their likelihood under a language model",
                 R"(Usage: longshort score [options] [FILE|FOLDER|PATTERN|-]...
 
-Scores each file (or standard input) as one document, with all its bytes, by a language model. "longshort classify" asks
-classifiers. A folder stands for all files in it and in its folders, a pattern in quotes ('reviews/*.txt') for what it matches.
-With --lines each line is a document, named FILE:LINE; with --json-lines an object {"text": ..., "name": ...} (the name may be
-left out, other fields are ignored). The documents go over one stream, and results come in their order. One that cannot be scored
-is shown beside its name, and the others go on.
+Scores each file (or standard input) as one document, including its final newline, with a language model. For classifiers, use
+"longshort classify". Folders are searched recursively; patterns must be quoted ('reviews/*.txt'). With --lines, each line is a
+document, named FILE:LINE. With --json-lines, each line is an object {"text": ..., "name": ...}; "name" is optional, other
+fields are ignored. The program sends the documents over one stream and prints the results in order. If a document cannot be
+scored, the program reports it by name and continues with the others.
 
-A row a document, however long it is:
-  tokens, scored     tokens in it, and how many were scored: all but the first, which nothing comes before
+The output has one row for each document:
+  tokens, scored     number of tokens, and of those that were scored: all except the first, which has no context
   log-likelihood     sum of the natural logarithms of the scored tokens' probabilities (nats)
   bits/byte          -log2 likelihood per scored byte; bits/char per character, for character vocabularies
-  tokens/s           how fast the server read it
-With --json, a line a document: {"name": ..., "fingerprint": ..., "precision": ..., ...}, these two of the model, with the fields
-of ScoreTextResponse; lists without elements are left out. A document that failed: {"name": ..., "error": {...}}.
+  tokens/s           speed at which the server read the document
+With --json, the output has one line for each document: {"name": ..., "fingerprint": ..., "precision": ..., ...} with the
+fields of ScoreTextResponse; fingerprint and precision are the model's. Empty lists are omitted. For a document that failed,
+the line is {"name": ..., "error": {...}}.
 
-The exit code is 0 if every document was scored; otherwise 2 if one was refused, 3 if all that failed found the server full, 1 if
-none could be read. A call that a stopping or full server did not take is tried four times (gRPC's own retries). A run that ended
-early says how many documents were answered.
-For a whole corpus there is longshort-batch (pip install './clients/python[batch]'): several servers, restarts, every document
-once.
+The exit code is 0 if every document was scored; otherwise 2 if the server refused a document, 3 if a full server rejected one,
+5 for any other error, or 1 if files could not be read. If the server is stopping or full, gRPC tries the call up to four
+times. If a run ends early, the program prints how many documents were answered.
+For a large corpus, use longshort-batch (pip install './clients/python[batch]'): it uses several servers, and resumes after a
+restart without scoring a document twice.
 
 Examples:
   longshort score book.txt chapter-*.txt
@@ -49,7 +50,9 @@ Examples:
   void AddOptions(OptionTable& table) override {
     options_.AddTo(table);
     table.AddSwitch("log-probabilities", "Print each token's log-probability, id and bytes.", &log_probabilities_);
-    table.Add("top-alternatives", "N", "With it, the N likeliest tokens at each place; 0 to 20.", &top_alternatives_);
+    table.Add("top-alternatives", "N",
+              "With --log-probabilities, also the N most probable tokens at each position, 0 to 20.",
+              &top_alternatives_);
   }
 
   absl::StatusOr<ExitCode> Run(const std::vector<std::string>& arguments, const CommandContext& context) override {

@@ -1,4 +1,4 @@
-// `longshort session`: lists conversations that a server remembers, takes them to another, or ends them.
+// `longshort session`: lists the sessions of a server, moves them to another server, or ends them.
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -20,10 +20,10 @@ namespace {
 
 constexpr int64_t kMiB = int64_t{1} << 20;
 
-// Sessions that a drain has left are named up to so many.
-constexpr size_t kMaxTold = 20;
+// Maximum number of sessions to list that a drain has not moved.
+constexpr size_t kMaxListed = 20;
 
-// Shows how many MiB of a session have come or gone, as its parts pass by.
+// Shows how many MiB of a session have been transferred.
 class TransferProgress final {
  public:
   explicit TransferProgress(Terminal& terminal) : terminal_(terminal) {}
@@ -49,7 +49,6 @@ class TransferProgress final {
   int64_t shown_ = 0;  // MiB
 };
 
-// A table for people.
 void WriteSessions(const std::vector<SessionOfModel>& sessions, std::ostream& output) {
   std::vector<TextRow> rows = {{"MODEL", "OWNER", "SESSION", "TOKENS", "IDLE"}};
   for (const SessionOfModel& each : sessions) {
@@ -64,28 +63,29 @@ void WriteSessions(const std::vector<SessionOfModel>& sessions, std::ostream& ou
 class SessionCommand final : public Command {
  public:
   SessionCommand()
-      : Command("session", "List conversations, move them between servers, or end them",
+      : Command("session", "List sessions, move them between servers, or end them",
                 R"(Usage: longshort session [options] list
        longshort session [options] export ID FILE|-
        longshort session [options] import ID FILE|-
        longshort session [options] close ID
        longshort session [options] drain --to=HOST:PORT
 
-A session is a conversation that a server remembers between calls (session.id of a request), for one client (--client-id).
+A session is a conversation that the server remembers between calls (session.id of a request). It belongs to one client
+(--client-id).
 
-list    Shows the sessions of --model, or of all language models: the caller's own, or with --all-owners everybody's.
-export  Writes the session to FILE, or to standard output: its tokens and its cache. It stays on the server, too.
-import  Gives a server the session in FILE, under the name ID, which may be another one. It goes on there with the very
-        same results, and nothing is read again.
-close   Ends the session and frees what it holds.
-drain   Moves everybody's sessions from the server to another one, or to those behind a proxy that chooses by the header
-        x-session-id: before the server stops. Those in use are waited for. Each ends here once it is there. Calls that
-        name it here are then told that it has moved. What failed is tried again until --drain-timeout is over, and may
-        be drained by another run. Exit code 0 means that no session is left.
+list    Lists your sessions, or with --all-owners those of all clients, for --model or for all language models.
+export  Writes the session (its tokens and cache) to FILE or standard output. The session also stays on the server.
+import  Creates the session ID on the server from FILE. ID may be a new name. The session continues with exactly the same
+        results, and the server does not process its tokens again.
+close   Ends the session and releases its memory.
+drain   Moves the sessions of all clients to another server, or to servers behind a proxy that routes by the header
+        x-session-id. Use it before the server stops. Waits for sessions in use. Ends each session here when the other
+        server has it; later calls to it here fail with a message that it has moved. Retries failures until
+        --drain-timeout; another run may drain the rest. Exit code 0 means that no session is left.
 
-Servers let sessions go and come if they share a --session-key-file. A session goes on with the same model only (by
-fingerprint), and belongs to its client. Where there are tokens, --all-owners and drain need one with the scopes infer,
-sessions and manage, which both servers take.
+Export, import and drain require servers that share a --session-key-file. A session can only continue with the same model (by
+fingerprint). If the servers use tokens, --all-owners and drain require a token with the scopes infer, sessions and manage that
+both servers accept.
 
 Examples:
   longshort --server=a:8500 --model=enwiki session export talk talk.session
@@ -97,16 +97,16 @@ Examples:
 )") {}
 
   void AddOptions(OptionTable& table) override {
-    table.AddSwitch("all-owners", "list: the sessions of all clients.", &all_owners_);
-    table.Add(
-        "to", "HOST:PORT",
-        "drain: where the sessions go. What --server is shown, it is shown, too (--token-file, --tls-certificate), "
-        "and it is reached in the same way (--tls) but for the two options below.",
-        &to_);
-    table.Add("to-tls-ca", "FILE", "drain: trust these authorities for --to, and encrypt.", &to_tls_ca_);
-    table.Add("to-tls-server-name", "NAME", "drain: the name in the certificate of --to; encrypt.",
+    table.AddSwitch("all-owners", "list: include the sessions of all clients.", &all_owners_);
+    table.Add("to", "HOST:PORT",
+              "drain: the server to move the sessions to. The connection options (--token-file, --tls, ...) apply to "
+              "it, too, "
+              "except as the next two options say.",
+              &to_);
+    table.Add("to-tls-ca", "FILE", "drain: PEM file of the CAs to trust for --to; enables TLS.", &to_tls_ca_);
+    table.Add("to-tls-server-name", "NAME", "drain: name in the certificate of --to; enables TLS.",
               &to_tls_server_name_);
-    table.Add("drain-timeout", "TIME", "drain: how long it may take.", &drain_timeout_,
+    table.Add("drain-timeout", "TIME", "drain: time limit of the drain.", &drain_timeout_,
               {absl::Milliseconds(1), absl::InfiniteDuration()});
   }
 
@@ -116,7 +116,7 @@ Examples:
     if (action == "drain" && count == 1) return Drain(context);
     absl::Status status = UsageError(
         "session takes list, export ID FILE, import ID FILE, close ID, or drain --to=HOST:PORT\n"
-        "\"longshort session --help\" explains");
+        "\"longshort session --help\" explains them.");
     if (action == "list" && count == 1) status = List(context);
     if (action == "close" && count == 2) status = context.client.EndSession(context.model, arguments[1], {});
     if (action == "export" && count == 3) status = Export(arguments[1], arguments[2], context);
@@ -137,12 +137,12 @@ Examples:
     }));
     progress.Hide();
     LS_RETURN_IF_ERROR(file.Keep());
-    std::ostream& told = path == "-" ? context.terminal.error : context.terminal.output;
+    std::ostream& summary = path == "-" ? context.terminal.error : context.terminal.output;
     if (context.options.json) {
-      WriteJsonLine(progress.header(), told);
+      WriteJsonLine(progress.header(), summary);
     } else {
-      told << absl::StrCat("session ", id, ": ", progress.header().session_tokens(), " tokens, ",
-                           progress.header().data_bytes(), " bytes\n");
+      summary << absl::StrCat("session ", id, ": ", progress.header().session_tokens(), " tokens, ",
+                              progress.header().data_bytes(), " bytes\n");
     }
     return absl::OkStatus();
   }
@@ -162,7 +162,7 @@ Examples:
         });
     progress.Hide();
     if (!response.ok() && !file.readable()) {
-      return UsageError(absl::StrCat(path, " is no exported session, or was damaged"));
+      return UsageError(absl::StrCat(path, " is not an exported session, or is damaged"));
     }
     if (!response.ok()) return response.status();
     if (context.options.json) {
@@ -186,7 +186,7 @@ Examples:
   }
 
   absl::StatusOr<ExitCode> Drain(const CommandContext& context) const {
-    if (to_.empty()) return UsageError("drain needs --to=HOST:PORT, where the sessions go");
+    if (to_.empty()) return UsageError("drain needs --to=HOST:PORT, the server to move the sessions to");
     ConnectionOptions connection = context.options.connection;
     connection.server = to_;
     if (!to_tls_ca_.empty()) connection.tls_ca = to_tls_ca_;
@@ -206,20 +206,21 @@ Examples:
         {.model = context.model, .timeout = drain_timeout_, .on_sessions = show, .on_moved = [&] { bar->Advance(); }});
     bar.reset();
     if (!result.ok()) return result.status();
-    const size_t told = std::min(result->left.size(), kMaxTold);
-    for (size_t i = 0; i < told; ++i) Tell(result->left[i], context.terminal.error);
-    if (told < result->left.size()) {
-      context.terminal.error << "longshort: and " << result->left.size() - told << " more are left\n";
+    const size_t listed = std::min(result->left.size(), kMaxListed);
+    for (size_t i = 0; i < listed; ++i) Report(result->left[i], context.terminal.error);
+    if (listed < result->left.size()) {
+      context.terminal.error << "longshort: and " << result->left.size() - listed << " more were not moved\n";
     }
     Summarize(*result, context);
     return result->left.empty() ? ExitCode::kOk : ExitCodeOf(result->left.front().why);
   }
 
-  static void Tell(const DrainResult::Left& left, std::ostream& output) {
+  static void Report(const DrainResult::Left& left, std::ostream& output) {
     const std::string& owner = left.session.session.owner();
     output << absl::StrCat("longshort: session ", left.session.session.session_id(),
                            owner.empty() ? "" : absl::StrCat(" of ", owner), ", model ", left.session.model_name(),
-                           ", is left: ", absl::StatusCodeToString(left.why.code()), ": ", left.why.message(), "\n");
+                           ", was not moved: ", absl::StatusCodeToString(left.why.code()), ": ", left.why.message(),
+                           "\n");
   }
 
   static void Summarize(const DrainResult& result, const CommandContext& context) {

@@ -19,14 +19,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Where a link leads, so that it stays one.
+// Resolves links, so that the rename replaces a link's target instead of the link.
 std::string Resolved(const std::string& path) {
   std::error_code error;
   const fs::path resolved = fs::weakly_canonical(path, error);
   return error ? path : resolved.string();
 }
 
-// Whether there is a pipe or a device: what is written to it is not to be replaced.
+// Whether the path is a pipe or a device, which must not be replaced by a file.
 bool IsNoFile(const std::string& path) {
   std::error_code unknown;
   const fs::file_status status = fs::status(path, unknown);

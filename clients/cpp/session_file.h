@@ -1,4 +1,5 @@
-// An exported session in a file: its parts one after the other, each behind its length (protobuf's delimited form).
+// Files of exported sessions: a sequence of SessionPart messages, each preceded by its length (protobuf's delimited
+// form).
 #pragma once
 
 #include <fstream>
@@ -12,32 +13,32 @@
 
 namespace longshort::client {
 
-// Writes a session beside its place, for its owner's eyes only, so that a file under its name is always a whole one.
-// What is no file (a pipe, a device) is written to as it is; "-" is standard output.
+// Writes a session to a temporary file that only its owner can read, and renames it when complete. Writes directly to
+// pipes, devices and standard output ("-").
 class SessionFileWriter final {
  public:
   SessionFileWriter(const std::string& path, Terminal& terminal);
-  // Takes away what was not kept.
+  // Removes the temporary file unless Keep succeeded.
   ~SessionFileWriter();
   SessionFileWriter(const SessionFileWriter&) = delete;
   SessionFileWriter& operator=(const SessionFileWriter&) = delete;
 
-  // False, from then on, if it cannot be written.
+  // Returns false after the first write error.
   bool Write(const v1::SessionPart& part);
-  // The session is whole. Errors: UsageError naming the file, if it could not be written.
+  // Completes the file. Errors: UsageError naming the file, if it could not be written.
   absl::Status Keep();
 
  private:
   absl::Status CannotWrite() const;
 
   const std::string path_;
-  std::string beside_;  // what is renamed to `path_` in the end; empty if nothing is
+  std::string beside_;  // the temporary file; empty if there is none
   std::ofstream file_;
   std::ostream& output_;
-  int error_ = 0;  // the system's number of the first thing that went wrong
+  int error_ = 0;  // errno of the first failure
 };
 
-// "-" is standard input.
+// Reads a session from a file, or from standard input ("-").
 class SessionFileReader final {
  public:
   SessionFileReader(const std::string& path, Terminal& terminal) : input_(path == "-" ? &terminal.input : &file_) {
@@ -45,9 +46,9 @@ class SessionFileReader final {
     readable_ = path == "-" || file_.is_open();
   }
 
-  // False at the end, or where the file is no session.
+  // Returns false at the end or if the file is not a session.
   bool Read(v1::SessionPart& part);
-  // Whether the file could be opened, and all that was read were parts of a session.
+  // Whether the file could be opened and everything read from it was valid.
   bool readable() const { return readable_; }
 
  private:

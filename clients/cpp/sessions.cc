@@ -19,16 +19,16 @@
 namespace longshort::client {
 namespace {
 
-// Enough that small sessions do not wait for each other's round trips; large ones fill the way by themselves.
+// Concurrent moves: hides the round trips of small sessions; a large session fills the connection alone.
 constexpr size_t kAtOnce = 4;
 
-// How often a server is asked again about what it said no time for: whether a call is over, for instance.
+// Retry interval where the server sends none, such as for a session in use.
 constexpr absl::Duration kLookAgain = absl::Milliseconds(200);
 
-// A server without room for more sessions says when one of its own will end, which may be closed long before.
+// Limit of the server's retry delay: a full server names the time when a session expires, but sessions may end earlier.
 constexpr absl::Duration kLongestWait = absl::Seconds(10);
 
-// Versions of a model with the same weights have the same sessions: one of them is enough.
+// Returns one version for each fingerprint: versions with the same weights share their sessions.
 absl::StatusOr<std::vector<v1::ModelSelector>> LanguageModels(Client& client) {
   LS_ASSIGN_OR_RETURN(const v1::ListModelsResponse response, client.ListModels());
   std::vector<v1::ModelSelector> models;
@@ -47,8 +47,8 @@ struct Copied {
   int64_t bytes = 0;
 };
 
-// Gives the session to `to` under the id that it has, for its owner; nothing if it has ended at `from`. Errors: those
-// of both calls.
+// Copies the session to `to` with the same id and owner. Returns nullopt if it has ended at `from`. Errors: those of
+// both calls.
 absl::StatusOr<std::optional<Copied>> Copy(Client& from, Client& to, const SessionOfModel& session) {
   v1::ExportSessionRequest request;
   *request.mutable_model() = session.model;
@@ -75,8 +75,8 @@ absl::StatusOr<std::optional<Copied>> Copy(Client& from, Client& to, const Sessi
   return copied;
 }
 
-// Copies the session and ends it at `from` as moved. Returns the bytes of its data; none if it has ended meanwhile.
-// Errors: those of the calls, after which the first server has it yet; ABORTED if it went on meanwhile at `from`.
+// Copies the session and ends it at `from` as moved. Returns the bytes of its data; nullopt if it has ended meanwhile.
+// Errors: those of the calls, and ABORTED if a call continued the session meanwhile; `from` then still has it.
 absl::StatusOr<std::optional<int64_t>> Move(Client& from, Client& to, const SessionOfModel& session) {
   LS_ASSIGN_OR_RETURN(const std::optional<Copied> copied, Copy(from, to, session));
   if (!copied.has_value()) return std::nullopt;
@@ -84,16 +84,17 @@ absl::StatusOr<std::optional<int64_t>> Move(Client& from, Client& to, const Sess
   Client::SessionEnd end = {.owner = session.session.owner(), .expected_tokens = copied->tokens, .moved = true};
   absl::Status closed = from.EndSession(session.model, id, end);
   if (closed.ok() || absl::IsNotFound(closed)) return copied->bytes;
-  if (absl::IsFailedPrecondition(closed)) closed = absl::AbortedError("it went on while it was moved");
+  if (absl::IsFailedPrecondition(closed))
+    closed = absl::AbortedError("a call continued the session while it was moved");
   if (absl::IsAborted(closed)) {
-    // So that nobody goes on there from what is not the end. If that fails, the next import goes on from it.
+    // Removes the outdated copy, so that no call continues from it. If that fails, the next import replaces it.
     end.moved = false;
     to.EndSession(session.model, id, end).IgnoreError();
   }
   return closed;
 }
 
-// Whether another try may end otherwise.
+// Whether a retry may succeed.
 bool MayBeTriedAgain(const absl::Status& status) {
   const ExitCode code = ExitCodeOf(status);
   if (code == ExitCode::kUnavailable) return MayPass(status);
@@ -124,7 +125,7 @@ class SessionDrain final {
  private:
   struct Failure {
     absl::Status status;
-    // When it is tried again; never, if it will be refused again.
+    // Time of the next attempt; InfiniteFuture if a retry cannot succeed.
     absl::Time again;
   };
   using Name = std::tuple<std::string, std::string, std::string>;  // model, owner, session
@@ -133,10 +134,10 @@ class SessionDrain final {
     return {session.model_name(), session.session.owner(), session.session.session_id()};
   }
 
-  // The time is over, or the drain was cancelled.
+  // Ends the drain at the timeout or on cancellation.
   void End() {
     {
-      // First, so that a call that is cancelled finds the drain ended.
+      // Set before cancelling, so that a cancelled call sees it.
       const absl::MutexLock lock(&mutex_);
       ended_ = true;
     }
@@ -144,7 +145,7 @@ class SessionDrain final {
     to_.Cancel();
   }
 
-  // Returns at that time, or when the drain ends. Whether it goes on.
+  // Waits until `time` or the end of the drain. Returns false if the drain has ended.
   bool WaitUntil(absl::Time time) {
     const absl::MutexLock lock(&mutex_);
     return !mutex_.AwaitWithDeadline(absl::Condition(&ended_), time);
@@ -155,7 +156,7 @@ class SessionDrain final {
     for (bool goes_on = true; goes_on;) {
       absl::StatusOr<std::vector<SessionOfModel>> listed = List();
       if (!listed.ok() && (sessions.empty() || WaitUntil(absl::InfinitePast()))) return listed.status();
-      if (!listed.ok()) break;  // what was left before is left
+      if (!listed.ok()) break;  // keeps the last list as the sessions that are left
       sessions = *std::move(listed);
       if (std::none_of(sessions.begin(), sessions.end(), [this](const auto& session) { return MayMove(session); }))
         break;
@@ -171,7 +172,7 @@ class SessionDrain final {
     return std::move(result_);
   }
 
-  // The sessions that there are. Asks again what may pass.
+  // Lists all sessions; retries temporary failures.
   absl::StatusOr<std::vector<SessionOfModel>> List() {
     absl::StatusOr<std::vector<SessionOfModel>> sessions;
     do {
@@ -181,7 +182,7 @@ class SessionDrain final {
     return sessions;
   }
 
-  // Moves those that are not in use, and whose time has come. Errors: RESOURCE_EXHAUSTED if there are no threads.
+  // Moves the sessions that are idle and due. Errors: RESOURCE_EXHAUSTED if no thread can be started.
   absl::Status MoveSome(std::vector<SessionOfModel> sessions) {
     {
       const absl::MutexLock lock(&mutex_);
@@ -205,14 +206,14 @@ class SessionDrain final {
   // REQUIRES: mutex_ is held.
   bool MustWait(const SessionOfModel& session, absl::Time now) {
     if (session.session.in_use()) {
-      failures_[NameOf(session)] = {absl::AbortedError("a call uses it"), now + kLookAgain};
+      failures_[NameOf(session)] = {absl::AbortedError("a call is using the session"), now + kLookAgain};
     }
     const auto failure = failures_.find(NameOf(session));
     return failure != failures_.end() && failure->second.again > now;
   }
 
   void MoveOne(const SessionOfModel& session) {
-    absl::StatusOr<std::optional<int64_t>> bytes = absl::CancelledError("its turn did not come");
+    absl::StatusOr<std::optional<int64_t>> bytes = absl::CancelledError("the drain ended before the session was moved");
     mutex_.Lock();
     while (!ended_) {
       const int64_t done = done_;
@@ -222,7 +223,7 @@ class SessionDrain final {
       mutex_.Lock();
       --moving_;
       if (!absl::IsResourceExhausted(bytes.status()) || (moving_ == 0 && done_ == done)) break;
-      // The room may be that of the others that move, which is free when one of them is done.
+      // The other moves may occupy the memory; it may become free when one of them ends.
       const auto may_have_room = [&] { return ended_ || done_ != done; };
       mutex_.AwaitWithTimeout(absl::Condition(&may_have_room), WaitAfter(bytes.status()));
     }
@@ -232,7 +233,7 @@ class SessionDrain final {
     if (CancelledHere(bytes.status())) End();  // the user interrupted it
   }
 
-  // What became of it. REQUIRES: mutex_ is held.
+  // Records the result. REQUIRES: mutex_ is held.
   void Note(const SessionOfModel& session, const absl::StatusOr<std::optional<int64_t>>& bytes) {
     if (bytes.ok()) {
       failures_.erase(NameOf(session));
@@ -249,14 +250,14 @@ class SessionDrain final {
     failure->second.again = MayBeTriedAgain(status) ? absl::Now() + WaitAfter(status) : absl::InfiniteFuture();
   }
 
-  // Whether it may be moved yet.
+  // Whether the session may still be moved.
   bool MayMove(const SessionOfModel& session) {
     const absl::MutexLock lock(&mutex_);
     const auto failure = failures_.find(NameOf(session));
     return failure == failures_.end() || failure->second.again < absl::InfiniteFuture();
   }
 
-  // When one of them is worth another try; at once, if all are done with.
+  // Time of the next attempt; InfinitePast if there is none to wait for.
   absl::Time NextTry(const std::vector<SessionOfModel>& sessions) {
     const absl::MutexLock lock(&mutex_);
     absl::Time next = absl::InfiniteFuture();
@@ -264,7 +265,7 @@ class SessionDrain final {
       const auto failure = failures_.find(NameOf(session));
       if (failure != failures_.end()) next = std::min(next, failure->second.again);
     }
-    // Where all are gone, others may have come.
+    // All were moved; new sessions may exist.
     return next == absl::InfiniteFuture() ? absl::InfinitePast() : next;
   }
 
@@ -274,8 +275,8 @@ class SessionDrain final {
 
   absl::Mutex mutex_;  // guards what follows
   bool ended_ = false;
-  int moving_ = 0;    // sessions that are under way
-  int64_t done_ = 0;  // how often one has ended to be
+  int moving_ = 0;    // sessions being moved
+  int64_t done_ = 0;  // number of finished moves
   DrainResult result_;
   std::map<Name, Failure> failures_;
 };

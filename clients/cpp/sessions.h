@@ -1,4 +1,4 @@
-// The sessions of a server: which there are, and how they go to another server.
+// The sessions of a server: listing them, and moving them to another server.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace longshort::client {
 
-// A session with its model, name and version.
+// A session and the model (name and version) that it belongs to.
 struct SessionOfModel {
   v1::ModelSelector model;
   v1::ListedSession session;
@@ -22,18 +22,18 @@ struct SessionOfModel {
   std::string model_name() const;
 };
 
-// The sessions of the model; of all language models that the server has if it is not named. Those of all clients, or
-// the caller's own. A session that versions of a model share comes once. Errors: those of the calls.
+// Lists the sessions of the model, or of all language models if it has no name: the caller's own, or those of all
+// clients. A session that several versions of a model share appears once. Errors: those of the calls.
 absl::StatusOr<std::vector<SessionOfModel>> ListSessions(Client& client, const v1::ModelSelector& model,
                                                          bool all_owners);
 
 struct DrainOptions {
   v1::ModelSelector model;
-  // How long it may take.
+  // Time limit of the drain.
   absl::Duration timeout = absl::InfiniteDuration();
-  // Called with the number of sessions each time before some are moved.
+  // Called with the number of sessions before each round of moves.
   std::function<void(int64_t sessions)> on_sessions = [](auto) {};
-  // Called after each move. One call at a time.
+  // Called after each move, never concurrently.
   std::function<void()> on_moved = [] {};
 };
 
@@ -44,19 +44,18 @@ struct DrainResult {
   };
 
   int64_t moved = 0;
-  int64_t bytes = 0;  // of those that were moved
+  int64_t bytes = 0;  // of the moved sessions
   std::vector<Left> left;
   absl::Duration elapsed = absl::ZeroDuration();
 };
 
-// Moves the model's sessions of all clients to another server. A few move at a time, those that were used last first.
-// Sessions in use are waited for, and what failed in a way that may pass is tried again, until none is left that may be
-// moved, or the time is over, or one of the clients was cancelled: then both are, so they are of no use afterwards.
+// Moves the model's sessions of all clients to another server, a few at a time, the most recently used first. Waits for
+// sessions in use and retries temporary failures. Ends when no session is left that can be moved, at the timeout, or if
+// one of the clients is cancelled. In the last two cases both clients are cancelled and cannot be used again.
 //
-// Each session passes through in pieces: little of it is here at a time. Nothing is lost: a session ends at the one
-// server once the other has it.
+// Sessions are streamed, so little of each is in memory. A session ends at `from` only when `to` has it.
 //
-// Errors: if the server does not say which sessions there are.
+// Errors: the server does not list its sessions.
 absl::StatusOr<DrainResult> DrainSessions(Client& from, Client& to, const DrainOptions& options);
 
 }  // namespace longshort::client

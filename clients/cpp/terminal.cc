@@ -13,21 +13,21 @@
 namespace longshort::client {
 namespace {
 
-// Longer output is written in parts, so that an answer of any length takes limited memory.
+// Writes longer output in parts, to bound the memory.
 constexpr size_t kMaxUnwritten = size_t{1} << 20;
 
-// Sent to the watcher's own thread to end it; means nothing if somebody else sends it.
+// Ends the watcher's thread; ignored if another process sends it.
 constexpr int kEndSignal = SIGUSR1;
 
-// ANSI: back to the start of the line, and clear it.
+// ANSI: moves to the start of the line and clears it.
 constexpr char kClearLine[] = "\r\033[K";
 
 constexpr int kProgressBarLength = 20;
 
-// At most one drawing for the things that are done in this time.
+// Minimum time between redraws by Advance.
 constexpr absl::Duration kInterval = absl::Milliseconds(100);
 
-// While nothing is done.
+// Redraw interval while no item completes.
 constexpr absl::Duration kRedraw = absl::Milliseconds(500);
 
 std::string RemainingTime(absl::Duration remaining) {
@@ -37,7 +37,7 @@ std::string RemainingTime(absl::Duration remaining) {
   return absl::StrFormat("%d h %02d min", seconds / 3600, seconds / 60 % 60);
 }
 
-// "  48.2/s  16 s left"; the time only if the total is known.
+// "  48.2/s  16 s left"; the remaining time only if the total is known.
 std::string Pace(int64_t done, int64_t total, absl::Duration elapsed) {
   const double seconds = absl::ToDoubleSeconds(elapsed);
   if (done == 0 || seconds <= 0) return seconds < 1 ? "" : absl::StrFormat("  %.0f s", seconds);
@@ -92,7 +92,7 @@ InterruptWatcher::InterruptWatcher(std::function<void()> on_interrupt) : on_inte
       if (signal != kEndSignal) on_interrupt_();
     }
   };
-  // Without the thread the signals do what they do to other programs.
+  // Without the thread, the signals end the program as usual.
   if (!thread_.Start("the thread that waits for signals", wait).ok()) {
     pthread_sigmask(SIG_UNBLOCK, &signals_, nullptr);
   }

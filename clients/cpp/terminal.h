@@ -1,5 +1,4 @@
-// Where the program reads and writes: the real terminal, or strings in a test; how a person interrupts it, and how a
-// long run shows that it is alive.
+// The terminal: input and output streams (strings in tests), Ctrl-C, and the progress bar.
 #pragma once
 
 #include <atomic>
@@ -19,26 +18,26 @@ namespace longshort::client {
 
 struct Terminal {
   std::istream& input;
-  // Results only, so that they can be piped.
+  // Only results, so that they can be piped.
   std::ostream& output;
   // Errors, progress, summaries.
   std::ostream& error;
-  // Whether a person types the input, and reads what goes to `error` and to `output`.
+  // Whether each stream is a terminal.
   bool input_is_terminal = false;
   bool error_is_terminal = false;
   bool output_is_terminal = false;
 };
 
-// A stream's buffer over a file or pipe: what is put into it is written when the stream is flushed. After the first
-// error nothing more is written.
+// A stream buffer over a file descriptor, written when the stream is flushed. Discards all output after the first
+// error.
 //
-// Thread: one at a time.
+// Not thread-safe.
 class LineOutput final : public std::streambuf {
  public:
-  // The descriptor stays the caller's.
+  // Does not own the descriptor.
   explicit LineOutput(int descriptor) : descriptor_(descriptor) {}
 
-  // The system's error that ended the writing (ENOSPC, ...), or 0.
+  // The errno of the first error (ENOSPC, ...), or 0.
   int error() const { return error_; }
 
  protected:
@@ -52,10 +51,10 @@ class LineOutput final : public std::streambuf {
   int error_ = 0;
 };
 
-// Ctrl-C and SIGTERM as a callback in an ordinary thread, where locks and gRPC may be used.
+// Calls back on Ctrl-C and SIGTERM in an ordinary thread, where locks and gRPC may be used.
 //
-// Construct before any other thread exists: the signals are blocked in the constructing thread and in those that it
-// starts. `on_interrupt` runs in the watcher's own thread, once for each signal.
+// Construct it before any other thread exists: it blocks the signals in this thread and in those started later.
+// `on_interrupt` runs in the watcher's thread, once for each signal.
 class InterruptWatcher final {
  public:
   explicit InterruptWatcher(std::function<void()> on_interrupt);
@@ -71,24 +70,24 @@ class InterruptWatcher final {
   Thread thread_;  // last: it uses the other members
 };
 
-// "[########------------]  512/1280 images  48.2/s  16 s left", 16 s of it estimated from the rate so far. With a total
-// of 0, which is one that is not known, or one that was passed, "512 images  48.2/s". Before the first is done, the
-// elapsed seconds stand in the place of the rate.
+// "[########------------]  512/1280 images  48.2/s  16 s left", estimated from the average rate. If `total` is 0
+// (unknown) or exceeded, "512 images  48.2/s". Before the first item is done, shows the elapsed seconds instead of the
+// rate.
 std::string ProgressText(int64_t done, int64_t total, const std::string& unit, absl::Duration elapsed);
 
-// From construction to destruction one line at the terminal shows ProgressText, redrawn at least every half second;
-// nothing remains of it. For a single thing it appears after half a second. Where `terminal.error` is no terminal, such
-// as a file, a line is written at an interval instead, if the options say so.
+// Shows ProgressText as a line of the terminal, redrawn at least every half second, and erases it in the end. If the
+// total is 1, it appears after half a second. If `terminal.error` is not a terminal, writes a line every
+// `line_interval` instead.
 //
-// Thread: one at a time; a thread of its own redraws the line, except between Hide and Advance.
+// Not thread-safe. A background thread redraws the line, except between Hide and Advance.
 class ProgressBar final {
  public:
   struct Options {
-    // As in "images".
+    // Such as "images".
     std::string unit;
-    // 0 is not known.
+    // 0 if unknown.
     int64_t total = 0;
-    // Between two lines where there is no terminal.
+    // Interval between lines without a terminal.
     absl::Duration line_interval = absl::InfiniteDuration();
     bool quiet = false;
   };
@@ -98,10 +97,10 @@ class ProgressBar final {
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
 
-  // One more is done.
+  // Counts one item as done.
   void Advance();
 
-  // Takes the line away, so that something else can be written to the terminal. Advance shows it again.
+  // Erases the line, so that other output can be written. Advance shows it again.
   void Hide();
 
  private:
@@ -119,7 +118,7 @@ class ProgressBar final {
   bool hidden_ = false;  // by Hide
   bool has_lines_ = false;
   absl::Time drawn_;
-  TaskThread redraw_;  // none where there is no terminal; last: it uses the other members
+  TaskThread redraw_;  // not started without a terminal; last: it uses the other members
 };
 
 }  // namespace longshort::client

@@ -19,7 +19,7 @@
 namespace longshort::client {
 namespace {
 
-// Between two lines of progress where there is no terminal: seldom enough for a log of a whole night.
+// Interval between progress lines without a terminal: keeps the log of a long run short.
 constexpr absl::Duration kBetweenProgressLines = absl::Seconds(30);
 
 constexpr char kHeader[] = "    tokens     scored  log-likelihood  bits/byte  bits/char   tokens/s  document\n";
@@ -44,7 +44,7 @@ std::string ClassHeading(const std::string& name, const v1::TextClassification& 
   return absl::StrCat(name, "  (", absl::StrJoin(readings, "; "), ")");
 }
 
-// Thread: the caller's, and the one that reads documents for the stream.
+// Used by two threads: the caller's, and the stream's thread that reads documents.
 class TextRun final {
  public:
   TextRun(const TextRunOptions& options, const v1::Model& model, v1::ScoreTextsOptions request, DocumentSource& source,
@@ -71,23 +71,24 @@ class TextRun final {
     const int64_t unanswered = static_cast<int64_t>(read_.size());
     const bool is_done = all_read_ && unanswered == 0;
     if (status.ok() && !is_done) {
-      status = absl::InternalError(absl::StrCat("the server left ", unanswered, " documents unanswered"));
+      status = absl::InternalError(absl::StrCat("the server did not answer ", unanswered, " documents"));
     }
     const ExitCode code = failures_.Summarize(shown_);
-    // How a stream ends behind the last answer changes nothing.
+    // The stream's status after the last answer does not matter.
     if (is_done) return code;
-    if (shown_ > 0) context_.terminal.error << "longshort: " << shown_ << " documents were answered, then it ended:\n";
+    if (shown_ > 0)
+      context_.terminal.error << "longshort: " << shown_ << " documents were answered before the run ended:\n";
     return status;
   }
 
  private:
-  // A document that was read, and is not yet shown.
+  // A document that was read but not yet shown.
   struct ReadDocument {
     std::string name;
-    absl::Status error;  // not OK: it is not sent
+    absl::Status error;  // if not OK, the document is not sent
   };
 
-  // The next document that can be sent. False if there are no more.
+  // Reads the next document that can be sent. Returns false at the end.
   bool ReadNext(v1::ScoreTextsRequest& request, ProgressBar& progress) {
     while (std::optional<NamedDocument> document = source_.Next()) {
       absl::Status status = document->item.ok() ? Fit(*document->item) : document->item.status();
@@ -106,20 +107,21 @@ class TextRun final {
     return false;
   }
 
-  // Errors: why the document cannot be sent.
+  // Errors: the reason why the document cannot be sent.
   absl::Status Fit(v1::ScoreTextsRequest& item) const {
     LS_RETURN_IF_ERROR(FitDocument(model_, request_.truncate(), item));
     const auto bytes = static_cast<int64_t>(item.ByteSizeLong());
-    const int64_t limit = model_.limits().message_bytes();  // 0: none
+    const int64_t limit = model_.limits().message_bytes();  // 0 means none
     if (limit == 0 || bytes <= limit) return absl::OkStatus();
-    // gRPC would end the whole stream.
-    return absl::InvalidArgumentError(absl::StrCat("it takes a message of ", bytes, " bytes; the server takes at most ",
-                                                   limit, " (--max-message-bytes)"));
+    // Otherwise gRPC would end the whole stream.
+    return absl::InvalidArgumentError(absl::StrCat("the document needs a message of ", bytes,
+                                                   " bytes; the server accepts at most ", limit,
+                                                   " (--max-message-bytes)"));
   }
 
   void Take(const v1::ScoreTextsResponse& answer, ProgressBar& progress) {
     const std::lock_guard lock(mutex_);
-    // Those before it were not sent, and have been shown.
+    // Unsent documents before this one were already shown.
     if (read_.empty()) return;
     Show(read_.front().name, answer, progress);
     read_.pop_front();
@@ -161,7 +163,7 @@ class TextRun final {
       return;
     }
     if (!options_.timings) answer.mutable_score()->clear_timings();
-    v1::ScoreTextResponse response;  // as ScoreText gives it
+    v1::ScoreTextResponse response;  // the form of ScoreText
     response.mutable_usage()->set_prompt_tokens(answer.score().token_count());
     *response.mutable_model() = answer.model();
     *response.add_scores() = std::move(*answer.mutable_score());
@@ -176,7 +178,7 @@ class TextRun final {
 
   std::mutex mutex_;  // guards what follows, until the stream has ended
   ItemFailures failures_;
-  std::deque<ReadDocument> read_;  // the front one, if any, was sent
+  std::deque<ReadDocument> read_;  // the front document, if any, was sent
   bool all_read_ = false;
   int64_t shown_ = 0;
 };
@@ -184,10 +186,11 @@ class TextRun final {
 }  // namespace
 
 void TextRunOptions::AddTo(OptionTable& table) {
-  table.AddSwitch("lines", "Each line is a document (two with a tab between, for models of two).", &lines);
+  table.AddSwitch("lines", "Each line is a document (or two, separated by a tab, for models that compare two).",
+                  &lines);
   table.AddSwitch("json-lines", "Each line is a JSON object with the document in its field \"text\".", &json_lines);
-  table.AddSwitch("ids", "Documents list token ids instead of text.", &ids);
-  table.AddSwitch("timings", "With --json, show where each document's time went.", &timings);
+  table.AddSwitch("ids", "Documents are lists of token ids instead of text.", &ids);
+  table.AddSwitch("timings", "With --json, include each document's timings.", &timings);
   table.AddSwitch("quiet", "Show no progress.", &quiet);
 }
 
@@ -198,7 +201,7 @@ absl::Status TextRunOptions::Check() const {
 absl::StatusOr<ExitCode> RunTexts(const TextRunOptions& options, const v1::Model& model, v1::ScoreTextsOptions request,
                                   std::vector<std::string> names, std::vector<std::string> second_names,
                                   const CommandContext& context) {
-  // The version that GetModel described, whatever is loaded meanwhile.
+  // Pins the version that GetModel described, even if a newer one is loaded meanwhile.
   request.mutable_model()->set_name(model.name());
   request.mutable_model()->set_version(model.version());
   using Form = DocumentSource::Form;

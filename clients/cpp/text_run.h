@@ -1,4 +1,4 @@
-// Texts of files or lines through a model, over one stream: what `longshort score` and `longshort classify` share.
+// Runs the texts of files or lines through a model over one stream, for `longshort score` and `longshort classify`.
 #pragma once
 
 #include <string>
@@ -11,14 +11,14 @@
 namespace longshort::client {
 
 struct TextRunOptions {
-  // Each line is a document; as text, or as a JSON object.
+  // Each line is a document: text, or a JSON object.
   bool lines = false;
   bool json_lines = false;
-  // Documents list token ids.
+  // Documents are lists of token ids.
   bool ids = false;
-  // Whether objects have "timings".
+  // Include "timings" in JSON objects.
   bool timings = false;
-  // No progress.
+  // Show no progress.
   bool quiet = false;
 
   void AddTo(OptionTable& table);
@@ -27,15 +27,15 @@ struct TextRunOptions {
   bool by_lines() const { return lines || json_lines; }
 };
 
-// Sends the documents of all files to the model and shows each answer, in the documents' order. The output is
-//   of a language model    a table with a row a document, behind it a line a token if there are tokens
-//   of a classifier        a table of classes a document
-//   with --json            an object a document
-// `request`: what is asked of each document, without the model. `second_names`: empty, or the file of the second
-// document for each of `names`.
+// Sends the documents of all files to the model and writes the answers in their order. The output has for each document
+//   of a language model    a row, followed by a line for each token if requested
+//   of a classifier        a table of classes
+//   with --json            an object
+// `request`: the options of each document, without the model. `second_names`: empty, or the second document's file for
+// each of `names`.
 //
-// A document that cannot be read or is refused is shown beside its name, and the others go on. Returns kOk only if
-// every document was answered with a result. Errors: what ended the run early.
+// Reports a document that cannot be read or is refused, and continues with the others. Returns kOk only if all
+// documents have a result. Errors: the reason why the run ended early.
 absl::StatusOr<ExitCode> RunTexts(const TextRunOptions& options, const v1::Model& model, v1::ScoreTextsOptions request,
                                   std::vector<std::string> names, std::vector<std::string> second_names,
                                   const CommandContext& context);

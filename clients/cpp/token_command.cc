@@ -1,4 +1,4 @@
-// `longshort token new`: a token, and the line by which a server knows it. Asks no server.
+// `longshort token new`: creates a bearer token, and its line for the server's token file. Works offline.
 #include <sys/random.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@
 namespace longshort::client {
 namespace {
 
-// By which people, and programs that look for secrets in files, know what it is.
+// Lets people and secret scanners recognise a token.
 constexpr char kTokenPrefix[] = "ls_";
 constexpr size_t kSecretBytes = 32;
 
@@ -30,14 +30,14 @@ constexpr OptionRange<double> kRates = {0.001, 1e9};
 
 absl::StatusOr<std::string> DrawToken() {
   std::string secret(kSecretBytes, '\0');
-  // Up to 256 bytes come whole, once the system's generator is ready.
+  // getrandom never returns fewer bytes for requests up to 256.
   if (getrandom(secret.data(), secret.size(), 0) != static_cast<ssize_t>(secret.size())) {
-    return absl::InternalError(absl::ErrnoToStatus(errno, "the system gives no random numbers").message());
+    return absl::InternalError(absl::ErrnoToStatus(errno, "cannot get random numbers from the system").message());
   }
   return absl::StrCat(kTokenPrefix, absl::WebSafeBase64Escape(secret));
 }
 
-// As servers want it (server/access/token_file.h).
+// The server's rule (server/access/token_file.h).
 bool IsIdentityName(const std::string& name) {
   return !name.empty() && name.size() <= 128 && std::all_of(name.begin(), name.end(), [](unsigned char c) {
     return absl::ascii_isalnum(c) || c == '.' || c == '_' || c == ':' || c == '-';
@@ -50,14 +50,14 @@ absl::Status ReadScopes(const std::string& text, std::string* scopes) {
     const bool known = scope == "infer" || scope == "sessions" || scope == "manage" || scope == "observe";
     if (!known || !seen.insert(scope).second) {
       return absl::InvalidArgumentError(
-          "must be of infer, sessions, manage and observe, each once, with commas between");
+          "must be a comma-separated list of infer, sessions, manage and observe, each at most once");
     }
   }
   *scopes = text;
   return absl::OkStatus();
 }
 
-// What stands in a line as it is, and servers take.
+// Accepts model patterns that need no quotes in the token file.
 absl::Status ReadModels(const std::string& text, std::string* models) {
   const auto stands = [](unsigned char c) { return absl::ascii_isgraph(c) && c != '"' && c != '\\'; };
   const auto is_name = [&stands](absl::string_view name) {
@@ -68,21 +68,20 @@ absl::Status ReadModels(const std::string& text, std::string* models) {
   const std::vector<absl::string_view> names = absl::StrSplit(text, ',');
   if (!std::all_of(names.begin(), names.end(), is_name)) {
     return absl::InvalidArgumentError(
-        "must be names of 1 to 256 bytes with commas between, each with a * at its end or none, without blanks or "
-        "quotes");
+        "must be a comma-separated list of names of 1 to 256 bytes, without blanks or quotes; each may end with *");
   }
   *models = text;
   return absl::OkStatus();
 }
 
-// "30d", "12h", or a duration of any other option.
+// Parses days ("30d") or any absl::Duration ("12h").
 absl::Status ReadLifetime(const std::string& text, std::optional<absl::Duration>* lifetime) {
   int64_t days = 0;
   absl::Duration value;
   if (!text.empty() && text.back() == 'd' && absl::SimpleAtoi(text.substr(0, text.size() - 1), &days)) {
     value = absl::Hours(24) * days;
   } else if (!absl::ParseDuration(text, &value)) {
-    return absl::InvalidArgumentError("must be a time from now, such as 30d or 12h");
+    return absl::InvalidArgumentError("must be a duration, such as 30d or 12h");
   }
   if (value < absl::Seconds(1) || value > absl::Hours(24) * 36500) {
     return absl::InvalidArgumentError("must be in [1s, 36500d]");
@@ -94,18 +93,18 @@ absl::Status ReadLifetime(const std::string& text, std::optional<absl::Duration>
 class TokenCommand final : public Command {
  public:
   TokenCommand()
-      : Command("token", "Make a token, by which a server knows a client",
+      : Command("token", "Create a token that identifies a client to a server",
                 R"(Usage: longshort token new NAME [options]
 
-Makes a token for the identity NAME. It asks no server, and keeps nothing. Standard output gets two lines:
+Creates a token for the identity NAME. The command works offline and stores nothing. It prints two lines to standard output:
 
-  1. the token. It is shown this once. Give it to whoever is to call, who keeps it like a password: in a file that only he may
-     read (chmod 600).
-  2. the line for the server's --token-file. It holds the SHA-256 of the token only, so it opens no door to who reads it.
-     The server takes a new line within two seconds; a line that is taken away is a token that is revoked.
+  1. The token, which is not shown again. Give it to the client, to keep like a password: in a file that only its user can read
+     (chmod 600).
+  2. The line for the server's --token-file. It contains only the SHA-256 of the token, so it does not grant access. The server
+     accepts a new line within two seconds. To revoke a token, remove its line.
 
-Several lines with one NAME are one identity: to change a token, add the new one's line, hand it out, then take the old one's away.
-Scopes: infer (ask models), sessions (conversations), manage (load and unload models), observe (reflection, metrics).
+Several lines with the same NAME are one identity. To rotate a token, add a line for the new one, distribute it, then remove the
+old line. Scopes: infer (use models), sessions (conversations), manage (load and unload models), observe (reflection, metrics).
 
 Examples:
   longshort token new alice
@@ -115,14 +114,14 @@ Examples:
 )") {}
 
   void AddOptions(OptionTable& table) override {
-    table.AddCustom("scopes", "LIST", scopes_, "What the token may do: infer, sessions, manage, observe.",
+    table.AddCustom("scopes", "LIST", scopes_, "Permissions of the token: infer, sessions, manage, observe.",
                     [this](const std::string& text) { return ReadScopes(text, &scopes_); });
-    table.AddCustom("models", "LIST", models_, "Models it may use: names, with a * at the end for any ending.",
+    table.AddCustom("models", "LIST", models_, "Models that it may use: names, or prefixes followed by *.",
                     [this](const std::string& text) { return ReadModels(text, &models_); });
-    table.Add("calls-per-second", "N", "Of the identity, whichever of its tokens it shows; unset is no limit.",
+    table.Add("calls-per-second", "N", "Rate limit of the identity, over all of its tokens; unlimited if not given.",
               &calls_per_second_, kRates);
-    table.Add("tokens-per-second", "N", "The same of tokens read and generated.", &tokens_per_second_, kRates);
-    table.AddCustom("expires", "TIME", "never", "How long it is valid from now on, as in 30d or 12h.",
+    table.Add("tokens-per-second", "N", "The same for tokens read and generated.", &tokens_per_second_, kRates);
+    table.AddCustom("expires", "TIME", "never", "Lifetime of the token, such as 30d or 12h.",
                     [this](const std::string& text) { return ReadLifetime(text, &lifetime_); });
   }
 
@@ -139,7 +138,7 @@ Examples:
     LS_ASSIGN_OR_RETURN(const std::string digest, Sha256Of(token));
     const std::string line = Line(name, absl::BytesToHexString(digest));
     if (context.options.json) {
-      // Nothing of either needs an escape.
+      // Neither string needs JSON escapes.
       context.terminal.output << R"({"token":")" << token << R"(","line":")" << line << "\"}\n";
     } else {
       context.terminal.output << token << "\n" << line << "\n";

@@ -1,4 +1,4 @@
-// `longshort tokenize`: a text as the model's token ids.
+// `longshort tokenize`: converts text to the model's token ids.
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,11 +17,11 @@ namespace {
 class TokenizeCommand final : public Command {
  public:
   TokenizeCommand()
-      : Command("tokenize", "Turn texts into the model's token ids",
+      : Command("tokenize", "Convert texts to the model's token ids",
                 R"(Usage: longshort tokenize [options] [FILE|-]...
 
-Prints the token ids of each file (or of standard input) on a line; other commands take such a line back with --ids.
-With --pieces, one token a line: its id, and the bytes that it stands for.
+Prints the token ids of each file (or of standard input) as one line, which other commands accept with --ids.
+With --pieces, each line is one token: its id and its bytes.
 
 Examples:
   printf 'a cat' | longshort tokenize
@@ -30,8 +30,8 @@ Examples:
 )") {}
 
   void AddOptions(OptionTable& table) override {
-    table.AddSwitch("pieces", "One token a line, with its bytes.", &pieces_);
-    table.AddSwitch("ids", "The input lists token ids, which are checked and returned.", &ids_);
+    table.AddSwitch("pieces", "Print one token in each line, with its bytes.", &pieces_);
+    table.AddSwitch("ids", "The input is a list of token ids, which the server checks and returns.", &ids_);
   }
 
   absl::StatusOr<ExitCode> Run(const std::vector<std::string>& arguments, const CommandContext& context) override {

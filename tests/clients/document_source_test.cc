@@ -78,7 +78,7 @@ TEST_F(DocumentSourceTest, AFileThatFailsWhileItIsReadIsAnErrorAndTheOthersGoOn)
 
 TEST_F(DocumentSourceTest, WhatHasNoEndIsAnError) {
   EXPECT_THAT(All(Source({"/dev/zero"}, {})),
-              ElementsAre("/dev/zero!/dev/zero: more than 1073741824 bytes; no server takes as much in one message"));
+              ElementsAre("/dev/zero!/dev/zero: more than 1073741824 bytes; no server accepts such a large message"));
   const std::string file = folder_.Write("a", "A");
   EXPECT_THAT(All(Source({"/dev/zero", file}, {.form = Form::kLines})),
               ElementsAre("/dev/zero!a line of more than 1073741824 bytes", file + ":1=A"));
@@ -122,7 +122,8 @@ TEST_F(DocumentSourceTest, StandardInputHasLinesOfUnknownNumber) {
 TEST_F(DocumentSourceTest, ATabPartsTwoDocumentsOfALine) {
   const std::string file = folder_.Write("pairs.tsv", "a\tb\tc\nno tab\n\t\n");
   EXPECT_THAT(All(Source({file}, {.form = Form::kLines, .documents = 2})),
-              ElementsAre(file + ":1=a|b\tc", file + ":2!the line has no tab between two documents", file + ":3=|"));
+              ElementsAre(file + ":1=a|b\tc", file + ":2!the line must contain two documents, separated by a tab",
+                          file + ":3=|"));
   EXPECT_THAT(All(Source({file}, {.form = Form::kLines})),
               ElementsAre(file + ":1=a\tb\tc", file + ":2=no tab", file + ":3=\t"));
 }
@@ -136,8 +137,8 @@ TEST_F(DocumentSourceTest, JsonLinesHoldTextsAndNames) {
                                          "{\"name\": \"review 8\"}\n");
   EXPECT_THAT(All(Source({file}, {.form = Form::kJsonLines})),
               ElementsAre(file + ":1=two\nlines", "review 7=\u00e9", file + ":3!the line is not a JSON object",
-                          file + ":4!the line's object has no string \"text\"",
-                          "review 8!the line's object has no string \"text\""));
+                          file + ":4!the JSON object has no string field \"text\"",
+                          "review 8!the JSON object has no string field \"text\""));
 }
 
 TEST_F(DocumentSourceTest, JsonLinesHoldPairs) {
@@ -145,7 +146,7 @@ TEST_F(DocumentSourceTest, JsonLinesHoldPairs) {
                                          "{\"text\": \"a\", \"second_text\": \"b\"}\n"
                                          "{\"text\": \"a\"}\n");
   EXPECT_THAT(All(Source({file}, {.form = Form::kJsonLines, .documents = 2})),
-              ElementsAre(file + ":1=a|b", file + ":2!the line's object has no string \"second_text\""));
+              ElementsAre(file + ":1=a|b", file + ":2!the JSON object has no string field \"second_text\""));
 }
 
 TEST_F(DocumentSourceTest, LinesMayListTokenIds) {

@@ -71,7 +71,7 @@ TEST_F(ExitCodeTest, WrongCommandLinesAreUsageErrorsThatNameWhatIsWrong) {
   EXPECT_EQ(Run({"generate", "--top-k=many"}), ExitCode::kUsage);
   EXPECT_THAT(error_, HasSubstr("--top-k is 'many'"));
   EXPECT_EQ(Run({"generate", "--logit-bias=7"}), ExitCode::kUsage);
-  EXPECT_THAT(error_, HasSubstr("--logit-bias is '7'; it must be a token id and a number"));
+  EXPECT_THAT(error_, HasSubstr("--logit-bias is '7'; it must be a token id, a colon and a number"));
   EXPECT_EQ(Run({"models", "--timeout=-1s"}), ExitCode::kUsage);
   EXPECT_THAT(error_, HasSubstr("--timeout is '-1s'; it must be in [1ms, inf]"));
   EXPECT_EQ(Run({"generate", "--prompt=a", "file"}), ExitCode::kUsage);

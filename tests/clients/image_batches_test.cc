@@ -77,7 +77,7 @@ TEST_F(ImageBatchesTest, ImagesThatAreTooLargeOrUnreadableAreResultsAndNotSent) 
   response.add_results()->mutable_error()->set_message("images[1]: it is no image");
   ASSERT_TRUE(PlaceResults(response, batch).ok());
   EXPECT_EQ(batch.results[0].classification().logits(0), 1);
-  EXPECT_THAT(batch.results[1].error().message(), HasSubstr("101 bytes; the server takes at most 100"));
+  EXPECT_THAT(batch.results[1].error().message(), HasSubstr("101 bytes; the server accepts at most 100"));
   EXPECT_EQ(batch.results[2].error().message(), "it is no image");
   EXPECT_EQ(batch.results[3].error().code(), static_cast<int>(absl::StatusCode::kNotFound));
 }

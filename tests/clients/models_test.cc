@@ -46,7 +46,7 @@ TEST_F(ModelsTest, OneTextClassifierIsDescribed) {
   server_.models.front().mutable_classifier()->clear_labels();
   ASSERT_EQ(Run({"models", "--model=reviews"}), ExitCode::kOk);
   EXPECT_THAT(output_, HasSubstr("pairs of texts"));
-  EXPECT_THAT(output_, HasSubstr("2, without names"));
+  EXPECT_THAT(output_, HasSubstr("2, unnamed"));
   EXPECT_THAT(output_, HasSubstr("at most 20 tokens"));
 }
 
@@ -56,7 +56,7 @@ TEST_F(ModelsTest, OfManyClassesTheFirstFewAreNamed) {
   server_.models.front().mutable_classifier()->set_classes(100);
   ASSERT_EQ(Run({"models", "--model=flowers"}), ExitCode::kOk);
   EXPECT_THAT(output_, HasSubstr("100: daisy, rose, tulip, "));
-  EXPECT_THAT(output_, HasSubstr(", ... (--json names all)\n"));
+  EXPECT_THAT(output_, HasSubstr(", ... (--json lists all)\n"));
 }
 
 }  // namespace longshort::client::models_test

@@ -150,7 +150,7 @@ TEST_F(SessionDrainTest, OneThatGoesOnWhileItIsMovedIsMovedAsItIsThen) {
   EXPECT_EQ(result->moved, 1);
   EXPECT_TRUE(result->left.empty());
   EXPECT_THAT(from_.closed, ElementsAre("talk 6 moved"));
-  EXPECT_THAT(to_.closed, ElementsAre("talk 5")) << "nobody goes on there from what is not the end";
+  EXPECT_THAT(to_.closed, ElementsAre("talk 5")) << "no call may continue from the outdated copy";
   EXPECT_EQ(to_.held["talk"], 6);
 }
 

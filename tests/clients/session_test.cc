@@ -104,7 +104,7 @@ TEST_F(SessionTest, AFileThatIsNoSessionIsNamed) {
   std::filesystem::resize_file(file_, (3 << 20) + 100);
   server_.status = grpc::Status(grpc::StatusCode::DATA_LOSS, "cut short");
   EXPECT_EQ(Run({"session", "import", "talk", file_}), ExitCode::kUsage);
-  EXPECT_THAT(error_, HasSubstr("talk.session is no exported session, or was damaged"));
+  EXPECT_THAT(error_, HasSubstr("talk.session is not an exported session, or is damaged"));
   EXPECT_EQ(Run({"session", "import", "talk", "/nowhere"}), ExitCode::kUsage);
   EXPECT_THAT(error_, HasSubstr("/nowhere cannot be read"));
 }
@@ -148,7 +148,7 @@ TEST_F(SessionTest, ADrainNeedsAPlaceToGoAndTime) {
   EXPECT_THAT(error_, HasSubstr("--drain-timeout is '0s'; it must be in [1ms, inf]"));
   const std::string token = folder_.Write("token", "secret");
   EXPECT_EQ(Run({"session", "drain", "--to=elsewhere.example:8500", "--token-file=" + token}), ExitCode::kUsage);
-  EXPECT_THAT(error_, HasSubstr("on the way to elsewhere.example:8500 others could read the token"));
+  EXPECT_THAT(error_, HasSubstr("the token would be sent unencrypted to elsewhere.example:8500"));
 }
 
 TEST_F(SessionTest, IsClosed) {

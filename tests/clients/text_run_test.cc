@@ -62,7 +62,7 @@ TEST_F(TextRunTest, ADocumentThatIsNoMessageOfTheServersIsItsOwnError) {
   EXPECT_THAT(output_, AllOf(HasSubstr(":1\",\"precision\":\"fp32\",\"classification\""),
                              HasSubstr(":3\",\"precision\":\"fp32\",\"classification\"")));
   EXPECT_THAT(output_, HasSubstr(":2\",\"error\""));
-  EXPECT_THAT(output_, HasSubstr("bytes; the server takes at most 40 (--max-message-bytes)"));
+  EXPECT_THAT(output_, HasSubstr("bytes; the server accepts at most 40 (--max-message-bytes)"));
 }
 
 TEST_F(TextRunTest, OneDocumentThatFailsIsAnObjectToo) {
@@ -119,7 +119,7 @@ TEST_F(TextRunTest, ABadDocumentIsToldBesideItsNameAndTheOthersGoOn) {
   EXPECT_THAT(output_, AllOf(HasSubstr("-:1  (1 tokens)"), HasSubstr("-:4  (1 tokens)")));
   EXPECT_EQ(server_.document_requests.size(), 3);
   EXPECT_THAT(error_, HasSubstr("-:2: INVALID_ARGUMENT: input: it is refused\n"));
-  EXPECT_THAT(error_, HasSubstr("-:3: INVALID_ARGUMENT: it has 24 tokens; the model takes at most 20"));
+  EXPECT_THAT(error_, HasSubstr("-:3: INVALID_ARGUMENT: the document has 24 tokens; the model accepts at most 20"));
   EXPECT_THAT(error_, EndsWith("longshort: of 4 documents, 2 refused\n"));
 }
 
@@ -152,7 +152,7 @@ TEST_F(TextRunTest, SecondDocumentsMustFitTheModelAndTheFiles) {
   EXPECT_THAT(error_, HasSubstr("takes one document"));
   server_.models.front().mutable_classifier()->set_documents(2);
   EXPECT_EQ(Run({"classify", file}), ExitCode::kUsage);
-  EXPECT_THAT(error_, HasSubstr("takes two documents"));
+  EXPECT_THAT(error_, HasSubstr("compares two documents"));
   EXPECT_EQ(Run({"classify", "--second", file, file, file}), ExitCode::kUsage);
   EXPECT_EQ(Run({"classify", "--lines", "--second", file, file}), ExitCode::kUsage);
 }
@@ -183,7 +183,7 @@ TEST_F(TextRunTest, AStreamThatLeavesDocumentsUnansweredIsAnError) {
   server_.documents_in_work = 2;
   server_.first_ends = {grpc::Status::OK};
   EXPECT_EQ(Run({"classify", "--lines"}, "a\nb\nc\n"), ExitCode::kOther);
-  EXPECT_THAT(error_, HasSubstr("longshort: 2 documents were answered, then it ended:\n"));
+  EXPECT_THAT(error_, HasSubstr("longshort: 2 documents were answered before the run ended:\n"));
 }
 
 TEST_F(TextRunTest, ACallThatAFullServerDidNotTakeIsTriedAgain) {
@@ -230,7 +230,7 @@ TEST_F(TextRunTest, ManyFilesOfALanguageModelAreARowEach) {
   EXPECT_THAT(output_, HasSubstr(absl::StrCat(
                            "         2          0         -1.5000          -          -          -  ", first, "\n")));
   EXPECT_THAT(output_, EndsWith(third + "\n"));
-  EXPECT_THAT(error_, HasSubstr(absl::StrCat(second, ": INVALID_ARGUMENT: it has 101 tokens")));
+  EXPECT_THAT(error_, HasSubstr(absl::StrCat(second, ": INVALID_ARGUMENT: the document has 101 tokens")));
 
   EXPECT_EQ(Run({"score", "--json", first, third}), ExitCode::kOk);
   EXPECT_THAT(output_, HasSubstr(absl::StrCat(

@@ -76,7 +76,7 @@ def test_a_document_too_large_for_a_message_leaves_the_others(repository: Path, 
     assert [set(answer) for answer in answers[::2]] == [
         {"name", "fingerprint", "precision", "scores", "model", "usage"}
     ] * 2
-    assert "the server takes at most 4096 (--max-message-bytes)" in answers[1]["error"]["message"]
+    assert "the server accepts at most 4096 (--max-message-bytes)" in answers[1]["error"]["message"]
     assert b"of 3 documents, 1 refused" in done.stderr
 
 

@@ -123,7 +123,7 @@ def test_what_is_wrong_is_said(server: Server) -> None:
         ([], "--workload"),
         (["--workload=dance"], "generate, score or classify"),
         (["--workload=score", "--seconds=0s"], "--seconds"),
-        (["--workload=score", "--server=127.0.0.1:1"], "nobody answers"),
+        (["--workload=score", "--server=127.0.0.1:1"], "cannot connect"),
     ):
         done = subprocess.run([CLIENT, *arguments], capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == 1

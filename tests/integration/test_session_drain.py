@@ -98,7 +98,7 @@ def test_a_session_in_use_is_waited_for(api: SimpleNamespace, here: Server, ther
     code, summary, errors = drain(here, address(there), "--drain-timeout=3s")
     assert code == OTHER
     assert (summary["moved"], summary["left"]) == (1, 1)
-    assert "session busy, model tiny/1, is left: ABORTED: a call uses it" in errors
+    assert "session busy, model tiny/1, was not moved: ABORTED: a call is using the session" in errors
     say(api, here, "late", "hello")
     command = drain_command(here, address(there))
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
@@ -124,7 +124,7 @@ def test_what_a_target_that_dies_did_not_take_is_left_for_a_second_try(
             dies.wait()
             stream.cancel()
             assert running.wait(60) == UNAVAILABLE
-            assert "session held, model tiny/1, is left: UNAVAILABLE" in running.stderr.read()
+            assert "session held, model tiny/1, was not moved: UNAVAILABLE" in running.stderr.read()
     assert [session.session_id for session in list_sessions(api, here)] == ["held"]
     assert drain(here, address(there))[0] == 0
     assert say(api, there, "held", "x").session_tokens == 45 + 41
@@ -147,7 +147,8 @@ def test_what_an_earlier_try_moved_is_only_closed(api: SimpleNamespace, here: Se
     code, summary, errors = drain(here, address(there))
     assert code == REFUSED
     assert (summary["moved"], summary["left"]) == (3, 1)
-    assert "session other, model tiny/1, is left: ALREADY_EXISTS: another session other already exists" in errors
+    expected = "session other, model tiny/1, was not moved: ALREADY_EXISTS: another session other already exists"
+    assert expected in errors
     held = {session.session_id: session.session_tokens for session in list_sessions(api, there)}
     assert held["gone-on"] == further
     assert held["went-on"] == latest

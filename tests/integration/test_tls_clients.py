@@ -91,18 +91,18 @@ def test_the_server_s_certificate_is_not_right(
 ) -> None:
     port = tls_server.grpc_port
     cause = likely_cause(client(port, f"--tls-ca={folder}/strangers.pem"))
-    assert "CN=server" in cause and f"signed by no authority of --tls-ca={folder}/strangers.pem" in cause
-    assert "no authority that this system trusts: give --tls-ca" in likely_cause(client(port, "--tls"))
+    assert "CN=server" in cause and f"not signed by a CA of --tls-ca={folder}/strangers.pem" in cause
+    assert "not signed by a CA that this system trusts: give --tls-ca" in likely_cause(client(port, "--tls"))
     cause = likely_cause(client(port, f"--tls-ca={folder}/ca.pem", "--tls-server-name=elsewhere.example"))
-    assert "is not for elsewhere.example but for 127.0.0.1, localhost" in cause
+    assert "is not for elsewhere.example, only for 127.0.0.1, localhost" in cause
     done = load(port, f"--tls-ca={folder}/strangers.pem")
-    assert done.returncode == 1 and "signed by no authority of --tls-ca" in done.stderr
+    assert done.returncode == 1 and "not signed by a CA of --tls-ca" in done.stderr
 
     authority.server("elsewhere.example", "2001:db8::1", "\x1b[31mred").write(tmp_path, "other")
     options = [f"--tls-certificate={tmp_path}/other.pem", f"--tls-key={tmp_path}/other.key"]
     with Server(repository, tmp_path, *options, trusted=authority.pem) as server:
         trusted = f"--tls-ca={folder}/ca.pem"
-        assert "is not for 127.0.0.1 but for elsewhere.example, 2001:db8::1, \\x1b[31mred:" in likely_cause(
+        assert "is not for 127.0.0.1, only for elsewhere.example, 2001:db8::1, \\x1b[31mred:" in likely_cause(
             client(server.grpc_port, trusted)
         )
         assert client(server.grpc_port, trusted, "--tls-server-name=elsewhere.example").returncode == 0
@@ -132,18 +132,18 @@ def openssl_server(*options: str | Path) -> Iterator[int]:
 
 def test_one_side_alone_speaks_tls(server: Server, tls_server: Server, folder: Path) -> None:
     cause = likely_cause(client(server.grpc_port, f"--tls-ca={folder}/ca.pem"))
-    assert "the server speaks no TLS there" in cause
-    assert "the server speaks TLS: give --tls-ca=FILE" in likely_cause(client(tls_server.grpc_port))
+    assert "the server does not use TLS on this port" in cause
+    assert "the server uses TLS: give --tls-ca=FILE" in likely_cause(client(tls_server.grpc_port))
     assert "the server speaks TLS" in load(tls_server.grpc_port).stderr
 
 
 def test_the_client_s_certificate_is_not_right(mutual_server: Server, folder: Path) -> None:
     port, trusted = mutual_server.grpc_port, f"--tls-ca={folder}/ca.pem"
-    assert "the server wants to see a certificate" in likely_cause(client(port, trusted))
+    assert "the server requires a client certificate" in likely_cause(client(port, trusted))
     assert "the server speaks TLS" in likely_cause(client(port))
     for name in ("mallory", "bob"):
         cause = likely_cause(client(port, trusted, *own(folder, name)))
-        assert f"ended the connection after it was shown --tls-certificate={folder}/{name}.pem" in cause
+        assert f"closed the connection after it received --tls-certificate={folder}/{name}.pem" in cause
     late = client(port, trusted, *own(folder, "late"))
     assert late.returncode == 1 and f"{folder}/late.pem" in late.stderr and "expired at" in late.stderr
 
@@ -152,7 +152,7 @@ def test_nobody_is_there() -> None:
     with socket.socket() as holder:
         holder.bind(("127.0.0.1", 0))  # and does not listen
         port = holder.getsockname()[1]
-        assert "nobody answers at 127.0.0.1" in likely_cause(client(port))
+        assert "cannot connect to 127.0.0.1" in likely_cause(client(port))
     assert "no address is known of no-such-host.invalid" in likely_cause(client(1, host="no-such-host.invalid"))
 
 
@@ -163,12 +163,12 @@ def test_wrong_files_of_a_client_are_named(folder: Path, tmp_path: Path) -> None
     for options, *parts in (
         ([f"--tls-ca={tmp_path}/none"], "--tls-ca", f"{tmp_path}/none", "No such file"),
         ([f"--tls-ca={text}"], str(text), "no certificate in PEM form"),
-        ([certificate], "--tls-certificate and --tls-key need each other"),
+        ([certificate], "--tls-certificate and --tls-key must be given together"),
         ([certificate, f"--tls-key={folder}/late.key"], "late.key is not the key of the certificate CN=alice"),
         ([f"--tls-certificate={tmp_path}/none", key], f"{tmp_path}/none", "No such file"),
         ([f"--token-file={tmp_path}/none"], "--token-file", f"{tmp_path}/none", "No such file"),
-        ([f"--token-file={text}"], str(text), "must hold one token"),
-        ([f"--token-file={empty}"], str(empty), "must hold one token"),
+        ([f"--token-file={text}"], str(text), "must contain one token"),
+        ([f"--token-file={empty}"], str(empty), "must contain one token"),
     ):
         for run in (client, load):
             done = run(1, *options)
@@ -213,7 +213,7 @@ def test_a_token_goes_to_this_machine_or_encrypted(tmp_path: Path, tls_server: S
     # Of the last one only this test knows that it is this machine.
     for host in ("192.0.2.1", "example.org", "127.example.org", "dns:127.0.0.1"):
         refused = client(1, f"--token-file={token}", "--timeout=1s", host=host)
-        assert refused.returncode == 1 and "others could read the token" in refused.stderr
+        assert refused.returncode == 1 and "the token would be sent unencrypted" in refused.stderr
     with Listener() as listener:
         client(listener.port, f"--token-file={token}", "--insecure", host="dns:127.0.0.1")
     assert b"Bearer c2VjcmV0" in listener.received

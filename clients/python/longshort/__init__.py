@@ -4,7 +4,7 @@
         for text in client.generate("The history of ", max_tokens=200):
             print(text, end="", flush=True)
 
-Client waits, AsyncClient awaits; their methods are the same.
+Client is synchronous, AsyncClient is for asyncio. Both have the same methods.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ from longshort.version import __version__
 
 
 class _SearchPath(list[str]):
-    """This folder, then every folder "longshort" of sys.path as it is now: whoever generates stubs from proto/
-    himself still finds them under longshort.v1, beside this package."""
+    """This folder, then every folder "longshort" of the current sys.path. So stubs that a user generates from proto/
+    can be imported as longshort.v1 beside this package."""
 
     def __iter__(self) -> Iterator[str]:
         return iter(pkgutil.extend_path(list(super().__iter__()), __name__))

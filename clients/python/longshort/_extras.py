@@ -1,4 +1,4 @@
-"""Packages that parts of longshort need, and a plain installation lacks."""
+"""Errors for optional dependencies that are not installed."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import sys
 
 
 def missing(part: str, extra: str, error: ModuleNotFoundError) -> ModuleNotFoundError:
-    """What to raise in place of `error`, to which the import of `part` came: it says what to install. longshort is not
-    on PyPI: it is a folder of this repository."""
+    """Returns the error to raise instead of `error` from the import of `part`: it names the extra to install. longshort
+    is not on PyPI, but a folder of this repository."""
     name = (error.name or "longshort").partition(".")[0]
     if name == "longshort":
         return error
@@ -17,8 +17,8 @@ def missing(part: str, extra: str, error: ModuleNotFoundError) -> ModuleNotFound
 
 
 def run_batch() -> int:
-    """The first steps of `longshort-batch`: loading what it needs, which may be missing or interrupted. Its exit code,
-    as in longshort.batch.command_line."""
+    """Entry point of `longshort-batch`: imports the program, which may fail or be interrupted. Returns an exit code of
+    longshort.batch.command_line."""
     try:
         from longshort.batch.program import main
     except ModuleNotFoundError as error:

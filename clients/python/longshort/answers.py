@@ -1,6 +1,6 @@
-"""What calls answer: small frozen dataclasses with the field names and units of longshort.v1.
+"""The answers of calls: frozen dataclasses with the field names and units of longshort.v1.
 
-Every one has `to_dict()`, so that `pandas.DataFrame(answers)` and `json.dumps` (but for bytes) take them.
+`to_dict()` converts them for `pandas.DataFrame` and (except for bytes) `json.dumps`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NAN = float("nan")
 
 
 class Record:
-    """What all answers can do."""
+    """Base class of all answers."""
 
     __slots__ = ()
 
@@ -36,19 +36,19 @@ def _plain(fields: list[tuple[str, Any]]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class ItemError(Record):
-    """Why one item of a call failed; the others are not concerned."""
+    """The error of one item of a call. It does not affect the other items."""
 
-    # As a call's. `to_dict` has its name.
+    # A status code of gRPC. `to_dict` returns its name.
     code: grpc.StatusCode
-    # What is wrong, for people.
+    # Human-readable.
     message: str
-    # Seconds after which it is worth sending the item again, if it was refused for want of room.
+    # Seconds to wait before sending the item again, if the server was full.
     retry_after_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Timings(Record):
-    """Where a text's time went, in seconds: waiting, reading, generating."""
+    """The times of a text, in seconds: waiting, reading, generating."""
 
     queue_seconds: float = 0.0
     prefill_seconds: float = 0.0
@@ -57,7 +57,7 @@ class Timings(Record):
 
 @dataclass(frozen=True, slots=True)
 class ClassificationTimings(Record):
-    """Where a classified item's time went, in seconds: decoding and resizing, waiting, the run of its batch."""
+    """The times of a classified item, in seconds: decoding and resizing, waiting, running its batch."""
 
     preparation_seconds: float = 0.0
     queue_seconds: float = 0.0
@@ -66,41 +66,41 @@ class ClassificationTimings(Record):
 
 @dataclass(frozen=True, slots=True)
 class Token(Record):
-    """A token with the model's opinion of it."""
+    """A token and its probability under the model."""
 
     id: int
-    # The bytes that it stands for; empty if none.
+    # The token's bytes; may be empty.
     raw: bytes
-    # Natural logarithm of the probability that the raw model gave it; at most 0.
+    # Natural logarithm of its probability under the model, before sampling options; at most 0.
     log_probability: float
-    # The likeliest tokens at this place, likeliest first, if they were asked for.
+    # The most probable tokens at this position, most probable first, if requested.
     alternatives: tuple[Token, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Usage(Record):
-    """How many tokens a call took."""
+    """The number of tokens of a call."""
 
     prompt_tokens: int = 0
     generated_tokens: int = 0
-    # Of the prompt and its session: found in the cache, and so not read again.
+    # Tokens of the prompt and its session that were found in the cache, and so not processed again.
     cached_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Item(Record):
-    """An answer to one of several items, which may have failed by itself."""
+    """The answer to one of several items, each of which may fail."""
 
-    # The item's place among those that were given, from 0.
+    # The item's index in the input, from 0.
     id: int = 0
-    # Why there is no answer; then numbers are NaN or 0, and tuples empty.
+    # Set if the item failed. Then numbers are NaN or 0, and tuples are empty.
     error: ItemError | None = None
     # Name and version of the model that answered.
     model: str = ""
     version: int = 0
 
     def raise_for_error(self) -> None:
-        """Raises the LongshortError of an item that failed."""
+        """Raises a LongshortError if the item failed."""
         if self.error is not None:
             raise errors.of_code(
                 self.error.code,
@@ -111,21 +111,21 @@ class Item(Record):
 
 @dataclass(frozen=True, slots=True)
 class TextScore(Item):
-    """How likely a language model finds a document."""
+    """The likelihood of a document under a language model."""
 
     # Sum of the natural logarithms of the scored tokens' probabilities; nats, at most 0.
     log_likelihood: float = NAN
     # Tokens in the document.
     token_count: int = 0
-    # How many of them were scored: all but the first, which has nothing before it.
+    # Number of scored tokens: all except the first, which has no context.
     scored_token_count: int = 0
-    # -log2 likelihood per scored byte, of byte vocabularies; per character, of character vocabularies.
+    # -log2 likelihood per scored byte, for byte vocabularies; per character, for character vocabularies.
     bits_per_byte: float | None = None
     bits_per_character: float | None = None
-    # If asked for: the scored tokens, from the document's second one on.
+    # The scored tokens, starting with the document's second one, if requested.
     tokens: tuple[Token, ...] = ()
     timings: Timings = Timings()
-    # With a session: the tokens that it holds now.
+    # With a session: the number of tokens that it holds now.
     session_tokens: int | None = None
 
 
@@ -140,56 +140,56 @@ class ClassProbability(Record):
 
 @dataclass(frozen=True, slots=True)
 class DocumentReading(Record):
-    """How much of a document a classifier read."""
+    """The part of a document that a classifier read."""
 
     token_count: int
-    # The document went on behind these tokens.
+    # Whether the document was longer.
     truncated: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Classification(Item):
-    """Which classes a classifier gives to an image or a document."""
+    """The classification of an image or a document."""
 
-    # The likeliest classes, likeliest first.
+    # The most probable classes, most probable first.
     classes: tuple[ClassProbability, ...] = ()
-    # If asked for: the logit of every class, by index.
+    # The logits of all classes, by index, if requested.
     logits: tuple[float, ...] = ()
-    # Of text: the document as it was read, and the second one of models that take two.
+    # For texts: the reading of the document, and of the second one for models that compare two.
     documents: tuple[DocumentReading, ...] = ()
     timings: ClassificationTimings = ClassificationTimings()
 
     @property
     def top(self) -> ClassProbability:
-        """The likeliest class. Raises the error of an item that failed."""
+        """The most probable class. Raises a LongshortError if the item failed."""
         self.raise_for_error()
         return self.classes[0]
 
 
 @dataclass(frozen=True, slots=True)
 class Delta(Record):
-    """More of one completion."""
+    """The next piece of a completion."""
 
-    # Which completion, from 0.
+    # The completion's index, from 0.
     index: int
     text: str
-    # If asked for: the bytes behind the text.
+    # The text's bytes, if requested.
     raw: bytes
-    # If asked for: the tokens behind the text.
+    # The text's tokens, if requested.
     tokens: tuple[Token, ...]
-    # How many generated tokens this stands for.
+    # Number of generated tokens in this piece.
     token_count: int
 
 
 @dataclass(frozen=True, slots=True)
 class Completion(Record):
-    """A prompt's continuation."""
+    """One continuation of a prompt."""
 
     index: int
     text: str
     raw: bytes
     tokens: tuple[Token, ...]
-    # "length": max_tokens were generated; "stop": the stop string `stop` was met.
+    # "length": max_tokens were generated; "stop": the stop string `stop` was found.
     finish_reason: str
     stop: str
     timings: Timings
@@ -197,16 +197,16 @@ class Completion(Record):
 
 @dataclass(frozen=True, slots=True)
 class Generation(Record):
-    """What a call of generate came to."""
+    """The result of a call of generate."""
 
     completions: tuple[Completion, ...]
     model: str
     version: int
     # The same seed gives the same tokens.
     seed: int
-    # Of all completions together.
+    # The sum over all completions.
     usage: Usage
-    # With a session: the tokens that it holds now.
+    # With a session: the number of tokens that it holds now.
     session_tokens: int | None
 
     @property
@@ -217,10 +217,10 @@ class Generation(Record):
 
 @dataclass(frozen=True, slots=True)
 class Tokens(Record):
-    """A text as token ids."""
+    """The token ids of a text."""
 
     ids: tuple[int, ...]
-    # The bytes that each id stands for; empty for a model without vocabulary and for classifiers.
+    # The bytes of each id; empty for classifiers and models without a vocabulary.
     pieces: tuple[bytes, ...]
     model: str
     version: int
@@ -228,7 +228,7 @@ class Tokens(Record):
 
 @dataclass(frozen=True, slots=True)
 class LanguageModelHyperparameters(Record):
-    """The paper's terms; lengths are in tokens."""
+    """Hyperparameters in the paper's terms. Lengths are in tokens."""
 
     layers: int
     model_width: int
@@ -243,14 +243,14 @@ class LanguageModelHyperparameters(Record):
 
 @dataclass(frozen=True, slots=True)
 class ClassifierProperties(Record):
-    """What a classifier takes and gives."""
+    """The inputs and classes of a classifier."""
 
     # "text", "pixel_sequence" or "image".
     input: str
     classes: int
-    # By index; empty for a model without names, and in `models()`, which leaves them out.
+    # Class names by index; empty if the model has none, and in `models()`.
     labels: tuple[str, ...]
-    # Text: how many documents make one item.
+    # Texts: number of documents in an item.
     documents: int
     max_document_tokens: int
     # Images: 1 (grey) or 3.
@@ -259,7 +259,7 @@ class ClassifierProperties(Record):
 
 @dataclass(frozen=True, slots=True)
 class Limits(Record):
-    """What the server takes for a model; 0 where the model takes nothing of the kind."""
+    """The server's limits for a model; 0 where a limit does not apply."""
 
     prompt_tokens: int
     max_tokens: int
@@ -293,24 +293,24 @@ class Model(Record):
 
 @dataclass(frozen=True, slots=True)
 class ListedSession(Record):
-    """A conversation that a server remembers."""
+    """A session on a server."""
 
-    # Whose it is: the client's id; with authentication "/IDENTITY/CLIENT".
+    # The owner: the client's id, or with authentication "/IDENTITY/CLIENT".
     owner: str
     session_id: str
-    # 0 while the call that begins it goes on.
+    # 0 while its first call is running.
     session_tokens: int
-    # Since a call used it; 0 while one does.
+    # Time since a call used it; 0 while in use.
     idle_seconds: float
     in_use: bool
 
 
 @dataclass(frozen=True, slots=True)
 class ExportedSession(Record):
-    """What was exported. Servers trust the data only."""
+    """A description of an exported session. Servers do not rely on it, but check the data."""
 
     data_bytes: int
-    # Of the model that the session belongs to.
+    # The fingerprint of the session's model.
     fingerprint: str
     session_tokens: int
 
@@ -319,7 +319,7 @@ R = TypeVar("R", bound=Record)
 
 
 def read(kind: type[R], message: Message, **more: Any) -> R:
-    """The message as an answer of this kind; `more` are the fields that are not as the message has them."""
+    """Converts the message to an answer of this kind. `more` overrides or adds fields."""
     values = {name: value(message) for name, value in _readers(kind, type(message)) if name not in more}
     return kind(**values, **more)
 
@@ -328,7 +328,7 @@ _plans: dict[tuple[type[Record], type[Message]], list[tuple[str, Callable[[Messa
 
 
 def _readers(kind: type[Record], message: type[Message]) -> list[tuple[str, Callable[[Message], Any]]]:
-    """For each field that both have, what reads it."""
+    """Returns the common fields of both types, each with the function that reads it."""
     plan = _plans.get((kind, message))
     if plan is None:
         fields: Any = message.DESCRIPTOR.fields_by_name

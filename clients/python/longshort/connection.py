@@ -1,4 +1,4 @@
-"""How the client reaches servers, and by what both know each other."""
+"""Connections to servers: addresses, TLS, tokens, channels."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from longshort.version import __version__
 C = TypeVar("C")
 Paths = str | os.PathLike[str] | None
 
-_MOST_TOKEN_BYTES = 4096
-# A server that is gone without a word is noticed while a call waits for it. No server takes it amiss so seldom.
+_MAX_TOKEN_BYTES = 4096
+# Keepalive detects a dead server during a long call. Servers tolerate pings at this interval.
 _PING_AFTER_MS = 5 * 60 * 1000
 _PING_TIMEOUT_MS = 20 * 1000
-# Calls are tried again within seconds: so must connections be. gRPC's own waits grow to two minutes.
+# Reconnect within seconds, like the retries of calls. gRPC's default backoff grows to two minutes.
 _FIRST_RECONNECT_MS = 200
 _LONGEST_RECONNECT_MS = 2000
 
 
 def split_servers(server: str | Sequence[str]) -> tuple[str, ...]:
-    """The addresses of "a:1,b:2" or of a sequence. Raises ValueError if there is none."""
+    """Splits "a:1,b:2" into addresses; also accepts a sequence. Raises ValueError if there is none."""
     if isinstance(server, str):
-        # gRPC's own form of several addresses has commas, too.
+        # gRPC's ipv4:A,B and ipv6:A,B are one target.
         server = [server] if server.startswith(("ipv4:", "ipv6:")) else server.split(",")
     servers = tuple(one.strip() for one in server)
     if not servers or not all(servers):
@@ -41,8 +41,8 @@ def split_servers(server: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def is_this_machine(server: str) -> bool:
-    """Whether what is sent there leaves this machine for nobody. Of names only localhost: others may be resolved
-    anew."""
+    """Whether the address is on this machine. localhost is the only accepted name: others could resolve differently
+    later."""
     if server.startswith(("unix:", "[::1]:")):
         return True
     host = server.rpartition(":")[0]
@@ -51,7 +51,7 @@ def is_this_machine(server: str) -> bool:
 
 @dataclass(frozen=True)
 class Connection:
-    """Where servers are, and what they are shown. The fields are those of Client. Raises ValueError."""
+    """The connection options of Client. Raises ValueError for invalid combinations."""
 
     servers: tuple[str, ...]
     tls: bool = False
@@ -66,7 +66,7 @@ class Connection:
 
     def __post_init__(self) -> None:
         if (self.tls_certificate is None) != (self.tls_key is None):
-            raise ValueError("tls_certificate and tls_key need each other")
+            raise ValueError("tls_certificate and tls_key must be given together")
         if self.token and self.token_file is not None:
             raise ValueError("give token or token_file, not both")
         if self.token:
@@ -75,8 +75,8 @@ class Connection:
             for server in self.servers:
                 if not is_this_machine(server):
                     raise ValueError(
-                        f"on the way to {server} others could read the token, since nothing is encrypted: give tls_ca"
-                        " or tls, or insecure=True to send it all the same"
+                        f"the token would be sent unencrypted to {server}: give tls_ca or tls to encrypt, or"
+                        " insecure=True to send it unencrypted"
                     )
 
     @property
@@ -89,7 +89,7 @@ class Connection:
         return bool(self.token) or self.token_file is not None
 
     def credentials(self) -> grpc.ChannelCredentials | None:
-        """Reads the files anew; None if nothing is encrypted. Raises ValueError naming a file that cannot be read."""
+        """Reads the TLS files; returns None without TLS. Raises ValueError naming a file that cannot be read."""
         if not self.encrypted:
             return None
         return grpc.ssl_channel_credentials(
@@ -99,14 +99,14 @@ class Connection:
         )
 
     def files_changed_at(self) -> tuple[int, ...]:
-        """Changes when one of the TLS files does."""
+        """Returns a value that changes when one of the TLS files changes."""
         files = (self.tls_ca, self.tls_certificate, self.tls_key)
         return tuple(_changed_at(file) for file in files if file is not None)
 
     def channel_options(self) -> list[tuple[str, int | str]]:
         options: list[tuple[str, int | str]] = [
             ("grpc.service_config", json.dumps(self.service_config())),
-            # The client asked for the answer, so it takes one of any size.
+            # The client requested the answer, so it accepts any size.
             ("grpc.max_receive_message_length", -1),
             ("grpc.primary_user_agent", f"longshort-python/{__version__}"),
             ("grpc.keepalive_time_ms", _PING_AFTER_MS),
@@ -114,19 +114,19 @@ class Connection:
             ("grpc.initial_reconnect_backoff_ms", _FIRST_RECONNECT_MS),
             ("grpc.min_reconnect_backoff_ms", 10 * _LONGEST_RECONNECT_MS),
             ("grpc.max_reconnect_backoff_ms", _LONGEST_RECONNECT_MS),
-            # A client's connections are its own, and end with it.
+            # Clients do not share connections, so that closing one ends its own.
             ("grpc.use_local_subchannel_pool", 1),
         ]
         if self.tls_server_name:
             options.append(("grpc.ssl_target_name_override", self.tls_server_name))
         if self.has_token and not self.encrypted and not self.insecure:
-            # A token that may go unencrypted to this machine only must not go to a proxy on the way.
+            # A token that is safe unencrypted only on this machine must not pass through a proxy.
             options.append(("grpc.enable_http_proxy", 0))
         return options
 
     def service_config(self) -> dict[str, object]:
-        """Calls in turn to all addresses of a name, but to those whose server says that it is not serving. Retries
-        are not gRPC's: it knows neither which calls are safe nor the changed files of a new try."""
+        """Uses all addresses of a name round-robin, and skips servers that report that they are not serving. Disables
+        gRPC's retries, which know neither which calls are safe nor about changed files."""
         config: dict[str, object] = {"loadBalancingConfig": [{"round_robin": {}}]}
         if self.health_check:
             config["healthCheckConfig"] = {"serviceName": ""}
@@ -134,8 +134,8 @@ class Connection:
 
 
 def _check_token(token: str, what: str) -> None:
-    if not token or len(token) > _MOST_TOKEN_BYTES or not all("!" <= character <= "~" for character in token):
-        raise ValueError(f"{what} must hold one token: one line of printable ASCII characters without spaces")
+    if not token or len(token) > _MAX_TOKEN_BYTES or not all("!" <= character <= "~" for character in token):
+        raise ValueError(f"{what} must contain one token: one line of printable ASCII characters without spaces")
 
 
 def _read_pem(file: Paths, what: str) -> bytes | None:
@@ -146,12 +146,12 @@ def _read_pem(file: Paths, what: str) -> bytes | None:
     except OSError as error:
         raise ValueError(f"{what}={os.fspath(file)} cannot be read: {error.strerror}") from error
     if b"-----BEGIN " not in content:
-        raise ValueError(f"{what}={os.fspath(file)} is no PEM file")
+        raise ValueError(f"{what}={os.fspath(file)} is not a PEM file")
     return content
 
 
 def _changed_at(file: str | os.PathLike[str]) -> int:
-    """A number that changes when the file does; 0 while there is none."""
+    """Returns a number that changes when the file changes; 0 if the file does not exist."""
     try:
         status = os.stat(file)
     except OSError:
@@ -160,13 +160,14 @@ def _changed_at(file: str | os.PathLike[str]) -> int:
 
 
 class Token:
-    """The token of every call: read anew when its file changes. A file that is wrong for a while changes nothing.
+    """The token of every call. Reads the file again when it changes; keeps the last valid token while the file is
+    invalid.
 
-    Thread: any.
+    Thread-safe.
     """
 
     def __init__(self, connection: Connection) -> None:
-        """Raises ValueError for a file that is wrong from the start."""
+        """Raises ValueError if the file is invalid at the start."""
         self._file = connection.token_file
         self._known = (0, connection.token)
         if self._file is not None:
@@ -193,12 +194,12 @@ class Token:
 
 
 class Endpoints(Generic[C]):
-    """A channel for each address, opened when it is first asked for one.
+    """A channel for each address, opened on first use.
 
-    Calls take the addresses in turn. A session's calls all take one, which its id chooses, since one server has the
-    session: so every client that knows the same addresses finds it.
+    Calls use the addresses round-robin. All calls of a session use the same address, chosen by a hash of its id,
+    because only one server has the session. Clients with the same addresses choose the same one.
 
-    Thread: any.
+    Thread-safe.
     """
 
     def __init__(
@@ -220,11 +221,11 @@ class Endpoints(Generic[C]):
         self._closed = False
 
     def unreachable(self) -> None:
-        """A server could not be reached. TLS files that were replaced since hold for new channels then."""
+        """Records that a server could not be reached: new channels then use changed TLS files."""
         self._unreachable = True
 
     def channel(self, session_id: str = "") -> C:
-        """For a new call or a new try, which goes to the next address unless a session binds it."""
+        """Returns the channel of a new attempt: the session's address, or the next one."""
         if os.getpid() != self._pid:
             raise RuntimeError(
                 "this client was made before fork(): its connections are the parent's. Make a client in each process"
@@ -245,7 +246,7 @@ class Endpoints(Generic[C]):
             return self._channels[server]
 
     def _take_new_files(self) -> None:
-        """Calls on the old channels go on."""
+        """Reloads changed TLS files. Calls on the old channels continue."""
         changed = self._connection.files_changed_at()
         if changed == self._files:
             self._unreachable = False
@@ -253,13 +254,13 @@ class Endpoints(Generic[C]):
         try:
             self._credentials = self._connection.credentials()
         except ValueError:
-            return  # half written: the next try looks again
+            return  # partially written: the next attempt checks again
         self._files = changed
         self._replaced += self._channels.values()
         self._channels = {}
 
     def close(self) -> list[C]:
-        """Those to be closed; none the second time."""
+        """Returns the channels to close; none the second time."""
         with self._lock:
             self._closed = True
             opened = [*self._channels.values(), *self._replaced]

@@ -1,4 +1,4 @@
-"""Messages of items as answers."""
+"""Converts the messages of items to answers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from longshort.answers import Classification, DocumentReading, ItemError, TextSc
 
 
 def item_error(error: types_pb2.ItemError, first_id: int = 0) -> ItemError:
-    """`first_id`: of the call's item 0."""
+    """`first_id`: the id of the call's item 0."""
     retry_after = error.retry_after_seconds if error.HasField("retry_after_seconds") else None
     return ItemError(errors.code_of(error.code), errors.renumbered(error.message, first_id), retry_after)
 

@@ -1,4 +1,4 @@
-"""Blocks for datatrove's pipelines: documents get a Longshort model's figures, and are kept by them.
+"""Blocks for datatrove's pipelines that annotate documents with a model's figures, and filter by them.
 
     LocalPipelineExecutor(
         pipeline=[
@@ -9,9 +9,9 @@
         tasks=8,
     ).run()
 
-Needs `pip install './clients/python[datatrove]'`, in the repository. Figures stand in a document's metadata. Their
-names begin with "longshort_": longshort_bits_per_byte, longshort_label, ... (docs/batch.md). A document without figures
-has longshort_error.
+Needs `pip install './clients/python[datatrove]'`, in the repository. The figures are in a document's metadata, with
+names that begin with "longshort_": longshort_bits_per_byte, longshort_label, ... (docs/batch.md). A document without
+figures has longshort_error.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ except ModuleNotFoundError as error:
 __all__ = ["Annotator", "BitsPerByteFilter", "BlockOptions", "ClassFilter"]
 
 PREFIX = "longshort_"
-# One is answered, one is on its way, one is read.
+# One batch is being returned, one is in flight, one is being read.
 _BATCHES_AHEAD = 3
 
 
 class BlockOptions(ConnectionOptions, total=False):
-    """What all blocks take besides, and besides where servers are (as longshort.Client, but for `token`: datatrove
-    writes a block's arguments to its logs. Give `token_file`).
+    """Keyword arguments of all blocks, in addition to the connection options of longshort.Client. Use `token_file`
+    instead of `token`: datatrove writes a block's arguments to its logs.
 
-    model       "name" or "name/version"; may be left out if the servers have one
+    model       "name" or "name/version"; optional if the servers have only one
     batch_size  documents that are sent together; three such batches are in memory. Default 256
-    priority    how documents weigh against other calls; default "low"
-    client_id   who asks
-    timeout     seconds that a server may give no answer while it has documents, before others get them; default 1800
-    patience    seconds that no server may be there, before the task fails; default 600
+    priority    priority of the documents over other calls; default "low"
+    client_id   name of this client
+    timeout     seconds without an answer after which another server gets a server's documents; default 1800
+    patience    seconds without any available server after which the task fails; default 600
     """
 
     model: str
@@ -65,15 +65,15 @@ class BlockOptions(ConnectionOptions, total=False):
 
 
 class _Figures:
-    """Documents with figures in their metadata, in their order. Each task has connections of its own."""
+    """Adds figures to the metadata of documents, in order. Each task has its own connections."""
 
     def __init__(self, command: Literal["score", "classify"], own: dict[str, Any], options: BlockOptions) -> None:
         known = BlockOptions.__required_keys__ | BlockOptions.__optional_keys__
         for name in options:
             if name not in known:
-                raise TypeError(f"unexpected keyword argument {name!r}; there are: {', '.join(sorted(known))}")
+                raise TypeError(f"unexpected keyword argument {name!r}; valid are: {', '.join(sorted(known))}")
         if "token" in options:
-            raise ValueError("token: datatrove would write it to its logs; give token_file")
+            raise ValueError("token: datatrove would write it to its logs; use token_file")
         self.command: Literal["score", "classify"] = command
         self.batch_size = options.get("batch_size", 256)
         if self.batch_size < 1:
@@ -81,13 +81,13 @@ class _Figures:
         self.pool: dict[str, Any] = {**own, **options}
         self.pool.pop("batch_size", None)
         connection: Any = {name: value for name, value in options.items() if name in _CONNECTION}
-        connection_of(connection)  # raises here what would be raised in a task
+        connection_of(connection)  # raises early, rather than in a task
 
     def __repr__(self) -> str:
         return f"{self.command} {self.pool}"
 
     def add(self, documents: Iterable[Document]) -> Iterator[Document]:
-        """Raises LongshortError if no server is there, and ModelChanged."""
+        """Raises LongshortError if no server is available, and ModelChanged."""
         with Pool(self.command, **self.pool) as pool, ThreadPoolExecutor(_BATCHES_AHEAD - 1) as threads:
             ahead: deque[tuple[list[Document], Future[list[dict[str, Any] | RowError]]]] = deque()
             given = iter(documents)
@@ -115,9 +115,9 @@ class Annotator(PipelineStep):  # type: ignore[misc]
     """Adds a model's figures to each document's metadata.
 
     command        "score" for language models, "classify" for classifiers
-    region_tokens  score: tells the bits of each window of so many tokens, too; 0 does not
-    top_k          classify: how many of the likeliest classes to tell
-    truncate       classify: of a document that is longer than the model takes, read the beginning
+    region_tokens  score: also add the bits of each region of this many tokens; 0 adds none
+    top_k          classify: number of classes to add, most probable first
+    truncate       classify: truncate documents to the model's maximum length
     """
 
     name = "Longshort annotator"
@@ -146,7 +146,7 @@ class Annotator(PipelineStep):  # type: ignore[misc]
 
 
 class _Filter(BaseFilter):  # type: ignore[misc]
-    """Keeps documents by the figures that it has added to them. One without figures is dropped."""
+    """Adds figures to documents and filters by them. Drops documents without figures."""
 
     def __init__(self, figures: _Figures, exclusion_writer: DiskWriter | None) -> None:
         super().__init__(exclusion_writer)
@@ -157,8 +157,9 @@ class _Filter(BaseFilter):  # type: ignore[misc]
 
 
 class BitsPerByteFilter(_Filter):
-    """Keeps documents with at least `at_least` and at most `at_most` bits per byte: what a language model finds likely
-    has few. Dropped ones go to `exclusion_writer`, with the reason: too_few_bits, too_many_bits, no_figure."""
+    """Keeps documents with at least `at_least` and at most `at_most` bits per byte. A document that is probable under
+    the language model has few bits. Writes dropped documents to `exclusion_writer`, with the reason: too_few_bits,
+    too_many_bits, no_figure."""
 
     name = "Longshort bits per byte"
 
@@ -188,10 +189,10 @@ class BitsPerByteFilter(_Filter):
 
 
 class ClassFilter(_Filter):
-    """Keeps documents to which a classifier gives the class `label` with a probability of `at_least`, and, with
-    `at_most`, of no more. Dropped ones go to `exclusion_writer`, with the reason: too_unlikely, too_likely, no_figure.
+    """Keeps documents whose class `label` has a probability of at least `at_least` and at most `at_most`. Writes
+    dropped documents to `exclusion_writer`, with the reason: too_unlikely, too_likely, no_figure.
 
-    truncate  of a document that is longer than the model takes, read the beginning; otherwise it has no figure
+    truncate  truncate documents to the model's maximum length; otherwise longer ones have no figure
     """
 
     name = "Longshort class"
@@ -219,7 +220,7 @@ class ClassFilter(_Filter):
             return False, "no_figure"
         found = {one["label"]: one["probability"] for one in classes}
         if self.label not in found:
-            raise ValueError(f"the model has no class {self.label!r}; there are: {', '.join(sorted(found))}")
+            raise ValueError(f"the model has no class {self.label!r}; it has: {', '.join(sorted(found))}")
         if self.at_least is not None and found[self.label] < self.at_least:
             return False, "too_unlikely"
         if self.at_most is not None and found[self.label] > self.at_most:
@@ -227,5 +228,5 @@ class ClassFilter(_Filter):
         return True
 
 
-# As many as a model has, whatever it has.
+# More than any model has.
 _ALL_CLASSES = 1 << 20

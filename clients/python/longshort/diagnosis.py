@@ -1,4 +1,4 @@
-"""Why a client does not come to a server: gRPC says too little of it ("Socket closed")."""
+"""Diagnoses failed connections, for which gRPC only reports "Socket closed"."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import ssl
 
 from longshort.connection import Connection
 
-_PATIENCE = 3.0  # seconds for each step
+_STEP_TIMEOUT = 3.0  # seconds
 
 
 def diagnose(connection: Connection) -> str:
-    """Connects to each server as a client would, and says what does not work: nobody listens, one side alone speaks
-    TLS, the authority or the name of a certificate is another, it has expired, the server wants or refuses a
-    client's. A sentence; empty if a connection works, or nothing is known (addresses that are not host:port). Takes
-    some seconds at the most."""
+    """Connects to each server like a client and explains what fails: the port is closed, only one side uses TLS, the
+    certificate has another CA or name or has expired, the server requires or rejects a client certificate. Returns one
+    sentence; empty if a connection works or the cause is unknown (addresses other than host:port). Takes a few
+    seconds at most."""
     found = ""
     for server in connection.servers[:3]:
         cause = _diagnose_one(connection, server)
@@ -37,14 +37,14 @@ def _diagnose_one(connection: Connection, server: str) -> str:
         return ""
     host, port = address
     try:
-        opened = socket.create_connection(address, _PATIENCE)
+        opened = socket.create_connection(address, _STEP_TIMEOUT)
     except socket.gaierror as error:
-        return f"no address is known of {host}: {error.strerror}"
+        return f"cannot resolve the host name {host}: {error.strerror}"
     except OSError as error:
-        why = "no answer in time" if isinstance(error, TimeoutError) else error.strerror
-        return f"nobody answers at {host} on port {port}: {why}"
+        why = "timed out" if isinstance(error, TimeoutError) else error.strerror
+        return f"cannot connect to {host} on port {port}: {why}"
     with opened:
-        opened.settimeout(_PATIENCE)
+        opened.settimeout(_STEP_TIMEOUT)
         if connection.encrypted:
             return _look_at_handshake(connection, opened, host)
     return _speaks_tls(address)
@@ -55,14 +55,14 @@ def _speaks_tls(address: tuple[str, int]) -> str:
     anything.check_hostname = False
     anything.verify_mode = ssl.CERT_NONE
     try:
-        with socket.create_connection(address, _PATIENCE) as opened, anything.wrap_socket(opened):
+        with socket.create_connection(address, _STEP_TIMEOUT) as opened, anything.wrap_socket(opened):
             pass
     except ssl.SSLError as error:
         if "ALERT" not in (error.reason or ""):
             return ""
     except OSError:
         return ""
-    return "the server speaks TLS: give tls_ca with its authority, or tls if this system trusts that"
+    return "the server uses TLS: give tls_ca with its CA, or tls if this system trusts that CA"
 
 
 def _context(connection: Connection) -> ssl.SSLContext:
@@ -81,33 +81,33 @@ def _look_at_handshake(connection: Connection, opened: socket.socket, host: str)
         return f"the TLS files cannot be used: {error}"
     try:
         with context.wrap_socket(opened, server_hostname=name) as spoken:
-            # A server begins with its settings. What it thinks of the client's certificate comes in their place.
+            # A server sends its HTTP/2 settings first. If it rejects the client certificate, it sends an alert instead.
             return "" if spoken.recv(1) else _about_own_certificate(connection, "")
     except ssl.SSLCertVerificationError as error:
         return _about_server_certificate(connection, error, name)
     except ssl.SSLEOFError:
-        return "the server ended the connection during TLS's handshake; perhaps it speaks no TLS there"
+        return "the server closed the connection during the TLS handshake; perhaps it does not use TLS on this port"
     except ssl.SSLError as error:
         reason = error.reason or ""
         if "ALERT" in reason and ("CERTIFICATE" in reason or "UNKNOWN_CA" in reason or "ACCESS_DENIED" in reason):
             return _about_own_certificate(connection, reason)
         if "ALERT" in reason:
-            return f"the server refused TLS's handshake: {reason}"
-        return f"the server speaks no TLS there ({reason}): leave out tls and tls_... if that is right"
+            return f"the server refused the TLS handshake: {reason}"
+        return f"the server does not use TLS on this port ({reason}): if that is intended, omit tls and tls_..."
     except TimeoutError:
-        return "the server did not answer TLS's handshake in time; perhaps it speaks no TLS there"
+        return "the TLS handshake timed out; perhaps the server does not use TLS on this port"
     except OSError:
         return _about_own_certificate(connection, "")
 
 
 def _about_own_certificate(connection: Connection, reason: str) -> str:
     if connection.tls_certificate is None:
-        return "the server wants to see a certificate of the client: give tls_certificate and tls_key"
+        return "the server requires a client certificate: give tls_certificate and tls_key"
     why = f" ({reason})" if reason else ""
     return (
-        "the server has ended the connection after it was shown"
-        f" tls_certificate={os.fspath(connection.tls_certificate)}{why}: its authority may be none that the"
-        " server knows, or it was revoked"
+        "the server closed the connection after it received"
+        f" tls_certificate={os.fspath(connection.tls_certificate)}{why}: the server may not trust its CA, or the"
+        " certificate was revoked"
     )
 
 
@@ -121,16 +121,16 @@ def _about_server_certificate(connection: Connection, error: ssl.SSLCertVerifica
         return f"the server's certificate is not for {name}: server or tls_server_name must be a name in it"
     if error.verify_code in (_EXPIRED, _NOT_YET_VALID):
         state = "has expired" if error.verify_code == _EXPIRED else "is not valid yet"
-        return f"the server's certificate or one above it {state}"
+        return f"the server's certificate or a certificate above it {state}"
     if error.verify_code in _UNKNOWN_AUTHORITY:
         if connection.tls_ca is None:
-            return "the server's certificate was signed by no authority that this system trusts: give tls_ca"
-        return f"the server's certificate was signed by no authority of tls_ca={os.fspath(connection.tls_ca)}"
+            return "the server's certificate was not signed by a CA that this system trusts: give tls_ca"
+        return f"the server's certificate was not signed by a CA of tls_ca={os.fspath(connection.tls_ca)}"
     return f"the server's certificate is not trusted: {error.verify_message}"
 
 
 def proxy_hint(message: str) -> str:
-    """That gRPC asks a proxy, if it does and could not connect."""
+    """Names the proxy that gRPC uses, if any, after a failed connection."""
     if "failed to connect" in message or "DNS" in message:
         for proxy in ("grpc_proxy", "https_proxy", "http_proxy"):
             if os.environ.get(proxy):

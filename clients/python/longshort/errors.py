@@ -1,4 +1,4 @@
-"""The exceptions of failed calls, one class for each code that a server answers with."""
+"""The exceptions of failed calls, one class for each status code."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from google.protobuf.message import DecodeError
 
 from longshort._proto import error_details_pb2
 
-# What gRPC says in the place of a status that it forgot.
+# gRPC's message in place of a lost status.
 _LOST_STATUS = "Internal error from Core"
-# How a server names an item of a call.
+# The server's name for an item of a call.
 _ITEM = re.compile(r"\b(inputs|second_inputs|images)\[(\d+)\]")
 RETRY_INFO = "type.googleapis.com/google.rpc.RetryInfo"
 
@@ -23,10 +23,10 @@ class LongshortError(Exception):
     """A call that failed.
 
     code         grpc.StatusCode
-    message      what is wrong, for people: the field, its value and the limit
-    retry_after  seconds after which trying again may help, if the server told
-    queue_depth  how many requests wait at the server, if it told
-    request_id   names the call in the server's log
+    message      human-readable: the field, its value and the limit
+    retry_after  seconds to wait before a retry, if the server sent it
+    queue_depth  number of requests in the server's queue, if the server sent it
+    request_id   the id of the call in the server's log
     """
 
     code: grpc.StatusCode = grpc.StatusCode.UNKNOWN
@@ -47,12 +47,12 @@ class LongshortError(Exception):
         self.retry_after = retry_after
         self.queue_depth = queue_depth
         self.request_id = request_id
-        # False if the server said by its pushback that nobody should try again.
+        # False if the server's pushback forbids a retry.
         self.may_retry = may_retry
 
     def __str__(self) -> str:
         named = f" [request {self.request_id}]" if self.request_id else ""
-        later = f" (try again after {self.retry_after:g} s)" if self.retry_after is not None else ""
+        later = f" (retry after {self.retry_after:g} s)" if self.retry_after is not None else ""
         return f"{self.code.name}: {self.message}{later}{named}"
 
     _by_code: ClassVar[dict[grpc.StatusCode, type[LongshortError]]] = {}
@@ -63,55 +63,55 @@ class LongshortError(Exception):
 
 
 class Cancelled(LongshortError):
-    """The call was cancelled, on this side or by the server (a reader that took nothing for long)."""
+    """The client or the server cancelled the call; the server does so if the client does not read."""
 
     code = grpc.StatusCode.CANCELLED
 
 
 class InvalidArgument(LongshortError):
-    """The request breaks a limit. The same request will be refused again."""
+    """The request is invalid or exceeds a limit. Do not retry it unchanged."""
 
     code = grpc.StatusCode.INVALID_ARGUMENT
 
 
 class DeadlineExceeded(LongshortError):
-    """The timeout ran out, or the server could not do it in time."""
+    """The timeout has passed, or the server cannot meet the deadline."""
 
     code = grpc.StatusCode.DEADLINE_EXCEEDED
 
 
 class NotFound(LongshortError):
-    """There is no such model, version or session."""
+    """The model, version or session does not exist."""
 
     code = grpc.StatusCode.NOT_FOUND
 
 
 class AlreadyExists(LongshortError):
-    """There is a session of that id."""
+    """A session with this id exists."""
 
     code = grpc.StatusCode.ALREADY_EXISTS
 
 
 class PermissionDenied(LongshortError):
-    """The token does not cover the call, or the model is not for its holder."""
+    """The token does not allow this call or this model."""
 
     code = grpc.StatusCode.PERMISSION_DENIED
 
 
 class Unauthenticated(LongshortError):
-    """No token, or one that is unknown, malformed or expired."""
+    """The token is missing, unknown, malformed or expired."""
 
     code = grpc.StatusCode.UNAUTHENTICATED
 
 
 class ResourceExhausted(LongshortError):
-    """The server is full (then it tells `retry_after`), or the message is too large."""
+    """The server is full (then `retry_after` is set), or the message is too large."""
 
     code = grpc.StatusCode.RESOURCE_EXHAUSTED
 
 
 class FailedPrecondition(LongshortError):
-    """The model does not do what was asked for, or the session holds other tokens than expected."""
+    """The model does not support the call, or the session does not hold the expected tokens."""
 
     code = grpc.StatusCode.FAILED_PRECONDITION
 
@@ -123,47 +123,47 @@ class Aborted(LongshortError):
 
 
 class Unimplemented(LongshortError):
-    """The server has no such call."""
+    """The server does not implement this call."""
 
     code = grpc.StatusCode.UNIMPLEMENTED
 
 
 class Internal(LongshortError):
-    """The model kept failing on this request."""
+    """The model failed repeatedly on this request."""
 
     code = grpc.StatusCode.INTERNAL
 
 
 class Unavailable(LongshortError):
-    """Nobody answers, or the server is stopping."""
+    """The server is unreachable or stopping."""
 
     code = grpc.StatusCode.UNAVAILABLE
 
 
 class StatusLost(Unavailable):
-    """The call ended, and why is not known: a message could not be sent any more, and then gRPC's asynchronous calls
-    may forget what the server said."""
+    """The call ended for an unknown reason: if a write fails, gRPC's asynchronous calls may lose the server's
+    status."""
 
 
 class DataLoss(LongshortError):
-    """An exported session was cut short or changed."""
+    """An exported session is truncated or was changed."""
 
     code = grpc.StatusCode.DATA_LOSS
 
 
 def of_code(code: grpc.StatusCode, message: str, **more: Any) -> LongshortError:
-    """The exception of this code's class."""
+    """Returns an exception of the code's class."""
     return LongshortError._by_code.get(code, LongshortError)(message, code=code, **more)
 
 
 def renumbered(message: str, first: int) -> str:
-    """What a server says of a call whose item 0 is the caller's item `first`, in the caller's numbers."""
+    """Adds `first` to the item indices in a server's message, for a call whose item 0 is the caller's item `first`."""
     return _ITEM.sub(lambda found: f"{found[1]}[{first + int(found[2])}]", message)
 
 
 @contextmanager
 def numbered_from(first: int) -> Iterator[None]:
-    """The same for what the call in it raises."""
+    """Applies `renumbered` to exceptions raised inside."""
     try:
         yield
     except LongshortError as error:
@@ -172,18 +172,20 @@ def numbered_from(first: int) -> Iterator[None]:
 
 
 def code_of(number: int) -> grpc.StatusCode:
-    """Of the number of a google.rpc.Code."""
+    """Converts the number of a google.rpc.Code."""
     return next((code for code in grpc.StatusCode if code.value[0] == number), grpc.StatusCode.UNKNOWN)
 
 
 def of_rpc(error: Any, request_id: str) -> LongshortError:
-    """What gRPC raised (a grpc.RpcError that is a call), with what the server's trailers tell."""
+    """Converts a grpc.RpcError that is a call, with the details in the server's trailers."""
     if error.details() == _LOST_STATUS:
-        return StatusLost("the call ended while messages were sent, and its status was lost", request_id=request_id)
+        return StatusLost(
+            "the call ended while messages were being sent, and gRPC lost its status", request_id=request_id
+        )
     trailers = {key: value for key, value in error.trailing_metadata() or ()}
     pushback = _pushback_seconds(trailers.get("grpc-retry-pushback-ms"))
-    told = _retry_info_seconds(trailers.get("grpc-status-details-bin"))
-    waits = [wait for wait in (pushback, told) if wait is not None]
+    retry_info = _retry_info_seconds(trailers.get("grpc-status-details-bin"))
+    waits = [wait for wait in (pushback, retry_info) if wait is not None]
     depth = str(trailers.get("longshort-queue-depth", ""))
     return of_code(
         error.code(),
@@ -196,7 +198,7 @@ def of_rpc(error: Any, request_id: str) -> LongshortError:
 
 
 def _pushback_seconds(value: str | bytes | None) -> float | None:
-    """Negative if nobody should try again, which is also what gRPC takes an unreadable value for."""
+    """Negative if a retry is forbidden; gRPC treats an unreadable value the same way."""
     if value is None:
         return None
     try:

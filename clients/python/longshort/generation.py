@@ -1,4 +1,4 @@
-"""A generation put together from the messages of its stream."""
+"""Assembles a generation from the messages of its stream."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from longshort.answers import Completion, Delta, Generation, Token, Usage, read
 
 
 class Assembly:
-    """Takes the messages of GenerateStream in their order."""
+    """Receives the messages of GenerateStream in order."""
 
     def __init__(self) -> None:
         self._start = inference_pb2.StreamStart()
@@ -16,7 +16,7 @@ class Assembly:
         self._summary: inference_pb2.StreamSummary | None = None
 
     def add(self, message: inference_pb2.GenerateStreamResponse) -> Delta | None:
-        """The message's delta, if it is one."""
+        """Returns the message's delta, if it has one."""
         event = message.WhichOneof("event")
         if event == "start":
             self._start = message.start
@@ -31,11 +31,11 @@ class Assembly:
         return None
 
     def text(self, index: int = 0) -> str:
-        """What has come of a completion."""
+        """The text of a completion received so far."""
         return "".join(delta.text for delta in self._parts.get(index, ()))
 
     def generation(self) -> Generation | None:
-        """The whole, once its summary has come."""
+        """The whole generation, after its summary was received."""
         if self._summary is None:
             return None
         return Generation(

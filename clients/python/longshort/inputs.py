@@ -1,4 +1,4 @@
-"""What is given to calls, as messages: texts, images, and the names of models."""
+"""Converts the inputs of calls to messages: texts, images, model names."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ Document = Text | tuple[Text, Text]
 
 
 class PixelArray(Protocol):
-    """A numpy array, or what looks like one: [height, width] or [height, width, channels], channels 1 or 3; uint8, or
-    floats in [0, 1]."""
+    """A numpy array or similar: [height, width] or [height, width, channels] with 1 or 3 channels; uint8, or floats in
+    [0, 1]."""
 
     @property
     def shape(self) -> tuple[int, ...]: ...
@@ -40,32 +40,32 @@ class PillowImage(Protocol):
 
 
 class BinaryFile(Protocol):
-    """What is open for bytes: a file, io.BytesIO. It is read from where it stands to its end."""
+    """A binary file object, such as an open file or io.BytesIO. Read from its position to the end."""
 
     def read(self) -> bytes: ...
 
 
-# The path of a file, the bytes of one (JPEG, PNG, WebP, or whatever Pillow opens), one that is open, or pixels.
+# A file's path or its bytes (JPEG, PNG, WebP, or any format of Pillow), a binary file object, or pixels.
 Image = str | os.PathLike[str] | bytes | BinaryFile | PixelArray | PillowImage
 
-# Of one call: enough to fill a model's batches, few enough for any server's largest message.
+# Limits of one call: enough to fill a model's batches, few enough for every server's message limit.
 IMAGES_PER_CALL = 8
 DOCUMENTS_PER_CALL = 64
 BYTES_PER_CALL = 4 << 20
 
 
 def selector(model: str) -> types_pb2.ModelSelector:
-    """ "name" or "name/version"; empty for the only model of a server."""
+    """Parses "name" or "name/version"; empty selects the only model of a server. Raises ValueError."""
     name, slash, version = model.partition("/")
     if not slash:
         return types_pb2.ModelSelector(name=name)
     if not name or not version.isdecimal() or int(version) < 1:
-        raise ValueError(f"model: {model!r} is not of the form NAME or NAME/VERSION, with a version of at least 1")
+        raise ValueError(f"model is {model!r}; it must be NAME or NAME/VERSION, with a version of at least 1")
     return types_pb2.ModelSelector(name=name, version=int(version))
 
 
 def text_input(text: Text) -> types_pb2.Input:
-    """Raises TypeError for what is neither text, bytes nor ids."""
+    """Raises TypeError for anything other than text, bytes or ids."""
     if isinstance(text, str):
         return types_pb2.Input(text=text)
     if isinstance(text, (bytes, bytearray, memoryview)):
@@ -77,7 +77,7 @@ def text_input(text: Text) -> types_pb2.Input:
 
 
 def document_inputs(document: Document) -> tuple[types_pb2.Input, types_pb2.Input | None]:
-    """The document, and the second one of a pair."""
+    """Returns the document, and the second one of a pair."""
     if isinstance(document, tuple) and len(document) == 2 and not isinstance(document[0], int):
         first, second = document
         return text_input(first), text_input(second)
@@ -85,8 +85,8 @@ def document_inputs(document: Document) -> tuple[types_pb2.Input, types_pb2.Inpu
 
 
 def image_message(image: Image) -> inference_pb2.Image:
-    """Reads a file, and converts it to PNG if the server does not decode its format; takes pixels as they are. Raises
-    OSError, ValueError or TypeError for what is no image."""
+    """Reads a file, and converts it to PNG if the server does not decode its format. Pixels are sent unchanged. Raises
+    OSError, ValueError or TypeError for an invalid image."""
     if isinstance(image, (bytes, bytearray, memoryview)):
         return inference_pb2.Image(encoded=_decodable(bytes(image)))
     if isinstance(image, (str, os.PathLike)):
@@ -94,7 +94,9 @@ def image_message(image: Image) -> inference_pb2.Image:
     if _is_file(image):
         content = image.read()  # type: ignore[union-attr]
         if not isinstance(content, bytes):
-            raise TypeError(f'an image\'s file must be open for bytes (mode "rb"); it gives {type(content).__name__}')
+            raise TypeError(
+                f'an image file must be opened in binary mode ("rb"); reading it returned {type(content).__name__}'
+            )
         return inference_pb2.Image(encoded=_decodable(content))
     if hasattr(image, "mode") and hasattr(image, "convert"):
         return _pillow_message(image)
@@ -107,8 +109,9 @@ def image_message(image: Image) -> inference_pb2.Image:
 
 
 def _decodable(file: bytes) -> bytes:
-    """The file itself if it is JPEG, PNG or WebP, if there is no Pillow, or if Pillow does not know it either: the
-    server says what it is. Otherwise its first frame upright, as PNG. Raises OSError or ValueError."""
+    """Returns JPEG, PNG and WebP files unchanged; converts other formats to PNG: the first frame, rotated as its EXIF
+    data say. Without Pillow, or if Pillow does not know the format, returns the file unchanged, and the server reports
+    the error. Raises OSError or ValueError."""
     if file.startswith((b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n")) or (file[:4], file[8:12]) == (b"RIFF", b"WEBP"):
         return file
     try:
@@ -126,7 +129,7 @@ def _decodable(file: bytes) -> bytes:
     if image.mode in ("I", "F"):
         raise _without_range(image.mode)
     if image.mode.startswith("I;16"):
-        image = image.convert("I").convert("I;16")  # of any byte order
+        image = image.convert("I").convert("I;16")  # any byte order
     elif image.mode not in ("1", "L", "LA", "P", "RGB", "RGBA"):
         image = image.convert("RGB")
     encoded = io.BytesIO()
@@ -155,7 +158,7 @@ def _array_message(array: Any) -> inference_pb2.Image:
         shape = (*shape, 1)
     if len(shape) != 3 or shape[2] not in (1, 3):
         raise ValueError(
-            f"an array of shape {tuple(array.shape)} is no image: it must be [height, width] or [height, width,"
+            f"an array of shape {tuple(array.shape)} is not an image: it must be [height, width] or [height, width,"
             " channels] with 1 or 3 channels"
         )
     height, width, channels = shape
@@ -165,7 +168,7 @@ def _array_message(array: Any) -> inference_pb2.Image:
     elif str(array.dtype).startswith("float"):
         tensor.float_values.values.extend(array.ravel().tolist())
     else:
-        raise ValueError(f"an image of dtype {array.dtype}: it must be uint8, or floats in [0, 1]")
+        raise ValueError(f"an image has dtype {array.dtype}; it must be uint8, or floats in [0, 1]")
     return inference_pb2.Image(tensor=tensor)
 
 
@@ -174,14 +177,14 @@ def _is_file(image: object) -> bool:
 
 
 def each_image(images: Image | Iterable[Image]) -> Iterable[Image]:
-    """One image as a list of one."""
+    """Wraps a single image in a list."""
     single = isinstance(images, (str, bytes, bytearray, memoryview, os.PathLike)) or hasattr(images, "tobytes")
     return [images] if single or _is_file(images) else images  # type: ignore[list-item, return-value]
 
 
 def each_document(documents: Text | Iterable[Document]) -> Iterable[Document]:
-    """One text as a list of one; so are token ids."""
-    # One that can be read only once is of documents.
+    """Wraps a single text, including a sequence of token ids, in a list."""
+    # An iterator is never token ids.
     is_ids = isinstance(documents, Sized) and isinstance(next(iter(documents), None), Integral)
     if is_ids or isinstance(documents, (str, bytes, bytearray, memoryview)):
         return [documents]  # type: ignore[list-item]
@@ -189,7 +192,7 @@ def each_document(documents: Text | Iterable[Document]) -> Iterable[Document]:
 
 
 def image_batches(images: Image | Iterable[Image]) -> Iterator[list[inference_pb2.Image]]:
-    """The images of each call, read as they are asked for."""
+    """Groups the images into calls. Reads them lazily."""
     batch: list[inference_pb2.Image] = []
     size = 0
     for image in each_image(images):
@@ -206,7 +209,7 @@ def image_batches(images: Image | Iterable[Image]) -> Iterator[list[inference_pb
 def document_batches(
     documents: Text | Iterable[Document],
 ) -> Iterator[list[tuple[types_pb2.Input, types_pb2.Input | None]]]:
-    """The documents of each call."""
+    """Groups the documents into calls."""
     batch: list[tuple[types_pb2.Input, types_pb2.Input | None]] = []
     size = 0
     for document in each_document(documents):

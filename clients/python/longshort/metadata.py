@@ -1,4 +1,4 @@
-"""What calls say in their metadata."""
+"""The metadata of calls."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ Metadata = tuple[tuple[str, str], ...]
 
 
 class CallOptions(TypedDict, total=False):
-    """What every call takes besides its own arguments.
+    """Keyword arguments of every call.
 
-    timeout      seconds for all tries of the call together; inf is unlimited. Default: the client's, 60. Of
+    timeout      seconds for all attempts of the call together; inf means no limit. Default: the client's, 60. For
                  score_stream and classify_stream: seconds without an answer.
-    priority     how the call weighs against others of this client that wait
-    request_id   names the call in the server's log: 1 to 128 letters, digits or any of "._:-". Default: a random one
+    priority     priority over other waiting calls of this client
+    request_id   id of the call in the server's log: 1 to 128 letters, digits or any of "._:-". Default: a random one
     traceparent  W3C trace context. Default: that of the current span, if the program uses OpenTelemetry
-    tracestate   what belongs to it
+    tracestate   W3C trace state
     """
 
     timeout: float
@@ -32,7 +32,7 @@ def request_id_of(options: CallOptions) -> str:
 
 
 def of_call(options: CallOptions, *, request_id: str, client_id: str, session_id: str, authorization: str) -> Metadata:
-    """The metadata of one try. Raises ValueError for what cannot be sent."""
+    """Returns the metadata of one attempt. Raises ValueError for values that cannot be sent."""
     traceparent, tracestate = _trace_context(options)
     pairs = {
         "x-request-id": request_id,
@@ -45,14 +45,14 @@ def of_call(options: CallOptions, *, request_id: str, client_id: str, session_id
     }
     for key, value in pairs.items():
         if not all(" " <= character <= "~" for character in value):
-            raise ValueError(f"{key} is {value!r}; it must be of printable ASCII characters")
+            raise ValueError(f"{key} is {value!r}; it must be printable ASCII characters")
     return tuple((key, value) for key, value in pairs.items() if value)
 
 
 def _trace_context(options: CallOptions) -> tuple[str, str]:
     if "traceparent" in options:
         return options["traceparent"], options.get("tracestate", "")
-    # Not imported for this: who has a current span has imported it.
+    # Not imported here: a program with a current span has already imported it.
     trace: Any = sys.modules.get("opentelemetry.trace")
     if trace is None:
         return "", ""

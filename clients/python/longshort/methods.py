@@ -15,7 +15,7 @@ A = TypeVar("A", bound=Message)
 
 @dataclass(frozen=True)
 class Method(Generic[Q, A]):
-    """What is asked, what is answered, and where."""
+    """A method: its path, and the types of its question and answer."""
 
     path: str
     question: type[Q]
@@ -53,5 +53,5 @@ IMPORT_SESSION = Method(
 
 
 def end_session(model: types_pb2.ModelSelector, session_id: str) -> sessions_pb2.CloseSessionRequest:
-    """What CLOSE_SESSION is asked."""
+    """Returns the question of CLOSE_SESSION."""
     return sessions_pb2.CloseSessionRequest(model=model, session_id=session_id)

@@ -1,4 +1,4 @@
-"""Requests from what a caller gives."""
+"""Builds requests from the arguments of the client's methods."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from longshort.metadata import CallOptions
 
 
 class ScoreOptions(CallOptions, total=False):
-    """What scoring takes besides the documents.
+    """Keyword arguments of scoring.
 
     model                    "name" or "name/version"; default: the client's
     token_log_probabilities  return every scored token
-    top_alternatives         with it: how many of the likeliest tokens to name at each place, 0 to 20
+    top_alternatives         with token_log_probabilities: number of most probable tokens to return at each position,
+                             0 to 20
     """
 
     model: str
@@ -24,12 +25,12 @@ class ScoreOptions(CallOptions, total=False):
 
 
 class ClassifyOptions(CallOptions, total=False):
-    """What classifying takes besides the items.
+    """Keyword arguments of classifying.
 
     model     "name" or "name/version"; default: the client's
-    top_k     how many of the likeliest classes to name; default 5
-    logits    return the logits of all classes, too
-    truncate  of a text that is longer than the model takes, read the beginning instead of refusing it
+    top_k     number of classes to return, most probable first; default 5
+    logits    also return the logits of all classes
+    truncate  truncate texts to the model's maximum length instead of refusing longer ones
     """
 
     model: str
@@ -39,17 +40,17 @@ class ClassifyOptions(CallOptions, total=False):
 
 
 class Sampling(TypedDict, total=False):
-    """How each token is chosen, in this order. Unset: the server's defaults.
+    """Sampling options, applied in this order. The server has defaults for those that are not given.
 
-    logit_bias          token id to what is added to its logit, in [-100, 100]
-    repetition_penalty  divides the positive logits of tokens that were seen, in (0, 100]
-    frequency_penalty   subtracted from a logit each time the token was generated, in [-100, 100]
-    presence_penalty    subtracted once it was generated at all, in [-100, 100]
-    temperature         0 takes the likeliest token every time; otherwise in (0, 100]; default 1
-    top_k               keep the k likeliest; 0: all
-    top_p               keep the fewest whose probabilities reach this, in (0, 1]
-    min_p               keep those with at least this share of the likeliest's probability, in [0, 1]
-    seed                the same seed gives the same tokens; unset: the server draws one and tells it
+    logit_bias          token id to the value that is added to its logit, in [-100, 100]
+    repetition_penalty  divides the positive logits of tokens in prompt and completion, in (0, 100]
+    frequency_penalty   subtracted from a token's logit for each time it was generated, in [-100, 100]
+    presence_penalty    subtracted from a token's logit if it was generated, in [-100, 100]
+    temperature         0 always takes the most probable token; otherwise in (0, 100]; default 1
+    top_k               keep the k most probable tokens; 0 keeps all
+    top_p               keep the smallest set of tokens whose probabilities add up to this, in (0, 1]
+    min_p               keep tokens with at least this fraction of the highest probability, in [0, 1]
+    seed                the same seed gives the same tokens; if not given, the server chooses one and returns it
     """
 
     logit_bias: Mapping[int, float]
@@ -64,16 +65,17 @@ class Sampling(TypedDict, total=False):
 
 
 class GenerateOptions(CallOptions, Sampling, total=False):
-    """What generating takes besides the prompt.
+    """Keyword arguments of generating.
 
     model                    "name" or "name/version"; default: the client's
-    max_tokens               how many tokens to generate at the most; default 256
+    max_tokens               maximum number of tokens to generate; default 256
     stop                     texts that end a completion and are not part of it; at most 16
-    completions              how many; default 1
-    echo                     begin the text with the prompt
-    return_raw               return the bytes behind the text, too
+    completions              number of completions; default 1
+    echo                     start the text with the prompt
+    return_raw               also return the text's bytes
     token_log_probabilities  return every generated token
-    top_alternatives         with it: how many of the likeliest tokens to name at each place, 0 to 20
+    top_alternatives         with token_log_probabilities: number of most probable tokens to return at each position,
+                             0 to 20
     """
 
     model: str
@@ -87,11 +89,11 @@ class GenerateOptions(CallOptions, Sampling, total=False):
 
 
 def check_options(options: Mapping[str, object], kind: type) -> None:
-    """Raises TypeError for a keyword that is none of the kind's, as Python does for those of a function."""
+    """Raises TypeError for a keyword that `kind` does not have, like a call of a Python function."""
     known: frozenset[str] = getattr(kind, "__optional_keys__")  # noqa: B009
     for name in options:
         if name not in known:
-            raise TypeError(f"unexpected keyword argument {name!r}; there are: {', '.join(sorted(known))}")
+            raise TypeError(f"unexpected keyword argument {name!r}; valid are: {', '.join(sorted(known))}")
 
 
 def model_of(options: ScoreOptions | ClassifyOptions | GenerateOptions, default: str) -> types_pb2.ModelSelector:
@@ -101,7 +103,7 @@ def model_of(options: ScoreOptions | ClassifyOptions | GenerateOptions, default:
 def score_request(
     documents: Sequence[tuple[types_pb2.Input, types_pb2.Input | None]], options: inference_pb2.ScoreTextsOptions
 ) -> inference_pb2.ScoreTextRequest:
-    """Of one call, what a stream has in its first message and its documents."""
+    """Combines the options and documents into a unary request."""
     return inference_pb2.ScoreTextRequest(
         model=options.model,
         inputs=[first for first, _ in documents],
@@ -134,7 +136,7 @@ def classify_text_options(options: ClassifyOptions, model: str) -> inference_pb2
 def classify_request(
     images: Sequence[inference_pb2.Image], options: ClassifyOptions, model: str
 ) -> inference_pb2.ClassifyImageRequest:
-    """Raises ValueError for what is of texts alone."""
+    """Raises ValueError for options that apply only to texts."""
     if options.get("truncate"):
         raise ValueError("truncate is for texts; the model takes images")
     return inference_pb2.ClassifyImageRequest(

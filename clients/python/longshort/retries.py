@@ -1,4 +1,4 @@
-"""When a failed call is tried again, and when it is not. No clock and no randomness but what is passed in."""
+"""The retry policy of failed calls. The clock and the random numbers are parameters, for tests."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from numbers import Real
 from longshort import errors
 from longshort.errors import LongshortError
 
-# What gRPC says of a handshake that another try will not change.
+# gRPC's messages for handshake errors that a retry will not fix.
 _LASTING = ("CERTIFICATE_VERIFY_FAILED", "WRONG_VERSION_NUMBER", "Hostname Verification Check failed")
 
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """How often and how fast to try again.
+    """The number of attempts and the delays between them.
 
-    Tried again are only calls of which the server has done nothing, or whose repetition changes nothing:
+    Only calls that the server has not started, or that are safe to repeat, are retried:
 
-    - RESOURCE_EXHAUSTED of a full server, which says when to come back (RetryInfo, grpc-retry-pushback-ms): not sooner;
+    - RESOURCE_EXHAUSTED of a full server, after the delay that it sent (RetryInfo, grpc-retry-pushback-ms);
     - ABORTED, while another call uses the session;
-    - UNAVAILABLE, unless the call began to answer, or goes on in a session without `expected_tokens`.
+    - UNAVAILABLE, unless an answer has begun, or the call continues a session without `expected_tokens`.
     """
 
-    # Tries in all, the first included. 1: none is repeated.
+    # Maximum number of attempts, including the first. 1 means no retries.
     attempts: int = 5
-    # Seconds before the second try; each later wait is `multiplier` times as long, up to `longest_wait`. What is waited
-    # is between half of that and all of it, so that clients that failed together do not come back together.
+    # Seconds before the second attempt; each later wait is `multiplier` times as long, up to `longest_wait`. The actual
+    # wait is a random value between half of that and all of it, so that clients do not retry simultaneously.
     first_wait: float = 0.5
     multiplier: float = 2.0
     longest_wait: float = 10.0
@@ -39,7 +39,7 @@ class RetryPolicy:
             raise ValueError(f"{self}: attempts and multiplier must be at least 1, and 0 <= first_wait <= longest_wait")
 
     def wait(self, error: LongshortError, failures: int, draw: float) -> float:
-        """Seconds to wait after so many failures in a row; `draw` is a random number in [0, 1)."""
+        """Returns the seconds to wait after `failures` consecutive failures. `draw`: a random number in [0, 1)."""
         backoff = min(self.longest_wait, self.first_wait * self.multiplier ** min(failures - 1, 64))
         if error.retry_after is None:
             return backoff * (1 + draw) / 2
@@ -47,35 +47,35 @@ class RetryPolicy:
 
 
 DEFAULT_POLICY = RetryPolicy()
-# For work that goes on however long servers are full or away.
+# For batch work that outlasts full or absent servers.
 PATIENT = RetryPolicy(attempts=1 << 30, first_wait=0.2, longest_wait=10.0)
 
 
 def not_all_at_once(seconds: float, draw: float) -> float:
-    """A wait that a server told: never less, and up to a tenth more, so that its clients do not come back together."""
+    """Lengthens a server's retry delay by up to 10 %, so that its clients do not retry simultaneously."""
     return seconds * (1 + 0.1 * draw)
 
 
 def may_repeat(error: LongshortError, safe: bool) -> bool:
-    """Whether the call may be tried again. `safe`: doing it twice would change nothing."""
+    """Whether the call may be retried. `safe`: the call is idempotent."""
     if not error.may_retry:
         return False
     if isinstance(error, errors.ResourceExhausted):
-        return error.retry_after is not None  # otherwise too large a message
+        return error.retry_after is not None  # otherwise the message is too large
     if isinstance(error, errors.Aborted):
         return True
     return isinstance(error, errors.Unavailable) and safe and not any(why in error.message for why in _LASTING)
 
 
 def checked_timeout(timeout: float) -> float:
-    """Raises TypeError for what is no number of seconds."""
+    """Raises TypeError if `timeout` is not a number."""
     if not isinstance(timeout, Real):
         raise TypeError(f"timeout is {timeout!r}; it must be a number of seconds, inf for no limit")
     return timeout
 
 
 class Attempts:
-    """The tries of one call: when each must end, and whether there is another."""
+    """The attempts of one call: their deadlines, and the decision to retry."""
 
     def __init__(
         self,
@@ -85,32 +85,32 @@ class Attempts:
         clock: Callable[[], float] = time.monotonic,
         draw: Callable[[], float] = random.random,
     ) -> None:
-        """`timeout`: seconds for all tries and waits together; inf is unlimited."""
+        """`timeout`: seconds for all attempts and waits together; inf means no limit."""
         self._policy = policy
         self._safe = safe
         self._clock = clock
         self._draw = draw
         self._end = clock() + checked_timeout(timeout)
-        # In a row.
+        # Consecutive failures.
         self.failures = 0
 
     def remaining(self) -> float | None:
-        """Seconds that the next try may take, as gRPC wants it: None is unlimited."""
+        """Returns the timeout of the next attempt for gRPC: seconds, or None for no limit."""
         left = self._end - self._clock()
         return None if left == float("inf") else max(left, 0.0)
 
     def succeeded(self) -> None:
-        """A stream went on: what fails later is a new failure."""
+        """Records progress of a stream: a later failure counts as the first one."""
         self.failures = 0
 
     def wait_after(self, error: LongshortError) -> float:
-        """Seconds to wait before the next try. Raises the error if there is none, or no time for it."""
+        """Returns the seconds to wait before the next attempt. Raises the error if there is none, or no time left."""
         if self.failures + 1 >= self._policy.attempts or not may_repeat(error, self._safe):
             raise error
         return self.wait_until_better(error)
 
     def wait_until_better(self, error: LongshortError) -> float:
-        """The same for an error that is known to pass."""
+        """The same for an error that is known to be temporary."""
         self.failures += 1
         wait = self._policy.wait(error, self.failures, self._draw())
         if self._clock() + wait >= self._end:

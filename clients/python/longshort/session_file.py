@@ -1,5 +1,5 @@
-"""An exported session in a file: its parts one after the other, each behind its length (protobuf's delimited form,
-which the C++ client reads and writes, too)."""
+"""Files of exported sessions: a sequence of SessionPart messages, each preceded by its length (protobuf's delimited
+form, which the C++ client also uses)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from longshort.inputs import selector
 # A file, or its path.
 File = str | os.PathLike[str] | BinaryIO
 
-# Longer than any part that a server writes; what claims to be longer is no session.
+# Above the longest part that a server writes. A longer length means that the file is not a session.
 _LONGEST_PART = 64 << 20
 
 
@@ -34,7 +34,7 @@ def write_part(file: BinaryIO, part: sessions_pb2.SessionPart) -> None:
 
 
 def read_parts(file: BinaryIO, name: str) -> Iterator[sessions_pb2.SessionPart]:
-    """Raises ValueError where the file is no session, or was cut."""
+    """Raises ValueError if the file is not a session, or is truncated."""
     while (length := _read_length(file, name)) is not None:
         data = file.read(length)
         try:
@@ -47,7 +47,7 @@ def read_parts(file: BinaryIO, name: str) -> Iterator[sessions_pb2.SessionPart]:
 
 
 def _damaged(name: str) -> ValueError:
-    return ValueError(f"{name} is no exported session, or was damaged")
+    return ValueError(f"{name} is not an exported session, or is damaged")
 
 
 def _read_length(file: BinaryIO, name: str) -> int | None:
@@ -66,8 +66,8 @@ def _read_length(file: BinaryIO, name: str) -> int | None:
 
 @contextlib.contextmanager
 def written(file: File) -> Iterator[BinaryIO]:
-    """A file to write a session to. One with a path is written beside its place, for its owner's eyes only, so that
-    a file of this name is always a whole one. What is no regular file (a pipe, a device) is written to as it is."""
+    """Opens a file to write a session to. For a path, writes to a temporary file that only its owner can read, and
+    renames it when complete. Writes directly to pipes, devices and file objects."""
     if not isinstance(file, (str, os.PathLike)):
         yield file
         return
@@ -88,7 +88,7 @@ def written(file: File) -> Iterator[BinaryIO]:
 
 @contextlib.contextmanager
 def opened(file: File) -> Iterator[tuple[BinaryIO, str]]:
-    """A file to read a session from, and its name."""
+    """Opens a file to read a session from. Yields the file and its name."""
     if isinstance(file, (str, os.PathLike)):
         with Path(file).open("rb") as stream:
             yield stream, os.fspath(file)
@@ -97,7 +97,7 @@ def opened(file: File) -> Iterator[tuple[BinaryIO, str]]:
 
 
 def import_messages(id: str, model: str, file: File) -> Iterator[sessions_pb2.ImportSessionRequest]:
-    """What an import sends. Raises OSError, and ValueError for what is no exported session."""
+    """Yields the messages of an import. Raises OSError, and ValueError if the file is not an exported session."""
     beginning = sessions_pb2.ImportBeginning(model=selector(model), session_id=id)
     with opened(file) as (stream, name):
         yield sessions_pb2.ImportSessionRequest(beginning=beginning)

@@ -1,4 +1,4 @@
-"""The documents of a stream that were sent and whose answers were not yet handed on."""
+"""The window of a stream: the documents whose answers were not yet returned to the caller."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ Answer = inference_pb2.ScoreTextsResponse
 
 
 class Window:
-    """At most `size` documents. Each is answered once, whatever comes in between.
+    """At most `size` documents, each of which is answered exactly once.
 
-    A document's id is its place among all, from 0.
+    A document's id is its index, from 0.
     """
 
     def __init__(self, size: int, ordered: bool) -> None:
-        """`ordered`: answers are handed on in the order of the documents; an early one waits, in its place."""
+        """`ordered`: return the answers in the order of the documents, and keep early ones."""
         if size < 1:
             raise ValueError(f"window is {size}; it must be at least 1")
         self._size = size
@@ -33,7 +33,7 @@ class Window:
         return not self._ended and len(self._unanswered) + len(self._answers) < self._size
 
     def add(self, document: Document) -> inference_pb2.ScoreTextsRequest:
-        """The document's message."""
+        """Adds the document and returns its message."""
         first, second = document_inputs(document)
         request = inference_pb2.ScoreTextsRequest(id=self._next_id, input=first, second_input=second)
         self._unanswered[self._next_id] = request
@@ -41,7 +41,7 @@ class Window:
         return request
 
     def end(self) -> None:
-        """There are no more documents."""
+        """Marks the end of the documents."""
         self._ended = True
 
     @property
@@ -49,19 +49,19 @@ class Window:
         return self._ended
 
     def unanswered(self) -> Iterator[inference_pb2.ScoreTextsRequest]:
-        """What a new stream is to be asked, in order."""
+        """Returns the unanswered messages in order, for a new stream."""
         return iter(list(self._unanswered.values()))
 
     def count_unanswered(self) -> int:
         return len(self._unanswered)
 
     def answer(self, answer: Answer) -> None:
-        """Takes an answer; one that nobody waits for is passed over."""
+        """Stores an answer; ignores one with an unknown id."""
         if self._unanswered.pop(answer.id, None) is not None:
             self._answers[answer.id] = answer
 
     def take(self) -> Answer | None:
-        """The next answer to be handed on, if it is there."""
+        """Returns the next answer for the caller, if it has arrived."""
         if not self._ordered:
             return self._answers.pop(next(iter(self._answers))) if self._answers else None
         answer = self._answers.pop(self._next_out, None)

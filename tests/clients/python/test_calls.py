@@ -180,7 +180,7 @@ def test_other_arguments_that_cannot_be_sent(driver: Driver, client: Any) -> Non
 def test_text_comes_as_it_is_generated(driver: Driver, zoo_client: Any) -> None:
     options = {"max_tokens": 50, "temperature": 0, "echo": True}
     stream = zoo_client.generate("The history of ", **options)
-    with pytest.raises(RuntimeError, match="was not read to its end"):
+    with pytest.raises(RuntimeError, match="was not read to the end"):
         _ = stream.result
     pieces = driver.collect(stream)
     assert len(pieces) > 1

@@ -138,7 +138,7 @@ def test_a_file_that_is_no_session(driver: Driver, client: Any, tmp_path: Path) 
     content = whole.read_bytes()
     for wrong in (content[:-5], b"\xff" * 20, content[:1]):
         (tmp_path / "wrong").write_bytes(wrong)
-        with pytest.raises(ValueError, match=r"wrong is no exported session, or was damaged"):
+        with pytest.raises(ValueError, match=r"wrong is not an exported session, or is damaged"):
             driver.done(client.import_session("wrong", tmp_path / "wrong"))
     with pytest.raises(FileNotFoundError):
         driver.done(client.import_session("wrong", tmp_path / "none"))

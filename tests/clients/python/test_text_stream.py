@@ -40,7 +40,7 @@ def test_break_ends_the_work(driver: Driver, client: Any, server: Server, before
     assert len(driver.collect(stream, most=3)) == 3
     assert_cancelled_once(server, before)
     assert stream.text
-    with pytest.raises(RuntimeError, match="not read to its end"):
+    with pytest.raises(RuntimeError, match="not read to the end"):
         _ = stream.result
 
 

@@ -1,1 +1,1 @@
-"""The asynchronous client. From all but its transport, clients/python/generate writes the synchronous one."""
+"""The asynchronous client. clients/python/generate writes the synchronous one from all modules except transport."""

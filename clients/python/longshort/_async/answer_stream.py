@@ -1,4 +1,4 @@
-"""Any number of documents, scored or classified over one stream."""
+"""Scores or classifies any number of documents over one stream."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ Answer = inference_pb2.ScoreTextsResponse
 
 
 class AsyncAnswerStream(Generic[T]):
-    """Iterates over the answers to documents, which are read from their source as answers are taken.
+    """Iterates over the answers to documents, and reads documents from their source on demand.
 
-    - At most `window` documents were read of the source and not yet answered to the caller. So the source may be
-      endless, and a caller who is slow slows the stream.
-    - The source is read in the caller's own thread or task. An answer that is there goes before a document that is not.
-    - If the server is lost, what is unanswered goes to it, or to another one, again. Each document has one answer.
-    - An error of the whole stream is raised; answers that were handed on stay good. That of one document is its
-      answer's `error`.
-    - The stream is ended when the loop is left, at the end of a `with`, and by `close()`.
+    - At most `window` documents are read but not yet answered. So the source may be endless, and a slow caller slows
+      down the stream.
+    - The source is read in the caller's thread or task. A received answer is returned before another document is read.
+    - If the connection is lost, unanswered documents are sent again, to the same server or another. Each document gets
+      exactly one answer.
+    - An error of the stream is raised; earlier answers remain valid. An error of one document is its answer's `error`.
+    - Leaving the loop, the end of a `with` and `close()` end the stream.
     """
 
     def __init__(
@@ -47,28 +47,28 @@ class AsyncAnswerStream(Generic[T]):
         self._source = transport.Items(documents)
         self._texts = texts
         self._window = Window(window, ordered)
-        # Nothing on the way knows when a stream of unknown length should end; so its timeout is for each answer.
+        # The length of the stream is unknown, so the timeout applies to each answer instead of the stream.
         patience = calls.timeout_of(options)
         self._patience = None if patience == float("inf") else patience
         self._call: Call = calls.begin(options, timeout=float("inf"))
         self._stream: transport.Exchange[inference_pb2.ScoreTextsRequest, Answer] | None = None
-        # Whether the first unanswered document is sent alone, until its answer is there: so nothing is on its way
-        # behind it, for which the status could be lost (errors.StatusLost).
+        # Whether to send only the first unanswered document until its answer arrives. Then no other write is pending,
+        # which could make gRPC lose the status (errors.StatusLost).
         self._careful = False
         self._closed = False
 
     def __aiter__(self) -> AsyncIteration[T]:
-        """The answers. Raises LongshortError, and what the source raises."""
+        """The answers. Raises LongshortError, and the exceptions of the source."""
         return AsyncIteration(self._next, self.cancel)
 
     def cancel(self) -> None:
-        """Ends the stream, unless it has ended."""
+        """Ends the stream, if it is open."""
         self._closed = True
         if self._stream is not None:
             self._stream.cancel()
 
     async def close(self) -> None:
-        """The same; ends well, whatever was before."""
+        """The same. Never raises."""
         self.cancel()
 
     async def __aenter__(self) -> AsyncAnswerStream[T]:
@@ -78,7 +78,7 @@ class AsyncAnswerStream(Generic[T]):
         self.cancel()
 
     async def _next(self) -> T | None:
-        """None at the end."""
+        """Returns None at the end."""
         while not self._closed:
             answer = self._window.take()
             if answer is not None:
@@ -105,7 +105,7 @@ class AsyncAnswerStream(Generic[T]):
             self._stream.write(request)
 
     def _open(self) -> None:
-        """A stream for all that is unanswered."""
+        """Opens a stream and sends all unanswered documents."""
         self._stream = self._call.exchange(methods.SCORE_TEXTS)
         first, *others = self._window.unanswered()
         beginning = inference_pb2.ScoreTextsRequest(options=self._texts)
@@ -128,7 +128,7 @@ class AsyncAnswerStream(Generic[T]):
         try:
             answer = await self._stream.read(self._patience)
             if answer is None:
-                raise errors.Internal(f"the server left {self._window.count_unanswered()} documents unanswered")
+                raise errors.Internal(f"the server did not answer {self._window.count_unanswered()} documents")
         except LongshortError as error:
             if self._closed:
                 return
@@ -138,7 +138,7 @@ class AsyncAnswerStream(Generic[T]):
             if not lost:
                 await self._call.recover(error)
             return
-        # A stream that goes on at another server stays with the model that began it.
+        # Pins the model version, for the case that the stream continues at another server.
         self._texts.model.CopyFrom(answer.model)
         self._call.attempts.succeeded()
         self._window.answer(answer)
@@ -147,7 +147,7 @@ class AsyncAnswerStream(Generic[T]):
             self._send(self._window.unanswered())
 
     async def _end(self) -> None:
-        """All is answered: how the stream ends changes nothing."""
+        """Ends the stream after the last answer. Its status no longer matters."""
         self._closed = True
         if self._stream is not None:
             with contextlib.suppress(LongshortError):

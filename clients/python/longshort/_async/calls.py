@@ -1,4 +1,4 @@
-"""Calls of messages: tries, deadlines, metadata. What they mean is told by the client's methods."""
+"""Calls with retries, deadlines and metadata, independent of the messages that they carry."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from longshort.retries import Attempts, RetryPolicy, checked_timeout
 
 
 class AsyncCalls:
-    """Thread: any, as gRPC's channels are."""
+    """Thread-safe, like gRPC's channels."""
 
     def __init__(self, connection: Connection, *, client_id: str, timeout: float, retry: RetryPolicy) -> None:
-        """Raises ValueError for files that cannot be used."""
+        """Raises ValueError for unusable files."""
         self._connection = connection
         _check_timeout(timeout)
         self._client_id = client_id
@@ -30,14 +30,13 @@ class AsyncCalls:
     def begin(
         self, options: CallOptions, *, session_id: str = "", safe: bool = True, timeout: float | None = None
     ) -> Call:
-        """A call that is to be made. `safe`: making it twice would change nothing. `timeout`: in place of the
-        options'."""
+        """Prepares a call. `safe`: the call is idempotent. `timeout` overrides that of the options."""
         if timeout is None:
             timeout = self.timeout_of(options)
         return Call(self, options, session_id, Attempts(self._retry, timeout, safe))
 
     def timeout_of(self, options: CallOptions) -> float:
-        """Seconds; raises ValueError for what is no time."""
+        """Returns the timeout in seconds. Raises ValueError for an invalid one."""
         timeout = options.get("timeout", self._timeout)
         _check_timeout(timeout)
         return timeout
@@ -45,7 +44,7 @@ class AsyncCalls:
     async def unary(
         self, method: Method[Q, A], question: Q, options: CallOptions, *, session_id: str = "", safe: bool = True
     ) -> A:
-        """One question, one answer."""
+        """Makes a unary call."""
         call = self.begin(options, session_id=session_id, safe=safe)
         while True:
             try:
@@ -56,7 +55,7 @@ class AsyncCalls:
                 await call.recover(error)
 
     async def upload(self, method: Method[Q, A], questions: Iterator[Q], options: CallOptions, *, session_id: str) -> A:
-        """Many questions, one answer. Made once: what was given cannot be given again."""
+        """Makes a client-streaming call. It is not retried, because `questions` can be read only once."""
         call = self.begin(options, session_id=session_id)
         try:
             return await transport.client_stream(
@@ -85,7 +84,7 @@ class AsyncCalls:
         )
 
     async def explain(self, error: LongshortError) -> None:
-        """Adds to the message why no connection came about, or which token was refused."""
+        """Adds the likely cause of a failed connection, or the rejected token's file, to the message."""
         if isinstance(error, errors.Unavailable):
             cause = await transport.apart(lambda: diagnosis.diagnose(self._connection))
             for hint in (cause and f"likely cause: {cause}", diagnosis.proxy_hint(error.message)):
@@ -96,7 +95,7 @@ class AsyncCalls:
 
 
 class Call:
-    """A call with all its tries, which have one request id."""
+    """A call with all its attempts, which share one request id."""
 
     def __init__(self, calls: AsyncCalls, options: CallOptions, session_id: str, attempts: Attempts) -> None:
         self._calls = calls
@@ -112,16 +111,16 @@ class Call:
         return self._calls.metadata(self._options, self.request_id, self._session_id)
 
     def stream(self, method: Method[Q, A], question: Q) -> transport.Stream[A]:
-        """A try of a call of one question with many answers."""
+        """Starts an attempt of a server-streaming call."""
         left = self.attempts.remaining()
         return transport.Stream(self.channel(), method, question, left, self.metadata(), self.request_id)
 
     def exchange(self, method: Method[Q, A]) -> transport.Exchange[Q, A]:
-        """A try of a call of many questions with many answers."""
+        """Starts an attempt of a bidirectional call."""
         return transport.Exchange(self.channel(), method, self.metadata(), self.request_id)
 
     async def recover(self, error: LongshortError) -> None:
-        """Waits until the next try. Raises the error, with what is known of its cause, if there is none."""
+        """Waits until the next attempt. If there is none, raises the error with its likely cause."""
         if isinstance(error, errors.Unavailable):
             self._calls.unreachable()
         try:
@@ -131,7 +130,7 @@ class Call:
         await transport.sleep(wait)
 
     async def fail(self, error: LongshortError) -> NoReturn:
-        """Raises the error, with what is known of its cause."""
+        """Raises the error with its likely cause."""
         await self._calls.explain(error)
         raise error from None
 

@@ -1,4 +1,4 @@
-"""Iterating over what a call answers, and ending the call when nobody iterates any more."""
+"""An iterator over the answers of a call, which cancels the call when it is no longer used."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ T = TypeVar("T")
 
 
 class AsyncIteration(AsyncIterator[T], Generic[T]):
-    """Takes items until there is none.
+    """Iterates until `take` returns None.
 
-    At the end, after an error, and once a loop over it was left, `cancel` is called: at once, and not when an event
-    loop comes to it, as it would be for a generator.
+    Calls `cancel` at the end, after an error, and when a loop over it was left. Unlike a generator's cleanup, this
+    happens immediately, not when the event loop runs next.
     """
 
     def __init__(self, take: Callable[[], Awaitable[T | None]], cancel: Callable[[], None]) -> None:

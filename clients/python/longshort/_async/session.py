@@ -17,16 +17,15 @@ from longshort.session_file import File
 
 
 class AsyncSession:
-    """Each call goes on where the last one ended; the first one begins the session at the server. Use it in a
-    `with`, which closes it in the end, or call `close()`; a session that is left alone ends after the server's
-    --session-time-to-live.
+    """Each call continues where the previous one ended. The first call creates the session on the server. Use the
+    session in a `with`, or call `close()`; an idle session expires after the server's --session-time-to-live.
 
-    `tokens` is how many tokens the session held after the last answer; None while that is not known. Calls tell it
-    to the server (expected_tokens), so that none goes on from an answer that nobody saw, and so that they can be
-    tried again. A call that failed or was cancelled leaves the session as it was; if its answer was whole already,
-    the next call raises FailedPrecondition.
+    `tokens` is the number of tokens in the session after the last answer, or None if unknown. Calls send it to the
+    server (expected_tokens). This makes retries safe, and prevents a call from continuing after an answer that was
+    lost. A call that fails or is cancelled leaves the session unchanged. If the server had already completed it, the
+    next call raises FailedPrecondition.
 
-    Thread: one call at a time (another one is Aborted).
+    Not thread-safe: a concurrent call raises Aborted.
     """
 
     def __init__(self, calls: AsyncCalls, id: str, model: str, tokens: int | None) -> None:
@@ -36,13 +35,13 @@ class AsyncSession:
         self.tokens = tokens
 
     def generate(self, prompt: Text | None = None, **options: Unpack[GenerateOptions]) -> AsyncTextStream:
-        """Goes on with the prompt (None: from where the session ends), as Client.generate does."""
+        """Continues the session with the prompt (None for no new text), like Client.generate."""
         requests.check_options(options, GenerateOptions)
         request = requests.generate_request(prompt, options, self.model, self._message())
         return AsyncTextStream(self._calls, request, options, self._take)
 
     async def score(self, document: Text, **options: Unpack[ScoreOptions]) -> TextScore:
-        """How likely the model finds the document behind what the session holds; the session then holds it, too."""
+        """Computes the document's likelihood given the session, and appends the document to the session."""
         requests.check_options(options, ScoreOptions)
         request = requests.score_request([(text_input(document), None)], requests.score_options(options, self.model))
         request.session.CopyFrom(self._message())
@@ -54,8 +53,8 @@ class AsyncSession:
         return score
 
     async def export(self, file: File, **options: Unpack[CallOptions]) -> ExportedSession:
-        """Writes the session to a file (a path, or what is open for bytes), which `import_session` takes at another
-        server. It stays here, too. Raises LongshortError and OSError; then no file was changed."""
+        """Writes the session to a file (a path or a binary file object), which `import_session` can read for another
+        server. The session also stays on this one. Raises LongshortError and OSError; then no file was changed."""
         requests.check_options(options, CallOptions)
         question = sessions_pb2.ExportSessionRequest(model=selector(self.model), session_id=self.id)
         call = self._calls.begin(options, session_id=self.id)
@@ -77,7 +76,7 @@ class AsyncSession:
                 stream.cancel()
 
     async def close(self, **options: Unpack[CallOptions]) -> None:
-        """Ends the session at the server. Ends well if there is none any more."""
+        """Ends the session on the server. Succeeds if it has already ended."""
         requests.check_options(options, CallOptions)
         question = methods.end_session(selector(self.model), self.id)
         with contextlib.suppress(errors.NotFound):
@@ -90,7 +89,7 @@ class AsyncSession:
         if kind is None:
             await self.close()
             return
-        with contextlib.suppress(errors.LongshortError):  # what was raised tells more
+        with contextlib.suppress(errors.LongshortError):  # the original exception matters more
             await self.close()
 
     def _message(self) -> types_pb2.Session:

@@ -1,4 +1,4 @@
-"""Text as it is generated."""
+"""A stream of generated text."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from longshort.metadata import CallOptions
 
 
 class AsyncTextStream:
-    """Iterates over the text of a generation as it comes; `result` has all of it in the end.
+    """Iterates over the text of a generation as it arrives. `result` has the whole generation in the end.
 
-    The call begins with the first piece that is asked for. It is cancelled, and its work ends at the server, when
-    the loop is left (by break or by an exception), at the end of a `with`, by `close()`, and when nobody has the
-    stream any more. Before its first message it is tried again like any call; after that, never.
+    The call starts with the first read. Leaving the loop (by break or an exception), the end of a `with`, `close()` and
+    the deletion of the stream cancel the call, and the server stops generating. The call is retried like any other
+    until its first message arrives, but not later.
 
-    Thread: one at a time; close() may come from any.
+    Not thread-safe, except for close().
     """
 
     def __init__(
@@ -44,23 +44,24 @@ class AsyncTextStream:
         self._closed = False
 
     def __aiter__(self) -> AsyncIteration[str]:
-        """The pieces of text. Raises LongshortError, and ValueError for several completions: their text comes mixed."""
+        """The pieces of text. Raises LongshortError, and ValueError for several completions, whose text is
+        interleaved."""
         if self._request.completions > 1:
             raise ValueError(
-                "iterate over deltas(), which tell whose text it is, or use finish(): completions is more than 1"
+                "completions is more than 1: iterate over deltas(), which have the completion's index, or use finish()"
             )
         return AsyncIteration(self._next_text, self.cancel)
 
     def deltas(self) -> AsyncIteration[Delta]:
-        """The pieces of all completions, with their tokens and bytes if asked for. Raises LongshortError."""
+        """The pieces of all completions, with their tokens and bytes if requested. Raises LongshortError."""
         return AsyncIteration(self._next_delta, self.cancel)
 
     def messages(self) -> AsyncIteration[inference_pb2.GenerateStreamResponse]:
-        """The messages as they come."""
+        """The raw messages as they arrive."""
         return AsyncIteration(self._next_message, self.cancel)
 
     async def finish(self) -> Generation:
-        """Reads the rest; the whole result. Raises LongshortError."""
+        """Reads to the end and returns the whole result. Raises LongshortError."""
         try:
             while await self._next_delta() is not None:
                 pass
@@ -70,24 +71,24 @@ class AsyncTextStream:
 
     @property
     def result(self) -> Generation:
-        """The whole, once all text was read. Raises RuntimeError before."""
+        """The whole generation. Raises RuntimeError until all text was read."""
         if self._result is None:
-            raise RuntimeError("the generation was not read to its end: iterate to the end, or call finish()")
+            raise RuntimeError("the generation was not read to the end: iterate to the end, or call finish()")
         return self._result
 
     @property
     def text(self) -> str:
-        """What has come of the first completion so far, also after an error."""
+        """The text of the first completion received so far, also after an error."""
         return self._assembly.text()
 
     def cancel(self) -> None:
-        """Ends the call, unless it has ended."""
+        """Ends the call, if it is running."""
         self._closed = True
         if self._stream is not None:
             self._stream.cancel()
 
     async def close(self) -> None:
-        """The same; ends well, whatever was before."""
+        """The same. Never raises."""
         self.cancel()
 
     async def __aenter__(self) -> AsyncTextStream:
@@ -107,7 +108,7 @@ class AsyncTextStream:
         return None
 
     async def _next_delta(self) -> Delta | None:
-        """None at the end."""
+        """Returns None at the end."""
         while (message := await self._next_message()) is not None:
             delta = self._assembly.add(message)
             if delta is not None:
@@ -127,7 +128,7 @@ class AsyncTextStream:
             message = await self._stream.read()
         except LongshortError:
             if self._closed:
-                return None  # by close(), from elsewhere
+                return None  # close() was called concurrently
             raise
         return message
 

@@ -1,5 +1,4 @@
-"""gRPC as the asynchronous client needs it: what differs from longshort/_sync/transport.py, which has the same
-names."""
+"""The gRPC layer of the asynchronous client. longshort/_sync/transport.py has the same interface."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ from longshort.methods import A, Method, Q
 
 T = TypeVar("T")
 Channel = grpc.aio.Channel
-# What is given one by one.
+# The caller's items.
 Source = AsyncIterable[T] | Iterable[T]
 
 
@@ -37,19 +36,19 @@ async def sleep(seconds: float) -> None:
 
 
 async def apart(function: Callable[[], T]) -> T:
-    """What blocks, without blocking others."""
+    """Runs a blocking function in another thread."""
     return await asyncio.to_thread(function)
 
 
 class Items(Generic[T]):
-    """What a source gives, one by one."""
+    """Reads a source item by item."""
 
     def __init__(self, source: Source[T]) -> None:
         self._items: AsyncIterator[T] | Iterator[T]
         self._items = aiter(source) if isinstance(source, AsyncIterable) else iter(source)
 
     async def next(self) -> tuple[T] | None:
-        """None at the end."""
+        """Returns None at the end."""
         if isinstance(self._items, AsyncIterator):
             async for item in self._items:
                 return (item,)
@@ -62,7 +61,7 @@ class Items(Generic[T]):
 async def unary(
     channel: Channel, method: Method[Q, A], question: Q, timeout: float | None, metadata: Metadata, request_id: str
 ) -> A:
-    """One question, one answer. Raises LongshortError."""
+    """Makes a unary call. Raises LongshortError."""
     call: Any = channel.unary_unary(method.path, method.question.SerializeToString, method.answer.FromString)
     try:
         answer: A = await call(question, timeout=timeout, metadata=metadata)
@@ -79,7 +78,7 @@ async def client_stream(
     metadata: Metadata,
     request_id: str,
 ) -> A:
-    """Many questions, one answer. Raises LongshortError, and what `questions` raises."""
+    """Makes a client-streaming call. Raises LongshortError, and the exceptions of `questions`."""
     call: Any = channel.stream_unary(method.path, method.question.SerializeToString, method.answer.FromString)
     running = call(timeout=timeout, metadata=metadata)
     try:
@@ -87,7 +86,7 @@ async def client_stream(
             try:
                 await running.write(question)
             except (grpc.RpcError, asyncio.InvalidStateError):
-                break  # the answer tells why
+                break  # the answer has the reason
         else:
             await running.done_writing()
         answer: A = await running
@@ -99,7 +98,7 @@ async def client_stream(
 
 
 class Stream(Generic[A]):
-    """A call of one question with many answers. The server sends no more than its reader takes."""
+    """A server-streaming call with flow control: the server sends only what the reader accepts."""
 
     def __init__(
         self,
@@ -115,7 +114,7 @@ class Stream(Generic[A]):
         self._request_id = request_id
 
     async def read(self) -> A | None:
-        """The next answer; None at the end. Raises LongshortError."""
+        """Returns the next answer; None at the end. Raises LongshortError."""
         try:
             answer = await self._call.read()
         except grpc.RpcError as error:
@@ -123,22 +122,22 @@ class Stream(Generic[A]):
         return None if answer is grpc.aio.EOF else answer
 
     def cancel(self) -> None:
-        """Ends the call, unless it has ended. May come from anywhere."""
+        """Ends the call, if it is running. Thread-safe."""
         self._call.cancel()
 
 
 class Exchange(Generic[Q, A]):
-    """A call of many questions with many answers.
+    """A bidirectional call.
 
-    Questions wait for the server, and answers for their reader, each in a queue: so neither side waits for the other.
-    Who asks bounds both, by how many questions are unanswered.
+    Queues decouple both directions: questions wait for the server, answers for the reader. The caller bounds both
+    queues by limiting the number of unanswered questions.
     """
 
     def __init__(self, channel: Channel, method: Method[Q, A], metadata: Metadata, request_id: str) -> None:
         self._request_id = request_id
-        # None ends the questions.
+        # None marks the end.
         self._questions: asyncio.Queue[Q | None] = asyncio.Queue()
-        # None, or the error, ends the answers.
+        # None or an error marks the end.
         self._answers: asyncio.Queue[A | None | grpc.RpcError] = asyncio.Queue()
         call: Any = channel.stream_stream(method.path, method.question.SerializeToString, method.answer.FromString)
         self._call: Any = call(self._each_question(), metadata=metadata)
@@ -151,25 +150,27 @@ class Exchange(Generic[Q, A]):
         self._questions.put_nowait(None)
 
     async def ready(self) -> bool:
-        """Whether reading would not wait."""
+        """Whether an answer is available."""
         await asyncio.sleep(0)
         return not self._answers.empty()
 
     async def read(self, timeout: float | None) -> A | None:
-        """The next answer; None at the end. Raises LongshortError; DeadlineExceeded after `timeout` seconds."""
+        """Returns the next answer; None at the end. Raises LongshortError, DeadlineExceeded after `timeout` seconds."""
         try:
             answer = await asyncio.wait_for(self._answers.get(), timeout)
         except TimeoutError:
             self.cancel()
-            raise errors.DeadlineExceeded(f"no answer came in {timeout:g} s", request_id=self._request_id) from None
+            raise errors.DeadlineExceeded(
+                f"no answer arrived within {timeout:g} s", request_id=self._request_id
+            ) from None
         if isinstance(answer, grpc.RpcError):
             raise errors.of_rpc(answer, self._request_id)
         return answer
 
     def cancel(self) -> None:
-        """Ends the call, unless it has ended."""
+        """Ends the call, if it is running."""
         self._call.cancel()
-        self._questions.put_nowait(None)  # which the writing task waits for
+        self._questions.put_nowait(None)  # wakes the writing task
 
     async def _each_question(self) -> AsyncIterator[Q]:
         while (question := await self._questions.get()) is not None:
@@ -183,4 +184,4 @@ class Exchange(Generic[Q, A]):
         except grpc.RpcError as error:
             self._answers.put_nowait(error)
         except asyncio.CancelledError:
-            self._answers.put_nowait(None)  # by this side: nobody reads on
+            self._answers.put_nowait(None)  # this side cancelled the call

@@ -1,6 +1,6 @@
-"""The messages of longshort.v1, in a descriptor pool of this package's own.
+"""The messages of longshort.v1, in a descriptor pool of this package.
 
-Whoever generates stubs from proto/ himself has longshort.v1 in protobuf's default pool. There, two files that define
-one message end the program; here, they do not meet. No generated code means no check of its version either: any
-runtime from the oldest that pyproject.toml names does.
+Stubs that a user generates from proto/ are in protobuf's default pool, where a second definition of a message would end
+the program. A separate pool avoids the conflict. The classes are built at run time, so every protobuf runtime that
+pyproject.toml allows works.
 """

@@ -1,4 +1,4 @@
-"""Message classes from contract.binpb, the compiled proto files."""
+"""Builds the message classes from contract.binpb, the compiled proto files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from google.protobuf.internal.enum_type_wrapper import EnumTypeWrapper
 def _load() -> descriptor_pool.DescriptorPool:
     pool = descriptor_pool.DescriptorPool()
     compiled = resources.files(__package__).joinpath("contract.binpb").read_bytes()
-    for file in descriptor_pb2.FileDescriptorSet.FromString(compiled).file:  # imported ones first
+    for file in descriptor_pb2.FileDescriptorSet.FromString(compiled).file:  # in dependency order
         pool.Add(file)
     return pool
 
@@ -21,7 +21,7 @@ _POOL = _load()
 
 
 def define(file: str, names: dict[str, Any]) -> None:
-    """Puts the messages and enums of a proto file into a module's names, as protoc's own module has them."""
+    """Adds the messages and enums of a proto file to a module's names, like a module that protoc generates."""
     described = _POOL.FindFileByName(file)
     for name, message in described.message_types_by_name.items():
         names[name] = message_factory.GetMessageClass(message)

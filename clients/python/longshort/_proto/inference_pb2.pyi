@@ -30,7 +30,7 @@ class _FinishReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_FinishRe
     FINISH_REASON_LENGTH: _FinishReason.ValueType  # 1
     """max_tokens were generated."""
     FINISH_REASON_STOP: _FinishReason.ValueType  # 2
-    """A stop string was completed."""
+    """A stop string was generated."""
 
 class FinishReason(_FinishReason, metaclass=_FinishReasonEnumTypeWrapper): ...
 
@@ -38,7 +38,7 @@ FINISH_REASON_UNSPECIFIED: FinishReason.ValueType  # 0
 FINISH_REASON_LENGTH: FinishReason.ValueType  # 1
 """max_tokens were generated."""
 FINISH_REASON_STOP: FinishReason.ValueType  # 2
-"""A stop string was completed."""
+"""A stop string was generated."""
 Global___FinishReason: _TypeAlias = FinishReason  # noqa: Y015
 
 @_typing.final
@@ -57,34 +57,33 @@ class ScoreTextRequest(_message.Message):
     token_log_probabilities: _builtins.bool
     """Language models: return the log-probability of every scored token."""
     top_alternatives: _builtins.int
-    """With token_log_probabilities: how many of the likeliest tokens to name at each place; 0 to 20."""
+    """With token_log_probabilities: number of most probable tokens to return at each position; 0 to 20."""
     truncate: _builtins.bool
-    """Classifiers: read no more of a longer document than its first max_document_tokens tokens, instead of refusing it."""
+    """Classifiers: truncate longer documents to max_document_tokens tokens instead of refusing them."""
     top_k: _builtins.int
-    """Classifiers: how many of the likeliest classes to name; 0 means 5, more than there are names all."""
+    """Classifiers: number of classes to return, most probable first. 0 means 5; a larger number than classes returns all."""
     all_logits: _builtins.bool
-    """Classifiers: return the logits of all classes too."""
+    """Classifiers: also return the logits of all classes."""
     @_builtins.property
     def model(self) -> _types_pb2.ModelSelector:
-        """Which model scores."""
+        """The model."""
 
     @_builtins.property
     def inputs(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Input]:
-        """1 to 64 documents (GetModel tells the limit), scored independently. Language models: each from an empty history,
-        1 token up to the server's limit of prompt_tokens. Classifiers: 1 token up to the model's max_document_tokens, and
-        not padding (id 0) alone.
+        """1 to Limits.inputs (64) documents, scored independently, without context. Language models: 1 to Limits.prompt_tokens
+        tokens each. Classifiers: 1 to max_document_tokens tokens each, and not only padding (id 0).
         """
 
     @_builtins.property
     def second_inputs(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Input]:
-        """Classifiers of two documents: second_inputs[i] is the second document of inputs[i], so as many as inputs. Empty for
-        all other models.
+        """Classifiers of two documents: second_inputs[i] is the second document of inputs[i]; both lists have the same length.
+        Empty for all other models.
         """
 
     @_builtins.property
     def session(self) -> _types_pb2.Session:
-        """Language models: the document goes on with this conversation, so that its first token is scored too (unless the
-        session begins here). With one input only.
+        """Language models: the document continues this session, so its first token is also scored (unless the session is new).
+        Only valid with exactly one input.
         """
 
     def __init__(
@@ -118,19 +117,19 @@ class ScoreTextResponse(_message.Message):
     CLASSIFICATIONS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def scores(self) -> _containers.RepeatedCompositeFieldContainer[Global___TextScore]:
-        """Of language models, in the order of the inputs."""
+        """Language models: the scores, in the order of the inputs."""
 
     @_builtins.property
     def model(self) -> _types_pb2.ModelSelector:
-        """Name and version that answered."""
+        """Name and version of the model that answered."""
 
     @_builtins.property
     def usage(self) -> _types_pb2.Usage:
-        """Tokens of all documents together; nothing is generated."""
+        """The tokens of all documents together; nothing is generated."""
 
     @_builtins.property
     def classifications(self) -> _containers.RepeatedCompositeFieldContainer[Global___TextClassification]:
-        """Of classifiers, in the order of the inputs."""
+        """Classifiers: the classifications, in the order of the inputs."""
 
     def __init__(
         self,
@@ -150,7 +149,7 @@ Global___ScoreTextResponse: _TypeAlias = ScoreTextResponse  # noqa: Y015
 
 @_typing.final
 class TextScore(_message.Message):
-    """The first token of a document has nothing before it (but a session's tokens) and is not scored; every later one is."""
+    """The likelihood of a document. Every token is scored except the first, unless a session precedes it."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -165,22 +164,22 @@ class TextScore(_message.Message):
     log_likelihood: _builtins.float
     """Sum of the natural logarithms of the scored tokens' probabilities; nats, at most 0."""
     token_count: _builtins.int
-    """Tokens in the document; at least 1."""
+    """Number of tokens in the document; at least 1."""
     scored_token_count: _builtins.int
-    """How many of them were scored: token_count - 1, or all behind a session's tokens."""
+    """Number of scored tokens: token_count - 1, or token_count if a session precedes them."""
     bits_per_byte: _builtins.float
     """-log2 likelihood per scored byte; bits, at least 0. Set for a byte vocabulary if anything was scored."""
     bits_per_character: _builtins.float
     """The same per scored character. Set for a character vocabulary if anything was scored."""
     session_tokens: _builtins.int
-    """With a session: the tokens that it holds now, the document's included."""
+    """With a session: the number of tokens that it holds now, including the document."""
     @_builtins.property
     def tokens(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.TokenLogProbability]:
-        """If asked for: one for each scored token, the document's second token first."""
+        """If requested: the scored tokens, starting with the document's second token."""
 
     @_builtins.property
     def timings(self) -> _types_pb2.Timings:
-        """Where the document's time went."""
+        """The times of the document."""
 
     def __init__(
         self,
@@ -215,7 +214,7 @@ Global___TextScore: _TypeAlias = TextScore  # noqa: Y015
 
 @_typing.final
 class Classification(_message.Message):
-    """What a classifier makes of one item."""
+    """The result of a classifier for one item."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -224,15 +223,15 @@ class Classification(_message.Message):
     TIMINGS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def classes(self) -> _containers.RepeatedCompositeFieldContainer[Global___ClassProbability]:
-        """The likeliest classes, likeliest first (equal ones by index); as many as top_k asked for."""
+        """The top_k most probable classes, most probable first; equal ones by index."""
 
     @_builtins.property
     def logits(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
-        """If asked for: the logit of every class, by index."""
+        """If requested: the logits of all classes, by index."""
 
     @_builtins.property
     def timings(self) -> Global___ClassificationTimings:
-        """Where the item's time went."""
+        """The times of the item."""
 
     def __init__(
         self,
@@ -257,7 +256,7 @@ class ClassProbability(_message.Message):
     LABEL_FIELD_NUMBER: _builtins.int
     PROBABILITY_FIELD_NUMBER: _builtins.int
     index: _builtins.int
-    """Which class, in [0, classes)."""
+    """The class, in [0, classes)."""
     label: _builtins.str
     """Its name; empty for a model without labels."""
     probability: _builtins.float
@@ -279,7 +278,7 @@ Global___ClassProbability: _TypeAlias = ClassProbability  # noqa: Y015
 
 @_typing.final
 class ClassificationTimings(_message.Message):
-    """Each at least 0. Together: from the item's arrival in the engine to its result."""
+    """Times in seconds, each at least 0. Their sum is the time from the item's arrival in the engine to its result."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -287,11 +286,11 @@ class ClassificationTimings(_message.Message):
     QUEUE_SECONDS_FIELD_NUMBER: _builtins.int
     RUN_SECONDS_FIELD_NUMBER: _builtins.int
     preparation_seconds: _builtins.float
-    """Decoding and resizing an image, the wait for a thread that does it included."""
+    """Decoding and resizing an image, including the wait for a thread."""
     queue_seconds: _builtins.float
-    """From then until its batch began."""
+    """Waiting until the batch starts."""
     run_seconds: _builtins.float
-    """The model's run over the whole batch."""
+    """Running the whole batch."""
     def __init__(
         self,
         *,
@@ -309,7 +308,7 @@ Global___ClassificationTimings: _TypeAlias = ClassificationTimings  # noqa: Y015
 
 @_typing.final
 class TextClassification(_message.Message):
-    """One item of ScoreText or ScoreTexts on a classifier."""
+    """The classification of one item of ScoreText or ScoreTexts."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -321,7 +320,7 @@ class TextClassification(_message.Message):
 
     @_builtins.property
     def documents(self) -> _containers.RepeatedCompositeFieldContainer[Global___DocumentReading]:
-        """The document as it was read, and the second one if the model takes two."""
+        """The reading of the document, and of the second one if the model compares two."""
 
     def __init__(
         self,
@@ -344,9 +343,9 @@ class DocumentReading(_message.Message):
     TOKEN_COUNT_FIELD_NUMBER: _builtins.int
     TRUNCATED_FIELD_NUMBER: _builtins.int
     token_count: _builtins.int
-    """Tokens that the model read; 1 to max_document_tokens."""
+    """Number of tokens that the model read; 1 to max_document_tokens."""
     truncated: _builtins.bool
-    """The document went on behind them (with `truncate` only)."""
+    """Whether the document was longer (only with `truncate`)."""
     def __init__(
         self,
         *,
@@ -370,18 +369,18 @@ class ScoreTextsRequest(_message.Message):
     SECOND_INPUT_FIELD_NUMBER: _builtins.int
     OPTIONS_FIELD_NUMBER: _builtins.int
     id: _builtins.int
-    """Chosen by the client; the answer repeats it. The server does not ask for ids to differ."""
+    """Chosen by the client and repeated in the answer. Ids need not be unique."""
     @_builtins.property
     def input(self) -> _types_pb2.Input:
-        """The document, with the limits of ScoreTextRequest.inputs."""
+        """The document. The limits of ScoreTextRequest.inputs apply."""
 
     @_builtins.property
     def second_input(self) -> _types_pb2.Input:
-        """Classifiers of two documents: the second one."""
+        """Classifiers of two documents: the second document."""
 
     @_builtins.property
     def options(self) -> Global___ScoreTextsOptions:
-        """In the first message only; INVALID_ARGUMENT later. Unset means the defaults of its fields."""
+        """Only in the first message; INVALID_ARGUMENT in later ones. If unset, its fields have their defaults."""
 
     def __init__(
         self,
@@ -401,7 +400,7 @@ Global___ScoreTextsRequest: _TypeAlias = ScoreTextsRequest  # noqa: Y015
 
 @_typing.final
 class ScoreTextsOptions(_message.Message):
-    """The fields of ScoreTextRequest of the same names, for all documents of the stream."""
+    """Options for all documents of the stream; see the fields of the same names in ScoreTextRequest."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -414,16 +413,16 @@ class ScoreTextsOptions(_message.Message):
     token_log_probabilities: _builtins.bool
     """Language models: return the log-probability of every scored token."""
     top_alternatives: _builtins.int
-    """With token_log_probabilities: how many of the likeliest tokens to name at each place; 0 to 20."""
+    """With token_log_probabilities: number of most probable tokens to return at each position; 0 to 20."""
     truncate: _builtins.bool
-    """Classifiers: read no more of a longer document than its first max_document_tokens tokens, instead of refusing it."""
+    """Classifiers: truncate longer documents to max_document_tokens tokens instead of refusing them."""
     top_k: _builtins.int
-    """Classifiers: how many of the likeliest classes to name; 0 means 5, more than there are names all."""
+    """Classifiers: number of classes to return, most probable first. 0 means 5; a larger number than classes returns all."""
     all_logits: _builtins.bool
-    """Classifiers: return the logits of all classes too."""
+    """Classifiers: also return the logits of all classes."""
     @_builtins.property
     def model(self) -> _types_pb2.ModelSelector:
-        """Which model scores. Version 0 takes the newest when the stream begins, and the stream stays with it."""
+        """The model. Version 0 selects the newest at the start of the stream, which the stream then keeps."""
 
     def __init__(
         self,
@@ -445,7 +444,7 @@ Global___ScoreTextsOptions: _TypeAlias = ScoreTextsOptions  # noqa: Y015
 
 @_typing.final
 class ScoreTextsResponse(_message.Message):
-    """One for each request message."""
+    """The answer to one request message."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -455,24 +454,24 @@ class ScoreTextsResponse(_message.Message):
     ERROR_FIELD_NUMBER: _builtins.int
     MODEL_FIELD_NUMBER: _builtins.int
     id: _builtins.int
-    """The id of the document that it answers."""
+    """The id of the document."""
     @_builtins.property
     def score(self) -> Global___TextScore:
-        """Of a language model."""
+        """Language models."""
 
     @_builtins.property
     def classification(self) -> Global___TextClassification:
-        """Of a classifier."""
+        """Classifiers."""
 
     @_builtins.property
     def error(self) -> _types_pb2.ItemError:
-        """The document was not scored. INVALID_ARGUMENT: not as `input` asks; RESOURCE_EXHAUSTED: the server is full and
-        the document may be sent again; INTERNAL: the model failed.
+        """The document was not scored. INVALID_ARGUMENT: the input is invalid. RESOURCE_EXHAUSTED: the server is full; send
+        the document again later. INTERNAL: the model failed.
         """
 
     @_builtins.property
     def model(self) -> _types_pb2.ModelSelector:
-        """Name and version that answered."""
+        """Name and version of the model that answered."""
 
     def __init__(
         self,
@@ -502,16 +501,16 @@ class ClassifyImageRequest(_message.Message):
     TOP_K_FIELD_NUMBER: _builtins.int
     ALL_LOGITS_FIELD_NUMBER: _builtins.int
     top_k: _builtins.int
-    """How many of the likeliest classes to name; 0 means 5, more than there are names all."""
+    """Number of classes to return, most probable first. 0 means 5; a larger number than classes returns all."""
     all_logits: _builtins.bool
-    """Return the logits of all classes too."""
+    """Also return the logits of all classes."""
     @_builtins.property
     def model(self) -> _types_pb2.ModelSelector:
-        """Which model classifies."""
+        """The model."""
 
     @_builtins.property
     def images(self) -> _containers.RepeatedCompositeFieldContainer[Global___Image]:
-        """1 to 64 images (GetModel tells the limit), classified independently."""
+        """1 to Limits.images (64) images, classified independently."""
 
     def __init__(
         self,
@@ -538,9 +537,7 @@ class Image(_message.Message):
     ENCODED_FIELD_NUMBER: _builtins.int
     TENSOR_FIELD_NUMBER: _builtins.int
     encoded: _builtins.bytes
-    """A JPEG, PNG or WebP file of at most 65535 pixels a side; GetModel tells the limits on its bytes and
-    pixels.
-    """
+    """A JPEG, PNG or WebP file of at most 65535 pixels on each side. Limits.image_bytes and Limits.image_pixels apply."""
     @_builtins.property
     def tensor(self) -> Global___ImageTensor:
         """Pixels."""
@@ -579,10 +576,10 @@ class ImageTensor(_message.Message):
     channels: _builtins.int
     """1 (grey) or 3 (red, green, blue)."""
     uint8_values: _builtins.bytes
-    """A byte for each value, 0 to 255; height * width * channels of them."""
+    """One byte for each value, 0 to 255; height * width * channels values."""
     @_builtins.property
     def float_values(self) -> Global___FloatValues:
-        """The same as fractions."""
+        """The same as numbers in [0, 1]."""
 
     def __init__(
         self,
@@ -610,7 +607,7 @@ class FloatValues(_message.Message):
     VALUES_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def values(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
-        """Each in [0, 1]; height * width * channels of them."""
+        """Each in [0, 1]; height * width * channels values."""
 
     def __init__(
         self,
@@ -637,7 +634,7 @@ class ClassifyImageResponse(_message.Message):
 
     @_builtins.property
     def model(self) -> _types_pb2.ModelSelector:
-        """Name and version that answered."""
+        """Name and version of the model that answered."""
 
     def __init__(
         self,
@@ -663,8 +660,8 @@ class ImageResult(_message.Message):
     def classification(self) -> Global___Classification: ...
     @_builtins.property
     def error(self) -> _types_pb2.ItemError:
-        """This image was not classified; the others are not concerned. INVALID_ARGUMENT: not an image that the server
-        takes, naming its index; RESOURCE_EXHAUSTED: no memory to decode it; INTERNAL: the model failed.
+        """This image was not classified; the others are not affected. INVALID_ARGUMENT: the image is invalid (the message
+        names its index). RESOURCE_EXHAUSTED: there is not enough memory to decode it. INTERNAL: the model failed.
         """
 
     def __init__(
@@ -699,45 +696,43 @@ class GenerateRequest(_message.Message):
     RETURN_RAW_FIELD_NUMBER: _builtins.int
     SESSION_FIELD_NUMBER: _builtins.int
     max_tokens: _builtins.int
-    """How many tokens to generate at the most; 1 up to the server's limit (GetModel tells it). 0 means 256. Generate,
-    whose answer is one message, takes at most 262144 over all completions.
+    """Maximum number of tokens to generate; 1 to Limits.max_tokens. 0 means 256. Generate, which returns one message, allows
+    at most 262144 over all completions.
     """
     completions: _builtins.int
-    """How many completions, 1 up to the server's limit (GetModel tells it; 16 at the most); 0 means 1."""
+    """Number of completions; 1 to Limits.completions (at most 16). 0 means 1."""
     token_log_probabilities: _builtins.bool
-    """Return the log-probability of every generated token, and of the prompt's with `echo`. A model without vocabulary
-    always does: its ids are the answer.
+    """Return the log-probability of every generated token, and with `echo` of the prompt's tokens. Always set for a model
+    without vocabulary, whose answer consists of ids.
     """
     top_alternatives: _builtins.int
-    """With token_log_probabilities: how many of the likeliest tokens to name at each place; 0 to 20."""
+    """With token_log_probabilities: number of most probable tokens to return at each position; 0 to 20."""
     echo: _builtins.bool
-    """Begin each completion's text with the prompt (nothing for ids that stand for no text)."""
+    """Start each completion's text with the prompt (without ids that have no text)."""
     return_raw: _builtins.bool
-    """Return raw bytes beside the text: text holds U+FFFD where the bytes are not UTF-8."""
+    """Also return the raw bytes: the text has U+FFFD for bytes that are not UTF-8."""
     @_builtins.property
     def model(self) -> _types_pb2.ModelSelector:
-        """Which model generates."""
+        """The model."""
 
     @_builtins.property
     def prompt(self) -> _types_pb2.Input:
-        """At least one token: the model has no beginning-of-text token to start from. Every completion reads it, so its
-        tokens times `completions` may be up to the server's limit of prompt_tokens.
+        """At least one token: the model has no beginning-of-text token. Every completion reads the prompt, so the number of its
+        tokens times `completions` must not exceed Limits.prompt_tokens.
         """
 
     @_builtins.property
     def sampling(self) -> Global___Sampling:
-        """How each token is chosen. Unset means the defaults of its fields."""
+        """Sampling options. If unset, its fields have their defaults."""
 
     @_builtins.property
     def stop(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Texts that end a completion; neither they nor anything behind them is returned. At most 16, none empty, 256 bytes
-        each.
-        """
+        """Stop strings: each ends a completion before itself. At most 16, of 1 to 256 bytes each."""
 
     @_builtins.property
     def session(self) -> _types_pb2.Session:
-        """Go on with this conversation: the prompt follows what was read and generated before, as if all of it were one
-        prompt (it may then be unset: the session's own end is continued). With one completion only.
+        """Continue this session: the prompt follows the session's tokens as if all were one prompt. The prompt may then be
+        unset. Only valid with one completion.
         """
 
     def __init__(
@@ -765,8 +760,8 @@ Global___GenerateRequest: _TypeAlias = GenerateRequest  # noqa: Y015
 
 @_typing.final
 class Sampling(_message.Message):
-    """How the next token is chosen. They apply in the order: logit bias, repetition, frequency and presence penalty,
-    temperature, top-k, top-p, min-p. Tokens that stand for no text are never sampled.
+    """Sampling options, applied in the order: logit bias, repetition, frequency and presence penalty, temperature, top-k,
+    top-p, min-p. Tokens without text are never sampled.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -801,26 +796,26 @@ class Sampling(_message.Message):
     LOGIT_BIAS_FIELD_NUMBER: _builtins.int
     SEED_FIELD_NUMBER: _builtins.int
     temperature: _builtins.float
-    """0 takes the likeliest token every time; otherwise in (0, 100]. Unset means 1."""
+    """0 always selects the most probable token; otherwise in (0, 100]. Unset means 1."""
     top_k: _builtins.int
-    """Keep the k likeliest tokens; 0 (or more than there are) keeps all."""
+    """Keep the k most probable tokens. 0, and a number larger than the vocabulary, keep all."""
     top_p: _builtins.float
-    """Keep the fewest likeliest tokens whose probabilities reach this sum; in (0, 1]. Unset means 1: all."""
+    """Keep the smallest set of most probable tokens whose probabilities add up to this; in (0, 1]. Unset means 1: keep all."""
     min_p: _builtins.float
-    """Keep tokens whose probability is at least this fraction of the likeliest's; in [0, 1]."""
+    """Keep tokens whose probability is at least this fraction of the highest one; in [0, 1]."""
     repetition_penalty: _builtins.float
-    """For tokens in the prompt or generated: positive logits are divided by it, negative multiplied; in (0, 100]. Unset
-    means 1.
+    """For tokens in the prompt or the completion: positive logits are divided by it, negative ones multiplied; in (0, 100].
+    Unset means 1.
     """
     frequency_penalty: _builtins.float
     """Subtracted from a token's logit for each time it was generated; in [-100, 100]."""
     presence_penalty: _builtins.float
-    """Subtracted from a token's logit if it was generated at all; in [-100, 100]."""
+    """Subtracted from a token's logit if it was generated; in [-100, 100]."""
     seed: _builtins.int
-    """The same seed gives the same tokens. Unset: the server draws one and returns it."""
+    """The same seed gives the same tokens. If unset, the server chooses one and returns it."""
     @_builtins.property
     def logit_bias(self) -> _containers.ScalarMap[_builtins.int, _builtins.float]:
-        """Token id to what is added to its logit, in [-100, 100]; at most 1024."""
+        """Token id to the value that is added to its logit, in [-100, 100]; at most 1024 entries."""
 
     def __init__(
         self,
@@ -868,20 +863,20 @@ class GenerateResponse(_message.Message):
     SEED_FIELD_NUMBER: _builtins.int
     SESSION_TOKENS_FIELD_NUMBER: _builtins.int
     seed: _builtins.int
-    """The seed that was used."""
+    """The seed of the completions."""
     session_tokens: _builtins.int
-    """With a session: the tokens that it holds now, the returned ones included."""
+    """With a session: the number of tokens that it holds now, including the returned ones."""
     @_builtins.property
     def completions(self) -> _containers.RepeatedCompositeFieldContainer[Global___Completion]:
-        """By index."""
+        """Sorted by index."""
 
     @_builtins.property
     def model(self) -> _types_pb2.ModelSelector:
-        """Name and version that answered."""
+        """Name and version of the model that answered."""
 
     @_builtins.property
     def usage(self) -> _types_pb2.Usage:
-        """Of all completions together."""
+        """The sum over all completions."""
 
     def __init__(
         self,
@@ -914,24 +909,24 @@ class Completion(_message.Message):
     STOP_FIELD_NUMBER: _builtins.int
     TIMINGS_FIELD_NUMBER: _builtins.int
     index: _builtins.int
-    """0 up to completions - 1."""
+    """0 to completions - 1."""
     text: _builtins.str
     """Valid UTF-8."""
     raw: _builtins.bytes
-    """If asked for: the bytes behind the text."""
+    """If requested: the text's bytes."""
     finish_reason: Global___FinishReason.ValueType
-    """Why it ended; never FINISH_REASON_UNSPECIFIED."""
+    """The reason why it ended; never FINISH_REASON_UNSPECIFIED."""
     stop: _builtins.str
-    """The stop string that was met, if one was."""
+    """The stop string that ended it, if any."""
     @_builtins.property
     def tokens(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.TokenLogProbability]:
-        """If asked for: with echo the prompt's tokens, from the second on unless a session precedes the first; then the
-        generated ones whose text was returned.
+        """If requested: with echo, the prompt's tokens (without the first, unless a session precedes it); then the generated
+        tokens whose text was returned.
         """
 
     @_builtins.property
     def timings(self) -> _types_pb2.Timings:
-        """Where the completion's time went."""
+        """The times of the completion."""
 
     def __init__(
         self,
@@ -954,8 +949,8 @@ Global___Completion: _TypeAlias = Completion  # noqa: Y015
 
 @_typing.final
 class GenerateStreamResponse(_message.Message):
-    """A message of a stream: the start, then any number of deltas and keepalives in any mix of completions, an end for each
-    completion, and a summary.
+    """A message of a stream. The order is: the start; deltas and keepalives, interleaved for all completions; an end for each
+    completion; the summary.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -971,7 +966,7 @@ class GenerateStreamResponse(_message.Message):
 
     @_builtins.property
     def delta(self) -> Global___CompletionDelta:
-        """More of one completion."""
+        """The next piece of one completion."""
 
     @_builtins.property
     def end(self) -> Global___CompletionEnd:
@@ -983,7 +978,7 @@ class GenerateStreamResponse(_message.Message):
 
     @_builtins.property
     def keep_alive(self) -> Global___KeepAlive:
-        """Sent when nothing else was for a while, so that nothing on the way takes the stream for dead."""
+        """Sent if there was no other message for a while, so that proxies do not close the stream."""
 
     def __init__(
         self,
@@ -1011,10 +1006,10 @@ class StreamStart(_message.Message):
     MODEL_FIELD_NUMBER: _builtins.int
     SEED_FIELD_NUMBER: _builtins.int
     seed: _builtins.int
-    """The seed that is used."""
+    """The seed of the completions."""
     @_builtins.property
     def model(self) -> _types_pb2.ModelSelector:
-        """Name and version that answer."""
+        """Name and version of the model that answers."""
 
     def __init__(
         self,
@@ -1040,17 +1035,17 @@ class CompletionDelta(_message.Message):
     TOKENS_FIELD_NUMBER: _builtins.int
     TOKEN_COUNT_FIELD_NUMBER: _builtins.int
     index: _builtins.int
-    """Which completion; 0 up to completions - 1."""
+    """Index of the completion; 0 to completions - 1."""
     text: _builtins.str
-    """New text: valid UTF-8 in every message. Bytes of a character that is not whole yet wait for the next message."""
+    """New text, valid UTF-8 in every message: an incomplete character is held back for a later message."""
     raw: _builtins.bytes
-    """If asked for: the new bytes behind the text."""
+    """If requested: the new text's bytes."""
     token_count: _builtins.int
-    """How many generated tokens this message stands for: several if the reader is slower than the model. At least 0."""
+    """Number of generated tokens in this message, at least 0; several if the reader is slower than the model."""
     @_builtins.property
     def tokens(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.TokenLogProbability]:
-        """If asked for: the newly generated tokens. With echo, the prompt's come first of all, from the second on unless a
-        session precedes the first.
+        """If requested: the newly generated tokens. With echo, the prompt's tokens precede them (without the first, unless a
+        session precedes it).
         """
 
     def __init__(
@@ -1079,14 +1074,14 @@ class CompletionEnd(_message.Message):
     STOP_FIELD_NUMBER: _builtins.int
     TIMINGS_FIELD_NUMBER: _builtins.int
     index: _builtins.int
-    """Which completion; 0 up to completions - 1."""
+    """Index of the completion; 0 to completions - 1."""
     finish_reason: Global___FinishReason.ValueType
-    """Why it ended; never FINISH_REASON_UNSPECIFIED."""
+    """The reason why it ended; never FINISH_REASON_UNSPECIFIED."""
     stop: _builtins.str
-    """The stop string that was met, if one was."""
+    """The stop string that ended it, if any."""
     @_builtins.property
     def timings(self) -> _types_pb2.Timings:
-        """Where the completion's time went."""
+        """The times of the completion."""
 
     def __init__(
         self,
@@ -1111,10 +1106,10 @@ class StreamSummary(_message.Message):
     USAGE_FIELD_NUMBER: _builtins.int
     SESSION_TOKENS_FIELD_NUMBER: _builtins.int
     session_tokens: _builtins.int
-    """With a session: the tokens that it holds now, the returned ones included."""
+    """With a session: the number of tokens that it holds now, including the returned ones."""
     @_builtins.property
     def usage(self) -> _types_pb2.Usage:
-        """Of all completions together."""
+        """The sum over all completions."""
 
     def __init__(
         self,
@@ -1155,11 +1150,11 @@ class TokenizeRequest(_message.Message):
     INPUT_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def model(self) -> _types_pb2.ModelSelector:
-        """Whose vocabulary: a language model's or a text classifier's."""
+        """The model: a language model or a text classifier."""
 
     @_builtins.property
     def input(self) -> _types_pb2.Input:
-        """Text or raw bytes; ids are checked and returned. 1 to 131072 tokens."""
+        """Text, raw bytes, or ids, which are checked and returned. 1 to 131072 tokens."""
 
     def __init__(
         self,
@@ -1188,11 +1183,11 @@ class TokenizeResponse(_message.Message):
 
     @_builtins.property
     def pieces(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
-        """The bytes that each id stands for, in the order of ids. Empty for a model without vocabulary and for classifiers."""
+        """The bytes of each id, in the order of ids. Empty for classifiers and models without a vocabulary."""
 
     @_builtins.property
     def model(self) -> _types_pb2.ModelSelector:
-        """Name and version that answered."""
+        """Name and version of the model that answered."""
 
     def __init__(
         self,

@@ -67,7 +67,7 @@ class ListModelsResponse(_message.Message):
     MODELS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def models(self) -> _containers.RepeatedCompositeFieldContainer[Global___Model]:
-        """By name, then version; none if all were unloaded."""
+        """Sorted by name, then version; empty if all were unloaded."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class GetModelRequest(_message.Message):
     MODEL_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def model(self) -> _types_pb2.ModelSelector:
-        """Which model is described."""
+        """The model."""
 
     def __init__(
         self,
@@ -111,7 +111,7 @@ class LoadModelRequest(_message.Message):
     MODEL_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def model(self) -> _types_pb2.ModelSelector:
-        """Which model; the name must be set. Version 0 takes the newest in the repository."""
+        """The model; the name must be set. Version 0 selects the newest in the repository."""
 
     def __init__(
         self,
@@ -133,7 +133,7 @@ class UnloadModelRequest(_message.Message):
     MODEL_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def model(self) -> _types_pb2.ModelSelector:
-        """Which model; the name must be set. Version 0 means all of its versions."""
+        """The model; the name must be set. Version 0 means all of its versions."""
 
     def __init__(
         self,
@@ -183,20 +183,20 @@ class Model(_message.Message):
     version: _builtins.int
     """At least 1."""
     architecture: _builtins.str
-    """"language_model", or of classifiers "text_classifier", "vil" or "cvt"."""
+    """"language_model"; for classifiers, "text_classifier", "vil" or "cvt"."""
     fingerprint: _builtins.str
     """SHA-256 of the model's files, in hex: equal fingerprints give equal results (with equal precision)."""
     precision: _builtins.str
-    """"fp32" or "bf16"; of a classifier "bf16" if it has workers on GPUs that compute so. Those on the CPU compute in
-    fp32.
+    """"fp32" or "bf16". For a classifier, "bf16" if it has workers on GPUs that compute in bf16; workers on the CPU always
+    compute in fp32.
     """
     parameters: _builtins.int
-    """Number of weights, the tied embedding counted once."""
+    """Number of weights; a tied embedding counts once."""
     vocabulary_size: _builtins.int
-    """Tokens that the model knows, made-up ones included; 0 for a model that takes images."""
+    """Size of the vocabulary, including special tokens; 0 for a model of images."""
     tokenizer: _builtins.str
-    """"fairseq_bytes", "fairseq_characters", or of classifiers "bytes_plus_one", "listops_2020" or "listops_2021"; "none"
-    for a model that takes token ids only; empty for a model that takes images.
+    """"fairseq_bytes" or "fairseq_characters"; for classifiers, "bytes_plus_one", "listops_2020" or "listops_2021"; "none"
+    for a model that accepts only token ids; empty for a model of images.
     """
     @_builtins.property
     def language_model(self) -> Global___LanguageModelHyperparameters:
@@ -204,7 +204,7 @@ class Model(_message.Message):
 
     @_builtins.property
     def limits(self) -> Global___Limits:
-        """What the server takes for it."""
+        """The server's limits for this model."""
 
     @_builtins.property
     def classifier(self) -> Global___ClassifierProperties:
@@ -257,17 +257,17 @@ class LanguageModelHyperparameters(_message.Message):
     feed_forward_width: _builtins.int
     """Channels inside the feed-forward network."""
     chunk_size: _builtins.int
-    """Tokens that one dynamic projection compresses (C)."""
+    """Tokens that the dynamic projection compresses together (C)."""
     chunk_rank: _builtins.int
-    """To how many vectors (R)."""
+    """Number of vectors that it compresses them to (R)."""
     window_length: _builtins.int
-    """A token sees itself and the window_length - 1 tokens before it as they are (W)."""
+    """Window: a token sees itself and the window_length - 1 tokens before it uncompressed (W)."""
     memory_length: _builtins.int
-    """Tokens before the current segment that are seen in compressed form (M); a multiple of chunk_size, at least
+    """Number of tokens before the current segment that are seen in compressed form (M); a multiple of chunk_size, at least
     window_length.
     """
     segment_length: _builtins.int
-    """Tokens after which the memory moves on (L); a multiple of chunk_size."""
+    """Number of tokens after which the memory advances (L); a multiple of chunk_size."""
     def __init__(
         self,
         *,
@@ -291,7 +291,7 @@ Global___LanguageModelHyperparameters: _TypeAlias = LanguageModelHyperparameters
 
 @_typing.final
 class ClassifierProperties(_message.Message):
-    """What a classifier takes and gives."""
+    """The inputs and classes of a classifier."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -302,18 +302,18 @@ class ClassifierProperties(_message.Message):
     MAX_DOCUMENT_TOKENS_FIELD_NUMBER: _builtins.int
     CHANNELS_FIELD_NUMBER: _builtins.int
     input: Global___ClassifierInput.ValueType
-    """What it classifies."""
+    """The kind of input."""
     classes: _builtins.int
-    """How many classes there are; at least 1."""
+    """Number of classes; at least 1."""
     documents: _builtins.int
-    """Text: how many documents make one item; 1 or 2."""
+    """Texts: number of documents in an item; 1 or 2."""
     max_document_tokens: _builtins.int
-    """Text: tokens in one document, at the most."""
+    """Texts: maximum number of tokens in a document."""
     channels: _builtins.int
-    """Images: what the model sees of them; 1 (grey) or 3 (red, green, blue)."""
+    """Images: number of channels that the model reads; 1 (grey) or 3 (red, green, blue)."""
     @_builtins.property
     def labels(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """The classes' names, by index; empty for a model without them. GetModel only: ListModels leaves them out."""
+        """Class names, by index; empty if the model has none. Only GetModel returns them."""
 
     def __init__(
         self,
@@ -335,7 +335,7 @@ Global___ClassifierProperties: _TypeAlias = ClassifierProperties  # noqa: Y015
 
 @_typing.final
 class Limits(_message.Message):
-    """What the server takes; at least 1, or 0 where the model takes nothing of the kind. Requests beyond are
+    """The server's limits; at least 1, or 0 where a limit does not apply to the model. A request above a limit gets
     INVALID_ARGUMENT.
     """
 
@@ -351,23 +351,23 @@ class Limits(_message.Message):
     WINDOW_FIELD_NUMBER: _builtins.int
     MESSAGE_BYTES_FIELD_NUMBER: _builtins.int
     prompt_tokens: _builtins.int
-    """Language models: tokens in one document, or in the prompts of all completions of one call."""
+    """Language models: tokens in a document, or in a prompt times the number of completions."""
     max_tokens: _builtins.int
-    """Language models: tokens to generate in one completion."""
+    """Language models: generated tokens in a completion."""
     completions: _builtins.int
-    """Language models: completions of one call."""
+    """Language models: completions in a call."""
     inputs: _builtins.int
-    """Documents in one ScoreText call."""
+    """Documents in a ScoreText call."""
     images: _builtins.int
-    """Images in one ClassifyImage call."""
+    """Images in a ClassifyImage call."""
     image_bytes: _builtins.int
-    """Bytes of one encoded image. All images of a call fit in one message (--max-message-bytes)."""
+    """Bytes of an encoded image. All images of a call must fit in one message (--max-message-bytes)."""
     image_pixels: _builtins.int
-    """Width times height of one image, before it is resized."""
+    """Width times height of an image before resizing."""
     window: _builtins.int
-    """Documents that one ScoreTexts stream has in work; more wait unread. Never an error."""
+    """Documents in flight of a ScoreTexts stream. More documents are not an error: they wait unread."""
     message_bytes: _builtins.int
-    """Bytes of one message (--max-message-bytes). gRPC ends a stream at a longer one."""
+    """Bytes of a message (--max-message-bytes). A longer message ends the call."""
     def __init__(
         self,
         *,

@@ -28,16 +28,18 @@ class ListSessionsRequest(_message.Message):
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     all_owners: _builtins.bool
-    """Those of all owners; with authentication this needs the scope `manage`. Otherwise the caller's own, of an identity
-    those of all its clients.
+    """List the sessions of all owners; with authentication this requires the scope `manage`. Otherwise lists the caller's
+    own; for an identity, those of all its clients.
     """
     page_size: _builtins.int
-    """At most so many, at least 0. 0, and more than 256, mean 256. A page may have fewer, even none, and not be the last."""
+    """Maximum number of sessions in the page, at least 0. 0 and numbers above 256 mean 256. A page may have fewer sessions,
+    even none, without being the last.
+    """
     page_token: _builtins.str
-    """next_page_token of the answer before; empty for the first page."""
+    """next_page_token of the previous answer; empty for the first page."""
     @_builtins.property
     def model(self) -> _types_pb2.ModelSelector:
-        """Whose sessions."""
+        """The model."""
 
     def __init__(
         self,
@@ -62,10 +64,10 @@ class ListSessionsResponse(_message.Message):
     SESSIONS_FIELD_NUMBER: _builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     next_page_token: _builtins.str
-    """For the next page; empty if there is none."""
+    """The page_token of the next page; empty if this is the last."""
     @_builtins.property
     def sessions(self) -> _containers.RepeatedCompositeFieldContainer[Global___ListedSession]:
-        """In no order that means anything."""
+        """In unspecified order."""
 
     def __init__(
         self,
@@ -91,14 +93,14 @@ class ListedSession(_message.Message):
     IDLE_SECONDS_FIELD_NUMBER: _builtins.int
     IN_USE_FIELD_NUMBER: _builtins.int
     owner: _builtins.str
-    """Whose it is."""
+    """The owner."""
     session_id: _builtins.str
     session_tokens: _builtins.int
-    """Tokens that it holds; 0 while the call that begins it goes on."""
+    """Number of tokens; 0 while its first call is running."""
     idle_seconds: _builtins.float
-    """Since a call used it, in seconds; 0 while one does."""
+    """Seconds since a call used it; 0 while it is in use."""
     in_use: _builtins.bool
-    """Whether a call uses it."""
+    """Whether a call is using it."""
     def __init__(
         self,
         *,
@@ -126,16 +128,18 @@ class CloseSessionRequest(_message.Message):
     EXPECTED_TOKENS_FIELD_NUMBER: _builtins.int
     MOVED_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
-    """Which one."""
+    """The session."""
     owner: _builtins.str
-    """Whose, as ListSessions tells it; absent: the caller's own."""
+    """The owner, as ListSessions returns it; if unset, the caller."""
     expected_tokens: _builtins.int
-    """FAILED_PRECONDITION unless it holds so many tokens, at least 0: so that nothing is ended that went on meanwhile."""
+    """FAILED_PRECONDITION if the session holds another number of tokens. At least 0. Prevents ending a session that was
+    continued meanwhile.
+    """
     moved: _builtins.bool
-    """It goes on at another server. Its id is remembered: calls that name it are NOT_FOUND, and begin nothing anew here."""
+    """Another server continues the session. This server remembers its id: calls that name it get NOT_FOUND."""
     @_builtins.property
     def model(self) -> _types_pb2.ModelSelector:
-        """Whose session."""
+        """The model of the session."""
 
     def __init__(
         self,
@@ -184,12 +188,12 @@ class ExportSessionRequest(_message.Message):
     SESSION_ID_FIELD_NUMBER: _builtins.int
     OWNER_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
-    """Which one."""
+    """The session."""
     owner: _builtins.str
-    """Whose, as ListSessions tells it; absent: the caller's own."""
+    """The owner, as ListSessions returns it; if unset, the caller."""
     @_builtins.property
     def model(self) -> _types_pb2.ModelSelector:
-        """Whose session."""
+        """The model of the session."""
 
     def __init__(
         self,
@@ -210,7 +214,7 @@ Global___ExportSessionRequest: _TypeAlias = ExportSessionRequest  # noqa: Y015
 
 @_typing.final
 class SessionPart(_message.Message):
-    """A piece of an exported session: one header, then data, then one seal (what is sent behind it is not read)."""
+    """A part of an exported session: one header, then data, then one seal. Later parts are ignored."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -218,7 +222,7 @@ class SessionPart(_message.Message):
     DATA_FIELD_NUMBER: _builtins.int
     SEAL_FIELD_NUMBER: _builtins.int
     data: _builtins.bytes
-    """The next bytes, at most 1 MiB of them when exported; pieces of any size are imported."""
+    """The next bytes: at most 1 MiB when exported, any number when imported."""
     @_builtins.property
     def header(self) -> Global___SessionHeader: ...
     @_builtins.property
@@ -242,7 +246,7 @@ Global___SessionPart: _TypeAlias = SessionPart  # noqa: Y015
 
 @_typing.final
 class SessionHeader(_message.Message):
-    """For whoever keeps the session meanwhile; servers trust the data only."""
+    """Information about an exported session. Servers do not rely on it, but check the data."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -251,13 +255,13 @@ class SessionHeader(_message.Message):
     SESSION_TOKENS_FIELD_NUMBER: _builtins.int
     SERVER_FIELD_NUMBER: _builtins.int
     data_bytes: _builtins.int
-    """Bytes of all the data together."""
+    """Total bytes of the data."""
     fingerprint: _builtins.str
-    """Fingerprint of the model that the session belongs to."""
+    """Fingerprint of the session's model."""
     session_tokens: _builtins.int
-    """Tokens that the session holds."""
+    """Number of tokens in the session."""
     server: _builtins.str
-    """Which run of a server it came from: so that the same one knows it again."""
+    """Identifies the server process that exported it, so that it can detect its own sessions."""
     def __init__(
         self,
         *,
@@ -276,7 +280,7 @@ Global___SessionHeader: _TypeAlias = SessionHeader  # noqa: Y015
 
 @_typing.final
 class SessionSeal(_message.Message):
-    """Proof that the data are whole, and were made by a server with the same key."""
+    """A signature: proves that the data are complete and that a server with the same key exported them."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -312,7 +316,7 @@ class ImportSessionRequest(_message.Message):
 
     @_builtins.property
     def part(self) -> Global___SessionPart:
-        """The exported parts, in their order."""
+        """The exported parts, in order."""
 
     def __init__(
         self,
@@ -338,14 +342,14 @@ class ImportBeginning(_message.Message):
     SESSION_ID_FIELD_NUMBER: _builtins.int
     KEEP_OWNER_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
-    """The session's id from now on; it may be the old one."""
+    """The new id of the session; may equal the old one."""
     keep_owner: _builtins.bool
-    """It belongs to whom its data name, not to the caller; with authentication this needs the scope `manage`.
-    FAILED_PRECONDITION if one of the two servers has authentication and the other has not.
+    """Keep the owner in the data instead of the caller; with authentication this requires the scope `manage`.
+    FAILED_PRECONDITION if only one of the two servers has authentication.
     """
     @_builtins.property
     def model(self) -> _types_pb2.ModelSelector:
-        """The model to go on with."""
+        """The model that continues the session."""
 
     def __init__(
         self,
@@ -368,7 +372,7 @@ class ImportSessionResponse(_message.Message):
 
     SESSION_TOKENS_FIELD_NUMBER: _builtins.int
     session_tokens: _builtins.int
-    """Tokens that the session holds."""
+    """Number of tokens in the session."""
     def __init__(
         self,
         *,

@@ -20,7 +20,7 @@ DESCRIPTOR: _descriptor.FileDescriptor
 
 @_typing.final
 class ModelSelector(_message.Message):
-    """Which model answers."""
+    """Selects a model."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -29,7 +29,7 @@ class ModelSelector(_message.Message):
     name: _builtins.str
     """Name of the model. May be empty if the server has exactly one."""
     version: _builtins.int
-    """Version, at least 1; 0 takes the newest."""
+    """Version, at least 1; 0 selects the newest."""
     def __init__(
         self,
         *,
@@ -46,7 +46,7 @@ Global___ModelSelector: _TypeAlias = ModelSelector  # noqa: Y015
 
 @_typing.final
 class Input(_message.Message):
-    """Tokens, or what becomes tokens. Exactly one kind is set."""
+    """Text or tokens. Exactly one kind is set."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -56,7 +56,7 @@ class Input(_message.Message):
     text: _builtins.str
     """UTF-8 text. A newline is the model's end-of-line token."""
     raw: _builtins.bytes
-    """Bytes of any value, for models with a byte vocabulary (character models take UTF-8 here too)."""
+    """Bytes of any value, for models with a byte vocabulary (character models accept UTF-8 here, too)."""
     @_builtins.property
     def ids(self) -> Global___TokenIds:
         """Token ids, each in [0, vocabulary_size)."""
@@ -102,7 +102,7 @@ Global___TokenIds: _TypeAlias = TokenIds  # noqa: Y015
 
 @_typing.final
 class TokenLogProbability(_message.Message):
-    """A token with the model's opinion of it."""
+    """A token and its probability under the model."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -113,12 +113,12 @@ class TokenLogProbability(_message.Message):
     id: _builtins.int
     """Token id, in [0, vocabulary_size)."""
     raw: _builtins.bytes
-    """The bytes that it stands for; empty if none."""
+    """The token's bytes; may be empty."""
     log_probability: _builtins.float
-    """Natural logarithm of the probability that the raw model gave it (no penalty, no temperature); at most 0."""
+    """Natural logarithm of its probability under the model, without sampling options; at most 0."""
     @_builtins.property
     def alternatives(self) -> _containers.RepeatedCompositeFieldContainer[Global___TokenLogProbability]:
-        """The likeliest tokens at this place, likeliest first, as many as were asked for; their own alternatives are empty."""
+        """The most probable tokens at this position, most probable first, if requested. Their own alternatives are empty."""
 
     def __init__(
         self,
@@ -138,7 +138,7 @@ Global___TokenLogProbability: _TypeAlias = TokenLogProbability  # noqa: Y015
 
 @_typing.final
 class Timings(_message.Message):
-    """Where the time of a request went, in seconds; each at least 0."""
+    """The times of a request, in seconds; each at least 0."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -168,13 +168,18 @@ Global___Timings: _TypeAlias = Timings  # noqa: Y015
 
 @_typing.final
 class Session(_message.Message):
-    """A conversation that the server remembers, so that a later call goes on where this one ends without reading everything
-    again. It belongs to the client that began it (metadata x-client-id) and to one model name with certain weights: it
-    survives when the same weights are loaded anew (its tokens are kept, and read once more), but not a restart of the
-    server, and under other weights its id begins a new conversation. One call at a time may use it: another gets ABORTED.
-    A call that fails leaves it as it was, unless its answer was whole already and did not come through: a client to whom
-    that matters says with its next call what it knows of the session (expected_tokens). It ends when it is closed or was
-    not used for the server's --session-time-to-live, or when it moved to another server; who comes later gets NOT_FOUND.
+    """A conversation that the server remembers, so that a later call continues it without processing its tokens again.
+
+    A session belongs to the client that created it (metadata x-client-id) and to one model name with certain weights. It
+    survives a reload of the same weights (the server processes its tokens again), but not a restart of the server. With
+    other weights, its id starts a new session.
+
+    Only one call at a time may use a session; a concurrent one gets ABORTED. A call that fails leaves the session
+    unchanged, unless the answer was complete but did not reach the client. To detect this, a client sends expected_tokens
+    with its next call.
+
+    A session ends when it is closed, when it was not used for the server's --session-time-to-live, or when it has moved to
+    another server. Later calls that require it get NOT_FOUND.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -183,14 +188,15 @@ class Session(_message.Message):
     MUST_EXIST_FIELD_NUMBER: _builtins.int
     EXPECTED_TOKENS_FIELD_NUMBER: _builtins.int
     id: _builtins.str
-    """Chosen by the client: 1 to 128 letters, digits or any of "._:-". The first call with an id begins the session."""
+    """Chosen by the client: 1 to 128 letters, digits or any of "._:-". The first call with an id creates the session."""
     must_exist: _builtins.bool
-    """NOT_FOUND if there is no such session, instead of beginning it: for calls that would make no sense without what
-    was said before. Who goes on with a conversation should set it, or a restart or other weights begin it anew.
+    """Return NOT_FOUND if the session does not exist, instead of creating it. Set it to continue a conversation: otherwise,
+    after a restart or with other weights, the call would silently start a new one.
     """
     expected_tokens: _builtins.int
-    """FAILED_PRECONDITION unless it holds so many tokens: session_tokens of the last answer that came through. 0: it must
-    be new; otherwise NOT_FOUND if there is no such session. So no call goes on from an answer that nobody saw.
+    """The session_tokens of the last answer that the client received. FAILED_PRECONDITION if the session holds another
+    number of tokens; NOT_FOUND if it does not exist. 0 means that it must be new. Prevents a call from continuing after
+    an answer that was lost.
     """
     def __init__(
         self,
@@ -211,7 +217,7 @@ Global___Session: _TypeAlias = Session  # noqa: Y015
 
 @_typing.final
 class Usage(_message.Message):
-    """How many tokens a request took; each at least 0."""
+    """The number of tokens of a request; each at least 0."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -219,11 +225,11 @@ class Usage(_message.Message):
     GENERATED_TOKENS_FIELD_NUMBER: _builtins.int
     CACHED_TOKENS_FIELD_NUMBER: _builtins.int
     prompt_tokens: _builtins.int
-    """Tokens of prompts and documents, those that were found in the cache included."""
+    """Tokens of prompts and documents, including those that were found in the cache."""
     generated_tokens: _builtins.int
-    """Tokens sampled, over all completions."""
+    """Generated tokens, over all completions."""
     cached_tokens: _builtins.int
-    """Tokens of the prompt, and of its session before it, that were found in the cache and so not read again."""
+    """Tokens of the session and the prompt that were found in the cache, and so not processed again."""
     def __init__(
         self,
         *,
@@ -241,7 +247,7 @@ Global___Usage: _TypeAlias = Usage  # noqa: Y015
 
 @_typing.final
 class ItemError(_message.Message):
-    """Why one item of a call failed, the others not being concerned."""
+    """The error of one item of a call. It does not affect the other items."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -251,9 +257,9 @@ class ItemError(_message.Message):
     code: _builtins.int
     """A google.rpc.Code (3 is INVALID_ARGUMENT); never 0."""
     message: _builtins.str
-    """What is wrong, for people."""
+    """Human-readable description."""
     retry_after_seconds: _builtins.float
-    """When it is worth sending the item again, in seconds; at least 0. Set if it was refused for want of room."""
+    """Seconds to wait before sending the item again, at least 0. Set if the server was full."""
     def __init__(
         self,
         *,

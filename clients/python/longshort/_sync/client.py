@@ -22,23 +22,21 @@ from longshort.requests import ClassifyOptions, GenerateOptions, ScoreOptions
 from longshort.retries import DEFAULT_POLICY, Attempts, RetryPolicy
 from longshort.session_file import File
 
-# Documents of a stream that are in work; as many as servers work on.
+# Documents of a stream in flight: the servers' own limit.
 WINDOW = 64
 
 
 class Client:
     """A connection to one Longshort server, or to several.
 
-    Connects with the first call, not here. Every call has a deadline, and is tried again where that is safe
-    (RetryPolicy). Every method also takes the keywords of CallOptions: timeout, priority, request_id, traceparent,
-    tracestate.
+    Connects lazily, with the first call. Every call has a deadline, and is retried if that is safe (RetryPolicy). Every
+    method also takes the keywords of CallOptions: timeout, priority, request_id, traceparent, tracestate.
 
-    Errors: LongshortError, by a class for each code; ValueError, TypeError and OSError for arguments that cannot be
-    sent.
+    Errors: a subclass of LongshortError for each status code; ValueError, TypeError and OSError for invalid arguments.
 
-    Use it in a `with`, or call `close()`. After fork(), each process makes a client of its own.
+    Use it in a `with`, or call `close()`. After fork(), each process must make its own client.
 
-    Thread: any number of calls at once.
+    Thread-safe.
     """
 
     def __init__(
@@ -59,26 +57,26 @@ class Client:
         insecure: bool = False,
         health_check: bool = True,
     ) -> None:
-        """Reads the files; raises ValueError for what cannot be used.
+        """Reads the files. Raises ValueError for invalid arguments and files.
 
-        server           HOST:PORT. Several (a sequence, or with commas between) are asked in turn, as are all
-                         addresses of a name. A session's calls go to one of several; behind one name, they need a
-                         proxy.
-        model            "name" or "name/version" of the calls that name none; may be empty if the server has one model
-        timeout          seconds that a call may take, all tries together; inf is unlimited
-        retry            how often failed calls are tried again
-        client_id        who asks: whose sessions these are, and whose share of the server
-        tls              encrypt, and trust the authorities that this system trusts; each of the next four encrypts, too
-        tls_ca           PEM file of the authorities to trust instead
-        tls_certificate  PEM file of the certificate that the server is shown
-        tls_key          PEM file of its key
-        tls_server_name  the name in the server's certificate, if it is not that in `server`
-        token            is sent with every call: to this machine, or encrypted
-        token_file       file of the token instead, read anew when it changes
-        insecure         send the token even where others can read it
-        health_check     pass over servers that say that they are not serving (False: for servers with --protect-health)
+        server           HOST:PORT. Several addresses (a sequence, or separated by commas) are used round-robin, as are
+                         all addresses of a host name. The calls of a session all go to one of several addresses; if
+                         one name has several addresses, sessions need a proxy.
+        model            default model, "name" or "name/version"; may be empty if the server has only one model
+        timeout          deadline of a call in seconds, including retries; inf means none
+        retry            the retry policy of failed calls
+        client_id        name of this client, which owns its sessions and gets a fair share of the server
+        tls              use TLS, and trust the CAs that this system trusts; each of the next four also enables TLS
+        tls_ca           PEM file of the CAs to trust instead
+        tls_certificate  PEM file of the client certificate
+        tls_key          PEM file of its private key
+        tls_server_name  name in the server's certificate, if it differs from the host in `server`
+        token            bearer token, sent with every call over TLS or to this machine only
+        token_file       file with the token instead; the client reads it again when it changes
+        insecure         allow sending the token unencrypted to other machines
+        health_check     skip servers that report that they are not serving (False: for servers with --protect-health)
 
-        Changed TLS files are read anew when a call finds no connection.
+        If a connection fails, the client reads changed TLS files again.
         """
         connection = Connection(
             servers=split_servers(server),
@@ -94,7 +92,7 @@ class Client:
         )
         inputs.selector(model)
         self._model = model
-        # By the names of models: whether they take texts, as the server said when first asked.
+        # Cache: model name to whether the model takes texts.
         self._texts: dict[str, bool] = {}
         self._calls = Calls(connection, client_id=client_id, timeout=timeout, retry=retry)
 
@@ -105,18 +103,19 @@ class Client:
         self, items: Text | Iterable[Document], **options: Unpack[ClassifyOptions]
     ) -> list[Classification]: ...
     def classify(self, items: Any, **options: Unpack[ClassifyOptions]) -> list[Classification]:
-        """Which classes the model gives to each item, in their order. What an item is, the model decides.
+        """Classifies the items and returns the answers in their order. The model determines whether items are images
+        or texts.
 
-        An image is the path of a file, the bytes of one, one that is open for bytes, a numpy array ([height, width] or
-        [height, width, channels]; uint8, or floats in [0, 1]) or a PIL image; of any size. Files of JPEG, PNG and WebP
-        are sent as they are; Pillow, if it is installed, makes lossless PNGs of other formats. What is wrong with one
-        image is its answer's `error`.
+        An image is a file's path or its bytes, a file opened in binary mode, a numpy array ([height, width] or
+        [height, width, channels]; uint8, or floats in [0, 1]) or a PIL image, of any size. JPEG, PNG and WebP files
+        are sent unchanged. Other formats are converted to PNG if Pillow is installed. If an image cannot be
+        classified, its answer has an `error`.
 
-        A text is str, bytes or a sequence of token ids; a tuple of two for models that compare two. classify_stream is
-        faster for many. One text that is refused is raised, as `inputs[its number]`, and no answer is returned;
-        classify_stream gives the other ones theirs.
+        A text is str, bytes or a sequence of token ids; for models that compare two documents, a tuple of two texts.
+        If the server refuses one text, the call raises an error that names it as `inputs[index]`. classify_stream is
+        faster for many texts, and returns the answers of the others.
 
-        Many items go in several calls. A model's name is looked up once.
+        Splits many items into several calls. Queries each model name once, to learn what it takes.
         """
         requests.check_options(options, ClassifyOptions)
         if self._takes_texts(options):
@@ -130,7 +129,7 @@ class Client:
         return found
 
     def _takes_texts(self, options: ClassifyOptions) -> bool:
-        """Whether the classifier takes texts, and not images. Raises FailedPrecondition for a language model."""
+        """Whether the classifier takes texts rather than images. Raises FailedPrecondition for a language model."""
         name = options.get("model", self._model)
         if name not in self._texts:
             call = CallOptions(timeout=options["timeout"]) if "timeout" in options else CallOptions()
@@ -150,11 +149,11 @@ class Client:
         return found
 
     def score(self, documents: Text | Iterable[Document], **options: Unpack[ScoreOptions]) -> list[TextScore]:
-        """How likely a language model finds each document, in their order.
+        """Computes the likelihood of each document under a language model, in their order.
 
-        A document is str, bytes or a sequence of token ids. Many documents go in several calls; score_stream is
-        faster for them. One document that is refused is raised, as `inputs[its number]`, and no answer is returned;
-        score_stream gives the other ones theirs.
+        A document is str, bytes or a sequence of token ids. If the server refuses one document, the call raises an
+        error that names it as `inputs[index]`. Splits many documents into several calls. score_stream is faster for
+        many documents, and returns the answers of the others.
         """
         requests.check_options(options, ScoreOptions)
         texts = requests.score_options(options, self._model)
@@ -173,12 +172,13 @@ class Client:
         ordered: bool = True,
         **options: Unpack[ScoreOptions],
     ) -> AnswerStream[TextScore]:
-        """The same for any number of documents, over one stream; iterates over the answers.
+        """The same for any number of documents over one stream. Iterates over the answers.
 
-        window   how many documents may be read and not yet answered
-        ordered  answers come in the order of the documents; otherwise as they are done, and `id` tells the place
+        window   maximum number of documents that are read but not yet answered
+        ordered  return the answers in the order of the documents; otherwise in the order in which they are finished,
+                 and `id` is the document's index
 
-        `timeout` is for each answer: how long none may come. See AnswerStream.
+        `timeout` limits the wait for each answer. See AnswerStream.
         """
         requests.check_options(options, ScoreOptions)
         texts = requests.score_options(options, self._model)
@@ -194,7 +194,7 @@ class Client:
         ordered: bool = True,
         **options: Unpack[ClassifyOptions],
     ) -> AnswerStream[Classification]:
-        """classify for any number of texts, over one stream, as score_stream."""
+        """classify for any number of texts over one stream, like score_stream."""
         requests.check_options(options, ClassifyOptions)
         texts = requests.classify_text_options(options, self._model)
         return AnswerStream(
@@ -202,16 +202,16 @@ class Client:
         )
 
     def generate(self, prompt: Text, **options: Unpack[GenerateOptions]) -> TextStream:
-        """Continues the prompt (str, bytes or token ids); iterates over the text as it is generated. Leaving the
-        loop ends the work. GenerateOptions tells the keywords; TextStream the rest."""
+        """Continues the prompt (str, bytes or token ids). Iterates over the text as it is generated; leaving the loop
+        cancels the call. See GenerateOptions for the keywords, TextStream for the result."""
         requests.check_options(options, GenerateOptions)
         return TextStream(self._calls, requests.generate_request(prompt, options, self._model), options)
 
     def session(self, id: str = "", *, model: str = "", tokens: int | None = None) -> Session:
-        """A conversation, which the first call begins.
+        """A session, which its first call creates on the server.
 
-        id      1 to 128 letters, digits or any of "._:-"; empty: a new one, of nobody else
-        tokens  how many tokens it must hold now; 0: it must be new. None: whatever it holds, and it may be new
+        id      1 to 128 letters, digits or any of "._:-"; if empty, a new random id
+        tokens  number of tokens that the session must hold now; 0 if it must be new; None to accept any state
         """
         if not id:
             id, tokens = uuid.uuid4().hex, 0
@@ -220,8 +220,8 @@ class Client:
     def list_sessions(
         self, *, all_owners: bool = False, model: str = "", **options: Unpack[CallOptions]
     ) -> list[ListedSession]:
-        """The sessions that the server has of a model: one's own, or those of all clients, which with authentication
-        needs the scope `manage`."""
+        """Lists a model's sessions on the server: those of this client, or of all clients. With authentication, the
+        latter needs the scope `manage`."""
         requests.check_options(options, CallOptions)
         question = sessions_pb2.ListSessionsRequest(model=inputs.selector(model or self._model), all_owners=all_owners)
         sessions = []
@@ -233,8 +233,8 @@ class Client:
             question.page_token = answer.next_page_token
 
     def import_session(self, id: str, file: File, *, model: str = "", **options: Unpack[CallOptions]) -> Session:
-        """The session that `export` wrote to a file (a path, or what is open for bytes) goes on here under this id.
-        Made once; after Unavailable it may be here all the same, and importing it again is safe."""
+        """Imports a session that `export` wrote to a file (a path or a binary file object), under this id. Not retried:
+        after Unavailable, the import may have succeeded, and repeating it is safe."""
         requests.check_options(options, CallOptions)
         session = self.session(id, model=model)
         questions = session_file.import_messages(id, session.model, file)
@@ -243,7 +243,7 @@ class Client:
         return session
 
     def tokenize(self, text: Text, *, model: str = "", **options: Unpack[CallOptions]) -> Tokens:
-        """The text as the model's token ids."""
+        """Converts the text to the model's token ids."""
         requests.check_options(options, CallOptions)
         request = inference_pb2.TokenizeRequest(
             model=inputs.selector(model or self._model), input=inputs.text_input(text)
@@ -252,21 +252,21 @@ class Client:
         return answers.read(Tokens, answer, model=answer.model.name, version=answer.model.version)
 
     def models(self, **options: Unpack[CallOptions]) -> list[Model]:
-        """Every loaded model, by name and version; without the names of classes."""
+        """Lists the loaded models, sorted by name and version, without class names."""
         requests.check_options(options, CallOptions)
         answer = self._calls.unary(methods.LIST_MODELS, models_pb2.ListModelsRequest(), options)
         return [answers.read(Model, model) for model in answer.models]
 
     def model(self, model: str = "", **options: Unpack[CallOptions]) -> Model:
-        """One model with all that is known of it."""
+        """Returns one model with all its properties."""
         requests.check_options(options, CallOptions)
         request = models_pb2.GetModelRequest(model=inputs.selector(model or self._model))
         answer = self._calls.unary(methods.GET_MODEL, request, options)
         return answers.read(Model, answer)
 
     def wait_ready(self, timeout: float = 60.0, *, model: str = "") -> None:
-        """Returns as soon as a server answers, and serves the model if one is named here or to the client. Raises
-        what was wrong last after `timeout` seconds, and at once what waiting does not change (a wrong token)."""
+        """Waits until a server answers and serves the model (the argument, or the client's default, if any). Raises the
+        last error after `timeout` seconds; raises permanent errors, such as a wrong token, immediately."""
         wanted = model or self._model
         patience = Attempts(RetryPolicy(attempts=1 << 30, first_wait=0.1, longest_wait=1.0), timeout)
         while True:
@@ -276,12 +276,12 @@ class Client:
                 (self.model(wanted, **call) if wanted else self.models(**call))
                 return
             except (errors.NotFound, errors.DeadlineExceeded, errors.Unavailable) as error:
-                # That the model is not there yet is as if nobody answered.
+                # A model that is not loaded yet counts as an unavailable server.
                 wait = patience.wait_until_better(error)
             transport.sleep(wait)
 
     def close(self) -> None:
-        """Ends all calls and connections. May be called again."""
+        """Ends all calls and connections. Idempotent."""
         self._calls.close()
 
     def __enter__(self) -> Client:

@@ -1,5 +1,4 @@
-"""gRPC as the synchronous client needs it: what differs from longshort/_async/transport.py, which has the same
-names."""
+"""The gRPC layer of the synchronous client. longshort/_async/transport.py has the same interface."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ from longshort.methods import A, Method, Q
 
 T = TypeVar("T")
 Channel = grpc.Channel
-# What is given one by one.
+# The caller's items.
 Source = Iterable[T]
 
 
@@ -38,18 +37,18 @@ def sleep(seconds: float) -> None:
 
 
 def apart(function: Callable[[], T]) -> T:
-    """What blocks."""
+    """Runs a blocking function."""
     return function()
 
 
 class Items(Generic[T]):
-    """What a source gives, one by one."""
+    """Reads a source item by item."""
 
     def __init__(self, source: Source[T]) -> None:
         self._items = iter(source)
 
     def next(self) -> tuple[T] | None:
-        """None at the end."""
+        """Returns None at the end."""
         for item in self._items:
             return (item,)
         return None
@@ -58,7 +57,7 @@ class Items(Generic[T]):
 def unary(
     channel: Channel, method: Method[Q, A], question: Q, timeout: float | None, metadata: Metadata, request_id: str
 ) -> A:
-    """One question, one answer. Raises LongshortError."""
+    """Makes a unary call. Raises LongshortError."""
     call: Any = channel.unary_unary(method.path, method.question.SerializeToString, method.answer.FromString)
     try:
         answer: A = call(question, timeout=timeout, metadata=metadata)
@@ -75,12 +74,12 @@ def client_stream(
     metadata: Metadata,
     request_id: str,
 ) -> A:
-    """Many questions, one answer. Raises LongshortError, and what `questions` raises."""
+    """Makes a client-streaming call. Raises LongshortError, and the exceptions of `questions`."""
     call: Any = channel.stream_unary(method.path, method.question.SerializeToString, method.answer.FromString)
     wrong: list[BaseException] = []
 
     def guarded() -> Iterator[Q]:
-        # In a thread of gRPC's, which would only say that "iterating requests" failed.
+        # Runs in a thread of gRPC, which would only report "Exception iterating requests!".
         try:
             yield from questions
         except BaseException as error:
@@ -95,7 +94,7 @@ def client_stream(
 
 
 class Stream(Generic[A]):
-    """A call of one question with many answers. The server sends no more than its reader takes."""
+    """A server-streaming call with flow control: the server sends only what the reader accepts."""
 
     def __init__(
         self,
@@ -111,29 +110,29 @@ class Stream(Generic[A]):
         self._request_id = request_id
 
     def read(self) -> A | None:
-        """The next answer; None at the end. Raises LongshortError."""
+        """Returns the next answer; None at the end. Raises LongshortError."""
         try:
             return next(self._call, None)
         except grpc.RpcError as error:
             raise errors.of_rpc(error, self._request_id) from None
 
     def cancel(self) -> None:
-        """Ends the call, unless it has ended. May come from anywhere."""
+        """Ends the call, if it is running. Thread-safe."""
         self._call.cancel()
 
 
 class Exchange(Generic[Q, A]):
-    """A call of many questions with many answers.
+    """A bidirectional call.
 
-    Questions wait for the server, and answers for their reader, each in a queue: so neither side waits for the other.
-    Who asks bounds both, by how many questions are unanswered. A thread reads; gRPC has another one that writes.
+    Queues decouple both directions: questions wait for the server, answers for the reader. The caller bounds both
+    queues by limiting the number of unanswered questions. One thread reads; gRPC writes in another.
     """
 
     def __init__(self, channel: Channel, method: Method[Q, A], metadata: Metadata, request_id: str) -> None:
         self._request_id = request_id
-        # None ends the questions.
+        # None marks the end.
         self._questions: queue.SimpleQueue[Q | None] = queue.SimpleQueue()
-        # None, or the error, ends the answers.
+        # None or an error marks the end.
         self._answers: queue.SimpleQueue[A | None | grpc.RpcError] = queue.SimpleQueue()
         call: Any = channel.stream_stream(method.path, method.question.SerializeToString, method.answer.FromString)
         self._call: Any = call(iter(self._questions.get, None), metadata=metadata)
@@ -146,28 +145,30 @@ class Exchange(Generic[Q, A]):
         self._questions.put(None)
 
     def ready(self) -> bool:
-        """Whether reading would not wait."""
+        """Whether an answer is available."""
         return not self._answers.empty()
 
     def read(self, timeout: float | None) -> A | None:
-        """The next answer; None at the end. Raises LongshortError; DeadlineExceeded after `timeout` seconds."""
+        """Returns the next answer; None at the end. Raises LongshortError, DeadlineExceeded after `timeout` seconds."""
         try:
             answer = self._answers.get(timeout=timeout)
         except queue.Empty:
             self.cancel()
-            raise errors.DeadlineExceeded(f"no answer came in {timeout:g} s", request_id=self._request_id) from None
+            raise errors.DeadlineExceeded(
+                f"no answer arrived within {timeout:g} s", request_id=self._request_id
+            ) from None
         if isinstance(answer, grpc.RpcError):
             raise errors.of_rpc(answer, self._request_id)
         return answer
 
     def cancel(self) -> None:
-        """Ends the call, unless it has ended. May come from anywhere."""
+        """Ends the call, if it is running. Thread-safe."""
         self._call.cancel()
-        self._questions.put(None)  # which the writing thread waits for
+        self._questions.put(None)  # wakes the writing thread
 
 
 def _read(call: Any, answers: queue.SimpleQueue[A | None | grpc.RpcError]) -> None:
-    """Holds no exchange: one that nobody has ends."""
+    """Runs in the reading thread. A plain function, so that the thread does not keep the exchange alive."""
     try:
         for answer in call:
             answers.put(answer)

@@ -1,4 +1,4 @@
-"""`longshort-batch`: the program around `score` and `classify`."""
+"""`longshort-batch`: the command line of `score`, `classify` and `verify`."""
 
 from __future__ import annotations
 
@@ -24,23 +24,22 @@ from longshort.version import __version__
 
 _USAGE = """longshort-batch score|classify INPUT... --out=FOLDER [options]
        longshort-batch verify FOLDER..."""
-_DESCRIPTION = """Scores or classifies corpora: each row once, whatever comes in between. A run that was ended, by
-Ctrl-C, kill -9 or the machine, goes on when the same command is run again.
+_DESCRIPTION = """Scores or classifies corpora, each row exactly once. To resume a run that was interrupted (by Ctrl-C,
+kill -9 or a crash of the machine), run the same command again.
 
-INPUT is a file, a folder (all files in it and in its folders, but hidden ones) or a pattern, of this machine or an
-fsspec URL:
-  .jsonl, .ndjson (also .gz, .zst)  a JSON object a line, with the document in its field "text"
-  .parquet                          a document a row, in the column "text"
-  .warc, .wet (also .gz)            a document a record: conversion, and response and resource of text
+INPUT is a file, a folder (searched recursively, without hidden files) or a pattern, local or an fsspec URL:
+  .jsonl, .ndjson (also .gz, .zst)  each line is a JSON object with the document in its field "text"
+  .parquet                          each row is a document, in the column "text"
+  .warc, .wet (also .gz)            each record is a document: conversion, and response and resource with text
   any other                         each file is one document
 
-FOLDER then has
-  rows/      results, a file a shard: Parquet or JSON lines. Columns: input and ordinal (the row's key), text_hash, what
-             is carried through, and the results
-  errors/    rows without one, with the reason
-  manifest/  what the run is of, and which shards are done: what is not listed there does not count
+The output FOLDER has
+  rows/      results, one file for each shard: Parquet or JSON lines. Columns: input and ordinal (the row's key),
+             text_hash, the carried columns, and the results
+  errors/    rows without a result, with the reason
+  manifest/  a description of the run, and the list of finished shards: files that it does not list are ignored
 
-verify reads all that a run has written and compares it with the manifest; exit code 5 if anything is missing or wrong.
+verify reads all files of a run and compares them with the manifest. The exit code is 5 if a file is missing or wrong.
 
 Examples:
   longshort-batch score corpus/*.parquet --out=scored --model=enwiki
@@ -49,13 +48,13 @@ Examples:
 """
 
 _EXIT_CODES = """Exit codes:
-  0  done, rows with errors included
-  1  an option is wrong
-  2  refused, and will be again: an input is missing, cannot be read or has changed; other inputs, options or another
-     model than the folder was begun with; or what a server refuses (NOT_FOUND, PERMISSION_DENIED, ...)
-  3  no server was there for --patience, or another run has the folder: later may do
+  0  done; some rows may have errors
+  1  an option is invalid
+  2  refused; do not retry unchanged: an input is missing, unreadable or has changed; the inputs, options or model are
+     not those of the run in the folder; or a server refused a call (NOT_FOUND, PERMISSION_DENIED, ...)
+  3  no server was available for --patience, or another run uses the folder; retry later
   4  Ctrl-C or SIGTERM
-  5  anything else: too many errors, a full disk, verify has found something missing or wrong
+  5  any other error: too many errors, a full disk, or verify found a missing or wrong file
 """
 
 
@@ -79,46 +78,57 @@ def make_parser() -> Parser:
 
 def _add_options(parser: Parser) -> None:
     add = parser.add_argument_group("Rows and results").add_argument
-    add("--out", metavar="FOLDER", help="Where results go: a folder, or an fsspec URL (s3://...).")
-    add("--format", choices=FORMATS, help="What all inputs are. Default: the ends of their names tell.")
-    add("--text", metavar="COLUMN", default="text", help='The column that is scored. Default "text".')
+    add("--out", metavar="FOLDER", help="Output folder: a path, or an fsspec URL (s3://...).")
+    add("--format", choices=FORMATS, help="Format of all inputs. Default: determined by the file names.")
+    add("--text", metavar="COLUMN", default="text", help='Column with the documents. Default "text".')
     add(
         "--carry",
         metavar="COLUMN",
         action="append",
-        help="A column that is carried through; may be given often. Default: all others. (JSON lines: as one column"
-        ' "fields".) --carry= alone carries none.',
+        help="Column to copy to the output; may be repeated. Default: all others (for JSON lines, as one column"
+        ' "fields"). A single --carry= copies none.',
     )
-    add("--output", choices=OUTPUT_FORMATS, default="parquet", help="Default parquet.")
+    add("--output", choices=OUTPUT_FORMATS, default="parquet", help="Format of the results. Default parquet.")
     add(
         "--region-tokens",
         metavar="N",
         type=at_least(1),
         default=0,
-        help="score: also the bits of each N tokens (region_bits).",
+        help="score: also compute the bits of each region of N tokens (region_bits).",
     )
+    add("--top-k", metavar="N", type=at_least(1), help="classify: number of classes, most probable first. Default 5.")
+    add("--truncate", action="store_true", help="classify: truncate documents to the model's maximum length.")
     add(
-        "--top-k", metavar="N", type=at_least(1), help="classify: how many of the likeliest classes to tell. Default 5."
+        "--second",
+        metavar="COLUMN",
+        default="",
+        help="classify: column of the second document, for models that compare two.",
     )
-    add("--truncate", action="store_true", help="classify: of a document that is too long, read the beginning.")
-    add("--second", metavar="COLUMN", default="", help="classify: the second document, for models that compare two.")
-    add("--max-errors", metavar="N", type=at_least(0), help="Stop after more rows with errors. Default: never.")
-    add("--quiet", action="store_true", help="Tell nothing but the summary, and what ends the run.")
-    add("--json", action="store_true", help="Progress (every 30 s) and summary as JSON lines.")
+    add("--max-errors", metavar="N", type=at_least(0), help="Stop if more than N rows have errors. Default: never.")
+    add("--quiet", action="store_true", help="Print only the summary, and the error that ends the run.")
+    add("--json", action="store_true", help="Print progress (every 30 s) and summary as JSON lines.")
 
 
 def _add_shards(parser: Parser) -> None:
     add = parser.add_argument_group("Shards, and parts of a cluster").add_argument
-    add("--shard-rows", metavar="N", type=at_least(1), default=SHARD_ROWS, help=f"At the most. Default {SHARD_ROWS}.")
+    add(
+        "--shard-rows",
+        metavar="N",
+        type=at_least(1),
+        default=SHARD_ROWS,
+        help=f"Maximum rows in a shard. Default {SHARD_ROWS}.",
+    )
     add(
         "--shard-bytes",
         metavar="N",
         type=at_least(1),
         default=SHARD_BYTES,
-        help=f"After so many, a shard takes no more rows. Default {SHARD_BYTES}.",
+        help=f"Bytes of input after which a shard ends. Default {SHARD_BYTES}.",
     )
-    add("--part", metavar="I", type=at_least(0), default=0, help="Do the shards of part I only, from 0. Default 0.")
-    add("--parts", metavar="N", type=at_least(1), default=1, help="How many parts there are. Default 1.")
+    add(
+        "--part", metavar="I", type=at_least(0), default=0, help="Process only the shards of part I, from 0. Default 0."
+    )
+    add("--parts", metavar="N", type=at_least(1), default=1, help="Number of parts. Default 1.")
 
 
 def _add_servers(parser: Parser) -> None:
@@ -127,33 +137,36 @@ def _add_servers(parser: Parser) -> None:
         "--server",
         metavar="HOST:PORT",
         action="append",
-        help="Where a server listens; may be given often. A name of several addresses is a server each. Default"
-        " 127.0.0.1:8500.",
+        help="Address of a server; may be repeated. Each address of a host name is a server. Default 127.0.0.1:8500.",
     )
-    add("--model", metavar="NAME[/VERSION]", default="", help="Which model; may be left out if there is one.")
-    add("--priority", choices=("low", "normal", "high"), default="low", help="Against other calls. Default low.")
-    add("--client-id", metavar="ID", default="", help="Who asks.")
+    add("--model", metavar="NAME[/VERSION]", default="", help="Model to use; optional if the servers have only one.")
+    add("--priority", choices=("low", "normal", "high"), default="low", help="Priority over other calls. Default low.")
+    add("--client-id", metavar="ID", default="", help="Name of this client.")
     add(
         "--timeout",
         metavar="TIME",
         type=duration,
         default=1800.0,
-        help="How long a server may give no answer while it has documents. Default 30m.",
+        help="Time without an answer after which another server gets a server's documents. Default 30m.",
     )
     add(
         "--patience",
         metavar="TIME",
         type=duration,
         default=600.0,
-        help="How long no server may be there before the run stops. Default 10m.",
+        help="Time without any available server after which the run stops. Default 10m.",
     )
-    add("--tls", action="store_true", help="Encrypt, and trust the system's authorities. The next four encrypt, too.")
-    add("--tls-ca", metavar="FILE", help="Trust the authorities in this PEM file instead.")
-    add("--tls-certificate", metavar="FILE", help="PEM file of the certificate that the server is shown.")
-    add("--tls-key", metavar="FILE", help="PEM file of its key.")
-    add("--tls-server-name", metavar="NAME", default="", help="The name in the server's certificate.")
-    add("--token-file", metavar="FILE", help="File of the token that is sent with every call.")
-    add("--insecure", action="store_true", help="Send the token even where others can read it.")
+    add(
+        "--tls",
+        action="store_true",
+        help="Use TLS, and trust the system's CAs. Each of the next four also enables TLS.",
+    )
+    add("--tls-ca", metavar="FILE", help="PEM file of the CAs to trust instead.")
+    add("--tls-certificate", metavar="FILE", help="PEM file of the client certificate.")
+    add("--tls-key", metavar="FILE", help="PEM file of its private key.")
+    add("--tls-server-name", metavar="NAME", default="", help="Name in the server's certificate.")
+    add("--token-file", metavar="FILE", help="File of the bearer token to send with every call.")
+    add("--insecure", action="store_true", help="Allow sending the token unencrypted to other machines.")
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -204,17 +217,17 @@ def _style(options: argparse.Namespace) -> str:
 
 def _check_command(options: argparse.Namespace) -> None:
     if not options.out:
-        raise UsageError("--out is missing: where do results go?")
+        raise UsageError("--out is missing: give the output folder")
     if options.command == "classify" and options.region_tokens:
-        raise UsageError("--region-tokens is for score")
+        raise UsageError("--region-tokens is only for score")
     if options.command == "score" and (options.top_k or options.truncate or options.second):
-        raise UsageError("--top-k, --truncate and --second are for classify")
+        raise UsageError("--top-k, --truncate and --second are only for classify")
     if options.part >= options.parts:
         raise UsageError(f"--part is {options.part}; it must be below --parts, which is {options.parts}")
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Runs the program; its exit code."""
+    """Runs the program and returns its exit code."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="replace")
@@ -230,15 +243,15 @@ def main(arguments: Sequence[str]) -> int:
         code = command_line.REFUSED if isinstance(error, Refused) else command_line.OTHER
         return _failed(str(error), command_line.UNAVAILABLE if isinstance(error, InUse) else code, as_json)
     except LongshortError as error:
-        later = "What was written before stays valid: run the same command again to go on."
+        later = "The results so far stay valid: run the same command again to resume."
         return _failed(f"{with_options(str(error))}. {later}", command_line.exit_code(error), as_json)
     except (KeyboardInterrupt, asyncio.CancelledError):
-        message = "interrupted. Shards that are written stay: run the same command again to go on."
+        message = "interrupted. The results so far stay valid: run the same command again to resume."
         return _failed(message, command_line.CANCELLED, as_json)
 
 
 def _failed(message: str, code: int, as_json: bool) -> int:
-    told = json.dumps({"event": "error", "message": message}) if as_json else f"longshort-batch: {message}"
-    sys.stderr.write(told + "\n")
+    line = json.dumps({"event": "error", "message": message}) if as_json else f"longshort-batch: {message}"
+    sys.stderr.write(line + "\n")
     sys.stderr.flush()
     return code

@@ -1,4 +1,4 @@
-"""Ray datasets scored and classified by Longshort servers.
+"""Scores and classifies Ray datasets with Longshort servers.
 
     scored = longshort.ray.score(ray.data.read_parquet("corpus"), server="longshort-servers:8500", model="enwiki")
     scored.write_parquet("scored")

@@ -1,4 +1,4 @@
-"""What each of Ray's actors does: it holds the channels, and gives each batch the columns of results."""
+"""A Ray actor that holds the connections and adds the result columns to batches."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ from longshort.batch.rows import RowError, checked_text, text_hash
 from longshort.inputs import Document
 from longshort.ray.own_server import OwnServer, StartServer
 
-# Of each row, whatever is asked for.
+# Columns of every result.
 OWN_COLUMNS = pa.schema([("text_hash", pa.string()), ("fingerprint", pa.string()), ("error", pa.string())])
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What actors are told."""
+    """The arguments of the actors."""
 
     command: Literal["score", "classify"]
     # The columns of the document, or of both documents.
     texts: tuple[str, ...]
-    # Those of results.
+    # The result columns.
     columns: pa.Schema
     # Keywords of Pool.
     pool: dict[str, Any]
     start: StartServer | None
-    # That Ray has reserved.
+    # Processors that Ray has reserved.
     num_cpus: float
 
 
 class Actor:
-    """Thread: any number of batches at once."""
+    """Thread-safe: processes any number of batches concurrently."""
 
     def __init__(self, plan: Plan) -> None:
-        """Raises RuntimeError for a server that does not start, and what Pool raises."""
+        """Raises RuntimeError if a server does not start, and the exceptions of Pool."""
         self._plan = plan
         where = dict(plan.pool)
         self._server: OwnServer | None = None
@@ -49,12 +49,12 @@ class Actor:
         self._pool = Pool(plan.command, **where)
 
     def __call__(self, batch: pa.Table) -> pa.Table:
-        """The batch with more columns. Raises ValueError for columns that are missing or there already, and what
-        Pool.results raises."""
+        """Returns the batch with the result columns. Raises ValueError if a column is missing or exists already, and
+        the exceptions of Pool.results."""
         self._check(batch.column_names)
         documents, hashes, errors = self._documents(batch)
-        asked = [one for one in documents if one is not None]
-        answers = iter(self._pool.results(asked))
+        valid = [one for one in documents if one is not None]
+        answers = iter(self._pool.results(valid))
         found: list[dict[str, Any] | None] = []
         for place, document in enumerate(documents):
             answer = None if document is None else next(answers)
@@ -62,9 +62,9 @@ class Actor:
                 errors[place] = answer
                 answer = None
             found.append(answer)
-        told = [None if error is None else f"{error.code.name}: {error.message}" for error in errors]
+        messages = [None if error is None else f"{error.code.name}: {error.message}" for error in errors]
         fingerprints = [self._pool.model.fingerprint] * len(documents)
-        for field, column in zip(OWN_COLUMNS, (hashes, fingerprints, told), strict=True):
+        for field, column in zip(OWN_COLUMNS, (hashes, fingerprints, messages), strict=True):
             batch = batch.append_column(field, pa.array(column, field.type))
         for field in self._plan.columns:
             results = [None if one is None else one[field.name] for one in found]
@@ -74,13 +74,15 @@ class Actor:
     def _check(self, names: Sequence[str]) -> None:
         for name in self._plan.texts:
             if name not in names:
-                raise ValueError(f'the dataset has no column "{name}"; there are: {", ".join(names)}')
+                raise ValueError(f'the dataset has no column "{name}"; it has: {", ".join(names)}')
         for name in (*OWN_COLUMNS.names, *self._plan.columns.names):
             if name in names:
-                raise ValueError(f'the dataset has a column "{name}", as results have: rename or drop it before')
+                raise ValueError(
+                    f'the dataset already has a column "{name}", which is a result column: rename or drop it first'
+                )
 
     def _documents(self, batch: pa.Table) -> tuple[list[Document | None], list[str | None], list[RowError | None]]:
-        """For each row the document and its hash, or what is wrong with it."""
+        """Returns for each row the document and its hash, or the error."""
         documents: list[Document | None] = []
         hashes: list[str | None] = []
         errors: list[RowError | None] = []

@@ -1,4 +1,4 @@
-"""A longshort-server beside the process that uses it: it ends with that process, and that process with it."""
+"""A longshort-server that belongs to this process: each of the two ends with the other."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-_LOOK_SECONDS = 0.05
-# Of what a server has said before it ended.
-_TOLD_BYTES = 2000
+_POLL_SECONDS = 0.05
+# Length of the log's end in error messages.
+_LOG_BYTES = 2000
 
 
 @dataclass(frozen=True, slots=True)
 class StartServer:
-    """How each actor starts a server of its own."""
+    """How each actor starts its own server."""
 
-    # The model repository, by its path on the nodes.
+    # Path of the model repository on the nodes.
     repository: str
-    # More options of longshort-server. By default --threads is what Ray has reserved of processors.
+    # More options of longshort-server. By default, --threads is the number of processors that Ray has reserved.
     options: Sequence[str] = ()
-    # The program, by its path on the nodes or its name on their PATH.
+    # The program: its path on the nodes, or its name in their PATH.
     program: str = "longshort-server"
-    # Seconds that loading the models may take.
+    # Maximum seconds for loading the models.
     patience: float = 600.0
 
 
 class OwnServer:
-    """A running server that listens on the loopback, on a port of the system's choice.
+    """A running server on a free port of the loopback interface.
 
-    It gets SIGTERM when this process ends, however it does. When the server ends first, so does this process: Ray
-    starts both again, and has what was on its way done again.
+    The server gets SIGTERM when this process ends for any reason. If the server ends first, this process exits: Ray
+    restarts both and repeats the batches in flight.
     """
 
     def __init__(self, start: StartServer, num_cpus: float) -> None:
@@ -48,9 +48,9 @@ class OwnServer:
         self._started = threading.Event()
         self._process: subprocess.Popen[bytes] | None = None
         self._failure: OSError | None = None
-        # Whether a server that ends takes this process along.
+        # Whether this process exits when the server ends.
         self._serving = False
-        # SIGTERM comes when the thread ends that has started it; this one lives as long as the server or the process.
+        # The kernel sends SIGTERM when the thread that started the server ends, so this thread waits for the server.
         threading.Thread(target=self._run, args=(self._command(start, num_cpus),), daemon=True).start()
         self._started.wait()
         if self._failure is not None:
@@ -58,7 +58,7 @@ class OwnServer:
         self.address = f"127.0.0.1:{self._wait_for_port(start)}"
         self._serving = True
         if self._process is not None and self._process.poll() is not None:
-            raise RuntimeError(f"{start.program} ended with {self._process.returncode}: {self._last_words()}")
+            raise RuntimeError(f"{start.program} exited with {self._process.returncode}: {self._last_words()}")
 
     def _command(self, start: StartServer, num_cpus: float) -> list[str]:
         options = list(start.options)
@@ -78,7 +78,7 @@ class OwnServer:
         if self._process is not None:
             code = self._process.wait()
             if self._serving:
-                print(f"longshort-server ended with {code}: {self._last_words()}", file=sys.stderr, flush=True)
+                print(f"longshort-server exited with {code}: {self._last_words()}", file=sys.stderr, flush=True)
                 os._exit(1)
 
     def _wait_for_port(self, start: StartServer) -> int:
@@ -86,14 +86,14 @@ class OwnServer:
         end = time.monotonic() + start.patience
         while not self._ports.exists():
             if self._process.poll() is not None:
-                raise RuntimeError(f"{start.program} ended with {self._process.returncode}: {self._last_words()}")
+                raise RuntimeError(f"{start.program} exited with {self._process.returncode}: {self._last_words()}")
             if time.monotonic() > end:
                 self._process.kill()
-                raise RuntimeError(f"{start.program} has not loaded its models in {start.patience:g} s")
-            time.sleep(_LOOK_SECONDS)
+                raise RuntimeError(f"{start.program} did not load its models within {start.patience:g} s")
+            time.sleep(_POLL_SECONDS)
         return int(json.loads(self._ports.read_text())["grpc"])
 
     def _last_words(self) -> str:
         with self._said.open("rb") as said:
-            said.seek(max(0, self._said.stat().st_size - _TOLD_BYTES))
+            said.seek(max(0, self._said.stat().st_size - _LOG_BYTES))
             return said.read().decode(errors="replace").strip()

@@ -1,4 +1,4 @@
-"""`score` and `classify`: a dataset with the columns of results beside its own."""
+"""`score` and `classify`: add result columns to a dataset."""
 
 from __future__ import annotations
 
@@ -12,24 +12,25 @@ from longshort.batch.scorer import Priority
 from longshort.ray.actor import Actor, Plan
 from longshort.ray.own_server import StartServer
 
-# A server that ends is started again, with its actor, so often. More is no accident: a document ends it each time.
+# Maximum restarts of a server and its actor. After more failures, a document is probably the cause.
 _RESTARTS = 10
 
 
 class RayOptions(ConnectionOptions, total=False):
-    """What `score` and `classify` take besides, and besides where servers are (as longshort.Client).
+    """Keyword arguments of `score` and `classify`, in addition to the connection options of longshort.Client.
 
-    start        a server of its own for each actor, in place of `server`
-    concurrency  how many actors; default 2
-    num_cpus     processors that Ray reserves for each; default 0.5. With `start`: what the server has, of a node all
-    num_gpus     GPUs that Ray reserves for each; default 0
-    batch_size   rows that an actor takes at once; it has two batches on their way. Default 256
-    model        "name" or "name/version"; may be left out if the servers have one
-    text         the column that is scored: strings, bytes or lists of token ids; default "text"
-    priority     how documents weigh against other calls; default "low"
-    client_id    who asks
-    timeout      seconds that a server may give no answer while it has documents, before others get them; default 1800
-    patience     seconds that no server may be there, before the dataset fails; default 600
+    start        start a server for each actor, instead of using `server`
+    concurrency  number of actors; default 2
+    num_cpus     processors that Ray reserves for each actor; default 0.5. With `start`: give the processors of the
+                 server, usually all of a node
+    num_gpus     GPUs that Ray reserves for each actor; default 0
+    batch_size   rows in a batch; each actor has two batches in flight. Default 256
+    model        "name" or "name/version"; optional if the servers have only one
+    text         the column to score: strings, bytes or lists of token ids; default "text"
+    priority     priority of the documents over other calls; default "low"
+    client_id    name of this client
+    timeout      seconds without an answer after which another server gets a server's documents; default 1800
+    patience     seconds without any available server after which the dataset fails; default 600
     """
 
     start: StartServer
@@ -46,15 +47,15 @@ class RayOptions(ConnectionOptions, total=False):
 
 
 def score(dataset: ray.data.Dataset, *, region_tokens: int = 0, **options: Unpack[RayOptions]) -> ray.data.Dataset:
-    """How likely a language model finds each row: the dataset, with more columns.
+    """Adds the likelihood of each row under a language model to the dataset.
 
-    They are `log_likelihood`, `token_count`, `scored_token_count`, `bits_per_byte`, `bits_per_character`, with
-    `region_tokens` also `region_bits` (docs/batch.md tells each), and of every row `text_hash`, `fingerprint` (of the
-    model) and `error`: null, or why there are no results.
+    The new columns are `log_likelihood`, `token_count`, `scored_token_count`, `bits_per_byte`, `bits_per_character`,
+    with `region_tokens` also `region_bits` (see docs/batch.md), and `text_hash`, `fingerprint` (of the model) and
+    `error`: null, or the reason why there are no results.
 
-    Each row comes once. In which order is up to Ray: a column of your own is what tells rows apart.
+    Each row appears once. Ray determines the order: use a column of your own to identify rows.
 
-    Raises ValueError for wrong options. What goes wrong later fails the dataset where it is used.
+    Raises ValueError for invalid options. Later errors are raised where the dataset is used.
     """
     if region_tokens < 0:
         raise ValueError(f"region_tokens is {region_tokens}; it must be at least 0")
@@ -69,12 +70,13 @@ def classify(
     second: str = "",
     **options: Unpack[RayOptions],
 ) -> ray.data.Dataset:
-    """Which classes a text classifier gives to each row; as `score` otherwise.
+    """Adds a text classifier's classes of each row to the dataset; otherwise like `score`.
 
-    The columns are `label`, `class_index`, `probability`, `classes`, `token_count`, `truncated`, and those three.
+    The new columns are `label`, `class_index`, `probability`, `classes`, `token_count`, `truncated`, `text_hash`,
+    `fingerprint` and `error`.
 
-    top_k     how many of the likeliest classes to tell
-    truncate  of a document that is longer than the model takes, read the beginning instead of making it an error
+    top_k     number of classes to return, most probable first
+    truncate  truncate documents to the model's maximum length; otherwise longer ones are errors
     second    the column of the second document, for models that compare two
     """
     if top_k < 1:
@@ -94,23 +96,25 @@ def _map(
     known = RayOptions.__required_keys__ | RayOptions.__optional_keys__
     for name in options:
         if name not in known:
-            raise TypeError(f"unexpected keyword argument {name!r}; there are: {', '.join(sorted(known))}")
+            raise TypeError(f"unexpected keyword argument {name!r}; valid are: {', '.join(sorted(known))}")
     start = options.get("start")
     if start is not None and "server" in options:
-        raise ValueError("server and start: give the addresses of servers, or have each actor start its own")
+        raise ValueError(
+            "server and start cannot be combined: give server addresses, or let each actor start its own server"
+        )
     concurrency = options.get("concurrency", 2)
     batch_size = options.get("batch_size", 256)
     if concurrency < 1 or batch_size < 1:
         raise ValueError(f"concurrency is {concurrency} and batch_size {batch_size}: both must be at least 1")
     connection: Any = {name: value for name, value in options.items() if name in _CONNECTION}
-    connection_of(connection)  # raises here what would be raised in an actor
+    connection_of(connection)  # raises early, rather than in an actor
     pool = {name: value for name, value in options.items() if name in _OF_POOL}
     if command == "score":
         own["region_tokens"] = region_tokens
     texts = (options.get("text", "text"), *([second] if second else []))
     num_cpus = options.get("num_cpus", 0.5)
     plan = Plan(command, texts, results.columns(command, region_tokens), {**connection, **pool, **own}, start, num_cpus)
-    # Of two batches one is on its way while the other is read and written, so that servers never wait.
+    # Two batches: one is in flight while the other is read and written, so that servers are never idle.
     strategy = ray.data.ActorPoolStrategy(
         size=concurrency,
         max_tasks_in_flight_per_actor=4,

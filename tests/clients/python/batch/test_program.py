@@ -92,11 +92,11 @@ def test_classes_of_documents(classifiers: Server, tmp_path: Path) -> None:
     [
         (["score", "a.jsonl"], 1, "--out is missing"),
         (["guess", "a.jsonl", "--out=o"], 1, "invalid choice"),
-        (["score", "a.jsonl", "--out=o", "--top-k=3"], 1, "are for classify"),
-        (["classify", "a.jsonl", "--out=o", "--region-tokens=3"], 1, "is for score"),
+        (["score", "a.jsonl", "--out=o", "--top-k=3"], 1, "are only for classify"),
+        (["classify", "a.jsonl", "--out=o", "--region-tokens=3"], 1, "is only for score"),
         (["score", "a.jsonl", "--out=o", "--part=2", "--parts=2"], 1, "--part is 2; it must be below --parts"),
         (["score", "a.jsonl", "--out=o", "--shard-rows=0"], 1, "must be at least 1"),
-        (["score", "a.jsonl", "--out=o", "--model=a/b/c"], 1, "is not of the form NAME or NAME/VERSION"),
+        (["score", "a.jsonl", "--out=o", "--model=a/b/c"], 1, "it must be NAME or NAME/VERSION"),
         (["score", "a.jsonl", "--out=o", "--tls-ca=none.pem"], 1, "--tls-ca=none.pem cannot be read"),
         (["score", "a.jsonl", "--out=o", "--server=127.0.0.1"], 1, "the server 127.0.0.1 has no port: give HOST:PORT"),
         (["score", "nothing.jsonl", "--out=o"], 2, "nothing.jsonl cannot be read: No such file or directory"),
@@ -145,7 +145,7 @@ def test_an_interrupted_run_says_how_to_go_on(server: Server, tmp_path: Path, ho
     assert process.returncode == 4, stderr
     assert stdout == ""
     assert stderr == (
-        "longshort-batch: interrupted. Shards that are written stay: run the same command again to go on.\n"
+        "longshort-batch: interrupted. The results so far stay valid: run the same command again to resume.\n"
     )
     before = len(read_rows(out))
     assert 100 <= before < 2000

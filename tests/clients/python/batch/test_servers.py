@@ -125,7 +125,7 @@ def test_a_run_without_a_server_ends_when_its_patience_does_and_goes_on_later(
         running(corpus, tmp_path / "out", address(lost), patience=1.0) as run,
     ):
         lost.process.kill()
-        with pytest.raises(longshort.Unavailable, match="likely cause: nobody answers"):
+        with pytest.raises(longshort.Unavailable, match="likely cause: cannot connect"):
             run.result(60)
     before = len(entries_of(str(tmp_path / "out")))
     assert 2 <= before < ROWS // SHARD_ROWS
