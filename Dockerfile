@@ -1,14 +1,13 @@
 # The image of longshort-server: docs/operations/container.md says how to build and run it. Targets:
 #   cpu   (default) the server and the client
-#   demo  the same with the demo models, open to whoever reaches it
-#   cuda  the same with workers for GPUs, and LibTorch's GPU part. No test builds it: docs/gpu.md says what is proved
+#   demo  the same with the demo models, without authentication
+#   cuda  the same with GPU support. No test builds it: docs/gpu.md says what is verified
 
-# Debian 12. One that mmdebstrap has made will do as well.
+# Debian 12; an image made by mmdebstrap also works.
 ARG BASE=docker.io/library/debian:12-slim
 
 FROM ${BASE} AS build
-# The compiler cache finds only what was compiled with this locale. It is the builder's own, or a volume that is mounted
-# elsewhere.
+# ccache distinguishes locales, so all builds use this one. Its folder is the builder's cache, or a mounted volume.
 ENV LANG=C.UTF-8
 ARG CCACHE_DIR=/root/.cache/ccache
 WORKDIR /longshort
@@ -22,10 +21,10 @@ RUN --mount=type=cache,target=/root/.cache/ccache \
     deploy/collect-libraries /installed/usr/local /installed/var/lib/dpkg/status.d
 
 FROM build AS build-cuda
-# LibTorch's wheel, and what its GPU part needs.
+# The requirements of LibTorch with GPU support.
 ARG LIBTORCH=deploy/requirements-cuda.txt
 ENV CUDA_HOME=/longshort/.venv/lib/python3.11/site-packages/nvidia/cu13
-# The wheels lay their libraries where nvcc and CMake do not look for them.
+# nvcc and CMake do not find the libraries where the wheels install them.
 RUN deploy/install --build="${LIBTORCH}" && \
     ln -s lib "${CUDA_HOME}/lib64" && \
     ln -s libcudart.so.13 "${CUDA_HOME}/lib/libcudart.so"
@@ -35,9 +34,9 @@ RUN --mount=type=cache,target=/root/.cache/ccache \
     cmake --install build/release --component serve --strip --prefix /installed/usr/local && \
     deploy/collect-libraries /installed/usr/local /installed/var/lib/dpkg/status.d
 
-# Debian's packages would bring what no program here loads: OpenCV's need Mesa and LLVM.
+# Copies libraries instead of installing Debian's packages, whose dependencies are much larger.
 FROM ${BASE} AS run
-# The authorities that gRPC trusts where a client is told of none.
+# The CAs that gRPC trusts by default.
 COPY --from=build /usr/share/grpc/roots.pem /usr/share/grpc/
 WORKDIR /models
 WORKDIR /
@@ -51,9 +50,9 @@ LABEL org.opencontainers.image.title="longshort-server" \
 USER 65532:65532
 EXPOSE 8500 8501
 STOPSIGNAL SIGTERM
-# Of the image format of Docker; that of OCI has none.
+# Only Docker's image format supports HEALTHCHECK; OCI's ignores it.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s CMD ["longshort", "ready", "--timeout=4s"]
-# Beyond loopback the server asks for --tls-certificate or --insecure: who runs the image decides.
+# Beyond loopback the server requires --tls-certificate or --insecure; the user of the image chooses.
 ENTRYPOINT ["longshort-server", "--model-repository=/models", "--listen=0.0.0.0:8500", "--http-listen=0.0.0.0:8501"]
 
 FROM run AS cuda

@@ -1,10 +1,10 @@
 # shellcheck shell=bash
-# Sourced by deploy/quickstart, deploy/observe and deploy/wheel, behind deploy/steps.sh: building the server, and waiting for one
-# that was started. Who starts it sets `server` (its process), `server_log`, `port_file`, and `scheme` and `curl_options` for its
-# HTTP port.
+# Functions for deploy/quickstart, deploy/observe and deploy/wheel, sourced after deploy/steps.sh: build the server, and wait until a
+# started one is ready. The caller sets `server` (its process id), `server_log`, `port_file`, and `scheme` and `curl_options` for
+# its HTTP port.
 
 build=${root:?}/build/release
-# A proxy cannot reach this machine's loopback.
+# A proxy cannot reach this machine's loopback address.
 export no_proxy="127.0.0.1,${no_proxy:-}"
 
 build_programs() {
@@ -12,12 +12,12 @@ build_programs() {
     run_step "configure" "see the log; if a package is missing from it, run deploy/install" \
       cmake -S "$root" --preset release
   fi
-  # Ninja's own count of jobs is made for more memory a core than small machines have.
+  # Ninja's default number of jobs needs more memory than small machines have.
   run_step "build the server and the client" "see the log; a build that was interrupted can go on: run this again" \
     cmake --build --preset serve --parallel "$(nproc)"
 }
 
-# Ends the script, with the end of the server's log.
+# Prints the end of the server's log and exits.
 fail_server() {
   printf '%sFAILED%s  %s; the end of %s:\n' "${red:-}" "${plain:-}" "$1" "${server_log:?}" >&2
   tail -n 20 "$server_log" >&2
@@ -34,7 +34,7 @@ wait_until_ready() {
   done
 }
 
-# shellcheck disable=SC2034 # whoever sources this reads them
+# shellcheck disable=SC2034 # for the caller
 read_ports() {
   local ports
   ports=$(<"$port_file")
@@ -42,6 +42,6 @@ read_ports() {
   [[ $ports =~ \"http\":\ *([0-9]+) ]] && http=${scheme:-http}://127.0.0.1:${BASH_REMATCH[1]} || return 1
 }
 
-# get PATH: what the server's HTTP port answers.
-# shellcheck disable=SC2154 # whoever sources this sets it
+# get PATH: prints the response of the server's HTTP port.
+# shellcheck disable=SC2154 # set by the caller
 get() { curl --silent --fail "${curl_options[@]}" "$http/$1"; }

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# Sourced by the scripts of deploy and by tests/run: steps with visible progress, and a failure that says what to do.
-# The caller has set `root`, the checkout.
+# Functions for the scripts of deploy and for tests/run: steps with progress, and failures with advice.
+# REQUIRES: `root` is the checkout.
 
 step_logs=${root:?}/build/logs
 mkdir -p "$step_logs"
@@ -11,17 +11,17 @@ else
   bold='' red='' green='' plain='' clear_line=''
 fi
 
-# say TEXT...: a line that stands out.
+# say TEXT...: prints a line in bold.
 say() { printf '%s%s%s\n' "$bold" "$*" "$plain"; }
 
-# seconds_since START: whole seconds since START, a value of $SECONDS.
+# seconds_since START: prints the whole seconds since START, a value of $SECONDS.
 seconds_since() { echo "$((SECONDS - $1)) s"; }
 
-# A descriptor that never has anything to read: reading it with a time limit sleeps without a process.
+# A descriptor that never has data: a read with a timeout sleeps without starting a process.
 exec {_never}<> <(:)
 
-# Until it is ended, or the script is, shows how long a step has run and the last line of its log: at a terminal every second,
-# on one line; elsewhere every 30 seconds, as a line.
+# Shows the elapsed time of a step and the last line of its log, until it or the script is ended. At a terminal, updates one line
+# every second; elsewhere, prints a line every 30 seconds.
 _watch_step() {
   local title=$1 log=$2 started=$SECONDS beat=0 last
   while kill -0 $$ 2>/dev/null; do
@@ -36,8 +36,8 @@ _watch_step() {
   done
 }
 
-# try_step TITLE COMMAND...: runs a command with its output in a log; prints one line with the time it took. Returns the
-# command's exit status; on a failure shows the end of the log. The log's path is in `step_log`.
+# try_step TITLE COMMAND...: runs a command with its output in the log `step_log`, and prints one line with the elapsed time.
+# Returns the command's exit status; on failure also prints the end of the log.
 try_step() {
   local title=$1 started=$SECONDS status=0 watcher
   shift
@@ -53,12 +53,12 @@ try_step() {
   else
     printf '%s%sFAILED%s  %s (%s, exit status %d)\n' "$clear_line" "$red" "$plain" "$title" "$(seconds_since "$started")" "$status"
     tail -n 25 "$step_log" | sed 's/^/        | /'
-    printf '        the whole log: %s\n' "$step_log"
+    printf '        full log: %s\n' "$step_log"
   fi
   return "$status"
 }
 
-# run_step TITLE ADVICE COMMAND...: as try_step; on a failure also says what to do, and ends the script.
+# run_step TITLE ADVICE COMMAND...: like try_step; on failure also prints the advice and exits.
 run_step() {
   local title=$1 advice=$2
   shift 2
