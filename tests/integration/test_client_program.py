@@ -94,7 +94,8 @@ def test_a_run_whose_server_is_killed_says_how_far_it_came(repository: Path, tmp
             client.stdin.close()
             assert client.wait(60) == 3
             assert (
-                "longshort: 1 documents were answered, then it ended:\nlongshort: UNAVAILABLE" in client.stderr.read()
+                "longshort: 1 documents were answered before the run ended:\nlongshort: UNAVAILABLE"
+                in client.stderr.read()
             )
 
 

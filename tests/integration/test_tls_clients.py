@@ -134,13 +134,13 @@ def test_one_side_alone_speaks_tls(server: Server, tls_server: Server, folder: P
     cause = likely_cause(client(server.grpc_port, f"--tls-ca={folder}/ca.pem"))
     assert "the server does not use TLS on this port" in cause
     assert "the server uses TLS: give --tls-ca=FILE" in likely_cause(client(tls_server.grpc_port))
-    assert "the server speaks TLS" in load(tls_server.grpc_port).stderr
+    assert "the server uses TLS" in load(tls_server.grpc_port).stderr
 
 
 def test_the_client_s_certificate_is_not_right(mutual_server: Server, folder: Path) -> None:
     port, trusted = mutual_server.grpc_port, f"--tls-ca={folder}/ca.pem"
     assert "the server requires a client certificate" in likely_cause(client(port, trusted))
-    assert "the server speaks TLS" in likely_cause(client(port))
+    assert "the server uses TLS" in likely_cause(client(port))
     for name in ("mallory", "bob"):
         cause = likely_cause(client(port, trusted, *own(folder, name)))
         assert f"closed the connection after it received --tls-certificate={folder}/{name}.pem" in cause
@@ -153,7 +153,7 @@ def test_nobody_is_there() -> None:
         holder.bind(("127.0.0.1", 0))  # and does not listen
         port = holder.getsockname()[1]
         assert "cannot connect to 127.0.0.1" in likely_cause(client(port))
-    assert "no address is known of no-such-host.invalid" in likely_cause(client(1, host="no-such-host.invalid"))
+    assert "cannot resolve the host name no-such-host.invalid" in likely_cause(client(1, host="no-such-host.invalid"))
 
 
 def test_wrong_files_of_a_client_are_named(folder: Path, tmp_path: Path) -> None:

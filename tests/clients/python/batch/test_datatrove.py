@@ -112,7 +112,7 @@ def test_classes_are_kept_by_their_probability(classifiers: Server) -> None:
     block = ClassFilter("good", at_least=0.0, **{**options, "truncate": False})
     assert [one.id for one in block.run(iter([short, long]))] == ["0"]
     assert block.stats["dropped_no_figure"].total == 1
-    with pytest.raises(ValueError, match="no class 'excellent'; there are: bad, good, so so"):
+    with pytest.raises(ValueError, match="no class 'excellent'; it has: bad, good, so so"):
         list(ClassFilter("excellent", at_least=0.5, **options).run(iter([short])))
 
 
@@ -135,7 +135,7 @@ def test_wrong_options_are_told_before_the_pipeline_starts() -> None:
         BitsPerByteFilter()
     with pytest.raises(ValueError, match="token: datatrove would write it to its logs"):
         Annotator("score", token="secret")
-    with pytest.raises(TypeError, match="'sever'; there are: .*server"):
+    with pytest.raises(TypeError, match="'sever'; valid are: .*server"):
         Annotator("score", sever="a:1")  # type: ignore[call-arg]
     with pytest.raises(ValueError, match="batch_size is 0"):
         ClassFilter("good", at_least=0.5, batch_size=0)

@@ -170,7 +170,7 @@ def test_sigterm_ends_a_run_that_ignores_ctrl_c(server: Server, tmp_path: Path) 
         os.kill(child, signal.SIGTERM)
         told = process.stderr.read()
         assert process.wait(60) == 4, told
-    assert told.startswith("longshort-batch: interrupted. Shards that are written stay")
+    assert told.startswith("longshort-batch: interrupted. The results so far stay valid")
     assert 200 <= len(read_rows(out)) < 2000
 
 

@@ -183,7 +183,7 @@ def test_a_server_that_does_not_start_fails_the_dataset_with_its_words(tmp_path:
         concurrency=1,
         num_cpus=0.25,
     )
-    with pytest.raises(Exception, match="ended with 1: .*nowhere', which is not a directory"):
+    with pytest.raises(Exception, match="exited with 1: .*nowhere', which is not a directory"):
         scored.take_all()
 
 
@@ -263,12 +263,12 @@ def test_wrong_options_and_columns_are_named(server: Server) -> None:
     start = longshort.ray.StartServer("models")
     with pytest.raises(ValueError, match="server and start"):
         longshort.ray.score(dataset, server="a:1", start=start)
-    with pytest.raises(TypeError, match="'batchsize'; there are: .*batch_size"):
+    with pytest.raises(TypeError, match="'batchsize'; valid are: .*batch_size"):
         longshort.ray.score(dataset, batchsize=5)  # type: ignore[call-arg]
     with pytest.raises(ValueError, match="region_tokens is -1"):
         longshort.ray.score(dataset, region_tokens=-1)
     scored = longshort.ray.score(dataset, server=address(server), concurrency=1, num_cpus=0.25)
-    with pytest.raises(Exception, match='a column "error", as results have'):
+    with pytest.raises(Exception, match='a column "error", which is a result column'):
         scored.take_all()
 
 
