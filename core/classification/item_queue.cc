@@ -34,7 +34,7 @@ absl::Status ItemQueue::Check(const Options& options) {
 
 absl::Status ItemQueue::Admit(std::unique_ptr<ClassificationJob> job, absl::Time now) {
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (is_closed()) return ServerIsStopping();
     LS_RETURN_IF_ERROR(CheckAndAdd(std::move(job), now));
     ReportState();
@@ -80,12 +80,12 @@ absl::Status ItemQueue::CheckBytes(const ClassificationJob& job, const WorkOrder
 }
 
 ClassifierEngineState ItemQueue::state() const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return state_;
 }
 
 int64_t ItemQueue::ReservePreparations() {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return Reserve();
 }
 
@@ -98,7 +98,7 @@ int64_t ItemQueue::Reserve() {
 }
 
 std::unique_ptr<ClassificationJob> ItemQueue::BeginPreparation() {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   --reserved_preparations_;
   ++begun_preparations_;
   auto taken = unprepared_.TakeFirst();
@@ -108,33 +108,33 @@ std::unique_ptr<ClassificationJob> ItemQueue::BeginPreparation() {
 }
 
 void ItemQueue::AddPrepared(std::unique_ptr<ClassificationJob> job, absl::Duration preparation) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   unprepared_.Settle(job->ticket, preparation);
   batches_.Add(std::move(job));
 }
 
 void ItemQueue::DropUnprepared(const ClassificationJob& job, absl::Duration preparation) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   unprepared_.Settle(job.ticket, preparation);
   Uncount(job);
   ReportState();
 }
 
 int64_t ItemQueue::EndPreparation() {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   --begun_preparations_;
   Changed();  // with the lock held: without it, the queue may be destroyed
   return Reserve();
 }
 
 absl::Time ItemQueue::BatchDueAt(int worker) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const absl::Time due = batches_.DueAt(TakerOf(worker).on_probation);
   return is_closed() && due < absl::InfiniteFuture() ? absl::InfinitePast() : due;
 }
 
 BatchFormer::Batch ItemQueue::TakeBatch(absl::Time now, int worker) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   BatchFormer::Batch batch = batches_.TakeBatch(now, TakerOf(worker));
   for (const auto& job : batch.jobs) Uncount(*job);
   for (const auto& left : batch.unmeetable) Uncount(*left.job);
@@ -143,18 +143,22 @@ BatchFormer::Batch ItemQueue::TakeBatch(absl::Time now, int worker) {
 }
 
 void ItemQueue::Settle(int worker, const ClassificationJobs& batch, absl::Duration run, absl::Time now) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const absl::Duration part_of_all = batches_.Settle(worker, batch, run, /*failed=*/false, now);
   const bool is_first = seconds_per_item_.empty();
   seconds_per_item_.Add(absl::ToDoubleSeconds(part_of_all) / static_cast<double>(batch.size()), now);
   // Items queued before the first batch had cost 0. Give them their cost, so that they count against the limit.
-  if (is_first) unprepared_.SetCosts([this](const auto&) { return absl::Seconds(seconds_per_item_.Median()); });
+  if (is_first) {
+    unprepared_.SetCosts([this](const auto&) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return absl::Seconds(seconds_per_item_.Median());
+    });
+  }
   // The waiting items may be of clients that had reached their limit of running items.
   if (batches_.size() > 0 || is_closed()) Changed();
 }
 
 ClassificationJobs ItemQueue::SettleFailed(int worker, ClassificationJobs batch, absl::Duration run, absl::Time now) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   batches_.Settle(worker, batch, run, /*failed=*/true, now);
   ClassificationJobs unmeetable;
   for (std::unique_ptr<ClassificationJob>& job : batch) {
@@ -175,7 +179,7 @@ ClassificationJobs ItemQueue::TakeAbandoned(absl::Time now) {
   const auto is_abandoned = [now](const std::unique_ptr<ClassificationJob>& job) {
     return !job->WhyAbandoned(now).ok();
   };
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   ClassificationJobs jobs = batches_.TakeAbandoned(now);
   Append(unprepared_.RemoveIf(is_abandoned), jobs);
   for (const auto& job : jobs) Uncount(*job);
@@ -184,7 +188,7 @@ ClassificationJobs ItemQueue::TakeAbandoned(absl::Time now) {
 }
 
 ClassificationJobs ItemQueue::TakeAll() {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   ClassificationJobs jobs = batches_.TakeAll();
   Append(unprepared_.RemoveAll(), jobs);
   for (const auto& job : jobs) Uncount(*job);
@@ -193,17 +197,17 @@ ClassificationJobs ItemQueue::TakeAll() {
 }
 
 int64_t ItemQueue::unprepared() const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return unprepared_.size();
 }
 
 int64_t ItemQueue::preparing() const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return unprepared_.load().running;
 }
 
 int64_t ItemQueue::prepared() const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return batches_.size();
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "core/classification/batch_former.h"
@@ -91,29 +92,31 @@ class ItemQueue final : public WorkQueue {
   int64_t prepared() const;
 
  private:
-  // The caller of each function holds mutex_.
-  bool IsEmpty() const override {
+  bool IsEmpty() const override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return state_.waiting_items == 0 && reserved_preparations_ + begun_preparations_ == 0 && batches_.running() == 0;
   }
-  BatchTaker TakerOf(int worker) const { return {.worker = worker, .on_probation = probation_.IsOnProbation(worker)}; }
-  int64_t Reserve();
+  BatchTaker TakerOf(int worker) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return {.worker = worker, .on_probation = probation_.IsOnProbation(worker)};
+  }
+  int64_t Reserve() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // As Admit.
-  absl::Status CheckAndAdd(std::unique_ptr<ClassificationJob> job, absl::Time now);
-  absl::Status CheckBytes(const ClassificationJob& job, const WorkOrder::Load& all) const;
+  absl::Status CheckAndAdd(std::unique_ptr<ClassificationJob> job, absl::Time now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckBytes(const ClassificationJob& job, const WorkOrder::Load& all) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Adds a job to the counts of waiting items, or removes it.
-  void Count(const ClassificationJob& job);
-  void Uncount(const ClassificationJob& job);
-  void ReportState();
+  void Count(const ClassificationJob& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Uncount(const ClassificationJob& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ReportState() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Options options_;
   ClassifierEngineObserver* const observer_;
-  // Guarded by mutex_:
-  FairQueue<std::unique_ptr<ClassificationJob>> unprepared_;
-  BatchFormer batches_;
-  RecentValues seconds_per_item_;  // of all workers' time
-  ClassifierEngineState state_;
-  int64_t reserved_preparations_ = 0;  // not begun yet
-  int64_t begun_preparations_ = 0;
+  FairQueue<std::unique_ptr<ClassificationJob>> unprepared_ ABSL_GUARDED_BY(mutex_);
+  BatchFormer batches_ ABSL_GUARDED_BY(mutex_);
+  RecentValues seconds_per_item_ ABSL_GUARDED_BY(mutex_);  // of all workers' time
+  ClassifierEngineState state_ ABSL_GUARDED_BY(mutex_);
+  int64_t reserved_preparations_ ABSL_GUARDED_BY(mutex_) = 0;  // not begun yet
+  int64_t begun_preparations_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace longshort::core

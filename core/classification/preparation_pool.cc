@@ -18,36 +18,36 @@ absl::StatusOr<std::shared_ptr<PreparationPool>> PreparationPool::Create(int64_t
 
 PreparationPool::~PreparationPool() {
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     closed_ = true;
   }
-  changed_.notify_all();
+  changed_.NotifyAll();
   threads_.clear();
 }
 
 PreparationPool::Owner PreparationPool::NewOwner() {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return absl::StrCat(++owners_);
 }
 
 void PreparationPool::Submit(const Owner& owner, Task task) {
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     tasks_.Add({.client = owner}, std::move(task));
   }
-  changed_.notify_one();
+  changed_.NotifyOne();
 }
 
 void PreparationPool::Work() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   for (;;) {
-    changed_.wait(lock, [this] { return closed_ || !tasks_.empty(); });
+    changed_.Wait(mutex_, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return closed_ || !tasks_.empty(); });
     auto next = tasks_.TakeFirst();
     if (!next.has_value()) return;
-    lock.unlock();
+    lock.Unlock();
     const absl::Duration took = next->thing();
     next->thing = nullptr;  // frees its input before the lock is taken
-    lock.lock();
+    lock.Lock();
     tasks_.Settle(next->ticket, took);
   }
 }

@@ -2,16 +2,16 @@
 // worker that runs the model.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/mutex.h"
 #include "base/thread.h"
 #include "core/schedule/fair_queue.h"
 
@@ -44,12 +44,11 @@ class PreparationPool {
 
   void Work();
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  // Guarded by mutex_:
-  FairQueue<Task> tasks_{WorkOrder::Options()};
-  int64_t owners_ = 0;
-  bool closed_ = false;
+  Mutex mutex_;
+  ConditionVariable changed_;
+  FairQueue<Task> tasks_ ABSL_GUARDED_BY(mutex_){WorkOrder::Options()};
+  int64_t owners_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
 
   std::vector<Thread> threads_;  // last: they use the other members
 };

@@ -43,7 +43,7 @@ absl::Status RequestQueue::Push(std::unique_ptr<Job> job) {
                    .due = std::min(context.deadline, now + options_.patience),
                    .part = context.part};
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (is_closed()) return ServerIsStopping();
     const bool idle = line_.empty() && Running() < worker_count_;
     if (!idle) LS_RETURN_IF_ERROR(CheckTime(*job, FewestToRead(*job), now));
@@ -57,7 +57,7 @@ absl::Status RequestQueue::Push(std::unique_ptr<Job> job) {
 }
 
 std::unique_ptr<Job> RequestQueue::TakeFirst(const Taker& taker, Decide decide) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   NoteAsking(taker);
   bool has_room = true;
   const auto decide_now = [&](const Job& job) {
@@ -83,14 +83,15 @@ std::unique_ptr<Job> RequestQueue::TakeFirst(const Taker& taker, Decide decide) 
 std::unique_ptr<Job> RequestQueue::TakeFirstWaiting(const Taker& taker, Decide decide) {
   bool skipped_any = false;
   Decision decision = Decision::kSkip;
-  const std::unique_ptr<Job>* const next = line_.First([&](const std::unique_ptr<Job>& job) {
-    if (!IsFor(taker, *job)) return false;
-    decision = decide(*job);
-    const bool skips = decision == Decision::kSkip;
-    skipped_any |= skips;
-    if (job->seat.IsWith(taker.worker)) SetSkippedAtHome(*job, skips);
-    return !skips;
-  });
+  const std::unique_ptr<Job>* const next =
+      line_.First([&](const std::unique_ptr<Job>& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+        if (!IsFor(taker, *job)) return false;
+        decision = decide(*job);
+        const bool skips = decision == Decision::kSkip;
+        skipped_any |= skips;
+        if (job->seat.IsWith(taker.worker)) SetSkippedAtHome(*job, skips);
+        return !skips;
+      });
   workers_[taker.worker].has_enough_to_read = next == nullptr ? skipped_any : decision == Decision::kWaitToRead;
   if (next == nullptr || decision != Decision::kTake) return nullptr;
   auto taken = line_.TakeFirst([next](const std::unique_ptr<Job>& job) { return &job == next; });
@@ -102,20 +103,21 @@ std::unique_ptr<Job> RequestQueue::TakeFirstWaiting(const Taker& taker, Decide d
 }
 
 bool RequestQueue::HasJobFor(const Taker& taker) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   NoteAsking(taker);
   if (taker.running == 0) SetHasRoom(taker.worker, true);  // it may sleep now, until the queue changes
   return FirstReturned(taker) != returned_.end() ||
-         line_.First([&](const std::unique_ptr<Job>& job) { return IsFor(taker, *job); }) != nullptr;
+         line_.First([&](const std::unique_ptr<Job>& job)
+                         ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return IsFor(taker, *job); }) != nullptr;
 }
 
 void RequestQueue::OnWorkerFull(int worker) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   SetHasRoom(worker, false);
 }
 
 void RequestQueue::Return(std::vector<std::unique_ptr<Job>> jobs) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::move(jobs.begin(), jobs.end(), std::back_inserter(returned_));
   std::sort(returned_.begin(), returned_.end(),
             [](const auto& a, const auto& b) { return a->entry.number() < b->entry.number(); });
@@ -123,7 +125,7 @@ void RequestQueue::Return(std::vector<std::unique_ptr<Job>> jobs) {
 }
 
 absl::Status RequestQueue::CheckDeadlineCanBeMet(const Job& job, int64_t tokens_to_read, absl::Time now) const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const bool nothing_else = line_.empty() && Running() <= worker_count_;  // including this job
   return nothing_else ? absl::OkStatus() : CheckTime(job, tokens_to_read, now);
 }
@@ -132,7 +134,7 @@ void RequestQueue::Settle(Job& job, absl::Time now) {
   QueueEntry& entry = job.entry;
   if (!entry.ticket_.has_value()) return;
   const StreamTime& worker_time = job.steps.worker_time;
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   line_.Settle(*entry.ticket_,
                estimates_.PartOfAll(entry.worker_, TokensOf(job), worker_time.all + job.steps.overhead));
   entry.ticket_.reset();
@@ -145,7 +147,7 @@ void RequestQueue::Settle(Job& job, absl::Time now) {
 
 std::vector<std::unique_ptr<Job>> RequestQueue::TakeAbandoned(absl::Time now) {
   const auto abandoned = [now](const std::unique_ptr<Job>& job) { return !job->WhyAbandoned(now).ok(); };
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::vector<std::unique_ptr<Job>> jobs = line_.RemoveIf(abandoned);
   const auto kept = std::stable_partition(returned_.begin(), returned_.end(), std::not_fn(abandoned));
   std::move(kept, returned_.end(), std::back_inserter(jobs));
@@ -154,7 +156,7 @@ std::vector<std::unique_ptr<Job>> RequestQueue::TakeAbandoned(absl::Time now) {
 }
 
 std::vector<std::unique_ptr<Job>> RequestQueue::TakeAll() {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::vector<std::unique_ptr<Job>> jobs = line_.RemoveAll();
   std::move(returned_.begin(), returned_.end(), std::back_inserter(jobs));
   returned_.clear();
@@ -162,27 +164,28 @@ std::vector<std::unique_ptr<Job>> RequestQueue::TakeAll() {
 }
 
 void RequestQueue::SetSteps(int worker, const StepCost& cost, int64_t max_streams) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const bool knew_steps = estimates_.knows_steps();
   estimates_.Of(worker).SetSteps(cost, max_streams);
   // Requests queued before the first estimate had cost 0. Give them their cost, so that they count against the limit.
   if (!knew_steps && estimates_.knows_steps()) {
-    line_.SetCosts([this](const std::unique_ptr<Job>& job) { return CostOf(*job); });
+    line_.SetCosts([this](const std::unique_ptr<Job>& job)
+                       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return CostOf(*job); });
   }
 }
 
 int64_t RequestQueue::size() const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return line_.size() + static_cast<int64_t>(returned_.size()) - WaitingForClients();
 }
 
 WorkOrder::Load RequestQueue::load() const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return line_.load();
 }
 
 bool RequestQueue::empty() const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return line_.empty() && returned_.empty();
 }
 
@@ -219,7 +222,9 @@ bool RequestQueue::IsOpen(const Worker& worker, absl::Time now) const {
 
 bool RequestQueue::IsFor(const Taker& taker, const Job& job) const {
   if (!MayTake(taker.worker, job)) return false;
-  const auto could_take = [&](int worker) { return IsOpen(workers_[worker], taker.now) && MayTake(worker, job); };
+  const auto could_take = [&](int worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return IsOpen(workers_[worker], taker.now) && MayTake(worker, job);
+  };
   const std::optional<ParkedPlace>& place = job.seat.place();
   if (place.has_value() && !job.entry.skipped_at_home_ && could_take(place->worker))
     return job.seat.IsWith(taker.worker);
@@ -235,7 +240,8 @@ bool RequestQueue::HasMoreToDo(const Taker& taker, int other) const {
 
 std::vector<std::unique_ptr<Job>>::iterator RequestQueue::FirstReturned(const Taker& taker) {
   return std::find_if(returned_.begin(), returned_.end(),
-                      [&](const std::unique_ptr<Job>& job) { return !job->paused() && IsFor(taker, *job); });
+                      [&](const std::unique_ptr<Job>& job)
+                          ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !job->paused() && IsFor(taker, *job); });
 }
 
 void RequestQueue::SetHasRoom(int worker, bool has_room) {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -122,37 +123,40 @@ class RequestQueue final : public WorkQueue {
     bool has_enough_to_read = false;  // it left a job that would not have been read soon
   };
 
-  // The caller of each function holds mutex_.
-  bool IsEmpty() const override { return line_.empty() && returned_.empty() && line_.load().running == 0; }
-  absl::Duration LongestSleep() const override;
+  bool IsEmpty() const override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return line_.empty() && returned_.empty() && line_.load().running == 0;
+  }
+  absl::Duration LongestSleep() const override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Jobs that were taken and not settled, except paused ones.
-  int64_t Running() const;
+  int64_t Running() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The returned jobs that are paused.
-  int64_t WaitingForClients() const;
+  int64_t WaitingForClients() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The predicted cost of the job, in the time of all workers.
-  absl::Duration CostOf(const Job& job) const;
+  absl::Duration CostOf(const Job& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether the taker is busier than the other worker.
-  bool HasMoreToDo(const Taker& taker, int other) const;
+  bool HasMoreToDo(const Taker& taker, int other) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Errors: DEADLINE_EXCEEDED if the job cannot meet its deadline.
-  absl::Status CheckTime(const Job& job, int64_t tokens_to_read, absl::Time now) const;
-  void NoteAsking(const Taker& taker);
-  bool MayTake(int worker, const Job& job) const { return probation_.MayTake(worker, job.steps.failures); }
+  absl::Status CheckTime(const Job& job, int64_t tokens_to_read, absl::Time now) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void NoteAsking(const Taker& taker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool MayTake(int worker, const Job& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return probation_.MayTake(worker, job.steps.failures);
+  }
   // Whether the worker has room and is likely to take work soon.
   bool IsOpen(const Worker& worker, absl::Time now) const;
   // Whether this worker may take the job, instead of leaving it to another.
-  bool IsFor(const Taker& taker, const Job& job) const;
-  std::vector<std::unique_ptr<Job>>::iterator FirstReturned(const Taker& taker);
-  std::unique_ptr<Job> TakeFirstWaiting(const Taker& taker, Decide decide);
-  void SetHasRoom(int worker, bool has_room);
-  void SetSkippedAtHome(Job& job, bool skipped);
+  bool IsFor(const Taker& taker, const Job& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::vector<std::unique_ptr<Job>>::iterator FirstReturned(const Taker& taker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::unique_ptr<Job> TakeFirstWaiting(const Taker& taker, Decide decide) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SetHasRoom(int worker, bool has_room) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SetSkippedAtHome(Job& job, bool skipped) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Options options_;
-  // Guarded by mutex_:
-  FairQueue<std::unique_ptr<Job>> line_;
-  std::vector<std::unique_ptr<Job>> returned_;  // in the order of their numbers
-  StreamEstimatorPerDevice estimates_;
-  std::vector<Worker> workers_;
-  int64_t taken_ = 0;
+  FairQueue<std::unique_ptr<Job>> line_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::unique_ptr<Job>> returned_ ABSL_GUARDED_BY(mutex_);  // in the order of their numbers
+  StreamEstimatorPerDevice estimates_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Worker> workers_ ABSL_GUARDED_BY(mutex_);
+  int64_t taken_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace longshort::core

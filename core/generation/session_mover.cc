@@ -10,7 +10,7 @@
 namespace longshort::core {
 
 void WorkerPages::GiveUp(const ParkedPlace& place) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (workers_ == nullptr) return;
   PostToCache(*workers_, place.worker, [id = place.id](PagedCache* cache) {
     if (cache != nullptr) cache->Drop(id);
@@ -18,7 +18,7 @@ void WorkerPages::GiveUp(const ParkedPlace& place) {
 }
 
 void WorkerPages::End() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   workers_ = nullptr;
 }
 

@@ -5,11 +5,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "core/generation/language_model_replica.h"
 #include "core/schedule/model_worker.h"
 #include "core/session/session.h"
@@ -29,8 +30,8 @@ class WorkerPages final : public SessionPages {
   void End();
 
  private:
-  std::mutex mutex_;
-  ModelWorkers* workers_;  // guarded by mutex_; null after End
+  Mutex mutex_;
+  ModelWorkers* workers_ ABSL_GUARDED_BY(mutex_);  // null after End
 };
 
 // Any thread may read the tokens in the session store. The pages are in the cache of one worker, whose thread reads or

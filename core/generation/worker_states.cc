@@ -37,7 +37,7 @@ void Add(const CacheState& more, CacheState& sum) {
 }  // namespace
 
 void WorkerStates::Set(size_t worker, const LanguageModelEngineState& state) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const CacheCounters& before = states_[worker].cache.counters;
   if (Beginnings(state.cache.counters) < Beginnings(before)) Add(before, of_gone_caches_);
   states_[worker] = state;
@@ -45,12 +45,12 @@ void WorkerStates::Set(size_t worker, const LanguageModelEngineState& state) {
 }
 
 void WorkerStates::ReportQueued() {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   observer_.OnState(SumOfAll());
 }
 
 LanguageModelEngineState WorkerStates::Sum() const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return SumOfAll();
 }
 

@@ -2,9 +2,10 @@
 #pragma once
 
 #include <cstddef>
-#include <mutex>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "base/mutex.h"
 #include "core/generation/request_queue.h"
 #include "core/requests/language_model_engine.h"
 
@@ -26,14 +27,13 @@ class WorkerStates final {
   LanguageModelEngineObserver& observer() const { return observer_; }
 
  private:
-  // The caller holds the mutex.
-  LanguageModelEngineState SumOfAll() const;
+  LanguageModelEngineState SumOfAll() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const RequestQueue& queue_;
   LanguageModelEngineObserver& observer_;
-  mutable std::mutex mutex_;  // guards what follows
-  std::vector<LanguageModelEngineState> states_;
-  CacheCounters of_gone_caches_;
+  mutable Mutex mutex_;
+  std::vector<LanguageModelEngineState> states_ ABSL_GUARDED_BY(mutex_);
+  CacheCounters of_gone_caches_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace longshort::core

@@ -55,7 +55,7 @@ absl::StatusOr<std::unique_ptr<ModelRegistry>> ModelRegistry::Load(const std::st
   LS_ASSIGN_OR_RETURN(std::unique_ptr<RetiredModels> retired, RetiredModels::Create());
   std::unique_ptr<ModelRegistry> registry(new ModelRegistry(repository, std::move(loader), std::move(engine_factory),
                                                             std::move(policies), std::move(retired)));
-  const std::lock_guard loading(registry->loading_);
+  const MutexLock loading(registry->loading_);
   registry->skipped_ = listing.skipped;
   for (const auto& [name, reason] : listing.unreadable) {
     registry->skipped_.insert(reason);
@@ -72,7 +72,7 @@ absl::StatusOr<std::unique_ptr<ModelRegistry>> ModelRegistry::Load(const std::st
 }
 
 absl::StatusOr<std::shared_ptr<ServedModel>> ModelRegistry::Find(std::string_view name, int64_t version) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (models_.empty()) return absl::NotFoundError("no model is loaded");
   if (name.empty() && models_.size() > 1) {
     return absl::InvalidArgumentError(absl::StrCat("a model must be named", ThereAre(models_, kAppendKey)));
@@ -92,7 +92,7 @@ absl::StatusOr<std::shared_ptr<ServedModel>> ModelRegistry::Find(std::string_vie
 }
 
 std::vector<std::shared_ptr<ServedModel>> ModelRegistry::List() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::vector<std::shared_ptr<ServedModel>> list;
   for (const auto& [name, versions] : models_) {
     for (const auto& [version, served] : versions) list.push_back(served);
@@ -102,7 +102,7 @@ std::vector<std::shared_ptr<ServedModel>> ModelRegistry::List() const {
 
 absl::StatusOr<std::shared_ptr<ServedModel>> ModelRegistry::LoadVersion(const std::string& name, int64_t version,
                                                                         Tell tell) {
-  const std::lock_guard loading(loading_);
+  const MutexLock loading(loading_);
   LS_ASSIGN_OR_RETURN(const RepositoryListing listing, ListRepository(repository_));
   if (const auto unreadable = listing.unreadable.find(name); unreadable != listing.unreadable.end()) {
     return absl::UnavailableError(unreadable->second);
@@ -129,7 +129,7 @@ absl::StatusOr<std::shared_ptr<ServedModel>> ModelRegistry::LoadVersion(const st
 }
 
 absl::Status ModelRegistry::Unload(const std::string& name, int64_t version) {
-  const std::lock_guard loading(loading_);
+  const MutexLock loading(loading_);
   LS_RETURN_IF_ERROR(Find(name, version).status());
   for (const int64_t loaded : LoadedVersions(name)) {
     if (version != 0 && loaded != version) continue;
@@ -141,7 +141,7 @@ absl::Status ModelRegistry::Unload(const std::string& name, int64_t version) {
 }
 
 absl::Status ModelRegistry::FollowRepository(Tell tell) {
-  const std::lock_guard loading(loading_);
+  const MutexLock loading(loading_);
   LS_ASSIGN_OR_RETURN(const RepositoryListing listing, ListRepository(repository_));
   if (listing.versions.empty() && listing.unreadable.empty()) return NoModelIn(repository_, listing.skipped);
   for (const std::string& reason : listing.skipped) {
@@ -191,8 +191,9 @@ std::optional<std::set<int64_t>> ModelRegistry::FollowPolicy(const std::string& 
   for (;;) {
     std::set<int64_t> chosen = policy->Choose(usable);
     if (chosen.empty()) return std::nullopt;
-    const auto unusable = std::find_if(chosen.rbegin(), chosen.rend(),
-                                       [&](int64_t version) { return !FollowVersion(name, version, tell); });
+    const auto unusable = std::find_if(
+        chosen.rbegin(), chosen.rend(),
+        [&](int64_t version) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loading_) { return !FollowVersion(name, version, tell); });
     if (unusable == chosen.rend()) return chosen;
     usable.erase(*unusable);
   }
@@ -247,7 +248,7 @@ absl::StatusOr<std::shared_ptr<ServedModel>> ModelRegistry::LoadFrom(const std::
   std::shared_ptr<ServedModel> served = retired_->Share(std::make_unique<ServedModel>(*std::move(made)));
   served_[{name, version}] = std::move(serving);
   std::shared_ptr<ServedModel> replaced;  // released after the lock
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   replaced = std::exchange(models_[name][version], served);
   if (replaced != nullptr) NoteLeaving(replaced);
   return served;
@@ -264,7 +265,7 @@ absl::StatusOr<ServedModel> ModelRegistry::MakeServed(const std::string& name, i
 bool ModelRegistry::Retire(const std::string& name, int64_t version) {
   served_.erase({name, version});
   std::shared_ptr<ServedModel> last;  // released after the lock
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto model = models_.find(name);
   if (model == models_.end() || model->second.count(version) == 0) return false;
   last = std::move(model->second[version]);
@@ -281,7 +282,7 @@ void ModelRegistry::NoteLeaving(const std::shared_ptr<ServedModel>& served) {
 }
 
 std::set<int64_t> ModelRegistry::LoadedVersions(const std::string& name) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::set<int64_t> versions;
   if (const auto model = models_.find(name); model != models_.end()) {
     for (const auto& version : model->second) versions.insert(version.first);
@@ -292,7 +293,7 @@ std::set<int64_t> ModelRegistry::LoadedVersions(const std::string& name) const {
 void ModelRegistry::Drain(absl::Time deadline) {
   std::vector<std::shared_ptr<ServedModel>> all = List();
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (const std::weak_ptr<ServedModel>& leaving : leaving_) {
       if (std::shared_ptr<ServedModel> served = leaving.lock(); served != nullptr) all.push_back(std::move(served));
     }

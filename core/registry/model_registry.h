@@ -10,7 +10,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -18,10 +17,12 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/mutex.h"
 #include "core/registry/model_repository.h"
 #include "core/registry/retired_models.h"
 #include "core/registry/served_model.h"
@@ -73,7 +74,10 @@ class ModelRegistry {
 
   // The folders of the repository that are no model or cannot be read, each with the reason. Valid until
   // FollowRepository, which reports them as events.
-  const std::set<std::string>& skipped() const { return skipped_; }
+  std::set<std::string> skipped() const {
+    const MutexLock loading(loading_);
+    return skipped_;
+  }
 
   // Loads a version (0: the newest in the repository) in addition to the loaded ones; does nothing if it is loaded. It
   // stays until it is unloaded. Reports the event if it had to load. Errors: NOT_FOUND if the repository does not have
@@ -107,28 +111,31 @@ class ModelRegistry {
   ModelRegistry(std::string repository, Loader loader, EngineFactory engine_factory, PolicyReader policies,
                 std::unique_ptr<RetiredModels> retired);
 
-  // The caller of each function except MakeServed and LoadedVersions holds loading_.
-
   // Errors: those of the policy's reader; NOT_FOUND if it chooses none.
-  absl::StatusOr<VersionPolicy> ReadPolicy(const std::string& name, const std::set<int64_t>& on_disk) const;
+  absl::StatusOr<VersionPolicy> ReadPolicy(const std::string& name, const std::set<int64_t>& on_disk) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(loading_);
   // Loads and publishes a version, in the place of its earlier instance.
-  absl::StatusOr<std::shared_ptr<ServedModel>> LoadFrom(const std::string& name, int64_t version);
+  absl::StatusOr<std::shared_ptr<ServedModel>> LoadFrom(const std::string& name, int64_t version)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(loading_);
   absl::StatusOr<ServedModel> MakeServed(const std::string& name, int64_t version) const;
   // Unloads a version, if it is there.
-  bool Retire(const std::string& name, int64_t version);
-  // The model is no longer in models_. The caller holds mutex_.
-  void NoteLeaving(const std::shared_ptr<ServedModel>& served);
+  bool Retire(const std::string& name, int64_t version) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loading_);
+  // The model is no longer in models_.
+  void NoteLeaving(const std::shared_ptr<ServedModel>& served) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::set<int64_t> LoadedVersions(const std::string& name) const;
   // Applies FollowRepository to one model.
-  void Follow(const std::string& name, const std::set<int64_t>& on_disk, Tell tell);
+  void Follow(const std::string& name, const std::set<int64_t>& on_disk, Tell tell)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(loading_);
   // Loads the versions that the policy chooses of those that can be loaded, and returns them; nullopt if there are none
   // or the policy fails.
-  std::optional<std::set<int64_t>> FollowPolicy(const std::string& name, const std::set<int64_t>& on_disk, Tell tell);
+  std::optional<std::set<int64_t>> FollowPolicy(const std::string& name, const std::set<int64_t>& on_disk, Tell tell)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(loading_);
   // Whether the version serves. Loads it if it is not loaded, or was loaded with another serving.json, unless the same
   // files failed before.
-  bool FollowVersion(const std::string& name, int64_t version, Tell tell);
+  bool FollowVersion(const std::string& name, int64_t version, Tell tell) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loading_);
   // Records a failure, and reports it if it is the first with this signature.
-  void Fail(const VersionId& id, const std::string& signature, const absl::Status& status, Tell tell);
+  void Fail(const VersionId& id, const std::string& signature, const absl::Status& status, Tell tell)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(loading_);
 
   const std::string repository_;
   const Loader loader_;
@@ -136,16 +143,17 @@ class ModelRegistry {
   const PolicyReader policies_;
   const std::unique_ptr<RetiredModels> retired_;
 
-  std::mutex loading_;                       // held while a model is loaded or unloaded; guards the next five
-  std::set<std::string> skipped_;            // as reported
-  std::map<VersionId, Failure> failed_;      // version 0: the policy
-  std::map<VersionId, std::string> served_;  // the signature of its serving.json when it was loaded
-  std::set<VersionId> kept_;                 // loaded by LoadVersion
-  std::set<VersionId> unwanted_;             // unloaded by Unload
+  mutable Mutex loading_;                                          // held while a model is loaded or unloaded
+  std::set<std::string> skipped_ ABSL_GUARDED_BY(loading_);        // as reported
+  std::map<VersionId, Failure> failed_ ABSL_GUARDED_BY(loading_);  // version 0: the policy
+  // The signature of its serving.json when it was loaded.
+  std::map<VersionId, std::string> served_ ABSL_GUARDED_BY(loading_);
+  std::set<VersionId> kept_ ABSL_GUARDED_BY(loading_);      // loaded by LoadVersion
+  std::set<VersionId> unwanted_ ABSL_GUARDED_BY(loading_);  // unloaded by Unload
 
-  mutable std::mutex mutex_;  // guards what follows; never held for long
-  std::map<std::string, std::map<int64_t, std::shared_ptr<ServedModel>>, std::less<>> models_;
-  std::vector<std::weak_ptr<ServedModel>> leaving_;  // unloaded, perhaps still in use
+  mutable Mutex mutex_;  // never held for long
+  std::map<std::string, std::map<int64_t, std::shared_ptr<ServedModel>>, std::less<>> models_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::weak_ptr<ServedModel>> leaving_ ABSL_GUARDED_BY(mutex_);  // unloaded, perhaps still in use
 };
 
 }  // namespace longshort::core

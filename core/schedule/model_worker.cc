@@ -20,9 +20,9 @@ absl::Status ModelWorker::Start() {
 
 void ModelWorker::Post(Task task) {
   {
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     if (!takes_tasks_) {
-      lock.unlock();
+      lock.Unlock();
       return task(nullptr);
     }
     tasks_.push_back(std::move(task));
@@ -31,14 +31,10 @@ void ModelWorker::Post(Task task) {
 }
 
 bool ModelWorker::WaitUntilEnded(absl::Time deadline) {
-  const auto ended = [this] { return ended_; };
-  std::unique_lock lock(mutex_);
-  if (deadline == absl::InfiniteFuture()) {
-    has_ended_.wait(lock, ended);
-  } else if (const absl::Duration left = deadline - clock_.Now(); left > absl::ZeroDuration()) {
-    has_ended_.wait_for(lock, absl::ToChronoNanoseconds(left), ended);
-  }
-  return ended_;
+  const auto ended = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return ended_; };
+  const MutexLock lock(mutex_);
+  const absl::Duration left = deadline - clock_.Now();
+  return left > absl::ZeroDuration() ? has_ended_.WaitFor(mutex_, left, ended) : ended_;
 }
 
 void ModelWorker::Work() {
@@ -60,13 +56,13 @@ void ModelWorker::Work() {
     Sleep(next_round);
   }
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     takes_tasks_ = false;
   }
   RunTasks();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   ended_ = true;  // after this, objects that the tasks use may be destroyed
-  has_ended_.notify_all();
+  has_ended_.NotifyAll();
 }
 
 void ModelWorker::Sleep(absl::Time next_round) {
@@ -114,14 +110,15 @@ bool ModelWorker::Rebuild(bool end_now) {
 }
 
 void ModelWorker::RunTasks() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (!tasks_.empty()) {
     Task task = std::move(tasks_.front());
     tasks_.pop_front();
-    lock.unlock();
-    task(takes_tasks_ ? runner_.get() : nullptr);
+    ModelRunner* const runner = takes_tasks_ ? runner_.get() : nullptr;
+    lock.Unlock();
+    task(runner);
     task = nullptr;  // destroys what it owns without the lock
-    lock.lock();
+    lock.Lock();
   }
 }
 

@@ -5,17 +5,17 @@
 //     \________/ its model is discarded: it builds another one as core/schedule/failure_policy.h says
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "base/thread.h"
 #include "core/schedule/failure_policy.h"
 #include "core/schedule/work_queue.h"
@@ -98,12 +98,12 @@ class ModelWorker final {
   absl::Duration idle_;        // since then
   bool resting_ = false;
 
-  std::mutex mutex_;
-  std::condition_variable has_ended_;
-  std::deque<Task> tasks_;   // guarded by mutex_
-  bool takes_tasks_ = true;  // guarded by mutex_; the worker's thread, which alone changes it, reads it without
-  bool ended_ = false;       // guarded by mutex_
-  Thread thread_;            // last: it uses the other members
+  Mutex mutex_;
+  ConditionVariable has_ended_;
+  std::deque<Task> tasks_ ABSL_GUARDED_BY(mutex_);
+  bool takes_tasks_ ABSL_GUARDED_BY(mutex_) = true;
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+  Thread thread_;  // last: it uses the other members
 };
 
 // The workers of one engine.

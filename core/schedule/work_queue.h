@@ -5,13 +5,13 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <optional>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/time/time.h"
+#include "base/mutex.h"
 #include "core/schedule/failure_policy.h"
 
 namespace longshort::core {
@@ -48,29 +48,28 @@ class WorkQueue {
   explicit WorkQueue(size_t workers) : worker_count_(static_cast<int>(workers)), probation_(worker_count_) {}
   ~WorkQueue() = default;
 
-  // The caller of each function holds mutex_.
   // Whether no work waits, runs or may be returned.
-  virtual bool IsEmpty() const = 0;
+  virtual bool IsEmpty() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
   // The maximum time that a worker may sleep while nothing changes.
-  virtual absl::Duration LongestSleep() const { return absl::InfiniteDuration(); }
-  void CountChange() { ++changes_; }
-  void Changed() {
+  virtual absl::Duration LongestSleep() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return absl::InfiniteDuration(); }
+  void CountChange() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { ++changes_; }
+  void Changed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     CountChange();
     WakeWorkers();
   }
-  bool is_closed() const { return closed_; }
+  bool is_closed() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return closed_; }
 
   // May be called without the mutex.
-  void WakeWorkers() { changed_.notify_all(); }
+  void WakeWorkers() { changed_.NotifyAll(); }
 
   const int worker_count_;
-  mutable std::mutex mutex_;
-  WorkerProbation probation_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  WorkerProbation probation_ ABSL_GUARDED_BY(mutex_);
 
  private:
-  std::condition_variable changed_;
-  int64_t changes_ = 0;  // guarded by mutex_
-  bool closed_ = false;  // guarded by mutex_
+  ConditionVariable changed_;
+  int64_t changes_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   std::atomic<bool> end_now_ = false;
 };
 

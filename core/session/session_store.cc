@@ -44,7 +44,7 @@ SessionStore::Visit::~Visit() {
     store_.observer_->OnSessions(static_cast<int64_t>(store_.sessions_.size()), store_.tokens_);
   }
   const std::vector<GivenUp> given_up = std::exchange(store_.given_up_, {});
-  lock_.unlock();
+  lock_.Unlock();
   for (const auto& [pages, place] : given_up) {
     if (const std::shared_ptr<SessionPages> engine = pages.lock()) engine->GiveUp(place);
   }
@@ -193,7 +193,7 @@ SessionStore::Page SessionStore::List(const std::optional<std::string>& client, 
   auto session = after.has_value()    ? sessions_.upper_bound(*after)
                  : client.has_value() ? sessions_.lower_bound({.client = *client, .id = ""})
                                       : sessions_.begin();
-  const auto there_are_more = [&] {
+  const auto there_are_more = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return session != sessions_.end() && (!client.has_value() || session->first.client == *client);
   };
   for (int i = 0; i < max && there_are_more(); ++i, ++session) {

@@ -24,17 +24,18 @@
 #include <list>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "core/cache/parked_pages.h"
 #include "core/session/session.h"
 
@@ -196,63 +197,68 @@ class SessionStore final {
     ParkedPlace place;
   };
   // Holds the mutex. After it unlocks, notifies engines of the places that were released meanwhile.
-  class Visit final {
+  class ABSL_SCOPED_LOCKABLE Visit final {
    public:
-    explicit Visit(SessionStore& store) : store_(store), lock_(store.mutex_) {}
+    explicit Visit(SessionStore& store) ABSL_EXCLUSIVE_LOCK_FUNCTION(store.mutex_)
+        : store_(store), lock_(store.mutex_) {}
     Visit(const Visit&) = delete;
     Visit& operator=(const Visit&) = delete;
-    ~Visit();
+    ~Visit() ABSL_UNLOCK_FUNCTION();
 
    private:
     SessionStore& store_;
-    std::unique_lock<std::mutex> lock_;
+    MutexLock lock_;
   };
 
-  // The caller of each function holds the mutex through a Visit.
   // Ends as many expired sessions as one call should wait for.
-  void EndSomeExpired();
+  void EndSomeExpired() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The live session of this key.
-  Sessions::iterator Find(const SessionKey& key);
+  Sessions::iterator Find(const SessionKey& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Ends an idle session that has expired.
-  void End(Sessions::iterator session);
-  Counts CountsOf(const std::string& client) const;
-  absl::Status CheckNew(const SessionKey& key, const std::vector<int32_t>& tokens);
+  void End(Sessions::iterator session) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Counts CountsOf(const std::string& client) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckNew(const SessionKey& key, const std::vector<int32_t>& tokens)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether an existing session may continue to these tokens.
-  absl::Status CheckGoesOn(const SessionKey& key, const Session& session, const std::vector<int32_t>& tokens) const;
-  absl::Status CheckRoom(const std::string& client) const;
-  absl::Status CheckTokens(const std::string& client) const;
+  absl::Status CheckGoesOn(const SessionKey& key, const Session& session, const std::vector<int32_t>& tokens) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckRoom(const std::string& client) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckTokens(const std::string& client) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether the limits allow this many additional tokens.
-  absl::Status CheckMoreTokens(const std::string& client, int64_t tokens) const;
-  absl::Status NotThere(const SessionKey& key) const;
-  Lease Lend(Sessions::iterator session, const std::shared_ptr<SessionPages>& pages);
-  absl::Status Refuse(const char* what, int64_t value, int64_t limit) const;
-  Sessions::iterator Add(const SessionKey& key);
-  void SetState(Sessions::iterator session, SessionState state, std::weak_ptr<SessionPages> pages);
-  void GiveUpPages(Session& session);
-  void MakeIdle(Sessions::iterator session);
-  void Remove(Sessions::iterator session);
-  bool HasEnded(const Session& session) const;
-  void Remember(const SessionKey& key, bool moved);
-  void Forget(const SessionKey& key);
+  absl::Status CheckMoreTokens(const std::string& client, int64_t tokens) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status NotThere(const SessionKey& key) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Lease Lend(Sessions::iterator session, const std::shared_ptr<SessionPages>& pages)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Refuse(const char* what, int64_t value, int64_t limit) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Sessions::iterator Add(const SessionKey& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SetState(Sessions::iterator session, SessionState state, std::weak_ptr<SessionPages> pages)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void GiveUpPages(Session& session) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void MakeIdle(Sessions::iterator session) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Remove(Sessions::iterator session) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool HasEnded(const Session& session) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Remember(const SessionKey& key, bool moved) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Forget(const SessionKey& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   void GiveBack(Lease& lease);
 
   const Clock& clock_;
   const Options options_;
   const std::unique_ptr<SessionObserver> observer_;
-  std::mutex mutex_;  // guards what follows
-  absl::Duration time_to_live_;
-  Sessions sessions_;
-  std::multimap<absl::Time, SessionKey> idle_;      // those not leased, by the end of their last use
-  std::map<std::string, Counts> counts_of_client_;  // of those that have a session
-  int64_t tokens_ = 0;
-  std::vector<GivenUp> given_up_;  // of which their engines have not heard
-  std::list<SessionKey> ended_;    // that are remembered, oldest first
+  Mutex mutex_;
+  absl::Duration time_to_live_ ABSL_GUARDED_BY(mutex_);
+  Sessions sessions_ ABSL_GUARDED_BY(mutex_);
+  // Those not leased, by the end of their last use.
+  std::multimap<absl::Time, SessionKey> idle_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, Counts> counts_of_client_ ABSL_GUARDED_BY(mutex_);  // of those that have a session
+  int64_t tokens_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<GivenUp> given_up_ ABSL_GUARDED_BY(mutex_);  // of which their engines have not heard
+  std::list<SessionKey> ended_ ABSL_GUARDED_BY(mutex_);    // that are remembered, oldest first
   struct Remembered {
     std::list<SessionKey>::iterator place;  // in ended_
     bool moved = false;
   };
-  std::map<SessionKey, Remembered> remembered_;
+  std::map<SessionKey, Remembered> remembered_ ABSL_GUARDED_BY(mutex_);
 };
 
 // For an error of SessionStore::Import: whether the existing session has all tokens of the imported one, so that
