@@ -104,7 +104,7 @@ def test_its_description_is_right(container: Container) -> None:
     labels = {name.removeprefix(prefix): value for name, value in config["Labels"].items() if name.startswith(prefix)}
     assert labels["version"] == version and re.fullmatch("[0-9a-f]{40}", labels["revision"])
     assert labels["licenses"] == "Apache-2.0"
-    assert image["Size"] < 520e6, "docs/operations/container.md tells how large it is"
+    assert image["Size"] < 520e6, "docs/operations/container.md says how large it is"
 
 
 def test_without_a_decision_it_does_not_start() -> None:

@@ -1,7 +1,7 @@
-"""Runs clang-tidy over the project's own C++ files but tests/, those left out that it has found clean before.
+"""Runs clang-tidy over the C++ files of the project except tests/. Skips files that were clean before.
 
-A file's result is kept by content in ~/.cache/longshort-tidy (XDG_CACHE_HOME is heeded). Only "clean" is kept: a file
-with a finding is read again each time. Exit status: 0 if no file has a finding, else 1.
+Caches the result "clean" of each file by its content in ~/.cache/longshort-tidy (or XDG_CACHE_HOME). Reads a file with
+a finding again each time. Exit status: 0 if no file has a finding, else 1.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def main() -> int:
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     clean = CleanFiles(home / "longshort-tidy", ROOT, tools())
     commands = [command for command in json.loads((BUILD / "compile_commands.json").read_text()) if is_own(command)]
-    # Before they are read: what somebody writes meanwhile has another key.
+    # Before they are read: a change made meanwhile has another key.
     keys = {command["file"]: clean.key(command) for command in commands}
     left = [command for command in commands if arguments.all or not clean.has(keys[command["file"]])]
     print(f"{len(commands) - len(left)} of {len(commands)} files were found clean before", flush=True)
@@ -48,7 +48,7 @@ def main() -> int:
             else:
                 # Of standard error, only what explains a run that found nothing and failed.
                 findings.append(done.stdout.strip() or f"{file}: exit status {done.returncode}\n{done.stderr}")
-    # At the end once more, where the end of a log is looked at.
+    # Repeated at the end of the log.
     lines = {line for text in findings for line in text.splitlines() if " error: " in line or " warning: " in line}
     print("\n".join([*findings, *sorted(lines)]).replace(f"{ROOT}/", ""), end="\n" if findings else "")
     print(f"{len(left) - len(findings)} of {len(left)} files that were read are clean")

@@ -1,4 +1,4 @@
-"""clang-tidy tells of findings in all of the project's own headers but those of tests/."""
+"""clang-tidy reports findings in all headers of the project, except those of tests/."""
 
 from __future__ import annotations
 
