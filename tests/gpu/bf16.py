@@ -1,4 +1,4 @@
-"""Checks that bfloat16 changes results on a device by no more than its bound.
+"""Checks that bfloat16 changes results on a device only within its bound.
 
 Of a text's score by models/zoo/enwiki, which was trained on Wikipedia's markup and has seen none of these texts: at
 most 0.003 bits per byte, and 1 % of the likeliest bytes. Of expressions by models/zoo/listops: 1 % of the likeliest
