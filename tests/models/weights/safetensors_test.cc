@@ -161,11 +161,12 @@ TEST(BrokenSafetensors, WrongJsonTypes) {
               Refuses(Words{"dtype is a JSON number"}));
   EXPECT_THAT(ParseEntry(R"({"dtype":"U8","shape":1,"data_offsets":[0,1]})", 1),
               Refuses(Words{"shape is a JSON number"}));
-  EXPECT_THAT(ParseEntry(R"({"dtype":"U8","shape":["1"],"data_offsets":[0,1]})", 1), Refuses(Words{"shape holds"}));
+  EXPECT_THAT(ParseEntry(R"({"dtype":"U8","shape":["1"],"data_offsets":[0,1]})", 1), Refuses(Words{"shape contains"}));
   EXPECT_THAT(ParseEntry(R"({"dtype":"U8","shape":[1.0],"data_offsets":[0,1]})", 1),
-              Refuses(Words{"shape holds '1.0'"}));
+              Refuses(Words{"shape contains '1.0'"}));
   EXPECT_THAT(ParseEntry(R"({"dtype":"U8","shape":[1],"data_offsets":{"a":0}})", 1), Refuses(Words{"data_offsets is"}));
-  EXPECT_THAT(ParseEntry(R"({"dtype":"U8","shape":[true],"data_offsets":[0,1]})", 1), Refuses(Words{"holds 'true'"}));
+  EXPECT_THAT(ParseEntry(R"({"dtype":"U8","shape":[true],"data_offsets":[0,1]})", 1),
+              Refuses(Words{"contains 'true'"}));
 }
 TEST(BrokenSafetensors, UnknownType) {
   EXPECT_THAT(ParseEntry(R"({"dtype":"F31","shape":[1],"data_offsets":[0,4]})", 4),
@@ -173,13 +174,14 @@ TEST(BrokenSafetensors, UnknownType) {
   EXPECT_THAT(ParseEntry(R"({"dtype":"f32","shape":[1],"data_offsets":[0,4]})", 4), Refuses(Words{"dtype 'f32'"}));
 }
 TEST(BrokenSafetensors, NegativeDimension) {
-  EXPECT_THAT(ParseEntry(R"({"dtype":"U8","shape":[-1],"data_offsets":[0,1]})", 1), Refuses(Words{"shape holds '-1'"}));
+  EXPECT_THAT(ParseEntry(R"({"dtype":"U8","shape":[-1],"data_offsets":[0,1]})", 1),
+              Refuses(Words{"shape contains '-1'"}));
 }
 TEST(BrokenSafetensors, DimensionOver64Bits) {
   EXPECT_THAT(ParseEntry(R"({"dtype":"U8","shape":[18446744073709551616],"data_offsets":[0,1]})", 1),
-              Refuses(Words{"shape holds"}));
+              Refuses(Words{"shape contains"}));
   EXPECT_THAT(ParseEntry(R"({"dtype":"U8","shape":[9223372036854775808],"data_offsets":[0,1]})", 1),
-              Refuses(Words{"shape holds '9223372036854775808'"}));
+              Refuses(Words{"shape contains '9223372036854775808'"}));
 }
 // 2^32 * 2^32 is 0 in 64 bits, and 2^61 * 8 bytes too: neither may pass for an empty tensor.
 TEST(BrokenSafetensors, ShapeWhoseProductOverflows) {

@@ -93,7 +93,7 @@ TEST(VilStages, NamesWhatCannotBeRead) {
   EXPECT_THAT(SecondStage("l2,,h3"), Refuses(Words{"stage 2: an attribute is empty"}));
   EXPECT_THAT(SecondStage("l2,"), Refuses(Words{"stage 2: an attribute is empty"}));
   EXPECT_THAT(SecondStage(""), Refuses(Words{"stage 2: an attribute is empty"}));
-  EXPECT_THAT(SecondStage("l2,h3,h4"), Refuses(Words{"stage 2: h stands there twice"}));
+  EXPECT_THAT(SecondStage("l2,h3,h4"), Refuses(Words{"stage 2: h occurs twice"}));
   EXPECT_THAT(ParseVilStages("", "f"), Refuses(Words{"stage 1: an attribute is empty"}));
   EXPECT_THAT(ParseVilStages(std::string(5000, ','), "f"), Refuses(Words{"5000 bytes; the limit is 4096"}));
 }
