@@ -1,5 +1,5 @@
-// What the two kernels of causal_attention.h share, so that their bits are equal: which keys, where they lie, and
-// queries. For kernels only.
+// Shared by the two kernels of causal_attention.h, so that their results are bit-identical: visible keys, addresses of
+// keys, and queries. For kernels only.
 #pragma once
 
 #include <cstdint>
@@ -11,21 +11,20 @@
 
 namespace longshort::models::cuda {
 
-// --- which keys; counted from the grid's block of the first one that is seen, so that 32 bits are enough ---
+// --- visible keys; numbered from the start of the first visible key's block of the grid, so that 32 bits suffice ---
 
 LS_DEVICE int64_t FloorDivide(int64_t a, int64_t b) { return a >= 0 ? a / b : -((b - 1 - a) / b); }
 
 enum class Part { kMemory, kSegment, kWindow };
 
-// What rows of consecutive positions in one segment see, together.
+// The union of the keys that rows of consecutive positions in one segment see.
 struct SeenKeys {
-  int64_t vectors_block, window_block;  // where counting begins: a block of the vectors' grid, and of the window's
-  // Vectors memory_begin .. segment_begin-1 are memory's, from there to segment_end-1 the segment's; ends are
-  // exclusive.
+  int64_t vectors_block, window_block;  // block 0 of the numbering: on the vectors' grid, and on the window's
+  // Vectors memory_begin .. segment_begin-1 are the memory's; segment_begin .. segment_end-1 are the segment's.
   int memory_begin, segment_begin, segment_end;
   int window_begin, window_end;
 };
-// Where the chunk of a position begins, in vectors: what a row of it sees ends there.
+// The first vector of a position's own chunk. A row sees only vectors before it.
 LS_DEVICE int64_t OwnVector(const CausalAttention& attention, int64_t position) {
   return position / attention.chunk_size * attention.chunk_rank;
 }
@@ -46,7 +45,7 @@ LS_DEVICE SeenKeys KeysSeenFrom(const CausalAttention& attention, int64_t segmen
   return seen;
 }
 
-// The newest key that a row sees, which is at distance 0 of it: of vectors, and of the window.
+// The newest vector and the newest window key that a row sees. Their distance is 0.
 struct NewestKeys {
   int vector, row;
 
@@ -59,7 +58,7 @@ LS_DEVICE NewestKeys NewestKeysOf(const CausalAttention& attention, const SeenKe
   return newest;
 }
 
-// Blocks of a part: from block `first` on.
+// The blocks of a part, from block `first` on.
 struct Blocks {
   int first, count;
 };
@@ -74,7 +73,7 @@ LS_DEVICE int BlockCount(const SeenKeys& seen) {
          BlocksOf(seen.window_begin, seen.window_end).count;
 }
 
-// 64 keys, from key `first` on, of which somebody sees begin .. end-1.
+// 64 keys from key `first` on; some row sees keys begin .. end-1 of them.
 struct KeyBlock {
   Part part;
   int first;
@@ -83,7 +82,7 @@ struct KeyBlock {
   LS_DEVICE bool IsSeen(int key) const { return key >= begin && key < end; }
 };
 LS_DEVICE int InBlock(int key) { return key < 0 ? 0 : key > kPageRows ? kPageRows : key; }
-// Block number `index` of what is seen; past the last one the result is of no use.
+// Visible block number `index`; undefined after the last one.
 LS_DEVICE KeyBlock BlockNumber(const SeenKeys& seen, int index) {
   const int memory = BlocksOf(seen.memory_begin, seen.segment_begin).count;
   const Blocks segment = BlocksOf(seen.segment_begin, seen.segment_end);
@@ -106,7 +105,7 @@ LS_DEVICE KeyBlock BlockNumber(const SeenKeys& seen, int index) {
   }
   return block;
 }
-// Which of the block's keys one row sees.
+// The keys of a block that one row sees.
 struct RowKeys {
   int begin, end;
 
@@ -120,7 +119,7 @@ LS_DEVICE RowKeys KeysOfRow(const KeyBlock& block, const NewestKeys& newest, int
   return keys;
 }
 
-// Where the ids of a slice's pages are, from the block on where counting begins.
+// Indices of a slice's page ids, from block 0 of the numbering on.
 struct PageIds {
   int memory, segment, window;
 };
@@ -135,7 +134,7 @@ LS_DEVICE PageIds PageIdsOf(const CausalAttention& attention, const SeenKeys& se
   return ids;
 }
 
-// The keys of a head in this block, [kPageRows, width]; its values follow.
+// A head's keys in this block, [kPageRows, width]; its values follow.
 template <typename Element, int width>
 LS_DEVICE const unsigned char* KeysOfBlock(const CausalAttention& attention, const PageIds& ids, const KeyBlock& block,
                                            int head) {
@@ -165,7 +164,7 @@ LS_DEVICE Distances DistancesOf(const CausalAttention& attention, Part part, int
                     int64_t{head} * distances.count * Tile<Element, width>::kRowBytes;
   return distances;
 }
-// The row of a distance; of one that the table does not have, which no row sees: any.
+// The table's row of a distance. A distance outside the table is clamped: no row sees such a key.
 template <typename Element, int width>
 LS_DEVICE const unsigned char* DistanceRow(const Distances& distances, int distance) {
   const int last = distances.count - 1;
@@ -175,14 +174,14 @@ LS_DEVICE const unsigned char* DistanceRow(const Distances& distances, int dista
 
 // --- queries ---
 
-// A channel of a query, 0 where it is padded; with a bias, or none.
+// A channel of a query, plus its bias unless that is null; 0 in the padding.
 LS_DEVICE float QueryElement(const CausalAttention& attention, int64_t row, int head, int channel, const float* bias) {
   if (channel >= attention.head_width) return 0.0f;
   const int column = head * attention.head_width + channel;
   const float query = RowElement(attention.row, attention.queries, row * attention.query_stride + column);
   return bias == nullptr ? query : Add(query, bias[column]);
 }
-// What queries get where they meet keys, and position terms.
+// The biases that are added to queries for keys, and for position terms.
 LS_DEVICE const float* ContentBias(const CausalAttention& attention, Part part) {
   return part == Part::kWindow ? attention.window_bias : nullptr;
 }

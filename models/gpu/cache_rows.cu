@@ -12,7 +12,7 @@ bool IsAligned(const Rows& rows, int width) {
   return width % 4 == 0 && rows.stride % 4 == 0 && reinterpret_cast<uintptr_t>(rows.data) % 16 == 0;
 }
 
-// A warp writes a row's key or its value: normalised in shared memory, then as elements, 16 bytes a lane.
+// A warp writes a row's key or its value: normalised in shared memory, then converted and stored, 16 bytes per lane.
 //   shared  [kWarps][width] float32
 template <typename Element, int n>
 LS_KERNEL(kThreads)
@@ -59,7 +59,7 @@ void Append(LS_ARGUMENTS AppendRows arguments) {
   }
 }
 
-// Where a chunk's row lies on its open chunk page.
+// The address of a chunk's row on its open chunk page.
 LS_DEVICE float* OpenRow(const ChunkRows& rows, int64_t page, int64_t row) {
   const int width = rows.heads * rows.head_width;
   return rows.open_chunks + page * rows.page_floats + row * OpenRowFloats(width, rows.heads * rows.chunk_rank);
@@ -81,8 +81,8 @@ LS_KERNEL(kThreads) void Keep(LS_ARGUMENTS KeepRows arguments) {
   }
 }
 
-// A block mixes some channels of one chunk's inputs, keys or values (part 0, 1, 2): n channels a thread, each of one
-// head.
+// A thread block mixes some channels of one chunk's inputs, keys or values (part 0, 1, 2). A thread has n channels of
+// one head.
 //   shared  [chunk_size][columns of these heads] float32: the weights
 template <int n>
 LS_KERNEL(kThreads, 8)

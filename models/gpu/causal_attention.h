@@ -1,13 +1,14 @@
-// Causal long-short attention over cache pages: one softmax over a window of keys and compressed vectors of chunks, as
-// the reference op (models/attention/causal_attention.h), for the rows of any step. Two ways with equal bits:
-//   DecodeAttention   a block of the GPU for each row, head and 64 keys, and a second kernel that merges them in order:
+// Causal long-short attention over cache pages: one softmax over a window of keys and compressed vectors of chunks, for
+// the rows of any step. Equals the reference op (models/attention/causal_attention.h). Two kernels give bit-identical
+// results:
+//   DecodeAttention   one thread block per row, head and 64 keys, then a second kernel that merges them in order:
 //                     for steps with few rows of each sequence
-//   PromptAttention   a block of the GPU for each tile of up to 64 rows of one sequence and head: for pieces of prompts
+//   PromptAttention   one thread block per head and tile of up to 64 rows of one sequence: for pieces of prompts
 //
-// Keys are folded in blocks of 64 on the absolute grid, left to right: memory, segment, window. Each block has a
-// softmax of its own, with m its largest score and l its sum, and is merged into those before:
+// Keys are folded in blocks of 64 on the absolute grid, left to right: memory, segment, window. Each block has its own
+// softmax, with largest score m_b, sum l_b and output o_b, which is merged into the running one:
 //   m' = max(m, m_b);  l' = l e^(m - m') + l_b e^(m_b - m');  o' likewise;  the output is o / l
-// So a row's bits depend on its history only: neither on what is computed beside it, nor on which of the two ways.
+// So a row's bits depend on its history only, not on the other rows or on the choice of kernel.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,7 @@
 
 namespace longshort::models::cuda {
 
-// What attention reads and writes. Pointers are the device's.
+// Inputs and output of attention. Pointers are device pointers.
 struct CausalAttention {
   ElementType element;  // of pages and distances; products are of this type, with sums in float32
   ElementType row;      // of queries and output
@@ -36,7 +37,7 @@ struct CausalAttention {
   const void* chunk_distances;   // count = chunk_distance_count
   int chunk_distance_count;
 
-  // The step: a row's numbers as StepPlan has them, [rows] each.
+  // The step: StepPlan's numbers of each row, [rows].
   const int64_t* positions;
   const int64_t* segment_starts;
   const int64_t* row_slices;
@@ -50,7 +51,7 @@ struct CausalAttention {
   int64_t output_stride;
 };
 
-// Blocks of keys that a row can see, at the most.
+// The maximum number of blocks of keys that a row can see.
 constexpr int64_t MaxKeyBlocks(int64_t window_length, int64_t memory_vectors, int64_t segment_vectors) {
   // A range of n keys touches (n - 1 + 63) / 64 + 1 blocks at most.
   return (window_length + 62) / kPageRows + 1 + (memory_vectors + 62) / kPageRows + 1 +
@@ -59,21 +60,21 @@ constexpr int64_t MaxKeyBlocks(int64_t window_length, int64_t memory_vectors, in
 
 struct DecodeAttention {
   CausalAttention attention;
-  const int64_t* rows;  // [row_count]: which rows; below 0: none, where a graph has room for more
+  const int64_t* rows;  // [row_count]: which rows; < 0: padding of a graph
   int row_count;
   int max_blocks;
   float* partial_outputs;  // [row_count, heads, max_blocks, padded head width], workspace
   float* partial_sums;     // [row_count, heads, max_blocks, 2]: m and l of each block, workspace
 };
 
-// To be launched one after the other. The first writes the partial results, the second the output rows.
+// Launch in this order: the first writes the partial results, the second the output rows.
 KernelCall AttendToBlocksCall(const DecodeAttention& arguments);
 KernelCall MergeBlocksCall(const DecodeAttention& arguments);
 
 struct PromptAttention {
   CausalAttention attention;
-  // [tile_count, 2]: first row and number of rows, at most kTileRows, of consecutive positions in one segment of one
-  // slice; a tile of 0 rows is none.
+  // [tile_count, 2]: first row and number of rows. A tile has at most kTileRows rows of consecutive positions in one
+  // segment of one slice; 0 rows are padding.
   const int64_t* tiles;
   int tile_count;
 };

@@ -1,4 +1,4 @@
-// A block of the GPU for 64 rows, an item and a head; then a warp for each item and head, which merges them.
+// One thread block for 64 rows, an item and a head; then one warp per item and head merges their results.
 #include "models/gpu/cls_attention.h"
 #include "models/gpu/device.h"
 #include "models/gpu/kernel_choice.h"
@@ -16,11 +16,11 @@ LS_DEVICE float Element(const ClsAttention& arguments, const Rows& rows, int64_t
 }
 LS_DEVICE float ScoreScale(const ClsAttention& arguments) { return Multiply(arguments.scale, kLog2E); }
 
-// In floats. Rows lie an odd number of them apart: two threads read each row, and those of a warp meet no bank twice.
+// Offsets in floats. The row stride is odd, so the threads of a warp, two per row, have no bank conflict.
 template <int width>
 struct SplitLayout {
   static constexpr int kStride = width + 1;
-  static constexpr int kGroups = kThreads / width;  // that mix the same channels, each of other rows
+  static constexpr int kGroups = kThreads / width;  // groups that mix the same channels, of different rows
   static constexpr int kRows = 0;
   static constexpr int kQuery = kRows + kPageRows * kStride;
   static constexpr int kScores = kQuery + width;
@@ -47,7 +47,7 @@ void AttendToRows(LS_ARGUMENTS ClsAttention arguments) {
   if (thread < width) shared[Layout::kQuery + thread] = Element(arguments, arguments.queries, item, head, thread);
   SyncBlock();
 
-  // Scores: two threads a row, half of the channels each.
+  // Scores: two threads per row, each with half of the channels.
   {
     const int row = thread / 2, first_channel = thread % 2 * (width / 2);
     const float* const key = shared + Layout::kRows + row * Layout::kStride + first_channel;
@@ -61,7 +61,7 @@ void AttendToRows(LS_ARGUMENTS ClsAttention arguments) {
   }
   SyncBlock();
 
-  // Softmax; every warp does all of it.
+  // Softmax; every warp computes all of it.
   const float scores[2] = {shared[Layout::kScores + Lane()], shared[Layout::kScores + kWarpThreads + Lane()]};
   float largest = Larger(scores[0], scores[1]);
   for (int with = kWarpThreads / 2; with > 0; with /= 2) largest = Larger(largest, ShuffleXor(largest, with));

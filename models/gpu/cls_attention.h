@@ -1,8 +1,9 @@
-// Attention of one row of each item (a document's CLS, an image's global token) to itself and to what the item's rows
-// have become, which are keys and values at once:
+// Attention of one row per item (a document's CLS, an image's global token) to itself and to the item's output rows,
+// which serve as both keys and values:
 //   keys [own key; rows], values [own value; rows];  output  softmax(scale * keys . query) values
-// A row for each item, so rows are split: each 64 of an item from its first on have a softmax of their own, and a
-// second kernel merges them in order, the own key first. An item's bits do not depend on the others.
+// With only one query per item, the keys are split for parallelism. Each 64 rows of an item, from its first row on,
+// have their own softmax, and a second kernel merges these in order, the item's own key first. An item's bits do not
+// depend on the other items.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +15,15 @@
 namespace longshort::models::cuda {
 
 struct ClsAttention {
-  ElementType element;  // of all that is read and written; sums are float32
+  ElementType element;  // of all inputs and outputs; sums are float32
   int heads;
   int head_width;  // at most kMaxHeadWidth
-  float scale;     // 1/sqrt(head_width), where queries are not scaled
+  float scale;     // 1/sqrt(head_width), or 1 if queries are already scaled
   int items;
   int max_splits;  // SplitsOf(most rows of an item)
   ItemRanges ranges;
 
-  Rows queries, keys, values;  // [items, heads * head_width]: the items' own
+  Rows queries, keys, values;  // [items, heads * head_width]: of the items' own rows
   Rows rows;                   // [rows, heads * head_width]
   Rows output;                 // [items, heads * head_width]
 
@@ -31,7 +32,7 @@ struct ClsAttention {
 };
 constexpr int64_t SplitsOf(int64_t rows) { return (rows + kPageRows - 1) / kPageRows; }
 
-// To be launched one after the other. The first writes the partial results, the second the output.
+// Launch in this order: the first writes the partial results, the second the output.
 KernelCall AttendToRowsCall(const ClsAttention& arguments);
 KernelCall MergeRowsCall(const ClsAttention& arguments);
 

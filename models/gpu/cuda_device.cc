@@ -10,10 +10,10 @@
 namespace longshort::models {
 namespace {
 
-// Above it a kernel must be allowed its shared memory.
+// A kernel that needs more shared memory must opt in.
 constexpr size_t kSharedBytesOfEveryKernel = 48 * 1024;
 
-// Errors after which, as CUDA's manual says, the process must be ended for the device to be used again.
+// Errors after which, according to the CUDA manual, the process must be restarted to use the device again.
 bool IsLasting(cudaError_t error) {
   switch (error) {
     case cudaErrorIllegalAddress:
@@ -137,7 +137,7 @@ class CudaDevice final : public GpuDevice {
   bool has_failed() const override { return failed_; }
 
  private:
-  // CUDA's calls are for the thread's current device, and threads may take turns.
+  // CUDA calls apply to the thread's current device, and several threads may use this device in turn.
   absl::Status Use() { return Check(cudaSetDevice(facts_.number), "cudaSetDevice"); }
   absl::Status Check(cudaError_t error, const std::string& what);
 
@@ -151,7 +151,7 @@ absl::Status CudaDevice::Check(cudaError_t error, const std::string& what) {
   if (error == cudaSuccess) return absl::OkStatus();
   const std::string message = absl::StrCat("cuda:", facts_.number, ": ", what, ": ", cudaGetErrorString(error), " (",
                                            cudaGetErrorName(error), ")");
-  cudaGetLastError();  // or a later call would tell of it
+  cudaGetLastError();  // clears it, or a later call would return it
   failed_ = failed_ || IsLasting(error);
   if (error == cudaErrorMemoryAllocation && !failed_) return absl::ResourceExhaustedError(message);
   return absl::InternalError(message);

@@ -1,4 +1,4 @@
-// GpuDevice by CUDA's runtime. Compiled where there is a CUDA toolkit (LONGSHORT_CUDA).
+// GpuDevice on the CUDA runtime. Compiled only with a CUDA toolkit (LONGSHORT_CUDA).
 #pragma once
 
 #include <functional>
@@ -11,12 +11,13 @@ namespace longshort::models {
 
 struct CudaDeviceOptions {
   int number = 0;
-  // The cudaStream_t that work is queued on, which must outlive the device: LibTorch's current one where its calls are
-  // to be in order with kernels. Null: a stream of its own.
+  // The cudaStream_t for queued work; it must outlive the device. Pass LibTorch's current stream if its calls must be
+  // in order with kernels. Null: the device creates its own stream.
   void* stream = nullptr;
-  // Called by BeforeLibraryCalls: makes the stream the calling thread's current one, where threads take turns.
+  // Called by BeforeLibraryCalls. Makes the stream current in the calling thread, for devices that several threads use
+  // in turn.
   std::function<void()> before_library_calls = [] {};
-  // Called around a capture: for LibTorch's allocator, which must not give memory of a graph to anybody else.
+  // Called around a capture, so that LibTorch's allocator reserves the graph's memory.
   std::function<void()> before_capture = [] {};
   std::function<void()> after_capture = [] {};
 };

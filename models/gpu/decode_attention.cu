@@ -1,8 +1,8 @@
-// Attention of single rows: one block for each row, head and 64 keys, and a kernel that merges them.
+// Attention of single rows: one thread block per row, head and 64 keys, and a kernel that merges their results.
 //
-// A block has four warps. For the scores each takes 16 keys, whose fragments come straight from global memory; for the
-// mixed values each takes its share of the channels, with values through shared memory. Of the 16 rows of the tensor
-// cores' operands only row 0 is used: memory is what the kernel waits for.
+// A block has four warps. For the scores, each warp has 16 keys, and loads their fragments directly from global memory.
+// For the mixed values, each warp has a share of the channels, and the values go through shared memory. Only row 0 of
+// the 16 rows of the tensor cores' operands is used: the kernel is memory-bound.
 //   shared  values [64][width], swizzled; probabilities [64] float32; the warps' largest scores [4]
 
 #include "models/gpu/attention_tile.h"
@@ -89,7 +89,7 @@ void AttendToBlocks(LS_ARGUMENTS DecodeAttention arguments) {
       key_rows[n] = keys + key * Shape::kRowBytes + quad * 16;
       distance_rows[n] = DistanceRow<Element, width>(distances, newest - key) + quad * 16;
     }
-    // As many loads on their way as there are registers for.
+    // As many loads in flight as the registers allow.
     constexpr int kAhead = Shape::kPiecesOfLane < 2 ? 1 : 2;
     LS_UNROLL
     for (int first = 0; first < Shape::kPiecesOfLane; first += kAhead) {
@@ -108,7 +108,7 @@ void AttendToBlocks(LS_ARGUMENTS DecodeAttention arguments) {
     }
   }
 
-  // Softmax of the block.
+  // Softmax over the block's keys.
   float scores[2][2], largest = kMinusInfinity;
   LS_UNROLL
   for (int n = 0; n < 2; ++n) {
@@ -170,7 +170,7 @@ void AttendToBlocks(LS_ARGUMENTS DecodeAttention arguments) {
 
 constexpr int kMergeThreads = 32;
 
-// A warp merges the blocks of one row and head, left to right; each lane has its channels.
+// A warp merges the blocks of one row and head, left to right. Each lane has some channels.
 template <int width>
 LS_KERNEL(kMergeThreads)
 void MergeBlocks(LS_ARGUMENTS DecodeAttention arguments) {

@@ -1,5 +1,4 @@
-// device.h for the chip: each function is an instruction of PTX for sm_80, or CUDA's own intrinsic. Only nvcc reads
-// this.
+// device.h for GPUs: each function is a PTX instruction for sm_80, or a CUDA intrinsic. Compiled by nvcc only.
 #pragma once
 
 #include <cuda_bf16.h>

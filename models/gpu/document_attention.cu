@@ -1,4 +1,4 @@
-// A block of the GPU for each tile and head (row_tile.h).
+// One thread block per tile and head (row_tile.h).
 #include "models/gpu/device.h"
 #include "models/gpu/document_attention.h"
 #include "models/gpu/kernel_choice.h"

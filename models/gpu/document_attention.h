@@ -1,4 +1,4 @@
-// Bidirectional long-short attention of packed documents of any lengths, in one launch: as the reference op
+// Bidirectional long-short attention of packed documents of any lengths, in one launch. Equals the reference op
 // (models/attention/long_short_attention_1d.h) for each document.
 #pragma once
 
@@ -9,11 +9,11 @@
 
 namespace longshort::models::cuda {
 
-// Rows of one document that are attended from together (document_tiles.h).
+// Queries of one document that one thread block processes together (document_tiles.h).
 struct DocumentTile {
   int64_t first_row, rows;  // 0 .. kTileRows
-  int64_t first_key, keys;  // rows that its rows' windows have together; none: 0 keys
-  int64_t document;         // whose shared vectors: m from row document * m on
+  int64_t first_key, keys;  // union of its rows' windows; may be empty
+  int64_t document;         // its m shared vectors begin at row document * m
 };
 struct WindowRows {
   int64_t begin, end;  // rows that one row sees; the end is exclusive
@@ -25,7 +25,7 @@ struct DocumentAttention {
   int tile_count;
   const WindowRows* windows;  // [rows]
 };
-// REQUIRES: every row sees something.
+// REQUIRES: every row sees at least one key.
 KernelCall DocumentAttentionCall(const DocumentAttention& arguments);
 
 }  // namespace longshort::models::cuda

@@ -1,4 +1,4 @@
-// The index arrays of document_attention.h, from the windows of packed documents.
+// Builds the index arrays of document_attention.h from the windows of packed documents.
 #pragma once
 
 #include <algorithm>
@@ -15,9 +15,9 @@ struct DocumentTiles {
   std::vector<DocumentTile> tiles;
   std::vector<WindowRows> windows;
 
-  // Adds the next document, whose rows follow those of the one before. It is cut every kTileRows rows from its first
-  // one on, so that its bits do not depend on where it lies.
-  //   segments  as PackedDocument has them: every row is a query of one, in the order of rows
+  // Adds the next document, whose rows follow the previous document's. It is split every kTileRows rows from its first
+  // row on, so that its bits do not depend on its place in the batch.
+  //   segments  those of PackedDocument: each row is a query of one segment, in row order
   void Add(absl::Span<const WindowSegment> segments) {
     const auto first = static_cast<int64_t>(windows.size());
     for (const WindowSegment& segment : segments) {

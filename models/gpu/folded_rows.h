@@ -1,7 +1,6 @@
-// Softmax over keys that come in blocks of 64, for 16 rows of a warp; and how rows come to shared memory. For kernels
-// only.
+// Online softmax over blocks of 64 keys, for 16 rows of a warp; and copies of rows to shared memory. For kernels only.
 //
-// Of 16 rows and 64 keys lane (g, q) has rows g and g + 8 at keys 8n + 2q and 8n + 2q + 1: scores[n][2 * half + i].
+// Lane (g, q) holds the scores of rows g and g + 8 at keys 8n + 2q and 8n + 2q + 1: scores[n][2 * half + i].
 #pragma once
 
 #include <cstdint>
@@ -15,7 +14,7 @@ namespace longshort::models::cuda {
 
 constexpr int kWarpRows = 16;
 
-// Probabilities of a block, as operands of products.
+// A block's probabilities, as operands of products.
 template <typename Element>
 struct BlockProbabilities {
   static constexpr int kSteps = kPageRows / Tile<Element, 32>::kKeysOfProduct;
@@ -24,28 +23,28 @@ struct BlockProbabilities {
   MergeFactors factors[2];  // of rows g and g + 8
 };
 
-// What rows g and g + 8 have seen so far: the largest score, and the sum of probabilities relative to it.
+// The running softmax of rows g and g + 8: the largest score, and the sum of probabilities relative to it.
 struct FoldedRows {
   float largest[2] = {kMinusInfinity, kMinusInfinity};
   float sums[2] = {};
 
-  // Folds a block of scores, in units of log2; -infinity is what a row does not see.
+  // Folds a block of scores, in units of log2. The score of a key that a row does not see is -infinity.
   template <typename Element>
   LS_DEVICE void Fold(float (&scores)[kPageRows / 8][4], BlockProbabilities<Element>& block) {
     float block_largest[2];
     LS_UNROLL
     for (int half = 0; half < 2; ++half) {
-      float most = kMinusInfinity;
+      float max = kMinusInfinity;
       LS_UNROLL
-      for (int n = 0; n < kPageRows / 8; ++n) most = Larger(most, Larger(scores[n][2 * half], scores[n][2 * half + 1]));
-      most = Larger(most, ShuffleXor(most, 1));
-      most = Larger(most, ShuffleXor(most, 2));
+      for (int n = 0; n < kPageRows / 8; ++n) max = Larger(max, Larger(scores[n][2 * half], scores[n][2 * half + 1]));
+      max = Larger(max, ShuffleXor(max, 1));
+      max = Larger(max, ShuffleXor(max, 2));
       LS_UNROLL
       for (int n = 0; n < kPageRows / 8; ++n) {
         LS_UNROLL
-        for (int i = 0; i < 2; ++i) scores[n][2 * half + i] = Probability(scores[n][2 * half + i], most);
+        for (int i = 0; i < 2; ++i) scores[n][2 * half + i] = Probability(scores[n][2 * half + i], max);
       }
-      block_largest[half] = most;
+      block_largest[half] = max;
     }
     constexpr int kTilesOfStep = Tile<Element, 32>::kKeysOfProduct / 8;
     float block_sums[4] = {};
@@ -63,9 +62,9 @@ struct FoldedRows {
   }
 };
 
-// Merges what a block mixes into channels 16 * pair on: merged[n][i] of channel 16 * pair + 8n + 2q + i % 2, row g or
-// g + 8.
-//   values  of the block, in shared memory
+// Merges a block's mixed values into channels 16 * pair to 16 * pair + 15. merged[n][i] is channel
+// 16 * pair + 8n + 2q + i % 2 of row g or g + 8.
+//   values  the block's, in shared memory
 template <typename Element, int width>
 LS_DEVICE void MixBlock(float (&merged)[2][4], const BlockProbabilities<Element>& block, const unsigned char* values,
                         int pair) {
@@ -81,7 +80,7 @@ LS_DEVICE void MixBlock(float (&merged)[2][4], const BlockProbabilities<Element>
   }
 }
 
-// Folds a block of scores, and merges what it mixes.
+// Folds a block of scores, and merges its mixed values.
 template <typename Element, int width>
 LS_DEVICE void FoldBlock(float (&scores)[kPageRows / 8][4], const unsigned char* values, FoldedRows& folded,
                          float (&mixed)[width / 16][2][4]) {
@@ -91,7 +90,7 @@ LS_DEVICE void FoldBlock(float (&scores)[kPageRows / 8][4], const unsigned char*
   for (int pair = 0; pair < width / 16; ++pair) MixBlock<Element, width>(mixed[pair], block, values, pair);
 }
 
-// Whether heads of these rows are read by pieces of 16 bytes.
+// Whether heads of these rows can be read in pieces of 16 bytes.
 template <typename Element>
 LS_DEVICE bool HasWholePieces(const Rows& rows, int head_width) {
   constexpr int kElements = 16 / sizeof(Element);
@@ -99,8 +98,8 @@ LS_DEVICE bool HasWholePieces(const Rows& rows, int head_width) {
          reinterpret_cast<uintptr_t>(rows.data) % 16 == 0;
 }
 
-// Begins to copy a piece of a head's row to shared memory: by one instruction if `whole_pieces`. Zeros past the head's
-// width, and if the row is not `real`; then nothing is read.
+// Begins to copy a piece of a head's row to shared memory, with one instruction if `whole_pieces`. Writes zeros beyond
+// the head's width. If the row is not `real`, writes zeros and reads nothing.
 template <typename Element>
 LS_DEVICE void CopyPiece(unsigned char* to, const Element* row, int piece, int head_width, bool whole_pieces,
                          bool real) {

@@ -1,13 +1,13 @@
-// What a worker needs of a GPU: memory, one stream of work, graphs. Each verb is a call or two of CUDA's
-// (cuda_device.h); tests have a device that runs kernels on the processor and watches over the rules below. No CUDA and
-// no LibTorch here.
+// The interface of a GPU for a worker: memory, one stream of work, graphs. Each method is one or two CUDA calls
+// (cuda_device.h). Tests have a device that runs kernels on the CPU and checks the rules below. No CUDA and no LibTorch
+// here.
 //
-// Work is queued, in order; the host goes on at once. Nothing queued reads or writes host memory that is not pinned,
-// and the host leaves alone what queued work uses until Wait or Synchronize says that it is done.
+// Methods queue work in order and return at once. Queued work accesses only pinned host memory. The host must not touch
+// memory that queued work uses until Wait or Synchronize returns.
 //
-// Errors of every verb: RESOURCE_EXHAUSTED if the device has no memory for it; INTERNAL if the device failed, perhaps
-// at work that was queued before. Then has_failed() tells whether the device is lost to this process: every later verb
-// fails. Thread: the worker's; several devices, one each, run side by side.
+// Errors of every method: RESOURCE_EXHAUSTED if the device has no memory for it; INTERNAL if the device failed,
+// possibly in work queued earlier. In that case has_failed() returns whether the device is lost to this process, so
+// that every later call fails. Thread: the worker's. Several devices, one per worker, may run concurrently.
 #pragma once
 
 #include <cstddef>
@@ -25,18 +25,18 @@ namespace longshort::models {
 struct GpuFacts {
   std::string name;
   int number = 0;  // N of cuda:N
-  // Of its compute capability: 9.0 is sm_90.
+  // Compute capability: 9.0 is sm_90.
   int major = 0;
   int minor = 0;
   int multiprocessors = 0;
   int64_t memory_bytes = 0;
 };
 
-// Who reads and writes a piece of memory: kernels and copies alone, or LibTorch's calls as well (a tensor is made of
-// it).
+// The users of a piece of memory: kernels and copies only, or LibTorch calls as well (it backs a tensor).
 enum class GpuMemoryUse { kKernels, kLibraryToo };
 
-// Queued work up to a point. Belongs to the device that made it, and must not outlive it; so does a graph.
+// A point in the queue of work. Belongs to the device that created it, and must not outlive it; the same holds for a
+// graph.
 class GpuEvent {
  public:
   virtual ~GpuEvent() = default;
@@ -55,39 +55,40 @@ class GpuDevice {
   virtual const GpuFacts& facts() const = 0;
   virtual absl::StatusOr<int64_t> FreeBytes() = 0;
 
-  // At a multiple of 256; what it holds is undefined. REQUIRES: bytes > 0.
+  // Aligned to 256 bytes; uninitialised. REQUIRES: bytes > 0.
   virtual absl::StatusOr<void*> Allocate(size_t bytes, GpuMemoryUse use) = 0;
-  // Host memory that copies may name.
+  // Host memory that copies may use.
   virtual absl::StatusOr<void*> AllocatePinned(size_t bytes) = 0;
-  // REQUIRES: no queued work uses it. Null is nothing.
+  // REQUIRES: no queued work uses it. Does nothing for null.
   virtual void Free(void* memory) = 0;
   virtual void FreePinned(void* memory) = 0;
 
   // Queues a copy between device memory and device or pinned memory.
   virtual absl::Status Copy(void* to, const void* from, size_t bytes) = 0;
-  // Queues: sets every byte.
+  // Queues a write of `byte` to every byte.
   virtual absl::Status Fill(void* to, uint8_t byte, size_t bytes) = 0;
-  // Queues a kernel, with its arguments as they are now. Does nothing for an empty grid.
+  // Queues a kernel with a copy of its arguments. Does nothing for an empty grid.
   virtual absl::Status Launch(const KernelCall& call) = 0;
 
-  // LibTorch is about to read what kernels wrote, or to write what they read: to be called before, each time. On a GPU
-  // its calls are work of the same stream, and there is nothing to do; where its tensors are the processor's it runs
-  // what is queued.
+  // Call each time before LibTorch reads what kernels wrote, or writes what they read. On a GPU this does nothing,
+  // because LibTorch's calls use the same stream. An emulated device, whose tensors are on the CPU, runs the queued
+  // work.
   virtual absl::Status BeforeLibraryCalls() = 0;
 
-  // All that is queued so far.
+  // Records an event after all work queued so far.
   virtual absl::StatusOr<std::unique_ptr<GpuEvent>> Record() = 0;
-  // Waits until it is done.
+  // Waits for the work before the event.
   virtual absl::Status Wait(const GpuEvent& event) = 0;
-  // Waits until all that is queued is done.
+  // Waits for all queued work.
   virtual absl::Status Synchronize() = 0;
 
-  // Makes a graph of what `body` queues, LibTorch's calls included, without running it. Within `body`: Copy, Fill,
-  // Launch and BeforeLibraryCalls only. Sizes, pointers and kernels' arguments are kept as they were; what memory holds
-  // is read when the graph runs. Tensors that LibTorch makes within `body` stay the graph's.
-  // A device on the processor calls `body` again for each run, for LibTorch's calls in it: it must queue the same
-  // again, with no arguments that differ but those tensors' addresses, and what it refers to must live as long as the
-  // graph. Errors: as above, and what `body` returns.
+  // Captures the work that `body` queues, LibTorch's calls included, as a graph without running it. `body` may call
+  // only Copy, Fill, Launch and BeforeLibraryCalls. The graph keeps sizes, pointers and kernel arguments; it reads
+  // memory when it runs. Tensors that LibTorch creates in `body` belong to the graph.
+  // An emulated device calls `body` again for each run, because of LibTorch's calls in it. `body` must then queue the
+  // same work; only the addresses of those tensors may differ. Objects that `body` refers to must live as long as the
+  // graph.
+  // Errors: as above, and those of `body`.
   virtual absl::StatusOr<std::unique_ptr<GpuGraph>> Capture(const std::function<absl::Status()>& body) = 0;
   // Queues a run of the graph.
   virtual absl::Status Replay(GpuGraph& graph) = 0;

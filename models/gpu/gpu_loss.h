@@ -1,4 +1,4 @@
-// Says that a GPU is lost to this process, which has to be started anew to use it again.
+// Reports that a GPU is lost to this process, which must be restarted to use it again.
 #pragma once
 
 #include <functional>
@@ -13,13 +13,13 @@ class GpuLoss final {
  public:
   using Listener = std::function<void(const std::string& why)>;
 
-  // Who is to be told from now on, once at the most; null: nobody.
+  // Sets the listener, which is called at most once; null: none.
   void SetListener(Listener listener) {
     const std::lock_guard lock(mutex_);
     listener_ = std::move(listener);
   }
-  // `why`: the GPU, and what it said.
-  void Tell(const std::string& why) {
+  // `why`: the GPU, and its error.
+  void Report(const std::string& why) {
     Listener listener;
     {
       const std::lock_guard lock(mutex_);

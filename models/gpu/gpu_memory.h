@@ -1,4 +1,4 @@
-// A piece of a GPU's memory, or of the host's that copies may name, which is freed with its owner.
+// Owns a piece of GPU memory, or of pinned host memory.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace longshort::models {
 
-// Empty until it is given one. The device must outlive it, and no queued work uses it when it is freed.
+// Empty by default. The device must outlive it, and no queued work may use it when it is freed.
 class GpuMemory final {
  public:
   GpuMemory() = default;
@@ -42,7 +42,7 @@ class GpuMemory final {
     return GpuMemory(device, memory, bytes, /*pinned=*/true);
   }
 
-  // Null of an empty one.
+  // Null if empty.
   char* data() const { return static_cast<char*>(memory_); }
   template <typename T>
   T* as() const {

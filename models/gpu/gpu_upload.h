@@ -1,4 +1,4 @@
-// What a worker brings to its GPU again and again: written to pinned memory, and copied while the host goes on.
+// Repeated uploads to a GPU: the caller writes to pinned memory, which is copied asynchronously.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@ class GpuUpload final {
   // The device must outlive it.
   explicit GpuUpload(GpuDevice& device) : device_(device) {}
 
-  // Makes room for uploads of so many bytes: as long as none has more, all come to the same place.
+  // Reserves device memory for uploads of up to `bytes`. All uploads that are no larger have the same device address.
   // Errors: those of GpuDevice.
   absl::Status Reserve(size_t bytes) {
     if (memory_.bytes() >= bytes) return absl::OkStatus();
@@ -31,7 +31,7 @@ class GpuUpload final {
     return absl::OkStatus();
   }
 
-  // Host memory for the next `bytes`, at least 1. Waits only for the upload before the last one.
+  // Returns host memory for the next upload of `bytes` >= 1. Waits only for the upload before the last one.
   // Errors: those of GpuDevice.
   absl::StatusOr<char*> Begin(size_t bytes) {
     Staging& staging = stagings_[++turn_ % stagings_.size()];
@@ -42,7 +42,7 @@ class GpuUpload final {
     bytes_ = bytes;
     return staging.memory.data();
   }
-  // Queues the copy of what has been written since. REQUIRES: Begin was the last call.
+  // Queues the copy of the data written since Begin. REQUIRES: Begin was the last call.
   // Errors: those of GpuDevice.
   absl::Status Queue() {
     if (memory_.bytes() < bytes_) LS_RETURN_IF_ERROR(Reserve(Larger(memory_, bytes_)));
@@ -52,7 +52,7 @@ class GpuUpload final {
     return absl::OkStatus();
   }
 
-  // What was queued last, on the device. Stays until the next Queue.
+  // Device address of the latest upload. Valid until the next Queue.
   template <typename T>
   T* as() const {
     return memory_.as<T>();
@@ -62,7 +62,7 @@ class GpuUpload final {
   // Host memory of one upload.
   struct Staging {
     GpuMemory memory;                  // pinned
-    std::unique_ptr<GpuEvent> copied;  // null: nothing has been
+    std::unique_ptr<GpuEvent> copied;  // null: no copy was queued
   };
 
   static size_t Larger(const GpuMemory& memory, size_t bytes) { return std::max(bytes, 2 * memory.bytes()); }

@@ -1,5 +1,4 @@
-// A kernel with its arguments, ready to be launched: what the code that knows kernels hands to a device. Plain C++17,
-// which nvcc reads as well.
+// A kernel with its arguments, ready for GpuDevice::Launch. Plain C++17, because nvcc compiles it, too.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +7,7 @@
 
 namespace longshort::models {
 
-// Blocks of a grid along each axis: x up to 2^31 - 1, y and z up to 65,535.
+// Thread blocks along each axis: x up to 2^31 - 1, y and z up to 65,535.
 struct GridSize {
   unsigned x = 1;
   unsigned y = 1;
@@ -18,16 +17,16 @@ struct GridSize {
 struct LaunchShape {
   GridSize grid = {};
   unsigned threads = 32;    // of a block: a multiple of 32, at most 1,024
-  size_t shared_bytes = 0;  // of a block; above 48 KiB it is the device that has to allow them
+  size_t shared_bytes = 0;  // of a block; more than 48 KiB requires an opt-in by the device
 };
 
-// Copied where it is queued, so that what it was made of may go at once.
+// A device copies it when it is queued, so the arguments need not outlive the call.
 struct KernelCall {
   static constexpr size_t kMaxArgumentBytes = 512;
 
   const char* name = "";           // of static duration; for messages
-  const void* function = nullptr;  // what CUDA launches
-  // Where the compiler is not nvcc: what each thread of an emulated device runs.
+  const void* function = nullptr;  // the function that CUDA launches
+  // Without nvcc: the function that each thread of an emulated device runs.
   void (*run)(const void* arguments) = nullptr;
   LaunchShape shape;
   size_t argument_bytes = 0;
@@ -42,7 +41,7 @@ struct KernelCall {
     argument_bytes = sizeof(values);
   }
 
-  // Nothing to do: a device launches nothing.
+  // Whether the grid has no blocks; a device then launches nothing.
   bool empty() const { return shape.grid.x == 0 || shape.grid.y == 0 || shape.grid.z == 0; }
 };
 

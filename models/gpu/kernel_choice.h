@@ -1,5 +1,5 @@
-// Which instance of a kernel is launched, in how many blocks: element types, widths and strides are known at run time
-// only.
+// Selects the instance of a kernel and its number of blocks, because element types, widths and strides are known only
+// at run time.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace longshort::models::cuda {
 
-// Whether all rows begin where four elements can be read at once.
+// Whether four elements can be read at once at the start of every row.
 inline bool IsAligned(const Rows& rows) {
   return rows.data == nullptr || (rows.stride % 4 == 0 && reinterpret_cast<uintptr_t>(rows.data) % 16 == 0);
 }
@@ -21,7 +21,7 @@ inline unsigned BlocksFor(int64_t items, int64_t items_of_block) {
   return static_cast<unsigned>((items + items_of_block - 1) / items_of_block);
 }
 
-// `make(width)`, where decltype(width)::value is the padded head width.
+// Returns make(width), where decltype(width)::value is the padded head width.
 template <typename Make>
 KernelCall ForWidth(int64_t head_width, const Make& make) {
   switch (PaddedHeadWidth(head_width)) {
@@ -34,7 +34,7 @@ KernelCall ForWidth(int64_t head_width, const Make& make) {
   }
 }
 
-// `make(element, width)`, where `element` is a number of the type.
+// Returns make(element, width), where `element` has the element type.
 template <typename Make>
 KernelCall ForTypeAndWidth(ElementType type, int64_t head_width, const Make& make) {
   return ForWidth(head_width, [&](auto width) {

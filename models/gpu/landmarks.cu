@@ -1,5 +1,5 @@
-// A block of the GPU for a split of an item's rows, one head and 16 of its vectors; then a warp for each item, vector
-// and part (keys, values), which merges splits and normalises.
+// One thread block for a split of an item's rows, a head and 16 of its vectors. Then one warp per item, vector and part
+// (keys, values) merges the splits and normalises.
 #include "models/gpu/device.h"
 #include "models/gpu/folded_rows.h"
 #include "models/gpu/kernel_choice.h"
@@ -12,9 +12,9 @@ namespace {
 
 constexpr int kThreads = 128;
 constexpr int kWarps = kThreads / kWarpThreads;
-// Rows of a fragment are vectors, its columns the item's rows.
+// The rows of a fragment are vectors; its columns are the item's rows.
 constexpr int kGroupVectors = kWarpRows;
-// In floats: rows of a fragment's 8-byte loads lie in different banks.
+// In floats. Puts the rows of a fragment's 8-byte loads into different banks.
 constexpr int kLogitStride = kPageRows + 8;
 
 template <typename Element, int width>
@@ -29,7 +29,7 @@ struct MixLayout {
 LS_DEVICE int64_t SplitPlace(const Landmarks& arguments, int item, int split) {
   return int64_t{item} * arguments.max_splits + split;
 }
-// Where sums of a head's vector are; `part` is for what is mixed.
+// Index of the partial sums of a head's vector. `part` selects the keys or the values.
 LS_DEVICE int64_t SumsPlace(const Landmarks& arguments, int64_t split_place, int vector, int head) {
   return (split_place * arguments.rank + vector) * arguments.heads + head;
 }
@@ -37,8 +37,8 @@ LS_DEVICE int64_t MixedPlace(const Landmarks& arguments, int64_t split_place, in
   return SumsPlace(arguments, 2 * split_place + part, vector, head);
 }
 
-// Each warp makes all weights, and mixes its share of the channels of keys and values: pairs of 8 channels, pair
-// Warp() + 4 * i of the keys' and then the values'.
+// Each warp computes all weights, and mixes its share of the channels: pairs Warp() + 4 * i of 8 channels, the keys'
+// pairs before the values'.
 //   shared  keys, values [64][width], swizzled; logits [16][kLogitStride] float32, in units of log2
 template <typename Element, int width>
 LS_KERNEL(kThreads, 3)
@@ -68,7 +68,7 @@ void MixSplits(LS_ARGUMENTS Landmarks arguments) {
     for (int i = Thread(); i < kPageRows * Shape::kPiecesOfRow; i += kThreads) {
       const int row = i / Shape::kPiecesOfRow, piece = i % Shape::kPiecesOfRow;
       const int place = PieceOffset<Shape::kPiecesOfRow>(row, piece);
-      // Of rows that are not there values must be numbers; they are multiplied by 0.
+      // Values beyond the last row must not be NaN: they are multiplied by 0.
       const bool real = first + row < rows;
       const int64_t from = real ? first_row + first + row : first_row;
       CopyPiece(shared + Layout::kKeys + place, HeadOfRow<Element>(arguments.keys, from, first_channel), piece,
@@ -108,7 +108,7 @@ void MixSplits(LS_ARGUMENTS Landmarks arguments) {
       MixBlock<Element, width>(mixed[i], block, shared + (pair < kPairs ? Layout::kKeys : Layout::kValues),
                                pair % kPairs);
     }
-    SyncBlock();  // before the next rows come to where these were
+    SyncBlock();  // before the next rows overwrite these
   }
 
   const int64_t split_place = SplitPlace(arguments, item, split);
@@ -134,7 +134,7 @@ void MixSplits(LS_ARGUMENTS Landmarks arguments) {
   }
 }
 
-//   shared  [kWarps][heads * head_width] float32: a warp's vector, each lane's own channels
+//   shared  [kWarps][heads * head_width] float32: a warp's vector; each lane accesses its own channels
 LS_KERNEL(kThreads) void MergeSplits(LS_ARGUMENTS Landmarks arguments) {
   const int64_t index = int64_t{Block().x} * kWarps + Warp();
   if (index >= int64_t{arguments.items} * 2 * arguments.rank) return;

@@ -1,10 +1,11 @@
 // The dynamic projection of whole items (equation 3 of the paper): a document's or an image's rows are compressed to R
-// vectors per head, by weights that depend on the rows, and DualLN normalises what comes out. For head h and vector t
+// vectors per head, by weights that depend on the rows, and DualLN normalises the vectors. For head h and vector t
 //   w = softmax over the item's rows of logits[h * R + t];  vector_t = DualLN(sum_rows w_row * row's channels of h)
-// and the same for values. As the reference op (models/attention/dynamic_projection.h) with one chunk for each item.
+// and the same for values. Equals the reference op (models/attention/dynamic_projection.h) with one chunk per item.
 //
-// Rows are split: each kLandmarkSplitRows of an item from its first on are folded in blocks of 64, with products of the
-// tensor cores, and a second kernel merges splits in order. An item's bits do not depend on the others.
+// Rows are split for parallelism. Each kLandmarkSplitRows rows of an item, from its first row on, are folded in blocks
+// of 64 with tensor core products, and a second kernel merges the splits in order. An item's bits do not depend on the
+// other items.
 #pragma once
 
 #include <cstdint>
@@ -18,14 +19,14 @@ namespace longshort::models::cuda {
 constexpr int kLandmarkSplitRows = 256;
 constexpr int64_t LandmarkSplitsOf(int64_t rows) { return (rows + kLandmarkSplitRows - 1) / kLandmarkSplitRows; }
 
-// One of a LayerNorm's two: its weights.
+// The weights of one LayerNorm of DualLN.
 struct NormWeights {
   const float* gain;  // [heads * head_width]
   const float* bias;  // [heads * head_width]
 };
 
 struct Landmarks {
-  ElementType element;  // of all that is read and written; products are of this type, with sums in float32
+  ElementType element;  // of all inputs and outputs, and of products; sums are float32
   int heads;
   int head_width;  // at most kMaxHeadWidth
   int rank;        // R
@@ -38,8 +39,8 @@ struct Landmarks {
   NormWeights key_norm, value_norm;
   float epsilon;
 
-  // [items * item_vectors, heads * head_width]: an item's landmark t is its vector first_vector + t. The others are not
-  // written: they are CLS's.
+  // [items * item_vectors, heads * head_width]: an item's landmark t is its vector first_vector + t. The other vectors
+  // are CLS's, and are not written.
   Rows landmark_keys, landmark_values;
   int item_vectors, first_vector;
 
@@ -47,7 +48,7 @@ struct Landmarks {
   float* partial_sums;     // [items, max_splits, R, heads, 2]: largest logit and sum of each split, workspace
 };
 
-// To be launched one after the other. The first writes the partial results, the second the landmarks.
+// Launch in this order: the first writes the partial results, the second the landmarks.
 KernelCall MixSplitsCall(const Landmarks& arguments);
 KernelCall MergeSplitsCall(const Landmarks& arguments);
 

@@ -1,5 +1,5 @@
-// A block of the GPU for a split, then one for an item, and 32 channels of it; a thread for a channel. Each warp sums
-// its share of the rows, and the first one sums what the warps have.
+// One thread block per split and 32 channels, then one per item and 32 channels; a thread has one channel. Each warp
+// sums its share of the rows, and the first warp adds up the warps' sums.
 #include "models/gpu/device.h"
 #include "models/gpu/kernel_choice.h"
 #include "models/gpu/mean_of_rows.h"
@@ -11,7 +11,7 @@ namespace {
 constexpr int kThreads = 128;
 constexpr int kWarps = kThreads / kWarpThreads;
 
-// In the first warp: this thread's channel of the sum of `count` rows, whose order follows from `count`.
+// Returns, in the first warp, this thread's channel of the sum of `count` rows. The order depends on `count` only.
 //   shared  [kThreads] float32
 template <typename Read>
 LS_DEVICE float SumOf(int count, const Read& read) {

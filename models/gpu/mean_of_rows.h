@@ -1,7 +1,7 @@
-// Sums of items' rows (a document's, say), divided by one length for all:
+// Sums of the rows of items (such as documents), divided by one length for all items:
 //   output_i = scale * sum of the rows of item i
-// Rows are split: each kMeanSplitRows of an item from its first on are summed, and a second kernel sums the splits in
-// order. An item's bits do not depend on the others.
+// Rows are split for parallelism. Each kMeanSplitRows rows of an item, from its first row on, are summed, and a second
+// kernel sums the splits in order. An item's bits do not depend on the other items.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ constexpr int kMeanSplitRows = 128;
 constexpr int64_t MeanSplitsOf(int64_t rows) { return (rows + kMeanSplitRows - 1) / kMeanSplitRows; }
 
 struct MeanOfRows {
-  ElementType element;  // of all that is read and written; sums are float32
+  ElementType element;  // of all inputs and outputs; sums are float32
   int width;
   float scale;  // 1 / length
   int items;
@@ -29,7 +29,7 @@ struct MeanOfRows {
   float* partial_sums;  // [items, max_splits, width], workspace
 };
 
-// To be launched one after the other. The first writes the partial sums, the second the output.
+// Launch in this order: the first writes the partial sums, the second the output.
 KernelCall SumSplitsCall(const MeanOfRows& arguments);
 KernelCall MergeSumsCall(const MeanOfRows& arguments);
 

@@ -1,4 +1,4 @@
-// The GPU of a model. The one header of this room that knows LibTorch.
+// The GPU of a model. The only header of this folder that uses LibTorch.
 #pragma once
 
 #include <algorithm>
@@ -24,11 +24,11 @@
 namespace longshort::models {
 
 struct ModelGpu {
-  // Where LibTorch's tensors on it are.
+  // The LibTorch device of its tensors.
   c10::Device tensors;
-  // A stream of its own for one worker. Errors: those of GpuDevice.
+  // Opens a stream for one worker. Errors: those of GpuDevice.
   std::function<absl::StatusOr<std::unique_ptr<GpuDevice>>()> open;
-  // Told once it is lost.
+  // Receives the loss of the GPU.
   std::shared_ptr<GpuLoss> loss;
   GraphLimits graphs = {};
 };
@@ -36,12 +36,12 @@ struct ModelGpu {
 // Errors: UNIMPLEMENTED for heads that are too wide for the kernels.
 inline absl::Status CheckHeadWidth(int64_t head_width) {
   if (head_width <= cuda::kMaxHeadWidth) return absl::OkStatus();
-  return absl::UnimplementedError(absl::StrCat("the model's heads are ", head_width, " wide; on a GPU they may be ",
-                                               cuda::kMaxHeadWidth, " at the most; run it on the CPU"));
+  return absl::UnimplementedError(absl::StrCat("the model's heads are ", head_width, " wide; a GPU supports at most ",
+                                               cuda::kMaxHeadWidth, "; run it on the CPU"));
 }
 
-// A worker's stream, for code that throws as LibTorch does. Its owner's destructor waits for what is queued, which uses
-// the owner's memory. Thread: the worker's.
+// A worker's stream, for code that throws as LibTorch does. The owner's destructor must wait for queued work, which
+// uses the owner's memory. Thread: the worker's.
 class WorkerGpu final {
  public:
   WorkerGpu(const ModelGpu& gpu, std::unique_ptr<GpuDevice> device)
@@ -51,18 +51,18 @@ class WorkerGpu final {
   GpuDevice* operator->() const { return device_.get(); }
   at::TensorOptions Options(at::ScalarType type) const { return at::TensorOptions().device(tensors_).dtype(type); }
 
-  // The status. Reports the loss of the GPU, if that is why it is not OK.
+  // Returns the status. Reports the loss of the GPU if that is why it is not OK.
   absl::Status Noted(const absl::Status& status) const {
     if (!status.ok() && device_->has_failed()) {
-      loss_->Tell(absl::StrCat(device_->facts().name, ": ", std::string(status.message())));
+      loss_->Report(absl::StrCat(device_->facts().name, ": ", std::string(status.message())));
     }
     return status;
   }
   // Throws c10::OutOfMemoryError or std::runtime_error.
   void ThrowUnlessOk(const absl::Status& status) const {
     if (Noted(status).ok()) return;
-    // What is queued reads tensors that go with the step or batch. It has to run before they do, where LibTorch's calls
-    // do not wait for it.
+    // Queued work reads tensors that are freed with the step or batch. If LibTorch's calls do not wait for it, it must
+    // run before they are freed.
     device_->BeforeLibraryCalls().IgnoreError();
     const std::string message(status.message());
     TORCH_CHECK_WITH(OutOfMemoryError, !absl::IsResourceExhausted(status), message);
@@ -70,7 +70,7 @@ class WorkerGpu final {
   }
   void Launch(const KernelCall& call) const { ThrowUnlessOk(device_->Launch(call)); }
 
-  // Pinned memory for so many logits. What was there before is gone.
+  // Returns pinned memory for `count` logits. Invalidates the previous logits.
   float* HostLogits(int64_t count) {
     const size_t bytes = count * sizeof(float);
     if (logits_.bytes() < bytes) {
@@ -81,7 +81,7 @@ class WorkerGpu final {
     }
     return logits_.as<float>();
   }
-  // Logits in that memory, when all that is queued is done.
+  // Waits for all queued work, and returns the logits in that memory.
   absl::Span<const float> BringBack(const at::Tensor& logits) {
     float* const on_host = HostLogits(logits.numel());
     at::from_blob(on_host, logits.sizes(), at::kFloat).copy_(logits, /*non_blocking=*/true);

@@ -1,11 +1,10 @@
-// How keys and values lie in the GPU's cache pages, and what numbers are made of. Plain C++17, which nvcc reads as
-// well.
+// The layout of keys and values in a GPU's cache pages, and element types. Plain C++17, because nvcc compiles it, too.
 //
-// A page holds, for each layer and head, the keys of 64 rows and then their values, each row padded to a width that the
-// kernels are compiled for; what is padded is zero:
+// A page holds, for each layer and head, the keys of 64 rows and then their values. Each row is padded with zeros to a
+// width that the kernels are compiled for:
 //   page  [layers][heads][2: keys, values][kPageRows][padded head width]
-// So one page is one block of the 64-key grid, a head's keys of a block are one piece of memory, and a row is read by
-// vectors of 16 bytes.
+// So a page is one block of the 64-key grid, a head's keys of a block are contiguous, and a row is read in vectors of
+// 16 bytes.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +16,9 @@ constexpr int64_t ElementBytes(ElementType type) { return type == ElementType::k
 
 // Rows of a page, and keys of a block.
 constexpr int kPageRows = 64;
-// Rows that a block of the GPU attends from together, at the most.
+// The maximum number of queries of a thread block.
 constexpr int kTileRows = 64;
-// The widest head that there are kernels for.
+// The widest head that the kernels support.
 constexpr int64_t kMaxHeadWidth = 128;
 
 // REQUIRES: 0 < head_width <= kMaxHeadWidth.
@@ -34,7 +33,7 @@ constexpr int64_t LayerElements(int64_t heads, int64_t head_width) {
 struct PageTable {
   const int64_t* first_pages;  // [slices]
   const int64_t* first_ids;    // [slices + 1]
-  const int64_t* ids;          // page of the grid first_pages[s] + i is ids[first_ids[s] + i]; below 0: the zero page
+  const int64_t* ids;          // page first_pages[s] + i of the grid is ids[first_ids[s] + i]; < 0: the zero page
 };
 
 // Pages of one kind, for one layer.

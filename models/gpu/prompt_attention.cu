@@ -1,15 +1,15 @@
-// Attention of tiles of rows: up to 64 rows of one sequence and segment, and one head, for each block of the GPU.
+// Attention of tiles of rows: a thread block has up to 64 rows of one sequence and segment, and one head.
 //
-// A block has four warps of 16 rows each. Keys and values of 64 rows of the grid come through shared memory, the next
-// ones while these are worked on; position terms come straight from their table, which every block of the GPU reads and
-// its L2 cache holds. Nothing of the size [rows, keys] is ever in memory: a block of scores is in registers,
+// A block has four warps of 16 rows each. Keys and values of 64 rows of the grid are loaded to shared memory while the
+// previous 64 are processed. Position terms are read directly from their table, which stays in the L2 cache because all
+// blocks read it. A block of scores stays in registers, so nothing of the size [rows, keys] is in memory:
 //   scores [16 rows][64 keys] a warp, and mixed values [16 rows][width]
 //   shared: keys and values [stages][64][width], queries [2: for content, for distances][64][width], swizzled;
 //           position terms [4 warps][16][kRelativeStride] float32
-// What a row has at distance n of its newest key is wanted at key `newest - n`, a different column for each row. A warp
-// computes products of its rows with the distances of a band of columns, counted from the newest row, and each lane
-// writes them where its rows want them. Where all rows have the same newest key, which chunks of 16 rows and more have,
-// columns are keys, and nothing is moved.
+// A row's position term for distance n belongs to key `newest - n`, a different column for each row. A warp multiplies
+// its rows by the distances of a band of columns, counted from the newest row, and each lane stores the products at its
+// rows' columns. If all rows have the same newest key, as with chunks of 16 rows and more, columns are keys, and no
+// shift is needed.
 
 #include "models/gpu/attention_tile.h"
 #include "models/gpu/folded_rows.h"
@@ -19,14 +19,14 @@ namespace longshort::models::cuda {
 namespace {
 
 constexpr int kThreads = 128;
-// In floats: rows of a fragment's 8-byte loads lie in different banks.
+// In floats. Puts the rows of a fragment's 8-byte loads into different banks.
 constexpr int kRelativeStride = kPageRows + 8;
 constexpr int kRelativeBytes = kTileRows * kRelativeStride * 4;
 
 template <typename Element, int width>
 struct SharedLayout {
   using Shape = Tile<Element, width>;
-  // Two where they fit beside each other on every chip.
+  // Two if they fit the shared memory of every chip.
   static constexpr int kStages = Shape::kBlockBytes <= 16 * 1024 ? 2 : 1;
   static constexpr int kKeys = 0;
   static constexpr int kValues = kKeys + kStages * Shape::kBlockBytes;
@@ -74,7 +74,7 @@ class PromptTile {
       }
       SyncBlock();
       AddBlock(block, index % Layout::kStages);
-      SyncBlock();  // before the next copies come to where these were
+      SyncBlock();  // before the next copies overwrite the stage
       if constexpr (Layout::kStages == 1) {
         if (index + 1 < blocks) LoadBlock(index + 1);
         CommitCopies();
@@ -84,9 +84,9 @@ class PromptTile {
   }
 
  private:
-  // The tile's row of fragment row g (half 0) or g + 8 (half 1).
+  // The row in the tile of fragment row g (half 0) or g + 8 (half 1).
   LS_DEVICE int TileRow(int half) const { return Warp() * kWarpRows + group_ + 8 * half; }
-  // A row that is not there is as the last one.
+  // A row beyond the last is treated as the last row.
   LS_DEVICE int ExistingRow(int tile_row) const { return tile_row < rows_ ? tile_row : rows_ - 1; }
 
   LS_DEVICE unsigned char* Queries(bool distances) const {
@@ -96,7 +96,7 @@ class PromptTile {
     return reinterpret_cast<float*>(SharedMemory() + Layout::kRelative) + Warp() * kWarpRows * kRelativeStride;
   }
 
-  // Each warp brings its own rows, as elements and with their biases.
+  // Each warp loads its own rows, converted to elements and with their biases.
   LS_DEVICE void StageQueries(Part part) {
     SyncWarp();
     const float* const biases[2] = {ContentBias(attention_, part), DistanceBias(attention_, part)};
@@ -127,7 +127,7 @@ class PromptTile {
     unsigned char* const to = SharedMemory() + index % Layout::kStages * Shape::kBlockBytes;
     for (int i = Thread(); i < kPageRows * Shape::kPiecesOfRow; i += kThreads) {
       const int key = i / Shape::kPiecesOfRow, place = PieceOffset<Shape::kPiecesOfRow>(key, i % Shape::kPiecesOfRow);
-      // Of rows that nobody sees values must be numbers; they are multiplied by 0.
+      // Values of unseen rows must not be NaN: they are multiplied by 0.
       CopyAsync(to + Layout::kKeys + place, keys + i * 16, block.IsSeen(key));
       CopyAsync(to + Layout::kValues + place, keys + Shape::kBlockBytes + i * 16, block.IsSeen(key));
     }
@@ -142,7 +142,7 @@ class PromptTile {
     FoldBlock<Element, width>(scores, SharedMemory() + Layout::kValues + stage * Shape::kBlockBytes, folded_, mixed_);
   }
 
-  // The lane's pieces of the 8 distances newest - 8 * tile - 0..7.
+  // Loads the lane's pieces of the 8 distances newest - 8 * tile - 0..7.
   struct DistancePieces {
     Words<4> pieces[Shape::kPiecesOfLane];
   };
@@ -153,7 +153,7 @@ class PromptTile {
     for (int c = 0; c < Shape::kPiecesOfLane; ++c) loaded.pieces[c] = LoadConstant<4>(from + c * 64);
     return loaded;
   }
-  // Products of the warp's rows with them.
+  // Multiplies the warp's rows by these distances.
   LS_DEVICE void DistanceProducts(float (&products)[4], const DistancePieces& loaded) const {
     const unsigned char* const queries = Queries(true);
     LS_UNROLL
@@ -167,7 +167,7 @@ class PromptTile {
 
   LS_DEVICE void AddDistances(float (&scores)[kPageRows / 8][4], const KeyBlock& block) const {
     const Distances distances = DistancesOf<Element, width>(attention_, block.part, head_);
-    // Distance 0 of the lane's two rows, and of the warp's first and last row, in keys of the block.
+    // The key of the block at distance 0: for the lane's two rows, and for the warp's first and last row.
     const int newest[2] = {newest_[0].Of(block.part) - block.first, newest_[1].Of(block.part) - block.first};
     const int first = Shuffle(newest[0], 0), last = Shuffle(newest[1], kWarpThreads - 1);
     if (first == last) {
@@ -180,13 +180,13 @@ class PromptTile {
       }
       return;
     }
-    // Column e of the band is distance last - e, which a row wants at key e - (last - its newest).
+    // Column e of the band is distance last - e, which belongs to a row's key e - (last - its newest).
     const int tiles = (kPageRows - 1 + last - first) / 8 + 1;
     float* const relative = Relative();
     DistancePieces next = LoadDistances(distances, last, 0);
     for (int tile = 0; tile < tiles; ++tile) {
       const DistancePieces here = next;
-      next = LoadDistances(distances, last, tile + 1);  // on its way while this one is worked on
+      next = LoadDistances(distances, last, tile + 1);  // loads while this one is processed
       float products[4] = {};
       DistanceProducts(products, here);
       LS_UNROLL
@@ -252,7 +252,7 @@ class PromptTile {
   PageIds ids_;
   int group_, quad_;
   NewestKeys newest_[2];  // of rows g and g + 8
-  // Of all blocks so far, for rows g and g + 8.
+  // The running results of rows g and g + 8.
   float mixed_[width / 16][2][4] = {};
   FoldedRows folded_;
 };
@@ -269,7 +269,7 @@ void AttendFromTiles(LS_ARGUMENTS PromptAttention arguments) {
 template <typename Element, int width>
 KernelCall CallOfWidth(const PromptAttention& arguments) {
   LaunchShape shape;
-  // Heads of a tile beside each other: they read the same pages' neighbourhoods.
+  // Adjacent blocks have the heads of a tile, because these read adjacent parts of the same pages.
   shape.grid.x = static_cast<unsigned>(arguments.attention.heads);
   shape.grid.y = static_cast<unsigned>(arguments.tile_count);
   shape.threads = kThreads;

@@ -1,4 +1,4 @@
-// Reading and writing rows of activations, whose type is known at run time only. For kernels only.
+// Reads and writes rows of activations whose element type is known only at run time. For kernels only.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ LS_DEVICE void SetRowElement(ElementType type, void* rows, int64_t index, float 
   }
 }
 
-// Elements beside each other that a thread reads and writes at once: 4, or 1 where they are not aligned.
+// Adjacent elements that a thread reads and writes at once: 4, or 1 if they are not aligned.
 template <int n>
 struct SomeFloats {
   float value[n];
@@ -59,13 +59,13 @@ LS_DEVICE void StoreRow(ElementType type, void* rows, int64_t index, const SomeF
   }
 }
 
-// In every lane: the sum of what the lanes have, in a fixed order.
+// Returns the sum over the lanes in every lane, in a fixed order.
 LS_DEVICE float WarpSum(float value) {
   for (int with = 16; with > 0; with /= 2) value = Add(value, ShuffleXor(value, with));
   return value;
 }
 
-// A warp normalises a row of `width` floats in shared memory, of which lane l has elements n * (l + 32 i) up to n more:
+// A warp normalises a row of `width` floats in shared memory; lane l has n elements from each n * (l + 32 i) on:
 //   y = (x - mean) / sqrt(variance + epsilon) * gain + bias, with the biased variance
 template <int n>
 LS_DEVICE void NormalizeRow(float* row, int width, float epsilon, const float* gain, const float* bias) {

@@ -1,7 +1,7 @@
-// One tile of row_attention.h: up to 64 rows and one head, for a block of the GPU. For kernels only.
+// One tile of row_attention.h: up to 64 rows and one head, the work of one thread block. For kernels only.
 //
-// A block has four warps of 16 rows each. Keys and values of 64 places come through shared memory, the next ones while
-// these are worked on. Nothing of the size [rows, keys] is ever in memory: a block of scores is in registers,
+// A block has four warps of 16 rows each. Keys and values of 64 places are loaded to shared memory while the previous
+// 64 are processed. A block of scores stays in registers, so nothing of the size [rows, keys] is in memory:
 //   scores [16 rows][64 keys] a warp, and mixed values [16 rows][width]
 //   shared: keys and values [stages][64][width], queries [64][width], swizzled; offsets of keys [stages][64]
 #pragma once
@@ -17,7 +17,7 @@ namespace longshort::models::cuda {
 
 constexpr int kRowTileThreads = 128;
 
-// Keys of a tile that one row sees: those of its window, counted from the tile's first. The shared ones it sees anyway.
+// The keys of a row's window, numbered from the tile's first key. Every row also sees the shared vectors.
 struct WindowKeys {
   int begin, end;
 };
@@ -27,7 +27,7 @@ constexpr int kNoOffset = 0x7fffffff;
 template <typename Element, int width>
 struct RowTileLayout {
   using Shape = Tile<Element, width>;
-  // Two where they fit beside each other on every chip.
+  // Two if they fit the shared memory of every chip.
   static constexpr int kStages = Shape::kBlockBytes <= 16 * 1024 ? 2 : 1;
   static constexpr int kKeys = 0;
   static constexpr int kValues = kKeys + kStages * Shape::kBlockBytes;
@@ -36,13 +36,11 @@ struct RowTileLayout {
   static constexpr int kBytes = kOffsets + kStages * kPageRows * 4;
 };
 
-// Places tells what the tile's rows and keys are:
-//   int item, rows, keys;                 whose shared vectors; 1 .. kTileRows rows; keys of all their windows, >= 0
-//   int64_t QueryRow(int i), KeyRow(int key);
-//   WindowKeys KeysOf(int i);
-//   static constexpr bool kHasBias;       then the bias of a row and a key of its window is
-//   const float* bias;                    bias[QueryOffset(i) - KeyOffset(key)]
-//   int QueryOffset(int i), KeyOffset(int key);
+// `Places` gives the tile's rows and keys:
+//   int item, rows, keys;                 owner of the shared vectors; 1 .. kTileRows; size of the union of their
+//   windows int64_t QueryRow(int i), KeyRow(int key); WindowKeys KeysOf(int i); static constexpr bool kHasBias; if so,
+//   the bias of a row and a key of its window is const float* bias;                    bias[QueryOffset(i) -
+//   KeyOffset(key)] int QueryOffset(int i), KeyOffset(int key);
 template <typename Element, int width, typename Places>
 class RowTile {
  public:
@@ -62,7 +60,7 @@ class RowTile {
                     HasWholePieces<Element>(attention.output, attention.head_width);
     LS_UNROLL
     for (int half = 0; half < 2; ++half) {
-      // A row that is not there sees what the last one sees, and is not written.
+      // A row beyond the last sees the last row's keys, and is not written.
       const int row = TileRow(half) < places.rows ? TileRow(half) : places.rows - 1;
       seen_[half] = places.KeysOf(row);
       if constexpr (Places::kHasBias) row_offset_[half] = places.QueryOffset(row);
@@ -84,7 +82,7 @@ class RowTile {
       }
       SyncBlock();
       AddBlock(index);
-      SyncBlock();  // before the next copies come to where these were
+      SyncBlock();  // before the next copies overwrite the stage
       if constexpr (Layout::kStages == 1) {
         if (index + 1 < blocks) LoadBlock(index + 1);
         CommitCopies();
@@ -94,7 +92,7 @@ class RowTile {
   }
 
  private:
-  // The tile's row of fragment row g (half 0) or g + 8 (half 1).
+  // The row in the tile of fragment row g (half 0) or g + 8 (half 1).
   LS_DEVICE int TileRow(int half) const { return Warp() * kWarpRows + group_ + 8 * half; }
   LS_DEVICE int* KeyOffsets(int stage) const {
     return reinterpret_cast<int*>(SharedMemory() + Layout::kOffsets) + stage * kPageRows;
@@ -117,7 +115,7 @@ class RowTile {
     for (int i = Thread(); i < kPageRows * Shape::kPiecesOfRow; i += kRowTileThreads) {
       const int place = i / Shape::kPiecesOfRow, piece = i % Shape::kPiecesOfRow;
       const int key = index * kPageRows + place;
-      // Of what is not there values must be numbers; they are multiplied by 0.
+      // Values beyond the last key must not be NaN: they are multiplied by 0.
       const bool real = key < all_keys_, is_shared = key < shared;
       const int64_t row = !real ? 0 : is_shared ? int64_t{places_.item} * shared + key : places_.KeyRow(key - shared);
       const Rows& keys = real && is_shared ? attention_.shared_keys : attention_.keys;

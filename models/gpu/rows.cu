@@ -7,10 +7,10 @@ namespace longshort::models::cuda {
 namespace {
 
 constexpr int kThreads = 128;
-// Of norms: a warp for each row.
+// Norms: one warp per row.
 constexpr int kWarps = kThreads / kWarpThreads;
 
-// A thread for n channels of a row: rows along x, channels along y.
+// One thread for n channels of a row: rows along x, channels along y.
 template <int n>
 LaunchShape ShapeByChannels(int64_t count, int width) {
   LaunchShape shape;
@@ -37,7 +37,7 @@ void Embed(LS_ARGUMENTS EmbedRows arguments) {
   StoreRow<n>(arguments.row, arguments.output.data, row * arguments.output.stride + channel, floats);
 }
 
-// input + addend + bias, n channels of a row.
+// Returns n channels of input + addend + bias of a row.
 template <int n>
 LS_DEVICE SomeFloats<n> SumOfRows(ElementType type, const Rows& input, const Rows& addend, const float* addend_bias,
                                   int64_t row, int channel) {
@@ -52,7 +52,7 @@ LS_DEVICE SomeFloats<n> SumOfRows(ElementType type, const Rows& input, const Row
   return sum;
 }
 
-//   shared  [kWarps][width] float32: a warp's row, each lane's own elements
+//   shared  [kWarps][width] float32: a warp's row; each lane accesses its own elements
 template <int n>
 LS_KERNEL(kThreads)
 void Norm(LS_ARGUMENTS NormRows arguments) {

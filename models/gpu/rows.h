@@ -1,6 +1,6 @@
-// What the language model does to each row by itself, but for its products: embedding, norms with residual sums, bias
-// and activation, the rows that logits are wanted of. Shapes are [rows, width], a stride apart; types of rows are
-// float32 or bfloat16, sums are float32. Pointers are the device's. A row's bits do not depend on the others.
+// The row-wise operations of the language model except matrix products: embedding, norms with residual sums, bias and
+// activation, and the selection of rows for logits. Rows are [rows, width] with a stride, in float32 or bfloat16; sums
+// are float32. Pointers are device pointers. A row's bits do not depend on the other rows.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,13 @@ struct Rows {
   void* data;
   int64_t stride;
 };
-// Rows of an item (a document, an image), which follow each other.
+// The consecutive rows of an item (a document, an image).
 struct ItemRows {
   int64_t first_row, rows;
 };
-// Of each item its own, or of all as many, from each item's first row to the next one's `step`.
+// The rows of each item: given one by one in `each`, or `rows` rows per item, with `step` rows between first rows.
 struct ItemRanges {
-  const ItemRows* each = nullptr;  // [items]; null: all alike
+  const ItemRows* each = nullptr;  // [items]; null: all equal
   int64_t step = 0, rows = 0;
 };
 constexpr ItemRows RangeOf(const ItemRanges& ranges, int64_t item) {
@@ -40,8 +40,8 @@ struct EmbedRows {
 };
 KernelCall EmbedRowsCall(const EmbedRows& arguments);
 
-// output[i] = LayerNorm(x), with x = input[i] + addend[i] + addend_bias. The model's residual branch carries what was
-// normalised: both z = norm2(x + Attn(x)) and the next layer's x = norm1(z + FF(z)) are this.
+// output[i] = LayerNorm(x), with x = input[i] + addend[i] + addend_bias. The model's residual branch carries normalised
+// rows, so both z = norm2(x + Attn(x)) and the next layer's x = norm1(z + FF(z)) have this form.
 struct NormRows {
   ElementType row;
   Rows input;
@@ -69,14 +69,14 @@ struct ActivateRows {
 };
 KernelCall ActivateRowsCall(const ActivateRows& arguments);
 
-// output[i] = input[indices[i]] + addend[indices[i]] + addend_bias: the last layer's sum, of the rows that logits are
-// wanted of.
+// output[i] = input[indices[i]] + addend[indices[i]] + addend_bias: the last layer's sum, for the rows whose logits are
+// requested.
 struct GatherRows {
   ElementType row;
   Rows input;
   Rows addend;               // null: none
   const float* addend_bias;  // [width]; null: none
-  const int64_t* indices;    // below 0: nothing is written
+  const int64_t* indices;    // < 0: not written
   int64_t count;
   int width;
   Rows output;

@@ -1,9 +1,8 @@
-// Tiles of attention: where elements lie, products of the tensor cores, and the merging of blocks of keys. For kernels
-// only.
+// Tiles of attention: element layout, tensor core products, and the merging of blocks of keys. For kernels only.
 //
-// A row of `width` elements is read in pieces of 16 bytes. Of the four lanes q = Lane() % 4 that share a row, lane q
-// has pieces q, 4 + q, 8 + q, ... : for the tensor cores the order of the summed index does not matter, as long as both
-// operands have the same. So fragments come from vector loads, from global and from shared memory.
+// A row of `width` elements is read in pieces of 16 bytes. Four lanes q = Lane() % 4 share a row; lane q has pieces q,
+// 4 + q, 8 + q, ... Tensor cores accept any order of the summed index, as long as both operands use the same one. So
+// vector loads, from global or shared memory, give fragments directly.
 #pragma once
 
 #include <cstdint>
@@ -20,13 +19,13 @@ struct Tile {
   static constexpr int kPiecesOfLane = kPiecesOfRow / 4;
   static constexpr int kRowBytes = width * sizeof(Element);
   static constexpr int kBlockBytes = kPageRows * kRowBytes;
-  // Keys that one instruction mixes values of.
+  // Keys whose values one instruction mixes.
   static constexpr int kKeysOfProduct = sizeof(Element) == 2 ? 16 : 8;
 };
 
-// Where a piece of a row lies in shared memory, in bytes. Rows of 128 bytes and more would all begin at the same bank:
-// the order of their pieces is changed row by row, so that eight lanes that read one piece of two rows (fragments) or
-// one piece of eight rows (LoadMatrices) meet no bank twice.
+// The byte offset of a piece of a row in shared memory. Rows of 128 bytes and more would all begin at the same bank, so
+// their pieces are permuted (swizzled) row by row. Eight lanes that read one piece of two rows (fragments), or one
+// piece of eight rows (LoadMatrices), then have no bank conflict.
 template <int pieces_of_row>
 LS_DEVICE int PieceOffset(int row, int piece) {
   const int turn = pieces_of_row >= 8 ? (row & 1) << 2 | (row >> 1 & 3) : row >> 1 & 3;
@@ -35,7 +34,7 @@ LS_DEVICE int PieceOffset(int row, int piece) {
 
 // --- products ---
 
-// A number as the sum of two of TF32, whose products the tensor cores make: all but the last 2 bits of float32.
+// A float32 as the sum of two TF32 numbers, which tensor cores can multiply: exact except for the last 2 bits.
 struct SplitFloat {
   uint32_t large, small;
 };
@@ -94,8 +93,8 @@ LS_DEVICE void AddProducts(float (&scores)[kPageRows / 8][4], const unsigned cha
   }
 }
 
-// Probabilities of rows g (p0, p1) and g+8 (p2, p3) at two keys beside each other, as an operand. Two-byte elements:
-// `next` are those eight keys further.
+// Converts the probabilities of rows g (p0, p1) and g+8 (p2, p3) at two adjacent keys to an operand. For two-byte
+// elements, `next` has the probabilities eight keys further.
 template <typename Element>
 LS_DEVICE void ProbabilityOperand(uint32_t (&a)[4], const float (&p)[4], const float (&next)[4]) {
   if constexpr (sizeof(Element) == 2) {
@@ -112,7 +111,8 @@ LS_DEVICE void ProbabilityOperand(uint32_t (&a)[4], const float (&p)[4], const f
   }
 }
 
-// l += sums of probabilities: a product with ones, so that what is summed is what values are multiplied with.
+// l += sums of probabilities: a product with ones, so that the sum uses the same rounded probabilities as the values
+// do.
 template <typename Element>
 LS_DEVICE void AddSums(float (&sums)[4], const uint32_t (&a)[4]) {
   const uint32_t one = sizeof(Element) == 2 ? 0x3f803f80u : 0x3f800000u;
@@ -150,11 +150,11 @@ LS_DEVICE float Probability(float score, float largest) {
   return largest == kMinusInfinity ? 0.0f : Exp2(Add(score, -largest));
 }
 
-// How what was folded before, and a block, are scaled when they are merged.
+// The factors that scale the running result and a block when they are merged.
 struct MergeFactors {
   float before, block;
 };
-// Makes `largest` that of both. A block that a row does not see changes nothing.
+// Updates `largest` to the larger of both. A block that a row does not see has no effect.
 LS_DEVICE MergeFactors Merge(float& largest, float block_largest) {
   const float merged = Larger(largest, block_largest);
   MergeFactors factors = {1.0f, 0.0f};
@@ -165,8 +165,8 @@ LS_DEVICE MergeFactors Merge(float& largest, float block_largest) {
 LS_DEVICE float Merged(float before, float block, const MergeFactors& factors) {
   return MultiplyAdd(before, factors.before, Multiply(block, factors.block));
 }
-// Merges `parts` results, left to right: `outputs` are this lane's channels of the first, [parts, width], and `sums`
-// the largest score and the sum of each, [parts, 2].
+// Merges `parts` results, left to right. `outputs` points to this lane's channels of the first part, [parts, width];
+// `sums` has each part's largest score and sum, [parts, 2].
 template <int width, int channels>
 LS_DEVICE void MergeParts(float (&merged)[channels], float& largest, float& sum, int parts, const float* outputs,
                           const float* sums) {

@@ -1,5 +1,5 @@
-// A block of the GPU for a tile of a document's rows and some channels; a thread for 4 rows, whose neighbours it reads
-// once for all of them. Threads beside each other read the same rows, which the cache keeps.
+// One thread block for a tile of a document's rows and some channels. A thread has 4 rows and reads their neighbours
+// once for all of them. Adjacent threads read the same rows, which stay in the cache.
 #include "models/gpu/device.h"
 #include "models/gpu/kernel_choice.h"
 #include "models/gpu/row_access.h"
@@ -10,10 +10,10 @@ namespace {
 
 constexpr int kThreads = 128;
 constexpr int kRowsOfThread = 4;
-// Threads for the same rows, each with n channels.
+// The threads of the same rows, each with n channels.
 constexpr int kColumns = kThreads * kRowsOfThread / kTileRows;
 
-// n channels of a thread belong to one head.
+// The n channels of a thread belong to one head.
 template <int n>
 LS_KERNEL(kThreads)
 void ConvolveValues(LS_ARGUMENTS ValueConvolution arguments) {
@@ -26,13 +26,13 @@ void ConvolveValues(LS_ARGUMENTS ValueConvolution arguments) {
   const int kernel = arguments.kernel, half = kernel / 2;
   const int64_t first_tap = int64_t{channel / arguments.head_width} * kernel;
 
-  int begins[kRowsOfThread];  // which position the first tap meets
+  int begins[kRowsOfThread];  // the position of the first tap
   float sums[kRowsOfThread][n] = {};
   LS_UNROLL
   for (int r = 0; r < kRowsOfThread; ++r) {
     begins[r] = static_cast<int>(arguments.positions[row + (r < rows ? r : 0)]) - half;
   }
-  // Rows are as far apart as their positions, or less.
+  // The distance of two rows is at most that of their positions.
   const int64_t begin = row - half < document.first_row ? document.first_row : row - half;
   const int64_t end = row + rows - 1 + half > last_row ? last_row : row + rows - 1 + half;
   for (int64_t other = begin; other <= end; ++other) {

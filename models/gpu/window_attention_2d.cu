@@ -1,4 +1,4 @@
-// A block of the GPU for up to 64 queries of a window, an image and a head (row_tile.h).
+// One thread block for up to 64 queries of a window, an image and a head (row_tile.h).
 #include "models/gpu/device.h"
 #include "models/gpu/kernel_choice.h"
 #include "models/gpu/row_tile.h"
@@ -7,7 +7,7 @@
 namespace longshort::models::cuda {
 namespace {
 
-// A part of the grid, row-major in itself.
+// A rectangle of the grid, row-major.
 struct Rectangle {
   int top, left, height, width;
 
@@ -16,7 +16,7 @@ struct Rectangle {
   LS_DEVICE int X(int place) const { return left + place % width; }
 };
 LS_DEVICE int Smaller(int a, int b) { return a < b ? a : b; }
-// That part of a square from (top, left) on which is on the grid.
+// The part of a square at (top, left) that is on the grid.
 LS_DEVICE Rectangle OnGrid(const WindowAttention2d& arguments, int top, int left, int side) {
   Rectangle part;
   part.top = top < 0 ? 0 : top;
@@ -54,7 +54,7 @@ struct GridPlaces {
 
 constexpr int Pieces(int length, int piece) { return (length + piece - 1) / piece; }
 
-// Blocks along x: each window's tiles beside each other. Without windows the grid is one.
+// Blocks along x: the tiles of each window are adjacent. Without windows, the grid is one window.
 LS_DEVICE Rectangle WindowOf(const WindowAttention2d& arguments, int index) {
   Rectangle grid;
   grid.top = grid.left = 0;
@@ -88,7 +88,7 @@ void AttendInWindows(LS_ARGUMENTS LaunchedWindows launched) {
   places.queries = WindowOf(arguments, window);
   places.first_query = (Block().x - window * launched.tiles_of_window) * kTileRows;
   places.rows = Smaller(places.queries.count() - places.first_query, kTileRows);
-  if (places.rows <= 0) return;  // the window is cut by the grid's end
+  if (places.rows <= 0) return;  // the grid's edge cuts the window
   places.item = image;
   places.first_row = image * arguments.image_rows;
   places.grid_width = arguments.width;

@@ -1,9 +1,9 @@
-// Bidirectional long-short attention on grids of tokens, as images have them: as the reference op
-// (models/attention/long_short_attention_2d.h), for a batch of images.
+// Bidirectional long-short attention on the token grids of a batch of images. Equals the reference op
+// (models/attention/long_short_attention_2d.h).
 //
-// The grid is cut from the top-left into windows of side x side tokens, those at the right and at the bottom possibly
-// smaller. A token sees its window and max(side / 2, 1) tokens more on each side, as far as the grid goes, and the
-// image's shared vectors.
+// The grid is split from the top left into windows of side x side tokens; those at the right and bottom edges may be
+// smaller. A token sees its window, max(side / 2, 1) more tokens on each side within the grid, and the image's shared
+// vectors.
 #pragma once
 
 #include <cstdint>
@@ -20,13 +20,13 @@ struct RelativeBias {
   int head_step;
   int origin, row_step, column_step;
 };
-// As models/attention/positions.h has them for windows.
+// The bias of windows, from the table that models/attention/positions.h defines.
 //   table  [positions, heads]
 inline RelativeBias WindowBias(const float* table, int heads, int side) {
   RelativeBias bias = {};
   bias.table = table;
   bias.head_step = 1;
-  if (side == 1) return bias;  // one entry for all
+  if (side == 1) return bias;  // one entry for all pairs
   const int margin = side / 2;
   bias.row_step = (2 * margin + side) * heads;
   bias.column_step = heads;
@@ -37,7 +37,7 @@ inline RelativeBias WindowBias(const float* table, int heads, int side) {
 struct WindowAttention2d {
   RowAttention attention;
   int images;
-  int64_t image_rows;  // from one image's tokens to the next's; of them height * width are the grid, row-major
+  int64_t image_rows;  // rows from one image to the next; height * width of them are the grid, row-major
   int height, width;
   int side;  // 0: no windows, shared vectors only
   RelativeBias bias;

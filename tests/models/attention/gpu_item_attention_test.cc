@@ -351,7 +351,7 @@ TEST(GpuItemAttention, RefusesHeadsThatAreTooWide) {
   const ModelGpu gpu = {.tensors = at::kCPU, .open = [] { return MakeEmulatedDevice(); }, .loss = nullptr};
   EXPECT_THAT(MakeGpuItemAttention(gpu, 128), IsOk());
   EXPECT_THAT(MakeGpuItemAttention(gpu, 129).status().ToString(),
-              HasSubstr("UNIMPLEMENTED: the model's heads are 129 wide; on a GPU they may be 128 at the most"));
+              HasSubstr("UNIMPLEMENTED: the model's heads are 129 wide; a GPU supports at most 128"));
 }
 
 }  // namespace longshort::models::gpu_item_attention_test

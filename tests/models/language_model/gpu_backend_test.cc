@@ -242,7 +242,7 @@ TEST_F(GpuBackendTest, HeadsThatAreTooWideAreNamed) {
   Decoder decoder = RandomDecoder(config, 5, at::kFloat);
   const absl::Status status = EmulatedBackends().Prepare(decoder, kWorker, [] {}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("heads are 136 wide; on a GPU they may be 128"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("heads are 136 wide; a GPU supports at most 128"));
 }
 
 }  // namespace longshort::models::gpu_backend_test
