@@ -10,26 +10,26 @@ namespace {
 
 constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
 
-// Scores of the window, masked: row i holds its W keys in columns i .. i+W-1 and -infinity elsewhere.
+// Masked scores of the window: row i has the scores of its W keys in columns i .. i+W-1, and -infinity elsewhere.
 //   returns [batch, heads, n, n+W-1]
 at::Tensor WindowScores(const at::Tensor& queries, const at::Tensor& keys, const RelativePositions& positions) {
   const int64_t batch = queries.size(0), n = queries.size(1), heads = queries.size(2);
   const int64_t window = positions.window.size(0);
   const at::Tensor content = at::matmul((queries + positions.window_bias).transpose(1, 2), keys.permute({0, 2, 3, 1}));
 
-  // Distance W-1 (the oldest key) first, so that columns run with the keys: [batch, heads, n, W].
+  // Distance W-1 (the oldest key) first, so that columns are in key order: [batch, heads, n, W].
   const at::Tensor by_distance = positions.window.flip(0).permute({1, 2, 0});
   const at::Tensor relative = at::matmul((queries + positions.relative_bias).transpose(1, 2), by_distance);
 
-  // Shifts row i by i columns, without moving anything: rows of W+n, read as rows of W+n-1. The padding that comes to
-  // lie left and right of each row's window is the mask.
+  // Shifts row i by i columns without a copy: rows of W+n elements are read as rows of W+n-1. The padding left and
+  // right of each row's window then is the mask.
   const at::Tensor padded =
       at::constant_pad_nd(relative, {0, n}, kMinusInfinity).view({batch, heads, n * (window + n)});
   const at::Tensor shifted = padded.narrow(2, 0, n * (n + window - 1)).view({batch, heads, n, n + window - 1});
   return content + shifted;
 }
 
-// Scores of the compressed vectors, -infinity where a query's chunk does not see them yet.
+// Scores of the compressed vectors; -infinity for those after the query's chunk.
 //   returns [batch, heads, n, m]
 at::Tensor ChunkScores(const at::Tensor& queries, const at::Tensor& keys, int64_t visible, int64_t chunk_size,
                        int64_t rank, const RelativePositions& positions) {
@@ -38,7 +38,7 @@ at::Tensor ChunkScores(const at::Tensor& queries, const at::Tensor& keys, int64_
   const at::Tensor by_head = queries.transpose(1, 2);
   const at::Tensor content = at::matmul(by_head, keys.permute({0, 2, 3, 1}));
 
-  // Vector k is at distance visible + i*rank - 1 - k from the queries of chunk i.
+  // The distance of vector k from the queries of chunk i is visible + i*rank - 1 - k.
   const at::TensorOptions integers = at::TensorOptions(at::kLong).device(queries.device());
   const at::Tensor newest = at::arange(chunks, integers).mul(rank).add(visible - 1).unsqueeze(1);
   const at::Tensor distance = newest - at::arange(m, integers).unsqueeze(0);  // [chunks, m]

@@ -22,8 +22,8 @@ at::Tensor Scaled(const at::Tensor& queries, int64_t heads) {
   return queries * (1 / std::sqrt(static_cast<double>(queries.size(-1)) / static_cast<double>(heads)));
 }
 
-// Equation 3 of the paper, over all rows of an item (or of each of several that have as many): mixes them to R vectors
-// by a softmax over the rows.
+// Equation 3 of the paper over all rows of an item, or of each of several items with equally many rows: mixes the rows
+// to R vectors with a softmax over the rows.
 //   logits  [..., rows, heads * R]
 //   rows    [..., rows, d] -> [..., R, d]
 class Mixing final {
@@ -51,7 +51,7 @@ at::Tensor AttendFromOne(int64_t heads, const at::Tensor& queries, const at::Ten
   return JoinHeads(at::matmul(scores.softmax(-1), seen(values)));
 }
 
-// [items, others + n, d]: `vectors`, [items, n, d], behind those that the caller is to write.
+// Returns [items, others + n, d]: `others` vectors for the caller to write, then `vectors`, [items, n, d].
 at::Tensor Behind(int64_t others, const at::Tensor& vectors) {
   if (others == 0) return vectors;
   const int64_t count = vectors.size(1);
@@ -76,7 +76,7 @@ at::Tensor CpuItemAttention::AttendInGrids(const RowsToAttend& rows, const Token
       SplitHeads(Scaled(rows.queries, rows.heads), rows.heads), by_head(rows.tokens), by_head(rows.shared), grid,
       window, bias.table.defined() ? BiasOfPairs(bias.table, bias.index) : at::Tensor());
   if (others == 0) return JoinHeads(attended);
-  // Rows are joined where they belong: one copy, not two.
+  // Concatenates the rows in place: one copy, not two.
   at::Tensor all = at::empty({attended.size(0), others + grid.tokens(), rows.queries.size(2)}, attended.options());
   SplitHeads(all.narrow(1, others, grid.tokens()), rows.heads).copy_(attended);
   return all;

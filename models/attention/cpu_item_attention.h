@@ -1,5 +1,5 @@
-// ItemAttention by LibTorch's ops and, for documents on the CPU, by a kernel of models/kernels. Differentiable: it is
-// what the CPU serves, what training runs, and the reference of the kernels of GPUs.
+// ItemAttention on LibTorch's ops and, for documents on the CPU, a kernel of models/kernels. Differentiable. The CPU
+// serves it, training runs it, and it is the reference of the GPU kernels.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,12 @@
 
 namespace longshort::models {
 
-// Thread-safe: its verbs change nothing but what they are given.
+// Thread-safe: methods modify only their arguments.
 class CpuItemAttention final : public ItemAttention {
  public:
   // For images.
   CpuItemAttention() = default;
-  // For this batch of documents, too. Gradients keep it alive.
+  // For images and this batch of documents. Gradients keep the batch alive.
   explicit CpuItemAttention(std::shared_ptr<const PackedDocuments> packed) : packed_(std::move(packed)) {}
 
   at::Tensor AttendInDocuments(const RowsToAttend& rows) override;
@@ -32,7 +32,7 @@ class CpuItemAttention final : public ItemAttention {
   std::shared_ptr<const PackedDocuments> packed_;
 };
 
-// The batch's tokens as tensors on `device`.
+// Returns the batch's tokens as tensors on `device`.
 DocumentTokens TokensOf(const PackedDocuments& packed, const at::Device& device = at::kCPU);
 
 }  // namespace longshort::models

@@ -18,7 +18,7 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Variable;
 using torch::autograd::variable_list;
 
-// What the op reads, each tensor contiguous float32.
+// The op's inputs, each contiguous float32.
 struct Inputs {
   at::Tensor queries, keys, values;       // [rows, D]
   at::Tensor shared_keys, shared_values;  // [documents, m, D]
@@ -32,7 +32,7 @@ cpu::HeadRows<float> MutableRowsFrom(const at::Tensor& matrix, int64_t row, int6
   return {matrix.mutable_data_ptr<float>() + row * matrix.size(-1) + channel, matrix.size(-1)};
 }
 
-// One head of one document, and where it lies.
+// One head of one document, and its place in the batch.
 struct Place {
   cpu::DocumentHead head;
   int64_t first_row = 0;         // of the document's tokens
@@ -62,7 +62,7 @@ Place PlaceOf(const PackedDocuments& packed, int64_t heads, const Inputs& inputs
           .head_index = head_index};
 }
 
-// Calls work(place, scratch) for every head of every document, on all threads.
+// Calls work(place, scratch) for every head of every document, in parallel.
 void ForEachHead(const PackedDocuments& packed, int64_t heads, const Inputs& inputs,
                  int64_t (*scratch_floats)(const cpu::DocumentHead& head),
                  const std::function<void(const Place& place, float* scratch)>& work) {
@@ -126,7 +126,7 @@ class AttendFunction final : public torch::autograd::Function<AttendFunction> {
   }
 
  private:
-  // Keeps the places of the rows until the gradient is asked for.
+  // Keeps the packed documents alive for the gradient.
   struct Holder final : torch::CustomClassHolder {
     explicit Holder(std::shared_ptr<const PackedDocuments> held) : packed(std::move(held)) {}
     std::shared_ptr<const PackedDocuments> packed;

@@ -1,5 +1,5 @@
-// Bidirectional long-short attention from all rows of a batch of documents, as it is served and trained: by a kernel on
-// the CPU, by the reference op on other devices.
+// Bidirectional long-short attention of all rows of a batch of documents, for serving and training. Uses a kernel on
+// the CPU, and the reference op on other devices.
 #pragma once
 
 #include <cstdint>
@@ -10,22 +10,22 @@
 
 namespace longshort::models {
 
-// Every document attends over its own rows only; LongShortAttention1d says how.
+// Every document attends to its own rows only, as in LongShortAttention1d.
 //   queries, keys, values       [rows, heads * head_dim]; queries scaled by 1/sqrt(head_dim)
 //   shared_keys, shared_values  [documents, m, heads * head_dim]
-//   returns                     [rows, heads * head_dim]; gradients reach all five tensors, and keep `packed` until
-//   then
+//   returns                     [rows, heads * head_dim]; gradients reach all five tensors, and keep `packed`
+// alive
 at::Tensor AttendDocuments(const std::shared_ptr<const PackedDocuments>& packed, int64_t heads,
                            const at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
                            const at::Tensor& shared_keys, const at::Tensor& shared_values);
 
-// The same by the reference op (models/attention/long_short_attention_1d.h), one document after the other: for any
-// device and type of number.
+// The same with the reference op (models/attention/long_short_attention_1d.h), one document at a time. For any device
+// and element type.
 at::Tensor AttendDocumentsByReference(const PackedDocuments& packed, int64_t heads, const at::Tensor& queries,
                                       const at::Tensor& keys, const at::Tensor& values, const at::Tensor& shared_keys,
                                       const at::Tensor& shared_values);
 
-// Multiply-adds of one AttendDocuments with m shared vectors: scores and weighted sums.
+// Multiply-adds of one AttendDocuments with `shared` shared vectors: scores and weighted sums.
 int64_t AttentionMultiplyAdds(const PackedDocuments& packed, int64_t shared, int64_t model_width);
 
 }  // namespace longshort::models

@@ -9,7 +9,7 @@
 namespace longshort::models {
 namespace {
 
-// Bytes before each array. All are of int64, so that each is aligned behind the others.
+// The offset of each array in bytes. All arrays consist of int64, so each offset is aligned.
 struct Places {
   explicit Places(const DocumentShape& room)
       : positions(ids + room.rows * sizeof(int64_t)),
@@ -21,7 +21,7 @@ struct Places {
   size_t ids = 0, positions, tiles, windows, ranges, end;
 };
 
-// Any documents of so many rows together: each ends with a tile that may not be full.
+// The shape for any documents with `rows` rows in total. The last tile of each may be partial.
 DocumentShape ShapeOf(int64_t rows, int64_t documents) {
   return {.rows = rows, .documents = documents, .tiles = rows / cuda::kTileRows + documents, .max_rows = rows};
 }

@@ -1,4 +1,4 @@
-// Batches of documents as kernels read them: index arrays of the host, and where they lie on a device.
+// The index arrays of a batch of documents that kernels read: built on the host, and their addresses on a device.
 #pragma once
 
 #include <cstddef>
@@ -15,23 +15,23 @@
 
 namespace longshort::models {
 
-// How large a batch is, or a bucket.
+// The size of a batch, or of a bucket.
 struct DocumentShape {
   int64_t rows = 0;
   int64_t documents = 0;
   int64_t tiles = 0;
-  int64_t max_rows = 0;  // of a document
+  int64_t max_rows = 0;  // of the longest document
 
   bool HasRoomFor(const DocumentShape& other) const {
     return other.rows <= rows && other.documents <= documents && other.tiles <= tiles && other.max_rows <= max_rows;
   }
-  // Of all arrays.
+  // The size of all arrays.
   size_t bytes() const;
 };
 
-// Of items of so many documents each, the largest first.
+// The buckets for items of `item_documents` documents each, largest first.
 std::vector<DocumentShape> DocumentBuckets(const GraphLimits& limits, int64_t item_documents);
-// What the graphs of all buckets refer to, beside weights and LibTorch's tensors.
+// GPU memory that the graphs of all buckets use, in addition to weights and LibTorch's tensors.
 int64_t DocumentGraphBytes(const GraphLimits& limits, int64_t classes);
 
 struct DocumentsOnDevice {
@@ -43,20 +43,20 @@ struct DocumentsOnDevice {
   DocumentShape shape;
 };
 
-// Those in memory that has room for so much, where DocumentArrays have been written.
+// The addresses of the arrays in memory to which DocumentArrays::Write wrote a bucket `room`.
 DocumentsOnDevice DocumentsIn(char* memory, const DocumentShape& room);
-// What layers read of them.
+// The tensors of these documents for layers.
 DocumentTokens TokensOf(const DocumentsOnDevice& documents, at::Device device);
 
-// Of one batch, on the host.
+// The arrays of one batch, on the host.
 class DocumentArrays final {
  public:
   // `packed` must outlive it.
   explicit DocumentArrays(const PackedDocuments& packed);
 
   const DocumentShape& shape() const { return shape_; }
-  // Writes room.bytes(). What is padding are rows of token 0 that are of no tile, tiles of no rows, and documents of no
-  // rows. REQUIRES: room.HasRoomFor(shape()).
+  // Writes room.bytes(). Padding consists of rows of token 0 outside all tiles, tiles without rows, and documents
+  // without rows. REQUIRES: room.HasRoomFor(shape()).
   void Write(const DocumentShape& room, char* to) const;
 
  private:

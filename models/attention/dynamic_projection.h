@@ -1,4 +1,4 @@
-// Dynamic projection (equation 3 of the paper): each chunk of C rows is compressed to R vectors per head, by weights
+// Dynamic projection (equation 3 of the paper): each chunk of C rows is compressed to R vectors per head, with weights
 // that depend on the rows. The reference op: differentiable, any device.
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace longshort::models {
 
-// Weights of the rows in their chunk: a softmax over the chunk's rows.
+// Returns the weights of the rows: a softmax over the rows of each chunk.
 //   logits   [batch, chunks * chunk, heads * rank]   column = head * rank + t
 //   returns  [batch, chunks, rank, heads, chunk]
 at::Tensor ProjectionWeights(const at::Tensor& logits, int64_t heads, int64_t chunk_size);

@@ -27,11 +27,12 @@ namespace {
 
 cuda::ElementType ElementOf(const at::Tensor& rows) {
   if (rows.scalar_type() == at::kFloat) return cuda::ElementType::kFloat;
-  TORCH_CHECK(rows.scalar_type() == at::kBFloat16, "rows of ", rows.scalar_type(), "; kernels have float and bfloat16");
+  TORCH_CHECK(rows.scalar_type() == at::kBFloat16, "rows of ", rows.scalar_type(),
+              "; the kernels support float and bfloat16");
   return cuda::ElementType::kBFloat16;
 }
 
-// Rows of items; of images the first image's first.
+// The rows of items; for images, beginning with the first image's first row.
 cuda::Rows RowsOf(const at::Tensor& rows) {
   return {.data = const_cast<void*>(rows.const_data_ptr()), .stride = rows.stride(rows.dim() == 3 ? 1 : 0)};
 }
@@ -40,11 +41,11 @@ cuda::Rows VectorsOf(const at::Tensor& vectors) {
   TORCH_CHECK(vectors.size(1) <= 1 || vectors.is_contiguous(), "the items' shared vectors are not contiguous");
   return {.data = const_cast<void*>(vectors.const_data_ptr()), .stride = vectors.stride(vectors.size(1) == 1 ? 0 : 1)};
 }
-// Of images [images, tokens, d]: from one image's first token to the next one's.
+// For images [images, tokens, d]: rows from one image's first token to the next image's.
 int64_t ImageRows(const at::Tensor& rows) { return rows.size(0) == 1 ? rows.size(1) : rows.stride(0) / rows.stride(1); }
 void CheckImageRows(const at::Tensor& rows, int64_t image_rows) {
   TORCH_CHECK(rows.size(0) == 1 || rows.stride(0) == image_rows * rows.stride(1), "images are ", rows.stride(0),
-              " numbers apart, and not ", image_rows, " rows of ", rows.stride(1));
+              " elements apart, not ", image_rows, " rows of ", rows.stride(1));
 }
 
 cuda::NormWeights WeightsOf(const LayerNorm& norm) {
@@ -79,7 +80,7 @@ class KernelAttention final : public GpuItemAttention {
         document_graphs_(*device_),
         image_graphs_(*device_) {}
   ~KernelAttention() override {
-    // What is queued uses memory that goes now. A device that is lost has nothing queued.
+    // Queued work uses memory that is freed now. A lost device has no queued work.
     device_->Synchronize().IgnoreError();
   }
 
@@ -98,14 +99,14 @@ class KernelAttention final : public GpuItemAttention {
   at::Tensor MeanOfRows(const at::Tensor& rows, int64_t length) override;
 
  private:
-  // The items that rows are of.
+  // The items of a call's rows.
   struct Items {
     int count = 0;
     int64_t max_rows = 0;
     cuda::ItemRanges ranges;
   };
 
-  // Host memory to write a batch's beginning to.
+  // Host memory for the upload of a batch.
   char* BeginUpload(size_t bytes) {
     const absl::StatusOr<char*> memory = upload_.Begin(bytes);
     device_.ThrowUnlessOk(memory.status());
@@ -132,7 +133,7 @@ class KernelAttention final : public GpuItemAttention {
   const GraphLimits limits_;
   WorkerGpu device_;
   GpuUpload upload_;
-  DocumentsOnDevice documents_;  // of the batch that layers are asked for
+  DocumentsOnDevice documents_;  // of the current batch
   GraphCache<DocumentShape> document_graphs_;
   GraphCache<ImageBatchShape> image_graphs_;
 };

@@ -1,4 +1,4 @@
-// ItemAttention on a GPU, by the kernels of models/gpu; and whole batches there.
+// ItemAttention on a GPU, with the kernels of models/gpu. Also runs whole batches, if possible as graphs.
 #pragma once
 
 #include <cstdint>
@@ -25,26 +25,28 @@ struct ImageShape {
   friend bool operator==(const ImageShape&, const ImageShape&) = default;
 };
 
-// Without gradients. Thread: the worker's.
+// Not differentiable. Thread: the worker's.
 class GpuItemAttention : public ItemAttention {
  public:
-  // What a network does to a batch of documents: -> logits [items, classes] float32. It asks this object for attention.
+  // A network on a batch of documents: returns logits [items, classes] float32. It calls this object for attention.
   using DocumentLayers = std::function<at::Tensor(const DocumentTokens& documents)>;
-  // A whole batch: brings documents to the device, and logits to the host, in one piece each. The returned logits,
-  // [items * classes], stay valid until the next batch. A batch for which there is a graph runs as that, padded.
+  // Runs a whole batch: copies the documents to the device and the logits to the host, with one copy each. If a graph
+  // fits the batch, runs the graph with padding. The returned logits, [items * classes], stay valid until the next
+  // batch.
   virtual absl::Span<const float> RunDocuments(const PackedDocuments& packed, const DocumentLayers& layers) = 0;
-  // Makes graphs of batches of documents, as PrepareImages does of images, once. `item_documents`: of each item.
+  // Captures graphs for batches of documents, as PrepareImages does for images. Call once. `item_documents`: documents
+  // per item.
   virtual absl::Status PrepareDocuments(int64_t item_documents, const DocumentLayers& layers) = 0;
 
-  // What a network does to a batch of images: [images, channels, height, width] float32 on the device -> [images,
-  // classes] float32. It asks this object for attention.
+  // A network on a batch of images: [images, channels, height, width] float32 on the device -> [images, classes]
+  // float32. It calls this object for attention.
   using ImageLayers = std::function<at::Tensor(const at::Tensor& images)>;
-  // As RunDocuments. REQUIRES: all images are of one size.
+  // As RunDocuments. REQUIRES: all images have the same size.
   virtual absl::Span<const float> RunImages(absl::Span<const ImageItem* const> images, int64_t channels,
                                             const ImageLayers& layers) = 0;
-  // Makes graphs of batches of images of this size, once. RunImages runs them from then on instead of calling its
-  // `layers`: they must be the same. What `layers` refers to must outlive this object.
-  // Errors: those of GpuDevice; what `layers` throws: RESOURCE_EXHAUSTED if there is no memory, INTERNAL else.
+  // Captures graphs for batches of images of this size. Call once. RunImages then runs them instead of its `layers`,
+  // which must be the same. Objects that `layers` refers to must outlive this object.
+  // Errors: those of GpuDevice; if `layers` throws: RESOURCE_EXHAUSTED if there is no memory, otherwise INTERNAL.
   virtual absl::Status PrepareImages(const ImageShape& shape, const ImageLayers& layers) = 0;
 };
 

@@ -11,12 +11,12 @@
 namespace longshort::models {
 namespace {
 
-// What `work` returns, or throws.
+// Returns the result of `work`, or its exception as a status.
 absl::StatusOr<at::Tensor> Run(const std::function<at::Tensor()>& work) {
   try {
     return work();
   } catch (const std::exception& error) {
-    return LibraryError("on a batch that a graph is made of", error);
+    return LibraryError("to capture a batch as a graph", error);
   }
 }
 
@@ -24,27 +24,27 @@ absl::StatusOr<at::Tensor> Run(const std::function<at::Tensor()>& work) {
 
 absl::StatusOr<BatchGraph> CaptureBatch(GpuDevice& device, std::function<at::Tensor()> layers, GpuMemory& logits) {
   const c10::InferenceMode inference;
-  // What libraries do at a first run cannot be captured.
+  // Libraries initialise themselves in the first run, which cannot be captured.
   LS_ASSIGN_OR_RETURN(const at::Tensor first, Run(layers));
   if (logits.bytes() == 0) {
     LS_ASSIGN_OR_RETURN(logits, GpuMemory::OnDevice(device, first.nbytes(), GpuMemoryUse::kLibraryToo));
   }
   if (logits.bytes() < first.nbytes()) {
-    return absl::InternalError(absl::StrCat("a graph has logits of ", first.nbytes(), " bytes, and the first one had ",
-                                            logits.bytes(), " bytes of them"));
+    return absl::InternalError(absl::StrCat("a graph's logits have ", first.nbytes(),
+                                            " bytes, more than the first graph's ", logits.bytes(), " bytes"));
   }
   BatchGraph graph;
   graph.logits = at::from_blob(logits.data(), first.sizes(), first.options());
   const auto body = [layers = std::move(layers), to = graph.logits] {
-    const c10::InferenceMode inference;  // a device on the processor calls this when it runs what is queued
+    const c10::InferenceMode inference;  // an emulated device calls this when it runs queued work
     return Run([&] { return to.copy_(layers()); }).status();
   };
   LS_ASSIGN_OR_RETURN(graph.graph, device.Capture(body));
-  // A graph's first run takes longer than the others.
+  // A graph's first run is slower than the others.
   absl::Status status = device.Replay(*graph.graph);
   if (status.ok()) status = device.Synchronize();
   if (status.ok()) return graph;
-  device.Synchronize().IgnoreError();  // what is queued is of the graph, which goes now
+  device.Synchronize().IgnoreError();  // queued work uses the graph, which is destroyed now
   return status;
 }
 

@@ -1,5 +1,5 @@
-// Batches of a classifier as graphs, one for each bucket (models/gpu/graph_buckets.h): hundreds of calls of a network
-// are one. Thread: the worker's.
+// Runs a classifier's batches as graphs, one for each bucket (models/gpu/graph_buckets.h). A graph replaces hundreds of
+// launches by one. Thread: the worker's.
 #pragma once
 
 #include <algorithm>
@@ -19,24 +19,25 @@
 namespace longshort::models {
 
 struct BatchGraph {
-  at::Tensor logits;  // [items, classes], where each run writes them
+  at::Tensor logits;  // [items, classes], written by each run
   std::unique_ptr<GpuGraph> graph;
 
   int64_t items() const { return logits.size(0); }
   int64_t classes() const { return logits.size(1); }
 };
 
-// Captures what `layers` does, after a first run without a graph, and runs it once. `layers` gives logits [items,
-// classes]; it is kept, and what it refers to must live as long as the graph.
-//   logits  memory for logits of all graphs, which run one after the other; empty: is allocated, so the first graph is
-//           to be the one with the most items
-// Errors: those of GpuDevice; what `layers` throws: RESOURCE_EXHAUSTED if there is no memory, INTERNAL else.
+// Runs `layers` once without a graph, captures it, and runs the graph once. `layers` returns logits [items, classes].
+// It is kept: objects that it refers to must live as long as the graph.
+//   logits  memory for the logits of all graphs, which run in turn; allocated if empty, so the first graph must be
+//           the one with the most items
+// Errors: those of GpuDevice; if `layers` throws: RESOURCE_EXHAUSTED if there is no memory, otherwise INTERNAL.
 absl::StatusOr<BatchGraph> CaptureBatch(GpuDevice& device, std::function<at::Tensor()> layers, GpuMemory& logits);
 
-// Runs it, and brings the first `items` rows of logits to `to`, which is pinned. Errors: those of GpuDevice.
+// Runs a graph, and copies the first `items` rows of logits to `to`, which is pinned. Errors: those of GpuDevice.
 absl::Status RunBatch(GpuDevice& device, BatchGraph& graph, int64_t items, float* to);
 
-// `Shape`: how large a batch is, or a bucket: HasRoomFor(other) and bytes() on the device.
+// The graphs of one classifier. `Shape` is the size of a batch or bucket, with HasRoomFor(other) and bytes() on the
+// device.
 template <typename Shape>
 class GraphCache final {
  public:
@@ -45,20 +46,20 @@ class GraphCache final {
     BatchGraph batch;
   };
 
-  // The device must outlive it.
+  // The device must outlive this object.
   explicit GraphCache(GpuDevice& device) : device_(device), upload_(device) {}
 
-  // Makes the graphs, once.
-  //   buckets      the largest first
-  //   write_empty  writes a bucket of padding only, bucket.bytes()
-  //   bind         the layers of a batch that lies in this memory of the device: what CaptureBatch takes
+  // Captures the graphs. Call once.
+  //   buckets      largest first
+  //   write_empty  writes bucket.bytes() of a bucket that is all padding
+  //   bind         returns the layers of a batch in this device memory, for CaptureBatch
   // Errors: those of CaptureBatch; then there are no graphs.
   absl::Status Capture(const std::vector<Shape>& buckets,
                        const std::function<void(const Shape& bucket, char* to)>& write_empty,
                        const std::function<std::function<at::Tensor()>(const Shape& bucket, char* memory)>& bind) {
     std::vector<Graph> graphs;
     for (const Shape& bucket : buckets) {
-      // As large as the first, so that all memory of uploads has room for any bucket from then on.
+      // As large as the first bucket, so that the upload's memory fits any bucket from now on.
       const size_t bytes = buckets.front().bytes();
       LS_RETURN_IF_ERROR(upload_.Reserve(bytes));
       LS_RETURN_IF_ERROR(Upload(bytes, [&](char* to) { write_empty(bucket, to); }));
@@ -70,14 +71,14 @@ class GraphCache final {
     return absl::OkStatus();
   }
 
-  // The smallest that has room for the batch; null: there is none.
+  // Returns the smallest graph that fits the batch, or null.
   Graph* Find(const Shape& batch) {
     const auto found = std::find_if(graphs_.rbegin(), graphs_.rend(),
                                     [&batch](const Graph& graph) { return graph.bucket.HasRoomFor(batch); });
     return found == graphs_.rend() ? nullptr : &*found;
   }
-  // Runs a batch, of which `write` writes so many bytes, and brings the logits of its items to `logits`, which is
-  // pinned, [items, classes]. Errors: those of GpuDevice.
+  // Runs a batch, of which `write` writes `bytes` bytes. Copies the logits of its items to `logits` [items, classes],
+  // which is pinned. Errors: those of GpuDevice.
   absl::Status Run(Graph& graph, size_t bytes, const std::function<void(char* to)>& write, int64_t items,
                    float* logits) {
     LS_RETURN_IF_ERROR(Upload(bytes, write));
@@ -92,10 +93,10 @@ class GraphCache final {
   }
 
   GpuDevice& device_;
-  // Of all graphs, which run one after the other.
+  // Shared by all graphs, which run in turn.
   GpuUpload upload_;
   GpuMemory logits_;
-  std::vector<Graph> graphs_;  // the largest first
+  std::vector<Graph> graphs_;  // largest first
 };
 
 }  // namespace longshort::models

@@ -8,7 +8,7 @@
 namespace longshort::models {
 namespace {
 
-// A thread copies so many numbers in the time that it takes to start.
+// A thread copies this many numbers in the time that it takes to start.
 constexpr int64_t kMinValues = 1 << 16;
 
 }  // namespace

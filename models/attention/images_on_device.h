@@ -1,4 +1,4 @@
-// Batches of images as layers read them: one tensor of a device. Thread: the worker's.
+// Batches of images as one tensor on a device. Thread: the worker's.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace longshort::models {
 
-// How large a batch is, or a bucket.
+// The size of a batch, or of a bucket.
 struct ImageBatchShape {
   ImageShape image;
   int64_t images = 0;
@@ -22,15 +22,15 @@ struct ImageBatchShape {
   size_t bytes() const { return static_cast<size_t>(images * image.values()) * sizeof(float); }
 };
 
-// Of images of this size, the largest first.
+// The buckets for images of this size, largest first.
 std::vector<ImageBatchShape> ImageBuckets(const GraphLimits& limits, const ImageShape& image);
-// What the graphs of all buckets refer to, beside weights and LibTorch's tensors.
+// GPU memory that the graphs of all buckets use, in addition to weights and LibTorch's tensors.
 int64_t ImageGraphBytes(const GraphLimits& limits, int64_t image_values, int64_t classes);
 
-// Writes the images' values one after the other, on several threads where that is worth it.
+// Writes the images' values one after another, with several threads if that is faster.
 void StageImages(absl::Span<const ImageItem* const> images, char* to);
 
-// Those in memory of `device`.
+// The batch in memory of `device` as a tensor.
 at::Tensor ImagesIn(char* memory, const ImageBatchShape& shape, at::Device device);
 
 }  // namespace longshort::models

@@ -1,13 +1,12 @@
-// Attention of a batch of items (documents, images): what a classifier's layers ask of their device between LibTorch's
-// products. cpu_item_attention.h is differentiable, gpu_item_attention.h has the kernels of a GPU.
+// Attention of a batch of items (documents, images): the operations of a classifier's layers, besides LibTorch's
+// products, that depend on the device. cpu_item_attention.h is differentiable; gpu_item_attention.h uses GPU kernels.
 //
-// Rows of items, d = heads * head_width channels each, are
-//   documents  [rows, d]: those of the batch that runs
-//   images     [images, tokens, d]: all tokens of each image, or some that follow each other
-// of float32 or bfloat16. They may lie apart, but as far from each other in all tensors of a call; channels are beside
-// each other.
+// "Rows of items" have d = heads * head_width channels each, in float32 or bfloat16:
+//   documents  [rows, d]: all rows of the current batch
+//   images     [images, tokens, d]: all tokens of each image, or some consecutive ones
+// Rows may have a stride, which must be the same in all tensors of a call. Channels are contiguous.
 //
-// What is thrown is LibTorch's (c10::OutOfMemoryError if the device has no memory, too), or std::runtime_error if the
+// Calls throw LibTorch's exceptions (c10::OutOfMemoryError if the device has no memory), or std::runtime_error if the
 // device fails.
 #pragma once
 
@@ -24,7 +23,7 @@ struct RowKeyValues {
   at::Tensor values;
 };
 
-// Attention from all rows to what each sees of its item, and to vectors that all rows of the item see.
+// Attention of all rows to the rows of their items that they see, and to vectors that all rows of an item see.
 struct RowsToAttend {
   int64_t heads = 0;
   at::Tensor queries;   // rows of items, not scaled
@@ -32,38 +31,38 @@ struct RowsToAttend {
   RowKeyValues shared;  // [items, m, d], m >= 0; contiguous if m > 1
 };
 
-// Added to the window scores of grids.
+// A bias on the window scores of grids.
 struct WindowBias {
   at::Tensor table;  // [positions, heads], float32 on GPUs; undefined: none
   at::Tensor index;  // WindowBiasIndex (positions.h), if there is a table
 };
 
-// The dynamic projection of whole items, to R vectors each.
+// The dynamic projection of whole items to R vectors each.
 struct RowsToCompress {
   int64_t heads = 0;
   at::Tensor logits;               // rows of items, heads * R channels
   RowKeyValues tokens;             // rows of items
-  LayerNorm key_norm, value_norm;  // of what comes out, with the same epsilon
+  LayerNorm key_norm, value_norm;  // of the result, with the same epsilon
 };
 
-// Attention from one row of each item to itself and to the item's rows, which are keys and values at once.
+// Attention of one row per item to itself and to the item's rows, which serve as both keys and values.
 struct OwnRowsToAttend {
   int64_t heads = 0;
   at::Tensor queries;   // [items, d], not scaled
   RowKeyValues own;     // [items, d]
   at::Tensor rows;      // rows of items
-  at::Tensor attended;  // [items, d]: to be written
+  at::Tensor attended;  // [items, d], written
 };
 
-// Values of documents to be convolved along positions, and added to rows.
+// Convolution of documents' values along positions, added to rows.
 struct RowsToConvolve {
   int64_t heads = 0;
   at::Tensor taps;    // [heads, kernel], contiguous, of the rows' type; kernel odd
   at::Tensor values;  // rows of documents
-  at::Tensor sums;    // rows of documents: to be added to
+  at::Tensor sums;    // rows of documents, added to
 };
 
-// What layers read of a batch of documents, on their device.
+// A batch of documents as layers read it, on their device.
 struct DocumentTokens {
   at::Tensor ids;        // [rows] int64
   at::Tensor positions;  // [rows] int64
@@ -74,19 +73,19 @@ class ItemAttention {
  public:
   virtual ~ItemAttention() = default;
 
-  // As LongShortAttention1d, for each document of the batch. Returns rows like the queries. REQUIRES: every row sees
-  // something.
+  // LongShortAttention1d for each document of the batch. Returns rows of the queries' shape. REQUIRES: every row sees
+  // at least one key.
   virtual at::Tensor AttendInDocuments(const RowsToAttend& rows) = 0;
-  // As LongShortAttention2d, for each image. Returns [images, others + tokens, d]: the first `others` rows are for the
-  // caller to write. On a GPU there are as many other rows before the tokens of the queries.
+  // LongShortAttention2d for each image. Returns [images, others + tokens, d]: the caller writes the first `others`
+  // rows. On a GPU, `others` other rows also precede the tokens of the queries.
   virtual at::Tensor AttendInGrids(const RowsToAttend& rows, const TokenGrid& grid, const WindowGeometry& window,
                                    const WindowBias& bias, int64_t others) = 0;
-  // Vectors of each item, [items, others + R, d]: the first `others` are for the caller to write, then its landmarks.
+  // Returns vectors of each item, [items, others + R, d]: `others` vectors for the caller to write, then the landmarks.
   virtual RowKeyValues Landmarks(const RowsToCompress& rows, int64_t others) = 0;
   virtual void AttendToRows(const OwnRowsToAttend& rows) = 0;
-  // As ConvolveValues (long_short_attention_1d.h), for each document.
+  // ConvolveValues (long_short_attention_1d.h) for each document.
   virtual void ConvolveValues(const RowsToConvolve& rows) = 0;
-  // Sums of each item's rows, divided by `length`: [items, d].
+  // Returns the sums of each item's rows, divided by `length`: [items, d].
   virtual at::Tensor MeanOfRows(const at::Tensor& rows, int64_t length) = 0;
 };
 

@@ -36,7 +36,7 @@ at::Tensor LongShortAttention1d(const PackedDocument& document, const at::Tensor
   const at::Tensor by_head = queries.transpose(0, 1);
   std::vector<at::Tensor> attended;
   for (const WindowSegment& segment : document.segments) {
-    // What the segment sees: [heads, m + keys, head_dim].
+    // The keys and values that the segment sees: [heads, m + keys, head_dim].
     const auto visible = [&segment](const at::Tensor& shared, const at::Tensor& rows) {
       return at::cat({shared, rows.slice(0, segment.first_key, segment.end_key)}).transpose(0, 1);
     };

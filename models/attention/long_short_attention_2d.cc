@@ -10,19 +10,19 @@ namespace {
 
 int64_t Segments(int64_t length, int64_t side) { return (length + side - 1) / side; }
 
-// Positions along one axis of the `count` places from `first` on that belong to each segment: [segments, count].
+// For each segment, the positions along one axis of its `count` places from `first` on: [segments, count].
 at::Tensor AxisPositions(int64_t length, int64_t side, int64_t first, int64_t count, const at::Device& device) {
   const at::TensorOptions integers = at::TensorOptions(at::kLong).device(device);
   return (at::arange(Segments(length, side), integers) * side + first).unsqueeze(1) + at::arange(count, integers);
 }
 
-// One entry for each place that belongs to a segment, row-major in it.
+// One entry for each place of each segment, row-major within the segment.
 struct Places {
-  at::Tensor tokens;   // [segments * places], int64: the token there; 0 if there is none
-  at::Tensor outside;  // [segments, places], bool: whether there is none
+  at::Tensor tokens;   // [segments * places], int64: the token at the place; 0 if it is outside the grid
+  at::Tensor outside;  // [segments, places], bool: whether it is outside the grid
 };
 
-// The places of each segment that lie in the square of side `count` from (first, first) of its corner on.
+// The places of each segment in the square of side `count` whose corner is (first, first) from the segment's corner.
 Places SegmentPlaces(const TokenGrid& grid, int64_t side, int64_t first, int64_t count, const at::Device& device) {
   const at::Tensor rows = AxisPositions(grid.height, side, first, count, device).unsqueeze(1).unsqueeze(3);
   const at::Tensor columns = AxisPositions(grid.width, side, first, count, device).unsqueeze(0).unsqueeze(2);
@@ -35,7 +35,7 @@ Places SegmentPlaces(const TokenGrid& grid, int64_t side, int64_t first, int64_t
   return {.tokens = tokens, .outside = outside};
 }
 
-// The inverse of the segments' order: where each token stands among segments * w*w places. [tokens], int64.
+// The inverse of the segments' order: the index of each token among segments * w*w places. [tokens], int64.
 at::Tensor PlaceOfToken(const TokenGrid& grid, int64_t side, const at::Device& device) {
   const at::TensorOptions integers = at::TensorOptions(at::kLong).device(device);
   const at::Tensor rows = at::arange(grid.height, integers).unsqueeze(1);
@@ -44,8 +44,8 @@ at::Tensor PlaceOfToken(const TokenGrid& grid, int64_t side, const at::Device& d
   return (segment * (side * side) + rows.remainder(side) * side + columns.remainder(side)).flatten();
 }
 
-// [batch, heads, tokens, head_dim] -> [batch, heads, segments, places, head_dim]. A gather by index is slower forwards
-// than a strided view, but its gradient is several times faster.
+// [batch, heads, tokens, head_dim] -> [batch, heads, segments, places, head_dim]. A gather by index is slower than a
+// strided view in the forward pass, but its gradient is several times faster.
 at::Tensor Cut(const at::Tensor& rows, const Places& places) {
   return rows.index_select(2, places.tokens).unflatten(2, places.outside.sizes());
 }

@@ -1,5 +1,5 @@
-// Bidirectional long-short attention on a grid of tokens, as images have it: one softmax over a window around the
-// query and a few vectors that every query sees. The reference op: differentiable, any device, memory linear in tokens.
+// Bidirectional long-short attention on an image's grid of tokens: one softmax over a window around the query and a few
+// vectors that every query sees. The reference op: differentiable, any device, memory linear in tokens.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@ struct TokenGrid {
   int64_t tokens() const { return height * width; }
 };
 
-// The windows of a grid. The grid is cut from the top-left into segments of side x side tokens, those at the right and
-// at the bottom possibly smaller; a query sees its segment and `margin` tokens more on each of its four sides.
+// The windows of a grid. The grid is split from the top left into segments of side x side tokens; those at the right
+// and bottom edges may be smaller. A query sees its segment and `margin` more tokens on each of the four sides.
 struct WindowGeometry {
   int64_t side = 0;  // w; 0: no window
 
@@ -33,9 +33,9 @@ struct KeyValues {
   at::Tensor values;
 };
 
-// Attends from all tokens of a grid.
+// Attention of all tokens of a grid.
 //   queries      [batch, heads, tokens, head_dim], scaled
-//   tokens       their keys and values, of which each query sees its window's; those outside the grid do not exist
+//   tokens       keys and values of the tokens; each query sees those in its window
 //   shared       m >= 0 vectors that every query sees, in any order: landmarks of the dynamic projection, global tokens
 //   window_bias  undefined, or [heads, w*w, (w + 2*margin)^2]: added to the scores of window keys; queries of a segment
 //                and keys around it row-major

@@ -5,7 +5,7 @@
 namespace longshort::models {
 namespace {
 
-// `positions` are those of a document's rows, ascending.
+// `positions`: of a document's rows, ascending.
 std::vector<WindowSegment> CutSegments(absl::Span<const int64_t> positions, const WindowRule& rule) {
   const auto rows = static_cast<int64_t>(positions.size());
   if (rule.size == 0 && rule.see_nothing) return {{.first_query = 0, .end_query = rows}};
@@ -13,7 +13,7 @@ std::vector<WindowSegment> CutSegments(absl::Span<const int64_t> positions, cons
   const int64_t margin = rule.size == 0 ? 0 : std::max<int64_t>(rule.size / 2, 1);
   std::vector<WindowSegment> segments;
   WindowSegment next;
-  // The first row, not before `row`, whose position is not below `position`.
+  // Returns the first row >= `row` whose position is >= `position`.
   const auto first_from = [&](int64_t row, int64_t position) {
     while (row < rows && positions[row] < position) ++row;
     return row;

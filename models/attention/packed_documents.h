@@ -1,7 +1,6 @@
-// Documents of any lengths as the rows of one matrix: one row for each token, none for padding.
+// Documents of any lengths as the rows of one matrix: one row per token, without padding.
 //
-// Tokens of id 0 are masked: nothing reads what the model computes of them, so they get no rows. They keep their
-// places, though: positions and windows are counted with them.
+// Tokens of id 0 are masked: no result depends on them, so they get no rows. Positions and windows still count them.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +11,8 @@
 
 namespace longshort::models {
 
-// The windows of a document. Its positions are cut into segments of `size`; a token sees the segment that it is in and
-// max(size / 2, 1) positions more on either side. Of size 0, a token sees itself, or (see_nothing) no token.
+// The windows of a document. Its positions are split into segments of `size`. A token sees its own segment and max(size
+// / 2, 1) more positions on either side. With size 0, a token sees itself, or, with see_nothing, no token.
 struct WindowRule {
   int64_t size = 0;
   bool see_nothing = false;
@@ -22,10 +21,10 @@ struct WindowRule {
 struct PackedDocument {
   int64_t first_row = 0;
   int64_t rows = 0;
-  // Every row is a query of one segment, in the order of rows.
+  // Each row is a query of one segment, in row order.
   std::vector<WindowSegment> segments;
 
-  // Pairs of a query and a key of its window.
+  // The number of pairs of a query and a key of its window.
   int64_t VisiblePairs() const;
 };
 
@@ -35,7 +34,7 @@ struct PackedDocuments {
   std::vector<PackedDocument> documents;
 
   int64_t rows() const { return static_cast<int64_t>(ids.size()); }
-  // Rows of each document.
+  // The number of rows of each document.
   std::vector<int64_t> Lengths() const;
 };
 

@@ -6,7 +6,7 @@
 namespace longshort::models {
 namespace {
 
-// Offsets along one axis, from 0 on, of `queries` positions to keys at -margin .. queries + margin - 1.
+// Non-negative offsets along one axis of `queries` positions to keys at -margin .. queries + margin - 1.
 //   returns  [queries, queries + 2 * margin], int64
 at::Tensor Offsets(int64_t queries, int64_t margin, const at::Device& device) {
   const at::TensorOptions integers = at::TensorOptions(at::kLong).device(device);
@@ -14,7 +14,7 @@ at::Tensor Offsets(int64_t queries, int64_t margin, const at::Device& device) {
   return at::arange(queries, integers).unsqueeze(1) - keys + (margin + queries - 1);
 }
 
-// rows * factor + columns, for all pairs of squares whose axes have these offsets.
+// rows * factor + columns for all pairs of places in squares whose axes have these offsets.
 at::Tensor PairIndex(const at::Tensor& offsets, int64_t factor) {
   const at::Tensor rows = offsets.unsqueeze(1).unsqueeze(3), columns = offsets.unsqueeze(0).unsqueeze(2);
   return (rows * factor + columns).flatten(2, 3).flatten(0, 1);

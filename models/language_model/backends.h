@@ -1,4 +1,4 @@
-// Which devices have a backend of the language model.
+// Prepares a language model for a device: the entry points of all backends.
 #pragma once
 
 #include <functional>
@@ -12,19 +12,19 @@
 
 namespace longshort::models {
 
-// Prepares the decoder, whose tensors are on the host, for a device: matrices that meet tokens come into the order in
-// which the device multiplies them. `between` is called again and again meanwhile, and may throw.
-// `gpus` prepares it for a GPU; null: there are none.
+// Prepares the decoder, whose tensors are on the host, for a device: packs the matrices that multiply tokens in the
+// device's memory order. Calls `between` repeatedly, which may throw.
+// `gpus` prepares it for a GPU; null: no GPU support.
 // Throws what LibTorch throws. Errors: UNIMPLEMENTED for a kind of device that has no backend.
 absl::StatusOr<PreparedDevice> PrepareDecoder(
     Decoder& decoder, const WorkerDevice& device, const GpuBackends* gpus = nullptr,
     const std::function<void()>& between = [] {});
 
-// The same for the CPU and for a GPU. Pages hold float32 numbers, or bfloat16 ones if such are the decoder's matrices
-// that meet tokens. What only position tables are made of is dropped.
+// The same for the CPU and for a GPU. Pages hold bfloat16 if the decoder's matrices that multiply tokens do, else
+// float32. Weights that are used only to compute position tables are freed.
 
 PreparedDevice PrepareForCpu(Decoder& decoder, const std::function<void()>& between);
-// Brings the decoder to the GPU. Errors: UNIMPLEMENTED for heads that are too wide for the kernels.
+// Moves the decoder to the GPU. Errors: UNIMPLEMENTED for heads that are too wide for the kernels.
 absl::StatusOr<PreparedDevice> PrepareForGpu(Decoder& decoder, ModelGpu gpu, const std::function<void()>& between);
 
 }  // namespace longshort::models

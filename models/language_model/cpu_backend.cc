@@ -26,18 +26,18 @@ float* MutableRow(const at::Tensor& matrix, int64_t row) {
   return matrix.mutable_data_ptr<float>() + row * matrix.stride(0);
 }
 
-// How many items of so many multiply-adds each are worth a thread of their own: waking one costs some microseconds.
+// The number of items, with `multiply_adds` each, that justify a thread: waking one costs some microseconds.
 int64_t ItemsPerThread(int64_t multiply_adds) {
   constexpr int64_t kWorthAThread = 200'000;
   return std::max<int64_t>(1, kWorthAThread / std::max<int64_t>(1, multiply_adds));
 }
 
-// Queries of one slice and one segment that one piece of work attends from: so many at the most.
+// The maximum number of queries of one piece of work, all of one slice and segment.
 constexpr int64_t kQueriesPerRun = 64;
 
 struct QueryRun {
   int64_t slice = 0;
-  int64_t row = 0;  // of the step's rows: the first
+  int64_t row = 0;  // the first, among the step's rows
   int64_t count = 0;
   int64_t position = 0;
   int64_t segment_start = 0;
@@ -48,7 +48,7 @@ struct HeadRange {
   int64_t count = 0;
 };
 
-// What is computed from the weights alone, for all replicas.
+// Tables computed from the weights alone, for all replicas.
 template <typename Element>
 struct SharedTables {
   explicit SharedTables(const Decoder& decoder)
@@ -76,7 +76,7 @@ struct SharedTables {
   std::vector<at::Tensor> window_biases, relative_biases;  // of each layer: [H, head_dim]
 };
 
-// Element is what pages and position tables hold: float or cpu::BFloat16.
+// Element: of pages and position tables, float or cpu::BFloat16.
 template <typename Element>
 class CpuBackend final : public LanguageModelBackend {
  public:
@@ -106,14 +106,14 @@ class CpuBackend final : public LanguageModelBackend {
   const LanguageModelConfig& config() const { return tables_->config; }
   const PageLayout& layout() const { return tables_->pages; }
   absl::Span<char> PageMemory(PageKind kind, PageId page) const;
-  // Keys that a query meets at the most.
+  // The maximum number of keys that a query sees.
   int64_t VisibleKeys() const;
   void PlanRuns();
   // Writes row i of `rows` [n, 2, d] to slots[i], for each i in begin .. end-1.
   static void WriteSlots(PageStorage<Element>& storage, int64_t layer, absl::Span<const int64_t> slots,
                          const at::Tensor& rows, int64_t begin, int64_t end);
   void KeepOpenRows(int64_t layer, const LayerRows& rows);
-  // For these heads, side by side in a page; `scratch` has room for them.
+  // For these heads, which are adjacent in a page. `scratch` must fit them.
   void AttendRun(int64_t layer, const HeadRange& heads, const QueryRun& run, const at::Tensor& queries,
                  const at::Tensor& attended, float* scratch) const;
   cpu::KeyPages<Element> HeadPages(const PageStorage<Element>& storage, const StepPlan::PageTables& tables,
@@ -123,10 +123,10 @@ class CpuBackend final : public LanguageModelBackend {
   TimedSteps steps_;
   PageStorage<Element> window_pages_, segment_pages_;
   OpenChunkStorage open_chunks_;
-  // Of the step:
+  // The current step:
   const StepPlan* plan_ = nullptr;
   std::vector<QueryRun> runs_;
-  at::Tensor logits_;  // until the next
+  at::Tensor logits_;  // valid until the next step
 };
 
 template <typename Element>
@@ -188,7 +188,7 @@ at::Tensor CpuBackend<Element>::BeginStep(const StepPlan& plan) {
   plan_ = &plan;
   PlanRuns();
   steps_.Begin(plan.rows());
-  // A view: nothing writes to it.
+  // A view, which is never written.
   return at::from_blob(const_cast<int64_t*>(plan.numbers.data()), {static_cast<int64_t>(plan.numbers.size())},
                        at::kLong);
 }
@@ -295,7 +295,7 @@ at::Tensor CpuBackend<Element>::Attend(int64_t layer, const at::Tensor& queries)
   const int64_t heads = layout().heads;
   const auto longest = std::max_element(runs_.begin(), runs_.end(),
                                         [](const QueryRun& a, const QueryRun& b) { return a.count < b.count; });
-  // Three products of a head's width for each key: content, distance, value.
+  // Three products of a head's width per key: content, distance, value.
   const int64_t work = longest->count * VisibleKeys() * layout().head_width * 3;
   at::parallel_for(0, static_cast<int64_t>(runs_.size()) * heads, ItemsPerThread(work),
                    [&](int64_t begin, int64_t end) {

@@ -10,7 +10,7 @@
 namespace longshort::models {
 namespace {
 
-// The map that gives what `a` gives, then what `b` gives.
+// The map whose result is a's result, then b's.
 Linear OneBelowTheOther(const Linear& a, const Linear& b) {
   const auto bias_of = [](const Linear& map) {
     return map.bias.defined() ? map.bias : at::zeros({map.weight.size(0)}, map.weight.options().dtype(at::kFloat));

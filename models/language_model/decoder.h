@@ -1,7 +1,7 @@
-// The weights of a language model, as tensors: what is loaded, served and trained.
+// The weights of a language model as tensors, for loading, serving and training.
 //
-// A layer's maths is row by row. The served step and the trainer run these functions; they differ only in how attention
-// finds its keys (cache pages, or tensors that remember their gradients).
+// The functions of a layer here are row-wise. Both the served step and the trainer call them; these differ only in the
+// source of attention's keys (cache pages, or tensors with gradients).
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace longshort::models {
 
-// What a layer computes of each row before rows meet.
+// The results of a layer for each row, before attention.
 struct Projections {
   at::Tensor queries;            // [..., d], scaled by 1/sqrt(head_dim)
   at::Tensor projection_logits;  // [..., H*R]: of the dynamic projection
@@ -28,7 +28,7 @@ struct Projections {
 };
 
 struct DecoderLayer {
-  // Maps of the same rows are one product: for few rows a call costs more than its arithmetic.
+  // Maps of the same rows are one product, because a call with few rows costs more than its arithmetic.
   Linear query_and_logits;  // proj_query, then dconv_1: [d + H*R, d]
   Linear key_and_value;     // proj_key, then proj_val: [2*d, d]
   Linear output;
@@ -44,12 +44,12 @@ struct DecoderLayer {
   bool gelu = true;
   int64_t heads = 0;
 
-  // What attention reads, of the layer's input h [..., d].
+  // The input of attention, from the layer's input h [..., d].
   at::Tensor AttentionInput(const at::Tensor& hidden) const;
   Projections Project(const at::Tensor& input) const;
   // rows [..., d] -> [..., 2, d], before DualLN.
   at::Tensor KeysAndValues(const at::Tensor& rows) const;
-  // The layer's output from its attention input and what attention gave, both [..., d]. The residual branch carries the
+  // The layer's output, from the input and the output of attention, both [..., d]. The residual branch carries the
   // normalised input, as the official model does.
   at::Tensor Finish(const at::Tensor& input, const at::Tensor& attended) const;
 
@@ -60,14 +60,14 @@ struct DecoderLayer {
 struct Decoder {
   LanguageModelConfig config;
   at::Tensor embedding;            // [V, d], float32; also the output map
-  Linear output;                   // the same in the precision of the products, and a bias [V]
+  Linear output;                   // the embedding in the precision of the products, and a bias [V]
   at::Tensor inverse_frequencies;  // [d/2], not trained
   std::vector<DecoderLayer> layers;
 
-  // For serving only: brings the matrices that meet tokens into the order of the library's products (Linear::Packed).
-  // Takes seconds for a large model: `between` is called before each matrix, and may throw.
+  // For serving only: packs the matrices that multiply tokens (Linear::Packed). Takes seconds for a large model, so it
+  // calls `between` before each matrix, which may throw.
   void Pack(const std::function<void()>& between);
-  // Brings all tensors to a GPU. `between` is called before each layer, and may throw.
+  // Moves all tensors to a GPU. Calls `between` before each layer, which may throw.
   void Move(const at::Device& device, const std::function<void()>& between);
 
   // ids [...] int32 or int64 -> [..., d], scaled by sqrt(d).
@@ -75,14 +75,13 @@ struct Decoder {
   // hidden [..., d] -> logits [..., V], float32.
   at::Tensor Logits(const at::Tensor& hidden) const;
 
-  // Position vectors before a layer's own map: [W, d], and [((M+L)/C - 1) * R, d].
+  // Position vectors before a layer's map: [W, d], and [((M+L)/C - 1) * R, d].
   at::Tensor WindowPositionTable() const;
   at::Tensor ChunkPositionTable() const;
 };
 
-// Builds the decoder from `tensor`, which gives each stored tensor by its name in model.safetensors (float32, of the
-// shape that LanguageModelTensors says). Matrices that meet tokens are cast to `product_type`; everything else stays
-// float32.
+// Builds the decoder from `tensor`, which returns a stored tensor by its name in model.safetensors (float32, with the
+// shape in LanguageModelTensors). Matrices that multiply tokens are cast to `product_type`; all others stay float32.
 Decoder MakeDecoder(const LanguageModelConfig& config, at::ScalarType product_type, const TensorSource& tensor);
 
 }  // namespace longshort::models

@@ -13,7 +13,7 @@ namespace longshort::models {
 template <typename Element>
 class DistanceTables final {
  public:
-  // Computes the positions of all layers; what they are made of is not needed afterwards.
+  // Computes the positions of all layers. Their weights are not needed afterwards.
   explicit DistanceTables(const Decoder& decoder);
 
   cpu::DistanceTable<Element> Window(int64_t layer, int64_t head) const { return View(window_[layer], head); }

@@ -35,12 +35,12 @@ class GpuBackend final : public LanguageModelBackend {
     return backend;
   }
   ~GpuBackend() override {
-    // What is queued uses memory that goes now. A device that is lost has nothing queued.
+    // Queued work uses memory that is freed now. A lost device has no queued work.
     device_->Synchronize().IgnoreError();
   }
 
   absl::Status Allocate(const CachePages& pages) override {
-    LS_RETURN_IF_ERROR(device_.Noted(DropGraphs()));  // they are of the pages that there were
+    LS_RETURN_IF_ERROR(device_.Noted(DropGraphs()));  // they use the previous pages
     LS_RETURN_IF_ERROR(device_.Noted(window_pages_.Allocate(pages.window)));
     LS_RETURN_IF_ERROR(device_.Noted(segment_pages_.Allocate(pages.segment)));
     return device_.Noted(open_chunks_.Allocate(pages.open_chunk));
@@ -79,7 +79,7 @@ class GpuBackend final : public LanguageModelBackend {
 
   const LanguageModelConfig& config() const { return tables_->config; }
   int heads() const { return static_cast<int>(config().heads); }
-  // Of one layer's part of a window or segment page.
+  // The size of one layer's part of a window or segment page.
   int64_t LayerBytes() const { return window_pages_.page_bytes() / config().layers; }
   int64_t PageElements() const { return config().layers * cuda::LayerElements(config().heads, tables_->head_width()); }
   const GpuPages& PagesOf(PageKind kind) const {
@@ -89,14 +89,14 @@ class GpuBackend final : public LanguageModelBackend {
   GpuPages& PagesOf(PageKind kind) { return const_cast<GpuPages&>(std::as_const(*this).PagesOf(kind)); }
 
   absl::Status AllocateZeroPages();
-  // Writes `rows` [n, 2, d] where `slots` says, [n] on the device: to a layer's part of pages that begin at `pages`.
+  // Writes `rows` [n, 2, d] to `slots` [n], which is on the device, in a layer's part of the pages at `pages`.
   void Append(int64_t layer, const cuda::Rows& rows, const int64_t* slots, int64_t count, char* pages);
   cuda::ChunkRows ChunkRowsOf(int64_t layer, const LayerRows& rows) const;
   cuda::KeyPages KeyPagesOf(const StepPlan::PageTables& pages, int64_t layer, const char* first,
                             const char* zero) const;
   void AttendSingleRows(const cuda::CausalAttention& attention);
 
-  // What is queued from now on is the step's, whose numbers lie in `memory`.
+  // Sets the step of the work queued next; its numbers are in `memory`.
   void Use(const GpuStep& step, StepMemory& memory) {
     step_ = &step;
     memory_ = &memory;
@@ -110,7 +110,7 @@ class GpuBackend final : public LanguageModelBackend {
   void QueueLayers(const StepGraph& graph, const StepLayers& layers);
   absl::Span<const float> Replay(StepGraph& graph, const StepPlan& plan, const StepTiles& tiles);
 
-  // Of an array of the step, on the device.
+  // The device address of an array of the step.
   const int64_t* Of(const StepPlan::Array& array) const { return memory_->numbers() + array.first; }
   const StepPlan& plan() const { return step_->plan; }
 
@@ -119,9 +119,9 @@ class GpuBackend final : public LanguageModelBackend {
   GpuPages window_pages_, segment_pages_, open_chunks_;
   GpuMemory zero_window_page_, zero_segment_page_;
   StepMemory eager_memory_, graph_memory_;
-  GpuMemory graph_logits_;  // [most rows of a graph, V]
+  GpuMemory graph_logits_;  // [rows of the largest graph, V]
   GpuStep eager_step_;
-  // What is being queued.
+  // The step that is being queued.
   const GpuStep* step_ = nullptr;
   StepMemory* memory_ = nullptr;
   std::vector<std::unique_ptr<StepGraph>> graphs_;  // in the order of the shapes
@@ -142,7 +142,7 @@ void GpuBackend::WriteZeroRows(int64_t layer, const at::Tensor& in_window, const
   };
   write(in_window, zero_window_page_);
   write(in_segment, zero_segment_page_);
-  device_.ThrowUnlessOk(device_->Synchronize());  // the tensors go
+  device_.ThrowUnlessOk(device_->Synchronize());  // the tensors are freed next
 }
 
 void GpuBackend::Append(int64_t layer, const cuda::Rows& rows, const int64_t* slots, int64_t count, char* pages) {
@@ -292,7 +292,7 @@ absl::Status GpuBackend::PrepareSteps(const StepLayers& layers) {
   LS_RETURN_IF_ERROR(device_.Noted(DropGraphs()));
   const auto capture_all = [&]() -> absl::Status {
     LS_RETURN_IF_ERROR(ReserveMemoryOfGraphs());
-    // The largest comes first: what LibTorch reserves for it is enough for the others, which have it in turn.
+    // Largest first: the memory that LibTorch reserves for it suffices for the others, which reuse it.
     for (auto shape = tables_->shapes.rbegin(); shape != tables_->shapes.rend(); ++shape) {
       LS_RETURN_IF_ERROR(CaptureGraph(*shape, layers));
     }
@@ -304,7 +304,7 @@ absl::Status GpuBackend::PrepareSteps(const StepLayers& layers) {
   return device_.Noted(status);
 }
 
-// What is queued may be of theirs.
+// Waits first, because queued work may use the graphs.
 absl::Status GpuBackend::DropGraphs() {
   LS_RETURN_IF_ERROR(device_->Synchronize());
   graphs_.clear();
@@ -334,22 +334,22 @@ absl::Status GpuBackend::CaptureGraph(const StepShape& shape, const StepLayers& 
     try {
       QueueLayers(graph, layers);
     } catch (const std::exception& error) {
-      return LibraryError("in a graph", error);
+      return LibraryError("to capture a step as a graph", error);
     }
     return absl::OkStatus();
   };
   LS_RETURN_IF_ERROR(graph_memory_.Queue(graph->step));
   LS_RETURN_IF_ERROR(device_->BeforeLibraryCalls());
-  // What libraries do at a first run cannot be captured.
+  // Libraries initialise themselves in the first run, which cannot be captured.
   LS_RETURN_IF_ERROR(body());
   LS_ASSIGN_OR_RETURN(graph->graph, device_->Capture(body));
-  // A graph's first run takes longer than the others.
+  // A graph's first run is slower than the others.
   LS_RETURN_IF_ERROR(device_->Replay(*graph->graph));
   return device_->Synchronize();
 }
 
 void GpuBackend::QueueLayers(const StepGraph& graph, const StepLayers& layers) {
-  const c10::InferenceMode inference;  // a device on the processor calls this when it runs what is queued
+  const c10::InferenceMode inference;  // an emulated device calls this when it runs queued work
   Use(graph.step, graph_memory_);
   graph.logits.copy_(layers(graph.step.plan, graph.numbers));
 }
@@ -388,7 +388,7 @@ absl::StatusOr<PreparedDevice> PrepareForGpu(Decoder& decoder, ModelGpu gpu, con
   prepared.rows_per_page = cuda::kPageRows;
   prepared.page_bytes = {
       .window = page_bytes, .segment = page_bytes, .open_chunk = tables->OpenChunkLayout().page_bytes()};
-  // Zero memory is a page of either kind.
+  // Zero memory has one page of each kind.
   prepared.workspace_bytes = graphs.numbers + graphs.partial_results + graphs.logits + 2 * page_bytes;
   prepared.cache_layout =
       absl::StrCat("gpu-1/", 8 * cuda::ElementBytes(tables->kernel_element()), "/", cuda::PaddedHeadWidth(head_width));

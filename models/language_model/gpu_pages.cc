@@ -15,7 +15,7 @@ absl::Status GpuPages::Allocate(int64_t pages) {
   if (pages == 0) return absl::OkStatus();
   if (pages > std::numeric_limits<int64_t>::max() / page_bytes()) {
     return absl::ResourceExhaustedError(
-        absl::StrCat(pages, " pages of ", page_bytes(), " bytes are more than any GPU has"));
+        absl::StrCat(pages, " pages of ", page_bytes(), " bytes exceed the memory of any GPU"));
   }
   LS_ASSIGN_OR_RETURN(staging_, GpuMemory::Pinned(device_, page_bytes()));
   LS_ASSIGN_OR_RETURN(memory_, GpuMemory::OnDevice(device_, pages * page_bytes(), GpuMemoryUse::kKernels));

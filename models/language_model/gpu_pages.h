@@ -1,6 +1,6 @@
-// The memory behind cache pages on a GPU: where they lie, and how they are read and written from the host.
+// The memory of cache pages on a GPU: layout, and access from the host.
 //
-//   window or segment page   models/gpu/pages.h says
+//   window or segment page   as in models/gpu/pages.h
 //   open chunk page          for each layer: C rows of OpenRowFloats, float32 (models/gpu/cache_rows.h)
 //
 // Thread: the worker's.
@@ -18,7 +18,7 @@
 
 namespace longshort::models {
 
-// Where the rows of a page lie: in `parts` pieces, one after the other, of `rows` rows each.
+// The layout of a page: `parts` consecutive parts of `rows` rows each.
 struct GpuPageLayout {
   int64_t parts = 0;
   int64_t rows = 0;
@@ -30,17 +30,17 @@ struct GpuPageLayout {
 // Pages of one kind, numbered from 0.
 class GpuPages final {
  public:
-  // The device must outlive it.
+  // The device must outlive this object.
   GpuPages(GpuDevice& device, const GpuPageLayout& layout) : device_(device), layout_(layout) {}
 
-  // What was there before is gone. Errors: those of GpuDevice; then there are no pages.
+  // Discards the previous pages. Errors: those of GpuDevice; then there are no pages.
   absl::Status Allocate(int64_t pages);
 
   int64_t page_bytes() const { return layout_.page_bytes(); }
-  // Of page 0, on the device.
+  // The device address of page 0.
   char* data() const { return memory_.data(); }
 
-  // As LanguageModelBackend's.
+  // As in LanguageModelBackend.
   absl::Status Copy(PageId from, PageId to);
   absl::StatusOr<std::string> Read(PageId page, const PageRows& rows) const;
   absl::Status Write(PageId page, std::string_view bytes);

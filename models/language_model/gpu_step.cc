@@ -9,21 +9,22 @@
 namespace longshort::models {
 namespace {
 
-// A tile reads a block's keys once for all of its rows; a single row has more of the GPU to itself.
+// The minimum for tiles. A tile reads a block's keys once for all of its rows; single rows use more of the GPU in
+// parallel.
 constexpr int64_t kMinTileRows = 8;
-// Chunks of so many sequences more may end in a step than its rows have by themselves: those of sequences that decode
-// side by side end together.
+// Extra room for full chunks, beyond what the number of rows implies: chunks of sequences that decode together may end
+// in the same step.
 constexpr int64_t kMoreChunks = 64;
-// Likewise tiles: of sequences that decode while others read.
+// Extra room for tiles: some sequences may decode while others read prompts.
 constexpr int64_t kMoreTiles = 64;
 
-cuda::QueryTiles TilesOf(const StepPlan& plan, int64_t least) {
-  return cuda::TilesOf(plan.Of(plan.row_slices), plan.Of(plan.segment_starts), least);
+cuda::QueryTiles TilesOf(const StepPlan& plan, int64_t min_rows) {
+  return cuda::TilesOf(plan.Of(plan.row_slices), plan.Of(plan.segment_starts), min_rows);
 }
 
 int64_t PageIds(const StepPlan& plan) { return plan.window.ids.size + plan.memory.ids.size + plan.segment.ids.size; }
 
-// Page ids that one slice has, but for those of its own rows.
+// Page ids of one slice, except those of its own rows.
 int64_t PageIdsOfSlice(const LanguageModelConfig& config) {
   const auto pages = [](int64_t rows) { return rows / cuda::kPageRows + 2; };
   const auto vectors = [&](int64_t tokens) { return tokens / config.chunk_size * config.chunk_rank; };
@@ -38,7 +39,7 @@ StepPlan::Array Append(absl::Span<const int64_t> from, std::vector<int64_t>& num
   return array;
 }
 
-// Appends a plan's arrays to the numbers of another, filled up to a size.
+// Appends a plan's arrays to the numbers of another plan, padded to given sizes.
 class Padder final {
  public:
   Padder(const StepPlan& from, std::vector<int64_t>& numbers) : from_(from), numbers_(numbers) {}
@@ -52,7 +53,7 @@ class Padder final {
     numbers_.resize(padded.first + size, filler);
     return padded;
   }
-  // All but the ids, which of all tables lie together: those of this one from number `first_id` on.
+  // Pads a table without its ids. The ids of all tables are stored together; this table's begin at `first_id`.
   StepPlan::PageTables PutTable(const StepPlan::PageTables& table, int64_t rows, int64_t first_id) {
     StepPlan::PageTables padded;
     padded.first_pages = Put(table.first_pages, rows, 0);
@@ -81,7 +82,7 @@ std::vector<StepShape> ShapesOfGraphs(const LanguageModelConfig& config, int64_t
   std::vector<StepShape> shapes;
   for (const int64_t rows : kStepRowBuckets) {
     if (rows > max_rows) break;
-    // A slice of one token has the most ids for its rows; 64 tokens more are one page more of each table.
+    // Slices of one token have the most ids per row; 64 more tokens need one more page in each table.
     StepShape shape = {.rows = rows, .page_ids = rows * PageIdsOfSlice(config), .single_rows = rows};
     shapes.push_back(shape);
     shape.full_chunks = std::min(rows, rows / config.chunk_size + kMoreChunks);
@@ -131,7 +132,7 @@ GpuStep Pad(const StepPlan& plan, const StepTiles& tiles, const StepShape& shape
   padded.window = pad.PutTable(plan.window, shape.rows, 0);
   padded.memory = pad.PutTable(plan.memory, shape.rows, plan.window.ids.size);
   padded.segment = pad.PutTable(plan.segment, shape.rows, plan.window.ids.size + plan.memory.ids.size);
-  // The last of the numbers: no more of them are sent than there are.
+  // The ids come last, so that only those in use are uploaded.
   const StepPlan::Array ids = {.first = static_cast<int64_t>(padded.numbers.size()), .size = shape.page_ids};
   for (StepPlan::PageTables StepPlan::*const table : {&StepPlan::window, &StepPlan::memory, &StepPlan::segment}) {
     Append(plan.Of((plan.*table).ids), padded.numbers);

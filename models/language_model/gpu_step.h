@@ -1,5 +1,5 @@
-// A step as a GPU runs it: its plan, and which of its rows attend in which way. Steps that graphs run are padded, so
-// that all steps of a shape have their arrays at the same places of the same sizes.
+// A step for a GPU: its plan, and the kernel that each row's attention uses. Steps that run as graphs are padded, so
+// that all steps of a shape have arrays of the same sizes at the same addresses.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@
 namespace longshort::models {
 
 struct GpuStep {
-  StepPlan plan;  // its numbers have the arrays below, too
+  StepPlan plan;  // its numbers include the arrays below
   StepPlan::Array single_rows;
   StepPlan::Array tiles;  // [tiles, 2]
 
@@ -28,25 +28,25 @@ struct GpuStep {
   int64_t tile_count() const { return tiles.size / 2; }
 };
 
-// The step as it is. Copies the plan.
+// Makes a step without padding. Copies the plan.
 GpuStep MakeGpuStep(const StepPlan& plan);
 
-// What a graph has room for.
+// The padded size of a graph.
 struct StepShape {
   int64_t rows = 0;
   int64_t full_chunks = 0;
   int64_t vectors = 0;      // of the full chunks
   int64_t page_ids = 0;     // of the three tables together
   int64_t single_rows = 0;  // 0: all rows attend in tiles
-  int64_t tiles = 0;        // 0: none does
+  int64_t tiles = 0;        // 0: no row does
 };
 
-// The shapes that graphs are captured of, in the order in which a step takes the first that it fits in. Of every number
-// of rows, up to `max_rows`, there are three:
+// The shapes of the captured graphs. A step runs as the first shape that fits it. There are three shapes for every
+// bucket of rows up to `max_rows`:
 //   single rows, no chunk ends;  single rows and ends of chunks;  tiles and ends of chunks
 std::vector<StepShape> ShapesOfGraphs(const LanguageModelConfig& config, int64_t max_rows);
 
-// Which rows of a step attend in which way, by either kind of shape.
+// The rows of a step that attend one by one, and those that attend in tiles, for each kind of shape.
 class StepTiles final {
  public:
   explicit StepTiles(const StepPlan& plan);
@@ -61,12 +61,12 @@ class StepTiles final {
 // Whether a graph of this shape can run the step.
 bool FitsIn(const StepPlan& plan, const StepTiles& tiles, const StepShape& shape);
 
-// The step with arrays of the shape's sizes. What is padded computes row 0's token and position, attends to nothing,
-// and is written nowhere. An empty plan gives a step of padding only.
+// Pads the step's arrays to the shape's sizes. Padding rows have row 0's token and position, attend to nothing, and are
+// not written. An empty plan results in a step of padding only.
 // REQUIRES: FitsIn.
 GpuStep Pad(const StepPlan& plan, const StepTiles& tiles, const StepShape& shape);
 
-// What a step's work refers to on the device beside pages; that of graphs stays where it is.
+// Device memory that a step's work uses besides pages. That of graphs does not move.
 struct StepMemory {
   explicit StepMemory(GpuDevice& device) : upload(device) {}
 
@@ -85,7 +85,7 @@ struct StepMemory {
 
 struct StepGraph {
   StepShape shape;
-  GpuStep step;                // of padding only: all steps of this shape have their arrays where it has them
+  GpuStep step;                // of padding only: all steps of this shape have their arrays at the same places
   at::Tensor numbers, logits;  // in the memory of graphs
   std::unique_ptr<GpuGraph> graph;
 };

@@ -1,4 +1,4 @@
-// What is computed of the weights alone for a model on a GPU, and how its pages lie.
+// Tables of a model on a GPU that depend on the weights alone, and the layout of its pages.
 #pragma once
 
 #include <cstdint>
@@ -16,18 +16,18 @@ namespace longshort::models {
 
 inline constexpr auto kFloatBytes = static_cast<int64_t>(sizeof(float));
 
-// What one layer's attention needs beside rows and pages; tensors of the GPU.
+// The inputs of one layer's attention besides rows and pages; tensors on the GPU.
 struct LayerTables {
   at::Tensor window_bias, relative_bias;         // [H, head_dim], float32
   at::Tensor window_distances, chunk_distances;  // [H, count, padded head width], of the pages' type
 };
 
-// What a worker's graphs take together.
+// The total memory of a worker's graphs.
 struct GraphMemoryBytes {
   int64_t numbers = 0, partial_results = 0, logits = 0;
 };
 
-// What is computed from the weights alone, for all replicas.
+// Shared by all replicas.
 struct SharedTables {
   SharedTables(const Decoder& decoder, at::ScalarType element, int64_t max_graph_rows);
 
@@ -44,7 +44,7 @@ struct SharedTables {
   GpuPageLayout PageLayout() const;  // of window and segment pages
   int64_t OpenRowFloats() const;
   GpuPageLayout OpenChunkLayout() const;
-  // What so many single rows of a step leave for their merging.
+  // The size of the partial results of `single_rows` single rows.
   int64_t PartialResultBytes(int64_t single_rows) const;
 
   LanguageModelConfig config;

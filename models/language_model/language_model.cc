@@ -57,7 +57,7 @@ absl::StatusOr<LanguageModelWeights> LoadLanguageModel(const ModelDirectory& dir
       return absl::OkStatus();
     };
     for (size_t i = 0; i + 1 < devices.size(); ++i) LS_RETURN_IF_ERROR(place(devices[i], decoder));
-    // What is not copied is freed as it is packed.
+    // Moved, so that each tensor is freed as soon as it is packed.
     LS_RETURN_IF_ERROR(place(devices.back(), std::move(decoder)));
     return weights;
   } catch (const std::exception& error) {
@@ -72,7 +72,7 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizer(const ModelDirectory& d
   if (config.tokenizer == TokenizerKind::kNone) {
     if (!directory.vocabulary_text) return nullptr;
     return absl::InvalidArgumentError(
-        absl::StrCat(directory.vocabulary_path(), ": there, but config.json's tokenizer is \"none\""));
+        absl::StrCat(directory.vocabulary_path(), ": exists, but config.json's tokenizer is \"none\""));
   }
   if (!directory.vocabulary_text) {
     return absl::InvalidArgumentError(

@@ -12,13 +12,13 @@
 
 namespace longshort::models {
 
-// Loads config.json and model.safetensors of a model directory.
+// Loads the weights from config.json and model.safetensors of a model directory.
 // Errors: those of OpenModelDirectory, ParseLanguageModelConfig, CheckTensors and TensorReader; INVALID_ARGUMENT for
 // another precision; those of PrepareDecoder; INTERNAL if the library fails.
 absl::StatusOr<LanguageModelWeights> LoadLanguageModel(const std::string& directory, const LoadOptions& options);
 absl::StatusOr<LanguageModelWeights> LoadLanguageModel(const ModelDirectory& directory, const LoadOptions& options);
 
-// The tokenizer that belongs to a model directory; null where config.json says "none".
+// Loads the tokenizer of a model directory; null if config.json's tokenizer is "none".
 // Errors: INVALID_ARGUMENT if vocabulary.txt is missing or broken.
 absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizer(const ModelDirectory& directory);
 

@@ -12,8 +12,8 @@
 namespace longshort::models {
 namespace {
 
-// Memory for `count` pages, all zero; null if there is none. Not set aside by the allocator, which keeps what is freed
-// once blocks as large were freed before: each reload would leave its cache behind.
+// Maps memory for `count` pages, all zero; null if there is none. Bypasses the allocator, which would keep large freed
+// blocks: each reload would leave the old cache's memory in use.
 template <typename Element>
 MappedMemory<Element> AllocatePages(int64_t count, int64_t page_bytes) {
   if (count > std::numeric_limits<int64_t>::max() / page_bytes) return nullptr;

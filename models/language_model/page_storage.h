@@ -1,4 +1,4 @@
-// The memory behind cache pages: where a page's keys and values lie, in the layout that the attention kernel reads.
+// The memory of cache pages on the CPU, in the layout that the attention kernel reads.
 //
 //   window or segment page   for each layer and head: keys [even head width][16], then values [16][padded head width]
 //   open chunk page          for each layer: C rows of x [d], key [d], value [d], projection logits [H*R], float32
@@ -16,7 +16,8 @@
 
 namespace longshort::models {
 
-// Memory straight from the system: taken only where it is written, and given back at once.
+// Unmaps memory that was mapped from the system. Such memory is committed only where it is written, and returned at
+// once.
 struct UnmapMemory {
   size_t bytes = 0;
   void operator()(void* memory) const;
@@ -24,7 +25,7 @@ struct UnmapMemory {
 template <typename Element>
 using MappedMemory = std::unique_ptr<Element[], UnmapMemory>;
 
-// Where the parts of a page lie, in elements.
+// The layout of a page, in elements.
 struct PageLayout {
   int64_t layers = 0;
   int64_t heads = 0;
@@ -39,7 +40,7 @@ struct PageLayout {
   int64_t page_bytes() const {
     return page_elements() * static_cast<int64_t>(sizeof(Element));
   }
-  // Within a layer.
+  // Offsets within a layer.
   int64_t key_offset(int64_t head) const { return head * head_elements(); }
   int64_t value_offset(int64_t head) const { return key_offset(head) + key_width() * cpu::kPageRows; }
 
@@ -48,27 +49,27 @@ struct PageLayout {
   void ClearOtherRows(const PageRows& rows, Element* page) const;
 };
 
-// Pages of one kind, numbered from 0, and one that stands for zero memory.
+// Pages of one kind, numbered from 0, and a page of zero memory.
 template <typename Element>
 class PageStorage final {
  public:
   explicit PageStorage(const PageLayout& layout);
 
-  // Errors: RESOURCE_EXHAUSTED. What was stored before is gone, but for the zero page.
+  // Discards the previous pages except the zero page. Errors: RESOURCE_EXHAUSTED.
   absl::Status Allocate(int64_t pages);
   int64_t pages() const { return pages_; }
 
-  // A layer's part of page 0 (page n lies n * page_elements() further), and of the zero page.
+  // A layer's part of page 0 (page n is n * page_elements() further), and of the zero page.
   const Element* FirstPage(int64_t layer) const { return memory_.get() + layer * layout_.layer_elements(); }
   const Element* ZeroPage(int64_t layer) const { return zero_page_.get() + layer * layout_.layer_elements(); }
 
   int64_t page_bytes() const { return layout_.template page_bytes<Element>(); }
-  // A page's memory, page_bytes() of it.
+  // A page's memory, of page_bytes().
   char* PageMemory(PageId page) const { return reinterpret_cast<char*>(memory_.get()) + page * page_bytes(); }
 
   // Writes row `row` of a page: the keys and values of all heads, [d] each.
   void WriteRow(PageId page, int64_t layer, int64_t row, const float* keys, const float* values);
-  // Makes every row of the zero page this one.
+  // Writes this row to every row of the zero page.
   void WriteZeroRow(int64_t layer, const float* keys, const float* values);
 
  private:
@@ -79,7 +80,7 @@ class PageStorage final {
   MappedMemory<Element> memory_, zero_page_;
 };
 
-// Sizes of a page for a chunk that is not full yet, in floats.
+// The layout of a page for a chunk that is not yet full, in floats.
 struct OpenChunkLayout {
   int64_t layers = 0;
   int64_t chunk_size = 0;  // C rows for each layer
@@ -88,7 +89,7 @@ struct OpenChunkLayout {
   int64_t page_bytes() const { return layers * chunk_size * row_floats * static_cast<int64_t>(sizeof(float)); }
 };
 
-// Those pages, numbered from 0.
+// Open chunk pages, numbered from 0.
 class OpenChunkStorage final {
  public:
   explicit OpenChunkStorage(const OpenChunkLayout& layout) : layout_(layout) {}
@@ -102,7 +103,7 @@ class OpenChunkStorage final {
   // Zeroes all other rows of a page's bytes, [page_bytes].
   void ClearOtherRows(const PageRows& rows, char* page) const;
 
-  // Row `row` of the chunk: x, key, value, logits one after the other.
+  // Row `row` of the chunk: x, key, value and logits, in this order.
   float* Row(PageId page, int64_t layer, int64_t row) {
     return memory_.get() + ((page * layout_.layers + layer) * layout_.chunk_size + row) * layout_.row_floats;
   }

@@ -27,7 +27,7 @@ CompressedChunks Compress(const DecoderLayer& layer, const at::Tensor& input, co
           .memory_values = memory.select(-2, 1)};
 }
 
-// Queries attend in blocks of whole chunks that divide a segment: the shorter a block, the fewer masked window keys.
+// Queries attend in blocks of whole chunks that divide a segment. Shorter blocks have fewer masked window keys.
 int64_t QueryBlock(const LanguageModelConfig& config) {
   const int64_t chunks = config.segment_length / config.chunk_size;
   int64_t best = 1;
@@ -40,7 +40,7 @@ int64_t QueryBlock(const LanguageModelConfig& config) {
 
 at::Tensor Heads(const at::Tensor& rows, int64_t heads) { return rows.view({rows.size(0), rows.size(1), heads, -1}); }
 
-// One layer over hidden [batch, T, d]; `memory` is read, then replaced.
+// Runs one layer over hidden [batch, T, d]. Reads and then replaces `memory`.
 at::Tensor ForwardLayer(const LanguageModelConfig& config, const DecoderLayer& layer,
                         const RelativePositions& positions, const at::Tensor& hidden, LayerMemory& memory) {
   const int64_t tokens = hidden.size(1), heads = config.heads, rank = config.chunk_rank;
@@ -60,7 +60,7 @@ at::Tensor ForwardLayer(const LanguageModelConfig& config, const DecoderLayer& l
     const int64_t segment_vectors = begin / config.segment_length * (config.segment_length / config.chunk_size) * rank;
     const int64_t seen_in_segment = begin / config.chunk_size * rank - segment_vectors;
     const int64_t added_within_block = (block / config.chunk_size - 1) * rank;
-    // The memory ends where the segment starts; then the segment's own chunks.
+    // First the memory, which ends at the segment's start, then the segment's own chunks.
     const auto visible_chunks = [&](const at::Tensor& in_memory, const at::Tensor& in_segment) {
       return Heads(at::cat({in_memory.narrow(1, segment_vectors, past_vectors),
                             in_segment.narrow(1, segment_vectors, seen_in_segment + added_within_block)},

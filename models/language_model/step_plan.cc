@@ -14,7 +14,7 @@ absl::Status Broken(size_t slice, const char* field, int64_t value, const std::s
   return absl::InvalidArgumentError(absl::StrFormat("slice %d: %s is %d; %s", slice, field, value, rule));
 }
 
-// Every page from row `first` to row `end - 1` must be there; rows from `first_written` on are new.
+// Every page from row `first` to row `end - 1` must exist; rows from `first_written` on are new.
 absl::Status CheckPages(size_t slice, const char* field, const PageRange& range, int64_t page_rows, int64_t first,
                         int64_t first_written, int64_t end, int64_t page_count) {
   if (first < end) {
@@ -75,18 +75,18 @@ absl::Status CheckSlice(size_t index, const Slice& slice, const LanguageModelInf
 
 int64_t EndOf(const Slice& slice) { return slice.position + static_cast<int64_t>(slice.tokens.size()); }
 
-// Appends arrays to a plan's numbers, each by a function that says the number of a row, a chunk or a vector.
+// Appends arrays to a plan's numbers. A function returns the number of each row, chunk or vector.
 class PlanWriter final {
  public:
   PlanWriter(absl::Span<const Slice> slices, const LanguageModelInfo& info, std::vector<int64_t>& numbers)
       : slices_(slices), info_(info), numbers_(numbers) {}
 
-  // number(slice, position, row) of every row.
+  // Appends number(slice, position, row) of every row.
   template <typename Number>
   StepPlan::Array Rows(const Number& number) {
     return RowsFrom([](const Slice& slice) { return slice.position; }, number);
   }
-  // Of those whose chunk stays open.
+  // The same for rows whose chunk stays open.
   template <typename Number>
   StepPlan::Array KeptRows(const Number& number) {
     const auto first_kept = [this](const Slice& slice) {
@@ -94,12 +94,12 @@ class PlanWriter final {
     };
     return RowsFrom(first_kept, number);
   }
-  // Of those of which logits are wanted.
+  // The same for rows whose logits are requested.
   template <typename Number>
   StepPlan::Array LogitRows(const Number& number) {
     return RowsFrom([](const Slice& slice) { return EndOf(slice) - slice.logit_rows; }, number);
   }
-  // number(slice, chunk, row of its last token) of every chunk that becomes full.
+  // Appends number(slice, chunk, row of its last token) of every chunk that becomes full.
   template <typename Number>
   StepPlan::Array Chunks(const Number& number) {
     return ForEachSlice([&](const Slice& slice, int64_t first_row) {
@@ -109,7 +109,7 @@ class PlanWriter final {
       }
     });
   }
-  // Where the vectors of those chunks go on these pages.
+  // Appends the slots of those chunks' vectors on these pages.
   StepPlan::Array VectorSlots(PageRange Slice::*pages) {
     return ForEachSlice([&](const Slice& slice, int64_t) {
       const int64_t end = EndOf(slice) / info_.chunk_size * info_.chunk_rank;
@@ -132,7 +132,7 @@ class PlanWriter final {
     return tables;
   }
 
-  // Of a row of the grid.
+  // The slot of a row of the grid.
   int64_t Slot(const PageRange& pages, int64_t grid_row) const {
     const int64_t page = grid_row / info_.rows_per_page;
     return pages.ids[page - pages.first] * info_.rows_per_page + grid_row % info_.rows_per_page;
@@ -142,7 +142,7 @@ class PlanWriter final {
  private:
   void Put(int64_t number) { numbers_.push_back(number); }
 
-  // put(slice, its first row in the step) puts the numbers of a slice.
+  // Calls put(slice, its first row in the step), which appends the slice's numbers.
   template <typename PutOfSlice>
   StepPlan::Array ForEachSlice(const PutOfSlice& put) {
     const auto first = static_cast<int64_t>(numbers_.size());

@@ -1,4 +1,4 @@
-// What a step has to do, worked out from its slices before any arithmetic: index arrays, built once for all layers.
+// The plan of a step, computed from its slices before any arithmetic: index arrays that all layers share.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace longshort::models {
 
-// The arrays lie one after the other in one piece of memory, so that one copy brings them to a device.
+// The arrays are contiguous, so that one copy transfers them to a device.
 //
 // The rows of a step are the tokens of its slices, slice by slice. A slot is a row's place on a page: page * (rows of a
 // page) + row, where window and segment pages have P rows, open chunk pages C.
@@ -20,36 +20,36 @@ struct StepPlan {
     int64_t first = 0;
     int64_t size = 0;
   };
-  // What PageRange says, of all slices: those of slice s are ids[first_ids[s]] up to ids[first_ids[s + 1] - 1], and the
-  // first of them is page first_pages[s] of the grid.
+  // The PageRanges of all slices: slice s has ids[first_ids[s]] to ids[first_ids[s + 1] - 1], and the first of these is
+  // page first_pages[s] of the grid.
   struct PageTables {
     Array first_pages;  // [slices]
     Array first_ids;    // [slices + 1]
-    Array ids;          // kZeroPage among them
+    Array ids;          // including kZeroPage
   };
 
   std::vector<int64_t> numbers;
 
-  // [rows], of each row:
+  // [rows], for each row:
   Array tokens;
   Array positions;       // in its stream
-  Array segment_starts;  // of the segment that it belongs to
-  Array row_slices;      // which slice it is of
-  Array window_slots;    // where its key and value go
+  Array segment_starts;  // of its segment
+  Array row_slices;      // index of its slice
+  Array window_slots;    // of its key and value
 
-  // [kept], of each row whose chunk is not full after the step, ascending:
+  // [kept], for each row whose chunk is not full after the step, ascending:
   Array kept_rows;
-  Array kept_slots;  // where it is kept, on open chunk pages
+  Array kept_slots;  // its slot on open chunk pages
 
-  // [full], of each chunk that becomes full, in the order of rows:
+  // [full], for each chunk that becomes full, in row order:
   Array chunk_ends;   // the row of its last token
-  Array chunk_kept;   // how many of its first rows came in earlier steps, and lie on an open chunk page
-  Array chunk_pages;  // which
-  // [full * R], of each vector of these chunks:
-  Array memory_slots;   // where it goes as memory ("mix, then project")
-  Array segment_slots;  // and as the current segment sees it ("project, then mix")
+  Array chunk_kept;   // number of its first rows that earlier steps put on an open chunk page
+  Array chunk_pages;  // that page
+  // [full * R], for each vector of these chunks:
+  Array memory_slots;   // its slot as memory ("mix, then project")
+  Array segment_slots;  // its slot in the current segment ("project, then mix")
 
-  // [logit rows]: the rows of which logits are wanted, ascending.
+  // [logit rows]: the rows whose logits are requested, ascending.
   Array logit_rows;
   bool are_all_logits_wanted = false;  // logit_rows are all rows
 
@@ -62,8 +62,8 @@ struct StepPlan {
   }
 };
 
-// Checks that a slice is as models/model.h says, for a cache of `pages` pages.
-// Errors: INVALID_ARGUMENT naming the slice, the field, its value and the limit.
+// Checks that slices satisfy the rules of models/model.h, for a cache of `pages` pages.
+// Errors: INVALID_ARGUMENT with the slice, the field, its value and the limit.
 absl::Status CheckSlices(absl::Span<const Slice> slices, const LanguageModelInfo& info, const CachePages& pages);
 
 // REQUIRES: CheckSlices is OK.

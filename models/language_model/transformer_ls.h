@@ -1,7 +1,7 @@
-// The served language model: runs slices from cache pages, on whatever device its backend is for.
+// The served language model: runs slices on cache pages, on its backend's device.
 //
-// A step goes through the layers once, with all rows of all slices in each matrix product; only the backend's verbs
-// look at slices one by one.
+// A step runs the layers once, with all rows of all slices in each matrix product. Only the backend's methods process
+// slices one by one.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace longshort::models {
 
 class TransformerLs final : public LanguageModel {
  public:
-  // On the device that the decoder was prepared for. Throws what LibTorch throws.
+  // Runs on the device that the decoder was prepared for. Throws what LibTorch throws.
   TransformerLs(Decoder decoder, LanguageModelInfo info, std::unique_ptr<LanguageModelBackend> backend);
 
   const LanguageModelInfo& info() const override { return info_; }
@@ -31,13 +31,13 @@ class TransformerLs final : public LanguageModel {
   absl::Status WritePage(PageKind kind, PageId page, std::string_view bytes) override;
 
  private:
-  // The rows of zero memory, which every sequence begins with.
+  // Writes the rows of zero memory, with which every sequence begins.
   void WriteZeroRows();
   // Errors: INVALID_ARGUMENT for a page that does not exist.
   absl::Status CheckPage(PageKind kind, PageId page) const;
 
   StepResult Run(const StepPlan& plan);
-  // StepLayers.
+  // Implements StepLayers.
   at::Tensor RunLayers(const StepPlan& plan, const at::Tensor& numbers);
   at::Tensor RunLayer(int64_t layer, const StepPlan& plan, const at::Tensor& hidden);
 
@@ -50,8 +50,8 @@ class TransformerLs final : public LanguageModel {
   CachePages pages_;
 };
 
-// The weights on the device that the decoder was prepared for (PrepareDecoder).
-//   info  without what is the device's
+// Returns the weights on the device that the decoder was prepared for (PrepareDecoder).
+//   info  without the fields of PageFormat
 LanguageModelWeights::Place PlaceOf(Decoder decoder, LanguageModelInfo info, const WorkerDevice& device,
                                     PreparedDevice prepared);
 
