@@ -185,7 +185,7 @@ def test_a_server_that_loses_a_gpu_while_it_loads_ends_to_be_started_anew(
 
 def test_a_model_whose_graphs_cannot_be_captured_is_not_loaded(repository: Path, tmp_path: Path) -> None:
     # On the device that warms up.
-    with pytest.raises(AssertionError, match="the emulated device was told to fail"):
+    with pytest.raises(AssertionError, match="injected failure of the emulated device"):
         start(repository, tmp_path, "--devices=emulated:0", fault=f"error={GRAPHS - 1} replays@0")
 
 

@@ -1,4 +1,4 @@
-// The classifiers' networks in bfloat16, as GPUs have them, against the same networks in float32. The GPU is emulated.
+// Compares the classifiers' networks in bfloat16 on an emulated GPU with the same networks in float32.
 
 #include <memory>
 #include <string>
@@ -29,8 +29,8 @@ class BFloat16Networks : public ::testing::Test {
     return network;
   }
 
-  // A number of 8 bits is off by up to 2^-9 of itself; what some layers of such numbers add up to is off by more, and
-  // is not the same.
+  // Rounding to 8 bits has a relative error of up to 2^-9. The error grows over several layers, and the result must
+  // differ.
   static void ExpectRounded(const at::Tensor& found, const at::Tensor& expected) {
     ASSERT_EQ(found.scalar_type(), at::kFloat);
     ASSERT_EQ(found.sizes(), expected.sizes());

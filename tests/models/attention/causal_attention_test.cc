@@ -8,7 +8,7 @@
 
 namespace longshort::models::attention_causal_attention_test {
 
-// A problem of a first query at position `position` of a stream, which begins a chunk.
+// A problem whose first query, at position `position` of a stream, begins a chunk.
 struct Problem {
   int64_t batch = 2;
   int64_t heads = 2;
@@ -42,8 +42,8 @@ struct Problem {
                            positions);
   }
 
-  // The output of one query and head, [head_dim], as the definition says: one softmax over the W keys up to its own
-  // position and the vectors that its chunk sees, each scored by content and by distance.
+  // The output of one query and head, [head_dim], by definition: one softmax over the W keys up to its own position and
+  // the vectors that its chunk sees, each scored by content and by distance.
   std::vector<double> Plain(int64_t b, int64_t i, int64_t h) const {
     const auto at4 = [](const at::Tensor& t, int64_t x, int64_t y, int64_t z, int64_t d) {
       return t.index({x, y, z, d}).item<double>();
@@ -108,7 +108,7 @@ TEST(CausalAttention, TheFirstChunkOfAStreamMaySeeNoVector) { ExpectPlain(Proble
 
 TEST(CausalAttention, OneChunkOfQueries) { ExpectPlain(Problem(/*n=*/4, /*seen=*/2)); }
 
-// What a query must not see may be anything.
+// Keys that a query must not see may have any value.
 TEST(CausalAttention, NothingAfterAQueryTouchesIt) {
   Problem problem;
   const at::Tensor before = problem.Attend();

@@ -1,4 +1,4 @@
-// The reference ops make all tensors where those that they are given lie.
+// The reference ops create all tensors on the device of their arguments.
 
 #include <vector>
 

@@ -12,7 +12,7 @@
 
 namespace longshort::models::attention_document_attention_test {
 
-// Some documents of 1 to 60 tokens, a quarter of them masked, with random rows: queries, keys, values, shared keys and
+// Documents of 1 to 60 tokens, a quarter of the tokens masked, with random queries, keys, values, shared keys and
 // shared values.
 struct Batch {
   std::shared_ptr<const PackedDocuments> packed;
@@ -84,7 +84,7 @@ TEST(DocumentAttention, RunsWhereNoGradientIsKept) {
   EXPECT_TRUE(at::equal(Attend(batch, 2), expected));
 }
 
-// The kernel reads memory of the CPU. What "meta" has are shapes alone.
+// The kernel reads CPU memory. Tensors on the device "meta" have shapes only.
 TEST(DocumentAttention, RunsOnTheDeviceOfItsTensors) {
   Batch batch = RandomBatch(1, 4, 3, 2);
   for (at::Tensor& tensor : batch.tensors) tensor = tensor.detach().to(at::kMeta);

@@ -1,4 +1,4 @@
-// Batches of documents as graphs, of layers that are simple. The device is emulated.
+// Runs batches of documents as graphs of simple layers, on an emulated device.
 
 #include <memory>
 #include <string>
@@ -37,14 +37,14 @@ class DocumentGraphsTest : public ::testing::Test {
                      .value();
   }
 
-  // Logits [documents, 1]: sums of ids. Tells which rooms it has been called with, "rows x documents".
+  // Logits [documents, 1]: sums of ids. Records the padded shapes that it was called with, "rows x documents".
   GpuItemAttention::DocumentLayers Sums() {
     return [this](const DocumentTokens& documents) {
       rooms_.push_back(absl::StrCat(documents.ids.size(0), " x ", documents.documents));
       return attention_->MeanOfRows(documents.ids.to(at::kFloat).unsqueeze(1), /*length=*/1);
     };
   }
-  // Whether a graph ran documents of so many rows each. Their ids are those of nobody else.
+  // Whether a graph ran documents of these lengths. Each document has its own id.
   bool RunsAsGraph(const std::vector<int64_t>& lengths) {
     std::vector<std::vector<int32_t>> documents;
     std::vector<float> expected;
@@ -69,8 +69,8 @@ class DocumentGraphsTest : public ::testing::Test {
 TEST_F(DocumentGraphsTest, ABatchTakesTheSmallestThatHasRoomAndNothingOfBatchesBefore) {
   ASSERT_THAT(attention_->PrepareDocuments(/*item_documents=*/1, Sums()), IsOk());
   EXPECT_EQ(device_->replays(), 9);  // of 192, 128, 64 rows, each of 4, 2, 1 documents
-  // A sum of more than 128 rows, or of more documents, is one of several splits. The device calls layers when it runs a
-  // graph: so they tell which one.
+  // A sum of more than 128 rows, or of more documents, is one of several splits. The device calls the layers when it
+  // runs a graph, so they record which graph ran.
   const struct {
     std::vector<int64_t> lengths;
     std::string room;
@@ -89,7 +89,7 @@ TEST_F(DocumentGraphsTest, LargerBatchesAreTheLayers) {
   ASSERT_THAT(attention_->PrepareDocuments(/*item_documents=*/1, Sums()), IsOk());
   EXPECT_FALSE(RunsAsGraph({193}));
   EXPECT_FALSE(RunsAsGraph({1, 2, 3, 4, 5}));
-  EXPECT_TRUE(RunsAsGraph({5, 4}));  // they have not taken the graphs' memory away
+  EXPECT_TRUE(RunsAsGraph({5, 4}));  // larger batches did not take the graphs' memory
 }
 
 }  // namespace longshort::models::document_graphs_test

@@ -8,7 +8,7 @@
 namespace longshort::models {
 namespace {
 
-// Of the thread that runs; null between two.
+// The recorder of the calling thread; null between calls.
 thread_local std::vector<std::string>* found = nullptr;
 
 std::unique_ptr<at::ObserverContext> OnCall(const at::RecordFunction& call) {
@@ -16,7 +16,8 @@ std::unique_ptr<at::ObserverContext> OnCall(const at::RecordFunction& call) {
   if (!schema.has_value() || found == nullptr) return nullptr;
   const auto& arguments = schema->arguments();
   for (size_t i = 0; i < arguments.size(); ++i) {
-    if (arguments[i].type()->isSubtypeOf(*c10::TensorType::get())) return nullptr;  // it goes where that one is
+    if (arguments[i].type()->isSubtypeOf(*c10::TensorType::get()))
+      return nullptr;  // the result is on that tensor's device
     if (arguments[i].name() == "device" && call.inputs()[i].isNone()) found->push_back(call.name());
   }
   return nullptr;

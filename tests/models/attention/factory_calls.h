@@ -1,4 +1,4 @@
-// Finds tensors that code makes on the CPU without saying so.
+// Finds tensors that code creates on the CPU by default.
 #pragma once
 
 #include <functional>
@@ -7,8 +7,8 @@
 
 namespace longshort::models {
 
-// What LibTorch was asked for while `run` ran that makes a tensor out of none, such as arange, without being told on
-// which device: such a tensor lies on the CPU, and does not meet those of another device.
+// Returns the LibTorch factory calls of `run`, such as arange, without a device argument. Their tensors are on the CPU,
+// and cannot be combined with tensors of another device.
 std::vector<std::string> FactoriesWithoutDevice(const std::function<void()>& run);
 
 }  // namespace longshort::models

@@ -1,4 +1,4 @@
-// What a GPU's attention of classifiers refuses, and what it tells of a GPU that is lost.
+// Invalid arguments of a GPU's ItemAttention, and how it reports a lost GPU.
 
 #include <memory>
 #include <string>
@@ -28,7 +28,7 @@ class GpuItemAttentionRefusals : public ::testing::Test {
                      .value();
   }
 
-  // Rows of images, of which there are `apart` from one image's first to the next one's.
+  // Rows of images, with `apart` rows from one image's first row to the next image's.
   static at::Tensor Rows(int64_t apart = kTokens) { return at::zeros({kImages, apart, kWidth}).narrow(1, 0, kTokens); }
   static RowsToAttend Attend() {
     return {.heads = kHeads,

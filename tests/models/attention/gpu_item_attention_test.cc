@@ -1,4 +1,4 @@
-// The classifiers' layers with attention by the kernels of a GPU, which is emulated, against the same layers without.
+// Compares the classifiers' layers with GPU kernels, on an emulated GPU, with the same layers on the CPU.
 
 #include "models/attention/gpu_item_attention.h"
 
@@ -32,7 +32,7 @@ using ::testing::HasSubstr;
 using ::testing::UnorderedElementsAre;
 
 constexpr int64_t kHeads = 2, kWidth = 24, kRank = 3;
-// Of a layer's output, whose numbers are about 1.
+// Error bound for a layer's output, whose numbers are about 1.
 constexpr double kRounding = 2e-5;
 
 at::Tensor Random(at::IntArrayRef shape) { return at::randn(shape, at::kFloat); }
@@ -188,7 +188,7 @@ TEST_P(GpuVilAttentionTest, GivesWhatItGivesWithoutAGpu) {
   const at::Tensor rows = Random({2, GetParam().global_tokens + kSide * kSide, kWidth});
   CpuItemAttention on_cpu;
   EXPECT_LT(LargestDifference(vil(rows, *attention_), vil(rows, on_cpu)), kRounding);
-  // One image alone: what the first one's rows are apart from the next one's must not be asked.
+  // A single image: the stride between images must not be used.
   const at::Tensor first = rows.narrow(0, 0, 1);
   EXPECT_LT(LargestDifference(vil(first, *attention_), vil(first, on_cpu)), kRounding);
   EXPECT_THAT(device_->kernels_run(), Contains(std::pair<const std::string, int64_t>("AttendInWindows", 2)));
@@ -215,17 +215,17 @@ TEST_F(GpuItemAttentionTest, CvtGivesWhatItGivesWithoutAGpu) {
                                    std::pair<const std::string, int64_t>("AttendInWindows", 3)));
 }
 
-// What the verbs are asked, of documents or of images.
+// The arguments of the methods, for documents or images.
 struct Verbs {
   RowsToAttend attend;
   at::Tensor attended;
   RowsToCompress compress;
   OwnRowsToAttend own;
   RowsToConvolve convolve;  // of documents
-  at::Tensor means;         // of what has become of the rows
+  at::Tensor means;         // of the rows after attention
 };
 
-// `rows` have queries, keys, values and logits beside each other.
+// `rows` have adjacent queries, keys, values and logits.
 Verbs OverRows(const at::Tensor& rows, int64_t items, at::ScalarType type) {
   const auto part = [&](int64_t first, int64_t count) { return rows.narrow(-1, first, count).to(type); };
   const LayerNorm norm = {.gain = at::ones({kWidth}), .bias = at::zeros({kWidth})};
@@ -252,8 +252,7 @@ Verbs OverRows(const at::Tensor& rows, int64_t items, at::ScalarType type) {
   return verbs;
 }
 
-// Runs the verbs one after the other: landmarks, attention to them, attention to what has become of the rows.
-// `attend_rows` is the verb between.
+// Calls the methods in turn: landmarks, attention to them (`attend_rows`), attention to the resulting rows.
 template <typename Attend>
 void RunVerbs(ItemAttention& attention, Verbs& verbs, const Attend& attend_rows) {
   verbs.attend.shared = attention.Landmarks(verbs.compress, /*others=*/0);
@@ -265,7 +264,7 @@ class GpuItemBitsTest : public GpuItemAttentionTest, public ::testing::WithParam
  protected:
   static constexpr int64_t kChannels = 3 * kWidth + kHeads * kRank;
 
-  // Rows of documents of so many tokens.
+  // Rows of documents with these numbers of tokens.
   Verbs OfDocuments(const std::vector<int64_t>& lengths, const at::Tensor& rows, at::ScalarType type) {
     std::vector<std::vector<int32_t>> ids;
     for (const int64_t length : lengths) ids.emplace_back(length, 1);
@@ -319,7 +318,7 @@ INSTANTIATE_TEST_SUITE_P(Types, GpuItemBitsTest, ::testing::Values(at::kFloat, a
                          [](const auto& tested) { return tested.param == at::kFloat ? "Float" : "BFloat16"; });
 
 TEST_F(GpuItemBitsTest, RowsOfBFloat16GiveWhatTheSameNumbersInFloatGive) {
-  // Rounded before, so that both have the same.
+  // Rounded first, so that both have the same input.
   const at::Tensor rows = Random({2, 70, kChannels}).to(at::kBFloat16).to(at::kFloat);
   const Verbs in_float = OfImages(rows, at::kFloat), in_bfloat16 = OfImages(rows, at::kBFloat16);
   // Outputs are means of normal numbers; landmarks are normalised. Both are rounded to 8 bits, and so were the

@@ -1,4 +1,4 @@
-// Batches of images as graphs, of layers that are simple. The device is emulated.
+// Runs batches of images as graphs of simple layers, on an emulated device.
 
 #include <memory>
 #include <numeric>
@@ -20,7 +20,7 @@ using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 
 constexpr ImageShape kShape = {.channels = 3, .height = 2, .width = 4};
-constexpr size_t kMaxImages = 10;  // and the next smaller graph is of 8
+constexpr size_t kMaxImages = 10;  // the next smaller graph has 8
 
 // Logits [images, 2]: the first channel's sum, and the last value.
 at::Tensor Sums(const at::Tensor& images) {
@@ -39,7 +39,7 @@ class ImageGraphsTest : public ::testing::Test {
                                 128)
         .value();
   }
-  // `count` images, with numbers of their own.
+  // `count` images with distinct values.
   static std::vector<ImageItem> Images(size_t count, const ImageShape& shape = kShape) {
     std::vector<ImageItem> images;
     for (size_t i = 0; i < count; ++i) {
@@ -71,7 +71,7 @@ TEST_F(ImageGraphsTest, RunABatchOfAnyNumberThatHasRoomInOne) {
   const auto never = [](const at::Tensor&) -> at::Tensor { throw std::logic_error("a graph runs this batch"); };
   int64_t replays = device_->replays();
   EXPECT_EQ(replays, 9);  // of 10, 8, 7, ... 1 images
-  // The last one is of 9 images, padded by what the first one has left.
+  // The last batch has 9 images, and is padded with a leftover of the first batch.
   for (const size_t count : {10u, 1u, 8u, 3u, 9u}) {
     ExpectSums(*attention, Images(count), never);
     EXPECT_EQ(device_->replays(), ++replays);

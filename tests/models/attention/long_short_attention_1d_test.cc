@@ -12,7 +12,7 @@
 
 namespace longshort::models::long_short_attention_1d_test {
 
-// Random documents, some tokens masked, none of them all.
+// Random documents with some masked tokens, but no document with masked tokens only.
 std::vector<std::vector<int32_t>> RandomDocuments(std::mt19937_64& random, int64_t count) {
   std::vector<std::vector<int32_t>> documents(count);
   for (auto& document : documents) {
@@ -27,7 +27,7 @@ PackedDocuments Pack(const std::vector<std::vector<int32_t>>& documents, const W
   return PackDocuments(std::vector<absl::Span<const int32_t>>(documents.begin(), documents.end()), rule);
 }
 
-// What the query of row `row` gets, by the definition, over the positions of the whole document: [heads, head_dim].
+// The result of the query of row `row` by definition, over the positions of the whole document: [heads, head_dim].
 at::Tensor AttendByDefinition(const std::vector<int32_t>& ids, const std::vector<int64_t>& row_of, int64_t position,
                               const WindowRule& rule, const std::vector<at::Tensor>& tensors) {
   const at::Tensor &queries = tensors[0], &keys = tensors[1], &values = tensors[2], &shared_keys = tensors[3],

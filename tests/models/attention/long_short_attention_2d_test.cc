@@ -34,7 +34,7 @@ struct Problem {
   at::Tensor Attend() const { return LongShortAttention2d(queries, tokens, shared, grid, window, window_bias); }
 };
 
-// What one query sees, gathered token by token as the definition says it.
+// The keys and values that one query sees, gathered token by token according to the definition.
 class QueryLoop {
  public:
   QueryLoop(const Problem& problem, int64_t item, int64_t head) : problem_(problem), item_(item), head_(head) {}
@@ -121,7 +121,7 @@ TEST(WindowGeometry, SeesHalfAWindowMoreOnEachSideAndAtLeastOneToken) {
   EXPECT_EQ(WindowGeometry{1}.keys(), 9);
 }
 
-// Values of 1 come out as 1: nothing outside the grid takes part, even where it would have won.
+// Values of 1 give outputs of 1: nothing outside the grid takes part, even where it would have the largest score.
 TEST(LongShortAttention2d, KeysOutsideTheGridHaveNoWeight) {
   Problem problem(1, {5, 3}, 4, 0, false);
   problem.queries.fill_(3.0);

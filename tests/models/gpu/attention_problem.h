@@ -1,4 +1,4 @@
-// A random step of attention on a device, and what comes out of it by plain sums in double precision.
+// A random step of attention on a device, and its expected result from plain sums in double precision.
 #pragma once
 
 #include <algorithm>
@@ -31,7 +31,7 @@ struct TestedSlice {
   int64_t count = 1;
 };
 
-// Element is what pages hold, Row what queries and output are.
+// Element: type of pages. Row: type of queries and output.
 template <typename Element, typename Row>
 class AttentionProblem final {
  public:
@@ -91,7 +91,7 @@ class AttentionProblem final {
 
   int64_t rows() const { return rows_; }
 
-  // Output rows [rows][heads * head_width], of these rows by DecodeAttention; the others are NaN.
+  // Output [rows][heads * head_width] of DecodeAttention for these rows; NaN in the others.
   std::vector<float> Decode(const std::vector<int64_t>& rows) {
     Forget();
     LaunchDecode(rows);
@@ -103,7 +103,7 @@ class AttentionProblem final {
     return Decode(rows);
   }
 
-  // By PromptAttention.
+  // Output of PromptAttention.
   std::vector<float> Prompt(const std::vector<int64_t>& tiles) {
     Forget();
     LaunchPrompt(tiles);
@@ -111,7 +111,7 @@ class AttentionProblem final {
   }
   std::vector<float> PromptAll() { return Prompt(Tiles(1).tiles); }
 
-  // As a backend does it: by both, each for its rows.
+  // Output of both kernels, each for its rows, as in a backend.
   std::vector<float> Attend(int64_t min_tile_rows) {
     const QueryTiles tiles = Tiles(min_tile_rows);
     Forget();

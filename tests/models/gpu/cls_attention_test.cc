@@ -69,7 +69,7 @@ class Problem final {
         const std::vector<double> expected =
             PlainAttention(queries_.Row(item) + channel, model_.head_width, kScale, seen);
         for (int c = 0; c < model_.head_width; ++c) {
-          // Sums are float32, but for the output.
+          // Sums are float32, except in the output.
           const double bound = 1e-5 + (sizeof(Element) == 4 ? 0 : std::abs(expected[c]) / 256);
           ASSERT_NEAR(output[item * width_ + channel + c], expected[c], bound)
               << "item " << item << ", head " << head << ", channel " << c;

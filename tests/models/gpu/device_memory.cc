@@ -20,11 +20,11 @@ namespace longshort::models {
 namespace {
 
 constexpr int64_t kAlignment = 256;
-// After each piece, at the least.
+// Minimum size of the strip after each piece.
 constexpr int64_t kStripBytes = 256;
 constexpr unsigned char kStrip = 0xa5;
 
-// Of a piece and its strip.
+// Size of a piece and its strip.
 int64_t SpanOf(size_t bytes) {
   return (static_cast<int64_t>(bytes) + kStripBytes + kAlignment - 1) / kAlignment * kAlignment;
 }

@@ -1,4 +1,4 @@
-// Memory of an emulated device: pieces of one mapping, with strips between them that nobody may write.
+// Memory of an emulated device: pieces of one mapping, with guard strips between them.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@ namespace longshort::models {
 
 class DeviceMemory final {
  public:
-  // `hidden`: cannot be touched but while it is open. Throws std::bad_alloc.
+  // `hidden`: access faults except between Open and Close. Throws std::bad_alloc.
   DeviceMemory(int64_t bytes, bool hidden);
   ~DeviceMemory();
   DeviceMemory(const DeviceMemory&) = delete;
@@ -25,18 +25,18 @@ class DeviceMemory final {
   void Close();
 
   bool Holds(const void* begin, size_t bytes) const;
-  // Whether the address is in the mapping, of a piece or not.
+  // Whether the address is in the mapping, inside a piece or not.
   bool Spans(const void* address) const { return address >= base_ && address < base_ + bytes_; }
   int64_t pieces() const { return static_cast<int64_t>(pieces_.size()); }
   int64_t free_bytes() const { return bytes_ - used_; }
-  // What was written where no piece is; empty if nothing was. REQUIRES: it is open.
+  // Describes writes outside of all pieces; empty if there were none. REQUIRES: it is open.
   std::string Damage() const;
 
  private:
   unsigned char* base_ = nullptr;
   int64_t bytes_ = 0, used_ = 0;
   bool hidden_ = false, open_ = true;
-  std::map<int64_t, size_t> pieces_;  // bytes by where they begin
+  std::map<int64_t, size_t> pieces_;  // offset -> bytes
 };
 
 }  // namespace longshort::models

@@ -25,7 +25,7 @@ struct Work {
 };
 
 struct Event final : GpuEvent {
-  int64_t works = 0;  // how many had been queued before
+  int64_t works = 0;  // number of works queued before
 };
 
 struct Graph final : GpuGraph {
@@ -93,7 +93,8 @@ class Device final : public EmulatedDevice {
 
  private:
   int64_t used_bytes() const { return 2 * memory_bytes_ - hidden_.free_bytes() - shared_.free_bytes(); }
-  // Counts a call; the error that it is to have. What queues work does not see that the device is lost by it.
+  // Counts a call, and returns its injected error. A call that queues work returns OK even if the work will lose the
+  // device.
   absl::Status CallThatQueues();
   absl::Status Call(const char* verb);
   absl::Status CallOutsideOfCaptures(const char* verb);
@@ -102,7 +103,7 @@ class Device final : public EmulatedDevice {
   bool IsOfLibrary(uint64_t word) const;
   absl::Status CheckCopied(const void* begin, size_t bytes, const char* field) const;
 
-  // Queues it, records it, or, in the run of a graph, puts what was recorded in its place.
+  // Queues or records work. In the run of a graph, runs the recorded work instead.
   absl::Status Add(Work work);
   absl::Status RunQueued(int64_t end);
   absl::Status RunOne(const Work& work);
@@ -138,13 +139,13 @@ class Device final : public EmulatedDevice {
 
 absl::Status Device::CallThatQueues() {
   if (lost_) return Lost();
-  if (running_ != nullptr) return absl::OkStatus();  // no call of a GPU's: it has the graph
+  if (running_ != nullptr) return absl::OkStatus();  // a GPU makes no such call: it runs the graph
   if (calls_++ != fault_call_) return absl::OkStatus();
   switch (fault_) {
     case DeviceFault::kOutOfMemory:
-      return absl::ResourceExhaustedError("the emulated device was told to have no memory");
+      return absl::ResourceExhaustedError("injected lack of memory of the emulated device");
     case DeviceFault::kError:
-      return absl::InternalError("the emulated device was told to fail");
+      return absl::InternalError("injected failure of the emulated device");
     case DeviceFault::kLost:
       break;
   }
@@ -154,7 +155,7 @@ absl::Status Device::CallThatQueues() {
 
 absl::Status Device::Call(const char* verb) {
   LS_RETURN_IF_ERROR(CallThatQueues());
-  return next_work_loses_ ? Lose(absl::StrCat("it was told so, at ", verb)) : absl::OkStatus();
+  return next_work_loses_ ? Lose(absl::StrCat("injected loss at ", verb)) : absl::OkStatus();
 }
 
 absl::Status Device::CallOutsideOfCaptures(const char* verb) {
@@ -241,8 +242,9 @@ absl::Status Device::Launch(const KernelCall& call) {
   return running_ == nullptr ? absl::OkStatus() : TakeArguments(call);
 }
 
-// Of the launch that the body of a running graph has just made. LibTorch's memory of a capture stays the graph's on a
-// GPU; on the processor its tensors are elsewhere in every run, and what kernels read and write goes with them.
+// Arguments of the launch that the body of a running graph has just made. On a GPU, LibTorch's memory of a capture
+// stays the graph's. On the CPU its tensors have other addresses in every run, so the kernels' arguments change with
+// them.
 absl::Status Device::TakeArguments(const KernelCall& call) {
   Work& work = (*running_)[reached_ - 1];
   const KernelCall& captured = work.captured.value();
@@ -268,7 +270,7 @@ absl::Status Device::TakeArguments(const KernelCall& call) {
   return absl::OkStatus();
 }
 
-// Whether it can be the address of a tensor, or of the host's other memory.
+// Whether it may be the address of a tensor, or of other host memory.
 bool Device::IsOfLibrary(uint64_t word) const {
   constexpr uint64_t kFirst = uint64_t{0x5500} << 32, kLast = uint64_t{0x7fff} << 32 | 0xffffffff;
   const auto* const address = reinterpret_cast<const void*>(word);
@@ -295,7 +297,7 @@ absl::Status Device::Add(Work work) {
 }
 
 absl::Status Device::RunOne(const Work& work) {
-  if (work.loses_the_device) return Lose(absl::StrCat("it was told so, at ", work.name));
+  if (work.loses_the_device) return Lose(absl::StrCat("injected loss at ", work.name));
   absl::Status status = work.run();
   if (const std::string damage = hidden_.Damage() + shared_.Damage(); status.ok() && !damage.empty()) {
     status = absl::InternalError(absl::StrCat(work.name, ": ", damage));

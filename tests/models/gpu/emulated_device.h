@@ -1,10 +1,10 @@
-// A GpuDevice on the processor, which watches over the rules of gpu_device.h:
-//  - Device memory cannot be touched while no queued work runs (mprotect), unless LibTorch may use it, too.
-//  - What is queued runs when somebody waits for it, as late as is allowed.
-//  - New memory is NaN. A write beside an allocation is noticed: by the address sanitizer at once, else after the
+// A GpuDevice on the CPU that checks the rules of gpu_device.h:
+//  - Access to device memory faults while no queued work runs (mprotect), unless LibTorch may use it, too.
+//  - Queued work runs when a call waits for it, as late as the rules allow.
+//  - New memory is NaN. A write outside an allocation is detected: by the address sanitizer at once, else after the
 //  kernel.
-//  - Copies name device and pinned memory only.
-//  - It fails when it is told to.
+//  - Copies may use device and pinned memory only.
+//  - Tests can inject failures.
 #pragma once
 
 #include <map>
@@ -32,17 +32,17 @@ class EmulatedDevice : public GpuDevice {
  public:
   // Runs of graphs so far.
   virtual int64_t replays() const = 0;
-  // Calls of verbs that return a status, so far; those that a graph's body makes when it runs are none.
+  // Calls so far of methods that return a status, without those of a graph's body during a run.
   virtual int64_t calls() const = 0;
-  // How often kernels have run, by their name.
+  // The number of runs of each kernel, by name.
   virtual const std::map<std::string, int64_t>& kernels_run() const = 0;
-  // The call after so many more fails.
+  // The call after this many more calls fails.
   virtual void FailAfter(int64_t calls, DeviceFault fault) = 0;
-  // The Replay after so many more fails.
+  // The Replay after this many more replays fails.
   virtual void FailAfterReplays(int64_t replays, DeviceFault fault) = 0;
-  // Pieces of memory that nobody has freed.
+  // The number of pieces of memory that have not been freed.
   virtual int64_t allocations() const = 0;
-  // From the next kernel on.
+  // Takes effect with the next kernel.
   virtual void SetEmulation(const cuda::emulated::EmulationOptions& options) = 0;
 };
 

@@ -1,4 +1,4 @@
-// The device of the tests: it does what gpu_device.h says, and notices who breaks its rules.
+// The emulated device: it behaves as gpu_device.h specifies, and detects violations of its rules.
 
 #include "tests/models/gpu/emulated_device.h"
 
@@ -298,7 +298,7 @@ TEST_F(EmulatedDevices, ALostDeviceIsSeenOnlyWhenWorkIsWaitedFor) {
   EXPECT_TRUE(device_->Launch(AddCall(numbers, 1)).ok());
   EXPECT_TRUE(device_->Launch(AddCall(numbers, 1)).ok());
   EXPECT_FALSE(device_->has_failed());
-  EXPECT_THAT(MessageOf(device_->Synchronize()), HasSubstr("it was told so, at AddTo"));
+  EXPECT_THAT(MessageOf(device_->Synchronize()), HasSubstr("injected loss at AddTo"));
   EXPECT_TRUE(device_->has_failed());
   EXPECT_FALSE(device_->Launch(AddCall(numbers, 1)).ok());
 }

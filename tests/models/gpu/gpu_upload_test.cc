@@ -12,7 +12,7 @@ namespace longshort::models::gpu_upload_test {
 
 using ::testing::ElementsAreArray;
 
-// Uploads of numbers, each kept on the device by a copy that is queued behind it; nobody waits meanwhile.
+// Uploads numbers without waiting in between. A copy queued after each upload keeps it on the device.
 class GpuUploadTest : public ::testing::Test {
  protected:
   void Upload(const std::vector<int>& numbers) {

@@ -52,7 +52,7 @@ class Problem final {
         double sum = 0;
         for (int64_t i = 0; i < ranges_[item].rows; ++i) sum += rows_.Row(ranges_[item].first_row + i)[channel];
         const double expected = sum * kScale;
-        // Sums are float32, but for the output.
+        // Sums are float32, except in the output.
         const double bound = 1e-5 + (sizeof(Element) == 4 ? 0 : std::abs(expected) / 256);
         ASSERT_NEAR(output[item * width_ + channel], expected, bound) << "item " << item << ", channel " << channel;
       }

@@ -1,4 +1,4 @@
-"""The CUDA kernels compile for the chips that are promised, and fit their registers. Needs nvcc, not a GPU."""
+"""The CUDA kernels compile for the supported chips, and stay within their register limits. Needs nvcc, not a GPU."""
 
 import os
 import re
@@ -12,21 +12,21 @@ ROOT = Path(__file__).resolve().parents[3]
 KERNELS = ROOT / "models/gpu"
 ARCHITECTURES = ("80", "90a")
 NVCC = shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
-# As target longshort_cuda_kernels has them.
+# The options of target longshort_cuda_kernels.
 OPTIONS = ["-std=c++17", "-O3", "--expt-relaxed-constexpr", "--Werror=all-warnings", "-Xptxas=-v", f"-I{ROOT}"]
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(NVCC is None, reason="there is no nvcc")]
 
 
 def budget() -> dict[str, int | None]:
-    """The most registers of each kernel; None: it may spill."""
+    """The maximum registers of each kernel; None: it may spill."""
     lines = [line.split("#")[0].strip() for line in (Path(__file__).parent / "registers.txt").read_text().splitlines()]
     listed = (line.rsplit(maxsplit=1) for line in lines if line)
     return {name.strip(): None if number == "spills" else int(number) for name, number in listed}
 
 
 def compile_kernels(source: Path, architecture: str, folder: Path) -> str:
-    """What the assembler tells of a source. The compiler cache, where there is one, keeps that as well."""
+    """The assembler's report on a source. The compiler cache, if there is one, keeps it as well."""
     launcher = [ccache] if (ccache := shutil.which("ccache")) else []
     result = subprocess.run(
         [*launcher, NVCC, *OPTIONS, f"-gencode=arch=compute_{architecture},code=sm_{architecture}", "-c", source,
@@ -35,14 +35,14 @@ def compile_kernels(source: Path, architecture: str, folder: Path) -> str:
         capture_output=True, check=False,
     )  # fmt: skip
     assert result.returncode == 0, result.stdout + result.stderr
-    told = result.stdout + result.stderr
-    return subprocess.run(["c++filt"], input=told, text=True, capture_output=True, check=True).stdout
+    report = result.stdout + result.stderr
+    return subprocess.run(["c++filt"], input=report, text=True, capture_output=True, check=True).stdout
 
 
-def kernels_of(told: str) -> dict[str, tuple[int, int]]:
-    """Registers, and bytes of spilled ones, of each kernel."""
+def kernels_of(report: str) -> dict[str, tuple[int, int]]:
+    """Registers and spilled bytes of each kernel."""
     kernels = {}
-    for entry in told.split("Compiling entry function '")[1:]:
+    for entry in report.split("Compiling entry function '")[1:]:
         # "void longshort::models::cuda::(anonymous namespace)::Norm<4>(longshort::models::cuda::NormRows)' for 'sm_80'"
         name = entry.split("'")[0].replace("(anonymous namespace)::", "").replace("longshort::models::cuda::", "")
         name = name.removeprefix("void ").split("(")[0]
@@ -52,14 +52,14 @@ def kernels_of(told: str) -> dict[str, tuple[int, int]]:
 
 
 def misfits(found: dict[str, tuple[int, int]], listed: dict[str, int | None]) -> list[str]:
-    """What of these kernels' registers and spilled bytes is not as it is listed."""
+    """Differences of these kernels' registers and spilled bytes from the list."""
     wrong = [f"{name} is in registers.txt and not among the kernels" for name in listed if name not in found]
     for name, (registers, spills) in sorted(found.items()):
-        most = listed.get(name, 0)
+        limit = listed.get(name, 0)
         if name not in listed:
             wrong.append(f"{name} is not in registers.txt: {registers} registers, {spills} bytes spilled")
-        elif most is not None and (registers > most or spills > 0):
-            wrong.append(f"{name}: {registers} registers, {spills} bytes spilled; at most {most}, and none")
+        elif limit is not None and (registers > limit or spills > 0):
+            wrong.append(f"{name}: {registers} registers, {spills} bytes spilled; at most {limit}, and none")
     return wrong
 
 
@@ -105,14 +105,14 @@ def test_errors_after_which_the_process_must_be_ended_are_those_that_cuda_names(
     assert lasting - known == set()
 
 
-def test_a_kernel_that_is_not_listed_or_does_not_fit_is_told() -> None:
+def test_a_kernel_that_is_not_listed_or_does_not_fit_is_reported() -> None:
     listed = {"Fits": 32, "Large": 32, "Spilled": 32, "MaySpill": None, "Gone": 32}
     found = {"Fits": (32, 0), "Large": (33, 0), "Spilled": (32, 4), "MaySpill": (255, 8), "New": (8, 0)}
     assert [line.split(" ")[0].rstrip(":") for line in misfits(found, listed)] == ["Gone", "Large", "New", "Spilled"]
 
 
 def test_a_spill_is_seen() -> None:
-    told = (
+    report = (
         "ptxas info    : Compiling entry function 'void longshort::models::cuda::(anonymous namespace)::Norm<4>"
         "(longshort::models::cuda::NormRows)' for 'sm_80'\n"
         "    8 bytes stack frame, 4 bytes spill stores, 12 bytes spill loads\n"
@@ -122,4 +122,4 @@ def test_a_spill_is_seen() -> None:
         "    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n"
         "ptxas info    : Used 32 registers, used 0 barriers\n"
     )
-    assert kernels_of(told) == {"Norm<4>": (40, 16), "Keep": (32, 0)}
+    assert kernels_of(report) == {"Norm<4>": (40, 16), "Keep": (32, 0)}

@@ -1,4 +1,4 @@
-// Rows of a test as kernels have them, and plain sums over them.
+// Rows for tests of kernels, and plain sums over them.
 #pragma once
 
 #include <algorithm>
@@ -14,13 +14,13 @@
 
 namespace longshort::models::cuda {
 
-// What a result may differ by. Probabilities are rounded to elements, 8 bits of bfloat16; so is the output.
+// The allowed difference of a result. Probabilities are rounded to elements, 8 bits of bfloat16; so is the output.
 template <typename Element>
 double AttentionBound(double expected) {
   return sizeof(Element) == 4 ? 1e-5 : 4e-3 + std::abs(expected) / 256;
 }
 
-// [rows, width] on the device, `stride` elements apart; what is between rows is NaN, and so is what nobody has written.
+// [rows, width] on the device, `stride` elements apart. Gaps between rows, and elements that were not written, are NaN.
 template <typename Element>
 class TestRows final {
  public:
@@ -36,7 +36,7 @@ class TestRows final {
   }
   void AddNothing(int64_t rows) { all_.resize(all_.size() + rows * stride_, ElementOf<Element>(NAN)); }
 
-  // Puts what was added on the device, anew.
+  // Copies the added rows to the device again.
   Rows Put() {
     on_device_ = arrays_->Put(all_);
     floats_ = Floats(all_);
@@ -67,7 +67,7 @@ class TestRows final {
   Element* on_device_ = nullptr;
 };
 
-// What one query sees, of one head.
+// The keys and values that one query of one head sees.
 struct SeenVector {
   const float* key;
   const float* value;

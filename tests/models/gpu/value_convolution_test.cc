@@ -23,7 +23,7 @@ struct Model {
   int padding_of_sums = 2 * padding;
 };
 
-// Positions of a document's rows: all from `first` on, but for each `masked`th one; 0: all.
+// Positions of a document's rows: all from `first` on, except every `masked`th one; 0: all.
 std::vector<int64_t> Positions(int64_t first, int64_t end, int64_t masked = 0) {
   std::vector<int64_t> positions;
   for (int64_t position = first; position < end; ++position) {
@@ -74,7 +74,7 @@ class Problem final {
       for (int64_t row = document.first_row; row < document.first_row + document.rows; ++row) {
         for (int64_t channel = 0; channel < width_; ++channel) {
           const double expected = Expected(document, row, channel);
-          // Sums are float32, but for the output.
+          // Sums are float32, except in the output.
           const double bound = 2e-5 + (sizeof(Element) == 4 ? 0 : std::abs(expected) / 256);
           ASSERT_NEAR(output[row * width_ + channel], expected, bound) << "row " << row << ", channel " << channel;
         }
@@ -116,8 +116,8 @@ using Elements = ::testing::Types<float, BFloat16>;
 TYPED_TEST_SUITE(GpuValueConvolution, Elements);
 
 TYPED_TEST(GpuValueConvolution, ReachesPositionsOfTheDocumentOnly) {
-  // One row, fewer than taps, a tile, one row more, several; in documents that begin with masked tokens, have them all
-  // along, and fewer than there are between taps.
+  // One row, fewer than taps, a tile, one row more, several; in documents that begin with masked tokens, have masked
+  // tokens throughout, or are shorter than the taps.
   Problem<TypeParam> problem(*this->device_, {},
                              {Positions(0, 1),
                               Positions(3, 5),

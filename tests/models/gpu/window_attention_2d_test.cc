@@ -40,7 +40,7 @@ class Problem final {
       for (TestRows<Element>* const part : {&shared_keys_, &shared_values_}) part->Add(model.shared, random);
       output_.AddNothing(model.globals + tokens_);
     }
-    // ViL's table, but for windows of one token, has (2 (wp + w) - 1)^2 rows.
+    // ViL's table has (2 (wp + w) - 1)^2 rows, except for windows of one token.
     const int side = std::max(model.side, 1), offsets = side == 1 ? 1 : 2 * (side / 2 + side) - 1;
     std::mt19937_64 random(1);
     table_ = RandomElements<float>(random, model.heads * offsets * offsets);

@@ -20,7 +20,7 @@ float Widen(BFloat16 value) {
   return result;
 }
 
-// A random problem: one head, some queries, pages in random order, garbage where nothing was written.
+// A random problem: one head, some queries, pages in random order, garbage in unwritten rows.
 template <typename Element>
 class Problem {
  public:

@@ -21,7 +21,7 @@ TEST(ChunkMixing, MeetsTheReferenceOp) {
       value_rows.push_back(rows.const_data_ptr<float>() + i * rows.size(2));
     }
     std::vector<float> weights(kChunk * kHeads * rank);
-    at::Tensor mixed = at::zeros({rank, 2, kHeads * kHeadWidth});  // every other row is someone else's
+    at::Tensor mixed = at::zeros({rank, 2, kHeads * kHeadWidth});  // every other row belongs to other data
     ChunkWeights(logit_rows, kHeads * rank, weights.data());
     MixChunk(value_rows, weights.data(), kHeads, rank, kHeadWidth, mixed.mutable_data_ptr<float>(),
              2 * kHeads * kHeadWidth);

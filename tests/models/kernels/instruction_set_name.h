@@ -1,4 +1,4 @@
-// What a kernel was tried with, for messages.
+// Names of instruction sets, for messages.
 #pragma once
 
 #include "models/kernels/instruction_set.h"

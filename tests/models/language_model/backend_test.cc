@@ -1,4 +1,4 @@
-// What every backend of the language model must do, held to the plain reference ops (models/attention).
+// The behaviour of every backend of the language model, compared with the reference ops (models/attention).
 
 #include "models/language_model/backend.h"
 
@@ -50,14 +50,14 @@ std::string NameOfCase(const ::testing::TestParamInfo<Case>& info) {
   return info.param.backend.name + (info.param.pages == at::kFloat ? "Float32" : "BFloat16");
 }
 
-// One stream, given row by row: what a layer has computed of each, and of each chunk, is drawn at random.
+// One stream, as random results of a layer for each row and chunk.
 struct Stream {
   at::Tensor input, keys_values, logits, window;  // [tokens, ...], as LayerRows
   at::Tensor memory, segment;                     // [tokens / C * R, 2, d]
   at::Tensor queries;                             // [tokens, d]
 };
 
-// A backend that one stream is fed to, whose page n of each grid is page n + an offset.
+// Feeds one stream to a backend. Page n of each grid is page n plus an offset.
 class LanguageModelBackendTest : public ::testing::TestWithParam<Case> {
  protected:
   LanguageModelBackendTest() {
@@ -139,7 +139,7 @@ class LanguageModelBackendTest : public ::testing::TestWithParam<Case> {
     return attended;
   }
 
-  // What the reference gives for the tokens of one chunk.
+  // The reference's result for the tokens of one chunk.
   at::Tensor Reference(const Stream& stream, int64_t chunk) const {
     const int64_t size = config_.chunk_size, rank = config_.chunk_rank, begin = chunk * size;
     const int64_t start = begin / config_.segment_length * config_.segment_length;
@@ -291,7 +291,7 @@ TEST_P(LanguageModelBackendTest, PagesThatAreCopiedOrReadAndWrittenServeLikeThos
   EXPECT_TRUE(at::equal(moved, stayed));
 }
 
-// What is kept of an open chunk is on its page: layer by layer, it fills up elsewhere as it would have here.
+// All state of an open chunk is on its page: a copy fills up, layer by layer, as the original would have.
 TEST_P(LanguageModelBackendTest, AnOpenChunkGoesOnWhereItsPageWentTo) {
   const Stream stream = RandomStream(4);
   Read(*backend_, stream, 0, 3);
@@ -308,12 +308,12 @@ TEST_P(LanguageModelBackendTest, AnOpenChunkGoesOnWhereItsPageWentTo) {
   EXPECT_TRUE(at::equal(last(2), last(0)));
 }
 
-// A page that leaves may have rows of somebody else.
+// A page that is read may also have another sequence's rows.
 TEST_P(LanguageModelBackendTest, ReadsNothingOfOtherRows) {
   const Stream stream = RandomStream(30), other = RandomStream(30);
   const auto read = [&](const Stream& before) {
     Prepare(*backend_);
-    Read(*backend_, before, 0, 30);  // what lay there
+    Read(*backend_, before, 0, 30);  // the previous contents
     Read(*backend_, stream, 0, 6);
     return std::vector<std::string>{*backend_->ReadPage(PageKind::kWindow, 0, {2, 6}),
                                     *backend_->ReadPage(PageKind::kSegment, 0, {0, 2}),

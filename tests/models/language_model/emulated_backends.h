@@ -12,9 +12,9 @@
 
 namespace longshort::models {
 
-// GPUs that there are, from number 0 on.
+// Number of GPUs, numbered from 0.
 inline constexpr int kEmulatedGpus = 8;
-// Fewer than a real one's: capturing takes the processor's time.
+// Fewer than on a real GPU: emulated captures are slow.
 inline constexpr int64_t kMaxGraphRows = 4;
 inline constexpr int64_t kMaxGraphImages = 2;
 inline constexpr int64_t kMaxGraphDocuments = 2;
@@ -22,7 +22,7 @@ inline constexpr int64_t kMaxGraphDocumentRows = 64;
 
 class EmulatedBackends final : public GpuBackends {
  public:
-  // Called with every device that is opened, before its first use.
+  // Called with every opened device, before its first use.
   using DeviceHook = std::function<void(EmulatedDevice&)>;
 
   explicit EmulatedBackends(

@@ -1,4 +1,4 @@
-// What a GPU's backend makes of a device that fails. Its arithmetic is held to the reference by backend_test.cc.
+// How a GPU's backend handles device failures. backend_test.cc compares its arithmetic with the reference.
 
 #include <functional>
 #include <memory>
@@ -20,7 +20,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// One layer: a step has few calls, and each is let fail.
+// One layer: a step has few calls, and the test makes each of them fail.
 LanguageModelConfig TestedConfig() {
   LanguageModelConfig config = SmallConfig();
   config.layers = 1;
@@ -138,8 +138,8 @@ TEST_F(GpuBackendTest, AGpuThatIsLostIsToldOnce) {
   EXPECT_THAT(losses_, ElementsAre(HasSubstr(devices_.front()->facts().name)));
 }
 
-// Whoever finds it lost tells it.
-TEST_F(GpuBackendTest, AnyCallThatFindsTheGpuLostTellsIt) {
+// Every call that finds the GPU lost reports it.
+TEST_F(GpuBackendTest, AnyCallThatFindsTheGpuLostReportsIt) {
   using Call = std::function<absl::Status(LanguageModel&)>;
   const std::string page(MakeModel()->info().page_bytes.window, 'x');
   const std::vector<Call> calls = {

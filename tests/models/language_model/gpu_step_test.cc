@@ -1,4 +1,4 @@
-// Which shape of graph a step takes, and what fills it up.
+// The graph shape that a step takes, and its padding.
 
 #include "models/language_model/gpu_step.h"
 
@@ -16,10 +16,10 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
 
-// Steps of streams that have no more pages than they need.
+// Steps of streams that have only the pages that they need.
 class GpuStepTest : public ::testing::Test {
  protected:
-  // Slices of so many tokens each; streams are at position `position`.
+  // Slices with these numbers of tokens, of streams at position `position`.
   StepPlan PlanOf(const std::vector<int64_t>& lengths, int64_t position = 0) {
     std::vector<Slice> slices;
     for (const int64_t length : lengths) {

@@ -103,8 +103,8 @@ TEST_F(LoadLanguageModelTest, NamesTheTensorThatHasValuesThatAreNotFinite) {
   }
 }
 
-// Told so at each of the moments when it asks, up to the last matrix that is brought into order.
-TEST_F(LoadLanguageModelTest, StopsWhereverItIsToldTo) {
+// Stops at each check, up to the last matrix that is packed.
+TEST_F(LoadLanguageModelTest, StopsAtEveryCheck) {
   const auto load = [this](int moments) {
     const auto opened = OpenModelDirectory(directory_, {}, [&moments] { return --moments < 0; });
     return opened.ok() ? LoadLanguageModel(*opened, {.threads = 1}).status() : opened.status();
@@ -117,7 +117,7 @@ TEST_F(LoadLanguageModelTest, StopsWhereverItIsToldTo) {
   EXPECT_GE(static_cast<size_t>(moments), tensors + kMatrices);
 }
 
-// Somebody copies another file over it, in place.
+// Another file is copied over the weights, in place.
 TEST_F(LoadLanguageModelTest, RefusesWeightsThatAreCutOrWrittenWhileTheyAreRead) {
   const std::string weights = directory_ + "/model.safetensors";
   for (const std::string precision : {"fp32", "bf16"}) {

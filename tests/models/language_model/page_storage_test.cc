@@ -15,7 +15,7 @@ constexpr PageLayout kLayout = {.layers = 2, .heads = 4, .head_width = 64};  // 
 constexpr int64_t kPages = 400;                                              // 25 MiB
 constexpr int64_t kSlackBytes = 5 << 20;                                     // what all else in the process may take
 
-// What the process holds of the machine's memory.
+// The process's resident memory.
 int64_t ResidentBytes() {
   int64_t all = 0;
   int64_t resident = 0;
@@ -36,7 +36,7 @@ TEST(PageStorage, TakesMemoryOnlyWhereItIsWritten) {
   EXPECT_GT(ResidentBytes(), before + kPages * storage.page_bytes() - kSlackBytes);
 }
 
-// An allocator would keep the second one's memory: it has learned from the first, and something lies behind it.
+// An allocator would keep the second storage's memory, because the first raised its threshold.
 TEST(PageStorage, GivesItsMemoryBackWhateverWasFreedBefore) {
   const int64_t before = ResidentBytes();
   auto storage = std::make_unique<PageStorage<float>>(kLayout);
@@ -74,7 +74,7 @@ class PageRowsTest : public ::testing::Test {};
 using ElementTypes = ::testing::Types<float, cpu::BFloat16>;
 TYPED_TEST_SUITE(PageRowsTest, ElementTypes);
 
-// A page that leaves the server may have rows of somebody else.
+// A page that leaves the server may also have another sequence's rows.
 TYPED_TEST(PageRowsTest, NothingIsLeftOfTheOtherRows) {
   for (const int64_t head_width : {5, 16, 32, 48}) {
     const PageLayout layout = {.layers = 2, .heads = 3, .head_width = head_width};

@@ -169,7 +169,7 @@ TEST_P(PagedModelTest, AnExportedSequenceGoesOnInAnotherModelBitForBit) {
   }
 }
 
-// Its pages held other texts before, and the archive of a history must not tell of them.
+// Its pages held other texts before, which must not leak into the archive of a history.
 TEST_P(PagedModelTest, ExportsTheSameBytesWhateverThePagesHeldBefore) {
   const Tokens text = Random(333, 7);
   const auto exported = [&](core::PagedCache& cache) {

@@ -1,4 +1,4 @@
-// The same steps give the same bits when they come again, however a backend queues them.
+// Repeated steps give the same bits, however a backend queues them.
 
 #include <algorithm>
 #include <memory>

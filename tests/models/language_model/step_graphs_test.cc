@@ -1,4 +1,4 @@
-// Steps that run as graphs give what steps give that run call by call.
+// Steps that run as graphs give the same results as steps that run without.
 
 #include <algorithm>
 #include <bit>

@@ -1,4 +1,4 @@
-// The backends that tests of the language model run on.
+// The backends that the tests of the language model run on.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ TestedBackend OnDevice(std::string name, const WorkerDevice& device, const GpuBa
 
 // For INSTANTIATE_TEST_SUITE_P. Another backend is one more of these.
 std::vector<TestedBackend> TestedBackends();
-// Those that read thousands of tokens in a test's time: not the emulated ones.
+// The backends that are fast enough to read thousands of tokens in a test: not the emulated ones.
 std::vector<TestedBackend> QuickBackends();
 
 inline std::ostream& operator<<(std::ostream& out, const TestedBackend& backend) { return out << backend.name; }

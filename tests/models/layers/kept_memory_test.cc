@@ -13,7 +13,7 @@ extern "C" int mallctl(const char*, void*, size_t*, void*, size_t) __attribute__
 
 namespace longshort::models::kept_memory_test {
 
-// Of this process, in MiB.
+// Resident memory of this process, in MiB.
 int64_t Resident() {
   int64_t all = 0, resident = 0;
   std::ifstream("/proc/self/statm") >> all >> resident;
@@ -22,7 +22,7 @@ int64_t Resident() {
 
 constexpr int64_t kMany = 256;  // MiB
 
-// Takes and frees so many, as a batch of large tensors does.
+// Allocates and frees this much, as a batch of large tensors does.
 void RunBatch() {
   std::vector<at::Tensor> tensors;
   for (int64_t i = 0; i < kMany / 16; ++i) tensors.push_back(at::ones({16 << 18}, at::kFloat));
@@ -36,7 +36,7 @@ class KeptMemoryTest : public ::testing::Test {
     start_ = Resident();
   }
 
-  // Whether what RunBatch freed is still there.
+  // Whether the process still holds the memory that RunBatch freed.
   bool IsKept() const { return Resident() > start_ + kMany / 2; }
 
   int64_t start_ = 0;

@@ -17,7 +17,7 @@ int64_t ThreadsOfThisProcess() {
   return std::distance(std::filesystem::directory_iterator("/proc/self/task"), std::filesystem::directory_iterator());
 }
 
-// A thread that has ended, and was joined, may be counted for a moment still: how many there are when that has passed.
+// The number of threads. A joined thread may still be counted for a moment, so this waits until the count is stable.
 int64_t LastingThreadsOfThisProcess() {
   int64_t threads = ThreadsOfThisProcess();
   for (int looks = 0; looks < 20; ++looks) {
@@ -67,11 +67,11 @@ TEST(LibraryThreads, ATeamThatIsGivenBackIsGoneUntilThereIsWorkAgain) {
   }).join();
 }
 
-// The library would end the process.
+// Without the check, the library would end the process.
 TEST(LibraryThreadsDeathTest, WhereTheSystemHasNoThreadToGiveTheWorkIsDoneAllTheSame) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto work_without_threads = [] {
-    const bool is_root = geteuid() == 0;  // for whom there is no limit
+    const bool is_root = geteuid() == 0;  // root has no limit
     const rlimit none = {.rlim_cur = 0, .rlim_max = 0};
     if (setrlimit(RLIMIT_NPROC, &none) != 0 || (is_root && setuid(65534) != 0)) _exit(2);
     UseThreads(3);

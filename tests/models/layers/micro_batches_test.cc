@@ -60,7 +60,7 @@ TEST(CutBatch, EveryItemIsInOneMicroBatchWhateverTheirWork) {
   }
 }
 
-// How much is shared, and how much runs side by side.
+// How many micro-batches are shared, and how many run in parallel.
 std::pair<std::vector<int64_t>, std::vector<int64_t>> Plan(const std::vector<int64_t>& work, int threads) {
   Batch batch;
   for (const int64_t one : work) batch.push_back({static_cast<int64_t>(batch.size()), 1, one});
@@ -134,7 +134,7 @@ INSTANTIATE_TEST_SUITE_P(Threads, Runner, ::testing::Values(1, 2, 3));
 TEST(MicroBatchRunner, TwoRunSideBySideEachOnAThreadOfItsOwn) {
   MicroBatchRunner runner(2);
   std::atomic<int> begun = 0, with_the_other = 0, alone_in_the_library = 0;
-  // The first batch runs on all threads: how fast one is is not known yet.
+  // The first batch runs on all threads, because the speed of one thread is unknown.
   runner.Run({100, 100}, kHundred, [&](const MicroBatch&) {
     const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(10);
     ++begun;

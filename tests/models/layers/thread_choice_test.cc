@@ -6,8 +6,8 @@ namespace longshort::models::thread_choice_test {
 
 constexpr int kTeam = 4;
 
-// How many of `steps` steps of `work` one thread ran, each taking `alone` or `team` seconds; of those of a team it was
-// given this share of its processors.
+// Runs `steps` steps of `work` that take `alone` or `team` seconds each; a team gets this share of its CPUs. Returns
+// how many steps one thread ran.
 int StepsAlone(ThreadChoice& choice, int steps, int64_t work, double team, double alone, double share = 1) {
   int count = 0;
   for (int i = 0; i < steps; ++i) {

@@ -27,18 +27,18 @@
 namespace longshort::models::cuda::emulated {
 namespace {
 
-// What a block may have on every chip from sm_80 on, but for those of 99 KiB.
+// Limits of a block on all chips from sm_80 on, except those with 99 KiB of shared memory.
 constexpr size_t kMaxSharedBytes = 163 * 1024;
 constexpr unsigned kMaxThreads = 1024;
 
-// Shared memory of one block after the other, between two strips that nobody may write.
+// Shared memory of the current block, between two guard strips.
 class SharedStore final {
  public:
   ~SharedStore() { Release(); }
 
   unsigned char* Renew(size_t bytes) {
 #if defined(LONGSHORT_THREAD_SANITIZER)
-    Release();  // what it knows of the block before is no business of the next one
+    Release();  // the next block must not inherit the sanitizer's state
 #endif
     if (memory_ == nullptr) {
       void* const memory = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -122,7 +122,7 @@ struct Warp {
   char order[2];  // addresses for the thread sanitizer
 };
 
-// What an OS thread needs to run kernels; made once, for the sake of the stacks.
+// The state of an OS thread that runs kernels; created once, because of the stacks.
 class Emulator final {
  public:
   absl::Status Run(const KernelCall& call, const EmulationOptions& options);
@@ -139,7 +139,7 @@ class Emulator final {
   void Prepare();
   void RunBlock();
   void Wait(State state);
-  // The kernel has a fault, which failure_ tells: this thread does not go on.
+  // The kernel has the fault in failure_: this thread stops.
   void GiveUp();
   void EndBlockBarrier();
   std::string Stuck() const;
@@ -254,7 +254,7 @@ void Emulator::Prepare() {
 void Emulator::RunBlock() {
   block_.shared = shared_.Renew(call_->shape.shared_bytes);
   Prepare();
-  // Threads come after what made their memory, but not after the threads of other blocks.
+  // Threads are ordered after the allocation of their memory, but not after the threads of other blocks.
   __tsan_release(&launch_);
   while (ended_ < count_) {
     if (options_.order == ThreadOrder::kShuffled) std::shuffle(turns_.begin(), turns_.end(), random_);

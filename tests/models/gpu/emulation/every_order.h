@@ -1,4 +1,4 @@
-// The ways in which tests run a kernel on the emulator.
+// The execution orders in which tests run a kernel on the emulator.
 #pragma once
 
 #include <string>

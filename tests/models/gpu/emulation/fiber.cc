@@ -49,7 +49,7 @@ namespace longshort::models::cuda::emulated {
 namespace {
 
 constexpr size_t kSavedRegisters = 6;
-// An overrun stack is to meet this, and not another's.
+// An overrun stack reaches this page, not another stack.
 constexpr size_t kGuardBytes = 4096;
 
 }  // namespace
@@ -92,7 +92,7 @@ void Fiber::DropStack() {
 }
 
 void Fiber::Prepare(void (*entry)()) {
-  // What was left in the middle would be in the sanitizers' books for good.
+  // The sanitizers would keep the state of an abandoned fiber permanently.
   if (abandoned_) {
     DropStack();
     MakeStack();

@@ -1,6 +1,5 @@
-// A stack of its own for a piece of code that gives way to others and goes on later, all on one OS thread. The
-// sanitizers are told about every switch. To the thread sanitizer a fiber is a thread, and a switch is no
-// synchronisation.
+// A fiber: code with its own stack that yields to other fibers of the same OS thread. Every switch is announced to the
+// sanitizers. For the thread sanitizer, a fiber is a thread, and a switch does not synchronise.
 #pragma once
 
 #include <cstddef>
@@ -12,17 +11,17 @@ class Fiber final {
   // The calling thread's own stack.
   struct OfThisThread {};
   explicit Fiber(OfThisThread);
-  // A new stack; Prepare says what runs on it.
+  // A new stack, for the function that Prepare sets.
   Fiber();
   ~Fiber();
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
-  // The next switch to it calls `entry`, which must not return: its last deed is a switch with `from_ends`. What ran
-  // here before is forgotten, wherever it was.
+  // The next switch to it calls `entry`, which must not return: it ends with a switch with `from_ends`. Discards the
+  // previous function, wherever it was.
   void Prepare(void (*entry)());
   static void Switch(Fiber& from, Fiber& to, bool from_ends = false);
-  // To be called first in `entry`.
+  // Call first in `entry`.
   static void Arrived();
 
  private:

@@ -1,5 +1,5 @@
-// device.h for the processor: the twin of each function of device_instructions.h. What reads and writes the kernel's
-// memory stands here, where the sanitizers of the kernel's own file see it.
+// device.h for the CPU: the counterpart of each function of device_instructions.h. Accesses to the kernel's memory are
+// in this header, so that the sanitizers of the kernel's own file see them.
 #pragma once
 
 #include <cmath>

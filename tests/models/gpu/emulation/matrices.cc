@@ -1,5 +1,6 @@
-// What a warp's matrix instructions compute: fragments as in the PTX manual, "Matrix fragments for mma.m16n8k16" and
-// "mma.m16n8k8" of TF32. Sums in float32, k in order: a tensor core rounds otherwise, so it is equal to rounding only.
+// A warp's matrix instructions. Fragments are as in the PTX manual, "Matrix fragments for mma.m16n8k16" and
+// "mma.m16n8k8" of TF32. Sums in float32, k in order: a tensor core rounds differently, so results are equal up to
+// rounding.
 
 #include <cstring>
 
