@@ -12,7 +12,7 @@ namespace {
 
 // Smaller images run together in a micro-batch. Most images are larger and run alone, because their tensors fill a
 // core's cache.
-constexpr MicroBatchWork kMicroBatchMultiplyAdds = {.least = 20'000'000, .most = 80'000'000};
+constexpr MicroBatchWork kMicroBatchMultiplyAdds = {.min = 20'000'000, .max = 80'000'000};
 
 // REQUIRES: Check accepts the items.
 const ImageItem& ImageOf(const ClassifierItem* item) { return std::get<ImageItem>(*item); }

@@ -25,7 +25,7 @@ MicroBatchWork TokensOfMicroBatch(const TextClassifierConfig& config) {
   const int64_t row_bytes =
       static_cast<int64_t>(sizeof(float)) * std::max(config.model_width, config.feed_forward_width);
   const auto rows = [&](int64_t bytes) { return std::max<int64_t>(bytes / row_bytes, 1); };
-  return {.least = rows(kMinTensorBytes), .most = rows(kMaxTensorBytes)};
+  return {.min = rows(kMinTensorBytes), .max = rows(kMaxTensorBytes)};
 }
 
 class ServedText final : public ServedNetwork {

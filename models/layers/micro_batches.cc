@@ -27,14 +27,14 @@ double SpeedOfSharing(int threads) { return std::pow(threads, 0.75); }
 
 // The time at which the last thread ends if threads take micro-batches of `batch` largest first, in units of work of
 // one thread.
-int64_t EndSideBySide(absl::Span<const MicroBatch> batch, int threads) {
+int64_t EndInParallel(absl::Span<const MicroBatch> batch, int threads) {
   std::vector<int64_t> ends(threads);
   for (const MicroBatch& part : batch) *std::min_element(ends.begin(), ends.end()) += part.work;
   return *std::max_element(ends.begin(), ends.end());
 }
 
 // Uses as many threads as LibTorch uses for the calling thread.
-int64_t RunSideBySide(absl::Span<const MicroBatch> batch, const MicroBatchRunner::Network& network) {
+int64_t RunInParallel(absl::Span<const MicroBatch> batch, const MicroBatchRunner::Network& network) {
   std::atomic<size_t> next = 0;
   std::atomic<int64_t> multiply_adds = 0;
   // Inside, LibTorch does not share work between threads. Throws what a thread throws.
@@ -53,8 +53,8 @@ int64_t RunSideBySide(absl::Span<const MicroBatch> batch, const MicroBatchRunner
 
 std::vector<MicroBatch> CutBatch(absl::Span<const int64_t> item_work, const MicroBatchWork& work, int threads) {
   const int64_t all = std::accumulate(item_work.begin(), item_work.end(), int64_t{0});
-  const int64_t that_fit = (all + work.most - 1) / work.most;
-  const int64_t parts = std::max({int64_t{1}, that_fit, std::min<int64_t>(threads, all / work.least)});
+  const int64_t min_parts = (all + work.max - 1) / work.max;
+  const int64_t parts = std::max({int64_t{1}, min_parts, std::min<int64_t>(threads, all / work.min)});
   const double part_work = static_cast<double>(all) / static_cast<double>(parts);
   std::vector<MicroBatch> batch;
   int64_t before = 0, last_part = -1;
@@ -72,20 +72,20 @@ std::vector<MicroBatch> CutBatch(absl::Span<const int64_t> item_work, const Micr
 }
 
 MicroBatchPlan PlanMicroBatches(std::vector<MicroBatch> batch, int threads) {
-  if (threads == 1) return {.shared = {}, .side_by_side = std::move(batch)};
+  if (threads == 1) return {.shared = {}, .parallel = std::move(batch)};
   std::stable_sort(batch.begin(), batch.end(),
                    [](const MicroBatch& one, const MicroBatch& other) { return one.work > other.work; });
   const absl::Span<const MicroBatch> all = batch;
   const size_t max_shared = std::min<size_t>(batch.size(), threads);
   size_t shared = 0;
-  double soonest = static_cast<double>(EndSideBySide(all, threads));
+  double soonest = static_cast<double>(EndInParallel(all, threads));
   for (size_t count = 1; count <= max_shared; ++count) {
     const double end = static_cast<double>(WorkOf(all.first(count))) / SpeedOfSharing(threads) +
-                       static_cast<double>(EndSideBySide(all.subspan(count), threads));
+                       static_cast<double>(EndInParallel(all.subspan(count), threads));
     if (end < kWorthSharing * soonest) std::tie(shared, soonest) = std::pair(count, end);
   }
   const auto first_beside = batch.begin() + static_cast<std::ptrdiff_t>(shared);
-  return {.shared = {batch.begin(), first_beside}, .side_by_side = {first_beside, batch.end()}};
+  return {.shared = {batch.begin(), first_beside}, .parallel = {first_beside, batch.end()}};
 }
 
 int64_t MicroBatchRunner::Run(absl::Span<const int64_t> item_work, const MicroBatchWork& work, const Network& network) {
@@ -94,9 +94,9 @@ int64_t MicroBatchRunner::Run(absl::Span<const int64_t> item_work, const MicroBa
   for (const MicroBatch& part : plan.shared) {
     multiply_adds += shared_.Run(part.work, [&] { return network(part); });
   }
-  if (!plan.side_by_side.empty()) {
+  if (!plan.parallel.empty()) {
     multiply_adds +=
-        side_by_side_.Run(WorkOf(plan.side_by_side), [&] { return RunSideBySide(plan.side_by_side, network); });
+        side_by_side_.Run(WorkOf(plan.parallel), [&] { return RunInParallel(plan.parallel, network); });
   }
   return multiply_adds;
 }

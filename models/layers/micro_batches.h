@@ -25,18 +25,18 @@ struct MicroBatch {
 
 // Limits of a micro-batch's work.
 struct MicroBatchWork {
-  int64_t least = 1;  // below it, call overhead exceeds the work: not worth a thread
-  int64_t most = 1;   // above it, the tensors do not fit the cache
+  int64_t min = 1;  // below it, call overhead exceeds the work: not worth a thread
+  int64_t max = 1;  // above it, the tensors do not fit the cache
 };
 
-// Splits a batch into micro-batches of about equal work. Makes as few as `work.most` allows, but one per thread if each
-// then has at least `work.least`. An item is never split: a larger one is a micro-batch by itself.
+// Splits a batch into micro-batches of about equal work. Makes as few as `work.max` allows, but one per thread if each
+// then has at least `work.min`. An item is never split: a larger one is a micro-batch by itself.
 //   item_work  [items], each at least 1
 std::vector<MicroBatch> CutBatch(absl::Span<const int64_t> item_work, const MicroBatchWork& work, int threads);
 
 struct MicroBatchPlan {
   std::vector<MicroBatch> shared;        // run in turn, each by all threads
-  std::vector<MicroBatch> side_by_side;  // run by one thread each, largest first
+  std::vector<MicroBatch> parallel;  // run by one thread each, largest first
 };
 
 // Returns the plan with the earliest estimated end. With two threads: one micro-batch is shared; two run in parallel;

@@ -17,7 +17,7 @@ namespace longshort::models::micro_batches_test {
 using Batch = std::vector<MicroBatch>;
 using ::testing::ElementsAre;
 
-constexpr MicroBatchWork kHundred = {.least = 25, .most = 100};
+constexpr MicroBatchWork kHundred = {.min = 25, .max = 100};
 
 TEST(CutBatch, WhatFitsIsOneMicroBatchForOneThread) {
   EXPECT_EQ(CutBatch({30, 30, 40}, kHundred, 1), (Batch{{0, 3, 100}}));
@@ -70,7 +70,7 @@ std::pair<std::vector<int64_t>, std::vector<int64_t>> Plan(const std::vector<int
     for (const MicroBatch& one : part) all.push_back(one.work);
     return all;
   };
-  return {work_of(plan.shared), work_of(plan.side_by_side)};
+  return {work_of(plan.shared), work_of(plan.parallel)};
 }
 
 TEST(PlanMicroBatches, ThreadsShareOneAndRunManySideBySide) {
