@@ -38,7 +38,7 @@ int ThreadChoice::Next(int64_t work) {
   return size.is_alone == size.tries_other ? threads_ : 1;
 }
 
-void ThreadChoice::Took(int64_t work, double seconds, double processor_seconds) {
+void ThreadChoice::Record(int64_t work, double seconds, double processor_seconds) {
   if (threads_ == 1) return;
   Size& size = SizeOf(work);
   const double newest = seconds / static_cast<double>(work);

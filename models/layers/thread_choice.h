@@ -22,7 +22,7 @@ class ThreadChoice final {
   int Next(int64_t work);
   // Records the wall time of that step, and the CPU time that the whole process got meanwhile. REQUIRES: Next(work) was
   // the last call.
-  void Took(int64_t work, double seconds, double processor_seconds);
+  void Record(int64_t work, double seconds, double processor_seconds);
 
  private:
   // Steps whose work is between two powers of 2. Times are mean seconds per unit of work; 0: unknown.

@@ -33,7 +33,7 @@ class TimedSteps final {
     processors_begin_ = std::clock();
   }
   void End() {
-    choice_.Took(work_, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count(),
+    choice_.Record(work_, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count(),
                  static_cast<double>(std::clock() - processors_begin_) / CLOCKS_PER_SEC);
   }
 

@@ -12,7 +12,7 @@ int StepsAlone(ThreadChoice& choice, int steps, int64_t work, double team, doubl
   int count = 0;
   for (int i = 0; i < steps; ++i) {
     const bool is_alone = choice.Next(work) == 1;
-    choice.Took(work, is_alone ? alone : team, is_alone ? alone : share * kTeam * team);
+    choice.Record(work, is_alone ? alone : team, is_alone ? alone : share * kTeam * team);
     count += is_alone ? 1 : 0;
   }
   return count;
