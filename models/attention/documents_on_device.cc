@@ -11,12 +11,12 @@ namespace {
 
 // The offset of each array in bytes. All arrays consist of int64, so each offset is aligned.
 struct Places {
-  explicit Places(const DocumentShape& room)
-      : positions(ids + room.rows * sizeof(int64_t)),
-        tiles(positions + room.rows * sizeof(int64_t)),
-        windows(tiles + room.tiles * sizeof(cuda::DocumentTile)),
-        ranges(windows + room.rows * sizeof(cuda::WindowRows)),
-        end(ranges + room.documents * sizeof(cuda::ItemRows)) {}
+  explicit Places(const DocumentShape& bucket)
+      : positions(ids + bucket.rows * sizeof(int64_t)),
+        tiles(positions + bucket.rows * sizeof(int64_t)),
+        windows(tiles + bucket.tiles * sizeof(cuda::DocumentTile)),
+        ranges(windows + bucket.rows * sizeof(cuda::WindowRows)),
+        end(ranges + bucket.documents * sizeof(cuda::ItemRows)) {}
 
   size_t ids = 0, positions, tiles, windows, ranges, end;
 };
@@ -46,14 +46,14 @@ int64_t DocumentGraphBytes(const GraphLimits& limits, int64_t classes) {
                               limits.documents * classes * sizeof(float));
 }
 
-DocumentsOnDevice DocumentsIn(char* memory, const DocumentShape& room) {
-  const Places places(room);
+DocumentsOnDevice DocumentsIn(char* memory, const DocumentShape& bucket) {
+  const Places places(bucket);
   return {.ids = reinterpret_cast<const int64_t*>(memory + places.ids),
           .positions = reinterpret_cast<const int64_t*>(memory + places.positions),
           .tiles = reinterpret_cast<const cuda::DocumentTile*>(memory + places.tiles),
           .windows = reinterpret_cast<const cuda::WindowRows*>(memory + places.windows),
           .ranges = {.each = reinterpret_cast<const cuda::ItemRows*>(memory + places.ranges)},
-          .shape = room};
+          .shape = bucket};
 }
 
 DocumentTokens TokensOf(const DocumentsOnDevice& documents, at::Device device) {
@@ -76,8 +76,8 @@ DocumentArrays::DocumentArrays(const PackedDocuments& packed) : packed_(packed) 
   shape_.tiles = static_cast<int64_t>(tiles_.tiles.size());
 }
 
-void DocumentArrays::Write(const DocumentShape& room, char* to) const {
-  const Places places(room);
+void DocumentArrays::Write(const DocumentShape& bucket, char* to) const {
+  const Places places(bucket);
   std::memset(to, 0, places.end);
   const auto write = [to](const auto& array, size_t place) {
     using Element = std::decay_t<decltype(array.front())>;

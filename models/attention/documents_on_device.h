@@ -43,8 +43,8 @@ struct DocumentsOnDevice {
   DocumentShape shape;
 };
 
-// The addresses of the arrays in memory to which DocumentArrays::Write wrote a bucket `room`.
-DocumentsOnDevice DocumentsIn(char* memory, const DocumentShape& room);
+// The addresses of the arrays in memory to which DocumentArrays::Write wrote with this `bucket`.
+DocumentsOnDevice DocumentsIn(char* memory, const DocumentShape& bucket);
 // The tensors of these documents for layers.
 DocumentTokens TokensOf(const DocumentsOnDevice& documents, at::Device device);
 
@@ -55,9 +55,9 @@ class DocumentArrays final {
   explicit DocumentArrays(const PackedDocuments& packed);
 
   const DocumentShape& shape() const { return shape_; }
-  // Writes room.bytes(). Padding consists of rows of token 0 outside all tiles, tiles without rows, and documents
-  // without rows. REQUIRES: room.HasRoomFor(shape()).
-  void Write(const DocumentShape& room, char* to) const;
+  // Writes bucket.bytes(). Padding consists of rows of token 0 outside all tiles, tiles without rows, and documents
+  // without rows. REQUIRES: bucket.HasRoomFor(shape()).
+  void Write(const DocumentShape& bucket, char* to) const;
 
  private:
   const PackedDocuments& packed_;

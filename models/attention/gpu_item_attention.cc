@@ -152,7 +152,7 @@ absl::Span<const float> KernelAttention::RunDocuments(const PackedDocuments& pac
   documents.Write(shape, BeginUpload(shape.bytes()));
   Upload();
   documents_ = DocumentsIn(upload_.as<char>(), shape);
-  return device_.BringBack(layers(TokensOf(documents_, tensors_)));
+  return device_.CopyToHost(layers(TokensOf(documents_, tensors_)));
 }
 
 absl::Status KernelAttention::PrepareDocuments(int64_t item_documents, const DocumentLayers& layers) {
@@ -165,7 +165,7 @@ absl::Status KernelAttention::PrepareDocuments(int64_t item_documents, const Doc
       return layers(tokens);
     };
   };
-  return device_.Noted(document_graphs_.Capture(DocumentBuckets(limits_, item_documents), write, bind));
+  return device_.ReportLoss(document_graphs_.Capture(DocumentBuckets(limits_, item_documents), write, bind));
 }
 
 absl::Span<const float> KernelAttention::RunImages(absl::Span<const ImageItem* const> images, int64_t channels,
@@ -182,7 +182,7 @@ absl::Span<const float> KernelAttention::RunImages(absl::Span<const ImageItem* c
   }
   StageImages(images, BeginUpload(shape.bytes()));
   Upload();
-  return device_.BringBack(layers(ImagesIn(upload_.as<char>(), shape, tensors_)));
+  return device_.CopyToHost(layers(ImagesIn(upload_.as<char>(), shape, tensors_)));
 }
 
 absl::Status KernelAttention::PrepareImages(const ImageShape& shape, const ImageLayers& layers) {
@@ -190,7 +190,7 @@ absl::Status KernelAttention::PrepareImages(const ImageShape& shape, const Image
   const auto bind = [&](const ImageBatchShape& bucket, char* memory) {
     return [layers, images = ImagesIn(memory, bucket, tensors_)] { return layers(images); };
   };
-  return device_.Noted(image_graphs_.Capture(ImageBuckets(limits_, shape), write, bind));
+  return device_.ReportLoss(image_graphs_.Capture(ImageBuckets(limits_, shape), write, bind));
 }
 
 at::Tensor KernelAttention::AttendInDocuments(const RowsToAttend& rows) {

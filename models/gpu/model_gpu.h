@@ -52,7 +52,7 @@ class WorkerGpu final {
   at::TensorOptions Options(at::ScalarType type) const { return at::TensorOptions().device(tensors_).dtype(type); }
 
   // Returns the status. Reports the loss of the GPU if that is why it is not OK.
-  absl::Status Noted(const absl::Status& status) const {
+  absl::Status ReportLoss(const absl::Status& status) const {
     if (!status.ok() && device_->has_failed()) {
       loss_->Report(absl::StrCat(device_->facts().name, ": ", std::string(status.message())));
     }
@@ -60,7 +60,7 @@ class WorkerGpu final {
   }
   // Throws c10::OutOfMemoryError or std::runtime_error.
   void ThrowUnlessOk(const absl::Status& status) const {
-    if (Noted(status).ok()) return;
+    if (ReportLoss(status).ok()) return;
     // Queued work reads tensors that are freed with the step or batch. If LibTorch's calls do not wait for it, it must
     // run before they are freed.
     device_->BeforeLibraryCalls().IgnoreError();
@@ -82,7 +82,7 @@ class WorkerGpu final {
     return logits_.as<float>();
   }
   // Waits for all queued work, and returns the logits in that memory.
-  absl::Span<const float> BringBack(const at::Tensor& logits) {
+  absl::Span<const float> CopyToHost(const at::Tensor& logits) {
     float* const on_host = HostLogits(logits.numel());
     at::from_blob(on_host, logits.sizes(), at::kFloat).copy_(logits, /*non_blocking=*/true);
     ThrowUnlessOk(device_->Synchronize());

@@ -33,10 +33,10 @@ LS_INLINE void FoldPages(const AttentionRun<Element>& run, const Range& heads, c
   Range lanes[kQueries];
   for (int64_t q = 0; q < kQueries; ++q) {
     // A query that sees no key here may be outside the table. Its column is clamped, and its scores are dropped.
-    columns[q] = Least(Greatest(begin + seen.column_shifts[q], 0), seen.distances.count + kBlock);
-    lanes[q] = {Greatest(seen.ranges[q].begin - begin, 0), Least(seen.ranges[q].end - begin, kPages * kPageRows)};
+    columns[q] = Min(Max(begin + seen.column_shifts[q], 0), seen.distances.count + kBlock);
+    lanes[q] = {Max(seen.ranges[q].begin - begin, 0), Min(seen.ranges[q].end - begin, kPages * kPageRows)};
   }
-  const Range rows = {Greatest(all.begin - begin, 0), Least(all.end - begin, kPages * kPageRows)};
+  const Range rows = {Max(all.begin - begin, 0), Min(all.end - begin, kPages * kPageRows)};
   SomePages<Element> here = HeadsFurther(FindPages(seen.pages, first), heads.begin * seen.pages.head_elements);
   for (int64_t head = heads.begin; head < heads.end; ++head) {
     const bool last = head + 1 == heads.end;
@@ -76,13 +76,13 @@ template <typename Element, int64_t kQueries>
 LS_INLINE void FoldKeys(const AttentionRun<Element>& run, const Range& heads, const SeenKeys<Element>& seen) {
   Range all = seen.ranges[0];
   for (int64_t q = 1; q < kQueries; ++q) {
-    all.begin = Least(all.begin, seen.ranges[q].begin);
-    all.end = Greatest(all.end, seen.ranges[q].end);
+    all.begin = Min(all.begin, seen.ranges[q].begin);
+    all.end = Max(all.end, seen.ranges[q].end);
   }
   if (all.begin >= all.end) return;
   const Range pages = {FloorDivide(all.begin, kPageRows), FloorDivide(all.end - 1, kPageRows) + 1};
   for (int64_t first = pages.begin; first < pages.end;) {
-    const int64_t end = Least((FloorDivide(first, kPagesPerBlock) + 1) * kPagesPerBlock, pages.end);
+    const int64_t end = Min((FloorDivide(first, kPagesPerBlock) + 1) * kPagesPerBlock, pages.end);
     switch (end - first) {
       case 1:
         FoldPages<Element, kQueries, 1>(run, heads, seen, all, first);

@@ -49,8 +49,8 @@ struct Range {
   int64_t begin = 0;
   int64_t end = 0;
 };
-LS_INLINE int64_t Least(int64_t a, int64_t b) { return a < b ? a : b; }
-LS_INLINE int64_t Greatest(int64_t a, int64_t b) { return a > b ? a : b; }
+LS_INLINE int64_t Min(int64_t a, int64_t b) { return a < b ? a : b; }
+LS_INLINE int64_t Max(int64_t a, int64_t b) { return a > b ? a : b; }
 LS_INLINE int64_t FloorDivide(int64_t a, int64_t b) { return a >= 0 ? a / b : -((b - 1 - a) / b); }
 
 // How many queries or pages, with `sums` sums of kLanes floats each, are processed at once: `all`, or `all` halved
@@ -294,8 +294,8 @@ LS_ALONE void MixChannels(int64_t padded_width, int64_t channel, int64_t query, 
     }
   }
   for (int64_t page = 0; page < kPages; ++page) {
-    const int64_t page_begin = page * kPageRows, end = Least(range.end, page_begin + kPageRows);
-    for (int64_t row = Greatest(range.begin, page_begin); row < end; ++row) {
+    const int64_t page_begin = page * kPageRows, end = Min(range.end, page_begin + kPageRows);
+    for (int64_t row = Max(range.begin, page_begin); row < end; ++row) {
       const int64_t place = (row - page_begin) * padded_width + channel;
       const Element* const from = pages.values[page] + place;
       if constexpr (kQueries == 1) {

@@ -11,7 +11,7 @@ namespace longshort::models {
 namespace {
 
 // The map whose result is a's result, then b's.
-Linear OneBelowTheOther(const Linear& a, const Linear& b) {
+Linear StackRows(const Linear& a, const Linear& b) {
   const auto bias_of = [](const Linear& map) {
     return map.bias.defined() ? map.bias : at::zeros({map.weight.size(0)}, map.weight.options().dtype(at::kFloat));
   };
@@ -107,10 +107,9 @@ Decoder MakeDecoder(const LanguageModelConfig& config, at::ScalarType product_ty
     };
     const auto linear = [&](const std::string& name, bool has_bias) { return map(name, has_bias, product_type); };
     decoder.layers.push_back({
-        .query_and_logits =
-            OneBelowTheOther(linear("attn.proj_query", config.projection_bias), linear("attn.dconv_1", true)),
-        .key_and_value = OneBelowTheOther(linear("attn.proj_key", config.projection_bias),
-                                          linear("attn.proj_val", config.projection_bias)),
+        .query_and_logits = StackRows(linear("attn.proj_query", config.projection_bias), linear("attn.dconv_1", true)),
+        .key_and_value =
+            StackRows(linear("attn.proj_key", config.projection_bias), linear("attn.proj_val", config.projection_bias)),
         .output = linear("attn.proj_out", config.projection_bias),
         .window_positions = map("attn.r_net", false, at::kFloat),
         .chunk_positions = map("attn.r_net_chunk", true, at::kFloat),

@@ -31,7 +31,7 @@ class GpuBackend final : public LanguageModelBackend {
                                                                       const ModelGpu& gpu) {
     LS_ASSIGN_OR_RETURN(std::unique_ptr<GpuDevice> device, gpu.open());
     std::unique_ptr<GpuBackend> backend(new GpuBackend(std::move(tables), gpu, std::move(device)));
-    LS_RETURN_IF_ERROR(backend->device_.Noted(backend->AllocateZeroPages()));
+    LS_RETURN_IF_ERROR(backend->device_.ReportLoss(backend->AllocateZeroPages()));
     return backend;
   }
   ~GpuBackend() override {
@@ -40,23 +40,23 @@ class GpuBackend final : public LanguageModelBackend {
   }
 
   absl::Status Allocate(const CachePages& pages) override {
-    LS_RETURN_IF_ERROR(device_.Noted(DropGraphs()));  // they use the previous pages
-    LS_RETURN_IF_ERROR(device_.Noted(window_pages_.Allocate(pages.window)));
-    LS_RETURN_IF_ERROR(device_.Noted(segment_pages_.Allocate(pages.segment)));
-    return device_.Noted(open_chunks_.Allocate(pages.open_chunk));
+    LS_RETURN_IF_ERROR(device_.ReportLoss(ReleaseGraphs()));  // they use the previous pages
+    LS_RETURN_IF_ERROR(device_.ReportLoss(window_pages_.Allocate(pages.window)));
+    LS_RETURN_IF_ERROR(device_.ReportLoss(segment_pages_.Allocate(pages.segment)));
+    return device_.ReportLoss(open_chunks_.Allocate(pages.open_chunk));
   }
   void WriteZeroRows(int64_t layer, const at::Tensor& in_window, const at::Tensor& in_segment) override;
 
   absl::Status CopyPage(PageKind kind, PageId from, PageId to) override {
-    return device_.Noted(PagesOf(kind).Copy(from, to));
+    return device_.ReportLoss(PagesOf(kind).Copy(from, to));
   }
   absl::StatusOr<std::string> ReadPage(PageKind kind, PageId page, const PageRows& rows) const override {
     absl::StatusOr<std::string> bytes = PagesOf(kind).Read(page, rows);
-    device_.Noted(bytes.status()).IgnoreError();
+    device_.ReportLoss(bytes.status()).IgnoreError();
     return bytes;
   }
   absl::Status WritePage(PageKind kind, PageId page, std::string_view bytes) override {
-    return device_.Noted(PagesOf(kind).Write(page, bytes));
+    return device_.ReportLoss(PagesOf(kind).Write(page, bytes));
   }
 
   at::Tensor BeginStep(const StepPlan& plan) override;
@@ -106,7 +106,7 @@ class GpuBackend final : public LanguageModelBackend {
   }
   absl::Status ReserveMemoryOfGraphs();
   absl::Status CaptureGraph(const StepShape& shape, const StepLayers& layers);
-  absl::Status DropGraphs();
+  absl::Status ReleaseGraphs();
   void QueueLayers(const StepGraph& graph, const StepLayers& layers);
   absl::Span<const float> Replay(StepGraph& graph, const StepPlan& plan, const StepTiles& tiles);
 
@@ -282,14 +282,14 @@ void GpuBackend::AttendSingleRows(const cuda::CausalAttention& attention) {
 absl::Span<const float> GpuBackend::EndStep(const at::Tensor& logits) {
   step_ = nullptr;
   if (!logits.defined()) return {};
-  return device_.BringBack(logits);
+  return device_.CopyToHost(logits);
 }
 
 // --- graphs ---
 
 absl::Status GpuBackend::PrepareSteps(const StepLayers& layers) {
   if (tables_->shapes.empty()) return absl::OkStatus();
-  LS_RETURN_IF_ERROR(device_.Noted(DropGraphs()));
+  LS_RETURN_IF_ERROR(device_.ReportLoss(ReleaseGraphs()));
   const auto capture_all = [&]() -> absl::Status {
     LS_RETURN_IF_ERROR(ReserveMemoryOfGraphs());
     // Largest first: the memory that LibTorch reserves for it suffices for the others, which reuse it.
@@ -299,13 +299,13 @@ absl::Status GpuBackend::PrepareSteps(const StepLayers& layers) {
     return absl::OkStatus();
   };
   const absl::Status status = capture_all();
-  if (!status.ok()) DropGraphs().IgnoreError();
+  if (!status.ok()) ReleaseGraphs().IgnoreError();
   std::reverse(graphs_.begin(), graphs_.end());
-  return device_.Noted(status);
+  return device_.ReportLoss(status);
 }
 
 // Waits first, because queued work may use the graphs.
-absl::Status GpuBackend::DropGraphs() {
+absl::Status GpuBackend::ReleaseGraphs() {
   LS_RETURN_IF_ERROR(device_->Synchronize());
   graphs_.clear();
   return absl::OkStatus();

@@ -95,8 +95,7 @@ int64_t MicroBatchRunner::Run(absl::Span<const int64_t> item_work, const MicroBa
     multiply_adds += shared_.Run(part.work, [&] { return network(part); });
   }
   if (!plan.parallel.empty()) {
-    multiply_adds +=
-        side_by_side_.Run(WorkOf(plan.parallel), [&] { return RunInParallel(plan.parallel, network); });
+    multiply_adds += parallel_.Run(WorkOf(plan.parallel), [&] { return RunInParallel(plan.parallel, network); });
   }
   return multiply_adds;
 }

@@ -35,7 +35,7 @@ struct MicroBatchWork {
 std::vector<MicroBatch> CutBatch(absl::Span<const int64_t> item_work, const MicroBatchWork& work, int threads);
 
 struct MicroBatchPlan {
-  std::vector<MicroBatch> shared;        // run in turn, each by all threads
+  std::vector<MicroBatch> shared;    // run in turn, each by all threads
   std::vector<MicroBatch> parallel;  // run by one thread each, largest first
 };
 
@@ -58,7 +58,7 @@ class MicroBatchRunner final {
 
  private:
   const int threads_;
-  TimedSteps shared_{threads_}, side_by_side_{threads_};
+  TimedSteps shared_{threads_}, parallel_{threads_};
 };
 
 }  // namespace longshort::models

@@ -40,7 +40,7 @@ class DocumentGraphsTest : public ::testing::Test {
   // Logits [documents, 1]: sums of ids. Records the padded shapes that it was called with, "rows x documents".
   GpuItemAttention::DocumentLayers Sums() {
     return [this](const DocumentTokens& documents) {
-      rooms_.push_back(absl::StrCat(documents.ids.size(0), " x ", documents.documents));
+      shapes_.push_back(absl::StrCat(documents.ids.size(0), " x ", documents.documents));
       return attention_->MeanOfRows(documents.ids.to(at::kFloat).unsqueeze(1), /*length=*/1);
     };
   }
@@ -54,14 +54,14 @@ class DocumentGraphsTest : public ::testing::Test {
     }
     const std::vector<absl::Span<const int32_t>> spans(documents.begin(), documents.end());
     const int64_t replays = device_->replays();
-    rooms_.clear();
+    shapes_.clear();
     EXPECT_THAT(attention_->RunDocuments(PackDocuments(spans, {.size = 4}), Sums()), ElementsAreArray(expected))
         << absl::StrJoin(lengths, ", ");
     return device_->replays() > replays;
   }
 
   EmulatedDevice* device_ = nullptr;
-  std::vector<std::string> rooms_;
+  std::vector<std::string> shapes_;
   int32_t id_ = 0;
   std::unique_ptr<GpuItemAttention> attention_;
 };
@@ -73,15 +73,15 @@ TEST_F(DocumentGraphsTest, ABatchTakesTheSmallestThatHasRoomAndNothingOfBatchesB
   // runs a graph, so they record which graph ran.
   const struct {
     std::vector<int64_t> lengths;
-    std::string room;
+    std::string shape;
   } batches[] = {
       {{100, 20, 70}, "192 x 4"}, {{192}, "192 x 1"}, {{129, 1}, "192 x 2"}, {{128}, "128 x 1"},
       {{1, 1, 1, 61}, "64 x 4"},  {{64}, "64 x 1"},   {{1}, "64 x 1"},       {{65}, "128 x 1"},
   };
-  for (const auto& [lengths, room] : batches) {
-    EXPECT_TRUE(RunsAsGraph(lengths)) << room;
-    EXPECT_THAT(rooms_, ::testing::Each(room));
-    EXPECT_FALSE(rooms_.empty());
+  for (const auto& [lengths, shape] : batches) {
+    EXPECT_TRUE(RunsAsGraph(lengths)) << shape;
+    EXPECT_THAT(shapes_, ::testing::Each(shape));
+    EXPECT_FALSE(shapes_.empty());
   }
 }
 

@@ -69,7 +69,7 @@ Fiber::Fiber(OfThisThread) {
 Fiber::Fiber() : stack_bytes_(kStackBytes) { MakeStack(); }
 
 Fiber::~Fiber() {
-  if (memory_ != nullptr) DropStack();
+  if (memory_ != nullptr) ReleaseStack();
 }
 
 void Fiber::MakeStack() {
@@ -81,7 +81,7 @@ void Fiber::MakeStack() {
 #endif
 }
 
-void Fiber::DropStack() {
+void Fiber::ReleaseStack() {
 #if defined(__SANITIZE_ADDRESS__)
   ASAN_UNPOISON_MEMORY_REGION(stack_, stack_bytes_);
 #endif
@@ -94,7 +94,7 @@ void Fiber::DropStack() {
 void Fiber::Prepare(void (*entry)()) {
   // The sanitizers would keep the state of an abandoned fiber permanently.
   if (abandoned_) {
-    DropStack();
+    ReleaseStack();
     MakeStack();
   }
   abandoned_ = true;

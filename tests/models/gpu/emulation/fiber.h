@@ -28,7 +28,7 @@ class Fiber final {
   static constexpr size_t kStackBytes = 128 * 1024;
 
   void MakeStack();
-  void DropStack();
+  void ReleaseStack();
 
   void* stack_pointer_ = nullptr;
   void* memory_ = nullptr;  // null: the thread's own
