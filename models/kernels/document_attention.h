@@ -33,7 +33,7 @@ struct DocumentHead {
 
 struct DocumentOutput {
   HeadRows<float> attended;   // written
-  float* log_sums = nullptr;  // [rows], written: log of the sum of e^score of what each query sees
+  float* log_sums = nullptr;  // [rows], written: log of the sum of e^score over the keys that each query sees
 };
 
 // Results of the forward pass, and the outputs of the gradient; all outputs are written.

@@ -34,7 +34,7 @@ TEST(VilPositionBias, WindowRowsLieInTheTable) {
   }
 }
 
-// Of windows of 2 x 2, row offsets -2..2 count 4 each, column offsets reach from 0 to 4: (0, 4) and (1, 0) are one row.
+// For windows of 2 x 2, row offsets -2..2 count 4 each, and column offsets are 0 to 4: (0, 4) and (1, 0) share a row.
 TEST(VilPositionBias, DifferentOffsetsShareARow) {
   const at::Tensor index = WindowBiasIndex(2, at::kCPU);
   const auto rows = index.accessor<int64_t, 2>();

@@ -241,7 +241,7 @@ class AttentionProblem final {
     return output;
   }
 
-  // The part of a page that has this key: its keys, or its values, for a head.
+  // The part of a page with this key: its keys, or its values, for a head.
   const Element* RowOf(const Table& table, int64_t slice, int64_t key, int head, int part) const {
     const int64_t page = FloorOf(key);
     const int64_t id = table.ids[table.first_ids[slice] + page - table.first_pages[slice]];

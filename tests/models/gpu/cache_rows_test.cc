@@ -27,7 +27,7 @@ class GpuCacheRows : public ::testing::Test {
  protected:
   using Element = typename T::Element;
   using Row = typename T::Row;
-  // What a result may differ by: of bfloat16, half of the last of its 8 bits, and a little for the sum.
+  // The allowed difference of a result: for bfloat16, half of the last of its 8 bits, and a little for the sum.
   static double Bound(double expected) { return 1e-5 + (sizeof(Element) == 4 ? 0 : std::abs(expected) / 256); }
 
   std::mt19937_64 random_{1};
@@ -41,7 +41,7 @@ TYPED_TEST(GpuCacheRows, AppendsKeysAndValuesToTheirSlots) {
   using Element = typename TypeParam::Element;
   using Row = typename TypeParam::Row;
   for (const auto& [heads, head_width] : {std::pair{3, 8}, {1, 33}, {2, 64}, {1, 100}}) {
-    // Read by vectors, if the width allows it; rows that begin beside such places: all of them, and every second one.
+    // Rows that are read in vectors, if the width allows it; and rows where all, or every second one, begin misaligned.
     for (const auto& [norm, first, gap] :
          {std::tuple{false, 0, 4}, {true, 0, 4}, {false, 1, 4}, {true, 0, 5}, {false, 0, 5}}) {
       const int width = heads * head_width, padded = static_cast<int>(PaddedHeadWidth(head_width));
@@ -120,7 +120,7 @@ TYPED_TEST(GpuCacheRows, FillsTheZeroPageWithOneRow) {
   }
 }
 
-// A stream whose rows come in steps: what is mixed does not depend on where they were cut.
+// A stream that is read in steps: the mixed rows do not depend on how it was split.
 template <typename Row>
 class Stream final {
  public:
@@ -175,12 +175,12 @@ class Stream final {
                                  .kept_rows = arrays_.Put(kept_rows),
                                  .kept_slots = arrays_.Put(kept_slots),
                                  .count = static_cast<int64_t>(kept_rows.size())}));
-    // The stream's page is 1, and the row that is none says 0.
+    // The stream's page is 1, and the padding row has page 0.
     const std::vector<float> of_another = Floats(arrays_.Get(rows_.open_chunks, page_floats_));
     EXPECT_TRUE(std::all_of(of_another.begin(), of_another.end(), [](float value) { return std::isnan(value); }));
     std::vector<float> mixed = Floats(arrays_.Get(mixed_inputs, vectors * width_));
     const std::vector<float> others = Floats(arrays_.Get(mixed_keys_values, vectors * 2 * width_));
-    // The first chunk was none.
+    // The first chunk was padding.
     const int64_t none = rows_.chunk_rank * width_;
     EXPECT_TRUE(std::isnan(mixed[0]) && std::isnan(others[0]));
     mixed.erase(mixed.begin(), mixed.begin() + none);
@@ -224,8 +224,8 @@ class Stream final {
 
 TYPED_TEST(GpuCacheRows, MixesChunksTheSameHoweverTheyWereCut) {
   using Row = typename TypeParam::Row;
-  // heads, head width, chunk, rank: read by vectors and not; several blocks of channels, which begin and end in the
-  // midst of heads; rows that are aligned while their heads are not; chunks of one row.
+  // heads, head width, chunk, rank: read in vectors or not; several blocks of channels, which begin and end inside
+  // heads; aligned rows with misaligned heads; chunks of one row.
   for (const auto& [heads, head_width, chunk, rank] : {std::tuple{2, 8, 4, 1},
                                                        {3, 7, 5, 3},
                                                        {9, 64, 16, 1},

@@ -21,7 +21,7 @@ struct Model {
 template <typename Element>
 class Problem final {
  public:
-  // The rows of item i are those of seed i, if it has as many.
+  // The rows of item i depend on seed i and their number only.
   Problem(GpuDevice& device, const Model& model, const std::vector<int64_t>& lengths) : model_(model), arrays_(device) {
     int64_t all = 0;
     for (const int64_t length : lengths) {

@@ -1,4 +1,4 @@
-// CUDA's device, where the build has it: most machines that compile it have no GPU.
+// The CUDA device, in builds that have it. Most machines that compile it have no GPU.
 
 #include "models/gpu/cuda_device.h"
 

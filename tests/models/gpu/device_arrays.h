@@ -1,4 +1,4 @@
-// Arrays of a test in a device's memory.
+// A test's arrays in a device's memory.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ class DeviceArrays final {
   DeviceArrays(const DeviceArrays&) = delete;
   DeviceArrays& operator=(const DeviceArrays&) = delete;
 
-  // Of undefined values: NaN.
+  // An array of undefined values: NaN.
   template <typename T>
   T* Make(int64_t count) {
     memory_.push_back(device_.Allocate(std::max<int64_t>(count, 1) * sizeof(T), GpuMemoryUse::kKernels).value());

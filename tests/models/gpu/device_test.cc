@@ -1,4 +1,4 @@
-// What kernels need of a device: order, events, graphs.
+// Order of work, events and graphs of a device.
 
 #include <algorithm>
 #include <memory>
@@ -59,7 +59,7 @@ TEST_F(TestedDevice, HasNoMemoryForWhatIsTooMuch) {
   const absl::Status status = device_->Allocate(size_t{1} << 50, GpuMemoryUse::kKernels).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_FALSE(device_->has_failed());
-  // And goes on.
+  // The device still works.
   float *const numbers = arrays_.Put(From(0));
   ASSERT_TRUE(device_->Fill(numbers, 0, 4).ok());
   EXPECT_EQ(arrays_.Get(numbers, 2), (std::vector<float>{0, 1}));

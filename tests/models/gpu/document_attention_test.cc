@@ -15,7 +15,7 @@
 
 namespace longshort::models::cuda::gpu_document_attention_test {
 
-// A document's windows; what its rows hold follows from the seed.
+// A document's windows, and the seed of its rows.
 struct TestedDocument {
   std::vector<WindowSegment> segments;
   uint64_t seed = 0;

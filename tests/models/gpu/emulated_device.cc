@@ -121,10 +121,10 @@ class Device final : public EmulatedDevice {
   const int64_t memory_bytes_;
   std::map<void*, size_t> pinned_;
 
-  std::vector<Work> queue_;  // what has not run yet
+  std::vector<Work> queue_;  // work that has not run yet
   int64_t queued_ = 0;       // ever
   Graph* recorded_ = nullptr;
-  // Of the graph that runs; what its body has come to, and what has been run of that.
+  // The running graph, the position of its body, and the number of its works that have run.
   std::vector<Work>* running_ = nullptr;
   size_t reached_ = 0, run_ = 0;
 
@@ -355,7 +355,7 @@ absl::Status Device::Replay(GpuGraph& graph) {
   if (queued_replays_++ == fault_replay_) FailAfter(0, replay_fault_);
   LS_RETURN_IF_ERROR(CallThatQueues());
   if (recorded_ != nullptr || running_ != nullptr) return absl::FailedPreconditionError("Replay within a capture");
-  // A copy of the works: a run has arguments of its own.
+  // A copy of the works, because each run has its own arguments.
   auto& captured = static_cast<Graph&>(graph);
   return Add({.name = "Replay", .run = [this, body = captured.body, works = captured.works]() mutable {
                 ++replays_;

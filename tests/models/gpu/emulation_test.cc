@@ -1,4 +1,4 @@
-// The emulator itself: what its instructions compute, and that it notices faults which are planted here.
+// The emulator itself: the results of its instructions, and its detection of injected faults.
 
 #include <cmath>
 #include <cstdlib>
@@ -126,7 +126,7 @@ TEST(PlantedFaults, WithoutABarrierTheThreadSanitizerReports) {
   EXPECT_EXIT((Reversed<false>({}), std::exit(0)), ::testing::ExitedWithCode(66), "data race");
 }
 
-// Each block adds to the same place: right by chance, where blocks run one after the other.
+// All blocks add to the same address, which is correct only by chance, if blocks run in turn.
 LS_KERNEL(32) void AddUp(LS_ARGUMENTS Floats arguments) {
   if (Thread() == Block().x) arguments.out[0] += 1;
 }
@@ -167,7 +167,7 @@ LS_KERNEL(32) void DifferentMeetings(LS_ARGUMENTS Floats) {
 
 TEST(PlantedFaults, ABarrierThatNotAllReachIsTold) {
   for (const EmulationOptions& options : EveryOrder()) {
-    // Threads that have ended are not waited for, as on the chip.
+    // As on a GPU, barriers do not wait for threads that have ended.
     EXPECT_TRUE(RunKernel(MakeCall<DivergentBarrier>("Divergent", OneBlock(64), Floats{}), options).ok());
     EXPECT_THAT(ErrorOf(MakeCall<TwoBarriers>("TwoBarriers", OneBlock(64), Floats{}), options),
                 AllOf(HasSubstr("kernel TwoBarriers, block (0, 0, 0)"), HasSubstr("threads meet at different barriers"),
@@ -221,7 +221,7 @@ TEST(PlantedFaults, AWritePastTheOutputIsReported) {
 }
 #endif
 
-// Two groups of copies; the second is waited for or not.
+// Two groups of copies, with or without a wait for the second.
 template <int kLeft>
 LS_KERNEL(32)
 void CopyTwice(LS_ARGUMENTS Floats arguments) {
@@ -263,7 +263,7 @@ TEST(PlantedFaults, WithoutAWaitThereIsNaNUnlessCopiesAreMadeAtOnce) {
 }
 
 TEST(Emulation, SharedMemoryIsNaNForEachBlockAnew) {
-  // The barrierless kernel again: what a block before has left would be found.
+  // The kernel without barriers again: it would find the leftovers of a previous block.
   const auto kernel =
       MakeCall<CopyTwice<2>>("CopyTwice", LaunchShape{.grid = {.x = 2}, .shared_bytes = 1024}, Floats{});
   alignas(16) float in[128] = {};
@@ -282,7 +282,7 @@ struct Matrices {
   float* d;       // [16][8]
 };
 
-// Element by element, as the PTX manual says where each lies.
+// Element by element, at the places that the PTX manual specifies.
 template <typename Element>
 LS_KERNEL(32)
 void MultiplyFragments(LS_ARGUMENTS Matrices arguments) {
@@ -322,7 +322,7 @@ TYPED_TEST(TensorCores, MultiplyAsAPlainLoop) {
   std::mt19937_64 random(1);
   std::normal_distribution<float> normal;
   std::vector<TypeParam> a(16 * kDepth), b(8 * kDepth);
-  // Numbers that TF32 has, too.
+  // Numbers that TF32 represents exactly, too.
   const auto draw = [&](TypeParam& to) { Convert(FloatOf(ToTf32(normal(random))), to); };
   for (TypeParam& element : a) draw(element);
   for (TypeParam& element : b) draw(element);
@@ -332,7 +332,7 @@ TYPED_TEST(TensorCores, MultiplyAsAPlainLoop) {
     ASSERT_TRUE(RunKernel(MakeCall<MultiplyFragments<TypeParam>>("Multiply", OneBlock(32), arguments), options).ok());
     for (int row = 0; row < 16; ++row) {
       for (int column = 0; column < 8; ++column) {
-        double sum = row / 8 * 2 + column % 2 + 1;  // what d held before
+        double sum = row / 8 * 2 + column % 2 + 1;  // the previous value of d
         for (int k = 0; k < kDepth; ++k) {
           sum += static_cast<double>(ToFloat(a[row * kDepth + k])) * ToFloat(b[column * kDepth + k]);
         }

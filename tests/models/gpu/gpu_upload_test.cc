@@ -45,11 +45,11 @@ TEST_F(GpuUploadTest, HostMemoryIsWrittenAgainWhenItWasCopied) {
 TEST_F(GpuUploadTest, GrowsWithWhatIsBrought) {
   for (const int count : {1, 100, 3, 1000, 1000, 2}) Upload(std::vector<int>(count, count));
   ExpectAll();
-  // Two pieces of host memory and one of the device, and what this test has.
+  // Two pieces of host memory, one of device memory, and the test's own.
   EXPECT_EQ(device_->allocations(), 3 + 6);
 }
 
-// The device has 1 MiB: not the smaller piece and the larger one at once.
+// The device has 1 MiB, which does not fit the smaller and the larger piece at once.
 TEST_F(GpuUploadTest, WhatGrowsIsFreedBefore) {
   Upload(std::vector<int>(100'000, 1));
   const absl::Status status = upload_.Reserve(800'000);

@@ -1,4 +1,4 @@
-// A kernel for each instruction of models/gpu/device.h, for the emulator and for the chip.
+// A kernel for each instruction of models/gpu/device.h, for the emulator and for GPUs.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +14,16 @@ struct WherePlaces {
 };
 KernelCall WhereCall(const WherePlaces& arguments);
 
-// A warp: [32][4] of what lane l gets of in[32]: of lane l + 1, of lane l ^ 5, a double of lane 3, votes for in > 8.
+// A warp: [32][4] values that lane l receives of in[32]: from lane l + 1, from lane l ^ 5, a double from lane 3, and
+// the ballot for in > 8.
 struct LaneExchange {
   const float* in;
   float* out;
 };
 KernelCall ExchangeCall(const LaneExchange& arguments);
 
-// 96 threads turn in[96] around through shared memory, in two steps with a barrier each; the warps turn their parts
-// around behind SyncWarp.
+// 96 threads reverse in[96] through shared memory, in two steps with a barrier each. The warps reverse their parts
+// after SyncWarp.
 struct Reversal {
   const float* in;
   float* out;          // [96]
@@ -30,22 +31,22 @@ struct Reversal {
 };
 KernelCall ReverseCall(const Reversal& arguments);
 
-// A warp: in[224 words] goes to out by loads and stores of 1, 2 and 4 words, and by LoadConstant; then in[128 words] by
-// CopyAsync, of which lane 1 leaves its 4 out (zeros).
+// A warp copies in[224 words] to out with loads and stores of 1, 2 and 4 words, and with LoadConstant. It then copies
+// in[128 words] with CopyAsync, of which lane 1 skips its 4 words (zeros).
 struct WordCopies {
   const uint32_t* in;  // [256]
   uint32_t* out;       // [3][2][128], then [128]
 };
 KernelCall CopyWordsCall(const WordCopies& arguments);
 
-// A warp loads four matrices [32 rows][8] of 16 bits: [2][32][4], as they are, and transposed.
+// A warp loads four matrices [32 rows][8] of 16 bits: [2][32][4], plain and transposed.
 struct MatrixLoads {
   const uint16_t* in;
   uint32_t* out;
 };
 KernelCall LoadMatricesCall(const MatrixLoads& arguments);
 
-// d[16][8] = d + a[16][depth] b[8][depth]^T; depth 16 of two-byte elements, 8 of TF32, which float32 is rounded to.
+// d[16][8] = d + a[16][depth] b[8][depth]^T; depth 16 of two-byte elements, 8 of float32 rounded to TF32.
 struct MatrixProduct {
   const void* a;
   const void* b;
@@ -54,7 +55,7 @@ struct MatrixProduct {
 enum class ProductType { kBFloat16, kHalf, kTf32 };
 KernelCall MultiplyCall(ProductType type, const MatrixProduct& arguments);
 
-// Of each in[count] and in[count - 1 - i], kNumberFunctions results: [count][kNumberFunctions].
+// kNumberFunctions results for each pair in[i] and in[count - 1 - i]: [count][kNumberFunctions].
 constexpr int kNumberFunctions = 14;
 struct NumberFunctions {
   const float* in;

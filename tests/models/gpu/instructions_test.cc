@@ -1,5 +1,4 @@
-// Every instruction of device.h on the tested device: what the emulator says, and, on the day that there is a GPU,
-// whether the chip says the same.
+// Every instruction of device.h on the tested device: the emulator, or a GPU, which must give the same results.
 
 #include <bit>
 #include <cmath>
@@ -90,7 +89,7 @@ TEST_F(Instructions, LoadMatrices) {
 
 template <typename Element>
 Element Drawn(std::mt19937_64& random) {
-  // A number that TF32 has, too.
+  // A number that TF32 represents exactly, too.
   return ElementOf<Element>(FloatOf(ToTf32(std::normal_distribution<float>()(random))));
 }
 

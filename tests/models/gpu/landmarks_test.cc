@@ -25,7 +25,7 @@ struct Model {
 template <typename Element>
 class Problem final {
  public:
-  // The rows of an item follow from how many they are.
+  // The rows of an item depend on their number only.
   Problem(GpuDevice& device, const Model& model, const std::vector<int64_t>& lengths) : model_(model), arrays_(device) {
     int64_t all = 0;
     const int item_vectors = model.others + model.rank;
@@ -99,7 +99,7 @@ class Problem final {
  private:
   static constexpr float kEpsilon = 1e-5f;
 
-  // What was mixed is divided by its deviation, and so is its error; where a vector has one channel nothing is left.
+  // The norm divides the mixed values and their error by the deviation. A vector of one channel becomes 0.
   double Bound(double expected) const { return sizeof(Element) == 4 ? 2e-5 : 2e-2 + std::abs(expected) / 256; }
   std::vector<double> Expected(int64_t part, const ItemRows& range, int vector) const {
     std::vector<double> mixed(width_, 0.0);

@@ -16,7 +16,7 @@ namespace longshort::models::cuda::mean_of_rows_test {
 template <typename Element>
 class Problem final {
  public:
-  // The rows of an item follow from how many they are. `gap`: rows between items that no mean is of.
+  // The rows of an item depend on their number only. `gap`: rows between items, which belong to no mean.
   Problem(GpuDevice& device, int64_t width, const std::vector<int64_t>& lengths, int64_t gap = 0)
       : width_(width), arrays_(device) {
     int64_t all = 0, max_splits = 0;

@@ -1,4 +1,4 @@
-// Random numbers as kernels have them, and what they are.
+// Random elements for kernels, and their values.
 #pragma once
 
 #include <cmath>
@@ -22,7 +22,7 @@ Element ElementOf(float value) {
   return element;
 }
 
-// Of a normal distribution with this deviation.
+// From a normal distribution with this deviation.
 template <typename Element>
 std::vector<Element> RandomElements(std::mt19937_64& random, int64_t count, float deviation = 1) {
   std::normal_distribution<float> normal(0, deviation);

@@ -14,11 +14,11 @@
 
 namespace longshort::models::cuda::rows_test {
 
-// Row is what rows are made of.
+// Row: element type of rows.
 template <typename Row>
 class GpuRows : public ::testing::Test {
  protected:
-  // What a result may differ by: of bfloat16, half of the last of its 8 bits, and a little for the sum.
+  // The allowed difference of a result: for bfloat16, half of the last of its 8 bits, and a little for the sum.
   static double Bound(double expected) { return 1e-5 + (sizeof(Row) == 4 ? 0 : std::abs(expected) / 256); }
 
   struct Matrix {
@@ -26,7 +26,7 @@ class GpuRows : public ::testing::Test {
     Rows rows;
     float At(int64_t row, int64_t column) const { return values[row * rows.stride + column]; }
   };
-  // `stride` elements from row to row. `first`: at which of what is allocated, which is aligned, the first row begins.
+  // Rows are `stride` elements apart. `first`: element of the aligned allocation at which the first row begins.
   Matrix Random(int64_t rows, int64_t stride, int64_t first = 0) {
     const std::vector<Row> elements = RandomElements<Row>(random_, first + rows * stride);
     const std::vector<float> values = Floats(elements);
@@ -37,7 +37,7 @@ class GpuRows : public ::testing::Test {
   std::vector<float> RandomFloats(int64_t count) { return RandomElements<float>(random_, count); }
   const float* Put(const std::vector<float>& values) { return arrays_.Put(values); }
 
-  // expected(row, column) of every element, and nothing written beside the rows.
+  // Checks expected(row, column) of every element, and that nothing was written outside the rows.
   template <typename Expected>
   void Check(const Rows& output, int64_t rows, int width, const Expected& expected) {
     const std::vector<float> got = Floats(arrays_.Get(static_cast<const Row*>(output.data), rows * output.stride));
@@ -54,7 +54,7 @@ class GpuRows : public ::testing::Test {
     }
   }
 
-  // Widths that are read by vectors, that are not, and wider than a block of threads.
+  // Widths that are read in vectors, widths that are not, and widths larger than a thread block.
   const std::vector<int> widths_ = {1, 7, 24, 130, 516};
   std::mt19937_64 random_{1};
   std::unique_ptr<GpuDevice> device_ = MakeTestedDevice();
@@ -97,7 +97,7 @@ TYPED_TEST(GpuRows, EmbedsTokensByATableOfBFloat16) {
               [&](int64_t i, int64_t c) { return 2 * ToFloat(table[tokens[i] * kTestedWidth + c]); });
 }
 
-// Any of the rows may begin where vectors cannot be read, or come there.
+// Input or output rows may be misaligned for vectors.
 TYPED_TEST(GpuRows, AddsRowsThatBeginAnywhere) {
   constexpr int kTestedWidth = 8;
   for (const int odd : {0, 1, 2}) {

@@ -26,7 +26,7 @@ class TestRows final {
  public:
   TestRows(DeviceArrays& arrays, int64_t width, int64_t stride) : arrays_(&arrays), width_(width), stride_(stride) {}
 
-  // Adds rows of random numbers, or of nothing.
+  // Adds rows of random numbers.
   void Add(int64_t rows, std::mt19937_64& random, float deviation = 1) {
     const std::vector<Element> elements = RandomElements<Element>(random, rows * width_, deviation);
     for (int64_t row = 0; row < rows; ++row) {
@@ -42,10 +42,10 @@ class TestRows final {
     floats_ = Floats(all_);
     return {.data = on_device_, .stride = stride_};
   }
-  // [width], of what was put.
+  // [width], of the copied rows.
   const float* Row(int64_t row) const { return floats_.data() + row * stride_; }
 
-  // What the device has now, [rows][width]; nothing may have been written between rows.
+  // The device's current rows, [rows][width]. Checks that nothing was written between rows.
   std::vector<float> Get() const {
     std::vector<float> got;
     const std::vector<Element> all = arrays_->Get(on_device_, static_cast<int64_t>(all_.size()));

@@ -35,7 +35,7 @@ std::vector<int64_t> Positions(int64_t first, int64_t end, int64_t masked = 0) {
 template <typename Element>
 class Problem final {
  public:
-  // The rows of a document follow from how many they are.
+  // The rows of a document depend on their number only.
   Problem(GpuDevice& device, const Model& model, const std::vector<std::vector<int64_t>>& documents)
       : model_(model), arrays_(device) {
     for (const std::vector<int64_t>& positions : documents) {

@@ -77,7 +77,7 @@ class Problem {
   double Difference(const std::vector<float>& a, const std::vector<double>& b) const {
     double largest = 0;
     for (size_t i = 0; i < b.size(); ++i) {
-      // What lies between the heads is not written.
+      // Elements between the heads are not written.
       if (static_cast<int64_t>(i) % stride_ < width_) largest = Larger(largest, std::abs(a[i] - b[i]));
     }
     return largest;

@@ -85,7 +85,7 @@ class LanguageModelBackendTest : public ::testing::TestWithParam<Case> {
             .queries = Random({tokens, d})};
   }
 
-  // The slice of tokens begin .. end-1. `copy`: whose pages lie behind those of the copies before.
+  // The slice of tokens begin .. end-1. `copy`: number of the copy, whose pages follow those of earlier copies.
   Slice SliceOf(int64_t begin, int64_t end, int64_t copy = 0) {
     tokens_.assign(end - begin, 1);
     const int64_t chunk = config_.chunk_size, rank = config_.chunk_rank;
@@ -129,7 +129,7 @@ class LanguageModelBackendTest : public ::testing::TestWithParam<Case> {
     return found;
   }
 
-  // Reads tokens begin .. end-1. Returns what they attend to, [tokens, d].
+  // Reads tokens begin .. end-1. Returns the output of their attention, [tokens, d].
   at::Tensor Read(LanguageModelBackend& backend, const Stream& stream, int64_t begin, int64_t end, int64_t copy = 0) {
     const StepPlan plan = PlanStep({SliceOf(begin, end, copy)}, info_);
     backend.BeginStep(plan);

@@ -33,7 +33,7 @@ class GpuStepTest : public ::testing::Test {
     }
     return PlanStep(slices, info_);
   }
-  // Of the shapes up to 512 rows; an empty one if there is none.
+  // The first fitting shape up to 512 rows; empty if there is none.
   StepShape ShapeFor(const StepPlan& plan) const {
     const StepTiles tiles(plan);
     const auto shape =
@@ -99,7 +99,7 @@ TEST_F(GpuStepTest, OfMoreTilesThanAShapeHasRoomForThereIsNone) {
   EXPECT_EQ(ShapeFor(PlanOf(lengths)).rows, 0);
 }
 
-// Streams anywhere, each with all the pages that its window, memory and segment can lie on.
+// Streams at any position, each with all the pages that its window, memory and segment may use.
 TEST_F(GpuStepTest, EveryShapeHasRoomForThePagesOfAsManyStreams) {
   LanguageModelConfig config = config_;
   config.window_length = 200;
@@ -108,7 +108,7 @@ TEST_F(GpuStepTest, EveryShapeHasRoomForThePagesOfAsManyStreams) {
   LanguageModelInfo info = InfoOf(config);
   info.rows_per_page = 64;
   const std::vector<PageId> ids(20, 1);
-  // The pages that rows or vectors `first` .. `end`-1 lie on.
+  // The pages of rows or vectors `first` .. `end`-1.
   const auto pages = [&](int64_t first, int64_t end) {
     const int64_t page = first / 64, count = end > first ? (end - 1) / 64 + 1 - page : 0;
     return PageRange{.first = page, .ids = absl::MakeConstSpan(ids).first(count)};
@@ -179,7 +179,7 @@ TEST_F(GpuStepTest, WhatIsPaddedIsWrittenNowhereAndAttendsToNothing) {
   EXPECT_THAT(NumbersOf(empty, empty.tiles), Each(0));
 }
 
-// A tile that is left over has 0 rows.
+// An unused tile has 0 rows.
 TEST_F(GpuStepTest, WithATileAllRowsAttendInTiles) {
   const StepPlan plan = PlanOf({1, 8});
   const GpuStep step = Pad(plan, StepTiles(plan), ShapeFor(plan));
@@ -189,7 +189,7 @@ TEST_F(GpuStepTest, WithATileAllRowsAttendInTiles) {
   EXPECT_EQ(step.single_count(), 0);
 }
 
-// The ids of all tables are one array, and the last that is sent.
+// The ids of all tables are one array, which is uploaded last.
 TEST_F(GpuStepTest, EverySliceFindsItsPages) {
   const StepPlan plan = PlanOf({1, 2}, 2);
   const GpuStep step = Pad(plan, StepTiles(plan), ShapeFor(plan));

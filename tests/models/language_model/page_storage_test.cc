@@ -13,7 +13,7 @@ namespace longshort::models::page_storage_test {
 
 constexpr PageLayout kLayout = {.layers = 2, .heads = 4, .head_width = 64};  // a page of 64 KiB
 constexpr int64_t kPages = 400;                                              // 25 MiB
-constexpr int64_t kSlackBytes = 5 << 20;                                     // what all else in the process may take
+constexpr int64_t kSlackBytes = 5 << 20;                                     // for the rest of the process
 
 // The process's resident memory.
 int64_t ResidentBytes() {

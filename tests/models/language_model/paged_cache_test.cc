@@ -1,5 +1,5 @@
-// The served model on the engine's pages: what is reused, resumed, copied, rolled back or recomputed gives the logits
-// of a stream that was read at once.
+// The served model on the engine's pages: reuse, resume, copy, rollback and recomputation give the logits of a stream
+// that was read at once.
 
 #include "core/cache/paged_cache.h"
 
@@ -44,7 +44,7 @@ class PagedModelTest : public testing::TestWithParam<TestedBackend> {
     return prefix;
   }
 
-  // Reads `tokens` from where the sequence stands up to `end`, and returns the logits of those, [tokens, V].
+  // Reads `tokens` from the sequence's position to `end`, and returns their logits, [tokens, V].
   std::vector<float> Read(core::CachedSequence& sequence, const Tokens& tokens, int64_t end) {
     return ReadWith(*model_, sequence, tokens, end);
   }

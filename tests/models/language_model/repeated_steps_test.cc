@@ -13,7 +13,7 @@
 namespace longshort::models::repeated_steps_test {
 
 constexpr int64_t kStreams = 3;
-// Of each stream: tokens one by one, behind a prompt that fills chunks and begins another.
+// For each stream: single tokens, after a prompt that fills chunks and begins another.
 constexpr int64_t kPromptTokens = 10, kTokens = 17;
 constexpr int64_t kRounds = 3;
 

@@ -24,17 +24,17 @@ namespace longshort::models::step_graphs_test {
 
 constexpr WorkerDevice kWorker = {.kind = DeviceKind::kEmulated};
 constexpr int64_t kMaxRows = 8, kStreams = 12, kMaxTokens = 400;
-// Of products whose rows are not as many.
+// The allowed difference of products with different numbers of rows.
 constexpr double kRounding = 1e-5;
 
-// One part of a step: so many tokens of a stream, and how many logits of them.
+// One part of a step: a number of tokens of a stream, and of their logits.
 struct Piece {
   int stream = 0;
   int64_t tokens = 1;
   int64_t logit_rows = 1;
 };
 
-// A model on a device of its own, and streams of tokens that it reads.
+// A model on its own device, and streams of tokens that it reads.
 class Reader {
  public:
   Reader(const LanguageModelConfig& config, int64_t max_graph_rows, at::ScalarType products = at::kFloat) {
@@ -93,7 +93,7 @@ std::string Text(const std::vector<Piece>& pieces) {
 
 using Logits = std::vector<float>;
 
-// Infinite if they are not as many.
+// Infinite if the sizes differ.
 double LargestDifference(absl::Span<const float> a, absl::Span<const float> b) {
   if (a.size() != b.size()) return INFINITY;
   double largest = 0;
@@ -104,15 +104,15 @@ double LargestDifference(absl::Span<const float> a, absl::Span<const float> b) {
   return largest;
 }
 
-// So many streams in step, from stream `first` on.
+// One token of each of `streams` streams, from stream `first` on.
 std::vector<Piece> Decode(int first, int64_t streams) {
   std::vector<Piece> pieces;
   for (int64_t i = 0; i < streams; ++i) pieces.push_back({.stream = first + static_cast<int>(i)});
   return pieces;
 }
 
-// A product's bits depend on how many rows it has. So the step without a graph has as many rows as the graph's shape:
-// other streams where that has padding. All chunks end at once.
+// A product's bits depend on its number of rows. So the step without a graph has as many rows as the graph's shape,
+// with other streams instead of padding. All chunks end at once.
 TEST(StepGraphs, GiveTheBitsOfStepsWithoutAGraphRoundTheEdgesOfShapes) {
   for (const at::ScalarType products : {at::kFloat, at::kBFloat16}) {
     Reader graphs(QuickConfig(), kMaxRows, products), eager(QuickConfig(), 0, products);

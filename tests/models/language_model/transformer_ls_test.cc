@@ -53,7 +53,7 @@ class Sequence {
   int64_t position_ = 0;
 };
 
-// A served model with room for some sequences, each of so many tokens in a slice.
+// A served model with pages for some sequences, whose slices have up to a given number of tokens.
 struct Served {
   Served(std::unique_ptr<LanguageModel> served, int64_t sequences, int64_t max_in_slice)
       : model(std::move(served)), pages(PagesForRings(model->info(), max_in_slice) * sequences), pools(pages) {

@@ -87,7 +87,7 @@ class SharedStore final {
   void Release() {
     if (memory_ == nullptr) return;
 #if defined(__SANITIZE_ADDRESS__)
-    ASAN_UNPOISON_MEMORY_REGION(memory_, kBytes);  // what is mapped there next is not poisoned
+    ASAN_UNPOISON_MEMORY_REGION(memory_, kBytes);  // the next mapping must not be poisoned
 #endif
     munmap(memory_, kBytes);
     memory_ = nullptr;
@@ -302,7 +302,7 @@ void Emulator::Wait(State state) {
 const LaneBytes* Emulator::Meet(Meeting meeting, const LaneBytes& mine) {
   EmulatedThread& self = *now_;
   Warp& warp = warps_[self.warp];
-  // Two halves in turn: a fast lane does not overwrite what a slow one has yet to read.
+  // Two halves in turn, so that a fast lane does not overwrite operands that a slow lane has yet to read.
   const int half = self.meetings++ % 2;
   warp.given[half][self.lane] = mine;
   self.meeting = meeting;

@@ -19,7 +19,7 @@
 #error "the emulator switches stacks on x86-64 only"
 #endif
 
-// Saves the registers that a call must keep on this stack, stores where they are, and takes those of another stack.
+// Saves the callee-saved registers on this stack, stores the stack pointer, and restores those of another stack.
 extern "C" void LongshortSwitchStack(void** save, void* load);
 asm(R"(
 .text
