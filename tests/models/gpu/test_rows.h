@@ -26,7 +26,7 @@ class TestRows final {
  public:
   TestRows(DeviceArrays& arrays, int64_t width, int64_t stride) : arrays_(&arrays), width_(width), stride_(stride) {}
 
-  // Adds rows of random numbers.
+  // Adds rows of random numbers, or of NaN.
   void Add(int64_t rows, std::mt19937_64& random, float deviation = 1) {
     const std::vector<Element> elements = RandomElements<Element>(random, rows * width_, deviation);
     for (int64_t row = 0; row < rows; ++row) {
