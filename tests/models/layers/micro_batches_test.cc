@@ -53,7 +53,7 @@ TEST(CutBatch, EveryItemIsInOneMicroBatchWhateverTheirWork) {
         next += batch.items;
         const auto begin = work.begin() + batch.first_item;
         EXPECT_EQ(batch.work, std::accumulate(begin, begin + batch.items, int64_t{0}));
-        EXPECT_LT(batch.work, kHundred.most + 230) << "more than its part by less than an item";
+        EXPECT_LT(batch.work, kHundred.max + 230) << "more than its part by less than an item";
       }
       EXPECT_EQ(next, items);
     }
