@@ -34,7 +34,7 @@ class TimedSteps final {
   }
   void End() {
     choice_.Record(work_, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count(),
-                 static_cast<double>(std::clock() - processors_begin_) / CLOCKS_PER_SEC);
+                   static_cast<double>(std::clock() - processors_begin_) / CLOCKS_PER_SEC);
   }
 
  private:
