@@ -48,7 +48,7 @@ def test_a_changed_file_adds_and_revokes(api: SimpleNamespace, repository: Path,
         assert failures() == 0
         tokens.write(file, tokens.line("alice", "fourth"), "mallory scopes=all\n")
         wait_until(lambda: failures() == 1)
-        wait_until(lambda: "is wrong: what it said before holds" in server.log())
+        wait_until(lambda: "is wrong; the previous contents stay in use" in server.log())
         assert "line 2: scopes is" in server.log()
         calls.tokenize(bearer("second"))
         with expect.error(UNAUTHENTICATED):
@@ -198,7 +198,7 @@ def test_a_token_of_the_client_program_is_taken(api: SimpleNamespace, repository
 def test_certificates_that_no_client_can_show_are_told(repository: Path, tmp_path: Path) -> None:
     file = tokens.write(tmp_path / "tokens", "web spiffe-id=spiffe://example.org/web scopes=infer")
     with Server(repository, tmp_path, f"--token-file={file}") as server:
-        wait_until(lambda: "without --tls-client-ca no client shows one" in server.log())
+        wait_until(lambda: "without --tls-client-ca clients present none" in server.log())
 
 
 def test_a_token_file_that_is_wrong_is_refused_at_the_start(repository: Path, tmp_path: Path) -> None:
