@@ -248,7 +248,8 @@ TEST_F(SessionStoreTest, OneThatMovedIsNotBegunAnewUnlessItComesBack) {
   ASSERT_TRUE(store_.Import(key_, {.tokens = {1, 2}, .parked = {}}).ok());
   EXPECT_EQ(TokensOf(store_, key_), (std::vector<int32_t>{1, 2}));
   clock_.Advance(kTimeToLive);
-  EXPECT_THAT(store_.Open(key_, false).status().message(), testing::HasSubstr("has ended")) << "it did not move again";
+  EXPECT_THAT(store_.Open(key_, false).status().message(), testing::HasSubstr("has expired"))
+      << "it did not move again";
 }
 
 TEST_F(SessionStoreTest, OneThatWentOnIsNotClosedByWhoExpectsIts) {
@@ -279,7 +280,7 @@ TEST_F(SessionStoreTest, OneThatMustNotGrowCanBeRead) {
   clock_.Advance(kTimeToLive - absl::Seconds(1));
   { ASSERT_TRUE(store.OpenToRead(key_).ok()) << "that was a use of it"; }
   clock_.Advance(kTimeToLive);
-  EXPECT_THAT(std::string(store.OpenToRead(key_).status().message()), testing::HasSubstr("has ended"));
+  EXPECT_THAT(std::string(store.OpenToRead(key_).status().message()), testing::HasSubstr("has expired"));
   EXPECT_EQ(store.OpenToRead({.client = "bob", .id = "talk"}).status(),
             absl::NotFoundError("there is no session talk"));
 }

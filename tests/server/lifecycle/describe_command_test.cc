@@ -38,7 +38,7 @@ TEST(Describe, AModelDirectoryAndItsConfigSayTheSame) {
 TEST(Describe, WhatIsWrongIsNamed) {
   EXPECT_THAT(MessageOf({}), HasSubstr("takes one model, not 0"));
   EXPECT_THAT(MessageOf({"a", "b"}), HasSubstr("takes one model, not 2"));
-  EXPECT_THAT(MessageOf({"vil-ls-tiny"}), AllOf(HasSubstr("vil-ls-tiny: neither"), HasSubstr("vil-ls-medium-224")));
+  EXPECT_THAT(MessageOf({"vil-ls-tiny"}), AllOf(HasSubstr("vil-ls-tiny: not a file"), HasSubstr("vil-ls-medium-224")));
   EXPECT_THAT(MessageOf({"--verbose"}), HasSubstr("--verbose is not an option"));
   const TemporaryDirectory empty;
   EXPECT_THAT(MessageOf({empty.path()}), HasSubstr("config.json"));

@@ -33,7 +33,7 @@ TEST(FailureLog, SaysWhyAndOfManyWithinASecondHowMany) {
               ElementsAre(EndsWith(R"(error step failed model=m code=INTERNAL error="no such operator")"),
                           EndsWith(R"(error worker without a model model=m code=RESOURCE_EXHAUSTED error="no memory")"),
                           EndsWith(R"(error step failed model=m code=INTERNAL error="and again" left_out=3)"),
-                          EndsWith(R"(error step failed model=m code=INTERNAL error="again")")));
+                          EndsWith(R"(error step failed model=m code=INTERNAL error=again)")));
 }
 
 }  // namespace longshort::server::failure_log_test
