@@ -78,7 +78,7 @@ class PagedCache final {
   int64_t Findable(absl::Span<const int32_t> tokens, int64_t max_reused, PrefixSearch& last);
   // Moves a running sequence that reads `tokens` past those that others have read meanwhile, if searching again is
   // worthwhile. `max_reused` as for Begin, and within the number of tokens that it was admitted for. Returns how many
-  // tokens it skips, maybe 0. Errors: INTERNAL if the model cannot copy a page; then the sequence must end.
+  // tokens it skips, which may be 0. Errors: INTERNAL if the model cannot copy a page; then the sequence must end.
   absl::StatusOr<int64_t> SkipRead(CachedSequence& sequence, absl::Span<const int32_t> tokens, int64_t max_reused);
   // Where to begin in order to be exact again at `position`, without reading all earlier tokens.
   int64_t RecomputeFrom(int64_t position) const { return store_.grid.RecomputeFrom(position); }

@@ -101,7 +101,7 @@ std::vector<std::shared_ptr<ServedModel>> ModelRegistry::List() const {
 }
 
 absl::StatusOr<std::shared_ptr<ServedModel>> ModelRegistry::LoadVersion(const std::string& name, int64_t version,
-                                                                        Tell tell) {
+                                                                        Report report) {
   const MutexLock loading(loading_);
   LS_ASSIGN_OR_RETURN(const RepositoryListing listing, ListRepository(repository_));
   if (const auto unreadable = listing.unreadable.find(name); unreadable != listing.unreadable.end()) {
@@ -119,7 +119,7 @@ absl::StatusOr<std::shared_ptr<ServedModel>> ModelRegistry::LoadVersion(const st
   if (LoadedVersions(name).count(version) == 0) {
     const absl::Status status = LoadFrom(name, version).status();
     if (!absl::IsCancelled(status)) {
-      tell({status.ok() ? RegistryEvent::Kind::kLoaded : RegistryEvent::Kind::kFailed, name, version, status});
+      report({status.ok() ? RegistryEvent::Kind::kLoaded : RegistryEvent::Kind::kFailed, name, version, status});
     }
     LS_RETURN_IF_ERROR(status);
   }
@@ -140,50 +140,50 @@ absl::Status ModelRegistry::Unload(const std::string& name, int64_t version) {
   return absl::OkStatus();
 }
 
-absl::Status ModelRegistry::FollowRepository(Tell tell) {
+absl::Status ModelRegistry::FollowRepository(Report report) {
   const MutexLock loading(loading_);
   LS_ASSIGN_OR_RETURN(const RepositoryListing listing, ListRepository(repository_));
   if (listing.versions.empty() && listing.unreadable.empty()) return NoModelIn(repository_, listing.skipped);
   for (const std::string& reason : listing.skipped) {
-    if (skipped_.insert(reason).second) tell({RegistryEvent::Kind::kSkipped, "", 0, absl::NotFoundError(reason)});
+    if (skipped_.insert(reason).second) report({RegistryEvent::Kind::kSkipped, "", 0, absl::NotFoundError(reason)});
   }
   std::set<std::string> names;
   for (const auto& served : List()) names.insert(served->name);
   for (const auto& model : listing.versions) names.insert(model.first);
   for (const auto& [name, reason] : listing.unreadable) {
     names.erase(name);
-    Fail({name, 0}, reason, absl::UnavailableError(reason), tell);
+    Fail({name, 0}, reason, absl::UnavailableError(reason), report);
   }
   for (const std::string& name : names) {
     const auto on_disk = listing.versions.find(name);
-    Follow(name, on_disk == listing.versions.end() ? std::set<int64_t>() : on_disk->second, tell);
+    Follow(name, on_disk == listing.versions.end() ? std::set<int64_t>() : on_disk->second, report);
   }
   return absl::OkStatus();
 }
 
-void ModelRegistry::Follow(const std::string& name, const std::set<int64_t>& on_disk, Tell tell) {
-  const std::optional<std::set<int64_t>> chosen = FollowPolicy(name, on_disk, tell);
+void ModelRegistry::Follow(const std::string& name, const std::set<int64_t>& on_disk, Report report) {
+  const std::optional<std::set<int64_t>> chosen = FollowPolicy(name, on_disk, report);
   for (const int64_t loaded : LoadedVersions(name)) {
     const bool kept = kept_.count({name, loaded}) > 0;
     const bool replaced = !kept && chosen.has_value() && chosen->count(loaded) == 0;
     if (!replaced && on_disk.count(loaded) > 0) {
-      if (kept) FollowVersion(name, loaded, tell);
+      if (kept) FollowVersion(name, loaded, report);
       continue;
     }
     Retire(name, loaded);
     kept_.erase({name, loaded});
-    tell({RegistryEvent::Kind::kUnloaded, name, loaded, absl::OkStatus()});
+    report({RegistryEvent::Kind::kUnloaded, name, loaded, absl::OkStatus()});
   }
 }
 
 std::optional<std::set<int64_t>> ModelRegistry::FollowPolicy(const std::string& name, const std::set<int64_t>& on_disk,
-                                                             Tell tell) {
+                                                             Report report) {
   if (on_disk.empty()) return std::nullopt;
   const std::string signature =
       absl::StrCat(FileSignature(ServingFile(repository_, name)), " of ", absl::StrJoin(on_disk, " "));
   const absl::StatusOr<VersionPolicy> policy = ReadPolicy(name, on_disk);
   if (!policy.ok()) {
-    Fail({name, 0}, signature, policy.status(), tell);
+    Fail({name, 0}, signature, policy.status(), report);
     return std::nullopt;
   }
   failed_.erase({name, 0});
@@ -193,13 +193,13 @@ std::optional<std::set<int64_t>> ModelRegistry::FollowPolicy(const std::string& 
     if (chosen.empty()) return std::nullopt;
     const auto unusable = std::find_if(
         chosen.rbegin(), chosen.rend(),
-        [&](int64_t version) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loading_) { return !FollowVersion(name, version, tell); });
+        [&](int64_t version) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loading_) { return !FollowVersion(name, version, report); });
     if (unusable == chosen.rend()) return chosen;
     usable.erase(*unusable);
   }
 }
 
-bool ModelRegistry::FollowVersion(const std::string& name, int64_t version, Tell tell) {
+bool ModelRegistry::FollowVersion(const std::string& name, int64_t version, Report report) {
   const VersionId id(name, version);
   if (unwanted_.count(id) > 0) return true;
   const std::string serving = FileSignature(ServingFile(repository_, name));
@@ -211,19 +211,19 @@ bool ModelRegistry::FollowVersion(const std::string& name, int64_t version, Tell
   if (failed != failed_.end() && failed->second.signature == signature && failed->second.lasts) return serves;
   const absl::StatusOr<std::shared_ptr<ServedModel>> loaded = LoadFrom(name, version);
   if (!loaded.ok()) {
-    if (!absl::IsCancelled(loaded.status())) Fail(id, signature, loaded.status(), tell);
+    if (!absl::IsCancelled(loaded.status())) Fail(id, signature, loaded.status(), report);
     return serves;
   }
   failed_.erase(id);
-  tell({RegistryEvent::Kind::kLoaded, name, version, absl::OkStatus()});
+  report({RegistryEvent::Kind::kLoaded, name, version, absl::OkStatus()});
   return true;
 }
 
-void ModelRegistry::Fail(const VersionId& id, const std::string& signature, const absl::Status& status, Tell tell) {
+void ModelRegistry::Fail(const VersionId& id, const std::string& signature, const absl::Status& status, Report report) {
   Failure& failure = failed_[id];
   failure.lasts = !absl::IsUnavailable(status);
   if (std::exchange(failure.signature, signature) == signature) return;
-  tell({RegistryEvent::Kind::kFailed, id.first, id.second, status});
+  report({RegistryEvent::Kind::kFailed, id.first, id.second, status});
 }
 
 absl::StatusOr<VersionPolicy> ModelRegistry::ReadPolicy(const std::string& name,

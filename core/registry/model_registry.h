@@ -52,7 +52,7 @@ class ModelRegistry {
   using EngineFactory = std::function<absl::StatusOr<ServedModel::Kind>(const std::string& name, int64_t version,
                                                                         models::LoadedModel loaded)>;
   // Receives the events of versions.
-  using Tell = absl::FunctionRef<void(const RegistryEvent&)>;
+  using Report = absl::FunctionRef<void(const RegistryEvent&)>;
 
   // Loads the versions that `policies` choose, by default the newest one of every model in `repository`. Skips folders
   // without a version (lost+found).
@@ -83,7 +83,7 @@ class ModelRegistry {
   // stays until it is unloaded. Reports the event if it had to load. Errors: NOT_FOUND if the repository does not have
   // it; UNAVAILABLE if the model's folder cannot be read; as the loader and the engine factory.
   absl::StatusOr<std::shared_ptr<ServedModel>> LoadVersion(
-      const std::string& name, int64_t version, Tell tell = [](const RegistryEvent&) {});
+      const std::string& name, int64_t version, Report report = [](const RegistryEvent&) {});
   // Unloads a version (0: all versions of the model). Only LoadVersion loads it again; newer versions are loaded.
   // Errors: NOT_FOUND.
   absl::Status Unload(const std::string& name, int64_t version);
@@ -93,10 +93,10 @@ class ModelRegistry {
   // no version, or the model's folder cannot be read, the model's versions stay. A failed load is retried when its
   // files have changed, or at once if they could not be read (UNAVAILABLE). A version that Unload removed counts as
   // loaded, so that no other takes its place. Skipped folders are reported once.
-  // Each event is reported at once, before the next load; `tell` may look up, but neither load nor unload.
+  // Each event is reported at once, before the next load; `report` may look up, but neither load nor unload.
   // Errors: those of ListRepository; NOT_FOUND if no model is left, because an unmounted volume leaves an empty folder.
   // Then nothing changes.
-  absl::Status FollowRepository(Tell tell);
+  absl::Status FollowRepository(Report report);
 
   // Drains every engine, including those of unloaded models, in parallel.
   void Drain(absl::Time deadline);
@@ -124,17 +124,17 @@ class ModelRegistry {
   void NoteLeaving(const std::shared_ptr<ServedModel>& served) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::set<int64_t> LoadedVersions(const std::string& name) const;
   // Applies FollowRepository to one model.
-  void Follow(const std::string& name, const std::set<int64_t>& on_disk, Tell tell)
+  void Follow(const std::string& name, const std::set<int64_t>& on_disk, Report report)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(loading_);
   // Loads the versions that the policy chooses of those that can be loaded, and returns them; nullopt if there are none
   // or the policy fails.
-  std::optional<std::set<int64_t>> FollowPolicy(const std::string& name, const std::set<int64_t>& on_disk, Tell tell)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(loading_);
+  std::optional<std::set<int64_t>> FollowPolicy(const std::string& name, const std::set<int64_t>& on_disk,
+                                                Report report) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loading_);
   // Whether the version serves. Loads it if it is not loaded, or was loaded with another serving.json, unless the same
   // files failed before.
-  bool FollowVersion(const std::string& name, int64_t version, Tell tell) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loading_);
+  bool FollowVersion(const std::string& name, int64_t version, Report report) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loading_);
   // Records a failure, and reports it if it is the first with this signature.
-  void Fail(const VersionId& id, const std::string& signature, const absl::Status& status, Tell tell)
+  void Fail(const VersionId& id, const std::string& signature, const absl::Status& status, Report report)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(loading_);
 
   const std::string repository_;

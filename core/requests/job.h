@@ -145,7 +145,7 @@ class Job {
   // Notifies the listener of the end: OK only if complete. REQUIRES: called once, last.
   virtual void Finish(const absl::Status& status, absl::Time now) = 0;
 
-  // Whether its client does not read its answers, so that no more need be computed.
+  // Whether its client does not read its answers, so that computing can pause.
   bool paused() const { return context().paused->load(std::memory_order_relaxed); }
   // OK while the client waits for the result. Errors: CANCELLED, DEADLINE_EXCEEDED; then the job should finish with
   // that error.

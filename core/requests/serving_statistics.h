@@ -34,7 +34,7 @@ class ServingStatistics final {
     absl::Duration total;
     absl::Duration queue;
     absl::Duration run;
-    absl::Duration output;  // from the end of the work until the client was told
+    absl::Duration output;  // from the end of the work until the client was notified
     int64_t items = 0;      // images, documents, completions
   };
 

@@ -37,7 +37,7 @@ struct SessionSize {
   int64_t cache_bytes = 0;
 };
 
-// How the session store, and paused requests, tell an engine that pages parked in its caches are no longer needed.
+// How the session store, and paused requests, notify an engine that pages parked in its caches are no longer needed.
 //
 // Thread-safe.
 class SessionPages {

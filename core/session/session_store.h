@@ -166,12 +166,12 @@ class SessionStore final {
   };
   struct Page {
     std::vector<Listed> sessions;    // by key
-    std::optional<SessionKey> next;  // behind which the next page begins; none if there is no more
+    std::optional<SessionKey> next;  // behind which the next page begins; none after the last page
   };
   // Lists the sessions of `client`, or of all clients, whose keys are greater than `after`. Visits `max` sessions.
   Page List(const std::optional<std::string>& client, const std::optional<SessionKey>& after, int max);
 
-  // Frees what expired sessions hold, for a bounded number of them. Returns when to call it again at the latest: now if
+  // Frees what expired sessions hold, for a bounded number of them. Returns by when to call it again: now if
   // more sessions have expired, InfiniteFuture if no session is idle.
   absl::Time EndExpired();
 
