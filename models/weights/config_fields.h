@@ -86,6 +86,7 @@ inline FieldDescription DescribeChoice(std::string_view name, absl::Span<const s
 
 inline std::vector<std::string_view> NamesOf(const std::vector<FieldDescription>& descriptions) {
   std::vector<std::string_view> names;
+  names.reserve(descriptions.size());
   for (const FieldDescription& field : descriptions) names.push_back(field.name);
   return names;
 }

@@ -157,6 +157,7 @@ absl::Status CheckVilStages(absl::Span<const VilStage> stages, std::string_view 
 
 std::vector<FieldDescription> VilStageAttributes() {
   std::vector<FieldDescription> attributes;
+  attributes.reserve(std::size(kAttributes));
   for (const Attribute& attribute : kAttributes) {
     attributes.push_back(
         {std::string_view(&attribute.letter, 1),

@@ -330,7 +330,7 @@ absl::Status ReadVariable(const Environment& environment, const OptionTable::Opt
   const auto [name, value] = Find(environment, row.name);
   if (value.empty() || row.reader == nullptr) return absl::OkStatus();
   const absl::Status status = row.reader(value);
-  if (status.ok()) return status;
+  if (status.ok()) return absl::OkStatus();
   const std::string why(status.message());
   if (absl::StartsWith(why, "has ")) return absl::InvalidArgumentError(absl::StrCat(name, " ", why));
   return Wrong(name, value, absl::StrCat(absl::StartsWith(why, "must ") ? "it " : "", why));

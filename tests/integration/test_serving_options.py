@@ -198,7 +198,7 @@ def test_sessions_survive_a_reload_of_the_same_weights_but_not_other_weights(
 
         reload({"session_time_to_live": "1s"})
         wait_until(lambda: server.metric("longshort_sessions") == 0)
-        with expect.error(grpc.StatusCode.NOT_FOUND, "talk", "has ended", "1s"):
+        with expect.error(grpc.StatusCode.NOT_FOUND, "talk", "has expired", "1s"):
             say("talk", b"x")
 
         reload({"session_time_to_live": "1h"})

@@ -126,7 +126,7 @@ def test_it_ends_when_nobody_comes(api: SimpleNamespace, repository: Path, tmp_p
         assert generate(api, stub, b"short", "lived").session_tokens == 17
         wait_until(lambda: server.metric("longshort_sessions") == 0)  # though no call asks for one
         assert server.metric("longshort_session_tokens") == 0
-        with expect.error(grpc.StatusCode.NOT_FOUND, "lived", "has ended"):
+        with expect.error(grpc.StatusCode.NOT_FOUND, "lived", "has expired"):
             generate(api, stub, b"too late", "lived")
 
 

@@ -122,7 +122,7 @@ def test_a_server_that_loads_stops_soon(tmp_path: Path) -> None:
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
         assert time.monotonic() - begin < 5
-    assert "asked to stop" in log.read_text()
+    assert "stop requested" in log.read_text()
 
 
 def test_open_watches_do_not_hold_the_server(repository: Path, tmp_path: Path) -> None:

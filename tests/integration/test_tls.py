@@ -256,7 +256,7 @@ def test_what_is_wrong_with_files_is_told_at_the_start(
         ({"certificate": binary}, str(binary), "contains no certificate in PEM format"),
         ({"certificate": expired, "key": expired_key}, str(expired), "CN=server", "expired at"),
         ({"certificate": future, "key": future_key}, str(future), "is not valid before"),
-        ({"certificate": of_client, "key": of_client_key}, str(of_client), "not that of a server"),
+        ({"certificate": of_client, "key": of_client_key}, str(of_client), "does not allow a server"),
         (
             {"certificate": other_certificate},
             f"--tls-key={key}",

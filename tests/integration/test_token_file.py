@@ -35,7 +35,7 @@ def test_a_changed_file_adds_and_revokes(api: SimpleNamespace, repository: Path,
         calls.tokenize(bearer("first"))
         tokens.write(file, tokens.line("alice", "second"), tokens.line("bob", "third"), observe)
         wait_until_taken(lambda: calls.tokenize(bearer("third")))
-        with expect.error(UNAUTHENTICATED, "not one of this server's"):
+        with expect.error(UNAUTHENTICATED, "unknown to this server"):
             calls.tokenize(bearer("first"))
         assert calls.go_on(bearer("second"), "s").session_tokens == 9, "the identity and what it has stay"
         wait_until(lambda: server.log().count("the token file has changed and is in use") == 2)
@@ -156,7 +156,7 @@ def test_a_client_certificate_is_an_identity(api: SimpleNamespace, repository: P
                 calls_of("ops", *odd).generate([])
         # On the connection of a certificate a token is its own identity's, call by call.
         assert ops.generate([*bearer("a1"), ("x-request-id", "by-alice")]).completions
-        with expect.error(UNAUTHENTICATED, "not one of this server's"):
+        with expect.error(UNAUTHENTICATED, "unknown to this server"):
             ops.generate(bearer("a2"))
         with expect.error(grpc.StatusCode.NOT_FOUND, "s"):
             ops.go_on(bearer("a1"), "s")

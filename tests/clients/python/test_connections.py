@@ -266,7 +266,7 @@ def test_options_that_cannot_be_used(driver: Driver, folder: Path, tmp_path: Pat
         ({"server": []}, "server is"),
         ({"tls_certificate": folder / "alice.pem"}, "tls_certificate and tls_key must be given together"),
         ({"token": "a", "token_file": tmp_path / "a"}, "token or token_file, not both"),
-        ({"token": "two words"}, "token must hold one token"),
+        ({"token": "two words"}, "token must contain one token"),
         ({"token_file": tmp_path / "none"}, f"token_file={tmp_path / 'none'} cannot be read: No such file"),
         ({"tls_ca": tmp_path / "none"}, f"tls_ca={tmp_path / 'none'} cannot be read: No such file"),
         ({"tls_ca": __file__}, "is not a PEM file"),
