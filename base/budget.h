@@ -22,7 +22,8 @@ class Budget final {
     std::string unit;
   };
 
-  // A part of a budget. The destructor returns it. A default-constructed or moved-from share is empty.
+  // A part of a budget. The destructor returns it. A default-constructed share is empty. Assignment
+  // swaps the shares.
   class Share final {
    public:
     Share() = default;

@@ -14,14 +14,8 @@
 
 namespace longshort {
 
+// MutexLock locks it.
 class ABSL_LOCKABLE Mutex final {
- public:
-  void Lock() ABSL_EXCLUSIVE_LOCK_FUNCTION() { mutex_.lock(); }
-  void Unlock() ABSL_UNLOCK_FUNCTION() { mutex_.unlock(); }
-  // Asserts to the analysis that the mutex is held, where it cannot see that. Checks nothing.
-  void AssertHeld() const ABSL_ASSERT_EXCLUSIVE_LOCK() {}
-
- private:
   friend class ConditionVariable;
   friend class MutexLock;
   std::mutex mutex_;

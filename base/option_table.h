@@ -40,7 +40,7 @@ class OptionTable final {
   struct Option {
     // The title in help above this option and those that follow; empty: the previous option's section continues.
     std::string section = {};
-    // This option and those that follow belong to every command of a program. Only --help=all lists them.
+    // Whether the option belongs to every command of a program. Only --help=all lists it. Add sets this.
     bool is_common = false;
     std::string name;
     // Placeholder for the value in help, which names its unit ("N", "BYTES", "duration"). Empty: the option is a

@@ -20,22 +20,22 @@ def run(root: Path) -> subprocess.CompletedProcess[str]:
 def checkout(tmp_path: Path) -> Path:
     subprocess.run(["git", "init", "-q", tmp_path], check=True)
     (tmp_path / "tests").mkdir()
-    (tmp_path / "tests/stop_words.txt").write_text('# a comment\nanew\twrite "again"\nbut for\twrite "except for"\n')
+    (tmp_path / "tests/stop_words.txt").write_text('# a comment\nutilise\twrite "use"\nin order to\twrite "to"\n')
     (tmp_path / "core").mkdir()
     return tmp_path
 
 
 def test_text_without_stop_words_passes(checkout: Path) -> None:
-    (checkout / "core/a.h").write_text("// A renewed page; nothing but forks.\n")
+    (checkout / "core/a.h").write_text("// The unutilised pages are in order. To free them, evict.\n")
     done = run(checkout)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 def test_a_stop_word_is_reported_with_its_place_and_advice(checkout: Path) -> None:
-    (checkout / "core/a.h").write_text("int a;\n// Anew, but for one.\n")
+    (checkout / "core/a.h").write_text("int a;\n// Utilise in order to test.\n")
     done = run(checkout)
     assert done.returncode == 1
-    assert done.stdout == 'core/a.h:2: "Anew": write "again"\ncore/a.h:2: "but for": write "except for"\n'
+    assert done.stdout == 'core/a.h:2: "Utilise": write "use"\ncore/a.h:2: "in order to": write "to"\n'
 
 
 def test_a_long_sentence_of_a_page_is_reported_and_one_in_a_code_block_or_table_is_not(checkout: Path) -> None:
@@ -50,7 +50,7 @@ def test_a_long_sentence_of_a_page_is_reported_and_one_in_a_code_block_or_table_
 
 
 def test_a_pattern_without_advice_is_refused(checkout: Path) -> None:
-    (checkout / "tests/stop_words.txt").write_text("# x\nanew\n")
+    (checkout / "tests/stop_words.txt").write_text("# x\nutilise\n")
     done = run(checkout)
     assert done.returncode == 2
-    assert "line 2: want a pattern, a tab, and what to write: 'anew'" in done.stderr
+    assert "line 2: want a pattern, a tab, and what to write: 'utilise'" in done.stderr

@@ -44,6 +44,10 @@ Commands MakeCommands() {
           MakeReadyCommand(), MakeTokenizeCommand(), MakeSessionCommand(),  MakeTokenCommand()};
 }
 
+// What --help leaves to --help=all.
+constexpr char kCommonHelp[] =
+    "options of every command (--server, --model, --timeout, --tls, --token-file, --json, ...) and exit codes";
+
 void WriteProgramHelp(const Commands& commands, const OptionTable& table, HelpForm form, std::ostream& output) {
   output << "Usage: longshort [--server=HOST:PORT] COMMAND [options] [FILE|FOLDER|-]...\n\n"
          << "Scores and continues text, and classifies images and texts, with the models of a Longshort "
@@ -53,8 +57,7 @@ void WriteProgramHelp(const Commands& commands, const OptionTable& table, HelpFo
   if (form == HelpForm::kAll) {
     output << "\n" << table.Help() << "\n" << ExitCodesHelp();
   } else {
-    output << "\"longshort --help=all\" also shows the options of every command (--server, --model, --timeout, --tls, "
-              "--token-file,\n--json, ...) and the exit codes.\n";
+    output << "\"longshort --help=all\" also shows\n  " << kCommonHelp << ".\n";
   }
 }
 
@@ -100,7 +103,7 @@ absl::StatusOr<ExitCode> RunCommand(Command& command, absl::Span<const std::stri
   const absl::StatusOr<std::vector<std::string>> others = table.ParseAmongOthers(arguments);
   if (!others.ok()) {
     return UsageError(
-        absl::StrCat(others.status().message(), "\n\"longshort ", command.name, " --help\" lists the options."));
+        absl::StrCat(others.status().message(), "\n\"longshort ", command.name, " --help=all\" lists the options."));
   }
   if (values.help != HelpForm::kNone) {
     const std::string options = table.Help(values.help);
@@ -108,8 +111,7 @@ absl::StatusOr<ExitCode> RunCommand(Command& command, absl::Span<const std::stri
     if (values.help == HelpForm::kAll) {
       terminal.output << ExitCodesHelp();
     } else {
-      terminal.output << "Options of every command (--server, --model, --timeout, --tls, --json, ...) and exit codes:\n"
-                      << "  longshort " << command.name << " --help=all\n";
+      terminal.output << "\"longshort " << command.name << " --help=all\" also shows\n  " << kCommonHelp << ".\n";
     }
     return ExitCode::kOk;
   }
@@ -132,7 +134,7 @@ absl::StatusOr<ExitCode> RunLine(absl::Span<const std::string> arguments, Progra
   values.AddTo(table);
   const absl::StatusOr<std::vector<std::string>> rest = table.ParseLeading(arguments);
   if (!rest.ok()) {
-    return UsageError(absl::StrCat(rest.status().message(), "\n\"longshort --help\" lists the options."));
+    return UsageError(absl::StrCat(rest.status().message(), "\n\"longshort --help=all\" lists the options."));
   }
   if (values.version) return WriteVersion(terminal.output);
   if (rest->empty()) {

@@ -131,7 +131,7 @@ absl::Time BatchFormer::DueAt(bool on_probation) {
 
 BatchFormer::Batch BatchFormer::TakeBatch(absl::Time now, const BatchTaker& taker) {
   Batch batch;
-  std::unique_ptr<ClassificationJob> leader = TakeLeader(now, taker.on_probation, batch.unmeetable);
+  std::unique_ptr<ClassificationJob> leader = TakeLeader(now, taker.on_probation, batch.too_late);
   if (leader == nullptr) return batch;
   Growth growth(options_, estimates_.Of(taker.worker), *leader, ++batches_, now);
   batch.jobs.push_back(std::move(leader));
@@ -147,17 +147,17 @@ BatchFormer::Batch BatchFormer::TakeBatch(absl::Time now, const BatchTaker& take
 }
 
 std::unique_ptr<ClassificationJob> BatchFormer::TakeLeader(absl::Time now, bool on_probation,
-                                                           std::vector<Unmeetable>& unmeetable) {
+                                                           std::vector<TooLate>& too_late) {
   while (std::unique_ptr<ClassificationJob> job = TakeFirst(on_probation)) {
     absl::Status why = CheckDeadlineCanBeMet(*job, now);
     if (why.ok()) return job;
     // Settle at once, because its client may have reached its limit of running items.
     line_.Settle(job->ticket, absl::ZeroDuration());
-    unmeetable.push_back({std::move(job), std::move(why)});
+    too_late.push_back({std::move(job), std::move(why)});
   }
-  if (unmeetable.empty()) return nullptr;
-  Add(std::move(unmeetable.front().job));
-  unmeetable.erase(unmeetable.begin());
+  if (too_late.empty()) return nullptr;
+  Add(std::move(too_late.front().job));
+  too_late.erase(too_late.begin());
   return TakeFirst(on_probation);
 }
 

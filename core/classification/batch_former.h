@@ -48,13 +48,13 @@ class BatchFormer {
     WorkOrder::Options order = {};
   };
 
-  struct Unmeetable {
+  struct TooLate {
     std::unique_ptr<ClassificationJob> job;
     absl::Status why;  // the status to end it with
   };
   struct Batch {
     ClassificationJobs jobs;
-    std::vector<Unmeetable> unmeetable;
+    std::vector<TooLate> too_late;
   };
 
   // `workers`: the workers that take batches, numbered from 0; at least one.
@@ -96,7 +96,7 @@ class BatchFormer {
   // Records the time of a run of this shape.
   void Learn(int worker, const RunShape& shape, absl::Duration run, absl::Time now);
   // Takes the item that leads the batch. Null if there is none.
-  std::unique_ptr<ClassificationJob> TakeLeader(absl::Time now, bool on_probation, std::vector<Unmeetable>& unmeetable);
+  std::unique_ptr<ClassificationJob> TakeLeader(absl::Time now, bool on_probation, std::vector<TooLate>& too_late);
   // Takes the next item that may lead. Null if there is none.
   std::unique_ptr<ClassificationJob> TakeFirst(bool on_probation);
 

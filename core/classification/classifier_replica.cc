@@ -23,8 +23,8 @@ absl::Time ClassifierReplica::RunRound(bool end_now) {
   EndAbandoned(end_now);
   BatchFormer::Batch batch = items_.TakeBatch(now, worker_);
   preparer_.PrepareAhead();
-  for (const auto& [job, why] : batch.unmeetable) FailItem(*job, why, observer_);
-  batch.unmeetable.clear();
+  for (const auto& [job, why] : batch.too_late) FailItem(*job, why, observer_);
+  batch.too_late.clear();
   if (!batch.jobs.empty()) RunBatch(std::move(batch.jobs));
   return items_.BatchDueAt(worker_);
 }
@@ -60,8 +60,8 @@ void ClassifierReplica::RunBatch(ClassificationJobs batch) {
   }
   observer_.OnFailure(result.status());
   health_.OnFailure(items_.IsOnProbation(worker_));
-  const ClassificationJobs unmeetable = items_.SettleFailed(worker_, std::move(batch), report.run, clock_.Now());
-  for (const auto& job : unmeetable) FailItem(*job, result.status(), observer_);
+  const ClassificationJobs exhausted = items_.SettleFailed(worker_, std::move(batch), report.run, clock_.Now());
+  for (const auto& job : exhausted) FailItem(*job, result.status(), observer_);
 }
 
 void ClassifierReplica::Finish(const ClassificationJobs& batch, absl::Span<const float> logits, absl::Time begin,

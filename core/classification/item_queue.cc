@@ -137,7 +137,7 @@ BatchFormer::Batch ItemQueue::TakeBatch(absl::Time now, int worker) {
   const MutexLock lock(mutex_);
   BatchFormer::Batch batch = batches_.TakeBatch(now, TakerOf(worker));
   for (const auto& job : batch.jobs) Uncount(*job);
-  for (const auto& left : batch.unmeetable) Uncount(*left.job);
+  for (const auto& left : batch.too_late) Uncount(*left.job);
   ReportState();
   return batch;
 }
@@ -160,11 +160,11 @@ void ItemQueue::Settle(int worker, const ClassificationJobs& batch, absl::Durati
 ClassificationJobs ItemQueue::SettleFailed(int worker, ClassificationJobs batch, absl::Duration run, absl::Time now) {
   const MutexLock lock(mutex_);
   batches_.Settle(worker, batch, run, /*failed=*/true, now);
-  ClassificationJobs unmeetable;
+  ClassificationJobs exhausted;
   for (std::unique_ptr<ClassificationJob>& job : batch) {
     job->failures.OnFailure(/*alone=*/batch.size() == 1);
-    if (job->failures.unmeetable()) {
-      unmeetable.push_back(std::move(job));
+    if (job->failures.exhausted()) {
+      exhausted.push_back(std::move(job));
     } else {
       Count(*job);
       batches_.Add(std::move(job));
@@ -172,7 +172,7 @@ ClassificationJobs ItemQueue::SettleFailed(int worker, ClassificationJobs batch,
   }
   ReportState();
   Changed();
-  return unmeetable;
+  return exhausted;
 }
 
 ClassificationJobs ItemQueue::TakeAbandoned(absl::Time now) {

@@ -41,7 +41,6 @@ StepLoop::StepLoop(models::LanguageModel& model, RequestQueue& queue, const Cloc
       queue_(queue),
       clock_(clock),
       states_(states),
-      observer_(states.observer()),
       options_(options),
       max_long_prompts_(PromptsAhead::MaxLong(std::min(options.max_streams, StreamsThatFit(model.info(), capacity)))),
       cache_(std::move(cache)),
@@ -167,15 +166,15 @@ int64_t StepLoop::TokensToRead(const Job& job) const {
 void StepLoop::Start(std::unique_ptr<Job> job) {
   if (job->times.started == absl::InfiniteFuture()) {
     job->times.started = clock_.Now();
-    observer_.OnQueued(job->times.started - job->times.submitted);
+    states_.observer().OnQueued(job->times.started - job->times.submitted);
   }
   Enter(std::move(job));
 }
 
 void StepLoop::EndComplete(std::unique_ptr<Job> job) {
   job->times.started = clock_.Now();
-  observer_.OnQueued(job->times.started - job->times.submitted);
-  observer_.OnPrefilled(absl::ZeroDuration(), job->prompt_tokens());
+  states_.observer().OnQueued(job->times.started - job->times.submitted);
+  states_.observer().OnPrefilled(absl::ZeroDuration(), job->prompt_tokens());
   if (auto& session = job->holdings.session; session.has_value()) {
     session->Commit({.tokens = job->stream().all(), .parked = {}});
   }
@@ -253,7 +252,7 @@ void StepLoop::Step() {
   const absl::StatusOr<models::StepResult> result = health_.RunModel(
       "the model's step", logit_rows * model_.info().vocabulary_size, [this] { return model_.Step(slices_); });
   const absl::Duration step = clock_.Now() - step_begun_;
-  observer_.OnStep(step, rows);
+  states_.observer().OnStep(step, rows);
   Account(step, !result.ok());
   if (!result.ok()) return Recover(result.status());
   Deliver(result->logits);
@@ -276,7 +275,7 @@ void StepLoop::Account(absl::Duration step, bool failed) {
 }
 
 void StepLoop::Recover(const absl::Status& failure) {
-  observer_.OnFailure(failure);
+  states_.observer().OnFailure(failure);
   health_.OnFailure(queue_.IsOnProbation(options_.worker));
   const bool alone = slices_.size() == 1;
   std::vector<std::unique_ptr<Job>> again;
@@ -284,7 +283,7 @@ void StepLoop::Recover(const absl::Status& failure) {
     if (pieces_[k] == 0) continue;
     std::unique_ptr<Sequence>& sequence = running_[planned_[k]];
     sequence->job().steps.failures.OnFailure(alone);
-    if (sequence->job().steps.failures.unmeetable()) {
+    if (sequence->job().steps.failures.exhausted()) {
       End(std::move(sequence), failure);
     } else if (!broken()) {
       again.push_back(sequence->TakeJob());

@@ -41,9 +41,8 @@ namespace longshort::core {
 // - A suspect request runs alone when it reaches new tokens.
 // - A model that throws, or fails twice in a row, is discarded: broken(). All running requests return to the queue, and
 //   the owner creates another loop with a new model.
-// - While the worker is on probation (WorkQueue), it runs one request at a time, and its model is discarded at the
-// first
-//   failure.
+// - While the worker is on probation (WorkQueue), it runs one request at a time, and its model is discarded at
+//   the first failure.
 //
 // Thread: one worker's thread. No lock is held while a listener or the observer is called.
 class StepLoop {
@@ -141,7 +140,6 @@ class StepLoop {
   RequestQueue& queue_;
   const Clock& clock_;
   WorkerStates& states_;
-  LanguageModelEngineObserver& observer_;
   const Options options_;
   const int64_t max_long_prompts_;  // of a priority and those above it, read at once
   const std::unique_ptr<PagedCache> cache_;

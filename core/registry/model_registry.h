@@ -72,8 +72,8 @@ class ModelRegistry {
   // By name, then version.
   std::vector<std::shared_ptr<ServedModel>> List() const;
 
-  // The folders of the repository that are no model or cannot be read, each with the reason. Valid until
-  // FollowRepository, which reports them as events.
+  // The folders of the repository that are no model or cannot be read, each with the reason, as far as
+  // FollowRepository has reported them. Waits while a model is loaded.
   std::set<std::string> skipped() const {
     const MutexLock loading(loading_);
     return skipped_;

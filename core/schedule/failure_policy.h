@@ -115,7 +115,7 @@ class WorkFailures final {
   // Whether one more failure of the same kind ends it.
   bool on_last_try() const { return Reached(0); }
   // Whether the work must end.
-  bool unmeetable() const { return Reached(1); }
+  bool exhausted() const { return Reached(1); }
 
  private:
   bool Reached(int64_t beyond) const {

@@ -79,8 +79,8 @@ class StepPlanner {
  private:
   void PlanDecoding(absl::Span<const Candidate> candidates, bool prefill_waits);
   void PlanPrefill(absl::Span<const Candidate> candidates);
-  // Extends a candidate's piece by up to `more` tokens, so that it ends with a chunk; the first piece of a step may end
-  // anywhere. Returns the number of tokens added.
+  // Extends a candidate's piece by up to `more` tokens, so that it ends with a chunk or with the prompt. If it cannot
+  // reach the end of a chunk, it is extended only as the first piece of the step. Returns the number of tokens added.
   int64_t Extend(const Candidate& candidate, int64_t& piece, int64_t more) const;
 
   // Makes order_ contain the candidates with unread prompts.

@@ -9,8 +9,8 @@
 
 namespace longshort::core {
 
-// The importance of a request for its client. A higher priority gets more of the worker's time, never all of it
-// (core/schedule/priority_rounds.h).
+// The importance of a request, as its client states it. A higher priority gets more of the worker's time than lower
+// ones of all clients, never all of it (core/schedule/priority_rounds.h).
 enum class Priority { kLow, kNormal, kHigh };
 
 inline constexpr size_t kPriorities = 3;

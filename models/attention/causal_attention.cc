@@ -29,7 +29,7 @@ at::Tensor WindowScores(const at::Tensor& queries, const at::Tensor& keys, const
   return content + shifted;
 }
 
-// Scores of the compressed vectors; -infinity for those after the query's chunk.
+// Scores of the compressed vectors; -infinity for those of the query's own chunk and of later ones.
 //   returns [batch, heads, n, m]
 at::Tensor ChunkScores(const at::Tensor& queries, const at::Tensor& keys, int64_t visible, int64_t chunk_size,
                        int64_t rank, const RelativePositions& positions) {

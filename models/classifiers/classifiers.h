@@ -24,7 +24,7 @@ absl::StatusOr<ClassifierWeights> LoadCvt(const ModelDirectory& directory, const
 // The tokenizer of a text classifier's directory; null if it is "none" or "pixels" in config.json.
 // Errors: INVALID_ARGUMENT if vocabulary.txt is missing or broken, or if it exists but the tokenizer does not read it.
 absl::StatusOr<std::unique_ptr<TextEncoder>> LoadDocumentTokenizer(const ModelDirectory& directory);
-// The same for a given vocabulary.txt. `vocabulary` is its content, and `name` its name in errors.
+// Makes the tokenizer from the content of vocabulary.txt, which only ListOps reads. `name` is its name in errors.
 absl::StatusOr<std::unique_ptr<TextEncoder>> MakeDocumentTokenizer(const TextClassifierConfig& config,
                                                                    const std::string& vocabulary,
                                                                    const std::string& name);

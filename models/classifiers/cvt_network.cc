@@ -21,7 +21,7 @@ at::Tensor ToImage(const at::Tensor& tokens, const TokenGrid& grid) {
 
 TokenGrid GridOf(const at::Tensor& image) { return {.height = image.size(2), .width = image.size(3)}; }
 
-// Builds modules from the tensors whose names begin with `prefix`.
+// Builds modules from `tensors`.
 class Maker final {
  public:
   Maker(const CvtConfig& config, NamedTensors tensors) : config_(config), tensors_(std::move(tensors)) {}

@@ -26,6 +26,7 @@ class ServedClassifier : public Classifier {
   absl::StatusOr<ClassifierResult> Classify(ServedNetwork::Items items) final {
     if (items.empty()) return absl::InvalidArgumentError("a batch must have at least 1 item");
     LS_RETURN_IF_ERROR(network_->Check(items));
+    kept_memory_.Use();
     try {
       return Run(items);
     } catch (const std::exception& error) {
@@ -42,7 +43,6 @@ class ServedClassifier : public Classifier {
   virtual ClassifierResult Run(ServedNetwork::Items items) = 0;
 
   const ServedNetwork& network() const { return *network_; }
-  KeptMemory& kept_memory() { return kept_memory_; }
 
  private:
   KeptMemory kept_memory_;                            // first, so that it is destroyed last
@@ -58,7 +58,6 @@ class CpuRunner final : public ServedClassifier {
  private:
   ClassifierResult Run(ServedNetwork::Items items) override {
     logits_.resize(items.size() * info().classes);
-    kept_memory().Use();
     const auto run = [&](const MicroBatch& batch) {
       const c10::InferenceMode inference;  // of this thread
       const ServedNetwork::Output output = network().Run(items.subspan(batch.first_item, batch.items));

@@ -37,10 +37,13 @@ struct RowTileLayout {
 };
 
 // `Places` gives the tile's rows and keys:
-//   int item, rows, keys;                 owner of the shared vectors; 1 .. kTileRows; size of the union of their
-//   windows int64_t QueryRow(int i), KeyRow(int key); WindowKeys KeysOf(int i); static constexpr bool kHasBias; if so,
-//   the bias of a row and a key of its window is const float* bias;                    bias[QueryOffset(i) -
-//   KeyOffset(key)] int QueryOffset(int i), KeyOffset(int key);
+//
+//   int item, rows, keys;                 // item of the shared vectors; 1 .. kTileRows rows; keys of all windows, >= 0
+//   int64_t QueryRow(int i), KeyRow(int key);
+//   WindowKeys KeysOf(int i);
+//   static constexpr bool kHasBias;       // if true, the bias of a row and a key of its window is
+//   const float* bias;                    // bias[QueryOffset(i) - KeyOffset(key)]
+//   int QueryOffset(int i), KeyOffset(int key);
 template <typename Element, int width, typename Places>
 class RowTile {
  public:

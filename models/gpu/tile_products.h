@@ -75,7 +75,7 @@ LS_DEVICE void MultiplyPiece(float (&d)[4], const Words<4>& row, const Words<4>&
   }
 }
 
-// scores[16 rows][64 keys] += queries . keys, both in shared memory: lane (g, q) has rows `row` = g and g+8.
+// scores[16 rows][64 keys] += queries . keys, both in shared memory: lane (g, q) has rows `row` and `row` + 8.
 template <typename Element, int width>
 LS_DEVICE void AddProducts(float (&scores)[kPageRows / 8][4], const unsigned char* queries, int row,
                            const unsigned char* keys) {

@@ -61,7 +61,7 @@ class StepTiles final {
 // Whether a graph of this shape can run the step.
 bool FitsIn(const StepPlan& plan, const StepTiles& tiles, const StepShape& shape);
 
-// Pads the step's arrays to the shape's sizes. Padding rows have row 0's token and position, attend to nothing, and are
+// Pads the step's arrays to the shape's sizes. Padding rows have token 0 and position 0, attend to nothing, and are
 // not written. An empty plan results in a step of padding only.
 // REQUIRES: FitsIn.
 GpuStep Pad(const StepPlan& plan, const StepTiles& tiles, const StepShape& shape);

@@ -8,9 +8,8 @@
 //
 // - A line begins with the identity's name. Lines with the same name are one identity: they share its sessions, its
 //   part of the server, and its limits.
-// - Fields follow in any order, each once. A value with spaces is in double quotes; a backslash before a quote inside
-// is
-//   part of the value, as in RFC 2253.
+// - Fields follow in any order, each once. A value with spaces is in double quotes. In them, a backslash before a quote
+//   is part of the value, as in RFC 2253.
 // - Required: one of token-sha256 (64 hex digits), spiffe-id and certificate-subject; and scopes.
 // - models: all models if absent. expires: a day (its beginning, UTC), or a time such as 2027-01-31T12:00:00Z.
 // - calls-per-second, tokens-per-second: limits of the identity, equal in all its lines.

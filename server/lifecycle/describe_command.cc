@@ -66,10 +66,11 @@ absl::StatusOr<std::string> DescribeCommand(const std::vector<std::string>& argu
   table.AddSwitch("help", "Print this and exit.", &help);
   LS_ASSIGN_OR_RETURN(const std::vector<std::string> models, table.ParseAmongOthers(arguments));
   if (help) return Help(table);
-  if (fields) return models::ConfigPage();
-  if (models.size() != 1) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("describe takes one model, not %d (longshort-server describe --help)", models.size()));
+  if (fields && models.empty()) return models::ConfigPage();
+  if (fields || models.size() != 1) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "describe takes one model, or --fields and no model; models given: %d (longshort-server describe --help)",
+        models.size()));
   }
   LS_ASSIGN_OR_RETURN(const models::ModelDescription description, DescribeModel(models.front()));
   return models::ToText(description);

@@ -34,9 +34,10 @@ class Server {
 
   ~Server();
 
-  // Sets readiness and health to not serving, and otherwise keeps serving for --drain-delay. Then refuses connections,
-  // and further calls on the existing ones. Running calls continue until they end or --drain-timeout has passed; then
-  // the engines end them with UNAVAILABLE. Returns when all calls have ended, even if clients keep connections open.
+  // Sets readiness and health to not serving, and otherwise keeps serving for --drain-delay. Then accepts no
+  // connections, and asks clients to begin no further calls (GOAWAY). Serves calls that arrive meanwhile, until no call
+  // is left or --drain-timeout has almost passed. Then the engines end running calls with UNAVAILABLE. Returns when all
+  // calls have ended, even if clients keep connections open.
   void Drain();
 
  private:

@@ -15,7 +15,7 @@
 
 namespace longshort::server {
 
-// The TLS files and their current content. Not movable.
+// The TLS files and their current content. Must not be moved: the watch refers to the other members.
 struct ServerTls {
   // In-memory files for gRPC: certificate and key together, so that gRPC reads a matching pair; and the clients'
   // authorities.

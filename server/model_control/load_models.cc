@@ -15,7 +15,7 @@
 #include "core/classification/dynamic_batching_engine.h"
 #include "core/classification/preparation_pool.h"
 #include "core/generation/continuous_batching_engine.h"
-#include "server/model_control/cache_budget.h"
+#include "server/model_control/memory_budget.h"
 #include "server/model_control/session_stores.h"
 #include "server/monitoring/engine_observers.h"
 #include "server/options/devices.h"

@@ -72,7 +72,7 @@ struct MetricFamilies {
   Counters& reused_tokens =
       NewCounters("longshort_reused_tokens_total", "Tokens that sequences took from the cache instead of reading them");
   Counters& evictions = NewCounters("longshort_evictions_total",
-                                    "Parked sequences, cached leaves and pages evicted to make room in the cache");
+                                    "Parked sequences, cached ends and pages evicted to make room in the cache");
   Gauges& queued_requests = NewGauges("longshort_queued_requests", "Requests queued for a worker");
   Gauges& queued_items =
       NewGauges("longshort_queued_items", "Images and documents queued for a batch, including those in preparation");
@@ -85,7 +85,8 @@ struct MetricFamilies {
   Gauges& cache_bytes = NewGauges("longshort_cache_bytes", "Bytes of cache pages, by state");
   Gauges& cache_pages = NewGauges("longshort_cache_pages", "Cache pages, by kind and state");
   Gauges& cache_page_bytes = NewGauges("longshort_cache_page_bytes", "Bytes of one cache page, by kind");
-  Gauges& cache_ends = NewGauges("longshort_cache_ends", "Cached leaves: ends of texts whose pages are kept for reuse");
+  Gauges& cache_ends =
+      NewGauges("longshort_cache_ends", "Ends of cached texts, and forks, whose pages are kept for reuse");
   Gauges& sessions =
       NewGauges("longshort_sessions", "Live sessions, of all versions of the model with the same weights");
   Gauges& session_tokens = NewGauges("longshort_session_tokens", "Tokens of the live sessions");

@@ -239,6 +239,7 @@ absl::StatusOr<std::vector<ImageInput>> InputTensors::Pixels(const Input& input,
   LS_RETURN_IF_ERROR(CheckElements(input, bytes ? narrow.size() : wide.size(), bytes ? 1 : sizeof(float)));
   std::vector<char> narrowed;
   if (bytes && !raw_) {
+    narrowed.reserve(narrow.size());
     for (const uint32_t value : narrow) {
       const auto name = [&] { return absl::StrCat("element ", narrowed.size(), " of input ", tensor.name()); };
       LS_RETURN_IF_ERROR(CheckFieldRange(name, value, 0, std::numeric_limits<uint8_t>::max()));

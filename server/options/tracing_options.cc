@@ -38,6 +38,9 @@ constexpr char kClientKey[] = "OTEL_EXPORTER_OTLP_[TRACES_]CLIENT_KEY";
 constexpr char kExporter[] = "OTEL_TRACES_EXPORTER";
 constexpr char kDisabled[] = "OTEL_SDK_DISABLED";
 
+// The hint of variables that are lists of pairs.
+constexpr char kPairs[] = "KEY=VALUE,...";
+
 struct Variable {
   std::string name;
   std::string value;
@@ -45,12 +48,13 @@ struct Variable {
 
 // Finds a variable. An empty value counts as unset. The form for traces overrides the general one.
 Variable Find(const Environment& environment, const std::string& name) {
-  for (const char* form : {"TRACES_", ""}) {
-    Variable found{.name = absl::StrReplaceAll(name, {{kOfTraces, form}}), .value = ""};
-    found.value = environment(found.name.c_str()).value_or("");
-    if (!found.value.empty() || *form == '\0') return found;
-  }
-  return {};
+  const auto find = [&](const char* form) {
+    std::string full_name = absl::StrReplaceAll(name, {{kOfTraces, form}});
+    std::string value = environment(full_name.c_str()).value_or("");
+    return Variable{.name = std::move(full_name), .value = std::move(value)};
+  };
+  Variable of_traces = find("TRACES_");
+  return of_traces.value.empty() ? find("") : of_traces;
 }
 
 std::string WordOf(const Environment& environment, const std::string& name) {
@@ -175,8 +179,7 @@ absl::Status ReadHeaders(const std::string& text, TextPairs& headers) {
     if (!fine || absl::StartsWith(key, "grpc-") || absl::EndsWith(key, "-bin")) {
       return absl::InvalidArgumentError(
           "has a key that gRPC does not accept as metadata: use letters, digits, '_', '-' and '.', but neither "
-          "grpc-... "
-          "nor ...-bin");
+          "grpc-... nor ...-bin");
     }
     if (!std::all_of(value.begin(), value.end(), [](char c) { return absl::ascii_isprint(c); })) {
       return absl::InvalidArgumentError(
@@ -287,8 +290,7 @@ OptionTable VariableTable(const Environment& environment, TracingOptions& option
   table.AddCustom(kClientCertificate, "FILE", "",
                   "PEM file of the certificate that the server presents to the collector.", nullptr);
   table.AddCustom(kClientKey, "FILE", "", "PEM file of that certificate's private key.", nullptr);
-  table.AddCustom("OTEL_EXPORTER_OTLP_[TRACES_]HEADERS", "KEY=VALUE,...", "",
-                  "Metadata for the collector, percent-encoded.",
+  table.AddCustom("OTEL_EXPORTER_OTLP_[TRACES_]HEADERS", kPairs, "", "Metadata for the collector, percent-encoded.",
                   [&options](const std::string& text) { return ReadHeaders(text, options.headers); });
   table.AddCustom("OTEL_PROPAGATORS", "LIST", "tracecontext",
                   "A list with tracecontext, or none: then the server does not continue clients' traces.",
@@ -311,7 +313,7 @@ OptionTable VariableTable(const Environment& environment, TracingOptions& option
                   &options.delay);
   AddMilliseconds(table, "OTEL_BSP_EXPORT_TIMEOUT", "Timeout of all attempts to export one batch.",
                   &options.export_timeout);
-  table.AddCustom("OTEL_RESOURCE_ATTRIBUTES", "KEY=VALUE,...", "",
+  table.AddCustom("OTEL_RESOURCE_ATTRIBUTES", kPairs, "",
                   "Attributes that identify the server, percent-encoded, in addition to service.name, service.version, "
                   "service.instance.id and telemetry.sdk.*.",
                   [&options](const std::string& text) -> absl::Status {
@@ -332,7 +334,8 @@ absl::Status ReadVariable(const Environment& environment, const OptionTable::Opt
   const absl::Status status = row.reader(value);
   if (status.ok()) return absl::OkStatus();
   const std::string why(status.message());
-  if (absl::StartsWith(why, "has ")) return absl::InvalidArgumentError(absl::StrCat(name, " ", why));
+  // The pairs may contain secrets, so the message leaves them out.
+  if (row.hint == kPairs) return absl::InvalidArgumentError(absl::StrCat(name, " ", why));
   return Wrong(name, value, absl::StrCat(absl::StartsWith(why, "must ") ? "it " : "", why));
 }
 

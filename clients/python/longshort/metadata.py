@@ -14,7 +14,7 @@ class CallOptions(TypedDict, total=False):
 
     timeout      seconds for all attempts of the call together; inf means no limit. Default: the client's, 60. For
                  score_stream and classify_stream: seconds without an answer.
-    priority     priority over other waiting calls of this client
+    priority     low, normal or high: share of the model among all waiting calls
     request_id   id of the call in the server's log: 1 to 128 letters, digits or any of "._:-". Default: a random one
     traceparent  W3C trace context. Default: that of the current span, if the program uses OpenTelemetry
     tracestate   W3C trace state

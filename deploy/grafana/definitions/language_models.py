@@ -214,7 +214,7 @@ CACHE = (
     ),
     lines(
         "Evictions",
-        "Evictions per second to make room: parked sessions and paused streams, cached leaves, and pages that no "
+        "Evictions per second to make room: parked sessions and paused streams, cached ends, and pages that no "
         "leaf needs.",
         "ops",
         Query(MODELS.rate("longshort_evictions_total", by="kind"), "{{kind}}"),
@@ -234,7 +234,7 @@ CACHE = (
         stacked=True,
     ),
     lines(
-        "Cached leaves",
+        "Cached ends",
         "Ends of cached texts that new texts can continue.",
         "none",
         Query(MODELS.total("longshort_cache_ends", by=BY_VERSION), VERSION),

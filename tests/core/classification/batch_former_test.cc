@@ -32,7 +32,7 @@ class BatchFormerTest : public testing::Test {
   // The next batch, which runs for so long.
   ClassificationJobs Take(BatchFormer& former, absl::Duration run = absl::ZeroDuration()) {
     BatchFormer::Batch batch = former.TakeBatch(clock_.Now());
-    EXPECT_TRUE(batch.unmeetable.empty());
+    EXPECT_TRUE(batch.too_late.empty());
     clock_.Advance(run);
     if (!batch.jobs.empty()) former.Settle(0, batch.jobs, run, /*failed=*/false, clock_.Now());
     return std::move(batch.jobs);
@@ -173,16 +173,15 @@ TEST_F(BatchFormerTest, WhatCannotMakeItIsLeftOutSayingWhyUnlessThereIsNothingEl
   Add(former, Document(1, 1));
   const BatchFormer::Batch batch = former.TakeBatch(clock_.Now());
   EXPECT_THAT(Names(batch.jobs), ElementsAre(1));
-  ASSERT_EQ(batch.unmeetable.size(), 2u);
-  EXPECT_EQ(batch.unmeetable[0].why,
-            absl::DeadlineExceededError("the request would take at least 100ms, and 50ms remain "
-                                        "until its deadline"));
+  ASSERT_EQ(batch.too_late.size(), 2u);
+  EXPECT_EQ(batch.too_late[0].why, absl::DeadlineExceededError("the request would take at least 100ms, and 50ms remain "
+                                                               "until its deadline"));
   former.Settle(0, batch.jobs, absl::Milliseconds(1), /*failed=*/false, clock_.Now());
   Add(former, Document(1, 100), late);
   Add(former, Document(1, 110), late);
   const BatchFormer::Batch tried = former.TakeBatch(clock_.Now());
   EXPECT_THAT(Names(tried.jobs), ElementsAre(100));
-  EXPECT_EQ(tried.unmeetable.size(), 1u);
+  EXPECT_EQ(tried.too_late.size(), 1u);
   EXPECT_EQ(former.load().running, 1);
 }
 
@@ -197,7 +196,7 @@ TEST_F(BatchFormerTest, WhatIsLeftOutDoesNotHoldItsClientBack) {
     if (in_company) Add(former, Document(3, 1), From("b"));
     Add(former, Document(2, 1), From("a"));
     const BatchFormer::Batch batch = former.TakeBatch(clock_.Now());
-    EXPECT_EQ(batch.unmeetable.size(), 1u);
+    EXPECT_EQ(batch.too_late.size(), 1u);
     EXPECT_THAT(Names(batch.jobs), ElementsAreArray(in_company ? std::vector<float>{3, 2} : std::vector<float>{2}));
     former.Settle(0, batch.jobs, absl::ZeroDuration(), /*failed=*/false, clock_.Now());
   }

@@ -124,11 +124,11 @@ void PrintTotals(const ItemCounts& counts, const ClassifierDayMachine::Counts& m
     }
   }
   std::cout << "items " << counts.sent << ", refused for want of room " << counts.refused << " and of time "
-            << counts.unmeetable << ", retried " << counts.retried << "; ends:" << ends << "; batches "
-            << machine.batches << " of up to " << machine.largest_batch << ", failed " << machine.failed
-            << ", items by failures" << failures << "; replicas " << machine.replicas << "; most that waited "
-            << machine.max_waiting << "; longest waits (low, normal, high; in calm, then at all times)" << waits
-            << "; in rushes" << shares << std::endl;
+            << counts.too_late << ", retried " << counts.retried << "; ends:" << ends << "; batches " << machine.batches
+            << " of up to " << machine.largest_batch << ", failed " << machine.failed << ", items by failures"
+            << failures << "; replicas " << machine.replicas << "; most that waited " << machine.max_waiting
+            << "; longest waits (low, normal, high; in calm, then at all times)" << waits << "; in rushes" << shares
+            << std::endl;
 }
 
 // As long as a whole line of one priority takes at its share of the machine, and a stall. Half of it is for what is
@@ -193,7 +193,7 @@ TEST_P(ClassifierDay, EndsWithEveryItemAnsweredAndNothingLeftOver) {
   }
   for (const int64_t failures : {1, 3}) EXPECT_GT(counts.failures.count(failures), 0u) << failures;
   EXPECT_GT(counts.retried, 10);
-  EXPECT_GT(GetParam() == DayItems::kImages ? counts.ends.count(absl::StatusCode::kInvalidArgument) : counts.unmeetable,
+  EXPECT_GT(GetParam() == DayItems::kImages ? counts.ends.count(absl::StatusCode::kInvalidArgument) : counts.too_late,
             0u);
   EXPECT_EQ(machine.largest_batch, options.items.batches.max_batch_size);
   EXPECT_GE(machine.replicas, workers + kSimulatedHours);

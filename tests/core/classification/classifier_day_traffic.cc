@@ -202,7 +202,7 @@ absl::Status ClassifierDayTraffic::SendAndCheck(const std::shared_ptr<ItemCall>&
   } else if (absl::IsDeadlineExceeded(status)) {
     EXPECT_FALSE(idle) << "a worker sleeps, and might have tried";
     CheckHopeless(*call, clock_.Now());
-    ++counts_.unmeetable;
+    ++counts_.too_late;
   } else {
     CheckRefusal(*call, status, all, of_client);
     ++counts_.refused;

@@ -42,8 +42,8 @@ struct ItemCounts {
   static constexpr int kHours = 24;
 
   int64_t sent = 0;
-  int64_t refused = 0;     // for want of room
-  int64_t unmeetable = 0;  // refused for want of time
+  int64_t refused = 0;   // for want of room
+  int64_t too_late = 0;  // the deadline could not be met
   int64_t retried = 0;
   std::map<absl::StatusCode, int64_t> ends;
   std::map<int64_t, int64_t> failures;  // items by the batches that failed with them

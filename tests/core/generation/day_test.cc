@@ -205,7 +205,7 @@ void PrintTotals(const DayCounts& counts, const SimulatedService::Counts& servic
   std::string ends;
   for (const auto& [code, count] : counts.ends) absl::StrAppend(&ends, " ", absl::StatusCodeToString(code), " ", count);
   std::cout << "calls " << counts.sent << ", refused for want of room " << counts.refused << " and of time "
-            << counts.unmeetable << ", retried " << counts.retried << "; ends:" << ends << "; sessions closed "
+            << counts.too_late << ", retried " << counts.retried << "; ends:" << ends << "; sessions closed "
             << counts.closed_sessions << ", gone " << counts.gone_sessions << "; slow readers " << counts.slow_readers
             << "; steps " << service.steps << " of " << service.rows << " rows, failed " << service.failed_steps
             << ", models given up " << service.rebuilt << "; prefix hits " << service.cache.hits << ", resumed "
@@ -248,7 +248,7 @@ void Check(const Day& day, int begin, int end) {
                                       absl::StatusCode::kDeadlineExceeded, absl::StatusCode::kUnavailable}) {
     EXPECT_GT(counts.ends.count(code), 0u) << absl::StatusCodeToString(code) << " never came to pass";
   }
-  for (const int64_t happened : {counts.unmeetable, counts.retried, counts.closed_sessions, counts.gone_sessions,
+  for (const int64_t happened : {counts.too_late, counts.retried, counts.closed_sessions, counts.gone_sessions,
                                  counts.shared_sessions, counts.slow_readers, service.cache.hits, service.cache.resumed,
                                  service.cache.evicted_parked, service.cache.evicted_ends}) {
     EXPECT_GT(happened, 10);

@@ -274,7 +274,7 @@ absl::Status DayTraffic::SendAndCount(const std::shared_ptr<DayCall>& call) {
   if (status.ok()) return status;
   CheckRefusal(*call, status, clock_.Now());
   if (absl::IsDeadlineExceeded(status)) {
-    ++counts_.unmeetable;
+    ++counts_.too_late;
     return status;
   }
   ++counts_.refused;

@@ -34,8 +34,8 @@ bool IsRushHour(int hour);
 struct DayCounts {
   int64_t sent = 0;
   int64_t ended = 0;
-  int64_t refused = 0;     // for want of room
-  int64_t unmeetable = 0;  // refused for want of time
+  int64_t refused = 0;   // for want of room
+  int64_t too_late = 0;  // the deadline could not be met
   int64_t retried = 0;
   std::map<absl::StatusCode, int64_t> ends;
   std::array<int64_t, kHours> sent_in_hour = {};
@@ -48,7 +48,7 @@ struct DayCounts {
   int64_t shared_sessions = 0;  // ABORTED: in use by another call
   int64_t slow_readers = 0;
 
-  int64_t outstanding() const { return sent - refused - unmeetable - ended; }
+  int64_t outstanding() const { return sent - refused - too_late - ended; }
 };
 
 // Lives as long as the timeline's events.

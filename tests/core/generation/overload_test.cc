@@ -280,7 +280,7 @@ class ItemsUnderLoad {
     const absl::Time begin = clock_.Now();
     for (const auto& job : items_.TakeAbandoned(begin)) ++outcome.refused[job->WhyAbandoned(begin).code()];
     const BatchFormer::Batch batch = items_.TakeBatch(begin);
-    for (const auto& [job, why] : batch.unmeetable) ++outcome.refused[why.code()];
+    for (const auto& [job, why] : batch.too_late) ++outcome.refused[why.code()];
     if (batch.jobs.empty()) return;
     clock_.Advance(absl::Milliseconds(2 + batch.jobs.size()));
     items_.Settle(0, batch.jobs, clock_.Now() - begin, clock_.Now());
@@ -304,8 +304,7 @@ TEST(ItemsUnderOverload, WaitForAsLongAsTheLineMayBeAndNoLonger) {
   EXPECT_EQ(outcome.refused.count(absl::StatusCode::kDeadlineExceeded), 0u);
 }
 
-// Without a bound on the line, most of what waits in it becomes unmeetable there: it is refused before it costs
-// anything.
+// Without a bound on the queue, most queued items become too late. They are refused before they cost worker time.
 TEST(ItemsUnderOverload, TheWorkerDoesHardlyAnythingThatIsTooLateThen) {
   ItemQueue::Options options;
   options.limits = {.max_queued = 100'000, .max_queued_cost = absl::Hours(1)};

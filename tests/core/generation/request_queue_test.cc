@@ -125,7 +125,7 @@ TEST_F(RequestQueueTest, RefusesWhatCannotMakeItsDeadlineUnlessTheWorkerIsIdle) 
   const absl::Time soon = clock_.Now() + absl::Milliseconds(50);
   ASSERT_TRUE(queue.Push(JobWithId("tried", soon, 100)).ok());
   EXPECT_EQ(
-      queue.Push(JobWithId("unmeetable", soon, 100)),
+      queue.Push(JobWithId("too_late", soon, 100)),
       // What its 100 rows take of a step's 132, of which 32 are the weights.
       absl::DeadlineExceededError("the request would take at least 75.757575ms, and 50ms remain until its deadline"));
   ASSERT_TRUE(queue.Push(JobWithId("short", soon, 10)).ok());
@@ -159,7 +159,7 @@ TEST_F(RequestQueueTest, AWorkerIsIdleWhileAllThatItTookIsPaused) {
   EXPECT_TRUE(queue.CheckDeadlineCanBeMet(*tried, 100, clock_.Now()).ok());
   queue.Settle(*tried, clock_.Now());
   *flag = false;
-  EXPECT_EQ(queue.Push(JobWithId("unmeetable", soon, 100)).code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(queue.Push(JobWithId("too_late", soon, 100)).code(), absl::StatusCode::kDeadlineExceeded);
 }
 
 TEST_F(RequestQueueTest, BoundsTheTimeThatWaitsAndSaysWhenToComeBack) {

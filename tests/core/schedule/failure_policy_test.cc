@@ -10,7 +10,7 @@ namespace longshort::core::failure_policy_test {
 
 TEST(WorkFailures, IsCleanAtFirst) {
   EXPECT_FALSE(WorkFailures(WorkFailures::kOfSequence).suspect());
-  EXPECT_FALSE(WorkFailures(WorkFailures::kOfSequence).unmeetable());
+  EXPECT_FALSE(WorkFailures(WorkFailures::kOfSequence).exhausted());
 }
 
 TEST(WorkFailures, WhoFailedInCompanyIsSuspectUntilItPassesAStep) {
@@ -28,22 +28,22 @@ TEST(WorkFailures, WhoFailsAloneIsTriedThreeTimes) {
   for (int round = 0; round < 5; ++round) {
     record.OnFailure(/*alone=*/true);
     record.OnFailure(/*alone=*/true);
-    EXPECT_FALSE(record.unmeetable());
+    EXPECT_FALSE(record.exhausted());
     record.OnSuccess(/*alone=*/true);
   }
   for (int failure = 0; failure < 3; ++failure) record.OnFailure(/*alone=*/true);
-  EXPECT_TRUE(record.unmeetable());
+  EXPECT_TRUE(record.exhausted());
 }
 
 // It passes every step alone, and none with others.
 TEST(WorkFailures, WhoFailsInAnyCompanyIsHopelessAfterNineTimes) {
   WorkFailures record(WorkFailures::kOfSequence);
   for (int failure = 1; failure <= 9; ++failure) {
-    EXPECT_FALSE(record.unmeetable());
+    EXPECT_FALSE(record.exhausted());
     record.OnFailure(/*alone=*/false);
     record.OnSuccess(/*alone=*/true);
   }
-  EXPECT_TRUE(record.unmeetable());
+  EXPECT_TRUE(record.exhausted());
 }
 
 TEST(WorkFailures, AStepPassedInCompanyClearsIt) {
@@ -51,7 +51,7 @@ TEST(WorkFailures, AStepPassedInCompanyClearsIt) {
   for (int failure = 0; failure < 8; ++failure) record.OnFailure(/*alone=*/false);
   record.OnSuccess(/*alone=*/false);
   record.OnFailure(/*alone=*/false);
-  EXPECT_FALSE(record.unmeetable());
+  EXPECT_FALSE(record.exhausted());
 }
 
 TEST(WorkFailures, AnItemIsTriedThreeTimesWhoeverWasInItsFirstBatch) {
@@ -63,9 +63,9 @@ TEST(WorkFailures, AnItemIsTriedThreeTimesWhoeverWasInItsFirstBatch) {
     EXPECT_FALSE(record.on_last_try());
     record.OnFailure(/*alone=*/true);
     EXPECT_TRUE(record.on_last_try());
-    EXPECT_FALSE(record.unmeetable());
+    EXPECT_FALSE(record.exhausted());
     record.OnFailure(/*alone=*/true);
-    EXPECT_TRUE(record.unmeetable());
+    EXPECT_TRUE(record.exhausted());
   }
 }
 

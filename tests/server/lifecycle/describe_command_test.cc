@@ -36,8 +36,9 @@ TEST(Describe, AModelDirectoryAndItsConfigSayTheSame) {
 }
 
 TEST(Describe, WhatIsWrongIsNamed) {
-  EXPECT_THAT(MessageOf({}), HasSubstr("takes one model, not 0"));
-  EXPECT_THAT(MessageOf({"a", "b"}), HasSubstr("takes one model, not 2"));
+  EXPECT_THAT(MessageOf({}), HasSubstr("takes one model, or --fields and no model; models given: 0"));
+  EXPECT_THAT(MessageOf({"a", "b"}), HasSubstr("models given: 2"));
+  EXPECT_THAT(MessageOf({"--fields", "a"}), HasSubstr("models given: 1"));
   EXPECT_THAT(MessageOf({"vil-ls-tiny"}), AllOf(HasSubstr("vil-ls-tiny: not a file"), HasSubstr("vil-ls-medium-224")));
   EXPECT_THAT(MessageOf({"--verbose"}), HasSubstr("--verbose is not an option"));
   const TemporaryDirectory empty;

@@ -949,8 +949,8 @@ Global___Completion: _TypeAlias = Completion  # noqa: Y015
 
 @_typing.final
 class GenerateStreamResponse(_message.Message):
-    """A message of a stream. The order is: the start; deltas and keepalives, interleaved for all completions; an end for each
-    completion; the summary.
+    """A message of a stream. The start comes first. Deltas, keepalives and ends follow, interleaved for all completions. Each
+    completion has one end, after its own deltas. The summary comes last.
     """
 
     DESCRIPTOR: _descriptor.Descriptor

@@ -1,4 +1,4 @@
-#include "server/model_control/cache_budget.h"
+#include "server/model_control/memory_budget.h"
 
 #include <algorithm>
 #include <limits>

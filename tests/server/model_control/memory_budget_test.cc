@@ -1,9 +1,9 @@
-#include "server/model_control/cache_budget.h"
+#include "server/model_control/memory_budget.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace longshort::server::cache_budget_test {
+namespace longshort::server::memory_budget_test {
 
 // A budget, and the only share of it.
 struct CacheBudget {
@@ -98,4 +98,4 @@ TEST(CacheBudget, WhatAModelTookIsGivenBackWithIt) {
   EXPECT_EQ(*TakeForCache(second, "second", 1000, 1), 1000);
 }
 
-}  // namespace longshort::server::cache_budget_test
+}  // namespace longshort::server::memory_budget_test
