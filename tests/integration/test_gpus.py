@@ -17,7 +17,7 @@ import pytest
 
 from integration import classifier_directory
 from integration.images import png
-from integration.server_process import EMULATED, Server, run
+from integration.server_process import EMULATED, Server, run, wait_until
 
 pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="the emulator switches stacks on x86-64 only")
 
@@ -189,10 +189,16 @@ def test_a_model_whose_graphs_cannot_be_captured_is_not_loaded(repository: Path,
         start(repository, tmp_path, "--devices=emulated:0", fault=f"error={GRAPHS - 1} replays@0")
 
 
+def memory_plans(server: Server, models: int) -> list[dict[str, str]]:
+    """The fields of the line that each model on a GPU has in the log. The server writes its log asynchronously."""
+    wait_until(lambda: server.log().count("model on GPU") == models)
+    lines = [line for line in server.log().splitlines() if "model on GPU" in line]
+    return [dict(re.findall(r"(\w+)=(\S+)", line)) for line in lines]
+
+
 def test_the_plan_of_a_gpus_memory_is_logged(api: SimpleNamespace, repository: Path, tmp_path: Path) -> None:
     with start(repository, tmp_path, "--devices=emulated:3,cpu", "--cache-bytes=20000000") as gpu:
-        line = next(line for line in gpu.log().splitlines() if "model on GPU" in line)
-    planned = dict(re.findall(r"(\w+)=(\S+)", line))
+        (planned,) = memory_plans(gpu, 1)
     assert planned["device"] == "emulated:3"
     assert int(planned["gpu_bytes"]) == 256 << 20
     assert int(planned["library_bytes"]) == (256 << 20) // 10
@@ -203,8 +209,7 @@ def test_the_plan_of_a_gpus_memory_is_logged(api: SimpleNamespace, repository: P
 
 def test_the_plan_of_classifiers_memory_is_logged(classifiers: Path, tmp_path: Path) -> None:
     with start(classifiers, tmp_path, "--devices=emulated:0", "--precision=bf16") as gpu:
-        lines = [line for line in gpu.log().splitlines() if "model on GPU" in line]
-    of_images, of_texts = (dict(re.findall(r"(\w+)=(\S+)", line)) for line in lines)
+        of_images, of_texts = memory_plans(gpu, 2)
     assert int(of_images["workspace_bytes"]) == IMAGE_GRAPHS * (3 * 24 * 24 + 7) * 4, "pixels and logits of a batch"
     assert int(of_images["weight_bytes"]) == 9898 * 2
     assert int(of_texts["workspace_bytes"]) > 64 * 3 * 8
