@@ -190,7 +190,9 @@ absl::Status Client::ScoreTexts(const v1::ScoreTextsOptions& options, int32_t wi
       if (ended) return;
       if (!next(request)) break;
       request.set_id(id);
-      if (!stream->Write(request)) return;
+      // gRPC 1.51 may report a failed write although it retries the call with this message. Only a failed Read shows
+      // that the call has ended; a window of documents at most is written until then.
+      stream->Write(request);
       request.Clear();
     }
     stream->WritesDone();
