@@ -5,10 +5,13 @@
 #include <map>
 #include <semaphore>
 #include <utility>
+#include <vector>
 
+#include "absl/random/random.h"
 #include "absl/strings/cord.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/clock.h"
 #include "base/thread.h"
 
 namespace longshort::client {
@@ -40,17 +43,21 @@ absl::Status ToAbslStatus(const grpc::Status& status, const grpc::ClientContext&
 
 // gRPC retries idempotent calls until the first message of the answer. A full server sends the delay
 // (grpc-retry-pushback-ms). Generate may continue a session, so it is not retried once the server may have started it.
-// Calls of Models and Sessions are not retried: their callers do that.
+// Calls of Models and Sessions are not retried: their callers do that. Nor is ScoreTexts: when gRPC 1.51 retries a call
+// while a write is in flight, it loses messages or crashes. Client::ScoreTexts retries by itself.
 constexpr char kServiceConfig[] = R"({"methodConfig": [
   {"name": [{"service": "longshort.v1.Inference", "method": "ScoreText"},
-            {"service": "longshort.v1.Inference", "method": "ScoreTexts"},
             {"service": "longshort.v1.Inference", "method": "ClassifyImage"},
             {"service": "longshort.v1.Inference", "method": "Tokenize"}],
    "retryPolicy": {"maxAttempts": 4, "initialBackoff": "0.3s", "maxBackoff": "5s", "backoffMultiplier": 2,
                    "retryableStatusCodes": ["UNAVAILABLE", "RESOURCE_EXHAUSTED"]}},
-  {"name": [{"service": "longshort.v1.Inference"}],
+  {"name": [{"service": "longshort.v1.Inference", "method": "Generate"},
+            {"service": "longshort.v1.Inference", "method": "GenerateStream"}],
    "retryPolicy": {"maxAttempts": 4, "initialBackoff": "0.3s", "maxBackoff": "5s", "backoffMultiplier": 2,
                    "retryableStatusCodes": ["RESOURCE_EXHAUSTED"]}}]})";
+
+constexpr int kMaxAttempts = 4;
+constexpr absl::Duration kInitialBackoff = absl::Milliseconds(300);
 
 std::shared_ptr<grpc::Channel> Connect(const Client::Options& options) {
   grpc::ChannelArguments arguments;
@@ -79,6 +86,20 @@ std::optional<absl::Duration> RetryAfter(const absl::Status& status) {
   return absl::Milliseconds(milliseconds);
 }
 
+namespace {
+
+// The delay before attempt `attempt` + 1 of a call that failed before its first answer; nullopt if it must not be
+// retried.
+std::optional<absl::Duration> RetryDelay(const absl::Status& status, int attempt) {
+  if (attempt == kMaxAttempts || !(absl::IsUnavailable(status) || absl::IsResourceExhausted(status)))
+    return std::nullopt;
+  if (status.GetPayload(kRetryAfter).has_value()) return RetryAfter(status);
+  absl::BitGen random;
+  return kInitialBackoff * (1 << (attempt - 1)) * absl::Uniform(random, 0.8, 1.2);
+}
+
+}  // namespace
+
 class Client::RunningCall final {
  public:
   // `session_id`: the request's session, or empty. Proxies use it to route the calls of a session to one server.
@@ -91,7 +112,7 @@ class Client::RunningCall final {
     client_.credentials_.Authorize(context_);
     const std::lock_guard lock(client_.mutex_);
     client_.running_.insert(&context_);
-    if (client_.cancelled_) context_.TryCancel();
+    if (client_.cancelled_.HasBeenNotified()) context_.TryCancel();
   }
   ~RunningCall() { Leave(); }
   RunningCall(const RunningCall&) = delete;
@@ -102,7 +123,7 @@ class Client::RunningCall final {
   // Unregisters the call: Cancel then ignores it.
   void Leave() {
     const std::lock_guard lock(client_.mutex_);
-    if (client_.running_.erase(&context_) > 0) was_cancelled_ = client_.cancelled_;
+    if (client_.running_.erase(&context_) > 0) was_cancelled_ = client_.cancelled_.HasBeenNotified();
   }
 
   // The status of the ended call. Returns CANCELLED after Cancel even if the call failed first, so that the caller does
@@ -175,46 +196,96 @@ absl::Status Client::GenerateStream(const v1::GenerateRequest& request,
   return running.StatusOf(reader->Finish());
 }
 
+// An attempt at a stream of documents, and what the next attempt needs.
+class Client::DocumentStream final {
+ public:
+  DocumentStream(Client& client, int32_t window, NextDocument next, OnAnswer on_answer)
+      : client_(client), window_(window), next_(next), on_answer_(on_answer) {}
+
+  bool answered() const { return answered_; }
+
+  // Sends `options` with the first document.
+  absl::Status Run(const v1::ScoreTextsOptions& options, absl::Time deadline) {
+    RunningCall running(client_);
+    if (deadline != absl::InfiniteFuture()) running.context()->set_deadline(absl::ToChronoTime(deadline));
+    const auto stream = client_.inference_->ScoreTexts(running.context());
+    std::counting_semaphore<> places(window_);  // one for each document in flight
+    std::atomic<bool> ended = false;
+    Thread sender;
+    const absl::Status started = sender.Start("the thread that sends documents", [&] {
+      v1::ScoreTextsRequest request;
+      *request.mutable_options() = options;
+      for (uint64_t id = 0;; ++id) {
+        places.acquire();
+        if (ended) return;
+        if (!Next(id, request)) break;
+        request.set_id(id);
+        // A failed write does not always mean a failed call (gRPC may send a call again that no server has seen), but
+        // a failed Read does. Until then a window of documents at most is written.
+        stream->Write(request);
+        request.Clear();
+      }
+      stream->WritesDone();
+    });
+    if (!started.ok()) running.context()->TryCancel();
+    std::map<uint64_t, v1::ScoreTextsResponse> waiting;  // answers that arrived early
+    uint64_t next_id = 0;
+    for (v1::ScoreTextsResponse answer; stream->Read(&answer);) {
+      answered_ = true;
+      waiting.emplace(answer.id(), std::move(answer));
+      for (auto first = waiting.find(next_id); first != waiting.end(); first = waiting.find(++next_id)) {
+        places.release();
+        on_answer_(first->second);
+        waiting.erase(first);
+      }
+      answer.Clear();
+    }
+    ended = true;
+    places.release();
+    running.Leave();
+    sender.Join();
+    const grpc::Status status = stream->Finish();
+    return started.ok() ? running.StatusOf(status) : started;
+  }
+
+ private:
+  // Fills in document `id`. Returns false at the end.
+  bool Next(uint64_t id, v1::ScoreTextsRequest& request) {
+    if (id < read_.size()) {
+      request = read_[id];
+      return true;
+    }
+    if (all_read_) return false;
+    all_read_ = !next_(request);
+    if (all_read_) return false;
+    if (answered_) {
+      read_.clear();
+    } else {
+      read_.push_back(request);
+    }
+    return true;
+  }
+
+  Client& client_;
+  const int32_t window_;
+  const NextDocument next_;
+  const OnAnswer on_answer_;
+  std::atomic<bool> answered_ = false;
+  // Used by the thread that sends, and between attempts.
+  std::vector<v1::ScoreTextsRequest> read_;  // before the first answer
+  bool all_read_ = false;
+};
+
 absl::Status Client::ScoreTexts(const v1::ScoreTextsOptions& options, int32_t window, NextDocument next,
                                 OnAnswer on_answer) {
-  RunningCall running(*this);
-  const auto stream = inference_->ScoreTexts(running.context());
-  std::counting_semaphore<> places(window);  // one for each document in flight
-  std::atomic<bool> ended = false;
-  Thread sender;
-  const absl::Status started = sender.Start("the thread that sends documents", [&] {
-    v1::ScoreTextsRequest request;
-    *request.mutable_options() = options;
-    for (uint64_t id = 0;; ++id) {
-      places.acquire();
-      if (ended) return;
-      if (!next(request)) break;
-      request.set_id(id);
-      // gRPC 1.51 may report a failed write although it retries the call with this message. Only a failed Read shows
-      // that the call has ended; a window of documents at most is written until then.
-      stream->Write(request);
-      request.Clear();
-    }
-    stream->WritesDone();
-  });
-  if (!started.ok()) running.context()->TryCancel();
-  std::map<uint64_t, v1::ScoreTextsResponse> waiting;  // answers that arrived early
-  uint64_t next_id = 0;
-  for (v1::ScoreTextsResponse answer; stream->Read(&answer);) {
-    waiting.emplace(answer.id(), std::move(answer));
-    for (auto first = waiting.find(next_id); first != waiting.end(); first = waiting.find(++next_id)) {
-      places.release();
-      on_answer(first->second);
-      waiting.erase(first);
-    }
-    answer.Clear();
+  const absl::Time deadline = absl::Now() + timeout_;
+  DocumentStream documents(*this, window, next, on_answer);
+  for (int attempt = 1;; ++attempt) {
+    absl::Status status = documents.Run(options, deadline);
+    const std::optional<absl::Duration> delay = RetryDelay(status, attempt);
+    if (documents.answered() || !delay.has_value() || absl::Now() + *delay >= deadline) return status;
+    if (cancelled_.WaitForNotificationWithTimeout(*delay)) return absl::CancelledError(kCancelledHere);
   }
-  ended = true;
-  places.release();
-  running.Leave();
-  sender.Join();
-  const grpc::Status status = stream->Finish();
-  return started.ok() ? running.StatusOf(status) : started;
 }
 
 absl::StatusOr<v1::ListSessionsResponse> Client::ListSessions(const v1::ListSessionsRequest& request) {
@@ -259,7 +330,7 @@ absl::StatusOr<v1::ImportSessionResponse> Client::ImportSession(const v1::Import
 bool Client::Cancel() {
   const std::lock_guard lock(mutex_);
   for (grpc::ClientContext* context : running_) context->TryCancel();
-  cancelled_ = true;
+  if (!cancelled_.HasBeenNotified()) cancelled_.Notify();
   return !running_.empty();
 }
 

@@ -22,6 +22,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 #include "clients/cpp/connection_options.h"
 #include "grpcpp/grpcpp.h"
@@ -83,7 +84,8 @@ class Client final {
   // Calls `on_answer` in the caller's thread, in the order of the documents. At most `window` documents are in flight,
   // which bounds the memory of both sides. Calls `next` in another thread, so it may block while answers arrive.
   // Returns when the stream has ended and `next` has returned. A document that cannot be scored is an answer with an
-  // error. A status other than OK means that the stream failed.
+  // error. A status other than OK means that the stream failed. A stream that fails with UNAVAILABLE or
+  // RESOURCE_EXHAUSTED before its first answer is retried, as gRPC retries unary calls.
   absl::Status ScoreTexts(const v1::ScoreTextsOptions& options, int32_t window, NextDocument next, OnAnswer on_answer);
 
   absl::StatusOr<v1::ListSessionsResponse> ListSessions(const v1::ListSessionsRequest& request);
@@ -113,6 +115,7 @@ class Client final {
  private:
   // A call's context with the common metadata; registered for Cancel while the call runs.
   class RunningCall;
+  class DocumentStream;
 
   template <typename Stub, typename Request, typename Response>
   absl::StatusOr<Response> Ask(Stub& stub, grpc::Status (Stub::*call)(grpc::ClientContext*, const Request&, Response*),
@@ -127,7 +130,7 @@ class Client final {
 
   std::mutex mutex_;
   std::unordered_set<grpc::ClientContext*> running_;  // guarded by mutex_
-  bool cancelled_ = false;                            // guarded by mutex_
+  absl::Notification cancelled_;
 };
 
 // Whether Client::Cancel, not the server, ended the call with this status.

@@ -130,6 +130,24 @@ TEST(Client, AFullServerIsAskedAgainWhenItSays) {
   EXPECT_GE(absl::Now() - begun, absl::Milliseconds(1400));
 }
 
+// The server's refusal may arrive before, while or after the first document is written.
+TEST(Client, ARefusedStreamIsRetriedWithAllDocuments) {
+  FakeServer server;
+  server.score_document = [](const v1::ScoreTextsRequest& /*request*/) { return v1::ScoreTextsResponse(); };
+  server.pushback = "1";
+  Client client({.server = server.address()});
+  for (int i = 0; i < 500; ++i) {
+    server.ends_at_once = {grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, "it is full")};
+    int sent = 0;
+    int answered = 0;
+    const absl::Status status = client.ScoreTexts(
+        {}, 4, [&](v1::ScoreTextsRequest& /*request*/) { return ++sent <= 3; },
+        [&](const v1::ScoreTextsResponse& /*answer*/) { ++answered; });
+    EXPECT_TRUE(status.ok()) << status;
+    EXPECT_EQ(answered, 3);
+  }
+}
+
 TEST(Client, AServerThatSaysThatNobodyShallComeAgainIsNotAskedAgain) {
   FakeServer server;
   server.ends_at_once = {2, grpc::Status(grpc::StatusCode::UNAVAILABLE, "no more")};
