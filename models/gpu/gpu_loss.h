@@ -2,9 +2,11 @@
 #pragma once
 
 #include <functional>
-#include <mutex>
 #include <string>
 #include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "base/mutex.h"
 
 namespace longshort::models {
 
@@ -15,22 +17,22 @@ class GpuLoss final {
 
   // Sets the listener, which is called at most once; null: none.
   void SetListener(Listener listener) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     listener_ = std::move(listener);
   }
   // `why`: the GPU, and its error.
   void Report(const std::string& why) {
     Listener listener;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       std::swap(listener, listener_);
     }
     if (listener) listener(why);
   }
 
  private:
-  std::mutex mutex_;
-  Listener listener_;  // guarded by mutex_
+  Mutex mutex_;
+  Listener listener_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace longshort::models

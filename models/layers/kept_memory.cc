@@ -4,11 +4,12 @@
 
 #include <atomic>
 #include <cstddef>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "base/freed_memory.h"
+#include "base/mutex.h"
 
 namespace longshort::models {
 namespace {
@@ -34,14 +35,14 @@ size_t Arenas() {
   return count;
 }
 
-std::mutex mutex;
-int models = 0;               // number of KeptMemory objects
-ssize_t new_arenas_before;    // setting before the first of them
-std::vector<ssize_t> before;  // of each arena; new arenas may exist by now
+Mutex mutex;
+int models ABSL_GUARDED_BY(mutex) = 0;               // number of KeptMemory objects
+ssize_t new_arenas_before ABSL_GUARDED_BY(mutex);    // setting before the first of them
+std::vector<ssize_t> before ABSL_GUARDED_BY(mutex);  // of each arena; new arenas may exist by now
 
 std::atomic<int> models_in_use = 0;
 
-void Keep() {
+void Keep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
   new_arenas_before = Exchange(kOfNewArenas, kForever);
   before.clear();
   for (size_t index = 0; index < Arenas(); ++index) {
@@ -51,7 +52,7 @@ void Keep() {
   }
 }
 
-void KeepNoLonger() {
+void KeepNoLonger() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
   Exchange(kOfNewArenas, new_arenas_before);
   for (size_t index = 0; index < Arenas(); ++index) {
     Exchange(OfArena(index), index < before.size() ? before[index] : new_arenas_before);
@@ -62,14 +63,14 @@ void KeepNoLonger() {
 
 KeptMemory::KeptMemory() {
   if (mallctl == nullptr) return;
-  const std::lock_guard lock(mutex);
+  const MutexLock lock(mutex);
   if (models++ == 0) Keep();
 }
 
 KeptMemory::~KeptMemory() {
   if (mallctl == nullptr) return;
   if (in_use_) --models_in_use;
-  const std::lock_guard lock(mutex);
+  const MutexLock lock(mutex);
   if (--models == 0) KeepNoLonger();
   ReturnFreedMemory();
 }

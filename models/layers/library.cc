@@ -2,7 +2,6 @@
 
 #include <omp.h>
 
-#include <mutex>
 #include <new>
 #include <string>
 #include <system_error>
@@ -12,6 +11,7 @@
 #include "ATen/Parallel.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/mutex.h"
 #include "c10/util/Exception.h"
 
 namespace longshort::models {
@@ -22,13 +22,13 @@ thread_local int team_size = 1;
 
 // Whether the system can create this many threads at once.
 bool CanMake(int threads) {
-  std::mutex end;
+  Mutex end;
   std::vector<std::thread> made;
   bool can = true;
   {
-    const std::lock_guard not_yet(end);
+    const MutexLock not_yet(end);
     try {
-      while (static_cast<int>(made.size()) < threads) made.emplace_back([&end] { const std::lock_guard now(end); });
+      while (static_cast<int>(made.size()) < threads) made.emplace_back([&end] { const MutexLock now(end); });
     } catch (const std::system_error&) {
       can = false;
     }

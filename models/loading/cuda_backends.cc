@@ -3,13 +3,14 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <utility>
 #include <vector>
 
 #include "ATen/Context.h"
 #include "ATen/cuda/CUDAGraph.h"
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
+#include "base/mutex.h"
 #include "base/status_macros.h"
 #include "c10/cuda/CUDACachingAllocator.h"
 #include "c10/cuda/CUDAFunctions.h"
@@ -58,7 +59,7 @@ class WorkerStreams final {
   static std::shared_ptr<const c10::cuda::CUDAStream> Take(c10::DeviceIndex gpu) {
     static WorkerStreams& streams = *new WorkerStreams;
     const auto give_back = [gpu, &streams = streams](const c10::cuda::CUDAStream* stream) {
-      const std::lock_guard lock(streams.mutex_);
+      const MutexLock lock(streams.mutex_);
       streams.free_[gpu].push_back(stream->stream());
       delete stream;
     };
@@ -68,7 +69,7 @@ class WorkerStreams final {
  private:
   // REQUIRES: the GPU is the calling thread's current one.
   cudaStream_t Free(c10::DeviceIndex gpu) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     std::vector<cudaStream_t>& free = free_[gpu];
     cudaStream_t stream = nullptr;
     if (free.empty()) {
@@ -80,8 +81,8 @@ class WorkerStreams final {
     return stream;
   }
 
-  std::mutex mutex_;
-  std::map<c10::DeviceIndex, std::vector<cudaStream_t>> free_;  // guarded by mutex_
+  Mutex mutex_;
+  std::map<c10::DeviceIndex, std::vector<cudaStream_t>> free_ ABSL_GUARDED_BY(mutex_);
 };
 
 // Makes a new stream the calling thread's current stream, on which the backend is then created.
