@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <atomic>
-#include <condition_variable>
-#include <mutex>
 #include <optional>
 #include <unordered_map>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
+#include "base/mutex.h"
 #include "base/status_macros.h"
 #include "base/thread.h"
 #include "tools/load/call.h"
@@ -22,7 +22,7 @@ class RunningCalls final {
   void Start(const std::shared_ptr<Call>& call) {
     bool too_late = false;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       calls_[call.get()] = call;
       too_late = cut_off_;
     }
@@ -34,7 +34,7 @@ class RunningCalls final {
   CallOutcome Remove(Call& call) {
     CallOutcome outcome = std::move(call.outcome());
     std::shared_ptr<Call> ended;  // destroyed after the lock is released
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = calls_.find(&call);
     ended = std::move(found->second);
     calls_.erase(found);
@@ -45,7 +45,7 @@ class RunningCalls final {
   void CutOff() {
     std::vector<std::shared_ptr<Call>> calls;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       cut_off_ = true;
       for (const auto& [address, call] : calls_) calls.push_back(call);
     }
@@ -53,9 +53,9 @@ class RunningCalls final {
   }
 
  private:
-  std::mutex mutex_;
-  std::unordered_map<const Call*, std::shared_ptr<Call>> calls_;  // guarded by mutex_, as is the next
-  bool cut_off_ = false;
+  Mutex mutex_;
+  std::unordered_map<const Call*, std::shared_ptr<Call>> calls_ ABSL_GUARDED_BY(mutex_);
+  bool cut_off_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 // One workload of a run. It has N callers (closed loop) or one arrival process (open loop).
@@ -74,7 +74,7 @@ class Traffic final {
   void Send(uint64_t seed) {
     if (workload_.open_loop()) return SendByArrivals(seed);
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       open_ += workload_.concurrency;
     }
     for (int64_t i = 0; i < workload_.concurrency; ++i) SendWhenFree();
@@ -82,11 +82,15 @@ class Traffic final {
 
   // Waits until all requests are sent and every call has ended, or until `deadline`. Returns false at the deadline.
   bool WaitUntilOver(absl::Duration deadline) {
-    std::unique_lock lock(mutex_);
-    return changed_.wait_until(lock, clock_.At(deadline), [this] { return open_ == 0; });
+    const MutexLock lock(mutex_);
+    return changed_.WaitFor(mutex_, deadline - clock_.Now(),
+                            [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return open_ == 0; });
   }
 
-  std::vector<CallOutcome> TakeOutcomes() { return std::move(outcomes_); }
+  std::vector<CallOutcome> TakeOutcomes() {
+    const MutexLock lock(mutex_);
+    return std::move(outcomes_);
+  }
 
  private:
   void SendByArrivals(uint64_t seed) {
@@ -101,7 +105,7 @@ class Traffic final {
       });
       std::this_thread::sleep_until(clock_.At(due));
       {
-        const std::lock_guard lock(mutex_);
+        const MutexLock lock(mutex_);
         ++open_;
       }
       running_.Start(call);
@@ -132,14 +136,14 @@ class Traffic final {
 
   void Keep(Call& ended) {
     CallOutcome outcome = running_.Remove(ended);
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     outcomes_.push_back(std::move(outcome));
   }
 
   void Leave() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     --open_;
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
 
   const RunClock& clock_;
@@ -150,10 +154,10 @@ class Traffic final {
   RunningCalls& running_;
   std::atomic<int64_t> next_ = 0;
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  int64_t open_ = 0;  // callers of a closed loop, or calls of an open one; guarded by mutex_, as is the next
-  std::vector<CallOutcome> outcomes_;
+  Mutex mutex_;
+  ConditionVariable changed_;
+  int64_t open_ ABSL_GUARDED_BY(mutex_) = 0;  // callers of a closed loop, or calls of an open one
+  std::vector<CallOutcome> outcomes_ ABSL_GUARDED_BY(mutex_);
 };
 
 absl::Duration LastEnd(const std::vector<std::vector<CallOutcome>>& outcomes) {
