@@ -110,7 +110,7 @@ class Client::RunningCall final {
     if (!client_.client_id_.empty()) context_.AddMetadata("x-client-id", client_.client_id_);
     if (CanBeMetadata(session_id)) context_.AddMetadata("x-session-id", session_id);
     client_.credentials_.Authorize(context_);
-    const std::lock_guard lock(client_.mutex_);
+    const MutexLock lock(client_.mutex_);
     client_.running_.insert(&context_);
     if (client_.cancelled_.HasBeenNotified()) context_.TryCancel();
   }
@@ -122,7 +122,7 @@ class Client::RunningCall final {
 
   // Unregisters the call: Cancel then ignores it.
   void Leave() {
-    const std::lock_guard lock(client_.mutex_);
+    const MutexLock lock(client_.mutex_);
     if (client_.running_.erase(&context_) > 0) was_cancelled_ = client_.cancelled_.HasBeenNotified();
   }
 
@@ -328,7 +328,7 @@ absl::StatusOr<v1::ImportSessionResponse> Client::ImportSession(const v1::Import
 }
 
 bool Client::Cancel() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (grpc::ClientContext* context : running_) context->TryCancel();
   if (!cancelled_.HasBeenNotified()) cancelled_.Notify();
   return !running_.empty();

@@ -14,16 +14,17 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <unordered_set>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
+#include "base/mutex.h"
 #include "clients/cpp/connection_options.h"
 #include "grpcpp/grpcpp.h"
 #include "longshort/v1/inference.grpc.pb.h"
@@ -128,8 +129,8 @@ class Client final {
   std::unique_ptr<v1::Models::Stub> models_;
   std::unique_ptr<v1::Sessions::Stub> sessions_;
 
-  std::mutex mutex_;
-  std::unordered_set<grpc::ClientContext*> running_;  // guarded by mutex_
+  Mutex mutex_;
+  std::unordered_set<grpc::ClientContext*> running_ ABSL_GUARDED_BY(mutex_);
   absl::Notification cancelled_;
 };
 

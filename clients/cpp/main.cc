@@ -5,13 +5,14 @@
 #include <cstring>
 #include <iostream>
 #include <memory>
-#include <mutex>
 #include <ostream>
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
+#include "base/mutex.h"
 #include "clients/cpp/command.h"
 #include "clients/cpp/terminal.h"
 
@@ -19,6 +20,11 @@ namespace {
 
 // Time to write the results that arrived before Ctrl-C.
 constexpr absl::Duration kLastResults = absl::Seconds(2);
+
+struct RunningClient {
+  longshort::Mutex mutex;
+  std::shared_ptr<longshort::client::Client> client ABSL_GUARDED_BY(mutex);  // null until a command runs
+};
 
 }  // namespace
 
@@ -28,8 +34,7 @@ int main(int argc, char** argv) {
   // One thread reads documents and another writes results: a tied stream would flush the other thread's output.
   std::cin.tie(nullptr);
   std::cerr.tie(nullptr);
-  std::mutex mutex;
-  std::shared_ptr<Client> client;  // guarded by mutex; null until a command runs
+  RunningClient running;
 
   // Cancels the running calls. Exits if there are none, or if the program does not end in time: then it is blocked
   // reading input.
@@ -37,8 +42,8 @@ int main(int argc, char** argv) {
   const longshort::client::InterruptWatcher watcher([&] {
     bool cancelled = false;
     {
-      const std::lock_guard lock(mutex);
-      cancelled = client != nullptr && client->Cancel();
+      const longshort::MutexLock lock(running.mutex);
+      cancelled = running.client != nullptr && running.client->Cancel();
     }
     if (!cancelled || !ended.WaitForNotificationWithTimeout(kLastResults)) {
       std::_Exit(static_cast<int>(longshort::client::ExitCode::kCancelled));
@@ -51,8 +56,8 @@ int main(int argc, char** argv) {
       std::cin, output, std::cerr, isatty(STDIN_FILENO) == 1, isatty(STDERR_FILENO) == 1, isatty(STDOUT_FILENO) == 1};
   const longshort::client::ExitCode code = longshort::client::RunProgram(
       std::vector<std::string>(argv + 1, argv + argc), terminal, [&](const Client::Options& options) {
-        const std::lock_guard lock(mutex);
-        return client = std::make_shared<Client>(options);
+        const longshort::MutexLock lock(running.mutex);
+        return running.client = std::make_shared<Client>(options);
       });
   output << std::flush;
   ended.Notify();

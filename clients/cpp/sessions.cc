@@ -8,10 +8,11 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
+#include "base/mutex.h"
 #include "base/status_macros.h"
 #include "base/thread.h"
 #include "clients/cpp/failures.h"
@@ -138,17 +139,19 @@ class SessionDrain final {
   void End() {
     {
       // Set before cancelling, so that a cancelled call sees it.
-      const absl::MutexLock lock(&mutex_);
+      const MutexLock lock(mutex_);
       ended_ = true;
     }
+    changed_.NotifyAll();
     from_.Cancel();
     to_.Cancel();
   }
 
   // Waits until `time` or the end of the drain. Returns false if the drain has ended.
   bool WaitUntil(absl::Time time) {
-    const absl::MutexLock lock(&mutex_);
-    return !mutex_.AwaitWithDeadline(absl::Condition(&ended_), time);
+    const MutexLock lock(mutex_);
+    return !changed_.WaitFor(mutex_, time - absl::Now(),
+                             [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return ended_; });
   }
 
   absl::StatusOr<DrainResult> MoveUntilNoneIsLeft() {
@@ -164,7 +167,7 @@ class SessionDrain final {
       LS_RETURN_IF_ERROR(MoveSome(sessions));
       goes_on = WaitUntil(NextTry(sessions));
     }
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(mutex_);
     for (SessionOfModel& session : sessions) {
       const auto failure = failures_.find(NameOf(session));
       if (failure != failures_.end()) result_.left.push_back({std::move(session), failure->second.status});
@@ -185,9 +188,11 @@ class SessionDrain final {
   // Moves the sessions that are idle and due. Errors: RESOURCE_EXHAUSTED if no thread can be started.
   absl::Status MoveSome(std::vector<SessionOfModel> sessions) {
     {
-      const absl::MutexLock lock(&mutex_);
+      const MutexLock lock(mutex_);
       sessions.erase(std::remove_if(sessions.begin(), sessions.end(),
-                                    [&](const SessionOfModel& session) { return MustWait(session, absl::Now()); }),
+                                    [&](const SessionOfModel& session) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+                                      return MustWait(session, absl::Now());
+                                    }),
                      sessions.end());
     }
     std::stable_sort(sessions.begin(), sessions.end(), [](const SessionOfModel& a, const SessionOfModel& b) {
@@ -203,8 +208,7 @@ class SessionDrain final {
     return absl::OkStatus();
   }
 
-  // REQUIRES: mutex_ is held.
-  bool MustWait(const SessionOfModel& session, absl::Time now) {
+  bool MustWait(const SessionOfModel& session, absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (session.session.in_use()) {
       failures_[NameOf(session)] = {absl::AbortedError("a call is using the session"), now + kLookAgain};
     }
@@ -214,27 +218,29 @@ class SessionDrain final {
 
   void MoveOne(const SessionOfModel& session) {
     absl::StatusOr<std::optional<int64_t>> bytes = absl::CancelledError("the drain ended before the session was moved");
-    mutex_.Lock();
+    MutexLock lock(mutex_);
     while (!ended_) {
       const int64_t done = done_;
       ++moving_;
-      mutex_.Unlock();
+      lock.Unlock();
       bytes = Move(from_, to_, session);
-      mutex_.Lock();
+      lock.Lock();
       --moving_;
       if (!absl::IsResourceExhausted(bytes.status()) || (moving_ == 0 && done_ == done)) break;
       // The other moves may occupy the memory; it may become free when one of them ends.
-      const auto may_have_room = [&] { return ended_ || done_ != done; };
-      mutex_.AwaitWithTimeout(absl::Condition(&may_have_room), WaitAfter(bytes.status()));
+      const auto may_have_room = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return ended_ || done_ != done; };
+      changed_.WaitFor(mutex_, WaitAfter(bytes.status()), may_have_room);
     }
     ++done_;
+    changed_.NotifyAll();
     Note(session, bytes);
-    mutex_.Unlock();
+    lock.Unlock();
     if (CancelledHere(bytes.status())) End();  // the user interrupted it
   }
 
-  // Records the result. REQUIRES: mutex_ is held.
-  void Note(const SessionOfModel& session, const absl::StatusOr<std::optional<int64_t>>& bytes) {
+  // Records the result.
+  void Note(const SessionOfModel& session, const absl::StatusOr<std::optional<int64_t>>& bytes)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (bytes.ok()) {
       failures_.erase(NameOf(session));
       if (!bytes->has_value()) return;
@@ -252,14 +258,14 @@ class SessionDrain final {
 
   // Whether the session may still be moved.
   bool MayMove(const SessionOfModel& session) {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(mutex_);
     const auto failure = failures_.find(NameOf(session));
     return failure == failures_.end() || failure->second.again < absl::InfiniteFuture();
   }
 
   // Time of the next attempt; InfinitePast if there is none to wait for.
   absl::Time NextTry(const std::vector<SessionOfModel>& sessions) {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(mutex_);
     absl::Time next = absl::InfiniteFuture();
     for (const SessionOfModel& session : sessions) {
       const auto failure = failures_.find(NameOf(session));
@@ -273,12 +279,13 @@ class SessionDrain final {
   Client& to_;
   const DrainOptions& options_;
 
-  absl::Mutex mutex_;  // guards what follows
-  bool ended_ = false;
-  int moving_ = 0;    // sessions being moved
-  int64_t done_ = 0;  // number of finished moves
-  DrainResult result_;
-  std::map<Name, Failure> failures_;
+  Mutex mutex_;
+  ConditionVariable changed_;  // ended_ or done_
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+  int moving_ ABSL_GUARDED_BY(mutex_) = 0;    // sessions being moved
+  int64_t done_ ABSL_GUARDED_BY(mutex_) = 0;  // number of finished moves
+  DrainResult result_ ABSL_GUARDED_BY(mutex_);
+  std::map<Name, Failure> failures_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace

@@ -115,7 +115,7 @@ ProgressBar::ProgressBar(Terminal& terminal, Options options)
   if (!terminal_.error_is_terminal || options_.quiet) return;
   if (options_.total != 1) Draw(start_);
   const auto redraw = [this] {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!hidden_) Draw(absl::Now());
   };
   redraw_.Start("the thread that redraws the progress", {.interval = kRedraw, .run = redraw}).IgnoreError();
@@ -128,7 +128,7 @@ ProgressBar::~ProgressBar() {
 }
 
 void ProgressBar::Advance() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   ++done_;
   hidden_ = false;
   const absl::Time now = absl::Now();
@@ -140,7 +140,7 @@ void ProgressBar::Advance() {
 }
 
 void ProgressBar::Hide() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (shown_) terminal_.error << kClearLine << std::flush;
   shown_ = false;
   hidden_ = true;

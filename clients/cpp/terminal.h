@@ -6,12 +6,13 @@
 #include <cstdint>
 #include <functional>
 #include <istream>
-#include <mutex>
 #include <ostream>
 #include <streambuf>
 #include <string>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/time/time.h"
+#include "base/mutex.h"
 #include "base/thread.h"
 
 namespace longshort::client {
@@ -104,20 +105,19 @@ class ProgressBar final {
   void Hide();
 
  private:
-  // REQUIRES: mutex_ is held.
-  void Draw(absl::Time now);
-  void WriteLine(absl::Time now);
+  void Draw(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void WriteLine(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Terminal& terminal_;
   const Options options_;
   const absl::Time start_;
 
-  std::mutex mutex_;  // guards what follows
-  int64_t done_ = 0;
-  bool shown_ = false;
-  bool hidden_ = false;  // by Hide
-  bool has_lines_ = false;
-  absl::Time drawn_;
+  Mutex mutex_;
+  int64_t done_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool shown_ ABSL_GUARDED_BY(mutex_) = false;
+  bool hidden_ ABSL_GUARDED_BY(mutex_) = false;  // by Hide
+  bool has_lines_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Time drawn_ ABSL_GUARDED_BY(mutex_);
   TaskThread redraw_;  // not started without a terminal; last: it uses the other members
 };
 

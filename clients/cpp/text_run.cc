@@ -3,14 +3,15 @@
 #include <algorithm>
 #include <cstdint>
 #include <deque>
-#include <mutex>
 #include <optional>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
+#include "base/mutex.h"
 #include "base/status_macros.h"
 #include "clients/cpp/documents.h"
 #include "clients/cpp/json_lines.h"
@@ -68,6 +69,7 @@ class TextRun final {
           [&](v1::ScoreTextsRequest& next) { return ReadNext(next, progress); },
           [&](const v1::ScoreTextsResponse& answer) { Take(answer, progress); });
     }();
+    const MutexLock lock(mutex_);
     const int64_t unanswered = static_cast<int64_t>(read_.size());
     const bool is_done = all_read_ && unanswered == 0;
     if (status.ok() && !is_done) {
@@ -96,13 +98,13 @@ class TextRun final {
         if (request.has_options()) document->item->mutable_options()->Swap(request.mutable_options());
         request = *std::move(document->item);
       }
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       read_.push_back({std::move(document->name), std::move(status)});
       if (read_.back().error.ok()) return true;
       ShowUnsent(progress);
       if (!context_.terminal.output) return false;
     }
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     all_read_ = true;
     return false;
   }
@@ -120,7 +122,7 @@ class TextRun final {
   }
 
   void Take(const v1::ScoreTextsResponse& answer, ProgressBar& progress) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     // Unsent documents before this one were already shown.
     if (read_.empty()) return;
     Show(read_.front().name, answer, progress);
@@ -129,8 +131,8 @@ class TextRun final {
     if (!context_.terminal.output) context_.client.Cancel();
   }
 
-  // Shows the first documents that were not sent. REQUIRES: mutex_ is held.
-  void ShowUnsent(ProgressBar& progress) {
+  // Shows the first documents that were not sent.
+  void ShowUnsent(ProgressBar& progress) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     for (; !read_.empty() && !read_.front().error.ok(); read_.pop_front()) {
       v1::ScoreTextsResponse answer;
       *answer.mutable_error() = MakeItemError(read_.front().error);
@@ -138,7 +140,8 @@ class TextRun final {
     }
   }
 
-  void Show(const std::string& name, const v1::ScoreTextsResponse& answer, ProgressBar& progress) {
+  void Show(const std::string& name, const v1::ScoreTextsResponse& answer, ProgressBar& progress)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     progress.Hide();
     Terminal& terminal = context_.terminal;
     if (answer.has_error()) {
@@ -176,11 +179,11 @@ class TextRun final {
   DocumentSource& source_;
   const CommandContext& context_;
 
-  std::mutex mutex_;  // guards what follows, until the stream has ended
-  ItemFailures failures_;
-  std::deque<ReadDocument> read_;  // the front document, if any, was sent
-  bool all_read_ = false;
-  int64_t shown_ = 0;
+  Mutex mutex_;
+  ItemFailures failures_ ABSL_GUARDED_BY(mutex_);
+  std::deque<ReadDocument> read_ ABSL_GUARDED_BY(mutex_);  // the front document, if any, was sent
+  bool all_read_ ABSL_GUARDED_BY(mutex_) = false;
+  int64_t shown_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace
