@@ -49,7 +49,7 @@ absl::Status AccessControl::Take(std::string_view text) {
   for (const AccessEntry& entry : entries) IdentityOf(entry.name)->SetLimits(entry.limits, now);
   auto table =
       std::make_shared<const AccessTable>(entries, [this](const std::string& name) { return IdentityOf(name); });
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   table_.swap(table);
   return absl::OkStatus();
 }
@@ -63,7 +63,7 @@ std::shared_ptr<Identity> AccessControl::IdentityOf(const std::string& name) {
 }
 
 std::shared_ptr<const AccessTable> AccessControl::table() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return table_;
 }
 

@@ -10,15 +10,16 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "base/file_watch.h"
+#include "base/mutex.h"
 #include "server/access/access_table.h"
 #include "server/access/identity.h"
 
@@ -70,8 +71,8 @@ class AccessControl final {
   // Used by one thread at a time: Open's, then the watch's.
   std::map<std::string, std::shared_ptr<Identity>> identities_;  // never removed: limits outlive a reload
 
-  mutable std::mutex mutex_;
-  std::shared_ptr<const AccessTable> table_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  std::shared_ptr<const AccessTable> table_ ABSL_GUARDED_BY(mutex_);
 
   std::unique_ptr<FileWatch> watch_;  // last: its thread uses the other members
 };

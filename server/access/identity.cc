@@ -47,7 +47,7 @@ absl::Duration RateLimit::TimeUntilAvailable(absl::Time now, absl::Duration unit
 }
 
 void Identity::SetLimits(const IdentityLimits& limits, absl::Time now) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   limits_ = limits;
   calls_.SetRate(limits.calls_per_second, now);
   tokens_.SetRate(limits.tokens_per_second, now);
@@ -56,7 +56,7 @@ void Identity::SetLimits(const IdentityLimits& limits, absl::Time now) {
 
 absl::Status Identity::TakeCall(absl::Time now) {
   if (!limited_) return absl::OkStatus();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const absl::Duration wait = calls_.TimeUntilUnit(now);
   if (tokens_.TimeUntilPaid(now) > wait) return CheckTokensLocked(now);
   if (wait > absl::ZeroDuration()) return Refuse(name_, "calls", limits_.calls_per_second, calls_.NextTurn(now));
@@ -66,13 +66,13 @@ absl::Status Identity::TakeCall(absl::Time now) {
 
 absl::Status Identity::CheckTokens(absl::Time now) {
   if (!limited_) return absl::OkStatus();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return CheckTokensLocked(now);
 }
 
 void Identity::TakeTokens(int64_t tokens, absl::Time now) {
   if (!limited_) return;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   tokens_.Take(tokens, now);
 }
 

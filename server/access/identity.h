@@ -8,12 +8,13 @@
 
 #include <atomic>
 #include <cstdint>
-#include <mutex>
 #include <string>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "base/mutex.h"
 
 namespace longshort::server {
 
@@ -80,16 +81,15 @@ class Identity final {
   void TakeTokens(int64_t tokens, absl::Time now);
 
  private:
-  // REQUIRES: mutex_ is held.
-  absl::Status CheckTokensLocked(absl::Time now) const;
+  absl::Status CheckTokensLocked(absl::Time now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::string name_;
   const std::string label_;
   std::atomic<bool> limited_ = false;
-  std::mutex mutex_;  // guards what follows
-  IdentityLimits limits_;
-  RateLimit calls_;
-  RateLimit tokens_;
+  Mutex mutex_;
+  IdentityLimits limits_ ABSL_GUARDED_BY(mutex_);
+  RateLimit calls_ ABSL_GUARDED_BY(mutex_);
+  RateLimit tokens_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace longshort::server

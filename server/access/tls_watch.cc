@@ -49,13 +49,13 @@ absl::StatusOr<std::unique_ptr<TlsWatch>> TlsWatch::Start(const TlsFiles& files,
 }
 
 std::shared_ptr<const TlsMaterial> TlsWatch::current() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return current_;
 }
 
 absl::Status TlsWatch::Publish(std::shared_ptr<const TlsMaterial> material) {
   LS_RETURN_IF_ERROR(handlers_.publish(*material));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   current_ = std::move(material);
   return absl::OkStatus();
 }

@@ -4,12 +4,13 @@
 
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/file_watch.h"
+#include "base/mutex.h"
 #include "server/access/tls_material.h"
 
 namespace longshort::server {
@@ -38,8 +39,8 @@ class TlsWatch final {
   absl::Status Publish(std::shared_ptr<const TlsMaterial> material);
 
   const Handlers handlers_;
-  mutable std::mutex mutex_;
-  std::shared_ptr<const TlsMaterial> current_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  std::shared_ptr<const TlsMaterial> current_ ABSL_GUARDED_BY(mutex_);
 
   std::unique_ptr<FileWatch> watch_;  // last: its thread uses the other members
 };

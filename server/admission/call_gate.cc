@@ -9,7 +9,7 @@
 namespace longshort::server {
 
 bool CallGate::Enter() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (stage_ == Stage::kClosed) return false;
   ++traffic_.begun;
   ++traffic_.inside;
@@ -17,10 +17,10 @@ bool CallGate::Enter() {
 }
 
 void CallGate::Leave(bool unavailable) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   --traffic_.inside;
   if (stage_ != Stage::kOpen && unavailable) ++cut_off_;
-  left_.notify_all();
+  left_.NotifyAll();
 }
 
 void CallGate::BeginStop() { Reach(Stage::kStopping); }
@@ -30,7 +30,7 @@ void CallGate::Close() { Reach(Stage::kClosed); }
 void CallGate::Reach(Stage stage) {
   std::vector<std::function<void()>> reached;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stage_ = std::max(stage_, stage);
     for (auto watch = watches_.begin(); watch != watches_.end();) {
       if (watch->second.stage > stage_) {
@@ -45,13 +45,13 @@ void CallGate::Reach(Stage stage) {
 }
 
 bool CallGate::stopping() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return stage_ != Stage::kOpen;
 }
 
 int64_t CallGate::When(Stage stage, std::function<void()> on_reached) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (stage_ < stage) {
       watches_[++last_watch_] = {.stage = stage, .on_reached = std::move(on_reached)};
       return last_watch_;
@@ -62,26 +62,27 @@ int64_t CallGate::When(Stage stage, std::function<void()> on_reached) {
 }
 
 void CallGate::RemoveWatch(int64_t watch) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   watches_.erase(watch);
 }
 
 CallGate::Traffic CallGate::traffic() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return traffic_;
 }
 
 void CallGate::IdleNote::Set(bool idle) {
   if (idle == idle_) return;
   idle_ = idle;
-  const std::lock_guard lock(gate_.mutex_);
+  const MutexLock lock(gate_.mutex_);
   gate_.traffic_.idle += idle ? 1 : -1;
   gate_.traffic_.begun += idle ? 0 : 1;
 }
 
 int64_t CallGate::WaitUntilEmpty(absl::Time deadline) {
-  std::unique_lock lock(mutex_);
-  left_.wait_for(lock, absl::ToChronoNanoseconds(deadline - MonotonicNow()), [this] { return traffic_.inside == 0; });
+  const MutexLock lock(mutex_);
+  left_.WaitFor(mutex_, deadline - MonotonicNow(),
+                [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return traffic_.inside == 0; });
   return cut_off_ + traffic_.inside;
 }
 

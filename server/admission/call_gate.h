@@ -7,14 +7,14 @@
 // Thread-safe.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/time/time.h"
+#include "base/mutex.h"
 
 namespace longshort::server {
 
@@ -69,13 +69,13 @@ class CallGate {
   void Reach(Stage stage);
   int64_t When(Stage stage, std::function<void()> on_reached);
 
-  mutable std::mutex mutex_;
-  std::condition_variable left_;
-  Traffic traffic_;
-  int64_t cut_off_ = 0;
-  Stage stage_ = Stage::kOpen;
-  std::map<int64_t, Watch> watches_;
-  int64_t last_watch_ = 0;
+  mutable Mutex mutex_;
+  ConditionVariable left_;
+  Traffic traffic_ ABSL_GUARDED_BY(mutex_);
+  int64_t cut_off_ ABSL_GUARDED_BY(mutex_) = 0;
+  Stage stage_ ABSL_GUARDED_BY(mutex_) = Stage::kOpen;
+  std::map<int64_t, Watch> watches_ ABSL_GUARDED_BY(mutex_);
+  int64_t last_watch_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace longshort::server

@@ -30,21 +30,31 @@ void ConnectionGuard::Watch(int socket) {
   const std::optional<SocketIdentity> identity = IdentityOf(socket);
   if (!identity.has_value()) return;
   Connection connection{.socket = *identity, .peer = PeerOf(socket), .detector = {}, .bytes = {}, .moving = true};
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   // An earlier connection with this number is closed.
   connections_.insert_or_assign(socket, std::move(connection));
 }
 
 void ConnectionGuard::Poll() {
-  std::unique_lock lock(mutex_);
-  const absl::Time now = MonotonicNow();
-  PollAll(now);
-  Report(now, lock);
-  if (now < return_memory_at_) return;
-  return_memory_at_ = absl::InfiniteFuture();
-  if (last_end_ + kMemoryReturnDelay > now) ReturnMemoryAfter(last_end_);
-  lock.unlock();
-  ReturnFreedMemory();
+  std::vector<Ended> ended;
+  int64_t open = 0;
+  bool return_memory = false;
+  {
+    const MutexLock lock(mutex_);
+    const absl::Time now = MonotonicNow();
+    PollAll(now);
+    open = static_cast<int64_t>(connections_.size());
+    if (now >= next_report_) ended.swap(ended_);
+    if (!ended.empty()) next_report_ = now + kReportInterval;
+    return_memory = now >= return_memory_at_;
+    if (return_memory) {
+      return_memory_at_ = absl::InfiniteFuture();
+      if (last_end_ + kMemoryReturnDelay > now) ReturnMemoryAfter(last_end_);
+    }
+  }
+  if (!ended.empty()) handlers_.ended(ended);
+  handlers_.open(open);
+  if (return_memory) ReturnFreedMemory();
 }
 
 void ConnectionGuard::PollAll(absl::Time now) {
@@ -87,19 +97,6 @@ void ConnectionGuard::ReturnMemoryAfter(absl::Time end) {
   last_end_ = end;
   // Later connections do not postpone it, since they may end continually.
   if (return_memory_at_ == absl::InfiniteFuture()) return_memory_at_ = end + kMemoryReturnDelay;
-}
-
-void ConnectionGuard::Report(absl::Time now, std::unique_lock<std::mutex>& lock) {
-  std::vector<Ended> ended;
-  if (now >= next_report_) ended.swap(ended_);
-  const auto open = static_cast<int64_t>(connections_.size());
-  lock.unlock();
-  if (!ended.empty()) {
-    handlers_.ended(ended);
-    next_report_ = now + kReportInterval;
-  }
-  handlers_.open(open);
-  lock.lock();
 }
 
 }  // namespace longshort::server

@@ -8,14 +8,15 @@
 
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "base/mutex.h"
 #include "base/thread.h"
 #include "server/grpc_1_51/abuse_detector.h"
 #include "server/grpc_1_51/tcp_socket.h"
@@ -62,26 +63,25 @@ class ConnectionGuard final {
 
   // What the thread does at each poll.
   void Poll();
-  // Polls the connections whose turn it is. REQUIRES: mutex_ is held.
-  void PollAll(absl::Time now);
-  // Returns whether the connection is still open. REQUIRES: mutex_ is held.
-  bool PollConnection(Connection& connection, absl::Time now);
-  // Schedules the return of a closed connection's memory to the system. REQUIRES: mutex_ is held.
-  void ReturnMemoryAfter(absl::Time end);
-  void Report(absl::Time now, std::unique_lock<std::mutex>& lock);
+  // Polls the connections whose turn it is.
+  void PollAll(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Returns whether the connection is still open.
+  bool PollConnection(Connection& connection, absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Schedules the return of a closed connection's memory to the system.
+  void ReturnMemoryAfter(absl::Time end) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const AbuseLimits limits_;
   const Handlers handlers_;
   TransportCalls calls_;  // used by the guard's thread
 
-  std::mutex mutex_;                                 // guards what follows
-  std::unordered_map<int, Connection> connections_;  // by the socket's number
-  int64_t polls_ = 0;
-  std::vector<Ended> ended_;  // since the last report
-  absl::Time next_report_ = absl::InfinitePast();
-  absl::Time last_end_ = absl::InfinitePast();
-  absl::Time return_memory_at_ = absl::InfiniteFuture();  // freed memory
-  TaskThread thread_;                                     // last: it uses the other members
+  Mutex mutex_;
+  std::unordered_map<int, Connection> connections_ ABSL_GUARDED_BY(mutex_);  // by the socket's number
+  int64_t polls_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<Ended> ended_ ABSL_GUARDED_BY(mutex_);  // since the last report
+  absl::Time next_report_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
+  absl::Time last_end_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
+  absl::Time return_memory_at_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();  // freed memory
+  TaskThread thread_;                                                             // last: it uses the other members
 };
 
 }  // namespace longshort::server

@@ -21,28 +21,28 @@ constexpr absl::Duration kLongestRetry = absl::Seconds(1);
 
 bool DocumentStream::HasRoom() const {
   const RequestLimits& limits = record_.environment().limits;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return held_.empty() && window_documents_ < limits.stream_documents &&
          (window_documents_ == 0 || window_bytes_ < limits.stream_answer_bytes);
 }
 
 bool DocumentStream::HasWork() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return in_work_ > 0;
 }
 
 absl::Time DocumentStream::retry_time() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return retry_time_;
 }
 
 bool DocumentStream::HasHeld() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return !held_.empty();
 }
 
 void DocumentStream::Written(int64_t answer_bytes) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   --window_documents_;
   window_bytes_ -= answer_bytes;
 }
@@ -60,7 +60,7 @@ absl::Status DocumentStream::Take(const StreamedText& message) {
                               .answer_bytes = scorer_->AnswerBytes(1, text.ok() ? text->tokens() : 0),
                               .arrival = {.read = read, .ready = MonotonicNow()}};
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     ++in_work_;
     ++window_documents_;
     window_bytes_ += pending.answer_bytes;
@@ -89,10 +89,10 @@ absl::StatusOr<TextToScore> DocumentStream::Read(const StreamedText& message) co
 
 void DocumentStream::Submit(std::optional<Document> document) {
   while (document.has_value()) {
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     ++in_engine_;
     const int64_t ends_before = engine_ends_;
-    lock.unlock();
+    lock.Unlock();
     // `keep` holds the stream until the engine has reported the document's end.
     auto done = [this, keep = sink_.Keep(), pending = document->pending](const absl::StatusOr<ScoredText>& scored) {
       Ended(pending, scored);
@@ -116,7 +116,7 @@ DocumentStream::Refused DocumentStream::AfterRefusal(Document& document, const a
                                                      int64_t ends_before) {
   const std::optional<core::Refusal> refusal = core::GetRefusal(status);
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     --in_engine_;
     if (dropped_ || !absl::IsResourceExhausted(status)) return Refused::kAnswered;
     if (engine_ends_ != ends_before) return Refused::kAgain;  // a document ended meanwhile
@@ -130,7 +130,7 @@ DocumentStream::Refused DocumentStream::AfterRefusal(Document& document, const a
 }
 
 std::optional<DocumentStream::Document> DocumentStream::TakeHeld() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (held_.empty()) return std::nullopt;
   std::optional<Document> first = std::move(held_.front());
   held_.pop_front();
@@ -139,7 +139,7 @@ std::optional<DocumentStream::Document> DocumentStream::TakeHeld() {
 
 void DocumentStream::Ended(const PendingAnswer& pending, const absl::StatusOr<ScoredText>& scored) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     --in_engine_;
     ++engine_ends_;
   }
@@ -149,7 +149,7 @@ void DocumentStream::Ended(const PendingAnswer& pending, const absl::StatusOr<Sc
 
 void DocumentStream::Reply(const PendingAnswer& pending, const absl::StatusOr<ScoredText>& scored) {
   if (scored.ok()) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     record_.AddWork(*scored, pending.arrival);
   }
   if (EndsCall(scored.status())) {
@@ -158,14 +158,14 @@ void DocumentStream::Reply(const PendingAnswer& pending, const absl::StatusOr<Sc
     sink_.Push(pending.id, *model_, scored, pending.answer_bytes);
   }
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     --in_work_;
   }
   sink_.Advance();
 }
 
 void DocumentStream::RemoveHeld() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   dropped_ = true;
   in_work_ -= static_cast<int64_t>(held_.size());
   held_.clear();

@@ -11,12 +11,13 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <optional>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/mutex.h"
 #include "server/admission/call_record.h"
 #include "server/calls/score_call.h"
 #include "server/handlers/text_scorer.h"
@@ -94,15 +95,15 @@ class DocumentStream final {
   std::shared_ptr<const core::ServedModel> model_;
   std::unique_ptr<TextScorer> scorer_;
 
-  mutable std::mutex mutex_;  // guards the members below, and the record's AddWork
-  bool dropped_ = false;
-  int64_t window_documents_ = 0;
-  int64_t window_bytes_ = 0;   // reserved for the answers of documents in the window
-  int64_t in_work_ = 0;        // documents read and not answered
-  int64_t in_engine_ = 0;      // documents in work that the engine has
-  int64_t engine_ends_ = 0;    // total of documents that the engine has ended
-  std::deque<Document> held_;  // documents in work that the engine refused because it was full
-  absl::Time retry_time_ = absl::InfiniteFuture();
+  mutable Mutex mutex_;  // guards the record's AddWork, too
+  bool dropped_ ABSL_GUARDED_BY(mutex_) = false;
+  int64_t window_documents_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t window_bytes_ ABSL_GUARDED_BY(mutex_) = 0;   // reserved for the answers of documents in the window
+  int64_t in_work_ ABSL_GUARDED_BY(mutex_) = 0;        // documents read and not answered
+  int64_t in_engine_ ABSL_GUARDED_BY(mutex_) = 0;      // documents in work that the engine has
+  int64_t engine_ends_ ABSL_GUARDED_BY(mutex_) = 0;    // total of documents that the engine has ended
+  std::deque<Document> held_ ABSL_GUARDED_BY(mutex_);  // documents in work that the engine refused because it was full
+  absl::Time retry_time_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();
 };
 
 }  // namespace longshort::server

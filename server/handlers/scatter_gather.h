@@ -4,11 +4,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "core/requests/request_context.h"
 
 namespace longshort::server {
@@ -40,7 +41,10 @@ class ScatterGather final {
   // Accepted parts end with PartEnded, perhaps before this returns. Returns whether all were accepted. Call it once.
   template <typename Submit>
   bool SubmitParts(int64_t count, Submit submit) {
-    left_ = count + 1;  // the submission itself counts as one
+    {
+      const MutexLock lock(mutex_);
+      left_ = count + 1;  // the submission itself counts as one
+    }
     for (int64_t i = 0; i < count; ++i) {
       const core::CallPart part = {.index = i, .count = count, .share = 1.0 / static_cast<double>(count)};
       if (const absl::Status status = submit(part); !status.ok()) {
@@ -56,7 +60,7 @@ class ScatterGather final {
   template <typename Add>
   void PartEnded(const absl::Status& status, Add add) {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       add(result_);
     }
     Ended(1, status);
@@ -64,32 +68,29 @@ class ScatterGather final {
 
  private:
   void Ended(int64_t parts, const absl::Status& status) {
+    absl::StatusOr<Result> gathered;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (!status.ok() && status_.ok()) {
         status_ = status;
         cancelled_->store(true);
       }
       left_ -= parts;
       if (left_ > 0) return;
+      std::exchange(complete_, nullptr)(status_, result_);
+      gathered = status_.ok() ? absl::StatusOr<Result>(std::move(result_)) : status_;
     }
-    std::exchange(complete_, nullptr)(status_, result_);
     const Done done = std::exchange(done_, nullptr);  // local: it holds the call, whose end may destroy this object
-    if (status_.ok()) {
-      done(std::move(result_));
-    } else {
-      done(status_);
-    }
+    done(std::move(gathered));
   }
 
   const std::shared_ptr<core::CancellationFlag> cancelled_;
   Complete complete_;
   Done done_;
-  std::mutex mutex_;
-  // Guarded by mutex_ until the last part has ended.
-  Result result_;
-  absl::Status status_;
-  int64_t left_ = 0;
+  Mutex mutex_;
+  Result result_ ABSL_GUARDED_BY(mutex_);
+  absl::Status status_ ABSL_GUARDED_BY(mutex_);
+  int64_t left_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace longshort::server

@@ -12,7 +12,7 @@ absl::Status Stopping() { return absl::UnavailableError("the server is stopping"
 
 void ModelManager::Stop() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopped_ = true;
   }
   for (TaskThread::Task& task : thread_.TakeWaiting()) task();
@@ -65,7 +65,7 @@ void ModelManager::ListFolders(Listed done) {
 
 void ModelManager::Post(Task task) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!stopped_) return thread_.Post([this, task = std::move(task)] { task(stopped_); });
   }
   task(/*stopped=*/true);

@@ -7,12 +7,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/mutex.h"
 #include "base/thread.h"
 #include "core/registry/model_registry.h"
 #include "server/monitoring/logger.h"
@@ -63,7 +63,7 @@ class ModelManager final {
   Listener listener_;
   bool repository_readable_ = true;
 
-  std::mutex mutex_;                   // held while stopped_ is set, and while a task is posted
+  Mutex mutex_;                        // held while stopped_ is set, and while a task is posted
   std::atomic<bool> stopped_ = false;  // set once
   TaskThread thread_;                  // last: it uses the other members
 };

@@ -3,12 +3,13 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
 #include <string>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "base/mutex.h"
 #include "server/monitoring/logger.h"
 
 namespace longshort::server {
@@ -25,17 +26,19 @@ class FailureLog {
   void WorkerNotRebuilt(const absl::Status& why, absl::Time now) { Say(rebuilds_, why, now); }
 
  private:
+  // Lines of one kind.
   struct Lines {
     const char* message;
-    absl::Time next = absl::InfinitePast();
-    int64_t left_out = 0;
+    Mutex mutex = {};
+    absl::Time next ABSL_GUARDED_BY(mutex) = absl::InfinitePast();
+    int64_t left_out ABSL_GUARDED_BY(mutex) = 0;
   };
 
   void Say(Lines& lines, const absl::Status& why, absl::Time now) {
     constexpr absl::Duration kRarely = absl::Seconds(1);
     int64_t left_out = 0;
     {
-      std::lock_guard lock(mutex_);
+      const MutexLock lock(lines.mutex);
       if (now < lines.next) {
         ++lines.left_out;
         return;
@@ -51,7 +54,6 @@ class FailureLog {
 
   Logger& log_;
   const std::string model_;
-  std::mutex mutex_;  // guards what follows
   Lines steps_{"step failed"};
   Lines rebuilds_{"worker without a model"};
 };

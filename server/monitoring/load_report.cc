@@ -55,12 +55,12 @@ LoadReport::LoadReport(const MetricFamilies& families, const Capacity& capacity)
       bytes_(Serialize(last_, last_)) {}
 
 std::string LoadReport::Get() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   if (const absl::Time now = MonotonicNow(); now >= next_update_) {
     next_update_ = now + kUpdateInterval;
-    lock.unlock();  // other callers get the previous report meanwhile
+    lock.Unlock();  // other callers get the previous report meanwhile
     Totals totals = ReadTotals();
-    lock.lock();
+    lock.Lock();
     bytes_ = Serialize(last_, totals);
     last_ = std::move(totals);
   }

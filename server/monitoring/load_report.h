@@ -6,10 +6,11 @@
 
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <string>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/time/time.h"
+#include "base/mutex.h"
 #include "server/monitoring/metric_families.h"
 
 namespace longshort::server {
@@ -46,10 +47,10 @@ class LoadReport final {
   const MetricFamilies& families_;
   const Capacity capacity_;
 
-  std::mutex mutex_;  // guards what follows
-  absl::Time next_update_;
-  Totals last_;
-  std::string bytes_;
+  Mutex mutex_;
+  absl::Time next_update_ ABSL_GUARDED_BY(mutex_);
+  Totals last_ ABSL_GUARDED_BY(mutex_);
+  std::string bytes_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace longshort::server

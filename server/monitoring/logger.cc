@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <chrono>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -22,7 +21,7 @@ namespace {
 
 constexpr size_t kWaitingLines = 8192;
 // Waking a thread costs as much as answering a short call, so lines are written in batches.
-constexpr std::chrono::milliseconds kGatherTime(10);
+constexpr absl::Duration kGatherTime = absl::Milliseconds(10);
 
 const char* Name(LogLevel level) {
   switch (level) {
@@ -145,10 +144,10 @@ Logger::~Logger() {
 }
 
 void Logger::Flush(absl::Duration patience) {
-  std::unique_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   closed_ = true;
-  changed_.notify_all();
-  changed_.wait_for(lock, absl::ToChronoNanoseconds(patience), [this] { return all_written_; });
+  changed_.NotifyAll();
+  changed_.WaitFor(mutex_, patience, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return all_written_; });
 }
 
 void Logger::Log(LogLevel level, std::string message, LogFields fields) {
@@ -156,7 +155,7 @@ void Logger::Log(LogLevel level, std::string message, LogFields fields) {
   Line line{absl::Now(), level, std::move(message), std::move(fields)};
   bool first = false;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (closed_) return;
     if (lines_.size() == kWaitingLines) {
       lines_.pop_front();
@@ -165,7 +164,7 @@ void Logger::Log(LogLevel level, std::string message, LogFields fields) {
     lines_.push_back(std::move(line));
     first = lines_.size() == 1;
   }
-  if (first) changed_.notify_one();
+  if (first) changed_.NotifyOne();
 }
 
 void Logger::Write() {
@@ -173,14 +172,14 @@ void Logger::Write() {
   std::string text;
   LineWriter writer;
   int64_t lost = 0;
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [this] { return closed_ || !lines_.empty(); });
-    changed_.wait_for(lock, kGatherTime, [this] { return closed_; });
+    changed_.Wait(mutex_, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return closed_ || !lines_.empty(); });
+    changed_.WaitFor(mutex_, kGatherTime, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return closed_; });
     if (lines_.empty()) break;
     lines.swap(lines_);
     lost += std::exchange(lost_, 0);
-    lock.unlock();
+    lock.Unlock();
     if (lost > 0) {
       const LogFields count = {{"lines", lost}};
       text = FormatLogLine(format_, absl::Now(), LogLevel::kWarning, "log lines lost", count) + "\n";
@@ -193,10 +192,10 @@ void Logger::Write() {
     lost += writer.Write(text);
     text.clear();
     lines.clear();
-    lock.lock();
+    lock.Lock();
   }
   all_written_ = true;
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 void CaptureLibraryLogs(Logger& log) {

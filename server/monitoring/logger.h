@@ -10,17 +10,17 @@
 // hold.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "base/mutex.h"
 #include "base/thread.h"
 #include "server/options/server_options.h"
 
@@ -70,12 +70,12 @@ class Logger {
 
   const LogFormat format_;
   const LogLevel min_;
-  std::mutex mutex_;  // guards what follows
-  std::condition_variable changed_;
-  std::deque<Line> lines_;
-  int64_t lost_ = 0;  // lines lost since the last report
-  bool closed_ = false;
-  bool all_written_ = false;
+  Mutex mutex_;
+  ConditionVariable changed_;
+  std::deque<Line> lines_ ABSL_GUARDED_BY(mutex_);
+  int64_t lost_ ABSL_GUARDED_BY(mutex_) = 0;  // lines lost since the last report
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+  bool all_written_ ABSL_GUARDED_BY(mutex_) = false;
 
   Thread writer_;  // last: it uses the other members
 };

@@ -26,7 +26,7 @@ ServerMetrics::ServerMetrics(std::vector<double> latency_buckets)
                       &families_.dropped_spans.Add({{"reason", "rejected"}})}) {}
 
 void ServerMetrics::CountRequest(const CallLabels& labels, absl::StatusCode code, absl::Duration duration) {
-  const std::lock_guard lock(mutex_);  // RemoveModel may remove the metrics found below
+  const MutexLock lock(mutex_);  // RemoveModel may remove the metrics found below
   const RequestMetrics& metrics = FindRequestMetrics(labels, code);
   metrics.requests.Increment();
   metrics.duration.Observe(absl::ToDoubleSeconds(duration));
@@ -54,7 +54,7 @@ void ServerMetrics::CountIdentity(const std::string& label, absl::StatusCode cod
 
 ServerMetrics::IdentityMetrics ServerMetrics::FindIdentityMetrics(const std::string& label, absl::StatusCode code) {
   std::pair key(label, code);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (const auto found = found_identities_.find(key); found != found_identities_.end()) return found->second;
   const IdentityMetrics metrics = {
       families_.identity_requests.Add({{"identity", label}, {"code", absl::StatusCodeToString(code)}}),
@@ -66,14 +66,14 @@ ServerMetrics::IdentityMetrics ServerMetrics::FindIdentityMetrics(const std::str
 void ServerMetrics::SetModelLoadDuration(const std::string& model, int64_t version, absl::Duration duration) {
   families_.load_duration.Add({{"model", model}, {"version", std::to_string(version)}})
       .Set(absl::ToDoubleSeconds(duration));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   served_.emplace(model, version);
 }
 
 void ServerMetrics::RemoveModel(const std::string& model, int64_t version) {
   families_.load_duration.Remove(
       &families_.load_duration.Add({{"model", model}, {"version", std::to_string(version)}}));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   served_.erase({model, version});
   std::set<prometheus::Histogram*> durations;  // several codes share one
   for (auto entry = found_.begin(); entry != found_.end();) {

@@ -11,15 +11,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <set>
 #include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "base/mutex.h"
 #include "server/monitoring/metric_families.h"
 #include "server/monitoring/version_series.h"
 
@@ -105,19 +106,20 @@ class ServerMetrics {
     prometheus::Counter& tokens;
   };
 
-  // REQUIRES: mutex_ is held.
-  RequestMetrics& FindRequestMetrics(const CallLabels& labels, absl::StatusCode code);
+  RequestMetrics& FindRequestMetrics(const CallLabels& labels, absl::StatusCode code)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   IdentityMetrics FindIdentityMetrics(const std::string& label, absl::StatusCode code);
 
   MetricFamilies families_;
   const std::array<prometheus::Counter*, 4> dropped_spans_;  // by SpanLoss
   SeriesOfVersions series_of_versions_;
 
-  std::mutex mutex_;                                  // guards what follows
-  std::set<std::pair<std::string, int64_t>> served_;  // models and their versions
+  Mutex mutex_;
+  std::set<std::pair<std::string, int64_t>> served_ ABSL_GUARDED_BY(mutex_);  // models and their versions
   // By RPC, model, version (0 if it is not served) and code.
-  std::map<std::tuple<std::string, std::string, int64_t, absl::StatusCode>, RequestMetrics> found_;
-  std::map<std::pair<std::string, absl::StatusCode>, IdentityMetrics> found_identities_;
+  std::map<std::tuple<std::string, std::string, int64_t, absl::StatusCode>, RequestMetrics> found_
+      ABSL_GUARDED_BY(mutex_);
+  std::map<std::pair<std::string, absl::StatusCode>, IdentityMetrics> found_identities_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace longshort::server

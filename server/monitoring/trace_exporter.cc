@@ -114,23 +114,23 @@ TraceExporter::~TraceExporter() {
 
 void TraceExporter::Shutdown(absl::Duration patience) {
   queue_.Close();
-  std::unique_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   stop_at_ = std::min(stop_at_, MonotonicNow() + patience);
-  changed_.notify_all();
-  changed_.wait_for(lock, absl::ToChronoNanoseconds(stop_at_ - MonotonicNow()), [this] { return done_; });
+  changed_.NotifyAll();
+  changed_.WaitFor(mutex_, stop_at_ - MonotonicNow(), [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return done_; });
   given_up_ = true;
   if (call_ != nullptr) call_->TryCancel();
 }
 
 bool TraceExporter::given_up() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return given_up_;
 }
 
 void TraceExporter::SleepUntil(absl::Time time) {
-  std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, absl::ToChronoNanoseconds(time - MonotonicNow()),
-                    [this] { return stop_at_ != absl::InfiniteFuture(); });
+  const MutexLock lock(mutex_);
+  changed_.WaitFor(mutex_, time - MonotonicNow(),
+                   [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stop_at_ != absl::InfiniteFuture(); });
 }
 
 void TraceExporter::Run() {
@@ -145,9 +145,9 @@ void TraceExporter::Run() {
     if (batch.empty()) break;
     Export(batch);
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   done_ = true;
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 void TraceExporter::Export(const Batch& batch) {
@@ -180,7 +180,7 @@ grpc::Status TraceExporter::TryOnce(const grpc::ByteBuffer& request, Response* r
   grpc::ClientContext context;
   for (const auto& [key, value] : options_.headers) context.AddMetadata(key, value);
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     last = stop_at_ != absl::InfiniteFuture();
     const absl::Time end = std::min(MonotonicNow() + options_.timeout, stop_at_);
     context.set_deadline(absl::ToChronoTime(ToWallClock(end)));
@@ -198,7 +198,7 @@ grpc::Status TraceExporter::TryOnce(const grpc::ByteBuffer& request, Response* r
   queue.Next(&tag, &ok);
   // An unreadable answer counts as an empty one: the spans were accepted.
   if (status.ok() && answer.Valid()) ReadMessage(answer, response);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   call_ = nullptr;
   // An export in flight at the shutdown is tried again.
   if (!status.ok() && last) given_up_ = true;

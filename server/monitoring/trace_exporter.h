@@ -6,14 +6,14 @@
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "base/mutex.h"
 #include "base/thread.h"
 #include "opentelemetry/proto/collector/trace/v1/trace_service.pb.h"
 #include "server/monitoring/logger.h"
@@ -74,12 +74,12 @@ class TraceExporter final {
   bool failing_ = false;
   bool rejected_ = false;
 
-  std::mutex mutex_;  // guards what follows
-  std::condition_variable changed_;
-  absl::Time stop_at_ = absl::InfiniteFuture();  // once it is shut down
-  bool given_up_ = false;
-  bool done_ = false;
-  grpc::ClientContext* call_ = nullptr;  // in flight
+  Mutex mutex_;
+  ConditionVariable changed_;
+  absl::Time stop_at_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();  // once it is shut down
+  bool given_up_ ABSL_GUARDED_BY(mutex_) = false;
+  bool done_ ABSL_GUARDED_BY(mutex_) = false;
+  grpc::ClientContext* call_ ABSL_GUARDED_BY(mutex_) = nullptr;  // in flight
 
   Thread thread_;  // last: it uses the other members
 };

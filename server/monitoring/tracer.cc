@@ -28,21 +28,22 @@ bool TraceQueue::Offer(std::unique_ptr<CallTrace> trace) {
   const int64_t spans = trace->spans();
   bool wake = false;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (closed_ || spans_ + spans > max_spans_) return false;
     // Wakes the exporter once for each batch: a wake-up costs as much as answering a short call.
     wake = traces_.empty() || (spans_ < batch_spans_ && spans_ + spans >= batch_spans_);
     spans_ += spans;
     traces_.push_back(std::move(trace));
   }
-  if (wake) changed_.notify_one();
+  if (wake) changed_.NotifyOne();
   return true;
 }
 
 std::vector<std::unique_ptr<CallTrace>> TraceQueue::Take() {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return closed_ || !traces_.empty(); });
-  changed_.wait_for(lock, absl::ToChronoNanoseconds(delay_), [this] { return closed_ || spans_ >= batch_spans_; });
+  const MutexLock lock(mutex_);
+  changed_.Wait(mutex_, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return closed_ || !traces_.empty(); });
+  changed_.WaitFor(mutex_, delay_,
+                   [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return closed_ || spans_ >= batch_spans_; });
   std::vector<std::unique_ptr<CallTrace>> batch;
   int64_t taken = 0;
   while (!traces_.empty() && (batch.empty() || taken + traces_.front()->spans() <= batch_spans_)) {
@@ -56,10 +57,10 @@ std::vector<std::unique_ptr<CallTrace>> TraceQueue::Take() {
 
 void TraceQueue::Close() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     closed_ = true;
   }
-  changed_.notify_one();
+  changed_.NotifyOne();
 }
 
 TraceSampler::TraceSampler(double ratio, bool parent_based)

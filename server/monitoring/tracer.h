@@ -3,15 +3,15 @@
 // Thread-safe.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/time/time.h"
+#include "base/mutex.h"
 #include "server/monitoring/call_trace.h"
 #include "server/monitoring/server_metrics.h"
 #include "server/monitoring/trace_context.h"
@@ -41,11 +41,11 @@ class TraceQueue final {
   const int64_t max_spans_;
   const int64_t batch_spans_;
   const absl::Duration delay_;
-  std::mutex mutex_;  // guards what follows
-  std::condition_variable changed_;
-  std::deque<std::unique_ptr<CallTrace>> traces_;
-  int64_t spans_ = 0;  // in all traces
-  bool closed_ = false;
+  Mutex mutex_;
+  ConditionVariable changed_;
+  std::deque<std::unique_ptr<CallTrace>> traces_ ABSL_GUARDED_BY(mutex_);
+  int64_t spans_ ABSL_GUARDED_BY(mutex_) = 0;  // in all traces
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 // Chooses the traces to record.

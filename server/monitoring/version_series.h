@@ -10,11 +10,13 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "base/mutex.h"
 
 namespace longshort::server {
 
@@ -35,7 +37,7 @@ class VersionSeries final {
   Metric& Add(prometheus::Family<Metric>& family, const prometheus::Labels& more = {}, const Arguments&... arguments) {
     prometheus::Labels labels = labels_;
     labels.insert(more.begin(), more.end());
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     Metric& metric = family.Add(labels, arguments...);
     if (added_.insert(&metric).second) removals_.push_back([&family, &metric] { family.Remove(&metric); });
     return metric;
@@ -44,9 +46,9 @@ class VersionSeries final {
  private:
   const prometheus::Labels labels_;
 
-  std::mutex mutex_;  // guards what follows
-  std::set<const void*> added_;
-  std::vector<std::function<void()>> removals_;
+  Mutex mutex_;
+  std::set<const void*> added_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::function<void()>> removals_ ABSL_GUARDED_BY(mutex_);
 };
 
 // The series of all versions. Engines of one version share them; there are two engines while one replaces the other.
@@ -58,7 +60,7 @@ class SeriesOfVersions final {
   // This must outlive the returned reference.
   Held Of(const std::string& model, int64_t version) {
     const std::pair key(model, version);
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     Entry& entry = entries_[key];
     if (entry.series == nullptr) entry.series = std::make_unique<VersionSeries>(model, version);
     ++entry.holders;
@@ -72,13 +74,13 @@ class SeriesOfVersions final {
   };
 
   void Release(const std::pair<std::string, int64_t>& key) {
-    const std::lock_guard lock(mutex_);  // Of must not return series that are being removed
+    const MutexLock lock(mutex_);  // Of must not return series that are being removed
     const auto entry = entries_.find(key);
     if (--entry->second.holders == 0) entries_.erase(entry);
   }
 
-  std::mutex mutex_;                                          // guards what follows
-  std::map<std::pair<std::string, int64_t>, Entry> entries_;  // by model and version
+  Mutex mutex_;
+  std::map<std::pair<std::string, int64_t>, Entry> entries_ ABSL_GUARDED_BY(mutex_);  // by model and version
 };
 
 }  // namespace longshort::server

@@ -50,7 +50,7 @@ absl::StatusOr<TransferBudget::Share> TransferBudget::Take(const std::string& cl
 }
 
 std::shared_ptr<Budget> TransferBudget::BudgetOf(const std::string& client) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (auto next = clients_.begin(); next != clients_.end();) {
     next = next->second.expired() ? clients_.erase(next) : std::next(next);
   }

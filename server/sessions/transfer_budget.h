@@ -4,13 +4,14 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/budget.h"
+#include "base/mutex.h"
 
 namespace longshort::server {
 
@@ -54,8 +55,8 @@ class TransferBudget final {
 
   const int64_t bytes_of_client_;
   const std::shared_ptr<Budget> all_;
-  std::mutex mutex_;                                      // guards what follows
-  std::map<std::string, std::weak_ptr<Budget>> clients_;  // clients with shares
+  Mutex mutex_;
+  std::map<std::string, std::weak_ptr<Budget>> clients_ ABSL_GUARDED_BY(mutex_);  // clients with shares
 };
 
 // Configuration and state for moving sessions between servers.
