@@ -16,6 +16,11 @@ namespace longshort {
 
 // MutexLock locks it.
 class ABSL_LOCKABLE Mutex final {
+ public:
+  // Says that the mutex is held where the analysis cannot see it. Checks nothing.
+  void AssertHeld() const ABSL_ASSERT_EXCLUSIVE_LOCK() {}
+
+ private:
   friend class ConditionVariable;
   friend class MutexLock;
   std::mutex mutex_;

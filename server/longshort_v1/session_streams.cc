@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
@@ -39,7 +40,7 @@ class SessionSender final : public CallWork {
                         record.FindLanguageModel(FromMessage(request.model())));
     LS_ASSIGN_OR_RETURN(SessionExport session, SessionExport::Create(transfers, record.engine_context().client, model));
     {
-      const std::lock_guard lock(call_.mutex());
+      const MutexLock lock(call_.mutex());
       session_.emplace(std::move(session));
       step_ = Step::kRequested;
     }
@@ -53,7 +54,7 @@ class SessionSender final : public CallWork {
   // Called on the engine's thread. The timer's thread continues, to keep the engine's thread free.
   void OnExported(absl::StatusOr<core::SessionArchive> archive) {
     {
-      const std::lock_guard lock(call_.mutex());
+      const MutexLock lock(call_.mutex());
       step_ = archive.ok() ? Step::kArchived : Step::kOver;
       if (archive.ok()) {
         archive_ = *std::move(archive);
@@ -65,7 +66,7 @@ class SessionSender final : public CallWork {
 
   void OnTimer(absl::Time /*now*/) override {
     session_->Begin(owner_, std::move(archive_));
-    const std::lock_guard lock(call_.mutex());
+    const MutexLock lock(call_.mutex());
     step_ = Step::kWriting;
   }
 
@@ -74,11 +75,11 @@ class SessionSender final : public CallWork {
     call_.End(reason);
   }
 
-  bool HasWork() const override {
+  bool HasWork() const override ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
     return step_ == Step::kRequested || step_ == Step::kArchived || (step_ == Step::kWriting && call_.is_well());
   }
 
-  std::optional<grpc::ByteBuffer> NextAnswer() override {
+  std::optional<grpc::ByteBuffer> NextAnswer() override ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
     if (step_ != Step::kWriting || !call_.is_well()) return std::nullopt;
     absl::StatusOr<std::optional<SessionPart>> part = session_->Next();
     if (part.ok() && part->has_value()) {
@@ -100,7 +101,7 @@ class SessionSender final : public CallWork {
   std::string owner_;
   core::SessionArchive archive_;
   std::optional<SessionExport> session_;
-  Step step_ = Step::kNew;  // Call::mutex() guards it
+  Step step_ ABSL_GUARDED_BY(call_.mutex()) = Step::kNew;
 };
 
 // Bytes that a client must send within --slow-reader-timeout; fewer for a smaller session and for the last piece.
@@ -169,13 +170,13 @@ class SessionReceiver final : public CallWork {
 
   absl::Status TakeSeal(const Seal& seal) {
     {
-      const std::lock_guard lock(call_.mutex());
+      const MutexLock lock(call_.mutex());
       sealed_ = true;
     }
     LS_ASSIGN_OR_RETURN(ExportedSession session, session_->TakeSeal(seal));
     LS_ASSIGN_OR_RETURN(const core::SessionKey key, KeyOfImported(call_.record(), session.origin.client, session_id_));
     {
-      const std::lock_guard lock(call_.mutex());
+      const MutexLock lock(call_.mutex());
       if (!call_.is_well()) return absl::CancelledError("the call ended before its session was complete");
       importing_ = true;
     }
@@ -194,7 +195,7 @@ class SessionReceiver final : public CallWork {
     absl::StatusOr<grpc::ByteBuffer> answer = SerializeMessage(response);
     ended.Update(answer.status());
     {
-      const std::lock_guard lock(call_.mutex());
+      const MutexLock lock(call_.mutex());
       importing_ = false;
       if (ended.ok()) answer_ = *std::move(answer);
     }
@@ -216,13 +217,13 @@ class SessionReceiver final : public CallWork {
 
   // Restarts the timer, because the client has sent enough.
   void RestartTimer() {
-    const std::lock_guard lock(call_.mutex());
+    const MutexLock lock(call_.mutex());
     call_.SetWorkTimer(MonotonicNow() + longest_pause_);
   }
 
   void OnTimer(absl::Time /*now*/) override {
     {
-      const std::lock_guard lock(call_.mutex());
+      const MutexLock lock(call_.mutex());
       if (sealed_) return;
     }
     call_.End(
@@ -230,9 +231,11 @@ class SessionReceiver final : public CallWork {
                                                  absl::FormatDuration(longest_pause_), " (--slow-reader-timeout)")));
   }
 
-  bool HasRoom() const override { return !sealed_; }
-  bool HasWork() const override { return importing_; }
-  std::optional<grpc::ByteBuffer> LastAnswer() override { return std::exchange(answer_, std::nullopt); }
+  bool HasRoom() const override ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) { return !sealed_; }
+  bool HasWork() const override ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) { return importing_; }
+  std::optional<grpc::ByteBuffer> LastAnswer() override ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
+    return std::exchange(answer_, std::nullopt);
+  }
 
   // Before the status is sent, because the client may call again at once.
   void Ended() override { session_.reset(); }
@@ -244,10 +247,9 @@ class SessionReceiver final : public CallWork {
   std::shared_ptr<const core::ServedLanguageModel> model_;  // set by the first message, as session_
   std::optional<SessionImport> session_;
   int64_t progress_bytes_ = 0;  // received when the timer was last restarted
-  // Call::mutex() guards what follows.
-  bool sealed_ = false;
-  bool importing_ = false;
-  std::optional<grpc::ByteBuffer> answer_;
+  bool sealed_ ABSL_GUARDED_BY(call_.mutex()) = false;
+  bool importing_ ABSL_GUARDED_BY(call_.mutex()) = false;
+  std::optional<grpc::ByteBuffer> answer_ ABSL_GUARDED_BY(call_.mutex());
 };
 
 }  // namespace

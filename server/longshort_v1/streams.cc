@@ -2,12 +2,13 @@
 
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <utility>
 #include <variant>
 
+#include "absl/base/thread_annotations.h"
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "longshort/v1/inference.pb.h"
 #include "server/admission/stream_events.h"
 #include "server/handlers/document_stream.h"
@@ -39,7 +40,7 @@ class GenerationStream final : public CallWork, public GenerationSink {
   // GenerationSink: keepalives start with Open. Push writes itself only if the delivery thread is far behind. After
   // Close the waiting events are written, unless the client is gone; then the call ends.
   void Open(int32_t completions, StreamStart start) override {
-    const std::lock_guard lock(call_.mutex());
+    const MutexLock lock(call_.mutex());
     in_work_ = true;
     events_.emplace(completions);
     tokenizer_ = start.tokenizer;
@@ -50,7 +51,7 @@ class GenerationStream final : public CallWork, public GenerationSink {
 
   void Submitted(bool taken) override {
     {
-      const std::lock_guard lock(call_.mutex());
+      const MutexLock lock(call_.mutex());
       submitted_ = true;
       if (!taken) events_.reset();
     }
@@ -59,7 +60,7 @@ class GenerationStream final : public CallWork, public GenerationSink {
 
   void Push(StreamEvent event) override {
     {
-      const std::lock_guard lock(call_.mutex());
+      const MutexLock lock(call_.mutex());
       if (!events_.has_value()) return;
       events_->Push(std::move(event));
       const size_t waiting = events_->waiting_bytes();
@@ -71,7 +72,7 @@ class GenerationStream final : public CallWork, public GenerationSink {
 
   void Close(const absl::Status& status) override {
     {
-      const std::lock_guard lock(call_.mutex());
+      const MutexLock lock(call_.mutex());
       in_work_ = false;
     }
     call_.End(status);
@@ -87,7 +88,7 @@ class GenerationStream final : public CallWork, public GenerationSink {
   void Cancel(const absl::Status& /*reason*/) override { call_.record().Cancel(); }
 
   void OnTimer(absl::Time now) override {
-    const std::lock_guard lock(call_.mutex());
+    const MutexLock lock(call_.mutex());
     if (!events_.has_value()) return;
     // A stream with a pending write is not silent.
     if (call_.writing()) {
@@ -99,9 +100,9 @@ class GenerationStream final : public CallWork, public GenerationSink {
     call_.SetWorkTimer(last_write_ + keepalive_interval_);
   }
 
-  bool HasWork() const override { return in_work_; }
+  bool HasWork() const override ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) { return in_work_; }
 
-  std::optional<grpc::ByteBuffer> NextAnswer() override {
+  std::optional<grpc::ByteBuffer> NextAnswer() override ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
     if (call_.reader_gone()) events_.reset();
     std::optional<StreamEvent> event;
     if (events_.has_value() && submitted_) event = events_->Pop();
@@ -113,9 +114,9 @@ class GenerationStream final : public CallWork, public GenerationSink {
     return *std::move(bytes);
   }
 
-  // Pauses or resumes the work by the number of bytes that wait behind the pending message. REQUIRES: the mutex is
-  // held. The pause ends when the client has read that message; otherwise the write timer ends the call.
-  void SetPause(size_t waiting_bytes) {
+  // Pauses or resumes the work by the number of bytes that wait behind the pending message. The pause ends when the
+  // client has read that message; otherwise the write timer ends the call.
+  void SetPause(size_t waiting_bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
     if (waiting_bytes > kPauseBytes) {
       call_.record().Pause(true);
     } else if (waiting_bytes <= kResumeBytes) {
@@ -126,12 +127,11 @@ class GenerationStream final : public CallWork, public GenerationSink {
   Call& call_;
   const absl::Duration keepalive_interval_;
 
-  // Call::mutex() guards what follows.
-  std::optional<StreamEvents> events_;                  // unset once the client can receive nothing
-  std::shared_ptr<const models::Tokenizer> tokenizer_;  // decodes the tokens
-  bool in_work_ = false;                                // opened and not closed
-  bool submitted_ = false;                              // until then events wait
-  absl::Time last_write_;                               // when the last write began
+  std::optional<StreamEvents> events_ ABSL_GUARDED_BY(call_.mutex());  // unset once the client can receive nothing
+  std::shared_ptr<const models::Tokenizer> tokenizer_ ABSL_GUARDED_BY(call_.mutex());  // decodes the tokens
+  bool in_work_ ABSL_GUARDED_BY(call_.mutex()) = false;                                // opened and not closed
+  bool submitted_ ABSL_GUARDED_BY(call_.mutex()) = false;                              // until then events wait
+  absl::Time last_write_ ABSL_GUARDED_BY(call_.mutex());                               // when the last write began
 };
 
 // Reads documents and writes answers as the stream's window has room. HTTP/2 flow control holds back a client that
@@ -156,7 +156,7 @@ class ScoreStream final : public CallWork, public DocumentSink {
   bool HasHeld() const override { return documents_.HasHeld(); }
   void RemoveHeld() override { documents_.RemoveHeld(); }
 
-  std::optional<grpc::ByteBuffer> NextAnswer() override {
+  std::optional<grpc::ByteBuffer> NextAnswer() override ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
     if (call_.reader_gone()) answers_.clear();
     if (answers_.empty()) return std::nullopt;
     Answer answer = std::move(answers_.front());
@@ -164,20 +164,20 @@ class ScoreStream final : public CallWork, public DocumentSink {
     written_answer_bytes_ = answer.bytes_at_most;
     return std::move(answer.message);
   }
-  void Written() override { documents_.Written(written_answer_bytes_); }
+  void Written() override ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) { documents_.Written(written_answer_bytes_); }
 
   // DocumentSink:
   void Push(uint64_t id, const core::ServedModel& model, const absl::StatusOr<ScoredText>& scored,
             int64_t answer_bytes) override {
     absl::StatusOr<grpc::ByteBuffer> message = SerializeMessage(ToMessage(id, model, scored));
     if (!message.ok()) return call_.End(message.status());
-    const std::lock_guard lock(call_.mutex());
+    const MutexLock lock(call_.mutex());
     answers_.push_back({*std::move(message), answer_bytes});
   }
   void End(const absl::Status& status) override { call_.End(status); }
   void Advance() override { call_.Advance(); }
   void RetryLater() override {
-    const std::lock_guard lock(call_.mutex());
+    const MutexLock lock(call_.mutex());
     call_.SetWorkTimer(documents_.retry_time());
   }
   std::shared_ptr<void> Keep() override { return call_.shared_from_this(); }
@@ -189,9 +189,8 @@ class ScoreStream final : public CallWork, public DocumentSink {
 
   Call& call_;
   DocumentStream documents_;
-  // Call::mutex() guards what follows.
-  std::deque<Answer> answers_;        // not written yet
-  int64_t written_answer_bytes_ = 0;  // of the pending write
+  std::deque<Answer> answers_ ABSL_GUARDED_BY(call_.mutex());        // not written yet
+  int64_t written_answer_bytes_ ABSL_GUARDED_BY(call_.mutex()) = 0;  // of the pending write
 };
 
 }  // namespace

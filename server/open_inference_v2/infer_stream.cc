@@ -1,10 +1,11 @@
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
+#include "base/mutex.h"
 #include "server/open_inference_v2/rpcs.h"
 #include "server/open_inference_v2/streamed_request.h"
 #include "server/rpc/call.h"
@@ -28,17 +29,17 @@ class InferStream final : public CallWork {
  private:
   // CallWork:
   absl::Status Take(google::protobuf::Message& message) override {
-    const auto request = std::make_shared<StreamedRequest>(
-        call_.shared_from_this(), ++requests_,
-        [this](const std::shared_ptr<StreamedRequest>& has_news) { NoteAnswers(has_news); });
+    auto note = [this](const std::shared_ptr<StreamedRequest>& has_news)
+                    ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) { NoteAnswers(has_news); };
+    const auto request = std::make_shared<StreamedRequest>(call_.shared_from_this(), ++requests_, std::move(note));
     {
-      const std::lock_guard lock(call_.mutex());
+      const MutexLock lock(call_.mutex());
       in_work_.insert(request);
       in_order_.push_back(request);
     }
     absl::Status status = request->Plan(std::move(static_cast<inference::ModelInferRequest&>(message)));
     if (status.ok() && request->is_generation()) {
-      const std::lock_guard lock(call_.mutex());
+      const MutexLock lock(call_.mutex());
       in_order_.pop_back();  // this request: one message is read at a time, and the request has not ended
     }
     if (status.ok()) status = request->Submit();
@@ -48,18 +49,18 @@ class InferStream final : public CallWork {
 
   void Cancel(const absl::Status& reason) override {
     {
-      const std::lock_guard lock(call_.mutex());
+      const MutexLock lock(call_.mutex());
       for (const std::shared_ptr<StreamedRequest>& request : in_work_) request->Cancel();
     }
     call_.End(reason);
   }
 
-  bool HasRoom() const override {
+  bool HasRoom() const override ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
     return static_cast<int64_t>(in_work_.size()) < call_.environment().limits.stream_documents;
   }
 
   bool MayBeIdle() const override { return true; }
-  std::optional<grpc::ByteBuffer> NextAnswer() override {
+  std::optional<grpc::ByteBuffer> NextAnswer() override ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
     while (!ready_.empty()) {
       const std::shared_ptr<StreamedRequest> request = std::move(ready_.front());
       ready_.pop_front();
@@ -83,10 +84,10 @@ class InferStream final : public CallWork {
     return std::nullopt;
   }
 
-  bool HasWork() const override { return !in_work_.empty(); }
+  bool HasWork() const override ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) { return !in_work_.empty(); }
 
   // Requests with one answer are noted in the order of the requests.
-  void NoteAnswers(const std::shared_ptr<StreamedRequest>& request) {
+  void NoteAnswers(const std::shared_ptr<StreamedRequest>& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
     for (; !in_order_.empty() && in_order_.front()->ended(); in_order_.pop_front()) Note(in_order_.front());
     for (const std::shared_ptr<StreamedRequest>& waiting : in_order_) {
       if (waiting == request) return;
@@ -94,17 +95,18 @@ class InferStream final : public CallWork {
     Note(request);
   }
 
-  void Note(const std::shared_ptr<StreamedRequest>& request) {
+  void Note(const std::shared_ptr<StreamedRequest>& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
     if (!std::exchange(request->noted, true)) ready_.push_back(request);
   }
 
   Call& call_;
   int64_t requests_ = 0;  // number of requests read
 
-  // Call::mutex() guards what follows.
-  std::set<std::shared_ptr<StreamedRequest>> in_work_;
-  std::deque<std::shared_ptr<StreamedRequest>> in_order_;  // those of in_work_ with one answer, in order
-  std::deque<std::shared_ptr<StreamedRequest>> ready_;     // those with answers, in round-robin order
+  std::set<std::shared_ptr<StreamedRequest>> in_work_ ABSL_GUARDED_BY(call_.mutex());
+  // Those of in_work_ with one answer, in order.
+  std::deque<std::shared_ptr<StreamedRequest>> in_order_ ABSL_GUARDED_BY(call_.mutex());
+  // Those with answers, in round-robin order.
+  std::deque<std::shared_ptr<StreamedRequest>> ready_ ABSL_GUARDED_BY(call_.mutex());
 };
 
 }  // namespace

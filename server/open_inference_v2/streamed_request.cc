@@ -1,10 +1,10 @@
 #include "server/open_inference_v2/streamed_request.h"
 
-#include <mutex>
 #include <utility>
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "base/mutex.h"
 #include "base/status_macros.h"
 #include "core/schedule/refusal.h"
 #include "server/handlers/handlers.h"
@@ -101,7 +101,7 @@ absl::Status StreamedRequest::Submit() {
 void StreamedRequest::Answer(absl::StatusOr<inference::ModelInferResponse> answer) {
   const absl::Status status = answer.status();
   if (status.ok()) {
-    const std::lock_guard lock(stream_->mutex());
+    const MutexLock lock(stream_->mutex());
     answer_ = *std::move(answer);
   }
   End(status);
@@ -109,7 +109,7 @@ void StreamedRequest::Answer(absl::StatusOr<inference::ModelInferResponse> answe
 
 void StreamedRequest::End(const absl::Status& status) {
   {
-    const std::lock_guard lock(stream_->mutex());
+    const MutexLock lock(stream_->mutex());
     closed_ = status;
     note_answers_(shared_from_this());
   }
@@ -117,14 +117,14 @@ void StreamedRequest::End(const absl::Status& status) {
 }
 
 void StreamedRequest::Open(int32_t completions, StreamStart start) {
-  const std::lock_guard lock(stream_->mutex());
+  const MutexLock lock(stream_->mutex());
   submitted_ = false;
   generation_.emplace(std::move(plan_->form), plan_->empty_final_answer, completions, std::move(start));
 }
 
 void StreamedRequest::Submitted(bool taken) {
   {
-    const std::lock_guard lock(stream_->mutex());
+    const MutexLock lock(stream_->mutex());
     submitted_ = true;
     if (!taken) generation_.reset();
     note_answers_(shared_from_this());
@@ -133,7 +133,7 @@ void StreamedRequest::Submitted(bool taken) {
 }
 
 void StreamedRequest::Push(StreamEvent event) {
-  const std::lock_guard lock(stream_->mutex());
+  const MutexLock lock(stream_->mutex());
   if (!generation_.has_value()) return;
   generation_->Push(std::move(event));
   SetPause();
@@ -145,6 +145,7 @@ void StreamedRequest::Push(StreamEvent event) {
 void StreamedRequest::Close(const absl::Status& status) { End(status); }
 
 std::optional<inference::ModelStreamInferResponse> StreamedRequest::Take() {
+  stream_->mutex().AssertHeld();
   if (finished_ || !submitted_) return std::nullopt;
   inference::ModelStreamInferResponse message;
   if (generation_.has_value()) {
@@ -166,6 +167,7 @@ std::optional<inference::ModelStreamInferResponse> StreamedRequest::Take() {
 }
 
 void StreamedRequest::RemoveAnswers() {
+  stream_->mutex().AssertHeld();
   generation_.reset();
   answer_.reset();
   record_.Pause(false);

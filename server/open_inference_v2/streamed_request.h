@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "open_inference/v2/service.pb.h"
@@ -72,13 +73,21 @@ class StreamedRequest final : public GenerationSink, public std::enable_shared_f
 
   void Cancel() { record_.Cancel(); }
 
+  // The stream calls the next four functions with its mutex held. The analysis cannot see that it is stream_'s mutex.
+  //
   // Whether the work has ended.
-  bool ended() const { return closed_.has_value(); }
+  bool ended() const {
+    stream_->mutex().AssertHeld();
+    return closed_.has_value();
+  }
   // The next answer; nullopt if there is none now, or no further one: then the request is `finished`.
   std::optional<inference::ModelStreamInferResponse> Take();
   // Removes the remaining answers, because the client is gone.
   void RemoveAnswers();
-  bool finished() const { return finished_; }
+  bool finished() const {
+    stream_->mutex().AssertHeld();
+    return finished_;
+  }
 
   // Used by the stream: whether the request is in its list of requests with answers.
   bool noted = false;
@@ -92,8 +101,8 @@ class StreamedRequest final : public GenerationSink, public std::enable_shared_f
 
   // Sets the only answer.
   void Answer(absl::StatusOr<inference::ModelInferResponse> answer);
-  // Pauses the generation while much output waits for a slow reader. REQUIRES: the mutex is held.
-  void SetPause();
+  // Pauses the generation while much output waits for a slow reader.
+  void SetPause() ABSL_EXCLUSIVE_LOCKS_REQUIRED(stream_->mutex());
   inference::ModelStreamInferResponse ErrorAnswer(const absl::Status& status) const;
 
   const std::shared_ptr<Call> stream_;
@@ -103,11 +112,12 @@ class StreamedRequest final : public GenerationSink, public std::enable_shared_f
   std::string model_;
 
   std::optional<InferPlan> plan_;  // set by Plan, cleared by Submit
-  std::optional<inference::ModelInferResponse> answer_;
-  std::optional<GenerationAnswers> generation_;
-  bool submitted_ = true;  // false while a generation is open and not submitted; its events wait
-  std::optional<absl::Status> closed_;
-  bool finished_ = false;
+  std::optional<inference::ModelInferResponse> answer_ ABSL_GUARDED_BY(stream_->mutex());
+  std::optional<GenerationAnswers> generation_ ABSL_GUARDED_BY(stream_->mutex());
+  // False while a generation is open and not submitted; its events wait.
+  bool submitted_ ABSL_GUARDED_BY(stream_->mutex()) = true;
+  std::optional<absl::Status> closed_ ABSL_GUARDED_BY(stream_->mutex());
+  bool finished_ ABSL_GUARDED_BY(stream_->mutex()) = false;
 };
 
 }  // namespace longshort::server

@@ -25,7 +25,9 @@ Call::Call(const CallEnvironment& environment, const Rpc& rpc, CallOrigin origin
       record_(environment, rpc.names, std::move(origin)),
       work_(rpc.work(*this)),
       idle_(environment.gate),
-      write_timer_(environment.slow_reader_timeout) {}
+      write_timer_(environment.slow_reader_timeout) {
+  if (has_one_message()) ended_ = absl::OkStatus();
+}
 
 Call::~Call() {
   if (gate_watch_ != 0) environment().gate.RemoveWatch(gate_watch_);
@@ -33,12 +35,13 @@ Call::~Call() {
 
 void Call::Begin(grpc::ByteBuffer* first) {
   self_ = shared_from_this();
-  busy_ = 1;
-  if (has_one_message()) ended_ = absl::OkStatus();
   WatchGate();
-  const absl::Status status = BeginWork(first);
+  absl::Status status = record_.Admit();
+  const bool admitted = status.ok();
+  if (admitted) status = BeginWork(first);
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
+    admitted_ = admitted;
     if (!status.ok()) NoteEnd(status);
     --busy_;
   }
@@ -46,8 +49,6 @@ void Call::Begin(grpc::ByteBuffer* first) {
 }
 
 absl::Status Call::BeginWork(grpc::ByteBuffer* first) {
-  LS_RETURN_IF_ERROR(record_.Admit());
-  admitted_ = true;
   LS_RETURN_IF_ERROR(work_->Admitted());
   return has_one_message() ? Take(*first) : absl::OkStatus();
 }
@@ -64,7 +65,7 @@ void Call::WatchGate() {
 
 void Call::OnStopping() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (ended_.has_value() && !work_->HasHeld()) return;
   }
   End(absl::UnavailableError("the server is stopping"));
@@ -84,28 +85,28 @@ absl::Status Call::Take(grpc::ByteBuffer& bytes) {
 }
 
 void Call::ReadDone(bool ok) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   if (!ended_.has_value()) {
     ++busy_;
-    lock.unlock();
+    lock.Unlock();
     const absl::Status status = ok ? Take(incoming_) : work_->HalfClose();
     incoming_.Clear();
     if (!status.ok()) {
       End(status);
       work_->Cancel(status);
     }
-    lock.lock();
+    lock.Lock();
     if (!ok) NoteEnd(absl::OkStatus());
     --busy_;
   }
   reading_ = false;  // only now: the next read overwrites the message
-  lock.unlock();
+  lock.Unlock();
   Advance();
 }
 
 void Call::WriteDone(bool ok) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     write_timer_.End();
     work_->Written();
     if (!ok) reader_gone_ = true;
@@ -119,7 +120,7 @@ void Call::Cancelled() { work_->Cancel(absl::CancelledError("the client cancelle
 void Call::Done() {
   *environment().unwatched_answer_bytes -= std::exchange(unwatched_bytes_, 0);
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     write_timer_.End();
   }
   self_.reset();
@@ -127,47 +128,47 @@ void Call::Done() {
 
 void Call::Advance() {
   const std::shared_ptr<Call> keep = shared_from_this();  // once finished, gRPC may release its reference
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   if (finished_) return;
-  while (BeginNext(lock)) {
+  for (Operations next = TakeNext(); next.read || next.write; next = TakeNext()) {
+    lock.Unlock();
+    if (next.write) BeginWrite(&outgoing_);
+    if (next.read) BeginRead(&incoming_);
+    lock.Lock();
+    --busy_;
     if (finished_) return;
   }
   const bool waits = !work_->HasWork() && !write_timer_.writing() && busy_ == 0;
   idle_.Set(waits && !ended_.has_value() && work_->MayBeIdle());
   if (!waits || !ended_.has_value()) return;
   finished_ = true;
+  const bool admitted = admitted_;
   const absl::Status status = *ended_;
   std::optional<grpc::ByteBuffer> answer;
   if (status.ok()) answer = work_->LastAnswer();
   alarm_.reset();
   if (answer.has_value()) WatchLastAnswer(static_cast<int64_t>(answer->Length()));
-  lock.unlock();
-  if (admitted_) work_->Ended();
+  lock.Unlock();
+  if (admitted) work_->Ended();
   Finish(status, std::move(answer));
 }
 
-bool Call::BeginNext(std::unique_lock<std::mutex>& lock) {
-  bool write = false;
+Call::Operations Call::TakeNext() {
+  Operations next;
   if (!write_timer_.writing()) {
     std::optional<grpc::ByteBuffer> answer = work_->NextAnswer();
-    write = answer.has_value();
-    if (write) outgoing_ = *std::move(answer);
+    next.write = answer.has_value();
+    if (next.write) outgoing_ = *std::move(answer);
   }
-  const bool read = !reading_ && !ended_.has_value() && work_->HasRoom();
-  if (!write && !read) return false;
-  if (write) {
+  next.read = !reading_ && !ended_.has_value() && work_->HasRoom();
+  if (next.write) {
     const absl::Time now = MonotonicNow();
     write_timer_.Begin(now);
     if (!rpc_.names.observes()) SetTimer(write_timer_.NextCheck(now));
   }
-  reading_ |= read;
-  ++busy_;
-  lock.unlock();
-  if (write) BeginWrite(&outgoing_);
-  if (read) BeginRead(&incoming_);
-  lock.lock();
-  --busy_;
-  return true;
+  reading_ |= next.read;
+  if (next.read || next.write) ++busy_;
+  return next;
 }
 
 void Call::NoteEnd(const absl::Status& status) {
@@ -177,24 +178,24 @@ void Call::NoteEnd(const absl::Status& status) {
 
 void Call::End(const absl::Status& status) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     NoteEnd(status);
   }
   Advance();
 }
 
 void Call::EndNow(const absl::Status& status) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   if (finished_) return;
   NoteEnd(status);
   if (write_timer_.writing()) {
     ++busy_;
-    lock.unlock();
+    lock.Unlock();
     Abort();
-    lock.lock();
+    lock.Lock();
     --busy_;
   }
-  lock.unlock();
+  lock.Unlock();
   Advance();
 }
 
@@ -208,7 +209,7 @@ void Call::AdvanceLater() {
   if (delivery_ == nullptr) delivery_ = &environment().deliveries.Next();
   delivery_->Post([this, keep = shared_from_this()] {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       advance_scheduled_ = false;
     }
     Advance();
@@ -226,7 +227,7 @@ void Call::SetTimer(absl::Time time) {
 }
 
 void Call::OnTimer(int64_t timer) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   if (timer != timer_) return;
   timer_at_ = absl::InfiniteFuture();
   if (finished_ && !write_timer_.writing()) return;
@@ -236,14 +237,14 @@ void Call::OnTimer(int64_t timer) {
   if (work_timer_fired) work_timer_at_ = absl::InfiniteFuture();
   const bool finished = finished_;
   ++busy_;
-  lock.unlock();
+  lock.Unlock();
   if (is_stuck) CancelSlowReader(finished);
   if (work_timer_fired) work_->OnTimer(now);
-  lock.lock();
+  lock.Lock();
   --busy_;
   if (!is_stuck && write_timer_.writing() && !rpc_.names.observes()) SetTimer(write_timer_.NextCheck(now));
   if (!finished_) SetTimer(work_timer_at_);
-  lock.unlock();
+  lock.Unlock();
   Advance();
 }
 

@@ -23,14 +23,15 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "base/mutex.h"
 #include "server/admission/call_record.h"
 #include "server/admission/delivery_threads.h"
 #include "server/admission/write_timer.h"
@@ -78,18 +79,17 @@ class Call : public std::enable_shared_from_this<Call> {
   // As End, for a call whose client may not be reading: aborts a pending write, which would delay the end.
   void EndNow(const absl::Status& status);
 
-  std::mutex& mutex() { return mutex_; }
-  // With the mutex held:
-  bool writing() const { return write_timer_.writing(); }
+  Mutex& mutex() ABSL_LOCK_RETURNED(mutex_) { return mutex_; }
+  bool writing() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return write_timer_.writing(); }
   // Whether a write has failed, so that further answers are lost.
-  bool reader_gone() const { return reader_gone_; }
+  bool reader_gone() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return reader_gone_; }
   // Whether the call may still end with OK.
-  bool is_well() const { return !ended_.has_value() || ended_->ok(); }
-  void NoteEnd(const absl::Status& status);
+  bool is_well() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !ended_.has_value() || ended_->ok(); }
+  void NoteEnd(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Has CallWork::OnTimer called at `time`. Replaces any earlier request.
-  void SetWorkTimer(absl::Time time);
+  void SetWorkTimer(absl::Time time) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Has a delivery thread call Advance (always the same thread), so that the engine's thread does not write.
-  void AdvanceLater();
+  void AdvanceLater() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
  protected:
   Call(const CallEnvironment& environment, const Rpc& rpc, CallOrigin origin);
@@ -119,13 +119,17 @@ class Call : public std::enable_shared_from_this<Call> {
   void OnStopping();
   absl::Status Take(grpc::ByteBuffer& bytes);
 
-  // REQUIRES: the mutex is held; it is released meanwhile. False if there is nothing to read or write now.
-  bool BeginNext(std::unique_lock<std::mutex>& lock);
-  // REQUIRES: the mutex is held. Has the timer fire no later than `time`.
-  void SetTimer(absl::Time time);
+  struct Operations {
+    bool read = false;
+    bool write = false;
+  };
+  // The operations that must begin now. If there is one, busy_ counts its thread.
+  Operations TakeNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Has the timer fire no later than `time`.
+  void SetTimer(absl::Time time) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void OnTimer(int64_t timer);
-  // Starts the timer of the answer that is sent with the status. REQUIRES: the mutex is held.
-  void WatchLastAnswer(int64_t bytes);
+  // Starts the timer of the answer that is sent with the status.
+  void WatchLastAnswer(int64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The client did not take the pending message in time.
   void CancelSlowReader(bool finished);
 
@@ -138,21 +142,23 @@ class Call : public std::enable_shared_from_this<Call> {
   grpc::ByteBuffer outgoing_;
   int64_t unwatched_bytes_ = 0;  // the last answer's part of CallEnvironment::unwatched_answer_bytes
 
-  std::mutex mutex_;  // guards what follows
-  CallGate::IdleNote idle_;
-  std::optional<absl::Status> ended_;  // set once no message is read any longer; OK after the client's half-close
-  int64_t busy_ = 0;                   // threads in functions of the call, which must not finish meanwhile
-  bool reading_ = false;
-  WriteTimer write_timer_;
-  bool reader_gone_ = false;
-  bool admitted_ = false;
-  bool finished_ = false;
-  DeliveryThread* delivery_ = nullptr;  // set by the first AdvanceLater
-  bool advance_scheduled_ = false;      // posted to the delivery thread, which has not run it yet
-  std::unique_ptr<grpc::Alarm> alarm_;  // the next timer; it holds no reference to the call
-  int64_t timer_ = 0;                   // its number; earlier timers are ignored
-  absl::Time timer_at_ = absl::InfiniteFuture();
-  absl::Time work_timer_at_ = absl::InfiniteFuture();  // when to call CallWork::OnTimer
+  Mutex mutex_;
+  CallGate::IdleNote idle_ ABSL_GUARDED_BY(mutex_);
+  // Set once no message is read any longer; OK after the client's half-close.
+  std::optional<absl::Status> ended_ ABSL_GUARDED_BY(mutex_);
+  // Threads in functions of the call, which must not finish meanwhile. Begin's counts from the start.
+  int64_t busy_ ABSL_GUARDED_BY(mutex_) = 1;
+  bool reading_ ABSL_GUARDED_BY(mutex_) = false;
+  WriteTimer write_timer_ ABSL_GUARDED_BY(mutex_);
+  bool reader_gone_ ABSL_GUARDED_BY(mutex_) = false;
+  bool admitted_ ABSL_GUARDED_BY(mutex_) = false;
+  bool finished_ ABSL_GUARDED_BY(mutex_) = false;
+  DeliveryThread* delivery_ ABSL_GUARDED_BY(mutex_) = nullptr;  // set by the first AdvanceLater
+  bool advance_scheduled_ ABSL_GUARDED_BY(mutex_) = false;  // posted to the delivery thread, which has not run it yet
+  std::unique_ptr<grpc::Alarm> alarm_ ABSL_GUARDED_BY(mutex_);  // the next timer; it holds no reference to the call
+  int64_t timer_ ABSL_GUARDED_BY(mutex_) = 0;                   // its number; earlier timers are ignored
+  absl::Time timer_at_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();
+  absl::Time work_timer_at_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();  // when to call CallWork::OnTimer
 };
 
 }  // namespace longshort::server

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "grpc/health/v1/health.pb.h"
@@ -43,16 +44,16 @@ class HealthWatch final : public CallWork {
     const int64_t watch = health_.registry.Watch(name_, [weak] {
       if (const std::shared_ptr<Call> call = weak.lock()) call->Advance();
     });
-    const std::lock_guard lock(call_.mutex());
+    const MutexLock lock(call_.mutex());
     watch_ = watch;
     return absl::OkStatus();
   }
 
   void Cancel(const absl::Status& reason) override { call_.End(reason); }
 
-  bool HasWork() const override { return call_.is_well(); }
+  bool HasWork() const override ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) { return call_.is_well(); }
 
-  std::optional<grpc::ByteBuffer> NextAnswer() override {
+  std::optional<grpc::ByteBuffer> NextAnswer() override ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
     if (watch_ == 0 || !call_.is_well()) return std::nullopt;
     HealthCheckResponse message;
     message.set_status(StatusOf(health_.registry.Get(name_)));
@@ -64,7 +65,10 @@ class HealthWatch final : public CallWork {
   }
 
   void Ended() override {
-    health_.registry.RemoveWatch(watch_);
+    {
+      const MutexLock lock(call_.mutex());
+      health_.registry.RemoveWatch(watch_);
+    }
     health_.watches.Remove(held_);
   }
 
@@ -72,9 +76,8 @@ class HealthWatch final : public CallWork {
   Health& health_;
   std::string name_;
   int64_t held_ = 0;
-  // Call::mutex() guards what follows.
-  int64_t watch_ = 0;
-  HealthCheckResponse::ServingStatus written_ = HealthCheckResponse::UNKNOWN;
+  int64_t watch_ ABSL_GUARDED_BY(call_.mutex()) = 0;
+  HealthCheckResponse::ServingStatus written_ ABSL_GUARDED_BY(call_.mutex()) = HealthCheckResponse::UNKNOWN;
 };
 
 }  // namespace
@@ -82,7 +85,7 @@ class HealthWatch final : public CallWork {
 void HealthRegistry::Set(const std::string& name, bool serving) {
   std::vector<std::function<void()>> callbacks;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     serving_[name] = serving && !stopping_;
     for (const auto& [watch, watcher] : watchers_) {
       if (watcher.name == name) callbacks.push_back(watcher.on_change);
@@ -94,7 +97,7 @@ void HealthRegistry::Set(const std::string& name, bool serving) {
 void HealthRegistry::StopServing() {
   std::vector<std::function<void()>> callbacks;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
     for (auto& [name, serving] : serving_) serving = false;
     for (const auto& [watch, watcher] : watchers_) callbacks.push_back(watcher.on_change);
@@ -103,25 +106,25 @@ void HealthRegistry::StopServing() {
 }
 
 std::optional<bool> HealthRegistry::Get(const std::string& name) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = serving_.find(name);
   if (found == serving_.end()) return std::nullopt;
   return found->second;
 }
 
 std::map<std::string, bool> HealthRegistry::List() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return serving_;
 }
 
 int64_t HealthRegistry::Watch(const std::string& name, std::function<void()> on_change) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   watchers_[++last_watch_] = {name, std::move(on_change)};
   return last_watch_;
 }
 
 void HealthRegistry::RemoveWatch(int64_t watch) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   watchers_.erase(watch);
 }
 

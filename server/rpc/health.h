@@ -5,11 +5,12 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "base/mutex.h"
 #include "server/rpc/rpc.h"
 #include "server/rpc/stream_limiter.h"
 
@@ -39,11 +40,11 @@ class HealthRegistry final {
     std::function<void()> on_change;
   };
 
-  mutable std::mutex mutex_;  // guards what follows
-  bool stopping_ = false;
-  std::map<std::string, bool> serving_;
-  std::map<int64_t, Watcher> watchers_;
-  int64_t last_watch_ = 0;
+  mutable Mutex mutex_;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::map<std::string, bool> serving_ ABSL_GUARDED_BY(mutex_);
+  std::map<int64_t, Watcher> watchers_ ABSL_GUARDED_BY(mutex_);
+  int64_t last_watch_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 // The state that health calls share.

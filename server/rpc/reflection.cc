@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
@@ -108,7 +109,7 @@ class ReflectionStream final : public CallWork {
             absl::StrCat("ended to admit another stream: the server allows ", Reflection::kMax, " of them")));
       }
     }));
-    const std::lock_guard lock(call_.mutex());
+    const MutexLock lock(call_.mutex());
     RestartTimer();
     return absl::OkStatus();
   }
@@ -116,7 +117,7 @@ class ReflectionStream final : public CallWork {
   absl::Status Take(google::protobuf::Message& request) override {
     LS_ASSIGN_OR_RETURN(grpc::ByteBuffer answer, SerializeMessage(Answer<Request, Response>(
                                                      static_cast<const Request&>(request), reflection_.services)));
-    const std::lock_guard lock(call_.mutex());
+    const MutexLock lock(call_.mutex());
     answer_ = std::move(answer);
     RestartTimer();
     return absl::OkStatus();
@@ -129,17 +130,21 @@ class ReflectionStream final : public CallWork {
         "the stream was idle for ", absl::FormatDuration(Reflection::kLongestSilence), "; open another one")));
   }
 
-  bool HasRoom() const override { return !answer_.has_value() && !call_.writing(); }
-  bool HasWork() const override { return answer_.has_value() && call_.is_well(); }
-  std::optional<grpc::ByteBuffer> NextAnswer() override {
+  bool HasRoom() const override ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
+    return !answer_.has_value() && !call_.writing();
+  }
+  bool HasWork() const override ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
+    return answer_.has_value() && call_.is_well();
+  }
+  std::optional<grpc::ByteBuffer> NextAnswer() override ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
     return call_.is_well() ? std::exchange(answer_, std::nullopt) : std::nullopt;
   }
-  void Written() override { RestartTimer(); }
+  void Written() override ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) { RestartTimer(); }
 
   void Ended() override { reflection_.streams.Remove(held_); }
 
-  // Restarts the idle timer, after a message was read or written. REQUIRES: the mutex is held.
-  void RestartTimer() {
+  // Restarts the idle timer, after a message was read or written.
+  void RestartTimer() ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
     call_.SetWorkTimer(MonotonicNow() + Reflection::kLongestSilence);
     reflection_.streams.Touch(held_);
   }
@@ -147,7 +152,7 @@ class ReflectionStream final : public CallWork {
   Call& call_;
   Reflection& reflection_;
   int64_t held_ = 0;
-  std::optional<grpc::ByteBuffer> answer_;  // Call::mutex() guards it
+  std::optional<grpc::ByteBuffer> answer_ ABSL_GUARDED_BY(call_.mutex());
 };
 
 template <typename Request, typename Response>

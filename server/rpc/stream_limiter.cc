@@ -12,7 +12,7 @@ absl::StatusOr<int64_t> StreamLimiter::Add(const std::string& connection, std::f
   std::function<void()> end_other;
   int64_t number = 0;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto held = connections_.find(connection);
     if (held != connections_.end() && held->second >= max_of_connection_) {
       return absl::ResourceExhaustedError(absl::StrCat("this connection has ", max_of_connection_,
@@ -34,13 +34,13 @@ absl::StatusOr<int64_t> StreamLimiter::Add(const std::string& connection, std::f
 }
 
 void StreamLimiter::Touch(int64_t stream) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = by_number_.find(stream);
   if (found != by_number_.end()) streams_.splice(streams_.end(), streams_, found->second);
 }
 
 void StreamLimiter::Remove(int64_t stream) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (const auto found = by_number_.find(stream); found != by_number_.end()) RemoveLocked(found->second);
 }
 

@@ -9,10 +9,11 @@
 #include <functional>
 #include <list>
 #include <map>
-#include <mutex>
 #include <string>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 
 namespace longshort::server {
 
@@ -37,17 +38,16 @@ class StreamLimiter final {
   };
   using Streams = std::list<Stream>;
 
-  // REQUIRES: the mutex is held.
-  Streams::iterator FindStreamToEnd();
-  void RemoveLocked(Streams::iterator stream);
+  Streams::iterator FindStreamToEnd() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void RemoveLocked(Streams::iterator stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const int64_t max_of_connection_;
   const int64_t max_;
-  std::mutex mutex_;  // guards what follows
-  int64_t last_ = 0;
-  Connections connections_;  // the number of streams of each
-  Streams streams_;          // the longest idle first
-  std::map<int64_t, Streams::iterator> by_number_;
+  Mutex mutex_;
+  int64_t last_ ABSL_GUARDED_BY(mutex_) = 0;
+  Connections connections_ ABSL_GUARDED_BY(mutex_);  // the number of streams of each
+  Streams streams_ ABSL_GUARDED_BY(mutex_);          // the longest idle first
+  std::map<int64_t, Streams::iterator> by_number_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace longshort::server

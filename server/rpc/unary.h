@@ -10,12 +10,13 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "server/rpc/call.h"
 
 namespace longshort::server {
@@ -26,13 +27,15 @@ class UnaryWork : public CallWork {
   explicit UnaryWork(Call& call) : call_(call) {}
 
   void Cancel(const absl::Status& /*reason*/) final { call_.record().Cancel(); }
-  bool HasWork() const final { return in_work_; }
-  std::optional<grpc::ByteBuffer> LastAnswer() final { return std::exchange(answer_, std::nullopt); }
+  bool HasWork() const final ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) { return in_work_; }
+  std::optional<grpc::ByteBuffer> LastAnswer() final ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
+    return std::exchange(answer_, std::nullopt);
+  }
 
  protected:
   Call& call() { return call_; }
   void BeginWork() {
-    const std::lock_guard lock(call_.mutex());
+    const MutexLock lock(call_.mutex());
     in_work_ = true;
   }
   // Ends the work, with an answer or with the error that this returns.
@@ -40,7 +43,7 @@ class UnaryWork : public CallWork {
   absl::Status EndWork(const absl::StatusOr<Response>& response) {
     absl::StatusOr<grpc::ByteBuffer> bytes = response.ok() ? SerializeMessage(*response) : response.status();
     absl::Status status = bytes.status();
-    const std::lock_guard lock(call_.mutex());
+    const MutexLock lock(call_.mutex());
     in_work_ = false;
     if (status.ok()) answer_ = *std::move(bytes);
     return status;
@@ -48,9 +51,8 @@ class UnaryWork : public CallWork {
 
  private:
   Call& call_;
-  // Call::mutex() guards what follows.
-  bool in_work_ = false;
-  std::optional<grpc::ByteBuffer> answer_;
+  bool in_work_ ABSL_GUARDED_BY(call_.mutex()) = false;
+  std::optional<grpc::ByteBuffer> answer_ ABSL_GUARDED_BY(call_.mutex());
 };
 
 template <typename Request, typename Response, typename Handle>
