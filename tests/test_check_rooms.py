@@ -48,7 +48,7 @@ def test_a_room_that_is_not_in_the_table_is_refused(tmp_path: Path) -> None:
     assert "core/util/things.h: the room core/util is not in tests/rooms.txt" in output
 
 
-def test_what_the_table_allows_in_vain_is_told(tmp_path: Path) -> None:
+def test_an_unused_arrow_of_the_table_is_reported(tmp_path: Path) -> None:
     table = TABLE.replace("server/rpc:      ", "core/sampling:\nserver/rpc:      models ")
     status, output = check(tmp_path, FILES, table)
     assert status == 1

@@ -36,7 +36,7 @@ TEST(StoredBytes, ReadsFromWhereItIsAsked) {
   EXPECT_THAT(file->CheckUnchanged(), IsOk());
 }
 
-TEST(StoredBytes, ReadingStopsWhenItIsToldTo) {
+TEST(StoredBytes, ReadingStopsOnRequest) {
   const TemporaryDirectory directory;
   bool stop = false;
   const auto file = StoredBytes::OpenFile(directory.Write("letters", "abcdefgh"), [&stop] { return stop; });
@@ -70,7 +70,7 @@ TEST(StoredBytes, AFileThatIsCutIsAnErrorThatNamesIt) {
   EXPECT_THAT(std::string(cut.message()), AllOf(HasSubstr(path), HasSubstr("cut short"), HasSubstr("6 bytes")));
 }
 
-TEST(StoredBytes, AFileThatIsWrittenAnewIsNoticedWhateverItsLength) {
+TEST(StoredBytes, ARewrittenFileIsNoticedWhateverItsLength) {
   const TemporaryDirectory directory;
   const std::string path = directory.Write("model", "before");
   const auto file = StoredBytes::OpenFile(path);

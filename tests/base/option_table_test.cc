@@ -105,7 +105,7 @@ TEST(OptionTable, FilesAreReadInTheirPlace) {
   EXPECT_EQ(values.text, "argument");
 }
 
-TEST(OptionTable, ErrorsInFilesTellFileAndLine) {
+TEST(OptionTable, ErrorsInFilesNameFileAndLine) {
   const std::string path = WriteFile("wrong", "\n--number=x\n");
   EXPECT_THAT(MessageOf({"--flagfile=" + path}), HasSubstr(path + ":2: --number is 'x'; it must be"));
   EXPECT_THAT(MessageOf({"--flagfile=/no/such/file"}), HasSubstr("/no/such/file cannot be read"));

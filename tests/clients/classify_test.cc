@@ -91,7 +91,7 @@ TEST_F(ClassifyTest, AFolderIsSentInSeveralCallsAndShownInOrder) {
   }
 }
 
-TEST_F(ClassifyTest, ABadImageIsToldBesideItsNameAndTheOthersGoOn) {
+TEST_F(ClassifyTest, ABadImageIsAnErrorBesideItsNameAndTheOthersContinue) {
   const std::string good = folder_.Write("a.png", "good");
   const std::string bad = folder_.Write("b.png", "!");
   const std::string large = folder_.Write("c.png", std::string(1001, 'x'));

@@ -33,30 +33,30 @@ TEST(Client, MessagesArriveWhileTheStreamRuns) {
   EXPECT_EQ(status.code(), absl::StatusCode::kCancelled);
 }
 
-TEST(Client, ProxiesAreToldTheSession) {
+TEST(Client, EachCallSendsItsSessionInTheMetadata) {
   FakeServer server;
   Client client({.server = server.address()});
-  const auto told = [&server](const std::string& expected) {
+  const auto session_sent = [&server](const std::string& expected) {
     return std::exchange(server.session_header, "?") == expected;
   };
   v1::GenerateRequest generate;
-  EXPECT_TRUE(client.Generate(generate).ok() && told(""));
+  EXPECT_TRUE(client.Generate(generate).ok() && session_sent(""));
   generate.mutable_session()->set_id("talk");
-  EXPECT_TRUE(client.Generate(generate).ok() && told("talk"));
-  EXPECT_TRUE(client.GenerateStream(generate, [](const auto&) {}).ok() && told("talk"));
+  EXPECT_TRUE(client.Generate(generate).ok() && session_sent("talk"));
+  EXPECT_TRUE(client.GenerateStream(generate, [](const auto&) {}).ok() && session_sent("talk"));
   v1::ScoreTextRequest score;
   score.mutable_session()->set_id("reading");
-  EXPECT_TRUE(client.ScoreText(score).ok() && told("reading"));
-  EXPECT_TRUE(client.EndSession({}, "closed", {}).ok() && told("closed"));
+  EXPECT_TRUE(client.ScoreText(score).ok() && session_sent("reading"));
+  EXPECT_TRUE(client.EndSession({}, "closed", {}).ok() && session_sent("closed"));
   v1::ExportSessionRequest exported;
   exported.set_session_id("out");
   const auto read_all = [](Client::NextPart next) {
     for (v1::SessionPart part; next(part);) continue;
   };
-  EXPECT_TRUE(client.ExportSession(exported, read_all).ok() && told("out"));
+  EXPECT_TRUE(client.ExportSession(exported, read_all).ok() && session_sent("out"));
   v1::ImportBeginning imported;
   imported.set_session_id("in");
-  EXPECT_TRUE(client.ImportSession(imported, [](auto&) { return false; }).ok() && told("in"));
+  EXPECT_TRUE(client.ImportSession(imported, [](auto&) { return false; }).ok() && session_sent("in"));
 }
 
 TEST(Client, ASessionsNameThatIsNoMetadataReachesTheServer) {
@@ -105,12 +105,12 @@ TEST(Client, StatusesKeepWhenTheServerWantsToBeAskedAgain) {
   FakeServer server;
   server.status = grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, "it is full");
   Client client({.server = server.address()});
-  const auto told = [&] { return RetryAfter(client.EndSession({}, "talk", {})); };
-  EXPECT_EQ(told(), std::nullopt);
+  const auto retry_after = [&] { return RetryAfter(client.EndSession({}, "talk", {})); };
+  EXPECT_EQ(retry_after(), std::nullopt);
   server.pushback = "2500";
-  EXPECT_EQ(told(), absl::Milliseconds(2500));
+  EXPECT_EQ(retry_after(), absl::Milliseconds(2500));
   server.pushback = "-1";
-  EXPECT_EQ(told(), std::nullopt);
+  EXPECT_EQ(retry_after(), std::nullopt);
 }
 
 TEST(Client, AFullServerIsAskedAgainWhenItSays) {
@@ -148,9 +148,9 @@ TEST(Client, ARefusedStreamIsRetriedWithAllDocuments) {
   }
 }
 
-TEST(Client, AServerThatSaysThatNobodyShallComeAgainIsNotAskedAgain) {
+TEST(Client, ANegativePushbackStopsRetries) {
   FakeServer server;
-  server.ends_at_once = {2, grpc::Status(grpc::StatusCode::UNAVAILABLE, "no more")};
+  server.ends_at_once = {2, grpc::Status(grpc::StatusCode::UNAVAILABLE, "it is stopping")};
   server.pushback = "-1";
   Client client({.server = server.address()});
   const absl::Status status = client.ScoreTexts(

@@ -36,7 +36,7 @@ INSTANTIATE_TEST_SUITE_P(Codes, ServerErrorTest,
                                          Case{grpc::StatusCode::INTERNAL, ExitCode::kOther},
                                          Case{grpc::StatusCode::UNKNOWN, ExitCode::kOther}));
 
-TEST_F(ExitCodeTest, AMessageTooLargeIsRefusedForGood) {
+TEST_F(ExitCodeTest, ATooLargeMessageIsNotRetried) {
   server_.status = grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, "Received message larger than max (9 vs. 8)");
   EXPECT_EQ(Run({"generate", "--prompt=a"}), ExitCode::kRefused);
 }
@@ -50,7 +50,7 @@ TEST_F(ExitCodeTest, ExitCodesHaveTheNumbersOfTheHelp) {
   EXPECT_EQ(static_cast<int>(ExitCode::kOther), 5);
 }
 
-TEST_F(ExitCodeTest, NobodyListensIsUnavailableAndSaysWhereItLooked) {
+TEST_F(ExitCodeTest, AnAddressWithoutServerIsUnavailableAndNamed) {
   // Port 1 is privileged and without a service.
   EXPECT_EQ(RunAlone({"--server=127.0.0.1:1", "models"}), ExitCode::kUnavailable);
   EXPECT_THAT(error_, HasSubstr("127.0.0.1:1"));

@@ -87,7 +87,7 @@ TEST_F(FileCollectionTest, AMissingFileMayStayButAPatternWithoutAMatchMayNot) {
   EXPECT_EQ(CollectFiles(pattern, IsImageName, MissingFile::kStays).status().code(), absl::StatusCode::kNotFound);
 }
 
-TEST(ImageName, IsToldByTheExtensionInAnyCase) {
+TEST(ImageName, IsRecognisedByTheExtensionInAnyCase) {
   for (const char* name : {"a.jpg", "a.JPEG", "folder.x/a.Png", "a.webp", "a.b.JPG"}) {
     EXPECT_TRUE(IsImageName(name)) << name;
   }

@@ -11,7 +11,7 @@
 
 namespace longshort::client::line_output_test {
 
-// A pipe that nobody reads while it is written: it takes as much as fits, as a disk does.
+// A pipe without a reader while the test writes to it: it takes as much as fits, as a disk does.
 class LineOutputTest : public testing::Test {
  protected:
   LineOutputTest() {

@@ -11,7 +11,7 @@ using testing::EndsWith;
 using testing::HasSubstr;
 using testing::MatchesRegex;
 
-TEST(ProgressText, TellsTheShareTheRateAndTheRemainingTime) {
+TEST(ProgressText, ShowsTheShareTheRateAndTheRemainingTime) {
   // 512 in 10 s are 51.2 a second; the other 768 take 15 s.
   EXPECT_EQ(ProgressText(512, 1280, "images", absl::Seconds(10)),
             "[########------------]  512/1280 images  51.2/s  15 s left");
@@ -53,7 +53,7 @@ TEST_F(ProgressBarTest, NothingRemainsOfTheLine) {
   EXPECT_THAT(error_.str(), EndsWith("\r\033[K"));
 }
 
-TEST_F(ProgressBarTest, NothingIsDrawnForOneThingOrWhereNobodyLooks) {
+TEST_F(ProgressBarTest, NothingIsDrawnForOneItemOrWithoutATerminal) {
   Terminal terminal{.input = input_, .output = output_, .error = error_, .error_is_terminal = true};
   ProgressBar(terminal, {.unit = "images", .total = 1}).Advance();
   terminal.error_is_terminal = false;
@@ -84,7 +84,7 @@ TEST_F(ProgressBarTest, WhereThereIsNoTerminalALineIsWrittenNowAndThen) {
     EXPECT_THAT(error_.str(), MatchesRegex("longshort: 1/12 documents  [0-9.]+/s  [0-9]+ s left\n"));
     bar.Hide();
   }
-  // What is there at the end is told, too.
+  // The bar prints the last state when it ends, too.
   EXPECT_THAT(error_.str(), MatchesRegex(".*\nlongshort: 1/12 documents  .* left\n"));
 }
 

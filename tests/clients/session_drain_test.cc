@@ -193,7 +193,7 @@ TEST_F(SessionDrainTest, RoomThatOthersTookIsTakenWhenTheyAreThrough) {
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(result->moved, 7);
   EXPECT_GT(from_.refused, 0);
-  EXPECT_LT(result->elapsed, absl::Seconds(10)) << "nobody waited for as long as the refusals said";
+  EXPECT_LT(result->elapsed, absl::Seconds(10)) << "no move waited for as long as the refusals said";
 }
 
 // Not as one that is gone at the first server, which needs no move.

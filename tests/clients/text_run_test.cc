@@ -113,7 +113,7 @@ TEST_F(TextRunTest, ResultsComeInTheOrderOfTheLinesWhateverTheOrderOfTheAnswers)
   EXPECT_EQ(output_, expected);
 }
 
-TEST_F(TextRunTest, ABadDocumentIsToldBesideItsNameAndTheOthersGoOn) {
+TEST_F(TextRunTest, ABadDocumentIsAnErrorBesideItsNameAndTheOthersContinue) {
   // Line 2 is refused by the server, line 3 is longer than the 20 tokens that the model takes.
   EXPECT_EQ(Run({"classify", "--lines"}, "a\n!\nlonger than twenty bytes\nb\n"), ExitCode::kRefused);
   EXPECT_THAT(output_, AllOf(HasSubstr("-:1  (1 tokens)"), HasSubstr("-:4  (1 tokens)")));

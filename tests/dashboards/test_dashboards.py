@@ -128,7 +128,7 @@ def test_dashboards_link_to_each_other(dashboard: dict[str, Any]) -> None:
     assert link["type"] == "dashboards" and link["tags"] == ["longshort"] == dashboard["tags"]
 
 
-def test_grafana_is_told_where_prometheus_and_the_dashboards_are() -> None:
+def test_grafana_finds_prometheus_and_the_dashboards() -> None:
     folder = FOLDER / "provisioning"
     (source,) = yaml.safe_load((folder / "datasources/longshort.yaml").read_text())["datasources"]
     (provider,) = yaml.safe_load((folder / "dashboards/longshort.yaml").read_text())["providers"]

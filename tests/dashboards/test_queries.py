@@ -101,7 +101,7 @@ def test_variables_offer_what_is_served(prometheus: Prometheus) -> None:
     assert all(found[uid, name] == {"longshort"} for uid, name in found if name == "job")
 
 
-def test_an_old_and_a_new_version_are_told_apart_until_one_leaves(fleet: Fleet, prometheus: Prometheus) -> None:
+def test_an_old_and_a_new_version_are_distinguished_until_one_leaves(fleet: Fleet, prometheus: Prometheus) -> None:
     def versions(query: str) -> set[str]:
         lines = [line["metric"] for line in prometheus.ask("query", query=query)["result"]]
         assert {line["model"] for line in lines} <= {"enwiki"}, "the dashboard has no classifiers"

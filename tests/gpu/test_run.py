@@ -68,7 +68,7 @@ def test_results_of_pieces_that_are_not_run_again_stay(tmp_path: Path) -> None:
     assert [(piece["piece"], piece["status"]) for piece in pieces] == [("goldens", "ok"), ("memcheck", "left out")]
 
 
-def test_a_piece_that_fails_is_told(tmp_path: Path) -> None:
+def test_a_piece_that_fails_is_reported(tmp_path: Path) -> None:
     # Nothing is built for CUDA here, or there is no GPU.
     done = run("check", "device", "kernels", "--device=cuda:0", f"--out={tmp_path}")
     if "FAIL" not in done.stdout:
@@ -122,7 +122,7 @@ def test_a_server_that_answers_counts_or_ends_otherwise_fails(
     assert served.run("emulated:0", BUILD / "bin") == failures
 
 
-def test_a_machine_with_another_pytorch_is_told_what_to_do() -> None:
+def test_a_machine_with_another_pytorch_gets_advice() -> None:
     built_with = {"torch": "2.11.0+cu130", "cuda": "13.0"}
     assert misfits(built_with, "2.11.1", "13.1") == []
     (wrong,) = misfits(built_with, "2.9.1", "13.0")
@@ -146,7 +146,7 @@ def test_bf16_is_judged_by_its_bound(change: float, same: float, wrong: int) -> 
     assert len(judge_classes({"same_likeliest_class": same})) == (same < 0.99)
 
 
-def test_answers_that_differ_are_told() -> None:
+def test_answers_that_differ_are_reported() -> None:
     answer = {"completions": [{"text": "a"}], "scores": [{"log_likelihood": -3.0, "token_count": 4}]}
     assert difference(answer, answer) == ""
     assert "instead of ['b']" in difference(answer, answer | {"completions": [{"text": "b"}]})

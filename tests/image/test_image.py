@@ -47,7 +47,7 @@ def test_it_streams_a_text(container: Container) -> None:
     assert lines[-1]["summary"]["usage"]["generated_tokens"] == "20"
 
 
-def test_it_runs_as_nobody_special_and_writes_nothing(container: Container) -> None:
+def test_it_runs_without_privileges_and_writes_nothing(container: Container) -> None:
     assert status_of(container.pid, "Uid").split() == [str(USER)] * 4
     assert status_of(container.pid, "Gid").split() == [str(USER)] * 4
     assert int(status_of(container.pid, "CapBnd"), 16) == 0

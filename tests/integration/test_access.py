@@ -59,7 +59,7 @@ def calls(api: SimpleNamespace, guarded: Server) -> Calls:
     return Calls(api, guarded)
 
 
-def test_who_shows_no_valid_token_is_not_let_in(calls: Calls, guarded: Server) -> None:
+def test_a_call_without_a_valid_token_is_refused(calls: Calls, guarded: Server) -> None:
     with expect.error(UNAUTHENTICATED, "authorization: Bearer TOKEN", "longshort token new"):
         calls.generate([])
     with expect.error(UNAUTHENTICATED, "authorization: Bearer TOKEN"):
@@ -170,7 +170,7 @@ def test_health_is_closed_if_the_operator_says_so(repository: Path, tmp_path: Pa
         assert get(server, "/readyz")[0] == 200
 
 
-def test_two_identities_on_one_connection_are_told_apart_call_by_call(calls: Calls, guarded: Server) -> None:
+def test_two_identities_on_one_connection_are_distinguished_call_by_call(calls: Calls, guarded: Server) -> None:
     """One channel, and so one HTTP/2 connection: what one call showed is nothing that another has."""
 
     def ask(i: int) -> str:
@@ -193,7 +193,7 @@ def test_two_identities_on_one_connection_are_told_apart_call_by_call(calls: Cal
         assert (who in line) if who is not None else ("identity=" not in line), line
 
 
-def test_nobody_reaches_anothers_session_by_naming_it(calls: Calls) -> None:
+def test_naming_anothers_session_does_not_reach_it(calls: Calls) -> None:
     calls.generate(bearer("a1"), session="diary")
     assert calls.go_on(bearer("a2"), "diary").session_tokens == 9, "another token of the same identity"
     parts = calls.export(bearer("a1"), "diary")

@@ -148,7 +148,7 @@ def test_sessions_stay_with_their_server(api: SimpleNamespace, servers: tuple[Se
     assert all(held), "both have some"
 
 
-def test_clients_that_share_connections_to_the_servers_are_told_apart_by_their_tokens(
+def test_clients_that_share_connections_to_the_servers_are_distinguished_by_their_tokens(
     api: SimpleNamespace, repository: Path, tmp_path: Path
 ) -> None:
     lines = [tokens.line(name, name) for name in ("alice", "bob")]

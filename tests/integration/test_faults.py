@@ -62,7 +62,7 @@ def test_streams_go_on_through_failures(api: SimpleNamespace, server: Server, fa
     wait_until(lambda: "error step failed model=tiny" in faulty.log())
 
 
-def test_while_a_step_does_not_come_back_the_metrics_tell_what_waits(
+def test_the_metrics_show_waiting_requests_while_a_step_hangs(
     api: SimpleNamespace, repository: Path, tmp_path: Path
 ) -> None:
     """What the alert LongshortStandsStill reads."""

@@ -156,7 +156,7 @@ def test_wrong_requests_name_the_field(
         stream(api, inference, **fields)
 
 
-def test_metrics_tell_what_the_cache_saved(api: SimpleNamespace, inference: Any, server: Server) -> None:
+def test_metrics_show_what_the_cache_saved(api: SimpleNamespace, inference: Any, server: Server) -> None:
     hits, saved = server.metric("longshort_cache_hits_total"), server.metric("longshort_reused_tokens_total")
     cached = 0
     for _ in range(2):

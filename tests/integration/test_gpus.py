@@ -119,7 +119,7 @@ def test_after_a_failed_batch_its_items_are_tried_again(
         assert gpu.metric("longshort_step_failures_total", model="images") == 1
 
 
-def test_a_server_that_lost_a_gpu_of_a_classifier_ends_to_be_started_anew(
+def test_a_server_that_lost_a_gpu_of_a_classifier_ends_to_be_restarted(
     api: SimpleNamespace, classifiers: Path, logits_on_cpu: list[Any], tmp_path: Path
 ) -> None:
     with start(classifiers, tmp_path, "--devices=emulated:0", fault=f"lost={IMAGE_GRAPHS} replays") as gpu:
@@ -152,7 +152,7 @@ def test_after_a_failed_step_all_streams_go_on(
         assert gpu.metric("longshort_step_failures_total") == 1
 
 
-def test_a_server_that_lost_a_gpu_finishes_what_others_can_and_ends_to_be_started_anew(
+def test_a_server_that_lost_a_gpu_finishes_what_others_can_and_ends_to_be_restarted(
     api: SimpleNamespace, repository: Path, server: Server, tmp_path: Path
 ) -> None:
     # One stream at a time on each GPU, so both have work. Loading opens a device on each to warm it up.
@@ -169,7 +169,7 @@ def test_a_server_that_lost_a_gpu_finishes_what_others_can_and_ends_to_be_starte
 
 # Of the device that warms up: when it is opened, and when its graphs are captured.
 @pytest.mark.parametrize("fault", ["lost=4@0", f"lost={GRAPHS - 1} replays@0"])
-def test_a_server_that_loses_a_gpu_while_it_loads_ends_to_be_started_anew(
+def test_a_server_that_loses_a_gpu_while_it_loads_ends_to_be_restarted(
     repository: Path, tmp_path: Path, fault: str
 ) -> None:
     port_file = tmp_path / "ports.json"

@@ -108,7 +108,7 @@ def test_streams_that_outlast_the_run_are_cut_off(server: Server, tmp_path: Path
     assert streams["inter_token_seconds"]["count"] > 0
 
 
-def test_the_server_tells_what_a_kept_prefix_costs(server: Server, tmp_path: Path) -> None:
+def test_the_server_reports_what_a_kept_prefix_costs(server: Server, tmp_path: Path) -> None:
     run(server, tmp_path, "--workload=score,prompt=200,requests=1,concurrency=1", "--warm-up=0s", AS_LONG_AS_IT_TAKES)
     ends = KeptEnds.from_metrics(server.metric)
     assert ends is not None

@@ -113,7 +113,7 @@ def test_a_version_that_computes_nonsense_is_not_loaded(api: SimpleNamespace, wa
     assert versions(api, server) == [1]
 
 
-def test_weights_that_are_written_in_place_while_they_are_read_cost_a_load_at_the_most(
+def test_weights_that_are_written_in_place_while_they_are_read_fail_at_most_one_load(
     api: SimpleNamespace, watched: SimpleNamespace
 ) -> None:
     server, repository = watched.server, watched.repository
@@ -151,7 +151,7 @@ def test_weights_that_are_written_in_place_while_they_are_read_cost_a_load_at_th
     assert models.LoadModel(api.models.LoadModelRequest(model=second), timeout=20).version == 2
 
 
-def test_a_model_that_vanishes_is_found_no_more(api: SimpleNamespace, watched: SimpleNamespace) -> None:
+def test_a_model_that_vanishes_is_not_found(api: SimpleNamespace, watched: SimpleNamespace) -> None:
     server, repository = watched.server, watched.repository
     shutil.copytree(repository / "tiny", repository / "other")
     wait_until(lambda: "model loaded model=other version=1" in server.log())

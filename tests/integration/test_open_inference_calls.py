@@ -138,7 +138,7 @@ def test_a_prompt_goes_on_and_a_document_is_scored_as_by_longshort_v1(
     assert list(scored.as_numpy("scored_token_count")) == [4, 2]
 
 
-def test_metadata_tells_what_each_family_takes_and_gives(client: triton.InferenceServerClient) -> None:
+def test_metadata_names_inputs_and_outputs_of_each_family(client: triton.InferenceServerClient) -> None:
     def told(model: str) -> tuple[list[tuple], list[tuple]]:
         metadata = client.get_model_metadata(model, as_json=False)
         return tuple(

@@ -42,7 +42,7 @@ def test_health_of_an_unknown_name(server: Server) -> None:
         health_pb2_grpc.HealthStub(server.channel).Check(health_pb2.HealthCheckRequest(service="nobody"), timeout=5)
 
 
-def test_reflection_tells_the_contract(server: Server) -> None:
+def test_reflection_returns_the_contract(server: Server) -> None:
     database = ProtoReflectionDescriptorDatabase(server.channel)
     assert {"longshort.v1.Inference", "longshort.v1.Models"} <= set(database.get_services())
     service = DescriptorPool(database).FindServiceByName("longshort.v1.Inference")
@@ -50,7 +50,7 @@ def test_reflection_tells_the_contract(server: Server) -> None:
     assert {method.name for method in service.methods} == methods
 
 
-def test_reflection_of_both_versions_tells_what_the_published_contracts_say(server: Server) -> None:
+def test_reflection_of_both_versions_matches_the_published_contracts(server: Server) -> None:
     """Names, numbers and types of the standard services are those that everybody's stubs have."""
     database = ProtoReflectionDescriptorDatabase(server.channel)
     pool = DescriptorPool(database)
@@ -79,7 +79,7 @@ def test_health_lists_all_names_and_is_not_in_the_log(server: Server) -> None:
     assert "grpc.health" not in server.http("/metrics")[1]
 
 
-def test_held_reflection_streams_deny_it_to_nobody(server: Server) -> None:
+def test_held_reflection_streams_do_not_block_others(server: Server) -> None:
     """300 of them, of 20 connections, were all that gRPC's own service had threads for, and more."""
     silent = threading.Event()
 
@@ -105,7 +105,7 @@ def test_held_reflection_streams_deny_it_to_nobody(server: Server) -> None:
     silent.set()
 
 
-def test_a_connection_holds_so_many_watches_and_no_more(server: Server) -> None:
+def test_a_connection_holds_a_limited_number_of_watches(server: Server) -> None:
     channel = server.new_channel()
     stub = health_pb2_grpc.HealthStub(channel)
     watches = [stub.Watch(health_pb2.HealthCheckRequest(), timeout=60) for _ in range(100)]
@@ -154,7 +154,7 @@ def test_probes_and_unknown_paths(server: Server) -> None:
     assert server.http("/nothing")[0] == 404
 
 
-def test_metrics_tell_what_was_done(api: SimpleNamespace, inference: Any, server: Server) -> None:
+def test_metrics_count_what_was_done(api: SimpleNamespace, inference: Any, server: Server) -> None:
     def count(code: str) -> float:
         return server.metric("longshort_requests_total", rpc="Generate", model="tiny", code=code)
 
@@ -285,7 +285,7 @@ def test_what_is_no_file_is_not_replaced_by_the_port_file(repository: Path, tmp_
     assert (tmp_path / "ports").is_symlink()
 
 
-def test_check_config_tells_what_would_be_served(repository: Path, tmp_path: Path) -> None:
+def test_check_config_prints_what_would_be_served(repository: Path, tmp_path: Path) -> None:
     flags = tmp_path / "flags"
     flags.write_text(f"# what we serve\n--model-repository={repository}\n\n--listen=127.0.0.1:1234\n--check-config\n")
     ended = run(f"--flagfile={flags}", "--threads=1")
@@ -313,7 +313,7 @@ def test_a_model_that_does_not_fit_is_refused_before_it_is_read(tmp_path: Path) 
         assert part in checked.stderr
 
 
-def test_an_error_in_a_file_tells_the_line(repository: Path, tmp_path: Path) -> None:
+def test_an_error_in_a_file_names_the_line(repository: Path, tmp_path: Path) -> None:
     flags = tmp_path / "flags"
     flags.write_text("# comment\n--threads=none\n")
     ended = run(f"--model-repository={repository}", f"--flagfile={flags}")
@@ -338,7 +338,7 @@ def test_a_port_in_use_is_named(repository: Path, option: str) -> None:
     assert ended.returncode == 1 and f"{option}=127.0.0.1:{port}" in ended.stderr
 
 
-def test_two_models_are_told_apart(api: SimpleNamespace, tmp_path: Path) -> None:
+def test_two_models_are_distinguished(api: SimpleNamespace, tmp_path: Path) -> None:
     repository = tmp_path / "repository"
     model_directory.write(repository, "one", 1, seed=1)
     model_directory.write(repository, "one", 3, seed=2)

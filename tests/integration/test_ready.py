@@ -48,7 +48,7 @@ def test_a_server_that_drains_is_not_ready(repository: Path, tmp_path: Path, api
         assert server.wait() == 0
 
 
-def test_nobody_is_there() -> None:
+def test_no_server_at_the_address() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # and does not listen
         done = ready(taken.getsockname()[1], "--timeout=10s")

@@ -277,7 +277,7 @@ def orca_load_report() -> Any:
     return message_factory.GetMessageClass(pool.FindMessageTypeByName("xds.data.orca.v3.OrcaLoadReport"))
 
 
-def test_answers_tell_the_load_if_asked_to(api: SimpleNamespace, repository: Path, tmp_path: Path) -> None:
+def test_answers_report_the_load_on_request(api: SimpleNamespace, repository: Path, tmp_path: Path) -> None:
     """By hand: grpcio keeps this field from programs, for its own balancers."""
     question = api.inference.GenerateRequest(prompt={"text": "x"}, max_tokens=200)
     report = orca_load_report()
@@ -299,7 +299,7 @@ def test_answers_tell_the_load_if_asked_to(api: SimpleNamespace, repository: Pat
         assert load(api.inference.GenerateRequest(model={"name": "nobody"})).mem_utilization > 0, "failures, too"
 
 
-def test_answers_tell_no_load_unasked(api: SimpleNamespace, server: Server) -> None:
+def test_answers_report_no_load_without_a_request(api: SimpleNamespace, server: Server) -> None:
     ask = api.inference.TokenizeRequest(input={"text": "x"}).SerializeToString()
     answer = answer_frames(server, "/longshort.v1.Inference/Tokenize", ask, http2.BINARY_BEGINNING)
     assert b"endpoint-load" not in answer[-1].payload

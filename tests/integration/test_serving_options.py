@@ -252,7 +252,7 @@ def test_a_limit_of_the_command_line_is_checked(tmp_path: Path) -> None:
     assert "--max-queued-requests-per-client is '-1'; it must be in [0, 1048576]" in wrong.stderr
 
 
-def test_a_call_of_more_items_than_may_ever_wait_is_not_told_to_come_back(api: SimpleNamespace, tmp_path: Path) -> None:
+def test_a_call_of_more_items_than_may_ever_wait_gets_no_time_to_retry(api: SimpleNamespace, tmp_path: Path) -> None:
     for name in ("bounded", "free"):
         classifier_directory.write_text(tmp_path, name, documents=1)
     write_serving(tmp_path, "bounded", {"max_queued_requests": 9, "max_queued_requests_per_client": 4})

@@ -120,7 +120,7 @@ def test_two_calls_at_once(api: SimpleNamespace, talking: Server, stub: Any) -> 
     wait_until(is_free)
 
 
-def test_it_ends_when_nobody_comes(api: SimpleNamespace, repository: Path, tmp_path: Path) -> None:
+def test_it_expires_without_calls(api: SimpleNamespace, repository: Path, tmp_path: Path) -> None:
     with Server(repository, tmp_path, "--session-time-to-live=1s") as server:
         stub = api.inference_grpc.InferenceStub(server.channel)
         assert generate(api, stub, b"short", "lived").session_tokens == 17

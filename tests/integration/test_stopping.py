@@ -85,7 +85,7 @@ def test_a_server_that_nohup_started_outlives_its_terminal(repository: Path, tmp
         assert server.wait() == 0
 
 
-def test_a_log_that_nobody_reads_does_not_hold_the_server(repository: Path, tmp_path: Path) -> None:
+def test_an_unread_log_does_not_hold_the_server(repository: Path, tmp_path: Path) -> None:
     unread, pipe = os.pipe()
     os.set_blocking(pipe, False)
     with contextlib.suppress(BlockingIOError):
@@ -201,7 +201,7 @@ def test_a_server_that_says_it_is_not_ready_serves_for_the_delay(
         assert "drained calls_cut_off=0" in server.log()
 
 
-def test_what_runs_is_finished_and_nobody_can_connect(api: SimpleNamespace, repository: Path, tmp_path: Path) -> None:
+def test_running_calls_finish_but_none_can_connect(api: SimpleNamespace, repository: Path, tmp_path: Path) -> None:
     with Server(repository, tmp_path, "--drain-timeout=60s") as server:
         running = open_stream(api, server, max_tokens=less(4000))
         server.terminate()
@@ -224,7 +224,7 @@ def test_models_are_not_loaded_for_a_server_that_stops(api: SimpleNamespace, rep
             api.models_grpc.ModelsStub(server.channel).LoadModel(asked, timeout=5)
 
 
-def test_a_stream_of_documents_reads_no_more_at_the_end_of_the_drain(
+def test_a_stream_of_documents_stops_reading_at_the_end_of_the_drain(
     api: SimpleNamespace, repository: Path, tmp_path: Path
 ) -> None:
     """What it has in work is answered: a tenth of the timeout is left for that."""

@@ -189,7 +189,7 @@ def shown_chain(port: int) -> str:
     return openssl_client(port, "-showcerts").stdout
 
 
-def test_wrong_files_leave_the_old_certificate_and_are_told_once(
+def test_wrong_files_leave_the_old_certificate_and_are_reported_once(
     repository: Path, tmp_path: Path, authority: Authority
 ) -> None:
     first, second = authority.server(), authority.server()
@@ -213,7 +213,7 @@ def test_wrong_files_leave_the_old_certificate_and_are_told_once(
         assert server.log().count("TLS files are wrong") == 3
 
 
-def test_a_client_that_never_shakes_hands_is_let_go(repository: Path, tmp_path: Path, authority: Authority) -> None:
+def test_a_client_without_handshake_is_disconnected(repository: Path, tmp_path: Path, authority: Authority) -> None:
     with Server(repository, tmp_path, *files_of(tmp_path, authority.server()), trusted=authority.pem) as server:
         call(server.channel)
         address = ("127.0.0.1", server.grpc_port)
@@ -226,7 +226,7 @@ def test_a_client_that_never_shakes_hands_is_let_go(repository: Path, tmp_path: 
         assert " error " not in server.log()
 
 
-def test_what_is_wrong_with_files_is_told_at_the_start(
+def test_errors_in_files_are_reported_at_the_start(
     repository: Path, tmp_path: Path, authority: Authority, clients: Authority
 ) -> None:
     right, other = authority.server(), authority.server()

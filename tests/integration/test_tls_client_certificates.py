@@ -141,7 +141,7 @@ class ReturningClient:
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
-def test_who_takes_up_a_session_is_checked_again(
+def test_a_resumed_session_is_checked_again(
     repository: Path, tmp_path: Path, authority: Authority, version: ssl.TLSVersion
 ) -> None:
     """A client shows no certificates above its own then."""

@@ -148,7 +148,7 @@ def test_the_client_s_certificate_is_not_right(mutual_server: Server, folder: Pa
     assert late.returncode == 1 and f"{folder}/late.pem" in late.stderr and "expired at" in late.stderr
 
 
-def test_nobody_is_there() -> None:
+def test_no_server_at_the_address() -> None:
     with socket.socket() as holder:
         holder.bind(("127.0.0.1", 0))  # and does not listen
         port = holder.getsockname()[1]

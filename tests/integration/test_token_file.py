@@ -195,7 +195,7 @@ def test_a_token_of_the_client_program_is_taken(api: SimpleNamespace, repository
             calls.generate(bearer(narrow), session="s")
 
 
-def test_certificates_that_no_client_can_show_are_told(repository: Path, tmp_path: Path) -> None:
+def test_certificates_that_no_client_can_show_are_reported(repository: Path, tmp_path: Path) -> None:
     file = tokens.write(tmp_path / "tokens", "web spiffe-id=spiffe://example.org/web scopes=infer")
     with Server(repository, tmp_path, f"--token-file={file}") as server:
         wait_until(lambda: "without --tls-client-ca clients present none" in server.log())
@@ -214,7 +214,7 @@ def test_a_token_file_that_is_wrong_is_refused_at_the_start(repository: Path, tm
     assert done.returncode == 1 and "--protect-health needs --token-file" in done.stderr
 
 
-def test_without_a_token_file_everybody_is_who_he_says(api: SimpleNamespace, server: Server) -> None:
+def test_without_a_token_file_every_client_id_is_accepted(api: SimpleNamespace, server: Server) -> None:
     """What a client shows is not looked at."""
     calls = Calls(api, server)
     calls.generate([*bearer("whatever"), ("x-client-id", "alice")], session="plain")

@@ -119,7 +119,7 @@ def test_a_collector_without_room_is_asked_again_when_it_says(
         wait_until(lambda: "the collector rejects spans" in messages(server))
 
 
-def test_what_waits_is_exported_before_the_server_ends(api: SimpleNamespace, repository: Path, tmp_path: Path) -> None:
+def test_queued_spans_are_exported_at_the_end(api: SimpleNamespace, repository: Path, tmp_path: Path) -> None:
     late = {"OTEL_BSP_SCHEDULE_DELAY": "3600000"}
     with Collector() as collector, traced(repository, tmp_path, collector, **late) as server:
         for number in range(5):
@@ -166,7 +166,7 @@ def test_a_collector_may_speak_tls_and_want_a_certificate(
         assert server.metric(FAILURES) == 0
 
 
-def test_a_collector_that_nobody_vouches_for_gets_nothing(
+def test_a_collector_without_a_trusted_certificate_gets_nothing(
     api: SimpleNamespace, repository: Path, tmp_path: Path, authority: Authority, clients: Authority
 ) -> None:
     trusted = tmp_path / "ca.pem"

@@ -152,7 +152,7 @@ def test_each_completion_has_stages_of_its_own(api: SimpleNamespace, collector: 
     assert [one.attributes for one in span.children if one.name == "delivery"] == [{}]
 
 
-def test_tokens_that_were_in_the_cache_are_told(api: SimpleNamespace, collector: Collector, traced: Server) -> None:
+def test_tokens_that_were_in_the_cache_are_reported(api: SimpleNamespace, collector: Collector, traced: Server) -> None:
     request = api.inference.GenerateRequest(model={"name": "tiny"}, prompt={"text": "y" * 200}, max_tokens=1)
     for name in ("first", "second"):
         answer = stub_of(api, traced).Generate(request, timeout=60, metadata=metadata(name))

@@ -211,7 +211,7 @@ def test_the_disruption_budget_leaves_servers(rendered: Rendered) -> None:
     assert rendered.one("PodDisruptionBudget")["spec"]["maxUnavailable"] < fewest_servers(rendered)
 
 
-def test_scalers_scale_the_servers_and_nobody_else_does(rendered: Rendered) -> None:
+def test_only_scalers_scale_the_servers(rendered: Rendered) -> None:
     scalers = rendered.of_kind("ScaledObject") + rendered.of_kind("HorizontalPodAutoscaler")
     deployment = rendered.one("Deployment")
     assert len(scalers) + ("replicas" in deployment["spec"]) == 1

@@ -140,7 +140,7 @@ def test_what_is_wrong_with_all_ends_the_stream(driver: Driver, client: Any) -> 
         client.score_stream(texts(1), timeout=-1)
 
 
-def test_what_is_wrong_is_told_though_much_is_on_its_way(driver: Driver, server: Server) -> None:
+def test_an_error_is_raised_though_many_documents_are_in_flight(driver: Driver, server: Server) -> None:
     """gRPC's asynchronous calls may lose their status when a message cannot be sent any more: here most of them do."""
     client = driver.client(address(server), retry=longshort.RetryPolicy(attempts=1))
     for _ in range(10):
@@ -299,7 +299,7 @@ def test_one_version_scores_all_documents(driver: Driver, tmp_path: Path) -> Non
     driver.done(client.close())
 
 
-def test_nobody_there_at_all(driver: Driver, repository: Path, tmp_path: Path) -> None:
+def test_no_server_at_any_address(driver: Driver, repository: Path, tmp_path: Path) -> None:
     with Server(repository, tmp_path) as server:
         gone = address(server)
     client = driver.client(gone, retry=longshort.RetryPolicy(attempts=3, first_wait=0.01))

@@ -245,7 +245,7 @@ def test_a_ready_server_is_not_waited_for(driver: Driver, client: Any, server: S
     assert server.metric("longshort_requests_total", rpc="GetModel", code="NOT_FOUND") > before + 1, "it may be loading"
 
 
-def test_errors_tell_code_and_request(driver: Driver, client: Any) -> None:
+def test_errors_name_code_and_request(driver: Driver, client: Any) -> None:
     with pytest.raises(longshort.NotFound) as caught:
         driver.done(client.score("xy", model="nobody", request_id="mine"))
     error = caught.value
@@ -257,7 +257,7 @@ def test_errors_tell_code_and_request(driver: Driver, client: Any) -> None:
     assert len(caught.value.request_id) == 32, "a random one"
 
 
-def test_calls_say_who_asks(driver: Driver, server: Server) -> None:
+def test_calls_name_their_client(driver: Driver, server: Server) -> None:
     client = driver.client(address(server), client_id="alice")
     with pytest.raises(longshort.NotFound):
         driver.done(client.score("xy", model="nobody", request_id=f"named-{driver.kind}", priority="high"))
@@ -279,7 +279,7 @@ def test_a_closed_client_says_so(driver: Driver, server: Server) -> None:
         driver.done(client.models())
 
 
-def test_numpy_and_pillow_are_only_for_who_has_them(zoo: Server) -> None:
+def test_numpy_and_pillow_are_optional(zoo: Server) -> None:
     program = """
 import sys
 import longshort

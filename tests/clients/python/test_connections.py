@@ -105,7 +105,7 @@ def test_the_wrong_authority_or_name(driver: Driver, tls_server: Server, folder:
     assert "is not for elsewhere.example: server or tls_server_name must be a name in it" in cause
 
 
-def test_the_wrong_authority_is_told_without_another_try(driver: Driver, tls_server: Server, folder: Path) -> None:
+def test_the_wrong_authority_is_an_error_without_another_try(driver: Driver, tls_server: Server, folder: Path) -> None:
     patient = longshort.RetryPolicy(first_wait=1000, longest_wait=1000)
     assert likely_cause(driver, tls_server, tls_ca=folder / "strangers.pem", retry=patient)
 
@@ -118,7 +118,7 @@ def test_the_server_wants_another_certificate(driver: Driver, mutual_server: Ser
     assert "the server may not trust its CA" in cause
 
 
-def test_nobody_is_there(driver: Driver) -> None:
+def test_no_server_at_the_address(driver: Driver) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     client = driver.client(f"127.0.0.1:{port}", retry=HASTY)

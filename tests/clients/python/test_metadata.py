@@ -67,7 +67,7 @@ def test_a_call_says_little_by_itself(driver: Driver, listener: Listener) -> Non
     assert said["user-agent"].startswith(f"longshort-python/{longshort.__version__}")
 
 
-def test_a_call_says_what_it_is_told_to(driver: Driver, listener: Listener) -> None:
+def test_a_call_sends_its_own_metadata(driver: Driver, listener: Listener) -> None:
     options = {"request_id": "r1", "priority": "low", "traceparent": TRACEPARENT, "tracestate": "vendor=y"}
     said = heard(driver, listener, {"client_id": "alice", "token": "secret"}, **options)
     assert said["x-request-id"] == "r1" and said["x-priority"] == "low"

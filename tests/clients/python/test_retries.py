@@ -64,7 +64,7 @@ def full(repository: Path, tmp_path: Path) -> Iterator[FullServer]:
         yield one
 
 
-def test_a_refusal_tells_when_to_come_back_and_how_many_wait(driver: Driver, full: FullServer) -> None:
+def test_a_refusal_says_when_to_retry_and_how_many_wait(driver: Driver, full: FullServer) -> None:
     full.fill(max_tokens=65536)
     client = driver.client(address(full.server), retry=ONCE)
     calls: list[Callable[[], object]] = [
@@ -82,7 +82,7 @@ def test_a_refusal_tells_when_to_come_back_and_how_many_wait(driver: Driver, ful
     driver.done(client.close())
 
 
-def test_a_refusal_that_lasts_longer_than_the_call_may_is_told_at_once(driver: Driver, full: FullServer) -> None:
+def test_a_refusal_that_lasts_longer_than_the_call_may_is_raised_at_once(driver: Driver, full: FullServer) -> None:
     full.fill(max_tokens=65536)
     client = driver.client(address(full.server), timeout=0.9)
     begun = time.monotonic()

@@ -70,7 +70,7 @@ def test_waits_grow_to_the_longest_and_are_jittered() -> None:
             tries.wait_after(GONE)  # the ninth failure
 
 
-def test_nobody_comes_back_sooner_than_told() -> None:
+def test_no_retry_comes_sooner_than_the_refusal_allows() -> None:
     die = random.Random(1)
     for _ in range(2000):
         told = die.choice([0.0, 0.001, die.uniform(0, 2), die.uniform(0, 100)])
@@ -95,7 +95,7 @@ def test_no_wait_leads_past_the_deadline() -> None:
                 assert clock.now < end
 
 
-def test_a_refusal_beyond_the_deadline_is_told_at_once() -> None:
+def test_a_refusal_beyond_the_deadline_is_raised_at_once() -> None:
     with pytest.raises(longshort.ResourceExhausted) as caught:
         attempts(RetryPolicy(), 2.9, Clock()).wait_after(FULL)
     assert caught.value.retry_after == 3.0
@@ -158,7 +158,7 @@ def retry_info(seconds: int, nanos: int = 0) -> bytes:
         ({"grpc_status_details_bin": b"\xff\xff"}, None, False),
     ],
 )
-def test_what_refusals_tell(trailers: dict[str, str | bytes], retry_after: float | None, repeated: bool) -> None:
+def test_the_details_of_refusals(trailers: dict[str, str | bytes], retry_after: float | None, repeated: bool) -> None:
     error = errors.of_rpc(Failed(**trailers, longshort_queue_depth="12"), "mine")
     assert isinstance(error, longshort.ResourceExhausted)
     assert error.retry_after == retry_after

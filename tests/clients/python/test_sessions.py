@@ -179,7 +179,7 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return waited
 
 
-def test_a_lost_server_is_asked_again_only_by_who_knows_what_it_holds(
+def test_a_call_to_a_lost_server_is_retried_only_with_known_tokens(
     driver: Driver, repository: Path, tmp_path: Path, waits: list[float]
 ) -> None:
     """UNAVAILABLE may come behind an answer that was whole. With `tokens` unknown, nothing is repeated."""

@@ -59,7 +59,7 @@ def test_the_end_of_a_with_ends_the_work(driver: Driver, client: Any, server: Se
     assert_cancelled_once(server, before)
 
 
-def test_a_stream_that_nobody_has_ends(driver: Driver, client: Any, server: Server, before: float) -> None:
+def test_a_stream_without_a_reader_ends(driver: Driver, client: Any, server: Server, before: float) -> None:
     deltas = client.generate("x", max_tokens=MANY).deltas()
     driver.done(deltas.__anext__() if driver.kind == "async" else next(deltas))
     del deltas
@@ -124,7 +124,7 @@ def test_the_timeout_ends_a_stream_and_keeps_what_came(driver: Driver, client: A
     assert stream.text
 
 
-def test_a_stream_is_not_begun_anew_after_its_first_message(driver: Driver, repository: Any, tmp_path: Any) -> None:
+def test_a_stream_is_not_retried_after_its_first_message(driver: Driver, repository: Any, tmp_path: Any) -> None:
     with Server(repository, tmp_path) as server:
         client = driver.client(address(server))
         stream = client.generate("x", max_tokens=MANY, timeout=60)

@@ -134,7 +134,7 @@ TEST(PagesForBytes, SplitsWhatOpenChunksLeaveAsAFullSequenceNeedsIt) {
   EXPECT_EQ(pages->segment, 20 * 10);
 }
 
-TEST(PagesForBytes, GivesOpenChunksAQuarterAtTheMost) {
+TEST(PagesForBytes, GivesOpenChunksAtMostAQuarter) {
   const auto pages = PagesForBytes(InfoOf({.window = 1000, .segment = 1000, .open_chunk = 400}), 48000, 64);
   ASSERT_TRUE(pages.ok()) << pages.status();
   EXPECT_EQ(pages->open_chunk, 30);

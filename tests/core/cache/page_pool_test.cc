@@ -20,7 +20,7 @@ class PagePoolTest : public testing::Test {
   PagePool pool_{"window", 3, clock_};
 };
 
-TEST_F(PagePoolTest, APageIsFreeUntilTakenAndAgainWhenItsLastHolderLetsGo) {
+TEST_F(PagePoolTest, APageIsFreeUntilTakenAndAfterItsLastRelease) {
   const models::PageId page = Take();
   EXPECT_EQ(pool_.in_use(), 1);
   EXPECT_TRUE(pool_.IsExclusive(page));
@@ -73,7 +73,7 @@ TEST_F(PagePoolTest, WhatAnEndNeedsOrAParkedSequenceHoldsIsNotGivenUp) {
   EXPECT_EQ(Take(), parked);
 }
 
-TEST_F(PagePoolTest, AVersionEndsWhenThePageIsGivenUpToSomebodyElse) {
+TEST_F(PagePoolTest, AVersionEndsWhenThePageIsTakenAgain) {
   const models::PageId page = TakeSpare();
   const PageVersion version = pool_.VersionOf(page);
   Take();

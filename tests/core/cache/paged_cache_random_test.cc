@@ -74,7 +74,7 @@ class RandomEvents {
  private:
   int64_t UpTo(int64_t most) { return static_cast<int64_t>(random_() % static_cast<uint64_t>(most)) + 1; }
 
-  // A text out of few: what comes behind a multiple of 32 tokens is one of two.
+  // One of few texts: each block of 32 tokens is one of two.
   int32_t TokenAfter(const std::vector<int32_t>& tokens) {
     const auto position = static_cast<int64_t>(tokens.size());
     if (position % 32 == 0) return static_cast<int32_t>(random_() % 8 == 0);
@@ -128,7 +128,7 @@ class RandomEvents {
   void Park() {
     if (running_.empty()) return;
     Running running = TakeRunning();
-    if (parked_.size() == 12) {  // somebody gives up waiting
+    if (parked_.size() == 12) {  // one caller cancels
       cache_->Drop(parked_.front().id);
       parked_.erase(parked_.begin());
     }

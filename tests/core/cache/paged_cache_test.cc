@@ -24,7 +24,7 @@ TEST(PagedCache, AdmitsAsManyAsCanHaveAllTheyMayNeed) {
   EXPECT_EQ(harness.cache->Begin(Text(10, 3), 9, 10).status().code(), absl::StatusCode::kUnavailable);
 }
 
-TEST(PagedCache, TellsWhatNeverFitsNamingBytes) {
+TEST(PagedCache, NamesTheBytesOfWhatNeverFits) {
   models::CachePages capacity = kOneSequence;
   --capacity.window;
   CacheHarness harness(capacity);
@@ -188,7 +188,7 @@ TEST(PagedCache, ALongTextOfWhichMostIsGoneIsNotSearchedAtEveryBlock) {
   EXPECT_LT(blocks_hashed, 256 * 12);  // one each to be read, and a search of n blocks after n/8
 }
 
-// The same, read by another who has begun before: of what is ahead of the second an eighth may be read meanwhile.
+// The same, but another sequence reads the text first. The second may read an eighth of the rest meanwhile.
 TEST(PagedCache, WhatOthersReadOfALongTextOfWhichMostWasGoneIsFound) {
   CacheHarness harness({.window = 20, .segment = 1000, .open_chunk = 10}, DrawnInfo(), CountingHash);
   const Tokens shared = Text(64 * 256, 1), text = Text(100, 2, shared);
@@ -317,7 +317,7 @@ TEST(PagedCache, RollsBackToTheBeginIfNothingElseIsThere) {
 }
 
 // Two layers that see 384 tokens back.
-TEST(PagedCache, DoesNotRollBackFurtherThanReadingAnewWouldBegin) {
+TEST(PagedCache, DoesNotRollBackFurtherThanReadingAgainWouldBegin) {
   CacheHarness harness(kOneSequence);
   const Tokens text = Text(4000, 1);
   const auto sequence = harness.Begin(text);

@@ -77,7 +77,7 @@ TEST(ParkedPages, ASequenceWhosePagesWereGivenUpCannotBeExported) {
   EXPECT_EQ(harness.cache->Export(id).status(), absl::NotFoundError("the parked sequence was evicted"));
 }
 
-TEST(ParkedPages, WhatComesTakesIdlePagesButNeverReservedOnes) {
+TEST(ParkedPages, NewSequencesTakeIdlePagesButNeverReservedOnes) {
   CacheHarness here(kPlenty);
   const Tokens text = Text(600, 1);
   const ParkedPages pages = *here.cache->Export(ParkedAt(here, text, 500));

@@ -1,4 +1,4 @@
-// What is found of texts that were read before, and what goes first when pages are short.
+// Which prefixes of earlier texts are found, and which pages are evicted first.
 
 #include "core/cache/prefix_index.h"
 
@@ -113,7 +113,7 @@ TEST(PrefixIndex, OthersMayPartFromAChainShortlyBeforeItsEnd) {
 }
 
 // As drawn above, the end of nine blocks needs six window pages; of vectors, those that its memory and segment are on.
-TEST(PrefixIndex, TellsWhatItsEndsKeepAndWhatIsSpare) {
+TEST(PrefixIndex, ReportsWhatItsEndsKeepAndWhatIsSpare) {
   models::LanguageModelInfo info = DrawnInfo();
   info.window_length = 257;
   CacheHarness harness(kPlenty, info);
@@ -146,7 +146,7 @@ TEST(PrefixIndex, AForkIsKeptLikeAnEnd) {
   const Tokens shared = Text(256, 1);
   harness.ReadAndEnd(Text(256, 2, shared));
   harness.ReadAndEnd(Text(256, 3, shared));
-  harness.ReadAndEnd(Text(320, 4));  // takes every page that nobody needs
+  harness.ReadAndEnd(Text(320, 4));  // takes every unused page
   EXPECT_EQ(harness.cache->state().counters.evicted_ends, 0);
   EXPECT_EQ(harness.ReadAndEnd(Text(64, 5, shared)), 256);
 }

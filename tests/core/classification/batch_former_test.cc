@@ -114,7 +114,7 @@ TEST_F(BatchFormerTest, PrioritiesOfDifferentSizesShareTheWorkerByTheirWeights) 
   EXPECT_NEAR(batches[Priority::kNormal], 1000 * 4 / (4 + 16), 5);
 }
 
-TEST_F(BatchFormerTest, WhatNobodyWaitsForLeavesAndTheOthersKeepTheirOrder) {
+TEST_F(BatchFormerTest, AbandonedItemsLeaveAndTheOthersKeepTheirOrder) {
   BatchFormer former({});
   RequestContext cancelled, late;
   late.deadline = clock_.Now() + absl::Seconds(2);
@@ -203,7 +203,7 @@ TEST_F(BatchFormerTest, WhatIsLeftOutDoesNotHoldItsClientBack) {
   EXPECT_EQ(former.size(), 0);
 }
 
-TEST_F(BatchFormerTest, WaitsForNobodyUnlessAsked) {
+TEST_F(BatchFormerTest, DoesNotWaitUnlessConfigured) {
   BatchFormer former({});
   EXPECT_EQ(former.DueAt(), absl::InfiniteFuture());
   Add(former, Document(1));
@@ -268,7 +268,7 @@ TEST_F(BatchFormerTest, ALastTryMakesNothingDueForAWorkerOnProbation) {
   EXPECT_EQ(former.DueAt(/*on_probation=*/false), absl::InfinitePast());
 }
 
-// Else whoever sends what the model cannot stand would always be the one who has had least.
+// Otherwise a client whose items break the model would always have the smallest charge, and be first.
 TEST_F(BatchFormerTest, WhatABatchThatFailedTookIsChargedToItsClients) {
   BatchFormer former({.max_batch_size = 1});
   for (int32_t id = 1; id <= 2; ++id) Add(former, Document(id), From("a"));

@@ -91,13 +91,13 @@ void ClassifierDayMachine::Replace() {
 void ClassifierDayMachine::End() {
   std::atomic<bool> over = false;
   std::thread ending([&] {
-    engine_->Drain(absl::InfinitePast());  // tells all who wait, as soon as what runs has ended
+    engine_->Drain(absl::InfinitePast());  // ends all waiting items, once the running batches have ended
     over = true;
   });
-  const auto nobody = std::make_shared<Deaf>();
+  const auto listener = std::make_shared<Deaf>();
   RequestContext gone;
   *gone.cancelled = true;
-  while (!absl::IsUnavailable(engine_->Classify({.context = gone, .item = Document(1)}, nobody))) {
+  while (!absl::IsUnavailable(engine_->Classify({.context = gone, .item = Document(1)}, listener))) {
     std::this_thread::yield();
   }
   while (!over) {
@@ -110,7 +110,7 @@ void ClassifierDayMachine::End() {
   }
   ending.join();
   last_forced_end_ = clock_.Now();
-  EXPECT_TRUE(calls_.empty()) << "an engine has gone and has not told all who wait";
+  EXPECT_TRUE(calls_.empty()) << "an engine has ended without ending all waiting items";
   workers_.clear();
 }
 
@@ -244,7 +244,7 @@ void ClassifierDayMachine::Hear(const std::shared_ptr<ItemCall>& call, absl::Sta
 }
 
 void ClassifierDayMachine::Settle() {
-  // Not all that happens in the engine is told.
+  // The engine does not report everything that happens in it.
   constexpr auto kLookAgain = std::chrono::microseconds(50);
   const auto latest = std::chrono::steady_clock::now() + std::chrono::minutes(1);
   std::unique_lock lock(mutex_);

@@ -25,7 +25,7 @@ namespace longshort::core {
 // What a batch takes, and for each token or pixel of its items.
 inline constexpr absl::Duration kFixedRun = absl::Milliseconds(600);
 inline constexpr absl::Duration kRunOfUnit = absl::Milliseconds(40);
-// An item's batch is tried so often.
+// How often the engine runs the batch of an item.
 inline constexpr int64_t kMaxTries = 3;
 
 // An item of a call: what is asked, what is heard, and what the machine saw of it.
@@ -51,7 +51,7 @@ struct ItemCall {
   absl::Duration worker_time;  // its part of its batches
 
   bool OnLastTry() const { return failures == kMaxTries - 1; }
-  // What it takes of a batch, but for the fixed time.
+  // Its part of the batch's time, without the fixed part.
   absl::Duration Run() const { return kRunOfUnit * units; }
   // What the fake model makes of it.
   models::ClassifierItem Item() const;
@@ -63,8 +63,8 @@ class ClassifierDayMachine final {
   ClassifierDayMachine(FakeClock& clock, const DynamicBatchingEngine::Options& options);
   ~ClassifierDayMachine();
 
-  // As ClassifierEngine::Classify. An item's bytes are its id: so what they add up to tells whether those that wait
-  // are those that should. REQUIRES: settled. Settles.
+  // As ClassifierEngine::Classify. The bytes of an item are its id, so the sum of the waiting bytes identifies the
+  // waiting items. REQUIRES: settled. Settles.
   absl::Status Send(const std::shared_ptr<ItemCall>& call, absl::Duration work_until_prepared);
   // Those that have ended since the last time.
   std::vector<std::shared_ptr<ItemCall>> TakeEnded();

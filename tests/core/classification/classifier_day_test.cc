@@ -100,7 +100,7 @@ class ClassifierDay : public testing::TestWithParam<DayItems> {
     while (clock_.Now() < end && !HasFatalFailure()) RunRound(end);
   }
 
-  // Until there is a moment in which nobody waits for anything.
+  // Until no item is outstanding.
   void RunUntilIdle() {
     const absl::Time latest = clock_.Now() + absl::Minutes(10);
     while (traffic_.outstanding() > 0 && !HasFatalFailure()) {
@@ -123,7 +123,7 @@ void PrintTotals(const ItemCounts& counts, const ClassifierDayMachine::Counts& m
       absl::StrAppend(&shares, " ", absl::FormatDuration(time));
     }
   }
-  std::cout << "items " << counts.sent << ", refused for want of room " << counts.refused << " and of time "
+  std::cout << "items " << counts.sent << ", refused for lack of room " << counts.refused << " and of time "
             << counts.too_late << ", retried " << counts.retried << "; ends:" << ends << "; batches " << machine.batches
             << " of up to " << machine.largest_batch << ", failed " << machine.failed << ", items by failures"
             << failures << "; replicas " << machine.replicas << "; most that waited " << machine.max_waiting
@@ -147,7 +147,7 @@ TEST_P(ClassifierDay, EndsWithEveryItemAnsweredAndNothingLeftOver) {
   const ClassifierDayMachine::Counts& machine = machine_.counts();
   PrintTotals(counts, machine);
 
-  // Nobody starved, at any priority; nobody waits long where there is time for all.
+  // No item starves, at any priority. No item waits long while there is time for all.
   for (size_t priority = 0; priority < kPriorities; ++priority) {
     EXPECT_LE(counts.longest_wait[priority], LongestWait(static_cast<Priority>(priority)));
     EXPECT_LE(counts.longest_wait_in_calm[priority], 3 * kLongestBatch);

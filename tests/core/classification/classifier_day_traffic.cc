@@ -178,8 +178,8 @@ void ClassifierDayTraffic::Probe() {
 
 absl::Status ClassifierDayTraffic::SendAndCheck(const std::shared_ptr<ItemCall>& call,
                                                 absl::Duration work_until_prepared) {
-  // A worker that woke by itself, as time is real to it, may be giving up what has become too late: it takes that from
-  // the queue first, and then tells.
+  // A worker sleeps in real time, so it may wake by itself and end items that have become too late. It removes them
+  // from the queue first, and then notifies their listeners.
   for (int look = 0; look < 100 && WaitingOf(nullptr).items != machine_.state().waiting_items; ++look) {
     machine_.Settle();
     HearEnds();
@@ -188,7 +188,7 @@ absl::Status ClassifierDayTraffic::SendAndCheck(const std::shared_ptr<ItemCall>&
   EXPECT_EQ(all.items, machine_.state().waiting_items);
   const bool idle = machine_.has_idle_worker() && all.items == 0;
   absl::Status status = machine_.Send(call, work_until_prepared);
-  // A worker tells those of its batch first, and then the queue that it is idle.
+  // A worker notifies the listeners of its batch first, and then the queue that it is idle.
   const auto latest = std::chrono::steady_clock::now() + std::chrono::minutes(1);
   while (idle && absl::IsDeadlineExceeded(status) && std::chrono::steady_clock::now() < latest) {
     std::this_thread::yield();
@@ -201,7 +201,7 @@ absl::Status ClassifierDayTraffic::SendAndCheck(const std::shared_ptr<ItemCall>&
     outstanding_.insert(call);
   } else if (absl::IsDeadlineExceeded(status)) {
     EXPECT_FALSE(idle) << "a worker sleeps, and might have tried";
-    CheckHopeless(*call, clock_.Now());
+    CheckTooLate(*call, clock_.Now());
     ++counts_.too_late;
   } else {
     CheckRefusal(*call, status, all, of_client);
@@ -261,8 +261,8 @@ void ClassifierDayTraffic::CheckRefusal(const ItemCall& call, const absl::Status
 
 // It could not have been done in twice the time that remains: the estimate is optimistic, and those of half or twice as
 // many units share one.
-void ClassifierDayTraffic::CheckHopeless(const ItemCall& call, absl::Time now) const {
-  EXPECT_LE(call.context.deadline - now, 2 * (kFixedRun + call.Run())) << "refused for want of time that was there";
+void ClassifierDayTraffic::CheckTooLate(const ItemCall& call, absl::Time now) const {
+  EXPECT_LE(call.context.deadline - now, 2 * (kFixedRun + call.Run())) << "refused though there was enough time";
 }
 
 void ClassifierDayTraffic::HearEnds() {
@@ -288,7 +288,7 @@ void ClassifierDayTraffic::CheckEnd(const ItemCall& call) const {
       EXPECT_TRUE(call.context.cancelled->load());
       break;
     case absl::StatusCode::kDeadlineExceeded:
-      if (call.ended_at < call.context.deadline) CheckHopeless(call, call.ended_at);
+      if (call.ended_at < call.context.deadline) CheckTooLate(call, call.ended_at);
       break;
     case absl::StatusCode::kUnavailable:
       EXPECT_EQ(call.ended_at, machine_.last_forced_end());

@@ -1,4 +1,4 @@
-// Who asks what of a classifier on the simulated day.
+// The items that clients send to a classifier on the simulated day.
 //
 //   items/s                  rush                              rush
 //     |                  ________##__________________________________##____
@@ -42,13 +42,13 @@ struct ItemCounts {
   static constexpr int kHours = 24;
 
   int64_t sent = 0;
-  int64_t refused = 0;   // for want of room
+  int64_t refused = 0;   // for lack of room
   int64_t too_late = 0;  // the deadline could not be met
   int64_t retried = 0;
   std::map<absl::StatusCode, int64_t> ends;
   std::map<int64_t, int64_t> failures;  // items by the batches that failed with them
   std::array<int64_t, kHours> sent_in_hour = {};
-  std::array<int64_t, kHours> refused_in_hour = {};  // for want of room; without those who send many at once
+  std::array<int64_t, kHours> refused_in_hour = {};  // for lack of room; without clients that send many at once
   // Until a batch of it began, or its end: while all that comes can be done and nothing stalls, and at all times.
   std::array<absl::Duration, kPriorities> longest_wait_in_calm = {};
   std::array<absl::Duration, kPriorities> longest_wait = {};
@@ -83,7 +83,7 @@ class ClassifierDayTraffic final {
 
  private:
   using Items = std::vector<std::shared_ptr<ItemCall>>;
-  // What waits, of all clients or of one.
+  // The waiting items, of all clients or of one.
   struct Waiting {
     int64_t items = 0;
     absl::Duration least;  // that they take, in batches as large as can be
@@ -111,7 +111,7 @@ class ClassifierDayTraffic final {
   // Fails the test unless the rules allow it.
   void CheckAdmission(const ItemCall& call, const Waiting& all, const Waiting& of_client);
   void CheckRefusal(const ItemCall& call, const absl::Status& refusal, const Waiting& all, const Waiting& of_client);
-  void CheckHopeless(const ItemCall& call, absl::Time now) const;
+  void CheckTooLate(const ItemCall& call, absl::Time now) const;
   void CheckEnd(const ItemCall& call) const;
   void Count(const ItemCall& call);
 

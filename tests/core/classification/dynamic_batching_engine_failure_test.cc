@@ -119,7 +119,7 @@ TEST_F(DynamicBatchingEngineFailure, WithSeveralWorkersTheOthersTakeOverWhatOneF
 }
 
 // It fails fast, and so would be free before the other for each try of an item.
-TEST_F(DynamicBatchingEngineFailure, AWorkerThatKeepsFailingCostsNobodyHisAnswer) {
+TEST_F(DynamicBatchingEngineFailure, AWorkerThatKeepsFailingLosesNoAnswer) {
   for (const bool throws : {false, true}) {
     std::mutex mutex;
     std::thread::id bad;
@@ -185,7 +185,7 @@ TEST_F(DynamicBatchingEngineFailure, WhileDrainingAnItemThatFailsEverywhereIsEnd
   EXPECT_EQ(CodeOf(*item), absl::StatusCode::kInternal);
 }
 
-TEST_F(DynamicBatchingEngineFailure, WithoutAnyModelItemsEndAtTheLatestWhenTheEngineDoes) {
+TEST_F(DynamicBatchingEngineFailure, WithoutAnyModelItemsEndWithTheEngine) {
   on_batch = [](absl::Span<const models::ClassifierItem* const>) -> absl::Status {
     throw std::runtime_error("out of order");
   };

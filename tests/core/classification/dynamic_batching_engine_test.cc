@@ -265,7 +265,7 @@ TEST_F(DynamicBatchingEngineTest, ModelsShareTheTimeOfTheThreadsThatPrepare) {
   EXPECT_EQ(order, "LsssLssL");
 }
 
-TEST_F(DynamicBatchingEngineTest, WhatNobodyWaitsForIsNeitherPreparedNorRun) {
+TEST_F(DynamicBatchingEngineTest, AbandonedItemsAreNeitherPreparedNorRun) {
   Gate gate;
   HoldBatches(gate);
   const auto engine = MakeEngine({.items = {.batches = {.max_batch_size = 1}}});
@@ -325,7 +325,7 @@ TEST_F(DynamicBatchingEngineTest, AWorkerWakesWhenWhatIsRunningWasAllThatItsClie
 }
 
 // Submitted at 0 s, an item at 2 s, its batch from 5 s to 9 s.
-TEST_F(DynamicBatchingEngineTest, TellsWhereTheTimeWent) {
+TEST_F(DynamicBatchingEngineTest, ReportsWhereTheTimeWent) {
   Gate first_batch;
   std::atomic<int> batches = 0;
   on_batch = [&](absl::Span<const models::ClassifierItem* const>) {

@@ -103,7 +103,7 @@ TEST_F(ItemQueueTest, ACallThatComesWhileNothingWaitsIsTakenWhateverItTakes) {
   EXPECT_FALSE(Admit(items, Document(1, 100), context).ok());
 }
 
-// Nobody is refused for what it takes before one like it has run; from then on what came before counts as what comes.
+// No item is refused for its cost before one like it has run. From then on, items that were queued before count, too.
 TEST_F(ItemQueueTest, BoundsTheTimeThatWaitsOnceItIsKnownWheneverItCame) {
   ItemQueue items({.limits = {.max_queued_cost = absl::Milliseconds(250)}, .batches = {.max_batch_size = 1}});
   for (int i = 0; i < 6; ++i) ASSERT_TRUE(Admit(items, Document(1, 100)).ok());
@@ -112,7 +112,7 @@ TEST_F(ItemQueueTest, BoundsTheTimeThatWaitsOnceItIsKnownWheneverItCame) {
   const absl::Status full = Admit(items, Document(1, 100));
   ASSERT_TRUE(GetRefusal(full).has_value()) << full;
   EXPECT_EQ(GetRefusal(full)->retry_after, absl::Milliseconds(500));
-  // They are charged with what they take, and no more.
+  // They are charged exactly their cost.
   while (!(batch = items.TakeBatch(clock_.Now())).jobs.empty()) {
     items.Settle(0, batch.jobs, absl::Milliseconds(100), clock_.Now());
   }

@@ -33,8 +33,8 @@ class ContinuousBatchingEngineFixture : public testing::Test {
     return *std::move(engine);
   }
 
-  // Returns once an engine takes no more requests: its drain has begun. What it takes until then goes to listeners of
-  // nobody, and ends at once.
+  // Returns once an engine refuses requests: its drain has begun. The requests that it takes until then end at once,
+  // and no test reads their listeners.
   static void WaitUntilItDrains(LanguageModelEngine& engine) {
     GenerationRequest request;
     request.prompt = {1};

@@ -20,7 +20,7 @@ namespace longshort::core {
 
 class DynamicBatchingEngineFixture : public testing::Test {
  protected:
-  // Whatever an engine went through: it has told its observer that nothing waits any more.
+  // Whatever an engine went through, it has reported to its observer that no item waits.
   void TearDown() override {
     EXPECT_EQ(record_->state.waiting_items, 0);
     EXPECT_EQ(record_->state.waiting_bytes, 0);
@@ -59,13 +59,13 @@ class DynamicBatchingEngineFixture : public testing::Test {
     return listener;
   }
 
-  // Returns once the engine takes no more items: its drain has begun. What it takes until then ends at once.
+  // Returns once the engine refuses items: its drain has begun. The items that it takes until then end at once.
   static void WaitUntilItDrains(DynamicBatchingEngine& engine) {
-    RequestContext nobody;
-    nobody.cancelled->store(true);
+    RequestContext cancelled;
+    cancelled.cancelled->store(true);
     const ItemPreparation item = [] { return absl::StatusOr<models::ClassifierItem>(absl::CancelledError()); };
     while (!absl::IsUnavailable(
-        engine.Classify({.context = nobody, .item = item}, std::make_shared<RecordingClassificationListener>()))) {
+        engine.Classify({.context = cancelled, .item = item}, std::make_shared<RecordingClassificationListener>()))) {
       std::this_thread::yield();
     }
   }

@@ -1,4 +1,4 @@
-// Tells a test that a request has ended.
+// Notifies a test that a request has ended.
 #pragma once
 
 #include <chrono>

@@ -24,7 +24,7 @@ class FakeClassifier final : public models::Classifier {
 
   const models::ClassifierInfo& info() const override { return info_; }
   models::ClassifierInfo& mutable_info() { return info_; }
-  // One that does as this one is told, even later.
+  // A replica follows this one's settings, later changes included.
   models::ClassifierWeights::Replica Replicate(const models::WorkerDevice& device) const;
   absl::StatusOr<models::ClassifierResult> Classify(absl::Span<const models::ClassifierItem* const> items) override;
   void Rest() override {

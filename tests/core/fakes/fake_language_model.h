@@ -38,7 +38,7 @@ class FakeLanguageModel final : public models::LanguageModel {
   explicit FakeLanguageModel(const models::LanguageModelInfo& info = SmallModelInfo()) : info_(info) {}
 
   const models::LanguageModelInfo& info() const override { return info_; }
-  // One that does as this one is told, even later.
+  // A replica follows this one's settings, later changes included.
   models::LanguageModelWeights::Replica Replicate(const models::WorkerDevice& device) const;
   absl::Status AllocateCache(const models::CachePages& pages) override;
   absl::StatusOr<models::StepResult> Step(absl::Span<const models::Slice> slices) override;

@@ -51,7 +51,8 @@ class SimulatedService final {
   SessionStore& sessions() { return sessions_; }
   absl::Duration sessions_time_to_live() const { return options_.sessions.time_to_live; }
 
-  // A new engine takes what comes from now on. The one before ends what it has, with UNAVAILABLE at `deadline`.
+  // A new engine takes all later calls. The old one finishes its own; those still running at `deadline` end
+  // UNAVAILABLE.
   void Reload(absl::Time deadline);
 
   // Lets every worker go on that has something to do by now. Returns whether one had.

@@ -11,7 +11,7 @@
 
 namespace longshort::core {
 
-// Thread: whoever owns it guards it with a mutex.
+// Thread: the owner guards it with a mutex.
 class SimulatedWork final {
  public:
   // Of the threads that work, which hold the mutex and give it up meanwhile: returns when the test has ended the work,

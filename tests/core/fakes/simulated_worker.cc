@@ -8,8 +8,8 @@
 namespace longshort::core {
 namespace {
 
-// Nobody is told when a client gives up, or there may be a model again. The real worker looks more often, which only
-// takes time here.
+// How often a worker checks whether a client cancelled, or whether it can make a model again: no event reports either.
+// The real worker checks more often, which only takes time here.
 constexpr absl::Duration kLookAgain = absl::Milliseconds(50);
 
 }  // namespace

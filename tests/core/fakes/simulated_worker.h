@@ -24,7 +24,7 @@ class SimulatedWorker final {
   // The arguments must outlive the worker. Its model's steps must call StayInStep.
   SimulatedWorker(const models::LanguageModelWeights& weights, RequestQueue& queue, SessionStore& sessions,
                   const Clock& clock, WorkerStates& states, const StepLoop::Options& options);
-  // When it goes on at the latest, if nothing changes: its step ends, or it looks again.
+  // When it continues if nothing changes: its step ends, or it checks again.
   absl::Time next() const { return next_; }
   // Whether it has something to do by now.
   bool due() const { return next_ <= clock_.Now() || (!in_step_ && queue_.changes() != changes_seen_); }
@@ -33,7 +33,7 @@ class SimulatedWorker final {
   // Of its model, which is in a step of Run.
   void StayInStep(absl::Duration step);
   bool in_step() const { return in_step_; }
-  // Whether there has come to be something for it since it looked, and it sleeps.
+  // Whether it sleeps although the queue has got work for it since it last checked.
   bool SleepsBesideWork() {
     if (in_step_ || ended() || !worker_.has_model()) return false;
     return queue_.HasJobFor({.worker = number_, .running = 0, .now = looked_});

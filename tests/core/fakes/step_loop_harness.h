@@ -50,7 +50,7 @@ class StepLoopHarness {
     return IsAdmitted(status) ? listener : nullptr;
   }
 
-  // A loop that is broken is made anew, as its worker would.
+  // Replaces a broken loop by a new one, as its worker does.
   bool RunOnce() {
     const bool more = loop->RunOnce();
     if (!loop->broken()) return more;

@@ -33,8 +33,8 @@ class Witness final {
   std::vector<uint64_t> hashes_;
 };
 
-// A row holds a number for the whole history up to its last token, its place and its form. Before a step each row that
-// its queries can see is looked at, then the new ones are written. Pages hold rubbish until they are written.
+// A row holds a number for the whole history up to its last token, its place and its form. A step checks each row that
+// its queries can see, then writes the new ones. Pages hold rubbish until they are written.
 class WitnessModel final : public models::LanguageModel {
  public:
   explicit WitnessModel(models::LanguageModelInfo info) : info_(std::move(info)) {

@@ -252,7 +252,7 @@ TEST_F(ContinuousBatchingEngineTest, ItsDestructorEndsWhatIsLeft) {
   EXPECT_TRUE(waiting->end.ended());
 }
 
-// A worker that looked again and again would tell thousands of states before its model rests.
+// A worker that polled would report thousands of states before its model rests.
 TEST_F(ContinuousBatchingEngineTest, SleepsWhileThereIsNothingToDoAndWakesForARequest) {
   std::atomic<int> states = 0;
   on_state = [&states] { ++states; };
@@ -343,7 +343,7 @@ TEST_F(ContinuousBatchingEngineTest, ASessionStaysWithTheWorkerThatHasItsRows) {
   for (std::thread& client : clients) client.join();
 }
 
-TEST_F(ContinuousBatchingEngineTest, WorkersThatThrowAreRebuiltAndNobodyNotices) {
+TEST_F(ContinuousBatchingEngineTest, WorkersThatThrowAreRebuiltUnnoticed) {
   std::atomic<int> steps = 0, replicas = 0;
   on_step = [&steps](absl::Span<const models::Slice>) -> absl::Status {
     if (++steps % 37 == 0) throw std::runtime_error("device lost");
@@ -370,13 +370,13 @@ TEST_F(ContinuousBatchingEngineTest, WorkersThatThrowAreRebuiltAndNobodyNotices)
   }
   for (std::thread& client : clients) client.join();
   EXPECT_GT(replicas, 2);
-  engine->Drain(absl::InfiniteFuture());  // a worker may not have told yet that it gave its requests to another
+  engine->Drain(absl::InfiniteFuture());  // a worker may not have reported yet that another took its requests
   EXPECT_EQ(engine->state().active_streams, 0);
   EXPECT_EQ(engine->state().cache_bytes_used, 0);
 }
 
 // It fails fast, and so would always run the fewest: each try of a request would be there.
-TEST_F(ContinuousBatchingEngineTest, AWorkerThatKeepsFailingCostsNobodyHisAnswer) {
+TEST_F(ContinuousBatchingEngineTest, AWorkerThatKeepsFailingLosesNoAnswer) {
   std::mutex mutex;
   std::thread::id bad;
   std::atomic<int> failures = 0;
@@ -451,7 +451,7 @@ TEST_F(ContinuousBatchingEngineTest, AsLongAsNoModelIsToBeHadNothingRunsAndThenI
   EXPECT_EQ(replicas, 3);
 }
 
-TEST_F(ContinuousBatchingEngineTest, WithoutAnyModelRequestsEndAtTheLatestWhenTheEngineDoes) {
+TEST_F(ContinuousBatchingEngineTest, WithoutAnyModelRequestsEndWithTheEngine) {
   std::atomic<int> replicas = 0;
   std::counting_semaphore<> refused(0);
   on_step = [](absl::Span<const models::Slice>) -> absl::Status { throw std::runtime_error("device lost"); };

@@ -14,7 +14,7 @@ class DayListener final : public GenerationListener, public ScoringListener {
  public:
   DayListener(std::shared_ptr<DayCall> call, const Clock& clock) : call_(std::move(call)), clock_(clock) {}
 
-  void OnPromptScored(std::vector<GeneratedToken>) override { ADD_FAILURE() << "nobody asked for scores"; }
+  void OnPromptScored(std::vector<GeneratedToken>) override { ADD_FAILURE() << "no call asked for scores"; }
   void OnDelta(GenerationDelta delta) override {
     EXPECT_FALSE(call_->ended);
     call_->bytes += delta.bytes;
@@ -43,11 +43,11 @@ class DayListener final : public GenerationListener, public ScoringListener {
   const Clock& clock_;
 };
 
-// What is refused because it cannot make its deadline could not be read in twice the time that remains, or all but: the
-// estimate is optimistic, and this much wrong after a stall of the machine at the most.
-void CheckHopeless(const DayCall& call, absl::Time now) {
+// A call that is refused because it cannot meet its deadline needs at least about twice the remaining time to be read:
+// the estimate is optimistic, and after a stall of the machine it is wrong by at most this much.
+void CheckTooLate(const DayCall& call, absl::Time now) {
   const absl::Duration fastest = kFixedStep + kPrefillRow * static_cast<int64_t>(call.prompt.size());
-  EXPECT_LE(call.context.deadline - now, 2 * fastest) << "refused for want of time that was there";
+  EXPECT_LE(call.context.deadline - now, 2 * fastest) << "refused though there was enough time";
 }
 
 void CheckGeneration(const DayCall& call, const FakeLanguageModel& model, const Vocabulary& vocabulary) {
@@ -124,7 +124,7 @@ void CheckEnd(const DayCall& call, const FakeLanguageModel& model, const Vocabul
       EXPECT_TRUE(call.context.cancelled->load());
       break;
     case absl::StatusCode::kDeadlineExceeded:
-      if (call.ended_at < call.context.deadline) CheckHopeless(call, call.ended_at);
+      if (call.ended_at < call.context.deadline) CheckTooLate(call, call.ended_at);
       break;
     case absl::StatusCode::kUnavailable:
       EXPECT_TRUE(by_force);
@@ -143,7 +143,7 @@ void CheckEnd(const DayCall& call, const FakeLanguageModel& model, const Vocabul
 }
 
 void CheckRefusal(const DayCall& call, const absl::Status& refusal, absl::Time now) {
-  if (absl::IsDeadlineExceeded(refusal)) return CheckHopeless(call, now);
+  if (absl::IsDeadlineExceeded(refusal)) return CheckTooLate(call, now);
   EXPECT_EQ(refusal.code(), absl::StatusCode::kResourceExhausted) << refusal;
   const std::optional<Refusal> details = GetRefusal(refusal);
   ASSERT_TRUE(details.has_value()) << refusal;

@@ -45,7 +45,7 @@ struct DayCall {
   // Of the machine's time when all streams are taken and nothing is found in the cache.
   absl::Duration Work() const;
 
-  // What is heard. `on_delta` and `on_end` are told too.
+  // What the listener received. `on_delta` and `on_end` are notified, too.
   absl::Time submitted;
   bool ended = false;
   absl::Time ended_at;

@@ -149,7 +149,7 @@ class Day {
     while (clock_.Now() < end && !::testing::Test::HasFatalFailure()) RunRound(end);
   }
 
-  // Until there is a moment in which nobody waits for anything.
+  // Until no call is outstanding.
   void RunUntilIdle() {
     const absl::Time latest = clock_.Now() + absl::Minutes(10);
     while (service_.busy() && !::testing::Test::HasFatalFailure()) {
@@ -204,7 +204,7 @@ absl::Duration LongestWait(Priority priority) {
 void PrintTotals(const DayCounts& counts, const SimulatedService::Counts& service) {
   std::string ends;
   for (const auto& [code, count] : counts.ends) absl::StrAppend(&ends, " ", absl::StatusCodeToString(code), " ", count);
-  std::cout << "calls " << counts.sent << ", refused for want of room " << counts.refused << " and of time "
+  std::cout << "calls " << counts.sent << ", refused for lack of room " << counts.refused << " and of time "
             << counts.too_late << ", retried " << counts.retried << "; ends:" << ends << "; sessions closed "
             << counts.closed_sessions << ", gone " << counts.gone_sessions << "; slow readers " << counts.slow_readers
             << "; steps " << service.steps << " of " << service.rows << " rows, failed " << service.failed_steps
@@ -221,12 +221,12 @@ void Check(const Day& day, int begin, int end) {
   const SimulatedService::Counts service = day.service_counts();
   PrintTotals(counts, service);
 
-  // Nobody starved, at any priority.
+  // No call starves, at any priority.
   for (const Priority priority : {Priority::kLow, Priority::kNormal, Priority::kHigh}) {
     EXPECT_LE(counts.longest_wait[static_cast<size_t>(priority)], LongestWait(priority));
   }
   for (int hour = begin; hour < end; ++hour) {
-    // What rushes, stalls and failures taught is forgotten: an hour later, and at night, nobody is refused.
+    // Estimates recover from rushes, stalls and failures: an hour later, and at night, no call is refused.
     if (IsNight(hour) || (hour > 0 && IsRushHour(hour - 1))) {
       EXPECT_EQ(counts.refused_in_hour[hour], 0) << "at " << hour;
     }

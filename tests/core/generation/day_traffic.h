@@ -1,4 +1,4 @@
-// Who asks what on the simulated day.
+// The calls that clients make on the simulated day.
 //
 //   calls/s                     rush                              rush
 //     |                  ________##__________________________________##____
@@ -34,12 +34,12 @@ bool IsRushHour(int hour);
 struct DayCounts {
   int64_t sent = 0;
   int64_t ended = 0;
-  int64_t refused = 0;   // for want of room
+  int64_t refused = 0;   // for lack of room
   int64_t too_late = 0;  // the deadline could not be met
   int64_t retried = 0;
   std::map<absl::StatusCode, int64_t> ends;
   std::array<int64_t, kHours> sent_in_hour = {};
-  std::array<int64_t, kHours> refused_in_hour = {};           // for want of room; not the greedy one's
+  std::array<int64_t, kHours> refused_in_hour = {};           // for lack of room; not the greedy one's
   std::array<absl::Duration, kPriorities> longest_wait = {};  // until the first step
   // By hour, the machine's time that calls of each of the four in a rush took while all of them asked for more.
   std::map<int, std::map<std::string, absl::Duration>> rush_work;
@@ -106,7 +106,7 @@ class DayTraffic final {
 
   // Makes some of the callers leave, or read slowly.
   void Disturb(const std::shared_ptr<DayCall>& call);
-  // Sends a call that goes on no session, again if it is told to come back.
+  // Sends a call that continues no session, and sends it again if a refusal says when to.
   void Submit(const std::shared_ptr<DayCall>& call, int64_t retries);
   // Sends it and keeps count. The refusal is checked unless it is the session's.
   absl::Status SendAndCount(const std::shared_ptr<DayCall>& call);

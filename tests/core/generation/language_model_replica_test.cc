@@ -69,7 +69,7 @@ TEST_F(WorkerReplicaTest, AModelThatIsGivenUpHasASuccessorAtOnceAndThatOneASecon
   EXPECT_EQ(other->tokens, harness_.TokensAlone(other_request));
 }
 
-TEST_F(WorkerReplicaTest, WhatComesWhileThereIsNoModelIsTheOthersAtOnce) {
+TEST_F(WorkerReplicaTest, WithoutAModelNewJobsGoToTheOtherWorkerAtOnce) {
   harness_.Generate(SomeGeneration(5, 20));
   has_replicas_ = false;
   for (int round = 0; round < 3; ++round) RunFailingRound();
@@ -99,7 +99,7 @@ TEST_F(WorkerReplicaTest, TriesAgainEverySecondWhileNoModelIsToBeHad) {
   EXPECT_TRUE(worker_.has_model());
 }
 
-TEST_F(WorkerReplicaTest, EndsWhatNobodyWaitsForWithoutAModelToo) {
+TEST_F(WorkerReplicaTest, EndsAbandonedJobsWithoutAModelToo) {
   GenerationRequest request = SomeGeneration(5, 20);
   const auto cancelled = request.context.cancelled;
   const auto listener = harness_.Generate(std::move(request));

@@ -64,8 +64,8 @@ models::LanguageModelInfo ModelWithChunksOf16() {
   return info;
 }
 
-// What a server is told that should refuse hardly anything at 80 % load: at random arrivals, a hundredth of the
-// requests find more than eight before them.
+// Options of a server that should refuse hardly anything at 80 % load: at random arrivals, a hundredth of the requests
+// find more than eight before them.
 RequestQueue::Options RoomForEight(const Streams& streams) {
   RequestQueue::Options options;
   options.limits.max_queued_cost = absl::Seconds(8 / streams.capacity);
@@ -174,8 +174,8 @@ TEST_P(StreamsUnderOverload, WhatIsAdmittedTakesAtMostTwiceAsLongAsAtEightyPerce
   EXPECT_GT(overload.answered_in_time, 0.95 * 60 * GetParam().capacity);
 }
 
-// From the first request on. While nothing is known of the steps nobody is refused for the time it would wait, and what
-// they are made of is learned from steps that are all alike.
+// From the first request on. Until the cost of steps is known, no request is refused for its predicted wait. The costs
+// are learned from steps that are all alike.
 TEST_P(StreamsUnderOverload, TheQueueIsHardlyEverLongerThanItIsAllowedToBe) {
   std::vector<absl::Duration> waits = StreamsUnderLoad(GetParam()).RunFor(kMinute, 5).waits;
   std::sort(waits.begin(), waits.end());

@@ -84,7 +84,7 @@ TEST_F(RequestQueueTest, RefusesEverythingOnceClosedButKeepsWhatIsThere) {
   EXPECT_TRUE(queue.empty());
 }
 
-TEST_F(RequestQueueTest, SeparatesThoseThatNobodyWaitsForAndKeepsTheRest) {
+TEST_F(RequestQueueTest, SeparatesAbandonedJobsAndKeepsTheRest) {
   RequestQueue queue({.limits = {.max_queued = 5}});
   auto cancelled = JobWithId("b");
   cancelled->context().cancelled->store(true);
@@ -131,7 +131,7 @@ TEST_F(RequestQueueTest, RefusesWhatCannotMakeItsDeadlineUnlessTheWorkerIsIdle) 
   ASSERT_TRUE(queue.Push(JobWithId("short", soon, 10)).ok());
 }
 
-TEST_F(RequestQueueTest, SaysWhatBecameHopelessWhileItWaitedUnlessThereIsNothingElse) {
+TEST_F(RequestQueueTest, ReportsAJobThatBecameTooLateUnlessItIsAlone) {
   RequestQueue queue({});
   Teach(queue);
   const absl::Time deadline = clock_.Now() + absl::Milliseconds(150);
@@ -173,8 +173,8 @@ TEST_F(RequestQueueTest, BoundsTheTimeThatWaitsAndSaysWhenToComeBack) {
   EXPECT_EQ(GetRefusal(full)->queue_depth, 2);
 }
 
-// While it is not known what steps take nobody is refused for it: the first say little, and may be far slower than
-// those that follow. From then on what came before counts as what comes does.
+// Until the cost of steps is known, no request is refused for it: the first steps say little, and may be far slower
+// than later ones. From then on, requests that were queued before count, too.
 TEST_F(RequestQueueTest, ACallThatComesWhileNothingWaitsIsTakenWhateverItTakes) {
   RequestQueue queue({.limits = {.max_queued_cost = absl::Milliseconds(250)}});
   Teach(queue);
@@ -243,7 +243,7 @@ TEST_F(RequestQueueTest, WakesTheWorkerForAJobAndForTheEnd) {
 }
 
 // A job whose rows are with worker 1:
-//   worker 0 leaves it alone and takes what comes behind it, until worker 1 has no room
+//   worker 0 skips it and takes the jobs behind it, until worker 1 has no room
 TEST_F(RequestQueueTest, LeavesAJobToTheWorkerThatHasItsRowsUnlessThatOneIsFull) {
   RequestQueue queue({}, models::CpuWorkers(2));
   auto at_home = JobWithId("a");
@@ -363,7 +363,7 @@ TEST_F(RequestQueueTest, LeavesALastTryToAWorkerThatIsNotFailingAsLongAsThereIsO
   EXPECT_EQ(queue.TakeFirst(busy, Take)->context().id, "unlucky");
 }
 
-TEST_F(RequestQueueTest, WhatDoesNotFitIsOvertakenByWhatComesBeforeItInTheOrderOnly) {
+TEST_F(RequestQueueTest, AJobThatDoesNotFitIsOvertakenOnlyByJobsBeforeItInTheOrder) {
   RequestQueue queue({});
   ASSERT_TRUE(queue.Push(JobWithId("large", absl::InfiniteFuture(), 100)).ok());
   ASSERT_TRUE(queue.Push(JobWithId("small")).ok());
@@ -432,7 +432,7 @@ TEST_F(RequestQueueTest, WhatLetsOthersPassWhereItsRowsAreIsTheNextForAnotherWor
   EXPECT_EQ(queue.TakeFirst(taker(0, 0), Take)->context().id, "long");
 }
 
-// Nobody says that a worker is stuck in a step.
+// No event reports that a worker is stuck in a step.
 TEST_F(RequestQueueTest, WhoSleepsLooksAgainWhileAnythingWaits) {
   RequestQueue queue({});
   ASSERT_TRUE(queue.Push(JobWithId("a")).ok());

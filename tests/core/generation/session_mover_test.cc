@@ -111,7 +111,7 @@ TEST_F(SessionMoverTest, PagesOfAnotherLayoutOrForWhichThereIsNoRoomAreReadAgain
   const absl::Status status = Import(*tiny, archive);
   EXPECT_TRUE(status.ok()) << status;
   archive.cache_layout = "another";
-  archive.cached->contents = "which nobody here understands";
+  archive.cached->contents = "in a format that is unknown here";
   ASSERT_TRUE(Import(*there, archive).ok());
   EXPECT_EQ(Say(*there, kTalk, SomeTokens(9, 1))->tokens, Say(*here, kTalk, SomeTokens(9, 1))->tokens);
 }
@@ -140,7 +140,7 @@ TEST_F(SessionMoverTest, WhatCannotBeASessionOfTheModelIsRefused) {
   EXPECT_EQ(there->state().cache.counters.imported, 1) << "no page of what was refused";
 }
 
-TEST_F(SessionMoverTest, NobodyElseHasASessionWhileItsPagesAreRead) {
+TEST_F(SessionMoverTest, ASessionIsExclusiveWhileItsPagesAreRead) {
   Gate gate;
   std::atomic<bool> hold = false;
   on_step = [&](absl::Span<const models::Slice>) {

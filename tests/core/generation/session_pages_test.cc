@@ -140,7 +140,7 @@ TEST_F(SessionPagesTest, SessionsOutliveTheEngineThatHadThem) {
   EXPECT_EQ(Say(*after, 0, SomeTokens(5))->summary.session_tokens, 45);
 }
 
-TEST_F(SessionPagesTest, ASessionThatEndsGivesItsPagesBackThoughNobodyCalls) {
+TEST_F(SessionPagesTest, ASessionThatExpiresReleasesItsPagesWithoutACall) {
   ContinuousBatchingEngine::Options options;
   options.sessions.time_to_live = absl::Milliseconds(200);
   const auto engine = MakeEngine(options);

@@ -87,7 +87,7 @@ TEST(StepLoopCache, APromptThatSeveralBeginAtOnceIsReadOnce) {
   EXPECT_EQ(reused, 4 * 1000 - rows);  // one token each is generated and not read
 }
 
-// Eight rows a step, and 100 of a document to read. What comes behind it has 264 tokens, of which 256 were read before.
+// Eight rows a step, and 100 of a document to read. The request behind it has 264 tokens, 256 of them read before.
 TEST(StepLoopCache, APromptThatWasReadDoesNotWaitInTheQueueForShorterOnes) {
   StepLoopHarness harness({.max_streams = 2, .steps = {.max_rows = 8}});
   const GenerationRequest request = SomeGeneration(264, 1);
@@ -137,7 +137,7 @@ TEST(StepLoopCache, WhatAWaitingPromptHasToReadIsSearchedForOnlyWhenSomethingWas
   }
 }
 
-// A token takes 1 ms to be read, and others are running. No prefix was found of late.
+// A token takes 1 ms to be read, and others are running. No recent request found a prefix.
 TEST(StepLoopCache, APromptThatWasReadIsNotRefusedForTheTimeThatItWouldTakeToReadIt) {
   StepLoopHarness harness({.cache_bytes = int64_t{20} << 20});
   harness.model.on_step = [&harness](absl::Span<const models::Slice> slices) {
@@ -192,7 +192,7 @@ TEST(StepLoopCache, AtLeastOneTokenIsReadForItsLogits) {
   EXPECT_EQ(again->summary.reused_tokens, 64);
 }
 
-TEST(StepLoopCache, WhoWantsTheLogitsOfThePromptReadsAllOfIt) {
+TEST(StepLoopCache, ARequestForThePromptsLogitsReadsAllOfIt) {
   StepLoopHarness harness;
   GenerationRequest request = SomeGeneration(200, 2);
   harness.Generate(request);
@@ -225,7 +225,7 @@ TEST(StepLoopCache, WhatDoesNotFitNowWaitsAndIsNotOvertaken) {
   EXPECT_TRUE(small->status.ok());
 }
 
-TEST(StepLoopCache, WhatWaitsForRoomCanBeCancelled) {
+TEST(StepLoopCache, ARequestThatWaitsForRoomCanBeCancelled) {
   StepLoopHarness harness({.max_streams = 8, .steps = {.max_rows = 100}, .cache_bytes = 2 * kBytesOfAStream + 8 * 10});
   for (uint32_t seed = 0; seed < 2; ++seed) harness.Generate(SomeGeneration(300, 20, seed));
   const GenerationRequest request = SomeGeneration(300, 20, 7);

@@ -1,4 +1,4 @@
-// Steps of the model that fail: who goes on, who is ended, and that nobody notices otherwise.
+// Steps of the model that fail: which requests continue, which end, and that the others do not notice.
 
 #include <random>
 #include <stdexcept>
@@ -9,7 +9,7 @@
 
 namespace longshort::core::step_loop_failure_test {
 
-TEST(StepLoopFailure, AFailedStepEndsNobody) {
+TEST(StepLoopFailure, AFailedStepEndsNoRequest) {
   StepLoopHarness harness;
   int step = 0;
   harness.model.on_step = [&step](absl::Span<const models::Slice>) {
@@ -178,7 +178,7 @@ TEST(StepLoopFailure, AStreamThatAlwaysFailsInTheMiddleIsTriedOnAnotherModelAndE
   EXPECT_EQ(second->status, absl::InternalError("the model's step failed: device lost"));
 }
 
-// Else whoever sends what the model cannot stand would always be the one who has had least.
+// Otherwise a client whose requests break the model would always have the smallest charge, and be first.
 TEST(StepLoopFailure, WhatStepsThatFailTakeIsChargedToWhoWasInThem) {
   StepLoopHarness harness({.max_streams = 1});
   constexpr int32_t kPoison = 3;  // never sampled, and in no other prompt

@@ -90,7 +90,7 @@ TEST(Generation, SamplesOnlyWhatTheTokenizerCanProduce) {
   EXPECT_THAT(listener->tokens, testing::Contains(2));  // the newline is text like any other
 }
 
-TEST(Generation, TellsTheRawModelsLogProbabilitiesWhateverTheSamplingOptions) {
+TEST(Generation, ReportsTheRawModelsLogProbabilitiesWhateverTheSamplingOptions) {
   StepLoopHarness harness;
   GenerationRequest request = SomeGeneration(30, 60);
   request.log_probabilities = true;
@@ -188,7 +188,7 @@ TEST(Generation, RepeatsWithTheSameSeedAndDiffersByCompletion) {
 }
 
 // One second in the queue, then steps of 10 ms: three to read the prompt, the last of which gives the first token.
-TEST(Generation, TellsWhereItsTimeWent) {
+TEST(Generation, ReportsWhereItsTimeWent) {
   StepLoopHarness harness({.max_streams = 1, .steps = {.max_rows = 8}});
   harness.model.on_step = [&harness](absl::Span<const models::Slice>) {
     harness.clock.Advance(absl::Milliseconds(10));

@@ -40,7 +40,7 @@ TEST_F(StepLoopPause, APausedStreamStandsStillAndTheOthersGoOn) {
 }
 
 // Room for one stream: another takes the paused one's pages, which are then computed again.
-TEST_F(StepLoopPause, ItsPagesGoToWhoeverNeedsThem) {
+TEST_F(StepLoopPause, ItsPagesGoToSequencesThatNeedThem) {
   StepLoopHarness harness({.max_streams = 1});
   const GenerationRequest slow = SomeGeneration(400, 30), other = SomeGeneration(500, 30, 1);
   const auto slow_listener = harness.Generate(slow);
@@ -104,7 +104,7 @@ class StepLoopPauseOfTwoWorkers : public StepLoopPause {
     ASSERT_EQ(harness_.loop->state().cache.parked_sequences, 1);
   }
 
-  // Frees what the first worker is told to, as soon as it looks.
+  // Frees the pages that the first worker is notified of, as its next round does.
   void DropGivenUp() {
     ASSERT_EQ(pages_->given_up.size(), 1u);
     EXPECT_EQ(pages_->given_up[0].worker, 0);

@@ -239,7 +239,7 @@ TEST(StepLoop, EndsAStreamAtItsDeadlineWithTheCountsSoFar) {
   EXPECT_EQ(listener->summary.timings.prefill, absl::Milliseconds(20));
 }
 
-TEST(StepLoop, EndsQueuedRequestsThatNobodyWaitsForWithoutAStep) {
+TEST(StepLoop, EndsAbandonedQueuedRequestsWithoutAStep) {
   StepLoopHarness harness({.max_streams = 1, .steps = {.max_rows = 100}});
   harness.Generate(SomeGeneration(5, 50));
   harness.loop->RunOnce();
@@ -311,7 +311,7 @@ TEST(StepLoop, LogitsOfAWrongSizeEndTheStep) {
   EXPECT_EQ(listener->status.code(), absl::StatusCode::kInternal);
 }
 
-TEST(StepLoop, EndAllEndsWhatRunsAndWhatWaits) {
+TEST(StepLoop, EndAllEndsRunningAndWaitingRequests) {
   StepLoopHarness harness({.max_streams = 1, .steps = {.max_rows = 100}});
   const auto running = harness.Generate(SomeGeneration(5, 10));
   const auto waiting = harness.Score(SomeScoring(5));

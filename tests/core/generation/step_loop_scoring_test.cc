@@ -62,7 +62,7 @@ TEST(Scoring, NeverHoldsMoreLogitsThanAStepHasRows) {
   EXPECT_EQ(most, 16u * 16u);  // rows * V
 }
 
-TEST(Scoring, TellsWhereItsTimeWent) {
+TEST(Scoring, ReportsWhereItsTimeWent) {
   StepLoopHarness harness({.max_streams = 1, .steps = {.max_rows = 8}});
   harness.model.on_step = [&harness](absl::Span<const models::Slice>) {
     harness.clock.Advance(absl::Milliseconds(10));

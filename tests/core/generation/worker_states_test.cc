@@ -21,14 +21,14 @@ class WorkerStatesTest : public testing::Test {
   WorkerStates states_{2, queue_, observer_};
 };
 
-TEST_F(WorkerStatesTest, TellsWhatAllWorkersDoAndWhatWaitsForThem) {
+TEST_F(WorkerStatesTest, ReportsRunningAndWaitingJobsOfAllWorkers) {
   ScoringRequest request;
   request.tokens = {1, 2};
   ASSERT_TRUE(
       queue_.Push(std::make_unique<ScoringJob>(request, std::make_shared<RecordingScoringListener>(), 10, observer_))
           .ok());
   states_.ReportQueued();
-  EXPECT_EQ(observer_.state.queued_requests, 1) << "though no worker has told anything";
+  EXPECT_EQ(observer_.state.queued_requests, 1) << "though no worker has reported anything";
   states_.Set(0, {.active_streams = 2});
   states_.Set(1, {.active_streams = 3});
   for (const LanguageModelEngineState& state : {observer_.state, states_.Sum()}) {

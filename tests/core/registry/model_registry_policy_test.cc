@@ -37,7 +37,7 @@ TEST_F(ModelRegistryTest, APolicyThatCannotBeReadOrChoosesNothingIsAFailureOfIts
                                              (repository_ / "bytes/serving.json").string(), " wants; there are: 4")));
 }
 
-TEST_F(ModelRegistryTest, AChangedServingFileLoadsItsModelAnewInItsOwnPlace) {
+TEST_F(ModelRegistryTest, AChangedServingFileReloadsItsModelInPlace) {
   MakeFolder("bytes/1");
   MakeFolder("bytes/2");
   MakeFolder("characters/1");
@@ -60,7 +60,7 @@ TEST_F(ModelRegistryTest, AChangedServingFileLoadsItsModelAnewInItsOwnPlace) {
       << "who still has the old one is drained too";
 }
 
-TEST_F(ModelRegistryTest, ABrokenServingFileChangesNothingAndIsToldOnce) {
+TEST_F(ModelRegistryTest, ABrokenServingFileChangesNothingAndIsReportedOnce) {
   MakeFolder("bytes/1");
   const auto registry = Load();
   ASSERT_TRUE(registry.ok());

@@ -158,7 +158,7 @@ TEST_F(ModelRegistryTest, ANewVersionReplacesTheOldOneWhichFinishesItsRequests) 
   EXPECT_TRUE(Follow(**registry).empty()) << "nothing has changed since";
 }
 
-// The engine's thread lets go last, which must not destroy the engine from its own thread.
+// The engine's thread releases the model last, which must not destroy the engine from its own thread.
 TEST_F(ModelRegistryTest, TheLastRequestMayBeTheLastToHaveTheModel) {
   MakeFolder("bytes/1");
   const auto registry = Load();
@@ -176,7 +176,7 @@ TEST_F(ModelRegistryTest, TheLastRequestMayBeTheLastToHaveTheModel) {
   ASSERT_TRUE((*registry)->Unload("bytes", 0).ok());
   EXPECT_TRUE(ended.Wait());
   EXPECT_EQ((*registry)->Find("bytes", 0).status(), absl::NotFoundError("no model is loaded"));
-  (*registry)->Drain(absl::InfiniteFuture());  // the listener has heard, but may not have let go yet
+  (*registry)->Drain(absl::InfiniteFuture());  // the listener was notified, but may not have released the model yet
 }
 
 TEST_F(ModelRegistryTest, AVersionThatFailsLeavesTheOldOneServingAndIsTriedAgainOnceChanged) {
@@ -192,7 +192,7 @@ TEST_F(ModelRegistryTest, AVersionThatFailsLeavesTheOldOneServingAndIsTriedAgain
   EXPECT_THAT(Follow(**registry), testing::ElementsAre("loaded bytes/2", "unloaded bytes/1"));
 }
 
-TEST_F(ModelRegistryTest, AVersionThatCannotBeReadJustNowIsTriedAgainAndToldOnce) {
+TEST_F(ModelRegistryTest, AVersionThatCannotBeReadJustNowIsTriedAgainAndReportedOnce) {
   MakeFolder("bytes/1");
   const auto registry = Load();
   ASSERT_TRUE(registry.ok());
@@ -205,7 +205,7 @@ TEST_F(ModelRegistryTest, AVersionThatCannotBeReadJustNowIsTriedAgainAndToldOnce
   EXPECT_THAT(Follow(**registry), testing::ElementsAre("loaded bytes/2", "unloaded bytes/1"));
 }
 
-TEST_F(ModelRegistryTest, EachEventIsToldBeforeTheNextModelIsLoaded) {
+TEST_F(ModelRegistryTest, EachEventIsReportedBeforeTheNextModelIsLoaded) {
   MakeFolder("bytes/1");
   MakeFolder("characters/1");
   const auto registry = Load();
@@ -213,12 +213,12 @@ TEST_F(ModelRegistryTest, EachEventIsToldBeforeTheNextModelIsLoaded) {
   MakeFolder("bytes/2");
   MakeFolder("characters/2");
   loaded_.clear();
-  const auto tell = [&](const RegistryEvent& event) {
+  const auto record = [&](const RegistryEvent& event) {
     loaded_.push_back(Describe(event));
     const bool found = (*registry)->Find(event.model, event.version).ok();
     EXPECT_EQ(found, event.kind == RegistryEvent::Kind::kLoaded);
   };
-  ASSERT_TRUE((*registry)->FollowRepository(tell).ok());
+  ASSERT_TRUE((*registry)->FollowRepository(record).ok());
   EXPECT_THAT(loaded_, testing::ElementsAre("bytes/2", "loaded bytes/2", "unloaded bytes/1",  //
                                             "characters/2", "loaded characters/2", "unloaded characters/1"));
 }
@@ -233,7 +233,7 @@ TEST_F(ModelRegistryTest, AVersionThatIsNotLoadedForTheStopIsNoFailure) {
   EXPECT_THAT(Names(**registry), testing::ElementsAre("bytes/1"));
 }
 
-TEST_F(ModelRegistryTest, FollowsWhatGoesAndComes) {
+TEST_F(ModelRegistryTest, FollowsRemovedAndAddedVersions) {
   MakeFolder("bytes/1");
   MakeFolder("bytes/2");
   MakeFolder("characters/1");
@@ -266,7 +266,7 @@ TEST_F(ModelRegistryTest, ARepositoryThatBecomesEmptyChangesNothing) {
                                                        "unloaded bytes/1"));
 }
 
-TEST_F(ModelRegistryTest, FoldersThatAreSkippedLaterAreToldOnce) {
+TEST_F(ModelRegistryTest, FoldersThatAreSkippedLaterAreReportedOnce) {
   MakeFolder("bytes/1");
   const auto registry = Load();
   ASSERT_TRUE(registry.ok());
@@ -282,7 +282,7 @@ TEST_F(ModelRegistryTest, FoldersThatAreSkippedLaterAreToldOnce) {
 }
 
 // A link to itself cannot be read, not even by root.
-TEST_F(ModelRegistryTest, AModelWhoseFolderCannotBeReadServesOnAndThatIsToldOnce) {
+TEST_F(ModelRegistryTest, AModelWhoseFolderCannotBeReadStaysServedAndIsReportedOnce) {
   MakeFolder("bytes/1");
   MakeFolder("characters/1");
   const auto registry = Load();
@@ -326,10 +326,10 @@ TEST_F(ModelRegistryTest, WhatCannotBeReadAndIsNoVersionIsNothing) {
   EXPECT_THAT((*registry)->skipped(),
               testing::UnorderedElementsAre(testing::HasSubstr((repository_ / "notes").string()),
                                             (repository_ / "bytes/2").string() + ": a dangling symbolic link"));
-  EXPECT_TRUE(Follow(**registry).empty()) << "it was told when the repository was loaded";
+  EXPECT_TRUE(Follow(**registry).empty()) << "it was reported when the repository was loaded";
 }
 
-TEST_F(ModelRegistryTest, LoadsAndUnloadsWhatItIsTold) {
+TEST_F(ModelRegistryTest, LoadsAndUnloadsOnRequest) {
   MakeFolder("bytes/1");
   MakeFolder("bytes/2");
   const auto registry = Load();
@@ -344,7 +344,7 @@ TEST_F(ModelRegistryTest, LoadsAndUnloadsWhatItIsTold) {
 
   ASSERT_TRUE((*registry)->Unload("bytes", 2).ok());
   EXPECT_THAT(Names(**registry), testing::ElementsAre("bytes/1"));
-  EXPECT_TRUE(Follow(**registry).empty()) << "what was let go stays away";
+  EXPECT_TRUE(Follow(**registry).empty()) << "an unloaded version stays unloaded";
   EXPECT_TRUE(absl::IsNotFound((*registry)->Unload("bytes", 2)));
   ASSERT_TRUE((*registry)->Unload("bytes", 0).ok());
   EXPECT_TRUE((*registry)->List().empty());

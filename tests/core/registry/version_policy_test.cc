@@ -85,7 +85,7 @@ class FollowedRepository {
       serving[served->version] = std::stoll(served->language_model()->info.fingerprint);
     }
     EXPECT_EQ(serving, serving_) << "on disk " << Text(on_disk_) << "; broken " << Text(broken_) << "; asked for "
-                                 << Text(kept_) << "; let go " << Text(unwanted_);
+                                 << Text(kept_) << "; unloaded " << Text(unwanted_);
   }
 
  private:
@@ -155,7 +155,7 @@ class FollowedRepository {
         models::LoadedLanguageModel{.weights = WeightsOf(std::make_unique<FakeLanguageModel>()), .tokenizer = nullptr});
   }
 
-  // The fingerprint tells the serving.json.
+  // The fingerprint identifies the serving.json.
   absl::StatusOr<ServedModel::Kind> MakeServed(const models::LoadedModel& loaded) const {
     ServedLanguageModel served{
         .info = std::get<models::LoadedLanguageModel>(loaded).weights.info(), .tokenizer = nullptr, .engine = nullptr};
@@ -193,7 +193,7 @@ class FollowedRepository {
   Versions on_disk_;
   Versions broken_;
   Versions kept_;                       // loaded by a client
-  Versions unwanted_;                   // let go by one
+  Versions unwanted_;                   // unloaded by one
   std::map<int64_t, int64_t> serving_;  // versions, with the serving_file_ of their loading
 };
 

@@ -27,14 +27,14 @@ TEST(PromptPieces, NoStepIsLostOfAnyNumber) {
     const PromptPieces read = Read(steps);
     ASSERT_LE(read.all().size(), PromptPieces::kMax);
     int64_t tokens = 0;
-    int64_t told = 0;
+    int64_t steps_in_pieces = 0;
     for (const PromptPiece& piece : read.all()) {
-      ASSERT_EQ(piece.begin, At(told)) << "without gaps, in their order";
-      told += piece.steps;
-      ASSERT_EQ(piece.end, At(told));
+      ASSERT_EQ(piece.begin, At(steps_in_pieces)) << "without gaps, in their order";
+      steps_in_pieces += piece.steps;
+      ASSERT_EQ(piece.end, At(steps_in_pieces));
       tokens += piece.tokens;
     }
-    ASSERT_EQ(told, steps);
+    ASSERT_EQ(steps_in_pieces, steps);
     ASSERT_EQ(tokens, steps * (steps - 1) / 2);
     if (steps > static_cast<int64_t>(PromptPieces::kMax)) {
       ASSERT_GT(read.all().size(), PromptPieces::kMax / 2);

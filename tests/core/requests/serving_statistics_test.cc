@@ -38,7 +38,7 @@ TEST(ServingStatistics, TheTimesOfAnAnswerAddUpToItsWhole) {
   EXPECT_EQ(statistics.input().count(), 2);
 }
 
-TEST(ServingStatistics, BatchesAreToldApartUpToTheLargest) {
+TEST(ServingStatistics, BatchesAreCountedBySizeUpToTheLargest) {
   ServingStatistics statistics(4);
   statistics.CountBatch(4, absl::Milliseconds(2));
   statistics.CountBatch(4, absl::Milliseconds(3));

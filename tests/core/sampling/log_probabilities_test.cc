@@ -51,7 +51,7 @@ TEST(LogProbabilities, NameTheLikeliestFirstAndOfEqualsTheLowestId) {
   EXPECT_FLOAT_EQ(likeliest[2].log_probability, static_cast<float>(log_probabilities.Of(2)));
 }
 
-TEST(LogProbabilities, NameAllTokensIfMoreAreAskedForThanThereAre) {
+TEST(LogProbabilities, NameAllTokensIfMoreAreRequested) {
   LogProbabilities log_probabilities;
   const std::vector<float> logits = {1, 2};
   ASSERT_TRUE(log_probabilities.SetRow(logits).ok());

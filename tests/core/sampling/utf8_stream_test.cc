@@ -107,7 +107,7 @@ TEST(Utf8Stream, ReplacesOverlongFormsSurrogatesAndNumbersBeyondUnicodeByteByByt
   EXPECT_EQ(WholeText("\xFF\xFE"), Replacements(2));
 }
 
-TEST(Utf8Stream, BeginsAnewWithTheByteThatBrokeACharacter) {
+TEST(Utf8Stream, BeginsAgainWithTheByteThatBrokeACharacter) {
   EXPECT_EQ(WholeText("\xE2\x82\xC3\xA9"), Replacements(1) + "\xC3\xA9");
 }
 

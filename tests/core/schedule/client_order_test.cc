@@ -103,7 +103,7 @@ class ClientOrderNewcomerTest : public testing::Test {
 
 // Of 10 s each was charged with, 9 s are given back when ten others, nine and so on wait or run: were they divided by
 // those, the clock would stand 9 s before its beginning.
-TEST_F(ClientOrderNewcomerTest, DoesNotGoBeforeWhoWaitsBecauseOthersEndedSoonerThanPredicted) {
+TEST_F(ClientOrderNewcomerTest, DoesNotOvertakeAWaitingClientBecauseOthersEndedSoonerThanPredicted) {
   for (int client = 1; client <= 10; ++client) Add(client);
   for (int client = 1; client <= 10; ++client) Take(client, 10);
   for (int client = 1; client <= 10; ++client) Settle(client, -9);

@@ -36,7 +36,7 @@ TEST(WorkFailures, WhoFailsAloneIsTriedThreeTimes) {
 }
 
 // It passes every step alone, and none with others.
-TEST(WorkFailures, WhoFailsInAnyCompanyIsHopelessAfterNineTimes) {
+TEST(WorkFailures, AnItemThatFailsInEveryBatchEndsAfterNineTries) {
   WorkFailures record(WorkFailures::kOfSequence);
   for (int failure = 1; failure <= 9; ++failure) {
     EXPECT_FALSE(record.exhausted());
@@ -54,7 +54,7 @@ TEST(WorkFailures, AStepPassedInCompanyClearsIt) {
   EXPECT_FALSE(record.exhausted());
 }
 
-TEST(WorkFailures, AnItemIsTriedThreeTimesWhoeverWasInItsFirstBatch) {
+TEST(WorkFailures, AnItemIsTriedThreeTimesWhateverItsFirstBatch) {
   for (const bool alone_at_first : {true, false}) {
     WorkFailures record(WorkFailures::kOfItem);
     EXPECT_FALSE(record.any());
@@ -119,7 +119,7 @@ TEST(WorkerProbation, AWorkerIsOnProbationUntilItsNextModelPasses) {
   EXPECT_FALSE(trials.IsOnProbation(0));
 }
 
-TEST(WorkerProbation, NobodyIsOnProbationWhereAllWouldBe) {
+TEST(WorkerProbation, NoWorkerIsOnProbationWhereAllWouldBe) {
   WorkerProbation trials(2);
   trials.OnModelGivenUp(0);
   trials.OnModelGivenUp(1);

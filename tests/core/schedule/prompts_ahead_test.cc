@@ -12,7 +12,7 @@ TEST(PromptsAhead, LeaveRoomWhileTheNextStepHasTimeForMore) {
 }
 
 // Of three prompts, those with 10 and 50 tokens left are read before one of 50, and the first alone before one of 49.
-TEST(PromptsAhead, AreThoseWithNoMoreLeftToReadThanItHasItself) {
+TEST(PromptsAhead, AreThoseWithAtMostAsMuchLeftToRead) {
   const PromptsAhead prompts({{100, 50}, {100, 100}, {100, 10}}, 60);
   EXPECT_FALSE(prompts.LeaveRoomFor(100));
   EXPECT_FALSE(prompts.LeaveRoomFor(50));
@@ -45,7 +45,7 @@ TEST(PromptsAhead, MayBeLongWhereHalfOfTheStreamsAreLeftForOthers) {
   EXPECT_EQ(PromptsAhead::MaxLong(16), 8);
   EXPECT_EQ(PromptsAhead::MaxLong(3), 1);
   EXPECT_EQ(PromptsAhead::MaxLong(1), 1) << "or none would ever be read";
-  EXPECT_EQ(PromptsAhead::MaxLong(0), 1) << "a short sequence's cache, which a long prompt may fit into all the same";
+  EXPECT_EQ(PromptsAhead::MaxLong(0), 1) << "a short sequence's cache, which may have room for a long prompt";
 }
 
 }  // namespace longshort::core::prompts_ahead_test

@@ -18,7 +18,7 @@ TEST(WaitingLimits, RefuseByCountSayingWhenToComeBackAndHowLongTheLineIs) {
   EXPECT_TRUE(CheckRoom({.max_queued = 3}, Load(2, absl::Seconds(2)), Load(0, {}), Ticket()).ok());
 }
 
-TEST(WaitingLimits, RefuseByPredictedTimeButNeverWhatComesWhileNothingWaits) {
+TEST(WaitingLimits, RefuseByPredictedTimeUnlessTheQueueIsEmpty) {
   const WaitingLimits limits = {.max_queued_cost = absl::Seconds(5)};
   const Ticket more = {.cost = absl::Seconds(3)};
   EXPECT_TRUE(CheckRoom(limits, Load(1, absl::Seconds(2)), Load(0, {}), more).ok());

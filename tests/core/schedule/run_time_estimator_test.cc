@@ -33,7 +33,7 @@ TEST(RunTimeEstimator, OneStallChangesNothing) {
   EXPECT_EQ(estimator.Of(kShape, At(4))->typical, absl::Seconds(1.2));
 }
 
-TEST(RunTimeEstimator, BelievesWhatChangedForGood) {
+TEST(RunTimeEstimator, FollowsAPermanentChange) {
   RunTimeEstimator estimator;
   for (int i = 0; i < 20; ++i) estimator.Learn(kShape, absl::Seconds(1), At(i));
   for (int i = 20; i < 40; ++i) estimator.Learn(kShape, absl::Seconds(3), At(i));

@@ -98,7 +98,7 @@ TEST(StreamEstimator, PredictsWhatARequestWillTakeWhenAllStreamsAreTaken) {
 }
 
 // A prompt of one token had a whole step to itself: 5 ms and a row.
-TEST(StreamEstimator, TellsNothingOfLongPromptsByShortOnes) {
+TEST(StreamEstimator, DoesNotPredictLongPromptsFromShortOnes) {
   const absl::Time now = absl::UnixEpoch();
   StreamEstimator estimator;
   estimator.SetSteps(Machine().Known(), 16);

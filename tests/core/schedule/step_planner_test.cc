@@ -89,7 +89,7 @@ TEST_F(StepPlannerTest, ReadsAllThatFitsWhileNothingIsKnownOfTheTime) {
 TEST_F(StepPlannerTest, AStepOfPromptsAloneTakesTheTargetTime) {
   LearnTheMachine();
   AddPrompt(10'000);
-  // A chunk takes 1.6 ms, and what was learned is a tenth off at the most.
+  // A chunk takes 1.6 ms, and the estimate is wrong by at most a tenth.
   for (int i = 0; i < 5; ++i) EXPECT_NEAR(absl::ToDoubleMilliseconds(Run()), 30, 4.6);
 }
 
@@ -213,7 +213,7 @@ TEST_F(StepPlannerTest, WhatIsShortenedCostsOnlyWhatIsRead) {
   EXPECT_NEAR(absl::ToDoubleMilliseconds(planner_.ShareOf(1)), 16 + 100, 0.1);
 }
 
-// One client's prompt is never read as planned, for want of pages; having had less, it is the first in order.
+// One client's prompt is never read as planned, because pages are short. It has had less, so it is first in order.
 TEST_F(StepPlannerTest, WhatIsShortenedIsChargedAsWhatIsRead) {
   LearnTheMachine();
   AddPrompt(100'000, "short of pages");
@@ -288,7 +288,7 @@ TEST(StepPlanner, ALongPromptGetsOnHoweverManyShortOnesComeEvenIfAStepIsSmallerT
     waiting.unread -= pieces[0];
     planner.OnStep(absl::Milliseconds(10), /*failed=*/false);
   }
-  EXPECT_GE(waiting.position, 40 * kChunkSize / 2 / 4 - kChunkSize) << "a quarter, but for what is still owed";
+  EXPECT_GE(waiting.position, 40 * kChunkSize / 2 / 4 - kChunkSize) << "a quarter, less what is still owed";
 }
 
 }  // namespace longshort::core::step_planner_test

@@ -56,7 +56,7 @@ TEST_F(StreamEstimatesTest, TheFastestWorkerSaysWhatCannotBeDone) {
   EXPECT_NEAR(absl::ToDoubleSeconds(*estimates_.FastPrefill(1000, kNow)), 0.1, 0.01);
 }
 
-TEST_F(StreamEstimatesTest, NothingIsHopelessWhileAWorkerIsUnknown) {
+TEST_F(StreamEstimatesTest, NoDeadlineIsOutOfReachWhileAWorkerIsUnknown) {
   TeachSteps(0, absl::Milliseconds(1));
   TeachRequest(0, absl::Seconds(1));
   EXPECT_TRUE(estimates_.knows_steps());

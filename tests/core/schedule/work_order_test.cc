@@ -84,7 +84,7 @@ TEST(WorkOrder, PrioritiesShareTheWorkerByTheirWeightsWhateverTheSizesOfTheirReq
 
 // A round is 21 quanta of 10 ms; a low request of 50 ms overdraws by 4 quanta, so at the worst it waits for five
 // rounds.
-TEST(WorkOrder, TheLowestPriorityIsServedEverySoOftenUnderAFloodOfHigherOnes) {
+TEST(WorkOrder, TheLowestPriorityIsServedRegularlyUnderAFloodOfHigherOnes) {
   WorkOrder order({});
   for (int i = 0; i < 3; ++i) {
     order.Add(TicketOf(Priority::kHigh, "flood", 7));
@@ -177,8 +177,8 @@ int64_t RunUntilLow(WorkOrder& order) {
   return normal;
 }
 
-// What ran while nobody waited took nothing from anybody, however wrong it was predicted.
-TEST(WorkOrder, APriorityOwesNothingForATimeInWhichNobodyWaited) {
+// A job that ran while no other waited took nothing from another client, however wrong its prediction was.
+TEST(WorkOrder, APriorityOwesNothingForATimeWithAnEmptyQueue) {
   for (const int64_t charged_by_another_order : {0, 1, 2, 3}) {
     WorkOrder order({});
     Ticket ticket = TicketOf(Priority::kLow, "documents", 0);
@@ -208,7 +208,7 @@ TEST(WorkOrder, APriorityGetsNothingBackThatItNeverPaid) {
 }
 
 // One hour alone buys nothing, and an hour away neither: from the moment when both wait, they share evenly.
-TEST(WorkOrder, NobodySavesUpTimeWhileAway) {
+TEST(WorkOrder, NoClientSavesUpTimeWhileAway) {
   WorkOrder order({});
   order.Add(TicketOf(Priority::kNormal, "busy", 10));
   for (int i = 0; i < 360'000; ++i) order.Add(RunNext(order));
@@ -222,7 +222,7 @@ TEST(WorkOrder, NobodySavesUpTimeWhileAway) {
   EXPECT_NEAR(of_new, 50, 1);
 }
 
-// Whoever takes a new name for every request gets no more than one client's place each time, and is forgotten.
+// A client that takes a new name for every request gets one client's place each time, and is forgotten.
 TEST(WorkOrder, AFloodOfNamesNeitherStarvesAClientNorStaysInMemory) {
   WorkOrder order({});
   order.Add(TicketOf(Priority::kNormal, "steady", 10));
@@ -256,7 +256,7 @@ TEST(WorkOrder, AClientAtItsLimitLetsOthersPassUntilItsWorkEnds) {
 }
 
 // Some wait, some run, some leave: what is counted is what is there, and in the end nothing is.
-TEST(WorkOrder, CountsWhatWaitsAndRunsThroughAMillionRandomEvents) {
+TEST(WorkOrder, CountsWaitingAndRunningJobsThroughAMillionRandomEvents) {
   WorkOrder order({.max_running_per_client = 5});
   std::mt19937 random(1);
   std::map<WorkOrder::Handle, Ticket> waiting;

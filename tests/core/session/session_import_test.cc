@@ -14,8 +14,8 @@ namespace longshort::core::session_import_test {
 
 constexpr absl::Duration kTimeToLive = absl::Minutes(10);
 
-// Keeps what it is told.
-class ToldPages final : public SessionPages {
+// Keeps the ids of the parked sequences that the store gives up.
+class RecordedPages final : public SessionPages {
  public:
   void GiveUp(const ParkedPlace& place) override { ids.push_back(place.id); }
 
@@ -46,12 +46,12 @@ TEST_F(SessionImportTest, AnImportedOneIsThereAndNeverReplacesAnother) {
   EXPECT_TRUE(store_.Open(key_, false).ok());
 }
 
-// What is there   what comes
+// There           imported
 //   1 2 3         1 2          all of it is there
 //   1 2 3         1 2 3 4      it goes on
 //   1 2 3         1 7          another conversation
 TEST_F(SessionImportTest, AnImportedOneGoesOnFromItsBeginningAndFromNothingElse) {
-  const auto pages = std::make_shared<ToldPages>();
+  const auto pages = std::make_shared<RecordedPages>();
   const auto import = [&](std::vector<int32_t> tokens, ParkedId id) {
     return store_.Import(key_, {.tokens = std::move(tokens), .parked = ParkedPlace{.worker = 0, .id = id}}, pages);
   };
@@ -78,7 +78,8 @@ TEST_F(SessionImportTest, AnImportedOneGoesOnFromItsBeginningAndFromNothingElse)
 TEST_F(SessionImportTest, AnImportedOneDoesNotGoOnWhileACallHasIt) {
   {
     const absl::StatusOr<SessionStore::Lease> begins = store_.Open(key_, false);
-    EXPECT_TRUE(absl::IsAborted(store_.Import(key_, {.tokens = {1}, .parked = {}}))) << "nobody knows how it begins";
+    EXPECT_TRUE(absl::IsAborted(store_.Import(key_, {.tokens = {1}, .parked = {}})))
+        << "its beginning is not known yet";
   }
   ASSERT_TRUE(store_.Import(key_, {.tokens = {1}, .parked = {}}).ok());
   const absl::StatusOr<SessionStore::Lease> lease = store_.Open(key_, true);

@@ -61,7 +61,7 @@ TEST_F(SessionListTest, APageGoesOnWhereOneWasClosedMeanwhile) {
   EXPECT_EQ(rest.sessions[0].key.id, "c");
 }
 
-TEST_F(SessionListTest, TellsWhatEachIs) {
+TEST_F(SessionListTest, DescribesEachSession) {
   Import("alice", "idle", 7);
   Import("alice", "used", 5);
   clock_.Advance(absl::Seconds(90));

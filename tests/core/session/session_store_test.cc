@@ -38,7 +38,7 @@ class SessionStoreTest : public testing::Test {
     return lease.ok() ? lease->tokens() : std::vector<int32_t>{};
   }
 
-  // What is said to a call that is refused for want of room; empty if it is not.
+  // The message of the refusal for lack of room; empty if the call is not refused.
   static std::string RefusalOf(SessionStore& store, const SessionKey& key) {
     const absl::Status status = store.Open(key, false).status();
     return absl::IsResourceExhausted(status) ? std::string(status.message()) : "";
@@ -68,10 +68,10 @@ TEST_F(SessionStoreTest, ALongConversationIsNotCopiedForEachCall) {
   EXPECT_EQ(first_token(), first_token());
 }
 
-// Keeps what it is told.
-class ToldPages final : public SessionPages {
+// Keeps the ids of the parked sequences that the store gives up.
+class RecordedPages final : public SessionPages {
  public:
-  explicit ToldPages(SessionStore& store) : store_(store) {}
+  explicit RecordedPages(SessionStore& store) : store_(store) {}
   void GiveUp(const ParkedPlace& place) override {
     store_.SetTimeToLive(kTimeToLive);  // would wait for itself if the store were locked
     ids.push_back(place.id);
@@ -83,8 +83,8 @@ class ToldPages final : public SessionPages {
   SessionStore& store_;
 };
 
-TEST_F(SessionStoreTest, AnEngineIsToldWhatWasClosedEndedOrWentOn) {
-  const auto here = std::make_shared<ToldPages>(store_), there = std::make_shared<ToldPages>(store_);
+TEST_F(SessionStoreTest, AnEngineIsNotifiedOfClosedExpiredAndContinuedSessions) {
+  const auto here = std::make_shared<RecordedPages>(store_), there = std::make_shared<RecordedPages>(store_);
   const auto call = [&](const std::string& id, const std::shared_ptr<SessionPages>& pages,
                         std::optional<ParkedPlace> parked) {
     store_.Open({.client = "", .id = id}, false, pages)->Commit({.tokens = {1}, .parked = parked});
@@ -110,8 +110,8 @@ TEST_F(SessionStoreTest, AnEngineIsToldWhatWasClosedEndedOrWentOn) {
 }
 
 TEST_F(SessionStoreTest, WhatIsParkedIsForTheOneEngineWhoseItIs) {
-  const auto here = std::make_shared<ToldPages>(store_);
-  auto there = std::make_shared<ToldPages>(store_);
+  const auto here = std::make_shared<RecordedPages>(store_);
+  auto there = std::make_shared<RecordedPages>(store_);
   store_.Open(key_, false, here)->Commit({.tokens = {1}, .parked = ParkedPlace{.worker = 1, .id = 7}});
   EXPECT_FALSE(store_.Open(key_, true, there)->parked().has_value());
   EXPECT_FALSE(store_.OpenToRead(key_, there)->parked().has_value());
@@ -178,7 +178,7 @@ class RecordingSessionObserver final : public SessionObserver {
   Latest& latest_;
 };
 
-TEST_F(SessionStoreTest, TellsItsObserverHowManyThereAreAndTheirTokens) {
+TEST_F(SessionStoreTest, ReportsTheNumberOfSessionsAndTheirTokens) {
   Latest latest;
   SessionStore store(clock_, Options(), std::make_unique<RecordingSessionObserver>(latest));
   Call(store, key_, {1, 2});
@@ -204,7 +204,7 @@ TEST_F(SessionStoreTest, SaysWhenTheNextOneEnds) {
   EXPECT_EQ(store_.counts().sessions, 1);
 }
 
-TEST_F(SessionStoreTest, MayEndWithManyOthersAndHoldsNobodyUp) {
+TEST_F(SessionStoreTest, MayEndWithManyOthersWithoutBlockingCalls) {
   constexpr int kMany = 1000;
   for (int i = 0; i < kMany; ++i) Call(store_, {.client = "alice", .id = absl::StrCat(i)}, {1});
   clock_.Advance(kTimeToLive);
@@ -227,22 +227,22 @@ TEST_F(SessionStoreTest, DoesNotEndInTheMiddleOfACall) {
   EXPECT_EQ(TokensOf(store_, key_), std::vector<int32_t>{1});
 }
 
-TEST_F(SessionStoreTest, AClosedOneMayBeBegunAnew) {
+TEST_F(SessionStoreTest, AClosedSessionMayBeginAgain) {
   Call(store_, key_, {1});
   EXPECT_TRUE(store_.Close(key_).ok());
   EXPECT_TRUE(absl::IsNotFound(store_.Close(key_)));
-  const absl::StatusOr<SessionStore::Lease> anew = store_.Open(key_, false);
-  ASSERT_TRUE(anew.ok());
-  EXPECT_TRUE(anew->tokens().empty());
+  const absl::StatusOr<SessionStore::Lease> reopened = store_.Open(key_, false);
+  ASSERT_TRUE(reopened.ok());
+  EXPECT_TRUE(reopened->tokens().empty());
 }
 
-TEST_F(SessionStoreTest, OneThatMovedIsNotBegunAnewUnlessItComesBack) {
+TEST_F(SessionStoreTest, AMovedSessionDoesNotBeginAgainUnlessItIsImported) {
   Call(store_, key_, {1});
   ASSERT_TRUE(store_.Close(key_, {.moved = true}).ok());
   for (const bool must_exist : {false, true}) {
-    const absl::Status told = store_.Open(key_, must_exist).status();
-    EXPECT_TRUE(absl::IsNotFound(told));
-    EXPECT_EQ(told.message(), "session talk has moved to another server; send the call there");
+    const absl::Status moved = store_.Open(key_, must_exist).status();
+    EXPECT_TRUE(absl::IsNotFound(moved));
+    EXPECT_EQ(moved.message(), "session talk has moved to another server; send the call there");
   }
   EXPECT_TRUE(absl::IsNotFound(store_.OpenToRead(key_).status()));
   ASSERT_TRUE(store_.Import(key_, {.tokens = {1, 2}, .parked = {}}).ok());

@@ -71,7 +71,7 @@ TEST_F(GpuItemAttentionRefusals, TapsThatAreNotOfTheValuesType) {
   }
 }
 
-TEST_F(GpuItemAttentionRefusals, AGpuThatIsLostWhileGraphsAreMadeIsTold) {
+TEST_F(GpuItemAttentionRefusals, AGpuThatIsLostWhileGraphsAreMadeIsReported) {
   device_->FailAfter(0, DeviceFault::kLost);
   const auto layers = [](const at::Tensor& images) { return images.flatten(1); };
   EXPECT_EQ(attention_->PrepareImages({.channels = 1, .height = 2, .width = 2}, layers).code(),

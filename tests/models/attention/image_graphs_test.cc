@@ -113,7 +113,7 @@ TEST_F(ImageGraphsTest, AreNotThereAfterAnyFaultOfTheirMaking) {
   EXPECT_GT(call, 30);
 }
 
-TEST_F(ImageGraphsTest, TellWhatLayersThrow) {
+TEST_F(ImageGraphsTest, ReportWhatLayersThrow) {
   const auto throws = [](const at::Tensor&) -> at::Tensor { throw std::runtime_error("no such layer"); };
   EXPECT_THAT(Make()->PrepareImages(kShape, throws).ToString(), HasSubstr("INTERNAL"));
   EXPECT_THAT(Make()->PrepareImages(kShape, throws).ToString(), HasSubstr("no such layer"));

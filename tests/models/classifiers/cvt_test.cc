@@ -52,7 +52,7 @@ TEST_F(LoadedCvt, GivesTheLogitsOfTheNetworkAndWhatTheyCost) {
   EXPECT_EQ(result->counts.multiply_adds, 3 * multiply_adds);
 }
 
-TEST_F(LoadedCvt, TellsWhatItIs) {
+TEST_F(LoadedCvt, DescribesItself) {
   directory_.Write("labels.txt", "a\nb\nc\nd\ne\n");
   const auto classifier = Load();
   ASSERT_THAT(classifier, IsOk());

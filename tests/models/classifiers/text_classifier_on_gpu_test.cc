@@ -107,7 +107,7 @@ TEST_F(TextClassifierOnGpu, ABatchForWhichThereIsNoMemoryFailsAsThatAndNothingEl
   EXPECT_GT(call, 13);  // of the first batch, which allocates memory, all were let fail
 }
 
-TEST_F(TextClassifierOnGpu, AGpuThatIsLostIsToldOnceAndAReplicaHasAStreamOfItsOwn) {
+TEST_F(TextClassifierOnGpu, AGpuThatIsLostIsReportedOnceAndAReplicaHasAStreamOfItsOwn) {
   const ClassifierWeights weights = Load({kGpu}, &backends_).value();
   const std::unique_ptr<Classifier> classifier = weights.NewReplica(kGpu).value();
   const std::unique_ptr<Classifier> replica = weights.NewReplica(kGpu).value();

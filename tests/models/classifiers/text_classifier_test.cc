@@ -241,7 +241,7 @@ TEST_F(LoadTextClassifierTest, RefusesWeightsThatAreCutWhileTheyAreRead) {
   EXPECT_EQ(LoadTextClassifier(opened, {}).status().code(), absl::StatusCode::kUnavailable);
 }
 
-TEST_F(LoadTextClassifierTest, TellsWhatTheModelIs) {
+TEST_F(LoadTextClassifierTest, DescribesTheModel) {
   directory_.Write("labels.txt", "yes\nno\nperhaps\n");
   const auto classifier = LoadTextClassifier(Open(), {});
   ASSERT_THAT(classifier, IsOk());

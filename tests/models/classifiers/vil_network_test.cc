@@ -52,7 +52,7 @@ TEST(VilNetwork, PixelsThatFillNoPatchAreDropped) {
 }
 
 // x_pos_embed encodes the rows of a grid, y_pos_embed its columns.
-TEST(VilNetwork, AbsolutePositionsTellRowsFirst) {
+TEST(VilNetwork, AbsolutePositionsHaveRowsFirst) {
   const VilConfig config = VilOf("l1,h1,d4,n0,p2_l2,n0_l3,n0", 8);
   TensorsByName tensors = RandomVilTensors(config, 1);
   const at::Tensor images = RandomImages(config, 1, 2);

@@ -210,7 +210,7 @@ def test_a_preset_gives_what_the_tensors_do_not_say(tmp_path: Path) -> None:
     assert (tmp_path / "model" / "labels.txt").read_text().startswith("0\n1\n")
 
 
-def test_a_field_of_a_preset_can_be_set_anew(tmp_path: Path) -> None:
+def test_a_field_of_a_preset_can_be_overridden(tmp_path: Path) -> None:
     options = [*_LRA, "--set", "projection_rank=2", "--set", "window_size=16"]
     assert _run(_save_lra(tmp_path, _lra(rank=2)), *options, "--out", tmp_path / "model") == 0
     config = _config(tmp_path / "model")

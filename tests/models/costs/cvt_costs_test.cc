@@ -106,7 +106,7 @@ TEST(CvtCosts, QueriesFillTheLastWindows) {
 }
 
 // 10^8 tokens * 1024 blocks * 2 * 64 * 16384^2 multiply-adds of the feed-forward alone.
-TEST(CvtCosts, WorkBeyond64BitsIsToldAsItIs) {
+TEST(CvtCosts, WorkBeyond64BitsIsExact) {
   CvtConfig config = Cvt13();
   config.stages.resize(1);
   CvtStage& stage = config.stages[0];

@@ -119,7 +119,7 @@ TEST(LanguageModel, ALongStreamCostsWhatTheDesignSays) {
   EXPECT_NEAR((2.0 * description.cached_numbers + description.open_chunk_bytes) / (1 << 20), 62, 1.5);
 }
 
-TEST(TextClassifier, WorkBeyond64BitsIsToldAsItIs) {
+TEST(TextClassifier, WorkBeyond64BitsIsExact) {
   TextClassifierConfig config = TinyText();
   config.layers = 1000;
   config.model_width = config.projection_rank = 16384;

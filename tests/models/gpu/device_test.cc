@@ -28,7 +28,7 @@ class TestedDevice : public ::testing::Test {
   DeviceArrays arrays_{*device_};
 };
 
-TEST_F(TestedDevice, AGraphReadsMemoryAnew) {
+TEST_F(TestedDevice, AGraphReadsMemoryAgain) {
   constexpr size_t kBytes = 96 * sizeof(float);
   auto *const host = static_cast<float *>(device_->AllocatePinned(kBytes).value());
   float *const in = arrays_.Make<float>(96), *const of_warp = arrays_.Make<float>(96);

@@ -159,7 +159,7 @@ TEST_F(EmulatedDevices, AFaultyKernelLosesTheDevice) {
 
 // --- graphs ---
 
-TEST_F(EmulatedDevices, AGraphKeepsArgumentsAndReadsMemoryAnew) {
+TEST_F(EmulatedDevices, AGraphKeepsArgumentsAndReadsMemoryAgain) {
   float* const numbers = Floats(1);
   float* const source = Pinned({1});
   const auto graph = device_->Capture([&]() -> absl::Status {
@@ -212,7 +212,7 @@ TEST_F(EmulatedDevices, AGraphsKernelsFindTensorsWhereTheyAreInEveryRun) {
   EXPECT_EQ(numbers[0], 4);
 }
 
-TEST_F(EmulatedDevices, ABodyThatChangesAnArgumentIsTold) {
+TEST_F(EmulatedDevices, ABodyThatChangesAnArgumentIsAnError) {
   float* const numbers = Floats(2);
   const KernelCall call = AddCall(numbers, 1, 1);
   const auto refusal = [&](const KernelCall& other) {
@@ -239,7 +239,7 @@ TEST_F(EmulatedDevices, ACaptureOnlyQueues) {
       HasSubstr("Allocate within a capture"));
 }
 
-TEST_F(EmulatedDevices, ABodyThatQueuesSomethingElseIsTold) {
+TEST_F(EmulatedDevices, ABodyThatQueuesSomethingElseIsAnError) {
   float* const numbers = Floats(1);
   bool second = false;
   const auto graph =
@@ -265,7 +265,7 @@ TEST_F(EmulatedDevices, TheCallsOfABodyThatRunsAreNone) {
   EXPECT_EQ(device_->Synchronize().code(), absl::StatusCode::kInternal);
 }
 
-TEST_F(EmulatedDevices, FailsAtTheCallThatItWasToldTo) {
+TEST_F(EmulatedDevices, FailsAtTheRequestedCall) {
   float* const numbers = Floats(4);
   ASSERT_TRUE(device_->Fill(numbers, 0, 16).ok());
   const int64_t calls = device_->calls();
@@ -279,7 +279,7 @@ TEST_F(EmulatedDevices, FailsAtTheCallThatItWasToldTo) {
   EXPECT_THAT(Read(numbers), ElementsAre(1, 1, 1, 1));
 }
 
-TEST_F(EmulatedDevices, FailsAtTheReplayThatItWasToldTo) {
+TEST_F(EmulatedDevices, FailsAtTheRequestedReplay) {
   float* const numbers = Floats(1);
   ASSERT_TRUE(device_->Fill(numbers, 0, 4).ok());
   const auto graph = device_->Capture([&] { return device_->Launch(AddCall(numbers, 1, 1)); });

@@ -165,7 +165,7 @@ LS_KERNEL(32) void DifferentMeetings(LS_ARGUMENTS Floats) {
   }
 }
 
-TEST(PlantedFaults, ABarrierThatNotAllReachIsTold) {
+TEST(PlantedFaults, ABarrierThatNotAllReachIsAnError) {
   for (const EmulationOptions& options : EveryOrder()) {
     // As on a GPU, barriers do not wait for threads that have ended.
     EXPECT_TRUE(RunKernel(MakeCall<DivergentBarrier>("Divergent", OneBlock(64), Floats{}), options).ok());
@@ -189,7 +189,7 @@ void CopyWords(LS_ARGUMENTS Floats arguments) {
     Store<kWords>(arguments.out + Thread() * kWords, LoadConstant<kWords>(arguments.in + Thread() * kWords));
 }
 
-TEST(PlantedFaults, AVectorThatIsNotAlignedIsTold) {
+TEST(PlantedFaults, AVectorThatIsNotAlignedIsAnError) {
   alignas(16) float in[9] = {0, 1, 2, 3, 4, 5, 6, 7, 8}, out[9] = {};
   EXPECT_TRUE(RunKernel(MakeCall<CopyWords<4>>("CopyWords", OneBlock(32), Floats{in, out, 8}), {}).ok());
   EXPECT_THAT(std::vector<float>(out, out + 8), ::testing::ElementsAre(0, 1, 2, 3, 4, 5, 6, 7));
@@ -262,7 +262,7 @@ TEST(PlantedFaults, WithoutAWaitThereIsNaNUnlessCopiesAreMadeAtOnce) {
   EXPECT_EQ(CopiedTwice<1>({.copies_at_once = true})[128], 1);
 }
 
-TEST(Emulation, SharedMemoryIsNaNForEachBlockAnew) {
+TEST(Emulation, SharedMemoryIsNaNAtTheStartOfEachBlock) {
   // The kernel without barriers again: it would find the leftovers of a previous block.
   const auto kernel =
       MakeCall<CopyTwice<2>>("CopyTwice", LaunchShape{.grid = {.x = 2}, .shared_bytes = 1024}, Floats{});

@@ -26,7 +26,7 @@ class Instructions : public ::testing::Test {
   DeviceArrays arrays_{*device_};
 };
 
-TEST_F(Instructions, TellWhereAThreadIs) {
+TEST_F(Instructions, ReportWhereAThreadIs) {
   int* const places = arrays_.Make<int>(128 * 6);
   arrays_.Launch(WhereCall({places}));
   const std::vector<int> got = arrays_.Get(places, 128 * 6);

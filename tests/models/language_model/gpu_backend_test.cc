@@ -108,7 +108,7 @@ TEST_F(GpuBackendTest, GraphsThatCannotBeCapturedRefuseTheCacheAndLaterOnesServe
   EXPECT_THAT(losses_, IsEmpty());
 }
 
-TEST_F(GpuBackendTest, AGpuThatIsLostWhileAGraphRunsIsToldOnce) {
+TEST_F(GpuBackendTest, AGpuThatIsLostWhileAGraphRunsIsReportedOnce) {
   const std::unique_ptr<LanguageModel> model = MakeModel({}, 8);
   const auto cache = *core::PagedCache::Create(*model, core::PagesForStreams(model->info(), 1));
   devices_.back()->FailAfter(3, DeviceFault::kLost);
@@ -127,7 +127,7 @@ TEST_F(GpuBackendTest, TakesOfItsDeviceWhatItSaysBesidePages) {
   EXPECT_LE(taken, model->info().workspace_bytes + 5 * 512) << "pieces begin at multiples of 256, with a strip between";
 }
 
-TEST_F(GpuBackendTest, AGpuThatIsLostIsToldOnce) {
+TEST_F(GpuBackendTest, AGpuThatIsLostIsReportedOnce) {
   const std::unique_ptr<LanguageModel> model = MakeModel();
   const auto cache = *core::PagedCache::Create(*model, core::PagesForStreams(model->info(), 1));
   devices_.front()->FailAfter(7, DeviceFault::kLost);
@@ -161,7 +161,7 @@ TEST_F(GpuBackendTest, AnyCallThatFindsTheGpuLostReportsIt) {
   }
 }
 
-TEST_F(GpuBackendTest, AGpuThatIsLostWhileAModelIsMadeIsTold) {
+TEST_F(GpuBackendTest, AGpuThatIsLostWhileAModelIsMadeIsReported) {
   const EmulatedBackends backends(
       {}, [](EmulatedDevice& device) { device.FailAfter(0, DeviceFault::kLost); }, loss_);
   const LanguageModelWeights weights = RandomWeightsOn(OnDevice("", kWorker, &backends), config_, 5);
@@ -169,7 +169,7 @@ TEST_F(GpuBackendTest, AGpuThatIsLostWhileAModelIsMadeIsTold) {
   EXPECT_EQ(losses_.size(), 1u);
 }
 
-TEST_F(GpuBackendTest, AGpuThatIsLostWhilePagesOrGraphsAreMadeIsTold) {
+TEST_F(GpuBackendTest, AGpuThatIsLostWhilePagesOrGraphsAreMadeIsReported) {
   const CachePages pages = {.window = 2, .segment = 2, .open_chunk = 1};
   int64_t calls = 0;
   {

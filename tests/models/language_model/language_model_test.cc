@@ -42,7 +42,7 @@ class LoadLanguageModelTest : public ::testing::Test {
   LanguageModelConfig config_ = SmallConfig();
 };
 
-TEST_F(LoadLanguageModelTest, TellsWhatTheModelIs) {
+TEST_F(LoadLanguageModelTest, DescribesTheModel) {
   const auto model = LoadLanguageModel(directory_, {.precision = "bf16", .threads = 1});
   ASSERT_TRUE(model.ok()) << model.status();
   const LanguageModelInfo& info = model->info();

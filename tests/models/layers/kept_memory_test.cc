@@ -76,7 +76,7 @@ TEST_F(KeptMemoryTest, IsGivenBackWhenAModelEndsThoughAnotherWorks) {
   EXPECT_FALSE(IsKept());
 }
 
-TEST_F(KeptMemoryTest, AModelThatEndsAtWorkWorksNoMore) {
+TEST_F(KeptMemoryTest, AModelThatEndsAtWorkStops) {
   KeptMemory other;
   std::make_unique<KeptMemory>()->Use();
   other.Use();

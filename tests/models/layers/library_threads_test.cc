@@ -46,7 +46,7 @@ TEST(LibraryThreads, WhoLoadsGetsNoTeamAndKeepsItsChoice) {
   }).join();
 }
 
-TEST(LibraryThreads, TheLibrarysOwnNumberIsNotWhatSomebodyChose) {
+TEST(LibraryThreads, TheLibrarysOwnNumberIsNotAChosenOne) {
   const int own = OwnThreads();
   UseThreads(own + 3);
   EXPECT_EQ(OwnThreads(), own);
@@ -68,7 +68,7 @@ TEST(LibraryThreads, ATeamThatIsGivenBackIsGoneUntilThereIsWorkAgain) {
 }
 
 // Without the check, the library would end the process.
-TEST(LibraryThreadsDeathTest, WhereTheSystemHasNoThreadToGiveTheWorkIsDoneAllTheSame) {
+TEST(LibraryThreadsDeathTest, WithoutAThreadOfTheSystemTheWorkIsDoneAnyway) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto work_without_threads = [] {
     const bool is_root = geteuid() == 0;  // root has no limit

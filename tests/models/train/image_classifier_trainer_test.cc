@@ -82,7 +82,7 @@ TEST_F(ImageClassifierTrainerTest, TheServedModelGivesTheTrainingModulesLogits) 
   for (int64_t i = 0; i < 4; ++i) EXPECT_NEAR(result->logits[i], At(trained, i), 1e-5) << i;
 }
 
-TEST_F(ImageClassifierTrainerTest, LearnsToTellColours) {
+TEST_F(ImageClassifierTrainerTest, LearnsToClassifyColours) {
   const auto classifier = Load({.colour_jitter = 0.1});
   ClassifierTrainerOptions options = Options("learned", 40);
   options.loop.optimizer.peak_learning_rate = 5e-3;

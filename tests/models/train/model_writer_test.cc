@@ -131,7 +131,7 @@ TEST_F(ModelWriter, TheCheckpointIsNotKeptInTheModel) {
   EXPECT_TRUE(CheckModelDirectory(Path("model"), Path("model.checkpoint")).ok());
 }
 
-TEST_F(ModelWriter, AFolderThatNobodyMayWriteToIsRefused) {
+TEST_F(ModelWriter, AReadOnlyFolderIsRefused) {
   if (geteuid() == 0) GTEST_SKIP() << "root may write anywhere";
   fs::create_directories(Path("locked/model"));
   fs::permissions(Path("locked"), fs::perms::owner_read | fs::perms::owner_exec);

@@ -71,7 +71,7 @@ TEST_F(ModelDirectoryTest, IsCheckedBeforeItIsRead) {
   EXPECT_EQ(OpenModelDirectory(directory_.path(), refuse).status(), absl::ResourceExhaustedError("{\"a\": 1}"));
 }
 
-TEST_F(ModelDirectoryTest, IsNotReadOnWhenItIsToldToStop) {
+TEST_F(ModelDirectoryTest, ReadingStopsOnRequest) {
   const auto stop = [] { return true; };
   EXPECT_EQ(OpenModelDirectory(directory_.path(), {}, stop).status().code(), absl::StatusCode::kCancelled);
 }

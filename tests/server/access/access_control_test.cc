@@ -95,7 +95,7 @@ TEST_F(AccessControlTest, ATokenIsItsIdentity) {
   EXPECT_EQ(Admit(Bearer("a1"))->identity(), Admit(Bearer("a2"))->identity()) << "one identity, one limit";
 }
 
-TEST_F(AccessControlTest, WhoShowsNothingValidIsToldWhatToDoAndNotWhatHeShowed) {
+TEST_F(AccessControlTest, AnInvalidTokenIsAnsweredWithAdviceAndNotRepeated) {
   Open(LineOf("alice", "secret-a", "scopes=infer"));
   EXPECT_THAT(NameOf({}), AllOf(HasSubstr("authorization: Bearer TOKEN"), HasSubstr("longshort token new")));
   for (const char* wrong : {"secret-b", "secret-", "secret-aa", "Secret-a"}) {

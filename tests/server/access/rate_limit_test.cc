@@ -50,7 +50,7 @@ TEST(RateLimit, ARateBelowOneASecondLetsOneThroughInItsTime) {
   EXPECT_EQ(limit.TimeUntilUnit(kStart + absl::Seconds(10)), kNone);
 }
 
-TEST(RateLimit, ThoseThatAreRefusedTogetherAreToldDifferentTimes) {
+TEST(RateLimit, CallsThatAreRefusedTogetherGetDifferentTimes) {
   RateLimit limit;
   limit.SetRate(10, kStart);
   limit.Take(10, kStart);
@@ -100,7 +100,7 @@ TEST(Identity, TokensThatACallTookTooManyAreWaitedForByTheNext) {
   EXPECT_TRUE(identity.TakeCall(kStart + absl::Seconds(2)).ok());
 }
 
-TEST(Identity, OfTwoWaitsTheLongerIsTold) {
+TEST(Identity, ReturnsTheLongerOfTwoWaits) {
   Identity identity("alice", "alice");
   identity.SetLimits({.calls_per_second = 0.5, .tokens_per_second = 1000}, kStart);
   EXPECT_TRUE(identity.TakeCall(kStart).ok());

@@ -72,7 +72,7 @@ TEST(TokenFile, SeveralLinesMayBeOneIdentityOfOneLimit) {
   EXPECT_THAT(status.message(), AllOf(HasSubstr("line 2"), HasSubstr("limits of alice"), HasSubstr("line 1")));
 }
 
-TEST(TokenFile, WhatIsWrongIsToldByFileLineFieldAndValue) {
+TEST(TokenFile, ErrorsNameFileLineFieldAndValue) {
   const std::vector<std::pair<std::string, std::vector<std::string>>> wrong = {
       {"a/b token-sha256=" + kDigest + " scopes=infer", {"identity's name is \"a/b\"", "1 to 128"}},
       {kAlice, {"scopes is missing"}},
@@ -118,7 +118,7 @@ TEST(TokenFile, ACredentialIsThereOnce) {
   EXPECT_THAT(status.message(), AllOf(HasSubstr("line 2"), HasSubstr("also in line 1")));
 }
 
-TEST(TokenFile, AFileThatNamesNobodyIsHalfWritten) {
+TEST(TokenFile, AFileWithoutIdentitiesIsHalfWritten) {
   for (const char* text : {"", "\n\n", "# none\n"}) {
     EXPECT_THAT(Parse(text).status().message(), HasSubstr("has no entries")) << text;
   }

@@ -34,7 +34,7 @@ class ScriptedEngine final : public core::LanguageModelEngine {
 
   // What is exported, and what was imported, by "client/id". Not to be touched while calls are in flight.
   std::map<std::string, core::SessionArchive> archives;
-  // Calls what tells the end of an import.
+  // Reports the end of an import.
   std::function<void(std::function<void()>)> notify_imported = [](const std::function<void()>& notify) { notify(); };
   core::SessionSize largest_session = {.tokens = 1000, .cache_bytes = int64_t{8} << 20};
 

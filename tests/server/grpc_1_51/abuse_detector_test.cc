@@ -73,7 +73,7 @@ TEST(AbuseDetector, MuchWithoutAMessageEndsIt) {
   EXPECT_THAT(connection.Look(), Optional(AbuseKind::kBytes));
 }
 
-TEST(AbuseDetector, AMessageBeginsAnew) {
+TEST(AbuseDetector, AMessageBeginsAgain) {
   Watched connection;
   const std::optional<AbuseKind> why = connection.Look(100, [&] {
     connection.calls.messages += 1;
@@ -106,7 +106,7 @@ TEST(AbuseDetector, MessagesOnTheirWayAreBoundedTogether) {
 }
 
 // HTTP/2's windows end: a client that uploads hears of the server meanwhile.
-TEST(AbuseDetector, MuchWithoutAWordFromTheServerEndsIt) {
+TEST(AbuseDetector, ManyBytesWithoutAnAnswerEndTheConnection) {
   Watched connection({.message_bytes = 1024 * kMiB, .messages_bytes = 4096 * kMiB});
   connection.calls.open = 1;
   const auto send = [&] { connection.bytes.received += 5 * kMiB; };
@@ -152,7 +152,7 @@ TEST(AbuseDetector, AFewBytesThatWaitAreNoOffence) {
   EXPECT_EQ(connection.Look(100, [] {}), std::nullopt) << "a server that has no time for its clients";
 }
 
-TEST(AbuseDetector, ManyBytesThatNobodyReadsAreNoOffence) {
+TEST(AbuseDetector, ManyUnreadBytesAreNoOffence) {
   Watched connection;
   connection.calls.open = 1;
   const auto send = [&] { connection.bytes.received = connection.bytes.unread += 10'000; };
@@ -163,7 +163,7 @@ TEST(AbuseDetector, ManyBytesThatNobodyReadsAreNoOffence) {
   EXPECT_THAT(connection.Look(), Optional(AbuseKind::kStalled)) << "and nothing came of them";
 }
 
-TEST(AbuseDetector, WhatGrpcDoesNotKnowIsBoundedAllTheSame) {
+TEST(AbuseDetector, UnknownFramesAreBoundedToo) {
   Watched connection({.messages_bytes = 256 * kMiB});
   connection.known_to_grpc = false;
   const auto send = [&] { connection.bytes.received += 32 * kMiB; };

@@ -40,7 +40,7 @@ struct Pair {
   }
 };
 
-TEST(ConnectionGuard, EndsWhoTakesWithoutGivingAndNobodyElse) {
+TEST(ConnectionGuard, ClosesOnlyConnectionsThatDoNotReadAnswers) {
   std::atomic<int64_t> open = -1;
   absl::Notification reported;
   std::vector<ConnectionGuard::Ended> ended;

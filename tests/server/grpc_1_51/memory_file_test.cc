@@ -36,7 +36,7 @@ TEST(MemoryFile, HoldsWhatWasWrittenLast) {
   EXPECT_EQ(ContentOf(file->path()), "short");
 }
 
-TEST(MemoryFile, WhoHasOpenedItReadsThatToItsEnd) {
+TEST(MemoryFile, AReaderThatHasOpenedItReadsThatContentToItsEnd) {
   auto file = MemoryFile::Create();
   ASSERT_TRUE(file.ok()) << file.status();
   ASSERT_TRUE(file->Write("before").ok());

@@ -34,7 +34,7 @@ TEST(HttpEndpoints, ReadinessFollowsTheServer) {
   EXPECT_EQ(StatusOf(port, "/readyz"), 503);
 }
 
-TEST(HttpEndpoints, WhoMayNotReadTheMetricsIsToldWhy) {
+TEST(HttpEndpoints, AForbiddenReadOfTheMetricsSaysWhy) {
   const auto may_read = [](const std::optional<std::string>& authorization) {
     if (!authorization.has_value()) return absl::UnauthenticatedError("show something");
     return *authorization == "Bearer good" ? absl::OkStatus() : absl::PermissionDeniedError("not that");

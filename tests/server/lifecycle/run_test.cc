@@ -75,7 +75,7 @@ class RunServerTest : public testing::Test {
   const fs::path port_file_ = repository_ / "ports.json";
 };
 
-TEST_F(RunServerTest, ExitsWithZeroAndWithoutServingWhenToldToStopWhileItLoads) {
+TEST_F(RunServerTest, ExitsWithZeroWhenStoppedWhileItLoads) {
   const auto loader = [](const std::string&, const Workers&,
                          const models::LoadGuard&) -> absl::StatusOr<models::LoadedModel> {
     StopAndWaitUntilTaken();
@@ -85,7 +85,7 @@ TEST_F(RunServerTest, ExitsWithZeroAndWithoutServingWhenToldToStopWhileItLoads) 
   EXPECT_FALSE(fs::exists(port_file_));
 }
 
-TEST_F(RunServerTest, ACheckOfTheConfigurationEndsWithAnErrorWhenToldToStop) {
+TEST_F(RunServerTest, ACheckOfTheConfigurationThatIsStoppedIsAnError) {
   const auto loader = [](const std::string&, const Workers&,
                          const models::LoadGuard&) -> absl::StatusOr<models::LoadedModel> {
     StopAndWaitUntilTaken();
@@ -107,7 +107,7 @@ TEST_F(RunServerTest, SwitchesChunkedReadsOffUnlessTheOperatorSaysOtherwise) {
   unsetenv("GRPC_EXPERIMENTS");
 }
 
-TEST_F(RunServerTest, LoadsNothingMoreOnceToldToStop) {
+TEST_F(RunServerTest, LoadsNothingOnceStopped) {
   std::vector<std::string> loaded;
   const auto loader = [&](const std::string& directory, const Workers&,
                           const models::LoadGuard&) -> absl::StatusOr<models::LoadedModel> {
@@ -124,7 +124,7 @@ TEST_F(RunServerTest, LoadsNothingMoreOnceToldToStop) {
   EXPECT_THAT(loaded, testing::ElementsAre("1", "3"));
 }
 
-TEST_F(RunServerTest, WhatIsBeingLoadedIsToldToStop) {
+TEST_F(RunServerTest, StoppingEndsALoadInProgress) {
   bool stopped_before = true, stopped = false;
   const auto loader = [&](const std::string&, const Workers&,
                           const models::LoadGuard& guard) -> absl::StatusOr<models::LoadedModel> {

@@ -56,7 +56,7 @@ TEST(EngineObservers, RunsOfAModelAreCountedInItsStatistics) {
   EXPECT_EQ(of_classifier->batches()[3].nanoseconds(), 2'000'000);
 }
 
-TEST(EngineObservers, WhatGoesWrongIsCountedOfEveryKindOfEngine) {
+TEST(EngineObservers, FailuresAreCountedOfEveryKindOfEngine) {
   ServerMetrics metrics({0.1, 1});
   const auto engine = ObserveEngine(metrics, Log(), "m", 1, std::make_shared<core::ServingStatistics>());
   const auto classifier = ObserveClassifier(metrics, Log(), "c", 1, std::make_shared<core::ServingStatistics>());
@@ -126,7 +126,7 @@ TEST(EngineObservers, EnginesOfAModelAddUpWhatTheirCachesCount) {
   }
 }
 
-TEST(EngineObservers, ClassifiersOfAModelAddUpWhatWaits) {
+TEST(EngineObservers, ClassifiersOfAModelAddUpWaitingItems) {
   ServerMetrics metrics({0.1, 1});
   const auto first = ObserveClassifier(metrics, Log(), "m", 1, std::make_shared<core::ServingStatistics>());
   auto second = ObserveClassifier(metrics, Log(), "m", 1, std::make_shared<core::ServingStatistics>());
@@ -173,7 +173,7 @@ TEST(EngineObservers, EnginesOfAModelAddUpTheirPagesAndNotTheSizeOfOne) {
               HasSubstr(R"(longshort_cache_page_bytes{kind="window",model="m",version="1"} 1000)"));
 }
 
-TEST(EngineObservers, VersionsOfAModelAreToldApart) {
+TEST(EngineObservers, VersionsOfAModelAreDistinguished) {
   ServerMetrics metrics({0.1, 1});
   const auto old_one = ObserveEngine(metrics, Log(), "m", 1, std::make_shared<core::ServingStatistics>());
   const auto new_one = ObserveEngine(metrics, Log(), "m", 2, std::make_shared<core::ServingStatistics>());

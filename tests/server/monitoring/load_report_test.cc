@@ -67,7 +67,7 @@ class OrcaReader {
   const google::protobuf::Descriptor* type_ = nullptr;
 };
 
-TEST(LoadReport, TellsWhatWasDoneInTheLastWhile) {
+TEST(LoadReport, ReportsTheLastSeconds) {
   ServerMetrics metrics({1.0});
   MetricFamilies& families = metrics.families();
   const absl::Time begin = absl::Now();
@@ -91,7 +91,7 @@ TEST(LoadReport, TellsWhatWasDoneInTheLastWhile) {
   EXPECT_THAT(load["cpu_utilization"], AllOf(Ge(0), Le(1.1)));
 }
 
-TEST(LoadReport, IsLookedUpAFewTimesASecondOnly) {
+TEST(LoadReport, IsReadOnlyAFewTimesASecond) {
   ServerMetrics metrics({1.0});
   LoadReport report(metrics.families(), {});
   const absl::Time begin = absl::Now();
@@ -103,7 +103,7 @@ TEST(LoadReport, IsLookedUpAFewTimesASecondOnly) {
   }
 }
 
-TEST(LoadReport, TellsNoShareOfAMemoryThatNobodyKnows) {
+TEST(LoadReport, ReportsNoShareOfUnknownMemory) {
   ServerMetrics metrics({1.0});
   LoadReport report(metrics.families(), {});
   absl::SleepFor(absl::Milliseconds(260));

@@ -130,7 +130,7 @@ TEST(TraceContext, AStateThatIsNotValidIsLeftOutAndTheRestKept) {
   }
 }
 
-TEST(TraceContext, AStateHas32MembersAtTheMost) {
+TEST(TraceContext, AStateHasAtMost32Members) {
   std::string state = "k0=v";
   for (int i = 1; i < 32; ++i) absl::StrAppend(&state, ",k", i, "=v");
   EXPECT_EQ(StateOf(state), state);

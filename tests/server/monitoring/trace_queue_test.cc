@@ -50,7 +50,7 @@ TEST(TraceQueue, WaitsNoLongerThanTheDelay) {
   EXPECT_GE(absl::Now() - begin, absl::Milliseconds(20));
 }
 
-TEST(TraceQueue, GivesWhatWaitsOnceClosedAndThenNothing) {
+TEST(TraceQueue, GivesQueuedSpansOnceClosedAndThenNothing) {
   TraceQueue queue({.max_spans = 100, .batch_spans = 50, .delay = absl::Hours(1)});
   ASSERT_TRUE(queue.Offer(Trace(1)));
   queue.Close();
@@ -60,7 +60,7 @@ TEST(TraceQueue, GivesWhatWaitsOnceClosedAndThenNothing) {
   EXPECT_TRUE(queue.Take().empty());
 }
 
-TEST(TraceQueue, ClosingWakesWhoWaits) {
+TEST(TraceQueue, ClosingWakesAWaitingReader) {
   TraceQueue queue({.max_spans = 100, .batch_spans = 50, .delay = absl::Hours(1)});
   std::thread closing([&] { queue.Close(); });
   EXPECT_TRUE(queue.Take().empty());

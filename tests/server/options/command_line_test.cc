@@ -50,7 +50,7 @@ TEST(CommandLine, AValueOutOfItsRangeIsNamedWithTheLimits) {
   EXPECT_EQ(MessageOf({"--trace-sample-ratio=nan"}), "--trace-sample-ratio is 'nan'; it must be in [0, 1]");
 }
 
-TEST(CommandLine, HelpTellsEveryDefaultAndRange) {
+TEST(CommandLine, HelpNamesEveryDefaultAndRange) {
   const std::string help = HelpText(HelpForm::kText);
   EXPECT_THAT(help, HasSubstr("--listen=host:port  (default: 127.0.0.1:8500)"));
   EXPECT_THAT(help, HasSubstr("--drain-timeout=duration  (default: 25s; 0 to 1h)"));

@@ -154,7 +154,7 @@ TEST(TracingOptions, HeadersAreLowerCaseAndDecoded) {
   EXPECT_THAT(options.headers, ElementsAre(Pair("authorization", "Bearer x"), Pair("a", "b=c")));
 }
 
-TEST(TracingOptions, WrongHeadersAreRefusedAndTheirValuesNotTold) {
+TEST(TracingOptions, WrongHeadersAreRefusedWithoutTheirValues) {
   for (const char* headers : {"secret", "=secret", "a b=secret", "grpc-x=secret", "x-bin=secret", "a=secret%0a"}) {
     const std::string error = ErrorOf({{"OTEL_EXPORTER_OTLP_HEADERS", headers}});
     EXPECT_THAT(error, HasSubstr("OTEL_EXPORTER_OTLP_HEADERS has a ")) << headers;

@@ -130,7 +130,7 @@ def test_bounds_are_inclusive_and_one_is_enough(server: Server) -> None:
         assert reason is None or block.stats[f"dropped_{reason}"].total == 1
 
 
-def test_wrong_options_are_told_before_the_pipeline_starts() -> None:
+def test_wrong_options_are_errors_before_the_pipeline_starts() -> None:
     with pytest.raises(ValueError, match="at_least, at_most"):
         BitsPerByteFilter()
     with pytest.raises(ValueError, match="token: datatrove would write it to its logs"):

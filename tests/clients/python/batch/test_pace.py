@@ -68,7 +68,7 @@ def test_a_refusal_halves_the_window_down_to_one() -> None:
     assert sizes == [8, 4, 2, 1, 1]
 
 
-def test_rounds_without_enough_documents_tell_nothing() -> None:
+def test_rounds_without_enough_documents_change_nothing() -> None:
     pace = Pace()
     pace.most = 64
     for second in range(100):

@@ -50,7 +50,7 @@ def test_a_run_ends_with_its_sum(corpus: Path, server: Server, tmp_path: Path) -
     assert (told["rows"], told["all_rows"], told["all_errors"], told["shards_before"]) == (0, 30, 2, 4)
 
 
-def test_verify_tells_whether_all_is_there(corpus: Path, server: Server, tmp_path: Path) -> None:
+def test_verify_reports_whether_all_is_there(corpus: Path, server: Server, tmp_path: Path) -> None:
     out = tmp_path / "out"
     assert run("score", corpus, f"--out={out}", server=server).returncode == 0
     done = run("verify", out, server=server)
@@ -251,7 +251,7 @@ class Clock:
         ("quiet", ""),
     ],
 )
-def test_progress_tells_what_is_left(style: Any, wanted: str) -> None:
+def test_progress_reports_what_is_left(style: Any, wanted: str) -> None:
     clock, file = Clock(), io.StringIO()
     progress = Progress(style, 1000, file, clock)
     progress.skip(300)

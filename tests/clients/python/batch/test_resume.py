@@ -134,7 +134,7 @@ def test_a_shard_that_is_not_whole_is_done_again(corpus: Path, out: Path, repeat
     assert hashes(out) == wanted
 
 
-def test_an_entry_tells_what_its_shard_is_of(corpus: Path, out: Path) -> None:
+def test_an_entry_names_the_inputs_of_its_shard(corpus: Path, out: Path) -> None:
     content = corpus.read_bytes()
     for entry in entries_of(str(out)):
         lines = content[entry.begin : entry.end].splitlines()
@@ -177,7 +177,7 @@ def test_a_folder_with_something_else_is_refused(corpus: Path, tmp_path: Path, s
     assert [path.name for path in (tmp_path / "mine").iterdir() if path.name != ".unfinished"] == ["letter.txt"]
 
 
-def test_a_folder_has_one_run_at_a_time_but_for_its_parts(out: Path, corpus: Path, server: Server) -> None:
+def test_a_folder_has_one_run_at_a_time_for_each_part(out: Path, corpus: Path, server: Server) -> None:
     folder = open_folder(str(out))
     with folder.lock(0, 1), pytest.raises(longshort.batch.InUse, match="is in use by another run"):
         go_on(corpus, out, server)

@@ -319,7 +319,7 @@ def severing_proxy(server: Server) -> Iterator[str]:
         thread.join()
 
 
-def test_a_document_that_breaks_every_connection_is_an_error_and_costs_nobody_else(
+def test_a_document_that_breaks_every_connection_is_the_only_error(
     server: Server, tmp_path: Path
 ) -> None:
     rows = [{"text": f"document {i}" if i != 30 else "a POISON b"} for i in range(60)]

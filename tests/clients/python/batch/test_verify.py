@@ -98,7 +98,7 @@ LOSSES: dict[str, tuple[Callable[[Path], None], str, int]] = {
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-def test_a_loss_is_told_and_made_good(loss: str, inputs: list[str], out: Path, repeatable: Server) -> None:
+def test_a_loss_is_reported_and_repaired(loss: str, inputs: list[str], out: Path, repeatable: Server) -> None:
     assert longshort.batch.verify(str(out)).complete
     wanted, rows = hashes(out), read_rows(out)
     damage, told, shards = LOSSES[loss]
@@ -121,7 +121,7 @@ def test_a_loss_is_told_and_made_good(loss: str, inputs: list[str], out: Path, r
         ("errors/000000-00000004.jsonl", "errors/000000-00000003.jsonl"),
     ],
 )
-def test_a_file_that_no_entry_names_is_told(
+def test_a_file_that_no_entry_names_is_reported(
     old: str, new: str, inputs: list[str], out: Path, repeatable: Server
 ) -> None:
     copy(out, old, new)
@@ -142,7 +142,7 @@ def test_hidden_files_are_nobodys_business(inputs: list[str], out: Path, repeata
     assert score(inputs, out, repeatable).shards == 0
 
 
-def test_what_a_killed_run_wrote_of_a_shard_goes_if_the_shard_has_it_no_more(
+def test_a_killed_runs_files_are_removed_if_the_shard_does_not_need_them(
     inputs: list[str], out: Path, repeatable: Server
 ) -> None:
     """Killed before its entry, a shard left errors that are none when it is done again."""
@@ -168,7 +168,7 @@ def test_each_part_is_known_by_its_own_mark(inputs: list[str], tmp_path: Path, r
     assert not longshort.batch.verify(str(out)).complete
 
 
-def test_a_list_of_inputs_that_has_changed_is_told(inputs: list[str], out: Path, repeatable: Server) -> None:
+def test_a_changed_list_of_inputs_is_reported(inputs: list[str], out: Path, repeatable: Server) -> None:
     write(out, "manifest/inputs.jsonl", lambda told: told.splitlines(True)[0])
     found = longshort.batch.verify(str(out))
     assert not found.complete and "do not tell the same inputs" in str(found)
