@@ -81,10 +81,10 @@ def test_every_query_of_every_panel_has_data(prometheus: Prometheus) -> None:
 
 
 def test_every_metric_that_is_asked_for_is_there(fleet: Fleet, prometheus: Prometheus) -> None:
-    told = set(prometheus.ask("metadata"))
+    exported = set(prometheus.ask("metadata"))
     for name, query in asked(prometheus).items():
         for metric in METRIC.findall(query):
-            assert metric in told or re.sub(r"_(bucket|sum|count)$", "", metric) in told, name
+            assert metric in exported or re.sub(r"_(bucket|sum|count)$", "", metric) in exported, name
 
 
 def test_variables_offer_what_is_served(prometheus: Prometheus) -> None:
@@ -119,6 +119,6 @@ def test_an_old_and_a_new_version_are_distinguished_until_one_leaves(fleet: Flee
         wait_until(lambda query=query: versions(query) == {"1", "2"}, 20)
     fleet.remove_version(2)
     wait_until(lambda: versions("longshort_streams_active") == {"1"}, 20)
-    # What failed within a quarter of an hour is still told.
+    # Queries over 15 minutes still show the failures of the old version.
     now = [query for query in by_version if "[15m]" not in query]
     wait_until(lambda: all(versions(query) == {"1"} for query in now), 20)

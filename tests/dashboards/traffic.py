@@ -87,7 +87,7 @@ class Traffic:
     def _err(self, chance: random.Random) -> None:
         """A call that is wrong, late, or more than its client may have."""
         wrong: list[Callable[[], object]] = [
-            lambda: self._batch.tokenize("x", model="nobody"),
+            lambda: self._batch.tokenize("x", model="stranger"),
             lambda: self._batch.generate("x", model="enwiki", temperature=-1).finish(),
             lambda: self._batch.generate(PARAGRAPH, model="enwiki", max_tokens=2000, timeout=0.02).finish(),
             lambda: self._stranger.models(),

@@ -56,7 +56,7 @@ def scoring(api: SimpleNamespace, model: str, documents: list[bytes], **fields: 
 
 
 class Oracle:
-    """What a server answers that has nobody else; and its classifiers' reference."""
+    """What a server without other clients answers, and the reference of its classifiers."""
 
     def __init__(self, api: SimpleNamespace, server: Server, texts: TextClassifier, images: Vil) -> None:
         stub = api.inference_grpc.InferenceStub(server.channel)

@@ -12,7 +12,7 @@ from integration.classifier_directory import IMAGE_SIDE
 
 
 def some_pixels(seed: int, height: int = IMAGE_SIDE, width: int = IMAGE_SIDE) -> NDArray[np.uint8]:
-    """Noise [height, width, 3]; as large as `write_images`' model takes it unless told otherwise."""
+    """Noise [height, width, 3], by default as large as the model of `write_images` takes it."""
     return np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
 
 

@@ -31,7 +31,7 @@ def request(model: str, name: str, data: list[Any], datatype: str = "BYTES", **m
     return InferRequest(model_name=model, infer_inputs=[InferInput(name, shape, datatype, data=data)], **more)
 
 
-def told(answer: Any) -> dict[str, Any]:
+def describe(answer: Any) -> dict[str, Any]:
     """An answer, with whether it was typed."""
     outputs = {
         one.name: [value.decode() if isinstance(value, bytes) else value for value in one.data or []]
@@ -48,17 +48,17 @@ async def families(client: InferenceGRPCClient) -> dict[str, Any]:
     return {
         "live": await client.is_server_live(),
         "ready": await client.is_server_ready(),
-        "models": [await client.is_model_ready(name) for name in ("tiny", "nobody")],
-        "text": told(await client.infer(request("texts", "document", ["good", "bad"], request_id="mine"))),
-        "classes": told(await client.infer(request("texts", "document", ["good"], request_outputs=[classes]))),
-        "pixels": told(await client.infer(request("images", "image", pixels, "UINT8", shape=[4, 4, 3]))),
-        "prompt": told(await client.infer(request("tiny", "prompt", ["hello"], parameters=sampling))),
-        "score": told(await client.infer(request("tiny", "document", ["hello", "you"]))),
+        "models": [await client.is_model_ready(name) for name in ("tiny", "stranger")],
+        "text": describe(await client.infer(request("texts", "document", ["good", "bad"], request_id="mine"))),
+        "classes": describe(await client.infer(request("texts", "document", ["good"], request_outputs=[classes]))),
+        "pixels": describe(await client.infer(request("images", "image", pixels, "UINT8", shape=[4, 4, 3]))),
+        "prompt": describe(await client.infer(request("tiny", "prompt", ["hello"], parameters=sampling))),
+        "score": describe(await client.infer(request("tiny", "document", ["hello", "you"]))),
     }
 
 
 async def refused(client: InferenceGRPCClient) -> dict[str, Any]:
-    """What comes of a model that a server which is stopping is to load, over the client's channel with its retries."""
+    """The error of a load on a server that is stopping, over the client's channel with its retries."""
     try:
         await client._client_stub.RepositoryModelLoad(RepositoryModelLoadRequest(model_name="texts"), timeout=60)
     except grpc.RpcError as error:

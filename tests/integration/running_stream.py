@@ -22,7 +22,7 @@ class RunningStream:
         self.messages = 0
         self._reader = threading.Thread(target=self._read)
         self._reader.start()
-        wait_until(lambda: self.messages > 1)  # the first, which tells the model, comes before it runs
+        wait_until(lambda: self.messages > 1)  # the first, which names the model, comes before it runs
 
     def _read(self) -> None:
         with contextlib.suppress(grpc.RpcError):  # cancelled
@@ -35,7 +35,7 @@ class RunningStream:
 
 
 def stream_that_stands_still(api: SimpleNamespace, server: Server, session: str) -> Any:
-    """A stream of a session that has begun and that nobody reads: with its alternatives too much to be sent unread."""
+    """An unread stream of a session, in progress: with its alternatives, it is too large to be sent unread."""
     request = api.inference.GenerateRequest(
         prompt={"text": "x"},
         max_tokens=6000,

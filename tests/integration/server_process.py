@@ -149,12 +149,12 @@ class Server:
         return total
 
     def peak_memory(self) -> int:
-        """Bytes that the process has had at once, at the most."""
+        """The most bytes that the process has had at once."""
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         return int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]) << 10
 
     def forget_peak_memory(self) -> None:
-        """The peak begins anew, with what the process has now."""
+        """Resets the peak to what the process has now."""
         Path(f"/proc/{self.process.pid}/clear_refs").write_text("5")
 
     def terminate(self) -> None:

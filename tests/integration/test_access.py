@@ -30,7 +30,7 @@ LINES = (
     tokens.line("operator", "manage", "scopes=manage"),
     tokens.line("scraper", "observe", "scopes=observe"),
     tokens.line("guest", "guest", "scopes=infer,sessions,manage models=tiny,later*"),
-    tokens.line("nobody", "none", "scopes=infer models=other"),
+    tokens.line("visitor", "none", "scopes=infer models=other"),
 )
 
 
@@ -44,7 +44,7 @@ def two_models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def guarded(two_models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server that asks who calls."""
+    """A server with a token file."""
     folder = tmp_path_factory.mktemp("guarded")
     (folder / "key").write_bytes(os.urandom(32))
     (folder / "key").chmod(0o600)
@@ -174,7 +174,7 @@ def test_two_identities_on_one_connection_are_distinguished_call_by_call(calls: 
     """One channel, and so one HTTP/2 connection: what one call showed is nothing that another has."""
 
     def ask(i: int) -> str:
-        who, token = (("alice", "a1"), ("bob", "b"), ("nobody", "none"), ("", None))[i % 4]
+        who, token = (("alice", "a1"), ("bob", "b"), ("visitor", "none"), ("", None))[i % 4]
         metadata = [] if token is None else bearer(token)
         metadata.append(("x-request-id", f"apart-{i}"))
         try:
@@ -185,11 +185,11 @@ def test_two_identities_on_one_connection_are_distinguished_call_by_call(calls: 
 
     with ThreadPoolExecutor(16) as pool:
         answers = list(pool.map(ask, range(200)))
-    assert set(answers) == {"alice OK", "bob OK", "nobody PERMISSION_DENIED", " UNAUTHENTICATED"}
+    assert set(answers) == {"alice OK", "bob OK", "visitor PERMISSION_DENIED", " UNAUTHENTICATED"}
     wait_until(lambda: len(re.findall(r" id=apart-\d+ ", guarded.log())) == 200)
     lines = {int(found[1]): found[0] for found in re.finditer(r".* id=apart-(\d+) .*", guarded.log())}
     for i, line in lines.items():
-        who = ("identity=alice ", "identity=bob ", "identity=nobody ", None)[i % 4]
+        who = ("identity=alice ", "identity=bob ", "identity=visitor ", None)[i % 4]
         assert (who in line) if who is not None else ("identity=" not in line), line
 
 
@@ -234,7 +234,7 @@ def test_x_client_id_only_divides_its_own_identity(calls: Calls) -> None:
 def test_a_server_without_tokens_takes_no_session_of_an_identity(
     api: SimpleNamespace, calls: Calls, guarded: Server, two_models: Path, tmp_path: Path
 ) -> None:
-    """There everybody is who he says: with the same key he could take what was exported here."""
+    """That server trusts every client id: with the same key, a client could import another's session."""
     calls.generate(bearer("a1"), session="kept")
     parts = calls.export(bearer("a1"), "kept")
     with Server(two_models, tmp_path, f"--session-key-file={guarded.port_file.with_name('key')}") as open_server:
@@ -251,13 +251,13 @@ def test_models_that_one_may_not_use_are_not_there(calls: Calls) -> None:
     api = calls.api
     assert calls.list(bearer("guest")) == ["tiny"]
     assert calls.list(bearer("none")) == []
-    assert calls.generate(bearer("guest"), model="").model.name == "tiny", "the only one that he may use"
+    assert calls.generate(bearer("guest"), model="").model.name == "tiny", "the only one that its identity allows"
     secret, nothing = (
         pytest.raises(grpc.RpcError, calls.generate, bearer("guest"), model=name).value
         for name in ("secret", "nowhere")
     )
     assert secret.code() == nothing.code() == DENIED
-    assert secret.details().replace("secret", "nowhere") == nothing.details(), "nobody learns whether it is there"
+    assert secret.details().replace("secret", "nowhere") == nothing.details(), "a client cannot learn whether it exists"
     error = pytest.raises(grpc.RpcError, calls.generate, bearer("guest"), model="later1").value
     assert "tiny" in error.details() and "secret" not in error.details()
     with expect.error(grpc.StatusCode.INVALID_ARGUMENT, "a model must be named", "no loaded model"):

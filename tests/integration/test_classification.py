@@ -276,7 +276,7 @@ def test_a_client_that_never_reads_is_held_back(api: SimpleNamespace, stub: Any,
         return same
 
     wait_until(stands_still, 30)
-    # Too long documents, so nothing but the first is run: the answers wait unread, and no more is read than fits.
+    # The documents are too long, so only the first runs. The answers wait unread, so reading stops when they fill up.
     assert classifiers.server.metric("longshort_items_total", model="texts") <= before + 1
     done.set()
     call.cancel()

@@ -114,7 +114,7 @@ def test_texts_and_images_are_classified_and_the_wrong_command_names_the_right_o
 @pytest.fixture
 def endless(server: Server) -> Iterator[subprocess.Popen[bytes]]:
     """A program that generates and does not end by itself."""
-    # What runs in the background of a shell ignores Ctrl-C.
+    # A program in the background of a shell ignores Ctrl-C.
     command = ["env", "--default-signal=INT", CLIENT, f"--server=127.0.0.1:{server.grpc_port}"]
     process = subprocess.Popen(
         [*command, "generate", "--prompt=x", "--max-tokens=60000"],
@@ -131,8 +131,8 @@ def endless(server: Server) -> Iterator[subprocess.Popen[bytes]]:
 def test_ctrl_c_ends_the_work(endless: subprocess.Popen[bytes], server: Server, how: signal.Signals) -> None:
     assert endless.stdout.read(1), endless.stderr.read()
     endless.send_signal(how)
-    _, told = endless.communicate(timeout=60)
-    assert endless.returncode == 4 and b"longshort: CANCELLED" in told
+    _, errors = endless.communicate(timeout=60)
+    assert endless.returncode == 4 and b"longshort: CANCELLED" in errors
     wait_until(lambda: server.metric("longshort_streams_active") == 0)
 
 

@@ -1,4 +1,4 @@
-"""Somebody sets the machine's clock while the real server works."""
+"""The machine's clock jumps while the real server works."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_jump_of_the_clock_ends_nothing(api: SimpleNamespace, server: Server, 
         inference.Generate(request, timeout=LONG)
 
     ask("it begins", must_exist=False)
-    running = RunningStream(api, server, "somebody", timeout=LONG)
+    running = RunningStream(api, server, "listener", timeout=LONG)
     clock.show(jump)
     ask(" and goes on: its time to live is not over", must_exist=True)
     seen = running.messages
@@ -73,6 +73,6 @@ def test_a_jump_of_the_clock_ends_nothing(api: SimpleNamespace, server: Server, 
     wait_until(lambda: len(calls()) == 3)
     assert [line["code"] for line in calls()] == ["OK", "OK", "CANCELLED"]
     assert all(0 <= line["seconds"] < LONG for line in calls())
-    # The log tells what the clock shows.
+    # The log has the clock's time.
     before, *_, after = [line["time"] for line in calls()]
     assert (after > before) == (jump > 0)

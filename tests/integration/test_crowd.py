@@ -1,6 +1,6 @@
 """A crowd of clients that ask, sort, cancel, stall, go away, hurry, talk and move their talks elsewhere, all at once,
-while models fail and new versions take their place. What comes to its end is what a server answers that has nobody
-else; every call ends as its client has reason to expect; and nothing is left when all have gone.
+while models fail and new versions take their place. A complete answer is the one of a server without other clients.
+Every call ends as its client has reason to expect. Nothing is left when all have gone.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from integration.server_process import Server, wait_until
 from integration.test_retries import FULL, FullServer, calls_with_one_answer, retry_options
 
 NO_RETRIES = ("grpc.enable_retries", 0)
-# Who calls in turn, by the token; None has none.
+# The callers in turn, by their tokens; None has none.
 CALLERS = ("alice", "bob", None)
 
 

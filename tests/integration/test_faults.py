@@ -1,4 +1,4 @@
-"""The server while its models throw, fail and stall: nobody notices but for time. Several workers, several versions."""
+"""The server while its models throw, fail and stall: clients notice only delays. Several workers and versions."""
 
 from __future__ import annotations
 

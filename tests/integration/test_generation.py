@@ -193,7 +193,7 @@ def test_a_deadline_stops_the_work(api: SimpleNamespace, inference: Any, server:
 
 @pytest.mark.cpu_only(reason="10,000 tokens take the emulator minutes")
 def test_a_slow_reader_gets_everything_in_fewer_messages(api: SimpleNamespace, server: Server) -> None:
-    # 10,000 messages of 15 bytes and more do not fit into the window of 16 KiB; what waits stays below the 256 KiB at
+    # 10,000 messages of 15 bytes and more do not fit into the window of 16 KiB; the unsent ones stay below 256 KiB, at
     # which the server would stop generating.
     tokens = 10_000
     fields = {"max_tokens": tokens, "sampling": {"seed": 9}, "return_raw": True}

@@ -22,7 +22,7 @@ from integration.server_process import EMULATED, Server, run, wait_until
 pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="the emulator switches stacks on x86-64 only")
 
 
-# Graphs that loading captures, and runs once each: emulated ones are of 4 rows at the most, and of 2 images.
+# Graphs that loading captures, and runs once each: emulated ones have at most 4 rows, or 2 images.
 GRAPHS = 6
 IMAGE_GRAPHS = 2
 

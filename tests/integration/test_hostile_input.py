@@ -116,7 +116,7 @@ def test_so_is_one_of_a_stream(server: Server, method: str) -> None:
 def test_the_bytes_of_a_message_are_not_kept_while_its_call_lasts(
     api: SimpleNamespace, repository: Path, tmp_path: Path
 ) -> None:
-    """Each of these has 7 MB of a field that nobody knows."""
+    """Each of these has 7 MB in an unknown field."""
     request = api.inference.GenerateRequest(prompt={"text": "x"}, max_tokens=60000).SerializeToString()
     unknown = b"\xfa\x7f\xc0\x9f\xab\x03" + bytes(7_000_000)  # field 2047
     with Server(repository, tmp_path, "--max-queue-time=1h", environment=MEASURED) as server:

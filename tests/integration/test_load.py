@@ -119,7 +119,7 @@ def test_the_server_reports_what_a_kept_prefix_costs(server: Server, tmp_path: P
 
 
 def test_what_is_wrong_is_said(server: Server) -> None:
-    for arguments, told in (
+    for arguments, message in (
         ([], "--workload"),
         (["--workload=dance"], "generate, score or classify"),
         (["--workload=score", "--seconds=0s"], "--seconds"),
@@ -127,4 +127,4 @@ def test_what_is_wrong_is_said(server: Server) -> None:
     ):
         done = subprocess.run([CLIENT, *arguments], capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == 1
-        assert told in done.stderr
+        assert message in done.stderr

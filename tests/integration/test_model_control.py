@@ -196,7 +196,7 @@ def test_clients_load_and_unload(api: SimpleNamespace, watched: SimpleNamespace)
     assert load("tiny").version == 2
     for name, version, code in [
         ("tiny", 7, grpc.StatusCode.NOT_FOUND),
-        ("nobody", 0, grpc.StatusCode.NOT_FOUND),
+        ("stranger", 0, grpc.StatusCode.NOT_FOUND),
         ("../tiny", 1, grpc.StatusCode.NOT_FOUND),
         ("", 0, grpc.StatusCode.INVALID_ARGUMENT),
         ("tiny", -1, grpc.StatusCode.INVALID_ARGUMENT),

@@ -139,20 +139,20 @@ def test_a_prompt_goes_on_and_a_document_is_scored_as_by_longshort_v1(
 
 
 def test_metadata_names_inputs_and_outputs_of_each_family(client: triton.InferenceServerClient) -> None:
-    def told(model: str) -> tuple[list[tuple], list[tuple]]:
+    def tensors_of(model: str) -> tuple[list[tuple], list[tuple]]:
         metadata = client.get_model_metadata(model, as_json=False)
         return tuple(
             [(one.name, one.datatype, list(one.shape)) for one in tensors]
             for tensors in (metadata.inputs, metadata.outputs)
         )
 
-    assert told("images") == (
+    assert tensors_of("images") == (
         [("image", "BYTES", [-1, 1])],
         [("logits", "FP32", [-1, 7]), ("probabilities", "FP32", [-1, 7])],
     )
-    assert [name for name, _, _ in told("pairs")[0]] == ["document", "second_document"]
-    assert [name for name, _, _ in told("tiny")[0]] == ["prompt", "document"]
-    assert [name for name, _, _ in told("tiny")[1]][:2] == ["text", "finish_reason"]
+    assert [name for name, _, _ in tensors_of("pairs")[0]] == ["document", "second_document"]
+    assert [name for name, _, _ in tensors_of("tiny")[0]] == ["prompt", "document"]
+    assert [name for name, _, _ in tensors_of("tiny")[1]][:2] == ["text", "finish_reason"]
     config = client.get_model_config("images").config
     assert (config.max_batch_size, config.dynamic_batching.preferred_batch_size) == (64, [32])
     assert not config.model_transaction_policy.decoupled
@@ -191,7 +191,7 @@ def test_wrong_requests_are_refused_with_name_value_and_limit(client: triton.Inf
         refused = refusal(client, *arguments, parameters=sampling or None, **others)
         assert refused.status() == "StatusCode.INVALID_ARGUMENT", refused
         assert message in refused.message(), refused
-    assert refusal(client, "nobody", [document]).status() == "StatusCode.NOT_FOUND"
+    assert refusal(client, "stranger", [document]).status() == "StatusCode.NOT_FOUND"
     assert refusal(client, "texts", [document], model_version="7").status() == "StatusCode.NOT_FOUND"
     shared = triton.InferInput("document", [1], "BYTES")
     shared.set_shared_memory("region", 8)
@@ -278,16 +278,16 @@ def test_many_calls_of_all_families_at_once_have_their_own_answers(server: Serve
 
 
 def test_statistics_are_those_of_the_requests(client: triton.InferenceServerClient) -> None:
-    def told() -> Any:
+    def read() -> Any:
         (statistics,) = client.get_inference_statistics("pairs").model_stats
         return statistics
 
-    before = told()
+    before = read()
     inputs = [strings("document", b"a", b"b"), strings("second_document", b"c", b"d")]
     for _ in range(5):
         client.infer("pairs", inputs)
     refusal(client, "pairs", [strings("document", b"x" * 1000), strings("second_document", b"c")])
-    after = told()
+    after = read()
     assert after.inference_count - before.inference_count == 10
     assert after.inference_stats.success.count - before.inference_stats.success.count == 5
     assert after.inference_stats.fail.count - before.inference_stats.fail.count == 1
@@ -354,7 +354,7 @@ def test_models_are_loaded_and_unloaded(tmp_path: Path) -> None:
         assert client.is_model_ready("texts", "1")
         assert client.infer("texts", [strings("document", b"a")]).as_numpy("logits").shape == (1, 3)
         with pytest.raises(InferenceServerException) as unknown:
-            client.load_model("nobody")
+            client.load_model("stranger")
         assert unknown.value.status() == "StatusCode.NOT_FOUND"
         with pytest.raises(InferenceServerException, match=r"parameters\.config is set"):
             client.load_model("texts", config="{}")

@@ -81,7 +81,7 @@ def test_all_families_share_a_stream_which_outlives_what_is_wrong(client: triton
     stream.send("texts", [image], "wrong")
     error = stream.next_error().message()
     assert error == 'INVALID_ARGUMENT: input "image" is unknown; model texts takes document'
-    stream.send("nobody", [image], "lost")
+    stream.send("stranger", [image], "lost")
     assert stream.next_error().message().startswith("NOT_FOUND: ")
     stream.send("tiny", [prompt(b"a")], "late", timeout=20_000, parameters=ENDLESS)
     while True:

@@ -111,7 +111,7 @@ def measured(server: Server, folder: Path, model: str, *arguments: str) -> dict[
 
 
 def check_parts(line: dict[str, str]) -> None:
-    """What the server tells is within what the client saw."""
+    """The times that the server reports add up to at most the latency that the client measured."""
     parts = [float(line[f"Server {part}"]) for part in ("Queue", "Compute Input", "Compute Infer", "Compute Output")]
     assert float(line["Server Compute Infer"]) > 0
     assert sum(parts) <= float(line["Avg latency"])

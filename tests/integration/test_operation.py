@@ -39,7 +39,7 @@ def test_health_check_and_watch(server: Server, name: str) -> None:
 
 def test_health_of_an_unknown_name(server: Server) -> None:
     with expect.error(grpc.StatusCode.NOT_FOUND):
-        health_pb2_grpc.HealthStub(server.channel).Check(health_pb2.HealthCheckRequest(service="nobody"), timeout=5)
+        health_pb2_grpc.HealthStub(server.channel).Check(health_pb2.HealthCheckRequest(service="stranger"), timeout=5)
 
 
 def test_reflection_returns_the_contract(server: Server) -> None:
@@ -62,7 +62,7 @@ def test_reflection_of_both_versions_matches_the_published_contracts(server: Ser
         assert [(field.name, field.number, field.type, field.is_repeated) for field in ours.fields] == fields
     v1 = server.channel.stream_stream("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo")
     asked = reflection_pb2.ServerReflectionRequest(host="h", file_containing_symbol="longshort.v1.Models.GetModel")
-    unknown = reflection_pb2.ServerReflectionRequest(file_by_filename="nobody.proto")
+    unknown = reflection_pb2.ServerReflectionRequest(file_by_filename="stranger.proto")
     answers = v1(iter([asked.SerializeToString(), unknown.SerializeToString()]), timeout=10)
     found, missing = [reflection_pb2.ServerReflectionResponse.FromString(answer) for answer in answers]
     assert (found.valid_host, found.original_request) == ("h", asked)
@@ -144,8 +144,8 @@ def test_models_are_described(api: SimpleNamespace, models: Any) -> None:
     assert (model.limits.completions, model.limits.inputs, model.limits.max_tokens) == (16, 64, 65536)
     for selector in ({}, {"name": "tiny"}, {"name": "tiny", "version": 1}):
         assert models.GetModel(api.models.GetModelRequest(model=selector), timeout=5) == model
-    with expect.error(grpc.StatusCode.NOT_FOUND, "nobody", "tiny"):
-        models.GetModel(api.models.GetModelRequest(model={"name": "nobody"}), timeout=5)
+    with expect.error(grpc.StatusCode.NOT_FOUND, "stranger", "tiny"):
+        models.GetModel(api.models.GetModelRequest(model={"name": "stranger"}), timeout=5)
 
 
 def test_probes_and_unknown_paths(server: Server) -> None:
@@ -266,7 +266,7 @@ def test_output_that_cannot_be_written_is_an_error(repository: Path) -> None:
 
 
 def test_a_standard_error_that_is_closed_is_no_socket(repository: Path, tmp_path: Path) -> None:
-    """Or the log would be written to whoever is connected."""
+    """Otherwise the server would write its log to a client's connection."""
     program = tmp_path / "server"
     program.write_text(f'#!/bin/sh\nexec "{BINARY}" "$@" <&- >&- 2>&-\n')
     program.chmod(0o755)

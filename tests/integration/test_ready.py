@@ -1,4 +1,4 @@
-"""`longshort ready`: what probes of containers are told."""
+"""`longshort ready`: the result of containers' probes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_server_that_speaks_tls_is_asked_by_tls(repository: Path, tmp_path: Pa
 
 def test_a_server_that_drains_is_not_ready(repository: Path, tmp_path: Path, api: SimpleNamespace) -> None:
     with Server(repository, tmp_path, "--drain-timeout=60s") as server:
-        stream = RunningStream(api, server, "somebody")
+        stream = RunningStream(api, server, "listener")
         server.terminate()
         wait_until(lambda: server.http("/readyz")[0] == 503)
         done = ready(server.http_port, "--timeout=10s")

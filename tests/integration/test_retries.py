@@ -116,19 +116,19 @@ def failing_calls(api: SimpleNamespace) -> dict[str, tuple[str, Any]]:
     inference, sessions = api.inference, api.sessions
     generate = inference.GenerateRequest(prompt={"text": "x"}, max_tokens=1000)
     several = inference.GenerateRequest(prompt={"text": "x"}, max_tokens=1000, completions=3, echo=True)
-    nobody = {"name": "nobody"}
+    unknown = {"name": "stranger"}
     return {
         "unary, no room": ("Inference/Generate", generate),
         "unary, no room for its text": ("Inference/ScoreText", inference.ScoreTextRequest(inputs=[{"text": "xy"}])),
         "stream, no room": ("Inference/GenerateStream", generate),
         "stream, no room for several": ("Inference/GenerateStream", several),
-        "unary, no model": ("Inference/Tokenize", inference.TokenizeRequest(model=nobody)),
-        "stream, no model": ("Inference/GenerateStream", inference.GenerateRequest(model=nobody)),
+        "unary, no model": ("Inference/Tokenize", inference.TokenizeRequest(model=unknown)),
+        "stream, no model": ("Inference/GenerateStream", inference.GenerateRequest(model=unknown)),
         "stream both ways, no model": (
             "Inference/ScoreTexts",
-            inference.ScoreTextsRequest(options={"model": nobody}, input={"text": "xy"}),
+            inference.ScoreTextsRequest(options={"model": unknown}, input={"text": "xy"}),
         ),
-        "export, no session": ("Sessions/ExportSession", sessions.ExportSessionRequest(session_id="nobody")),
+        "export, no session": ("Sessions/ExportSession", sessions.ExportSessionRequest(session_id="stranger")),
         "import, cut short": (
             "Sessions/ImportSession",
             sessions.ImportSessionRequest(beginning=sessions.ImportBeginning(session_id="new")),
@@ -248,7 +248,7 @@ def test_calls_outlive_restarts_by_grpcs_retries(api: SimpleNamespace, repositor
 
 
 def test_the_contract_stands_beside_googles_own_files(server: Server, tmp_path: Path) -> None:
-    """Whoever generates stubs of all of proto/ and has googleapis-common-protos: neither ends the other."""
+    """A program may load stubs of all of proto/ beside googleapis-common-protos."""
     program = """
 import importlib, pathlib, sys
 from google.rpc import error_details_pb2, status_pb2
@@ -296,7 +296,7 @@ def test_answers_report_the_load_on_request(api: SimpleNamespace, repository: Pa
         wait_until(lambda: load().application_utilization > 0.1)
         assert 0 < load().mem_utilization < 1
         assert 0 < load().cpu_utilization < 1.1
-        assert load(api.inference.GenerateRequest(model={"name": "nobody"})).mem_utilization > 0, "failures, too"
+        assert load(api.inference.GenerateRequest(model={"name": "stranger"})).mem_utilization > 0, "failures, too"
 
 
 def test_answers_report_no_load_without_a_request(api: SimpleNamespace, server: Server) -> None:

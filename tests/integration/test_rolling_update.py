@@ -41,7 +41,7 @@ def service_config(*, balanced: bool, checked: bool, retried: bool) -> tuple[str
 
 
 class Client:
-    """Calls all the time, with an answer and with a stream in turn, until it is told to stop."""
+    """Calls all the time until it is stopped, in turn with an answer and with a stream."""
 
     def __init__(self, api: SimpleNamespace, name: str, channel: grpc.Channel) -> None:
         self._api = api
@@ -135,7 +135,7 @@ def test_no_call_fails_while_servers_are_replaced(api: SimpleNamespace, reposito
                     Server(repository, tmp_path / f"new-{turn}", DELAY, grpc_port=old.grpc_port)
                 )
                 wait_until(lambda turn=turn: balancer.health(servers[turn].grpc_port) == {True})
-                # Who balances by himself has found it: minReadySeconds of a Deployment.
+                # Clients that balance by themselves have found it: minReadySeconds of a Deployment.
                 balanced = [client for client in clients if not client.name.startswith("pinned")]
                 new = servers[turn]
                 wait_until(lambda new=new, balanced=balanced: all(client.was_answered_by(new) for client in balanced))
@@ -156,7 +156,7 @@ def test_no_call_fails_while_servers_are_replaced(api: SimpleNamespace, reposito
 
 
 def open_scores(api: SimpleNamespace, server: Server) -> tuple[Any, Callable[[], None], Callable[[], None]]:
-    """A ScoreTexts stream that has an answer, how to ask it once more, and how to end it."""
+    """A ScoreTexts stream that has an answer, how to send another document, and how to end it."""
     asked: list[int | None] = [0]
     changed = threading.Condition()
 

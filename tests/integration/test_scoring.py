@@ -93,8 +93,8 @@ def test_wrong_inputs_name_the_field(api: SimpleNamespace, inference: Any) -> No
 
 
 def test_an_unknown_model_is_named(api: SimpleNamespace, inference: Any) -> None:
-    with expect.error(grpc.StatusCode.NOT_FOUND, "nobody", "tiny"):
-        score(api, inference, {"text": "x"}, model={"name": "nobody"})
+    with expect.error(grpc.StatusCode.NOT_FOUND, "stranger", "tiny"):
+        score(api, inference, {"text": "x"}, model={"name": "stranger"})
     with expect.error(grpc.StatusCode.NOT_FOUND, "7"):
         score(api, inference, {"text": "x"}, model={"name": "tiny", "version": 7})
     with expect.error(INVALID, "model.version is -1"):

@@ -182,9 +182,9 @@ def test_sessions_survive_a_reload_of_the_same_weights_but_not_other_weights(
             write_serving(repository, "tiny", options)
             wait_until(lambda: server.log().count("model loaded") == loads + 1)
 
-        told, alone = say("talk", b"my name is bob. "), b"my name is bob. "
-        assert told.session_tokens == 16 + 8
-        alone += told.completions[0].raw + b"what is it? "
+        answer, alone = say("talk", b"my name is bob. "), b"my name is bob. "
+        assert answer.session_tokens == 16 + 8
+        alone += answer.completions[0].raw + b"what is it? "
         running = stream_that_stands_still(api, server, session="busy")
 
         reload({"devices": "cpu:1", "session_time_to_live": "1h"})

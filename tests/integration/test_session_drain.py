@@ -28,7 +28,7 @@ def key(tmp_path_factory: pytest.TempPathFactory) -> str:
     return f"--session-key-file={write_key(tmp_path_factory.mktemp('keys'), 'key')}"
 
 
-# Tests share the servers, and each has its own names: what has moved is not begun anew where it was.
+# Tests share the servers, and each has its own names: a session that has moved does not begin again where it was.
 @pytest.fixture(scope="module")
 def here(repository: Path, key: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     with Server(repository, tmp_path_factory.mktemp("here"), key) as server:

@@ -140,7 +140,7 @@ def test_it_ends_when_it_is_closed(api: SimpleNamespace, talking: Server, stub: 
     wait_until(lambda: talking.metric("longshort_sessions") == before)
     with expect.error(grpc.StatusCode.NOT_FOUND, "closing"):
         sessions.CloseSession(api.sessions.CloseSessionRequest(session_id="closing"))
-    assert generate(api, stub, b"hello", "closing").session_tokens == 17, "the id may be used anew"
+    assert generate(api, stub, b"hello", "closing").session_tokens == 17, "the id may be used again"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""SIGTERM: not ready, what runs is finished, exit 0, whatever clients keep open."""
+"""SIGTERM: the server is not ready, finishes running calls, and exits with 0, whatever clients keep open."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_a_server_that_loads_stops_soon(tmp_path: Path) -> None:
 
 def test_open_watches_do_not_hold_the_server(repository: Path, tmp_path: Path) -> None:
     with Server(repository, tmp_path, DRAIN_FOR_LONG) as server:
-        names = ["", "longshort.v1.Inference", "tiny", "tiny/1", "nobody"] * 4
+        names = ["", "longshort.v1.Inference", "tiny", "tiny/1", "stranger"] * 4
         watches = [
             health_pb2_grpc.HealthStub(server.new_channel()).Watch(health_pb2.HealthCheckRequest(service=name))
             for name in names
@@ -237,8 +237,8 @@ def test_a_stream_of_documents_stops_reading_at_the_end_of_the_drain(
         answers = api.inference_grpc.InferenceStub(server.channel).ScoreTexts(texts())
         answered = {next(answers).id}
         server.terminate()
-        # A client that sends when gRPC closes the connection behind its last call may hear of that first, and never
-        # read how the call ended. The log tells.
+        # gRPC closes the connection after its last call. A client that is sending may see that first, and never read
+        # the call's status. The log has it.
         with expect.error(UNAVAILABLE):
             for answer in answers:
                 assert not answer.HasField("error")

@@ -48,7 +48,7 @@ def openssl_client(port: int, *arguments: str) -> subprocess.CompletedProcess[st
 
 
 def answer(connection: socket.socket) -> bytes:
-    """What comes until the other side closes the connection."""
+    """The bytes received until the other side closes the connection."""
     received = b""
     try:
         while part := connection.recv(1 << 16):
@@ -85,7 +85,7 @@ def test_curl_reads_metrics_and_probes(repository: Path, tmp_path: Path, authori
         assert "longshort_build_info" in curl("/metrics", "--cacert", str(trusted)).stdout
         assert curl("/readyz", "--cacert", str(trusted)).stdout == "ready\n"
         assert curl("/readyz", "--cacert", str(trusted), "--tls-max", "1.2").stdout == "ready\n"
-        assert curl("/readyz").returncode == 60, "nobody knows the authority"
+        assert curl("/readyz").returncode == 60, "curl does not know the authority"
 
 
 @pytest.mark.parametrize("port", ["grpc_port", "http_port"])

@@ -38,7 +38,7 @@ def test_clients_bring_a_certificate_that_is_valid_and_known(
 def test_certificates_are_identities(
     api: SimpleNamespace, repository: Path, tmp_path: Path, authority: Authority, clients: Authority
 ) -> None:
-    """gRPC tells our admission whose certificate a connection has shown."""
+    """gRPC reports the connection's certificate to our admission."""
     known = write_at_once(tmp_path / "clients.pem", clients.pem)
     lines = "web spiffe-id=spiffe://example.org/web scopes=infer\nalice certificate-subject=CN=alice scopes=observe\n"
     tokens = write_at_once(tmp_path / "tokens", lines.encode())

@@ -279,7 +279,7 @@ def test_what_the_client_did_wrong_is_no_error_of_the_server(
 ) -> None:
     for name, request in {
         "INVALID_ARGUMENT": api.inference.GenerateRequest(model={"name": "tiny"}),
-        "NOT_FOUND": api.inference.GenerateRequest(model={"name": "nobody"}, prompt={"text": "x"}),
+        "NOT_FOUND": api.inference.GenerateRequest(model={"name": "stranger"}, prompt={"text": "x"}),
     }.items():
         with pytest.raises(grpc.RpcError):
             stub_of(api, traced).Generate(request, timeout=60, metadata=metadata(name))

@@ -10,7 +10,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from integration.certificates import Pair
 from integration.server_process import Server
 
-# Handshakes with nobody answering end by this; what a refused client waits for its answer, too.
+# Seconds after which an unanswered handshake ends, and how long a refused client waits for its answer.
 PATIENCE = 20
 
 

@@ -86,7 +86,7 @@ class Rendered:
         }
 
     def options(self) -> dict[str, str]:
-        """What the server is told, from its arguments and the files that they name; of a switch the value is empty."""
+        """The server's options, from its arguments and the files that they name. A switch has an empty value."""
         lines: list[str] = []
         for argument in self.container["args"]:
             if argument.startswith("--flagfile="):

@@ -109,7 +109,7 @@ def test_the_shared_servers_let_the_pods_in_and_each_is_found() -> None:
         for source in rule["from"]:
             if "podSelector" in source:
                 assert source["podSelector"]["matchLabels"].items() <= labels.items()
-    # Nothing takes them for servers.
+    # No Service selects them as servers.
     for service in servers.of_kind("Service"):
         assert not service["spec"]["selector"].items() <= labels.items()
     (server,) = make_parser().parse_args(arguments_of(rendered, 0)).server

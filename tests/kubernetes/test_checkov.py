@@ -55,7 +55,7 @@ def run_checkov(folder: Path) -> list[dict[str, Any]]:
     done = subprocess.run(
         [CHECKOV / "python", CHECKOV / "checkov", "--directory", folder, "--framework", "kubernetes", "dockerfile",
          "--skip-download", "--output", "json"],
-        # Its settings are these alone, and whatever it would ask the network reaches nobody.
+        # It has no other settings, and the proxies keep its requests from the network.
         env={"PATH": os.environ["PATH"], "HOME": str(folder), "CKV_SKIP_PACKAGE_UPDATE_CHECK": "true",
              "HTTPS_PROXY": "http://127.0.0.1:1", "HTTP_PROXY": "http://127.0.0.1:1"},
         cwd=folder, capture_output=True, text=True, timeout=300, check=False,

@@ -10,8 +10,8 @@ from integration.server_process import ROOT
 from kubernetes.rendered import Rendered, render_with_component
 from kubernetes.test_manifests import kubernetes_validate
 
-# kubectl apply keeps a copy of what it applied in an annotation, and annotations have this many bytes at the most.
-MOST_BYTES = 256 << 10
+# kubectl apply keeps a copy of what it applied in an annotation, and an annotation has at most this many bytes.
+MAX_BYTES = 256 << 10
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,7 @@ def test_each_dashboard_is_a_map_that_the_sidecar_finds(rendered: Rendered, tmp_
         assert each["metadata"]["annotations"]["grafana_folder"] == "Longshort"
         (file,) = each["data"]
         assert file == f"{each['metadata']['name']}.json", "a name that stays, so that no old map is left behind"
-        assert len(each["data"][file]) < MOST_BYTES
+        assert len(each["data"][file]) < MAX_BYTES
     done = kubernetes_validate(maps, tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
 

@@ -228,7 +228,7 @@ def test_the_drain_fits_into_the_grace_period(rendered: Rendered) -> None:
 
 
 def test_limits_are_what_is_reserved(rendered: Rendered) -> None:
-    """The server makes its caches as large as its limit, so what is not reserved would be somebody else's."""
+    """The server's caches fill its limit, so a smaller request would let other pods reserve the same memory."""
     resources = rendered.container["resources"]
     for resource in ("cpu", "memory"):
         assert resources["requests"][resource] == resources["limits"][resource]
@@ -291,7 +291,7 @@ def test_prometheus_understands_what_scalers_ask(tmp_path: Path) -> None:
 
 
 def test_a_prometheus_that_knows_no_server_is_not_taken_for_servers_with_nothing_to_do() -> None:
-    """KEDA takes an empty answer for 0 unless it is told otherwise."""
+    """KEDA treats an empty answer as 0 unless `ignoreNullValues` is false."""
     queued, streams = render(MANIFESTS / "overlays/cpu").one("ScaledObject")["spec"]["triggers"]
     assert queued["metadata"]["ignoreNullValues"] == "false" and " or " not in queued["metadata"]["query"]
     assert streams["metadata"]["query"].endswith(" or vector(0)"), "classifiers have no streams"

@@ -67,7 +67,7 @@ class Secrets:
 
 
 def check_config(arguments: list[str]) -> subprocess.CompletedProcess[str]:
-    """As the user of the container, where the tests may become him."""
+    """Runs as the user of the container where the tests may change users."""
     who = {"user": USER, "group": USER, "extra_groups": []} if os.geteuid() == 0 else {}
     command = [BINARY, *arguments, *PORTS, "--check-config"]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, cwd="/", **who)
@@ -119,8 +119,8 @@ def test_metrics_that_scalers_and_rules_ask_for_are_there(tmp_path: Path) -> Non
     assert asked
     with Server(tmp_path / "models", tmp_path) as server:
         # Families without a sample, too: test_prometheus.py reads a server that has been asked all.
-        told = set(METRIC.findall(server.http("/metrics")[1]))
-    assert asked <= told
+        exported = set(METRIC.findall(server.http("/metrics")[1]))
+    assert asked <= exported
 
 
 def test_metrics_that_an_endpoint_picker_asks_for_are_there_of_every_kind_of_model(tmp_path: Path) -> None:
@@ -131,11 +131,11 @@ def test_metrics_that_an_endpoint_picker_asks_for_are_there_of_every_kind_of_mod
     asked = METRIC.findall(table)
     assert len(asked) == 3
     with Server(tmp_path / "models", tmp_path) as server:
-        told = server.http("/metrics")[1]
+        exported = server.http("/metrics")[1]
     for metric in asked:
-        assert f'{metric}{{model="tiny",version="1"}} 0' in told
+        assert f'{metric}{{model="tiny",version="1"}} 0' in exported
         if metric != "longshort_streams_active":  # of language models
-            assert f'{metric}{{model="texts",version="1"}} 0' in told
+            assert f'{metric}{{model="texts",version="1"}} 0' in exported
 
 
 def test_the_hook_that_moves_sessions_is_a_command_of_the_client() -> None:
