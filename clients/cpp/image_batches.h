@@ -16,7 +16,7 @@ namespace longshort::client {
 // Some of the files, in order.
 struct ImageBatch {
   std::vector<std::string> names;
-  // One for each name; has an error if the image cannot be read or is too large, and so is not in the request.
+  // One result per name. It has an error if the image was left out of `request`: unreadable or too large.
   std::vector<v1::ImageResult> results;
   // The other images.
   v1::ClassifyImageRequest request;

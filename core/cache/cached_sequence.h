@@ -43,7 +43,8 @@ class CachedSequence final {
   // The slice was run: makes its blocks findable, and releases pages that no later query sees.
   void OnRead(absl::Span<const int32_t> tokens);
 
-  // Its rows may be wrong: makes its pages unfindable, except those that the end of a chain needs.
+  // Called when the sequence's rows may be wrong. Makes its pages unfindable, except those that the end of a chain
+  // needs.
   void Withdraw();
 
   // Returns to the position where `position` tokens were read, or to an earlier one if rows are missing. Returns the

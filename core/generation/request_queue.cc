@@ -191,7 +191,8 @@ bool RequestQueue::empty() const {
 
 absl::Duration RequestQueue::LongestSleep() const {
   if (!returned_.empty()) return kLookAgain;
-  return line_.empty() ? absl::InfiniteDuration() : kLongestStep;  // a worker that a job is left to may be stuck
+  return line_.empty() ? absl::InfiniteDuration()
+                       : kLongestStep;  // the worker for which a job is reserved may be stuck
 }
 
 int64_t RequestQueue::Running() const { return line_.load().running - WaitingForClients(); }

@@ -23,7 +23,7 @@ class Sequence {
   Sequence(std::unique_ptr<Job> job, std::unique_ptr<CachedSequence> cached);
 
   Job& job() { return *job_; }
-  // Either ends the sequence. The destructor releases pages that were not taken.
+  // After either call the sequence is over. The destructor releases pages that were not taken.
   std::unique_ptr<Job> TakeJob() { return std::move(job_); }
   std::unique_ptr<CachedSequence> TakeCached() { return std::move(cached_); }
 

@@ -35,9 +35,9 @@ struct ClassificationRequest {
 // How long an item spent in each stage.
 struct ClassificationTimings {
   absl::Time submitted = absl::InfinitePast();  // by the engine's clock; in the infinite past if it never was
-  absl::Duration preparation;                   // from submission until it was an item; 0 for what was one already
-  absl::Duration queue;                         // from then until its batch began
-  absl::Duration run;                           // of the whole batch
+  absl::Duration preparation;  // from submission until the item was prepared; 0 if it needed no preparation
+  absl::Duration queue;        // from then until its batch began
+  absl::Duration run;          // of the whole batch
 };
 
 struct ItemScores {

@@ -46,8 +46,9 @@ class ClassifierEngineObserver {
   virtual void OnState(const ClassifierEngineState& /*state*/) {}
 };
 
-// Thread-safe. The engine keeps a listener until it has called it. A thread of the engine's owner destroys it, never a
-// listener's or the observer's call. Drain it first if a request in flight may be its last owner.
+// Thread-safe. The engine keeps a listener until it has called it. The owner must destroy the engine from a thread of
+// its own, never from a call of a listener or of the observer. Drain it first if a request in flight may be its last
+// owner.
 class ClassifierEngine {
  public:
   virtual ~ClassifierEngine() = default;

@@ -56,8 +56,8 @@ class LanguageModelEngineObserver {
   virtual void OnState(const LanguageModelEngineState& /*state*/) {}
 };
 
-// Thread-safe. The engine keeps a listener until its last call. A thread of the engine's owner destroys it, never a
-// listener's or the observer's call. Drain it first if a request in flight may be its last owner.
+// Thread-safe. The engine keeps a listener until its last call. The owner must destroy the engine from a thread of its
+// own, never from a call of a listener or of the observer. Drain it first if a request in flight may be its last owner.
 class LanguageModelEngine {
  public:
   virtual ~LanguageModelEngine() = default;

@@ -7,7 +7,7 @@
 // their requests are. A client that returns after more than a moment starts at the clock and has saved nothing up. A
 // client that is ahead of the clock stays ahead until the clock passes it.
 //
-// All calls take O(log n); First also takes time for the work that does not match.
+// All calls take O(log n); First is also linear in the work that it skips because it does not match.
 //
 // Thread: not thread-safe; the owner's mutex guards it.
 // Invariant: a client with queued work is in ready_, unless it is held back. A client without queued or running work is

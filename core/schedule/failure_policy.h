@@ -83,7 +83,7 @@ class ModelReplacement final {
 // Thread: the one that owns the work.
 class WorkFailures final {
  public:
-  // The number of failures after which the work may be tried again.
+  // The most failures after which the work is still tried; one more ends it.
   struct Limits {
     int64_t alone;       // in a row
     int64_t in_company;  // batched with other work, since it last passed such a run

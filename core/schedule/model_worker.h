@@ -61,7 +61,8 @@ class ModelWorker final {
   // `number`: the worker's number in the queue. `queue` and `clock` must outlive the worker.
   ModelWorker(int number, std::unique_ptr<ModelRunner> runner, WorkQueue& queue, const Clock& clock)
       : number_(number), runner_(std::move(runner)), queue_(queue), clock_(clock) {}
-  // REQUIRES of the destructor: not started, or the queue is closed and will be over.
+  // REQUIRES of the destructor: not started, or the queue is closed and its remaining work will end
+  // (WorkQueue::over()).
 
   // Builds the model. Errors: as ModelRunner::Build.
   absl::Status Build();

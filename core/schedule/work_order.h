@@ -8,8 +8,8 @@
 // actual cost, so a wrong prediction distorts the shares only briefly. Priorities are charged only for work that is
 // taken while other work waits. When no work waits, their debts are cleared.
 //
-// Thread: not thread-safe; the owner guards it. All calls take O(log n); First also takes time for the work that does
-// not match.
+// Thread: not thread-safe; the owner guards it. All calls take O(log n); First is also linear in the work that it skips
+// because it does not match.
 #pragma once
 
 #include <array>

@@ -77,7 +77,7 @@ class ItemAttention {
   // at least one key.
   virtual at::Tensor AttendInDocuments(const RowsToAttend& rows) = 0;
   // LongShortAttention2d for each image. Returns [images, others + tokens, d]: the caller writes the first `others`
-  // rows. On a GPU, `others` other rows also precede the tokens of the queries.
+  // rows. On a GPU the queries have `others` rows before the tokens, too.
   virtual at::Tensor AttendInGrids(const RowsToAttend& rows, const TokenGrid& grid, const WindowGeometry& window,
                                    const WindowBias& bias, int64_t others) = 0;
   // Returns vectors of each item, [items, others + R, d]: `others` vectors for the caller to write, then the landmarks.

@@ -42,7 +42,7 @@ class GpuEvent {
   virtual ~GpuEvent() = default;
 };
 
-// Work that is queued as a whole.
+// Captured GPU work (a CUDA graph) that Replay queues as a whole.
 class GpuGraph {
  public:
   virtual ~GpuGraph() = default;

@@ -64,8 +64,8 @@ std::string ToJson(const VilConfig& config);
 // 2 (w + wp - 1) (2 wp + w + 1) + 1, more than the index of any two patches reaches.
 int64_t WindowBiasRows(int64_t window_size);
 
-// Every tensor of a model of this configuration, which holds the rules of CheckVilConfig, in the order of use: stage by
-// stage, then `norm` and `head`. All are trained.
+// Every tensor of a model of `config`, which must have passed CheckVilConfig, in the order of use: stage by stage, then
+// `norm` and `head`. All are trained.
 std::vector<TensorShape> VilTensors(const VilConfig& config);
 
 }  // namespace longshort::models

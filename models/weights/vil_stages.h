@@ -40,13 +40,13 @@ struct VilStage {
 // All attributes of a stage, by letter.
 std::vector<FieldDescription> VilStageAttributes();
 
-// Checks the ranges of all attributes, the rules between attributes, and that full attention is sticky. `name` starts
-// the message. It does not check whether the stages fit an image.
+// Checks the ranges of all attributes, the rules between attributes, and that all stages after one with full attention
+// have full attention. `name` starts the message. It does not check whether the stages fit an image.
 // Errors: INVALID_ARGUMENT naming the stage, the attribute, its value and the limit or rule.
 absl::Status CheckVilStages(absl::Span<const VilStage> stages, std::string_view name);
 
-// Parses and checks an architecture string. Full attention is sticky, as in the official code: all stages after one
-// with s0 have full attention, whatever their s is. Their field `sparse` is false. Errors: those of CheckVilStages;
+// Parses and checks an architecture string. As in the official code, all stages after one with s0 have full
+// attention, whatever their s is. Their field `sparse` is false. Errors: those of CheckVilStages;
 // INVALID_ARGUMENT naming the stage and the attribute that cannot be read.
 absl::StatusOr<std::vector<VilStage>> ParseVilStages(std::string_view text, std::string_view name);
 

@@ -56,9 +56,11 @@ class DocumentStream final {
   // The call ends with an error: removes held documents.
   void RemoveHeld();
 
-  // Whether the next document may be read; whether documents are unanswered; whether documents are held.
+  // Whether the next document may be read.
   bool HasRoom() const;
+  // Whether documents are unanswered.
   bool HasWork() const;
+  // Whether documents are held.
   bool HasHeld() const;
   // When to retry the held documents.
   absl::Time retry_time() const;

@@ -50,7 +50,8 @@ class ClientCheck final : public tls_api::ExternalCertificateVerifier {
 };
 
 absl::Status Publish(const TlsMaterial& material, ServerTls& tls) {
-  // The text differs each time, so gRPC makes a new context and resumes no session that began with other lists.
+  // The text differs each time, so gRPC makes a new context and resumes no TLS session that began with other lists;
+  // otherwise a revoked client could resume one.
   const std::string authorities = absl::StrCat("# ", ++tls.published, "\n", material.ClientAuthoritiesPem());
   LS_RETURN_IF_ERROR(tls.client_authorities.Write(authorities));
   return tls.identity.Write(material.IdentityPem());

@@ -28,8 +28,8 @@ constexpr size_t kResumeBytes = 64 << 10;
 
 // Writes a streamed generation. While a write is pending, the engine's events wait in StreamEvents, which merges them.
 //
-// A client that reads more slowly than tokens are generated pauses the work: while more than 256 KiB wait, the engine
-// generates nothing for this stream. So the stream holds at most that, one step's output, and the echo and description
+// Generation pauses while the client reads too slowly: while more than 256 KiB wait, the engine generates nothing for
+// this stream. So the stream holds at most that, one step's output, and the echo and description
 // of the prompt. A stream that is silent for the keepalive interval sends a keepalive.
 //
 // Thread-safe: the engine's threads push, a delivery thread begins the writes, gRPC's threads react.

@@ -37,7 +37,8 @@ struct StageSpan {
 };
 
 struct CallTrace {
-  // Limit of stages, since a call may have any number of parts. A few more may be recorded before the check.
+  // Most stages of a call, which may have any number of parts; a few more may be recorded, because threads check before
+  // they add.
   static constexpr int64_t kMaxStages = 256;
 
   int64_t spans() const { return 1 + static_cast<int64_t>(stages.size()); }

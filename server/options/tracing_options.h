@@ -63,8 +63,9 @@ struct TracingOptions {
 using Environment = std::function<std::optional<std::string>(const char* name)>;
 Environment ProcessEnvironment();
 
-// Errors: INVALID_ARGUMENT naming the option or variable, its value, and the valid values. OpenTelemetry recommends to
-// ignore invalid variables with a warning, but then an operator would notice missing traces only when they are needed.
+// Errors: INVALID_ARGUMENT naming the option or variable, its value, and the valid values. OpenTelemetry recommends
+// ignoring invalid variables with a warning, but then an operator would notice missing traces only when they are
+// needed.
 absl::StatusOr<TracingOptions> ReadTracingOptions(const std::string& otlp_endpoint,
                                                   std::optional<double> trace_sample_ratio,
                                                   const Environment& environment);

@@ -52,7 +52,7 @@ class CallWork {
   virtual bool MayBeIdle() const { return false; }
   // Whether work is pending. The call does not end before it is done.
   virtual bool HasWork() const = 0;
-  // Whether some work has not begun; and its removal, since the call ends with an error.
+  // Whether some work is held back. RemoveHeld drops it when the call ends with an error.
   virtual bool HasHeld() const { return false; }
   virtual void RemoveHeld() {}
   // The next message to write; nullopt if there is none now. Called only while no write is pending.
