@@ -44,7 +44,9 @@ def main() -> int:
             return error
 
     held = 0
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    # Each program on a GPU has a context and graphs there.
+    at_once = 4 if arguments.device.startswith("cuda:") else os.cpu_count()
+    with ThreadPoolExecutor(at_once) as pool:
         for path, outcome in zip(configs, pool.map(outcome_of, configs), strict=True):
             name = path.parent.relative_to(arguments.directory.parent)
             if isinstance(outcome, CaseError):

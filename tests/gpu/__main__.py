@@ -7,15 +7,16 @@ import json
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from gpu import bundle
-from gpu.pieces import PIECES, ROOT, Place, environment
+from gpu.pieces import CORRECTNESS, PIECES, ROOT, Place, environment
 
-PIECE_SECONDS = 570
+SECONDS = 570
 SHOWN_LINES = 40
 
 
@@ -37,85 +38,114 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="tests/gpu/run",
         description=__doc__,
-        epilog="Here: tests/gpu/run bundle /tmp/gpu.tar.gz. There: tar xzf gpu.tar.gz && longshort-gpu/tests/gpu/run "
-        "check --device=cuda:0 --out=results. Rehearsed without a GPU: tests/gpu/run check --device=emulated:0.",
+        epilog="Here: tests/gpu/run bundle gpu.tar.gz. There, in a checkout: tar xzf gpu.tar.gz && tests/gpu/run check "
+        "--device=cuda:0 --out=results. Rehearsed without a GPU: tests/gpu/run check --device=emulated:0.",
     )
     commands = parser.add_subparsers(dest="command", required=True)
-    pack = commands.add_parser("bundle", help="build with CUDA, and pack programs, libraries and cases")
+    pack = commands.add_parser("bundle", help="build with CUDA, and pack programs and libraries")
     pack.add_argument("out", type=Path)
     pack.add_argument(
         "--libtorch", type=Path, metavar="FOLDER", help="the wheel's folder torch; without, that of .venv"
     )
-    check = commands.add_parser("check", help="run pieces, each in less than ten minutes; exit status 0 if all hold")
-    check.add_argument("pieces", nargs="*", metavar="PIECE", help=f"of {', '.join(PIECES)}; all if none is named")
+    pack.add_argument("--emulated", action="store_true", help="the programs of build/release, for a rehearsal")
+    check = commands.add_parser("check", help="run pieces; exit status 0 if all hold")
+    check.add_argument(
+        "pieces", nargs="*", metavar="PIECE", help=f"of {', '.join(PIECES)}; without names, all but the benchmarks"
+    )
     check.add_argument("--device", default="cuda:0", help="cuda:N, or emulated:N for a rehearsal")
     check.add_argument(
         "--out",
         type=Path,
         metavar="FOLDER",
-        help="write results.json, what the benchmarks measured, and each piece's output there; pieces of an earlier "
-        "check stay",
+        help="write results.tar.gz there: results.json, what the benchmarks measured, and each piece's output; pieces "
+        "of an earlier check stay",
     )
+    check.add_argument(
+        "--seconds", type=float, default=SECONDS, help="of all pieces; those that do not fit fail (%(default)s)"
+    )
+    check.add_argument("--no-compile", action="store_true", help="measure no torch.compile, which takes minutes")
     arguments = parser.parse_args()
     if arguments.command == "bundle":
-        print(f"{arguments.out}: {bundle.make(arguments.out, arguments.libtorch)} bytes")
+        print(f"{arguments.out}: {bundle.make(arguments.out, arguments.libtorch, emulated=arguments.emulated)} bytes")
         return 0
     if unknown := [piece for piece in arguments.pieces if piece not in PIECES]:
         parser.error(f"no piece {unknown[0]}; there are {', '.join(PIECES)}")
     preset = "release" if arguments.device.startswith("emulated:") else "cuda"
-    names = arguments.pieces or list(PIECES)
     with tempfile.TemporaryDirectory(prefix="longshort-gpu-") as scratch:
-        out = (arguments.out or Path(scratch)).resolve()
-        out.mkdir(parents=True, exist_ok=True)
-        return run(names, Place(ROOT / "build" / preset / "bin", arguments.device, out), arguments.out is not None)
+        place = Place(
+            ROOT / "build" / preset / "bin", arguments.device, Path(scratch), compiles=not arguments.no_compile
+        )
+        check = Check(place, arguments.out, time.monotonic() + arguments.seconds)
+        return check.run(arguments.pieces or list(CORRECTNESS), named=bool(arguments.pieces))
 
 
-def run(names: list[str], place: Place, keeps_output: bool) -> int:
-    if not place.is_emulated and shutil.which("nvidia-smi"):
-        subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv"], check=False)
-    results = []
-    for name in names:
-        results.append(run_piece(name, place, keeps_output))
-        print(results[-1].line(), flush=True)
-        write_results(place, results)
-    if len(results) > 1:
-        print("", *table(results), sep="\n")
-    held, left_out = (sum(result.status == status for result in results) for status in ("ok", "left out"))
-    print(f"gpu: {held} of {len(names)} pieces hold on {place.device}, {left_out} left out")
-    return 0 if held + left_out == len(names) and held > 0 else 1
+class Check:
+    """Runs pieces until `end`. If `out` is given, archives their output there after each piece."""
 
+    def __init__(self, place: Place, out: Path | None, end: float) -> None:
+        self.place, self.end = place, end
+        self.archive = out / "results.tar.gz" if out else None
+        if self.archive is not None and self.archive.exists():
+            with tarfile.open(self.archive) as earlier:
+                earlier.extractall(place.out)
 
-def run_piece(name: str, place: Place, keeps_output: bool) -> Result:
-    command = PIECES[name](place)
-    if isinstance(command, str):
-        return Result(name, "left out", 0, f"left out: {command}")
-    started = time.monotonic()
-    # Its output goes to a file, because another machine may return only a few lines.
-    log = place.out / f"{name}.log"
-    try:
-        with log.open("wb") as written:
-            status: object = subprocess.run(
-                command, env=environment(place), cwd=ROOT, check=False, timeout=PIECE_SECONDS,
-                stdout=written if keeps_output else None, stderr=subprocess.STDOUT if keeps_output else None,
-            ).returncode  # fmt: skip
-    except subprocess.TimeoutExpired:
-        status = "a timeout"
-    except OSError as error:
-        status = error
-    if keeps_output:
-        lines = log.read_text(errors="replace").splitlines()
-        tables = [line for line in lines if line.startswith("|")]
-        print(*(lines[-SHOWN_LINES:] if status != 0 else tables or lines[-1:]), sep="\n")
-    return Result(name, "ok" if status == 0 else "FAIL", time.monotonic() - started, f"status {status}")
+    def run(self, names: list[str], *, named: bool) -> int:
+        """`named`: a piece that cannot be done here is a failure."""
+        if not self.place.is_emulated and shutil.which("nvidia-smi"):
+            subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv"], check=False)
+        results = []
+        for name in names:
+            results.append(self._run_piece(name))
+            print(results[-1].line(), flush=True)
+            self._keep(results)
+        if len(results) > 1:
+            print("", *table(results), sep="\n")
+        held = sum(result.status == "ok" for result in results)
+        left_out = [result.piece for result in results if result.status == "left out"]
+        not_shown = f"; not shown: {', '.join(left_out)}" if left_out else ""
+        print(f"gpu: {held} of {len(names)} pieces hold on {self.place.device}{not_shown}")
+        return 0 if held > 0 and held + (0 if named else len(left_out)) == len(names) else 1
 
+    def _run_piece(self, name: str) -> Result:
+        command = PIECES[name](self.place)
+        if isinstance(command, str):
+            return Result(name, "left out", 0, f"left out: {command}")
+        started = time.monotonic()
+        if started >= self.end:
+            return Result(name, "FAIL", 0, "not run: the time of --seconds is over; run it in a call of its own")
+        # Its output goes to a file, because another machine may return only a few lines.
+        log = self.place.out / f"{name}.log"
+        try:
+            with log.open("wb") as written:
+                status: object = subprocess.run(
+                    command, env=environment(self.place), cwd=ROOT, check=False, timeout=self.end - started,
+                    stdout=written if self.archive else None, stderr=subprocess.STDOUT if self.archive else None,
+                ).returncode  # fmt: skip
+        except subprocess.TimeoutExpired:
+            status = "a timeout"
+        except OSError as error:
+            status = error
+        if self.archive:
+            lines = log.read_text(errors="replace").splitlines()
+            tables = [line for line in lines if line.startswith("|")]
+            print(*(lines[-SHOWN_LINES:] if status != 0 else tables or lines[-1:]), sep="\n")
+        return Result(name, "ok" if status == 0 else "FAIL", time.monotonic() - started, f"status {status}")
 
-def write_results(place: Place, results: list[Result]) -> None:
-    """Of pieces that were run before, those that were not run again stay."""
-    path = place.out / "results.json"
-    before = json.loads(path.read_text())["pieces"] if path.exists() else []
-    new = [asdict(result) for result in results]
-    kept = [piece for piece in before if piece["piece"] not in {result.piece for result in results}]
-    path.write_text(json.dumps({"device": place.device, "pieces": kept + new}, indent=1) + "\n")
+    def _keep(self, results: list[Result]) -> None:
+        """Writes the archive. Of pieces of an earlier check, those that were not run again stay."""
+        if self.archive is None:
+            return
+        path = self.place.out / "results.json"
+        before = json.loads(path.read_text())["pieces"] if path.exists() else []
+        kept = [piece for piece in before if piece["piece"] not in {result.piece for result in results}]
+        new = [asdict(result) for result in results]
+        path.write_text(json.dumps({"device": self.place.device, "pieces": kept + new}, indent=1) + "\n")
+        self.archive.parent.mkdir(parents=True, exist_ok=True)
+        # Renamed when complete: a killed check leaves the results of the pieces before.
+        beside = self.archive.with_name("results.tar.gz.part")
+        with tarfile.open(beside, "w:gz") as archive:
+            archive.add(self.place.out, ".")
+        beside.rename(self.archive)
 
 
 def table(results: list[Result]) -> list[str]:

@@ -1,4 +1,7 @@
-"""Packs programs, their libraries and cases for a machine with a GPU on which nothing can be built or installed."""
+"""Packs programs and their libraries for a machine with a GPU on which nothing can be built or installed.
+
+The archive is unpacked over a checkout, which has the cases, texts and models.
+"""
 
 from __future__ import annotations
 
@@ -14,71 +17,58 @@ import safetensors
 
 from gpu.pieces import ROOT
 
-BUILD = ROOT / "build/cuda"
 PROGRAMS = (
-    "cuda_kernels_on_gpu_test", "language_model_on_gpu_test", "longshort", "longshort-bf16-difference",
-    "longshort-golden", "longshort-golden-classifier", "longshort-gpu-bench", "longshort-load", "longshort-server",
+    "language_model_on_gpu_test", "longshort", "longshort-bf16-difference", "longshort-golden",
+    "longshort-golden-classifier", "longshort-gpu-bench", "longshort-load", "longshort-server",
 )  # fmt: skip
-# Cases, texts and models; Python's part.
-FILES = (
-    "deploy/paragraph.txt", "deploy/photo.jpg", "deploy/review.txt", "docs", "models/convert/src", "models/zoo",
-    "tests/bench", "tests/golden", "tests/gpu", "tests/reference",
-)  # fmt: skip
-MOST_BYTES = 64 << 20
-# What the machine has: the system's own, PyTorch's and CUDA's.
-_SYSTEM = re.compile(r"/(ld-linux|lib(c|m|dl|rt|util|pthread|stdc\+\+|gcc_s)\.so)|/torch/lib/|/nvidia/|/cuda")
+CUDA_PROGRAMS = (*PROGRAMS, "cuda_kernels_on_gpu_test")
+EMULATED_PROGRAMS = (*PROGRAMS, "cuda_kernels_test", "longshort-server-with-emulated-gpus")
+# A checkout and the archive may travel together.
+MAX_TRAVEL_BYTES = 64 << 20
+# What the machine has: glibc and the compiler's libraries, PyTorch's and CUDA's.
+_SYSTEM = re.compile(
+    r"/(ld-linux|lib(anl|c|dl|m|mvec|pthread|resolv|rt|util|stdc\+\+|gcc_s)\.so)|/torch/lib/|/nvidia/|/cuda"
+)
 
 
-def make(out: Path, libtorch: Path | None) -> int:
-    """Builds with CUDA, packs, and returns the bundle's bytes. Errors: RuntimeError if it is too large.
+def make(out: Path, libtorch: Path | None, *, emulated: bool) -> int:
+    """Builds, packs, and returns the archive's bytes. Errors: RuntimeError if it is too large.
 
-    `libtorch`: the folder torch of another wheel than .venv's.
+    `libtorch`: the folder torch of another wheel than .venv's. `emulated`: packs the programs of build/release, for the
+    rehearsal, instead of those with CUDA.
     """
-    # An rpath counts for the libraries of libraries, too. LD_LIBRARY_PATH would change what Python loads as well.
-    options = ["-DLONGSHORT_CUDA=on", "-DCMAKE_CUDA_FLAGS=--compress-mode=size", "-DCMAKE_SKIP_BUILD_RPATH=ON",
-               "-DCMAKE_EXE_LINKER_FLAGS=-Wl,--disable-new-dtags,-rpath,'$ORIGIN/../../../lib'"]  # fmt: skip
-    if libtorch is not None:
-        options.append(f"-DLONGSHORT_TORCH_ROOT={libtorch.resolve()}")
-    configure = ["cmake", "-S", ROOT, "-B", BUILD, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", *options]
-    subprocess.run(configure, check=True, stdout=subprocess.DEVNULL)
-    subprocess.run(["cmake", "--build", BUILD, "--target", *PROGRAMS], check=True)
+    build = ROOT / "build" / ("release" if emulated else "cuda")
+    programs = EMULATED_PROGRAMS if emulated else CUDA_PROGRAMS
+    if not emulated:
+        _configure(build, libtorch)
+    subprocess.run(["cmake", "--build", build, "--target", *programs], check=True)
     with tempfile.TemporaryDirectory(prefix="longshort-gpu-") as scratch:
-        folder = Path(scratch) / "longshort-gpu"
-        for name in PROGRAMS:
-            program = folder / "build/cuda/bin" / name
-            program.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(BUILD / "bin" / name, program)
+        folder = Path(scratch) / build.name
+        for name in ("bin", "lib", "python"):
+            (folder / name).mkdir(parents=True)
+        for name in programs:
+            program = shutil.copy(build / "bin" / name, folder / "bin" / name)
             subprocess.run(["strip", program], check=True)
-            for library in libraries_of(BUILD / "bin" / name):
-                (folder / "lib").mkdir(exist_ok=True)
+            for library in libraries_of(build / "bin" / name):
                 shutil.copy(library, folder / "lib" / library.name)
-        (folder / "built-with.json").write_text(json.dumps(built_with()))
-        listed = subprocess.run(
-            ["git", "ls-files", *FILES], cwd=ROOT, check=True, capture_output=True, text=True
-        ).stdout.split()
-        for name in listed:
-            to = folder / name
-            to.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / name, to)
-        # Beside tests/reference, which reads files by it: it works with any Python from 3.10.
+        if not emulated:
+            (folder / "built-with.json").write_text(json.dumps(_built_with(build)))
+        # tests/reference reads files by it; it works with any Python from 3.10.
         library = Path(safetensors.__file__).parent
-        shutil.copytree(library, folder / "tests/safetensors", ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(library, folder / "python/safetensors", ignore=shutil.ignore_patterns("__pycache__"))
         with tarfile.open(out, "w:gz") as bundle:
-            bundle.add(folder, "longshort-gpu")
+            bundle.add(folder, f"build/{build.name}")
     size = out.stat().st_size
-    if size > MOST_BYTES:
-        raise RuntimeError(f"{out} has {size} bytes; at most {MOST_BYTES} may travel")
+    checkout = tracked_bytes()
+    if size + checkout > MAX_TRAVEL_BYTES:
+        raise RuntimeError(f"{out} has {size} bytes and the checkout {checkout}; at most {MAX_TRAVEL_BYTES} may travel")
     return size
 
 
-def built_with() -> dict[str, str]:
-    """The versions of LibTorch and CUDA's tools, as gpu.machine wants them."""
-    cache = (BUILD / "CMakeCache.txt").read_text()
-    torch = Path(re.search(r"^LONGSHORT_TORCH_ROOT:PATH=(.+)$", cache, re.MULTILINE)[1])
-    version = re.search(r"__version__ = '([^']+)'", (torch / "version.py").read_text())[1]
-    nvcc = re.search(r"^LONGSHORT_NVCC:FILEPATH=(.+)$", cache, re.MULTILINE)[1]
-    listed = subprocess.run([nvcc, "--version"], check=True, capture_output=True, text=True).stdout
-    return {"torch": version, "cuda": re.search(r"release ([\d.]+)", listed)[1]}
+def tracked_bytes() -> int:
+    """The bytes of the checkout's files."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    return sum((ROOT / name).lstat().st_size for name in listed.split("\0") if name and (ROOT / name).exists())
 
 
 def libraries_of(program: Path) -> list[Path]:
@@ -86,3 +76,23 @@ def libraries_of(program: Path) -> list[Path]:
     listed = subprocess.run(["ldd", program], check=True, capture_output=True, text=True).stdout
     found = [Path(match) for match in re.findall(r"=> (/\S+)", listed)]
     return [path for path in found if not _SYSTEM.search(str(path))]
+
+
+def _configure(build: Path, libtorch: Path | None) -> None:
+    # An rpath counts for the libraries of libraries, too. LD_LIBRARY_PATH would change what Python loads as well.
+    options = ["-DLONGSHORT_CUDA=on", "-DCMAKE_CUDA_FLAGS=--compress-mode=size", "-DCMAKE_SKIP_BUILD_RPATH=ON",
+               "-DCMAKE_EXE_LINKER_FLAGS=-Wl,--disable-new-dtags,-rpath,'$ORIGIN/../lib'"]  # fmt: skip
+    if libtorch is not None:
+        options.append(f"-DLONGSHORT_TORCH_ROOT={libtorch.resolve()}")
+    configure = ["cmake", "-S", ROOT, "-B", build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", *options]
+    subprocess.run(configure, check=True, stdout=subprocess.DEVNULL)
+
+
+def _built_with(build: Path) -> dict[str, str]:
+    """The versions of LibTorch and CUDA's tools, as gpu.machine wants them."""
+    cache = (build / "CMakeCache.txt").read_text()
+    torch = Path(re.search(r"^LONGSHORT_TORCH_ROOT:PATH=(.+)$", cache, re.MULTILINE)[1])
+    version = re.search(r"__version__ = '([^']+)'", (torch / "version.py").read_text())[1]
+    nvcc = re.search(r"^LONGSHORT_NVCC:FILEPATH=(.+)$", cache, re.MULTILINE)[1]
+    listed = subprocess.run([nvcc, "--version"], check=True, capture_output=True, text=True).stdout
+    return {"torch": version, "cuda": re.search(r"release ([\d.]+)", listed)[1]}

@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-# What a bundle was built with; a checkout has none.
-BUILT_WITH = ROOT / "built-with.json"
+# What a bundle was built with; a build of this machine has none.
+BUILT_WITH = ROOT / "build/cuda/built-with.json"
 
 
 def release(version: str) -> str:

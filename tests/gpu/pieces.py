@@ -1,7 +1,8 @@
-"""The pieces of the checks on a GPU. Each is a command that takes less than ten minutes."""
+"""The pieces of the checks on a GPU, each a command."""
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import sys
@@ -19,6 +20,8 @@ class Place:
     programs: Path
     device: str
     out: Path
+    compiles: bool = True
+    """Whether benchmarks also measure torch.compile, which takes minutes."""
 
     @property
     def is_emulated(self) -> bool:
@@ -29,8 +32,9 @@ class Place:
         return self.programs / ("cuda_kernels_test" if self.is_emulated else "cuda_kernels_on_gpu_test")
 
     @property
-    def model_tests(self) -> Path:
-        return self.programs / ("gpu_backend_test" if self.is_emulated else "language_model_on_gpu_test")
+    def model_tests(self) -> list[str | Path]:
+        # On the emulated GPU some tests take a minute. They are disabled elsewhere.
+        return [self.programs / "language_model_on_gpu_test", "--gtest_also_run_disabled_tests"]
 
 
 # The cases for compute-sanitizer. They are few, because it is some hundred times slower.
@@ -72,12 +76,12 @@ def racecheck(place: Place) -> Command:
 
 def models(place: Place) -> Command:
     """The served language model's own tests."""
-    return [place.model_tests, "--gtest_filter=-*RepeatedSteps*:*Graph*"]
+    return [*place.model_tests, "--gtest_filter=-*RepeatedSteps*:*Graph*"]
 
 
 def graphs(place: Place) -> Command:
     """Steps that come again, as graphs, have the bits of those that do not."""
-    return [place.model_tests, "--gtest_filter=*RepeatedSteps*:*Graph*"]
+    return [*place.model_tests, "--gtest_filter=*RepeatedSteps*:*Graph*"]
 
 
 def goldens(place: Place) -> Command:
@@ -125,31 +129,37 @@ def _where(place: Place) -> list[str | Path]:
 
 
 def _bench(place: Place, group: str) -> Command:
-    return [sys.executable, "-m", "bench.gpu", group, *_where(place), "--out", place.out]
+    more = [] if place.compiles else ["--no-compile"]
+    return [sys.executable, "-m", "bench.gpu", group, *_where(place), "--out", place.out, *more]
 
 
 def _sanitized(place: Place, tool: str) -> Command:
     if place.is_emulated:
         return "the address and thread sanitizers see the emulator (tests/run --only asan,tsan)"
-    sanitizer = shutil.which("compute-sanitizer")
+    cuda = os.pathsep.join(map(str, sorted(Path("/usr/local").glob("cuda*/bin"))))
+    sanitizer = shutil.which("compute-sanitizer") or shutil.which("compute-sanitizer", path=cuda)
     if sanitizer is None:
-        return "compute-sanitizer is not there"
+        return "compute-sanitizer is neither on PATH nor in /usr/local/cuda*/bin"
     return [sanitizer, "--tool", tool, "--error-exitcode", "1", place.kernel_tests,
             f"--gtest_filter={':'.join(SANITIZED)}"]  # fmt: skip
 
 
-_ALL = (machine, instructions, kernels, device, memcheck, racecheck, models, graphs, goldens, bf16, server,
-        bench_streams, bench_served, bench_lengths, bench_images, bench_texts)  # fmt: skip
-PIECES: dict[str, Callable[[Place], Command]] = {piece.__name__.replace("_", "-"): piece for piece in _ALL}
+def _by_name(*pieces: Callable[[Place], Command]) -> dict[str, Callable[[Place], Command]]:
+    return {piece.__name__.replace("_", "-"): piece for piece in pieces}
+
+
+# What a check without names runs: minutes. The sanitizers, which are slow, come last.
+CORRECTNESS = _by_name(
+    machine, instructions, kernels, device, models, graphs, goldens, bf16, server, memcheck, racecheck
+)
+PIECES = CORRECTNESS | _by_name(bench_streams, bench_served, bench_lengths, bench_images, bench_texts)
 
 
 def environment(place: Place) -> dict[str, str]:
     """A bundle's programs find their own libraries, and here LibTorch's, and those that it needs."""
     sites = sorted(ROOT.glob(".venv/lib/python3*/site-packages"))
     if not sites:
-        import torch  # noqa: PLC0415
-
-        sites = [Path(torch.__file__).parents[1]]
+        sites = [Path(importlib.util.find_spec("torch").origin).parents[1]]
     folders = [path for site in sites for path in (site / "torch/lib", *sorted(site.glob("nvidia/*/lib")))]
     known = os.environ.get("LD_LIBRARY_PATH")
     paths = ":".join([*map(str, folders), *([known] if known else [])])

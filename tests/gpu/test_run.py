@@ -3,7 +3,10 @@
 import json
 import os
 import platform
+import shutil
 import subprocess
+import sys
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -25,22 +28,59 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([ROOT / "tests/gpu/run", *arguments], capture_output=True, text=True, check=False)
 
 
+def results_of(folder: Path) -> dict[str, bytes]:
+    """The files of the one archive that a check leaves."""
+    assert [path.name for path in folder.iterdir()] == ["results.tar.gz"]
+    with tarfile.open(folder / "results.tar.gz") as archive:
+        return {
+            member.name.removeprefix("./"): archive.extractfile(member).read()
+            for member in archive.getmembers()
+            if member.isfile()
+        }
+
+
+@pytest.fixture(scope="module")
+def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A machine's checkout with an unpacked bundle of emulated GPUs, without build tree and .venv."""
+    folder = tmp_path_factory.mktemp("elsewhere")
+    run("bundle", str(folder / "gpu.tar.gz"), "--emulated").check_returncode()
+    checkout = folder / "checkout"
+    command = ["git", "ls-files", "-z", "deploy", "docs", "models", "tests"]
+    listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    for name in filter(None, listed.split("\0")):
+        if (ROOT / name).is_file():
+            (checkout / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, checkout / name)
+    with tarfile.open(folder / "gpu.tar.gz") as bundle:
+        bundle.extractall(checkout)
+    return checkout
+
+
+def rehearse(checkout: Path, *pieces: str) -> subprocess.CompletedProcess[str]:
+    """With fresh device memory of zeros, as a GPU's."""
+    python = Path(sys.executable).parent
+    environment = {**os.environ, "PATH": f"{python}:{os.environ['PATH']}", "LONGSHORT_DEVICE_ZEROED": "1"}
+    return subprocess.run(
+        [checkout / "tests/gpu/run", "check", *pieces, "--device=emulated:0"],
+        capture_output=True, text=True, check=False, env=environment,
+    )  # fmt: skip
+
+
 @pytest.mark.slow
 @emulated
-def test_pieces_are_rehearsed_on_the_emulated_device() -> None:
-    done = run("check", "instructions", "device", "memcheck", "graphs", "--device=emulated:0")
+def test_a_bundle_is_rehearsed_elsewhere(elsewhere: Path) -> None:
+    pieces = ["machine", "instructions", "kernels", "device", "models", "graphs"]
+    done = rehearse(elsewhere, *pieces)
     assert done.returncode == 0, done.stdout + done.stderr
     lines = [line for line in done.stdout.splitlines() if line.startswith(("ok  ", "FAIL", "----", "gpu:"))]
-    assert [line.split(":")[0] for line in lines] == [
-        "ok   instructions", "ok   device", "---- memcheck", "ok   graphs", "gpu",
-    ]  # fmt: skip
-    assert lines[-1] == "gpu: 3 of 4 pieces hold on emulated:0, 1 left out"
+    assert [line.split(":")[0] for line in lines] == [*(f"ok   {piece}" for piece in pieces), "gpu"]
+    assert lines[-1] == "gpu: 6 of 6 pieces hold on emulated:0"
 
 
 @pytest.mark.slow
 @emulated
-def test_a_server_answers_every_kind_of_call_and_bf16_keeps_its_bound() -> None:
-    done = run("check", "server", "bf16", "--device=emulated:0")
+def test_a_server_answers_every_kind_of_call_and_bf16_keeps_its_bound(elsewhere: Path) -> None:
+    done = rehearse(elsewhere, "server", "bf16")
     assert done.returncode == 0, done.stdout + done.stderr
     for rpc in ("Generate", "ScoreTexts", "ClassifyImage"):
         assert f"({rpc})" in done.stdout
@@ -51,21 +91,31 @@ def test_a_server_answers_every_kind_of_call_and_bf16_keeps_its_bound() -> None:
 def test_benchmarks_run_in_a_small_form_and_leave_their_numbers(tmp_path: Path) -> None:
     done = run("check", *BENCHES, "--device=emulated:0", f"--out={tmp_path}")
     assert done.returncode == 0, done.stdout + done.stderr
-    pieces = json.loads((tmp_path / "results.json").read_text())["pieces"]
+    results = results_of(tmp_path)
+    pieces = json.loads(results["results.json"])["pieces"]
     assert [(piece["piece"], piece["status"]) for piece in pieces] == [(name, "ok") for name in BENCHES]
     for name in BENCHES:
-        assert "eager PyTorch" in (tmp_path / f"{name}.log").read_text()
-        found = json.loads((tmp_path / f"{name}.json").read_text())
+        assert b"eager PyTorch" in results[f"{name}.log"]
+        found = json.loads(results[f"{name}.json"])
         assert found["peaks"]["copy_bytes"] > 0
         assert found["rows"]
 
 
 def test_results_of_pieces_that_are_not_run_again_stay(tmp_path: Path) -> None:
-    earlier = {"piece": "goldens", "status": "ok", "seconds": 1.0, "why": ""}
-    (tmp_path / "results.json").write_text(json.dumps({"device": "cuda:0", "pieces": [earlier]}))
-    run("check", "memcheck", "--device=emulated:0", f"--out={tmp_path}")
-    pieces = json.loads((tmp_path / "results.json").read_text())["pieces"]
-    assert [(piece["piece"], piece["status"]) for piece in pieces] == [("goldens", "ok"), ("memcheck", "left out")]
+    run("check", "machine", "--device=emulated:0", f"--out={tmp_path}")
+    done = run("check", "memcheck", "--device=emulated:0", f"--out={tmp_path}")
+    assert done.returncode == 1, "a piece that was asked for is left out"
+    assert "gpu: 0 of 1 pieces hold on emulated:0; not shown: memcheck" in done.stdout
+    results = results_of(tmp_path)
+    pieces = json.loads(results["results.json"])["pieces"]
+    assert [(piece["piece"], piece["status"]) for piece in pieces] == [("machine", "ok"), ("memcheck", "left out")]
+    assert results["machine.log"]
+
+
+def test_pieces_that_do_not_fit_into_the_time_fail() -> None:
+    done = run("check", "machine", "device", "--device=emulated:0", "--seconds=0")
+    assert done.returncode == 1
+    assert "FAIL machine: not run: the time of --seconds is over" in done.stdout
 
 
 def test_a_piece_that_fails_is_reported(tmp_path: Path) -> None:

@@ -45,11 +45,11 @@ def write(path: Path, device: str, bench: Bench, rows: list[Row]) -> None:
     path.write_text(json.dumps(found, indent=1) + "\n")
 
 
-def run(group: str, device: str, programs: Path, out: Path) -> int:
+def run(group: str, device: str, programs: Path, out: Path, *, compiles: bool) -> int:
     rows: list[Row] = []
     with tempfile.TemporaryDirectory(prefix="longshort-bench-") as scratch:
         try:
-            bench = Bench(programs, device, Path(scratch))
+            bench = Bench(programs, device, Path(scratch), compiles=compiles)
             print(head(device, bench.peaks), *table_head(), sep="\n", flush=True)
             for row in GROUPS[group](bench):
                 if bench.tiny:
@@ -70,5 +70,8 @@ if __name__ == "__main__":
     parser.add_argument("--device", required=True)
     parser.add_argument("--programs", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="gets bench-GROUP.json")
+    parser.add_argument("--no-compile", action="store_true", help="leave out torch.compile, which takes minutes")
     arguments = parser.parse_args()
-    sys.exit(run(arguments.group, arguments.device, arguments.programs, arguments.out))
+    sys.exit(
+        run(arguments.group, arguments.device, arguments.programs, arguments.out, compiles=not arguments.no_compile)
+    )

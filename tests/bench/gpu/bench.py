@@ -43,10 +43,12 @@ class MeasurementError(Exception):
 
 
 class Bench:
-    """`tiny`: what shows that programs work, in seconds, on an emulated GPU."""
+    """`tiny`: what shows that programs work, in seconds, on an emulated GPU. `compiles`: whether torch.compile, which
+    takes minutes, is measured, too."""
 
-    def __init__(self, programs: Path, device: str, scratch: Path) -> None:
+    def __init__(self, programs: Path, device: str, scratch: Path, *, compiles: bool) -> None:
         self.device, self.tiny = device, device.startswith("emulated:")
+        self.compiles = compiles and not self.tiny
         self._programs, self._scratch = programs, scratch
         sizes = {"side": 128, "copied-bytes": 1 << 20, "seconds": 0.01} if self.tiny else {}
         self.peaks = self.measure("peaks", **sizes)

@@ -79,7 +79,7 @@ def _plain_steps(bench: Bench, items: int, tokens: int, ours: float) -> dict[str
 
 def _both(bench: Bench, kind: str, options: dict[str, Any], ours: float) -> dict[str, str]:
     eager = beside(bench.plain(kind, **options), ours)
-    compiled = "" if bench.tiny else beside(bench.plain(kind, **options, compile=True), ours)
+    compiled = beside(bench.plain(kind, **options, compile=True), ours) if bench.compiles else ""
     return {"eager": eager, "compiled": compiled}
 
 
@@ -194,7 +194,7 @@ def _classifier(bench: Bench, case: str, precision: str, name: str, config: dict
     eager = bench.plain("classifier", **options)
     if logits_differ(eager, found["logits"], precision):
         raise MeasurementError(f"{case}: plain PyTorch's logits {eager['logits'][:4]} are not {found['logits'][:4]}")
-    compiled = {} if bench.tiny or precision == "bf16" else bench.plain("classifier", **options, compile=True)
+    compiled = bench.plain("classifier", **options, compile=True) if bench.compiles and precision == "fp32" else {}
     # Both bring the items from memory that is not pinned.
     copy = f"; PyTorch copies the items in {shown(median(eager['copy_seconds']))}" if "copy_seconds" in eager else ""
     return Row(

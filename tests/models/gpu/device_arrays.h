@@ -20,10 +20,12 @@ class DeviceArrays final {
   DeviceArrays(const DeviceArrays&) = delete;
   DeviceArrays& operator=(const DeviceArrays&) = delete;
 
-  // An array of undefined values: NaN.
+  // An array of NaN, in integers -1. Fresh memory of a GPU has other values.
   template <typename T>
   T* Make(int64_t count) {
-    memory_.push_back(device_.Allocate(std::max<int64_t>(count, 1) * sizeof(T), GpuMemoryUse::kKernels).value());
+    const size_t bytes = std::max<int64_t>(count, 1) * sizeof(T);
+    memory_.push_back(device_.Allocate(bytes, GpuMemoryUse::kKernels).value());
+    Upload(memory_.back(), bytes, [bytes](void* pinned) { std::memset(pinned, 0xff, bytes); });
     return static_cast<T*>(memory_.back());
   }
   template <typename T>
@@ -36,11 +38,7 @@ class DeviceArrays final {
   void Set(T* array, const std::vector<T>& values) {
     const size_t bytes = values.size() * sizeof(T);
     if (bytes == 0) return;
-    void* const pinned = device_.AllocatePinned(bytes).value();
-    std::memcpy(pinned, values.data(), bytes);
-    EXPECT_TRUE(device_.Copy(array, pinned, bytes).ok());
-    EXPECT_TRUE(device_.Synchronize().ok());
-    device_.FreePinned(pinned);
+    Upload(array, bytes, [&](void* pinned) { std::memcpy(pinned, values.data(), bytes); });
   }
   template <typename T>
   std::vector<T> Get(const T* array, int64_t count) {
@@ -61,6 +59,15 @@ class DeviceArrays final {
   }
 
  private:
+  template <typename Write>
+  void Upload(void* to, size_t bytes, const Write& write) {
+    void* const pinned = device_.AllocatePinned(bytes).value();
+    write(pinned);
+    EXPECT_TRUE(device_.Copy(to, pinned, bytes).ok());
+    EXPECT_TRUE(device_.Synchronize().ok());
+    device_.FreePinned(pinned);
+  }
+
   GpuDevice& device_;
   std::vector<void*> memory_;
 };

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <iterator>
 #include <new>
@@ -23,6 +24,8 @@ constexpr int64_t kAlignment = 256;
 // Minimum size of the strip after each piece.
 constexpr int64_t kStripBytes = 256;
 constexpr unsigned char kStrip = 0xa5;
+// Fresh memory: NaN, or, as on most GPUs, zeros.
+const unsigned char kFresh = std::getenv("LONGSHORT_DEVICE_ZEROED") == nullptr ? 0xff : 0;
 
 // Size of a piece and its strip.
 int64_t SpanOf(size_t bytes) {
@@ -58,7 +61,7 @@ void* DeviceMemory::Allocate(size_t bytes) {
   const bool was_open = open_;
   Open();
   ASAN_UNPOISON_MEMORY_REGION(base_ + begin, span);
-  std::memset(base_ + begin, 0xff, bytes);
+  std::memset(base_ + begin, kFresh, bytes);
   std::memset(base_ + begin + bytes, kStrip, span - bytes);
   ASAN_POISON_MEMORY_REGION(base_ + begin + bytes, span - bytes);
   if (!was_open) Close();

@@ -16,7 +16,7 @@ class DeviceMemory final {
   DeviceMemory(const DeviceMemory&) = delete;
   DeviceMemory& operator=(const DeviceMemory&) = delete;
 
-  // Filled with NaN; null if there is no room.
+  // Filled with NaN, or with zeros if the environment has LONGSHORT_DEVICE_ZEROED; null if there is no room.
   void* Allocate(size_t bytes);
   // False if there is no such piece.
   bool Free(void* memory);

@@ -1,8 +1,8 @@
 // A GpuDevice on the CPU that checks the rules of gpu_device.h:
 //  - Access to device memory faults while no queued work runs (mprotect), unless LibTorch may use it, too.
 //  - Queued work runs when a call waits for it, as late as the rules allow.
-//  - New memory is NaN. A write outside an allocation is detected: by the address sanitizer at once, else after the
-//  kernel.
+//  - New memory is NaN, or zeros if the environment has LONGSHORT_DEVICE_ZEROED.
+//  - A write outside an allocation is detected: by the address sanitizer at once, else after the kernel.
 //  - Copies may use device and pinned memory only.
 //  - Tests can inject failures.
 #pragma once

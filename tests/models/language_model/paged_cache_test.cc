@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <numeric>
 #include <random>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "core/cache/cache_pages.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -20,7 +22,7 @@ namespace longshort::models::language_model_paged_cache_test {
 
 using Tokens = std::vector<int32_t>;
 
-// Two layers. A block's 16 chunks have 32 vectors, half a page; segments end inside blocks.
+// Two layers. Segments end inside blocks.
 LanguageModelConfig TestedConfig() {
   LanguageModelConfig config = SmallConfig();
   config.chunk_rank = 2;
@@ -34,6 +36,7 @@ class PagedModelTest : public testing::TestWithParam<TestedBackend> {
  protected:
   explicit PagedModelTest(int64_t streams = 8)
       : model_(RandomModelOn(GetParam(), config_, 5)),
+        block_(std::lcm(model_->info().rows_per_page, config_.chunk_size)),
         cache_(*core::PagedCache::Create(*model_, core::PagesForStreams(model_->info(), streams))) {}
 
   Tokens Random(int64_t count, uint64_t seed, Tokens prefix = {}) {
@@ -84,23 +87,34 @@ class PagedModelTest : public testing::TestWithParam<TestedBackend> {
     return largest;
   }
 
+  // The last begin of a block of the cache, by which prefixes are shared.
+  int64_t BlockBegin(int64_t position) const { return position / block_ * block_; }
+
   const LanguageModelConfig config_ = TestedConfig();
   const std::unique_ptr<LanguageModel> model_;
+  const int64_t block_;  // tokens
   std::unique_ptr<core::PagedCache> cache_;
 };
 INSTANTIATE_TEST_SUITE_P(Backends, PagedModelTest, testing::ValuesIn(QuickBackends()),
                          [](const auto& info) { return NameOf(info); });
+// A minute; tests/gpu/run's rehearsal runs these, too.
+INSTANTIATE_TEST_SUITE_P(DISABLED_Slow, PagedModelTest, testing::ValuesIn(SlowBackends()),
+                         [](const auto& info) { return NameOf(info); });
+
+// Tests that take an emulated GPU minutes.
+class LongPagedModelTest : public PagedModelTest {};
+INSTANTIATE_TEST_SUITE_P(Backends, LongPagedModelTest, testing::ValuesIn(QuickBackends()),
+                         [](const auto& info) { return NameOf(info); });
 
 TEST_P(PagedModelTest, LogitsBehindAReusedPrefixAreThoseOfReadingIt) {
-  constexpr int64_t kBlock = 16;
-  const Tokens shared = Random(6 * kBlock, 1);
+  const Tokens shared = Random(6 * block_, 1);
   Read(*Begin(shared, 0), shared, static_cast<int64_t>(shared.size()));
   for (int64_t blocks = 6; blocks >= 1; --blocks) {
-    const Tokens text = Random(40, 10 + blocks, Tokens(shared.begin(), shared.begin() + kBlock * blocks));
+    const Tokens text = Random(40, 10 + blocks, Tokens(shared.begin(), shared.begin() + block_ * blocks));
     const auto sequence = Begin(text, static_cast<int64_t>(text.size()) - 1);
-    ASSERT_EQ(sequence->position(), kBlock * blocks);
+    ASSERT_EQ(sequence->position(), block_ * blocks);
     const std::vector<float> logits = Read(*sequence, text, static_cast<int64_t>(text.size()));
-    EXPECT_LT(LargestDifference(logits, Alone(text, kBlock * blocks)), 1e-5) << blocks;
+    EXPECT_LT(LargestDifference(logits, Alone(text, block_ * blocks)), 1e-5) << blocks;
   }
 }
 
@@ -110,11 +124,11 @@ TEST_P(PagedModelTest, AParkedSequenceAndOneThatSkipsWhatItReadGoOnExactly) {
   const auto skipping = Begin(fork, 0);
   Read(*sequence, text, 301);
   const core::ParkedId id = cache_->Park(std::move(sequence));
-  EXPECT_EQ(*cache_->SkipRead(*skipping, fork, 301), 288);
+  EXPECT_EQ(*cache_->SkipRead(*skipping, fork, 301), BlockBegin(301));
   const std::vector<float> of_fork = Read(*skipping, fork, 601);
   const auto resumed = *cache_->Resume(id, 600);
   const std::vector<float> of_text = Read(*resumed, text, 600);
-  EXPECT_LT(LargestDifference(of_fork, Alone(fork, 288)), 1e-5);
+  EXPECT_LT(LargestDifference(of_fork, Alone(fork, BlockBegin(301))), 1e-5);
   EXPECT_LT(LargestDifference(of_text, Alone(text, 301)), 1e-5);
 }
 
@@ -125,7 +139,7 @@ TEST_P(PagedModelTest, ASequenceThatWentBackGoesOnExactly) {
     Read(*sequence, text, 399);
     const int64_t stands = *sequence->RollBack(target);
     EXPECT_LE(stands, target);
-    EXPECT_GE(stands, target / 16 * 16);
+    EXPECT_GE(stands, BlockBegin(target));
     const Tokens other =
         Random(400 - stands, static_cast<uint64_t>(target), Tokens(text.begin(), text.begin() + stands));
     EXPECT_LT(LargestDifference(Read(*sequence, other, 400), Alone(other, stands)), 1e-5) << target;
@@ -133,7 +147,7 @@ TEST_P(PagedModelTest, ASequenceThatWentBackGoesOnExactly) {
 }
 
 // n_layer * (M + L) = 320 tokens are enough, whatever came before.
-TEST_P(PagedModelTest, ASequenceRecomputedFromItsLastTokensIsExact) {
+TEST_P(LongPagedModelTest, ASequenceRecomputedFromItsLastTokensIsExact) {
   const Tokens text = Random(2000, 6);
   const int64_t position = 1700;
   const int64_t begin = cache_->RecomputeFrom(position);
@@ -146,7 +160,7 @@ TEST_P(PagedModelTest, ASequenceRecomputedFromItsLastTokensIsExact) {
 }
 
 // Beside the other model's own sequences; in the middle of a chunk, at its end, and at a segment's.
-TEST_P(PagedModelTest, AnExportedSequenceGoesOnInAnotherModelBitForBit) {
+TEST_P(LongPagedModelTest, AnExportedSequenceGoesOnInAnotherModelBitForBit) {
   const Tokens text = Random(500, 7);
   for (const int64_t position : {1, 5, 64, 128, 333, 360, 448}) {
     auto sequence = Begin(text, 0);
@@ -170,7 +184,7 @@ TEST_P(PagedModelTest, AnExportedSequenceGoesOnInAnotherModelBitForBit) {
 }
 
 // Its pages held other texts before, which must not leak into the archive of a history.
-TEST_P(PagedModelTest, ExportsTheSameBytesWhateverThePagesHeldBefore) {
+TEST_P(LongPagedModelTest, ExportsTheSameBytesWhateverThePagesHeldBefore) {
   const Tokens text = Random(333, 7);
   const auto exported = [&](core::PagedCache& cache) {
     auto sequence = *cache.Begin(text, 0, 333);
@@ -189,8 +203,10 @@ TEST_P(PagedModelTest, RefusesPagesAndBytesThatDoNotExist) {
   const CachePages pages = core::PagesForStreams(model_->info(), 8);
   EXPECT_EQ(model_->CopyPage(PageKind::kWindow, 0, static_cast<PageId>(pages.window)).code(),
             absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(model_->ReadPage(PageKind::kSegment, -1, {0, 16}).status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(model_->ReadPage(PageKind::kSegment, 0, {0, 17}).status().message(), "rows 0 to 17 of a page that has 16");
+  const auto rows = static_cast<int>(model_->info().rows_per_page);
+  EXPECT_EQ(model_->ReadPage(PageKind::kSegment, -1, {0, rows}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(model_->ReadPage(PageKind::kSegment, 0, {0, rows + 1}).status().message(),
+            absl::StrCat("rows 0 to ", rows + 1, " of a page that has ", rows));
   EXPECT_EQ(model_->WritePage(PageKind::kOpenChunk, 0, "short").code(), absl::StatusCode::kInvalidArgument);
   EXPECT_TRUE(model_->CopyPage(PageKind::kWindow, kZeroPage, 0).ok());
   EXPECT_NE(RandomModelOn(GetParam(), config_, 5, at::kBFloat16)->info().cache_layout, model_->info().cache_layout);

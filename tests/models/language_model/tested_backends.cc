@@ -28,12 +28,18 @@ std::vector<TestedBackend> QuickBackends() {
   return backends;
 }
 
-std::vector<TestedBackend> TestedBackends() {
-  std::vector<TestedBackend> backends = QuickBackends();
+std::vector<TestedBackend> SlowBackends() {
+  std::vector<TestedBackend> backends;
 #if defined(LONGSHORT_EMULATED_GPU) && !defined(LONGSHORT_CUDA_GPU)
   static const EmulatedBackends emulated;
   backends.push_back(OnDevice("EmulatedGpu", {.kind = DeviceKind::kEmulated}, &emulated));
 #endif
+  return backends;
+}
+
+std::vector<TestedBackend> TestedBackends() {
+  std::vector<TestedBackend> backends = QuickBackends();
+  for (TestedBackend& slow : SlowBackends()) backends.push_back(std::move(slow));
   return backends;
 }
 

@@ -28,8 +28,9 @@ TestedBackend OnDevice(std::string name, const WorkerDevice& device, const GpuBa
 
 // For INSTANTIATE_TEST_SUITE_P. Another backend is one more of these.
 std::vector<TestedBackend> TestedBackends();
-// The backends that are fast enough to read thousands of tokens in a test: not the emulated ones.
+// The backends that are fast enough to read thousands of tokens in a test, and the others: the emulated GPU.
 std::vector<TestedBackend> QuickBackends();
+std::vector<TestedBackend> SlowBackends();
 
 inline std::ostream& operator<<(std::ostream& out, const TestedBackend& backend) { return out << backend.name; }
 inline std::string NameOf(const auto& info) { return info.param.name; }
