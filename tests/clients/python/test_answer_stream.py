@@ -23,7 +23,7 @@ from clients.python.drivers import Driver
 
 
 def texts(count: int) -> Iterator[str]:
-    """Documents that tell their place by their length."""
+    """Documents whose lengths identify their positions."""
     return ("x" * (2 + i % 50) for i in range(count))
 
 
@@ -53,7 +53,7 @@ def test_no_documents_no_call(driver: Driver, client: Any, server: Server) -> No
 
 
 def test_the_source_is_read_no_further_than_the_window(driver: Driver, client: Any) -> None:
-    """An endless source; who takes n answers has had at most n - 1 + window documents read."""
+    """The source is endless. For n answers, at most n - 1 + window documents are read."""
     read = 0
 
     def source() -> Iterator[str]:
@@ -132,8 +132,8 @@ def test_what_is_wrong_with_one_document_is_its_own(driver: Driver, client: Any)
 
 
 def test_what_is_wrong_with_all_ends_the_stream(driver: Driver, client: Any) -> None:
-    with pytest.raises(longshort.NotFound, match="no model nobody"):
-        driver.collect(client.score_stream(texts(1000), model="nobody"))
+    with pytest.raises(longshort.NotFound, match="no model stranger"):
+        driver.collect(client.score_stream(texts(1000), model="stranger"))
     with pytest.raises(ValueError, match="window is 0"):
         client.score_stream(texts(1), window=0)
     with pytest.raises(ValueError, match="timeout is -1"):
@@ -144,8 +144,8 @@ def test_an_error_is_raised_though_many_documents_are_in_flight(driver: Driver, 
     """gRPC's asynchronous calls may lose their status when a message cannot be sent any more: here most of them do."""
     client = driver.client(address(server), retry=longshort.RetryPolicy(attempts=1))
     for _ in range(10):
-        with pytest.raises(longshort.NotFound, match="no model nobody"):
-            driver.collect(client.score_stream(["x" * 300_000] * 20, model="nobody", window=10))
+        with pytest.raises(longshort.NotFound, match="no model stranger"):
+            driver.collect(client.score_stream(["x" * 300_000] * 20, model="stranger", window=10))
     driver.done(client.close())
 
 
@@ -258,7 +258,8 @@ def restarted_at(places: Sequence[int], restart: Callable[[], None], count: int)
 
 
 def test_one_server_comes_back(driver: Driver, repository: Path, tmp_path: Path) -> None:
-    """Without another one, the stream waits for it. It dies as often as the policy has attempts: they begin anew."""
+    """Without another server, the stream waits. The server dies as often as the policy has attempts, since each answer
+    resets them."""
     servers = [Server(repository, tmp_path / "0")]
     policy = longshort.RetryPolicy(attempts=4, first_wait=1.5, longest_wait=3)
     client = driver.client(address(servers[0]), retry=policy)

@@ -247,7 +247,7 @@ def test_a_ready_server_is_not_waited_for(driver: Driver, client: Any, server: S
 
 def test_errors_name_code_and_request(driver: Driver, client: Any) -> None:
     with pytest.raises(longshort.NotFound) as caught:
-        driver.done(client.score("xy", model="nobody", request_id="mine"))
+        driver.done(client.score("xy", model="stranger", request_id="mine"))
     error = caught.value
     assert error.code == grpc.StatusCode.NOT_FOUND
     assert error.request_id == "mine" and "[request mine]" in str(error)
@@ -260,7 +260,7 @@ def test_errors_name_code_and_request(driver: Driver, client: Any) -> None:
 def test_calls_name_their_client(driver: Driver, server: Server) -> None:
     client = driver.client(address(server), client_id="alice")
     with pytest.raises(longshort.NotFound):
-        driver.done(client.score("xy", model="nobody", request_id=f"named-{driver.kind}", priority="high"))
+        driver.done(client.score("xy", model="stranger", request_id=f"named-{driver.kind}", priority="high"))
     wait_until(lambda: f"named-{driver.kind}" in server.log())
     (line,) = [line for line in server.log().splitlines() if f"named-{driver.kind}" in line]
     assert "client=alice" in line

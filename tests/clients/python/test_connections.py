@@ -129,7 +129,7 @@ def test_no_server_at_the_address(driver: Driver) -> None:
 
 @contextmanager
 def silence() -> Iterator[str]:
-    """The address of one who takes connections and says nothing."""
+    """The address of a server that accepts connections and sends nothing."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         held: list[socket.socket] = []
 
@@ -158,7 +158,7 @@ def test_who_says_nothing_ends_by_the_deadline(driver: Driver) -> None:
 def test_a_server_replaces_its_certificate(
     driver: Driver, repository: Path, folder: Path, tmp_path: Path, authority: Authority
 ) -> None:
-    """By one of another authority: the client reads tls_ca anew when it is refused."""
+    """The new certificate is of another authority. The client reads tls_ca again when the handshake fails."""
     other = Authority("others")
     write_at_once(tmp_path / "ca.pem", authority.pem)
     authority.server().write(tmp_path, "server")

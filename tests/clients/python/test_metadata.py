@@ -80,8 +80,8 @@ def test_the_current_span_is_passed_on(driver: Driver, listener: Listener) -> No
     try:
         said = heard(driver, listener, {})
         assert (said["traceparent"], said["tracestate"]) == (TRACEPARENT, "vendor=x")
-        told = heard(driver, listener, {}, traceparent="00-1-2-00")
-        assert told["traceparent"] == "00-1-2-00" and "tracestate" not in told, "what is told counts"
+        received = heard(driver, listener, {}, traceparent="00-1-2-00")
+        assert received["traceparent"] == "00-1-2-00" and "tracestate" not in received, "the argument counts"
     finally:
         context.detach(before)
 

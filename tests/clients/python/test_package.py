@@ -184,7 +184,7 @@ def test_stubs_of_your_own_stand_beside_it(server: Server, tmp_path: Path, order
 
 
 def test_it_is_installed_in_an_environment_of_its_own(tmp_path: Path) -> None:
-    """Without what else the tests have installed, but for its two dependencies."""
+    """The environment has only its two dependencies, and none of the tests' other packages."""
     venv.create(tmp_path / "bare", with_pip=False)
     python = tmp_path / "bare/bin/python"
     program = """

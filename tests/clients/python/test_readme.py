@@ -1,4 +1,4 @@
-"""The client's README: its programs run as they stand there, but for the server's port."""
+"""The client's README: its programs run unchanged, except for the server's port."""
 
 from __future__ import annotations
 

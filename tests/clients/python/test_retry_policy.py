@@ -73,10 +73,11 @@ def test_waits_grow_to_the_longest_and_are_jittered() -> None:
 def test_no_retry_comes_sooner_than_the_refusal_allows() -> None:
     die = random.Random(1)
     for _ in range(2000):
-        told = die.choice([0.0, 0.001, die.uniform(0, 2), die.uniform(0, 100)])
+        retry_after = die.choice([0.0, 0.001, die.uniform(0, 2), die.uniform(0, 100)])
         policy = RetryPolicy(first_wait=die.uniform(0, 1), longest_wait=die.uniform(1, 20))
-        wait = policy.wait(longshort.ResourceExhausted("full", retry_after=told), die.randint(1, 200), die.random())
-        assert told <= wait <= told * 1.1 + 1e-9
+        refusal = longshort.ResourceExhausted("full", retry_after=retry_after)
+        wait = policy.wait(refusal, die.randint(1, 200), die.random())
+        assert retry_after <= wait <= retry_after * 1.1 + 1e-9
 
 
 def test_no_wait_leads_past_the_deadline() -> None:

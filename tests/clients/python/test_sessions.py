@@ -162,7 +162,7 @@ def test_an_export_that_fails_changes_no_file(driver: Driver, client: Any, tmp_p
     path = tmp_path / "kept"
     path.write_bytes(b"what was there")
     with pytest.raises(longshort.NotFound):
-        driver.done(client.session("nobody").export(path))
+        driver.done(client.session("stranger").export(path))
     assert [file.read_bytes() for file in tmp_path.iterdir()] == [b"what was there"]
 
 

@@ -1,4 +1,4 @@
-"""Generation is cancelled when nobody reads on."""
+"""Generation is cancelled when its stream has no reader."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Corpora scored and classified by Longshort servers: every document once, whatever comes in between.
+"""Scores and classifies corpora with Longshort servers: every document exactly once, despite interruptions.
 
     summary = longshort.batch.score("corpus/*.parquet", "scored", server="127.0.0.1:8500", model="enwiki")
 
-Needs `pip install './clients/python[batch]'`, in the repository. The program longshort-batch does the same.
+Run `pip install './clients/python[batch]'` in the repository to install it. The program longshort-batch does the same.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`python -m longshort.batch`, as `longshort-batch`."""
+"""`python -m longshort.batch` is the program `longshort-batch`."""
 
 from __future__ import annotations
 

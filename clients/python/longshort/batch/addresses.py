@@ -12,12 +12,12 @@ from longshort.connection import Connection
 
 
 async def servers_of(connection: Connection) -> list[Connection]:
-    """A connection for each server: DNS names of several addresses (of a headless Kubernetes service, say) are one for
-    each. A name that cannot be resolved now stands for itself."""
+    """A connection for each server. Each address of a DNS name (say, of a headless Kubernetes service) is a server.
+    A name that cannot be resolved now is one server."""
     found: dict[str, Connection] = {}
     for server in connection.servers:
         host, _, port = server.rpartition(":")
-        addresses = [] if _stands_for_one(server, host) else await _resolve(host, port)
+        addresses = [] if _is_single_address(server, host) else await _resolve(host, port)
         if len(addresses) < 2:
             found[server] = dataclasses.replace(connection, servers=(server,))
             continue
@@ -27,7 +27,7 @@ async def servers_of(connection: Connection) -> list[Connection]:
     return list(found.values())
 
 
-def _stands_for_one(server: str, host: str) -> bool:
+def _is_single_address(server: str, host: str) -> bool:
     if server.startswith(("unix:", "ipv4:", "ipv6:", "dns:")) or "/" in server or host == "localhost":
         return True
     with contextlib.suppress(ValueError):

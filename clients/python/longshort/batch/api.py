@@ -1,4 +1,4 @@
-"""Corpora scored and classified: what `longshort.batch` and the program `longshort-batch` do."""
+"""The functions `score` and `classify`, which the program `longshort-batch` calls, too."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import Any, Unpack
 
 from longshort._proto import inference_pb2
 from longshort.batch import inputs, manifest, output, signals
+from longshort.batch.completion import CompletionMarker
 from longshort.batch.connecting import ConnectionOptions, connection_of
 from longshort.batch.failures import BatchError
 from longshort.batch.files import open_folder
 from longshort.batch.inputs import Format
-from longshort.batch.marks import Mark
 from longshort.batch.models import check_model, identity
 from longshort.batch.output import Output, OutputFormat
 from longshort.batch.progress import Progress, Style
@@ -24,28 +24,28 @@ from longshort.batch.reading import open_reader, read_shards
 from longshort.batch.rows import Columns
 from longshort.batch.run import Run
 from longshort.batch.scorer import Priority, Scorer
-from longshort.batch.shards import SHARD_BYTES, SHARD_ROWS, Cut, Part
-from longshort.batch.strays import check_no_strangers, shard_of, unnamed
+from longshort.batch.shards import SHARD_BYTES, SHARD_ROWS, Part, ShardLimits
 from longshort.batch.summary import Summary
+from longshort.batch.unlisted_files import check_no_foreign_files, shard_of, unlisted
 
 
 class BatchOptions(ConnectionOptions, total=False):
-    """What runs take besides inputs and output.
+    """Options of a run besides inputs and output.
 
-    model       "name" or "name/version"; may be left out if the servers have one
-    format      "jsonl", "parquet", "warc" or "text", of all inputs; default: by the end of each name
-    text        the column or field that is scored: strings, bytes or lists of token ids; default "text"
-    carry       columns that are carried through; default: all others
+    model       "name" or "name/version"; optional if the servers have only one
+    format      format of all inputs: "jsonl", "parquet", "warc" or "text"; default: determined by the file names
+    text        the column or field with the documents: strings, bytes or lists of token ids; default "text"
+    carry       columns to copy to the output; default: all others
     output      "parquet" (default) or "jsonl"
-    shard_rows  rows in a shard at the most; default 10,000
-    shard_bytes bytes of input after which a shard takes no more rows; default 2 MiB
-    part        which part of the shards this call does, from 0
-    parts       how many parts there are; default 1
-    max_errors  rows with errors after which the run stops; default: it does not
-    priority    how documents weigh against other calls; default "low"
-    client_id   who asks
-    timeout     seconds that a server may give no answer while it has documents, before others get them; default 1800
-    patience    seconds that no server may be there, before the run stops; default 600
+    shard_rows  maximum rows in a shard; default 10,000
+    shard_bytes bytes of input after which a shard ends; default 2 MiB
+    part        the part whose shards this call processes, from 0
+    parts       number of parts; default 1
+    max_errors  the run stops if more rows have errors; default: never
+    priority    priority over other calls; default "low"
+    client_id   name of this client
+    timeout     seconds without an answer after which another server gets a server's documents; default 1800
+    patience    seconds without any available server after which the run stops; default 600
     progress    "bar", "lines", "json" or "quiet" (default), on standard error
     """
 
@@ -67,14 +67,14 @@ class BatchOptions(ConnectionOptions, total=False):
 
 
 def score(inputs: str | Sequence[str], out: str, *, region_tokens: int = 0, **options: Unpack[BatchOptions]) -> Summary:
-    """How likely a language model finds each row of the inputs.
+    """Computes the log-likelihood of each row of the inputs under a language model.
 
     inputs         paths, folders and patterns of files; fsspec URLs, too
-    out            the folder of results: a path, or an fsspec URL. A run that it holds is gone on with
-    region_tokens  tells the surprise of each window of so many tokens, too; 0 does not
+    out            the output folder: a path, or an fsspec URL. A run that it holds is resumed
+    region_tokens  also compute the bits of each region of this many tokens; 0: do not
 
-    Errors: Refused for what cannot begin or go on; InUse while another run has the folder; another BatchError, or
-    LongshortError, for what ended a run that can be gone on with; ValueError for wrong options.
+    Errors: Refused if the run cannot begin or be resumed; InUse while another run uses the folder; another BatchError,
+    or LongshortError, if a run ended that can be resumed; ValueError for wrong options.
     """
     if region_tokens < 0:
         raise ValueError(f"region_tokens is {region_tokens}; it must be at least 0")
@@ -91,10 +91,10 @@ def classify(
     second: str = "",
     **options: Unpack[BatchOptions],
 ) -> Summary:
-    """Which classes a text classifier gives to each row of the inputs; as `score` otherwise.
+    """Computes the most probable classes of each row of the inputs by a text classifier; as `score` otherwise.
 
-    top_k     how many of the likeliest classes to tell
-    truncate  of a document that is longer than the model takes, read the beginning instead of making it an error
+    top_k     number of classes, most probable first
+    truncate  truncate documents to the model's maximum length; without it, longer ones are errors
     second    the column of the second document, for models that compare two
     """
     if top_k < 1:
@@ -105,7 +105,7 @@ def classify(
 
 @dataclass(frozen=True)
 class _Task:
-    """What one call asks for."""
+    """The arguments of one call."""
 
     command: str
     inputs: str | Sequence[str]
@@ -117,7 +117,7 @@ class _Task:
 
 
 def _run(task: _Task) -> Summary:
-    """In an event loop of its own; if the caller's thread has one, in another thread."""
+    """Runs an event loop for the task, in another thread if the caller's thread has one."""
     known = BatchOptions.__required_keys__ | BatchOptions.__optional_keys__
     for name in task.options:
         if name not in known:
@@ -136,7 +136,7 @@ async def _run_task(task: _Task) -> Summary:
     options = task.options
     begun = time.monotonic()
     columns = _columns(task)
-    limits = Cut(options.get("shard_rows", SHARD_ROWS), options.get("shard_bytes", SHARD_BYTES))
+    limits = ShardLimits(options.get("shard_rows", SHARD_ROWS), options.get("shard_bytes", SHARD_BYTES))
     part = Part(options.get("part", 0), options.get("parts", 1))
     format = options.get("output", "parquet")
     if format not in output.OUTPUT_FORMATS:
@@ -165,9 +165,10 @@ async def _run_task(task: _Task) -> Summary:
             model = await scorer.start()
             check_model(model, task.command, 2 if task.second else 1)
             record = manifest.Manifest(folder)
-            record.begin(manifest.Run(task.command, identity(model), _decisive(task, columns, limits, format), found))
+            result_options = _result_options(task, columns, limits, format)
+            record.begin(manifest.Run(task.command, identity(model), result_options, found))
             files = record.files()
-            check_no_strangers(task.out, files)
+            check_no_foreign_files(task.out, files)
             done = record.done(files)
             named = {file.name for entry in done.values() for file in entry.files}
             written.expect(set(files) - named)
@@ -187,8 +188,8 @@ async def _run_task(task: _Task) -> Summary:
             )
             try:
                 await run.run()
-                _check_no_strays(record, part, named | run.files)
-                record.finish(Mark(part, tuple(run.extents)))
+                _check_no_unlisted_files(record, part, named | run.files)
+                record.finish(CompletionMarker(part, tuple(run.extents)))
             finally:
                 progress.end()
         finally:
@@ -210,14 +211,14 @@ async def _run_task(task: _Task) -> Summary:
     )
 
 
-def _check_no_strays(record: manifest.Manifest, part: Part, named: set[str]) -> None:
-    """Raises BatchError for a file of the part's results that no shard has written: the part is not done with it."""
-    for name in unnamed(record.files(), named):
+def _check_no_unlisted_files(record: manifest.Manifest, part: Part, named: set[str]) -> None:
+    """Raises BatchError for a file of the part's results that the manifest does not list: the part is not complete."""
+    for name in unlisted(record.files(), named):
         shard = shard_of(name)
         if shard is not None and part.has(*shard):
             raise BatchError(
-                f"all shards are done, but {name} is of none of them, and would be read with the others: move it away"
-                " and run the same command again"
+                f"all shards are done, but {name} belongs to none of them, and readers of the folder would read it:"
+                " move it away and run the same command again"
             )
 
 
@@ -226,8 +227,8 @@ def _columns(task: _Task) -> Columns:
     return Columns(task.options.get("text", "text"), task.second, None if carry is None else tuple(carry))
 
 
-def _decisive(task: _Task, columns: Columns, limits: Cut, format: str) -> dict[str, Any]:
-    """The options that results and shards depend on."""
+def _result_options(task: _Task, columns: Columns, limits: ShardLimits, format: str) -> dict[str, Any]:
+    """The options that determine results and shards."""
     own: dict[str, Any] = {"region_tokens": task.region_tokens}
     if task.command == "classify":
         own = {"top_k": task.texts.top_k, "truncate": task.texts.truncate, "second": columns.second}

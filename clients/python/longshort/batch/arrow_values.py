@@ -1,4 +1,4 @@
-"""Values of Arrow's columns as Python has them, also where a column breaks its type's promise."""
+"""Converts values of Arrow columns to Python, also where a column of strings is not UTF-8."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 @dataclass(frozen=True, slots=True)
 class NotUtf8:
-    """A value of a column of strings that is none, or that has such within it."""
+    """A value of a column of strings that is not UTF-8, or that contains such a string."""
 
-    # Of the string.
+    # The first wrong byte of the string, and its index.
     place: int
     byte: int
 
     def __str__(self) -> str:
-        return f"byte {self.place} of it is {self.byte:#04x}"
+        return f"byte {self.place} is {self.byte:#04x}"
 
 
 def values(column: Any) -> list[Any]:
-    """Of an array of strings, bytes or numbers, or lists of such; a NotUtf8 for what is not UTF-8."""
+    """The values of an array of strings, bytes or numbers, or lists of such. Invalid UTF-8 is a NotUtf8."""
     try:
         return list(column.to_pylist())
     except UnicodeDecodeError:
@@ -38,7 +38,7 @@ def _value(scalar: Any) -> Any:
 
 
 def not_utf8(batch: pa.RecordBatch, names: Sequence[str]) -> dict[int, tuple[str, NotUtf8]]:
-    """By a row's place in the batch: the first of these columns that is not UTF-8 there, if any is not."""
+    """By the index of a row in the batch: the first of these columns that is not UTF-8 in this row."""
     found: dict[int, tuple[str, NotUtf8]] = {}
     for name in names:
         column = batch.column(name)
@@ -46,17 +46,17 @@ def not_utf8(batch: pa.RecordBatch, names: Sequence[str]) -> dict[int, tuple[str
             column.validate(full=True)
         except pa.ArrowInvalid:
             for place, scalar in enumerate(column):
-                with contextlib.suppress(OverflowError, ValueError):  # times that Python does not have
+                with contextlib.suppress(OverflowError, ValueError):  # times that Python cannot represent
                     if isinstance(value := _value(scalar), NotUtf8):
                         found.setdefault(place, (name, value))
     return found
 
 
 def shown(column: Any) -> list[Any]:
-    """Values of an array for a JSON line. What Python does not have is written out, and what is not UTF-8 escaped."""
+    """Values of an array for a JSON line. Values that Python cannot represent become text; invalid UTF-8 is escaped."""
     try:
         return list(column.to_pylist())
-    except Exception:  # Python's own errors, of strings, times and their zones
+    except Exception:  # Python's errors for strings, times and time zones
         return [_shown(one) for one in column]
 
 

@@ -1,4 +1,4 @@
-"""What a command line means: times, numbers, names of options; and how a program tells a script what became of it."""
+"""Parses times, numbers and names of options, and defines the exit codes that report the result to a script."""
 
 from __future__ import annotations
 
@@ -42,24 +42,24 @@ class Parser(argparse.ArgumentParser):
 
 
 def exit_code(error: LongshortError) -> int:
-    """What a call's error means to a script."""
+    """The exit code for the error of a call."""
     if error.code in _REFUSALS:
         return REFUSED
     if error.code == grpc.StatusCode.RESOURCE_EXHAUSTED:
-        # What gRPC says of a message over --max-message-bytes of the server; a full queue has the same code.
+        # gRPC's error for a message over the server's --max-message-bytes has the code of a full queue.
         return REFUSED if "larger than max" in error.message else UNAVAILABLE
     if error.code == grpc.StatusCode.UNAVAILABLE:
         return UNAVAILABLE
     return CANCELLED if error.code in (grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED) else OTHER
 
 
-def at_least(least: int) -> Callable[[str], int]:
-    """A number for argparse."""
+def at_least(minimum: int) -> Callable[[str], int]:
+    """A parser of numbers for argparse."""
 
     def number(text: str) -> int:
         value = int(text)
-        if value < least:
-            raise argparse.ArgumentTypeError(f"is {value}; it must be at least {least}")
+        if value < minimum:
+            raise argparse.ArgumentTypeError(f"is {value}; it must be at least {minimum}")
         return value
 
     number.__name__ = "number"
@@ -67,7 +67,7 @@ def at_least(least: int) -> Callable[[str], int]:
 
 
 def duration(text: str) -> float:
-    """Seconds, of "500ms", "30s", "1m30s", "2h" or "inf"."""
+    """The seconds of a text such as "500ms", "30s", "1m30s", "2h" or "inf"."""
     if text == "inf":
         return float("inf")
     units = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -80,6 +80,6 @@ def duration(text: str) -> float:
 
 
 def with_options(message: str) -> str:
-    """The client's words, with the program's: tls_ca is --tls-ca here."""
+    """A message of the client with the program's names of options: tls_ca becomes --tls-ca."""
     names = r"\b(tls_(?:ca|certificate|key|server_name)|token_file)\b"
     return re.sub(names, lambda found: "--" + found[1].replace("_", "-"), message)

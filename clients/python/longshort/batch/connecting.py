@@ -1,4 +1,4 @@
-"""How callers say where servers are."""
+"""The options that name servers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from longshort.connection import Connection, Paths, split_servers
 
 
 class ConnectionOptions(TypedDict, total=False):
-    """Where servers are, as of longshort.Client. Names with several addresses stand for a server each."""
+    """As of longshort.Client. Each address of a host name is a server."""
 
     server: str | Sequence[str]
     tls: bool
@@ -25,7 +25,7 @@ class ConnectionOptions(TypedDict, total=False):
 
 
 def connection_of(options: ConnectionOptions) -> Connection:
-    """Other keys of `options` are ignored. Raises ValueError for what cannot be used."""
+    """Ignores other keys of `options`. Raises ValueError for invalid values."""
     more: Any = {name: value for name, value in options.items() if name in ConnectionOptions.__optional_keys__}
     servers = split_servers(more.pop("server", "127.0.0.1:8500"))
     for server in servers:
@@ -34,7 +34,7 @@ def connection_of(options: ConnectionOptions) -> Connection:
 
 
 def _check_port(server: str) -> None:
-    """Of an address without one gRPC asks port 443, and nobody would say that nothing is there."""
+    """Raises ValueError for an address without a port: gRPC would connect to port 443, and report no error."""
     if "/" in server or server.startswith(("unix:", "ipv4:", "ipv6:", "dns:")):
         return
     found = re.fullmatch(r"(?:\[[^]]+\]|[^:]+):(\d{1,5})", server)

@@ -1,28 +1,28 @@
-"""What ends a run before its time. What was written before stays valid, and the run can be resumed."""
+"""Errors that end a run early. The results so far stay valid, and the run can be resumed."""
 
 from __future__ import annotations
 
 
 class BatchError(Exception):
-    """A run that ended before all rows were done. Its message says what is wrong and what to do."""
+    """A run ended before all rows were done. The message says what is wrong and what to do."""
 
 
 class Refused(BatchError):
-    """The run cannot begin, or cannot go on here: other inputs, options or another model than it was begun with, or a
-    folder that holds something else."""
+    """The run cannot begin, or cannot be resumed: the folder holds a run with other inputs, options or another model,
+    or no run but other files."""
 
 
 class InUse(BatchError):
-    """Another run has the folder, or the part. It passes."""
+    """Another run uses the folder, or the part, at the moment."""
 
 
 class ModelChanged(Refused):
-    """A server has another model under the same name than the run was begun with."""
+    """A server's model has the name of the run's model, but is a different one."""
 
 
 class TooManyErrors(BatchError):
-    """More rows than `max_errors` have failed."""
+    """More than `max_errors` rows have errors."""
 
 
 class InputDamaged(Exception):
-    """The content of an input file is broken from here on; becomes the error of one row."""
+    """An input file is damaged from here on. It becomes the error of one row."""

@@ -1,8 +1,8 @@
-"""Folders for output, local or of an object store, in which a file is there whole or not at all.
+"""Output folders, local or in an object store. A file in them is complete, or does not exist.
 
-- Locally a file is written under a temporary name, fsynced, renamed, and its folder fsynced.
-- In an object store (any fsspec path, such as s3://bucket/folder) a file is put in one piece.
-- Either way a file counts only if the manifest says so: names alone never do.
+- A local file is written under a temporary name, fsynced and renamed. Then its folder is fsynced.
+- A file of an object store (any fsspec path, such as s3://bucket/folder) is put atomically.
+- In both, a file counts only if the manifest lists it.
 """
 
 from __future__ import annotations
@@ -19,41 +19,41 @@ import fsspec  # type: ignore[import-untyped]
 
 from longshort.batch.failures import BatchError, InUse
 
-# Folder, below the output, of files that are being written and of locks. Locally only.
+# Subfolder of a local output folder for locks and for files that are being written.
 UNFINISHED = ".unfinished"
-# Files of an object store that are read at once.
-_AT_A_TIME = 256
+# How many files of an object store are read in one request.
+_FILES_PER_READ = 256
 
 
 class Folder(Protocol):
-    """Thread: any. Names are relative to the folder, with "/" between."""
+    """Thread: any. Names are paths relative to the folder, with "/" as separator."""
 
     # As the user gave it.
     name: str
 
     def put(self, name: str, content: bytes) -> None:
-        """The file is there, whole, when this returns, and also after a crash of the machine. Takes the place of an
-        older one. Raises BatchError if it cannot be written."""
+        """Writes the file, and replaces an older one. Once this returns, a crash of the machine does not lose it.
+        Raises BatchError if it cannot be written."""
 
     def read(self, name: str) -> bytes | None:
-        """The whole file; None if there is none. Raises BatchError."""
+        """The content of the file; None if it does not exist. Raises BatchError."""
 
     def read_all(self, folder: str, begin: str) -> Iterator[tuple[str, bytes]]:
-        """Name and content of the files in a folder below whose names begin so, by name. Raises BatchError."""
+        """Name and content of each file in a subfolder whose name starts with `begin`, by name. Raises BatchError."""
 
     def remove(self, name: str) -> None:
-        """The file is gone. Raises BatchError."""
+        """Removes the file, if it exists. Raises BatchError."""
 
     def sizes(self, folder: str) -> dict[str, int]:
-        """Bytes of each file in a folder below, by its name in there; empty if there is no such folder."""
+        """Bytes of each file in a subfolder, by its name there; empty if there is no such subfolder."""
 
     def lock(self, part: int, parts: int) -> Any:
-        """Keeps other processes from the same part, until the result is closed. Raises InUse if one has it. Object
-        stores have no locks."""
+        """Locks the part against other processes until the result is closed. Raises InUse if another holds the lock.
+        Object stores have no locks."""
 
 
 def open_folder(name: str) -> Folder:
-    """A path, or an fsspec URL. Makes the folder. Raises BatchError."""
+    """Opens a path, or an fsspec URL. Raises BatchError."""
     if is_local(name):
         return LocalFolder(local_path(name))
     filesystem, path = fsspec.core.url_to_fs(name)
@@ -69,7 +69,7 @@ def local_path(name: str) -> str:
 
 
 def open_input(name: str) -> BinaryIO:
-    """An input file for reading; seekable. Raises OSError."""
+    """Opens an input file for reading; it is seekable. Raises OSError."""
     if is_local(name):
         return open(local_path(name), "rb")
     filesystem, path = fsspec.core.url_to_fs(name)
@@ -77,12 +77,12 @@ def open_input(name: str) -> BinaryIO:
 
 
 class LocalFolder:
-    """Of this machine, or mounted."""
+    """A folder of this machine, or a mounted one."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self._made: set[str] = set()
-        # Of this process alone, so that it never opens what another one writes.
+        # Prefix of this process's temporary files: no two processes write to the same one.
         self._own = f"{os.getpid()}-{secrets.token_hex(4)}"
 
     def put(self, name: str, content: bytes) -> None:
@@ -101,8 +101,8 @@ class LocalFolder:
             _sync_folder(os.path.dirname(target))
         except OSError as error:
             raise BatchError(
-                f"{target} cannot be written: {error.strerror or error}. What was written before stays valid: make room"
-                " or mend the folder, and run the same command again"
+                f"{target} cannot be written: {error.strerror or error}. The results so far stay valid: free space on"
+                " the disk or repair the folder, and run the same command again"
             ) from error
 
     def read(self, name: str) -> bytes | None:
@@ -135,7 +135,7 @@ class LocalFolder:
             return {}
 
     def lock(self, part: int, parts: int) -> Any:
-        """Part 0 of 1 is alone; others share the folder."""
+        """Part 0 of 1 locks the folder exclusively; other parts share it."""
         folder = os.path.join(self.name, UNFINISHED)
         try:
             self._make(folder)
@@ -154,14 +154,14 @@ class LocalFolder:
             raise BatchError(f"{self.name} cannot be written: {error.strerror or error}") from error
 
     def _sweep(self, begin: str) -> None:
-        """What killed runs have left whose files begin so; nobody else has such."""
+        """Removes temporary files of killed runs. `begin` is a prefix that no running process uses."""
         folder = os.path.join(self.name, UNFINISHED)
         for entry in os.listdir(folder):
             if entry.startswith(begin) and not entry.startswith("lock"):
                 os.unlink(os.path.join(folder, entry))
 
     def _make(self, folder: str) -> None:
-        """The folder is there, also after a crash."""
+        """Makes the folder, and fsyncs its parents."""
         if folder in self._made:
             return
         missing = []
@@ -185,10 +185,10 @@ def _take(file: Any, how: int, refusal: str) -> None:
         fcntl.flock(file, how | fcntl.LOCK_NB)
     except OSError as error:
         if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
-            raise InUse(f"{refusal}: wait for its end, or end it") from None
+            raise InUse(f"{refusal}: wait until it ends, or stop it") from None
         if error.errno not in (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS):
             raise
-        # A mounted file system without locks: as an object store.
+        # A mounted file system without locks has none, as an object store.
 
 
 def _write_synced(path: str, content: bytes) -> None:
@@ -211,7 +211,7 @@ def _sync_folder(path: str) -> None:
 
 
 class ObjectFolder:
-    """Of an object store, by fsspec: a put is atomic there."""
+    """A folder of an object store, by fsspec. A put is atomic there."""
 
     def __init__(self, name: str, filesystem: Any, path: str) -> None:
         self.name = name
@@ -221,9 +221,9 @@ class ObjectFolder:
     def put(self, name: str, content: bytes) -> None:
         try:
             self._filesystem.pipe_file(f"{self._path}/{name}", content)
-        except Exception as error:  # each store has its own
+        except Exception as error:  # each store has its own errors
             raise BatchError(
-                f"{self.name}/{name} cannot be written: {error}. What was written before stays valid: run the same"
+                f"{self.name}/{name} cannot be written: {error}. The results so far stay valid: run the same"
                 " command again"
             ) from error
 
@@ -236,10 +236,10 @@ class ObjectFolder:
             raise BatchError(f"{self.name}/{name} cannot be read: {error}") from error
 
     def read_all(self, folder: str, begin: str) -> Iterator[tuple[str, bytes]]:
-        """Many at a time: each takes a store some milliseconds."""
+        """Reads many files in one request, since each takes a store some milliseconds."""
         names = [name for name in sorted(self.sizes(folder)) if name.startswith(begin)]
-        for first in range(0, len(names), _AT_A_TIME):
-            some = {name: f"{self._path}/{folder}/{name}" for name in names[first : first + _AT_A_TIME]}
+        for first in range(0, len(names), _FILES_PER_READ):
+            some = {name: f"{self._path}/{folder}/{name}" for name in names[first : first + _FILES_PER_READ]}
             try:
                 contents = self._filesystem.cat(list(some.values()))
             except Exception as error:

@@ -1,4 +1,4 @@
-"""The files that a run reads: found by paths, folders and patterns, known by size and by hashes of head and tail."""
+"""Finds the input files of a run by paths, folders and patterns, and identifies them by size and hash."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from longshort.batch.files import is_local, local_path, open_input
 
 Format = Literal["jsonl", "parquet", "warc", "text"]
 FORMATS: tuple[Format, ...] = ("jsonl", "parquet", "warc", "text")
-# Of head and tail each, so many bytes are hashed.
+# How many bytes of the file's head, and of its tail, are hashed.
 HASHED_BYTES = 64 << 10
 _ENDS: tuple[tuple[str, Format], ...] = (
     (".jsonl", "jsonl"),
@@ -33,12 +33,12 @@ _ENDS: tuple[tuple[str, Format], ...] = (
 class Input:
     """One file."""
 
-    # As it was given or found; part of each row's key.
+    # The path as given or found. It is part of each row's key.
     name: str
     format: Format
     # "gz", "zst" or "".
     compression: str
-    # Of the file as it is stored.
+    # Size of the file as it is stored.
     bytes: int
     # SHA-256 of the first and the last 64 KiB, in hex.
     digest: str
@@ -46,9 +46,9 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What shards are cut from: a file with many rows, or text files in a row, of which each is one."""
+    """What is cut into shards: a file with many rows, or consecutive text files, each of which is one row."""
 
-    # Its place among all sources of the run.
+    # Index among all sources of the run.
     index: int
     files: tuple[Input, ...]
 
@@ -62,11 +62,11 @@ class Source:
 
 
 def find(arguments: Sequence[str], format: Format | None = None) -> list[Input]:
-    """The files that paths, folders and patterns (of this machine, or fsspec URLs) stand for, in their order; those of
-    a folder (without hidden ones) or pattern by name. `format` is that of all; by default the end of its name tells it
-    of each.
+    """Finds the files of paths, folders and patterns (local, or fsspec URLs), in this order. The files of a folder
+    (without hidden ones) or pattern are sorted by name. `format` is the format of all files; by default, the end of its
+    name determines each file's.
 
-    Errors: Refused for what is missing, found twice, or cannot be read.
+    Errors: Refused if a file is missing, found twice, or cannot be read.
     """
     names: list[str] = []
     for argument in arguments:
@@ -79,12 +79,12 @@ def find(arguments: Sequence[str], format: Format | None = None) -> list[Input]:
             raise Refused(f"the input {name} is given twice{also}: its rows would be scored twice")
         seen[place] = name
     if not names:
-        raise Refused("no input was given")
-    return [_look_at(name, format) for name in names]
+        raise Refused("no input is given")
+    return [_inspect(name, format) for name in names]
 
 
 def sources(inputs: Sequence[Input]) -> list[Source]:
-    """Neighbouring text files are one source; any other file is one by itself."""
+    """Consecutive text files are one source. Any other file is a source of its own."""
     found: list[Source] = []
     for is_text, files in itertools.groupby(inputs, lambda one: one.format == "text" and not one.compression):
         together = tuple(files)
@@ -130,7 +130,7 @@ def _expand_url(argument: str) -> list[str]:
     return [filesystem.unstrip_protocol(name) for name in sorted(found)]
 
 
-def _look_at(name: str, format: Format | None) -> Input:
+def _inspect(name: str, format: Format | None) -> Input:
     stem, compression = name.lower(), ""
     for end, kind in ((".gz", "gz"), (".zst", "zst")):
         if stem.endswith(end):
@@ -142,16 +142,16 @@ def _look_at(name: str, format: Format | None) -> Input:
         raise Refused(f"{name} cannot be read: {error.strerror or error}") from error
     found = Input(name, format or known, compression, size, digest)
     if found.format == "parquet" and compression:
-        raise Refused(f"{name}: Parquet files compress their columns themselves; {compression} around one is not read")
+        raise Refused(f"{name}: a Parquet file compresses its columns, so it must not be compressed by {compression}")
     if found.format == "warc" and compression == "zst":
-        raise Refused(f"{name}: WARC files are read plain or gzipped")
+        raise Refused(f"{name}: a WARC file must be uncompressed, or compressed by gzip")
     if found.format == "text" and compression:
-        raise Refused(f"{name}: text files are read plain; if it holds JSON lines, say format=jsonl")
+        raise Refused(f"{name}: a text file must be uncompressed. If it holds JSON lines, set format=jsonl")
     return found
 
 
 def _fingerprint(name: str) -> tuple[int, str]:
-    """Bytes of the file, and the hash of its head and tail. Raises OSError."""
+    """Size of the file, and the hash of its head and tail. Raises OSError."""
     with open_input(name) as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(0)
@@ -163,13 +163,13 @@ def _fingerprint(name: str) -> tuple[int, str]:
 
 
 def check_unchanged(file: Input) -> None:
-    """Raises Refused if the file is not what it was when the run began."""
+    """Raises Refused if the file has changed since the run began."""
     try:
         same = _fingerprint(file.name) == (file.bytes, file.digest)
     except OSError as error:
-        raise Refused(f"the input {file.name} cannot be read any more: {error.strerror or error}") from error
+        raise Refused(f"the input {file.name} can no longer be read: {error.strerror or error}") from error
     if not same:
         raise Refused(
-            f"the input {file.name} was changed while the run read it. What was written before is of the old content:"
-            " begin anew in another folder"
+            f"the input {file.name} has changed while the run read it. The results so far are of the old content: start"
+            " again with another folder"
         )

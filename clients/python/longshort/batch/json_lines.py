@@ -1,4 +1,4 @@
-"""Rows of JSON lines, plain or compressed by gzip or zstd."""
+"""Reads rows of JSON lines, uncompressed or compressed by gzip or zstd."""
 
 from __future__ import annotations
 
@@ -18,15 +18,14 @@ from longshort.batch.rows import MAX_ROW_BYTES, Columns, Row, Rows, bad, checked
 from longshort.batch.shards import Position, RawRow
 
 _BUFFER_BYTES = 1 << 20
-# Some programs begin a file with it.
+# Some programs write it at the beginning of a file.
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-# Compressed bytes that are read at a time. Few may stand for very many, and all that is read is decompressed at once.
+# Compressed bytes that are read, and decompressed, at a time. The limit is small because they may expand a lot.
 _STORED_BYTES = 4 << 10
 
 
 class JsonLines:
-    """Offsets are bytes of the uncompressed text. What is compressed is read from its beginning, however late a run
-    goes on in it."""
+    """Offsets are bytes of the uncompressed text. A resumed run reads a compressed file from its beginning."""
 
     def __init__(self, source: Source, columns: Columns) -> None:
         self._file: Input = source.files[0]
@@ -36,7 +35,7 @@ class JsonLines:
         self._offset = 0
 
     def rows(self, start: Position) -> Iterator[RawRow]:
-        """Lines from `start` on, as bytes; a broken file ends with a row that is an InputDamaged. Raises OSError."""
+        """Lines from `start` on, as bytes. A damaged file ends with a row that is an InputDamaged. Raises OSError."""
         row, offset = (0, 0) if self._file.compression else (start.row, start.offset)
         with open_input(self._file.name) as stored:
             self._stored = stored
@@ -51,7 +50,7 @@ class JsonLines:
                 row += 1
 
     def read_share(self) -> float:
-        """How much of the stored file was read so far, 0 to 1."""
+        """The share of the stored file that was read so far, 0 to 1."""
         if not self._file.compression:
             return min(1.0, self._offset / max(1, self._file.bytes))
         if self._stored is None or self._stored.closed:
@@ -111,11 +110,11 @@ def _zstd_frame() -> Any:
 
 
 class _Frames(io.RawIOBase):
-    """Frames of zstd, or members of gzip, one after the other, to the last byte before a cut. gzip's own reader below a
-    buffer loses up to a buffer there, and zstandard's takes a file that ends too early for a whole one."""
+    """Reads consecutive frames of zstd, or members of gzip. From a truncated file, it reads every byte up to the cut.
+    gzip's own reader below a buffer loses up to a buffer there, and zstandard's does not report the truncation."""
 
     def __init__(self, stored: BinaryIO, begin: Callable[[], Any], padding: bytes = b"") -> None:
-        """`begin`: makes what decompresses one frame. `padding`: bytes that may stand behind a frame."""
+        """`begin`: makes a decompressor for one frame. `padding`: bytes that may follow a frame."""
         self._stored = stored
         self._begin = begin
         self._padding = padding
@@ -127,13 +126,13 @@ class _Frames(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """0 at the end. Raises EOFError if that is within a frame, and what the decompressor raises."""
+        """Returns 0 at the end. Raises EOFError if the end is within a frame, and errors of the decompressor."""
         while not self._text:
             if not self._compressed:
                 self._compressed = self._stored.read(_STORED_BYTES)
                 if not self._compressed:
                     if self._frame is not None:
-                        raise EOFError("it ends too early")
+                        raise EOFError("it is truncated")
                     return 0
             if self._frame is None:
                 self._compressed = self._compressed.lstrip(self._padding) if self._padding else self._compressed
@@ -150,7 +149,7 @@ class _Frames(io.RawIOBase):
 
 
 def _lines(file: BinaryIO) -> Iterator[bytes | tuple[None, int]]:
-    """Each line with its end; of one that is too long only (None, its bytes)."""
+    """Each line with its line end. A line that is too long is (None, its length in bytes)."""
     while line := file.readline(MAX_ROW_BYTES + 1):
         if len(line) <= MAX_ROW_BYTES:
             yield line
@@ -162,7 +161,7 @@ def _lines(file: BinaryIO) -> Iterator[bytes | tuple[None, int]]:
 
 
 def _next(lines: Iterator[bytes | tuple[None, int]]) -> bytes | tuple[None, int] | InputDamaged | None:
-    """None at the end. What is broken has nothing behind it."""
+    """The next line; None at the end. A damaged file has no lines after the damage."""
     try:
         return next(lines, None)
     except (EOFError, zlib.error, zstandard.ZstdError) as error:
@@ -170,11 +169,11 @@ def _next(lines: Iterator[bytes | tuple[None, int]]) -> bytes | tuple[None, int]
 
 
 def _object(line: bytes) -> dict[str, Any]:
-    """Raises ValueError, saying what is wrong with the line."""
+    """Parses a line. Raises ValueError, which says what is wrong with it."""
     try:
         found = json.loads(line.decode(), parse_constant=_no_constant)
     except UnicodeDecodeError as error:
-        raise ValueError(f"the line is not UTF-8: byte {error.start} of it is {line[error.start]:#04x}") from None
+        raise ValueError(f"the line is not UTF-8: byte {error.start} is {line[error.start]:#04x}") from None
     except RecursionError:
         raise ValueError("the line is nested too deeply") from None
     except ValueError as error:
@@ -185,4 +184,4 @@ def _object(line: bytes) -> dict[str, Any]:
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not valid JSON")

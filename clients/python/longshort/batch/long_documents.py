@@ -1,7 +1,7 @@
-"""Documents that are too long for one answer, or one message: scored piece by piece, each going on where the one before
-ended. What comes of it is what one call would tell.
+"""Scores documents that are too long for one message, or for one answer, in pieces: each piece continues the session of
+the one before. The result is that of one call.
 
-A language model's answer names 131,072 tokens at the most, so surprise by region of a longer document needs several.
+An answer names at most 131,072 tokens, so the region bits of a longer document need several calls.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from longshort.inputs import Text, text_input
 from longshort.metadata import CallOptions
 from longshort.retries import PATIENT, Attempts
 
-# Tokens that one answer names, over all (longshort.v1).
-MOST_NAMED_TOKENS = 131_072
-# Of a message, beside the text.
+# Maximum number of tokens that one answer names (longshort.v1).
+MAX_NAMED_TOKENS = 131_072
+# Upper bound of a message's bytes beside the text.
 _OVERHEAD_BYTES = 512
 
 
 @dataclass(slots=True)
 class LongScore:
-    """As TextScore of longshort.v1; `region_bits` if regions were asked for."""
+    """As TextScore of longshort.v1; `region_bits` if regions were requested."""
 
     log_likelihood: float = 0.0
     token_count: int = 0
@@ -39,14 +39,14 @@ class LongScore:
 
 
 def pieces(document: Text, message_bytes: int) -> Iterator[Text]:
-    """In order, each of so few tokens that an answer names all, and bytes that a message takes. Characters stay whole;
-    bytes that are not UTF-8 are cut anywhere."""
-    most = min(MOST_NAMED_TOKENS, message_bytes - _OVERHEAD_BYTES)
+    """Cuts a document into pieces in order. A message has room for each piece, and an answer names all of its tokens.
+    Characters stay whole; bytes that are not UTF-8 are cut anywhere."""
+    max_tokens = min(MAX_NAMED_TOKENS, message_bytes - _OVERHEAD_BYTES)
     if isinstance(document, bytes):
         with contextlib.suppress(UnicodeDecodeError):
             document = document.decode()
-    # A character is four bytes at the most, and so are the tokens of a byte vocabulary; an id is three, mostly.
-    size = most if isinstance(document, bytes) else most // 4
+    # A character has at most four bytes, so at most four tokens of a byte vocabulary. An id mostly has three bytes.
+    size = max_tokens if isinstance(document, bytes) else max_tokens // 4
     for begin in range(0, len(document), size):
         yield document[begin : begin + size]
 
@@ -58,10 +58,10 @@ async def score_long(
     region_tokens: int,
     message_bytes: int,
     options: CallOptions,
-    heard: Callable[[], None],
+    on_answer: Callable[[], None],
 ) -> LongScore:
-    """`heard` is called for each piece. A refusal is waited out; any other LongshortError is raised, and the document
-    may be begun anew."""
+    """Calls `on_answer` for each piece. Retries a refusal after its time; raises any other LongshortError, after which
+    the caller may score the document again."""
     session = uuid.uuid4().hex
     found = LongScore()
     regions = Regions(region_tokens) if region_tokens else None
@@ -75,7 +75,7 @@ async def score_long(
             )
             answer = await _ask(calls, question, session, options)
             _add(found, answer.scores[0], regions)
-            heard()
+            on_answer()
     finally:
         with contextlib.suppress(errors.LongshortError):
             end = methods.end_session(model, session)

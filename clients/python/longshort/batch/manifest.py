@@ -1,12 +1,12 @@
-"""What a run is, and what of it is done: the files in which an output folder says so.
+"""The manifest of an output folder: files that describe the run and list the shards that are done.
 
-    manifest/run.json                what the run is of: model, options. Written first.
+    manifest/run.json                model and options of the run. Written first.
     manifest/inputs.jsonl            its inputs, in order: name, format, bytes, hash.
-    manifest/shard-NAME.json         a shard that is done. Written when its output is safe; it alone says so.
-    manifest/complete-I-of-N.json    all shards of this part are done, and how many shards and rows there are.
+    manifest/shard-NAME.json         entry of a shard that is done. Written after the shard's files are safe.
+    manifest/complete-I-of-N.json    completion marker: all shards of the part are done; counts of shards and rows.
 
-Each is put whole. Entries and marks have a checksum of themselves, so that one that a broken disk has changed does not
-count.
+Each file is put atomically. Entries and completion markers have a checksum of themselves, so one that a broken disk has
+changed does not count.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from longshort.batch import marks
-from longshort.batch.checked import json_line, with_check, without_check
+from longshort.batch import completion
+from longshort.batch.checksummed_json import add_checksum, json_line, parse_checksummed
+from longshort.batch.completion import CompletionMarker
 from longshort.batch.failures import ModelChanged, Refused
 from longshort.batch.files import UNFINISHED, Folder
 from longshort.batch.inputs import Input
-from longshort.batch.marks import Mark
 from longshort.batch.shards import shard_name
 
 FOLDER = "manifest"
@@ -48,17 +48,17 @@ class Entry:
 
     source: int
     shard: int
-    # The input file; of several text files the first.
+    # The input file; the first one if the source has several text files.
     input: str
-    # Its rows in the source, and where they stand there (RawRow.begin).
+    # Its rows in the source, and their offsets there (RawRow.begin).
     first_row: int
     rows: int
     begin: int
     end: int
-    # Of the rows: results, and errors.
+    # How many rows have results, and errors.
     scored: int
     errors: int
-    # That the server has read.
+    # Tokens that servers have read.
     tokens: int
     # BLAKE2b of all rows' keys and texts, in order.
     rows_hash: str
@@ -67,11 +67,11 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What a run is of. Equal runs have equal rows in equal shards."""
+    """The description of a run. Equal runs have equal rows in equal shards."""
 
     # "score" or "classify".
     command: str
-    # Name, version, fingerprint, precision and what else decides on results.
+    # Name, version, fingerprint, precision and other properties that determine results.
     model: dict[str, Any]
     options: dict[str, Any]
     inputs: Sequence[Input]
@@ -84,26 +84,26 @@ class Manifest:
         self._folder = folder
 
     def begin(self, run: Run) -> None:
-        """Begins the run, or goes on with it. Raises Refused if the folder has another run, naming each difference."""
-        told = self._folder.read(RUN)
-        if told is None and not self._has_strange_files():
+        """Begins or resumes the run. Raises Refused, with each difference, if the folder has another run."""
+        content = self._folder.read(RUN)
+        if content is None and not self._has_foreign_files():
             self._folder.put(INPUTS, b"".join(_lines_of_inputs(run.inputs)))
             self._folder.put(RUN, json_line(_described(run)))
-        # Another part may have begun the run meanwhile.
-        told = self._folder.read(RUN)
-        if told is None:
-            raise Refused(f"{self._folder.name} is not empty and holds no run: give an empty folder, or one of a run")
-        differences = [*_differences(_parsed(told, self._folder.name), _described(run))]
+        # Another part may have begun the run in the meantime.
+        content = self._folder.read(RUN)
+        if content is None:
+            raise Refused(f"{self._folder.name} is not empty and holds no run: give an empty folder, or that of a run")
+        differences = [*_differences(_parsed(content, self._folder.name), _described(run))]
         changed_model = any(difference.startswith("model.") for difference in differences)
         differences += self._input_differences(run.inputs)
         if differences:
             raise (ModelChanged if changed_model else Refused)(
-                f"{self._folder.name} holds a run that this one cannot go on with: {'; '.join(differences)}. Give what"
-                " the run was begun with, or another folder"
+                f"{self._folder.name} holds a run that this one cannot resume: {'; '.join(differences)}. Use the"
+                " inputs, options and model of that run, or another folder"
             )
 
     def inputs(self) -> list[Input] | None:
-        """Of the run; None if the list is not whole."""
+        """The inputs of the run; None if the list is damaged."""
         content = self._folder.read(INPUTS)
         try:
             return None if content is None else [Input(**json.loads(line)) for line in content.splitlines()]
@@ -111,13 +111,13 @@ class Manifest:
             return None
 
     def files(self) -> dict[str, int]:
-        """Bytes of each file of results and errors, by name; entries or not."""
+        """Bytes of each file of results and errors, by name, whether an entry lists it or not."""
         return {
             f"{folder}/{name}": size for folder in (ROWS, ERRORS) for name, size in self._folder.sizes(folder).items()
         }
 
     def done(self, files: Mapping[str, int]) -> dict[tuple[int, int], Entry]:
-        """The shards that are done, by source and number: their entry is whole, and their files are there."""
+        """Entries of the shards that are done, by source and number: the entry is valid, and its files exist."""
         return {
             (entry.source, entry.shard): entry
             for entry in self.entries()
@@ -125,34 +125,34 @@ class Manifest:
         }
 
     def entries(self) -> Iterator[Entry]:
-        """All that are whole, in the order of their rows."""
+        """All valid entries, in the order of their rows."""
         return (entry for _, entry in self.all_entries() if entry is not None)
 
     def all_entries(self) -> Iterator[tuple[str, Entry | None]]:
-        """With the names of their files; None for one that is not whole, or not of this name."""
+        """File name and entry of each shard; None for an entry that is damaged, or that belongs to another name."""
         for name, content in self._folder.read_all(FOLDER, "shard-"):
             entry = _entry(content)
             yield f"{FOLDER}/{name}", entry if entry is not None and name == _entry_name(entry) else None
 
     def add(self, entry: Entry) -> None:
-        """The shard is done. Its files must be safe before."""
-        self._folder.put(f"{FOLDER}/{_entry_name(entry)}", with_check(dataclasses.asdict(entry)))
+        """Records that the shard is done. REQUIRES: its files are safe."""
+        self._folder.put(f"{FOLDER}/{_entry_name(entry)}", add_checksum(dataclasses.asdict(entry)))
 
-    def finish(self, mark: Mark) -> None:
-        """All shards of the part are done."""
-        self._folder.put(f"{FOLDER}/{mark.name}", mark.content())
+    def finish(self, marker: CompletionMarker) -> None:
+        """Records that all shards of the part are done."""
+        self._folder.put(f"{FOLDER}/{marker.name}", marker.content())
 
-    def all_marks(self) -> Iterator[tuple[str, Mark | None]]:
-        """With the names of their files; None for one that is not whole."""
-        for name, content in self._folder.read_all(FOLDER, marks.BEGIN):
-            yield f"{FOLDER}/{name}", marks.mark_of(name, content)
+    def all_markers(self) -> Iterator[tuple[str, CompletionMarker | None]]:
+        """File name and content of each completion marker; None for one that is damaged."""
+        for name, content in self._folder.read_all(FOLDER, completion.BEGIN):
+            yield f"{FOLDER}/{name}", completion.parse_marker(name, content)
 
-    def _has_strange_files(self) -> bool:
-        strange = [name for name in self._folder.sizes("") if name != UNFINISHED]
-        return bool(strange or self._folder.sizes(ROWS) or self._folder.sizes(ERRORS))
+    def _has_foreign_files(self) -> bool:
+        foreign = [name for name in self._folder.sizes("") if name != UNFINISHED]
+        return bool(foreign or self._folder.sizes(ROWS) or self._folder.sizes(ERRORS))
 
     def _input_differences(self, inputs: Sequence[Input]) -> list[str]:
-        """The first few."""
+        """Describes the first few differences of the inputs."""
         before = (self._folder.read(INPUTS) or b"").splitlines()
         if len(before) != len(inputs):
             return [f"the number of input files was {len(before)} and is {len(inputs)}"]
@@ -181,7 +181,7 @@ def _input_difference(before: dict[str, Any], now: dict[str, Any]) -> str:
     if before["bytes"] != now["bytes"]:
         return f"the input {now['name']} has changed: it had {before['bytes']} bytes and has {now['bytes']}"
     if before["digest"] != now["digest"]:
-        return f"the input {now['name']} has changed: its content is another (by its first and last 64 KiB)"
+        return f"the input {now['name']} has changed: its first or last 64 KiB differ"
     return f"the input {now['name']} was read as {before['format']} and is read as {now['format']}"
 
 
@@ -195,10 +195,10 @@ def _entry_name(entry: Entry) -> str:
 
 
 def _entry(content: bytes) -> Entry | None:
-    """None for what is no whole entry."""
-    told = without_check(content)
+    """Parses an entry; None if it is damaged."""
+    fields = parse_checksummed(content)
     try:
-        return None if told is None else Entry(**told | {"files": tuple(Written(**file) for file in told["files"])})
+        return None if fields is None else Entry(**fields | {"files": tuple(Written(**one) for one in fields["files"])})
     except (KeyError, TypeError):
         return None
 
@@ -207,4 +207,4 @@ def _parsed(content: bytes, folder: str) -> Any:
     try:
         return json.loads(content)
     except ValueError:
-        raise Refused(f"{folder}/{RUN} is damaged: begin anew in another folder") from None
+        raise Refused(f"{folder}/{RUN} is damaged: start again with another folder") from None

@@ -1,4 +1,4 @@
-"""Whether a model is the one that a run is of, and does what is asked for."""
+"""Checks that a model is the run's model, and that it supports the command."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from longshort.batch.failures import Refused
 
 
 def identity(model: models_pb2.Model) -> dict[str, Any]:
-    """What results depend on, and what people know a model by."""
-    told: dict[str, Any] = {
+    """The properties of a model that determine results, and its name and version."""
+    found: dict[str, Any] = {
         "name": model.name,
         "version": model.version,
         "fingerprint": model.fingerprint,
         "precision": model.precision,
     }
     if model.HasField("language_model"):
-        told["M"] = model.language_model.memory_length
-        told["L"] = model.language_model.segment_length
-    return told
+        found["M"] = model.language_model.memory_length
+        found["L"] = model.language_model.segment_length
+    return found
 
 
 def check_model(model: models_pb2.Model, command: str, documents: int) -> None:
-    """Raises Refused if the model does not do that with so many documents in a row."""
+    """Raises Refused if the model does not support the command, or rows of this many documents."""
     is_classifier = model.HasField("classifier")
     if command == "score" and is_classifier:
         raise Refused(f"{model.name} is a classifier: use classify")
@@ -32,7 +32,7 @@ def check_model(model: models_pb2.Model, command: str, documents: int) -> None:
     if not is_classifier:
         return
     if model.classifier.input != models_pb2.CLASSIFIER_INPUT_TEXT:
-        raise Refused(f"the model {model.name} takes images; documents are classified here")
+        raise Refused(f"the model {model.name} classifies images, not documents")
     if model.classifier.documents != documents:
-        wanted = "two documents: name the column of the second" if documents == 1 else "one document: name no second"
+        wanted = "two documents: name the second column" if documents == 1 else "one document: name no second column"
         raise Refused(f"the model {model.name} takes {wanted}")

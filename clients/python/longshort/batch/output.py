@@ -1,4 +1,4 @@
-"""Shards as files: Parquet or JSON lines, and errors as JSON lines."""
+"""Writes shards as files: results as Parquet or JSON lines, errors as JSON lines."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ class Output:
         self._left: Collection[str] = ()
 
     def expect(self, left: Collection[str]) -> None:
-        """Files of shards that were not finished. They go when their shard is done again without them."""
+        """`left`: files of unfinished shards. Each is removed once its shard is done and does not need it."""
         self._left = left
 
     def check_carried(self, names: Sequence[str]) -> None:
-        """Raises Refused for a column that output has anyway."""
+        """Raises Refused for a carried column with the name of an output column."""
         own = [*KEY.names, *self._columns.names]
         for name in names:
             if name in own:
                 raise Refused(
-                    f'the column "{name}" cannot be carried through, since results have one of that name: say which'
-                    " columns are to be carried"
+                    f'the column "{name}" cannot be copied to the output, since results have a column of that name:'
+                    " name the columns to carry"
                 )
 
     def write(self, name: str, rows: Rows, found: Sequence[dict[str, Any] | None]) -> tuple[Written, ...]:
-        """A shard's results, in the order of its rows, and its errors. `found`: None for a row with an error.
-        Files are safe when this returns. Raises BatchError."""
+        """Writes a shard's results, in the order of its rows, and its errors. `found`: None for a row with an error.
+        The files are safe when this returns. Raises BatchError."""
         good = [place for place, one in enumerate(found) if one is not None]
         contents = {}
         if good:
@@ -121,17 +121,17 @@ def _dicts(rows: Rows, places: Sequence[int]) -> list[dict[str, Any]]:
 
 
 def _line(value: dict[str, Any]) -> bytes:
-    """Half surrogate pairs and the like stay as JSON's escapes."""
+    """Keeps unpaired surrogates as JSON's escapes."""
     return json.dumps(value, separators=(",", ":"), default=_plain).encode() + b"\n"
 
 
 def _plain(value: Any) -> Any:
-    """What JSON does not have, of Parquet's types."""
+    """Converts a value of a Parquet type that JSON does not have."""
     return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
 
 
 def _as_text(value: Any) -> str | None:
-    """A JSON value in a column of strings."""
+    """Converts a JSON value to a string of a column."""
     if value is None:
         return None
     if isinstance(value, str):
@@ -140,7 +140,7 @@ def _as_text(value: Any) -> str | None:
 
 
 def rows_hash(rows: Sequence[Row]) -> str:
-    """Of keys and texts, in order."""
+    """The hash of the rows' keys and texts, in order."""
     hashed = hashlib.blake2b(digest_size=16)
     for row in rows:
         hashed.update(f"{row.input}\0{row.ordinal}\0{row.text_hash}\n".encode("utf-8", "surrogateescape"))

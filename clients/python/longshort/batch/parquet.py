@@ -1,4 +1,4 @@
-"""Rows of Parquet files, read by row groups and in small batches."""
+"""Reads rows of Parquet files, by row groups and in small batches."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from longshort.batch.inputs import Input, Source
 from longshort.batch.rows import Columns, Row, Rows, bad, checked_text, good
 from longshort.batch.shards import Position, RawRow
 
-# Rows that are decoded at a time, and bytes that are read at a time.
+# How many rows are decoded, and bytes read, at a time.
 _BATCH_ROWS = 256
 _BUFFER_BYTES = 1 << 20
 
 
-# What pyarrow raises of pages that are not what they say. Of codecs it is an OSError.
-_DAMAGES = (pa.ArrowException, EOFError, OSError)
+# pyarrow's errors for damaged pages. Its codecs raise OSError.
+_DAMAGE_ERRORS = (pa.ArrowException, EOFError, OSError)
 
 
-class _Watched:
-    """A file that remembers why it could not be read: pyarrow tells that as it tells damage."""
+class _FailureRecorder:
+    """A file that records an OSError of a read: pyarrow raises the same errors for damage."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -48,7 +48,7 @@ class Parquet:
     """Offsets are rows."""
 
     def __init__(self, source: Source, columns: Columns) -> None:
-        """Raises Refused for a file that is no Parquet, or without these columns."""
+        """Raises Refused for a file that is not Parquet, or that lacks one of the columns."""
         self._file: Input = source.files[0]
         self._texts = [columns.text, *([columns.second] if columns.second else [])]
         self._row, self._all_rows = 0, 1
@@ -67,10 +67,10 @@ class Parquet:
         self._empty = pa.schema([schema.field(name) for name in self.carried]).empty_table()
 
     def rows(self, start: Position) -> Iterator[RawRow]:
-        """Rows from `start` on; a broken file ends with a row that is an InputDamaged. Raises OSError."""
+        """Rows from `start` on. A damaged file ends with a row that is an InputDamaged. Raises OSError."""
         row = 0
         with open_input(self._file.name) as opened:
-            stored = _Watched(opened)
+            stored = _FailureRecorder(opened)
             try:
                 file = pq.ParquetFile(
                     stored, buffer_size=_BUFFER_BYTES, pre_buffer=False, page_checksum_verification=True
@@ -87,14 +87,14 @@ class Parquet:
                                 yield RawRow(row, row, row + 1, size, (batch, place))
                             row += 1
                             self._row = row
-            except _DAMAGES as error:
+            except _DAMAGE_ERRORS as error:
                 if stored.failure is not None:
                     raise stored.failure from error
                 if row >= start.row:
                     yield RawRow(row, row, row + 1, 0, InputDamaged(f"the file is damaged from here on: {error}"))
 
-    def _batches(self, file: Any, group: int, stored: _Watched) -> Iterator[Any]:
-        """Of a row group. Raises what pyarrow raises of damage, behind the last row that can be read."""
+    def _batches(self, file: Any, group: int, stored: _FailureRecorder) -> Iterator[Any]:
+        """The batches of a row group. Raises pyarrow's error for damage, after the last readable row."""
         columns = [*dict.fromkeys((*self._texts, *self.carried))]
         read = 0
         try:
@@ -102,16 +102,16 @@ class Parquet:
                 yield batch
                 read += batch.num_rows
             return
-        except _DAMAGES:
+        except _DAMAGE_ERRORS:
             if stored.failure is not None:
                 raise
-        # The rows of the batch that stand before the damage. pyarrow begins with the group's first in any case.
+        # Reads the rows of the batch before the damage. pyarrow always begins with the first row of the group.
         for place, batch in enumerate(file.iter_batches(1, [group], columns, use_threads=False)):
             if place >= read:
                 yield batch
 
     def _sizes(self, batch: Any) -> list[int]:
-        """Bytes of each row's texts; of lists of token ids, their number."""
+        """For each row, the bytes of its texts, or the number of its token ids."""
         total = None
         for name in self._texts:
             column = batch.column(name)
@@ -120,8 +120,8 @@ class Parquet:
                 length = pc.list_value_length(column) if is_list else pc.binary_length(column)
             except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
                 raise Refused(
-                    f'{self._file.name}: the column "{name}" is of {column.type}; it must be of strings, bytes or lists'
-                    " of token ids"
+                    f'{self._file.name}: the column "{name}" has type {column.type}; it must have strings, bytes or'
+                    " lists of token ids"
                 ) from None
             length = pc.cast(pc.fill_null(length, 0), pa.int64())
             total = length if total is None else pc.add(total, length)
@@ -130,7 +130,7 @@ class Parquet:
         return sizes
 
     def read_share(self) -> float:
-        """How many of the rows were read so far, 0 to 1."""
+        """The share of the rows that was read so far, 0 to 1."""
         return min(1.0, self._row / self._all_rows)
 
     def parse(self, raw: Sequence[RawRow]) -> Rows:
@@ -153,7 +153,7 @@ class Parquet:
         return Rows(rows, pa.concat_tables([self._empty, *pieces], promote_options="permissive"))
 
     def _row_of(self, ordinal: int, texts: Sequence[Any], broken: tuple[str, NotUtf8] | None) -> Row:
-        """`broken`: a column that is carried and not UTF-8. Passed on, it would break whoever reads the results."""
+        """`broken`: a carried column that is not UTF-8. In the output, it would break readers of the results."""
         try:
             checked = [checked_text(text, name) for text, name in zip(texts, self._texts, strict=True)]
             if broken is not None:
@@ -164,7 +164,7 @@ class Parquet:
 
 
 def _runs(raw: Sequence[RawRow]) -> Iterator[tuple[Any, int, int]]:
-    """Neighbouring rows of one batch: the batch, its first one, how many. (None, 0, 1) for what is damaged."""
+    """Consecutive rows of one batch: the batch, the index of the first, their number. (None, 0, 1) for damage."""
     begin = 0
     while begin < len(raw):
         if isinstance(raw[begin].data, InputDamaged):

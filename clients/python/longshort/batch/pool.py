@@ -1,10 +1,10 @@
-"""Lists of documents scored by one server or several, for programs that have their rows themselves (Ray, datatrove).
+"""Scores lists of documents by one server or several, for programs that read rows themselves (Ray, datatrove).
 
     with Pool("score", server=["a:8500", "b:8500"], model="enwiki") as pool:
         for found in pool.results(["some text", "another"]):
             print(found)
 
-It keeps the servers full as `longshort-batch` does, waits out what they refuse, and leaves those that go away.
+As `longshort-batch`, it keeps the servers busy, retries refused documents, and gives those of a lost server to others.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ T = TypeVar("T")
 
 
 class Pool:
-    """Connects when it is made; has a thread with an event loop. Use it in a `with`, or call `close()`.
+    """Connects in its constructor, and owns a thread with an event loop. Use it in a `with`, or call `close()`.
 
-    Thread: any number of calls at once. After fork(), each process makes one of its own.
+    Thread: any, with any number of calls at once. After fork(), each process needs a Pool of its own.
     """
 
     def __init__(
@@ -50,8 +50,8 @@ class Pool:
     ) -> None:
         """The keywords are those of longshort.batch.score and classify.
 
-        Errors: LongshortError if no server is there within a minute (or `patience`); Refused for a model that does not
-        do what is asked for; ValueError for wrong options.
+        Errors: LongshortError if no server answers within a minute (or `patience`); Refused if the model does not
+        support the command; ValueError for wrong options.
         """
         texts = inference_pb2.ScoreTextsOptions(token_log_probabilities=region_tokens > 0)
         if command == "classify":
@@ -86,20 +86,20 @@ class Pool:
 
     @property
     def model(self) -> models_pb2.Model:
-        """What the servers have. The pool stays with it: a server with another one ends the pool."""
+        """The model of the servers. It never changes: a server with another model ends the pool."""
         return self._model
 
     def results(self, documents: Sequence[Document]) -> list[dict[str, Any] | RowError]:
-        """For each document, in order, the columns of longshort-batch's output (see results.py), or its error.
+        """For each document, in order: the columns of longshort-batch's output (see results.py), or its error.
 
-        Errors: LongshortError if no server was there for `patience` seconds; ModelChanged.
+        Errors: LongshortError if no server was available for `patience` seconds; ModelChanged.
         """
         if not documents:
             return []
         return self._await(self._results(documents))
 
     def close(self) -> None:
-        """Ends all connections. May be called again."""
+        """Closes all connections. Further calls have no effect."""
         if not self._thread.is_alive():
             return
         self._await(self._end())

@@ -16,7 +16,7 @@ from longshort.batch.failures import BatchError, InUse, Refused
 from longshort.batch.inputs import FORMATS
 from longshort.batch.output import OUTPUT_FORMATS
 from longshort.batch.shards import SHARD_BYTES, SHARD_ROWS
-from longshort.batch.signals import end_by_sigterm
+from longshort.batch.signals import handle_sigterm
 from longshort.batch.summary import Summary
 from longshort.batch.verifying import verify
 from longshort.errors import LongshortError
@@ -231,7 +231,7 @@ def main(arguments: Sequence[str]) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="replace")
-    end_by_sigterm()
+    handle_sigterm()
     as_json = "--json" in arguments
     try:
         code = run(arguments)

@@ -1,4 +1,4 @@
-"""All shards of all inputs that are not done yet, one after the other."""
+"""Reads the shards of all inputs that are not done yet, in order."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from longshort.batch.completion import Extent
 from longshort.batch.failures import Refused
 from longshort.batch.inputs import Source, check_unchanged
 from longshort.batch.json_lines import JsonLines
 from longshort.batch.manifest import Entry
-from longshort.batch.marks import Extent
 from longshort.batch.parquet import Parquet
 from longshort.batch.rows import Columns, Rows
-from longshort.batch.shards import Cut, Part, Position, RawRow, Shard, cut
+from longshort.batch.shards import Part, Position, RawRow, Shard, ShardLimits, cut
 from longshort.batch.text_files import TextFiles
 from longshort.batch.warc import Warc
 
 
 class Reader(Protocol):
-    """Of one source."""
+    """Reads one source."""
 
-    # The columns that are carried through.
+    # The columns that are copied to the output.
     carried: tuple[str, ...]
 
     def rows(self, start: Position) -> Iterator[RawRow]: ...
@@ -35,37 +35,37 @@ class Reader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ReadShard:
-    """A shard that is to be scored."""
+    """A shard to score."""
 
     source: int
     number: int
     rows: Rows
     first_row: int
-    # Where it stands in its source, as RawRow.begin.
+    # Its offsets in the source, as RawRow.begin.
     begin: int
     end: int
-    # Of the stored bytes of all inputs, those that were read for it.
+    # How many stored bytes of the inputs were read for it.
     stored_bytes: float
 
 
 @dataclass(slots=True)
 class Skipped:
-    """What was done before, or is another part's."""
+    """Shards that are done, or that belong to another part."""
 
     stored_bytes: float
 
 
 @dataclass(slots=True)
 class SourceEnd:
-    """A source was read to its end. Comes of each, in order."""
+    """A source was read to its end. Each source yields one, in order."""
 
     extent: Extent
-    # Of its stored bytes, those that no shard was counted with.
+    # Its stored bytes that no shard has counted.
     stored_bytes: float
 
 
 def open_reader(source: Source, columns: Columns) -> Reader:
-    """Raises Refused for a file without these columns."""
+    """Raises Refused for a file that lacks one of the columns."""
     kinds: dict[str, Callable[[Source, Columns], Reader]] = {
         "jsonl": JsonLines,
         "parquet": Parquet,
@@ -78,14 +78,14 @@ def open_reader(source: Source, columns: Columns) -> Reader:
 def read_shards(
     sources: Sequence[Source],
     readers: Sequence[Reader],
-    limits: Cut,
+    limits: ShardLimits,
     part: Part,
     done: Mapping[tuple[int, int], Entry],
     stop: threading.Event,
 ) -> Iterator[ReadShard | Skipped | SourceEnd]:
     """The shards of this part that are not done. Ends early once `stop` is set.
 
-    Raises Refused for an input that has changed, or cannot be read any more.
+    Raises Refused for an input that has changed, or can no longer be read.
     """
     for source, reader in zip(sources, readers, strict=True):
         start = end = _first_undone(source.index, done)
@@ -112,20 +112,20 @@ def read_shards(
                 yield ReadShard(source.index, shard.number, rows, begin.row, begin.begin, end.offset, read)
         except OSError as error:
             raise Refused(
-                f"the input {source.files[0].name} cannot be read: {error.strerror or error}. What was written before"
-                " stays valid: run the same command again"
+                f"the input {source.files[0].name} cannot be read: {error.strerror or error}. The results so far"
+                " stay valid: run the same command again"
             ) from error
         yield SourceEnd(Extent(end.shard, end.row), (1.0 - before) * source.bytes)
 
 
 def _is_done(shard: Shard, done: Mapping[tuple[int, int], Entry]) -> bool:
-    """Whether there is an entry, and of these very rows."""
+    """Whether the shard has an entry with the same rows."""
     entry = done.get((shard.source, shard.number))
     return entry is not None and (entry.first_row, entry.rows) == (shard.rows[0].row, len(shard.rows))
 
 
 def _first_undone(source: int, done: Mapping[tuple[int, int], Entry]) -> Position:
-    """Behind the shards that are done from the source's beginning on."""
+    """The position after the first shards of the source that are all done."""
     position = Position()
     while (entry := done.get((source, position.shard))) is not None and entry.first_row == position.row:
         position = Position(position.shard + 1, entry.first_row + entry.rows, entry.end)

@@ -1,4 +1,4 @@
-"""Surprise by region: how many bits a language model needs for each window of a document's tokens."""
+"""Bits by region: how many bits a language model needs for each region of a document's tokens."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from collections.abc import Sequence
 
 
 class Regions:
-    """-log2 of the tokens' probabilities, added up over each window of the document."""
+    """Sums -log2 of the tokens' probabilities over each region of the document."""
 
     def __init__(self, window: int) -> None:
-        """`window`: tokens in each region; the last one may have fewer."""
+        """`window`: tokens in each region. The last region may have fewer."""
         if window < 1:
             raise ValueError(f"window is {window}; it must be at least 1 token")
         self._window = window
-        # The first token is in the first region, and costs nothing.
+        # The first token is in the first region, and needs no bits.
         self._tokens = 1
         self._nats = [0.0]
 
     def add(self, log_probabilities: Sequence[float]) -> None:
-        """Of the next tokens, beginning with the document's second one; nats."""
+        """Adds the log-probabilities of the next tokens, in nats. The document's second token is the first."""
         begin = 0
         while begin < len(log_probabilities):
             if self._tokens % self._window == 0:
@@ -35,7 +35,7 @@ class Regions:
 
 
 def region_bits(log_probabilities: Sequence[float], window: int) -> list[float]:
-    """The same of all at once.
+    """The bits of each region of a whole document.
 
     log_probabilities  [tokens - 1]
     """

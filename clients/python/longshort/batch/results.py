@@ -1,4 +1,4 @@
-"""What answers come to: the columns of output."""
+"""Converts answers to the columns of the output."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ CLASS_COLUMNS = pa.schema(
 
 
 def columns(command: str, region_tokens: int) -> pa.Schema:
-    """Of a run's results, beside keys and what is carried."""
+    """The columns of a run's results, without keys and carried columns."""
     if command == "classify":
         return CLASS_COLUMNS
     return SCORE_COLUMNS.append(REGION_COLUMN) if region_tokens else SCORE_COLUMNS
 
 
 def result(answer: AnyAnswer, region_tokens: int) -> dict[str, Any] | RowError:
-    """The values of these columns, or why there are none."""
+    """The values of these columns, or the error of the row."""
     if isinstance(answer, LongScore):
         names = columns("score", region_tokens).names
         return {name: getattr(answer, name) for name in names}
@@ -65,7 +65,7 @@ def result(answer: AnyAnswer, region_tokens: int) -> dict[str, Any] | RowError:
 
 
 def tokens_of(found: dict[str, Any]) -> int:
-    """That the server has read."""
+    """The number of tokens that the server has read."""
     return int(found["token_count"])
 
 

@@ -1,4 +1,4 @@
-"""Rows as they are scored and written: a key, a document or an error, and what is carried through."""
+"""Rows that are scored and written: a key, a document or an error, and the carried columns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from longshort.batch.arrow_values import NotUtf8
 from longshort.inputs import Document, Text
 
-# The longest row that is read at all: one gRPC message takes 2 GiB at the most, and a server by default 8 MiB.
+# Maximum bytes of a row. A gRPC message has at most 2 GiB, and a server accepts 8 MiB by default.
 MAX_ROW_BYTES = 256 << 20
 
 
@@ -22,7 +22,7 @@ MAX_ROW_BYTES = 256 << 20
 class RowError:
     """Why a row has no result."""
 
-    # As a call's; tables have its name.
+    # The code as of a call. Tables have its name.
     code: grpc.StatusCode
     message: str
 
@@ -32,18 +32,18 @@ class Row:
     """One row of an input. Its key is (`input`, `ordinal`)."""
 
     input: str
-    # Its place in the input file, from 0.
+    # Index in the input file, from 0.
     ordinal: int
-    # What is scored; None once it was, or if it cannot be.
+    # The document to score; None after it was sent, or if the row has an error.
     document: Document | None
-    # 64 bits of BLAKE2b of the document, in hex; empty if there is none.
+    # 64 bits of BLAKE2b of the document, in hex; empty without a document.
     text_hash: str = ""
     error: RowError | None = None
 
 
 @dataclass(slots=True)
 class Rows:
-    """The rows of a shard, with what is carried through: a table, or a dict, for each row."""
+    """The rows of a shard with their carried columns: one table, or a dict for each row."""
 
     rows: list[Row]
     carried: pa.Table | list[dict[str, Any]]
@@ -51,14 +51,14 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Which columns, or fields of JSON objects, are read."""
+    """The names of the columns, or fields of JSON objects, that are read."""
 
-    # What is scored: strings, bytes, or lists of token ids.
+    # The documents: strings, bytes, or lists of token ids.
     text: str = "text"
-    # The second document, of classifiers that compare two; empty: there is none.
+    # The second documents, for classifiers that compare two; empty: none.
     second: str = ""
-    # Those that are carried through. None: all others of Parquet files; of JSON lines all others as one column
-    # `fields` of JSON text.
+    # The columns that are copied to the output. None: all others. The others of JSON lines become one column `fields`
+    # of JSON text.
     carry: tuple[str, ...] | None = None
 
 
@@ -71,12 +71,12 @@ def good(input: str, ordinal: int, document: Document) -> Row:
 
 
 def _key(input: str) -> str:
-    """A file's name as results have it: bytes that are not UTF-8 are written as \\xff."""
+    """A file's name in the results: a byte that is not UTF-8 is written as \\xff."""
     return input if input.isascii() else input.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def text_hash(document: Document) -> str:
-    """By which a result is known to be of this very text."""
+    """The hash that identifies the text of a result."""
     hashed = hashlib.blake2b(digest_size=8)
     for part in _parts(document):
         content = part.encode() if isinstance(part, str) else part
@@ -88,7 +88,7 @@ def text_hash(document: Document) -> str:
 
 
 def document_bytes(document: Document) -> int:
-    """How long it is in a message; of token ids about."""
+    """The bytes of a document in a message; an estimate for token ids."""
     return sum(_bytes(part) for part in _parts(document))
 
 
@@ -105,12 +105,12 @@ def _parts(document: Document) -> Sequence[Text]:
 
 
 def checked_text(value: Any, name: str) -> Text:
-    """A column's value as a text. Raises ValueError, saying what is wrong with it."""
+    """A column's value as a text. Raises ValueError, which says what is wrong with it."""
     if isinstance(value, str):
         try:
             value.encode()
         except UnicodeEncodeError as error:
-            raise ValueError(f'"{name}" has half a surrogate pair at character {error.start}') from None
+            raise ValueError(f'"{name}" has an unpaired surrogate at character {error.start}') from None
         return value
     if isinstance(value, bytes):
         return value
@@ -123,7 +123,7 @@ def checked_text(value: Any, name: str) -> Text:
     if isinstance(value, list):
         place = next(place for place, one in enumerate(value) if not is_id(one))
         raise ValueError(
-            f'"{name}" is a list with {kind(value[place])} at place {place}; token ids are 32-bit integers'
+            f'"{name}" is a list with {kind(value[place])} at index {place}; token ids are 32-bit integers'
         )
     raise ValueError(f'"{name}" is {kind(value)}; it must be a string or a list of token ids')
 
@@ -133,7 +133,7 @@ def is_id(value: Any) -> bool:
 
 
 def kind(value: Any) -> str:
-    """What JSON calls it."""
+    """The JSON name of a value's type."""
     names = {
         dict: "an object",
         list: "an array",

@@ -1,7 +1,7 @@
-"""A run: shards are read, their documents scored, and what comes of them written, side by side.
+"""A run reads shards, scores their documents and writes the results, all at the same time.
 
-The reading is ahead of the scoring by as much as keeps all servers full; a shard is written by a thread of its own as
-soon as its last document is answered. So memory does not grow with the input.
+Reading stays just far enough ahead to keep all servers busy. A separate thread writes a shard as soon as its last
+document is answered. Memory therefore does not grow with the input.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from longshort.batch import results
+from longshort.batch.completion import Extent
 from longshort.batch.failures import TooManyErrors
 from longshort.batch.manifest import Entry, Manifest, Written
-from longshort.batch.marks import Extent
 from longshort.batch.output import Output, rows_hash
 from longshort.batch.progress import Progress
 from longshort.batch.reading import ReadShard, Skipped, SourceEnd
@@ -25,9 +25,9 @@ from longshort.batch.scorer import Scorer
 from longshort.batch.shards import shard_name
 from longshort.batch.work import AnyAnswer, Job
 
-# Text that is read and not answered, at the most, beside one shard.
+# Maximum bytes of unanswered documents, besides one shard.
 _AHEAD_BYTES = 32 << 20
-# Documents beyond what servers have, so that none is without.
+# How many times the servers' windows of documents are read ahead, so that no server runs out.
 _AHEAD_WINDOWS = 4
 _WRITERS = 2
 _WAITING_WRITES = 8
@@ -36,7 +36,7 @@ _SHOW_SECONDS = 0.2
 
 @dataclass(slots=True)
 class Totals:
-    """Of this run so far: what is written."""
+    """The counts of this run's written shards."""
 
     rows: int = 0
     errors: int = 0
@@ -45,14 +45,14 @@ class Totals:
 
 
 class OpenShard:
-    """A shard some of whose documents are not answered."""
+    """A shard with unanswered documents."""
 
     def __init__(self, read: ReadShard) -> None:
         self.read = read
         self.found: list[dict[str, Any] | None] = [None] * len(read.rows.rows)
         self.unanswered = 0
         self.tokens = 0
-        # Of the stored input, for each byte of a document.
+        # Bytes of the stored input for each byte of a document.
         self.stored_bytes_by_byte = 0.0
 
     @property
@@ -61,7 +61,7 @@ class OpenShard:
 
 
 class Run:
-    """Thread: the event loop's."""
+    """Thread: that of the event loop."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class Run:
         max_errors: int | None,
         errors_before: int,
     ) -> None:
-        """`stop`: ends the reading of `shards`. `max_errors` counts those before, too."""
+        """`stop`: ends the reading of `shards`. `max_errors` includes `errors_before`, the errors of earlier runs."""
         self._shards = shards
         self._scorer = scorer
         self._output = output
@@ -87,7 +87,7 @@ class Run:
         self._max_errors = max_errors
         self._errors = errors_before
         self.totals = Totals()
-        # Of all sources, once the run is done; and the files that it has written.
+        # The extents of all sources, once the run is done; and the files that it has written.
         self.extents: list[Extent] = []
         self.files: set[str] = set()
         self._unanswered_bytes = 0
@@ -99,8 +99,8 @@ class Run:
         scorer.failure.add_done_callback(lambda _: self._changed.set())
 
     async def run(self) -> None:
-        """Raises BatchError, LongshortError, and CancelledError if it is cancelled. Whatever ends it, shards that were
-        being written are."""
+        """Raises BatchError, LongshortError, and CancelledError if it is cancelled. In every case, it first finishes
+        the shards that are being written."""
         try:
             await self._feed()
             while self._open > 0 or self._writing:
@@ -127,19 +127,19 @@ class Run:
             self._raise_failure()
 
     def _has_room(self) -> bool:
-        """Whether another shard is to be read."""
+        """Whether to read another shard."""
         if len(self._writing) >= _WAITING_WRITES or self._unanswered_bytes >= _AHEAD_BYTES:
             return self._open == 0 and not self._writing
         return self._scorer.waiting < _AHEAD_WINDOWS * max(16, self._scorer.window)
 
     async def _wait(self) -> None:
-        """Until an answer has come, a shard was written, or it is time to show something."""
+        """Waits for an answer, a written shard, or the next time to show progress."""
         self._changed.clear()
         self._raise_failure()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_SHOW_SECONDS):
                 await self._changed.wait()
-        self._progress.show(self._scorer.troubles())
+        self._progress.show(self._scorer.server_errors())
         self._raise_failure()
 
     def _raise_failure(self) -> None:
@@ -157,7 +157,7 @@ class Run:
                 self._progress.advance(False, 0, 0.0)
                 continue
             size = document_bytes(row.document)
-            jobs.append(Job(row.document, size, self._taker(shard, place, size)))
+            jobs.append(Job(row.document, size, self._answer_callback(shard, place, size)))
             row.document = None
             self._unanswered_bytes += size
         shard.unanswered = len(jobs)
@@ -166,11 +166,11 @@ class Run:
         if not jobs:
             self._end(shard)
             return
-        # The longest first: so no server is left with one when all others are done.
+        # Longest first, so that no server still runs a long one when all others are done.
         jobs.sort(key=lambda job: -job.bytes)
         self._scorer.put(jobs)
 
-    def _taker(self, shard: OpenShard, place: int, size: int) -> Any:
+    def _answer_callback(self, shard: OpenShard, place: int, size: int) -> Any:
         def take(answer: AnyAnswer) -> None:
             found = results.result(answer, self._region_tokens)
             tokens = 0
@@ -197,13 +197,13 @@ class Run:
         if self._max_errors is not None and self._errors > self._max_errors and self._failure is None:
             self._failure = TooManyErrors(
                 f"{self._errors} rows have errors; max_errors is {self._max_errors}. The last is row {row.ordinal} of"
-                f" {row.input}: {row.error.message if row.error else ''}. Those of shards that are done are in the"
-                " output's folder errors. Run the same command with more to go on"
+                f" {row.input}: {row.error.message if row.error else ''}. The folder errors of the output has those of"
+                " finished shards. To resume, run the same command with a larger max_errors"
             )
             self._changed.set()
 
     def _end(self, shard: OpenShard) -> None:
-        """All documents are answered."""
+        """Writes the shard, whose documents are all answered."""
         self._open -= 1
         task = asyncio.ensure_future(self._write(shard))
         self._writing.add(task)

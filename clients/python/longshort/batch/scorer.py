@@ -1,6 +1,6 @@
-"""Documents scored by one server or several, each at its own pace.
+"""Scores documents by one server or several, each as fast as it can.
 
-A server that goes away is left, and what it had is given to others; it is tried again until it is back.
+When a server is lost, the others get its documents. It is tried again until it is back.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from longshort.errors import LongshortError
 from longshort.metadata import CallOptions
 
 Priority = Literal["low", "normal", "high"]
-# How often names are resolved anew.
+# Interval between resolutions of the servers' names.
 _RESOLVE_SECONDS = 30.0
-_LOOK_SECONDS = 0.5
-# A name that is mistyped is told soon.
-_FIRST_PATIENCE = 60.0
+_POLL_SECONDS = 0.5
+# The first connection fails after a minute, so that a mistyped name is reported soon.
+_MAX_START_SECONDS = 60.0
 
 
 class Scorer:
-    """Thread: the event loop's."""
+    """Thread: that of the event loop."""
 
     def __init__(
         self,
@@ -44,13 +44,13 @@ class Scorer:
         patience: float = 600.0,
     ) -> None:
         """
-        model     "name" or "name/version"; empty for the only one of the servers
-        texts     options of the stream; `model` is filled in
-        region_tokens  the window of surprise by region, of documents that take several calls; 0: it is not asked for
-        timeout   seconds that a server may give no answer while it has documents, before others get them
-        patience  seconds that no server may be there (at the beginning: a minute at the most)
+        model          "name" or "name/version"; empty for the only model of the servers
+        texts          options of the stream; the scorer sets `model`
+        region_tokens  tokens in a region, for documents that need several calls; 0: no regions
+        timeout        seconds without an answer after which another server gets a server's documents
+        patience       seconds without any available server (at the beginning, at most a minute) before the work fails
 
-        Raises ValueError for files, names and times that cannot be used.
+        Raises ValueError for invalid files, names and times.
         """
         if not timeout > 0:
             raise ValueError(f"timeout is {timeout}; it must be more than 0 seconds")
@@ -70,14 +70,14 @@ class Scorer:
         self._watch: asyncio.Task[None] | None = None
         self._identity: dict[str, Any] | None = None
         self._began = 0.0
-        # Set by what ended the work: then nothing is answered any more.
+        # Fails with the error that ends the work. After that, no document is answered.
         self.failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def start(self) -> models_pb2.Model:
-        """Waits until a server tells its model, with which the run stays. Raises LongshortError."""
+        """Waits until a server returns its model, which the run then keeps. Raises LongshortError."""
         loop = asyncio.get_running_loop()
         self._began = loop.time()
-        end = self._began + min(_FIRST_PATIENCE, self._patience)
+        end = self._began + min(_MAX_START_SECONDS, self._patience)
         await self._find_servers()
         while not isinstance(found := await self._first_model(), models_pb2.Model):
             lasting = not isinstance(found, (errors.Unavailable, errors.DeadlineExceeded, errors.ResourceExhausted))
@@ -90,47 +90,47 @@ class Scorer:
         self._texts.model.name, self._texts.model.version = model.name, model.version
         for name, server in self._servers.items():
             self._begin(name, server)
-        self._watch = asyncio.ensure_future(self._look_after())
+        self._watch = asyncio.ensure_future(self._watch_servers())
         return model
 
     async def _first_model(self) -> models_pb2.Model | LongshortError:
-        """Of the server that answers first; or what is wrong with one if none answers."""
-        asked = {asyncio.ensure_future(server.model()) for server in self._servers.values()}
+        """The model of the first server that answers, or an error if none answers."""
+        requests = {asyncio.ensure_future(server.model()) for server in self._servers.values()}
         wrong: LongshortError = errors.Unavailable("there is no server")
         try:
-            for answer in asyncio.as_completed(asked):
+            for answer in asyncio.as_completed(requests):
                 try:
                     return await answer
                 except LongshortError as error:
                     wrong = error
         finally:
-            for one in asked:
+            for one in requests:
                 one.cancel()
-            await asyncio.gather(*asked, return_exceptions=True)
+            await asyncio.gather(*requests, return_exceptions=True)
         return wrong
 
     def put(self, jobs: Iterable[Job]) -> None:
-        """Each job is told its answer once."""
+        """Adds jobs. Each receives its answer once."""
         self._work.put(jobs)
         for server in self._servers.values():
             server.fill()
 
     @property
     def waiting(self) -> int:
-        """Documents that no server has yet."""
+        """The number of documents that were not sent to a server."""
         return len(self._work)
 
     @property
     def window(self) -> int:
-        """Documents that all servers take at once."""
-        return sum(server.pace.size for server in self._servers.values())
+        """The number of documents that all servers take at once."""
+        return sum(server.window.size for server in self._servers.values())
 
-    def troubles(self) -> dict[str, str]:
-        """What is wrong with each server that is not in use now."""
+    def server_errors(self) -> dict[str, str]:
+        """The error of each server that is not available."""
         return {name: str(server.error) for name, server in self._servers.items() if server.error is not None}
 
     async def close(self) -> None:
-        """Ends all streams. What was not answered never is."""
+        """Ends all streams. Unanswered documents stay unanswered."""
         tasks = [task for task in (self._watch, *self._tasks.values()) if task is not None]
         for task in tasks:
             task.cancel()
@@ -140,10 +140,10 @@ class Scorer:
         if not self.failure.done():
             self.failure.cancel()
         elif not self.failure.cancelled():
-            self.failure.exception()  # whoever wanted to know has looked
+            self.failure.exception()  # marks the error as retrieved, since callers have read it
 
     async def _find_servers(self) -> None:
-        """Those that the names stand for now. One that is gone from DNS is kept while it answers."""
+        """Resolves the servers' names. Keeps a server that is gone from DNS while it answers."""
         found = await servers_of(self._connection)
         names = {connection.servers[0] for connection in found}
         for connection in found:
@@ -175,7 +175,7 @@ class Scorer:
         self._tasks[name] = task
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        """A server is not to be used. With another model, none is; otherwise others may go on."""
+        """A server cannot be used. A different model ends the work; after other errors, other servers continue."""
         if task.cancelled():
             return
         error = task.exception()
@@ -188,26 +188,26 @@ class Scorer:
             self.failure.set_exception(error)
 
     def _check(self, model: models_pb2.Model, server: str) -> None:
-        """Raises ModelChanged for another model than the run's."""
+        """Raises ModelChanged if the model is not the run's model."""
         now = identity(model)
         if self._identity is not None and now != self._identity:
             wrong = [
                 f"{key} {now[key]} instead of {value}" for key, value in self._identity.items() if now[key] != value
             ]
             raise ModelChanged(
-                f"the server {server} has another model than the run was begun with: {', '.join(wrong)}. What was"
-                " written before stays valid: serve the first model again and run the same command, or begin anew in"
-                " another folder"
+                f"the model of the server {server} is not the model of the run: {', '.join(wrong)}. The results so far"
+                " stay valid: serve the run's model again and run the same command, or start again with another"
+                " folder"
             )
 
-    async def _look_after(self) -> None:
+    async def _watch_servers(self) -> None:
         loop = asyncio.get_running_loop()
         resolved = loop.time()
         while True:
-            await asyncio.sleep(_LOOK_SECONDS)
+            await asyncio.sleep(_POLL_SECONDS)
             now = loop.time()
             for server in list(self._servers.values()):
-                server.look_after(now)
+                server.poll(now)
             if now - resolved > _RESOLVE_SECONDS:
                 resolved = now
                 await self._find_servers()
@@ -216,7 +216,7 @@ class Scorer:
     def _check_patience(self, now: float) -> None:
         servers = list(self._servers.values())
         wrong = [server.error for server in servers if server.error is not None]
-        heard = max((server.answered_at or self._began for server in servers), default=self._began)
-        if len(wrong) == len(servers) and now - heard > self._patience:
+        answered = max((server.answered_at or self._began for server in servers), default=self._began)
+        if len(wrong) == len(servers) and now - answered > self._patience:
             last = wrong[-1] if wrong else errors.Unavailable("there is no server")
             self._fail(last)

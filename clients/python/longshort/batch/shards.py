@@ -1,7 +1,7 @@
-"""Which rows make a shard, and which shards a part of a cluster works on.
+"""Cuts rows into shards, and assigns shards to the parts of a cluster.
 
-A source's shards are cut by its rows alone, one after the other, so every run and every machine finds the same ones:
-a shard ends with the row with which it has `rows` rows or `bytes` bytes. Nothing needs to know how many there are.
+Only a source's rows, in order, determine its shards, so every run and every machine cuts the same ones. A shard ends
+with the row with which it has `rows` rows or `bytes` bytes. The number of shards need not be known.
 """
 
 from __future__ import annotations
@@ -15,37 +15,37 @@ SHARD_BYTES = 2 << 20
 
 
 class RawRow(NamedTuple):
-    """A row as it was found, before anything was made of it."""
+    """A row before it is parsed."""
 
-    # Its place in the source, from 0.
+    # Index in the source, from 0.
     row: int
-    # Where it stands: bytes of the (uncompressed) file, or rows of a Parquet file.
+    # Its offsets: bytes of the (uncompressed) file, or rows of a Parquet file.
     begin: int
     end: int
-    # Of its text, or of all of it: what shards are cut by.
+    # Size of its text, or of the whole row. ShardLimits.bytes limits the sum.
     bytes: int
-    # What its reader parses.
+    # The reader's own data, which it parses.
     data: Any
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
-    """Where shards end."""
+class ShardLimits:
+    """When a shard ends."""
 
-    # Rows in a shard at the most.
+    # Maximum rows in a shard.
     rows: int = SHARD_ROWS
-    # Bytes after which a shard takes no more rows. One row may be longer.
+    # Bytes after which a shard ends. One row may be longer.
     bytes: int = SHARD_BYTES
 
     def __post_init__(self) -> None:
         if self.rows < 1 or self.bytes < 1:
-            raise ValueError(f"a shard of {self.rows} rows and {self.bytes} bytes: both must be at least 1")
+            raise ValueError(f"a shard's limits are {self.rows} rows and {self.bytes} bytes; both must be at least 1")
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one process of a cluster does: the shards whose numbers, of source and shard together, leave `index` when
-    divided by `count`. So all parts have about as many, of one large file as well as of many small ones."""
+    """The work of one process of a cluster: the shards with (source + shard) % `count` = `index`. All parts have about
+    equally many shards, for one large file as well as for many small ones."""
 
     index: int = 0
     count: int = 1
@@ -55,24 +55,24 @@ class Part:
             raise ValueError(f"part {self.index} of {self.count}: it must be at least 0 and below the number of parts")
 
     def has(self, source: int, shard: int) -> bool:
-        """Every shard is had by exactly one part."""
+        """Whether the shard belongs to this part. Every shard belongs to exactly one part."""
         return (source + shard) % self.count == self.index
 
 
 class Position(NamedTuple):
-    """Where a shard begins."""
+    """The beginning of a shard."""
 
-    # Its number in the source.
+    # The shard's number in the source.
     shard: int = 0
-    # Its first row.
+    # The shard's first row.
     row: int = 0
-    # Where that row stands, as RawRow.begin.
+    # The offset of that row, as RawRow.begin.
     offset: int = 0
 
 
 @dataclass(slots=True)
 class Shard:
-    """Rows that are written together."""
+    """The rows that are written to one file."""
 
     source: int
     number: int
@@ -84,21 +84,21 @@ class Shard:
 
     @property
     def next(self) -> Position:
-        """Where the one behind it begins."""
+        """The beginning of the next shard."""
         last = self.rows[-1]
         return Position(self.number + 1, last.row + 1, last.end)
 
 
 def shard_name(source: int, number: int) -> str:
-    """Sorted by it, shards stand in the order of their rows."""
+    """The names of shards sort in the order of their rows."""
     return f"{source:06d}-{number:08d}"
 
 
 _BEGINNING = Position()
 
 
-def cut(source: int, rows: Iterable[RawRow], limits: Cut, start: Position = _BEGINNING) -> Iterator[Shard]:
-    """The shards of a source's rows, the first of which begins at `start`."""
+def cut(source: int, rows: Iterable[RawRow], limits: ShardLimits, start: Position = _BEGINNING) -> Iterator[Shard]:
+    """Cuts a source's rows into shards. The first row, and shard, is that of `start`."""
     shard, size = Shard(source, start.shard), 0
     for row in rows:
         shard.rows.append(row)

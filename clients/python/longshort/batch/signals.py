@@ -1,4 +1,4 @@
-"""How the program is asked to end."""
+"""Handles the signals that end the program."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import asyncio
 import signal
 from types import FrameType
 
-# The name of the task that is a run: what ends it is cancelling it.
+# The name of a run's task. Cancelling the task ends the run.
 RUN = "longshort-batch"
 
 
-def end_by_sigterm() -> None:
-    """SIGTERM ends the program as Ctrl-C does: shards that are being written are finished.
+def handle_sigterm() -> None:
+    """Makes SIGTERM end the program as Ctrl-C does: it first finishes the shards that are being written.
 
-    A shell that starts a program in the background may have it ignore SIGINT. It goes on doing so, and SIGTERM ends it.
+    A program that a shell has started in the background may ignore SIGINT. It continues to, and SIGTERM ends it.
 
     Thread: main.
     """
@@ -21,10 +21,10 @@ def end_by_sigterm() -> None:
 
 
 def _interrupt(_: int, frame: FrameType | None) -> None:
-    """Raises KeyboardInterrupt outside a run, or when it comes again. A run ends by that, or by CancelledError."""
+    """Cancels the run. Raises KeyboardInterrupt outside a run, or at the second signal."""
     handler = signal.getsignal(signal.SIGINT)
     if callable(handler):
-        handler(signal.SIGINT, frame)  # of Python, or, while a run goes on, of asyncio
+        handler(signal.SIGINT, frame)  # Python's handler, or asyncio's during a run
         return
     try:
         loop = asyncio.get_running_loop()
@@ -35,4 +35,4 @@ def _interrupt(_: int, frame: FrameType | None) -> None:
             if task.cancelling():
                 raise KeyboardInterrupt
             task.cancel()
-    loop.call_soon_threadsafe(lambda: None)  # wakes it
+    loop.call_soon_threadsafe(lambda: None)  # wakes the loop

@@ -1,4 +1,4 @@
-"""What a run came to."""
+"""The summary of a run."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Of one call of `score` or `classify`, and of the folder."""
+    """The counts of one call of `score` or `classify`, and of the output folder."""
 
     # The output folder.
     out: str
-    # This call's: rows with results, rows with errors, tokens that servers have read, seconds.
+    # For this call: rows with results, rows with errors, tokens that servers have read, seconds.
     rows: int
     errors: int
     tokens: int
     seconds: float
-    # Of all calls for this folder and part: rows with results and with errors.
+    # For all calls for this folder and part: rows with results and with errors.
     all_rows: int
     all_errors: int
-    # Shards of this call, and those that were done before.
+    # Shards of this call, and those of earlier calls.
     shards: int
     shards_before: int
     # Name, version and fingerprint of the model.

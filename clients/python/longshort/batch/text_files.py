@@ -1,4 +1,4 @@
-"""Text files: each is a row, its bytes from the first to the last."""
+"""Reads text files: the content of each is one row."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from longshort.batch.shards import Position, RawRow
 
 
 class TextFiles:
-    """Offsets are places of files in the source. Nothing is carried."""
+    """Offsets are indices of files in the source. There are no carried columns."""
 
     def __init__(self, source: Source, columns: Columns) -> None:
         self._source = source
@@ -26,7 +26,7 @@ class TextFiles:
             yield RawRow(place, place, place + 1, file.bytes, file)
 
     def read_share(self) -> float:
-        """How much was read so far, 0 to 1."""
+        """The share of the bytes that was read so far, 0 to 1."""
         return min(1.0, self._read / max(1, self._source.bytes))
 
     def parse(self, raw: Sequence[RawRow]) -> Rows:
@@ -41,11 +41,11 @@ def _row(file: Input) -> Row:
         with open_input(file.name) as opened:
             content = opened.read()
     except OSError as error:
-        raise Refused(f"the input {file.name} cannot be read any more: {error.strerror or error}") from error
+        raise Refused(f"the input {file.name} can no longer be read: {error.strerror or error}") from error
     head, tail = content[:HASHED_BYTES], content[max(HASHED_BYTES, len(content) - HASHED_BYTES) :]
     if len(content) != file.bytes or hashlib.sha256(head + tail).hexdigest() != file.digest:
         raise Refused(
-            f"the input {file.name} was changed while the run read it. What was written before is of the old content:"
-            " begin anew in another folder"
+            f"the input {file.name} has changed while the run read it. The results so far are of the old content: start"
+            " again with another folder"
         )
     return good(file.name, 0, content)

@@ -1,4 +1,4 @@
-"""Whether a folder holds what its manifest says, and all that the marks of its parts say there is to be."""
+"""Compares a folder with its manifest, and with the completion markers of its parts."""
 
 from __future__ import annotations
 
@@ -8,33 +8,34 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from longshort.batch import inputs
+from longshort.batch.completion import CompletionMarker, cover_all_parts
 from longshort.batch.files import Folder, open_folder
 from longshort.batch.manifest import INPUTS, RUN, Entry, Manifest
-from longshort.batch.marks import Mark, are_all
-from longshort.batch.strays import shard_of, unnamed
+from longshort.batch.unlisted_files import shard_of, unlisted
 
 _REMOVE = "remove it, and run the same command again"
-# Of what is wrong, so much is told in words.
-_TOLD = 100
+# Maximum number of errors that are printed.
+_MAX_PRINTED = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """What a look at every byte of a folder came to."""
+    """The result of reading every byte of a folder."""
 
-    # Of the shards that are done.
+    # Counts of the shards that are done.
     shards: int
     rows: int
     errors: int
-    # Whether all shards of all inputs are done, and nothing is wrong.
+    # Whether all shards of all inputs are done, and no error was found.
     complete: bool
-    # What is wrong, one sentence each.
+    # The errors, one sentence each.
     wrong: tuple[str, ...]
 
     def __str__(self) -> str:
-        state = "complete" if self.complete else "not complete: run the same command again to go on"
-        told = [*self.wrong[:_TOLD], *([f"and {len(self.wrong) - _TOLD} more"] if len(self.wrong) > _TOLD else [])]
-        wrong = "".join(f"\n{one}" for one in told)
+        state = "complete" if self.complete else "not complete: run the same command again to resume"
+        hidden = len(self.wrong) - _MAX_PRINTED
+        printed = [*self.wrong[:_MAX_PRINTED], *([f"and {hidden} more"] if hidden > 0 else [])]
+        wrong = "".join(f"\n{one}" for one in printed)
         return f"{self.shards} shards with {self.rows} rows and {self.errors} errors; {state}.{wrong}"
 
 
@@ -44,7 +45,7 @@ def entries_of(out: str) -> list[Entry]:
 
 
 def verify(out: str) -> Verified:
-    """Reads all that a run has written and compares it with the manifest. Raises BatchError for a folder that cannot be
+    """Reads all files of a run and compares them with the manifest. Raises BatchError for a folder that cannot be
     read."""
     folder = open_folder(out)
     manifest = Manifest(folder)
@@ -52,26 +53,26 @@ def verify(out: str) -> Verified:
         return Verified(0, 0, 0, False, (f"{out} holds no run",))
     wrong: list[str] = []
     entries: list[Entry] = []
-    marks: list[Mark] = []
+    markers: list[CompletionMarker] = []
     for name, entry in manifest.all_entries():
         if entry is None:
-            wrong.append(f"{name} is no whole entry: {_REMOVE}")
+            wrong.append(f"{name} is damaged: {_REMOVE}")
         else:
             entries.append(entry)
-    for name, mark in manifest.all_marks():
-        if mark is None:
-            wrong.append(f"{name} is no whole mark: {_REMOVE}")
+    for name, marker in manifest.all_markers():
+        if marker is None:
+            wrong.append(f"{name} is damaged: {_REMOVE}")
         else:
-            marks.append(mark)
+            markers.append(marker)
     wrong += _wrong_files(folder, entries)
     wrong += _gaps(entries)
-    wrong += _missing(manifest, entries, marks)
-    wrong += _strays(manifest, entries, marks)
+    wrong += _missing(manifest, entries, markers)
+    wrong += _unlisted_files(manifest, entries, markers)
     return Verified(
         shards=len(entries),
         rows=sum(entry.scored for entry in entries),
         errors=sum(entry.errors for entry in entries),
-        complete=are_all(marks) and not wrong,
+        complete=cover_all_parts(markers) and not wrong,
         wrong=tuple(wrong),
     )
 
@@ -83,32 +84,32 @@ def _wrong_files(folder: Folder, entries: Sequence[Entry]) -> Iterator[str]:
             if content is None:
                 yield f"{file.name} is missing"
             elif hashlib.sha256(content).hexdigest() != file.sha256:
-                yield f"{file.name} is not what was written: {_REMOVE}"
+                yield f"{file.name} is damaged: {_REMOVE}"
 
 
 def _gaps(entries: Sequence[Entry]) -> Iterator[str]:
-    """Between shards that are done; of a run that goes on, or of parts, there are some."""
+    """Shards whose rows do not follow those of the shard before. An unfinished run may have gaps between its shards."""
     for before, now in itertools.pairwise(entries):
         if (before.source, before.shard + 1) == (now.source, now.shard) and now.first_row != (
             before.first_row + before.rows
         ):
-            yield f"shard {now.shard} of {now.input} does not begin where the one before it ends"
+            yield f"shard {now.shard} of {now.input} does not begin where shard {before.shard} ends"
 
 
-def _missing(manifest: Manifest, entries: Sequence[Entry], marks: Sequence[Mark]) -> Iterator[str]:
-    """What the marks say there is to be, and is not."""
+def _missing(manifest: Manifest, entries: Sequence[Entry], markers: Sequence[CompletionMarker]) -> Iterator[str]:
+    """Shards and rows that the completion markers count, but that do not exist."""
     listed = manifest.inputs()
     if listed is None:
-        yield f"{INPUTS} is not what was written: begin anew in another folder"
+        yield f"{INPUTS} is damaged: start again with another folder"
         return
     sources = inputs.sources(listed)
     found = {(entry.source, entry.shard): entry for entry in entries}
-    if len({mark.extents for mark in marks}) > 1 or any(len(mark.extents) != len(sources) for mark in marks):
-        yield "the marks of the parts do not tell the same inputs: begin anew in another folder"
+    if any(len(marker.extents) != len(sources) or marker.extents != markers[0].extents for marker in markers):
+        yield "the completion markers of the parts have different inputs: start again with another folder"
         return
-    for source, extent in zip(sources, marks[0].extents if marks else (), strict=False):
+    for source, extent in zip(sources, markers[0].extents if markers else (), strict=False):
         name = source.files[0].name
-        wanted = [number for number in range(extent.shards) if _is_settled(source.index, number, marks)]
+        wanted = [number for number in range(extent.shards) if _is_settled(source.index, number, markers)]
         lost = [number for number in wanted if (source.index, number) not in found]
         if lost:
             yield f"{name}: {len(lost)} of {len(wanted)} shards have no entry; the first of them is shard {lost[0]}"
@@ -116,26 +117,26 @@ def _missing(manifest: Manifest, entries: Sequence[Entry], marks: Sequence[Mark]
         if first is not None and first.first_row != 0:
             yield f"shard 0 of {name} begins with row {first.first_row}"
         if last is not None and last.first_row + last.rows != extent.rows:
-            yield f"{name} has {extent.rows} rows, and its last shard ends behind {last.first_row + last.rows}"
-    if marks:
+            yield f"{name} has {extent.rows} rows, but its last shard ends after {last.first_row + last.rows}"
+    if markers:
         for entry in entries:
-            if entry.source >= len(sources) or entry.shard >= marks[0].extents[entry.source].shards:
-                yield f"shard {entry.shard} of {entry.input} is none of this run: remove its entry and its files"
+            if entry.source >= len(sources) or entry.shard >= markers[0].extents[entry.source].shards:
+                yield f"shard {entry.shard} of {entry.input} is not of this run: remove its entry and its files"
 
 
-def _is_settled(source: int, shard: int, marks: Sequence[Mark]) -> bool:
-    """Whether the shard is of a part that is done."""
-    return any(mark.part.has(source, shard) for mark in marks)
+def _is_settled(source: int, shard: int, markers: Sequence[CompletionMarker]) -> bool:
+    """Whether the shard belongs to a part that is done."""
+    return any(marker.part.has(source, shard) for marker in markers)
 
 
-def _strays(manifest: Manifest, entries: Sequence[Entry], marks: Sequence[Mark]) -> Iterator[str]:
-    """Files that no entry names; not those of shards that are being written, or are to be done again."""
-    extents = marks[0].extents if marks else ()
+def _unlisted_files(manifest: Manifest, entries: Sequence[Entry], markers: Sequence[CompletionMarker]) -> Iterator[str]:
+    """Files that no entry lists. Files of shards that may still be written do not count."""
+    extents = markers[0].extents if markers else ()
     known = {(entry.source, entry.shard) for entry in entries}
-    for name in unnamed(manifest.files(), (file.name for entry in entries for file in entry.files)):
+    for name in unlisted(manifest.files(), (file.name for entry in entries for file in entry.files)):
         shard = shard_of(name)
         if shard is not None and shard not in known:
             is_to_be = shard[0] < len(extents) and shard[1] < extents[shard[0]].shards
-            if is_to_be or not _is_settled(*shard, marks):
+            if is_to_be or not _is_settled(*shard, markers):
                 continue
-        yield f"{name} is named by no entry, and would be read with the others: move it away"
+        yield f"{name} is not in the manifest, and readers of the folder would read it: move it away"

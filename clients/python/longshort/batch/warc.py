@@ -1,4 +1,4 @@
-"""Rows of WARC files: the text that records hold."""
+"""Reads rows of WARC files: the text of records."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ CARRIED = {
 
 
 class Warc:
-    """A row is a record of the types conversion, resource or response whose content is text: that without HTTP's
-    headers and encodings. Ordinals count rows. Offsets are bytes of the file as it is stored."""
+    """A row is the decoded text, without HTTP headers, of a record of type conversion, resource or response. Ordinals
+    count rows. Offsets are bytes of the file as it is stored."""
 
     def __init__(self, source: Source, columns: Columns) -> None:
         self._file: Input = source.files[0]
@@ -33,7 +33,7 @@ class Warc:
         self._offset = 0
 
     def rows(self, start: Position) -> Iterator[RawRow]:
-        """Rows from `start` on; a broken file ends with a row that is an InputDamaged. Raises OSError."""
+        """Rows from `start` on. A damaged file ends with a row that is an InputDamaged. Raises OSError."""
         row = start.row
         with open_input(self._file.name) as stored:
             stored.seek(start.offset)
@@ -43,10 +43,10 @@ class Warc:
                 for record in records:
                     is_text = _is_text(record)
                     content = _content(record) if is_text else b""
-                    # Reads to the record's end, which only that tells.
+                    # Reads to the record's end, since its offset is not known before.
                     begin, end = records.get_record_offset(), records.offset
                     if not _is_whole(record, records.reader.decompressor):
-                        raise EOFError("a record is cut short")
+                        raise EOFError("a record is truncated")
                     self._offset = end
                     if is_text:
                         fields = {name: record.rec_headers.get_header(key) for name, key in CARRIED.items() if key}
@@ -60,11 +60,11 @@ class Warc:
                 raise
             except Exception as error:  # broken headers make warcio raise anything
                 damaged = InputDamaged(f"the file is damaged from here on: {error}")
-                # To the file's end, so that a run that goes on finds nothing more.
+                # Its end is the file's, so that a resumed run finds no further row.
                 yield RawRow(row, self._offset, self._file.bytes, 0, damaged)
 
     def read_share(self) -> float:
-        """How much of the file was read so far, 0 to 1."""
+        """The share of the file that was read so far, 0 to 1."""
         return min(1.0, self._offset / max(1, self._file.bytes))
 
     def parse(self, raw: Sequence[RawRow]) -> Rows:
@@ -80,7 +80,7 @@ class Warc:
             if isinstance(content, NotDecoded):
                 rows.append(bad(self._file.name, one.row, str(content)))
             elif len(content) > MAX_ROW_BYTES:
-                message = f"the record has more than {MAX_ROW_BYTES} bytes, which are the most that is read"
+                message = f"the record has more than {MAX_ROW_BYTES} bytes; at most {MAX_ROW_BYTES} are read"
                 rows.append(bad(self._file.name, one.row, message))
             else:
                 rows.append(good(self._file.name, one.row, content))
@@ -100,7 +100,7 @@ def _content_type(record: Any) -> str:
 
 
 def _is_whole(record: Any, decompressor: Any) -> bool:
-    """Once it was read to its end: whether all of it was there, and with it the gzip member that it is."""
+    """Whether a record that was read to its end is complete, and its gzip member, too."""
     length = record.rec_headers.get_header("Content-Length") or ""
     if not length.isdecimal() or record.raw_stream.limit > 0:
         return False

@@ -1,4 +1,4 @@
-"""Documents that wait for a server, and what becomes of them."""
+"""The queue of documents that wait for a server."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from longshort.inputs import Document, document_inputs
 
 Answer = inference_pb2.ScoreTextsResponse
 AnyAnswer = Answer | LongScore
-# After so many lost connections a document is sent with no other beside it; after as many alone, it is to blame.
+# After this many lost connections, a document is sent alone. After this many more, it becomes an error.
 LOSSES = 3
 
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """A document that is to be scored."""
+    """A document to score."""
 
-    # Gone once it was answered.
+    # None once it was answered.
     document: Document | None
-    # About its length in a message.
+    # Its approximate bytes in a message.
     bytes: int
-    # Is told the answer, once, in the event loop's thread.
-    done: Callable[[AnyAnswer], None]
+    # Called once with the answer, in the event loop's thread.
+    on_answer: Callable[[AnyAnswer], None]
     # How often a connection was lost while a server had it.
     losses: int = 0
     # When it was sent, by the loop's clock.
@@ -38,22 +38,22 @@ class Job:
 
     def finish(self, answer: AnyAnswer) -> None:
         self.document = None
-        self.done(answer)
+        self.on_answer(answer)
 
     def fail(self, code: int, message: str) -> None:
-        """`code`: of google.rpc.Code."""
+        """`code`: a value of google.rpc.Code."""
         self.finish(Answer(error=types_pb2.ItemError(code=code, message=message)))
 
     @property
     def alone(self) -> bool:
-        """Whether it is to be sent with no other beside it."""
+        """Whether it must be sent alone."""
         return self.losses >= LOSSES
 
 
 class Work:
-    """What waits, in order. What comes back from a server goes first again.
+    """Waiting documents, in order. Documents that a server returns go first.
 
-    Thread: the event loop's.
+    Thread: that of the event loop.
     """
 
     def __init__(self) -> None:
@@ -63,13 +63,13 @@ class Work:
     def put(self, jobs: Iterable[Job]) -> None:
         self._waiting.extend(jobs)
 
-    def put_back(self, jobs: Iterable[Job]) -> None:
+    def requeue(self, jobs: Iterable[Job]) -> None:
         for job in reversed(list(jobs)):
             (self._suspects if job.alone else self._waiting).appendleft(job)
 
     def take(self, unanswered: int) -> Job | None:
-        """The next one for a server that has so many unanswered; None if there is none for it now: what goes alone
-        waits until the server has nothing else."""
+        """The next document for a server with `unanswered` documents; None if there is none. A document that must be
+        sent alone waits until the server has no other."""
         if self._suspects:
             return self._suspects.popleft() if unanswered == 0 else None
         return self._waiting.popleft() if self._waiting else None

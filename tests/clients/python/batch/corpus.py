@@ -1,4 +1,4 @@
-"""Corpora for runs, and what runs have written."""
+"""Corpora for runs, and the output of runs."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Columns of Parquet files that hold what their type does not allow, or what Python does not have. Rows are
-errors by themselves, at the most, and the run goes on."""
+"""Parquet columns with values that their type does not allow, or that Python cannot represent. At most the row is an
+error, and the run continues."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from integration.server_process import Server
 from clients.python.batch.corpus import read_errors, read_rows, write_jsonl
 from clients.python.conftest import address
 
-# Of Arrow's strings, which nobody has checked.
+# Arrow strings that are not checked for UTF-8.
 BROKEN = pa.array([b"a b", b"c \xff d", b"e", None, b"\xc3"]).view(pa.string())
 GOOD = pa.array(["v", "w", "x", "y", "z"])
 
@@ -42,9 +42,9 @@ def test_a_text_that_is_not_utf8_is_an_error(server: Server, tmp_path: Path, out
         (str(tmp_path / "b.jsonl"), 0),
     ]
     assert [(error["ordinal"], error["message"], error["id"]) for error in read_errors(out)] == [
-        (1, '"text" is not UTF-8: byte 2 of it is 0xff', "w"),
+        (1, '"text" is not UTF-8: byte 2 is 0xff', "w"),
         (3, 'there is no "text"', "y"),
-        (4, '"text" is not UTF-8: byte 0 of it is 0xc3', "z"),
+        (4, '"text" is not UTF-8: byte 0 is 0xc3', "z"),
     ]
     assert {(error["input"], error["code"]) for error in read_errors(out)} == {(name, "INVALID_ARGUMENT")}
 
@@ -52,7 +52,7 @@ def test_a_text_that_is_not_utf8_is_an_error(server: Server, tmp_path: Path, out
 @pytest.mark.parametrize("output", ["parquet", "jsonl"])
 @pytest.mark.parametrize("kind", ["string", "list", "struct", "dictionary"])
 def test_a_carried_value_that_is_not_utf8_is_an_error(server: Server, tmp_path: Path, kind: str, output: Any) -> None:
-    """Passed on, it would break whoever reads the results. In the list of errors it is escaped."""
+    """It would break readers of the results. In the list of errors it is escaped."""
     offsets = pa.array([0, 1, 2, 3, 4, 5], pa.int32())
     column, shown = {
         "string": (BROKEN, "c \\xff d"),
@@ -63,7 +63,7 @@ def test_a_carried_value_that_is_not_utf8_is_an_error(server: Server, tmp_path: 
     out = score(pa.table({"text": GOOD, "title": column}), tmp_path, server, output)
     assert [row["ordinal"] for row in read_rows(out)] == [0, 2, 3, 0]
     first, second = read_errors(out)
-    assert first["message"] == '"title" is not UTF-8: byte 2 of it is 0xff' and first["title"] == shown
+    assert first["message"] == '"title" is not UTF-8: byte 2 is 0xff' and first["title"] == shown
     assert (first["ordinal"], second["ordinal"]) == (1, 4)
     if output == "parquet":
         for path in (out / "rows").iterdir():

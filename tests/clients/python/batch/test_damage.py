@@ -18,7 +18,7 @@ import pytest
 import zstandard
 from integration.server_process import Server
 from longshort.batch import parquet
-from longshort.batch.shards import Cut, Position
+from longshort.batch.shards import Position, ShardLimits
 
 from clients.python.batch.corpus import read_errors, read_rows, write_jsonl
 from clients.python.batch.test_inputs import rows_of, write_warc
@@ -32,7 +32,7 @@ ROWS = 2000
 
 def good_rows(path: Path, start: Position = Position()) -> int:  # noqa: B008
     """How many, all in order and before the one error that the file ends with."""
-    rows = [row for shard in rows_of(path, Cut(), start) for row in shard.rows]
+    rows = [row for shard in rows_of(path, ShardLimits(), start) for row in shard.rows]
     assert [row.ordinal for row in rows] == list(range(start.row, start.row + len(rows)))
     assert [row.error.code for row in rows if row.error is not None] == [grpc.StatusCode.DATA_LOSS] and rows[
         -1
@@ -55,7 +55,7 @@ def test_all_whole_lines_before_the_cut_of_a_gzip_file_are_read(tmp_path: Path, 
         assert good_rows(path) == there.count(b"\n"), cut
     # Some programs fill the last block of a tape with zeros.
     path.write_bytes(whole + bytes(5000))
-    assert sum(len(shard.rows) for shard in rows_of(path, Cut())) == 6000
+    assert sum(len(shard.rows) for shard in rows_of(path, ShardLimits())) == 6000
 
 
 def write_parquet(path: Path, compression: str, checksums: bool = False) -> Path:
@@ -86,16 +86,16 @@ def damage(path: Path, group: int, length: int) -> None:
 @pytest.mark.parametrize("compression", ["snappy", "zstd", "gzip"])
 def test_rows_before_a_damaged_page_are_read(tmp_path: Path, compression: str) -> None:
     path = write_parquet(tmp_path / "a.parquet", compression)
-    wanted = [row.text_hash for shard in rows_of(path, Cut()) for row in shard.rows]
+    wanted = [row.text_hash for shard in rows_of(path, ShardLimits()) for row in shard.rows]
     damage(path, 1, 3000)
     good = good_rows(path)
     # All pages before that in the middle of the second group; batches of 256 rows end elsewhere.
     assert 1400 < good < 1520 and good % 256 > 0
-    assert [row.text_hash for shard in rows_of(path, Cut()) for row in shard.rows][:good] == wanted[:good]
+    assert [row.text_hash for shard in rows_of(path, ShardLimits()) for row in shard.rows][:good] == wanted[:good]
     # A run that goes on finds the same, from wherever it does.
     for row in (5, 1100, good - 3, good):
         assert good_rows(path, Position(1, row, row)) == good - row
-    assert rows_of(path, Cut(), Position(1, good + 1, good + 1)) == []
+    assert rows_of(path, ShardLimits(), Position(1, good + 1, good + 1)) == []
 
 
 def test_a_page_that_is_not_what_its_checksum_says_is_damaged(tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_damaged_inputs_stop_nothing_and_come_to_the_same_again(server: Server, 
     out = tmp_path / "out"
     for again in range(3):
         if again == 2:
-            # The shards with the damage are done once more.
+            # The shards with the damage are done again.
             for path in (out / "errors").iterdir():
                 (out / f"manifest/shard-{path.stem}.json").unlink()
         summary = longshort.batch.score(inputs, str(out), server=address(server), carry=[], shard_rows=100)

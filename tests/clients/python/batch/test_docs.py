@@ -1,4 +1,4 @@
-"""docs/batch.md: its commands and programs run as they stand there, but for the server's port."""
+"""docs/batch.md: its commands and programs run unchanged, except for the server's port."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def test_reviews_have_the_labels_that_they_have_in_the_whole(scored: Path, kind:
 
 
 def test_figures_are_compared_with_the_cards(scored: Path) -> None:
-    """A part has other figures, and that is told."""
+    """A part of the data has other figures, which is an error."""
     compared = run("batch_figures.py", scored)
     assert compared.returncode == 1 and "not the figures of the cards" in compared.stderr
     for kind in KINDS:

@@ -22,7 +22,7 @@ import zstandard
 from integration.server_process import Server
 from longshort.batch import inputs, reading
 from longshort.batch.rows import Columns, Rows
-from longshort.batch.shards import Cut, Position, cut
+from longshort.batch.shards import Position, ShardLimits, cut
 from warcio.archiveiterator import ArchiveIterator
 from warcio.statusandheaders import StatusAndHeaders
 from warcio.warcwriter import WARCWriter
@@ -94,7 +94,7 @@ def texts(path: Path) -> Path:
     return path / "texts"
 
 
-def rows_of(place: Path, limits: Cut, start: Position = Position(), columns: Columns = Columns()) -> list[Rows]:  # noqa: B008
+def rows_of(place: Path, limits: ShardLimits, start: Position = Position(), columns: Columns = Columns()) -> list[Rows]:  # noqa: B008
     """Each shard's."""
     (source,) = inputs.sources(inputs.find([str(place)]))
     reader = reading.open_reader(source, columns)
@@ -110,7 +110,7 @@ KINDS = [json_lines, gzipped, zstandard_lines, parquet, warc, warc_gzipped, text
 
 @pytest.mark.parametrize("make", KINDS)
 def test_every_format_has_its_rows_in_order(make: Callable[[Path], Path], tmp_path: Path) -> None:
-    found = [row for shard in rows_of(make(tmp_path), Cut(rows=6)) for row in shard.rows]
+    found = [row for shard in rows_of(make(tmp_path), ShardLimits(rows=6)) for row in shard.rows]
     assert [as_text(row.document) for row in found] == TEXTS
     assert [row.ordinal for row in found] == ([0] * 40 if make is texts else list(range(40)))
     assert len({row.text_hash for row in found}) == 40
@@ -120,7 +120,7 @@ def test_every_format_has_its_rows_in_order(make: Callable[[Path], Path], tmp_pa
 def test_every_format_goes_on_from_any_shard(make: Callable[[Path], Path], tmp_path: Path) -> None:
     place = make(tmp_path)
     (source,) = inputs.sources(inputs.find([str(place)]))
-    limits = Cut(rows=6, bytes=150)
+    limits = ShardLimits(rows=6, bytes=150)
     whole = list(cut(0, reading.open_reader(source, Columns()).rows(Position()), limits))
     assert len(whole) > 5
     for shard in whole[:-1]:
@@ -147,25 +147,25 @@ def test_the_same_rows_have_the_same_scores_in_every_format(server: Server, tmp_
 
 def test_a_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(b'\xef\xbb\xbf{"text": "a"}\r\n{"text": "b"}')
-    assert [row.document for shard in rows_of(tmp_path / "a.jsonl", Cut()) for row in shard.rows] == ["a", "b"]
+    assert [row.document for shard in rows_of(tmp_path / "a.jsonl", ShardLimits()) for row in shard.rows] == ["a", "b"]
 
 
 BROKEN = [
     (b"", "the line is empty"),
     (b"{", "the line is not JSON"),
     (b"[1]", "the line is an array; it must be an object"),
-    (b'{"text": "\xff"}', "the line is not UTF-8: byte 10 of it is 0xff"),
+    (b'{"text": "\xff"}', "the line is not UTF-8: byte 10 is 0xff"),
     (b'{"txt": "x"}', 'there is no "text"'),
     (b"null", "the line is null; it must be an object"),
     (b'{"text": 5}', '"text" is a number; it must be a string or a list of token ids'),
     (b'{"text": {}}', '"text" is an object; it must be a string or a list of token ids'),
-    (b'{"text": [7, null]}', '"text" is a list with null at place 1; token ids are 32-bit integers'),
+    (b'{"text": [7, null]}', '"text" is a list with null at index 1; token ids are 32-bit integers'),
     (
         b'{"text": [4294967296]}',
-        '"text" is a list with the number 4294967296 at place 0; token ids are 32-bit integers',
+        '"text" is a list with the number 4294967296 at index 0; token ids are 32-bit integers',
     ),
-    (b'{"text": "a\\ud800"}', '"text" has half a surrogate pair at character 1'),
-    (b'{"text": NaN}', "NaN is no JSON"),
+    (b'{"text": "a\\ud800"}', '"text" has an unpaired surrogate at character 1'),
+    (b'{"text": NaN}', "NaN is not valid JSON"),
     (b"[" * 100_000, "nested too deeply"),
     (b'{"text": ""}', "input is empty; it must have at least one token"),
     (b'{"text": [99999]}', "99999"),
@@ -191,7 +191,7 @@ def test_a_line_of_100_mb_is_an_error(server: Server, tmp_path: Path) -> None:
     summary = longshort.batch.score(str(path), str(tmp_path / "out"), server=address(server))
     assert (summary.rows, summary.errors) == (2, 1)
     message = read_errors(tmp_path / "out")[0]["message"]
-    assert message == "it has 100000000 tokens; the server takes at most 8388608 (--max-prompt-tokens)"
+    assert message == "the document has 100000000 tokens; the server accepts at most 8388608 (--max-prompt-tokens)"
 
 
 def test_compressed_files_that_end_too_early_are_read_to_there(server: Server, tmp_path: Path) -> None:
@@ -219,13 +219,13 @@ def test_compressed_files_that_end_too_early_are_read_to_there(server: Server, t
 def test_a_warc_file_that_ends_anywhere_is_read_to_there(compressed: bool, tmp_path: Path) -> None:
     path = write_warc(tmp_path / "a.warc", compressed)
     whole = path.read_bytes()
-    everything = [row.text_hash for shard in rows_of(path, Cut()) for row in shard.rows]
+    everything = [row.text_hash for shard in rows_of(path, ShardLimits()) for row in shard.rows]
     with path.open("rb") as file:
         records = ArchiveIterator(file)
         begins = [records.get_record_offset() for _ in records]
     for length in range(1, len(whole) - 1, len(whole) // 97):
         path.write_bytes(whole[:length])
-        rows = [row for shard in rows_of(path, Cut()) for row in shard.rows]
+        rows = [row for shard in rows_of(path, ShardLimits()) for row in shard.rows]
         good = [row.text_hash for row in rows if row.error is None]
         assert good == everything[: len(good)]
         # A plain record's last bytes are an empty line, without which nothing can be said to be damaged.
@@ -235,10 +235,10 @@ def test_a_warc_file_that_ends_anywhere_is_read_to_there(compressed: bool, tmp_p
 def test_a_warc_file_with_wrong_bytes_is_read_to_there(tmp_path: Path) -> None:
     path = write_warc(tmp_path / "a.warc.gz", True)
     whole = path.read_bytes()
-    everything = [row.text_hash for shard in rows_of(path, Cut()) for row in shard.rows]
+    everything = [row.text_hash for shard in rows_of(path, ShardLimits()) for row in shard.rows]
     middle = len(whole) // 2
     path.write_bytes(whole[:middle] + bytes(byte ^ 0x55 for byte in whole[middle : middle + 40]) + whole[middle + 40 :])
-    rows = [row for shard in rows_of(path, Cut()) for row in shard.rows]
+    rows = [row for shard in rows_of(path, ShardLimits()) for row in shard.rows]
     good = [row.text_hash for row in rows if row.error is None]
     assert 5 < len(good) < 40 and good == everything[: len(good)]
     assert [row.error.code for row in rows if row.error is not None] == [grpc.StatusCode.DATA_LOSS]
@@ -323,11 +323,11 @@ def test_token_ids_are_documents(server: Server, tmp_path: Path) -> None:
         (["a.jsonl", "../{folder}/a.jsonl"], {}, "a.jsonl is given twice (also as "),
         (["a.jsonl", "link.jsonl"], {}, "link.jsonl is given twice (also as "),
         (["a.parquet"], {"text": "body"}, 'has no column "body"; there are: n, text'),
-        (["a.parquet"], {"text": "n"}, 'the column "n" is of int64; it must be of strings, bytes or lists'),
+        (["a.parquet"], {"text": "n"}, 'the column "n" has type int64; it must have strings, bytes or lists'),
         (["b.parquet"], {}, "cannot be read as Parquet"),
         (["a.parquet"], {"carry": ["text", "input"]}, 'has no column "input"'),
-        (["a.txt.gz"], {}, "text files are read plain"),
-        (["c.parquet"], {}, 'the column "token_count" cannot be carried through'),
+        (["a.txt.gz"], {}, "a text file must be uncompressed"),
+        (["c.parquet"], {}, 'the column "token_count" cannot be copied to the output'),
     ],
 )
 def test_what_cannot_be_read_is_refused_at_once(

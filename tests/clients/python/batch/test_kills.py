@@ -1,4 +1,4 @@
-"""Runs that are killed at any moment, and gone on with: the same rows, in the same order, with the same bytes."""
+"""Runs that are killed at any moment and resumed write the same rows, in the same order, with the same bytes."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ def test_killed_runs_come_to_what_an_uninterrupted_one_does(repeatable: Server, 
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert told["kills"] == KILLS
+    report = json.loads(done.stdout)
+    assert report["kills"] == KILLS
     # Runs were killed often and seldom, so early and late.
-    assert len(told["ended"]) > 10 and max(run["kills"] for run in told["ended"]) > 2
-    for run in told["ended"]:
+    assert len(report["ended"]) > 10 and max(run["kills"] for run in report["ended"]) > 2
+    for run in report["ended"]:
         assert hashes(run["out"]) == wanted
         assert read_rows(run["out"]) == rows
         assert not [path for path in (Path(run["out"]) / ".unfinished").iterdir() if path.name != "lock"]

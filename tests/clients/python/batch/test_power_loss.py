@@ -72,7 +72,7 @@ def test_what_is_listed_survives_a_power_cut_at_any_time(
     assert listed == {0, 1, 2, 3, 4}
     # After the last call nothing is lost.
     assert hashes(left) == wanted and len(entries_of(str(left))) == 4
-    # And any of them is gone on with.
+    # Any of them can be resumed.
     for calls in range(0, len(disk.record), 6):
         left = tmp_path / f"left-{calls}-0"
         score(corpus, left, repeatable)

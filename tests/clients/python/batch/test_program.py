@@ -46,8 +46,9 @@ def test_a_run_ends_with_its_sum(corpus: Path, server: Server, tmp_path: Path) -
     assert done.stdout.endswith(f"{out} has 30 rows. 2 rows have errors: {out}/errors.\n")
     assert {len(row["region_bits"]) for row in read_rows(out)} > {1, 2}
     again = run("score", corpus, f"--out={out}", "--region-tokens=16", "--shard-rows=10", "--json", server=server)
-    told = json.loads(again.stdout)
-    assert (told["rows"], told["all_rows"], told["all_errors"], told["shards_before"]) == (0, 30, 2, 4)
+    printed = json.loads(again.stdout)
+    counts = [printed[name] for name in ("rows", "all_rows", "all_errors", "shards_before")]
+    assert counts == [0, 30, 2, 4]
 
 
 def test_verify_reports_whether_all_is_there(corpus: Path, server: Server, tmp_path: Path) -> None:
@@ -100,7 +101,7 @@ def test_classes_of_documents(classifiers: Server, tmp_path: Path) -> None:
         (["score", "a.jsonl", "--out=o", "--tls-ca=none.pem"], 1, "--tls-ca=none.pem cannot be read"),
         (["score", "a.jsonl", "--out=o", "--server=127.0.0.1"], 1, "the server 127.0.0.1 has no port: give HOST:PORT"),
         (["score", "nothing.jsonl", "--out=o"], 2, "nothing.jsonl cannot be read: No such file or directory"),
-        (["score", "a.jsonl", "--out=o", "--model=nobody"], 2, "NOT_FOUND"),
+        (["score", "a.jsonl", "--out=o", "--model=stranger"], 2, "NOT_FOUND"),
         (["classify", "a.jsonl", "--out=o"], 2, "tiny is a language model: use score"),
     ],
 )
@@ -118,7 +119,7 @@ def test_a_folder_that_another_run_has_is_no_lasting_refusal(corpus: Path, serve
         done = run("score", corpus, f"--out={tmp_path / 'out'}", server=server)
     assert (done.returncode, done.stderr) == (
         3,
-        f"longshort-batch: {tmp_path / 'out'} is in use by another run: wait for its end, or end it\n",
+        f"longshort-batch: {tmp_path / 'out'} is in use by another run: wait until it ends, or stop it\n",
     )
 
 
@@ -168,9 +169,9 @@ def test_sigterm_ends_a_run_that_ignores_ctrl_c(server: Server, tmp_path: Path) 
         os.kill(child, signal.SIGINT)
         wait_until(lambda: len(list((out / "manifest").glob("shard-*"))) >= before + 2)
         os.kill(child, signal.SIGTERM)
-        told = process.stderr.read()
-        assert process.wait(60) == 4, told
-    assert told.startswith("longshort-batch: interrupted. The results so far stay valid")
+        errors = process.stderr.read()
+        assert process.wait(60) == 4, errors
+    assert errors.startswith("longshort-batch: interrupted. The results so far stay valid")
     assert 200 <= len(read_rows(out)) < 2000
 
 
@@ -196,7 +197,7 @@ cp -r {disk}/out {tmp_path}/copied
     if done.returncode in (1, 77) and not (tmp_path / "first").exists():
         pytest.skip(f"mounting is not permitted here: {done.stderr}")
     assert (tmp_path / "first").read_text() == "5\n"
-    assert "cannot be written: No space left on device. What was written before stays valid" in done.stderr
+    assert "cannot be written: No space left on device. The results so far stay valid" in done.stderr
     # No half of a file is left in the way.
     assert not [line for line in (tmp_path / "files").read_text().splitlines() if "/.unfinished/" in line][1:]
     assert (tmp_path / "second").read_text() == "0\n", done.stderr
@@ -220,20 +221,20 @@ START = f"import sys; {{}}; sys.argv[1:] = ['--help']; from {ENTRY[0]} import {E
 
 
 @pytest.mark.parametrize(
-    ("before", "code", "told"),
+    ("before", "code", "message"),
     [
         ("sys.modules['warcio'] = None", 1, "longshort-batch: longshort.batch needs warcio: pip install "),
         # As if Ctrl-C came while it loads: a module that raises what Python then raises.
         ("sys.path.insert(0, 'interrupted')", 4, "longshort-batch: interrupted\n"),
     ],
 )
-def test_a_program_that_cannot_begin_says_so_in_a_line(tmp_path: Path, before: str, code: int, told: str) -> None:
+def test_a_program_that_cannot_begin_says_so_in_a_line(tmp_path: Path, before: str, code: int, message: str) -> None:
     (tmp_path / "interrupted").mkdir()
     (tmp_path / "interrupted/warcio.py").write_text("raise KeyboardInterrupt")
     command = [sys.executable, "-c", START.format(before)]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout) == (code, "")
-    assert done.stderr.startswith(told) and done.stderr.count("\n") == 1
+    assert done.stderr.startswith(message) and done.stderr.count("\n") == 1
 
 
 class Clock:

@@ -70,7 +70,7 @@ def cluster() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Six files of 200 rows. Ids tell rows apart."""
+    """Six files of 200 rows, each with its id."""
     folder = tmp_path_factory.mktemp("corpus")
     texts = [one["text"] for one in documents(ROWS)]
     for begin in range(0, ROWS, 200):
@@ -162,7 +162,7 @@ def test_each_actor_starts_a_server_of_its_own_and_both_come_back_when_it_ends(
 
 
 def test_a_server_ends_with_an_actor_that_is_killed(repository: Path, tmp_path: Path) -> None:
-    """What an actor does, in a process that is no actor: Ray ends its own processes' children, but for such an end."""
+    """An actor's program in another process: Ray ends the children of its own processes, except after such an end."""
     program = f"""
 import os, signal
 from longshort.ray.own_server import OwnServer, StartServer
@@ -236,7 +236,7 @@ def test_a_text_that_is_not_utf8_fails_its_row_alone(server: Server) -> None:
     dataset = ray.data.from_arrow(pa.table({"id": [0, 1, 2], "text": texts}))
     scored = longshort.ray.score(dataset, server=address(server), concurrency=1).drop_columns(["text"])
     rows = sorted(scored.take_all(), key=lambda row: row["id"])
-    wrong = 'INVALID_ARGUMENT: "text" is not UTF-8: byte 2 of it is 0xff'
+    wrong = 'INVALID_ARGUMENT: "text" is not UTF-8: byte 2 is 0xff'
     assert [row["error"] for row in rows] == [None, wrong, None]
     assert [row["token_count"] for row in rows] == [3, None, 1]
 

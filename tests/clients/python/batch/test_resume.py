@@ -78,7 +78,7 @@ def test_other_inputs_are_refused_by_name(corpus: Path, out: Path, server: Serve
         wanted = f"the input {corpus} has changed: it had {len(content)} bytes and has {len(content) + 3}"
     elif change == "same length":
         corpus.write_bytes(content.replace(b"document 44", b"document 55"))
-        wanted = f"the input {corpus} has changed: its content is another"
+        wanted = f"the input {corpus} has changed: its first or last 64 KiB differ"
     elif change == "name":
         given = [str(shutil.copy(corpus, corpus.with_name("b.jsonl")))]
         wanted = f"an input was {corpus} and is {corpus.with_name('b.jsonl')}"
@@ -111,7 +111,7 @@ def test_an_input_that_changes_while_it_is_read_ends_the_run(
         check(file)
 
     monkeypatch.setattr(reading, "check_unchanged", change_then_check)
-    with pytest.raises(longshort.batch.Refused, match=f"the input {corpus} was changed while the run read it"):
+    with pytest.raises(longshort.batch.Refused, match=f"the input {corpus} has changed while the run read it"):
         go_on(corpus, tmp_path / "new", server)
 
 
@@ -155,7 +155,7 @@ def test_what_was_written_can_be_verified(corpus: Path, out: Path, server: Serve
     found = longshort.batch.verify(str(out))
     assert not found.complete
     assert found.wrong == (
-        f"rows/{changed.name} is not what was written: remove it, and run the same command again",
+        f"rows/{changed.name} is damaged: remove it, and run the same command again",
         f"rows/{missing.name} is missing",
     )
     assert "not complete" in str(found) and str(found).endswith("is missing")
@@ -226,7 +226,7 @@ def test_parts_come_to_the_same_rows_as_one_machine(
     assert [(row["ordinal"], row["text_hash"]) for row in found] == [
         (row["ordinal"], row["text_hash"]) for row in read_rows(out)
     ]
-    # With another number of parts it is gone on with, too.
+    # A run can be resumed with another number of parts, too.
     (tmp_path / kind / "manifest/shard-000000-00000001.json").unlink()
     assert [go_on(given, tmp_path / kind, server, part=part, parts=2).rows for part in (0, 1)] == [0, 10]
 

@@ -156,9 +156,9 @@ def test_another_model_in_mid_run_ends_it_and_what_was_written_stays(
             with Server(changed, tmp_path / "1", grpc_port=port) as other:
                 with pytest.raises(longshort.batch.ModelChanged) as caught:
                     run.result(60)
-                assert f"the server {address(other)} has another model than the run was begun with" in str(caught.value)
+                assert f"the model of the server {address(other)} is not the model of the run" in str(caught.value)
                 assert ("fingerprint" if version == 1 else "version 2 instead of 1") in str(caught.value)
-                # Nor is the run gone on with by it.
+                # The server does not resume the run either.
                 with pytest.raises(longshort.batch.ModelChanged, match=r"model\.(fingerprint|version) was "):
                     longshort.batch.score(str(corpus), str(out), server=address(other), shard_rows=SHARD_ROWS)
     found = read_rows(out)
@@ -241,7 +241,7 @@ def test_a_server_of_one_place_is_enough_and_others_get_their_turn(
 
 
 def test_the_window_gives_way_to_other_users(repository: Path, tmp_path: Path) -> None:
-    """Of four places, the run has all; others want them all. What waits of the run at the server becomes less."""
+    """The run uses all four places until others want them. Then fewer of its documents wait at the server."""
     with Server(repository, tmp_path / "0", "--max-streams=4") as server:
         stop = threading.Event()
         with longshort.batch.Pool("score", server=address(server)) as pool, ThreadPoolExecutor(20) as threads:

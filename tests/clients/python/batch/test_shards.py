@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from longshort.batch.regions import region_bits
-from longshort.batch.shards import Cut, Part, Position, RawRow, cut, shard_name
+from longshort.batch.shards import Part, Position, RawRow, ShardLimits, cut, shard_name
 
 
 def raw(sizes: list[int], first_row: int = 0) -> list[RawRow]:
@@ -17,18 +17,18 @@ def raw(sizes: list[int], first_row: int = 0) -> list[RawRow]:
 
 
 def test_a_shard_ends_with_the_row_that_fills_it() -> None:
-    shards = list(cut(0, raw([1, 1, 1, 100, 1, 10, 1]), Cut(rows=3, bytes=10)))
+    shards = list(cut(0, raw([1, 1, 1, 100, 1, 10, 1]), ShardLimits(rows=3, bytes=10)))
     assert [[row.row for row in shard.rows] for shard in shards] == [[0, 1, 2], [3], [4, 5], [6]]
     assert [shard.number for shard in shards] == [0, 1, 2, 3]
 
 
 def test_no_rows_are_no_shard() -> None:
-    assert list(cut(0, [], Cut())) == []
+    assert list(cut(0, [], ShardLimits())) == []
 
 
 def test_shards_are_the_same_from_any_shard_on() -> None:
     sizes = [(i * 37) % 50 for i in range(500)]
-    limits = Cut(rows=7, bytes=120)
+    limits = ShardLimits(rows=7, bytes=120)
     whole = list(cut(3, raw(sizes), limits))
     for shard in whole[:-1]:
         start = shard.next

@@ -1,4 +1,4 @@
-"""What was lost, changed or added since a run has finished: verify tells it, and the same command mends what it can."""
+"""Files that were lost, changed or added after a run: verify reports them, and the same command repairs the run."""
 
 from __future__ import annotations
 
@@ -76,22 +76,22 @@ LOSSES: dict[str, tuple[Callable[[Path], None], str, int]] = {
         1,
     ),
     "a garbled entry": (
-        lambda out: write(out, MIDDLE, lambda told: told.replace(b"20", b"21", 1)),
-        "2.json is no whole entry",
+        lambda out: write(out, MIDDLE, lambda entry: entry.replace(b"20", b"21", 1)),
+        "2.json is damaged",
         1,
     ),
-    "an entry of zeros": (lambda out: write(out, LAST, lambda told: bytes(len(told))), f"{LAST} is no whole entry", 1),
-    "another shard's entry": (lambda out: copy(out, FIRST, MIDDLE), f"{MIDDLE} is no whole entry", 1),
+    "an entry of zeros": (lambda out: write(out, LAST, lambda entry: bytes(len(entry))), f"{LAST} is damaged", 1),
+    "another shard's entry": (lambda out: copy(out, FIRST, MIDDLE), f"{MIDDLE} is damaged", 1),
     "all entries": (lambda out: remove(out, "manifest/shard-*"), "a.jsonl: 5 of 5 shards have no entry", 6),
     "everything": (
         lambda out: remove(out, "manifest/shard-*", "rows/*", "errors/*"),
         "a.jsonl: 5 of 5 shards have no entry",
         6,
     ),
-    "the mark": (lambda out: remove(out, "manifest/complete-*"), "; not complete: run the same command again", 0),
-    "a mark of no extent": (
+    "the marker": (lambda out: remove(out, "manifest/complete-*"), "; not complete: run the same command again", 0),
+    "a marker of no extent": (
         lambda out: write(out, "manifest/complete-0-of-1.json", lambda _: b'{"index":0,"count":1}'),
-        "complete-0-of-1.json is no whole mark",
+        "complete-0-of-1.json is damaged",
         0,
     ),
 }
@@ -101,10 +101,10 @@ LOSSES: dict[str, tuple[Callable[[Path], None], str, int]] = {
 def test_a_loss_is_reported_and_repaired(loss: str, inputs: list[str], out: Path, repeatable: Server) -> None:
     assert longshort.batch.verify(str(out)).complete
     wanted, rows = hashes(out), read_rows(out)
-    damage, told, shards = LOSSES[loss]
+    damage, message, shards = LOSSES[loss]
     damage(out)
     found = longshort.batch.verify(str(out))
-    assert not found.complete and told in str(found), found
+    assert not found.complete and message in str(found), found
     assert score(inputs, out, repeatable).shards == shards
     found = longshort.batch.verify(str(out))
     assert found.complete and (found.shards, found.rows, found.errors) == (6, 51, 1), found
@@ -127,8 +127,8 @@ def test_a_file_that_no_entry_names_is_reported(
     copy(out, old, new)
     found = longshort.batch.verify(str(out))
     assert not found.complete
-    assert found.wrong == (f"{new} is named by no entry, and would be read with the others: move it away",)
-    with pytest.raises(longshort.batch.BatchError, match=f"{new}.* would be read with .*: move it away"):
+    assert found.wrong == (f"{new} is not in the manifest, and readers of the folder would read it: move it away",)
+    with pytest.raises(longshort.batch.BatchError, match=f"{new}.* would read it: move it away"):
         score(inputs, out, repeatable)
     (out / new).unlink()
     score(inputs, out, repeatable)
@@ -159,8 +159,8 @@ def test_each_part_is_known_by_its_own_mark(inputs: list[str], tmp_path: Path, r
     # Of part 0 nothing is missed, since it is not done.
     assert longshort.batch.verify(str(out)).wrong == ()
     remove(out, ENTRY.format(1))
-    (told,) = longshort.batch.verify(str(out)).wrong
-    assert told == f"{inputs[0]}: 1 of 2 shards have no entry; the first of them is shard 1"
+    (wrong,) = longshort.batch.verify(str(out)).wrong
+    assert wrong == f"{inputs[0]}: 1 of 2 shards have no entry; the first of them is shard 1"
     score(inputs, out, repeatable, part=1, parts=2)
     score(inputs, out, repeatable, part=0, parts=2)
     assert longshort.batch.verify(str(out)).complete
@@ -169,11 +169,11 @@ def test_each_part_is_known_by_its_own_mark(inputs: list[str], tmp_path: Path, r
 
 
 def test_a_changed_list_of_inputs_is_reported(inputs: list[str], out: Path, repeatable: Server) -> None:
-    write(out, "manifest/inputs.jsonl", lambda told: told.splitlines(True)[0])
+    write(out, "manifest/inputs.jsonl", lambda inputs: inputs.splitlines(True)[0])
     found = longshort.batch.verify(str(out))
-    assert not found.complete and "do not tell the same inputs" in str(found)
-    write(out, "manifest/inputs.jsonl", lambda told: told[:-5])
+    assert not found.complete and "have different inputs" in str(found)
+    write(out, "manifest/inputs.jsonl", lambda inputs: inputs[:-5])
     found = longshort.batch.verify(str(out))
-    assert not found.complete and "manifest/inputs.jsonl is not what was written" in str(found)
+    assert not found.complete and "manifest/inputs.jsonl is damaged" in str(found)
     with pytest.raises(longshort.batch.Refused, match="number of input files"):
         score(inputs, out, repeatable)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from longshort.batch.pace import Pace
+from longshort.batch.adaptive_window import AdaptiveWindow
 
 
 class Simulated:
@@ -12,8 +12,8 @@ class Simulated:
 
     def __init__(self, places: int, most: int = 64) -> None:
         self.places = places
-        self.pace = Pace()
-        self.pace.most = most
+        self.window = AdaptiveWindow()
+        self.window.max_size = most
         self.now = 0.0
 
     def run(self, seconds: float) -> float:
@@ -21,10 +21,10 @@ class Simulated:
         end, done = self.now + seconds, 0
         while self.now < end:
             self.now += 1.0
-            working = min(self.pace.size, self.places)
-            until_answered = self.pace.size / working
+            working = min(self.window.size, self.places)
+            until_answered = self.window.size / working
             for _ in range(working):
-                self.pace.answered(100, until_answered, 1.0, self.now)
+                self.window.on_answer(100, until_answered, 1.0, self.now)
                 done += 1
         return done / seconds
 
@@ -37,42 +37,42 @@ def test_the_window_grows_until_the_server_is_full_and_no_further(places: int) -
     sizes = set()
     for _ in range(1000):
         server.run(1)
-        sizes.add(server.pace.size)
+        sizes.add(server.window.size)
     assert places <= min(sizes) and max(sizes) <= 10 * places
 
 
 def test_the_window_is_never_above_what_the_server_works_on() -> None:
     server = Simulated(1000, most=20)
     server.run(100)
-    assert server.pace.size == 20
+    assert server.window.size == 20
 
 
 def test_places_that_others_take_are_given_up_and_taken_again() -> None:
     server = Simulated(32)
     server.run(100)
-    assert server.pace.size >= 32
+    assert server.window.size >= 32
     server.places = 2
     server.run(300)
-    assert server.pace.size <= 6
+    assert server.window.size <= 6
     server.places = 32
     server.run(300)
-    assert server.pace.size >= 32
+    assert server.window.size >= 32
 
 
 def test_a_refusal_halves_the_window_down_to_one() -> None:
-    pace = Pace()
+    window = AdaptiveWindow()
     sizes = []
     for _ in range(5):
-        sizes.append(pace.size)
-        pace.refused()
+        sizes.append(window.size)
+        window.on_refusal()
     assert sizes == [8, 4, 2, 1, 1]
 
 
 def test_rounds_without_enough_documents_change_nothing() -> None:
-    pace = Pace()
-    pace.most = 64
+    window = AdaptiveWindow()
+    window.max_size = 64
     for second in range(100):
         for _ in range(8):
-            pace.answered(100, 1.0, 1.0, float(second))
-            pace.starved()
-    assert pace.size == 8
+            window.on_answer(100, 1.0, 1.0, float(second))
+            window.on_starved()
+    assert window.size == 8
