@@ -1,4 +1,4 @@
-"""Any number of documents over one stream: their order, how far the source is read, and servers that come and go."""
+"""Any number of documents over one stream: their order, reading of the source, and restarts of servers."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_answers_come_in_order(driver: Driver, client: Any) -> None:
 
 
 def test_or_as_they_are_done(driver: Driver, client: Any) -> None:
-    """A long document is passed by short ones, within the window."""
+    """Short documents overtake a long one within the window."""
     documents = ["x" * 50_000, *texts(40)]
     answers = driver.collect(client.score_stream(documents, ordered=False, window=8))
     places = [answer.id for answer in answers]
@@ -68,7 +68,7 @@ def test_the_source_is_read_no_further_than_the_window(driver: Driver, client: A
 
 
 def test_an_answer_that_is_there_does_not_wait_for_a_document(server: Server) -> None:
-    """The third document is asked for after the first one's answer was taken."""
+    """The stream reads the third document after it has returned the first answer."""
     answered: list[int] = []
     stream: longshort.AnswerStream[longshort.TextScore]
 
@@ -141,7 +141,7 @@ def test_what_is_wrong_with_all_ends_the_stream(driver: Driver, client: Any) -> 
 
 
 def test_an_error_is_raised_though_many_documents_are_in_flight(driver: Driver, server: Server) -> None:
-    """gRPC's asynchronous calls may lose their status when a message cannot be sent any more: here most of them do."""
+    """gRPC's asynchronous calls may lose their status when a message can no longer be sent. Here most of them do."""
     client = driver.client(address(server), retry=longshort.RetryPolicy(attempts=1))
     for _ in range(10):
         with pytest.raises(longshort.NotFound, match="no model stranger"):
@@ -185,7 +185,7 @@ def test_a_server_that_stalls_is_left(driver: Driver, repository: Path, tmp_path
 
 
 class Pair:
-    """Two servers, of which one at a time stops or dies and comes back at its port."""
+    """Two servers. One at a time stops or dies, and restarts at its port."""
 
     def __init__(self, repository: Path, folder: Path) -> None:
         self._repository = repository
@@ -217,7 +217,7 @@ def pair(repository: Path, tmp_path: Path) -> Iterator[Pair]:
 
 
 def test_servers_come_and_go(driver: Driver, pair: Pair) -> None:
-    """10,000 documents, and each server stops once and dies once meanwhile: no document is lost or answered twice."""
+    """Each server stops once and dies once during 10,000 documents. No document is lost or answered twice."""
     count = 10_000
     taken = 0
     replaced: list[int] = []
@@ -250,7 +250,7 @@ def test_servers_come_and_go(driver: Driver, pair: Pair) -> None:
 
 
 def restarted_at(places: Sequence[int], restart: Callable[[], None], count: int) -> Iterator[str]:
-    """Documents, and restarts before some of them."""
+    """Yields documents, and restarts a server before some of them."""
     for place, text in enumerate(texts(count)):
         if place in places:
             restart()
@@ -277,7 +277,7 @@ def test_one_server_comes_back(driver: Driver, repository: Path, tmp_path: Path)
 
 
 def test_one_version_scores_all_documents(driver: Driver, tmp_path: Path) -> None:
-    """A server that comes back with another version has the rest only if it still has the one that began."""
+    """A restarted server with another version gets the rest only if it also has the first version."""
     model_directory.write(tmp_path / "models", version=1)
     servers = [Server(tmp_path / "models", tmp_path / "0")]
     patient = longshort.RetryPolicy(attempts=20, first_wait=1.5, longest_wait=3)

@@ -1,4 +1,4 @@
-"""Every method of both clients, asked of real servers."""
+"""Every method of both clients, with real servers."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_more_documents_than_a_call_takes(driver: Driver, client: Any) -> None:
 
 
 def test_what_is_wrong_with_one_document_of_a_call_is_raised_with_its_number(driver: Driver, client: Any) -> None:
-    """Also where the documents go in several calls, here of 64 each."""
+    """The number is right although the client makes several calls of 64 documents."""
     documents = ["good"] * 100 + [""] + ["good"] * 9
     with pytest.raises(longshort.InvalidArgument, match=r"^INVALID_ARGUMENT: inputs\[100\]"):
         driver.done(client.score(documents))

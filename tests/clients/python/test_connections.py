@@ -1,4 +1,4 @@
-"""TLS, client certificates, tokens: what works, what is replaced meanwhile, and what is said of what does not work."""
+"""TLS, client certificates, tokens: working ones, replaced ones, and the errors of wrong ones."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def clients() -> Authority:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory, authority: Authority, clients: Authority) -> Path:
-    """ca.pem, clients.pem, and pairs that are right and wrong."""
+    """A folder with ca.pem, clients.pem, and right and wrong pairs."""
     made = tmp_path_factory.mktemp("certificates")
     write_at_once(made / "ca.pem", authority.pem)
     write_at_once(made / "clients.pem", clients.pem)
@@ -61,7 +61,7 @@ def mutual_server(repository: Path, folder: Path, authority: Authority) -> Itera
 
 
 def models(driver: Driver, server: Server, host: str = "127.0.0.1", **options: Any) -> list[longshort.Model]:
-    """The answer to a client with these options."""
+    """Lists the models with a client of these options."""
     client = driver.client(f"{host}:{server.grpc_port}", **{"retry": HASTY, **options})
     try:
         answer: list[longshort.Model] = driver.done(client.models(timeout=20))
@@ -302,7 +302,7 @@ def test_a_server_that_protects_health(driver: Driver, repository: Path, tmp_pat
 
 
 def test_certificates_that_are_out_of_date(driver: Driver, folder: Path, tmp_path: Path, authority: Authority) -> None:
-    """No server of ours shows one; so Python's own TLS does."""
+    """A Longshort server shows no such certificate, so Python's own TLS does."""
     import ssl
 
     authority.server(end=-DAY / 2).write(tmp_path, "late")

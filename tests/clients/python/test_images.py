@@ -1,4 +1,4 @@
-"""Which bytes the client sends of an image: files that the server decodes as they are, others as PNG."""
+"""The bytes that the client sends for an image: files that the server decodes unchanged, others as PNG."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What calls say in their metadata: seen by a server that answers nothing and remembers it."""
+"""The metadata of calls, recorded by a server that refuses all of them."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def listener() -> Iterator[Listener]:
     listener.stop()
 
 
-def heard(driver: Driver, listener: Listener, client_options: dict[str, Any], **options: Any) -> dict[str, str]:
+def metadata_of(driver: Driver, listener: Listener, client_options: dict[str, Any], **options: Any) -> dict[str, str]:
     """The metadata of a call with these options."""
     client = driver.client(listener.address, **client_options)
     with pytest.raises(longshort.InvalidArgument):
@@ -62,14 +62,14 @@ def heard(driver: Driver, listener: Listener, client_options: dict[str, Any], **
 
 
 def test_a_call_says_little_by_itself(driver: Driver, listener: Listener) -> None:
-    said = heard(driver, listener, {})
+    said = metadata_of(driver, listener, {})
     assert set(said) == {"x-request-id", "user-agent"}
     assert said["user-agent"].startswith(f"longshort-python/{longshort.__version__}")
 
 
 def test_a_call_sends_its_own_metadata(driver: Driver, listener: Listener) -> None:
     options = {"request_id": "r1", "priority": "low", "traceparent": TRACEPARENT, "tracestate": "vendor=y"}
-    said = heard(driver, listener, {"client_id": "alice", "token": "secret"}, **options)
+    said = metadata_of(driver, listener, {"client_id": "alice", "token": "secret"}, **options)
     assert said["x-request-id"] == "r1" and said["x-priority"] == "low"
     assert said["x-client-id"] == "alice" and said["authorization"] == "Bearer secret"
     assert (said["traceparent"], said["tracestate"]) == (TRACEPARENT, "vendor=y")
@@ -78,9 +78,9 @@ def test_a_call_sends_its_own_metadata(driver: Driver, listener: Listener) -> No
 def test_the_current_span_is_passed_on(driver: Driver, listener: Listener) -> None:
     before = context.attach(trace.set_span_in_context(trace.NonRecordingSpan(SPAN)))
     try:
-        said = heard(driver, listener, {})
+        said = metadata_of(driver, listener, {})
         assert (said["traceparent"], said["tracestate"]) == (TRACEPARENT, "vendor=x")
-        received = heard(driver, listener, {}, traceparent="00-1-2-00")
+        received = metadata_of(driver, listener, {}, traceparent="00-1-2-00")
         assert received["traceparent"] == "00-1-2-00" and "tracestate" not in received, "the argument counts"
     finally:
         context.detach(before)

@@ -1,4 +1,4 @@
-"""What is installed: generated files, types, messages apart from everybody else's."""
+"""The installed package: generated files, types, and messages in a descriptor pool of their own."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_it_needs_grpcio_and_protobuf_only() -> None:
 
 
 def test_a_wheel_has_all_and_leaves_nothing_behind(server: Server, tmp_path: Path) -> None:
-    """Built without the network, by the backend that pyproject.toml names; used without the checkout."""
+    """The backend of pyproject.toml builds the wheel without the network. The wheel works without the checkout."""
     before = sorted(PACKAGE.rglob("*"))
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
     subprocess.run([*pip, "wheel", "--no-deps", "--no-build-isolation", f"--wheel-dir={tmp_path}", PACKAGE], check=True)

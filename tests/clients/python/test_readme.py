@@ -18,7 +18,7 @@ PROGRAMS = re.findall(r"^```python\n(.*?)^```$", README, re.MULTILINE | re.DOTAL
 
 
 def run(*command: str) -> str:
-    """Standard output of what ends well."""
+    """The standard output of a command, which must succeed."""
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout

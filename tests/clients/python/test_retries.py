@@ -1,4 +1,4 @@
-"""Servers that refuse, restart, or are not there yet."""
+"""Servers that refuse calls, restart, or have not started yet."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ONCE = longshort.RetryPolicy(attempts=1)
 
 
 class FullServer:
-    """A server of one place, whose place and queue are taken while it is full."""
+    """A server of one stream, whose stream and queue are taken while it is full."""
 
     def __init__(self, repository: Path, folder: Path) -> None:
         arguments = ["--max-streams=1", "--max-queued-requests=1", "--max-message-bytes=1024"]
@@ -131,7 +131,7 @@ def test_a_rate_limit_is_kept_to(driver: Driver, repository: Path, tmp_path: Pat
 
 @pytest.mark.parametrize("gently", [True, False], ids=["stopped", "killed"])
 def test_calls_outlive_restarts(repository: Path, tmp_path: Path, gently: bool) -> None:
-    """A server that stops lets its calls end. One that dies takes the streams that have begun with it."""
+    """A server that stops finishes its calls. One that dies ends the streams that have begun."""
     over = threading.Event()
     patient = longshort.RetryPolicy(attempts=50, longest_wait=1)
     servers = [Server(repository, tmp_path / "0")]
@@ -207,7 +207,7 @@ def test_a_stalled_server_ends_by_the_deadline(driver: Driver, repository: Path,
 
 
 def test_a_server_that_says_it_is_not_serving_is_passed_over(driver: Driver, repository: Path, tmp_path: Path) -> None:
-    """One that drains, since a stream is still read; the other one answers, without a failed try."""
+    """The server drains because of an open stream. The other one answers, without a failed attempt."""
     with Server(repository, tmp_path / "0") as draining, Server(repository, tmp_path / "1") as other:
         reader = longshort.Client(address(draining))
         deltas = reader.generate("x", max_tokens=60000).deltas()

@@ -1,4 +1,4 @@
-"""The retry policy under a clock and a die of the test's own."""
+"""The retry policy with a fake clock and fake random numbers."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_policies_that_make_no_sense(wrong: dict[str, Any]) -> None:
 
 
 class Failed:
-    """A call of gRPC's that failed with these trailers."""
+    """A gRPC call that failed with these trailers."""
 
     def __init__(self, **trailers: str | bytes) -> None:
         self._trailers = tuple((key.replace("_", "-"), value) for key, value in trailers.items())

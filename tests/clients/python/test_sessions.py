@@ -22,7 +22,7 @@ def finish(driver: Driver, session: Any, prompt: str | None, **options: Any) -> 
 
 
 def test_a_session_goes_on_where_it_ended(driver: Driver, client: Any) -> None:
-    """What one prompt of everything gives."""
+    """The result equals that of one prompt with the whole text."""
     session = driver.enter(client.session())
     assert session.tokens == 0
     first = finish(driver, session, "It was ", max_tokens=5)
@@ -63,7 +63,7 @@ def test_a_session_is_found_again_by_its_id(driver: Driver, client: Any) -> None
 
 
 def test_a_call_that_was_left_changes_nothing(driver: Driver, client: Any) -> None:
-    """And the next one waits until the server knows that it was left (ABORTED is tried again)."""
+    """The next call waits until the server has noticed the cancellation (ABORTED is retried)."""
     session = driver.enter(client.session())
     finish(driver, session, "It was ", max_tokens=2)
     before = session.tokens
@@ -76,7 +76,7 @@ def test_a_call_that_was_left_changes_nothing(driver: Driver, client: Any) -> No
 
 @pytest.fixture
 def other(repository: Path, key: Path, tmp_path: Path) -> Any:
-    """Another server, which shares the key."""
+    """Another server with the same session key."""
     with Server(repository, tmp_path / "other", f"--session-key-file={key}") as server:
         yield server
 
@@ -168,7 +168,7 @@ def test_an_export_that_fails_changes_no_file(driver: Driver, client: Any, tmp_p
 
 @pytest.fixture
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """What the clients wait before they try again, which takes no time here."""
+    """Records the clients' waits before retries, which take no time here."""
     waited: list[float] = []
 
     async def wait(seconds: float) -> None:
@@ -182,7 +182,7 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 def test_a_call_to_a_lost_server_is_retried_only_with_known_tokens(
     driver: Driver, repository: Path, tmp_path: Path, waits: list[float]
 ) -> None:
-    """UNAVAILABLE may come behind an answer that was whole. With `tokens` unknown, nothing is repeated."""
+    """UNAVAILABLE may follow a complete answer. With `tokens` unknown, no call is retried."""
     with Server(repository, tmp_path) as server:
         client = driver.client(address(server))
         known, unknown = client.session("known", tokens=0), client.session("unknown")
@@ -203,7 +203,7 @@ def test_a_call_to_a_lost_server_is_retried_only_with_known_tokens(
 
 
 def test_the_calls_of_a_session_go_to_one_of_several_servers(driver: Driver, server: Server, other: Server) -> None:
-    """Other calls go to both in turn. Another client that knows both finds the session, in whatever order."""
+    """Other calls use both in turn. Another client finds the session, whatever the order of its addresses."""
 
     def asked(one: Server) -> float:
         return one.metric("longshort_requests_total", rpc="Tokenize")

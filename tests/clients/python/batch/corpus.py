@@ -13,7 +13,7 @@ from longshort.batch.verifying import entries_of
 
 
 def write_jsonl(path: Path, rows: Iterable[Any]) -> Path:
-    """A JSON value, or bytes as they are, for each line."""
+    """Writes a line for each row: a JSON value, or bytes unchanged."""
     with path.open("wb") as file:
         for row in rows:
             file.write((row if isinstance(row, bytes) else json.dumps(row).encode()) + b"\n")
@@ -21,12 +21,12 @@ def write_jsonl(path: Path, rows: Iterable[Any]) -> Path:
 
 
 def documents(count: int) -> list[dict[str, Any]]:
-    """Of many lengths, with ids of which each comes twice."""
+    """Documents of many lengths. Each id occurs twice."""
     return [{"id": i // 2, "text": f"document {i} " * (1 + i * 7 % 23)} for i in range(count)]
 
 
 def read_rows(out: Path | str) -> list[dict[str, Any]]:
-    """All results that the manifest knows, in the order of the inputs."""
+    """All results that the manifest lists, in the order of the inputs."""
     found: list[dict[str, Any]] = []
     for entry in entries_of(str(out)):
         for file in entry.files:
@@ -49,7 +49,7 @@ def read_errors(out: Path | str) -> list[dict[str, Any]]:
 
 
 def hashes(out: Path | str) -> dict[str, str]:
-    """Of every file of results and errors, by name."""
+    """The hash of every file of results and errors, by name."""
     return {
         f"{folder}/{path.name}": hashlib.sha256(path.read_bytes()).hexdigest()
         for folder in ("rows", "errors")

@@ -1,4 +1,4 @@
-"""How many documents a server is given at once."""
+"""How the window of a server adapts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Simulated:
         self.now = 0.0
 
     def run(self, seconds: float) -> float:
-        """Documents a second."""
+        """Returns the documents answered in a second."""
         end, done = self.now + seconds, 0
         while self.now < end:
             self.now += 1.0

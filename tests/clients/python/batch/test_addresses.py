@@ -1,4 +1,4 @@
-"""Names of several addresses are a server for each."""
+"""Each address of a DNS name is a server."""
 
 from __future__ import annotations
 

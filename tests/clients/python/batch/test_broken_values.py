@@ -21,7 +21,7 @@ GOOD = pa.array(["v", "w", "x", "y", "z"])
 
 
 def score(table: pa.Table, folder: Path, server: Server, output: Any, **options: Any) -> Path:
-    """Before another input, which has one row."""
+    """Scores the file, and after it another input with one row."""
     pq.write_table(table, folder / "a.parquet")
     after = write_jsonl(folder / "b.jsonl", [{"text": "good"}])
     inputs = [str(folder / "a.parquet"), str(after)]
@@ -76,7 +76,7 @@ def test_a_column_that_is_not_carried_does_not_matter(server: Server, tmp_path: 
 
 
 def test_times_that_python_does_not_have_are_written_out(server: Server, tmp_path: Path) -> None:
-    """Results have them in JSON lines, and errors in any case."""
+    """Results have them in JSON lines only, errors always."""
     days = pa.array([0, 2**30, 2], pa.date32())
     times = pa.array([1, 2, 2**50], pa.timestamp("s"))
     table = pa.table({"text": ["a", "b", None], "day": days, "time": times})

@@ -1,5 +1,5 @@
-"""Input files that are damaged or cut short: what stands before that is done, then comes one error, and the run goes on
-with the next input. It comes to the same however often it is begun."""
+"""Damaged and truncated input files: the rows before the damage are scored, then follows one error, and the run
+continues with the next input. The result does not depend on how often the run is resumed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ROWS = 2000
 
 
 def good_rows(path: Path, start: Position = Position()) -> int:  # noqa: B008
-    """How many, all in order and before the one error that the file ends with."""
+    """The number of good rows, which are in order. One error at the file's end follows them."""
     rows = [row for shard in rows_of(path, ShardLimits(), start) for row in shard.rows]
     assert [row.ordinal for row in rows] == list(range(start.row, start.row + len(rows)))
     assert [row.error.code for row in rows if row.error is not None] == [grpc.StatusCode.DATA_LOSS] and rows[
@@ -59,7 +59,7 @@ def test_all_whole_lines_before_the_cut_of_a_gzip_file_are_read(tmp_path: Path, 
 
 
 def write_parquet(path: Path, compression: str, checksums: bool = False) -> Path:
-    """Two row groups, of pages of about 60 rows."""
+    """Writes two row groups with pages of about 60 rows."""
     table = pa.table({"text": [DRAW.randbytes(30).hex() for _ in range(ROWS)], "n": list(range(ROWS))})
     pq.write_table(
         table,
@@ -75,7 +75,7 @@ def write_parquet(path: Path, compression: str, checksums: bool = False) -> Path
 
 
 def damage(path: Path, group: int, length: int) -> None:
-    """In the middle of the row group's texts."""
+    """Damages the middle of the row group's texts."""
     content = bytearray(path.read_bytes())
     column = pq.ParquetFile(path).metadata.row_group(group).column(0)
     begin = column.data_page_offset + column.total_compressed_size // 2
@@ -135,7 +135,7 @@ def test_damaged_inputs_stop_nothing_and_come_to_the_same_again(server: Server, 
 
 
 class Failing:
-    """A file of a disk that fails from a place on."""
+    """A file on a disk that fails in a range of offsets."""
 
     def __init__(self, file: Any) -> None:
         self._file = file
@@ -156,7 +156,7 @@ class Failing:
 
 
 def test_a_disk_that_fails_is_no_damage(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It ends the run: the same command may find the file readable."""
+    """It ends the run, since the same command may be able to read the file later."""
     path = write_parquet(tmp_path / "a.parquet", "snappy")
     opened = parquet.open_input
     monkeypatch.setattr(parquet, "open_input", lambda name: Failing(opened(name)))

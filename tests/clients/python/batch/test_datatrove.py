@@ -38,7 +38,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def bits(corpus: Path, server: Server, tmp_path_factory: pytest.TempPathFactory) -> dict[str, float]:
-    """By id, what longshort-batch says."""
+    """The bits by longshort-batch of each id."""
     out = tmp_path_factory.mktemp("wanted")
     longshort.batch.score(str(corpus), str(out), server=address(server))
     return {json.loads(row["fields"])["id"]: row["bits_per_byte"] for row in read_rows(out)}

@@ -35,7 +35,7 @@ def run(script: str, *arguments: object) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def scored(zoo: Server, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What longshort-batch makes of the part."""
+    """The output of longshort-batch for the part."""
     folder = tmp_path_factory.mktemp("held_out")
     made = run("held_out.py", SAMPLE / "enwiki.xml", SAMPLE / "movie_reviews.jsonl", folder)
     assert made.returncode == 0, made.stderr

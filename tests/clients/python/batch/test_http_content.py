@@ -31,7 +31,7 @@ def chunks(content: bytes) -> bytes:
 
 
 def write_warc(path: Path, contents: list[tuple[dict[str, str], bytes]]) -> Path:
-    """A response of text with these headers and bytes each."""
+    """Writes text responses with these headers and bytes."""
     with path.open("wb") as file:
         writer = WARCWriter(file, gzip=path.name.endswith(".gz"))
         for headers, content in contents:

@@ -1,4 +1,4 @@
-"""What is read: formats, broken rows, odd files."""
+"""Reading of inputs: formats, broken rows, odd files."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def texts(path: Path) -> Path:
 
 
 def rows_of(place: Path, limits: ShardLimits, start: Position = Position(), columns: Columns = Columns()) -> list[Rows]:  # noqa: B008
-    """Each shard's."""
+    """The rows of each shard."""
     (source,) = inputs.sources(inputs.find([str(place)]))
     reader = reading.open_reader(source, columns)
     return [reader.parse(shard.rows) for shard in cut(0, reader.rows(start), limits, start)]
@@ -356,7 +356,7 @@ print(re.search(r"VmHWM:\\s+(\\d+) kB", open("/proc/self/status").read())[1])
 
 @pytest.mark.parametrize("kind", ["jsonl", "parquet"])
 def test_memory_does_not_grow_with_the_input(classifiers: Server, tmp_path: Path, kind: str) -> None:
-    """Of documents of 1 MiB each: 20, and 200. Row groups are of 8 documents."""
+    """Inputs of 20 and of 200 documents of 1 MiB, in row groups of 8 documents."""
     peaks = []
     for count in (20, 200):
         texts = [f"{i} ".ljust(1 << 20, "x") for i in range(count)]

@@ -1,4 +1,4 @@
-"""What the manifest lists is safe: a power cut behind any call, and what the disk had not kept is gone."""
+"""Files that the manifest lists survive a power cut after any call, although a disk loses what was not fsynced."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def score(corpus: Path, out: Path, server: Server) -> None:
 
 @pytest.fixture
 def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
-    """Records what is written to `out`, which is there before."""
+    """Records writes to `out`, which exists before."""
     (tmp_path / "out").mkdir()
     disk = Disk(tmp_path / "out")
     with monkeypatch.context() as patched:
@@ -46,7 +46,7 @@ def is_folder(descriptor: int) -> bool:
 
 
 def broken_promises(out: Path) -> list[str]:
-    """Files that the manifest lists and that are not whole."""
+    """Files that the manifest lists, but that are damaged."""
     return [
         file.name
         for entry in entries_of(str(out))
@@ -83,7 +83,7 @@ def test_what_is_listed_survives_a_power_cut_at_any_time(
 def test_the_disk_would_show_what_is_not_fsynced(
     corpus: Path, repeatable: Server, disk: Disk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forgotten: str
 ) -> None:
-    """The test above can fail: without fsync of files, or of folders, it does."""
+    """Without fsync of files, or of folders, the test above fails."""
     if forgotten == "folders":
         monkeypatch.setattr(files, "_sync_folder", lambda _: None)
     else:

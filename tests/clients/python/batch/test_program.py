@@ -1,4 +1,4 @@
-"""The program longshort-batch: what it prints, how it ends, and how it is ended."""
+"""The program longshort-batch: its output, its exit codes, and signals."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_what_is_wrong_is_said_and_coded(
 
 
 def test_a_folder_that_another_run_has_is_no_lasting_refusal(corpus: Path, server: Server, tmp_path: Path) -> None:
-    """Its exit code is that of a server that is away: deploy/kubernetes/batch ends a Job by 1 and 2."""
+    """The exit code is that of an unavailable server: deploy/kubernetes/batch ends a Job only by 1 and 2."""
     with open_folder(str(tmp_path / "out")).lock(0, 1):
         done = run("score", corpus, f"--out={tmp_path / 'out'}", server=server)
     assert (done.returncode, done.stderr) == (
@@ -156,7 +156,7 @@ def test_an_interrupted_run_says_how_to_go_on(server: Server, tmp_path: Path, ho
 
 
 def test_sigterm_ends_a_run_that_ignores_ctrl_c(server: Server, tmp_path: Path) -> None:
-    """As one that a script has started with & does, since sh has it ignore SIGINT."""
+    """sh starts a program with & so that it ignores SIGINT."""
     path = write_jsonl(tmp_path / "a.jsonl", documents(2000))
     out = tmp_path / "out"
     command = " ".join([*PROGRAM, "score", str(path), f"--out={out}", "--shard-rows=50", f"--server={address(server)}"])
@@ -176,7 +176,7 @@ def test_sigterm_ends_a_run_that_ignores_ctrl_c(server: Server, tmp_path: Path) 
 
 
 def test_a_full_disk_ends_a_run_that_goes_on_with_room(server: Server, tmp_path: Path) -> None:
-    """A file system of 200 KB, in a mount namespace of its own; then it is made larger."""
+    """A file system of 200 KB in a mount namespace of its own, which the test then enlarges."""
     path = write_jsonl(tmp_path / "a.jsonl", documents(600))
     disk = tmp_path / "disk"
     disk.mkdir()
@@ -209,7 +209,7 @@ cp -r {disk}/out {tmp_path}/copied
     [("batch", "batch", "warcio"), ("ray", "ray", "fsspec"), ("datatrove", "datatrove", "fsspec")],
 )
 def test_without_its_packages_it_says_what_to_install(part: str, extra: str, gone: str) -> None:
-    """From where longshort comes: another's package of that name may be on PyPI some day."""
+    """The message names the repository, since PyPI may have another package of that name some day."""
     program = f"import sys; sys.modules['{gone}'] = None; import longshort.{part}"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1

@@ -35,7 +35,7 @@ STARTS = 3
 
 
 def start_ray(folder: str) -> None:
-    """A Ray of two processors, on the loopback."""
+    """Starts a Ray of two processors on the loopback interface."""
     os.environ.update({"RAY_gcs_server_port_wait_time_s": "60", "RAY_USAGE_STATS_ENABLED": "0"})
     ray.init(
         num_cpus=2,
@@ -81,14 +81,14 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def wanted(corpus: Path, server: Server, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
-    """What longshort-batch makes of it on one machine."""
+    """The output of longshort-batch on one machine."""
     out = tmp_path_factory.mktemp("wanted")
     longshort.batch.score(str(corpus), str(out), server=address(server), region_tokens=64)
     return read_rows(out)
 
 
 def check(rows: list[dict[str, Any]], wanted: list[dict[str, Any]]) -> None:
-    """Each row once, with its figures."""
+    """Checks that each row occurs once, with its figures."""
     rows = sorted(rows, key=lambda row: row["id"])
     assert [(row["id"], row["text_hash"]) for row in rows] == [(row["id"], row["text_hash"]) for row in wanted]
     for column in ("log_likelihood", "bits_per_byte", "token_count", "scored_token_count"):
@@ -98,7 +98,7 @@ def check(rows: list[dict[str, Any]], wanted: list[dict[str, Any]]) -> None:
 
 
 def killing(lost: Server) -> Callable[[pa.Table], pa.Table]:
-    """A step behind the scoring that kills the server when the first batch comes out of it."""
+    """A step after the scoring that kills the server at the first scored batch."""
     process = lost.process.pid
 
     def kill(batch: pa.Table) -> pa.Table:
@@ -193,7 +193,7 @@ def test_what_was_written_before_a_failure_is_not_done_again_with_rays_checkpoin
     out = tmp_path / "out"
 
     def fail(batch: pa.Table) -> pa.Table:
-        """Once something is written."""
+        """Fails once something is written."""
         if out.exists() and any(out.glob("*.parquet")):
             raise RuntimeError("power cut")
         return batch

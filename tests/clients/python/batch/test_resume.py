@@ -1,4 +1,4 @@
-"""Going on with a run: what is refused, what counts as done, folders that are no local ones."""
+"""Resuming a run: which changes are refused, which shards count as done, and folders of object stores."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def corpus(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def out(corpus: Path, tmp_path: Path, repeatable: Server) -> Path:
-    """Of a run that is done."""
+    """The output folder of a finished run."""
     longshort.batch.score(str(corpus), str(tmp_path / "out"), server=address(repeatable), **ROWS)
     return tmp_path / "out"
 
@@ -232,7 +232,7 @@ def test_parts_come_to_the_same_rows_as_one_machine(
 
 
 def test_object_stores_hold_inputs_and_results(corpus: Path, out: Path, server: Server) -> None:
-    """fsspec's file system in memory: a put is atomic, and there is no rename."""
+    """In fsspec's memory file system, a put is atomic, and there is no rename."""
     store = fsspec.filesystem("memory")
     store.pipe_file("/in/a.jsonl", corpus.read_bytes())
     try:

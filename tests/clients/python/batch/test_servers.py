@@ -1,4 +1,4 @@
-"""Servers that share the work, refuse, go away, come back, and have another model."""
+"""Servers that share the work, refuse, are lost, come back, and have another model."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def wanted(corpus: Path, server: Server, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
-    """What an undisturbed run comes to."""
+    """The result of an undisturbed run."""
     out = tmp_path_factory.mktemp("wanted")
     longshort.batch.score(str(corpus), str(out), server=address(server), shard_rows=SHARD_ROWS)
     return read_rows(out)
@@ -43,7 +43,7 @@ def wanted(corpus: Path, server: Server, tmp_path_factory: pytest.TempPathFactor
 
 @contextmanager
 def running(corpus: Path, out: Path, servers: list[str] | str, **options: Any) -> Iterator[Future[Any]]:
-    """A run in a thread of its own, that has written some shards and not all."""
+    """A run in another thread, which has written some shards, but not all."""
     with ThreadPoolExecutor(1) as thread:
         run = thread.submit(
             longshort.batch.score, str(corpus), str(out), server=servers, shard_rows=SHARD_ROWS, **options
@@ -141,7 +141,7 @@ def test_a_run_without_a_server_ends_when_its_patience_does_and_goes_on_later(
 def test_another_model_in_mid_run_ends_it_and_what_was_written_stays(
     corpus: Path, wanted: Any, repository: Path, tmp_path: Path, version: int
 ) -> None:
-    """Other weights under the same name and version, or the same name with another version only."""
+    """The server loads other weights under the same name and version, or only another version."""
     changed = tmp_path / "changed"
     if version == 2:
         shutil.copytree(repository / "tiny/1", changed / "tiny/2")
@@ -171,7 +171,7 @@ def test_another_model_in_mid_run_ends_it_and_what_was_written_stays(
 
 
 def control(server: Server, verb: str, version: int = 1) -> None:
-    """LoadModel or UnloadModel of tiny."""
+    """Calls LoadModel or UnloadModel for tiny."""
     kind = getattr(models_pb2, f"{verb}Request")
     call = server.channel.unary_unary(f"/longshort.v1.Models/{verb}", kind.SerializeToString)
     call(kind(model={"name": "tiny", "version": version}), timeout=20)
@@ -181,7 +181,7 @@ def control(server: Server, verb: str, version: int = 1) -> None:
 def test_a_model_that_goes_in_mid_run_answers_to_its_end(
     corpus: Path, wanted: Any, repository: Path, tmp_path: Path, how: str
 ) -> None:
-    """A stream keeps the model that it began with."""
+    """A stream keeps its first model."""
     served = tmp_path / "repository"
     shutil.copytree(repository, served)
     with (
@@ -228,7 +228,7 @@ def test_servers_with_different_models_are_not_mixed(corpus: Path, server: Serve
 def test_a_server_of_one_place_is_enough_and_others_get_their_turn(
     corpus: Path, wanted: Any, repository: Path, tmp_path: Path
 ) -> None:
-    """One sequence at a time, and sixteen may wait: the run does not take all places, so callers come through."""
+    """One sequence runs and sixteen may wait. The run does not fill the queue, so other calls are answered."""
     with Server(repository, tmp_path / "0", "--max-streams=1", "--max-queued-requests=16") as small:
         with running(corpus, tmp_path / "out", address(small)) as run, longshort.Client(address(small)) as client:
             answered = 0
@@ -280,7 +280,7 @@ def test_a_limit_of_tokens_a_second_is_kept_to(repository: Path, tmp_path: Path)
 
 
 class Severing(socketserver.BaseRequestHandler):
-    """Hands on bytes both ways until one side has said POISON; then both connections are gone."""
+    """Forwards bytes in both directions until one side has sent POISON, then closes both connections."""
 
     def handle(self) -> None:
         upstream = socket.create_connection(self.server.target)  # type: ignore[attr-defined]
@@ -348,7 +348,7 @@ def test_a_pool_answers_lists_of_documents(classifiers: Server, server: Server) 
 def test_a_long_document_has_its_regions_and_the_score_of_one_call(
     repository: Path, server: Server, tmp_path: Path
 ) -> None:
-    """Of 150,000 tokens no answer names all, and a message takes 100,000 bytes: it goes in pieces."""
+    """No answer names 150,000 tokens, and a message has at most 100,000 bytes, so the document is sent in pieces."""
     letters = "".join(chr(97 + i * i * 7 % 23) for i in range(149_000)) + "\u00e9" * 500
     texts = [letters, letters.encode() + b"\xff", [4 + i % 250 for i in range(150_000)], "short"]
     with longshort.Client(address(server)) as client:

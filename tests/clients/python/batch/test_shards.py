@@ -1,4 +1,4 @@
-"""Which rows make a shard, and who works on it."""
+"""Which rows form a shard, and which part processes it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from longshort.batch.shards import Part, Position, RawRow, ShardLimits, cut, sha
 
 
 def raw(sizes: list[int], first_row: int = 0) -> list[RawRow]:
-    """Rows of so many bytes, from byte 0 on."""
+    """Rows of these sizes in bytes, from offset 0 on."""
     rows, offset = [], 0
     for row, size in enumerate(sizes):
         rows.append(RawRow(row, offset, offset + size, size, None))

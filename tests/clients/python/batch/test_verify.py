@@ -19,7 +19,7 @@ FIRST, MIDDLE, LAST = (ENTRY.format(shard) for shard in (0, 2, 4))
 
 @pytest.fixture
 def inputs(tmp_path: Path) -> list[str]:
-    """Of 45 and 7 rows: five shards and one."""
+    """Inputs of 45 and 7 rows, which are five shards and one."""
     rows = [*documents(44), b"broken"]
     return [str(write_jsonl(tmp_path / "a.jsonl", rows)), str(write_jsonl(tmp_path / "b.jsonl", documents(7)))]
 
@@ -145,7 +145,7 @@ def test_hidden_files_are_nobodys_business(inputs: list[str], out: Path, repeata
 def test_a_killed_runs_files_are_removed_if_the_shard_does_not_need_them(
     inputs: list[str], out: Path, repeatable: Server
 ) -> None:
-    """Killed before its entry, a shard left errors that are none when it is done again."""
+    """A run that was killed before its entry left errors of a shard. Done again, the shard has no errors."""
     wanted = hashes(out)
     copy(out, "errors/000000-00000004.jsonl", "errors/000000-00000002.jsonl")
     remove(out, MIDDLE)
