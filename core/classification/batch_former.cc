@@ -106,9 +106,9 @@ absl::Status BatchFormer::Check(const Options& options) {
 }
 
 void BatchFormer::Add(std::unique_ptr<ClassificationJob> job) {
-  job->ticket.cost = CostOf(job->item());
-  Ticket ticket = job->ticket;
-  line_.Add(std::move(ticket), std::move(job));
+  job->attributes.cost = CostOf(job->item());
+  WorkAttributes attributes = job->attributes;
+  line_.Add(std::move(attributes), std::move(job));
 }
 
 absl::Time BatchFormer::DueAt(bool on_probation) {
@@ -139,7 +139,7 @@ BatchFormer::Batch BatchFormer::TakeBatch(absl::Time now, const BatchTaker& take
     return !taker.on_probation && !growth.ended() && CheckDeadlineCanBeMet(*job, now).ok() && growth.Admits(*job);
   })) {
     growth.Add(*taken->thing);
-    taken->thing->ticket = std::move(taken->ticket);
+    taken->thing->attributes = std::move(taken->attributes);
     batch.jobs.push_back(std::move(taken->thing));
   }
   ++running_;
@@ -152,7 +152,7 @@ std::unique_ptr<ClassificationJob> BatchFormer::TakeLeader(absl::Time now, bool 
     absl::Status why = CheckDeadlineCanBeMet(*job, now);
     if (why.ok()) return job;
     // Settle at once, because its client may have reached its limit of running items.
-    line_.Settle(job->ticket, absl::ZeroDuration());
+    line_.Settle(job->attributes, absl::ZeroDuration());
     too_late.push_back({std::move(job), std::move(why)});
   }
   if (too_late.empty()) return nullptr;
@@ -164,7 +164,7 @@ std::unique_ptr<ClassificationJob> BatchFormer::TakeLeader(absl::Time now, bool 
 std::unique_ptr<ClassificationJob> BatchFormer::TakeFirst(bool on_probation) {
   auto taken = line_.TakeFirst(LeaderFor(on_probation));
   if (!taken.has_value()) return nullptr;
-  taken->thing->ticket = std::move(taken->ticket);
+  taken->thing->attributes = std::move(taken->attributes);
   return std::move(taken->thing);
 }
 
@@ -174,7 +174,7 @@ absl::Duration BatchFormer::Settle(int worker, const ClassificationJobs& batch, 
   for (const auto& job : batch) shape.units += ShapeOf(job->item()).units;
   if (!failed) Learn(worker, shape, run, now);
   const absl::Duration per_unit = estimates_.PartOfAll(worker, shape, run / shape.units);
-  for (const auto& job : batch) line_.Settle(job->ticket, per_unit * ShapeOf(job->item()).units);
+  for (const auto& job : batch) line_.Settle(job->attributes, per_unit * ShapeOf(job->item()).units);
   --running_;
   return estimates_.PartOfAll(worker, shape, run);
 }

@@ -64,7 +64,7 @@ class BatchFormer {
   // Errors: INVALID_ARGUMENT for options out of range.
   static absl::Status Check(const Options& options);
 
-  // REQUIRES: job->prepared(). Orders by the job's ticket, and sets its predicted cost.
+  // REQUIRES: job->prepared(). Orders by the job's attributes, and sets its predicted cost.
   void Add(std::unique_ptr<ClassificationJob> job);
 
   // When to take the next batch; InfiniteFuture if no item waits, or all items are of clients that have reached their

@@ -11,7 +11,7 @@
 #include "core/requests/classification_request.h"
 #include "core/requests/classifier_engine.h"
 #include "core/schedule/failure_policy.h"
-#include "core/schedule/ticket.h"
+#include "core/schedule/work_attributes.h"
 #include "models/classifier.h"
 
 namespace longshort::core {
@@ -50,7 +50,7 @@ class ClassificationJob {
   void Finish(std::vector<float> logits, absl::Time begin, absl::Time end);
 
   // Its entry in the order of work.
-  Ticket ticket;
+  WorkAttributes attributes;
   // The failed batches with this item. After the first one, it runs alone.
   WorkFailures failures{WorkFailures::kOfItem};
   // The number of the first batch of another kind that skipped it; 0 if none did.

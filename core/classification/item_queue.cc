@@ -46,27 +46,28 @@ absl::Status ItemQueue::Admit(std::unique_ptr<ClassificationJob> job, absl::Time
 
 absl::Status ItemQueue::CheckAndAdd(std::unique_ptr<ClassificationJob> job, absl::Time now) {
   const RequestContext& context = job->context();
-  job->ticket = {.priority = context.priority,
-                 .client = context.client,
-                 .due = std::min(context.deadline, job->submitted() + options_.patience) + job->work_until_prepared(),
-                 .part = context.part};
+  job->attributes = {
+      .priority = context.priority,
+      .client = context.client,
+      .due = std::min(context.deadline, job->submitted() + options_.patience) + job->work_until_prepared(),
+      .part = context.part};
   if (job->prepared()) {
-    job->ticket.cost = batches_.CostOf(job->item());
+    job->attributes.cost = batches_.CostOf(job->item());
   } else if (!seconds_per_item_.empty()) {
-    job->ticket.cost = absl::Seconds(seconds_per_item_.Median());
+    job->attributes.cost = absl::Seconds(seconds_per_item_.Median());
   }
   const WorkOrder::Load all = Waiting(unprepared_.load(), batches_.load());
   const WorkOrder::Load of_client = Waiting(unprepared_.LoadOf(context.client), batches_.LoadOf(context.client));
   const bool idle = all.waiting == 0 && batches_.running() < worker_count_;
   if (job->prepared() && !idle) LS_RETURN_IF_ERROR(batches_.CheckDeadlineCanBeMet(*job, now));
-  LS_RETURN_IF_ERROR(CheckRoom(options_.limits, all, of_client, job->ticket));
+  LS_RETURN_IF_ERROR(CheckRoom(options_.limits, all, of_client, job->attributes));
   LS_RETURN_IF_ERROR(CheckBytes(*job, all));
   Count(*job);
   if (job->prepared()) {
     batches_.Add(std::move(job));
   } else {
-    Ticket ticket = job->ticket;
-    unprepared_.Add(std::move(ticket), std::move(job));
+    WorkAttributes attributes = job->attributes;
+    unprepared_.Add(std::move(attributes), std::move(job));
   }
   return absl::OkStatus();
 }
@@ -103,19 +104,19 @@ std::unique_ptr<ClassificationJob> ItemQueue::BeginPreparation() {
   ++begun_preparations_;
   auto taken = unprepared_.TakeFirst();
   if (!taken.has_value()) return nullptr;
-  taken->thing->ticket = std::move(taken->ticket);
+  taken->thing->attributes = std::move(taken->attributes);
   return std::move(taken->thing);
 }
 
 void ItemQueue::AddPrepared(std::unique_ptr<ClassificationJob> job, absl::Duration preparation) {
   const MutexLock lock(mutex_);
-  unprepared_.Settle(job->ticket, preparation);
+  unprepared_.Settle(job->attributes, preparation);
   batches_.Add(std::move(job));
 }
 
 void ItemQueue::DropUnprepared(const ClassificationJob& job, absl::Duration preparation) {
   const MutexLock lock(mutex_);
-  unprepared_.Settle(job.ticket, preparation);
+  unprepared_.Settle(job.attributes, preparation);
   Uncount(job);
   ReportState();
 }

@@ -48,7 +48,7 @@ void PreparationPool::Work() {
     const absl::Duration took = next->thing();
     next->thing = nullptr;  // frees its input before the lock is taken
     lock.Lock();
-    tasks_.Settle(next->ticket, took);
+    tasks_.Settle(next->attributes, took);
   }
 }
 

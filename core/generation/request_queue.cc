@@ -38,18 +38,18 @@ absl::Status RequestQueue::Check(const Options& options) {
 absl::Status RequestQueue::Push(std::unique_ptr<Job> job) {
   const RequestContext& context = job->context();
   const absl::Time now = job->times.submitted;
-  Ticket ticket = {.priority = context.priority,
-                   .client = context.client,
-                   .due = std::min(context.deadline, now + options_.patience),
-                   .part = context.part};
+  WorkAttributes attributes = {.priority = context.priority,
+                               .client = context.client,
+                               .due = std::min(context.deadline, now + options_.patience),
+                               .part = context.part};
   {
     const MutexLock lock(mutex_);
     if (is_closed()) return ServerIsStopping();
     const bool idle = line_.empty() && Running() < worker_count_;
     if (!idle) LS_RETURN_IF_ERROR(CheckTime(*job, FewestToRead(*job), now));
-    ticket.cost = CostOf(*job);
-    LS_RETURN_IF_ERROR(CheckRoom(options_.limits, line_.load(), line_.LoadOf(ticket.client), ticket));
-    line_.Add(std::move(ticket), std::move(job));
+    attributes.cost = CostOf(*job);
+    LS_RETURN_IF_ERROR(CheckRoom(options_.limits, line_.load(), line_.LoadOf(attributes.client), attributes));
+    line_.Add(std::move(attributes), std::move(job));
     CountChange();
   }
   WakeWorkers();
@@ -98,7 +98,7 @@ std::unique_ptr<Job> RequestQueue::TakeFirstWaiting(const Taker& taker, Decide d
   QueueEntry& entry = taken->thing->entry;
   entry.number_ = taken_++;
   entry.skipped_at_home_ = false;
-  entry.ticket_ = std::move(taken->ticket);
+  entry.attributes_ = std::move(taken->attributes);
   return std::move(taken->thing);
 }
 
@@ -132,12 +132,12 @@ absl::Status RequestQueue::CheckDeadlineCanBeMet(const Job& job, int64_t tokens_
 
 void RequestQueue::Settle(Job& job, absl::Time now) {
   QueueEntry& entry = job.entry;
-  if (!entry.ticket_.has_value()) return;
+  if (!entry.attributes_.has_value()) return;
   const StreamTime& worker_time = job.steps.worker_time;
   const MutexLock lock(mutex_);
-  line_.Settle(*entry.ticket_,
+  line_.Settle(*entry.attributes_,
                estimates_.PartOfAll(entry.worker_, TokensOf(job), worker_time.all + job.steps.overhead));
-  entry.ticket_.reset();
+  entry.attributes_.reset();
   const bool prefilled = job.times.prefilled != absl::InfiniteFuture();
   if (prefilled && worker_time.all > absl::ZeroDuration()) {
     estimates_.Of(entry.worker_).Learn(TokensOf(job), worker_time, !line_.empty(), now);

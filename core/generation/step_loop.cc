@@ -219,7 +219,7 @@ void StepLoop::PlanPieces() {
     Sequence& sequence = *running_[i];
     const auto unread = static_cast<int64_t>(sequence.Unread().size());
     candidates_.push_back({.id = sequence.job().entry.number(),
-                           .ticket = &sequence.job().entry.ticket(),
+                           .attributes = &sequence.job().entry.attributes(),
                            .decoding = sequence.decoding(),
                            .position = sequence.position(),
                            .unread = unread,

@@ -19,7 +19,7 @@
 #include "core/requests/token_stream.h"
 #include "core/schedule/failure_policy.h"
 #include "core/schedule/stream_estimator.h"
-#include "core/schedule/ticket.h"
+#include "core/schedule/work_attributes.h"
 #include "core/session/session.h"
 #include "core/session/session_store.h"
 
@@ -71,13 +71,13 @@ class QueueEntry {
   // The position in the order in which jobs were taken from the queue: they run in this order.
   int64_t number() const { return number_; }
   // Its entry in the order of work. REQUIRES: the job was taken, and is not settled.
-  const Ticket& ticket() const { return *ticket_; }
+  const WorkAttributes& attributes() const { return *attributes_; }
 
  private:
   friend class RequestQueue;
 
   int64_t number_ = 0;
-  std::optional<Ticket> ticket_;
+  std::optional<WorkAttributes> attributes_;
   int worker_ = 0;  // that took it last
   // Whether the worker that has its rows skipped it when it last could have taken the job.
   bool skipped_at_home_ = false;

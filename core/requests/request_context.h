@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "core/schedule/ticket.h"
+#include "core/schedule/work_attributes.h"
 
 namespace longshort::core {
 

@@ -21,12 +21,14 @@ class FairQueue {
  public:
   struct Taken {
     Thing thing;
-    Ticket ticket;  // for Settle
+    WorkAttributes attributes;  // for Settle
   };
 
   explicit FairQueue(const WorkOrder::Options& options) : order_(options) {}
 
-  void Add(Ticket ticket, Thing thing) { things_.emplace(order_.Add(std::move(ticket)), std::move(thing)); }
+  void Add(WorkAttributes attributes, Thing thing) {
+    things_.emplace(order_.Add(std::move(attributes)), std::move(thing));
+  }
 
   // Takes the first item in order that matches; it counts as running. nullopt if none does.
   std::optional<Taken> TakeFirst(absl::FunctionRef<bool(const Thing&)> suits) {
@@ -68,7 +70,7 @@ class FairQueue {
   }
 
   // An item that was taken has ended; it took `cost` of the worker's time.
-  void Settle(const Ticket& taken, absl::Duration cost) { order_.Settle(taken, cost); }
+  void Settle(const WorkAttributes& taken, absl::Duration cost) { order_.Settle(taken, cost); }
 
   bool empty() const { return things_.empty(); }
   int64_t size() const { return static_cast<int64_t>(things_.size()); }

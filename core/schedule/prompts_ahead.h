@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/schedule/ticket.h"
+#include "core/schedule/work_attributes.h"
 
 namespace longshort::core {
 

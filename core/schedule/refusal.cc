@@ -24,7 +24,7 @@ struct Limit {
 };
 
 absl::Status CheckRoomWithin(const Limit& limit, const WorkOrder::Load& load, const WorkOrder::Load& all,
-                             const Ticket& next) {
+                             const WorkAttributes& next) {
   const bool is_first = next.part.index == 0;
   if (load.waiting + (is_first ? next.part.count : 1) > limit.queued) {
     return RefuseForNow(all, absl::StrCat("the queue is full: ", load.waiting, " requests", std::string(limit.whose),
@@ -77,7 +77,7 @@ absl::Status CheckLimits(const WaitingLimits& limits) {
 }
 
 absl::Status CheckRoom(const WaitingLimits& limits, const WorkOrder::Load& all, const WorkOrder::Load& of_client,
-                       const Ticket& next) {
+                       const WorkAttributes& next) {
   LS_RETURN_IF_ERROR(CheckRoomWithin({limits.max_queued, limits.max_queued_cost, ""}, all, all, next));
   return CheckRoomWithin({limits.max_queued_per_client, limits.max_queued_cost_per_client, " of this client"},
                          of_client, all, next);

@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "core/schedule/ticket.h"
+#include "core/schedule/work_attributes.h"
 #include "core/schedule/work_order.h"
 
 namespace longshort::core {
@@ -47,7 +47,7 @@ absl::Status CheckLimits(const WaitingLimits& limits);
 // of the whole call. Later parts are checked without their own cost, in case other requests were queued in between.
 // Errors: RESOURCE_EXHAUSTED naming the limit, with a Refusal.
 absl::Status CheckRoom(const WaitingLimits& limits, const WorkOrder::Load& all, const WorkOrder::Load& of_client,
-                       const Ticket& next);
+                       const WorkAttributes& next);
 
 // Shortest retry delay. Earlier retries cost more than they gain.
 inline constexpr absl::Duration kSoonestRetry = absl::Milliseconds(50);

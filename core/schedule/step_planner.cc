@@ -141,9 +141,9 @@ void StepPlanner::UpdateOrder(absl::Span<const Candidate> candidates) {
     auto known = before.extract(candidate.id);
     WorkOrder::Handle handle = 0;
     if (known.empty()) {
-      Ticket ticket = *candidate.ticket;
-      ticket.cost = absl::ZeroDuration();  // each piece is charged separately
-      handle = order_.Add(std::move(ticket));
+      WorkAttributes attributes = *candidate.attributes;
+      attributes.cost = absl::ZeroDuration();  // each piece is charged separately
+      handle = order_.Add(std::move(attributes));
     } else {
       handle = known.mapped();
     }
@@ -181,9 +181,9 @@ void StepPlanner::ChargePieces() {
   for (auto& [id, handle] : handles_) {
     const size_t i = indices_.at(handle);
     if (pieces_[i] == 0) continue;
-    Ticket ticket = order_.Take(handle);
-    order_.Settle(ticket, cost_.prefill_row() * pieces_[i]);
-    handle = order_.Add(std::move(ticket));
+    WorkAttributes attributes = order_.Take(handle);
+    order_.Settle(attributes, cost_.prefill_row() * pieces_[i]);
+    handle = order_.Add(std::move(attributes));
   }
 }
 

@@ -21,7 +21,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "core/schedule/step_cost.h"
-#include "core/schedule/ticket.h"
+#include "core/schedule/work_attributes.h"
 #include "core/schedule/work_order.h"
 
 namespace longshort::core {
@@ -46,7 +46,7 @@ class StepPlanner {
     // Unique, never used again. Candidates are sorted by id.
     int64_t id = 0;
     // Must be valid during Plan.
-    const Ticket* ticket = nullptr;
+    const WorkAttributes* attributes = nullptr;
     // Whether it reads one sampled token. Otherwise it has `unread` tokens starting at `position`, at least one.
     bool decoding = false;
     int64_t position = 0;

@@ -16,15 +16,15 @@ absl::Status WorkOrder::Check(const Options& options) {
   return PriorityRounds::Check(options.rounds);
 }
 
-WorkOrder::Handle WorkOrder::Add(Ticket ticket) {
+WorkOrder::Handle WorkOrder::Add(WorkAttributes attributes) {
   const Handle work = next_handle_++;
-  for (Load* load : {&load_, &loads_[ticket.client]}) {
+  for (Load* load : {&load_, &loads_[attributes.client]}) {
     ++load->waiting;
-    load->waiting_cost += ticket.cost;
+    load->waiting_cost += attributes.cost;
   }
-  Clients(ticket).Add(work, ticket.client, ticket.due);
-  HoldBackIfBusy(ticket.client);
-  waiting_.emplace(work, std::move(ticket));
+  Clients(attributes).Add(work, attributes.client, attributes.due);
+  HoldBackIfBusy(attributes.client);
+  waiting_.emplace(work, std::move(attributes));
   return work;
 }
 
@@ -45,14 +45,14 @@ std::optional<WorkOrder::Handle> WorkOrder::FirstToJoin(absl::FunctionRef<bool(H
   return std::nullopt;
 }
 
-Ticket WorkOrder::Take(Handle work) {
-  Ticket ticket = Leave(work);
-  ticket.shared_by = Clients(ticket).Take(work, ticket.client, ticket.due, ticket.cost);
+WorkAttributes WorkOrder::Take(Handle work) {
+  WorkAttributes attributes = Leave(work);
+  attributes.shared_by = Clients(attributes).Take(work, attributes.client, attributes.due, attributes.cost);
   const bool others_wait = load_.waiting > 0;
-  if (others_wait) rounds_.Charge(ticket.priority, ticket.cost);
-  ticket.charged_in = others_wait ? time_of_waiting_ : 0;
-  CountRunning(ticket.client, 1);
-  return ticket;
+  if (others_wait) rounds_.Charge(attributes.priority, attributes.cost);
+  attributes.charged_period = others_wait ? waiting_period_ : 0;
+  CountRunning(attributes.client, 1);
+  return attributes;
 }
 
 bool WorkOrder::MayRun(Handle work) const {
@@ -60,20 +60,20 @@ bool WorkOrder::MayRun(Handle work) const {
 }
 
 void WorkOrder::SetCost(Handle work, absl::Duration cost) {
-  Ticket& ticket = waiting_.at(work);
-  for (Load* load : {&load_, &loads_[ticket.client]}) load->waiting_cost += cost - ticket.cost;
-  ticket.cost = cost;
+  WorkAttributes& attributes = waiting_.at(work);
+  for (Load* load : {&load_, &loads_[attributes.client]}) load->waiting_cost += cost - attributes.cost;
+  attributes.cost = cost;
 }
 
 void WorkOrder::Remove(Handle work) {
-  const Ticket ticket = Leave(work);
-  Clients(ticket).Remove(work, ticket.client, ticket.due);
-  ForgetIfGone(ticket.client);
+  const WorkAttributes attributes = Leave(work);
+  Clients(attributes).Remove(work, attributes.client, attributes.due);
+  ForgetIfGone(attributes.client);
 }
 
-void WorkOrder::Settle(const Ticket& taken, absl::Duration cost) {
+void WorkOrder::Settle(const WorkAttributes& taken, absl::Duration cost) {
   Clients(taken).Settle(taken.client, taken.cost, cost, taken.shared_by);
-  if (taken.charged_in == time_of_waiting_) rounds_.Charge(taken.priority, cost - taken.cost);
+  if (taken.charged_period == waiting_period_) rounds_.Charge(taken.priority, cost - taken.cost);
   CountRunning(taken.client, -1);
   ForgetIfGone(taken.client);
 }
@@ -83,19 +83,19 @@ WorkOrder::Load WorkOrder::LoadOf(const std::string& client) const {
   return load == loads_.end() ? Load() : load->second;
 }
 
-Ticket WorkOrder::Leave(Handle work) {
+WorkAttributes WorkOrder::Leave(Handle work) {
   const auto leaving = waiting_.find(work);
-  Ticket ticket = std::move(leaving->second);
+  WorkAttributes attributes = std::move(leaving->second);
   waiting_.erase(leaving);
-  for (Load* load : {&load_, &loads_[ticket.client]}) {
+  for (Load* load : {&load_, &loads_[attributes.client]}) {
     --load->waiting;
-    load->waiting_cost -= ticket.cost;
+    load->waiting_cost -= attributes.cost;
   }
   if (load_.waiting == 0) {
     rounds_.Forgive();
-    ++time_of_waiting_;
+    ++waiting_period_;
   }
-  return ticket;
+  return attributes;
 }
 
 void WorkOrder::CountRunning(const std::string& client, int64_t more) {

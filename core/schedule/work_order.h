@@ -24,7 +24,7 @@
 #include "absl/time/time.h"
 #include "core/schedule/client_order.h"
 #include "core/schedule/priority_rounds.h"
-#include "core/schedule/ticket.h"
+#include "core/schedule/work_attributes.h"
 
 namespace longshort::core {
 
@@ -51,7 +51,7 @@ class WorkOrder {
   static absl::Status Check(const Options& options);
 
   // Each handle is larger than the ones before.
-  Handle Add(Ticket ticket);
+  Handle Add(WorkAttributes attributes);
   // The next work that matches, which stays in the order; nullopt if none does. A priority without matching work gives
   // its turn to the others, and rounds begin without it.
   std::optional<Handle> First(absl::FunctionRef<bool(Handle)> suits);
@@ -61,8 +61,8 @@ class WorkOrder {
   // The next work that matches and can run together with the work just taken. It begins no round, so work that could
   // not join keeps the next turn.
   std::optional<Handle> FirstToJoin(absl::FunctionRef<bool(Handle)> suits) const;
-  // The work runs now. Pass the ticket to Settle.
-  Ticket Take(Handle work);
+  // The work runs now. Pass the attributes to Settle.
+  WorkAttributes Take(Handle work);
   // Whether the client of this waiting work is below its limit of running work.
   bool MayRun(Handle work) const;
   // Updates the predicted cost of waiting work.
@@ -70,15 +70,15 @@ class WorkOrder {
   // Removes work that did not run.
   void Remove(Handle work);
   // Work that was taken has ended; it took `cost` of the worker's time.
-  void Settle(const Ticket& taken, absl::Duration cost);
+  void Settle(const WorkAttributes& taken, absl::Duration cost);
 
   const Load& load() const { return load_; }
   Load LoadOf(const std::string& client) const;
 
  private:
-  ClientOrder& Clients(const Ticket& ticket) { return clients_[static_cast<size_t>(ticket.priority)]; }
+  ClientOrder& Clients(const WorkAttributes& attributes) { return clients_[static_cast<size_t>(attributes.priority)]; }
   // Removes the work from the waiting counts.
-  Ticket Leave(Handle work);
+  WorkAttributes Leave(Handle work);
   void CountRunning(const std::string& client, int64_t more);
   void HoldBackIfBusy(const std::string& client);
   void ForgetIfGone(const std::string& client);
@@ -86,11 +86,11 @@ class WorkOrder {
   const Options options_;
   PriorityRounds rounds_;
   std::array<ClientOrder, kPriorities> clients_;
-  std::map<Handle, Ticket> waiting_;
+  std::map<Handle, WorkAttributes> waiting_;
   Load load_;
   std::map<std::string, Load> loads_;  // of the clients with waiting or running work
   Handle next_handle_ = 0;
-  int64_t time_of_waiting_ = 1;  // the current waiting period, from 1; a period ends when no work waits
+  int64_t waiting_period_ = 1;  // the current waiting period, from 1; a period ends when no work waits
 };
 
 }  // namespace longshort::core

@@ -24,7 +24,7 @@ class BatchFormerTest : public testing::Test {
     request.item = std::move(item);
     auto job = std::make_unique<ClassificationJob>(std::move(request),
                                                    std::make_shared<RecordingClassificationListener>(), clock_.Now());
-    job->ticket = {
+    job->attributes = {
         .priority = job->context().priority, .client = job->context().client, .due = job->context().deadline};
     former.Add(std::move(job));
   }

@@ -26,7 +26,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "core/classification/dynamic_batching_engine.h"
-#include "core/schedule/ticket.h"
+#include "core/schedule/work_attributes.h"
 #include "tests/core/classification/classifier_day_machine.h"
 #include "tests/core/fakes/timeline.h"
 

@@ -9,28 +9,29 @@ constexpr WorkOrder::Load Load(int64_t waiting, absl::Duration cost) {
 }
 
 TEST(WaitingLimits, RefuseByCountSayingWhenToComeBackAndHowLongTheLineIs) {
-  const absl::Status full = CheckRoom({.max_queued = 3}, Load(3, absl::Seconds(2)), Load(0, {}), Ticket());
+  const absl::Status full = CheckRoom({.max_queued = 3}, Load(3, absl::Seconds(2)), Load(0, {}), WorkAttributes());
   EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(full.message(), "the queue is full: 3 requests wait, the limit is 3");
   ASSERT_TRUE(GetRefusal(full).has_value());
   EXPECT_EQ(GetRefusal(full)->retry_after, absl::Seconds(2));
   EXPECT_EQ(GetRefusal(full)->queue_depth, 3);
-  EXPECT_TRUE(CheckRoom({.max_queued = 3}, Load(2, absl::Seconds(2)), Load(0, {}), Ticket()).ok());
+  EXPECT_TRUE(CheckRoom({.max_queued = 3}, Load(2, absl::Seconds(2)), Load(0, {}), WorkAttributes()).ok());
 }
 
 TEST(WaitingLimits, RefuseByPredictedTimeUnlessTheQueueIsEmpty) {
   const WaitingLimits limits = {.max_queued_cost = absl::Seconds(5)};
-  const Ticket more = {.cost = absl::Seconds(3)};
+  const WorkAttributes more = {.cost = absl::Seconds(3)};
   EXPECT_TRUE(CheckRoom(limits, Load(1, absl::Seconds(2)), Load(0, {}), more).ok());
   EXPECT_EQ(CheckRoom(limits, Load(1, absl::Seconds(2.5)), Load(0, {}), more).message(),
             "the queue is full: the requests that wait will take 2.5s and this one 3s, the limit is 5s");
   EXPECT_TRUE(CheckRoom(limits, Load(0, {}), Load(0, {}), {.cost = absl::Hours(1)}).ok());
-  EXPECT_TRUE(CheckRoom(limits, Load(1, absl::Seconds(9)), Load(0, {}), Ticket()).ok()) << "nothing is known of it";
+  EXPECT_TRUE(CheckRoom(limits, Load(1, absl::Seconds(9)), Load(0, {}), WorkAttributes()).ok())
+      << "nothing is known of it";
 }
 
 TEST(WaitingLimits, RefuseAClientThatHasItsShareInTheLine) {
   const WaitingLimits limits = {.max_queued_per_client = 2, .max_queued_cost_per_client = absl::Seconds(1)};
-  const Ticket more = {.cost = absl::Milliseconds(600)};
+  const WorkAttributes more = {.cost = absl::Milliseconds(600)};
   EXPECT_EQ(CheckRoom(limits, Load(9, absl::Seconds(4)), Load(2, {}), more).message(),
             "the queue is full: 2 requests of this client wait, the limit is 2");
   const absl::Status long_work = CheckRoom(limits, Load(9, absl::Seconds(4)), Load(1, absl::Seconds(0.5)), more);
@@ -44,7 +45,7 @@ TEST(WaitingLimits, RefuseAClientThatHasItsShareInTheLine) {
 TEST(WaitingLimits, ACallIsTakenOrRefusedAsAWhole) {
   const WaitingLimits limits = {.max_queued = 10, .max_queued_cost = absl::Seconds(5)};
   const auto part = [](int64_t index, absl::Duration cost) {
-    return Ticket{.cost = cost, .part = {.index = index, .count = 8, .share = 0.125}};
+    return WorkAttributes{.cost = cost, .part = {.index = index, .count = 8, .share = 0.125}};
   };
   EXPECT_TRUE(CheckRoom(limits, Load(0, {}), Load(0, {}), part(0, absl::Hours(1))).ok()) << "nothing else waits";
   for (int64_t i = 1; i < 8; ++i) {
@@ -60,7 +61,7 @@ TEST(WaitingLimits, ACallIsTakenOrRefusedAsAWhole) {
 
 TEST(WaitingLimits, ACallAsksForAllOfItsWorkHoweverSmallItsFirstPartIs) {
   const WaitingLimits limits = {.max_queued_cost = absl::Seconds(5)};
-  const Ticket small = {.cost = absl::Milliseconds(1), .part = {.index = 0, .count = 2, .share = 0.00025}};
+  const WorkAttributes small = {.cost = absl::Milliseconds(1), .part = {.index = 0, .count = 2, .share = 0.00025}};
   EXPECT_TRUE(CheckRoom(limits, Load(1, absl::Seconds(1)), Load(0, {}), small).ok());
   EXPECT_EQ(CheckRoom(limits, Load(1, absl::Seconds(2)), Load(0, {}), small).message(),
             "the queue is full: the requests that wait will take 2s and this one 4s, the limit is 5s");

@@ -23,13 +23,14 @@ constexpr int64_t kChunkSize = 16;
 // 0.1 ms for one of a prompt.
 class StepPlannerTest : public testing::Test {
  protected:
-  void AddDecoding() { sequences_.push_back({.id = next_id_++, .ticket = &tickets_[""], .decoding = true}); }
+  void AddDecoding() { sequences_.push_back({.id = next_id_++, .attributes = &attributes_[""], .decoding = true}); }
   // Returns its id.
   int64_t AddPrompt(int64_t tokens, const std::string& client = "", Priority priority = Priority::kNormal) {
-    Ticket& ticket = tickets_[client];
-    ticket.client = client;
-    ticket.priority = priority;
-    sequences_.push_back({.id = next_id_++, .ticket = &ticket, .decoding = false, .position = 0, .unread = tokens});
+    WorkAttributes& attributes = attributes_[client];
+    attributes.client = client;
+    attributes.priority = priority;
+    sequences_.push_back(
+        {.id = next_id_++, .attributes = &attributes, .decoding = false, .position = 0, .unread = tokens});
     return sequences_.back().id;
   }
 
@@ -46,7 +47,7 @@ class StepPlannerTest : public testing::Test {
       StepPlanner::Candidate& sequence = sequences_[i];
       milliseconds += (sequence.decoding ? 0.3 : 0.1) * static_cast<double>(pieces[i]);
       if (sequence.decoding) continue;
-      read_[sequence.ticket->client] += pieces[i];
+      read_[sequence.attributes->client] += pieces[i];
       sequence.position += pieces[i];
       sequence.unread -= pieces[i];
     }
@@ -75,7 +76,7 @@ class StepPlannerTest : public testing::Test {
   StepPlanner planner_{{}, kChunkSize};
   std::vector<StepPlanner::Candidate> sequences_;
   std::map<std::string, int64_t> read_;  // tokens of prompts, by client
-  std::map<std::string, Ticket> tickets_;
+  std::map<std::string, WorkAttributes> attributes_;
   int64_t next_id_ = 0;
 };
 
@@ -259,9 +260,9 @@ TEST(StepPlannerOptions, OutOfRangeAreRefusedByName) {
 // A machine so slow, or a step so short, that only one chunk fits.
 TEST(StepPlanner, AShortPromptDoesNotWaitForALongOneWhenAStepHasRoomForOneChunkOnly) {
   StepPlanner planner({.max_rows = kChunkSize}, kChunkSize);
-  const Ticket ticket;
-  std::vector<StepPlanner::Candidate> both = {{.id = 0, .ticket = &ticket, .unread = 3200},
-                                              {.id = 1, .ticket = &ticket, .unread = 64}};
+  const WorkAttributes attributes;
+  std::vector<StepPlanner::Candidate> both = {{.id = 0, .attributes = &attributes, .unread = 3200},
+                                              {.id = 1, .attributes = &attributes, .unread = 64}};
   int64_t steps = 0;
   int64_t of_long = 0;
   for (; both[1].unread > 0; ++steps) {
@@ -280,10 +281,10 @@ TEST(StepPlanner, AShortPromptDoesNotWaitForALongOneWhenAStepHasRoomForOneChunkO
 
 TEST(StepPlanner, ALongPromptGetsOnHoweverManyShortOnesComeEvenIfAStepIsSmallerThanAChunk) {
   StepPlanner planner({.max_rows = kChunkSize / 2}, kChunkSize);
-  const Ticket ticket;
-  StepPlanner::Candidate waiting = {.id = 0, .ticket = &ticket, .unread = 3200};
+  const WorkAttributes attributes;
+  StepPlanner::Candidate waiting = {.id = 0, .attributes = &attributes, .unread = 3200};
   for (int64_t id = 1; id <= 40; ++id) {  // a new one in every step
-    const auto pieces = planner.Plan({{waiting, {.id = id, .ticket = &ticket, .unread = 4}}});
+    const auto pieces = planner.Plan({{waiting, {.id = id, .attributes = &attributes, .unread = 4}}});
     waiting.position += pieces[0];
     waiting.unread -= pieces[0];
     planner.OnStep(absl::Milliseconds(10), /*failed=*/false);

@@ -14,23 +14,23 @@ using ::testing::ElementsAre;
 
 absl::Time At(int64_t milliseconds) { return absl::UnixEpoch() + absl::Milliseconds(milliseconds); }
 
-Ticket TicketOf(Priority priority, const std::string& client, int64_t cost_milliseconds,
-                absl::Time due = absl::InfiniteFuture()) {
+WorkAttributes AttributesOf(Priority priority, const std::string& client, int64_t cost_milliseconds,
+                            absl::Time due = absl::InfiniteFuture()) {
   return {.priority = priority, .client = client, .due = due, .cost = absl::Milliseconds(cost_milliseconds)};
 }
 
 // Takes and settles the next, which took as long as was predicted.
-Ticket RunNext(WorkOrder& order) {
+WorkAttributes RunNext(WorkOrder& order) {
   const auto next = order.First();
   EXPECT_TRUE(next.has_value());
-  const Ticket ticket = order.Take(*next);
-  order.Settle(ticket, ticket.cost);
-  return ticket;
+  const WorkAttributes attributes = order.Take(*next);
+  order.Settle(attributes, attributes.cost);
+  return attributes;
 }
 
 TEST(WorkOrder, WhatIsDueFirstGoesFirstAndEqualsAsTheyCame) {
   WorkOrder order({});
-  for (const int64_t due : {30, 10, 20, 10}) order.Add(TicketOf(Priority::kNormal, "a", 1, At(due)));
+  for (const int64_t due : {30, 10, 20, 10}) order.Add(AttributesOf(Priority::kNormal, "a", 1, At(due)));
   std::vector<WorkOrder::Handle> taken;
   while (const auto next = order.First()) {
     taken.push_back(*next);
@@ -41,8 +41,8 @@ TEST(WorkOrder, WhatIsDueFirstGoesFirstAndEqualsAsTheyCame) {
 
 TEST(WorkOrder, WorkThatDoesNotSuitIsPassedOverAndKeepsItsPlace) {
   WorkOrder order({});
-  const WorkOrder::Handle first = order.Add(TicketOf(Priority::kNormal, "a", 1, At(1)));
-  const WorkOrder::Handle second = order.Add(TicketOf(Priority::kNormal, "a", 1, At(2)));
+  const WorkOrder::Handle first = order.Add(AttributesOf(Priority::kNormal, "a", 1, At(1)));
+  const WorkOrder::Handle second = order.Add(AttributesOf(Priority::kNormal, "a", 1, At(2)));
   EXPECT_EQ(order.First([first](WorkOrder::Handle work) { return work != first; }), second);
   order.Take(second);
   EXPECT_EQ(order.First(), first);
@@ -51,7 +51,7 @@ TEST(WorkOrder, WorkThatDoesNotSuitIsPassedOverAndKeepsItsPlace) {
 
 TEST(WorkOrder, WhatIsRemovedLeavesNothingBehind) {
   WorkOrder order({});
-  const WorkOrder::Handle work = order.Add(TicketOf(Priority::kHigh, "a", 5));
+  const WorkOrder::Handle work = order.Add(AttributesOf(Priority::kHigh, "a", 5));
   EXPECT_EQ(order.load().waiting_cost, absl::Milliseconds(5));
   EXPECT_EQ(order.LoadOf("a").waiting, 1);
   order.Remove(work);
@@ -66,16 +66,16 @@ TEST(WorkOrder, PrioritiesShareTheWorkerByTheirWeightsWhateverTheSizesOfTheirReq
   WorkOrder order({});
   const auto refill = [&order](Priority priority) {
     const int64_t cost = priority == Priority::kHigh ? 70 : priority == Priority::kNormal ? 9 : 2;
-    order.Add(TicketOf(priority, "", cost));
+    order.Add(AttributesOf(priority, "", cost));
   };
   for (const Priority priority : {Priority::kLow, Priority::kNormal, Priority::kHigh}) refill(priority);
   std::map<Priority, absl::Duration> served;
   absl::Duration all;
   while (all < absl::Minutes(30)) {
-    const Ticket ticket = RunNext(order);
-    served[ticket.priority] += ticket.cost;
-    all += ticket.cost;
-    refill(ticket.priority);
+    const WorkAttributes attributes = RunNext(order);
+    served[attributes.priority] += attributes.cost;
+    all += attributes.cost;
+    refill(attributes.priority);
   }
   EXPECT_NEAR(absl::FDivDuration(served[Priority::kLow], all), 1.0 / 21, 0.03 / 21);
   EXPECT_NEAR(absl::FDivDuration(served[Priority::kNormal], all), 4.0 / 21, 0.03 * 4 / 21);
@@ -87,25 +87,25 @@ TEST(WorkOrder, PrioritiesShareTheWorkerByTheirWeightsWhateverTheSizesOfTheirReq
 TEST(WorkOrder, TheLowestPriorityIsServedRegularlyUnderAFloodOfHigherOnes) {
   WorkOrder order({});
   for (int i = 0; i < 3; ++i) {
-    order.Add(TicketOf(Priority::kHigh, "flood", 7));
-    order.Add(TicketOf(Priority::kLow, "patient", 50));
+    order.Add(AttributesOf(Priority::kHigh, "flood", 7));
+    order.Add(AttributesOf(Priority::kLow, "patient", 50));
   }
   absl::Duration since_low, longest;
   for (int i = 0; i < 100'000; ++i) {
-    const Ticket ticket = RunNext(order);
-    since_low = ticket.priority == Priority::kLow ? absl::ZeroDuration() : since_low + ticket.cost;
+    const WorkAttributes attributes = RunNext(order);
+    since_low = attributes.priority == Priority::kLow ? absl::ZeroDuration() : since_low + attributes.cost;
     longest = std::max(longest, since_low);
-    order.Add(ticket);
+    order.Add(attributes);
   }
   EXPECT_LE(longest, 5 * 16 * absl::Milliseconds(10) + absl::Milliseconds(7));
 }
 
 TEST(WorkOrder, AnUrgentRequestGoesBeforeTheFloodOfLowerOnesAtOnce) {
   WorkOrder order({});
-  for (int i = 0; i < 1000; ++i) order.Add(TicketOf(i % 2 == 0 ? Priority::kNormal : Priority::kLow, "flood", 30));
+  for (int i = 0; i < 1000; ++i) order.Add(AttributesOf(i % 2 == 0 ? Priority::kNormal : Priority::kLow, "flood", 30));
   for (int i = 0; i < 100; ++i) {
     for (int j = 0; j < 9; ++j) RunNext(order);
-    order.Add(TicketOf(Priority::kHigh, "urgent", 1));
+    order.Add(AttributesOf(Priority::kHigh, "urgent", 1));
     EXPECT_EQ(RunNext(order).client, "urgent");
   }
 }
@@ -113,25 +113,27 @@ TEST(WorkOrder, AnUrgentRequestGoesBeforeTheFloodOfLowerOnesAtOnce) {
 // The low one waits with its share unused and does not suit, until it does: then it goes within a round.
 TEST(WorkOrder, APriorityOfWhichNothingSuitsDoesNotHoldUpTheRounds) {
   WorkOrder order({});
-  const WorkOrder::Handle low = order.Add(TicketOf(Priority::kLow, "", 1));
-  order.Add(TicketOf(Priority::kNormal, "", 10));
-  order.Add(TicketOf(Priority::kHigh, "", 50));
+  const WorkOrder::Handle low = order.Add(AttributesOf(Priority::kLow, "", 1));
+  order.Add(AttributesOf(Priority::kNormal, "", 10));
+  order.Add(AttributesOf(Priority::kHigh, "", 50));
   const auto run_next = [&](bool low_suits) {
-    const Ticket ticket = order.Take(*order.First([&](WorkOrder::Handle work) { return low_suits || work != low; }));
-    order.Settle(ticket, ticket.cost);
-    return ticket;
+    const WorkAttributes attributes =
+        order.Take(*order.First([&](WorkOrder::Handle work) { return low_suits || work != low; }));
+    order.Settle(attributes, attributes.cost);
+    return attributes;
   };
   absl::Duration of_normal, all;
   while (all < absl::Minutes(30)) {
-    const Ticket ticket = run_next(/*low_suits=*/false);
-    if (ticket.priority == Priority::kNormal) of_normal += ticket.cost;
-    all += ticket.cost;
-    order.Add(ticket);
+    const WorkAttributes attributes = run_next(/*low_suits=*/false);
+    if (attributes.priority == Priority::kNormal) of_normal += attributes.cost;
+    all += attributes.cost;
+    order.Add(attributes);
   }
   EXPECT_NEAR(absl::FDivDuration(of_normal, all), 4.0 / 20, 0.01);
   absl::Duration until_low;
-  for (Ticket ticket; (ticket = run_next(/*low_suits=*/true)).priority != Priority::kLow; order.Add(ticket)) {
-    until_low += ticket.cost;
+  for (WorkAttributes attributes; (attributes = run_next(/*low_suits=*/true)).priority != Priority::kLow;
+       order.Add(attributes)) {
+    until_low += attributes.cost;
   }
   EXPECT_LE(until_low, (16 + 4) * absl::Milliseconds(10) + absl::Milliseconds(50 + 10));
 }
@@ -139,15 +141,15 @@ TEST(WorkOrder, APriorityOfWhichNothingSuitsDoesNotHoldUpTheRounds) {
 TEST(WorkOrder, ClientsShareEvenlyHoweverLargeTheirRequestsAreAndHoweverManyTheySend) {
   WorkOrder order({});
   const std::map<std::string, int64_t> sizes = {{"small", 1}, {"medium", 20}, {"large", 700}};
-  for (int i = 0; i < 500; ++i) order.Add(TicketOf(Priority::kNormal, "small", 1));  // a flood
-  for (const auto& [client, size] : sizes) order.Add(TicketOf(Priority::kNormal, client, size));
+  for (int i = 0; i < 500; ++i) order.Add(AttributesOf(Priority::kNormal, "small", 1));  // a flood
+  for (const auto& [client, size] : sizes) order.Add(AttributesOf(Priority::kNormal, client, size));
   std::map<std::string, absl::Duration> served;
   absl::Duration all;
   while (all < absl::Minutes(30)) {
-    const Ticket ticket = RunNext(order);
-    served[ticket.client] += ticket.cost;
-    all += ticket.cost;
-    order.Add(ticket);
+    const WorkAttributes attributes = RunNext(order);
+    served[attributes.client] += attributes.cost;
+    all += attributes.cost;
+    order.Add(attributes);
   }
   for (const auto& [client, size] : sizes) {
     EXPECT_NEAR(absl::FDivDuration(served[client], all), 1.0 / 3, 0.01) << client;
@@ -157,15 +159,15 @@ TEST(WorkOrder, ClientsShareEvenlyHoweverLargeTheirRequestsAreAndHoweverManyThey
 // "liar" is predicted to take 1 ms and takes 40.
 TEST(WorkOrder, SharesFollowWhatWasMeasuredNotWhatWasPredicted) {
   WorkOrder order({});
-  order.Add(TicketOf(Priority::kNormal, "liar", 1));
-  order.Add(TicketOf(Priority::kNormal, "honest", 10));
+  order.Add(AttributesOf(Priority::kNormal, "liar", 1));
+  order.Add(AttributesOf(Priority::kNormal, "honest", 10));
   std::map<std::string, absl::Duration> served;
   for (int i = 0; i < 20'000; ++i) {
-    const Ticket ticket = order.Take(*order.First());
-    const absl::Duration measured = ticket.client == "liar" ? absl::Milliseconds(40) : ticket.cost;
-    served[ticket.client] += measured;
-    order.Settle(ticket, measured);
-    order.Add(ticket);
+    const WorkAttributes attributes = order.Take(*order.First());
+    const absl::Duration measured = attributes.client == "liar" ? absl::Milliseconds(40) : attributes.cost;
+    served[attributes.client] += measured;
+    order.Settle(attributes, measured);
+    order.Add(attributes);
   }
   EXPECT_NEAR(absl::FDivDuration(served["liar"], served["honest"]), 1, 0.01);
 }
@@ -181,12 +183,12 @@ int64_t RunUntilLow(WorkOrder& order) {
 TEST(WorkOrder, APriorityOwesNothingForATimeWithAnEmptyQueue) {
   for (const int64_t charged_by_another_order : {0, 1, 2, 3}) {
     WorkOrder order({});
-    Ticket ticket = TicketOf(Priority::kLow, "documents", 0);
-    ticket.charged_in = charged_by_another_order;
-    order.Add(ticket);
-    const Ticket alone = order.Take(*order.First());
-    for (int i = 0; i < 1000; ++i) order.Add(TicketOf(Priority::kNormal, "a", 10));
-    for (int i = 0; i < 2; ++i) order.Add(TicketOf(Priority::kLow, "documents", 10));
+    WorkAttributes attributes = AttributesOf(Priority::kLow, "documents", 0);
+    attributes.charged_period = charged_by_another_order;
+    order.Add(attributes);
+    const WorkAttributes alone = order.Take(*order.First());
+    for (int i = 0; i < 1000; ++i) order.Add(AttributesOf(Priority::kNormal, "a", 10));
+    for (int i = 0; i < 2; ++i) order.Add(AttributesOf(Priority::kLow, "documents", 10));
     EXPECT_EQ(RunUntilLow(order), 4);
     order.Settle(alone, absl::Seconds(100));
     EXPECT_EQ(RunUntilLow(order), 4);
@@ -195,29 +197,29 @@ TEST(WorkOrder, APriorityOwesNothingForATimeWithAnEmptyQueue) {
 
 TEST(WorkOrder, APriorityGetsNothingBackThatItNeverPaid) {
   WorkOrder order({});
-  std::vector<Ticket> unpaid;
+  std::vector<WorkAttributes> unpaid;
   for (int i = 0; i < 10; ++i) {
-    order.Add(TicketOf(Priority::kLow, "documents", 1000));
+    order.Add(AttributesOf(Priority::kLow, "documents", 1000));
     unpaid.push_back(order.Take(*order.First()));
   }
-  for (int i = 0; i < 1000; ++i) order.Add(TicketOf(Priority::kNormal, "a", 10));
-  for (int i = 0; i < 2; ++i) order.Add(TicketOf(Priority::kLow, "documents", 100));
+  for (int i = 0; i < 1000; ++i) order.Add(AttributesOf(Priority::kNormal, "a", 10));
+  for (int i = 0; i < 2; ++i) order.Add(AttributesOf(Priority::kLow, "documents", 100));
   EXPECT_EQ(RunUntilLow(order), 4);
-  for (const Ticket& ticket : unpaid) order.Settle(ticket, absl::ZeroDuration());
+  for (const WorkAttributes& attributes : unpaid) order.Settle(attributes, absl::ZeroDuration());
   EXPECT_GE(RunUntilLow(order), 36) << "ten rounds are to be made up for";
 }
 
 // One hour alone buys nothing, and an hour away neither: from the moment when both wait, they share evenly.
 TEST(WorkOrder, NoClientSavesUpTimeWhileAway) {
   WorkOrder order({});
-  order.Add(TicketOf(Priority::kNormal, "busy", 10));
+  order.Add(AttributesOf(Priority::kNormal, "busy", 10));
   for (int i = 0; i < 360'000; ++i) order.Add(RunNext(order));
-  order.Add(TicketOf(Priority::kNormal, "new", 10));
+  order.Add(AttributesOf(Priority::kNormal, "new", 10));
   int of_new = 0;
   for (int i = 0; i < 100; ++i) {
-    const Ticket ticket = RunNext(order);
-    of_new += ticket.client == "new" ? 1 : 0;
-    order.Add(ticket);
+    const WorkAttributes attributes = RunNext(order);
+    of_new += attributes.client == "new" ? 1 : 0;
+    order.Add(attributes);
   }
   EXPECT_NEAR(of_new, 50, 1);
 }
@@ -225,26 +227,26 @@ TEST(WorkOrder, NoClientSavesUpTimeWhileAway) {
 // A client that takes a new name for every request gets one client's place each time, and is forgotten.
 TEST(WorkOrder, AFloodOfNamesNeitherStarvesAClientNorStaysInMemory) {
   WorkOrder order({});
-  order.Add(TicketOf(Priority::kNormal, "steady", 10));
-  for (int i = 0; i < 9; ++i) order.Add(TicketOf(Priority::kNormal, "name", 10));
+  order.Add(AttributesOf(Priority::kNormal, "steady", 10));
+  for (int i = 0; i < 9; ++i) order.Add(AttributesOf(Priority::kNormal, "name", 10));
   int of_steady = 0;
   for (int i = 0; i < 20'000; ++i) {
-    Ticket ticket = RunNext(order);
-    if (ticket.client == "steady") {
+    WorkAttributes attributes = RunNext(order);
+    if (attributes.client == "steady") {
       ++of_steady;
     } else {
-      ticket.client = "name" + std::to_string(i);
+      attributes.client = "name" + std::to_string(i);
     }
-    order.Add(ticket);
+    order.Add(attributes);
   }
   EXPECT_NEAR(of_steady, 2'000, 50);  // one of ten that wait
 }
 
 TEST(WorkOrder, AClientAtItsLimitLetsOthersPassUntilItsWorkEnds) {
   WorkOrder order({.max_running_per_client = 2});
-  for (int i = 0; i < 4; ++i) order.Add(TicketOf(i == 3 ? Priority::kHigh : Priority::kNormal, "a", 1));
-  order.Add(TicketOf(Priority::kLow, "b", 1));
-  const Ticket first = order.Take(*order.First());
+  for (int i = 0; i < 4; ++i) order.Add(AttributesOf(i == 3 ? Priority::kHigh : Priority::kNormal, "a", 1));
+  order.Add(AttributesOf(Priority::kLow, "b", 1));
+  const WorkAttributes first = order.Take(*order.First());
   order.Take(*order.First());
   EXPECT_EQ(first.priority, Priority::kHigh);
   EXPECT_EQ(order.Take(*order.First()).client, "b");
@@ -259,14 +261,14 @@ TEST(WorkOrder, AClientAtItsLimitLetsOthersPassUntilItsWorkEnds) {
 TEST(WorkOrder, CountsWaitingAndRunningJobsThroughAMillionRandomEvents) {
   WorkOrder order({.max_running_per_client = 5});
   std::mt19937 random(1);
-  std::map<WorkOrder::Handle, Ticket> waiting;
-  std::vector<Ticket> running;
+  std::map<WorkOrder::Handle, WorkAttributes> waiting;
+  std::vector<WorkAttributes> running;
   const auto check = [&] {
     absl::Duration cost;
     int64_t of_client = 0;
-    for (const auto& [handle, ticket] : waiting) {
-      cost += ticket.cost;
-      of_client += ticket.client == "3" ? 1 : 0;
+    for (const auto& [handle, attributes] : waiting) {
+      cost += attributes.cost;
+      of_client += attributes.client == "3" ? 1 : 0;
     }
     ASSERT_EQ(order.load().waiting, static_cast<int64_t>(waiting.size()));
     ASSERT_EQ(order.load().waiting_cost, cost);
@@ -281,9 +283,10 @@ TEST(WorkOrder, CountsWaitingAndRunningJobsThroughAMillionRandomEvents) {
     switch (random() % 5) {
       case 0:
         if (waiting.size() < 50) {
-          const Ticket ticket = TicketOf(static_cast<Priority>(random() % 3), std::to_string(random() % 7),
-                                         static_cast<int64_t>(random() % 100), At(random() % 1000));
-          waiting.emplace(order.Add(ticket), ticket);
+          const WorkAttributes attributes =
+              AttributesOf(static_cast<Priority>(random() % 3), std::to_string(random() % 7),
+                           static_cast<int64_t>(random() % 100), At(random() % 1000));
+          waiting.emplace(order.Add(attributes), attributes);
         }
         break;
       case 1:

@@ -24,7 +24,7 @@ struct CallPart {
 };
 
 // The scheduling attributes of queued work.
-struct Ticket {
+struct WorkAttributes {
   Priority priority = Priority::kNormal;
   // The client that sent it; "" stands for all clients without an id.
   std::string client = {};
@@ -37,7 +37,7 @@ struct Ticket {
   // The number of clients that shared the clock when it was taken (core/schedule/client_order.h).
   int64_t shared_by = 1;
   // The waiting period in which it was taken and charged to its priority (core/schedule/work_order.h); 0 if none.
-  int64_t charged_in = 0;
+  int64_t charged_period = 0;
 };
 
 }  // namespace longshort::core
