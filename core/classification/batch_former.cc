@@ -138,9 +138,9 @@ BatchFormer::Batch BatchFormer::TakeBatch(absl::Time now, const BatchTaker& take
   while (auto taken = line_.TakeFirstToJoin([&](const std::unique_ptr<ClassificationJob>& job) {
     return !taker.on_probation && !growth.ended() && CheckDeadlineCanBeMet(*job, now).ok() && growth.Admits(*job);
   })) {
-    growth.Add(*taken->thing);
-    taken->thing->attributes = std::move(taken->attributes);
-    batch.jobs.push_back(std::move(taken->thing));
+    growth.Add(*taken->item);
+    taken->item->attributes = std::move(taken->attributes);
+    batch.jobs.push_back(std::move(taken->item));
   }
   ++running_;
   return batch;
@@ -164,8 +164,8 @@ std::unique_ptr<ClassificationJob> BatchFormer::TakeLeader(absl::Time now, bool 
 std::unique_ptr<ClassificationJob> BatchFormer::TakeFirst(bool on_probation) {
   auto taken = line_.TakeFirst(LeaderFor(on_probation));
   if (!taken.has_value()) return nullptr;
-  taken->thing->attributes = std::move(taken->attributes);
-  return std::move(taken->thing);
+  taken->item->attributes = std::move(taken->attributes);
+  return std::move(taken->item);
 }
 
 absl::Duration BatchFormer::Settle(int worker, const ClassificationJobs& batch, absl::Duration run, bool failed,

@@ -50,7 +50,7 @@ absl::Status ItemQueue::CheckAndAdd(std::unique_ptr<ClassificationJob> job, absl
       .priority = context.priority,
       .client = context.client,
       .due = std::min(context.deadline, job->submitted() + options_.patience) + job->work_until_prepared(),
-      .part = context.part};
+      .position_in_call = context.position_in_call};
   if (job->prepared()) {
     job->attributes.cost = batches_.CostOf(job->item());
   } else if (!seconds_per_item_.empty()) {
@@ -104,8 +104,8 @@ std::unique_ptr<ClassificationJob> ItemQueue::BeginPreparation() {
   ++begun_preparations_;
   auto taken = unprepared_.TakeFirst();
   if (!taken.has_value()) return nullptr;
-  taken->thing->attributes = std::move(taken->attributes);
-  return std::move(taken->thing);
+  taken->item->attributes = std::move(taken->attributes);
+  return std::move(taken->item);
 }
 
 void ItemQueue::AddPrepared(std::unique_ptr<ClassificationJob> job, absl::Duration preparation) {

@@ -45,8 +45,8 @@ void PreparationPool::Work() {
     auto next = tasks_.TakeFirst();
     if (!next.has_value()) return;
     lock.Unlock();
-    const absl::Duration took = next->thing();
-    next->thing = nullptr;  // frees its input before the lock is taken
+    const absl::Duration took = next->item();
+    next->item = nullptr;  // frees its input before the lock is taken
     lock.Lock();
     tasks_.Settle(next->attributes, took);
   }

@@ -156,8 +156,8 @@ absl::Status ContinuousBatchingEngine::Submit(std::unique_ptr<Job> job) {
     }
   }
   const int64_t own = job->stream().end();
-  const CallPart& part = job->context().part;
-  const int64_t rest_of_call = part.index > 0 ? 0 : std::llround(static_cast<double>(own) / part.share) - own;
+  const PositionInCall& position = job->context().position_in_call;
+  const int64_t rest_of_call = position.index > 0 ? 0 : std::llround(static_cast<double>(own) / position.share) - own;
   absl::StatusOr<Budget::Share> tokens = Budget::Take(token_budget_, own, rest_of_call);
   if (!tokens.ok()) return RefuseForNow(queue_.load(), std::string(tokens.status().message()), kMinTimeForPrompts);
   job->holdings.tokens = *std::move(tokens);

@@ -41,7 +41,7 @@ absl::Status RequestQueue::Push(std::unique_ptr<Job> job) {
   WorkAttributes attributes = {.priority = context.priority,
                                .client = context.client,
                                .due = std::min(context.deadline, now + options_.patience),
-                               .part = context.part};
+                               .position_in_call = context.position_in_call};
   {
     const MutexLock lock(mutex_);
     if (is_closed()) return ServerIsStopping();
@@ -95,11 +95,11 @@ std::unique_ptr<Job> RequestQueue::TakeFirstWaiting(const Taker& taker, Decide d
   workers_[taker.worker].has_enough_to_read = next == nullptr ? skipped_any : decision == Decision::kWaitToRead;
   if (next == nullptr || decision != Decision::kTake) return nullptr;
   auto taken = line_.TakeFirst([next](const std::unique_ptr<Job>& job) { return &job == next; });
-  QueueEntry& entry = taken->thing->entry;
+  QueueEntry& entry = taken->item->entry;
   entry.number_ = taken_++;
   entry.skipped_at_home_ = false;
   entry.attributes_ = std::move(taken->attributes);
-  return std::move(taken->thing);
+  return std::move(taken->item);
 }
 
 bool RequestQueue::HasJobFor(const Taker& taker) {

@@ -25,8 +25,8 @@ struct RequestContext {
   // Clients share the engine's time fairly. "" stands for all clients without an id.
   std::string client;
   Priority priority = Priority::kNormal;
-  // The request's part of its call.
-  CallPart part = {};
+  // The request's position among the requests of its call.
+  PositionInCall position_in_call = {};
   // When the client stops waiting.
   absl::Time deadline = absl::InfiniteFuture();
   std::shared_ptr<CancellationFlag> cancelled = std::make_shared<CancellationFlag>(false);

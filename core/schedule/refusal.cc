@@ -25,12 +25,12 @@ struct Limit {
 
 absl::Status CheckRoomWithin(const Limit& limit, const WorkOrder::Load& load, const WorkOrder::Load& all,
                              const WorkAttributes& next) {
-  const bool is_first = next.part.index == 0;
-  if (load.waiting + (is_first ? next.part.count : 1) > limit.queued) {
+  const bool is_first = next.position_in_call.index == 0;
+  if (load.waiting + (is_first ? next.position_in_call.count : 1) > limit.queued) {
     return RefuseForNow(all, absl::StrCat("the queue is full: ", load.waiting, " requests", std::string(limit.whose),
                                           " wait, the limit is ", limit.queued));
   }
-  const absl::Duration more = is_first ? next.cost / next.part.share : absl::ZeroDuration();
+  const absl::Duration more = is_first ? next.cost / next.position_in_call.share : absl::ZeroDuration();
   if (load.waiting > 0 && more > absl::ZeroDuration() && load.waiting_cost + more > limit.cost) {
     return RefuseForNow(
         all, absl::StrCat("the queue is full: the requests", std::string(limit.whose), " that wait will take ",

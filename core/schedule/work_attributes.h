@@ -1,4 +1,4 @@
-// The scheduling attributes of queued work: its priority, client, due time, cost and part of a call.
+// The scheduling attributes of queued work: its priority, client, due time, cost and position in its call.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ enum class Priority { kLow, kNormal, kHigh };
 inline constexpr size_t kPriorities = 3;
 
 // The position of a request among those that one call sends, one right after the other.
-struct CallPart {
+struct PositionInCall {
   int64_t index = 0;
   int64_t count = 1;
   // The request's fraction of the call's work, approximately; over 0.
@@ -33,7 +33,7 @@ struct WorkAttributes {
   // Predicted worker time; zero while unknown.
   absl::Duration cost = absl::ZeroDuration();
   // The queue admits all parts of a call or none: the first part is checked with the cost of all.
-  CallPart part = {};
+  PositionInCall position_in_call = {};
   // The number of clients that shared the clock when it was taken (core/schedule/client_order.h).
   int64_t shared_by = 1;
   // The waiting period in which it was taken and charged to its priority (core/schedule/work_order.h); 0 if none.

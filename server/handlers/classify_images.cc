@@ -166,9 +166,9 @@ absl::Status ClassifyImages(CallRecord& record, ClassifyCall call,
         if (!all.ok()) return done(all.status());
         done(std::move(all->result));
       });
-  parts->SubmitParts(static_cast<int64_t>(readable.size()), [&](const core::CallPart& part) {
-    ReadableImage& image = readable[part.index];
-    image.request.context.part = part;
+  parts->SubmitParts(static_cast<int64_t>(readable.size()), [&](const core::PositionInCall& position) {
+    ReadableImage& image = readable[position.index];
+    image.request.context.position_in_call = position;
     return model->engine->Classify(std::move(image.request),
                                    std::make_shared<ImageListener>(parts, image.index, answer, model->info));
   });

@@ -156,10 +156,11 @@ absl::Status Start(CallRecord& record, PlannedGeneration planned, std::shared_pt
         if (status.ok()) sink->Push(*std::move(summary));
         sink->Close(status);
       });
-  const bool taken = parts->SubmitParts(count, [&](const core::CallPart& part) {
-    auto listener = std::make_shared<CompletionListener>(record, parts, sink, static_cast<int32_t>(part.index), plan);
-    core::GenerationRequest& one = plan.requests[part.index];
-    one.context.part = part;
+  const bool taken = parts->SubmitParts(count, [&](const core::PositionInCall& position) {
+    auto listener =
+        std::make_shared<CompletionListener>(record, parts, sink, static_cast<int32_t>(position.index), plan);
+    core::GenerationRequest& one = plan.requests[position.index];
+    one.context.position_in_call = position;
     const auto prompt_tokens = static_cast<int64_t>(one.prompt.size());
     const absl::Status status = planned.model->engine->Generate(std::move(one), std::move(listener));
     if (status.ok()) record.ChargeTokens(prompt_tokens);

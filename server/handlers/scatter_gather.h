@@ -37,8 +37,9 @@ class ScatterGather final {
         done_(std::move(done)),
         result_(std::move(result)) {}
 
-  // Submits parts 0 to `count`-1, of equal size, with `submit` (const CallPart& -> absl::Status), until one is refused.
-  // Accepted parts end with PartEnded, perhaps before this returns. Returns whether all were accepted. Call it once.
+  // Submits parts 0 to `count`-1, of equal size, with `submit` (const PositionInCall& -> absl::Status), until one is
+  // refused. Accepted parts end with PartEnded, perhaps before this returns. Returns whether all were accepted. Call it
+  // once.
   template <typename Submit>
   bool SubmitParts(int64_t count, Submit submit) {
     {
@@ -46,8 +47,8 @@ class ScatterGather final {
       left_ = count + 1;  // the submission itself counts as one
     }
     for (int64_t i = 0; i < count; ++i) {
-      const core::CallPart part = {.index = i, .count = count, .share = 1.0 / static_cast<double>(count)};
-      if (const absl::Status status = submit(part); !status.ok()) {
+      const core::PositionInCall position = {.index = i, .count = count, .share = 1.0 / static_cast<double>(count)};
+      if (const absl::Status status = submit(position); !status.ok()) {
         Ended(count - i + 1, status);
         return false;
       }

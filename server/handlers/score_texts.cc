@@ -88,14 +88,14 @@ absl::Status ScoreTexts(CallRecord& record, const ScoreCall& call,
         if (status.ok()) Complete(record, all);
       },
       std::move(done));
-  parts->SubmitParts(static_cast<int64_t>(texts.size()), [&](core::CallPart part) {
-    TextToScore& text = texts[part.index];
+  parts->SubmitParts(static_cast<int64_t>(texts.size()), [&](core::PositionInCall position) {
+    TextToScore& text = texts[position.index];
     const int64_t tokens_of_text = text.tokens();
-    part.share = static_cast<double>(tokens_of_text) / static_cast<double>(tokens);
+    position.share = static_cast<double>(tokens_of_text) / static_cast<double>(tokens);
     core::RequestContext context = record.engine_context();
-    context.part = part;
+    context.position_in_call = position;
     const absl::Status status =
-        scorer->Submit(std::move(text), context, [parts, i = part.index](absl::StatusOr<ScoredText> scored) {
+        scorer->Submit(std::move(text), context, [parts, i = position.index](absl::StatusOr<ScoredText> scored) {
           parts->PartEnded(scored.status(), [&](ScoreResult& all) {
             if (scored.ok()) all.texts[i] = *std::move(scored);
           });

@@ -96,10 +96,10 @@ TEST_F(ItemQueueTest, ACallThatComesWhileNothingWaitsIsTakenWhateverItTakes) {
   Teach(items);
   RequestContext context;
   for (int64_t i = 0; i < 20; ++i) {
-    context.part = {.index = i, .count = 20};
+    context.position_in_call = {.index = i, .count = 20};
     EXPECT_TRUE(Admit(items, Document(1, 100), context).ok()) << i;
   }
-  context.part = {};
+  context.position_in_call = {};
   EXPECT_FALSE(Admit(items, Document(1, 100), context).ok());
 }
 

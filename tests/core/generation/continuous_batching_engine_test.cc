@@ -149,7 +149,7 @@ TEST_F(ContinuousBatchingEngineTest, RefusesMorePromptTokensThanItsBudgetUntilTh
   const auto refused = std::make_shared<RecordingGenerationListener>();
   EXPECT_EQ(engine->Generate(SomeGeneration(50, 2), refused).code(), absl::StatusCode::kResourceExhausted);
   GenerationRequest one_of_five = SomeGeneration(10, 2);
-  one_of_five.context.part = {.index = 0, .count = 5, .share = 0.2};
+  one_of_five.context.position_in_call = {.index = 0, .count = 5, .share = 0.2};
   EXPECT_EQ(engine->Generate(one_of_five, refused).code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(budget->held(), 60);
   ASSERT_TRUE(engine->Score(SomeScoring(5), std::make_shared<RecordingScoringListener>()).ok());

@@ -25,11 +25,11 @@ std::unique_ptr<Job> TakeFirst(RequestQueue& queue, int worker = 0, bool fits = 
 class RequestQueueTest : public testing::Test {
  protected:
   std::unique_ptr<Job> JobWithId(const std::string& id, absl::Time deadline = absl::InfiniteFuture(),
-                                 int64_t tokens = 2, const CallPart& part = {}) {
+                                 int64_t tokens = 2, const PositionInCall& position = {}) {
     ScoringRequest request;
     request.context.id = id;
     request.context.deadline = deadline;
-    request.context.part = part;
+    request.context.position_in_call = position;
     request.tokens.assign(tokens, 1);
     auto job = std::make_unique<ScoringJob>(std::move(request), listener_, 10, observer_);
     job->times.submitted = clock_.Now();

@@ -45,7 +45,7 @@ TEST(WaitingLimits, RefuseAClientThatHasItsShareInTheLine) {
 TEST(WaitingLimits, ACallIsTakenOrRefusedAsAWhole) {
   const WaitingLimits limits = {.max_queued = 10, .max_queued_cost = absl::Seconds(5)};
   const auto part = [](int64_t index, absl::Duration cost) {
-    return WorkAttributes{.cost = cost, .part = {.index = index, .count = 8, .share = 0.125}};
+    return WorkAttributes{.cost = cost, .position_in_call = {.index = index, .count = 8, .share = 0.125}};
   };
   EXPECT_TRUE(CheckRoom(limits, Load(0, {}), Load(0, {}), part(0, absl::Hours(1))).ok()) << "nothing else waits";
   for (int64_t i = 1; i < 8; ++i) {
@@ -61,7 +61,8 @@ TEST(WaitingLimits, ACallIsTakenOrRefusedAsAWhole) {
 
 TEST(WaitingLimits, ACallAsksForAllOfItsWorkHoweverSmallItsFirstPartIs) {
   const WaitingLimits limits = {.max_queued_cost = absl::Seconds(5)};
-  const WorkAttributes small = {.cost = absl::Milliseconds(1), .part = {.index = 0, .count = 2, .share = 0.00025}};
+  const WorkAttributes small = {.cost = absl::Milliseconds(1),
+                                .position_in_call = {.index = 0, .count = 2, .share = 0.00025}};
   EXPECT_TRUE(CheckRoom(limits, Load(1, absl::Seconds(1)), Load(0, {}), small).ok());
   EXPECT_EQ(CheckRoom(limits, Load(1, absl::Seconds(2)), Load(0, {}), small).message(),
             "the queue is full: the requests that wait will take 2s and this one 4s, the limit is 5s");

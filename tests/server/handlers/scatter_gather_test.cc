@@ -18,7 +18,7 @@ class ScatterGatherTest : public testing::Test {
       if (status.ok()) numbers.push_back(index);
     });
   }
-  static absl::Status Accept(const core::CallPart&) { return absl::OkStatus(); }
+  static absl::Status Accept(const core::PositionInCall&) { return absl::OkStatus(); }
 
   const std::shared_ptr<core::CancellationFlag> cancelled_ = std::make_shared<core::CancellationFlag>(false);
   std::optional<absl::Status> completed_;
@@ -45,10 +45,10 @@ TEST_F(ScatterGatherTest, EndsWithTheLastPartAndTheResultsOfAll) {
 }
 
 TEST_F(ScatterGatherTest, PartsMayEndWhileTheyAreSubmitted) {
-  EXPECT_TRUE(parts_.SubmitParts(2, [this](const core::CallPart& part) {
-    EXPECT_EQ(part.count, 2);
-    EXPECT_EQ(part.share, 0.5);
-    PartEnded(part.index);
+  EXPECT_TRUE(parts_.SubmitParts(2, [this](const core::PositionInCall& position) {
+    EXPECT_EQ(position.count, 2);
+    EXPECT_EQ(position.share, 0.5);
+    PartEnded(position.index);
     EXPECT_FALSE(done_.has_value());
     return absl::OkStatus();
   }));
@@ -75,10 +75,10 @@ TEST_F(ScatterGatherTest, TheFirstErrorCancelsTheOthersAndIsTheCalls) {
 // Part 2 of 0..3 is refused: part 3 is not submitted, and the call ends after parts 0 and 1.
 TEST_F(ScatterGatherTest, StopsAtARefusal) {
   std::vector<int64_t> tried;
-  EXPECT_FALSE(parts_.SubmitParts(4, [&](const core::CallPart& part) {
-    EXPECT_EQ(part.count, 4);
-    tried.push_back(part.index);
-    return part.index == 2 ? absl::ResourceExhaustedError("full") : absl::OkStatus();
+  EXPECT_FALSE(parts_.SubmitParts(4, [&](const core::PositionInCall& position) {
+    EXPECT_EQ(position.count, 4);
+    tried.push_back(position.index);
+    return position.index == 2 ? absl::ResourceExhaustedError("full") : absl::OkStatus();
   }));
   EXPECT_EQ(tried, (std::vector<int64_t>{0, 1, 2}));
   PartEnded(0, absl::CancelledError(""));

@@ -100,10 +100,10 @@ TEST_F(ClassifyImageTest, UnreadableImagesAreNotSubmittedToTheEngine) {
   request_.add_images()->set_encoded("1");
   request_.add_images();
   request_.add_images()->set_encoded("2");
-  std::vector<core::CallPart> parts;
+  std::vector<core::PositionInCall> parts;
   std::thread engine_thread([&] {
     for (const auto& item : engine_->TakeItems(2)) {
-      parts.push_back(item.request.context.part);
+      parts.push_back(item.request.context.position_in_call);
       item.listener->OnFinished(ScoresFor(0));
     }
   });

@@ -203,8 +203,8 @@ TEST_F(ServicesTest, ScoresComeInTheOrderOfTheInputsWhateverEndsFirst) {
   for (const char* text : {"aa", "bbb"}) request.add_inputs()->set_text(text);
   std::thread engine_thread([this] {
     const auto scorings = engine_->TakeScorings(2);
-    EXPECT_EQ(scorings[0].request.context.part.share, 0.4);
-    EXPECT_EQ(scorings[1].request.context.part.share, 0.6);
+    EXPECT_EQ(scorings[0].request.context.position_in_call.share, 0.4);
+    EXPECT_EQ(scorings[1].request.context.position_in_call.share, 0.6);
     scorings[1].listener->OnFinished(Scored(-4, 2));
     scorings[0].listener->OnFinished(Scored(-1, 1));
   });
