@@ -77,7 +77,7 @@ std::optional<PageTables> PrefixIndex::PagesAt(const PrefixBlock& end) const {
 }
 
 void PrefixIndex::Pin(PrefixBlock* block) {
-  ForgetEnd(*block);
+  RemoveEnd(*block);
   ++block->pins;
   block->used = pools_.clock.Next();
 }
@@ -85,7 +85,7 @@ void PrefixIndex::Pin(PrefixBlock* block) {
 void PrefixIndex::Unpin(PrefixBlock* block, uint64_t used) {
   --block->pins;
   block->used = std::max(block->used, used);
-  Settle(block);
+  UpdateEnds(block);
 }
 
 PrefixBlock* PrefixIndex::Advance(PrefixBlock* block, absl::Span<const int32_t> tokens, const PageTables& tables) {
@@ -129,9 +129,9 @@ void PrefixIndex::FillIn(PrefixBlock& block, const PageTables& tables) {
   filled_ += filled ? 1 : 0;
 }
 
-void PrefixIndex::Settle(PrefixBlock* block) {
+void PrefixIndex::UpdateEnds(PrefixBlock* block) {
   while (block->parent != nullptr) {
-    ForgetEnd(*block);
+    RemoveEnd(*block);
     if (block->pins > 0 || block->children == 1) return;
     if (MakeEnd(*block) || block->children > 1) return;
     block = Remove(block);
@@ -164,7 +164,7 @@ bool PrefixIndex::AddNeeds(const PrefixBlock& block, PrefixBlock& end) const {
   return true;
 }
 
-void PrefixIndex::ForgetEnd(PrefixBlock& block) {
+void PrefixIndex::RemoveEnd(PrefixBlock& block) {
   if (!block.is_end) return;
   for (const Strip strip : kStrips) {
     for (const models::PageId page : block.needed[strip]) pools_.Of(strip).NoLongerNeed(page);
@@ -196,8 +196,8 @@ std::optional<uint64_t> PrefixIndex::OldestUse() const {
 void PrefixIndex::EvictOldest() {
   PrefixBlock* const block = ends_.begin()->second;
   ++evicted_;
-  ForgetEnd(*block);
-  if (block->children == 0) Settle(Remove(block));
+  RemoveEnd(*block);
+  if (block->children == 0) UpdateEnds(Remove(block));
 }
 
 absl::Status PrefixIndex::Audit(const Pins& pins, std::vector<PageHolders>& window,

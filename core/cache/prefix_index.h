@@ -117,12 +117,12 @@ class PrefixIndex final {
   void FillIn(PrefixBlock& block, const PageTables& tables);
 
   // Makes the block, or one before it, an end if it should be one now; removes useless leaves.
-  void Settle(PrefixBlock* block);
+  void UpdateEnds(PrefixBlock* block);
   bool MakeEnd(PrefixBlock& block);
   // Adds the pages that a sequence needs to begin at the block's end to `end.needed`. False, without any change, if
   // some of them were evicted.
   bool AddNeeds(const PrefixBlock& block, PrefixBlock& end) const;
-  void ForgetEnd(PrefixBlock& block);
+  void RemoveEnd(PrefixBlock& block);
   // Removes a leaf; returns the block before it.
   PrefixBlock* Remove(PrefixBlock* leaf);
 

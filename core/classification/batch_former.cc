@@ -151,8 +151,8 @@ std::unique_ptr<ClassificationJob> BatchFormer::TakeLeader(absl::Time now, bool 
   while (std::unique_ptr<ClassificationJob> job = TakeFirst(on_probation)) {
     absl::Status why = CheckDeadlineCanBeMet(*job, now);
     if (why.ok()) return job;
-    // Settle at once, because its client may have reached its limit of running items.
-    line_.Settle(job->attributes, absl::ZeroDuration());
+    // Complete at once, because its client may have reached its limit of running items.
+    line_.Complete(job->attributes, absl::ZeroDuration());
     too_late.push_back({std::move(job), std::move(why)});
   }
   if (too_late.empty()) return nullptr;
@@ -168,13 +168,13 @@ std::unique_ptr<ClassificationJob> BatchFormer::TakeFirst(bool on_probation) {
   return std::move(taken->item);
 }
 
-absl::Duration BatchFormer::Settle(int worker, const ClassificationJobs& batch, absl::Duration run, bool failed,
-                                   absl::Time now) {
+absl::Duration BatchFormer::Complete(int worker, const ClassificationJobs& batch, absl::Duration run, bool failed,
+                                     absl::Time now) {
   RunShape shape = {.kind = ShapeOf(batch.front()->item()).kind, .units = 0};
   for (const auto& job : batch) shape.units += ShapeOf(job->item()).units;
   if (!failed) Learn(worker, shape, run, now);
   const absl::Duration per_unit = estimates_.PartOfAll(worker, shape, run / shape.units);
-  for (const auto& job : batch) line_.Settle(job->attributes, per_unit * ShapeOf(job->item()).units);
+  for (const auto& job : batch) line_.Complete(job->attributes, per_unit * ShapeOf(job->item()).units);
   --running_;
   return estimates_.PartOfAll(worker, shape, run);
 }

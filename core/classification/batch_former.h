@@ -70,11 +70,11 @@ class BatchFormer {
   // When to take the next batch; InfiniteFuture if no item waits, or all items are of clients that have reached their
   // limit of running items. `on_probation`: as in BatchTaker.
   absl::Time DueAt(bool on_probation = false);
-  // The next batch, for Settle; without jobs if no item waits.
+  // The next batch, for Complete; without jobs if no item waits.
   Batch TakeBatch(absl::Time now, const BatchTaker& taker = {});
   // A batch of `worker` ran for `run`, or `failed` after it. A failed batch does not count for predictions, but its
   // time is charged. Returns its part of all workers' time.
-  absl::Duration Settle(int worker, const ClassificationJobs& batch, absl::Duration run, bool failed, absl::Time now);
+  absl::Duration Complete(int worker, const ClassificationJobs& batch, absl::Duration run, bool failed, absl::Time now);
 
   // Whether an item is worth starting: not if even alone, on the fastest worker, it takes longer than the time left. OK
   // while any worker has run no similar item.
@@ -87,7 +87,7 @@ class BatchFormer {
   ClassificationJobs TakeAll() { return line_.RemoveAll(); }
 
   int64_t size() const { return line_.size(); }
-  // Batches that were taken and not settled yet.
+  // Batches that were taken and not completed yet.
   int64_t running() const { return running_; }
   const WorkOrder::Load& load() const { return line_.load(); }
   WorkOrder::Load LoadOf(const std::string& client) const { return line_.LoadOf(client); }

@@ -54,13 +54,13 @@ void ClassifierReplica::RunBatch(ClassificationJobs batch) {
   if (result.ok()) {
     Finish(batch, result->logits, begin, end);
     health_.OnSuccess();
-    items_.Settle(worker_, batch, report.run, clock_.Now());
+    items_.Complete(worker_, batch, report.run, clock_.Now());
     items_.OnModelPassed(worker_);
     return;
   }
   observer_.OnFailure(result.status());
   health_.OnFailure(items_.IsOnProbation(worker_));
-  const ClassificationJobs exhausted = items_.SettleFailed(worker_, std::move(batch), report.run, clock_.Now());
+  const ClassificationJobs exhausted = items_.CompleteFailed(worker_, std::move(batch), report.run, clock_.Now());
   for (const auto& job : exhausted) FailItem(*job, result.status(), observer_);
 }
 

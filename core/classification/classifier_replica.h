@@ -42,7 +42,7 @@ class ClassifierReplica final : public ModelRunner {
   void EndAbandoned(bool end_now) override;
 
  private:
-  // Runs a taken batch, and settles it.
+  // Runs a taken batch, and completes it.
   void RunBatch(ClassificationJobs batch);
   // Passes each job its scores, or an error if its logits are not finite.
   void Finish(const ClassificationJobs& batch, absl::Span<const float> logits, absl::Time begin, absl::Time end);

@@ -110,13 +110,13 @@ std::unique_ptr<ClassificationJob> ItemQueue::BeginPreparation() {
 
 void ItemQueue::AddPrepared(std::unique_ptr<ClassificationJob> job, absl::Duration preparation) {
   const MutexLock lock(mutex_);
-  unprepared_.Settle(job->attributes, preparation);
+  unprepared_.Complete(job->attributes, preparation);
   batches_.Add(std::move(job));
 }
 
 void ItemQueue::DropUnprepared(const ClassificationJob& job, absl::Duration preparation) {
   const MutexLock lock(mutex_);
-  unprepared_.Settle(job.attributes, preparation);
+  unprepared_.Complete(job.attributes, preparation);
   Uncount(job);
   ReportState();
 }
@@ -143,9 +143,9 @@ BatchFormer::Batch ItemQueue::TakeBatch(absl::Time now, int worker) {
   return batch;
 }
 
-void ItemQueue::Settle(int worker, const ClassificationJobs& batch, absl::Duration run, absl::Time now) {
+void ItemQueue::Complete(int worker, const ClassificationJobs& batch, absl::Duration run, absl::Time now) {
   const MutexLock lock(mutex_);
-  const absl::Duration part_of_all = batches_.Settle(worker, batch, run, /*failed=*/false, now);
+  const absl::Duration part_of_all = batches_.Complete(worker, batch, run, /*failed=*/false, now);
   const bool is_first = seconds_per_item_.empty();
   seconds_per_item_.Add(absl::ToDoubleSeconds(part_of_all) / static_cast<double>(batch.size()), now);
   // Items queued before the first batch had cost 0. Give them their cost, so that they count against the limit.
@@ -158,9 +158,9 @@ void ItemQueue::Settle(int worker, const ClassificationJobs& batch, absl::Durati
   if (batches_.size() > 0 || is_closed()) Changed();
 }
 
-ClassificationJobs ItemQueue::SettleFailed(int worker, ClassificationJobs batch, absl::Duration run, absl::Time now) {
+ClassificationJobs ItemQueue::CompleteFailed(int worker, ClassificationJobs batch, absl::Duration run, absl::Time now) {
   const MutexLock lock(mutex_);
-  batches_.Settle(worker, batch, run, /*failed=*/true, now);
+  batches_.Complete(worker, batch, run, /*failed=*/true, now);
   ClassificationJobs exhausted;
   for (std::unique_ptr<ClassificationJob>& job : batch) {
     job->failures.OnFailure(/*alone=*/batch.size() == 1);

@@ -1,7 +1,7 @@
 // The queue of a classifier's items: limits their number, and orders their preparation and their batches.
 //
-//   Admit -> unprepared -> BeginPreparation, AddPrepared -> ready -> TakeBatch -> Settle
-//        \______________ items that need no preparation ____^  ^______________/ SettleFailed
+//   Admit -> unprepared -> BeginPreparation, AddPrepared -> ready -> TakeBatch -> Complete
+//        \______________ items that need no preparation ____^  ^______________/ CompleteFailed
 #pragma once
 
 #include <cstdint>
@@ -75,12 +75,12 @@ class ItemQueue final : public WorkQueue {
   // When to take the worker's next batch: at once if the queue is closed; InfiniteFuture if no item waits for this
   // worker or all items are of clients that have reached their limit of running items.
   absl::Time BatchDueAt(int worker = 0);
-  // The next batch, for Settle; without jobs if no item waits.
+  // The next batch, for Complete; without jobs if no item waits.
   BatchFormer::Batch TakeBatch(absl::Time now, int worker = 0);
   // A batch of the worker has run for `run`, and its jobs have ended.
-  void Settle(int worker, const ClassificationJobs& batch, absl::Duration run, absl::Time now);
+  void Complete(int worker, const ClassificationJobs& batch, absl::Duration run, absl::Time now);
   // A batch failed after `run`. Its jobs wait again, each to run alone. Returns the jobs that have failed too often.
-  ClassificationJobs SettleFailed(int worker, ClassificationJobs batch, absl::Duration run, absl::Time now);
+  ClassificationJobs CompleteFailed(int worker, ClassificationJobs batch, absl::Duration run, absl::Time now);
 
   // Removes the items whose clients no longer wait at `now`, prepared or not; TakeAll removes all. Items in preparation
   // are not included.

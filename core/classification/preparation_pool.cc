@@ -48,7 +48,7 @@ void PreparationPool::Work() {
     const absl::Duration took = next->item();
     next->item = nullptr;  // frees its input before the lock is taken
     lock.Lock();
-    tasks_.Settle(next->attributes, took);
+    tasks_.Complete(next->attributes, took);
   }
 }
 

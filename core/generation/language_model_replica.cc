@@ -47,7 +47,7 @@ void LanguageModelReplica::EndAbandoned(bool end_now) {
   std::vector<std::unique_ptr<Job>> ended = end_now ? queue_.TakeAll() : queue_.TakeAbandoned(now);
   for (const std::unique_ptr<Job>& job : ended) {
     const absl::Status abandoned = job->WhyAbandoned(now);
-    queue_.Settle(*job, now);
+    queue_.Complete(*job, now);
     job->GiveBack();
     job->Finish(abandoned.ok() ? ServerIsStopping() : abandoned, now);
   }

@@ -130,13 +130,13 @@ absl::Status RequestQueue::CheckDeadlineCanBeMet(const Job& job, int64_t tokens_
   return nothing_else ? absl::OkStatus() : CheckTime(job, tokens_to_read, now);
 }
 
-void RequestQueue::Settle(Job& job, absl::Time now) {
+void RequestQueue::Complete(Job& job, absl::Time now) {
   QueueEntry& entry = job.entry;
   if (!entry.attributes_.has_value()) return;
   const StreamTime& worker_time = job.steps.worker_time;
   const MutexLock lock(mutex_);
-  line_.Settle(*entry.attributes_,
-               estimates_.PartOfAll(entry.worker_, TokensOf(job), worker_time.all + job.steps.overhead));
+  line_.Complete(*entry.attributes_,
+                 estimates_.PartOfAll(entry.worker_, TokensOf(job), worker_time.all + job.steps.overhead));
   entry.attributes_.reset();
   const bool prefilled = job.times.prefilled != absl::InfiniteFuture();
   if (prefilled && worker_time.all > absl::ZeroDuration()) {

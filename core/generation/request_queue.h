@@ -1,6 +1,6 @@
 // The queue of one language model's requests.
 //
-//   Push -> waits -> TakeFirst -> runs -> Settle
+//   Push -> waits -> TakeFirst -> runs -> Complete
 //                        ^_______________/ Return: its client does not read, or its worker failed
 #pragma once
 
@@ -82,14 +82,14 @@ class RequestQueue final : public WorkQueue {
 
   // The number of jobs that wait for a worker. Returned jobs count, unless they are paused.
   int64_t size() const;
-  // The waiting jobs, and those that were taken and not settled.
+  // The waiting jobs, and those that were taken and not completed.
   WorkOrder::Load load() const;
   // Whether no job waits, returned or not.
   bool empty() const;
 
   // For workers:
 
-  // Takes the next job for this worker, by the worker's decisions. Settle it when it ends. Returns null
+  // Takes the next job for this worker, by the worker's decisions. Complete it when it ends. Returns null
   // - if no job waits for this worker;
   // - if all waiting jobs are of clients that have reached their limit of running jobs;
   // - if the worker decides to wait, or skips all.
@@ -100,13 +100,13 @@ class RequestQueue final : public WorkQueue {
   bool HasJobFor(const Taker& taker);
   // The worker has no room for another request. Until it takes work again, jobs parked with it may go to other workers.
   void OnWorkerFull(int worker);
-  // Puts back jobs that were taken and not settled, to continue later. A paused job waits until it is resumed.
+  // Puts back jobs that were taken and not completed, to continue later. A paused job waits until it is resumed.
   void Return(std::vector<std::unique_ptr<Job>> jobs);
   // Whether a job that was taken is worth starting. Errors: DEADLINE_EXCEEDED if it cannot meet its deadline with this
   // many tokens to read, unless a worker would be idle without it.
   absl::Status CheckDeadlineCanBeMet(const Job& job, int64_t tokens_to_read, absl::Time now) const;
-  // A job has ended. One that was never taken need not be settled.
-  void Settle(Job& job, absl::Time now);
+  // A job has ended. One that was never taken need not be completed.
+  void Complete(Job& job, absl::Time now);
 
   // Removes the jobs, returned or not, that are cancelled or past their deadline at `now`.
   std::vector<std::unique_ptr<Job>> TakeAbandoned(absl::Time now);
@@ -127,7 +127,7 @@ class RequestQueue final : public WorkQueue {
     return line_.empty() && returned_.empty() && line_.load().running == 0;
   }
   absl::Duration LongestSleep() const override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Jobs that were taken and not settled, except paused ones.
+  // Jobs that were taken and not completed, except paused ones.
   int64_t Running() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The returned jobs that are paused.
   int64_t WaitingForClients() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

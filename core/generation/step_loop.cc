@@ -346,7 +346,7 @@ void StepLoop::ForgetParkedHere(Job& job) {
 void StepLoop::NotifyEnded() {
   for (EndedJob& ended : ended_) {
     ForgetParkedHere(*ended.job);
-    queue_.Settle(*ended.job, clock_.Now());
+    queue_.Complete(*ended.job, clock_.Now());
     ended.job->GiveBack();
     ended.job->Finish(ended.status, clock_.Now());
   }

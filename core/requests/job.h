@@ -70,7 +70,7 @@ class QueueEntry {
  public:
   // The position in the order in which jobs were taken from the queue: they run in this order.
   int64_t number() const { return number_; }
-  // Its entry in the order of work. REQUIRES: the job was taken, and is not settled.
+  // Its entry in the order of work. REQUIRES: the job was taken, and is not completed.
   const WorkAttributes& attributes() const { return *attributes_; }
 
  private:

@@ -37,7 +37,7 @@ int64_t ClientOrder::Take(Handle work, const std::string& name, absl::Time due, 
   return shared_by;
 }
 
-void ClientOrder::Settle(const std::string& name, absl::Duration charged, absl::Duration cost, int64_t shared_by) {
+void ClientOrder::Complete(const std::string& name, absl::Duration charged, absl::Duration cost, int64_t shared_by) {
   const auto client = Leave(name);
   // Clients that arrived meanwhile also share the cost that was not charged in advance.
   clock_ += std::min(cost, charged) / shared_by;

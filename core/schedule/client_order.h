@@ -34,11 +34,11 @@ class ClientOrder {
   void Add(Handle work, const std::string& client, absl::Time due);
   // Removes work that did not run. REQUIRES: it was added with this client and time, and is still there.
   void Remove(Handle work, const std::string& client, absl::Time due);
-  // Takes work out to run it, and charges its cost. Returns the number of clients that shared the clock, for Settle.
+  // Takes work out to run it, and charges its cost. Returns the number of clients that shared the clock, for Complete.
   // REQUIRES: as Remove.
   int64_t Take(Handle work, const std::string& client, absl::Time due, absl::Duration cost);
   // Work that was taken and charged has ended; it took `cost` of the worker's time.
-  void Settle(const std::string& client, absl::Duration charged, absl::Duration cost, int64_t shared_by);
+  void Complete(const std::string& client, absl::Duration charged, absl::Duration cost, int64_t shared_by);
   // Sets whether First skips this client's work. The setting is removed with the client.
   void HoldBack(const std::string& client, bool held_back);
 

@@ -21,7 +21,7 @@ class FairQueue {
  public:
   struct Taken {
     Item item;
-    WorkAttributes attributes;  // for Settle
+    WorkAttributes attributes;  // for Complete
   };
 
   explicit FairQueue(const WorkOrder::Options& options) : order_(options) {}
@@ -68,7 +68,7 @@ class FairQueue {
   }
 
   // An item that was taken has ended; it took `cost` of the worker's time.
-  void Settle(const WorkAttributes& taken, absl::Duration cost) { order_.Settle(taken, cost); }
+  void Complete(const WorkAttributes& taken, absl::Duration cost) { order_.Complete(taken, cost); }
 
   bool empty() const { return items_.empty(); }
   int64_t size() const { return static_cast<int64_t>(items_.size()); }

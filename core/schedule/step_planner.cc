@@ -182,7 +182,7 @@ void StepPlanner::ChargePieces() {
     const size_t i = indices_.at(handle);
     if (pieces_[i] == 0) continue;
     WorkAttributes attributes = order_.Take(handle);
-    order_.Settle(attributes, cost_.prefill_row() * pieces_[i]);
+    order_.Complete(attributes, cost_.prefill_row() * pieces_[i]);
     handle = order_.Add(std::move(attributes));
   }
 }

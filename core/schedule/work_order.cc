@@ -71,8 +71,8 @@ void WorkOrder::Remove(Handle work) {
   ForgetIfGone(attributes.client);
 }
 
-void WorkOrder::Settle(const WorkAttributes& taken, absl::Duration cost) {
-  Clients(taken).Settle(taken.client, taken.cost, cost, taken.shared_by);
+void WorkOrder::Complete(const WorkAttributes& taken, absl::Duration cost) {
+  Clients(taken).Complete(taken.client, taken.cost, cost, taken.shared_by);
   if (taken.charged_period == waiting_period_) rounds_.Charge(taken.priority, cost - taken.cost);
   CountRunning(taken.client, -1);
   ForgetIfGone(taken.client);

@@ -1,10 +1,10 @@
 // The order of all work: priorities by weighted deficit round-robin, clients of a priority by virtual time, work of a
 // client by due time and then by arrival.
 //
-//   Add -> waits -> First, Take -> runs -> Settle
+//   Add -> waits -> First, Take -> runs -> Complete
 //            \_____ Remove: did not run, and cost nothing
 //
-// Take charges the predicted cost to the work's priority and client at once. Settle charges the difference to the
+// Take charges the predicted cost to the work's priority and client at once. Complete charges the difference to the
 // actual cost, so a wrong prediction distorts the shares only briefly. Priorities are charged only for work that is
 // taken while other work waits. When no work waits, their debts are cleared.
 //
@@ -61,7 +61,7 @@ class WorkOrder {
   // The next work that matches and can run together with the work just taken. It begins no round, so work that could
   // not join keeps the next turn.
   std::optional<Handle> FirstToJoin(absl::FunctionRef<bool(Handle)> suits) const;
-  // The work runs now. Pass the attributes to Settle.
+  // The work runs now. Pass the attributes to Complete.
   WorkAttributes Take(Handle work);
   // Whether the client of this waiting work is below its limit of running work.
   bool MayRun(Handle work) const;
@@ -70,7 +70,7 @@ class WorkOrder {
   // Removes work that did not run.
   void Remove(Handle work);
   // Work that was taken has ended; it took `cost` of the worker's time.
-  void Settle(const WorkAttributes& taken, absl::Duration cost);
+  void Complete(const WorkAttributes& taken, absl::Duration cost);
 
   const Load& load() const { return load_; }
   Load LoadOf(const std::string& client) const;

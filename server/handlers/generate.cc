@@ -31,7 +31,7 @@ class TokenCharge final {
     record_.ChargeTokens(generated);
   }
   // Charges the rest of `generated` tokens in total: tokens after a stop string are not in a delta.
-  void Settle(int64_t generated) { Add(generated - charged_); }
+  void AddUpTo(int64_t generated) { Add(generated - charged_); }
 
  private:
   const CallRecord& record_;
@@ -62,7 +62,7 @@ class CompletionListener final : public core::GenerationListener {
   }
 
   void OnFinished(const absl::Status& status, const core::GenerationSummary& summary) override {
-    charge_.Settle(summary.generated_tokens);
+    charge_.AddUpTo(summary.generated_tokens);
     sink_->Push(translator_.Rest());
     if (status.ok()) sink_->Push(translator_.End(summary));
     parts_->PartEnded(status, [&](StreamSummary& all) {

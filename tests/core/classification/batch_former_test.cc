@@ -34,7 +34,7 @@ class BatchFormerTest : public testing::Test {
     BatchFormer::Batch batch = former.TakeBatch(clock_.Now());
     EXPECT_TRUE(batch.too_late.empty());
     clock_.Advance(run);
-    if (!batch.jobs.empty()) former.Settle(0, batch.jobs, run, /*failed=*/false, clock_.Now());
+    if (!batch.jobs.empty()) former.Complete(0, batch.jobs, run, /*failed=*/false, clock_.Now());
     return std::move(batch.jobs);
   }
 
@@ -176,7 +176,7 @@ TEST_F(BatchFormerTest, WhatCannotMakeItIsLeftOutSayingWhyUnlessThereIsNothingEl
   ASSERT_EQ(batch.too_late.size(), 2u);
   EXPECT_EQ(batch.too_late[0].why, absl::DeadlineExceededError("the request would take at least 100ms, and 50ms remain "
                                                                "until its deadline"));
-  former.Settle(0, batch.jobs, absl::Milliseconds(1), /*failed=*/false, clock_.Now());
+  former.Complete(0, batch.jobs, absl::Milliseconds(1), /*failed=*/false, clock_.Now());
   Add(former, Document(1, 100), late);
   Add(former, Document(1, 110), late);
   const BatchFormer::Batch tried = former.TakeBatch(clock_.Now());
@@ -198,7 +198,7 @@ TEST_F(BatchFormerTest, WhatIsLeftOutDoesNotHoldItsClientBack) {
     const BatchFormer::Batch batch = former.TakeBatch(clock_.Now());
     EXPECT_EQ(batch.too_late.size(), 1u);
     EXPECT_THAT(Names(batch.jobs), ElementsAreArray(in_company ? std::vector<float>{3, 2} : std::vector<float>{2}));
-    former.Settle(0, batch.jobs, absl::ZeroDuration(), /*failed=*/false, clock_.Now());
+    former.Complete(0, batch.jobs, absl::ZeroDuration(), /*failed=*/false, clock_.Now());
   }
   EXPECT_EQ(former.size(), 0);
 }
@@ -236,7 +236,7 @@ TEST_F(BatchFormerTest, NothingIsDueWhileAllThatWaitIsOfClientsWithAsMuchRunning
   Add(former, Document(3), From("b"));
   EXPECT_EQ(former.DueAt(), absl::InfinitePast());
   EXPECT_THAT(Names(Take(former)), ElementsAre(3));
-  former.Settle(0, running.jobs, absl::Seconds(1), /*failed=*/false, clock_.Now());
+  former.Complete(0, running.jobs, absl::Seconds(1), /*failed=*/false, clock_.Now());
   EXPECT_EQ(former.DueAt(), absl::InfinitePast());
   EXPECT_THAT(Names(Take(former)), ElementsAre(2));
 }
@@ -250,7 +250,7 @@ TEST_F(BatchFormerTest, WhatMayNotRunNowMakesNothingDue) {
   clock_.Advance(absl::Seconds(1));
   Add(former, Document(5), From("b"));
   EXPECT_EQ(former.DueAt(), clock_.Now() + absl::Milliseconds(20));
-  former.Settle(0, running.jobs, absl::Seconds(1), /*failed=*/false, clock_.Now());
+  former.Complete(0, running.jobs, absl::Seconds(1), /*failed=*/false, clock_.Now());
   EXPECT_EQ(former.DueAt(), absl::InfinitePast());
 }
 
@@ -275,7 +275,7 @@ TEST_F(BatchFormerTest, WhatABatchThatFailedTookIsChargedToItsClients) {
   for (int32_t id = 11; id <= 12; ++id) Add(former, Document(id), From("b"));
   const BatchFormer::Batch failed = former.TakeBatch(clock_.Now());
   EXPECT_THAT(Names(failed.jobs), ElementsAre(1));
-  former.Settle(0, failed.jobs, absl::Seconds(3), /*failed=*/true, clock_.Now());
+  former.Complete(0, failed.jobs, absl::Seconds(3), /*failed=*/true, clock_.Now());
   EXPECT_THAT(Names(Take(former, absl::Seconds(1))), ElementsAre(11));
   EXPECT_THAT(Names(Take(former, absl::Seconds(1))), ElementsAre(12));
   EXPECT_THAT(Names(Take(former, absl::Seconds(1))), ElementsAre(2));
@@ -288,7 +288,7 @@ TEST_F(BatchFormerTest, NothingOvertakesAnItemThatIsToRunAlone) {
   Add(former, Document(1), From("b"));
   Add(former, Document(2), From("a"));
   BatchFormer::Batch failed = former.TakeBatch(clock_.Now());
-  former.Settle(0, failed.jobs, absl::Seconds(1), /*failed=*/true, clock_.Now());
+  former.Complete(0, failed.jobs, absl::Seconds(1), /*failed=*/true, clock_.Now());
   failed.jobs[1]->failures.OnFailure(/*alone=*/false);
   former.Add(std::move(failed.jobs[1]));
   Add(former, Document(3), From("a"));

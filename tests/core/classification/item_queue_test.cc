@@ -23,7 +23,7 @@ class ItemQueueTest : public testing::Test {
   void Teach(ItemQueue& items) {
     ASSERT_TRUE(Admit(items, Document(1, 100)).ok());
     const BatchFormer::Batch batch = items.TakeBatch(clock_.Now());
-    items.Settle(0, batch.jobs, absl::Milliseconds(100), clock_.Now());
+    items.Complete(0, batch.jobs, absl::Milliseconds(100), clock_.Now());
   }
 
   // The next to be prepared, as a thread of the pool takes it; null if there is none.
@@ -108,13 +108,13 @@ TEST_F(ItemQueueTest, BoundsTheTimeThatWaitsOnceItIsKnownWheneverItCame) {
   ItemQueue items({.limits = {.max_queued_cost = absl::Milliseconds(250)}, .batches = {.max_batch_size = 1}});
   for (int i = 0; i < 6; ++i) ASSERT_TRUE(Admit(items, Document(1, 100)).ok());
   BatchFormer::Batch batch = items.TakeBatch(clock_.Now());
-  items.Settle(0, batch.jobs, absl::Milliseconds(100), clock_.Now());
+  items.Complete(0, batch.jobs, absl::Milliseconds(100), clock_.Now());
   const absl::Status full = Admit(items, Document(1, 100));
   ASSERT_TRUE(GetRefusal(full).has_value()) << full;
   EXPECT_EQ(GetRefusal(full)->retry_after, absl::Milliseconds(500));
   // They are charged exactly their cost.
   while (!(batch = items.TakeBatch(clock_.Now())).jobs.empty()) {
-    items.Settle(0, batch.jobs, absl::Milliseconds(100), clock_.Now());
+    items.Complete(0, batch.jobs, absl::Milliseconds(100), clock_.Now());
   }
   for (int i = 0; i < 2; ++i) EXPECT_TRUE(Admit(items, Document(1, 100)).ok());
   EXPECT_TRUE(absl::IsResourceExhausted(Admit(items, Document(1, 100))));
@@ -131,7 +131,7 @@ TEST_F(ItemQueueTest, BoundsTheTimeThatWaitsToBePreparedOnceItIsKnown) {
     items.AddPrepared(std::move(job), absl::Milliseconds(1));
   };
   prepare_next();
-  items.Settle(0, items.TakeBatch(clock_.Now()).jobs, absl::Milliseconds(100), clock_.Now());
+  items.Complete(0, items.TakeBatch(clock_.Now()).jobs, absl::Milliseconds(100), clock_.Now());
   prepare_next();
   const absl::Status full = Admit(items, preparation_);
   ASSERT_TRUE(GetRefusal(full).has_value()) << full;

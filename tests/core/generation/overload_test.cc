@@ -283,7 +283,7 @@ class ItemsUnderLoad {
     for (const auto& [job, why] : batch.too_late) ++outcome.refused[why.code()];
     if (batch.jobs.empty()) return;
     clock_.Advance(absl::Milliseconds(2 + batch.jobs.size()));
-    items_.Settle(0, batch.jobs, clock_.Now() - begin, clock_.Now());
+    items_.Complete(0, batch.jobs, clock_.Now() - begin, clock_.Now());
     for (const auto& job : batch.jobs) {
       outcome.latencies[job->context().client].push_back(clock_.Now() - job->submitted());
       outcome.late += clock_.Now() > job->context().deadline ? 1 : 0;

@@ -45,7 +45,7 @@ class RequestQueueTest : public testing::Test {
     const std::unique_ptr<Job> job = TakeFirst(queue);
     job->steps.worker_time = {.prefill = absl::Milliseconds(100), .all = absl::Milliseconds(100)};
     job->times.prefilled = clock_.Now();
-    queue.Settle(*job, clock_.Now());
+    queue.Complete(*job, clock_.Now());
   }
 
   FakeClock clock_;
@@ -140,7 +140,7 @@ TEST_F(RequestQueueTest, ReportsAJobThatBecameTooLateUnlessItIsAlone) {
   EXPECT_TRUE(queue.CheckDeadlineCanBeMet(*first, 100, clock_.Now()).ok());
   clock_.Advance(absl::Milliseconds(100));
   EXPECT_EQ(queue.CheckDeadlineCanBeMet(*first, 100, clock_.Now()).code(), absl::StatusCode::kDeadlineExceeded);
-  queue.Settle(*first, clock_.Now());
+  queue.Complete(*first, clock_.Now());
   EXPECT_TRUE(queue.CheckDeadlineCanBeMet(*TakeFirst(queue), 100, clock_.Now()).ok()) << "nothing else waits or runs";
 }
 
@@ -157,7 +157,7 @@ TEST_F(RequestQueueTest, AWorkerIsIdleWhileAllThatItTookIsPaused) {
   ASSERT_TRUE(queue.Push(JobWithId("tried", soon, 100)).ok());
   const std::unique_ptr<Job> tried = TakeFirst(queue);
   EXPECT_TRUE(queue.CheckDeadlineCanBeMet(*tried, 100, clock_.Now()).ok());
-  queue.Settle(*tried, clock_.Now());
+  queue.Complete(*tried, clock_.Now());
   *flag = false;
   EXPECT_EQ(queue.Push(JobWithId("too_late", soon, 100)).code(), absl::StatusCode::kDeadlineExceeded);
 }
@@ -303,7 +303,7 @@ TEST_F(RequestQueueTest, LeavesAJobToTheWorkerThatHasItsRowsAndSleepsAfterItWasF
   const auto ended = TakeFirst(queue, 0);
   ASSERT_NE(ended, nullptr);
   queue.OnWorkerFull(0);
-  queue.Settle(*ended, clock_.Now());
+  queue.Complete(*ended, clock_.Now());
   EXPECT_FALSE(queue.HasJobFor({.worker = 0, .running = 0, .now = clock_.Now()}));
   auto at_home = JobWithId("b");
   at_home->seat = SeatInCache(ParkedPlace{.worker = 0, .id = 7});
@@ -466,7 +466,7 @@ TEST_F(RequestQueueTest, WhatIsReturnedGoesOnBeforeAllThatWaitsUnlessItIsPaused)
   EXPECT_EQ(again.back()->context().id, "a");
   EXPECT_TRUE(queue.empty());
   EXPECT_FALSE(queue.over()) << "they may come back";
-  for (const auto& job : again) queue.Settle(*job, clock_.Now());
+  for (const auto& job : again) queue.Complete(*job, clock_.Now());
   EXPECT_TRUE(queue.over());
 }
 

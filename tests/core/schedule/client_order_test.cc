@@ -18,7 +18,7 @@ TEST(ClientOrder, ForgetsClientsOnceTheClockHasPassedThem) {
     const ClientOrder::Handle first = *order.First(kAny);
     const std::string client = "name" + std::to_string(first);
     order.Take(first, client, absl::InfiniteFuture(), absl::Milliseconds(10));
-    order.Settle(client, absl::Milliseconds(10), absl::Milliseconds(10), 10);
+    order.Complete(client, absl::Milliseconds(10), absl::Milliseconds(10), 10);
     order.Add(next, "name" + std::to_string(next), absl::InfiniteFuture());
     // Ten wait. The clock goes on by 1 ms each time, and forgets a client 100 ms after the 10 ms that it took.
     ASSERT_LE(order.clients(), 10 + 10 + 100 + 1);
@@ -31,7 +31,7 @@ TEST(ClientOrder, WhoIsAheadOfTheClockStaysAheadWhenItComesBack) {
   order.Add(1, "b", absl::InfiniteFuture());
   order.Add(2, "b", absl::InfiniteFuture());
   order.Take(0, "a", absl::InfiniteFuture(), absl::Seconds(1));
-  order.Settle("a", absl::Seconds(1), absl::Seconds(1), 2);
+  order.Complete("a", absl::Seconds(1), absl::Seconds(1), 2);
   order.Add(3, "a", absl::InfinitePast());
   EXPECT_EQ(order.First(kAny), 1);
   order.Take(1, "b", absl::InfiniteFuture(), absl::Seconds(2));
@@ -44,7 +44,7 @@ TEST(ClientOrder, RemembersOnlySoManyClientsThatCostNothing) {
   const auto come_and_go = [&order](ClientOrder::Handle work, absl::Duration cost) {
     const std::string client = "name" + std::to_string(work);
     order.Add(work, client, absl::InfiniteFuture());
-    order.Settle(client, cost, cost, order.Take(work, client, absl::InfiniteFuture(), cost));
+    order.Complete(client, cost, cost, order.Take(work, client, absl::InfiniteFuture(), cost));
   };
   order.Add(0, "busy", absl::InfiniteFuture());
   come_and_go(1, absl::Hours(1));
@@ -75,9 +75,9 @@ class ClientOrderNewcomerTest : public testing::Test {
     shared_by_[client] = order_.Take(work, std::to_string(client), absl::InfiniteFuture(), charged_[client]);
   }
   // It took so much more than it was charged.
-  void Settle(int client, double more_seconds) {
+  void Complete(int client, double more_seconds) {
     const absl::Duration cost = charged_[client] + absl::Seconds(more_seconds);
-    order_.Settle(std::to_string(client), charged_[client], cost, shared_by_[client]);
+    order_.Complete(std::to_string(client), charged_[client], cost, shared_by_[client]);
   }
 
   // How long client 0 is served before the newcomer is.
@@ -90,7 +90,7 @@ class ClientOrderNewcomerTest : public testing::Test {
     for (; client_of_[*order_.First(of_both)] == kWaits; seconds += 0.01) {
       Add(kWaits);
       Take(kWaits, 0.01);
-      Settle(kWaits, 0);
+      Complete(kWaits, 0);
     }
     return seconds;
   }
@@ -106,7 +106,7 @@ class ClientOrderNewcomerTest : public testing::Test {
 TEST_F(ClientOrderNewcomerTest, DoesNotOvertakeAWaitingClientBecauseOthersEndedSoonerThanPredicted) {
   for (int client = 1; client <= 10; ++client) Add(client);
   for (int client = 1; client <= 10; ++client) Take(client, 10);
-  for (int client = 1; client <= 10; ++client) Settle(client, -9);
+  for (int client = 1; client <= 10; ++client) Complete(client, -9);
   EXPECT_NEAR(SecondsBeforeNewcomer(), 10 * 1.0 / 11, 0.02);
 }
 
@@ -119,7 +119,7 @@ TEST_F(ClientOrderNewcomerTest, DoesNotWaitForWhatOthersWereChargedTooMuch) {
     clock += 1.0 / (1 + client);
   }
   for (int client = 1; client <= 10; ++client) Add(client);
-  for (int client = 1; client <= 10; ++client) Settle(client, -9);
+  for (int client = 1; client <= 10; ++client) Complete(client, -9);
   EXPECT_NEAR(SecondsBeforeNewcomer(), clock, 0.02);
 }
 
@@ -128,7 +128,7 @@ TEST_F(ClientOrderNewcomerTest, WaitsForWhatARequestTookLongerThanPredictedAsMan
   Add(1);
   Take(1, 0);
   for (int client = 2; client <= 10; ++client) Add(client);
-  Settle(1, 11);
+  Complete(1, 11);
   EXPECT_NEAR(SecondsBeforeNewcomer(), 1, 0.02);
 }
 
@@ -138,8 +138,8 @@ TEST_F(ClientOrderNewcomerTest, IsNotPlacedByAPrediction) {
   Take(1, 131);
   Add(kNewcomer);
   Take(kNewcomer, 0.01);
-  Settle(kNewcomer, 0);
-  Settle(1, -130.8);
+  Complete(kNewcomer, 0);
+  Complete(1, -130.8);
   EXPECT_LT(SecondsBeforeNewcomer(), 0.03);
 }
 

@@ -19,12 +19,12 @@ WorkAttributes AttributesOf(Priority priority, const std::string& client, int64_
   return {.priority = priority, .client = client, .due = due, .cost = absl::Milliseconds(cost_milliseconds)};
 }
 
-// Takes and settles the next, which took as long as was predicted.
+// Takes and completes the next, which took as long as was predicted.
 WorkAttributes RunNext(WorkOrder& order) {
   const auto next = order.First();
   EXPECT_TRUE(next.has_value());
   const WorkAttributes attributes = order.Take(*next);
-  order.Settle(attributes, attributes.cost);
+  order.Complete(attributes, attributes.cost);
   return attributes;
 }
 
@@ -119,7 +119,7 @@ TEST(WorkOrder, APriorityOfWhichNothingSuitsDoesNotHoldUpTheRounds) {
   const auto run_next = [&](bool low_suits) {
     const WorkAttributes attributes =
         order.Take(*order.First([&](WorkOrder::Handle work) { return low_suits || work != low; }));
-    order.Settle(attributes, attributes.cost);
+    order.Complete(attributes, attributes.cost);
     return attributes;
   };
   absl::Duration of_normal, all;
@@ -166,7 +166,7 @@ TEST(WorkOrder, SharesFollowWhatWasMeasuredNotWhatWasPredicted) {
     const WorkAttributes attributes = order.Take(*order.First());
     const absl::Duration measured = attributes.client == "liar" ? absl::Milliseconds(40) : attributes.cost;
     served[attributes.client] += measured;
-    order.Settle(attributes, measured);
+    order.Complete(attributes, measured);
     order.Add(attributes);
   }
   EXPECT_NEAR(absl::FDivDuration(served["liar"], served["honest"]), 1, 0.01);
@@ -190,7 +190,7 @@ TEST(WorkOrder, APriorityOwesNothingForATimeWithAnEmptyQueue) {
     for (int i = 0; i < 1000; ++i) order.Add(AttributesOf(Priority::kNormal, "a", 10));
     for (int i = 0; i < 2; ++i) order.Add(AttributesOf(Priority::kLow, "documents", 10));
     EXPECT_EQ(RunUntilLow(order), 4);
-    order.Settle(alone, absl::Seconds(100));
+    order.Complete(alone, absl::Seconds(100));
     EXPECT_EQ(RunUntilLow(order), 4);
   }
 }
@@ -205,7 +205,7 @@ TEST(WorkOrder, APriorityGetsNothingBackThatItNeverPaid) {
   for (int i = 0; i < 1000; ++i) order.Add(AttributesOf(Priority::kNormal, "a", 10));
   for (int i = 0; i < 2; ++i) order.Add(AttributesOf(Priority::kLow, "documents", 100));
   EXPECT_EQ(RunUntilLow(order), 4);
-  for (const WorkAttributes& attributes : unpaid) order.Settle(attributes, absl::ZeroDuration());
+  for (const WorkAttributes& attributes : unpaid) order.Complete(attributes, absl::ZeroDuration());
   EXPECT_GE(RunUntilLow(order), 36) << "ten rounds are to be made up for";
 }
 
@@ -252,7 +252,7 @@ TEST(WorkOrder, AClientAtItsLimitLetsOthersPassUntilItsWorkEnds) {
   EXPECT_EQ(order.Take(*order.First()).client, "b");
   EXPECT_EQ(order.First(), std::nullopt);
   EXPECT_EQ(order.load().waiting, 2);
-  order.Settle(first, absl::Milliseconds(1));
+  order.Complete(first, absl::Milliseconds(1));
   EXPECT_EQ(order.Take(*order.First()).client, "a");
   EXPECT_EQ(order.First(), std::nullopt);
 }
@@ -275,8 +275,8 @@ TEST(WorkOrder, CountsWaitingAndRunningJobsThroughAMillionRandomEvents) {
     ASSERT_EQ(order.load().running, static_cast<int64_t>(running.size()));
     ASSERT_EQ(order.LoadOf("3").waiting, of_client);
   };
-  const auto settle = [&](size_t i) {
-    order.Settle(running[i], absl::Milliseconds(random() % 200));
+  const auto complete = [&](size_t i) {
+    order.Complete(running[i], absl::Milliseconds(random() % 200));
     running.erase(running.begin() + static_cast<int64_t>(i));
   };
   for (int event = 0; event < 1'000'000; ++event) {
@@ -296,7 +296,7 @@ TEST(WorkOrder, CountsWaitingAndRunningJobsThroughAMillionRandomEvents) {
         }
         break;
       case 2:
-        if (!running.empty()) settle(random() % running.size());
+        if (!running.empty()) complete(random() % running.size());
         break;
       case 3:
         if (!waiting.empty()) {
@@ -314,10 +314,10 @@ TEST(WorkOrder, CountsWaitingAndRunningJobsThroughAMillionRandomEvents) {
     }
     if (event % 1000 == 0) check();
   }
-  while (!running.empty()) settle(0);
+  while (!running.empty()) complete(0);
   while (const auto next = order.First()) {
     waiting.erase(*next);
-    order.Settle(order.Take(*next), absl::Milliseconds(1));
+    order.Complete(order.Take(*next), absl::Milliseconds(1));
   }
   EXPECT_TRUE(waiting.empty());
   check();
