@@ -117,7 +117,7 @@ absl::Time BatchFormer::DueAt(bool on_probation) {
   if (options_.max_queue_delay == absl::ZeroDuration()) return absl::InfinitePast();
   absl::Time due = absl::InfiniteFuture();
   int64_t items = 0, tokens = 0;
-  line_.ForEachThatMayRun([&](const std::unique_ptr<ClassificationJob>& job) {
+  line_.ForEachRunnable([&](const std::unique_ptr<ClassificationJob>& job) {
     if (!may_lead(job)) return;
     // If it has a deadline, half of its time is left for running, because it may take longer than predicted.
     const absl::Duration spare = job->context().deadline - line_.load().waiting_cost - job->prepared_at();

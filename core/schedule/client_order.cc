@@ -7,7 +7,7 @@ namespace {
 
 // A client that sends its next request after the previous answer was not away. A client that returns before the clock
 // has advanced by this much keeps its position.
-constexpr absl::Duration kMoment = absl::Milliseconds(100);
+constexpr absl::Duration kMaxPause = absl::Milliseconds(100);
 
 // Maximum number of remembered clients without queued or running work. A limit is needed because clients choose their
 // names freely, and work that takes no time does not advance the clock.
@@ -47,11 +47,11 @@ void ClientOrder::Complete(const std::string& name, absl::Duration charged, absl
   Return(client);
 }
 
-void ClientOrder::HoldBack(const std::string& name, bool held_back) {
-  if (const auto known = clients_.find(name); known == clients_.end() || known->second.held_back == held_back) return;
+void ClientOrder::SetThrottled(const std::string& name, bool throttled) {
+  if (const auto known = clients_.find(name); known == clients_.end() || known->second.throttled == throttled) return;
   const auto client = Leave(name);
-  client->second.held_back = held_back;
-  if (!held_back) MoveTo(client->second, std::max(client->second.place.first, clock_));
+  client->second.throttled = throttled;
+  if (!throttled) MoveTo(client->second, std::max(client->second.place.first, clock_));
   Return(client);
 }
 
@@ -77,14 +77,14 @@ void ClientOrder::Return(Clients::iterator client) {
   if (client->second.active()) ++active_;
   if (!client->second.active()) {
     resting_.emplace(client->second.place, client);
-  } else if (!client->second.work.empty() && !client->second.held_back) {
+  } else if (!client->second.work.empty() && !client->second.throttled) {
     ready_.emplace(client->second.place, client);
   }
-  ForgetResting();
+  RemoveResting();
 }
 
-void ClientOrder::ForgetResting() {
-  while (!resting_.empty() && (resting_.begin()->first.first + kMoment <= clock_ || resting_.size() > kMaxResting)) {
+void ClientOrder::RemoveResting() {
+  while (!resting_.empty() && (resting_.begin()->first.first + kMaxPause <= clock_ || resting_.size() > kMaxResting)) {
     clients_.erase(resting_.begin()->second);
     resting_.erase(resting_.begin());
   }

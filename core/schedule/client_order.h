@@ -10,7 +10,7 @@
 // All calls take O(log n); First is also linear in the work that it skips because it does not match.
 //
 // Thread: not thread-safe; the owner's mutex guards it.
-// Invariant: a client with queued work is in ready_, unless it is held back. A client without queued or running work is
+// Invariant: a client with queued work is in ready_, unless it is throttled. A client without queued or running work is
 // in resting_, until the clock has passed it, or until too many clients further ahead are remembered.
 #pragma once
 
@@ -40,7 +40,7 @@ class ClientOrder {
   // Work that was taken and charged has ended; it took `cost` of the worker's time.
   void Complete(const std::string& client, absl::Duration charged, absl::Duration cost, int64_t shared_by);
   // Sets whether First skips this client's work. The setting is removed with the client.
-  void HoldBack(const std::string& client, bool held_back);
+  void SetThrottled(const std::string& client, bool throttled);
 
   // The first work in order that matches; nullopt if none does.
   std::optional<Handle> First(absl::FunctionRef<bool(Handle)> suits) const;
@@ -56,7 +56,7 @@ class ClientOrder {
     Place place;
     std::set<std::pair<absl::Time, Handle>> work;
     int64_t running = 0;
-    bool held_back = false;
+    bool throttled = false;
 
     bool active() const { return !work.empty() || running > 0; }
   };
@@ -67,7 +67,7 @@ class ClientOrder {
   Clients::iterator Leave(const std::string& name);
   void Return(Clients::iterator client);
   void MoveTo(Client& client, absl::Duration virtual_time) { client.place = {virtual_time, next_place_++}; }
-  void ForgetResting();
+  void RemoveResting();
 
   Clients clients_;
   std::map<Place, Clients::iterator> ready_;

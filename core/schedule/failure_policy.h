@@ -66,7 +66,7 @@ class ModelHealth final {
 class ModelReplacement final {
  public:
   // `on_probation`: whether the worker was on probation when its model was discarded at `now`.
-  void OnModelGivenUp(bool on_probation, absl::Time now) { next_try_ = on_probation ? now + kTryAgainAfter : now; }
+  void OnModelDiscarded(bool on_probation, absl::Time now) { next_try_ = on_probation ? now + kTryAgainAfter : now; }
   void OnRebuildFailed(absl::Time now) { next_try_ = now + kTryAgainAfter; }
 
   absl::Time next_try() const { return next_try_; }
@@ -134,7 +134,7 @@ class WorkerProbation final {
  public:
   explicit WorkerProbation(int workers) : reliable_(workers, true) {}
 
-  void OnModelGivenUp(int worker) { reliable_[worker] = false; }
+  void OnModelDiscarded(int worker) { reliable_[worker] = false; }
   // The worker's model passed a run.
   void OnModelPassed(int worker) { reliable_[worker] = true; }
 

@@ -75,7 +75,7 @@ class FairQueue {
   const WorkOrder::Load& load() const { return order_.load(); }
   WorkOrder::Load LoadOf(const std::string& client) const { return order_.LoadOf(client); }
   // Visits the waiting items whose clients are below their limit of running work, in the order of arrival.
-  void ForEachThatMayRun(absl::FunctionRef<void(const Item&)> visit) const {
+  void ForEachRunnable(absl::FunctionRef<void(const Item&)> visit) const {
     for (const auto& [handle, item] : items_) {
       if (order_.MayRun(handle)) visit(item);
     }

@@ -83,16 +83,16 @@ absl::Time ModelWorker::RunRound() {
   if (!has_model_ && !Rebuild(end_now)) return replacement_.next_try();
   const absl::Time next_round = runner_->RunRound(end_now);
   if (!runner_->broken()) return next_round;
-  GiveUpModel();
+  DiscardModel();
   return absl::InfinitePast();
 }
 
-void ModelWorker::GiveUpModel() {
+void ModelWorker::DiscardModel() {
   const bool on_probation = queue_.IsOnProbation(number_);
   runner_->FreeModel();
   has_model_ = false;
-  replacement_.OnModelGivenUp(on_probation, clock_.Now());
-  queue_.OnModelGivenUp(number_);
+  replacement_.OnModelDiscarded(on_probation, clock_.Now());
+  queue_.OnModelDiscarded(number_);
   if (on_probation) runner_->OnNoModel();
 }
 

@@ -83,7 +83,7 @@ class ModelWorker final {
   void RunTasks();
   // No work can run before `next_round`, unless the queue changes.
   void Sleep(absl::Time next_round);
-  void GiveUpModel();
+  void DiscardModel();
   // Tries to build another model, and ends abandoned work. Returns whether there is a model.
   bool Rebuild(bool end_now);
 

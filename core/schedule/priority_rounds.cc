@@ -43,7 +43,7 @@ void PriorityRounds::Charge(Priority priority, absl::Duration cost) {
   credit_[i] = std::min(Share(i), credit_[i] - cost);
 }
 
-void PriorityRounds::Forgive() {
+void PriorityRounds::ClearDebts() {
   for (size_t i = 0; i < kPriorities; ++i) credit_[i] = Share(i);
 }
 

@@ -28,7 +28,7 @@ class PriorityRounds {
     absl::Duration quantum = absl::Milliseconds(10);
   };
 
-  explicit PriorityRounds(const Options& options) : options_(options) { Forgive(); }
+  explicit PriorityRounds(const Options& options) : options_(options) { ClearDebts(); }
 
   // Errors: INVALID_ARGUMENT for options out of range.
   static absl::Status Check(const Options& options);
@@ -42,7 +42,7 @@ class PriorityRounds {
   // Charges worker time to a priority; a negative cost is a refund.
   void Charge(Priority priority, absl::Duration cost);
   // Clears all debts when no work waits: a share is a share of the time for which other work waits.
-  void Forgive();
+  void ClearDebts();
 
  private:
   absl::Duration Share(size_t priority) const { return options_.quantum * options_.weights[priority]; }

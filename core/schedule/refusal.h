@@ -50,12 +50,12 @@ absl::Status CheckRoom(const WaitingLimits& limits, const WorkOrder::Load& all, 
                        const WorkAttributes& next);
 
 // Shortest retry delay. Earlier retries cost more than they gain.
-inline constexpr absl::Duration kSoonestRetry = absl::Milliseconds(50);
+inline constexpr absl::Duration kMinRetryDelay = absl::Milliseconds(50);
 
 // RESOURCE_EXHAUSTED with this message, and a Refusal to retry when the queued work will have been taken, or after
 // `min_delay`.
 absl::Status RefuseForNow(const WorkOrder::Load& all, std::string_view message,
-                          absl::Duration min_delay = kSoonestRetry);
+                          absl::Duration min_delay = kMinRetryDelay);
 
 // Whether work can meet its deadline. `fast`: the shortest time that it takes. Queued work before it does not count: it
 // may be cancelled, or refused itself. Errors: DEADLINE_EXCEEDED naming the predicted time, and the remaining time or

@@ -18,7 +18,7 @@ absl::Duration Times(double seconds_per_unit, int64_t units) {
 }  // namespace
 
 void RunTimeEstimator::Learn(const RunShape& shape, absl::Duration run, absl::Time now) {
-  if (kinds_.count(shape.kind) == 0 && kinds_.size() == kMaxKinds) ForgetOldest();
+  if (kinds_.count(shape.kind) == 0 && kinds_.size() == kMaxKinds) RemoveOldest();
   Kind& kind = kinds_[shape.kind];
   kind.latest = now;
   const double seconds_per_unit = absl::ToDoubleSeconds(run) / static_cast<double>(shape.units);
@@ -26,7 +26,7 @@ void RunTimeEstimator::Learn(const RunShape& shape, absl::Duration run, absl::Ti
   kind.of_magnitude[Magnitude(shape.units)].Add(seconds_per_unit, now);
 }
 
-void RunTimeEstimator::ForgetOldest() {
+void RunTimeEstimator::RemoveOldest() {
   kinds_.erase(std::min_element(kinds_.begin(), kinds_.end(),
                                 [](const auto& a, const auto& b) { return a.second.latest < b.second.latest; }));
 }

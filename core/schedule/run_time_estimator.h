@@ -48,7 +48,7 @@ class RunTimeEstimator {
   };
 
   // Makes room for a kind: removes the one that has not run for the longest time.
-  void ForgetOldest();
+  void RemoveOldest();
 
   std::map<int64_t, Kind> kinds_;
 };

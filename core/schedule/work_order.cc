@@ -23,7 +23,7 @@ WorkOrder::Handle WorkOrder::Add(WorkAttributes attributes) {
     load->waiting_cost += attributes.cost;
   }
   Clients(attributes).Add(work, attributes.client, attributes.due);
-  HoldBackIfBusy(attributes.client);
+  ThrottleIfAtLimit(attributes.client);
   waiting_.emplace(work, std::move(attributes));
   return work;
 }
@@ -46,7 +46,7 @@ std::optional<WorkOrder::Handle> WorkOrder::FirstToJoin(absl::FunctionRef<bool(H
 }
 
 WorkAttributes WorkOrder::Take(Handle work) {
-  WorkAttributes attributes = Leave(work);
+  WorkAttributes attributes = RemoveWaiting(work);
   attributes.shared_by = Clients(attributes).Take(work, attributes.client, attributes.due, attributes.cost);
   const bool others_wait = load_.waiting > 0;
   if (others_wait) rounds_.Charge(attributes.priority, attributes.cost);
@@ -66,16 +66,16 @@ void WorkOrder::SetCost(Handle work, absl::Duration cost) {
 }
 
 void WorkOrder::Remove(Handle work) {
-  const WorkAttributes attributes = Leave(work);
+  const WorkAttributes attributes = RemoveWaiting(work);
   Clients(attributes).Remove(work, attributes.client, attributes.due);
-  ForgetIfGone(attributes.client);
+  RemoveIfIdle(attributes.client);
 }
 
 void WorkOrder::Complete(const WorkAttributes& taken, absl::Duration cost) {
   Clients(taken).Complete(taken.client, taken.cost, cost, taken.shared_by);
   if (taken.charged_period == waiting_period_) rounds_.Charge(taken.priority, cost - taken.cost);
   CountRunning(taken.client, -1);
-  ForgetIfGone(taken.client);
+  RemoveIfIdle(taken.client);
 }
 
 WorkOrder::Load WorkOrder::LoadOf(const std::string& client) const {
@@ -83,7 +83,7 @@ WorkOrder::Load WorkOrder::LoadOf(const std::string& client) const {
   return load == loads_.end() ? Load() : load->second;
 }
 
-WorkAttributes WorkOrder::Leave(Handle work) {
+WorkAttributes WorkOrder::RemoveWaiting(Handle work) {
   const auto leaving = waiting_.find(work);
   WorkAttributes attributes = std::move(leaving->second);
   waiting_.erase(leaving);
@@ -92,7 +92,7 @@ WorkAttributes WorkOrder::Leave(Handle work) {
     load->waiting_cost -= attributes.cost;
   }
   if (load_.waiting == 0) {
-    rounds_.Forgive();
+    rounds_.ClearDebts();
     ++waiting_period_;
   }
   return attributes;
@@ -101,15 +101,15 @@ WorkAttributes WorkOrder::Leave(Handle work) {
 void WorkOrder::CountRunning(const std::string& client, int64_t more) {
   load_.running += more;
   loads_[client].running += more;
-  HoldBackIfBusy(client);
+  ThrottleIfAtLimit(client);
 }
 
-void WorkOrder::HoldBackIfBusy(const std::string& client) {
+void WorkOrder::ThrottleIfAtLimit(const std::string& client) {
   const bool busy = loads_[client].running >= options_.max_running_per_client;
-  for (ClientOrder& clients : clients_) clients.HoldBack(client, busy);
+  for (ClientOrder& clients : clients_) clients.SetThrottled(client, busy);
 }
 
-void WorkOrder::ForgetIfGone(const std::string& client) {
+void WorkOrder::RemoveIfIdle(const std::string& client) {
   const auto load = loads_.find(client);
   if (load->second.waiting == 0 && load->second.running == 0) loads_.erase(load);
 }

@@ -78,10 +78,10 @@ class WorkOrder {
  private:
   ClientOrder& Clients(const WorkAttributes& attributes) { return clients_[static_cast<size_t>(attributes.priority)]; }
   // Removes the work from the waiting counts.
-  WorkAttributes Leave(Handle work);
+  WorkAttributes RemoveWaiting(Handle work);
   void CountRunning(const std::string& client, int64_t more);
-  void HoldBackIfBusy(const std::string& client);
-  void ForgetIfGone(const std::string& client);
+  void ThrottleIfAtLimit(const std::string& client);
+  void RemoveIfIdle(const std::string& client);
 
   const Options options_;
   PriorityRounds rounds_;

@@ -43,9 +43,9 @@ void WorkQueue::Wake() {
   Changed();
 }
 
-void WorkQueue::OnModelGivenUp(int worker) {
+void WorkQueue::OnModelDiscarded(int worker) {
   const MutexLock lock(mutex_);
-  probation_.OnModelGivenUp(worker);
+  probation_.OnModelDiscarded(worker);
   Changed();  // work that was left to it may go to others
 }
 

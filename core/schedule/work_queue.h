@@ -40,7 +40,7 @@ class WorkQueue {
   void Wake();
 
   // As WorkerProbation.
-  void OnModelGivenUp(int worker);
+  void OnModelDiscarded(int worker);
   void OnModelPassed(int worker);
   bool IsOnProbation(int worker) const;
 

@@ -249,8 +249,8 @@ void ClassifierDayTraffic::CheckRefusal(const ItemCall& call, const absl::Status
   EXPECT_EQ(details->queue_depth, all.items);
   EXPECT_GT(all.items, 0);
   if (!HasLearned()) return;
-  EXPECT_GE(details->retry_after, std::max(kSoonestRetry, all.least / kEstimatesAreWithin));
-  EXPECT_LE(details->retry_after, std::max(kSoonestRetry, all.most * kEstimatesAreWithin));
+  EXPECT_GE(details->retry_after, std::max(kMinRetryDelay, all.least / kEstimatesAreWithin));
+  EXPECT_LE(details->retry_after, std::max(kMinRetryDelay, all.most * kEstimatesAreWithin));
   const WaitingLimits& limits = options_.items.limits;
   const absl::Duration more = (kFixedRun + call.Run()) / options_.workers.size();
   EXPECT_TRUE(all.items >= limits.max_queued || of_client.items >= limits.max_queued_per_client ||

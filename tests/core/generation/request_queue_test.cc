@@ -343,7 +343,7 @@ TEST_F(RequestQueueTest, LeavesALastTryToAWorkerThatIsNotFailingAsLongAsThereIsO
   std::unique_ptr<Job> job = queue.TakeFirst(failing, Take);
   job->steps.failures.OnFailure(/*alone=*/true);
   const int64_t seen = queue.changes();
-  queue.OnModelGivenUp(0);
+  queue.OnModelDiscarded(0);
   EXPECT_GT(queue.changes(), seen) << "what was left to it may be another's";
   put_back(std::move(job));
   job = queue.TakeFirst(failing, Take);
@@ -355,7 +355,7 @@ TEST_F(RequestQueueTest, LeavesALastTryToAWorkerThatIsNotFailingAsLongAsThereIsO
   EXPECT_FALSE(queue.HasJobFor(failing));
   EXPECT_TRUE(queue.HasJobFor(busy));
 
-  queue.OnModelGivenUp(1);
+  queue.OnModelDiscarded(1);
   EXPECT_FALSE(queue.IsOnProbation(0));
   EXPECT_TRUE(queue.HasJobFor(failing)) << "both are failing";
   queue.OnModelPassed(1);

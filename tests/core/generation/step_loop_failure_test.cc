@@ -86,7 +86,7 @@ TEST(StepLoopFailure, AStreamThatRunsAloneIsTriedOnTheNextModelToo) {
 TEST(StepLoopFailure, AWorkerOnProbationRunsOneRequestUntilAStepHasPassed) {
   StepLoopHarness harness({}, {}, SmallModelInfo(), 2);
   harness.queue.OnWorkerFull(1);
-  harness.queue.OnModelGivenUp(0);
+  harness.queue.OnModelDiscarded(0);
   std::vector<size_t> sizes;
   harness.model.on_step = [&sizes](absl::Span<const models::Slice> slices) {
     sizes.push_back(slices.size());

@@ -101,9 +101,9 @@ TEST(ModelHealth, OnProbationTheFirstFailureIsTheLast) {
 TEST(ModelReplacement, ComesAtOnceButASecondLaterAfterATrial) {
   const absl::Time now = absl::FromUnixSeconds(100);
   ModelReplacement replacement;
-  replacement.OnModelGivenUp(/*on_probation=*/false, now);
+  replacement.OnModelDiscarded(/*on_probation=*/false, now);
   EXPECT_EQ(replacement.next_try(), now);
-  replacement.OnModelGivenUp(/*on_probation=*/true, now);
+  replacement.OnModelDiscarded(/*on_probation=*/true, now);
   EXPECT_EQ(replacement.next_try(), now + absl::Seconds(1));
   replacement.OnRebuildFailed(now + absl::Seconds(1));
   EXPECT_EQ(replacement.next_try(), now + absl::Seconds(2));
@@ -112,7 +112,7 @@ TEST(ModelReplacement, ComesAtOnceButASecondLaterAfterATrial) {
 TEST(WorkerProbation, AWorkerIsOnProbationUntilItsNextModelPasses) {
   WorkerProbation trials(2);
   EXPECT_FALSE(trials.IsOnProbation(0));
-  trials.OnModelGivenUp(0);
+  trials.OnModelDiscarded(0);
   EXPECT_TRUE(trials.IsOnProbation(0));
   EXPECT_FALSE(trials.IsOnProbation(1));
   trials.OnModelPassed(0);
@@ -121,18 +121,18 @@ TEST(WorkerProbation, AWorkerIsOnProbationUntilItsNextModelPasses) {
 
 TEST(WorkerProbation, NoWorkerIsOnProbationWhereAllWouldBe) {
   WorkerProbation trials(2);
-  trials.OnModelGivenUp(0);
-  trials.OnModelGivenUp(1);
+  trials.OnModelDiscarded(0);
+  trials.OnModelDiscarded(1);
   EXPECT_FALSE(trials.IsOnProbation(0));
   EXPECT_FALSE(trials.IsOnProbation(1));
   WorkerProbation single(1);
-  single.OnModelGivenUp(0);
+  single.OnModelDiscarded(0);
   EXPECT_FALSE(single.IsOnProbation(0));
 }
 
 TEST(WorkerProbation, TheLastTryIsNotOfAWorkerOnProbation) {
   WorkerProbation trials(2);
-  trials.OnModelGivenUp(0);
+  trials.OnModelDiscarded(0);
   WorkFailures failures(WorkFailures::kOfItem);
   failures.OnFailure(/*alone=*/true);
   EXPECT_TRUE(trials.MayTake(0, failures));
