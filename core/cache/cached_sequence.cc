@@ -17,14 +17,14 @@ CachedSequence::CachedSequence(PageStore& store, const models::CachePages& reser
 }
 
 CachedSequence::~CachedSequence() {
-  const SequenceState state = LetGo();
+  const SequenceState state = TakeState();
   store_.Release(state, Holder::kRunning);
   if (state.block != nullptr) store_.index.Unpin(state.block, store_.pools.clock.Next());
   store_.reservations.Change(claim_, {});
   store_.running.erase(this);
 }
 
-SequenceState CachedSequence::LetGo() { return std::exchange(state_, {}); }
+SequenceState CachedSequence::TakeState() { return std::exchange(state_, {}); }
 
 void CachedSequence::Adopt(SequenceState state) {
   state_ = std::move(state);
@@ -45,7 +45,7 @@ absl::Status CachedSequence::StartAt(PrefixBlock* block) {
   store_.index.Pin(block);
   store_.Hold(state, Holder::kRunning);
   state.open_chunk = std::exchange(state_.open_chunk, models::kZeroPage);  // its rows are not needed at a block's end
-  const SequenceState before = LetGo();
+  const SequenceState before = TakeState();
   store_.Release(before, Holder::kRunning);
   if (before.block != nullptr) store_.index.Unpin(before.block, store_.pools.clock.Next());
   Adopt(std::move(state));
@@ -154,7 +154,7 @@ void CachedSequence::OnRead(absl::Span<const int32_t> tokens) {
     if (state_.block != nullptr) state_.block = store_.index.Advance(state_.block, state_.tail, state_.tables);
     state_.tail.clear();
   }
-  for (const Strip strip : kStrips) DropPagesBefore(strip, store_.grid.KeptAt(strip, state_.position).first);
+  for (const Strip strip : kStrips) ReleasePagesBefore(strip, store_.grid.KeptAt(strip, state_.position).first);
   UpdateClaim();
   store_.BoundIndex();
 }
@@ -174,7 +174,7 @@ absl::StatusOr<int64_t> CachedSequence::RollBack(int64_t position) {
   if (target >= block_begin && state_.begin == 0) {
     state_.position = target;
     state_.tail.resize(target - block_begin);
-    for (const Strip strip : kStrips) DropPagesFrom(strip, store_.grid.KeptAt(strip, target).end);
+    for (const Strip strip : kStrips) ReleasePagesFrom(strip, store_.grid.KeptAt(strip, target).end);
     UpdateClaim();
     return target;
   }
@@ -187,7 +187,7 @@ absl::StatusOr<int64_t> CachedSequence::RollBack(int64_t position) {
   return absl::NotFoundError(absl::StrCat("the rows before position ", position, " were evicted"));
 }
 
-void CachedSequence::DropPagesBefore(Strip strip, int64_t page) {
+void CachedSequence::ReleasePagesBefore(Strip strip, int64_t page) {
   PageTable& table = state_.tables[strip];
   const int64_t count = std::clamp<int64_t>(page - table.first, 0, static_cast<int64_t>(table.ids.size()));
   for (int64_t i = 0; i < count; ++i) store_.pools.Of(strip).Release(table.ids[i], Holder::kRunning);
@@ -195,7 +195,7 @@ void CachedSequence::DropPagesBefore(Strip strip, int64_t page) {
   table.first += count;
 }
 
-void CachedSequence::DropPagesFrom(Strip strip, int64_t page) {
+void CachedSequence::ReleasePagesFrom(Strip strip, int64_t page) {
   PageTable& table = state_.tables[strip];
   while (table.end() > std::max(page, table.first)) {
     store_.pools.Of(strip).Release(table.ids.back(), Holder::kRunning);

@@ -70,12 +70,12 @@ class CachedSequence final {
   // Copies the pages that it would write to and that have other holders.
   absl::Status OwnPagesToWrite();
   absl::Status TakeOpenChunk();
-  // Releases everything except the reservation, and returns the state.
-  SequenceState LetGo();
+  // Moves the state out; only the reservation is left.
+  SequenceState TakeState();
   // The number of pages of a strip that a slice up to token `end` adds.
   int64_t NewPages(Strip strip, int64_t end) const;
-  void DropPagesBefore(Strip strip, int64_t page);
-  void DropPagesFrom(Strip strip, int64_t page);
+  void ReleasePagesBefore(Strip strip, int64_t page);
+  void ReleasePagesFrom(Strip strip, int64_t page);
   void UpdateClaim();
 
   PageStore& store_;

@@ -61,7 +61,7 @@ bool PageStore::EvictOldest(const PagePool& pool) {
   const std::optional<uint64_t> end = &pool == &pools.open_chunk ? std::nullopt : index.OldestUse();
   if (!parked.empty() && (!end.has_value() || parked_by_use.begin()->first < *end)) {
     ++evicted_parked;
-    Drop(parked_by_use.begin()->second);
+    RemoveParked(parked_by_use.begin()->second);
     return true;
   }
   if (end.has_value()) index.EvictOldest();
@@ -134,7 +134,7 @@ SequenceState PageStore::Unpark(ParkedId id) {
   return state;
 }
 
-void PageStore::Drop(ParkedId id) {
+void PageStore::RemoveParked(ParkedId id) {
   const auto found = parked.find(id);
   if (found == parked.end()) return;
   const ParkedSequence sequence = std::move(found->second);

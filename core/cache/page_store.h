@@ -80,7 +80,7 @@ struct PageStore final {
   SequenceState Unpark(ParkedId id);
   // Removes a parked sequence, if it is there, and frees the pages that only it holds. Its blocks stay findable, as an
   // end that was used when the sequence was.
-  void Drop(ParkedId id);
+  void RemoveParked(ParkedId id);
 
   // Evicts while the prefix index has too many blocks besides those of running sequences: their limit is an eighth of
   // the pages' bytes, at least 16 MiB. The pages of a text are limited, its blocks are not.

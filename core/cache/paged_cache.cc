@@ -74,7 +74,7 @@ absl::StatusOr<std::unique_ptr<CachedSequence>> PagedCache::BeginAt(int64_t posi
   return sequence;
 }
 
-ParkedId PagedCache::Park(std::unique_ptr<CachedSequence> sequence) { return store_.Park(sequence->LetGo()); }
+ParkedId PagedCache::Park(std::unique_ptr<CachedSequence> sequence) { return store_.Park(sequence->TakeState()); }
 
 absl::StatusOr<std::unique_ptr<CachedSequence>> PagedCache::Resume(ParkedId id, int64_t max_tokens) {
   if (!IsParked(id)) return absl::NotFoundError("the parked sequence was evicted");

@@ -107,7 +107,7 @@ class PagedCache final {
   absl::StatusOr<ParkedId> Import(const ParkedPages& pages, absl::Span<const int32_t> tokens);
   // Removes a parked sequence, if it is there, and frees the pages that only it holds. Its blocks stay findable like
   // those of a sequence that ended when this one was last used.
-  void Drop(ParkedId id) { store_.Drop(id); }
+  void RemoveParked(ParkedId id) { store_.RemoveParked(id); }
 
   // Unique in this process, at least 1.
   uint64_t id() const { return id_; }

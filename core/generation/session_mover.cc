@@ -13,7 +13,7 @@ void WorkerPages::GiveUp(const ParkedPlace& place) {
   const MutexLock lock(mutex_);
   if (workers_ == nullptr) return;
   PostToCache(*workers_, place.worker, [id = place.id](PagedCache* cache) {
-    if (cache != nullptr) cache->Drop(id);
+    if (cache != nullptr) cache->RemoveParked(id);
   });
 }
 
@@ -67,7 +67,7 @@ void SessionMover::Import(const SessionKey& key, SessionArchive archive, std::fu
                   if (id.ok()) parked = ParkedPlace{.worker = worker, .id = *id};
                 }
                 status = sessions_.Import(key, {.tokens = std::move(archive.tokens), .parked = parked}, pages_);
-                if (!status.ok() && parked.has_value()) cache->Drop(parked->id);
+                if (!status.ok() && parked.has_value()) cache->RemoveParked(parked->id);
                 done(std::move(status));
               });
 }

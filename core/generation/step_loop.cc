@@ -340,7 +340,7 @@ void StepLoop::EndRunning(const absl::Status& status) {
 }
 
 void StepLoop::ForgetParkedHere(Job& job) {
-  if (const std::optional<ParkedId> own = job.seat.TakeOwn(options_.worker)) cache_->Drop(*own);
+  if (const std::optional<ParkedId> own = job.seat.TakeOwn(options_.worker)) cache_->RemoveParked(*own);
 }
 
 void StepLoop::NotifyEnded() {

@@ -51,14 +51,14 @@ class RandomEvents {
     if (event < 99) return Move();
     if (!parked_.empty()) {
       const size_t index = random_() % parked_.size();
-      cache_->Drop(parked_[index].id);
+      cache_->RemoveParked(parked_[index].id);
       parked_.erase(parked_.begin() + static_cast<int64_t>(index));
     }
   }
 
   void EndAll() {
     running_.clear();
-    for (const Parked& parked : parked_) cache_->Drop(parked.id);
+    for (const Parked& parked : parked_) cache_->RemoveParked(parked.id);
     parked_.clear();
   }
 
@@ -129,7 +129,7 @@ class RandomEvents {
     if (running_.empty()) return;
     Running running = TakeRunning();
     if (parked_.size() == 12) {  // one caller cancels
-      cache_->Drop(parked_.front().id);
+      cache_->RemoveParked(parked_.front().id);
       parked_.erase(parked_.begin());
     }
     parked_.push_back({.text = std::move(running.text), .id = cache_->Park(std::move(running.sequence))});
@@ -187,7 +187,7 @@ class RandomEvents {
       return;
     }
     ++moved_;
-    cache_->Drop(std::exchange(parked.id, *imported));
+    cache_->RemoveParked(std::exchange(parked.id, *imported));
     parked.text.moved = true;
   }
 

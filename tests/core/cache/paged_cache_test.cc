@@ -232,8 +232,8 @@ TEST(PagedCache, ADroppedSequenceLeavesItsBlocksBehind) {
   auto sequence = harness.Begin(text);
   harness.Read(*sequence, text);
   const ParkedId id = harness.cache->Park(std::move(sequence));
-  harness.cache->Drop(id);
-  harness.cache->Drop(id);
+  harness.cache->RemoveParked(id);
+  harness.cache->RemoveParked(id);
   EXPECT_EQ(harness.cache->state().parked_sequences, 0);
   EXPECT_EQ(harness.cache->state().idle.open_chunk, 0);
   EXPECT_EQ(harness.ReadAndEnd(text), 192);
@@ -248,7 +248,7 @@ TEST(PagedCache, WhatADroppedSequenceLeavesBehindWasUsedLastWhenItWasParked) {
     harness.Read(*sequence, Text(64, seed));
     ids.push_back(harness.cache->Park(std::move(sequence)));
   }
-  harness.cache->Drop(ids[0]);
+  harness.cache->RemoveParked(ids[0]);
   harness.ReadAndEnd(Text(64, 3));
   EXPECT_TRUE(harness.cache->IsParked(ids[1]));
 }

@@ -41,7 +41,7 @@ struct SimulatedService::SimulatedEngine {
     explicit Pages(SimulatedEngine& engine) : engine_(&engine) {}
     void GiveUp(const ParkedPlace& place) override {
       if (engine_ == nullptr) return;
-      engine_->workers[place.worker]->Drop(place.id);
+      engine_->workers[place.worker]->RemoveParked(place.id);
       engine_->queue.Wake();
     }
     void End() { engine_ = nullptr; }

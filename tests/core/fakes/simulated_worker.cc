@@ -38,8 +38,8 @@ void SimulatedWorker::Work() {
   while (true) {
     changes_seen_ = queue_.changes();
     looked_ = clock_.Now();
-    for (const ParkedId parked : std::exchange(to_drop_, {})) {
-      if (replica_->cache() != nullptr) replica_->cache()->Drop(parked);
+    for (const ParkedId parked : std::exchange(to_remove_, {})) {
+      if (replica_->cache() != nullptr) replica_->cache()->RemoveParked(parked);
     }
     if (worker_.RunRound() == absl::InfinitePast()) continue;
     if (queue_.over()) break;

@@ -42,7 +42,7 @@ class SimulatedWorker final {
   bool ended() const { return coroutine_.ended(); }
 
   // Frees these pages before its next round. The queue must be woken.
-  void Drop(ParkedId parked) { to_drop_.push_back(parked); }
+  void RemoveParked(ParkedId parked) { to_remove_.push_back(parked); }
 
   // Of its model's cache, which it has unless no replica is to be had.
   CacheState cache() { return replica_->cache()->state(); }
@@ -57,7 +57,7 @@ class SimulatedWorker final {
   const int number_;
   LanguageModelReplica* const replica_;  // worker_'s
   ModelWorker worker_;
-  std::vector<ParkedId> to_drop_;
+  std::vector<ParkedId> to_remove_;
   bool in_step_ = false;
   int64_t changes_seen_ = -1;
   absl::Time looked_;

@@ -108,7 +108,7 @@ class StepLoopPauseOfTwoWorkers : public StepLoopPause {
   void DropGivenUp() {
     ASSERT_EQ(pages_->given_up.size(), 1u);
     EXPECT_EQ(pages_->given_up[0].worker, 0);
-    harness_.loop->cache().Drop(pages_->given_up[0].id);
+    harness_.loop->cache().RemoveParked(pages_->given_up[0].id);
     EXPECT_EQ(harness_.loop->state().cache.parked_sequences, 0);
   }
 
