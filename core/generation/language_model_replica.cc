@@ -48,7 +48,7 @@ void LanguageModelReplica::EndAbandoned(bool end_now) {
   for (const std::unique_ptr<Job>& job : ended) {
     const absl::Status abandoned = job->WhyAbandoned(now);
     queue_.Complete(*job, now);
-    job->GiveBack();
+    job->ReleaseHoldings();
     job->Finish(abandoned.ok() ? ServerIsStopping() : abandoned, now);
   }
 }

@@ -9,7 +9,7 @@
 
 namespace longshort::core {
 
-void WorkerPages::GiveUp(const ParkedPlace& place) {
+void WorkerPages::Release(const ParkedPlace& place) {
   const MutexLock lock(mutex_);
   if (workers_ == nullptr) return;
   PostToCache(*workers_, place.worker, [id = place.id](PagedCache* cache) {

@@ -25,7 +25,7 @@ class WorkerPages final : public SessionPages {
   // All workers must exist from the first parked session until End.
   explicit WorkerPages(ModelWorkers& workers) : workers_(&workers) {}
 
-  void GiveUp(const ParkedPlace& place) override;
+  void Release(const ParkedPlace& place) override;
   // Called before the workers are destroyed.
   void End();
 

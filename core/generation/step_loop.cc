@@ -347,7 +347,7 @@ void StepLoop::NotifyEnded() {
   for (EndedJob& ended : ended_) {
     ForgetParkedHere(*ended.job);
     queue_.Complete(*ended.job, clock_.Now());
-    ended.job->GiveBack();
+    ended.job->ReleaseHoldings();
     ended.job->Finish(ended.status, clock_.Now());
   }
   ended_.clear();

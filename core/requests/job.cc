@@ -14,7 +14,7 @@ std::optional<ParkedId> SeatInCache::TakeOwn(int worker) {
 }
 
 void SeatInCache::Leave() {
-  if (is_own_ && place_.has_value() && caches_ != nullptr) caches_->GiveUp(*place_);
+  if (is_own_ && place_.has_value() && caches_ != nullptr) caches_->Release(*place_);
   place_.reset();
   is_own_ = false;
 }
@@ -31,7 +31,7 @@ absl::Status Job::WhyAbandoned(absl::Time now) const {
   return longshort::core::WhyAbandoned(context(), now, times.started != absl::InfiniteFuture());
 }
 
-void Job::GiveBack() {
+void Job::ReleaseHoldings() {
   seat.Leave();
   holdings.session.reset();
   holdings.tokens = {};

@@ -141,7 +141,7 @@ class Job {
 
   // Releases the session, the tokens and the parked rows. Called before Finish: the client may use the session as soon
   // as it receives the end.
-  void GiveBack();
+  void ReleaseHoldings();
   // Notifies the listener of the end: OK only if complete. REQUIRES: called once, last.
   virtual void Finish(const absl::Status& status, absl::Time now) = 0;
 

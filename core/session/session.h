@@ -46,7 +46,7 @@ class SessionPages {
 
   // Nothing refers to `place` any longer: its session or request has ended or continued elsewhere. The engine frees its
   // pages soon, if they are still parked. The caller holds no lock. Must not block.
-  virtual void GiveUp(const ParkedPlace& place) = 0;
+  virtual void Release(const ParkedPlace& place) = 0;
 };
 
 // Receives the size of a store, for metrics.

@@ -43,15 +43,15 @@ SessionStore::Visit::~Visit() {
   if (store_.observer_ != nullptr) {
     store_.observer_->OnSessions(static_cast<int64_t>(store_.sessions_.size()), store_.tokens_);
   }
-  const std::vector<GivenUp> given_up = std::exchange(store_.given_up_, {});
+  const std::vector<ReleasedPlace> released = std::exchange(store_.released_, {});
   lock_.Unlock();
-  for (const auto& [pages, place] : given_up) {
-    if (const std::shared_ptr<SessionPages> engine = pages.lock()) engine->GiveUp(place);
+  for (const auto& [pages, place] : released) {
+    if (const std::shared_ptr<SessionPages> engine = pages.lock()) engine->Release(place);
   }
 }
 
 SessionStore::Lease::~Lease() {
-  if (store_ != nullptr) store_->GiveBack(*this);
+  if (store_ != nullptr) store_->Release(*this);
 }
 
 void SessionStore::Lease::Commit(SessionState state) {
@@ -62,7 +62,7 @@ void SessionStore::Lease::Commit(SessionState state) {
   store.MakeIdle(session);
 }
 
-void SessionStore::GiveBack(Lease& lease) {
+void SessionStore::Release(Lease& lease) {
   const Visit visit(*this);
   const auto session = sessions_.find(lease.key_);
   if (session->second.is_new) {
@@ -83,7 +83,7 @@ absl::StatusOr<SessionStore::Lease> SessionStore::Open(const SessionKey& key, bo
   EndSomeExpired();
   auto session = Find(key);
   if (session == sessions_.end()) {
-    if (must_exist || remembered_.count(key) > 0) return NotThere(key);
+    if (must_exist || remembered_.count(key) > 0) return NotFound(key);
     LS_RETURN_IF_ERROR(CheckRoom(key.client));
     session = Add(key);
     return Lend(session, pages);
@@ -99,7 +99,7 @@ absl::StatusOr<SessionStore::Lease> SessionStore::OpenToRead(const SessionKey& k
   const Visit visit(*this);
   EndSomeExpired();
   const auto session = Find(key);
-  if (session == sessions_.end()) return NotThere(key);
+  if (session == sessions_.end()) return NotFound(key);
   if (session->second.leased) return InUse(key);
   idle_.erase(session->second.idle_since);
   return Lend(session, pages);
@@ -112,7 +112,7 @@ SessionStore::Lease SessionStore::Lend(Sessions::iterator session, const std::sh
                pages);
 }
 
-absl::Status SessionStore::NotThere(const SessionKey& key) const {
+absl::Status SessionStore::NotFound(const SessionKey& key) const {
   const auto remembered = remembered_.find(key);
   if (remembered == remembered_.end()) return absl::NotFoundError(absl::StrCat("there is no session ", key.id));
   if (remembered->second.moved) {
@@ -127,7 +127,7 @@ absl::Status SessionStore::Import(const SessionKey& key, SessionState state,
                                   const std::shared_ptr<SessionPages>& pages) {
   const Visit visit(*this);
   LS_RETURN_IF_ERROR(CheckNew(key, state.tokens));
-  Forget(key);
+  RemoveEnded(key);
   auto session = sessions_.find(key);
   if (session == sessions_.end()) {
     session = Add(key);
@@ -147,13 +147,13 @@ absl::Status SessionStore::CheckImport(const SessionKey& key, const std::vector<
 absl::Status SessionStore::CheckNew(const SessionKey& key, const std::vector<int32_t>& tokens) {
   EndSomeExpired();
   const auto session = Find(key);
-  if (session != sessions_.end()) return CheckGoesOn(key, session->second, tokens);
+  if (session != sessions_.end()) return CheckContinues(key, session->second, tokens);
   LS_RETURN_IF_ERROR(CheckRoom(key.client));
   return CheckMoreTokens(key.client, Count(tokens));
 }
 
-absl::Status SessionStore::CheckGoesOn(const SessionKey& key, const Session& session,
-                                       const std::vector<int32_t>& tokens) const {
+absl::Status SessionStore::CheckContinues(const SessionKey& key, const Session& session,
+                                          const std::vector<int32_t>& tokens) const {
   const std::vector<int32_t>& there = *session.tokens;
   if (!session.is_new && BeginsWith(there, tokens)) {
     absl::Status status = absl::AlreadyExistsError(absl::StrCat("session ", key.id, " already exists"));
@@ -180,7 +180,7 @@ absl::Status SessionStore::Close(const SessionKey& key, const SessionClosing& cl
   }
   idle_.erase(session->second.idle_since);
   Remove(session);
-  if (closing.moved) Remember(key, true);
+  if (closing.moved) AddEnded(key, true);
   return absl::OkStatus();
 }
 
@@ -240,7 +240,7 @@ bool SessionStore::HasEnded(const Session& session) const {
 }
 
 void SessionStore::End(Sessions::iterator session) {
-  Remember(session->first, false);
+  AddEnded(session->first, false);
   idle_.erase(session->second.idle_since);
   Remove(session);
 }
@@ -298,15 +298,15 @@ void SessionStore::SetState(Sessions::iterator session, SessionState state, std:
   const int64_t more = Count(state.tokens) - Count(*session->second.tokens);
   tokens_ += more;
   counts_of_client_[session->first.client].tokens += more;
-  GiveUpPages(session->second);
+  ReleasePages(session->second);
   session->second.tokens = std::make_shared<const std::vector<int32_t>>(std::move(state.tokens));
   session->second.parked = state.parked;
   session->second.pages = std::move(pages);
   session->second.is_new = false;
 }
 
-void SessionStore::GiveUpPages(Session& session) {
-  if (session.parked.has_value()) given_up_.push_back({std::move(session.pages), *session.parked});
+void SessionStore::ReleasePages(Session& session) {
+  if (session.parked.has_value()) released_.push_back({std::move(session.pages), *session.parked});
 }
 
 void SessionStore::MakeIdle(Sessions::iterator session) {
@@ -315,7 +315,7 @@ void SessionStore::MakeIdle(Sessions::iterator session) {
 }
 
 void SessionStore::Remove(Sessions::iterator session) {
-  GiveUpPages(session->second);
+  ReleasePages(session->second);
   const int64_t tokens = Count(*session->second.tokens);
   tokens_ -= tokens;
   const auto client = counts_of_client_.find(session->first.client);
@@ -324,13 +324,13 @@ void SessionStore::Remove(Sessions::iterator session) {
   sessions_.erase(session);
 }
 
-void SessionStore::Remember(const SessionKey& key, bool moved) {
-  Forget(key);
+void SessionStore::AddEnded(const SessionKey& key, bool moved) {
+  RemoveEnded(key);
   remembered_[key] = {.place = ended_.insert(ended_.end(), key), .moved = moved};
-  if (static_cast<int64_t>(ended_.size()) > options_.max_remembered) Forget(SessionKey(ended_.front()));
+  if (static_cast<int64_t>(ended_.size()) > options_.max_remembered) RemoveEnded(SessionKey(ended_.front()));
 }
 
-void SessionStore::Forget(const SessionKey& key) {
+void SessionStore::RemoveEnded(const SessionKey& key) {
   const auto found = remembered_.find(key);
   if (found == remembered_.end()) return;
   ended_.erase(found->second.place);

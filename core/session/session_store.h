@@ -192,7 +192,7 @@ class SessionStore final {
     std::multimap<absl::Time, SessionKey>::iterator idle_since;  // of idle_, unless leased
   };
   using Sessions = std::map<SessionKey, Session>;
-  struct GivenUp {
+  struct ReleasedPlace {
     std::weak_ptr<SessionPages> pages;
     ParkedPlace place;
   };
@@ -220,27 +220,27 @@ class SessionStore final {
   absl::Status CheckNew(const SessionKey& key, const std::vector<int32_t>& tokens)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether an existing session may continue to these tokens.
-  absl::Status CheckGoesOn(const SessionKey& key, const Session& session, const std::vector<int32_t>& tokens) const
+  absl::Status CheckContinues(const SessionKey& key, const Session& session, const std::vector<int32_t>& tokens) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckRoom(const std::string& client) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckTokens(const std::string& client) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether the limits allow this many additional tokens.
   absl::Status CheckMoreTokens(const std::string& client, int64_t tokens) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status NotThere(const SessionKey& key) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status NotFound(const SessionKey& key) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Lease Lend(Sessions::iterator session, const std::shared_ptr<SessionPages>& pages)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Refuse(const char* what, int64_t value, int64_t limit) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Sessions::iterator Add(const SessionKey& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SetState(Sessions::iterator session, SessionState state, std::weak_ptr<SessionPages> pages)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void GiveUpPages(Session& session) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ReleasePages(Session& session) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void MakeIdle(Sessions::iterator session) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Remove(Sessions::iterator session) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool HasEnded(const Session& session) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Remember(const SessionKey& key, bool moved) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Forget(const SessionKey& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AddEnded(const SessionKey& key, bool moved) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void RemoveEnded(const SessionKey& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  void GiveBack(Lease& lease);
+  void Release(Lease& lease);
 
   const Clock& clock_;
   const Options options_;
@@ -252,8 +252,8 @@ class SessionStore final {
   std::multimap<absl::Time, SessionKey> idle_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, Counts> counts_of_client_ ABSL_GUARDED_BY(mutex_);  // of those that have a session
   int64_t tokens_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::vector<GivenUp> given_up_ ABSL_GUARDED_BY(mutex_);  // of which their engines have not heard
-  std::list<SessionKey> ended_ ABSL_GUARDED_BY(mutex_);    // that are remembered, oldest first
+  std::vector<ReleasedPlace> released_ ABSL_GUARDED_BY(mutex_);  // whose engines were not notified yet
+  std::list<SessionKey> ended_ ABSL_GUARDED_BY(mutex_);          // that are remembered, oldest first
   struct Remembered {
     std::list<SessionKey>::iterator place;  // in ended_
     bool moved = false;

@@ -39,7 +39,7 @@ struct SimulatedService::SimulatedEngine {
   class Pages final : public SessionPages {
    public:
     explicit Pages(SimulatedEngine& engine) : engine_(&engine) {}
-    void GiveUp(const ParkedPlace& place) override {
+    void Release(const ParkedPlace& place) override {
       if (engine_ == nullptr) return;
       engine_->workers[place.worker]->RemoveParked(place.id);
       engine_->queue.Wake();

@@ -87,8 +87,8 @@ TEST_F(StepLoopPause, OneThatIsPausedBeforeItBeganWaitsForItsClient) {
 
 class PagesOfTwoWorkers final : public SessionPages {
  public:
-  void GiveUp(const ParkedPlace& place) override { given_up.push_back(place); }
-  std::vector<ParkedPlace> given_up;
+  void Release(const ParkedPlace& place) override { released.push_back(place); }
+  std::vector<ParkedPlace> released;
 };
 
 // A loop of its own and another one take from one queue; the first one has begun with a request, which is paused.
@@ -105,10 +105,10 @@ class StepLoopPauseOfTwoWorkers : public StepLoopPause {
   }
 
   // Frees the pages that the first worker is notified of, as its next round does.
-  void DropGivenUp() {
-    ASSERT_EQ(pages_->given_up.size(), 1u);
-    EXPECT_EQ(pages_->given_up[0].worker, 0);
-    harness_.loop->cache().RemoveParked(pages_->given_up[0].id);
+  void RemoveReleased() {
+    ASSERT_EQ(pages_->released.size(), 1u);
+    EXPECT_EQ(pages_->released[0].worker, 0);
+    harness_.loop->cache().RemoveParked(pages_->released[0].id);
     EXPECT_EQ(harness_.loop->state().cache.parked_sequences, 0);
   }
 
@@ -121,28 +121,28 @@ class StepLoopPauseOfTwoWorkers : public StepLoopPause {
   const std::shared_ptr<RecordingGenerationListener> listener_ = std::make_shared<RecordingGenerationListener>();
 };
 
-TEST_F(StepLoopPauseOfTwoWorkers, ItsPagesAreGivenUpIfTheOtherOneEndsIt) {
+TEST_F(StepLoopPauseOfTwoWorkers, ItsPagesAreReleasedIfTheOtherOneEndsIt) {
   slow_.context.cancelled->store(true);
   other_->RunOnce();
   EXPECT_EQ(listener_->status.code(), absl::StatusCode::kCancelled);
-  DropGivenUp();
+  RemoveReleased();
 }
 
-TEST_F(StepLoopPauseOfTwoWorkers, ItsPagesAreGivenUpIfItGoesOnWithTheOtherOne) {
+TEST_F(StepLoopPauseOfTwoWorkers, ItsPagesAreReleasedIfItContinuesWithTheOtherOne) {
   harness_.queue.OnWorkerFull(0);  // has no room
   slow_.context.paused->store(false);
   other_->RunOnce();
-  DropGivenUp();
+  RemoveReleased();
   while (other_->RunOnce()) continue;
   EXPECT_EQ(listener_->tokens, harness_.TokensAlone(slow_));
-  EXPECT_EQ(pages_->given_up.size(), 1u);
+  EXPECT_EQ(pages_->released.size(), 1u);
 }
 
-TEST_F(StepLoopPauseOfTwoWorkers, ItsPagesAreItsOwnIfItGoesOnWhereItWas) {
+TEST_F(StepLoopPauseOfTwoWorkers, ItsPagesStayItsOwnIfItContinuesWhereItWas) {
   slow_.context.paused->store(false);
   harness_.RunToEnd();
   EXPECT_EQ(listener_->tokens, harness_.TokensAlone(slow_));
-  EXPECT_TRUE(pages_->given_up.empty());
+  EXPECT_TRUE(pages_->released.empty());
 }
 
 }  // namespace longshort::core::step_loop_pause_test

@@ -8,7 +8,7 @@ namespace longshort::core::seat_in_cache_test {
 
 class GivenUp final : public SessionPages {
  public:
-  void GiveUp(const ParkedPlace& place) override { ids.push_back(place.id); }
+  void Release(const ParkedPlace& place) override { ids.push_back(place.id); }
   std::vector<ParkedId> ids;
 };
 

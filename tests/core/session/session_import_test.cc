@@ -17,7 +17,7 @@ constexpr absl::Duration kTimeToLive = absl::Minutes(10);
 // Keeps the ids of the parked sequences that the store gives up.
 class RecordedPages final : public SessionPages {
  public:
-  void GiveUp(const ParkedPlace& place) override { ids.push_back(place.id); }
+  void Release(const ParkedPlace& place) override { ids.push_back(place.id); }
 
   std::vector<ParkedId> ids;
 };

@@ -72,7 +72,7 @@ TEST_F(SessionStoreTest, ALongConversationIsNotCopiedForEachCall) {
 class RecordedPages final : public SessionPages {
  public:
   explicit RecordedPages(SessionStore& store) : store_(store) {}
-  void GiveUp(const ParkedPlace& place) override {
+  void Release(const ParkedPlace& place) override {
     store_.SetTimeToLive(kTimeToLive);  // would wait for itself if the store were locked
     ids.push_back(place.id);
   }
