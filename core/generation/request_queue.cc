@@ -89,7 +89,7 @@ std::unique_ptr<Job> RequestQueue::TakeFirstWaiting(const Taker& taker, Decide d
         decision = decide(*job);
         const bool skips = decision == Decision::kSkip;
         skipped_any |= skips;
-        if (job->seat.IsWith(taker.worker)) SetSkippedAtHome(*job, skips);
+        if (job->parked_rows.IsWith(taker.worker)) SetSkippedAtHome(*job, skips);
         return !skips;
       });
   workers_[taker.worker].has_enough_to_read = next == nullptr ? skipped_any : decision == Decision::kWaitToRead;
@@ -226,9 +226,9 @@ bool RequestQueue::IsFor(const Taker& taker, const Job& job) const {
   const auto could_take = [&](int worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return IsOpen(workers_[worker], taker.now) && MayTake(worker, job);
   };
-  const std::optional<ParkedPlace>& place = job.seat.place();
+  const std::optional<ParkedPlace>& place = job.parked_rows.place();
   if (place.has_value() && !job.entry.skipped_at_home_ && could_take(place->worker))
-    return job.seat.IsWith(taker.worker);
+    return job.parked_rows.IsWith(taker.worker);
   for (int other = 0; other < worker_count_; ++other) {
     if (!workers_[other].has_enough_to_read && HasMoreToDo(taker, other) && could_take(other)) return false;
   }

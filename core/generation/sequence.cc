@@ -57,15 +57,15 @@ bool FitsNow(const PagedCache& cache, const Job& job) {
 
 int64_t TokensToRead(PagedCache& cache, int worker, const Job& job) {
   const TokenStream& stream = job.stream();
-  if (const auto& place = job.seat.place(); place.has_value() && cache.IsParked(place->id)) {
+  if (const auto& place = job.parked_rows.place(); place.has_value() && cache.IsParked(place->id)) {
     return stream.end() - cache.PositionOf(place->id);
   }
-  const int64_t found = cache.Findable(stream.all(), job.MaxReused(), job.seat.SearchIn(worker, cache.id()));
+  const int64_t found = cache.Findable(stream.all(), job.MaxReused(), job.parked_rows.SearchIn(worker, cache.id()));
   return stream.end() - std::max(found, cache.RecomputeFrom(stream.read()));
 }
 
 absl::StatusOr<std::unique_ptr<CachedSequence>> EnterCache(PagedCache& cache, const Job& job) {
-  if (const auto& place = job.seat.place(); place.has_value() && cache.IsParked(place->id)) {
+  if (const auto& place = job.parked_rows.place(); place.has_value() && cache.IsParked(place->id)) {
     return cache.Resume(place->id, job.MaxTokens());
   }
   const std::vector<int32_t>& tokens = job.stream().all();

@@ -96,7 +96,7 @@ void StepLoop::SetAsidePaused() {
   std::vector<std::unique_ptr<Job>> paused;
   for (std::unique_ptr<Sequence>& sequence : running_) {
     if (!sequence->job().paused()) continue;
-    sequence->job().seat.ParkOwn({.worker = options_.worker, .id = cache_->Park(sequence->TakeCached())});
+    sequence->job().parked_rows.ParkOwn({.worker = options_.worker, .id = cache_->Park(sequence->TakeCached())});
     paused.push_back(sequence->TakeJob());
     sequence = nullptr;
   }
@@ -188,7 +188,7 @@ void StepLoop::Enter(std::unique_ptr<Job> job) {
     return;
   }
   ForgetParkedHere(*job);
-  job->seat.Leave();
+  job->parked_rows.Release();
   const auto behind = std::find_if(running_.begin(), running_.end(), [&](const auto& other) {
     return other->job().entry.number() > job->entry.number();
   });
@@ -340,7 +340,7 @@ void StepLoop::EndRunning(const absl::Status& status) {
 }
 
 void StepLoop::ForgetParkedHere(Job& job) {
-  if (const std::optional<ParkedId> own = job.seat.TakeOwn(options_.worker)) cache_->RemoveParked(*own);
+  if (const std::optional<ParkedId> own = job.parked_rows.TakeOwn(options_.worker)) cache_->RemoveParked(*own);
 }
 
 void StepLoop::NotifyEnded() {

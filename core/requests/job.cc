@@ -6,20 +6,20 @@
 
 namespace longshort::core {
 
-std::optional<ParkedId> SeatInCache::TakeOwn(int worker) {
+std::optional<ParkedId> ParkedRows::TakeOwn(int worker) {
   if (!is_own_ || !IsWith(worker)) return std::nullopt;
   const ParkedId id = place_->id;
   place_.reset();
   return id;
 }
 
-void SeatInCache::Leave() {
+void ParkedRows::Release() {
   if (is_own_ && place_.has_value() && caches_ != nullptr) caches_->Release(*place_);
   place_.reset();
   is_own_ = false;
 }
 
-PrefixSearch& SeatInCache::SearchIn(int worker, uint64_t cache) const {
+PrefixSearch& ParkedRows::SearchIn(int worker, uint64_t cache) const {
   const auto index = static_cast<size_t>(worker);
   if (searches_.size() <= index) searches_.resize(index + 1);
   Search& search = searches_[index];
@@ -32,7 +32,7 @@ absl::Status Job::WhyAbandoned(absl::Time now) const {
 }
 
 void Job::ReleaseHoldings() {
-  seat.Leave();
+  parked_rows.Release();
   holdings.session.reset();
   holdings.tokens = {};
 }

@@ -29,11 +29,11 @@ namespace longshort::core {
 // session, or, after a pause, to the job itself, which frees them when it ends.
 //
 // Thread: the one that owns the job.
-class SeatInCache final {
+class ParkedRows final {
  public:
   // `of_session`: where its session's rows are. `caches`: frees the pages of a released place; null if nothing does.
-  explicit SeatInCache(const std::optional<ParkedPlace>& of_session = std::nullopt,
-                       std::shared_ptr<SessionPages> caches = nullptr)
+  explicit ParkedRows(const std::optional<ParkedPlace>& of_session = std::nullopt,
+                      std::shared_ptr<SessionPages> caches = nullptr)
       : place_(of_session), caches_(std::move(caches)) {}
 
   const std::optional<ParkedPlace>& place() const { return place_; }
@@ -47,7 +47,7 @@ class SeatInCache final {
   // The place of its own rows, if this worker has them; the worker must free them.
   std::optional<ParkedId> TakeOwn(int worker);
   // The job started on some worker, or ended: frees its own rows, whichever worker has them.
-  void Leave();
+  void Release();
 
   // The last search of the worker's cache for the job's tokens. `cache` is PagedCache::id(). After the worker's cache
   // was replaced, the search starts empty.
@@ -152,11 +152,11 @@ class Job {
   absl::Status WhyAbandoned(absl::Time now) const;
 
   // The component in each comment writes the member; every owner of the job may read it.
-  RequestTimes times;    // the engine, the step loop and the job
-  QueueEntry entry;      // RequestQueue
-  SeatInCache seat;      // the step loop, after the job was made
-  StepRecord steps;      // the step loop
-  JobHoldings holdings;  // who makes the job
+  RequestTimes times;      // the engine, the step loop and the job
+  QueueEntry entry;        // RequestQueue
+  ParkedRows parked_rows;  // the step loop, after the job was made
+  StepRecord steps;        // the step loop
+  JobHoldings holdings;    // who makes the job
 
  protected:
   explicit Job(TokenStream stream) : stream_(std::move(stream)) {}

@@ -247,7 +247,7 @@ TEST_F(RequestQueueTest, WakesTheWorkerForAJobAndForTheEnd) {
 TEST_F(RequestQueueTest, LeavesAJobToTheWorkerThatHasItsRowsUnlessThatOneIsFull) {
   RequestQueue queue({}, models::CpuWorkers(2));
   auto at_home = JobWithId("a");
-  at_home->seat = SeatInCache(ParkedPlace{.worker = 1, .id = 7});
+  at_home->parked_rows = ParkedRows(ParkedPlace{.worker = 1, .id = 7});
   ASSERT_TRUE(queue.Push(std::move(at_home)).ok());
   ASSERT_TRUE(queue.Push(JobWithId("b")).ok());
   EXPECT_EQ(TakeFirst(queue, 0)->context().id, "b");
@@ -306,7 +306,7 @@ TEST_F(RequestQueueTest, LeavesAJobToTheWorkerThatHasItsRowsAndSleepsAfterItWasF
   queue.Complete(*ended, clock_.Now());
   EXPECT_FALSE(queue.HasJobFor({.worker = 0, .running = 0, .now = clock_.Now()}));
   auto at_home = JobWithId("b");
-  at_home->seat = SeatInCache(ParkedPlace{.worker = 0, .id = 7});
+  at_home->parked_rows = ParkedRows(ParkedPlace{.worker = 0, .id = 7});
   ASSERT_TRUE(queue.Push(std::move(at_home)).ok());
   EXPECT_EQ(TakeFirst(queue, 1), nullptr);
   EXPECT_NE(TakeFirst(queue, 0), nullptr);
@@ -320,7 +320,7 @@ TEST_F(RequestQueueTest, LeavesNothingToAWorkerThatIsStuckInAStep) {
   };
   EXPECT_FALSE(queue.HasJobFor(taker(1, 1)));
   auto at_home = JobWithId("a");
-  at_home->seat = SeatInCache(ParkedPlace{.worker = 1, .id = 7});
+  at_home->parked_rows = ParkedRows(ParkedPlace{.worker = 1, .id = 7});
   ASSERT_TRUE(queue.Push(std::move(at_home)).ok());
   ASSERT_TRUE(queue.Push(JobWithId("b")).ok());
   EXPECT_EQ(queue.TakeFirst(taker(0, 2), Take), nullptr);
@@ -349,7 +349,7 @@ TEST_F(RequestQueueTest, LeavesALastTryToAWorkerThatIsNotFailingAsLongAsThereIsO
   job = queue.TakeFirst(failing, Take);
   ASSERT_NE(job, nullptr) << "it has two tries left";
   job->steps.failures.OnFailure(/*alone=*/true);
-  job->seat = SeatInCache(ParkedPlace{.worker = 0, .id = 7});
+  job->parked_rows = ParkedRows(ParkedPlace{.worker = 0, .id = 7});
   put_back(std::move(job));
   EXPECT_TRUE(queue.IsOnProbation(0));
   EXPECT_FALSE(queue.HasJobFor(failing));
@@ -387,7 +387,7 @@ TEST_F(RequestQueueTest, WhatWouldNotBeReadSoonIsLeftToOthersUnlessItsRowsAreHer
   EXPECT_FALSE(queue.HasJobFor(taker(1, 5)));
   ASSERT_TRUE(queue.Push(JobWithId("anywhere")).ok());
   auto at_home = JobWithId("at home");
-  at_home->seat = SeatInCache(ParkedPlace{.worker = 0, .id = 7});
+  at_home->parked_rows = ParkedRows(ParkedPlace{.worker = 0, .id = 7});
   ASSERT_TRUE(queue.Push(std::move(at_home)).ok());
   EXPECT_EQ(queue.TakeFirst(taker(1, 5), Take), nullptr) << "worker 0 runs fewer";
   EXPECT_EQ(queue.TakeFirst(taker(0, 1), WaitToRead), nullptr);
@@ -418,7 +418,7 @@ TEST_F(RequestQueueTest, WhatLetsOthersPassWhereItsRowsAreIsTheNextForAnotherWor
   };
   for (const char* id : {"long", "short"}) {
     auto at_home = JobWithId(id);
-    at_home->seat = SeatInCache(ParkedPlace{.worker = 1, .id = 7});
+    at_home->parked_rows = ParkedRows(ParkedPlace{.worker = 1, .id = 7});
     ASSERT_TRUE(queue.Push(std::move(at_home)).ok());
   }
   EXPECT_FALSE(queue.HasJobFor(taker(0, 0)));
