@@ -199,7 +199,8 @@ absl::Duration BatchFormer::CostOf(const models::ClassifierItem& item) const {
 }
 
 ClassificationJobs BatchFormer::TakeAbandoned(absl::Time now) {
-  return line_.RemoveIf([now](const std::unique_ptr<ClassificationJob>& job) { return !job->WhyAbandoned(now).ok(); });
+  return line_.RemoveIf(
+      [now](const std::unique_ptr<ClassificationJob>& job) { return !job->CheckNotAbandoned(now).ok(); });
 }
 
 }  // namespace longshort::core

@@ -29,8 +29,8 @@ absl::Status ClassificationJob::Prepare() {
   return absl::OkStatus();
 }
 
-absl::Status ClassificationJob::WhyAbandoned(absl::Time now) const {
-  return longshort::core::WhyAbandoned(context_, now, /*started=*/false);
+absl::Status ClassificationJob::CheckNotAbandoned(absl::Time now) const {
+  return longshort::core::CheckNotAbandoned(context_, now, /*started=*/false);
 }
 
 void ClassificationJob::Fail(const absl::Status& status) { listener_->OnFinished(status); }

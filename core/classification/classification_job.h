@@ -42,7 +42,7 @@ class ClassificationJob {
   absl::Duration WaitedAsItem(absl::Time now) const { return now - prepared_at_; }
 
   // OK while the client waits for the result. Errors: CANCELLED, DEADLINE_EXCEEDED.
-  absl::Status WhyAbandoned(absl::Time now) const;
+  absl::Status CheckNotAbandoned(absl::Time now) const;
 
   // Notifies the listener. REQUIRES: Fail or Finish is called, once, last.
   void Fail(const absl::Status& status);

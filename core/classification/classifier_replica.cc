@@ -32,7 +32,7 @@ absl::Time ClassifierReplica::RunRound(bool end_now) {
 void ClassifierReplica::EndAbandoned(bool end_now) {
   const absl::Time now = clock_.Now();
   const ClassificationJobs ended = end_now ? items_.TakeAll() : items_.TakeAbandoned(now);
-  for (const auto& job : ended) FailItem(*job, end_now ? ServerIsStopping() : job->WhyAbandoned(now), observer_);
+  for (const auto& job : ended) FailItem(*job, end_now ? ServerIsStopping() : job->CheckNotAbandoned(now), observer_);
 }
 
 void ClassifierReplica::RunBatch(ClassificationJobs batch) {

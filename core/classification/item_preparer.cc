@@ -29,7 +29,7 @@ absl::Duration ItemPreparer::PrepareNext() {
 
 absl::Status ItemPreparer::Prepare(ClassificationJob& job) {
   const absl::Time begin = clock_.Now();
-  LS_RETURN_IF_ERROR(job.WhyAbandoned(begin));
+  LS_RETURN_IF_ERROR(job.CheckNotAbandoned(begin));
   absl::Status status = job.Prepare();
   const absl::Time end = clock_.Now();
   job.SetPrepared(end);

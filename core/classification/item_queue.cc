@@ -178,7 +178,7 @@ ClassificationJobs ItemQueue::CompleteFailed(int worker, ClassificationJobs batc
 
 ClassificationJobs ItemQueue::TakeAbandoned(absl::Time now) {
   const auto is_abandoned = [now](const std::unique_ptr<ClassificationJob>& job) {
-    return !job->WhyAbandoned(now).ok();
+    return !job->CheckNotAbandoned(now).ok();
   };
   const MutexLock lock(mutex_);
   ClassificationJobs jobs = batches_.TakeAbandoned(now);

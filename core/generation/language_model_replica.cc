@@ -46,7 +46,7 @@ void LanguageModelReplica::EndAbandoned(bool end_now) {
   const absl::Time now = clock_.Now();
   std::vector<std::unique_ptr<Job>> ended = end_now ? queue_.TakeAll() : queue_.TakeAbandoned(now);
   for (const std::unique_ptr<Job>& job : ended) {
-    const absl::Status abandoned = job->WhyAbandoned(now);
+    const absl::Status abandoned = job->CheckNotAbandoned(now);
     queue_.Complete(*job, now);
     job->ReleaseHoldings();
     job->Finish(abandoned.ok() ? ServerIsStopping() : abandoned, now);

@@ -146,7 +146,7 @@ void RequestQueue::Complete(Job& job, absl::Time now) {
 }
 
 std::vector<std::unique_ptr<Job>> RequestQueue::TakeAbandoned(absl::Time now) {
-  const auto abandoned = [now](const std::unique_ptr<Job>& job) { return !job->WhyAbandoned(now).ok(); };
+  const auto abandoned = [now](const std::unique_ptr<Job>& job) { return !job->CheckNotAbandoned(now).ok(); };
   const MutexLock lock(mutex_);
   std::vector<std::unique_ptr<Job>> jobs = line_.RemoveIf(abandoned);
   const auto kept = std::stable_partition(returned_.begin(), returned_.end(), std::not_fn(abandoned));

@@ -82,11 +82,11 @@ LanguageModelEngineState StepLoop::state() const {
 void StepLoop::EndAbandoned() {
   const absl::Time now = clock_.Now();
   for (std::unique_ptr<Job>& job : queue_.TakeAbandoned(now)) {
-    absl::Status why = job->WhyAbandoned(now);
+    absl::Status why = job->CheckNotAbandoned(now);
     ended_.push_back({std::move(job), std::move(why)});
   }
   for (std::unique_ptr<Sequence>& sequence : running_) {
-    absl::Status why = sequence->job().WhyAbandoned(now);
+    absl::Status why = sequence->job().CheckNotAbandoned(now);
     if (!why.ok()) End(std::move(sequence), std::move(why));
   }
   running_.erase(std::remove(running_.begin(), running_.end(), nullptr), running_.end());
@@ -111,7 +111,7 @@ void StepLoop::Admit() {
     const PromptsAhead prompts = PromptsBeingRead();
     std::unique_ptr<Job> job = queue_.TakeFirst(Taker(), [&](const Job& next) { return Decide(next, prompts); });
     if (job == nullptr) return;
-    if (absl::Status why = WhyNotStarted(*job); !why.ok()) {
+    if (absl::Status why = CheckWorthStarting(*job); !why.ok()) {
       ended_.push_back({std::move(job), std::move(why)});
     } else if (job->complete()) {
       EndComplete(std::move(job));
@@ -151,9 +151,9 @@ PromptsAhead StepLoop::PromptsBeingRead() const {
   return {std::move(prompts), planner_.PromptRowsBeside(decoding)};
 }
 
-absl::Status StepLoop::WhyNotStarted(const Job& job) const {
+absl::Status StepLoop::CheckWorthStarting(const Job& job) const {
   const absl::Time now = clock_.Now();
-  LS_RETURN_IF_ERROR(job.WhyAbandoned(now));  // it may have arrived after its deadline
+  LS_RETURN_IF_ERROR(job.CheckNotAbandoned(now));  // it may have arrived after its deadline
   if (job.complete() || job.times.started != absl::InfiniteFuture()) return absl::OkStatus();
   LS_RETURN_IF_ERROR(cache_->CheckFits(job.MaxTokens()));
   return queue_.CheckDeadlineCanBeMet(job, TokensToRead(job), now);

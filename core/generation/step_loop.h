@@ -108,7 +108,7 @@ class StepLoop {
   // The unread prompt tokens of the running sequences, and the prompt rows of the next step.
   PromptsAhead PromptsBeingRead() const;
   // OK if a job is worth starting; otherwise the status to end it with.
-  absl::Status WhyNotStarted(const Job& job) const;
+  absl::Status CheckWorthStarting(const Job& job) const;
   void Start(std::unique_ptr<Job> job);
   // Ends a job without tokens to read: a document of one token.
   void EndComplete(std::unique_ptr<Job> job);

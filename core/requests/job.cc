@@ -27,8 +27,8 @@ PrefixSearch& ParkedRows::SearchIn(int worker, uint64_t cache) const {
   return search.last;
 }
 
-absl::Status Job::WhyAbandoned(absl::Time now) const {
-  return longshort::core::WhyAbandoned(context(), now, times.started != absl::InfiniteFuture());
+absl::Status Job::CheckNotAbandoned(absl::Time now) const {
+  return longshort::core::CheckNotAbandoned(context(), now, times.started != absl::InfiniteFuture());
 }
 
 void Job::ReleaseHoldings() {

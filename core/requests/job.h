@@ -149,7 +149,7 @@ class Job {
   bool paused() const { return context().paused->load(std::memory_order_relaxed); }
   // OK while the client waits for the result. Errors: CANCELLED, DEADLINE_EXCEEDED; then the job should finish with
   // that error.
-  absl::Status WhyAbandoned(absl::Time now) const;
+  absl::Status CheckNotAbandoned(absl::Time now) const;
 
   // The component in each comment writes the member; every owner of the job may read it.
   RequestTimes times;      // the engine, the step loop and the job

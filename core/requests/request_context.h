@@ -35,7 +35,7 @@ struct RequestContext {
 
 // OK while the client waits for the result at `now`. `started`: whether the request is running, for the message.
 // Errors: CANCELLED, DEADLINE_EXCEEDED; then the request should end with that error.
-inline absl::Status WhyAbandoned(const RequestContext& context, absl::Time now, bool started) {
+inline absl::Status CheckNotAbandoned(const RequestContext& context, absl::Time now, bool started) {
   if (context.cancelled->load(std::memory_order_relaxed)) return absl::CancelledError("the client cancelled");
   if (now < context.deadline) return absl::OkStatus();
   return absl::DeadlineExceededError(started ? "the deadline passed while the request was running"

@@ -278,7 +278,7 @@ class ItemsUnderLoad {
  private:
   void RunBatch(Outcome& outcome) {
     const absl::Time begin = clock_.Now();
-    for (const auto& job : items_.TakeAbandoned(begin)) ++outcome.refused[job->WhyAbandoned(begin).code()];
+    for (const auto& job : items_.TakeAbandoned(begin)) ++outcome.refused[job->CheckNotAbandoned(begin).code()];
     const BatchFormer::Batch batch = items_.TakeBatch(begin);
     for (const auto& [job, why] : batch.too_late) ++outcome.refused[why.code()];
     if (batch.jobs.empty()) return;
