@@ -21,14 +21,14 @@ RunShape ShapeOf(const models::ClassifierItem& item) {
 
 // Twice the number of full batches in a full queue of the default size. So even with clients that send many kinds,
 // items are rarely skipped this often.
-constexpr int64_t kMaxLeftBehind = 64;
+constexpr int64_t kMaxSkips = 64;
 
 // A batch while it is formed: whether one more item can join, and where the batch ends.
-class Growth {
+class BatchBuilder {
  public:
   // `number`: the batch's number, from 1.
-  Growth(const BatchFormer::Options& options, const RunTimeEstimator& estimator, const ClassificationJob& leader,
-         int64_t number, absl::Time now)
+  BatchBuilder(const BatchFormer::Options& options, const RunTimeEstimator& estimator, const ClassificationJob& leader,
+               int64_t number, absl::Time now)
       : options_(options),
         estimator_(estimator),
         number_(number),
@@ -41,14 +41,14 @@ class Growth {
   bool Admits(ClassificationJob& job) {
     const RunShape more = ShapeOf(job.item());
     const bool is_of_another = more.kind != shape_.kind;
-    if (is_of_another && job.left_behind_by == 0) job.left_behind_by = number_;
-    ended_ = job.failures.any() || (is_of_another && number_ - job.left_behind_by >= kMaxLeftBehind);
+    if (is_of_another && job.first_skipped_by == 0) job.first_skipped_by = number_;
+    ended_ = job.failures.any() || (is_of_another && number_ - job.first_skipped_by >= kMaxSkips);
     if (is_of_another || ended_) return false;
     const RunShape grown = {.kind = shape_.kind, .units = shape_.units + more.units};
     const absl::Time deadline = std::min(deadline_, job.context().deadline);
     ended_ = size_ == options_.max_batch_size ||
              (TokensOf(job.item()) > 0 && grown.units > options_.max_batch_tokens) ||
-             (MakesIt(shape_, deadline) && !MakesIt(grown, deadline));
+             (MeetsDeadline(shape_, deadline) && !MeetsDeadline(grown, deadline));
     return !ended_;
   }
   bool ended() const { return ended_; }
@@ -59,7 +59,7 @@ class Growth {
   }
 
  private:
-  bool MakesIt(const RunShape& shape, absl::Time deadline) const {
+  bool MeetsDeadline(const RunShape& shape, absl::Time deadline) const {
     if (deadline == absl::InfiniteFuture()) return true;
     const auto run = estimator_.Of(shape, now_);
     return !run.has_value() || now_ + run->typical <= deadline;
@@ -108,19 +108,19 @@ absl::Status BatchFormer::Check(const Options& options) {
 void BatchFormer::Add(std::unique_ptr<ClassificationJob> job) {
   job->attributes.cost = CostOf(job->item());
   WorkAttributes attributes = job->attributes;
-  line_.Add(std::move(attributes), std::move(job));
+  queue_.Add(std::move(attributes), std::move(job));
 }
 
 absl::Time BatchFormer::DueAt(bool on_probation) {
   const auto may_lead = LeaderFor(on_probation);
-  if (line_.First(may_lead) == nullptr) return absl::InfiniteFuture();
+  if (queue_.First(may_lead) == nullptr) return absl::InfiniteFuture();
   if (options_.max_queue_delay == absl::ZeroDuration()) return absl::InfinitePast();
   absl::Time due = absl::InfiniteFuture();
   int64_t items = 0, tokens = 0;
-  line_.ForEachRunnable([&](const std::unique_ptr<ClassificationJob>& job) {
+  queue_.ForEachRunnable([&](const std::unique_ptr<ClassificationJob>& job) {
     if (!may_lead(job)) return;
     // If it has a deadline, half of its time is left for running, because it may take longer than predicted.
-    const absl::Duration spare = job->context().deadline - line_.load().waiting_cost - job->prepared_at();
+    const absl::Duration spare = job->context().deadline - queue_.load().waiting_cost - job->prepared_at();
     due = std::min(due, job->prepared_at() + std::min(options_.max_queue_delay, spare / 2));
     ++items;
     tokens += TokensOf(job->item());
@@ -133,12 +133,12 @@ BatchFormer::Batch BatchFormer::TakeBatch(absl::Time now, const BatchTaker& take
   Batch batch;
   std::unique_ptr<ClassificationJob> leader = TakeLeader(now, taker.on_probation, batch.too_late);
   if (leader == nullptr) return batch;
-  Growth growth(options_, estimates_.Of(taker.worker), *leader, ++batches_, now);
+  BatchBuilder builder(options_, estimates_.Of(taker.worker), *leader, ++batches_, now);
   batch.jobs.push_back(std::move(leader));
-  while (auto taken = line_.TakeFirstToJoin([&](const std::unique_ptr<ClassificationJob>& job) {
-    return !taker.on_probation && !growth.ended() && CheckDeadlineCanBeMet(*job, now).ok() && growth.Admits(*job);
+  while (auto taken = queue_.TakeFirstToJoin([&](const std::unique_ptr<ClassificationJob>& job) {
+    return !taker.on_probation && !builder.ended() && CheckDeadlineCanBeMet(*job, now).ok() && builder.Admits(*job);
   })) {
-    growth.Add(*taken->item);
+    builder.Add(*taken->item);
     taken->item->attributes = std::move(taken->attributes);
     batch.jobs.push_back(std::move(taken->item));
   }
@@ -152,7 +152,7 @@ std::unique_ptr<ClassificationJob> BatchFormer::TakeLeader(absl::Time now, bool 
     absl::Status why = CheckDeadlineCanBeMet(*job, now);
     if (why.ok()) return job;
     // Complete at once, because its client may have reached its limit of running items.
-    line_.Complete(job->attributes, absl::ZeroDuration());
+    queue_.Complete(job->attributes, absl::ZeroDuration());
     too_late.push_back({std::move(job), std::move(why)});
   }
   if (too_late.empty()) return nullptr;
@@ -162,7 +162,7 @@ std::unique_ptr<ClassificationJob> BatchFormer::TakeLeader(absl::Time now, bool 
 }
 
 std::unique_ptr<ClassificationJob> BatchFormer::TakeFirst(bool on_probation) {
-  auto taken = line_.TakeFirst(LeaderFor(on_probation));
+  auto taken = queue_.TakeFirst(LeaderFor(on_probation));
   if (!taken.has_value()) return nullptr;
   taken->item->attributes = std::move(taken->attributes);
   return std::move(taken->item);
@@ -174,7 +174,7 @@ absl::Duration BatchFormer::Complete(int worker, const ClassificationJobs& batch
   for (const auto& job : batch) shape.units += ShapeOf(job->item()).units;
   if (!failed) Learn(worker, shape, run, now);
   const absl::Duration per_unit = estimates_.PartOfAll(worker, shape, run / shape.units);
-  for (const auto& job : batch) line_.Complete(job->attributes, per_unit * ShapeOf(job->item()).units);
+  for (const auto& job : batch) queue_.Complete(job->attributes, per_unit * ShapeOf(job->item()).units);
   --running_;
   return estimates_.PartOfAll(worker, shape, run);
 }
@@ -184,7 +184,7 @@ void BatchFormer::Learn(int worker, const RunShape& shape, absl::Duration run, a
   estimates_.Of(worker).Learn(shape, run, now);
   if (!is_new) return;
   // Items queued before the first estimate had cost 0. Give them their cost, so that they count against the limit.
-  line_.SetCosts([this](const std::unique_ptr<ClassificationJob>& job) { return CostOf(job->item()); });
+  queue_.SetCosts([this](const std::unique_ptr<ClassificationJob>& job) { return CostOf(job->item()); });
 }
 
 absl::Status BatchFormer::CheckDeadlineCanBeMet(const ClassificationJob& job, absl::Time now) const {
@@ -199,7 +199,7 @@ absl::Duration BatchFormer::CostOf(const models::ClassifierItem& item) const {
 }
 
 ClassificationJobs BatchFormer::TakeAbandoned(absl::Time now) {
-  return line_.RemoveIf(
+  return queue_.RemoveIf(
       [now](const std::unique_ptr<ClassificationJob>& job) { return !job->CheckNotAbandoned(now).ok(); });
 }
 

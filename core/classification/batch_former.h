@@ -59,7 +59,7 @@ class BatchFormer {
 
   // `workers`: the workers that take batches, numbered from 0; at least one.
   explicit BatchFormer(const Options& options, const std::vector<models::WorkerDevice>& workers = models::CpuWorkers(1))
-      : options_(options), line_(options.order), estimates_(workers) {}
+      : options_(options), queue_(options.order), estimates_(workers) {}
 
   // Errors: INVALID_ARGUMENT for options out of range.
   static absl::Status Check(const Options& options);
@@ -84,13 +84,13 @@ class BatchFormer {
 
   // Removes the items whose clients no longer wait at `now`.
   ClassificationJobs TakeAbandoned(absl::Time now);
-  ClassificationJobs TakeAll() { return line_.RemoveAll(); }
+  ClassificationJobs TakeAll() { return queue_.RemoveAll(); }
 
-  int64_t size() const { return line_.size(); }
+  int64_t size() const { return queue_.size(); }
   // Batches that were taken and not completed yet.
   int64_t running() const { return running_; }
-  const WorkOrder::Load& load() const { return line_.load(); }
-  WorkOrder::Load LoadOf(const std::string& client) const { return line_.LoadOf(client); }
+  const WorkOrder::Load& load() const { return queue_.load(); }
+  WorkOrder::Load LoadOf(const std::string& client) const { return queue_.LoadOf(client); }
 
  private:
   // Records the time of a run of this shape.
@@ -101,7 +101,7 @@ class BatchFormer {
   std::unique_ptr<ClassificationJob> TakeFirst(bool on_probation);
 
   const Options options_;
-  FairQueue<std::unique_ptr<ClassificationJob>> line_;
+  FairQueue<std::unique_ptr<ClassificationJob>> queue_;
   RunTimeEstimatorPerDevice estimates_;
   int64_t running_ = 0;
   int64_t batches_ = 0;  // taken so far

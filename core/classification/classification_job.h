@@ -54,7 +54,7 @@ class ClassificationJob {
   // The failed batches with this item. After the first one, it runs alone.
   WorkFailures failures{WorkFailures::kOfItem};
   // The number of the first batch of another kind that skipped it; 0 if none did.
-  int64_t left_behind_by = 0;
+  int64_t first_skipped_by = 0;
 
  private:
   const RequestContext context_;

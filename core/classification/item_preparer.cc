@@ -18,7 +18,7 @@ absl::Duration ItemPreparer::PrepareNext() {
     if (status.ok()) {
       items_.AddPrepared(std::move(job), preparation);
     } else {
-      items_.DropUnprepared(*job, preparation);
+      items_.RemoveUnprepared(*job, preparation);
       FailItem(*job, status, observer_);
     }
   }

@@ -114,7 +114,7 @@ void ItemQueue::AddPrepared(std::unique_ptr<ClassificationJob> job, absl::Durati
   batches_.Add(std::move(job));
 }
 
-void ItemQueue::DropUnprepared(const ClassificationJob& job, absl::Duration preparation) {
+void ItemQueue::RemoveUnprepared(const ClassificationJob& job, absl::Duration preparation) {
   const MutexLock lock(mutex_);
   unprepared_.Complete(job.attributes, preparation);
   Uncount(job);

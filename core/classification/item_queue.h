@@ -66,7 +66,7 @@ class ItemQueue final : public WorkQueue {
   // Preparation succeeded, after this much work.
   void AddPrepared(std::unique_ptr<ClassificationJob> job, absl::Duration preparation);
   // Preparation failed. Removes the job; the caller ends it.
-  void DropUnprepared(const ClassificationJob& job, absl::Duration preparation);
+  void RemoveUnprepared(const ClassificationJob& job, absl::Duration preparation);
   // A preparation has ended, successfully or not. Reserves as many as may begin now.
   int64_t EndPreparation();
 

@@ -11,7 +11,7 @@ namespace longshort::core {
 namespace {
 
 // Poll interval for expired sessions, because no event signals that the time to live was shortened.
-constexpr absl::Duration kLookForEndedSessions = absl::Seconds(10);
+constexpr absl::Duration kExpiryPollInterval = absl::Seconds(10);
 
 }  // namespace
 
@@ -55,7 +55,7 @@ void LanguageModelReplica::EndAbandoned(bool end_now) {
 
 absl::Time LanguageModelReplica::Tidy() {
   const absl::Time next_ends = sessions_.EndExpired();  // releasing pages posts tasks, which wake the worker
-  return std::min(next_ends, clock_.Now() + kLookForEndedSessions);
+  return std::min(next_ends, clock_.Now() + kExpiryPollInterval);
 }
 
 void PostToCache(ModelWorkers& workers, int worker, std::function<void(PagedCache*)> task) {

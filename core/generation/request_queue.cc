@@ -14,14 +14,14 @@ namespace longshort::core {
 namespace {
 
 // No event signals that a paused client resumed or left, so the queue polls.
-constexpr absl::Duration kLookAgain = absl::Milliseconds(10);
+constexpr absl::Duration kPollInterval = absl::Milliseconds(10);
 
 StreamTokens TokensOf(const Job& job) {
   return {.prompt = job.prompt_tokens(), .generated = std::max<int64_t>(0, job.MaxTokens() - job.stream().given_end())};
 }
 
-// The fewest tokens that the job may have to read: when a cache has all of its prompt that can be reused.
-int64_t FewestToRead(const Job& job) {
+// The minimum number of tokens that the job may have to read: when a cache has all of its prompt that can be reused.
+int64_t MinTokensToRead(const Job& job) {
   return job.stream().given_end() - std::max(job.MaxReused(), job.stream().given_begin());
 }
 
@@ -45,11 +45,11 @@ absl::Status RequestQueue::Push(std::unique_ptr<Job> job) {
   {
     const MutexLock lock(mutex_);
     if (is_closed()) return ServerIsStopping();
-    const bool idle = line_.empty() && Running() < worker_count_;
-    if (!idle) LS_RETURN_IF_ERROR(CheckTime(*job, FewestToRead(*job), now));
+    const bool idle = queue_.empty() && Running() < worker_count_;
+    if (!idle) LS_RETURN_IF_ERROR(CheckTime(*job, MinTokensToRead(*job), now));
     attributes.cost = CostOf(*job);
-    LS_RETURN_IF_ERROR(CheckRoom(options_.limits, line_.load(), line_.LoadOf(attributes.client), attributes));
-    line_.Add(std::move(attributes), std::move(job));
+    LS_RETURN_IF_ERROR(CheckRoom(options_.limits, queue_.load(), queue_.LoadOf(attributes.client), attributes));
+    queue_.Add(std::move(attributes), std::move(job));
     CountChange();
   }
   WakeWorkers();
@@ -58,7 +58,7 @@ absl::Status RequestQueue::Push(std::unique_ptr<Job> job) {
 
 std::unique_ptr<Job> RequestQueue::TakeFirst(const Taker& taker, Decide decide) {
   const MutexLock lock(mutex_);
-  NoteAsking(taker);
+  RecordState(taker);
   bool has_room = true;
   const auto decide_now = [&](const Job& job) {
     const Decision decision = decide(job);
@@ -84,7 +84,7 @@ std::unique_ptr<Job> RequestQueue::TakeFirstWaiting(const Taker& taker, Decide d
   bool skipped_any = false;
   Decision decision = Decision::kSkip;
   const std::unique_ptr<Job>* const next =
-      line_.First([&](const std::unique_ptr<Job>& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      queue_.First([&](const std::unique_ptr<Job>& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
         if (!IsFor(taker, *job)) return false;
         decision = decide(*job);
         const bool skips = decision == Decision::kSkip;
@@ -94,7 +94,7 @@ std::unique_ptr<Job> RequestQueue::TakeFirstWaiting(const Taker& taker, Decide d
       });
   workers_[taker.worker].has_enough_to_read = next == nullptr ? skipped_any : decision == Decision::kWaitToRead;
   if (next == nullptr || decision != Decision::kTake) return nullptr;
-  auto taken = line_.TakeFirst([next](const std::unique_ptr<Job>& job) { return &job == next; });
+  auto taken = queue_.TakeFirst([next](const std::unique_ptr<Job>& job) { return &job == next; });
   QueueEntry& entry = taken->item->entry;
   entry.number_ = taken_++;
   entry.skipped_at_home_ = false;
@@ -104,11 +104,11 @@ std::unique_ptr<Job> RequestQueue::TakeFirstWaiting(const Taker& taker, Decide d
 
 bool RequestQueue::HasJobFor(const Taker& taker) {
   const MutexLock lock(mutex_);
-  NoteAsking(taker);
+  RecordState(taker);
   if (taker.running == 0) SetHasRoom(taker.worker, true);  // it may sleep now, until the queue changes
   return FirstReturned(taker) != returned_.end() ||
-         line_.First([&](const std::unique_ptr<Job>& job)
-                         ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return IsFor(taker, *job); }) != nullptr;
+         queue_.First([&](const std::unique_ptr<Job>& job)
+                          ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return IsFor(taker, *job); }) != nullptr;
 }
 
 void RequestQueue::OnWorkerFull(int worker) {
@@ -126,7 +126,7 @@ void RequestQueue::Return(std::vector<std::unique_ptr<Job>> jobs) {
 
 absl::Status RequestQueue::CheckDeadlineCanBeMet(const Job& job, int64_t tokens_to_read, absl::Time now) const {
   const MutexLock lock(mutex_);
-  const bool nothing_else = line_.empty() && Running() <= worker_count_;  // including this job
+  const bool nothing_else = queue_.empty() && Running() <= worker_count_;  // including this job
   return nothing_else ? absl::OkStatus() : CheckTime(job, tokens_to_read, now);
 }
 
@@ -135,12 +135,12 @@ void RequestQueue::Complete(Job& job, absl::Time now) {
   if (!entry.attributes_.has_value()) return;
   const StreamTime& worker_time = job.steps.worker_time;
   const MutexLock lock(mutex_);
-  line_.Complete(*entry.attributes_,
-                 estimates_.PartOfAll(entry.worker_, TokensOf(job), worker_time.all + job.steps.overhead));
+  queue_.Complete(*entry.attributes_,
+                  estimates_.PartOfAll(entry.worker_, TokensOf(job), worker_time.all + job.steps.overhead));
   entry.attributes_.reset();
   const bool prefilled = job.times.prefilled != absl::InfiniteFuture();
   if (prefilled && worker_time.all > absl::ZeroDuration()) {
-    estimates_.Of(entry.worker_).Learn(TokensOf(job), worker_time, !line_.empty(), now);
+    estimates_.Of(entry.worker_).Learn(TokensOf(job), worker_time, !queue_.empty(), now);
   }
   Changed();  // its client may have been at its limit of running jobs
 }
@@ -148,7 +148,7 @@ void RequestQueue::Complete(Job& job, absl::Time now) {
 std::vector<std::unique_ptr<Job>> RequestQueue::TakeAbandoned(absl::Time now) {
   const auto abandoned = [now](const std::unique_ptr<Job>& job) { return !job->CheckNotAbandoned(now).ok(); };
   const MutexLock lock(mutex_);
-  std::vector<std::unique_ptr<Job>> jobs = line_.RemoveIf(abandoned);
+  std::vector<std::unique_ptr<Job>> jobs = queue_.RemoveIf(abandoned);
   const auto kept = std::stable_partition(returned_.begin(), returned_.end(), std::not_fn(abandoned));
   std::move(kept, returned_.end(), std::back_inserter(jobs));
   returned_.erase(kept, returned_.end());
@@ -157,7 +157,7 @@ std::vector<std::unique_ptr<Job>> RequestQueue::TakeAbandoned(absl::Time now) {
 
 std::vector<std::unique_ptr<Job>> RequestQueue::TakeAll() {
   const MutexLock lock(mutex_);
-  std::vector<std::unique_ptr<Job>> jobs = line_.RemoveAll();
+  std::vector<std::unique_ptr<Job>> jobs = queue_.RemoveAll();
   std::move(returned_.begin(), returned_.end(), std::back_inserter(jobs));
   returned_.clear();
   return jobs;
@@ -169,33 +169,33 @@ void RequestQueue::SetSteps(int worker, const StepCost& cost, int64_t max_stream
   estimates_.Of(worker).SetSteps(cost, max_streams);
   // Requests queued before the first estimate had cost 0. Give them their cost, so that they count against the limit.
   if (!knew_steps && estimates_.knows_steps()) {
-    line_.SetCosts([this](const std::unique_ptr<Job>& job)
-                       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return CostOf(*job); });
+    queue_.SetCosts([this](const std::unique_ptr<Job>& job)
+                        ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return CostOf(*job); });
   }
 }
 
 int64_t RequestQueue::size() const {
   const MutexLock lock(mutex_);
-  return line_.size() + static_cast<int64_t>(returned_.size()) - WaitingForClients();
+  return queue_.size() + static_cast<int64_t>(returned_.size()) - WaitingForClients();
 }
 
 WorkOrder::Load RequestQueue::load() const {
   const MutexLock lock(mutex_);
-  return line_.load();
+  return queue_.load();
 }
 
 bool RequestQueue::empty() const {
   const MutexLock lock(mutex_);
-  return line_.empty() && returned_.empty();
+  return queue_.empty() && returned_.empty();
 }
 
-absl::Duration RequestQueue::LongestSleep() const {
-  if (!returned_.empty()) return kLookAgain;
-  return line_.empty() ? absl::InfiniteDuration()
-                       : kLongestStep;  // the worker for which a job is reserved may be stuck
+absl::Duration RequestQueue::MaxSleep() const {
+  if (!returned_.empty()) return kPollInterval;
+  return queue_.empty() ? absl::InfiniteDuration()
+                        : kLongestStep;  // the worker for which a job is reserved may be stuck
 }
 
-int64_t RequestQueue::Running() const { return line_.load().running - WaitingForClients(); }
+int64_t RequestQueue::Running() const { return queue_.load().running - WaitingForClients(); }
 
 int64_t RequestQueue::WaitingForClients() const {
   return std::count_if(returned_.begin(), returned_.end(),
@@ -210,32 +210,33 @@ absl::Status RequestQueue::CheckTime(const Job& job, int64_t tokens_to_read, abs
   return CheckDeadline(*fast, job.context().deadline, now);
 }
 
-void RequestQueue::NoteAsking(const Taker& taker) {
+void RequestQueue::RecordState(const Taker& taker) {
   Worker& worker = workers_[taker.worker];
   worker.running = taker.running;
-  worker.asked = taker.now;
+  worker.last_seen = taker.now;
 }
 
-bool RequestQueue::IsOpen(const Worker& worker, absl::Time now) const {
+bool RequestQueue::CanTakeSoon(const Worker& worker, absl::Time now) const {
   const bool sleeps = worker.running == 0;  // or will sleep soon
-  return worker.has_room && (sleeps || worker.asked > now - kLongestStep);
+  return worker.has_room && (sleeps || worker.last_seen > now - kLongestStep);
 }
 
 bool RequestQueue::IsFor(const Taker& taker, const Job& job) const {
   if (!MayTake(taker.worker, job)) return false;
   const auto could_take = [&](int worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return IsOpen(workers_[worker], taker.now) && MayTake(worker, job);
+    return CanTakeSoon(workers_[worker], taker.now) && MayTake(worker, job);
   };
   const std::optional<ParkedPlace>& place = job.parked_rows.place();
-  if (place.has_value() && !job.entry.skipped_at_home_ && could_take(place->worker))
+  if (place.has_value() && !job.entry.skipped_at_home_ && could_take(place->worker)) {
     return job.parked_rows.IsWith(taker.worker);
+  }
   for (int other = 0; other < worker_count_; ++other) {
-    if (!workers_[other].has_enough_to_read && HasMoreToDo(taker, other) && could_take(other)) return false;
+    if (!workers_[other].has_enough_to_read && IsBusierThan(taker, other) && could_take(other)) return false;
   }
   return true;
 }
 
-bool RequestQueue::HasMoreToDo(const Taker& taker, int other) const {
+bool RequestQueue::IsBusierThan(const Taker& taker, int other) const {
   return estimates_.Load(other, workers_[other].running) < estimates_.Load(taker.worker, taker.running);
 }
 

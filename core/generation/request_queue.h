@@ -66,7 +66,7 @@ class RequestQueue final : public WorkQueue {
                         const std::vector<models::WorkerDevice>& workers = models::CpuWorkers(1))
       : WorkQueue(workers.size()),
         options_(options),
-        line_(options.order),
+        queue_(options.order),
         estimates_(workers),
         workers_(workers.size()) {}
 
@@ -117,14 +117,14 @@ class RequestQueue final : public WorkQueue {
 
  private:
   struct Worker {
-    int64_t running = 0;  // when it last took work
-    absl::Time asked = absl::InfinitePast();
+    int64_t running = 0;                          // at `last_seen`
+    absl::Time last_seen = absl::InfinitePast();  // when it last looked for a job
     bool has_room = true;
     bool has_enough_to_read = false;  // it left a job that would not have been read soon
   };
 
   bool IsEmpty() const override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return line_.empty() && returned_.empty() && line_.load().running == 0;
+    return queue_.empty() && returned_.empty() && queue_.load().running == 0;
   }
   absl::Duration LongestSleep() const override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Jobs that were taken and not completed, except paused ones.
@@ -134,16 +134,16 @@ class RequestQueue final : public WorkQueue {
   // The predicted cost of the job, in the time of all workers.
   absl::Duration CostOf(const Job& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether the taker is busier than the other worker.
-  bool HasMoreToDo(const Taker& taker, int other) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool IsBusierThan(const Taker& taker, int other) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Errors: DEADLINE_EXCEEDED if the job cannot meet its deadline.
   absl::Status CheckTime(const Job& job, int64_t tokens_to_read, absl::Time now) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void NoteAsking(const Taker& taker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void RecordState(const Taker& taker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool MayTake(int worker, const Job& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return probation_.MayTake(worker, job.steps.failures);
   }
   // Whether the worker has room and is likely to take work soon.
-  bool IsOpen(const Worker& worker, absl::Time now) const;
+  bool CanTakeSoon(const Worker& worker, absl::Time now) const;
   // Whether this worker may take the job, instead of leaving it to another.
   bool IsFor(const Taker& taker, const Job& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::vector<std::unique_ptr<Job>>::iterator FirstReturned(const Taker& taker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -152,7 +152,7 @@ class RequestQueue final : public WorkQueue {
   void SetSkippedAtHome(Job& job, bool skipped) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Options options_;
-  FairQueue<std::unique_ptr<Job>> line_ ABSL_GUARDED_BY(mutex_);
+  FairQueue<std::unique_ptr<Job>> queue_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<Job>> returned_ ABSL_GUARDED_BY(mutex_);  // in the order of their numbers
   StreamEstimatorPerDevice estimates_ ABSL_GUARDED_BY(mutex_);
   std::vector<Worker> workers_ ABSL_GUARDED_BY(mutex_);

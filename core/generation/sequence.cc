@@ -43,7 +43,7 @@ absl::Status Sequence::OnRead(int64_t count, absl::Span<const float> logits, abs
   return status;
 }
 
-bool Sequence::StandAtSessionEnd() {
+bool Sequence::MoveToSessionEnd() {
   // The next call reads the last token, because its logits were not needed.
   const int64_t end = job_->SessionTokens() - 1;
   if (position() < end) return false;

@@ -50,7 +50,7 @@ class Sequence {
   absl::Status OnRead(int64_t count, absl::Span<const float> logits, absl::Time now);
 
   // Moves the cache to the position where the session continues, if it can. REQUIRES: the job is complete.
-  bool StandAtSessionEnd();
+  bool MoveToSessionEnd();
 
  private:
   std::unique_ptr<Job> job_;

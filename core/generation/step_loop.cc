@@ -51,7 +51,7 @@ StepLoop::StepLoop(models::LanguageModel& model, RequestQueue& queue, const Cloc
 
 bool StepLoop::RunOnce() {
   EndAbandoned();
-  SetAsidePaused();
+  ParkPaused();
   const size_t before = running_.size();
   Admit();
   if (running_.size() > before) states_.Set(options_.worker, state());  // before the step, which may hang
@@ -92,7 +92,7 @@ void StepLoop::EndAbandoned() {
   running_.erase(std::remove(running_.begin(), running_.end(), nullptr), running_.end());
 }
 
-void StepLoop::SetAsidePaused() {
+void StepLoop::ParkPaused() {
   std::vector<std::unique_ptr<Job>> paused;
   for (std::unique_ptr<Sequence>& sequence : running_) {
     if (!sequence->job().paused()) continue;
@@ -187,7 +187,7 @@ void StepLoop::Enter(std::unique_ptr<Job> job) {
     ended_.push_back({std::move(job), absl::InternalError(cached.status().message())});
     return;
   }
-  ForgetParkedHere(*job);
+  RemoveParkedHere(*job);
   job->parked_rows.Release();
   const auto behind = std::find_if(running_.begin(), running_.end(), [&](const auto& other) {
     return other->job().entry.number() > job->entry.number();
@@ -200,7 +200,7 @@ void StepLoop::KeepSession(Sequence& sequence) {
   if (!job.holdings.session.has_value()) return;
   const std::vector<int32_t>& stream = job.stream().all();
   SessionState state{.tokens = {stream.begin(), stream.begin() + job.SessionTokens()}, .parked = std::nullopt};
-  if (sequence.StandAtSessionEnd()) {
+  if (sequence.MoveToSessionEnd()) {
     state.parked = {.worker = options_.worker, .id = cache_->Park(sequence.TakeCached())};
   }
   job.holdings.session->Commit(std::move(state));
@@ -339,13 +339,13 @@ void StepLoop::EndRunning(const absl::Status& status) {
   running_.clear();
 }
 
-void StepLoop::ForgetParkedHere(Job& job) {
+void StepLoop::RemoveParkedHere(Job& job) {
   if (const std::optional<ParkedId> own = job.parked_rows.TakeOwn(options_.worker)) cache_->RemoveParked(*own);
 }
 
 void StepLoop::NotifyEnded() {
   for (EndedJob& ended : ended_) {
-    ForgetParkedHere(*ended.job);
+    RemoveParkedHere(*ended.job);
     queue_.Complete(*ended.job, clock_.Now());
     ended.job->ReleaseHoldings();
     ended.job->Finish(ended.status, clock_.Now());

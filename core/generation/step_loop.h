@@ -100,7 +100,7 @@ class StepLoop {
   void EndAbandoned();
   void Admit();
   // Parks the jobs of clients that do not read.
-  void SetAsidePaused();
+  void ParkPaused();
   RequestQueue::Taker Taker() const;
   // Decides about the next job, given the prompts that are being read.
   RequestQueue::Decision Decide(const Job& next, const PromptsAhead& prompts);
@@ -132,7 +132,7 @@ class StepLoop {
   void End(std::unique_ptr<Sequence> sequence, absl::Status status);
   void EndRunning(const absl::Status& status);
   // Frees the pages that the job itself has parked with this worker.
-  void ForgetParkedHere(Job& job);
+  void RemoveParkedHere(Job& job);
   // Called after the pages are free and the state is reported.
   void NotifyEnded();
 

@@ -19,7 +19,7 @@ void Add(const CacheCounters& more, CacheCounters& sum) {
 }
 
 // The number of sequences that entered the cache since it was created.
-int64_t Beginnings(const CacheCounters& counters) {
+int64_t SequencesBegun(const CacheCounters& counters) {
   return counters.hits + counters.misses + counters.resumed + counters.imported;
 }
 
@@ -39,7 +39,7 @@ void Add(const CacheState& more, CacheState& sum) {
 void WorkerStates::Set(size_t worker, const LanguageModelEngineState& state) {
   const MutexLock lock(mutex_);
   const CacheCounters& before = states_[worker].cache.counters;
-  if (Beginnings(state.cache.counters) < Beginnings(before)) Add(before, of_gone_caches_);
+  if (SequencesBegun(state.cache.counters) < SequencesBegun(before)) Add(before, of_discarded_caches_);
   states_[worker] = state;
   observer_.OnState(SumOfAll());
 }
@@ -57,7 +57,7 @@ LanguageModelEngineState WorkerStates::Sum() const {
 LanguageModelEngineState WorkerStates::SumOfAll() const {
   LanguageModelEngineState sum;
   sum.queued_requests = queue_.size();
-  sum.cache.counters = of_gone_caches_;
+  sum.cache.counters = of_discarded_caches_;
   for (const LanguageModelEngineState& state : states_) {
     sum.active_streams += state.active_streams;
     sum.cache_bytes_used += state.cache_bytes_used;

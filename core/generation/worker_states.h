@@ -33,7 +33,7 @@ class WorkerStates final {
   LanguageModelEngineObserver& observer_;
   mutable Mutex mutex_;
   std::vector<LanguageModelEngineState> states_ ABSL_GUARDED_BY(mutex_);
-  CacheCounters of_gone_caches_ ABSL_GUARDED_BY(mutex_);
+  CacheCounters of_discarded_caches_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace longshort::core

@@ -133,7 +133,7 @@ absl::Status ModelRegistry::Unload(const std::string& name, int64_t version) {
   LS_RETURN_IF_ERROR(Find(name, version).status());
   for (const int64_t loaded : LoadedVersions(name)) {
     if (version != 0 && loaded != version) continue;
-    Retire(name, loaded);
+    Remove(name, loaded);
     kept_.erase({name, loaded});
     unwanted_.insert({name, loaded});
   }
@@ -170,7 +170,7 @@ void ModelRegistry::Follow(const std::string& name, const std::set<int64_t>& on_
       if (kept) FollowVersion(name, loaded, report);
       continue;
     }
-    Retire(name, loaded);
+    Remove(name, loaded);
     kept_.erase({name, loaded});
     report({RegistryEvent::Kind::kUnloaded, name, loaded, absl::OkStatus()});
   }
@@ -250,7 +250,7 @@ absl::StatusOr<std::shared_ptr<ServedModel>> ModelRegistry::LoadFrom(const std::
   std::shared_ptr<ServedModel> replaced;  // released after the lock
   const MutexLock lock(mutex_);
   replaced = std::exchange(models_[name][version], served);
-  if (replaced != nullptr) NoteLeaving(replaced);
+  if (replaced != nullptr) AddUnloaded(replaced);
   return served;
 }
 
@@ -262,7 +262,7 @@ absl::StatusOr<ServedModel> ModelRegistry::MakeServed(const std::string& name, i
       .name = name, .version = version, .kind = std::move(kind), .load_duration = MonotonicNow() - begin};
 }
 
-bool ModelRegistry::Retire(const std::string& name, int64_t version) {
+bool ModelRegistry::Remove(const std::string& name, int64_t version) {
   served_.erase({name, version});
   std::shared_ptr<ServedModel> last;  // released after the lock
   const MutexLock lock(mutex_);
@@ -271,14 +271,14 @@ bool ModelRegistry::Retire(const std::string& name, int64_t version) {
   last = std::move(model->second[version]);
   model->second.erase(version);
   if (model->second.empty()) models_.erase(model);
-  NoteLeaving(last);
+  AddUnloaded(last);
   return true;
 }
 
-void ModelRegistry::NoteLeaving(const std::shared_ptr<ServedModel>& served) {
-  leaving_.erase(std::remove_if(leaving_.begin(), leaving_.end(), [](const auto& gone) { return gone.expired(); }),
-                 leaving_.end());
-  leaving_.emplace_back(served);
+void ModelRegistry::AddUnloaded(const std::shared_ptr<ServedModel>& served) {
+  unloaded_.erase(std::remove_if(unloaded_.begin(), unloaded_.end(), [](const auto& gone) { return gone.expired(); }),
+                  unloaded_.end());
+  unloaded_.emplace_back(served);
 }
 
 std::set<int64_t> ModelRegistry::LoadedVersions(const std::string& name) const {
@@ -294,8 +294,8 @@ void ModelRegistry::Drain(absl::Time deadline) {
   std::vector<std::shared_ptr<ServedModel>> all = List();
   {
     const MutexLock lock(mutex_);
-    for (const std::weak_ptr<ServedModel>& leaving : leaving_) {
-      if (std::shared_ptr<ServedModel> served = leaving.lock(); served != nullptr) all.push_back(std::move(served));
+    for (const std::weak_ptr<ServedModel>& unloaded : unloaded_) {
+      if (std::shared_ptr<ServedModel> served = unloaded.lock(); served != nullptr) all.push_back(std::move(served));
     }
   }
   std::vector<Thread> drains(all.size());

@@ -119,9 +119,9 @@ class ModelRegistry {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(loading_);
   absl::StatusOr<ServedModel> MakeServed(const std::string& name, int64_t version) const;
   // Unloads a version, if it is there.
-  bool Retire(const std::string& name, int64_t version) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loading_);
+  bool Remove(const std::string& name, int64_t version) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loading_);
   // The model is no longer in models_.
-  void NoteLeaving(const std::shared_ptr<ServedModel>& served) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AddUnloaded(const std::shared_ptr<ServedModel>& served) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::set<int64_t> LoadedVersions(const std::string& name) const;
   // Applies FollowRepository to one model.
   void Follow(const std::string& name, const std::set<int64_t>& on_disk, Report report)
@@ -153,7 +153,7 @@ class ModelRegistry {
 
   mutable Mutex mutex_;  // never held for long
   std::map<std::string, std::map<int64_t, std::shared_ptr<ServedModel>>, std::less<>> models_ ABSL_GUARDED_BY(mutex_);
-  std::vector<std::weak_ptr<ServedModel>> leaving_ ABSL_GUARDED_BY(mutex_);  // unloaded, perhaps still in use
+  std::vector<std::weak_ptr<ServedModel>> unloaded_ ABSL_GUARDED_BY(mutex_);  // perhaps still in use
 };
 
 }  // namespace longshort::core

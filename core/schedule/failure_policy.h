@@ -3,14 +3,14 @@
 //
 // The model:
 // - It is discarded when it throws, or when kMaxFailuresInARow consecutive runs fail (ModelHealth).
-// - Its worker builds another one at once. If that fails, the worker takes no work and retries every kTryAgainAfter
+// - Its worker builds another one at once. If that fails, the worker takes no work and retries every kRebuildDelay
 //   (ModelReplacement).
 //
 // The worker (WorkerProbation):
 // - It is on probation from then until its model has passed a run, except when all workers of the engine would be.
 // - On probation, it runs one piece of work at a time, and none that is on its last try. Otherwise a worker that fails
 //   quickly would always be free first, and use up every try of a piece of work.
-// - If the model of a worker on probation fails, it is discarded at once, and replaced kTryAgainAfter later.
+// - If the model of a worker on probation fails, it is discarded at once, and replaced kRebuildDelay later.
 //
 // The work (WorkFailures):
 // - It is tried again alone, so that only the work that causes the failure fails again.
@@ -31,7 +31,7 @@ namespace longshort::core {
 
 // Fewer than the tries of a piece of work, so that its last try uses another model.
 inline constexpr int64_t kMaxFailuresInARow = 2;
-inline constexpr absl::Duration kTryAgainAfter = absl::Seconds(1);
+inline constexpr absl::Duration kRebuildDelay = absl::Seconds(1);
 
 // Decides whether a model is still used. Thread: its worker's.
 class ModelHealth final {
@@ -66,8 +66,8 @@ class ModelHealth final {
 class ModelReplacement final {
  public:
   // `on_probation`: whether the worker was on probation when its model was discarded at `now`.
-  void OnModelDiscarded(bool on_probation, absl::Time now) { next_try_ = on_probation ? now + kTryAgainAfter : now; }
-  void OnRebuildFailed(absl::Time now) { next_try_ = now + kTryAgainAfter; }
+  void OnModelDiscarded(bool on_probation, absl::Time now) { next_try_ = on_probation ? now + kRebuildDelay : now; }
+  void OnRebuildFailed(absl::Time now) { next_try_ = now + kRebuildDelay; }
 
   absl::Time next_try() const { return next_try_; }
 
@@ -85,33 +85,33 @@ class WorkFailures final {
  public:
   // The most failures after which the work is still tried; one more ends it.
   struct Limits {
-    int64_t alone;       // in a row
-    int64_t in_company;  // batched with other work, since it last passed such a run
+    int64_t alone;    // in a row
+    int64_t batched;  // batched with other work, since it last passed such a run
     int64_t in_all;
   };
   // A step is tried three times, because the machine may have caused the failure. In a failed step usually one sequence
   // is at fault. The limit also stops sequences that fail only when batched.
-  static constexpr Limits kOfSequence = {.alone = 2, .in_company = 8, .in_all = 10};
+  static constexpr Limits kOfSequence = {.alone = 2, .batched = 8, .in_all = 10};
   // An item is batched with others at most once; after a failure it runs alone.
-  static constexpr Limits kOfItem = {.alone = 2, .in_company = 2, .in_all = 2};
+  static constexpr Limits kOfItem = {.alone = 2, .batched = 2, .in_all = 2};
 
   explicit WorkFailures(const Limits& limits) : limits_(limits) {}
 
   // A run with this work failed. `alone`: the run had no other work.
   void OnFailure(bool alone) {
-    ++(alone ? alone_ : in_company_);
+    ++(alone ? alone_ : batched_);
     suspect_ |= !alone;
   }
   // A run with this work passed.
   void OnSuccess(bool alone) {
     suspect_ = false;
     alone_ = 0;
-    if (!alone) in_company_ = 0;
+    if (!alone) batched_ = 0;
   }
 
   // Whether it failed when batched and has passed no run since. Then it must run alone.
   bool suspect() const { return suspect_; }
-  bool any() const { return alone_ + in_company_ > 0; }
+  bool any() const { return alone_ + batched_ > 0; }
   // Whether one more failure of the same kind ends it.
   bool on_last_try() const { return Reached(0); }
   // Whether the work must end.
@@ -119,13 +119,13 @@ class WorkFailures final {
 
  private:
   bool Reached(int64_t beyond) const {
-    return alone_ >= limits_.alone + beyond || in_company_ >= limits_.in_company + beyond ||
-           alone_ + in_company_ >= limits_.in_all + beyond;
+    return alone_ >= limits_.alone + beyond || batched_ >= limits_.batched + beyond ||
+           alone_ + batched_ >= limits_.in_all + beyond;
   }
 
   Limits limits_;
   int64_t alone_ = 0;
-  int64_t in_company_ = 0;
+  int64_t batched_ = 0;
   bool suspect_ = false;
 };
 

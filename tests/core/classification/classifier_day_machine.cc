@@ -226,7 +226,7 @@ absl::Status ClassifierDayMachine::Replicate() {
   EXPECT_LE(worker->second.next_replica, now);
   worker->second.next_replica = absl::InfiniteFuture();
   if (now >= no_replicas_until_) return absl::OkStatus();
-  worker->second.next_replica = now + kTryAgainAfter;
+  worker->second.next_replica = now + kRebuildDelay;
   changed_.notify_all();
   return absl::ResourceExhaustedError("no memory for a replica");
 }
@@ -245,12 +245,12 @@ void ClassifierDayMachine::Hear(const std::shared_ptr<ItemCall>& call, absl::Sta
 
 void ClassifierDayMachine::Settle() {
   // The engine does not report everything that happens in it.
-  constexpr auto kLookAgain = std::chrono::microseconds(50);
+  constexpr auto kPollInterval = std::chrono::microseconds(50);
   const auto latest = std::chrono::steady_clock::now() + std::chrono::minutes(1);
   std::unique_lock lock(mutex_);
   while (!Settled()) {
     ASSERT_LT(std::chrono::steady_clock::now(), latest) << "a worker sleeps while there is work for it";
-    changed_.wait_for(lock, kLookAgain);
+    changed_.wait_for(lock, kPollInterval);
   }
   counts_.max_waiting = std::max(counts_.max_waiting, engine_->state().waiting_items);
 }
@@ -288,7 +288,7 @@ void ClassifierDayMachine::Judge(Worker& worker, bool failed, bool threw) {
   if (++worker.failures_in_a_row < kMaxFailuresInARow && !threw && !no_better) return;
   worker.failures_in_a_row = 0;
   worker.failing = true;
-  worker.next_replica = no_better ? clock_.Now() + kTryAgainAfter : clock_.Now();
+  worker.next_replica = no_better ? clock_.Now() + kRebuildDelay : clock_.Now();
 }
 
 int64_t ClassifierDayMachine::Down() const {

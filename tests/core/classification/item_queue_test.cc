@@ -60,7 +60,7 @@ TEST_F(ItemQueueTest, CountsAnItemUntilItIsInABatchOrHasEnded) {
   EXPECT_EQ(first->Prepare(), absl::OkStatus());
   first->SetPrepared(clock_.Now());
   items.AddPrepared(std::move(first), absl::Seconds(1));
-  items.DropUnprepared(*second, absl::Seconds(1));
+  items.RemoveUnprepared(*second, absl::Seconds(1));
   EXPECT_EQ(items.preparing(), 0);
   EXPECT_EQ(items.prepared(), 1);
   EXPECT_EQ(items.state().waiting_items, 1);

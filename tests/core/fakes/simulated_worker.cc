@@ -10,7 +10,7 @@ namespace {
 
 // How often a worker checks whether a client cancelled, or whether it can make a model again: no event reports either.
 // The real worker checks more often, which only takes time here.
-constexpr absl::Duration kLookAgain = absl::Milliseconds(50);
+constexpr absl::Duration kPollInterval = absl::Milliseconds(50);
 
 }  // namespace
 
@@ -44,7 +44,7 @@ void SimulatedWorker::Work() {
     if (worker_.RunRound() == absl::InfinitePast()) continue;
     if (queue_.over()) break;
     const bool waits = !queue_.empty() || !worker_.has_model();
-    next_ = waits ? clock_.Now() + kLookAgain : absl::InfiniteFuture();
+    next_ = waits ? clock_.Now() + kPollInterval : absl::InfiniteFuture();
     coroutine_.Pause();
   }
 }
