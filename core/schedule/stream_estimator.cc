@@ -12,8 +12,8 @@ void StreamEstimator::SetSteps(const StepCost& cost, int64_t max_streams) {
 void StreamEstimator::Learn(const StreamTokens& tokens, const StreamTime& time, bool others_wait, absl::Time now) {
   if (!step_cost_.known() || tokens.prompt < 1) return;
   // The time of a prompt that is read alone, in a step of its own.
-  const absl::Duration at_most = step_cost_.fixed() + CostOfPrompt(tokens.prompt);
-  prefill_fractions_.Add(absl::FDivDuration(time.prefill, at_most), now);
+  const absl::Duration max = step_cost_.fixed() + CostOfPrompt(tokens.prompt);
+  prefill_fractions_.Add(absl::FDivDuration(time.prefill, max), now);
   const double fraction = absl::FDivDuration(time.all, CostOfAll(tokens));
   // A request that ran alone did not share its steps, so its time does not apply to shared ones. While requests wait,
   // steps are shared by as many as possible, and will be for the waiting ones.

@@ -95,10 +95,10 @@ absl::Status CheckLengths(const TextClassifierConfig& config, std::string_view n
 }
 
 // Reads an optional length, which is 0 if it is absent.
-absl::Status ReadLength(const JsonFields& fields, std::string_view field, int64_t most, int64_t& length) {
+absl::Status ReadLength(const JsonFields& fields, std::string_view field, int64_t max, int64_t& length) {
   if (!fields.Has(field)) return absl::OkStatus();
   LS_ASSIGN_OR_RETURN(length, fields.Integer(field));
-  if (length < 1 || length > most) return fields.OutOfRange(field, absl::StrFormat("in 1..%d", most));
+  if (length < 1 || length > max) return fields.OutOfRange(field, absl::StrFormat("in 1..%d", max));
   return absl::OkStatus();
 }
 

@@ -20,8 +20,8 @@ namespace {
 struct Attribute {
   char letter;
   std::variant<int64_t VilStage::*, bool VilStage::*> member;
-  int64_t least;
-  int64_t most;
+  int64_t min;
+  int64_t max;
   std::string_view help;  // meaning, for the docs
 };
 
@@ -59,7 +59,7 @@ absl::Status InStage(std::string_view name, size_t index, const absl::Status& st
 
 absl::Status WrongValue(const Attribute& attribute, std::string_view value) {
   return absl::InvalidArgumentError(absl::StrFormat("%c is %s, it must be a whole number in %d..%d", attribute.letter,
-                                                    value, attribute.least, attribute.most));
+                                                    value, attribute.min, attribute.max));
 }
 
 absl::StatusOr<const Attribute*> FindAttribute(const std::string& text) {
@@ -84,7 +84,7 @@ absl::StatusOr<VilStage> ReadStage(const std::string& text) {
     if (digits.find_first_not_of("0123456789") != std::string::npos || !absl::SimpleAtoi(digits, &value)) {
       return WrongValue(*attribute, QuoteForMessage(digits));
     }
-    if (value < attribute->least || value > attribute->most) return WrongValue(*attribute, digits);
+    if (value < attribute->min || value > attribute->max) return WrongValue(*attribute, digits);
     if (!seen.insert(attribute->letter).second) {
       return absl::InvalidArgumentError(absl::StrFormat("%c occurs twice", attribute->letter));
     }
@@ -112,7 +112,7 @@ absl::Status CheckSparseAttention(const VilStage& stage) {
 absl::Status CheckStage(const VilStage& stage, size_t index) {
   for (const Attribute& attribute : kAttributes) {
     const int64_t value = Value(stage, attribute);
-    if (value < attribute.least || value > attribute.most) return WrongValue(attribute, absl::StrCat(value));
+    if (value < attribute.min || value > attribute.max) return WrongValue(attribute, absl::StrCat(value));
   }
   if (stage.number != static_cast<int64_t>(index) + 1) {
     return absl::InvalidArgumentError(
@@ -161,7 +161,7 @@ std::vector<FieldDescription> VilStageAttributes() {
   for (const Attribute& attribute : kAttributes) {
     attributes.push_back(
         {std::string_view(&attribute.letter, 1),
-         absl::StrCat(RangeText(attribute.least, attribute.most), "; absent: ", Value(VilStage(), attribute)),
+         absl::StrCat(RangeText(attribute.min, attribute.max), "; absent: ", Value(VilStage(), attribute)),
          attribute.help});
   }
   return attributes;

@@ -161,7 +161,7 @@ class ScoreStream final : public CallWork, public DocumentSink {
     if (answers_.empty()) return std::nullopt;
     Answer answer = std::move(answers_.front());
     answers_.pop_front();
-    written_answer_bytes_ = answer.bytes_at_most;
+    written_answer_bytes_ = answer.max_bytes;
     return std::move(answer.message);
   }
   void Written() override ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) { documents_.Written(written_answer_bytes_); }
@@ -184,7 +184,7 @@ class ScoreStream final : public CallWork, public DocumentSink {
 
   struct Answer {
     grpc::ByteBuffer message;
-    int64_t bytes_at_most = 0;  // leaves the window when the answer is written
+    int64_t max_bytes = 0;  // leaves the window when the answer is written
   };
 
   Call& call_;

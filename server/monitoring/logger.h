@@ -37,7 +37,7 @@ std::string FormatLogLine(LogFormat format, absl::Time time, LogLevel level, con
 class Logger {
  public:
   // Lines are queued until Start.
-  Logger(LogFormat format, LogLevel least) : format_(format), min_(least) {}
+  Logger(LogFormat format, LogLevel min) : format_(format), min_(min) {}
   // Writes the queued lines, however long that takes.
   ~Logger();
   Logger(const Logger&) = delete;

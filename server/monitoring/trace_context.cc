@@ -80,8 +80,8 @@ bool IsKeyCharacter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '*' || c == '/';
 }
 
-bool IsKeyPart(std::string_view part, size_t most) {
-  if (part.empty() || part.size() > most) return false;
+bool IsKeyPart(std::string_view part, size_t max) {
+  if (part.empty() || part.size() > max) return false;
   const bool begins = (part.front() >= 'a' && part.front() <= 'z') || (part.front() >= '0' && part.front() <= '9');
   return begins && std::all_of(part.begin(), part.end(), IsKeyCharacter);
 }

@@ -153,14 +153,14 @@ TEST(OptionTable, RangesHoldOnTheCommandLineAndInFiles) {
 }
 
 TEST(OptionTable, AZeroLimitIsNone) {
-  int64_t most = NoLimit<int64_t>();
+  int64_t max = NoLimit<int64_t>();
   OptionTable table;
-  table.AddLimit("most", "N", "A limit.", &most, int64_t{10});
+  table.AddLimit("most", "N", "A limit.", &max, int64_t{10});
   EXPECT_EQ(table.options()[0].default_text, "0");
   EXPECT_TRUE(table.Parse({"--most=3"}).ok());
-  EXPECT_EQ(most, 3);
+  EXPECT_EQ(max, 3);
   EXPECT_TRUE(table.Parse({"--most=0"}).ok());
-  EXPECT_EQ(most, NoLimit<int64_t>());
+  EXPECT_EQ(max, NoLimit<int64_t>());
   EXPECT_EQ(table.options()[0].value(), "0");
   EXPECT_EQ(table.Parse({"--most=11"}).message(), "--most is '11'; it must be in [0, 10]");
 }

@@ -97,9 +97,9 @@ models::ClassifierItem MakeItem(const models::LoadedClassifier& model, const Wor
     return image;
   }
   models::TokenItem item{.documents = std::vector<std::vector<int32_t>>(info.documents)};
-  const int64_t most = info.max_document_tokens;
+  const int64_t max = info.max_document_tokens;
   for (std::vector<int32_t>& document : item.documents) {
-    document.resize(workload.tokens == 0 ? most : std::min(workload.tokens, most));
+    document.resize(workload.tokens == 0 ? max : std::min(workload.tokens, max));
     for (int32_t& id : document) id = static_cast<int32_t>(1 + random() % (info.vocabulary_size - 1));
   }
   return item;

@@ -200,7 +200,7 @@ class ScoreTextsTest : public testing::Test {
 TEST_F(ScoreTextsTest, EveryDocumentIsAnsweredInOrderAndNoMoreThanTheWindowAreSentAhead) {
   std::atomic<int> sent = 0;
   int answered = 0;
-  int most = 0;
+  int max = 0;
   const absl::Status status = client_.ScoreTexts(
       {}, kWindow,
       [&](v1::ScoreTextsRequest& /*request*/) {
@@ -209,13 +209,13 @@ TEST_F(ScoreTextsTest, EveryDocumentIsAnsweredInOrderAndNoMoreThanTheWindowAreSe
         return true;
       },
       [&](const v1::ScoreTextsResponse& answer) {
-        most = std::max(most, sent - answered);
+        max = std::max(max, sent - answered);
         EXPECT_EQ(answer.id(), answered++);
       });
   EXPECT_TRUE(status.ok()) << status;
   EXPECT_EQ(answered, 100);
   // The document that this answer frees may be on its way already.
-  EXPECT_LE(most, kWindow + 1);
+  EXPECT_LE(max, kWindow + 1);
 }
 
 TEST_F(ScoreTextsTest, AnswersArriveWhileTheNextDocumentIsAwaited) {

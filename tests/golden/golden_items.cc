@@ -58,8 +58,8 @@ absl::StatusOr<GoldenBatch> WithExpected(absl::StatusOr<GoldenBatch> batch, cons
 
 void CutZerosAtTheEnd(std::vector<int32_t>& ids, std::mt19937_64& random) {
   const auto last = std::find_if(ids.rbegin(), ids.rend(), [](int32_t id) { return id != 0; });
-  const int64_t least = std::max<int64_t>(ids.rend() - last, 1);
-  ids.resize(std::uniform_int_distribution<int64_t>(least, static_cast<int64_t>(ids.size()))(random));
+  const int64_t min = std::max<int64_t>(ids.rend() - last, 1);
+  ids.resize(std::uniform_int_distribution<int64_t>(min, static_cast<int64_t>(ids.size()))(random));
 }
 
 }  // namespace

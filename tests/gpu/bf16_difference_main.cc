@@ -116,8 +116,8 @@ absl::StatusOr<nlohmann::json> CompareLanguageModel(const Options& options, cons
 // What a line of the file says: a document, or the path of an image.
 absl::StatusOr<models::ClassifierItem> MakeItem(const models::LoadedClassifier& model, const std::string& line) {
   if (model.preprocessor == nullptr) {
-    const int64_t most = model.weights.info().max_document_tokens;
-    LS_ASSIGN_OR_RETURN(models::DocumentBeginning document, model.tokenizer->EncodeBeginning(line, most));
+    const int64_t max = model.weights.info().max_document_tokens;
+    LS_ASSIGN_OR_RETURN(models::DocumentBeginning document, model.tokenizer->EncodeBeginning(line, max));
     return models::TokenItem{.documents = {std::move(document.ids)}};
   }
   std::ifstream file(line, std::ios::binary);

@@ -61,12 +61,12 @@ class Bench {
   Bench(models::LanguageModel& model, const StreamWork& work) : model_(model), work_(work) {}
 
   absl::Status Prepare() {
-    const int64_t most = std::max(work_.step_tokens, kReadTokens);
-    models::CachePages needed = PagesForRings(model_.info(), most) * work_.streams;
+    const int64_t max = std::max(work_.step_tokens, kReadTokens);
+    models::CachePages needed = PagesForRings(model_.info(), max) * work_.streams;
     if (work_.prompt_tokens > 0) needed = Sum(needed, PagesForRings(model_.info(), work_.prompt_tokens));
     LS_RETURN_IF_ERROR(model_.AllocateCache(needed));
     pools_ = std::make_unique<RingPools>(needed);
-    for (int64_t i = 0; i < work_.streams; ++i) LS_RETURN_IF_ERROR(Add(streams_, most));
+    for (int64_t i = 0; i < work_.streams; ++i) LS_RETURN_IF_ERROR(Add(streams_, max));
     if (work_.prompt_tokens > 0) LS_RETURN_IF_ERROR(Add(prompts_, work_.prompt_tokens));
     return absl::OkStatus();
   }
@@ -101,9 +101,9 @@ class Bench {
   static models::CachePages Sum(const models::CachePages& a, const models::CachePages& b) {
     return {a.window + b.window, a.segment + b.segment, a.open_chunk + b.open_chunk};
   }
-  absl::Status Add(std::vector<BenchStream>& streams, int64_t most) {
-    LS_ASSIGN_OR_RETURN(RingPages pages, RingPages::Acquire(*pools_, model_.info(), most));
-    streams.push_back({.pages = std::move(pages), .max_in_slice = most});
+  absl::Status Add(std::vector<BenchStream>& streams, int64_t max) {
+    LS_ASSIGN_OR_RETURN(RingPages pages, RingPages::Acquire(*pools_, model_.info(), max));
+    streams.push_back({.pages = std::move(pages), .max_in_slice = max});
     return absl::OkStatus();
   }
 

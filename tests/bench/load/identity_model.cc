@@ -65,9 +65,9 @@ class IdentityClassifier final : public models::Classifier {
 
 class ByteTokenizer final : public models::TextEncoder {
  public:
-  absl::StatusOr<models::DocumentBeginning> EncodeBeginning(std::string_view text, int64_t most) const override {
+  absl::StatusOr<models::DocumentBeginning> EncodeBeginning(std::string_view text, int64_t max) const override {
     models::DocumentBeginning beginning{.ids = {}, .tokens = static_cast<int64_t>(text.size())};
-    text = text.substr(0, most);
+    text = text.substr(0, max);
     beginning.ids.reserve(text.size());
     for (const char byte : text) beginning.ids.push_back(static_cast<unsigned char>(byte) + 1);
     return beginning;

@@ -72,7 +72,7 @@ class RandomEvents {
   int64_t read_tokens() const { return read_tokens_; }
 
  private:
-  int64_t UpTo(int64_t most) { return static_cast<int64_t>(random_() % static_cast<uint64_t>(most)) + 1; }
+  int64_t UpTo(int64_t max) { return static_cast<int64_t>(random_() % static_cast<uint64_t>(max)) + 1; }
 
   // One of few texts: each block of 32 tokens is one of two.
   int32_t TokenAfter(const std::vector<int32_t>& tokens) {
@@ -207,13 +207,13 @@ class RandomEvents {
     if (running_.empty()) return;
     Running& running = running_[random_() % running_.size()];
     const int64_t position = running.sequence->position();
-    const int64_t least = running.text.witness.begin();
-    if (position == least) return;
-    const int64_t target = std::max(least, position - UpTo(random_() % 2 == 0 ? 10 : 150));
+    const int64_t min = running.text.witness.begin();
+    if (position == min) return;
+    const int64_t target = std::max(min, position - UpTo(random_() % 2 == 0 ? 10 : 150));
     const absl::StatusOr<int64_t> stands = running.sequence->RollBack(target);
     if (!stands.ok()) {
       ASSERT_EQ(stands.status().code(), absl::StatusCode::kNotFound);
-      ASSERT_TRUE(least > 0 || running.text.moved || cache_->RecomputeFrom(target) > 0);
+      ASSERT_TRUE(min > 0 || running.text.moved || cache_->RecomputeFrom(target) > 0);
       return;
     }
     ASSERT_LE(*stands, target);

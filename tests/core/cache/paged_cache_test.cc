@@ -195,10 +195,10 @@ TEST(PagedCache, WhatOthersReadOfALongTextOfWhichMostWasGoneIsFound) {
   harness.ReadAndEnd(Text(640, 3, shared));
   harness.ReadAndEnd(Text(640, 4));
   const auto first = harness.Begin(text), second = harness.Begin(text);
-  const auto most = static_cast<int64_t>(text.size()) - 1;
+  const auto max = static_cast<int64_t>(text.size()) - 1;
   for (int64_t end = 64; end <= 64 * 256; end += 64) {
     harness.Read(*first, text, end);
-    ASSERT_TRUE(harness.cache->SkipRead(*second, text, most).ok());
+    ASSERT_TRUE(harness.cache->SkipRead(*second, text, max).ok());
     EXPECT_GE(second->position(), end - 64 * (256 / 8 + 1));
   }
   EXPECT_EQ(second->position(), 64 * 256);

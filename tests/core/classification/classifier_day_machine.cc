@@ -186,9 +186,9 @@ absl::Status ClassifierDayMachine::RunBatch(absl::Span<const models::ClassifierI
     units += UnitsOf(*item);
     fails |= call->poisonous;
   }
-  const BatchFormer::Options& most = options_.items.batches;
-  EXPECT_LE(static_cast<int64_t>(items.size()), OnProbation(worker) ? 1 : most.max_batch_size);
-  EXPECT_TRUE(items.size() == 1 || TokensOf(*items[0]) == 0 || units <= most.max_batch_tokens);
+  const BatchFormer::Options& limits = options_.items.batches;
+  EXPECT_LE(static_cast<int64_t>(items.size()), OnProbation(worker) ? 1 : limits.max_batch_size);
+  EXPECT_TRUE(items.size() == 1 || TokensOf(*items[0]) == 0 || units <= limits.max_batch_tokens);
   takes += kRunOfUnit * units + std::exchange(stall_, absl::ZeroDuration());
   throws = std::exchange(throws_, false);
   ++counts_.batches;

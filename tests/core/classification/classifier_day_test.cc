@@ -158,9 +158,9 @@ TEST_P(ClassifierDay, EndsWithEveryItemAnsweredAndNothingLeftOver) {
   EXPECT_EQ(counts.rush_work.size(), kSimulatedHours == ItemCounts::kHours ? 2u : 1u);
   for (const auto& [hour, work] : counts.rush_work) {
     ASSERT_EQ(work.size(), 4u);
-    const auto [least, most] =
+    const auto [min, max] =
         std::minmax_element(work.begin(), work.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
-    EXPECT_LE(most->second, even * least->second) << most->first << " and " << least->first << " at " << hour;
+    EXPECT_LE(max->second, even * min->second) << max->first << " and " << min->first << " at " << hour;
     const auto& of_priority = counts.rush_work_of_priority.at(hour);
     const absl::Duration all = std::accumulate(of_priority.begin(), of_priority.end(), absl::ZeroDuration());
     for (size_t priority = 0; priority < kPriorities; ++priority) {

@@ -221,8 +221,8 @@ ClassifierDayTraffic::Waiting ClassifierDayTraffic::WaitingOf(const std::string*
   for (const auto& call : outstanding_) {
     if (call->in_batch || (client != nullptr && call->context.client != *client)) continue;
     ++waiting.items;
-    waiting.least += call->Run() / options_.workers.size();
-    waiting.most += (kFixedRun + call->Run()) / options_.workers.size();
+    waiting.min += call->Run() / options_.workers.size();
+    waiting.max += (kFixedRun + call->Run()) / options_.workers.size();
   }
   return waiting;
 }
@@ -234,10 +234,10 @@ void ClassifierDayTraffic::CheckAdmission(const ItemCall& call, const Waiting& a
   if (!HasLearned()) return;
   const absl::Duration more = call.Run() / options_.workers.size();
   if (all.items > 0) {
-    EXPECT_LE(all.least + more, kEstimatesAreWithin * limits.max_queued_cost);
+    EXPECT_LE(all.min + more, kEstimatesAreWithin * limits.max_queued_cost);
   }
   if (of_client.items > 0) {
-    EXPECT_LE(of_client.least + more, kEstimatesAreWithin * limits.max_queued_cost_per_client);
+    EXPECT_LE(of_client.min + more, kEstimatesAreWithin * limits.max_queued_cost_per_client);
   }
 }
 
@@ -249,13 +249,13 @@ void ClassifierDayTraffic::CheckRefusal(const ItemCall& call, const absl::Status
   EXPECT_EQ(details->queue_depth, all.items);
   EXPECT_GT(all.items, 0);
   if (!HasLearned()) return;
-  EXPECT_GE(details->retry_after, std::max(kMinRetryDelay, all.least / kEstimatesAreWithin));
-  EXPECT_LE(details->retry_after, std::max(kMinRetryDelay, all.most * kEstimatesAreWithin));
+  EXPECT_GE(details->retry_after, std::max(kMinRetryDelay, all.min / kEstimatesAreWithin));
+  EXPECT_LE(details->retry_after, std::max(kMinRetryDelay, all.max * kEstimatesAreWithin));
   const WaitingLimits& limits = options_.items.limits;
   const absl::Duration more = (kFixedRun + call.Run()) / options_.workers.size();
   EXPECT_TRUE(all.items >= limits.max_queued || of_client.items >= limits.max_queued_per_client ||
-              kEstimatesAreWithin * (all.most + more) > limits.max_queued_cost ||
-              kEstimatesAreWithin * (of_client.most + more) > limits.max_queued_cost_per_client)
+              kEstimatesAreWithin * (all.max + more) > limits.max_queued_cost ||
+              kEstimatesAreWithin * (of_client.max + more) > limits.max_queued_cost_per_client)
       << refusal;
 }
 

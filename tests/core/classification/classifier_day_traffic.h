@@ -86,11 +86,11 @@ class ClassifierDayTraffic final {
   // The waiting items, of all clients or of one.
   struct Waiting {
     int64_t items = 0;
-    absl::Duration least;  // that they take, in batches as large as can be
-    absl::Duration most;   // each alone
+    absl::Duration min;  // that they take, in batches as large as can be
+    absl::Duration max;  // each alone
   };
 
-  int64_t UpTo(int64_t most) { return static_cast<int64_t>(random_() % static_cast<uint64_t>(most)) + 1; }
+  int64_t UpTo(int64_t max) { return static_cast<int64_t>(random_() % static_cast<uint64_t>(max)) + 1; }
   bool OneIn(int64_t n) { return UpTo(n) == 1; }
   absl::Duration Exponential(absl::Duration mean);
   int Hour() const;

@@ -235,9 +235,9 @@ void Check(const Day& day, int begin, int end) {
     // Who asked for more than there was got as much as the others who did.
     const std::map<std::string, absl::Duration>& work = counts.rush_work.at(hour);
     ASSERT_EQ(work.size(), 4u);
-    const auto [least, most] =
+    const auto [min, max] =
         std::minmax_element(work.begin(), work.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
-    EXPECT_LE(most->second, 1.1 * least->second) << most->first << " and " << least->first << " at " << hour;
+    EXPECT_LE(max->second, 1.1 * min->second) << max->first << " and " << min->first << " at " << hour;
   }
   // Names of clients, ended sessions, answered calls: a list that only grows would have one of these for each call.
   // What lives at noon, where the shorter days end, differs from what lived before by tens of KiB.

@@ -83,7 +83,7 @@ class DayTraffic final {
     absl::Time last_use;
   };
 
-  int64_t UpTo(int64_t most) { return static_cast<int64_t>(random_() % static_cast<uint64_t>(most)) + 1; }
+  int64_t UpTo(int64_t max) { return static_cast<int64_t>(random_() % static_cast<uint64_t>(max)) + 1; }
   bool OneIn(int64_t n) { return UpTo(n) == 1; }
   absl::Duration Exponential(absl::Duration mean);
   std::vector<int32_t> NewTokens(int64_t count);

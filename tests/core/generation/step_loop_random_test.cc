@@ -14,7 +14,7 @@ class RandomRequests {
  public:
   explicit RandomRequests(uint32_t seed) : random_(seed) {}
 
-  int64_t UpTo(int64_t most) { return static_cast<int64_t>(random_() % static_cast<uint64_t>(most)) + 1; }
+  int64_t UpTo(int64_t max) { return static_cast<int64_t>(random_() % static_cast<uint64_t>(max)) + 1; }
   bool OneIn(int64_t n) { return UpTo(n) == 1; }
 
   GenerationRequest Generation() {

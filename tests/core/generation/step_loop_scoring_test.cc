@@ -55,11 +55,11 @@ TEST(Scoring, OfOneTokenIsEmptyAndCostsNoStepButIsCounted) {
 
 TEST(Scoring, NeverHoldsMoreLogitsThanAStepHasRows) {
   StepLoopHarness harness({.max_streams = 4, .steps = {.max_rows = 16}});
-  size_t most = 0;
-  harness.model.on_logits = [&most](std::vector<float>& logits) { most = std::max(most, logits.size()); };
+  size_t max = 0;
+  harness.model.on_logits = [&max](std::vector<float>& logits) { max = std::max(max, logits.size()); };
   for (uint32_t seed = 0; seed < 6; ++seed) harness.Score(SomeScoring(100, seed));
   harness.RunToEnd();
-  EXPECT_EQ(most, 16u * 16u);  // rows * V
+  EXPECT_EQ(max, 16u * 16u);  // rows * V
 }
 
 TEST(Scoring, ReportsWhereItsTimeWent) {

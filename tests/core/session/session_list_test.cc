@@ -19,11 +19,11 @@ class SessionListTest : public testing::Test {
   }
 
   // All pages of so many, as "client/id"; | stands between two.
-  std::string Pages(const std::optional<std::string>& client, int most) {
+  std::string Pages(const std::optional<std::string>& client, int max) {
     std::string all;
     std::optional<SessionKey> after;
     do {
-      SessionStore::Page page = store_.List(client, after, most);
+      SessionStore::Page page = store_.List(client, after, max);
       for (const SessionStore::Listed& listed : page.sessions) {
         absl::StrAppend(&all, listed.key.client, "/", listed.key.id, " ");
       }

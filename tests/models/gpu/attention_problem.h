@@ -205,7 +205,7 @@ class AttentionProblem final {
     return table;
   }
 
-  QueryTiles Tiles(int64_t least) const { return TilesOf(row_slices_, segment_starts_, least); }
+  QueryTiles Tiles(int64_t min) const { return TilesOf(row_slices_, segment_starts_, min); }
   void LaunchDecode(const std::vector<int64_t>& rows) {
     const int blocks = static_cast<int>(MaxKeyBlocks(model_.window_length, memory_vectors_,
                                                      model_.segment_length / model_.chunk_size * model_.chunk_rank));

@@ -192,10 +192,10 @@ TEST_F(GpuBackendTest, AGpuThatIsLostWhilePagesOrGraphsAreMadeIsReported) {
 // The old pages go first: a worker's share of the memory has no room for both.
 TEST_F(GpuBackendTest, ACacheIsReplacedByOneAsLarge) {
   const std::unique_ptr<LanguageModel> model = MakeModel({.memory_bytes = int64_t{2} << 20});
-  const CachePages most = {
+  const CachePages max = {
       .window = (int64_t{5} << 18) / model->info().page_bytes.window, .segment = 1, .open_chunk = 1};
   for (int i = 0; i < 2; ++i) {
-    const absl::Status status = model->AllocateCache(most);
+    const absl::Status status = model->AllocateCache(max);
     EXPECT_TRUE(status.ok()) << status;
   }
 }

@@ -17,9 +17,9 @@ models::ClassifierInfo ScriptedClassifierInfo() {
 
 class BytesPlusOne final : public models::TextEncoder {
  public:
-  absl::StatusOr<models::DocumentBeginning> EncodeBeginning(std::string_view text, int64_t most) const override {
+  absl::StatusOr<models::DocumentBeginning> EncodeBeginning(std::string_view text, int64_t max) const override {
     models::DocumentBeginning beginning{.ids = {}, .tokens = static_cast<int64_t>(text.size())};
-    for (const unsigned char byte : text.substr(0, most)) beginning.ids.push_back(byte + 1);
+    for (const unsigned char byte : text.substr(0, max)) beginning.ids.push_back(byte + 1);
     beginning.ids.shrink_to_fit();
     return beginning;
   }

@@ -15,9 +15,8 @@ using ::testing::ElementsAre;
 
 constexpr FieldPath kPrompt = {.field = "prompt"};
 
-absl::StatusOr<std::vector<int32_t>> Read(const TextInput& input, const core::ServedLanguageModel& model,
-                                          int64_t most) {
-  return ReadText({.input = input, .path = kPrompt}, kPlainNames, model, most);
+absl::StatusOr<std::vector<int32_t>> Read(const TextInput& input, const core::ServedLanguageModel& model, int64_t max) {
+  return ReadText({.input = input, .path = kPrompt}, kPlainNames, model, max);
 }
 
 std::string MessageOf(const absl::Status& status) {

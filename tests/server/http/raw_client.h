@@ -46,11 +46,11 @@ class RawClient final {
   }
   // Up to so many bytes; fewer if the connection ended before. A connection that goes on and brings nothing fails the
   // test.
-  std::string Receive(size_t most) const {
+  std::string Receive(size_t max) const {
     std::string received;
     size_t count = 0;
-    while (count < most) {
-      if (count == received.size()) received.resize(std::min(most, 2 * count + 65'536));
+    while (count < max) {
+      if (count == received.size()) received.resize(std::min(max, 2 * count + 65'536));
       const int room = static_cast<int>(received.size() - count);
       errno = 0;
       const ssize_t read = tls_ != nullptr ? SSL_read(tls_.get(), &received[count], room)

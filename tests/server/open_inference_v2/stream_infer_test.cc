@@ -256,15 +256,15 @@ TEST_F(StreamInferTest, AClientThatReadsNothingIsCancelled) {
 
 TEST_F(StreamInferTest, AStreamHasOnlySoManyRequestsInWork) {
   Open();
-  const int most = static_cast<int>(environment_->limits.stream_documents);
-  for (int i = 0; i < 2 * most; ++i) Send(Document(), std::to_string(i));
-  auto items = texts_->TakeItems(most);
-  EXPECT_EQ(items.size(), most);
+  const int max = static_cast<int>(environment_->limits.stream_documents);
+  for (int i = 0; i < 2 * max; ++i) Send(Document(), std::to_string(i));
+  auto items = texts_->TakeItems(max);
+  EXPECT_EQ(items.size(), max);
   EXPECT_EQ(texts_->size(), 0);
   for (auto& item : items) item.listener->OnFinished(ScoresFor(1));
-  for (int i = 0; i < most; ++i) EXPECT_EQ(ReadLine(), std::to_string(i) + " final");
-  for (auto& item : texts_->TakeItems(most)) item.listener->OnFinished(ScoresFor(1));
-  for (int i = most; i < 2 * most; ++i) EXPECT_EQ(ReadLine(), std::to_string(i) + " final");
+  for (int i = 0; i < max; ++i) EXPECT_EQ(ReadLine(), std::to_string(i) + " final");
+  for (auto& item : texts_->TakeItems(max)) item.listener->OnFinished(ScoresFor(1));
+  for (int i = max; i < 2 * max; ++i) EXPECT_EQ(ReadLine(), std::to_string(i) + " final");
   EXPECT_TRUE(Close().ok());
 }
 
