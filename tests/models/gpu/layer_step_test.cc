@@ -213,7 +213,7 @@ class LayerStep : public ::testing::Test {
                                        .query_stride = kWidth,
                                        .output = output,
                                        .output_stride = kWidth};
-    const QueryTiles tiles = TilesOf(plan.Of(plan.row_slices), plan.Of(plan.segment_starts), /*min=*/4);
+    const QueryTiles tiles = TilesOf(plan.Of(plan.row_slices), plan.Of(plan.segment_starts), /*min_rows=*/4);
     const auto alone = static_cast<int64_t>(tiles.rows.size());
     const int64_t blocks = MaxKeyBlocks(kWindow, kVectors, kSegment / kChunk * kRank);
     const DecodeAttention decode = {
