@@ -43,7 +43,7 @@ TEST_F(PagePoolTest, APageThatOnlyParkedSequencesOrTheIndexHoldIsIdle) {
   EXPECT_EQ(pool_.idle(), 0);
 }
 
-TEST_F(PagePoolTest, SparePagesAreGivenUpInTheOrderOfTheirLastUse) {
+TEST_F(PagePoolTest, SparePagesAreEvictedInTheOrderOfTheirLastUse) {
   const models::PageId first = TakeSpare(), second = TakeSpare(), third = TakeSpare();
   pool_.Hold(first, Holder::kRunning);  // used again
   pool_.Release(first, Holder::kRunning);
@@ -61,7 +61,7 @@ TEST_F(PagePoolTest, FreePagesGoBeforeSpareOnes) {
   EXPECT_EQ(pool_.evicted(), 0);
 }
 
-TEST_F(PagePoolTest, WhatAnEndNeedsOrAParkedSequenceHoldsIsNotGivenUp) {
+TEST_F(PagePoolTest, WhatAnEndNeedsOrAParkedSequenceHoldsIsNotEvicted) {
   const models::PageId needed = TakeSpare(), parked = TakeSpare();
   pool_.Need(needed);
   pool_.Hold(parked, Holder::kParked);

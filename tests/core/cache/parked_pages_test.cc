@@ -70,7 +70,7 @@ TEST(ParkedPages, TheExportedSequenceStaysAndPagesSharedWithOthersGoAlong) {
   there.Read(**there.cache->Resume(*imported, 600), text);
 }
 
-TEST(ParkedPages, ASequenceWhosePagesWereGivenUpCannotBeExported) {
+TEST(ParkedPages, ASequenceWhosePagesWereEvictedCannotBeExported) {
   CacheHarness harness(kOneSequence);
   const ParkedId id = ParkedAt(harness, Text(300, 1), 290);
   harness.ReadAndEnd(Text(600, 2));

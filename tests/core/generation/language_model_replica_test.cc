@@ -32,9 +32,9 @@ class WorkerReplicaTest : public testing::Test {
     fails_ = false;
     return more;
   }
-  // With two requests, of which neither has failed twice alone: the first model is given up after two failures, the
+  // With two requests, of which neither has failed twice alone: the first model is discarded after two failures, the
   // next one, on probation, after one.
-  void GiveUpTwice() {
+  void DiscardModelTwice() {
     RunFailingRound();
     EXPECT_TRUE(worker_.has_model());
     EXPECT_TRUE(RunFailingRound()) << "there is another model to be had at once";
@@ -55,10 +55,10 @@ class WorkerReplicaTest : public testing::Test {
                       harness_.queue, harness_.clock};
 };
 
-TEST_F(WorkerReplicaTest, AModelThatIsGivenUpHasASuccessorAtOnceAndThatOneASecondLater) {
+TEST_F(WorkerReplicaTest, AModelThatIsDiscardedHasASuccessorAtOnceAndThatOneASecondLater) {
   const GenerationRequest request = SomeGeneration(5, 20), other_request = SomeGeneration(7, 20, 1);
   const auto listener = harness_.Generate(request), other = harness_.Generate(other_request);
-  GiveUpTwice();
+  DiscardModelTwice();
   harness_.clock.Advance(absl::Milliseconds(999));
   EXPECT_FALSE(RunRound());
   EXPECT_FALSE(worker_.has_model());
@@ -104,7 +104,7 @@ TEST_F(WorkerReplicaTest, EndsAbandonedJobsWithoutAModelToo) {
   const auto cancelled = request.context.cancelled;
   const auto listener = harness_.Generate(std::move(request));
   const auto other = harness_.Generate(SomeGeneration(5, 20));
-  GiveUpTwice();
+  DiscardModelTwice();
   *cancelled = true;
   EXPECT_FALSE(RunRound());
   EXPECT_EQ(listener->status.code(), absl::StatusCode::kCancelled);

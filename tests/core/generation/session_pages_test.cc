@@ -150,7 +150,7 @@ TEST_F(SessionPagesTest, ASessionThatExpiresReleasesItsPagesWithoutACall) {
 }
 
 // One engine ends while calls of another take over its sessions, and while they are closed.
-TEST_F(SessionPagesTest, AnEngineMayEndWhileItsPagesAreGivenUp) {
+TEST_F(SessionPagesTest, AnEngineMayEndWhileItsPagesAreReleased) {
   const auto after = MakeEngineOfStore(1);
   for (int round = 0; round < 20; ++round) {
     auto before = MakeEngineOfStore(2);

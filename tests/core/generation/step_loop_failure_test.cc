@@ -33,7 +33,7 @@ TEST(StepLoopFailure, AFailedStepEndsNoRequest) {
   EXPECT_EQ(harness.observer.queued.size(), 2u) << "who goes on was not queued again";
 }
 
-TEST(StepLoopFailure, AModelThatThrowsIsGivenUpAndItsRequestsGoOnWithAnother) {
+TEST(StepLoopFailure, AModelThatThrowsIsDiscardedAndItsRequestsContinueWithAnother) {
   StepLoopHarness harness;
   int step = 0;
   harness.model.on_step = [&step](absl::Span<const models::Slice>) -> absl::Status {
@@ -55,7 +55,7 @@ TEST(StepLoopFailure, AModelThatThrowsIsGivenUpAndItsRequestsGoOnWithAnother) {
   EXPECT_EQ(harness.observer.queued.size(), 3u) << "who goes on was not queued again";
 }
 
-TEST(StepLoopFailure, AModelThatFailsAgainAndAgainIsGivenUp) {
+TEST(StepLoopFailure, AModelThatFailsAgainAndAgainIsDiscarded) {
   StepLoopHarness harness;
   int step = 0;
   harness.model.on_step = [&step](absl::Span<const models::Slice>) {

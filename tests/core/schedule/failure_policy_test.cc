@@ -69,7 +69,7 @@ TEST(WorkFailures, AnItemIsTriedThreeTimesWhateverItsFirstBatch) {
   }
 }
 
-TEST(ModelHealth, AModelThatThrowsIsGivenUp) {
+TEST(ModelHealth, AModelThatThrowsIsDiscarded) {
   ModelHealth health;
   EXPECT_FALSE(health.broken());
   struct Result {
@@ -80,7 +80,7 @@ TEST(ModelHealth, AModelThatThrowsIsGivenUp) {
   EXPECT_TRUE(health.broken());
 }
 
-TEST(ModelHealth, AModelThatFailsTwiceInARowIsGivenUp) {
+TEST(ModelHealth, AModelThatFailsTwiceInARowIsDiscarded) {
   ModelHealth health;
   for (int round = 0; round < 3; ++round) {
     health.OnFailure(/*on_probation=*/false);
