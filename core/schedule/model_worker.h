@@ -72,7 +72,6 @@ class ModelWorker final {
   // round is due.
   absl::Time RunRound();
 
-  bool has_model() const { return has_model_; }
   // Runs the task soon: on the worker's thread, or on the calling one if the worker has ended. Thread-safe.
   void Post(Task task);
   // Returns whether the thread has ended; waits for that until `deadline`. Thread-safe.

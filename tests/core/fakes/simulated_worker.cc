@@ -43,7 +43,7 @@ void SimulatedWorker::Work() {
     }
     if (worker_.RunRound() == absl::InfinitePast()) continue;
     if (queue_.over()) break;
-    const bool waits = !queue_.empty() || !worker_.has_model();
+    const bool waits = !queue_.empty() || replica_->cache() == nullptr;
     next_ = waits ? clock_.Now() + kPollInterval : absl::InfiniteFuture();
     coroutine_.Pause();
   }

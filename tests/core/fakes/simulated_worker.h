@@ -35,7 +35,7 @@ class SimulatedWorker final {
   bool in_step() const { return in_step_; }
   // Whether it sleeps although the queue has got work for it since it last checked.
   bool SleepsBesideWork() {
-    if (in_step_ || ended() || !worker_.has_model()) return false;
+    if (in_step_ || ended() || replica_->cache() == nullptr) return false;
     return queue_.HasJobFor({.worker = number_, .running = 0, .now = looked_});
   }
   // The queue is over; so it must be when this is destroyed.

@@ -36,23 +36,24 @@ class WorkerReplicaTest : public testing::Test {
   // next one, on probation, after one.
   void DiscardModelTwice() {
     RunFailingRound();
-    EXPECT_TRUE(worker_.has_model());
+    EXPECT_TRUE(HasModel());
     EXPECT_TRUE(RunFailingRound()) << "there is another model to be had at once";
-    EXPECT_FALSE(worker_.has_model());
+    EXPECT_FALSE(HasModel());
     RunFailingRound();
     EXPECT_EQ(harness_.observer.rebuilt.size(), 1u);
-    EXPECT_FALSE(worker_.has_model());
+    EXPECT_FALSE(HasModel());
   }
+
+  bool HasModel() const { return replica_->cache() != nullptr; }
 
   StepLoopHarness harness_{{.worker = kOther}, {}, SmallModelInfo(), 2};
   const models::LanguageModelWeights weights_ = WeightsOf(&harness_.model);
   bool fails_ = false;
   bool has_replicas_ = true;
-  ModelWorker worker_{kReplica,
-                      std::make_unique<LanguageModelReplica>(
-                          weights_, harness_.queue, harness_.sessions, harness_.clock, harness_.states,
-                          LanguageModelReplica::Options{.step_loop = {.worker = kReplica}}),
-                      harness_.queue, harness_.clock};
+  LanguageModelReplica* const replica_ =  // worker_'s
+      new LanguageModelReplica(weights_, harness_.queue, harness_.sessions, harness_.clock, harness_.states,
+                               {.step_loop = {.worker = kReplica}});
+  ModelWorker worker_{kReplica, std::unique_ptr<ModelRunner>(replica_), harness_.queue, harness_.clock};
 };
 
 TEST_F(WorkerReplicaTest, AModelThatIsDiscardedHasASuccessorAtOnceAndThatOneASecondLater) {
@@ -61,7 +62,7 @@ TEST_F(WorkerReplicaTest, AModelThatIsDiscardedHasASuccessorAtOnceAndThatOneASec
   DiscardModelTwice();
   harness_.clock.Advance(absl::Milliseconds(999));
   EXPECT_FALSE(RunRound());
-  EXPECT_FALSE(worker_.has_model());
+  EXPECT_FALSE(HasModel());
   harness_.clock.Advance(absl::Milliseconds(1));
   while (RunRound()) continue;
   EXPECT_EQ(harness_.observer.rebuilt.size(), 2u);
@@ -73,7 +74,7 @@ TEST_F(WorkerReplicaTest, WithoutAModelNewJobsGoToTheOtherWorkerAtOnce) {
   harness_.Generate(SomeGeneration(5, 20));
   has_replicas_ = false;
   for (int round = 0; round < 3; ++round) RunFailingRound();
-  ASSERT_FALSE(worker_.has_model());
+  ASSERT_FALSE(HasModel());
   // A worker that runs fewer would have the later ones, if it had a model.
   for (int64_t streams = 1; streams <= 4; ++streams) {
     harness_.RunOnce();
@@ -96,7 +97,7 @@ TEST_F(WorkerReplicaTest, TriesAgainEverySecondWhileNoModelIsToBeHad) {
   EXPECT_EQ(harness_.observer.rebuilt.back(), absl::ResourceExhaustedError("no memory"));
   has_replicas_ = true;
   RunRound();
-  EXPECT_TRUE(worker_.has_model());
+  EXPECT_TRUE(HasModel());
 }
 
 TEST_F(WorkerReplicaTest, EndsAbandonedJobsWithoutAModelToo) {
