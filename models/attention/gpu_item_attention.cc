@@ -2,12 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "ATen/Functions.h"
-#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "c10/util/Exception.h"
 #include "models/attention/documents_on_device.h"

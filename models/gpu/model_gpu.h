@@ -19,7 +19,7 @@
 #include "models/gpu/gpu_loss.h"
 #include "models/gpu/gpu_memory.h"
 #include "models/gpu/graph_buckets.h"
-#include "models/gpu/query_tiles.h"
+#include "models/gpu/pages.h"
 
 namespace longshort::models {
 
