@@ -53,10 +53,8 @@ class CudaGraph final : public GpuGraph {
  public:
   ~CudaGraph() override {
     if (executable != nullptr) cudaGraphExecDestroy(executable);
-    if (graph != nullptr) cudaGraphDestroy(graph);
   }
 
-  cudaGraph_t graph = nullptr;
   cudaGraphExec_t executable = nullptr;
 };
 
@@ -75,12 +73,6 @@ class CudaDevice final : public GpuDevice {
   }
 
   const GpuFacts& facts() const override { return facts_; }
-  absl::StatusOr<int64_t> FreeBytes() override {
-    size_t free = 0, total = 0;
-    LS_RETURN_IF_ERROR(Use());
-    LS_RETURN_IF_ERROR(Check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo"));
-    return static_cast<int64_t>(free);
-  }
 
   absl::StatusOr<void*> Allocate(size_t bytes, GpuMemoryUse) override {
     void* memory = nullptr;
@@ -100,10 +92,6 @@ class CudaDevice final : public GpuDevice {
   absl::Status Copy(void* to, const void* from, size_t bytes) override {
     LS_RETURN_IF_ERROR(Use());
     return Check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_), "cudaMemcpyAsync");
-  }
-  absl::Status Fill(void* to, uint8_t byte, size_t bytes) override {
-    LS_RETURN_IF_ERROR(Use());
-    return Check(cudaMemsetAsync(to, byte, bytes, stream_), "cudaMemsetAsync");
   }
   absl::Status Launch(const KernelCall& call) override;
   absl::Status BeforeLibraryCalls() override {
@@ -177,19 +165,21 @@ absl::Status CudaDevice::Launch(const KernelCall& call) {
 }
 
 absl::StatusOr<std::unique_ptr<GpuGraph>> CudaDevice::Capture(const std::function<absl::Status()>& body) {
-  auto captured = std::make_unique<CudaGraph>();
+  cudaGraph_t recorded = nullptr;
   LS_RETURN_IF_ERROR(Use());
   options_.before_capture();
   absl::Status status =
       Check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
   if (status.ok()) {
     status = body();
-    status.Update(Check(cudaStreamEndCapture(stream_, &captured->graph), "cudaStreamEndCapture"));
+    status.Update(Check(cudaStreamEndCapture(stream_, &recorded), "cudaStreamEndCapture"));
   }
   options_.after_capture();
+  auto graph = std::make_unique<CudaGraph>();
+  if (status.ok()) status = Check(cudaGraphInstantiate(&graph->executable, recorded, 0), "cudaGraphInstantiate");
+  if (recorded != nullptr) cudaGraphDestroy(recorded);
   LS_RETURN_IF_ERROR(status);
-  LS_RETURN_IF_ERROR(Check(cudaGraphInstantiate(&captured->executable, captured->graph, 0), "cudaGraphInstantiate"));
-  return captured;
+  return graph;
 }
 
 }  // namespace

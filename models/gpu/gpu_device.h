@@ -53,7 +53,6 @@ class GpuDevice {
   virtual ~GpuDevice() = default;
 
   virtual const GpuFacts& facts() const = 0;
-  virtual absl::StatusOr<int64_t> FreeBytes() = 0;
 
   // Aligned to 256 bytes; uninitialised. REQUIRES: bytes > 0.
   virtual absl::StatusOr<void*> Allocate(size_t bytes, GpuMemoryUse use) = 0;
@@ -65,8 +64,6 @@ class GpuDevice {
 
   // Queues a copy between device memory and device or pinned memory.
   virtual absl::Status Copy(void* to, const void* from, size_t bytes) = 0;
-  // Queues a write of `byte` to every byte.
-  virtual absl::Status Fill(void* to, uint8_t byte, size_t bytes) = 0;
   // Queues a kernel with a copy of its arguments. Does nothing for an empty grid.
   virtual absl::Status Launch(const KernelCall& call) = 0;
 
@@ -83,7 +80,7 @@ class GpuDevice {
   virtual absl::Status Synchronize() = 0;
 
   // Captures the work that `body` queues, LibTorch's calls included, as a graph without running it. `body` may call
-  // only Copy, Fill, Launch and BeforeLibraryCalls. The graph keeps sizes, pointers and kernel arguments; it reads
+  // only Copy, Launch and BeforeLibraryCalls. The graph keeps sizes, pointers and kernel arguments; it reads
   // memory when it runs. Tensors that LibTorch creates in `body` belong to the graph.
   // An emulated device calls `body` again for each run, because of LibTorch's calls in it. `body` must then queue the
   // same work; only the addresses of those tensors may differ. Objects that `body` refers to must live as long as the

@@ -64,23 +64,19 @@ class Device final : public EmulatedDevice {
     fault_replay_ = queued_replays_ + replays;
     replay_fault_ = fault;
   }
+  int64_t free_bytes() const override { return memory_bytes_ - used_bytes(); }
   int64_t allocations() const override {
     return hidden_.pieces() + shared_.pieces() + static_cast<int64_t>(pinned_.size());
   }
   void SetEmulation(const cuda::emulated::EmulationOptions& options) override { emulation_ = options; }
   bool has_failed() const override { return lost_; }
 
-  absl::StatusOr<int64_t> FreeBytes() override {
-    LS_RETURN_IF_ERROR(Call("FreeBytes"));
-    return memory_bytes_ - used_bytes();
-  }
   absl::StatusOr<void*> Allocate(size_t bytes, GpuMemoryUse use) override;
   absl::StatusOr<void*> AllocatePinned(size_t bytes) override;
   void Free(void* memory) override;
   void FreePinned(void* memory) override;
 
   absl::Status Copy(void* to, const void* from, size_t bytes) override;
-  absl::Status Fill(void* to, uint8_t byte, size_t bytes) override;
   absl::Status Launch(const KernelCall& call) override;
   absl::Status BeforeLibraryCalls() override;
 
@@ -220,15 +216,6 @@ absl::Status Device::Copy(void* to, const void* from, size_t bytes) {
   LS_RETURN_IF_ERROR(CheckCopied(from, bytes, "from"));
   return Add({.name = "Copy", .run = [=] {
                 std::memcpy(to, from, bytes);
-                return absl::OkStatus();
-              }});
-}
-
-absl::Status Device::Fill(void* to, uint8_t byte, size_t bytes) {
-  LS_RETURN_IF_ERROR(CallThatQueues());
-  LS_RETURN_IF_ERROR(CheckCopied(to, bytes, "to"));
-  return Add({.name = "Fill", .run = [=] {
-                std::memset(to, byte, bytes);
                 return absl::OkStatus();
               }});
 }

@@ -40,6 +40,7 @@ class EmulatedDevice : public GpuDevice {
   virtual void FailAfter(int64_t calls, DeviceFault fault) = 0;
   // The Replay after this many more replays fails.
   virtual void FailAfterReplays(int64_t replays, DeviceFault fault) = 0;
+  virtual int64_t free_bytes() const = 0;
   // The number of pieces of memory that have not been freed.
   virtual int64_t allocations() const = 0;
   // Takes effect with the next kernel.

@@ -61,9 +61,9 @@ TEST_F(EmulatedDevices, WorkRunsInItsOrder) {
   float* const host = Pinned({1, 2, 3, 4});
   ASSERT_TRUE(device_->Copy(numbers, host, 16).ok());
   ASSERT_TRUE(device_->Launch(AddCall(numbers, 10)).ok());
-  ASSERT_TRUE(device_->Fill(numbers + 1, 0, 4).ok());
+  ASSERT_TRUE(device_->Copy(numbers + 1, numbers + 2, 4).ok());
   ASSERT_TRUE(device_->Launch(AddCall(numbers, 100)).ok());
-  EXPECT_THAT(Read(numbers), ElementsAre(111, 100, 113, 114));
+  EXPECT_THAT(Read(numbers), ElementsAre(111, 113, 113, 114));
 }
 
 TEST_F(EmulatedDevices, QueuedWorkReadsTheHostAsLateAsItMay) {
@@ -132,7 +132,7 @@ TEST_F(EmulatedDevices, OnlyDeviceAndPinnedMemoryIsCopied) {
   float other[4] = {};
   EXPECT_THAT(MessageOf(device_->Copy(numbers, other, 16)), HasSubstr("from: 16 bytes at"));
   EXPECT_THAT(MessageOf(device_->Copy(other, numbers, 16)), HasSubstr("neither device memory nor pinned"));
-  EXPECT_THAT(MessageOf(device_->Fill(numbers, 0, 17)), HasSubstr("to: 17 bytes at"));
+  EXPECT_THAT(MessageOf(device_->Copy(numbers, numbers, 17)), HasSubstr("to: 17 bytes at"));
 }
 
 TEST_F(EmulatedDevices, MemoryEndsAndComesBack) {
@@ -140,11 +140,11 @@ TEST_F(EmulatedDevices, MemoryEndsAndComesBack) {
   ASSERT_TRUE(first.ok());
   EXPECT_EQ(device_->Allocate(600 << 10, GpuMemoryUse::kLibraryToo).status().code(),
             absl::StatusCode::kResourceExhausted);
-  const int64_t free = device_->FreeBytes().value();
+  const int64_t free = device_->free_bytes();
   EXPECT_LT(free, 424 << 10);
   device_->Free(*first);
   EXPECT_EQ(device_->allocations(), 0);
-  EXPECT_EQ(device_->FreeBytes().value(), 1 << 20);
+  EXPECT_EQ(device_->free_bytes(), 1 << 20);
   EXPECT_TRUE(device_->Allocate(600 << 10, GpuMemoryUse::kLibraryToo).ok());
 }
 
@@ -242,19 +242,19 @@ TEST_F(EmulatedDevices, ACaptureOnlyQueues) {
 TEST_F(EmulatedDevices, ABodyThatQueuesSomethingElseIsAnError) {
   float* const numbers = Floats(1);
   bool second = false;
-  const auto graph =
-      device_->Capture([&] { return second ? device_->Fill(numbers, 0, 4) : device_->Launch(AddCall(numbers, 1, 1)); });
+  const auto graph = device_->Capture(
+      [&] { return second ? device_->Copy(numbers, numbers, 4) : device_->Launch(AddCall(numbers, 1, 1)); });
   ASSERT_TRUE(graph.ok());
   second = true;
   ASSERT_TRUE(device_->Replay(**graph).ok());
-  EXPECT_THAT(MessageOf(device_->Synchronize()), HasSubstr("the body of a graph queues Fill as its work 0"));
+  EXPECT_THAT(MessageOf(device_->Synchronize()), HasSubstr("the body of a graph queues Copy as its work 0"));
 }
 
 // --- faults ---
 
 TEST_F(EmulatedDevices, TheCallsOfABodyThatRunsAreNone) {
   float* const numbers = Floats(1);
-  ASSERT_TRUE(device_->Fill(numbers, 0, 4).ok());
+  ASSERT_TRUE(device_->Copy(numbers, Pinned({0}), 4).ok());
   const auto graph = device_->Capture([&] { return device_->Launch(AddCall(numbers, 1, 1)); });
   ASSERT_TRUE(graph.ok());
   ASSERT_TRUE(device_->Replay(**graph).ok());
@@ -267,7 +267,7 @@ TEST_F(EmulatedDevices, TheCallsOfABodyThatRunsAreNone) {
 
 TEST_F(EmulatedDevices, FailsAtTheRequestedCall) {
   float* const numbers = Floats(4);
-  ASSERT_TRUE(device_->Fill(numbers, 0, 16).ok());
+  ASSERT_TRUE(device_->Copy(numbers, Pinned({0, 0, 0, 0}), 16).ok());
   const int64_t calls = device_->calls();
   device_->FailAfter(1, DeviceFault::kOutOfMemory);
   EXPECT_TRUE(device_->Launch(AddCall(numbers, 1)).ok());
@@ -281,7 +281,7 @@ TEST_F(EmulatedDevices, FailsAtTheRequestedCall) {
 
 TEST_F(EmulatedDevices, FailsAtTheRequestedReplay) {
   float* const numbers = Floats(1);
-  ASSERT_TRUE(device_->Fill(numbers, 0, 4).ok());
+  ASSERT_TRUE(device_->Copy(numbers, Pinned({0}), 4).ok());
   const auto graph = device_->Capture([&] { return device_->Launch(AddCall(numbers, 1, 1)); });
   ASSERT_TRUE(graph.ok());
   ASSERT_TRUE(device_->Replay(**graph).ok());
@@ -306,7 +306,7 @@ TEST_F(EmulatedDevices, ALostDeviceIsSeenOnlyWhenWorkIsWaitedFor) {
 TEST_F(EmulatedDevices, AnyVerbCanLoseTheDevice) {
   float* const numbers = Floats(4);
   device_->FailAfter(0, DeviceFault::kLost);
-  EXPECT_FALSE(device_->FreeBytes().ok());
+  EXPECT_FALSE(device_->Record().ok());
   EXPECT_TRUE(device_->has_failed());
   device_->Free(numbers);  // still right
   EXPECT_EQ(device_->allocations(), 0);

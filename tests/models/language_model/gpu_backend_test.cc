@@ -122,7 +122,7 @@ TEST_F(GpuBackendTest, TakesOfItsDeviceWhatItSaysBesidePages) {
   const std::unique_ptr<LanguageModel> model = MakeModel({}, 64);  // logits of 64 rows are more than strips
   EmulatedDevice& device = *devices_.back();
   ASSERT_TRUE(model->AllocateCache({}).ok());
-  const int64_t taken = device.facts().memory_bytes - *device.FreeBytes();
+  const int64_t taken = device.facts().memory_bytes - device.free_bytes();
   EXPECT_GE(taken, model->info().workspace_bytes);
   EXPECT_LE(taken, model->info().workspace_bytes + 5 * 512) << "pieces begin at multiples of 256, with a strip between";
 }
