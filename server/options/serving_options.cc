@@ -134,13 +134,15 @@ absl::StatusOr<std::string> OptionText(const JsonFields& fields, const std::stri
   return absl::StrCat(value);
 }
 
-absl::Status ReadField(const JsonFields& fields, const std::string& field, const OptionTable::Option& row) {
+// `name`: the file's name in errors.
+absl::Status ReadField(const JsonFields& fields, const std::string& name, const std::string& field,
+                       const OptionTable::Option& row) {
   LS_ASSIGN_OR_RETURN(const std::string text, OptionText(fields, field, row.is_integer));
-  absl::Status status = row.reader(text);
+  const absl::Status status = row.reader(text);
   if (status.ok()) return status;
-  const std::string rule(status.message());
-  if (absl::StartsWith(rule, "must be ")) return fields.OutOfRange(field, rule.substr(8));
-  return fields.OutOfRange(field, absl::StrCat("valid: ", rule));
+  const std::string why(status.message());
+  if (absl::StartsWith(why, "must be ")) return fields.OutOfRange(field, why.substr(8));
+  return absl::InvalidArgumentError(absl::StrCat(name, ": ", field, " is ", QuoteForMessage(text), "; ", why));
 }
 
 }  // namespace
@@ -224,7 +226,7 @@ absl::StatusOr<ServingOptions> ParseServingOptions(std::string_view text, const 
   for (const OptionTable::Option& row : table.options()) {
     const std::string field = FieldName(row);
     if (row.reader == nullptr || !fields.Has(field)) continue;
-    LS_RETURN_IF_ERROR(ReadField(fields, field, row));
+    LS_RETURN_IF_ERROR(ReadField(fields, name, field, row));
     options.given[field] = row.value();
   }
   return options;

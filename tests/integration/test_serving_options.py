@@ -232,7 +232,7 @@ def test_the_versions_that_are_wanted_serve(api: SimpleNamespace, tmp_path: Path
     [
         ({"max_queue_time": 5}, "max_queue_time is '5', it must be a string"),
         ({"max_batch_size": 5}, "max_batch_size is '5', it must be absent"),
-        ({"devices": "abacus"}, "devices is"),
+        ({"devices": "abacus"}, "devices is 'abacus'; there is no device 'abacus'"),
         ('{"max_streams": 1, "max_streams": 2}', "duplicate key"),
     ],
 )

@@ -123,7 +123,10 @@ TEST(ServingOptions, WhatIsWrongIsNamedWithItsValueAndTheLimit) {
               AllOf(HasSubstr("priority_weights: high is '0'"), HasSubstr("[1, 1000000]")));
   EXPECT_THAT(ErrorOf(R"({"priority_weights": {"urgent": 1}})"), HasSubstr("unknown field 'urgent'"));
   EXPECT_THAT(ErrorOf(R"({"priority_weights": [1, 2, 3]})"), HasSubstr("an object"));
-  EXPECT_THAT(ErrorOf(R"({"devices": "abacus"})"), HasSubstr("devices is"));
+  EXPECT_EQ(
+      ErrorOf(R"({"devices": "abacus"})"),
+      "m/serving.json: devices is 'abacus'; there is no device 'abacus'; write cpu, cpu:N for N workers, or cuda:N "
+      "for GPU N");
   EXPECT_THAT(ErrorOf(R"({"devices": "cpu,cuda"})"), HasSubstr("'cuda' is not a GPU"));
   EXPECT_THAT(ErrorOf(R"({"max_batch": 1})"),
               AllOf(HasSubstr("unknown field 'max_batch'"), HasSubstr("max_batch_size")));
