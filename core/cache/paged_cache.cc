@@ -44,7 +44,7 @@ absl::StatusOr<std::unique_ptr<CachedSequence>> PagedCache::Begin(absl::Span<con
                                                                   int64_t max_tokens) {
   LS_ASSIGN_OR_RETURN(std::unique_ptr<CachedSequence> sequence, Admit(max_tokens));
   LS_RETURN_IF_ERROR(
-      sequence->StartAt(store_.index.Longest(store_.index.root(), tokens, max_reused, sequence->search_)));
+      sequence->StartAt(store_.index.FindLongest(store_.index.root(), tokens, max_reused, sequence->search_)));
   sequence->reused_tokens_ = sequence->position();
   ++(sequence->reused_tokens_ > 0 ? counters_.hits : counters_.misses);
   counters_.reused_tokens += sequence->reused_tokens_;
@@ -52,14 +52,14 @@ absl::StatusOr<std::unique_ptr<CachedSequence>> PagedCache::Begin(absl::Span<con
 }
 
 int64_t PagedCache::Findable(absl::Span<const int32_t> tokens, int64_t max_reused, PrefixSearch& last) {
-  if (store_.index.IsWorthRepeating(last)) store_.index.Longest(store_.index.root(), tokens, max_reused, last);
+  if (store_.index.IsWorthRepeating(last)) store_.index.FindLongest(store_.index.root(), tokens, max_reused, last);
   return last.found;
 }
 
 absl::StatusOr<int64_t> PagedCache::SkipRead(CachedSequence& sequence, absl::Span<const int32_t> tokens,
                                              int64_t max_reused) {
   if (sequence.state_.block == nullptr || !store_.index.IsWorthRepeating(sequence.search_)) return 0;
-  PrefixBlock* const block = store_.index.Longest(sequence.state_.block, tokens, max_reused, sequence.search_);
+  PrefixBlock* const block = store_.index.FindLongest(sequence.state_.block, tokens, max_reused, sequence.search_);
   const int64_t skipped = block->end - sequence.position();
   if (skipped <= 0) return 0;
   LS_RETURN_IF_ERROR(sequence.StartAt(block));

@@ -32,8 +32,8 @@ PrefixIndex::Blocks::const_iterator PrefixIndex::Find(const PrefixBlock& parent,
   return found == last ? blocks_.end() : found;
 }
 
-PrefixBlock* PrefixIndex::Longest(PrefixBlock* from, absl::Span<const int32_t> tokens, int64_t max_tokens,
-                                  PrefixSearch& search) {
+PrefixBlock* PrefixIndex::FindLongest(PrefixBlock* from, absl::Span<const int32_t> tokens, int64_t max_tokens,
+                                      PrefixSearch& search) {
   const int64_t max_end = std::min(max_tokens, static_cast<int64_t>(tokens.size()));
   PrefixBlock* block = from;
   while (block->end + grid_.block_tokens() <= max_end) {

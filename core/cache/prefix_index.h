@@ -73,7 +73,8 @@ class PrefixIndex final {
   // The last block after `from` at which a sequence of these tokens can begin, after at most `max_tokens` of them;
   // `from` if there is no other. REQUIRES: `from` is the root, or a sequence of these tokens is there.
   // Stores its result in `search`.
-  PrefixBlock* Longest(PrefixBlock* from, absl::Span<const int32_t> tokens, int64_t max_tokens, PrefixSearch& search);
+  PrefixBlock* FindLongest(PrefixBlock* from, absl::Span<const int32_t> tokens, int64_t max_tokens,
+                           PrefixSearch& search);
   // Whether repeating the search is worthwhile: whether a block was filled since, or, after a search that visited many
   // blocks, an eighth as many. Searching a long text most of which was evicted takes milliseconds, too much for each
   // step that reads a little of it.

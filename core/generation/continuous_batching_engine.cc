@@ -160,7 +160,7 @@ absl::Status ContinuousBatchingEngine::Submit(std::unique_ptr<Job> job) {
   const int64_t rest_of_call = position.index > 0 ? 0 : std::llround(static_cast<double>(own) / position.share) - own;
   absl::StatusOr<Budget::Share> tokens = Budget::Take(token_budget_, own, rest_of_call);
   if (!tokens.ok()) return RefuseForNow(queue_.load(), std::string(tokens.status().message()), kMinTimeForPrompts);
-  job->holdings.tokens = *std::move(tokens);
+  job->resources.tokens = *std::move(tokens);
   job->times.submitted = clock_.Now();
   LS_RETURN_IF_ERROR(queue_.Push(std::move(job)));
   states_.ReportQueued();

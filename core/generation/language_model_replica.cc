@@ -48,12 +48,12 @@ void LanguageModelReplica::EndAbandoned(bool end_now) {
   for (const std::unique_ptr<Job>& job : ended) {
     const absl::Status abandoned = job->CheckNotAbandoned(now);
     queue_.Complete(*job, now);
-    job->ReleaseHoldings();
+    job->ReleaseResources();
     job->Finish(abandoned.ok() ? ServerIsStopping() : abandoned, now);
   }
 }
 
-absl::Time LanguageModelReplica::Tidy() {
+absl::Time LanguageModelReplica::RunMaintenance() {
   const absl::Time next_ends = sessions_.EndExpired();  // releasing pages posts tasks, which wake the worker
   return std::min(next_ends, clock_.Now() + kExpiryPollInterval);
 }

@@ -42,7 +42,7 @@ class LanguageModelReplica final : public ModelRunner {
   void OnNoModel() override;
   void OnRebuilt(const absl::Status& status) override { states_.observer().OnWorkerRebuilt(status); }
   void EndAbandoned(bool end_now) override;
-  absl::Time Tidy() override;
+  absl::Time RunMaintenance() override;
 
   // Null while there is no model.
   PagedCache* cache() { return loop_ == nullptr ? nullptr : &loop_->cache(); }

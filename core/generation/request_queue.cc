@@ -89,7 +89,7 @@ std::unique_ptr<Job> RequestQueue::TakeFirstWaiting(const Taker& taker, Decide d
         decision = decide(*job);
         const bool skips = decision == Decision::kSkip;
         skipped_any |= skips;
-        if (job->parked_rows.IsWith(taker.worker)) SetSkippedAtHome(*job, skips);
+        if (job->parked_rows.IsWith(taker.worker)) SetSkippedByOwner(*job, skips);
         return !skips;
       });
   workers_[taker.worker].has_enough_to_read = next == nullptr ? skipped_any : decision == Decision::kWaitToRead;
@@ -97,7 +97,7 @@ std::unique_ptr<Job> RequestQueue::TakeFirstWaiting(const Taker& taker, Decide d
   auto taken = queue_.TakeFirst([next](const std::unique_ptr<Job>& job) { return &job == next; });
   QueueEntry& entry = taken->item->entry;
   entry.number_ = taken_++;
-  entry.skipped_at_home_ = false;
+  entry.skipped_by_owner_ = false;
   entry.attributes_ = std::move(taken->attributes);
   return std::move(taken->item);
 }
@@ -227,7 +227,7 @@ bool RequestQueue::IsFor(const Taker& taker, const Job& job) const {
     return CanTakeSoon(workers_[worker], taker.now) && MayTake(worker, job);
   };
   const std::optional<ParkedPlace>& place = job.parked_rows.place();
-  if (place.has_value() && !job.entry.skipped_at_home_ && could_take(place->worker)) {
+  if (place.has_value() && !job.entry.skipped_by_owner_ && could_take(place->worker)) {
     return job.parked_rows.IsWith(taker.worker);
   }
   for (int other = 0; other < worker_count_; ++other) {
@@ -251,8 +251,8 @@ void RequestQueue::SetHasRoom(int worker, bool has_room) {
   if (had_room && !has_room && worker_count_ > 1) Changed();
 }
 
-void RequestQueue::SetSkippedAtHome(Job& job, bool skipped) {
-  const bool had_skipped = std::exchange(job.entry.skipped_at_home_, skipped);
+void RequestQueue::SetSkippedByOwner(Job& job, bool skipped) {
+  const bool had_skipped = std::exchange(job.entry.skipped_by_owner_, skipped);
   if (!had_skipped && skipped) Changed();  // another worker may take it
 }
 

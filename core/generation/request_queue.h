@@ -126,7 +126,7 @@ class RequestQueue final : public WorkQueue {
   bool IsEmpty() const override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return queue_.empty() && returned_.empty() && queue_.load().running == 0;
   }
-  absl::Duration LongestSleep() const override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Duration MaxSleep() const override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Jobs that were taken and not completed, except paused ones.
   int64_t Running() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The returned jobs that are paused.
@@ -149,7 +149,7 @@ class RequestQueue final : public WorkQueue {
   std::vector<std::unique_ptr<Job>>::iterator FirstReturned(const Taker& taker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::unique_ptr<Job> TakeFirstWaiting(const Taker& taker, Decide decide) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SetHasRoom(int worker, bool has_room) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void SetSkippedAtHome(Job& job, bool skipped) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SetSkippedByOwner(Job& job, bool skipped) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Options options_;
   FairQueue<std::unique_ptr<Job>> queue_ ABSL_GUARDED_BY(mutex_);

@@ -64,7 +64,7 @@ int64_t TokensToRead(PagedCache& cache, int worker, const Job& job) {
   return stream.end() - std::max(found, cache.RecomputeFrom(stream.read()));
 }
 
-absl::StatusOr<std::unique_ptr<CachedSequence>> EnterCache(PagedCache& cache, const Job& job) {
+absl::StatusOr<std::unique_ptr<CachedSequence>> BeginSequence(PagedCache& cache, const Job& job) {
   if (const auto& place = job.parked_rows.place(); place.has_value() && cache.IsParked(place->id)) {
     return cache.Resume(place->id, job.MaxTokens());
   }

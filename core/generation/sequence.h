@@ -76,6 +76,6 @@ bool FitsNow(const PagedCache& cache, const Job& job);
 int64_t TokensToRead(PagedCache& cache, int worker, const Job& job);
 
 // Creates the job's sequence in the cache. Errors: as PagedCache::Begin.
-absl::StatusOr<std::unique_ptr<CachedSequence>> EnterCache(PagedCache& cache, const Job& job);
+absl::StatusOr<std::unique_ptr<CachedSequence>> BeginSequence(PagedCache& cache, const Job& job);
 
 }  // namespace longshort::core

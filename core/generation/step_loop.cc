@@ -175,14 +175,14 @@ void StepLoop::EndComplete(std::unique_ptr<Job> job) {
   job->times.started = clock_.Now();
   states_.observer().OnQueued(job->times.started - job->times.submitted);
   states_.observer().OnPrefilled(absl::ZeroDuration(), job->prompt_tokens());
-  if (auto& session = job->holdings.session; session.has_value()) {
+  if (auto& session = job->resources.session; session.has_value()) {
     session->Commit({.tokens = job->stream().all(), .parked = {}});
   }
   ended_.push_back({std::move(job), absl::OkStatus()});
 }
 
 void StepLoop::Enter(std::unique_ptr<Job> job) {
-  absl::StatusOr<std::unique_ptr<CachedSequence>> cached = EnterCache(*cache_, *job);
+  absl::StatusOr<std::unique_ptr<CachedSequence>> cached = BeginSequence(*cache_, *job);
   if (!cached.ok()) {
     ended_.push_back({std::move(job), absl::InternalError(cached.status().message())});
     return;
@@ -197,13 +197,13 @@ void StepLoop::Enter(std::unique_ptr<Job> job) {
 
 void StepLoop::KeepSession(Sequence& sequence) {
   Job& job = sequence.job();
-  if (!job.holdings.session.has_value()) return;
+  if (!job.resources.session.has_value()) return;
   const std::vector<int32_t>& stream = job.stream().all();
   SessionState state{.tokens = {stream.begin(), stream.begin() + job.SessionTokens()}, .parked = std::nullopt};
   if (sequence.MoveToSessionEnd()) {
     state.parked = {.worker = options_.worker, .id = cache_->Park(sequence.TakeCached())};
   }
-  job.holdings.session->Commit(std::move(state));
+  job.resources.session->Commit(std::move(state));
 }
 
 void StepLoop::PlanPieces() {
@@ -253,12 +253,12 @@ void StepLoop::Step() {
       "the model's step", logit_rows * model_.info().vocabulary_size, [this] { return model_.Step(slices_); });
   const absl::Duration step = clock_.Now() - step_begun_;
   states_.observer().OnStep(step, rows);
-  Account(step, !result.ok());
+  RecordStep(step, !result.ok());
   if (!result.ok()) return Recover(result.status());
   Deliver(result->logits);
 }
 
-void StepLoop::Account(absl::Duration step, bool failed) {
+void StepLoop::RecordStep(absl::Duration step, bool failed) {
   planner_.OnStep(step, failed);
   queue_.SetSteps(options_.worker, planner_.cost(), options_.max_streams);
   for (size_t k = 0; k < planned_.size(); ++k) {
@@ -347,7 +347,7 @@ void StepLoop::NotifyEnded() {
   for (EndedJob& ended : ended_) {
     RemoveParkedHere(*ended.job);
     queue_.Complete(*ended.job, clock_.Now());
-    ended.job->ReleaseHoldings();
+    ended.job->ReleaseResources();
     ended.job->Finish(ended.status, clock_.Now());
   }
   ended_.clear();

@@ -120,7 +120,7 @@ class StepLoop {
   void PlanPieces();
   void Step();
   // Reports the time of a step to the planner, the estimates, and the jobs that took part.
-  void Account(absl::Duration step, bool failed);
+  void RecordStep(absl::Duration step, bool failed);
   // After a failed step: its jobs enter the cache again, return to the queue, or end.
   void Recover(const absl::Status& failure);
   // Returns all running jobs to the queue.

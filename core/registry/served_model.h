@@ -28,7 +28,7 @@ struct ServedLanguageModel {
 };
 
 // The batching options that the server reports for an engine.
-struct BatchForming {
+struct BatchingOptions {
   int64_t max_size = 1;
   absl::Duration max_queue_delay = absl::ZeroDuration();  // how long a batch that is not full waits for more items
 };
@@ -39,7 +39,7 @@ struct ServedClassifier {
   std::shared_ptr<const models::TextEncoder> tokenizer;           // null for images, or without text
   std::shared_ptr<const models::ImagePreprocessor> preprocessor;  // null for texts
   std::unique_ptr<ClassifierEngine> engine;
-  BatchForming batches = {};
+  BatchingOptions batches = {};
   int64_t max_items = std::numeric_limits<int64_t>::max();  // as above
   std::shared_ptr<ServingStatistics> statistics = std::make_shared<ServingStatistics>();
 };

@@ -31,10 +31,10 @@ absl::Status Job::CheckNotAbandoned(absl::Time now) const {
   return longshort::core::CheckNotAbandoned(context(), now, times.started != absl::InfiniteFuture());
 }
 
-void Job::ReleaseHoldings() {
+void Job::ReleaseResources() {
   parked_rows.Release();
-  holdings.session.reset();
-  holdings.tokens = {};
+  resources.session.reset();
+  resources.tokens = {};
 }
 
 void Job::OnBegun(int64_t position, int64_t reused) {

@@ -80,7 +80,7 @@ class QueueEntry {
   std::optional<WorkAttributes> attributes_;
   int worker_ = 0;  // that took it last
   // Whether the worker that has its rows skipped it when it last could have taken the job.
-  bool skipped_at_home_ = false;
+  bool skipped_by_owner_ = false;
 };
 
 // The model's time and failures for a job.
@@ -92,8 +92,8 @@ struct StepRecord {
 };
 
 // What a job owns until it ends.
-struct JobHoldings {
-  std::optional<SessionStore::Lease> session;  // that it goes on with
+struct JobResources {
+  std::optional<SessionStore::Lease> session;  // that it continues
   Budget::Share tokens;
 };
 
@@ -141,7 +141,7 @@ class Job {
 
   // Releases the session, the tokens and the parked rows. Called before Finish: the client may use the session as soon
   // as it receives the end.
-  void ReleaseHoldings();
+  void ReleaseResources();
   // Notifies the listener of the end: OK only if complete. REQUIRES: called once, last.
   virtual void Finish(const absl::Status& status, absl::Time now) = 0;
 
@@ -156,7 +156,7 @@ class Job {
   QueueEntry entry;        // RequestQueue
   ParkedRows parked_rows;  // the step loop, after the job was made
   StepRecord steps;        // the step loop
-  JobHoldings holdings;    // who makes the job
+  JobResources resources;  // MakeJob and the engine
 
  protected:
   explicit Job(TokenStream stream) : stream_(std::move(stream)) {}

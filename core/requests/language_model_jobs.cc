@@ -37,7 +37,7 @@ std::vector<int32_t> TokensOf(const std::optional<SessionStore::Lease>& session)
 std::unique_ptr<Job> WithSession(std::unique_ptr<Job> job, std::optional<SessionStore::Lease> session,
                                  const std::shared_ptr<SessionPages>& pages) {
   job->parked_rows = ParkedRows(session.has_value() ? session->parked() : std::nullopt, pages);
-  if (session.has_value()) job->holdings.session.emplace(*std::move(session));
+  if (session.has_value()) job->resources.session.emplace(*std::move(session));
   return job;
 }
 

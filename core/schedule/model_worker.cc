@@ -49,7 +49,7 @@ void ModelWorker::Work() {
     if (next_round == absl::InfinitePast()) {
       idle_ = absl::ZeroDuration();
       resting_ = false;
-      if (clock_.Now() >= next_tidy_) next_tidy_ = runner_->Tidy();
+      if (clock_.Now() >= next_maintenance_) next_maintenance_ = runner_->RunMaintenance();
       continue;
     }
     if (queue_.over()) break;
@@ -66,8 +66,8 @@ void ModelWorker::Work() {
 }
 
 void ModelWorker::Sleep(absl::Time next_round) {
-  next_tidy_ = runner_->Tidy();
-  absl::Duration sleep = std::max(std::min(next_round, next_tidy_) - clock_.Now(), absl::ZeroDuration());
+  next_maintenance_ = runner_->RunMaintenance();
+  absl::Duration sleep = std::max(std::min(next_round, next_maintenance_) - clock_.Now(), absl::ZeroDuration());
   const bool may_rest = has_model_ && !resting_ && next_round == absl::InfiniteFuture();
   if (may_rest) sleep = std::min(sleep, kIdleTimeBeforeRest);
   const std::optional<absl::Duration> slept = queue_.WaitForChange(changes_seen_, sleep);

@@ -50,7 +50,7 @@ class ModelRunner {
   // Ends the work of clients that no longer wait, or all work if `end_now`: a worker without a model does only this.
   virtual void EndAbandoned(bool end_now) = 0;
   // Periodic work besides running the model. Returns when to call it again; it is also called before each sleep.
-  virtual absl::Time Tidy() { return absl::InfiniteFuture(); }
+  virtual absl::Time RunMaintenance() { return absl::InfiniteFuture(); }
 };
 
 class ModelWorker final {
@@ -93,7 +93,7 @@ class ModelWorker final {
 
   bool has_model_ = false;
   ModelReplacement replacement_;
-  absl::Time next_tidy_ = absl::InfinitePast();
+  absl::Time next_maintenance_ = absl::InfinitePast();
   int64_t changes_seen_ = -1;  // of the queue, before the last round
   absl::Duration idle_;        // since then
   bool resting_ = false;

@@ -7,8 +7,8 @@ namespace longshort::core {
 
 void RecentValues::Add(double value, absl::Time now) {
   values_[next_] = value;
-  next_ = (next_ + 1) % kRemembered;
-  count_ = std::min(count_ + 1, kRemembered);
+  next_ = (next_ + 1) % kCapacity;
+  count_ = std::min(count_ + 1, kCapacity);
   latest_ = now;
 }
 
@@ -19,7 +19,7 @@ double RecentValues::Min(absl::Time now) const {
 double RecentValues::Median(absl::Time now) const { return Median() * DecayAt(now); }
 
 double RecentValues::Median() const {
-  std::array<double, kRemembered> values = values_;
+  std::array<double, kCapacity> values = values_;
   const auto middle = values.begin() + (count_ - 1) / 2;
   std::nth_element(values.begin(), middle, values.begin() + count_);
   return *middle;

@@ -25,13 +25,13 @@ class RecentValues {
   // The median without decay. For callers that bound the queue's length, and admit any work while the queue is empty.
   double Median() const;
 
-  static constexpr size_t kRemembered = 15;
+  static constexpr size_t kCapacity = 15;
   static constexpr absl::Duration kHalfLife = absl::Seconds(10);
 
  private:
   double DecayAt(absl::Time now) const;
 
-  std::array<double, kRemembered> values_ = {};  // the first count_, in no order
+  std::array<double, kCapacity> values_ = {};  // the first count_, in no order
   size_t count_ = 0;
   size_t next_ = 0;
   absl::Time latest_;

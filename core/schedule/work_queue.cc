@@ -33,7 +33,7 @@ int64_t WorkQueue::changes() const {
 std::optional<absl::Duration> WorkQueue::WaitForChange(int64_t seen, absl::Duration max) {
   const auto changed = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return changes_ != seen; };
   const MutexLock lock(mutex_);
-  max = std::min(max, LongestSleep());
+  max = std::min(max, MaxSleep());
   if (changed_.WaitFor(mutex_, max, changed)) return std::nullopt;
   return max;
 }

@@ -51,7 +51,7 @@ class WorkQueue {
   // Whether no work waits, runs or may be returned.
   virtual bool IsEmpty() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
   // The maximum time that a worker may sleep while nothing changes.
-  virtual absl::Duration LongestSleep() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return absl::InfiniteDuration(); }
+  virtual absl::Duration MaxSleep() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return absl::InfiniteDuration(); }
   void CountChange() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { ++changes_; }
   void Changed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     CountChange();

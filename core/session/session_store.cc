@@ -86,12 +86,12 @@ absl::StatusOr<SessionStore::Lease> SessionStore::Open(const SessionKey& key, bo
     if (must_exist || remembered_.count(key) > 0) return NotFound(key);
     LS_RETURN_IF_ERROR(CheckRoom(key.client));
     session = Add(key);
-    return Lend(session, pages);
+    return MakeLease(session, pages);
   }
   if (session->second.leased) return InUse(key);
   LS_RETURN_IF_ERROR(CheckTokens(key.client));
   idle_.erase(session->second.idle_since);
-  return Lend(session, pages);
+  return MakeLease(session, pages);
 }
 
 absl::StatusOr<SessionStore::Lease> SessionStore::OpenToRead(const SessionKey& key,
@@ -102,10 +102,10 @@ absl::StatusOr<SessionStore::Lease> SessionStore::OpenToRead(const SessionKey& k
   if (session == sessions_.end()) return NotFound(key);
   if (session->second.leased) return InUse(key);
   idle_.erase(session->second.idle_since);
-  return Lend(session, pages);
+  return MakeLease(session, pages);
 }
 
-SessionStore::Lease SessionStore::Lend(Sessions::iterator session, const std::shared_ptr<SessionPages>& pages) {
+SessionStore::Lease SessionStore::MakeLease(Sessions::iterator session, const std::shared_ptr<SessionPages>& pages) {
   session->second.leased = true;
   const bool parked_there = IsSame(session->second.pages, pages);
   return Lease(this, session->first, session->second.tokens, parked_there ? session->second.parked : std::nullopt,

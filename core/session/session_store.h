@@ -227,7 +227,7 @@ class SessionStore final {
   // Whether the limits allow this many additional tokens.
   absl::Status CheckMoreTokens(const std::string& client, int64_t tokens) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status NotFound(const SessionKey& key) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  Lease Lend(Sessions::iterator session, const std::shared_ptr<SessionPages>& pages)
+  Lease MakeLease(Sessions::iterator session, const std::shared_ptr<SessionPages>& pages)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Refuse(const char* what, int64_t value, int64_t limit) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Sessions::iterator Add(const SessionKey& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
