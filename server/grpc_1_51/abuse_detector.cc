@@ -18,6 +18,8 @@ const char* AbuseKindName(AbuseKind abuse) {
       return "calls";
     case AbuseKind::kBytes:
       return "bytes";
+    case AbuseKind::kPings:
+      return "pings";
     case AbuseKind::kStalled:
       return "stalled";
   }
@@ -37,6 +39,9 @@ std::optional<AbuseKind> AbuseDetector::Judge(absl::Time now, const ConnectionBy
     messages_ = calls->messages;
     at_message_ = bytes;
   }
+  const bool has_call = !calls.has_value() || calls->open > 0 || calls->begun > begun_;
+  if (has_call || message) received_at_call_ = bytes.received;
+  if (calls.has_value()) begun_ = calls->begun;
   if (message || sent) received_at_sign_ = bytes.received;
   if (message || sent || bytes.unread == 0) waits_since_.reset();
 
@@ -49,6 +54,7 @@ std::optional<AbuseKind> AbuseDetector::Judge(absl::Time now, const ConnectionBy
   // An uploading client also needs window updates from the server, so it cannot continue for long without any.
   const int64_t windows = std::min(open * kWindowOfCall, limits.messages_bytes);
   if (bytes.received - received_at_sign_ > limits.idle_bytes + windows) return AbuseKind::kBytes;
+  if (bytes.received - received_at_call_ > limits.bytes_without_call) return AbuseKind::kPings;
   if (IsStalled(now, limits)) return AbuseKind::kStalled;
   return std::nullopt;
 }
@@ -60,7 +66,9 @@ bool AbuseDetector::IsStalled(absl::Time now, const AbuseLimits& limits) {
     waits_since_ = now;
     read_at_wait_ = read;
   }
-  return now - *waits_since_ >= limits.stall && read - read_at_wait_ >= limits.stall_bytes;
+  const absl::Duration waits = now - *waits_since_;
+  if (waits >= limits.unread_stall && last_.unsent > 0) return true;
+  return waits >= limits.stall && read - read_at_wait_ >= limits.stall_bytes;
 }
 
 }  // namespace longshort::server

@@ -1,13 +1,17 @@
 // Detects connections that abuse HTTP/2 in ways that gRPC 1.51 does not limit, from outside of gRPC.
 //
-// The guard checks a connection a few times a second. Three kinds of abuse end it:
+// The guard checks a connection ten times a second. Four kinds of abuse end it:
 //
 //   kCalls    It has far more calls in memory than it may open: its client ignores the server's settings, or resets
 //             calls faster than gRPC can destroy them ("rapid reset").
 //   kBytes    It received many bytes without completing a message: frames without content, or headers without an end.
 //             Each open call may have an incomplete message, and window updates for the server's data do not count.
-//   kStalled  Its receive buffer has not been empty for `stall`, and the bytes read since completed no message. Parsing
-//             them costs too much CPU, which delays other clients' calls.
+//   kPings    It received many bytes without a call: pings, settings, and other frames that gRPC answers. No call ends
+//             with the connection.
+//   kStalled  Its receive buffer has not been empty for some time, during which no message was completed. Either
+//   parsing
+//             costs too much CPU, which delays other clients' calls. Or gRPC has stopped reading: it does so when
+//             10,000 answers to such frames are unsent, which the client does not read.
 //
 // Thread: one thread at a time. Arithmetic only: no sockets, no gRPC.
 #pragma once
@@ -19,9 +23,9 @@
 
 namespace longshort::server {
 
-enum class AbuseKind { kCalls, kBytes, kStalled };
+enum class AbuseKind { kCalls, kBytes, kPings, kStalled };
 
-// The name in metrics and the log: "calls", "bytes", "stalled".
+// The name in metrics and the log: "calls", "bytes", "pings", "stalled".
 const char* AbuseKindName(AbuseKind abuse);
 
 struct AbuseLimits {
@@ -32,10 +36,15 @@ struct AbuseLimits {
   // The largest message, and the maximum bytes of all incomplete messages together. Each open call may have one.
   int64_t message_bytes = int64_t{8} << 20;
   int64_t messages_bytes = int64_t{256} << 20;
+  // Maximum bytes received while no call is open and none begins. Clients' pings and window updates are far fewer.
+  int64_t bytes_without_call = int64_t{1} << 20;
   // A connection is stalled if its receive buffer has not been empty for `stall`, while at least `stall_bytes` were
   // read without completing anything. If fewer were read, the server itself is too busy.
   absl::Duration stall = absl::Seconds(2);
   int64_t stall_bytes = int64_t{256} << 10;
+  // It is also stalled if its receive buffer has not been empty for so long, while the client took nothing of what
+  // waits to be sent.
+  absl::Duration unread_stall = absl::Seconds(10);
 };
 
 // The system's byte counts of a connection, since it was opened.
@@ -43,10 +52,12 @@ struct ConnectionBytes {
   int64_t received = 0;  // from the client, including unread ones
   int64_t unread = 0;    // of these, not read yet
   int64_t taken = 0;     // sent to the client and acknowledged by it
+  int64_t unsent = 0;    // accepted from gRPC, not sent yet
 };
 
 // gRPC's counts of a connection.
 struct ConnectionCalls {
+  int64_t begun = 0;     // since it was opened
   int64_t open = 0;      // in memory, including ended ones
   int64_t messages = 0;  // complete ones, since it was opened
 };
@@ -71,6 +82,8 @@ class AbuseDetector final {
   ConnectionBytes at_message_;    // at the last complete message
   int64_t received_at_sign_ = 0;  // at the last progress: a message, or data sent to the client
   int64_t messages_ = 0;
+  int64_t begun_ = 0;
+  int64_t received_at_call_ = 0;           // when a call was last open or had begun
   std::optional<absl::Time> waits_since_;  // start of the current stall
   int64_t read_at_wait_ = 0;
 };

@@ -9,9 +9,10 @@
 namespace longshort::server {
 namespace {
 
-constexpr absl::Duration kInterval = absl::Milliseconds(250);
-// An idle connection is polled at every fourth poll.
-constexpr int64_t kIdlePolls = 4;
+// Until the next poll, a connection can make gRPC allocate some hundred megabytes per second.
+constexpr absl::Duration kInterval = absl::Milliseconds(100);
+// An idle connection is polled at every tenth poll.
+constexpr int64_t kIdlePolls = 10;
 // Minimum interval between reports of closed connections.
 constexpr absl::Duration kReportInterval = absl::Seconds(1);
 // gRPC destroys a connection with many calls within this time. Then its memory is returned to the system; otherwise

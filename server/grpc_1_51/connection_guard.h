@@ -1,6 +1,6 @@
 // Watches gRPC's connections, and closes those that abuse HTTP/2 (AbuseDetector).
 //
-// gRPC owns the sockets. The guard knows their numbers, reads their byte counts from the system four times a second,
+// gRPC owns the sockets. The guard knows their numbers, reads their byte counts from the system ten times a second,
 // and reads the calls of busy connections from gRPC. It polls an idle connection once a second.
 //
 // Thread-safe; the handlers are called by the guard's thread.

@@ -55,7 +55,8 @@ std::optional<ConnectionBytes> ReadConnectionBytes(const SocketIdentity& socket)
   if (CookieOf(socket.number) != socket.cookie) return std::nullopt;
   return ConnectionBytes{.received = static_cast<int64_t>(info.tcpi_bytes_received),
                          .unread = unread,
-                         .taken = static_cast<int64_t>(info.tcpi_bytes_acked)};
+                         .taken = static_cast<int64_t>(info.tcpi_bytes_acked),
+                         .unsent = static_cast<int64_t>(info.tcpi_notsent_bytes)};
 }
 
 bool SeverConnection(const SocketIdentity& socket) {

@@ -89,8 +89,8 @@ std::optional<ConnectionCalls> TransportCalls::Read(const std::string& peer) {
   }
   const json& data = At(At(socket, "socket"), "data");
   const int64_t ended = Number(At(data, "streamsSucceeded")) + Number(At(data, "streamsFailed"));
-  return ConnectionCalls{.open = Number(At(data, "streamsStarted")) - ended,
-                         .messages = Number(At(data, "messagesReceived"))};
+  const int64_t begun = Number(At(data, "streamsStarted"));
+  return ConnectionCalls{.begun = begun, .open = begun - ended, .messages = Number(At(data, "messagesReceived"))};
 }
 
 }  // namespace longshort::server

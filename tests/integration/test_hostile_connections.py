@@ -39,16 +39,19 @@ def attacked(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 
 class HostileClient:
-    """A connection that sends what `frames` yields, whatever the server says, until it is closed."""
+    """A connection that sends what `frames` yields, whatever the server says, until it is closed. With TLS it reads
+    nothing."""
 
-    def __init__(self, port: int, frames: Iterator[bytes], tls: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self, port: int, frames: Iterator[bytes], tls: ssl.SSLContext | None = None, reads: bool = True
+    ) -> None:
         self.sent = 0
         self._socket = socket.create_connection(("127.0.0.1", port))
         self._threads = [threading.Thread(target=self._send, args=(frames,), daemon=True)]
-        if tls is None:
-            self._threads.append(threading.Thread(target=self._receive, daemon=True))
-        else:
+        if tls is not None:
             self._socket = tls.wrap_socket(self._socket)  # only one thread may use it
+        elif reads:
+            self._threads.append(threading.Thread(target=self._receive, daemon=True))
         for thread in self._threads:
             thread.start()
 
@@ -72,6 +75,14 @@ class HostileClient:
         for thread in self._threads:
             thread.join()
         self._socket.close()
+
+
+def trusting_context() -> ssl.SSLContext:
+    """For clients that take any certificate."""
+    tls = ssl.create_default_context()
+    tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
+    tls.set_alpn_protocols(["h2"])
+    return tls
 
 
 def calls(each: Callable[[int, bytes], bytes]) -> Iterator[bytes]:
@@ -109,6 +120,25 @@ def header_without_end(begun: bytes, more: bytes) -> Iterator[bytes]:
 def frames_without_content(kind: int, flags: int) -> Iterator[bytes]:
     yield http2.frame(http2.HEADERS, flags, 1, http2.call_headers(TOKENIZE))
     yield from itertools.repeat(http2.frame(kind, 0, 1, b"") * 100_000)
+
+
+def answered_frames(kind: int, payload: bytes) -> Iterator[bytes]:
+    """Frames that the server answers, each with one of its own."""
+    return itertools.repeat(http2.frame(kind, 0, 0, payload) * 4000)
+
+
+def pings_behind_answers() -> Iterator[bytes]:
+    """Fills the connection with answers to calls first, so that gRPC's next write waits for the client."""
+    headers = http2.call_headers("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo")
+    service = b"longshort.v1.Inference"
+    question = struct.pack(">BIBB", 0, 2 + len(service), 0x22, len(service)) + service  # file_containing_symbol
+    asks = range(1, 1801, 2)
+    yield http2.frame(http2.SETTINGS, 0, 0, struct.pack(">HI", 4, 0x7FFFFFFF))  # the windows of calls
+    yield http2.frame(http2.WINDOW_UPDATE, 0, 0, struct.pack(">I", 0x7FF00000))
+    for ask in asks:
+        yield http2.frame(http2.HEADERS, http2.END_HEADERS, ask, headers)
+        yield http2.frame(http2.DATA, 0, ask, question * 30)
+    yield from answered_frames(http2.PING, bytes(8))
 
 
 # A string of 1 GiB, of which ever more comes; a number of which each byte says that it goes on.
@@ -150,6 +180,60 @@ def test_a_connection_that_takes_without_giving_is_closed(attacked: Server, atta
     wait_until(lambda: re.search(f"connections closed: .* why=({reasons}) ", attacked.log()))
 
 
+UNREAD = {
+    "pings": ("pings|stalled", lambda: answered_frames(http2.PING, bytes(8))),
+    "settings": ("pings|stalled", lambda: answered_frames(http2.SETTINGS, b"")),
+    "pings behind answers": ("pings|stalled", pings_behind_answers),
+}
+
+
+@pytest.fixture(scope="module", params=["plain", "tls"])
+def unread(
+    request: pytest.FixtureRequest, repository: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Server, ssl.SSLContext | None]]:
+    """A server, and what its clients need to speak TLS with it."""
+    folder = tmp_path_factory.mktemp("unread")
+    options, context, authority = [], None, Authority("servers")
+    if request.param == "tls":
+        certificate, key = authority.server("127.0.0.1").write(folder, "server")
+        options = [f"--tls-certificate={certificate}", f"--tls-key={key}"]
+        context = trusting_context()
+    trusted = None if context is None else authority.pem
+    with Server(repository, folder / "server", *options, environment=MEASURED, trusted=trusted) as running:
+        yield running, context
+        assert running.process.poll() is None, running.log()
+
+
+@pytest.mark.parametrize("attack", UNREAD)
+def test_answers_that_nobody_reads_take_little_memory(
+    api: SimpleNamespace, unread: tuple[Server, ssl.SSLContext | None], attack: str
+) -> None:
+    """And a reader beside it is served all along."""
+    server, tls = unread
+    reasons, frames = UNREAD[attack]
+    reader = RunningStream(api, server, "reader")
+    before = closed(server, *reasons.split("|"))
+    server.forget_peak_memory()
+    memory = server.peak_memory()
+    client = HostileClient(server.grpc_port, frames(), tls, reads=False)
+    try:
+        wait_until(client.is_closed, seconds=30)
+    finally:
+        client.close()
+    wait_until(lambda: closed(server, *reasons.split("|")) == before + 1)
+    assert server.peak_memory() - memory < 100 * MIB
+    wait_until(lambda: re.search(f"connections closed: .* why=({reasons}) ", server.log()) is not None)
+    messages = reader.messages
+    wait_until(lambda: reader.messages > messages)
+    reader.cancel()
+
+    def memory_now() -> int:
+        server.forget_peak_memory()
+        return server.peak_memory()
+
+    wait_until(lambda: memory_now() < memory + 32 * MIB, seconds=10)
+
+
 def test_what_attacks_have_taken_goes_back(tmp_path: Path) -> None:
     """Though there is a classifier, for whose batches the allocator keeps what is free."""
     model_directory.write(tmp_path / "repository")
@@ -173,9 +257,7 @@ def test_what_attacks_have_taken_goes_back(tmp_path: Path) -> None:
 def test_so_is_one_that_speaks_tls(repository: Path, tmp_path: Path) -> None:
     certificate, key = Authority("servers").server("localhost").write(tmp_path, "server")
     options = [f"--tls-certificate={certificate}", f"--tls-key={key}"]
-    tls = ssl.create_default_context()
-    tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
-    tls.set_alpn_protocols(["h2"])
+    tls = trusting_context()
     with Server(repository, tmp_path / "server", *options) as server:
         client = HostileClient(server.grpc_port, calls_without_heeding_settings(), tls)
         try:
@@ -186,7 +268,7 @@ def test_so_is_one_that_speaks_tls(repository: Path, tmp_path: Path) -> None:
 
 
 def closed_for_anything(server: Server) -> float:
-    return closed(server, "calls", "bytes", "stalled")
+    return closed(server, "calls", "bytes", "pings", "stalled")
 
 
 class SlowLink:
@@ -298,9 +380,10 @@ def test_old_connections_are_replaced_and_no_call_fails(api: SimpleNamespace, fo
     stream.cancel()
 
 
-def test_pings_without_end_are_answered_with_goodbye(attacked: Server) -> None:
+def test_nor_are_frequent_pings(attacked: Server) -> None:
+    """Which gRPC would answer by closing the connection, at a cost of memory (GRPC_ARG_HTTP2_MAX_PING_STRIKES)."""
+    pings = 1000
     with socket.create_connection(("127.0.0.1", attacked.grpc_port), timeout=20) as connection:
-        connection.sendall(http2.BEGINNING + http2.frame(http2.PING, 0, 0, bytes(8)) * 10)
-        goodbyes = [payload for kind, _, payload in http2.frames(connection) if kind == http2.GO_AWAY]
-    enhance_your_calm = 11
-    assert [struct.unpack(">I", payload[4:8])[0] for payload in goodbyes] == [enhance_your_calm]
+        connection.sendall(http2.BEGINNING + http2.frame(http2.PING, 0, 0, bytes(8)) * pings)
+        answers = (kind for kind, flags, _ in http2.frames(connection) if (kind, flags) == (http2.PING, 1))
+        assert sum(1 for _ in itertools.islice(answers, pings)) == pings

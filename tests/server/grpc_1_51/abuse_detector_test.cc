@@ -145,6 +145,45 @@ TEST(AbuseDetector, AnUploadThatIsReadSlowlyIsNotStalled) {
   EXPECT_EQ(connection.Look(100, upload), std::nullopt);
 }
 
+TEST(AbuseDetector, AnswersThatWaitForAClientEndIt) {
+  Watched connection;
+  connection.calls = {.begun = 1, .open = 1};
+  connection.bytes = {.received = 200'000, .unread = 100'000, .taken = 0, .unsent = 100'000};
+  EXPECT_EQ(connection.Look(40, [] {}), std::nullopt) << "less than ten seconds";
+  EXPECT_THAT(connection.Look(), Optional(AbuseKind::kStalled));
+}
+
+TEST(AbuseDetector, ASlowReaderThatTakesSomethingIsNotStalled) {
+  Watched connection;
+  connection.calls = {.begun = 1, .open = 1};
+  connection.bytes = {.received = 200'000, .unread = 100'000, .taken = 0, .unsent = 100'000};
+  int look = 0;
+  const auto take = [&] {
+    if (++look % 30 == 0) connection.bytes.taken += 1000;
+  };
+  EXPECT_EQ(connection.Look(1000, take), std::nullopt);
+}
+
+TEST(AbuseDetector, AMebibyteWithoutACallEndsIt) {
+  Watched connection;
+  const auto ping = [&] {
+    connection.bytes.received += kMiB / 4;
+    connection.bytes.taken += kMiB / 4;
+  };
+  EXPECT_EQ(connection.Look(4, ping), std::nullopt);
+  EXPECT_THAT(connection.Look(1, ping), Optional(AbuseKind::kPings));
+}
+
+TEST(AbuseDetector, CallsThatEndBetweenTwoLooksCount) {
+  Watched connection;
+  const auto refused_upload = [&] {
+    connection.calls.begun += 1;
+    connection.bytes.received += kMiB / 2;
+    connection.bytes.taken += kMiB;
+  };
+  EXPECT_EQ(connection.Look(100, refused_upload), std::nullopt);
+}
+
 TEST(AbuseDetector, AFewBytesThatWaitAreNoOffence) {
   Watched connection;
   connection.calls.open = 1;
