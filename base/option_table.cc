@@ -167,7 +167,7 @@ absl::Status OptionTable::ParseOption(absl::Span<const std::string> arguments, s
     value = argument.substr(equals + 1);
   } else if (!option->hint.empty()) {
     if (*next == arguments.size()) {
-      return absl::InvalidArgumentError(absl::StrCat("--", name, " lacks its value: --", name, "=", option->hint));
+      return absl::InvalidArgumentError(absl::StrCat("--", name, " needs a value: --", name, "=", option->hint));
     }
     value = arguments[(*next)++];
   }

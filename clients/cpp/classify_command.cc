@@ -48,10 +48,10 @@ Shows the most probable classes of each image or text, with their probabilities.
 images or texts: see "longshort models". For language models, use "longshort score".
 
 Arguments are files, folders (searched recursively; for images, by file extension), quoted patterns ('a/*.jpg'), or - for
-standard input. Results are in the order of the files. If an item cannot be read or is refused, the program reports it by name
-and continues with the others. A final line counts the failures. The exit code is then 2 if the server refused an item;
-otherwise 3 if a full server rejected one, 5 for any other error, or 1 if files could not be read. If the server is stopping or
-full, gRPC tries a call up to four times.
+standard input. Results are in the order of the files. If an item cannot be read or classified, the program reports it by name
+and continues with the others. A final line counts the failures. The exit code is then 2 if an item is invalid or not allowed
+(do not send it again unchanged); otherwise 3 if the server refused one because it was full or stopping, 5 for any other error,
+or 1 if files could not be read. If the server is stopping or full, gRPC tries a call up to four times.
 
 Images: the server decodes JPEG, PNG and WebP, and resizes and crops each image for the model. Convert other formats first. With
 --json, the output has one object for each image: {"name": FILE, "classification": {...}} or {"name": FILE, "error": {...}}.

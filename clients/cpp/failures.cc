@@ -35,10 +35,10 @@ ExitCode ExitCodeOf(const absl::Status& status) {
     case absl::StatusCode::kUnimplemented:
     case absl::StatusCode::kPermissionDenied:
     case absl::StatusCode::kUnauthenticated:
-      return ExitCode::kRefused;
+      return ExitCode::kInvalid;
     case absl::StatusCode::kResourceExhausted:
       // gRPC's error for a message over the server's --max-message-bytes has the same code as a full queue.
-      return absl::StrContains(status.message(), "larger than max") ? ExitCode::kRefused : ExitCode::kUnavailable;
+      return absl::StrContains(status.message(), "larger than max") ? ExitCode::kInvalid : ExitCode::kUnavailable;
     case absl::StatusCode::kUnavailable:
       return ExitCode::kUnavailable;
     case absl::StatusCode::kDeadlineExceeded:
@@ -53,7 +53,7 @@ absl::string_view ExitCodesHelp() {
   return R"(Exit codes:
   0  done
   1  an option or command is invalid, or a file cannot be read
-  2  the server refused the request (INVALID_ARGUMENT, NOT_FOUND, too large, ...); do not retry it unchanged
+  2  the request is invalid or not allowed (INVALID_ARGUMENT, NOT_FOUND, too large, ...); do not send it again unchanged
   3  the server is unreachable, stopping or full (UNAVAILABLE, RESOURCE_EXHAUSTED); retry later
   4  --timeout has passed, or Ctrl-C (DEADLINE_EXCEEDED, CANCELLED)
   5  any other error, such as output that cannot be written to a full disk
@@ -97,7 +97,7 @@ void ItemFailures::Add(const std::string& name, const v1::ItemError& error) {
     ++unread_;
   } else {
     const ExitCode code = ExitCodeOf(status);
-    ++(code == ExitCode::kRefused ? refused_ : code == ExitCode::kUnavailable ? unavailable_ : other_);
+    ++(code == ExitCode::kInvalid ? invalid_ : code == ExitCode::kUnavailable ? unavailable_ : other_);
   }
   absl::string_view message = error.message();
   absl::ConsumePrefix(&message, absl::StrCat(name, ": "));  // the output already shows the name
@@ -112,13 +112,14 @@ void ItemFailures::Add(const std::string& name, const v1::ItemError& error) {
 
 ExitCode ItemFailures::Summarize(int64_t total) const {
   std::vector<std::string> parts;
-  if (refused_ > 0) parts.push_back(absl::StrCat(refused_, " refused"));
-  if (unavailable_ > 0) parts.push_back(absl::StrCat(unavailable_, " rejected by a full server"));
+  if (invalid_ > 0) parts.push_back(absl::StrCat(invalid_, " invalid or not allowed"));
+  if (unavailable_ > 0)
+    parts.push_back(absl::StrCat(unavailable_, " not served: server full, stopping or unreachable"));
   if (other_ > 0) parts.push_back(absl::StrCat(other_, " failed"));
   if (unread_ > 0) parts.push_back(absl::StrCat(unread_, " unreadable"));
   if (parts.empty()) return ExitCode::kOk;
   terminal_.error << "longshort: of " << total << " " << unit_ << ", " << absl::StrJoin(parts, ", ") << "\n";
-  if (refused_ > 0) return ExitCode::kRefused;
+  if (invalid_ > 0) return ExitCode::kInvalid;
   if (unavailable_ > 0) return ExitCode::kUnavailable;
   return other_ > 0 ? ExitCode::kOther : ExitCode::kUsage;
 }

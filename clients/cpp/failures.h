@@ -17,8 +17,8 @@ enum class ExitCode {
   kOk = 0,
   // An option or command is invalid, or a file cannot be read.
   kUsage = 1,
-  // The server refused the request: a retry will not help.
-  kRefused = 2,
+  // The request is invalid or not allowed: it fails again if it is sent again unchanged.
+  kInvalid = 2,
   // The server is unreachable, stopping or full: a later retry may help.
   kUnavailable = 3,
   // --timeout has passed, or Ctrl-C.
@@ -61,15 +61,15 @@ class ItemFailures final {
 
   void Add(const std::string& name, const v1::ItemError& error);
 
-  // Prints how many of `total` failed, if any. Returns kRefused if the server refused an item; otherwise kUnavailable,
-  // kOther or kUsage (unreadable), in this order; kOk if none failed.
+  // Prints how many of `total` failed, if any. Returns kInvalid if an item is invalid or not allowed; otherwise
+  // kUnavailable, kOther or kUsage (unreadable), in this order; kOk if none failed.
   ExitCode Summarize(int64_t total) const;
 
  private:
   Terminal& terminal_;
   const bool json_;
   const std::string unit_;
-  int64_t refused_ = 0;
+  int64_t invalid_ = 0;
   int64_t unavailable_ = 0;
   int64_t other_ = 0;
   int64_t unread_ = 0;

@@ -65,11 +65,14 @@ Examples:
     table.Add("top-k", "N", "Keep the N most probable tokens; 0 keeps all.", &top_k_);
     table.Add("top-p", "X", "Keep the smallest set of tokens whose probabilities add up to X, in (0, 1].", &top_p_);
     table.Add("min-p", "X", "Keep tokens with at least X times the highest probability, in [0, 1].", &min_p_);
-    table.Add("repetition-penalty", "X", "Make tokens of prompt and completion less probable, in (0, 100].",
-              &repetition_penalty_);
-    table.Add("frequency-penalty", "X", "Subtract X from a token's logit for each time it was generated.",
-              &frequency_penalty_);
-    table.Add("presence-penalty", "X", "Subtract X from a token's logit if it was generated.", &presence_penalty_);
+    table.Add(
+        "repetition-penalty", "X",
+        "Penalty for tokens of prompt and completion, in (0, 100]: above 1 makes them less probable, below 1 more.",
+        &repetition_penalty_);
+    table.Add("frequency-penalty", "X",
+              "Subtract X from a token's logit for each time it was generated, in [-100, 100].", &frequency_penalty_);
+    table.Add("presence-penalty", "X", "Subtract X from a token's logit if it was generated, in [-100, 100].",
+              &presence_penalty_);
     table.AddCustom("logit-bias", "ID:X", "", "Add X to the logit of token ID; may be repeated.",
                     [this](const std::string& text) { return ReadLogitBias(text, &logit_bias_); });
     table.Add("seed", "N", "Random seed: the same seed gives the same tokens.", &seed_);

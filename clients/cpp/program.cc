@@ -44,9 +44,11 @@ Commands MakeCommands() {
           MakeReadyCommand(), MakeTokenizeCommand(), MakeSessionCommand(),  MakeTokenCommand()};
 }
 
-// What --help leaves to --help=all.
-constexpr char kCommonHelp[] =
-    "options of every command (--server, --model, --timeout, --tls, --token-file, --json, ...) and exit codes";
+// The last line of --help; `program`: "longshort", or with its command.
+std::string AboutHelpAll(absl::string_view program) {
+  return absl::StrCat("\"", program, " --help=all\" also lists the options of every command (--server, --timeout, ",
+                      "--tls, ...) and the exit codes.\n");
+}
 
 void WriteProgramHelp(const Commands& commands, const OptionTable& table, HelpForm form, std::ostream& output) {
   output << "Usage: longshort [--server=HOST:PORT] COMMAND [options] [FILE|FOLDER|-]...\n\n"
@@ -57,7 +59,7 @@ void WriteProgramHelp(const Commands& commands, const OptionTable& table, HelpFo
   if (form == HelpForm::kAll) {
     output << "\n" << table.Help() << "\n" << ExitCodesHelp();
   } else {
-    output << "\"longshort --help=all\" also shows\n  " << kCommonHelp << ".\n";
+    output << AboutHelpAll("longshort");
   }
 }
 
@@ -111,7 +113,7 @@ absl::StatusOr<ExitCode> RunCommand(Command& command, absl::Span<const std::stri
     if (values.help == HelpForm::kAll) {
       terminal.output << ExitCodesHelp();
     } else {
-      terminal.output << "\"longshort " << command.name << " --help=all\" also shows\n  " << kCommonHelp << ".\n";
+      terminal.output << AboutHelpAll(absl::StrCat("longshort ", command.name));
     }
     return ExitCode::kOk;
   }

@@ -99,7 +99,7 @@ absl::StatusOr<std::optional<int64_t>> Move(Client& from, Client& to, const Sess
 bool MayBeTriedAgain(const absl::Status& status) {
   const ExitCode code = ExitCodeOf(status);
   if (code == ExitCode::kUnavailable) return MayPass(status);
-  return code != ExitCode::kRefused || absl::IsDataLoss(status);
+  return code != ExitCode::kInvalid || absl::IsDataLoss(status);
 }
 
 absl::Duration WaitAfter(const absl::Status& status) {

@@ -34,7 +34,7 @@ struct TextRunOptions {
 // `request`: the options of each document, without the model. `second_names`: empty, or the second document's file for
 // each of `names`.
 //
-// Reports a document that cannot be read or is refused, and continues with the others. Returns kOk only if all
+// Reports a document that cannot be read or that fails, and continues with the others. Returns kOk only if all
 // documents have a result. Errors: the reason why the run ended early.
 absl::StatusOr<ExitCode> RunTexts(const TextRunOptions& options, const v1::Model& model, v1::ScoreTextsOptions request,
                                   std::vector<std::string> names, std::vector<std::string> second_names,

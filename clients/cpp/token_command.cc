@@ -103,8 +103,9 @@ Creates a token for the identity NAME. The command works offline and stores noth
   2. The line for the server's --token-file. It contains only the SHA-256 of the token, so it does not grant access. The server
      accepts a new line within two seconds. To revoke a token, remove its line.
 
-Several lines with the same NAME are one identity. To rotate a token, add a line for the new one, distribute it, then remove the
-old line. Scopes: infer (use models), sessions (conversations), manage (load and unload models), observe (reflection, metrics).
+Several lines with the same NAME are one identity. To rotate a token, add a line for the new one, give the new token to the
+client, then remove the old line. Scopes: infer (use models), sessions (conversations), manage (load and unload models), observe
+(reflection, metrics).
 
 Examples:
   longshort token new alice

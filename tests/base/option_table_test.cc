@@ -127,7 +127,7 @@ TEST(OptionTable, UnknownOptionsAreNamedWithTheNearest) {
 }
 
 TEST(OptionTable, WrongValuesAreNamedWithWhatTheyMustBe) {
-  EXPECT_EQ(MessageOf({"--number"}), "--number lacks its value: --number=N");
+  EXPECT_EQ(MessageOf({"--number"}), "--number needs a value: --number=N");
   EXPECT_EQ(MessageOf({"--number=1.5"}), "--number is '1.5'; it must be a whole number in [-2^31, 2^31)");
   EXPECT_EQ(MessageOf({"--number=2147483648"}), "--number is '2147483648'; it must be a whole number in [-2^31, 2^31)");
   EXPECT_EQ(MessageOf({"--seed=-1"}), "--seed is '-1'; it must be a whole number in [0, 2^64)");

@@ -95,18 +95,18 @@ TEST_F(ClassifyTest, ABadImageIsAnErrorBesideItsNameAndTheOthersContinue) {
   const std::string good = folder_.Write("a.png", "good");
   const std::string bad = folder_.Write("b.png", "!");
   const std::string large = folder_.Write("c.png", std::string(1001, 'x'));
-  EXPECT_EQ(Run({"classify", good, bad, large, good}), ExitCode::kRefused);
+  EXPECT_EQ(Run({"classify", good, bad, large, good}), ExitCode::kInvalid);
   EXPECT_THAT(output_, testing::MatchesRegex(absl::StrCat(good, "\n(.|\n)*", good, "\n(.|\n)*")));
   EXPECT_THAT(error_, HasSubstr(absl::StrCat(bad, ": INVALID_ARGUMENT: it is no image\n")));
   EXPECT_THAT(error_, HasSubstr(absl::StrCat(large, ": INVALID_ARGUMENT: the file has 1001 bytes")));
-  EXPECT_THAT(error_, EndsWith("longshort: of 4 images, 2 refused\n"));
+  EXPECT_THAT(error_, EndsWith("longshort: of 4 images, 2 invalid or not allowed\n"));
 }
 
 TEST_F(ClassifyTest, WithJsonABadImageIsAnObjectToo) {
   const std::string bad = folder_.Write("b.png", "!");
-  EXPECT_EQ(Run({"classify", "--json", bad}), ExitCode::kRefused);
+  EXPECT_EQ(Run({"classify", "--json", bad}), ExitCode::kInvalid);
   EXPECT_EQ(output_, absl::StrCat("{\"name\":\"", bad, "\",\"error\":{\"code\":3,\"message\":\"it is no image\"}}\n"));
-  EXPECT_EQ(error_, "longshort: of 1 images, 1 refused\n");
+  EXPECT_EQ(error_, "longshort: of 1 images, 1 invalid or not allowed\n");
 }
 
 TEST_F(ClassifyTest, StandardInputIsAnImage) {
@@ -143,7 +143,7 @@ TEST_F(ClassifyTest, LanguageModelsAreRefusedWithTheCommandThatTakesThem) {
   v1::Model model;
   model.set_name("characters");
   server_.models = {model};
-  EXPECT_EQ(Run({"classify", folder_.Write("x.jpg", "rose")}), ExitCode::kRefused);
+  EXPECT_EQ(Run({"classify", folder_.Write("x.jpg", "rose")}), ExitCode::kInvalid);
   EXPECT_THAT(error_, HasSubstr("characters is a language model; use \"longshort score\""));
   EXPECT_TRUE(server_.classify_requests().empty());
 }

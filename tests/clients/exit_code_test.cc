@@ -26,9 +26,9 @@ TEST_P(ServerErrorTest, BecomesTheExitCodeAndItsMessageIsShown) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Codes, ServerErrorTest,
-                         testing::Values(Case{grpc::StatusCode::INVALID_ARGUMENT, ExitCode::kRefused},
-                                         Case{grpc::StatusCode::NOT_FOUND, ExitCode::kRefused},
-                                         Case{grpc::StatusCode::UNIMPLEMENTED, ExitCode::kRefused},
+                         testing::Values(Case{grpc::StatusCode::INVALID_ARGUMENT, ExitCode::kInvalid},
+                                         Case{grpc::StatusCode::NOT_FOUND, ExitCode::kInvalid},
+                                         Case{grpc::StatusCode::UNIMPLEMENTED, ExitCode::kInvalid},
                                          Case{grpc::StatusCode::UNAVAILABLE, ExitCode::kUnavailable},
                                          Case{grpc::StatusCode::RESOURCE_EXHAUSTED, ExitCode::kUnavailable},
                                          Case{grpc::StatusCode::DEADLINE_EXCEEDED, ExitCode::kCancelled},
@@ -38,13 +38,13 @@ INSTANTIATE_TEST_SUITE_P(Codes, ServerErrorTest,
 
 TEST_F(ExitCodeTest, ATooLargeMessageIsNotRetried) {
   server_.status = grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, "Received message larger than max (9 vs. 8)");
-  EXPECT_EQ(Run({"generate", "--prompt=a"}), ExitCode::kRefused);
+  EXPECT_EQ(Run({"generate", "--prompt=a"}), ExitCode::kInvalid);
 }
 
 TEST_F(ExitCodeTest, ExitCodesHaveTheNumbersOfTheHelp) {
   EXPECT_EQ(static_cast<int>(ExitCode::kOk), 0);
   EXPECT_EQ(static_cast<int>(ExitCode::kUsage), 1);
-  EXPECT_EQ(static_cast<int>(ExitCode::kRefused), 2);
+  EXPECT_EQ(static_cast<int>(ExitCode::kInvalid), 2);
   EXPECT_EQ(static_cast<int>(ExitCode::kUnavailable), 3);
   EXPECT_EQ(static_cast<int>(ExitCode::kCancelled), 4);
   EXPECT_EQ(static_cast<int>(ExitCode::kOther), 5);

@@ -151,7 +151,7 @@ TEST_F(GenerateTest, SeveralCompletionsAreShownOneAfterAnother) {
 
 TEST_F(GenerateTest, HoweverManyCompletionsAreAskedForTheServerAnswers) {
   server_.status = grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "completions is too many");
-  EXPECT_EQ(Run({"generate", "--prompt=a", "--completions=2000000000"}), ExitCode::kRefused);
+  EXPECT_EQ(Run({"generate", "--prompt=a", "--completions=2000000000"}), ExitCode::kInvalid);
   EXPECT_THAT(error_, HasSubstr("completions is too many"));
 }
 

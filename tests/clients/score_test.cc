@@ -48,7 +48,7 @@ TEST_F(ScoreTest, ALineADocumentShowsCountsBitsAndRate) {
 
 TEST_F(ScoreTest, TooLongADocumentIsRefusedWithWhatToDo) {
   // The fake model takes 100 tokens, of a byte each.
-  EXPECT_EQ(Run({"score"}, std::string(101, 'a')), ExitCode::kRefused);
+  EXPECT_EQ(Run({"score"}, std::string(101, 'a')), ExitCode::kInvalid);
   EXPECT_THAT(error_, HasSubstr("101 tokens"));
   EXPECT_THAT(error_, HasSubstr("at most 100"));
   EXPECT_THAT(error_, HasSubstr("--max-prompt-tokens=101"));
@@ -61,7 +61,7 @@ TEST_F(ScoreTest, ACharacterModelsLimitCountsCharacters) {
   std::string text;
   for (int i = 0; i < 100; ++i) text += "\u00e9";  // 200 bytes
   EXPECT_EQ(Run({"score"}, text), ExitCode::kOk) << error_;
-  EXPECT_EQ(Run({"score"}, text + "a"), ExitCode::kRefused);
+  EXPECT_EQ(Run({"score"}, text + "a"), ExitCode::kInvalid);
 }
 
 TEST_F(ScoreTest, JsonIsAResponseADocument) {
@@ -88,7 +88,7 @@ TEST_F(ScoreTest, TimingsAreThereIfAskedFor) {
 TEST_F(ScoreTest, AClassifierIsRefusedWithTheCommandThatTakesIt) {
   for (const v1::Model& model : {ReviewsModel(), FlowersModel()}) {
     server_.models = {model};
-    EXPECT_EQ(Run({"score"}, "a"), ExitCode::kRefused);
+    EXPECT_EQ(Run({"score"}, "a"), ExitCode::kInvalid);
     EXPECT_THAT(error_, HasSubstr(model.name() + " is a classifier; use \"longshort classify\""));
   }
   EXPECT_TRUE(server_.document_requests.empty());
@@ -96,7 +96,7 @@ TEST_F(ScoreTest, AClassifierIsRefusedWithTheCommandThatTakesIt) {
 
 TEST_F(ScoreTest, NoSuchModelIsRefused) {
   server_.models.clear();
-  EXPECT_EQ(Run({"score"}, "hello"), ExitCode::kRefused);
+  EXPECT_EQ(Run({"score"}, "hello"), ExitCode::kInvalid);
   EXPECT_THAT(error_, HasSubstr("NOT_FOUND"));
 }
 

@@ -59,7 +59,7 @@ TEST_F(SessionTest, GoesThroughAPipe) {
 
 TEST_F(SessionTest, AnExportThatFailsLeavesNoFileAndNoOldOneChanged) {
   server_.status = grpc::Status(grpc::StatusCode::NOT_FOUND, "there is no session talk");
-  EXPECT_EQ(Run({"session", "export", "talk", file_}), ExitCode::kRefused);
+  EXPECT_EQ(Run({"session", "export", "talk", file_}), ExitCode::kInvalid);
   EXPECT_THAT(error_, HasSubstr("there is no session talk"));
   EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
   EXPECT_EQ(Run({"session", "export", "talk", folder_ / "no/such/folder"}), ExitCode::kUsage);
@@ -95,7 +95,7 @@ TEST_F(SessionTest, WhatIsNoFileIsWrittenToAndNotReplaced) {
 TEST_F(SessionTest, AnExportTakesNothingAwayButWhatItMade) {
   const std::string other = folder_.Write("talk.session.part", "precious");
   server_.status = grpc::Status(grpc::StatusCode::NOT_FOUND, "there is no session talk");
-  EXPECT_EQ(Run({"session", "export", "talk", file_}), ExitCode::kRefused);
+  EXPECT_EQ(Run({"session", "export", "talk", file_}), ExitCode::kInvalid);
   EXPECT_TRUE(std::filesystem::exists(other));
 }
 
@@ -138,7 +138,7 @@ TEST_F(SessionTest, AreListedFromAllPages) {
               HasSubstr(R"({"name":"characters/2","owner":"alice","session_id":"talk","session_tokens":"17")"));
   EXPECT_FALSE(server_.list_request.all_owners());
   server_.status = grpc::Status(grpc::StatusCode::PERMISSION_DENIED, "needs the scope manage");
-  EXPECT_EQ(Run({"session", "list", "--model=characters/2"}), ExitCode::kRefused);
+  EXPECT_EQ(Run({"session", "list", "--model=characters/2"}), ExitCode::kInvalid);
 }
 
 TEST_F(SessionTest, ADrainNeedsAPlaceToGoAndTime) {

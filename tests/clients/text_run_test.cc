@@ -58,7 +58,7 @@ TEST_F(TextRunTest, ADocumentThatIsNoMessageOfTheServersIsItsOwnError) {
       folder_.Write("lines", "a fine film\nof so many words that it is no message at all\nagain\n");
   server_.models[0].mutable_classifier()->set_max_document_tokens(1000);
   server_.models[0].set_tokenizer("listops");
-  EXPECT_EQ(Run({"classify", "--json", "--lines", lines}), ExitCode::kRefused);
+  EXPECT_EQ(Run({"classify", "--json", "--lines", lines}), ExitCode::kInvalid);
   EXPECT_THAT(output_, AllOf(HasSubstr(":1\",\"precision\":\"fp32\",\"classification\""),
                              HasSubstr(":3\",\"precision\":\"fp32\",\"classification\"")));
   EXPECT_THAT(output_, HasSubstr(":2\",\"error\""));
@@ -66,9 +66,9 @@ TEST_F(TextRunTest, ADocumentThatIsNoMessageOfTheServersIsItsOwnError) {
 }
 
 TEST_F(TextRunTest, OneDocumentThatFailsIsAnObjectToo) {
-  EXPECT_EQ(Run({"classify", "--json"}, "more than the model takes"), ExitCode::kRefused);
+  EXPECT_EQ(Run({"classify", "--json"}, "more than the model takes"), ExitCode::kInvalid);
   EXPECT_THAT(output_, AllOf(StartsWith("{\"name\":\"-\",\"error\":{\"code\":3,"), HasSubstr("at most 20")));
-  EXPECT_EQ(Run({"classify", "--json"}, "!"), ExitCode::kRefused);
+  EXPECT_EQ(Run({"classify", "--json"}, "!"), ExitCode::kInvalid);
   EXPECT_THAT(output_, HasSubstr("\"error\":{\"code\":3,\"message\":\"input: it is refused\"}"));
 }
 
@@ -115,18 +115,18 @@ TEST_F(TextRunTest, ResultsComeInTheOrderOfTheLinesWhateverTheOrderOfTheAnswers)
 
 TEST_F(TextRunTest, ABadDocumentIsAnErrorBesideItsNameAndTheOthersContinue) {
   // Line 2 is refused by the server, line 3 is longer than the 20 tokens that the model takes.
-  EXPECT_EQ(Run({"classify", "--lines"}, "a\n!\nlonger than twenty bytes\nb\n"), ExitCode::kRefused);
+  EXPECT_EQ(Run({"classify", "--lines"}, "a\n!\nlonger than twenty bytes\nb\n"), ExitCode::kInvalid);
   EXPECT_THAT(output_, AllOf(HasSubstr("-:1  (1 tokens)"), HasSubstr("-:4  (1 tokens)")));
   EXPECT_EQ(server_.document_requests.size(), 3);
   EXPECT_THAT(error_, HasSubstr("-:2: INVALID_ARGUMENT: input: it is refused\n"));
   EXPECT_THAT(error_, HasSubstr("-:3: INVALID_ARGUMENT: the document has 24 tokens; the model accepts at most 20"));
-  EXPECT_THAT(error_, EndsWith("longshort: of 4 documents, 2 refused\n"));
+  EXPECT_THAT(error_, EndsWith("longshort: of 4 documents, 2 invalid or not allowed\n"));
 }
 
 TEST_F(TextRunTest, WithJsonEachDocumentIsAnObjectWithItsName) {
   EXPECT_EQ(
       Run({"classify", "--json", "--json-lines"}, "{\"text\":\"a\",\"name\":\"first\"}\n{\"text\":\"!\"}\nnone\n"),
-      ExitCode::kRefused);
+      ExitCode::kInvalid);
   EXPECT_THAT(output_, StartsWith("{\"name\":\"first\",\"precision\":\"fp32\",\"classification\":{"));
   EXPECT_THAT(output_,
               EndsWith("{\"name\":\"-:2\",\"error\":{\"code\":3,\"message\":\"input: it is refused\"}}\n"
@@ -174,7 +174,7 @@ TEST_F(TextRunTest, AnswersThatWaitForTheFirstTakeALimitedPlace) {
 
 TEST_F(TextRunTest, ALineThatCannotBeSentIsShownBeforeTheInputGoesOn) {
   // Nothing was sent, so no answer would bring it forward.
-  EXPECT_EQ(Run({"classify", "--json-lines"}, "none\n"), ExitCode::kRefused);
+  EXPECT_EQ(Run({"classify", "--json-lines"}, "none\n"), ExitCode::kInvalid);
   EXPECT_THAT(error_, StartsWith("-:1: INVALID_ARGUMENT: the line is not a JSON object\n"));
   EXPECT_TRUE(server_.document_requests.empty());
 }
@@ -195,7 +195,7 @@ TEST_F(TextRunTest, ACallThatAFullServerDidNotTakeIsTriedAgain) {
 
 TEST_F(TextRunTest, LanguageModelsAreRefusedWithTheCommandThatTakesThem) {
   server_.models.front().clear_classifier();
-  EXPECT_EQ(Run({"classify"}, "a"), ExitCode::kRefused);
+  EXPECT_EQ(Run({"classify"}, "a"), ExitCode::kInvalid);
   EXPECT_THAT(error_, HasSubstr("reviews is a language model; use \"longshort score\""));
   EXPECT_TRUE(server_.document_requests.empty());
 }
@@ -225,7 +225,7 @@ TEST_F(TextRunTest, ManyFilesOfALanguageModelAreARowEach) {
   const std::string first = folder_.Write("a", "12");
   const std::string second = folder_.Write("b", std::string(101, 'x'));
   const std::string third = folder_.Write("c", "12345");
-  EXPECT_EQ(Run({"score", folder_.path().string()}), ExitCode::kRefused);
+  EXPECT_EQ(Run({"score", folder_.path().string()}), ExitCode::kInvalid);
   EXPECT_THAT(output_, StartsWith("    tokens     scored  log-likelihood"));
   EXPECT_THAT(output_, HasSubstr(absl::StrCat(
                            "         2          0         -1.5000          -          -          -  ", first, "\n")));

@@ -77,7 +77,7 @@ def test_a_document_too_large_for_a_message_leaves_the_others(repository: Path, 
         {"name", "fingerprint", "precision", "scores", "model", "usage"}
     ] * 2
     assert "the server accepts at most 4096 (--max-message-bytes)" in answers[1]["error"]["message"]
-    assert b"of 3 documents, 1 refused" in done.stderr
+    assert b"of 3 documents, 1 invalid or not allowed" in done.stderr
 
 
 def test_a_run_whose_server_is_killed_says_how_far_it_came(repository: Path, tmp_path: Path) -> None:

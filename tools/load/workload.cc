@@ -75,8 +75,8 @@ OptionTable KeysOf(Workload& to) {
   add_range("tokens", "N|N:N", "tokens to generate, or a range; default 16", {1, kMaxTokens}, &to.tokens);
   keys.Add("shared", "N", "number of tokens at the start of a prompt that requests share; default 0", &to.shared,
            {0, kMaxTokens});
-  keys.Add("prefix", "K", "number of the shared prefix, which is equal in all runs; default 0", &to.prefix,
-           {0, kMaxRequests});
+  keys.Add("prefix", "K", "which shared prefix to use: the same K gives the same prefix in every run; default 0",
+           &to.prefix, {0, kMaxRequests});
   keys.Add("prefixes", "N", "requests use N shared prefixes, K to K+N-1, in turn; default 1", &to.prefixes,
            {1, kMaxRequests});
   add_range("ids", "A:B", "prompts are token ids from A to B; default: lower-case text, one byte per token",
