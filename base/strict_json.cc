@@ -172,7 +172,7 @@ absl::StatusOr<const nlohmann::json*> JsonFields::Find(std::string_view field) c
 
 absl::Status JsonFields::Wrong(std::string_view field, const nlohmann::json& value, std::string_view wanted) const {
   return absl::InvalidArgumentError(
-      absl::StrFormat("%s: %s is %s, it must be %s", name_, field, QuoteForMessage(value.dump()), wanted));
+      absl::StrFormat("%s: %s is %s; it must be %s", name_, field, QuoteForMessage(value.dump()), wanted));
 }
 
 }  // namespace longshort

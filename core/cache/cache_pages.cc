@@ -35,8 +35,9 @@ absl::StatusOr<models::CachePages> PagesForBytes(const models::LanguageModelInfo
   pages.segment = share(full.segment);
   const models::CachePages min = grid.PagesForSequence(grid.block_tokens());
   if (!FitIn(min, pages)) {
-    return absl::InvalidArgumentError(absl::StrCat("a cache of ", cache_bytes, " bytes is too small: ",
-                                                   grid.block_tokens(), " tokens need ", Bytes(min, page_bytes)));
+    return absl::InvalidArgumentError(
+        absl::StrCat("a cache of ", cache_bytes, " bytes is too small: ", grid.block_tokens(), " tokens need ",
+                     Bytes(min, page_bytes), " bytes; raise --cache-bytes (cache_bytes in serving.json)"));
   }
   return pages;
 }

@@ -92,13 +92,12 @@ absl::Status RefuseForNow(const WorkOrder::Load& all, std::string_view message, 
 absl::Status CheckDeadline(absl::Duration fast, absl::Time deadline, absl::Time now) {
   const absl::Duration remaining = deadline - now;
   if (fast <= remaining) return absl::OkStatus();
-  const std::string needed = absl::StrCat("the request would take at least ", absl::FormatDuration(fast), ", and ");
+  const std::string needed =
+      absl::StrCat("the request needs at least ", absl::FormatDuration(fast), ", but its deadline ");
   if (remaining <= absl::ZeroDuration()) {
-    return absl::DeadlineExceededError(
-        absl::StrCat(needed, "its deadline has passed, ", absl::FormatDuration(-remaining), " ago"));
+    return absl::DeadlineExceededError(absl::StrCat(needed, "passed ", absl::FormatDuration(-remaining), " ago"));
   }
-  return absl::DeadlineExceededError(
-      absl::StrCat(needed, absl::FormatDuration(remaining), " remain until its deadline"));
+  return absl::DeadlineExceededError(absl::StrCat(needed, "is in ", absl::FormatDuration(remaining)));
 }
 
 }  // namespace longshort::core

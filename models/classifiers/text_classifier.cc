@@ -89,7 +89,7 @@ absl::Status ServedText::CheckItem(const ClassifierItem& item, size_t index) con
   if (tokens == nullptr)
     return absl::InvalidArgumentError(absl::StrCat(name, " is an image, but the model accepts token sequences"));
   if (static_cast<int64_t>(tokens->documents.size()) != network_.config.documents) {
-    return absl::InvalidArgumentError(absl::StrFormat("%s: document count is %d, it must be %d", name,
+    return absl::InvalidArgumentError(absl::StrFormat("%s: document count is %d; it must be %d", name,
                                                       tokens->documents.size(), network_.config.documents));
   }
   for (size_t number = 0; number < tokens->documents.size(); ++number) {
@@ -107,7 +107,7 @@ absl::Status ServedText::CheckDocument(const std::vector<int32_t>& ids, const st
   const auto wrong = std::find_if(ids.begin(), ids.end(),
                                   [this](int32_t id) { return id < 0 || id >= network_.config.vocabulary_size; });
   if (wrong != ids.end()) {
-    return absl::InvalidArgumentError(absl::StrFormat("%s: token %d is %d, it must be in 0..%d", name,
+    return absl::InvalidArgumentError(absl::StrFormat("%s: token %d is %d; it must be in 0..%d", name,
                                                       wrong - ids.begin(), *wrong,
                                                       network_.config.vocabulary_size - 1));
   }

@@ -18,10 +18,10 @@ namespace {
 constexpr std::string_view kIntroduction =
     R"(# config.json
 
-Made by `longshort-server describe --fields`. Every model directory has a `config.json` of one of
-four families, which the field `architecture` names. Every field of the family is required, unless
-its meaning says "Absent". Unknown fields are refused. `longshort-server describe DIR` reads a
-`config.json` and prints what the model costs.
+This page is the output of `longshort-server describe --fields`. Every model directory has a
+`config.json` of one of four families, which the field `architecture` names. Every field of the
+family is required, unless its meaning says "Absent". Unknown fields are refused.
+`longshort-server describe DIR` reads a `config.json` and prints what the model costs.
 )";
 
 std::string Section(std::string_view title, std::string_view first_column, std::string_view text,

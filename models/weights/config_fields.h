@@ -39,7 +39,7 @@ struct ConfigField {
 inline absl::Status CheckRange(std::string_view file, std::string_view field, int64_t value, int64_t min, int64_t max) {
   if (value >= min && value <= max) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrFormat("%s: %s is %d, it must be in %d..%d", file, field, value, min, max));
+      absl::StrFormat("%s: %s is %d; it must be in %d..%d", file, field, value, min, max));
 }
 
 // Table, here and below, is a range of ConfigField<Config>. Errors: those of CheckRange.
@@ -52,7 +52,7 @@ absl::Status CheckRanges(const Table& table, const Config& config, std::string_v
       const double value = config.**number;
       if (value > 0.0 && value <= 1.0) continue;
       return absl::InvalidArgumentError(
-          absl::StrFormat("%s: %s is %g, it must be above 0 and at most 1", file, field.name, value));
+          absl::StrFormat("%s: %s is %g; it must be above 0 and at most 1", file, field.name, value));
     }
   }
   return absl::OkStatus();

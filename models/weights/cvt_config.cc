@@ -51,11 +51,11 @@ absl::Status CheckCvtStage(const CvtStage& stage, std::string_view stage_name) {
   LS_RETURN_IF_ERROR(CheckRanges(kCvtStageFields, stage, stage_name));
   if (stage.width % stage.heads != 0) {
     return absl::InvalidArgumentError(absl::StrFormat(
-        "%s: stage_widths is %d, it must be a multiple of stage_heads, %d", stage_name, stage.width, stage.heads));
+        "%s: stage_widths is %d; it must be a multiple of stage_heads, %d", stage_name, stage.width, stage.heads));
   }
   if (stage.embedding_padding >= stage.embedding_kernel) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("%s: embedding_paddings is %d, it must be below embedding_kernels, %d", stage_name,
+        absl::StrFormat("%s: embedding_paddings is %d; it must be below embedding_kernels, %d", stage_name,
                         stage.embedding_padding, stage.embedding_kernel));
   }
   return absl::OkStatus();
@@ -66,7 +66,7 @@ absl::Status CheckCvtFields(const CvtConfig& config, std::string_view name) {
   for (const int64_t CvtConfig::*kernel : {&CvtConfig::projection_kernel, &CvtConfig::dynamic_projection_kernel}) {
     if (config.*kernel % 2 == 1) continue;
     return absl::InvalidArgumentError(absl::StrFormat(
-        "%s: %s is %d, it must be odd", name,
+        "%s: %s is %d; it must be odd", name,
         kernel == &CvtConfig::projection_kernel ? "projection_kernel" : "dynamic_projection_kernel", config.*kernel));
   }
   return absl::OkStatus();
@@ -175,7 +175,7 @@ std::vector<FieldDescription> CvtFields() {
 absl::Status CheckCvtConfig(const CvtConfig& config, std::string_view name) {
   if (config.stages.empty() || config.stages.size() > kMaxCvtStages) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("%s: there are %d stages, there must be 1..%d", name, config.stages.size(), kMaxCvtStages));
+        absl::StrFormat("%s: there are %d stages; there must be 1..%d", name, config.stages.size(), kMaxCvtStages));
   }
   for (size_t index = 0; index < config.stages.size(); ++index) {
     LS_RETURN_IF_ERROR(CheckCvtStage(config.stages[index], absl::StrFormat("%s: stage %d", name, index + 1)));

@@ -50,7 +50,7 @@ absl::Status CheckMultiple(std::string_view name, std::string_view field, int64_
                            int64_t unit) {
   if (value % unit == 0) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrFormat("%s: %s is %d, it must be a multiple of %s, %d", name, field, value, unit_field, unit));
+      absl::StrFormat("%s: %s is %d; it must be a multiple of %s, %d", name, field, value, unit_field, unit));
 }
 
 void AddDecoderLayer(const LanguageModelConfig& config, TensorList layer) {
@@ -86,7 +86,7 @@ absl::Status CheckLanguageModelConfig(const LanguageModelConfig& config, std::st
   LS_RETURN_IF_ERROR(CheckMultiple(name, "memory_length", config.memory_length, "chunk_size", config.chunk_size));
   LS_RETURN_IF_ERROR(CheckMultiple(name, "segment_length", config.segment_length, "chunk_size", config.chunk_size));
   if (config.memory_length < config.window_length) {
-    return absl::InvalidArgumentError(absl::StrFormat("%s: memory_length is %d, it must be at least window_length, %d",
+    return absl::InvalidArgumentError(absl::StrFormat("%s: memory_length is %d; it must be at least window_length, %d",
                                                       name, config.memory_length, config.window_length));
   }
   if (config.PositionTableElements() > kMaxPositionTableElements) {

@@ -90,7 +90,7 @@ absl::Status CheckTensors(const SafetensorsFile& file, absl::Span<const TensorSh
                                                 ShapeText(tensor.shape)));
     }
     if (!IsFloatType(found->type)) {
-      return wrong(tensor.name, absl::StrFormat("has type %s, it must be F32, F16 or BF16", DataTypeName(found->type)));
+      return wrong(tensor.name, absl::StrFormat("has type %s; it must be F32, F16 or BF16", DataTypeName(found->type)));
     }
   }
   for (const auto& [name, tensor] : file.tensors()) {

@@ -131,12 +131,12 @@ int64_t TextClassifierConfig::MaxDocumentTokens() const {
 absl::Status CheckTextClassifierConfig(const TextClassifierConfig& config, std::string_view name) {
   LS_RETURN_IF_ERROR(CheckRanges(kTextFields, config, name));
   if (config.model_width % config.heads != 0) {
-    return absl::InvalidArgumentError(absl::StrFormat("%s: model_width is %d, it must be a multiple of heads, %d", name,
+    return absl::InvalidArgumentError(absl::StrFormat("%s: model_width is %d; it must be a multiple of heads, %d", name,
                                                       config.model_width, config.heads));
   }
   if (config.value_convolution != 0 && config.value_convolution % 2 == 0) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("%s: value_convolution is %d, it must be odd, or 0 for none", name, config.value_convolution));
+        absl::StrFormat("%s: value_convolution is %d; it must be odd, or 0 for none", name, config.value_convolution));
   }
   LS_RETURN_IF_ERROR(CheckVocabulary(config, name));
   return CheckLengths(config, name);

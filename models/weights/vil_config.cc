@@ -39,7 +39,7 @@ absl::Status CheckGrid(const VilStage& stage, int64_t side_before, int64_t side,
   }
   if (stage.pairs == 0) return absl::OkStatus();
   if (stage.sparse && stage.window_size > 0 && side % stage.window_size != 0) {
-    return absl::InvalidArgumentError(absl::StrFormat("%s: f is %d, it must divide the stage's grid of %d x %d patches",
+    return absl::InvalidArgumentError(absl::StrFormat("%s: f is %d; it must divide the stage's grid of %d x %d patches",
                                                       stage_name, stage.window_size, side, side));
   }
   const int64_t scores = stage.heads * (side * side + stage.global_tokens) * KeysPerQuery(stage, side);
@@ -103,7 +103,7 @@ absl::Status CheckVilConfig(const VilConfig& config, std::string_view name) {
   const ImagePreprocessingConfig& preprocessing = config.preprocessing;
   if (preprocessing.crop_height != config.image_size || preprocessing.crop_width != config.image_size) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("%s: preprocessing crops to %d x %d pixels (crop_height x crop_width), it must be image_size, "
+        absl::StrFormat("%s: preprocessing crops to %d x %d pixels (crop_height x crop_width); it must be image_size, "
                         "%d, on both sides",
                         name, preprocessing.crop_height, preprocessing.crop_width, config.image_size));
   }

@@ -58,7 +58,7 @@ absl::Status InStage(std::string_view name, size_t index, const absl::Status& st
 }
 
 absl::Status WrongValue(const Attribute& attribute, std::string_view value) {
-  return absl::InvalidArgumentError(absl::StrFormat("%c is %s, it must be a whole number in %d..%d", attribute.letter,
+  return absl::InvalidArgumentError(absl::StrFormat("%c is %s; it must be a whole number in %d..%d", attribute.letter,
                                                     value, attribute.min, attribute.max));
 }
 
@@ -97,14 +97,16 @@ absl::StatusOr<VilStage> ReadStage(const std::string& text) {
 absl::Status CheckSparseAttention(const VilStage& stage) {
   if (stage.global_tokens > 1) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("g is %d, it must be 0 or 1 with sparse attention (s1)", stage.global_tokens));
+        absl::StrFormat("g is %d; it must be 0 or 1 with sparse attention (s1)", stage.global_tokens));
   }
   if (stage.window_size > 0) return absl::OkStatus();
   if (stage.projection_rank == 0) {
-    return absl::InvalidArgumentError("f is 0 and r is 0, sparse attention (s1) needs windows or landmarks");
+    return absl::InvalidArgumentError(
+        "f is 0 and r is 0; sparse attention (s1) needs windows (f over 0) or landmarks (r over 0)");
   }
   if (!stage.absolute_positions) {
-    return absl::InvalidArgumentError("a is 0 and f is 0, relative positions (a0) of sparse attention need windows");
+    return absl::InvalidArgumentError(
+        "a is 0 and f is 0; sparse attention (s1) without windows (f0) needs absolute positions: set a to 1");
   }
   return absl::OkStatus();
 }
@@ -116,15 +118,15 @@ absl::Status CheckStage(const VilStage& stage, size_t index) {
   }
   if (stage.number != static_cast<int64_t>(index) + 1) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("l is %d, it must be %d: stages must be in order", stage.number, index + 1));
+        absl::StrFormat("l is %d; it must be %d: stages must be in order", stage.number, index + 1));
   }
   if (stage.width % stage.heads != 0) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("d is %d, it must be a multiple of h, %d", stage.width, stage.heads));
+        absl::StrFormat("d is %d; it must be a multiple of h, %d", stage.width, stage.heads));
   }
   if (stage.absolute_positions && stage.width % 2 != 0) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("d is %d, absolute positions (a1) need an even number", stage.width));
+        absl::StrFormat("d is %d; absolute positions (a1) need an even number", stage.width));
   }
   // A stage without pairs has no attention.
   return stage.sparse && stage.pairs > 0 ? CheckSparseAttention(stage) : absl::OkStatus();
@@ -141,7 +143,7 @@ int64_t VilStage::WindowPlaces() const {
 absl::Status CheckVilStages(absl::Span<const VilStage> stages, std::string_view name) {
   if (stages.size() < kMinStages || stages.size() > kMaxStages) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("%s: %d stages, there must be %d or %d", name, stages.size(), kMinStages, kMaxStages));
+        absl::StrFormat("%s: %d stages; there must be %d or %d", name, stages.size(), kMinStages, kMaxStages));
   }
   bool full = false;
   for (size_t index = 0; index < stages.size(); ++index) {
@@ -149,7 +151,8 @@ absl::Status CheckVilStages(absl::Span<const VilStage> stages, std::string_view 
     full = full || !stages[index].sparse;
     if (full && stages[index].sparse) {
       return InStage(name, index,
-                     absl::InvalidArgumentError("s is 1 after a stage with s 0: full attention is sticky"));
+                     absl::InvalidArgumentError(
+                         "s is 1 after a stage with s 0; all stages after one with full attention must have s 0"));
     }
   }
   return absl::OkStatus();

@@ -200,11 +200,11 @@ void CallRecord::CancelSlowReader() {
 
 absl::Status CallRecord::Finish(const absl::Status& work_status) {
   const absl::Time now = MonotonicNow();
-  absl::Status status = slow_reader_
-                            ? absl::CancelledError(absl::StrCat("the client read nothing for ",
-                                                                absl::FormatDuration(environment_.slow_reader_timeout),
-                                                                " (--slow-reader-timeout) while a message was pending"))
-                            : work_status;
+  absl::Status status =
+      slow_reader_ ? absl::CancelledError(absl::StrCat("the client read nothing for ",
+                                                       absl::FormatDuration(environment_.slow_reader_timeout),
+                                                       " (--slow-reader-timeout) while an answer waited for it"))
+                   : work_status;
   absl::StatusCode code = status.code();
   if (code == absl::StatusCode::kCancelled && !slow_reader_ && now >= engine_context_.deadline - kDeadlineSlack) {
     code = absl::StatusCode::kDeadlineExceeded;

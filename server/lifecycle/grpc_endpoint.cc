@@ -157,7 +157,7 @@ absl::Status GrpcEndpoint::StartListening() {
                                [this](int64_t connections) {
                                  environment_.metrics.CountRefusedConnections(connections);
                                  environment_.log.Error("connections refused: the process is out of file descriptors",
-                                                        {{"connections", connections}, {"raise", "ulimit -Hn"}});
+                                                        {{"connections", connections}, {"next", "raise ulimit -Hn"}});
                                }});
 }
 

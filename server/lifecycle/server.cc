@@ -56,15 +56,16 @@ absl::StatusOr<SessionTransfers> TransfersOf(const ServerOptions& options, const
 absl::StatusOr<std::unique_ptr<AccessControl>> OpenAccess(const ServerOptions& options, ServerMetrics& metrics,
                                                           Logger& log) {
   if (options.token_file.empty()) return nullptr;
-  LS_ASSIGN_OR_RETURN(
-      std::unique_ptr<AccessControl> access,
-      AccessControl::Open({.token_file = options.token_file, .protect_health = options.protect_health},
-                          [&metrics, &log](const absl::Status& status) {
-                            if (status.ok()) return log.Info("the token file has changed and is in use");
-                            metrics.CountTokenFileFailure();
-                            log.Error("the token file has changed and is wrong; the previous contents stay in use",
-                                      {{"error", std::string(status.message())}});
-                          }));
+  LS_ASSIGN_OR_RETURN(std::unique_ptr<AccessControl> access,
+                      AccessControl::Open({.token_file = options.token_file, .protect_health = options.protect_health},
+                                          [&metrics, &log](const absl::Status& status) {
+                                            if (status.ok())
+                                              return log.Info("the token file has changed and is in use");
+                                            metrics.CountTokenFileFailure();
+                                            log.Error(
+                                                "the new token file is invalid; the previous contents stay in use",
+                                                {{"error", std::string(status.message())}});
+                                          }));
   if (access->uses_certificates() && options.tls.client_ca.empty()) {
     log.Log(LogLevel::kWarning, "the token file names certificates, but without --tls-client-ca clients present none");
   }

@@ -81,10 +81,10 @@ absl::StatusOr<std::unique_ptr<ServerTls>> WatchTlsFiles(const TlsFiles& files, 
                        .replaced = [report](const TlsMaterial& material) { report("TLS files replaced", material); },
                        .broken =
                            [&log](const absl::Status& why) {
-                             log.Error("TLS files are wrong; the previous ones stay in use",
+                             log.Error("the new TLS files are invalid; the previous ones stay in use",
                                        {{"error", std::string(why.message())}});
                            }}));
-  report("TLS certificate", *tls->watch->current());
+  report("TLS certificate in use", *tls->watch->current());
   return tls;
 }
 

@@ -237,9 +237,12 @@ class EngineMaker {
                                     const models::LanguageModelWeights& weights, std::vector<Budget::Share>& shares,
                                     core::ContinuousBatchingEngine::Options& engine) {
     const int64_t workers = WorkerCount(engine), gpus = static_cast<int64_t>(shares.size()) - 1;
-    // For `count` of the workers; 0: the default.
+    // For `count` of the workers.
     const auto wanted = [&](int64_t count) {
-      return serving.cache_bytes == 0 ? 0 : std::max<int64_t>(1, serving.cache_bytes * count / workers);
+      CacheWish wish;
+      if (serving.cache_bytes > 0) wish.bytes = std::max<int64_t>(1, serving.cache_bytes * count / workers);
+      if (serving.given.count("cache_bytes") > 0) wish.source = "cache_bytes in serving.json";
+      return wish;
     };
     const auto usual = [&](const models::WorkerDevice& worker) {
       return UsualCacheBytes(weights.info(worker), serving.max_streams);
@@ -303,7 +306,7 @@ class EngineMaker {
     if (!serving.given.empty()) {
       fields.emplace_back("serving", absl::StrJoin(serving.given, ", ", absl::PairFormatter("=")));
     }
-    log_.Info("model", fields);
+    log_.Info("model configured", fields);
   }
 
   const ServerOptions options_;

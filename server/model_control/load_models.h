@@ -23,8 +23,8 @@ using GuardedLoader = std::function<absl::StatusOr<models::LoadedModel>(
     const std::string& directory, const std::vector<models::WorkerDevice>& workers, const models::LoadGuard& guard)>;
 
 // Logs a line for each model. `metrics` must outlive the registry. Errors: as ModelRegistry::Load; INVALID_ARGUMENT
-// for an invalid serving.json; RESOURCE_EXHAUSTED if weights (checked before they are read), --max-streams, or a
-// classifier with its decoding buffers and its queue do not fit in memory.
+// for an invalid serving.json; RESOURCE_EXHAUSTED if weights (checked before they are read), a cache
+// (--cache-bytes), or a classifier with its decoding buffers and its queue do not fit in memory.
 absl::StatusOr<std::unique_ptr<core::ModelRegistry>> LoadModels(const ServerOptions& options,
                                                                 const MachineLimits& machine,
                                                                 const GuardedLoader& loader, ServerMetrics& metrics,

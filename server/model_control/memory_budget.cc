@@ -35,16 +35,22 @@ absl::Status CheckWeightsFit(const Budget& memory, int64_t weight_bytes) {
                       Mebibytes(weight_bytes), Mebibytes(left), Mebibytes(memory.capacity())));
 }
 
-absl::StatusOr<int64_t> TakeForCache(Budget::Share& share, const std::string& model, int64_t wanted, int64_t usual) {
+absl::StatusOr<int64_t> TakeForCache(Budget::Share& share, const std::string& model, const CacheWish& wanted,
+                                     int64_t usual) {
+  constexpr char kOthers[] = " beside weights, messages, prompts, images and other caches";
+  const Budget& memory = share.budget();
+  const int64_t left = memory.left();
   // An explicit size may take all that is left. A default leaves half of it for later models, the next version of this
   // one included, and for everything else.
-  const Budget& memory = share.budget();
-  const int64_t max = wanted == 0 ? memory.left() / 2 : memory.left();
-  const int64_t bytes = wanted == 0 ? std::min(usual, max) : wanted;
-  if (bytes > max || bytes == 0) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "--cache-bytes is ", wanted, "; only ", max, " bytes (", Mebibytes(max), ") of ", Mebibytes(memory.capacity()),
-        " are left for the cache of model ", model, " beside weights, messages, prompts, images and other caches"));
+  const int64_t bytes = wanted.bytes == 0 ? std::min(usual, left / 2) : wanted.bytes;
+  if (bytes == 0) {
+    return absl::ResourceExhaustedError(absl::StrCat("no memory is left for the cache of model ", model, kOthers,
+                                                     ": all ", Mebibytes(memory.capacity()), " are taken"));
+  }
+  if (bytes > left) {
+    return absl::ResourceExhaustedError(absl::StrCat("the cache of model ", model, " needs ", bytes, " bytes (",
+                                                     wanted.source, "), but only ", left, " bytes (", Mebibytes(left),
+                                                     ") of ", Mebibytes(memory.capacity()), " are left", kOthers));
   }
   share.Add(bytes);
   return bytes;

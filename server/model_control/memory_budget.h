@@ -24,9 +24,15 @@ absl::Status CheckModelFits(const Budget& memory, const std::string& model);
 // Checks that `weight_bytes` are left, before weights are read. Errors: RESOURCE_EXHAUSTED naming both sizes.
 absl::Status CheckWeightsFit(const Budget& memory, int64_t weight_bytes);
 
-// Takes `wanted` bytes for a model's cache. 0 takes `usual`, or half of what is left if that is less, so that other
-// models find some. Returns the bytes taken, at least 1. Errors: RESOURCE_EXHAUSTED naming --cache-bytes and the
+// The bytes that a model's cache should have (0: the default), and what set them, for messages.
+struct CacheWish {
+  int64_t bytes = 0;
+  std::string source = "--cache-bytes";
+};
+// Takes `wanted` bytes for a model's cache. The default takes `usual`, or half of what is left if that is less, so that
+// other models find some. Returns the bytes taken, at least 1. Errors: RESOURCE_EXHAUSTED naming the source and the
 // maximum that fits.
-absl::StatusOr<int64_t> TakeForCache(Budget::Share& share, const std::string& model, int64_t wanted, int64_t usual);
+absl::StatusOr<int64_t> TakeForCache(Budget::Share& share, const std::string& model, const CacheWish& wanted,
+                                     int64_t usual);
 
 }  // namespace longshort::server

@@ -20,7 +20,8 @@ class FailureLog {
   // `log` must outlive this.
   FailureLog(Logger& log, std::string model) : log_(log), model_(std::move(model)) {}
 
-  // A step or a batch failed; its requests are retried. `now` is MonotonicNow(), here and below.
+  // A step or a batch failed; each of its requests is tried again, unless it has failed too often. `now` is
+  // MonotonicNow(), here and below.
   void StepFailed(const absl::Status& why, absl::Time now) { Say(steps_, why, now); }
   // A worker has no replica, and keeps trying to get one.
   void WorkerNotRebuilt(const absl::Status& why, absl::Time now) { Say(rebuilds_, why, now); }
@@ -55,7 +56,7 @@ class FailureLog {
   Logger& log_;
   const std::string model_;
   Lines steps_{"step failed"};
-  Lines rebuilds_{"worker without a model"};
+  Lines rebuilds_{"worker has no model; it retries every second"};
 };
 
 }  // namespace longshort::server

@@ -59,7 +59,8 @@ struct MetricFamilies {
   Counters& prompt_tokens = NewCounters("longshort_prompt_tokens_total", "Tokens of prompts and documents read");
   Counters& generated_tokens = NewCounters("longshort_generated_tokens_total", "Tokens sampled");
   Counters& step_failures = NewCounters("longshort_step_failures_total",
-                                        "Steps and batches of the model that failed; their requests were retried");
+                                        "Steps and batches of the model that failed; each of their requests is tried "
+                                        "again, unless it has failed too often");
   Counters& worker_rebuilds =
       NewCounters("longshort_worker_rebuilds_total",
                   "Times a worker replaced its replica because the model threw or failed repeatedly");

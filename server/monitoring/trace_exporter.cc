@@ -165,12 +165,14 @@ bool TraceExporter::Send(const grpc::ByteBuffer& request, int64_t spans) {
     Response response;
     const grpc::Status status = TryOnce(request, &response);
     if (status.ok()) return NoteSuccess(response, spans), true;
-    NoteFailure(status);
     const std::optional<absl::Duration> retry = RetryAfter(status);
-    if (!retry.has_value()) return false;
-    not_before_ = MonotonicNow() + std::max(*retry, Scattered(pause_));
-    pause_ = std::min(2 * pause_, kLongestPause);
-    if (not_before_ >= end || given_up()) return false;
+    if (retry.has_value()) {
+      not_before_ = MonotonicNow() + std::max(*retry, Scattered(pause_));
+      pause_ = std::min(2 * pause_, kLongestPause);
+    }
+    const bool tries_again = retry.has_value() && not_before_ < end && !given_up();
+    NoteFailure(status, tries_again);
+    if (!tries_again) return false;
     SleepUntil(not_before_);
   }
 }
@@ -218,13 +220,14 @@ void TraceExporter::NoteSuccess(const Response& response, int64_t spans) {
       {{"collector", options_.endpoint}, {"spans", rejected}, {"error", response.partial_success().error_message()}});
 }
 
-void TraceExporter::NoteFailure(const grpc::Status& status) {
+void TraceExporter::NoteFailure(const grpc::Status& status, bool tries_again) {
   metrics_.CountFailedSpanExport();
   if (std::exchange(failing_, true)) return;
-  log_.Log(LogLevel::kWarning, "traces are not exported",
+  log_.Log(LogLevel::kWarning, "export of traces failed",
            {{"collector", options_.endpoint},
             {"code", absl::StatusCodeToString(static_cast<absl::StatusCode>(status.error_code()))},
-            {"error", status.error_message()}});
+            {"error", status.error_message()},
+            {"next", tries_again ? "the spans are sent again" : "the spans are dropped"}});
 }
 
 }  // namespace longshort::server

@@ -55,7 +55,7 @@ class TraceExporter final {
   bool Send(const grpc::ByteBuffer& request, int64_t spans);
   grpc::Status TryOnce(const grpc::ByteBuffer& request, Response* response);
   void NoteSuccess(const Response& response, int64_t spans);
-  void NoteFailure(const grpc::Status& status);
+  void NoteFailure(const grpc::Status& status, bool tries_again);
   // Returns earlier if the exporter is shut down.
   void SleepUntil(absl::Time time);
   // Whether it is shut down and must not try again.

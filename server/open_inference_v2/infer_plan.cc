@@ -138,9 +138,10 @@ class Planner {
   absl::Status PlanLanguageModel(const core::ServedLanguageModel& model, const ModelReference& reference) const {
     LS_RETURN_IF_ERROR(inputs_.RefuseOthers({kPromptInput, kDocumentInput}, model_.name));
     if (inputs_.Has(kPromptInput) == inputs_.Has(kDocumentInput)) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "model ", model_.name, " takes either the input prompt, to continue, or the input document, to score; there ",
-          inputs_.Has(kPromptInput) ? "are both" : "is neither"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("model ", model_.name,
+                       " takes either the input prompt, to continue, or the input document, to score; the request has ",
+                       inputs_.Has(kPromptInput) ? "both" : "neither"));
     }
     return inputs_.Has(kPromptInput) ? PlanGeneration(model, reference) : PlanScoring(reference);
   }

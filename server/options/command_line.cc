@@ -113,14 +113,16 @@ void AddExecution(OptionTable& table, ServerOptions& options) {
 void AddLimits(OptionTable& table, ServerOptions& options) {
   table.BeginSection("Largest requests:");
   table.Add("max-image-pixels", "N",
-            "Largest image in pixels, width times height. Decoding on all --preparation-threads may use at most half "
-            "of the memory. 0 takes 67108864, or fewer so that decoding uses at most a quarter of the memory.",
+            "Largest image in pixels, width times height. A value with which decoding on all --preparation-threads "
+            "could take over half of the memory is refused. 0: 67108864, or fewer, so that decoding takes at most a "
+            "quarter.",
             &options.max_image_pixels, {0, models::ImageLimits().max_pixels});
   table.Add("max-message-bytes", "BYTES",
             "Largest request message. The default (8 MiB) has room for a document of 5 MB.", &options.max_message_bytes,
             {1 << 10, 1 << 30});
   table.Add("max-prompt-tokens", "N",
-            "Longest prompt or document. Memory does not grow with it; the default follows --max-message-bytes.",
+            "Longest prompt or document. Memory does not grow with it. The default is the same number as that of "
+            "--max-message-bytes, but does not change with it.",
             &options.max_prompt_tokens, kTokens);
   table.Add("max-generate-tokens", "N", "Longest completion.", &options.max_generate_tokens, kTokens);
 }
@@ -176,8 +178,8 @@ void AddStreams(OptionTable& table, ServerOptions& options) {
             "usual idle timeout of proxies (60s).",
             &options.keepalive_interval, kPatience);
   table.Add("slow-reader-timeout", "duration",
-            "Cancel a client that reads no message of a stream for this time while at least one message (usually 64 "
-            "KiB) is unread. Until then its completions pause and other requests continue. The same limit applies to "
+            "Cancel a call whose client reads no message for this time while at least one message (usually 64 KiB) is "
+            "unread. Until then the call's completions pause and other requests continue. The same limit applies to "
             "long answers of unary calls, and to clients that send less than 64 KiB of a session in this time. The "
             "default is long enough for a laptop that changes networks.",
             &options.slow_reader_timeout, kPatience);

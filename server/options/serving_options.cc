@@ -56,8 +56,8 @@ void AddFieldsOfFile(OptionTable& table, ServingOptions& options) {
             "longer document runs alone.",
             &options.max_batch_tokens, {1, 1 << 30});
   table.Add("max-queue-delay", "\"duration\"",
-            "Classifiers: how long an item waits for others to fill its batch. By default a batch has the items that "
-            "are queued when a worker is free.",
+            "Classifiers: how long an item waits for others to fill its batch. By default a batch has the prepared "
+            "items that wait when a worker becomes free.",
             &options.max_queue_delay, {absl::ZeroDuration(), absl::Minutes(1)});
 }
 
@@ -149,16 +149,16 @@ absl::Status ReadField(const JsonFields& fields, const std::string& name, const 
 
 void AddServingOptions(OptionTable& table, ServingOptions& options) {
   table.BeginSection("How models are served, unless serving.json says otherwise:");
-  table.Add(
-      {.name = "devices",
-       .hint = "LIST",
-       .default_text = options.devices,
-       .help = "Where models run, a list separated by commas. cpu, or cpu:N for N workers of each model (1 to 64): "
-               "they share its weights, and each has its own cache. cuda:N: the GPU with that number, in a build for "
-               "GPUs. More than one worker helps where a step cannot keep all cores busy. In serving.json: the workers "
-               "share the threads that the model would have with the server's --devices.",
-       .reader = [&options](const std::string& text) { return ReadDevices(text, &options.devices); },
-       .value = [&options] { return options.devices; }});
+  table.Add({.name = "devices",
+             .hint = "LIST",
+             .default_text = options.devices,
+             .help =
+                 "Where models run, a list separated by commas. cpu, or cpu:N for N workers of each model (1 to 64): "
+                 "they share its weights, and each has its own cache. cuda:N: the GPU with that number, in a build for "
+                 "GPUs. More than one worker helps where a step cannot keep all cores busy. If serving.json sets other "
+                 "devices, those workers share the threads that the model would have with the server's --devices.",
+             .reader = [&options](const std::string& text) { return ReadDevices(text, &options.devices); },
+             .value = [&options] { return options.devices; }});
   table.Add("max-streams", "N",
             "Language models: maximum number of sequences that run at once, per model, if the cache has room for them. "
             "Each sequence reserves the cache that it may need.",
@@ -171,8 +171,8 @@ void AddServingOptions(OptionTable& table, ServingOptions& options) {
   table.Add("cache-bytes", "BYTES",
             "Language models: memory for each model's cache, allocated as it is used. The part that running sequences "
             "do not need keeps prefixes and sessions. The server does not start if this exceeds the available memory. "
-            "0 takes the smaller of two sizes: 1.25 times the need of 16 sequences of any length, and half of the "
-            "memory (or of the cgroup's limit) that other models leave.",
+            "0 takes the smaller of two sizes: 1.25 times what 16 sequences of the full window and memory need, for "
+            "each worker; and half of the memory (or of the cgroup's limit) that other models leave.",
             &options.cache_bytes, {0, int64_t{1} << 50});
   table.Add("max-queued-requests", "N",
             "Maximum number of queued requests per model. The server refuses more with RESOURCE_EXHAUSTED, because a "
@@ -195,10 +195,12 @@ void AddServingOptions(OptionTable& table, ServingOptions& options) {
                  "Maximum number of requests of one client (of a classifier: items) that run at once, per model. "
                  "Others of this client stay queued while other clients overtake them. 0: no limit.",
                  &options.order.max_running_per_client, kMaxStreams.high);
-  table.Add("max-batch-size", "N",
-            "Classifiers: maximum number of items in one batch. A batch has the items that are queued when a worker is "
-            "free. Larger batches use machines with many cores better, but each item waits for the whole batch.",
-            &options.max_batch_size, {1, 1024});
+  table.Add(
+      "max-batch-size", "N",
+      "Classifiers: maximum number of items in one batch. A batch has the prepared items, of one image size, that "
+      "wait when a worker becomes free. Larger batches use machines with many cores better, but each item waits for "
+      "the whole batch.",
+      &options.max_batch_size, {1, 1024});
   table.Add("session-time-to-live", "duration",
             "Language models: a session that has not been used for this time ends. Its tokens are kept until then; its "
             "cache pages only while nothing else needs the memory.",
@@ -246,7 +248,7 @@ absl::Status CheckKind(const ServingOptions& options, const std::string& name, M
     const auto given = options.given.find(std::string(field));
     if (given == options.given.end()) continue;
     return absl::InvalidArgumentError(absl::StrCat(name, ": ", given->first, " is ", QuoteForMessage(given->second),
-                                                   ", it must be absent: the model is a ",
+                                                   "; it must be absent: the model is a ",
                                                    is_classifier ? "classifier" : "language model"));
   }
   return absl::OkStatus();

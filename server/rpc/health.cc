@@ -37,8 +37,8 @@ class HealthWatch final : public CallWork {
     const std::weak_ptr<Call> weak = call_.weak_from_this();
     LS_ASSIGN_OR_RETURN(held_, health_.watches.Add(call_.peer(), [weak] {
       if (const std::shared_ptr<Call> call = weak.lock()) {
-        call->EndNow(absl::ResourceExhaustedError(
-            absl::StrCat("ended to admit another watch: the server allows ", Health::kMaxWatches, " open watches")));
+        call->EndNow(absl::ResourceExhaustedError(absl::StrCat("ended to admit another watch: the server allows ",
+                                                               Health::kMaxWatches, " open health watches")));
       }
     }));
     const int64_t watch = health_.registry.Watch(name_, [weak] {

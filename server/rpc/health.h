@@ -53,7 +53,7 @@ struct Health {
   static constexpr int64_t kMaxWatchesOfConnection = 100, kMaxWatches = 4096;
 
   HealthRegistry registry;
-  StreamLimiter watches{kMaxWatchesOfConnection, kMaxWatches};
+  StreamLimiter watches{"health watches", kMaxWatchesOfConnection, kMaxWatches};
 };
 
 // `health` must outlive the rows.

@@ -105,8 +105,8 @@ class ReflectionStream final : public CallWork {
     const std::weak_ptr<Call> weak = call_.weak_from_this();
     LS_ASSIGN_OR_RETURN(held_, reflection_.streams.Add(call_.peer(), [weak] {
       if (const std::shared_ptr<Call> call = weak.lock()) {
-        call->EndNow(absl::ResourceExhaustedError(
-            absl::StrCat("ended to admit another stream: the server allows ", Reflection::kMax, " of them")));
+        call->EndNow(absl::ResourceExhaustedError(absl::StrCat("ended to admit another stream: the server allows ",
+                                                               Reflection::kMax, " open reflection streams")));
       }
     }));
     const MutexLock lock(call_.mutex());

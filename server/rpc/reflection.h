@@ -19,7 +19,7 @@ struct Reflection {
   static constexpr absl::Duration kLongestSilence = absl::Seconds(5);
 
   std::vector<std::string> services;  // in full
-  StreamLimiter streams{kMaxOfConnection, kMax};
+  StreamLimiter streams{"reflection streams", kMaxOfConnection, kMax};
 };
 
 // `reflection` must outlive the rows.

@@ -15,8 +15,8 @@ absl::StatusOr<int64_t> StreamLimiter::Add(const std::string& connection, std::f
     const MutexLock lock(mutex_);
     const auto held = connections_.find(connection);
     if (held != connections_.end() && held->second >= max_of_connection_) {
-      return absl::ResourceExhaustedError(absl::StrCat("this connection has ", max_of_connection_,
-                                                       " such streams, its maximum; end one of them first"));
+      return absl::ResourceExhaustedError(absl::StrCat("this connection has ", max_of_connection_, " ", kind_,
+                                                       ", the maximum per connection; end one first"));
     }
     if (static_cast<int64_t>(streams_.size()) >= max_) {
       const auto stream = FindStreamToEnd();

@@ -10,6 +10,7 @@
 #include <list>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
@@ -19,7 +20,9 @@ namespace longshort::server {
 
 class StreamLimiter final {
  public:
-  StreamLimiter(int64_t max_of_connection, int64_t max) : max_of_connection_(max_of_connection), max_(max) {}
+  // `kind`: what the streams are, in the plural, for messages.
+  StreamLimiter(std::string kind, int64_t max_of_connection, int64_t max)
+      : kind_(std::move(kind)), max_of_connection_(max_of_connection), max_(max) {}
 
   // Adds a stream of this connection. At the total limit, calls the `end_stream` of the stream that is replaced, in
   // this thread; it must not call the limiter. Returns the stream's number. Errors: RESOURCE_EXHAUSTED if the
@@ -41,6 +44,7 @@ class StreamLimiter final {
   Streams::iterator FindStreamToEnd() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RemoveLocked(Streams::iterator stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  const std::string kind_;
   const int64_t max_of_connection_;
   const int64_t max_;
   Mutex mutex_;

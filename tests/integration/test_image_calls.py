@@ -41,7 +41,13 @@ def test_broken_images_leave_only_the_servers_own_lines(api: SimpleNamespace, tm
         assert server.wait() == 0
         lines = [json.loads(line) for line in server.log().splitlines()]
     assert min(refused.values()) >= 10, refused
-    assert [line["message"] for line in lines] == ["model", "ready", *["request"] * len(FILES), "draining", "drained"]
+    assert [line["message"] for line in lines] == [
+        "model configured",
+        "ready",
+        *["request"] * len(FILES),
+        "draining",
+        "drained",
+    ]
 
 
 @pytest.mark.parametrize("filter_name", ["nearest", "linear", "area", "cubic"])

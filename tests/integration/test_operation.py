@@ -209,7 +209,7 @@ def test_log_lines_are_json_if_asked_for(api: SimpleNamespace, repository: Path,
         server.terminate()
         assert server.wait() == 0
         lines = [json.loads(line) for line in server.log().splitlines()]
-    assert [line["message"] for line in lines] == ["model", "ready", "request", "draining", "drained"]
+    assert [line["message"] for line in lines] == ["model configured", "ready", "request", "draining", "drained"]
     assert lines[2]["code"] == "NOT_FOUND" and 'a"\\\n\x01é' in lines[2]["error"]
 
 

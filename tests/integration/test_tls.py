@@ -207,10 +207,10 @@ def test_wrong_files_leave_the_old_certificate_and_are_reported_once(
             assert [served_serial(port) for port in (server.grpc_port, server.http_port)] == [first.serial] * 2
             call(server.channel)
         time.sleep(2.5)  # in which the server looks at them twice more
-        assert server.log().count("TLS files are wrong") == 3, "each once"
+        assert server.log().count("the new TLS files are invalid") == 3, "each once"
         second.write(tmp_path, "server")
         wait_for_serial(server, second)
-        assert server.log().count("TLS files are wrong") == 3
+        assert server.log().count("the new TLS files are invalid") == 3
 
 
 def test_a_client_without_handshake_is_disconnected(repository: Path, tmp_path: Path, authority: Authority) -> None:

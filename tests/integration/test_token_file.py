@@ -48,7 +48,7 @@ def test_a_changed_file_adds_and_revokes(api: SimpleNamespace, repository: Path,
         assert failures() == 0
         tokens.write(file, tokens.line("alice", "fourth"), "mallory scopes=all\n")
         wait_until(lambda: failures() == 1)
-        wait_until(lambda: "is wrong; the previous contents stay in use" in server.log())
+        wait_until(lambda: "the new token file is invalid; the previous contents stay in use" in server.log())
         assert "line 2: scopes is" in server.log()
         calls.tokenize(bearer("second"))
         with expect.error(UNAUTHENTICATED):

@@ -37,6 +37,11 @@ def messages(server: Server) -> list[str]:
     return [line["message"] for line in lines if "export" in line["message"] or "collector" in line["message"]]
 
 
+def next_steps(server: Server) -> list[str]:
+    lines = [json.loads(line) for line in server.log().splitlines()]
+    return [line["next"] for line in lines if line["message"] == "export of traces failed"]
+
+
 def free_port() -> int:
     with Collector() as gone:
         return gone.port
@@ -56,7 +61,7 @@ def test_a_collector_that_comes_back_gets_what_was_kept(api: SimpleNamespace, re
             wait_until(lambda: server.metric(EXPORTED) == 3)
         assert server.metric(DROPPED) == 0
         wait_until(lambda: len(messages(server)) == 2)
-        assert messages(server) == ["traces are not exported", "traces are exported again"]
+        assert messages(server) == ["export of traces failed", "traces are exported again"]
 
 
 def test_a_stalled_collector_costs_calls_nothing(api: SimpleNamespace, repository: Path, tmp_path: Path) -> None:
@@ -111,6 +116,7 @@ def test_a_collector_without_room_is_asked_again_when_it_says(
         collector.call("behind")
         assert [collector.calls(name) for name in ("RESOURCE_EXHAUSTED", "INVALID_ARGUMENT")] == [[], []]
         assert server.metric(DROPPED, reason="export_failed") == 2
+        wait_until(lambda: next_steps(server) == ["the spans are sent again", "the spans are dropped"])
 
         collector.rejects = 1
         ask(api, server, "rejected")

@@ -245,7 +245,7 @@ CACHE = (
 TROUBLE = (
     lines(
         "Steps that failed",
-        "Their requests were retried.",
+        "Each of their requests is tried again, unless it has failed too often.",
         "none",
         Query(f"sum by ({BY_VERSION}) (increase({MODELS.select('longshort_step_failures_total')}[15m]))", VERSION),
         line_at=10,

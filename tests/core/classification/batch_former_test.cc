@@ -174,8 +174,8 @@ TEST_F(BatchFormerTest, WhatCannotMakeItIsLeftOutSayingWhyUnlessThereIsNothingEl
   const BatchFormer::Batch batch = former.TakeBatch(clock_.Now());
   EXPECT_THAT(Names(batch.jobs), ElementsAre(1));
   ASSERT_EQ(batch.too_late.size(), 2u);
-  EXPECT_EQ(batch.too_late[0].why, absl::DeadlineExceededError("the request would take at least 100ms, and 50ms remain "
-                                                               "until its deadline"));
+  EXPECT_EQ(batch.too_late[0].why,
+            absl::DeadlineExceededError("the request needs at least 100ms, but its deadline is in 50ms"));
   former.Complete(0, batch.jobs, absl::Milliseconds(1), /*failed=*/false, clock_.Now());
   Add(former, Document(1, 100), late);
   Add(former, Document(1, 110), late);

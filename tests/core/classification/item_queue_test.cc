@@ -76,7 +76,7 @@ TEST_F(ItemQueueTest, RefusesWhatCannotMakeItsDeadlineUnlessTheWorkerIsIdle) {
   soon.deadline = clock_.Now() + absl::Milliseconds(50);
   ASSERT_TRUE(Admit(items, Document(1, 100), soon).ok());
   EXPECT_EQ(Admit(items, Document(1, 100), soon),
-            absl::DeadlineExceededError("the request would take at least 100ms, and 50ms remain until its deadline"));
+            absl::DeadlineExceededError("the request needs at least 100ms, but its deadline is in 50ms"));
   EXPECT_TRUE(Admit(items, Document(1, 1), soon).ok()) << "nothing is known of documents as short as this";
 }
 

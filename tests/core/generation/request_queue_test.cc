@@ -124,10 +124,9 @@ TEST_F(RequestQueueTest, RefusesWhatCannotMakeItsDeadlineUnlessTheWorkerIsIdle) 
   Teach(queue);
   const absl::Time soon = clock_.Now() + absl::Milliseconds(50);
   ASSERT_TRUE(queue.Push(JobWithId("tried", soon, 100)).ok());
-  EXPECT_EQ(
-      queue.Push(JobWithId("too_late", soon, 100)),
-      // What its 100 rows take of a step's 132, of which 32 are the weights.
-      absl::DeadlineExceededError("the request would take at least 75.757575ms, and 50ms remain until its deadline"));
+  EXPECT_EQ(queue.Push(JobWithId("too_late", soon, 100)),
+            // What its 100 rows take of a step's 132, of which 32 are the weights.
+            absl::DeadlineExceededError("the request needs at least 75.757575ms, but its deadline is in 50ms"));
   ASSERT_TRUE(queue.Push(JobWithId("short", soon, 10)).ok());
 }
 

@@ -164,7 +164,7 @@ TEST(StepLoopCache, APromptThatWasReadIsNotRefusedForTheTimeThatItWouldTakeToRea
   while (!read->end.ended() || !refused->end.ended()) harness.RunOnce();
   EXPECT_TRUE(read->status.ok()) << read->status;
   EXPECT_GT(read->summary.reused_tokens, 2900);
-  EXPECT_THAT(refused->status.message(), HasSubstr("the request would take at least 1.9"));
+  EXPECT_THAT(refused->status.message(), HasSubstr("the request needs at least 1.9"));
   EXPECT_FALSE(busy->end.ended());
 }
 
@@ -258,7 +258,7 @@ TEST(StepLoopCache, ABudgetTooSmallForABlockIsRefused) {
   const auto loop = StepLoop::Create(model, queue, clock, states, {.steps = {.max_rows = 100}, .cache_bytes = 900});
   EXPECT_EQ(loop.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(loop.status().message()),
-              HasSubstr("a cache of 900 bytes is too small: 64 tokens need 1610"));
+              HasSubstr("a cache of 900 bytes is too small: 64 tokens need 1610 bytes; raise --cache-bytes"));
 }
 
 }  // namespace longshort::core::step_loop_cache_test

@@ -99,12 +99,12 @@ TEST(CheckDeadline, AdmitsWhatCanJustBeDone) {
 
 TEST(CheckDeadline, SaysHowMuchTimeRemains) {
   EXPECT_EQ(CheckDeadline(absl::Seconds(2), kNow + absl::Seconds(1), kNow),
-            absl::DeadlineExceededError("the request would take at least 2s, and 1s remain until its deadline"));
+            absl::DeadlineExceededError("the request needs at least 2s, but its deadline is in 1s"));
 }
 
 TEST(CheckDeadline, SaysThatTheDeadlineHasPassed) {
   EXPECT_EQ(CheckDeadline(absl::Seconds(2), kNow - absl::Microseconds(400), kNow),
-            absl::DeadlineExceededError("the request would take at least 2s, and its deadline has passed, 400us ago"));
+            absl::DeadlineExceededError("the request needs at least 2s, but its deadline passed 400us ago"));
 }
 
 }  // namespace longshort::core::refusal_test

@@ -47,7 +47,7 @@ TEST(LabelledTexts, ErrorsNameFileLineAndField) {
       {"{\"label\": \"a\", \"text\": \"x\"}\n{\"label\": \"a\", \"text\"", 1, "data.jsonl:2"},
       {R"({"label": "a"})", 1, "field 'text' is missing"},
       {R"({"text": "x"})", 1, "field 'label' is missing"},
-      {R"({"label": 3, "text": "x"})", 1, "label is '3', it must be a string"},
+      {R"({"label": 3, "text": "x"})", 1, "label is '3'; it must be a string"},
       {R"({"label": "", "text": "x"})", 1, "one line that is not empty"},
       {R"({"label": "a", "text": "x", "second_text": "y"})", 1, "unknown field 'second_text'"},
       {R"({"label": "a", "text": "x"})", 2, "field 'second_text' is missing"},

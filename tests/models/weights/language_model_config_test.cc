@@ -106,8 +106,8 @@ TEST(LanguageModelConfig, NamesAnotherArchitecture) {
 TEST(LanguageModelConfig, NamesAValueOutOfRangeWithItsLimits) {
   for (const std::string field : {"layers", "model_width", "heads", "feed_forward_width", "chunk_size", "chunk_rank",
                                   "window_length", "memory_length", "segment_length", "vocabulary_size"}) {
-    EXPECT_THAT(ParseWith(field, 0), Refuses(Words{field + " is 0, it must be in "}));
-    EXPECT_THAT(ParseWith(field, -1), Refuses(Words{field + " is -1, it must be in "}));
+    EXPECT_THAT(ParseWith(field, 0), Refuses(Words{field + " is 0; it must be in "}));
+    EXPECT_THAT(ParseWith(field, -1), Refuses(Words{field + " is -1; it must be in "}));
     EXPECT_THAT(ParseWith(field, std::numeric_limits<int64_t>::max()),
                 Refuses(Words{field + " is 9223372036854775807"}));
     EXPECT_THAT(ParseWith(field, std::numeric_limits<uint64_t>::max()), Refuses(Words{field, "a 64-bit integer"}));

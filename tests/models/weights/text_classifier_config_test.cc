@@ -114,15 +114,15 @@ TEST(TextClassifierConfig, FieldsThatDoNotApplyAreUnknown) {
 TEST(TextClassifierConfig, NamesAValueOutOfRangeWithItsLimits) {
   for (const std::string field : {"layers", "model_width", "heads", "feed_forward_width", "vocabulary_size",
                                   "max_sequence_length", "documents", "classes"}) {
-    EXPECT_THAT(ParseWith(field, 0), Refuses(Words{field + " is 0, it must be in "}));
+    EXPECT_THAT(ParseWith(field, 0), Refuses(Words{field + " is 0; it must be in "}));
     EXPECT_THAT(ParseWith(field, std::numeric_limits<int64_t>::max()),
                 Refuses(Words{field + " is 9223372036854775807"}));
   }
   for (const std::string field : {"window_size", "projection_rank", "value_convolution"}) {
-    EXPECT_THAT(ParseWith(field, -1), Refuses(Words{field + " is -1, it must be in 0.."}));
+    EXPECT_THAT(ParseWith(field, -1), Refuses(Words{field + " is -1; it must be in 0.."}));
     EXPECT_THAT(ParseWith(field, 0), IsOk());
   }
-  EXPECT_THAT(ParseWith("documents", 3), Refuses(Words{"documents is 3, it must be in 1..2"}));
+  EXPECT_THAT(ParseWith("documents", 3), Refuses(Words{"documents is 3; it must be in 1..2"}));
 }
 
 TEST(TextClassifierConfig, HoldsTheRulesBetweenFields) {

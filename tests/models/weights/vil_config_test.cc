@@ -84,11 +84,11 @@ TEST(VilConfig, EveryFieldIsRequiredAndHasOneType) {
 }
 
 TEST(VilConfig, NamesAValueOutOfRangeWithItsLimits) {
-  EXPECT_THAT(ParseWith("image_size", 0), Refuses(Words{"image_size is 0, it must be in 1..4096"}));
+  EXPECT_THAT(ParseWith("image_size", 0), Refuses(Words{"image_size is 0; it must be in 1..4096"}));
   EXPECT_THAT(ParseWith("image_size", 4097), Refuses(Words{"image_size is 4097"}));
   EXPECT_THAT(ParseWith("classes", 0), Refuses(Words{"classes is 0"}));
   // Preprocessing makes red, green and blue.
-  EXPECT_THAT(ParseWith("channels", 1), Refuses(Words{"channels is 1, it must be in 3..3"}));
+  EXPECT_THAT(ParseWith("channels", 1), Refuses(Words{"channels is 1; it must be in 3..3"}));
 }
 
 TEST(VilConfig, NamesTheStageThatCannotBeRead) {

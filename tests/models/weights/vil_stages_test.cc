@@ -51,7 +51,7 @@ TEST(VilStages, WhatIsNotWrittenHasItsDefault) {
   // The stage number defaults to 1, so that only the first stage can leave it out.
   EXPECT_THAT(Parsed("n1_l2_l3"),
               testing::ElementsAre("1 3 192 1 1 1 2 7 1 0", "2 3 192 1 1 1 2 7 1 0", "3 3 192 1 1 1 2 7 1 0"));
-  EXPECT_THAT(SecondStage("h3"), Refuses(Words{"config.json: stages: stage 2: l is 1, it must be 2"}));
+  EXPECT_THAT(SecondStage("h3"), Refuses(Words{"config.json: stages: stage 2: l is 1; it must be 2"}));
 }
 
 TEST(VilStages, AttributesStandInAnyOrder) {
@@ -72,18 +72,18 @@ TEST(VilStages, WhatOnlySparseAttentionRefusesIsTakenByFullAttention) {
 TEST(VilStages, ThereAreThreeOrFour) {
   EXPECT_THAT(ParseVilStages("l1_l2_l3", "f"), IsOk());
   EXPECT_THAT(ParseVilStages("l1_l2_l3_l4", "f"), IsOk());
-  EXPECT_THAT(ParseVilStages("l1_l2", "f"), Refuses(Words{"f: 2 stages, there must be 3 or 4"}));
+  EXPECT_THAT(ParseVilStages("l1_l2", "f"), Refuses(Words{"f: 2 stages; there must be 3 or 4"}));
   EXPECT_THAT(ParseVilStages("l1_l2_l3_l4_l4", "f"), Refuses(Words{"5 stages"}));
   EXPECT_THAT(ParseVilStages("l1", "f"), Refuses(Words{"1 stages"}));
 }
 
 TEST(VilStages, TheyStandInOrder) {
-  EXPECT_THAT(ParseVilStages("l1_l3_l2", "f"), Refuses(Words{"stage 2: l is 3, it must be 2"}));
-  EXPECT_THAT(ParseVilStages("l2_l3_l4", "f"), Refuses(Words{"stage 1: l is 2, it must be 1"}));
+  EXPECT_THAT(ParseVilStages("l1_l3_l2", "f"), Refuses(Words{"stage 2: l is 3; it must be 2"}));
+  EXPECT_THAT(ParseVilStages("l2_l3_l4", "f"), Refuses(Words{"stage 1: l is 2; it must be 1"}));
 }
 
 TEST(VilStages, NamesWhatCannotBeRead) {
-  EXPECT_THAT(SecondStage("l2,h"), Refuses(Words{"stage 2: h is '', it must be a whole number in 1..1024"}));
+  EXPECT_THAT(SecondStage("l2,h"), Refuses(Words{"stage 2: h is ''; it must be a whole number in 1..1024"}));
   EXPECT_THAT(SecondStage("l2,d3x"), Refuses(Words{"stage 2: d is '3x'"}));
   EXPECT_THAT(SecondStage("l2,f-7"), Refuses(Words{"stage 2: f is '-7'"}));
   EXPECT_THAT(SecondStage("l2,f 7"), Refuses(Words{"stage 2: f is ' 7'"}));
@@ -102,13 +102,13 @@ TEST(VilStages, NamesAValueOutOfRange) {
   for (const std::string attribute :
        {"h0", "d0", "p0", "h1025", "d8193", "n129", "s2", "g257", "p1025", "f1025", "a2", "r1025"}) {
     EXPECT_THAT(SecondStage("l2," + attribute),
-                Refuses(Words{"stage 2: " + attribute.substr(0, 1) + " is " + attribute.substr(1) + ", it must be"}));
+                Refuses(Words{"stage 2: " + attribute.substr(0, 1) + " is " + attribute.substr(1) + "; it must be"}));
   }
 }
 
 TEST(VilStages, HoldsTheRulesBetweenAttributes) {
-  EXPECT_THAT(SecondStage("l2,h3,d16"), Refuses(Words{"stage 2: d is 16, it must be a multiple of h, 3"}));
-  EXPECT_THAT(SecondStage("l2,h3,d15,a1"), Refuses(Words{"stage 2: d is 15, absolute positions (a1)"}));
+  EXPECT_THAT(SecondStage("l2,h3,d16"), Refuses(Words{"stage 2: d is 16; it must be a multiple of h, 3"}));
+  EXPECT_THAT(SecondStage("l2,h3,d15,a1"), Refuses(Words{"stage 2: d is 15; absolute positions (a1)"}));
   EXPECT_THAT(SecondStage("l2,h3,d15,a0"), IsOk());
 }
 

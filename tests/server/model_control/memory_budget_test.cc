@@ -9,7 +9,7 @@ namespace longshort::server::memory_budget_test {
 struct CacheBudget {
   explicit CacheBudget(int64_t bytes) : memory(MemoryBudget(bytes)), share(memory) {}
   absl::StatusOr<int64_t> Reserve(const std::string& model, int64_t wanted, int64_t usual) {
-    return TakeForCache(share, model, wanted, usual);
+    return TakeForCache(share, model, {.bytes = wanted}, usual);
   }
 
   const std::shared_ptr<Budget> memory;
@@ -35,7 +35,18 @@ TEST(CacheBudget, WhatWasAskedForMayTakeAllButNotMore) {
   const auto refused = CacheBudget(1000).Reserve("m", 1001, 16);
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(refused.status().message()),
-              ::testing::AllOf(::testing::HasSubstr("--cache-bytes is 1001"), ::testing::HasSubstr("1000 bytes")));
+              ::testing::AllOf(::testing::HasSubstr("cache of model m needs 1001 bytes (--cache-bytes)"),
+                               ::testing::HasSubstr("only 1000 bytes")));
+}
+
+TEST(CacheBudget, ARefusalNamesWhatSetTheSize) {
+  CacheBudget budget(1000);
+  const auto of_file = TakeForCache(budget.share, "m", {.bytes = 1001, .source = "cache_bytes in serving.json"}, 16);
+  EXPECT_THAT(std::string(of_file.status().message()),
+              ::testing::HasSubstr("1001 bytes (cache_bytes in serving.json)"));
+  budget.share.Add(1000);
+  EXPECT_THAT(std::string(budget.Reserve("m", 0, 16).status().message()),
+              ::testing::StartsWith("no memory is left for the cache of model m beside weights"));
 }
 
 TEST(CacheBudget, WeightsThatDoNotFitAreRefusedWithTheBytes) {

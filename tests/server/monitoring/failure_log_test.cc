@@ -29,11 +29,14 @@ TEST(FailureLog, SaysWhyAndOfManyWithinASecondHowMany) {
   log.Flush(absl::Minutes(5));
   const std::vector<std::string> lines =
       absl::StrSplit(::testing::internal::GetCapturedStderr(), '\n', absl::SkipEmpty());
-  EXPECT_THAT(lines,
-              ElementsAre(EndsWith(R"(error step failed model=m code=INTERNAL error="no such operator")"),
-                          EndsWith(R"(error worker without a model model=m code=RESOURCE_EXHAUSTED error="no memory")"),
-                          EndsWith(R"(error step failed model=m code=INTERNAL error="and again" left_out=3)"),
-                          EndsWith(R"(error step failed model=m code=INTERNAL error=again)")));
+  EXPECT_THAT(
+      lines,
+      ElementsAre(
+          EndsWith(R"(error step failed model=m code=INTERNAL error="no such operator")"),
+          EndsWith(
+              R"(error worker has no model; it retries every second model=m code=RESOURCE_EXHAUSTED error="no memory")"),
+          EndsWith(R"(error step failed model=m code=INTERNAL error="and again" left_out=3)"),
+          EndsWith(R"(error step failed model=m code=INTERNAL error=again)")));
 }
 
 }  // namespace longshort::server::failure_log_test

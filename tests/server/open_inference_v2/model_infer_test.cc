@@ -118,9 +118,9 @@ TEST_F(ModelInferTest, WrongInputsAreNamed) {
             "number of prompts is 2; it must be 1; send the others as separate requests");
   ModelInferRequest neither;
   neither.set_model_name("speaker");
-  EXPECT_EQ(
-      ErrorOf(neither),
-      "model speaker takes either the input prompt, to continue, or the input document, to score; there is neither");
+  EXPECT_EQ(ErrorOf(neither),
+            "model speaker takes either the input prompt, to continue, or the input document, to score; the request "
+            "has neither");
 }
 
 TEST_F(ModelInferTest, WrongModelsAndVersionsAreNamed) {

@@ -109,9 +109,9 @@ TEST(ServingOptions, VersionPolicies) {
 }
 
 TEST(ServingOptions, WhatIsWrongIsNamedWithItsValueAndTheLimit) {
-  EXPECT_EQ(ErrorOf(R"({"max_batch_size": 0})"), "m/serving.json: max_batch_size is '0', it must be in [1, 1024]");
+  EXPECT_EQ(ErrorOf(R"({"max_batch_size": 0})"), "m/serving.json: max_batch_size is '0'; it must be in [1, 1024]");
   EXPECT_EQ(ErrorOf(R"({"max_queue_delay": "2m"})"),
-            "m/serving.json: max_queue_delay is '\\\"2m\\\"', it must be in [0, 1m]");
+            "m/serving.json: max_queue_delay is '\\\"2m\\\"'; it must be in [0, 1m]");
   EXPECT_THAT(ErrorOf(R"({"max_queue_time": 5})"), AllOf(HasSubstr("max_queue_time is '5'"), HasSubstr("a string")));
   EXPECT_THAT(ErrorOf(R"({"max_queue_time": "5"})"), HasSubstr("a duration with its unit"));
   EXPECT_THAT(ErrorOf(R"({"max_queue_time": "nan"})"), HasSubstr("a duration with its unit"));
@@ -148,11 +148,11 @@ TEST(ServingOptions, AFieldOfTheOtherKindOfModelIsRefused) {
   EXPECT_TRUE(CheckKind(*classifiers, "f", ModelKind::kClassifier).ok());
   EXPECT_EQ(
       CheckKind(*classifiers, "f", ModelKind::kLanguageModel),
-      absl::InvalidArgumentError("f: max_queue_delay is '5ms', it must be absent: the model is a language model"));
+      absl::InvalidArgumentError("f: max_queue_delay is '5ms'; it must be absent: the model is a language model"));
   const auto language_models = Parse(R"({"max_streams": 64})");
   EXPECT_TRUE(CheckKind(*language_models, "f", ModelKind::kLanguageModel).ok());
   EXPECT_EQ(CheckKind(*language_models, "f", ModelKind::kClassifier),
-            absl::InvalidArgumentError("f: max_streams is '64', it must be absent: the model is a classifier"));
+            absl::InvalidArgumentError("f: max_streams is '64'; it must be absent: the model is a classifier"));
 }
 
 }  // namespace longshort::server::serving_options_test

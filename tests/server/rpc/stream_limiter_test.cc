@@ -19,7 +19,7 @@ class StreamLimiterTest : public testing::Test {
     return streams_.Add(connection, [this, name] { replaced_.push_back(name); });
   }
 
-  StreamLimiter streams_{2, 3};
+  StreamLimiter streams_{"health watches", 2, 3};
   std::vector<int> replaced_;
 };
 
@@ -28,7 +28,8 @@ TEST_F(StreamLimiterTest, LimitsTheStreamsOfAConnection) {
   EXPECT_TRUE(Add("a", 2).ok());
   const absl::Status refused = Add("a", 3).status();
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(std::string(refused.message()), testing::HasSubstr("this connection has 2"));
+  EXPECT_THAT(std::string(refused.message()),
+              testing::HasSubstr("this connection has 2 health watches, the maximum per connection"));
   EXPECT_TRUE(Add("b", 4).ok());
   streams_.Remove(*first);
   EXPECT_TRUE(Add("a", 5).ok());
