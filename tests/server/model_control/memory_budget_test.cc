@@ -102,11 +102,11 @@ TEST(CacheBudget, WhatAModelTookIsGivenBackWithIt) {
   {
     Budget::Share first(memory);
     first.Add(400);
-    EXPECT_EQ(*TakeForCache(first, "first", 600, 1), 600);
-    EXPECT_FALSE(TakeForCache(second, "second", 1, 1).ok());
-    EXPECT_FALSE(TakeForCache(first, "first", 1, 1).ok());
+    EXPECT_EQ(*TakeForCache(first, "first", {600}, 1), 600);
+    EXPECT_FALSE(TakeForCache(second, "second", {1}, 1).ok());
+    EXPECT_FALSE(TakeForCache(first, "first", {1}, 1).ok());
   }
-  EXPECT_EQ(*TakeForCache(second, "second", 1000, 1), 1000);
+  EXPECT_EQ(*TakeForCache(second, "second", {1000}, 1), 1000);
 }
 
 }  // namespace longshort::server::memory_budget_test
