@@ -177,7 +177,8 @@ class Member:
             assert answer == self.oracle.answer(said + words, 20)
             said += words + answer
             if self.random.random() < 0.3:
-                stream = self._stream(b"never mind", self.channels[place], session={"id": session})
+                # Long, so that it does not end before the server sees that it was cancelled.
+                stream = self._stream(b"never mind", self.channels[place], tokens=50_000, session={"id": session})
                 next(stream)
                 stream.cancel()
             if self.random.random() < 0.3:
@@ -190,8 +191,8 @@ class Member:
     def _stub(self, channel: grpc.Channel | None = None) -> Any:
         return self.api.inference_grpc.InferenceStub(channel or self._channel())
 
-    def _stream(self, prompt: bytes, channel: grpc.Channel, **fields: Any) -> Any:
-        request = question(self.api, prompt, STREAM_TOKENS, **fields)
+    def _stream(self, prompt: bytes, channel: grpc.Channel, tokens: int = STREAM_TOKENS, **fields: Any) -> Any:
+        request = question(self.api, prompt, tokens, **fields)
         return self._stub(channel).GenerateStream(request, timeout=HOUR, metadata=self.metadata)
 
     def _new_name(self) -> str:

@@ -219,7 +219,7 @@ def test_a_model_that_does_not_fit_in_the_gpus_memory_is_refused(repository: Pat
     models = tmp_path / "models"
     shutil.copytree(repository, models)
     (models / "tiny" / "serving.json").write_text('{"devices": "emulated:2", "cache_bytes": 1073741824}')
-    with pytest.raises(AssertionError, match="are left for the cache of model tiny"):
+    with pytest.raises(AssertionError, match="the cache of model tiny needs 1073741824 bytes"):
         start(models, tmp_path)
 
 

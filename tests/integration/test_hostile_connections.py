@@ -216,16 +216,16 @@ def test_answers_that_nobody_reads_take_little_memory(
     server.forget_peak_memory()
     memory = server.peak_memory()
     client = HostileClient(server.grpc_port, frames(), tls, reads=False)
+    messages = reader.messages
     try:
         wait_until(client.is_closed, seconds=30)
     finally:
         client.close()
+    assert reader.messages > messages
+    reader.cancel()
     wait_until(lambda: closed(server, *reasons.split("|")) == before + 1)
     assert server.peak_memory() - memory < 100 * MIB
     wait_until(lambda: re.search(f"connections closed: .* why=({reasons}) ", server.log()) is not None)
-    messages = reader.messages
-    wait_until(lambda: reader.messages > messages)
-    reader.cancel()
 
     def memory_now() -> int:
         server.forget_peak_memory()
