@@ -9,6 +9,8 @@
 #include <thread>
 #include <vector>
 
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "core/schedule/model_worker.h"
 #include "core/schedule/refusal.h"
 #include "gmock/gmock.h"
@@ -387,12 +389,18 @@ TEST_F(DynamicBatchingEngineTest, DrainEndsAtItsDeadlineWhatIsNotRunning) {
   const auto unprepared = Submit(*engine, prepare);
   preparation.WaitForArrival(2);
   std::thread drain([&engine] { engine->Drain(absl::InfinitePast()); });
-  EXPECT_EQ(CodeOf(*ready), absl::StatusCode::kUnavailable);  // waits for it
+  const auto is_draining = [&engine] {
+    return absl::IsUnavailable(
+        engine->Classify({.context = {}, .item = Document(1), .bytes = 0}, std::make_shared<Listener>()));
+  };
+  while (!is_draining()) std::this_thread::yield();
+  // The drain refuses new requests just before it applies its deadline, which cannot be observed.
+  absl::SleepFor(absl::Milliseconds(100));
   preparation.Open();
   batch.Open();
   drain.join();
   EXPECT_EQ(CodeOf(*running), absl::StatusCode::kOk);
-  for (const auto& left : {preparing, preparing_too, unprepared}) {
+  for (const auto& left : {ready, preparing, preparing_too, unprepared}) {
     EXPECT_EQ(CodeOf(*left), absl::StatusCode::kUnavailable);
   }
 }
