@@ -25,6 +25,8 @@ FULL = grpc.StatusCode.RESOURCE_EXHAUSTED
 PATIENCE = 3.0  # of the servers with clients that take nothing, in seconds
 PROMPT_BYTES = [1, 5, 30, 100, 400, 1500]
 STREAM_TOKENS = 600
+# Of a stream that is cancelled: it must not end before the server sees that.
+CANCELLED_TOKENS = 50_000
 TINY = {"name": "tiny"}
 
 
@@ -123,7 +125,7 @@ class Member:
                 raise
 
     def cancel(self) -> None:
-        stream = self._stream(self.random.choice(PROMPTS), self._channel())
+        stream = self._stream(self.random.choice(PROMPTS), self._channel(), CANCELLED_TOKENS)
         for _ in range(self.random.randrange(20)):
             next(stream)
         stream.cancel()
@@ -177,8 +179,7 @@ class Member:
             assert answer == self.oracle.answer(said + words, 20)
             said += words + answer
             if self.random.random() < 0.3:
-                # Long, so that it does not end before the server sees that it was cancelled.
-                stream = self._stream(b"never mind", self.channels[place], tokens=50_000, session={"id": session})
+                stream = self._stream(b"never mind", self.channels[place], CANCELLED_TOKENS, session={"id": session})
                 next(stream)
                 stream.cancel()
             if self.random.random() < 0.3:

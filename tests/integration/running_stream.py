@@ -13,13 +13,14 @@ from integration.server_process import Server, wait_until
 
 
 class RunningStream:
-    """A stream that runs, is read all the time, and does not end by itself."""
+    """A stream that runs and is read all the time, for 60,000 tokens."""
 
     def __init__(self, api: SimpleNamespace, server: Server, client: str, timeout: float | None = None) -> None:
         request = api.inference.GenerateRequest(prompt={"text": "x"}, max_tokens=60000)
         stub = api.inference_grpc.InferenceStub(server.channel)
         self.stream = stub.GenerateStream(request, timeout, metadata=[("x-client-id", client)])
         self.messages = 0
+        self.is_complete = False
         self._reader = threading.Thread(target=self._read)
         self._reader.start()
         wait_until(lambda: self.messages > 1)  # the first, which names the model, comes before it runs
@@ -28,6 +29,7 @@ class RunningStream:
         with contextlib.suppress(grpc.RpcError):  # cancelled
             for _ in self.stream:
                 self.messages += 1
+            self.is_complete = True
 
     def cancel(self) -> None:
         self.stream.cancel()
