@@ -21,6 +21,8 @@ absl::Time ClassifierReplica::RunRound(bool end_now) {
   const absl::Time now = clock_.Now();
   if (const absl::Time due = items_.BatchDueAt(worker_); due > now && !end_now) return due;
   EndAbandoned(end_now);
+  // An item that was prepared since then runs no longer: the next round ends it.
+  if (end_now) return items_.BatchDueAt(worker_);
   BatchFormer::Batch batch = items_.TakeBatch(now, worker_);
   preparer_.PrepareAhead();
   for (const auto& [job, why] : batch.too_late) FailItem(*job, why, observer_);

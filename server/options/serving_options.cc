@@ -138,7 +138,7 @@ absl::StatusOr<std::string> OptionText(const JsonFields& fields, const std::stri
 absl::Status ReadField(const JsonFields& fields, const std::string& name, const std::string& field,
                        const OptionTable::Option& row) {
   LS_ASSIGN_OR_RETURN(const std::string text, OptionText(fields, field, row.is_integer));
-  const absl::Status status = row.reader(text);
+  absl::Status status = row.reader(text);
   if (status.ok()) return status;
   const std::string why(status.message());
   if (absl::StartsWith(why, "must be ")) return fields.OutOfRange(field, why.substr(8));
