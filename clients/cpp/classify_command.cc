@@ -51,7 +51,7 @@ Arguments are files, folders (searched recursively; for images, by file extensio
 standard input. Results are in the order of the files. If an item cannot be read or classified, the program reports it by name
 and continues with the others. A final line counts the failures. The exit code is then 2 if an item is invalid or not allowed
 (do not send it again unchanged); otherwise 3 if the server refused one because it was full or stopping, 5 for any other error,
-or 1 if files could not be read. If the server is stopping or full, gRPC tries a call up to four times.
+or 1 if files could not be read. If the server is stopping or full, a call is tried up to four times.
 
 Images: the server decodes JPEG, PNG and WebP, and resizes and crops each image for the model. Convert other formats first. With
 --json, the output has one object for each image: {"name": FILE, "classification": {...}} or {"name": FILE, "error": {...}}.

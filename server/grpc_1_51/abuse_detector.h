@@ -8,10 +8,9 @@
 //             Each open call may have an incomplete message, and window updates for the server's data do not count.
 //   kPings    It received many bytes without a call: pings, settings, and other frames that gRPC answers. No call ends
 //             with the connection.
-//   kStalled  Its receive buffer has not been empty for some time, during which no message was completed. Either
-//   parsing
-//             costs too much CPU, which delays other clients' calls. Or gRPC has stopped reading: it does so when
-//             10,000 answers to such frames are unsent, which the client does not read.
+//   kStalled  Its receive buffer has not been empty for some time, during which no message was completed. Parsing costs
+//             too much CPU, which delays other clients' calls; or gRPC has stopped reading, because the client does not
+//             read its 10,000 answers to such frames.
 //
 // Thread: one thread at a time. Arithmetic only: no sockets, no gRPC.
 #pragma once
