@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 namespace longshort::server {
@@ -16,6 +17,13 @@ constexpr int kExitBase = 128;
 bool IsIgnored(int number) {
   struct sigaction action = {};
   return sigaction(number, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
+// A library may create a thread before main, which does not inherit that the signals are blocked. If such a thread
+// receives one, this blocks it there and sends it again, so that the watcher receives it.
+void PassOn(int number, siginfo_t* /*info*/, void* context) {
+  sigaddset(&static_cast<ucontext_t*>(context)->uc_sigmask, number);
+  kill(getpid(), number);
 }
 
 sigset_t WatchedSignals() {
@@ -33,6 +41,12 @@ sigset_t WatchedSignals() {
 
 SignalWatcher::SignalWatcher() : signals_(WatchedSignals()) {
   pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
+  struct sigaction pass_on = {};
+  pass_on.sa_sigaction = PassOn;
+  pass_on.sa_flags = SA_SIGINFO | SA_RESTART;
+  for (int number = 1; number < NSIG; ++number) {
+    if (sigismember(&signals_, number) == 1) sigaction(number, &pass_on, nullptr);
+  }
   // These signals must not end the server: a client closed its connection (SIGPIPE), the log file has reached the size
   // limit (SIGXFSZ), or a log rotation tool sent its usual signal (SIGUSR1).
   signal(SIGPIPE, SIG_IGN);

@@ -11,8 +11,8 @@
 
 namespace longshort::server {
 
-// REQUIRES: made by the main thread before any other thread. Later threads inherit that these signals are blocked, so
-// only the watcher's thread receives them (by sigwait, and so outside of any signal handler).
+// REQUIRES: made by the main thread before the program's other threads. They inherit that these signals are blocked, so
+// the watcher's thread receives them (by sigwait, and so outside of any signal handler).
 class SignalWatcher {
  public:
   // Blocks the signals.

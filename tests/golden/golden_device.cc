@@ -17,9 +17,9 @@ namespace longshort {
 absl::StatusOr<GoldenDevice> FindGoldenDevice(const std::string& name) {
   if (name == "cpu") return GoldenDevice{.devices = {{.kind = models::DeviceKind::kCpu}}};
 #if defined(LONGSHORT_CUDA_GPU)
-  WorkerDevice device = {.kind = DeviceKind::kCuda};
+  models::WorkerDevice device = {.kind = models::DeviceKind::kCuda};
   if (absl::StartsWith(name, "cuda:") && absl::SimpleAtoi(absl::StripPrefix(name, "cuda:"), &device.index)) {
-    static const auto cuda = MakeCudaBackends(std::make_shared<GpuLoss>());
+    static const auto cuda = models::MakeCudaBackends(std::make_shared<models::GpuLoss>());
     return GoldenDevice{.devices = {device}, .gpus = cuda.get()};
   }
 #elif defined(LONGSHORT_EMULATED_GPU)

@@ -38,7 +38,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="tests/gpu/run",
         description=__doc__,
-        epilog="Here: tests/gpu/run bundle gpu.tar.gz. There, in a checkout: tar xzf gpu.tar.gz && tests/gpu/run check "
+        epilog="Here: tests/gpu/run bundle gpu.tar.xz. There, in a checkout: tar xf gpu.tar.xz && tests/gpu/run check "
         "--device=cuda:0 --out=results. Rehearsed without a GPU: tests/gpu/run check --device=emulated:0.",
     )
     commands = parser.add_subparsers(dest="command", required=True)

@@ -43,7 +43,7 @@ def results_of(folder: Path) -> dict[str, bytes]:
 def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A machine's checkout with an unpacked bundle of emulated GPUs, without build tree and .venv."""
     folder = tmp_path_factory.mktemp("elsewhere")
-    run("bundle", str(folder / "gpu.tar.gz"), "--emulated").check_returncode()
+    run("bundle", str(folder / "gpu.tar.xz"), "--emulated").check_returncode()
     checkout = folder / "checkout"
     command = ["git", "ls-files", "-z", "deploy", "docs", "models", "tests"]
     listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
@@ -51,7 +51,7 @@ def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if (ROOT / name).is_file():
             (checkout / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, checkout / name)
-    with tarfile.open(folder / "gpu.tar.gz") as bundle:
+    with tarfile.open(folder / "gpu.tar.xz") as bundle:
         bundle.extractall(checkout)
     return checkout
 

@@ -9,7 +9,7 @@ namespace longshort {
 
 int64_t UsedMemory([[maybe_unused]] const GoldenDevice& device) {
 #if defined(LONGSHORT_CUDA_GPU)
-  if (device.devices.front().kind == DeviceKind::kCuda) {
+  if (device.devices.front().kind == models::DeviceKind::kCuda) {
     size_t free = 0, total = 0;
     C10_CUDA_CHECK(cudaSetDevice(device.devices.front().index));
     C10_CUDA_CHECK(cudaMemGetInfo(&free, &total));

@@ -10,9 +10,11 @@
 #include <fstream>
 #include <future>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "longshort/v1/inference.grpc.pb.h"
 #include "nlohmann/json.hpp"
@@ -26,15 +28,19 @@ using Workers = std::vector<models::WorkerDevice>;
 
 namespace fs = std::filesystem;
 
-// Sends SIGTERM to this process and returns once the watcher's thread has taken it.
-void StopAndWaitUntilTaken() {
-  kill(getpid(), SIGTERM);
+// Returns once the watcher's thread has taken the SIGTERM that was sent.
+void WaitUntilTaken() {
   sigset_t pending;
   do {
     absl::SleepFor(absl::Milliseconds(50));
     sigpending(&pending);
   } while (sigismember(&pending, SIGTERM) == 1);
   absl::SleepFor(absl::Milliseconds(50));
+}
+
+void StopAndWaitUntilTaken() {
+  kill(getpid(), SIGTERM);
+  WaitUntilTaken();
 }
 
 // A server of one model, whose versions this process loads.
@@ -83,6 +89,29 @@ TEST_F(RunServerTest, ExitsWithZeroWhenStoppedWhileItLoads) {
   };
   EXPECT_EQ(Run(loader), 0);
   EXPECT_FALSE(fs::exists(port_file_));
+}
+
+// Libraries create threads before main, which do not block the signals.
+TEST_F(RunServerTest, ASignalThatALibrarysThreadReceivesStopsTheServer) {
+  absl::Notification unblocked, end;
+  std::thread library([&] {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_UNBLOCK, &all, nullptr);
+    unblocked.Notify();
+    end.WaitForNotification();
+  });
+  unblocked.WaitForNotification();
+  const auto loader = [&](const std::string&, const Workers&,
+                          const models::LoadGuard& guard) -> absl::StatusOr<models::LoadedModel> {
+    pthread_kill(library.native_handle(), SIGTERM);
+    WaitUntilTaken();
+    EXPECT_TRUE(guard.stop_requested());
+    return absl::InternalError("what was loaded is not looked at");
+  };
+  EXPECT_EQ(Run(loader), 0);
+  end.Notify();
+  library.join();
 }
 
 TEST_F(RunServerTest, ACheckOfTheConfigurationThatIsStoppedIsAnError) {
