@@ -3,7 +3,8 @@
 // A block has four warps. For the scores, each warp has 16 keys, and loads their fragments directly from global memory.
 // For the mixed values, each warp has a share of the channels, and the values go through shared memory. Only row 0 of
 // the 16 rows of the tensor cores' operands is used: the kernel is memory-bound.
-//   shared  values [64][width], swizzled; probabilities [64] float32; the warps' largest scores [4]
+//   shared  values [64][width], swizzled; the query with each bias [2][width]; probabilities [64] float32; the warps'
+//           largest scores [4]
 
 #include "models/gpu/attention_tile.h"
 #include "models/gpu/kernel_choice.h"
@@ -15,38 +16,40 @@ constexpr int kThreads = 128;
 
 template <typename Element, int width>
 constexpr int SharedBytes() {
-  return Tile<Element, width>::kBlockBytes + kPageRows * 4 + kThreads / kWarpThreads * 4;
+  return Tile<Element, width>::kBlockBytes + 2 * Tile<Element, width>::kRowBytes + kPageRows * 4 +
+         kThreads / kWarpThreads * 4;
 }
 
-// A lane's pieces of a query.
+// Writes the query with its two biases, [2][width] of Element: for keys, and for position terms. Each thread has a
+// channel. A lane that loaded its whole operand would wait for global memory once for each channel.
 template <typename Element, int width>
-struct QueryPieces {
-  Words<4> pieces[Tile<Element, width>::kPiecesOfLane];
-};
+LS_DEVICE void StageQueries(Element* queries, const CausalAttention& attention, int64_t row, int head, Part part) {
+  for (int i = Thread(); i < 2 * width; i += kThreads) {
+    const float* const bias = i < width ? ContentBias(attention, part) : DistanceBias(attention, part);
+    Convert(QueryElement(attention, row, head, i % width, bias), queries[i]);
+  }
+}
 // Row 0 of the operand is the query (lanes 0 to 3), the others are zeros.
+LS_DEVICE Words<4> PieceOfQuery(const void* query, int first) {
+  const Words<4> nothing = {};
+  return Lane() < 4 ? Load<4>(static_cast<const unsigned char*>(query) + (first * 4 + Lane()) * 16) : nothing;
+}
+
+// Pieces of keys and of their position terms, loaded before they are used: as many as registers allow.
 template <typename Element, int width>
-LS_DEVICE QueryPieces<Element, width> LoadQuery(const CausalAttention& attention, int64_t row, int head,
-                                                const float* bias) {
-  using Shape = Tile<Element, width>;
-  QueryPieces<Element, width> query;
-  LS_UNROLL
-  for (int c = 0; c < Shape::kPiecesOfLane; ++c) {
+struct LoadedPieces {
+  static constexpr int kCount = Tile<Element, width>::kPiecesOfLane < 2 ? 1 : 2;
+  Words<4> keys[kCount][2], distances[kCount][2];
+
+  LS_DEVICE void Load(const unsigned char* const (&key_rows)[2], const unsigned char* const (&distance_rows)[2],
+                      int first) {
     LS_UNROLL
-    for (int i = 0; i < 4; ++i) {
-      uint32_t& word = query.pieces[c].word[i];
-      word = 0;
-      if (Lane() >= 4) continue;
-      const int channel = (4 * c + Lane()) * Shape::kElementsOfPiece + i * Shape::kElementsOfPiece / 4;
-      const float first = QueryElement(attention, row, head, channel, bias);
-      if constexpr (sizeof(Element) == 2) {
-        word = PackBFloat16(first, QueryElement(attention, row, head, channel + 1, bias));
-      } else {
-        word = BitsOf(first);
-      }
+    for (int i = 0; i < 2 * kCount; ++i) {
+      keys[i / 2][i % 2] = LoadConstant<4>(key_rows[i % 2] + (first + i / 2) * 64);
+      distances[i / 2][i % 2] = LoadConstant<4>(distance_rows[i % 2] + (first + i / 2) * 64);
     }
   }
-  return query;
-}
+};
 
 template <typename Element, int width>
 LS_KERNEL(kThreads)
@@ -64,7 +67,8 @@ void AttendToBlocks(LS_ARGUMENTS DecodeAttention arguments) {
       KeysOfBlock<Element, width>(attention, PageIdsOf(attention, seen, slice), block, head);
 
   unsigned char* const values = SharedMemory();
-  auto* const probabilities = reinterpret_cast<float*>(values + Shape::kBlockBytes);
+  auto* const queries = reinterpret_cast<Element*>(values + Shape::kBlockBytes);
+  auto* const probabilities = reinterpret_cast<float*>(queries + 2 * width);
   float* const largest_of_warps = probabilities + kPageRows;
   for (int i = Thread(); i < kPageRows * Shape::kPiecesOfRow; i += kThreads) {
     const int key = i / Shape::kPiecesOfRow, piece = i % Shape::kPiecesOfRow;
@@ -79,9 +83,6 @@ void AttendToBlocks(LS_ARGUMENTS DecodeAttention arguments) {
   {
     const Distances distances = DistancesOf<Element, width>(attention, block.part, head);
     const int newest = NewestKeysOf(attention, seen, position).Of(block.part) - block.first;
-    const auto query = LoadQuery<Element, width>(attention, row, head, ContentBias(attention, block.part));
-    const auto distance_query = LoadQuery<Element, width>(attention, row, head, DistanceBias(attention, block.part));
-    const Words<4> nothing = {};
     const unsigned char *key_rows[2], *distance_rows[2];
     LS_UNROLL
     for (int n = 0; n < 2; ++n) {
@@ -89,21 +90,23 @@ void AttendToBlocks(LS_ARGUMENTS DecodeAttention arguments) {
       key_rows[n] = keys + key * Shape::kRowBytes + quad * 16;
       distance_rows[n] = DistanceRow<Element, width>(distances, newest - key) + quad * 16;
     }
-    // As many loads in flight as the registers allow.
-    constexpr int kAhead = Shape::kPiecesOfLane < 2 ? 1 : 2;
+    LoadedPieces<Element, width> pieces;
+    pieces.Load(key_rows, distance_rows, 0);
+    StageQueries<Element, width>(queries, attention, row, head, block.part);
+    SyncBlock();
+    const Words<4> nothing = {};
     LS_UNROLL
-    for (int first = 0; first < Shape::kPiecesOfLane; first += kAhead) {
-      Words<4> key_pieces[kAhead][2], distance_pieces[kAhead][2];
+    for (int first = 0; first < Shape::kPiecesOfLane; first += pieces.kCount) {
+      if (first > 0) pieces.Load(key_rows, distance_rows, first);
       LS_UNROLL
-      for (int i = 0; i < 2 * kAhead; ++i) {
-        key_pieces[i / 2][i % 2] = LoadConstant<4>(key_rows[i % 2] + (first + i / 2) * 64);
-        distance_pieces[i / 2][i % 2] = LoadConstant<4>(distance_rows[i % 2] + (first + i / 2) * 64);
-      }
-      LS_UNROLL
-      for (int i = 0; i < 2 * kAhead; ++i) {
-        MultiplyPiece<Element>(content[i % 2], query.pieces[first + i / 2], nothing, key_pieces[i / 2][i % 2]);
-        MultiplyPiece<Element>(relative[i % 2], distance_query.pieces[first + i / 2], nothing,
-                               distance_pieces[i / 2][i % 2]);
+      for (int i = 0; i < pieces.kCount; ++i) {
+        const Words<4> query = PieceOfQuery(queries, first + i);
+        const Words<4> distance_query = PieceOfQuery(queries + width, first + i);
+        LS_UNROLL
+        for (int n = 0; n < 2; ++n) {
+          MultiplyPiece<Element>(content[n], query, nothing, pieces.keys[i][n]);
+          MultiplyPiece<Element>(relative[n], distance_query, nothing, pieces.distances[i][n]);
+        }
       }
     }
   }
