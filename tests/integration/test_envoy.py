@@ -9,9 +9,10 @@ import ssl
 import struct
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -261,21 +262,27 @@ def test_servers_that_restart_one_after_the_other_fail_no_call(
         server.__exit__()
 
 
-def reset_calls(proxy: Envoy, calls: int) -> bool:
-    """Begins so many calls and resets each at once, on one connection. Returns whether that was cut off."""
+@contextmanager
+def connection_by_hand(proxy: Envoy) -> Iterator[ssl.SSLSocket]:
     context = ssl.create_default_context(cadata=proxy.authority.pem.decode())
     context.set_alpn_protocols(["h2"])
+    with (
+        socket.create_connection(("127.0.0.1", proxy.port)) as plain,
+        context.wrap_socket(plain, server_hostname="localhost") as connection,
+    ):
+        connection.settimeout(30)
+        yield connection
+
+
+def reset_calls(proxy: Envoy, calls: int) -> bool:
+    """Begins so many calls and resets each at once, on one connection. Returns whether that was cut off."""
     headers = http2.call_headers("/longshort.v1.Inference/Generate")
     cancel = struct.pack(">I", 8)
     storm = b"".join(
         http2.frame(http2.HEADERS, http2.END_HEADERS, stream, headers) + http2.frame(http2.RESET, 0, stream, cancel)
         for stream in range(1, 2 * calls, 2)
     )
-    with (
-        socket.create_connection(("127.0.0.1", proxy.port)) as plain,
-        context.wrap_socket(plain, server_hostname="localhost") as connection,
-    ):
-        connection.settimeout(30)
+    with connection_by_hand(proxy) as connection:
         try:
             connection.sendall(http2.BEGINNING + storm)
             while connection.recv(65536):
@@ -303,6 +310,51 @@ def test_a_reset_storm_leaves_others_alone(api: SimpleNamespace, servers: tuple[
     assert begun() - before < 20 * 1000, "of 400,000"
     grown = max(server.peak_memory() - was for server, was in zip(servers, memory, strict=True))
     assert grown < 100 << 20
+
+
+def send_binary_that_is_no_base64(proxy: Envoy) -> None:
+    headers = http2.call_headers("/longshort.v1.Inference/Tokenize") + http2.header("x-odd-bin", "!!!")
+    with connection_by_hand(proxy) as stranger:
+        begun = http2.frame(http2.HEADERS, http2.END_HEADERS | http2.END_STREAM, 1, headers)
+        stranger.sendall(http2.BEGINNING + begun)
+        assert any(kind in (http2.HEADERS, http2.RESET) for kind, _, _ in http2.frames(stranger)), "the call has ended"
+
+
+def send_long_metadata(fields: int, proxy: Envoy) -> None:
+    """One call of each of some sizes of metadata below Envoy's limit; gRPC 1.51 ends the connection because of some."""
+    with proxy.new_channel(NO_RETRIES) as stranger:
+        call = stranger.unary_unary("/longshort.v1.Inference/Tokenize")
+        for size in range(15000, 16100, 100):
+            metadata = [(f"x-{number:02}", "~" * (size // fields - 4)) for number in range(fields)]
+            call.future(b"", metadata=metadata, timeout=30).exception()
+
+
+@pytest.mark.parametrize(
+    "offend",
+    [send_binary_that_is_no_base64, *(partial(send_long_metadata, fields) for fields in (1, 10, 40))],
+    ids=["binary", "one long field", "ten fields", "many fields"],
+)
+def test_a_call_that_ends_its_connection_ends_no_other_clients_streams(
+    api: SimpleNamespace, servers: tuple[Server, Server], proxy: Envoy, offend: Callable[[Envoy], None]
+) -> None:
+    request = api.inference.GenerateRequest(prompt={"text": "x"}, max_tokens=60000)
+
+    def running() -> float:
+        return sum(server.metric("longshort_streams_active") for server in servers)
+
+    with proxy.new_channel(NO_RETRIES) as channel:
+        stub = api.inference_grpc.InferenceStub(channel)
+        streams = [stub.GenerateStream(request) for _ in range(4)]  # two at each server
+        for stream in streams:
+            next(stream)
+        for _ in range(2):  # at both servers
+            offend(proxy)
+        for stream in streams:
+            for _ in range(50):
+                next(stream)
+        for stream in streams:
+            stream.cancel()
+    wait_until(lambda: running() == 0)
 
 
 @pytest.mark.parametrize(
