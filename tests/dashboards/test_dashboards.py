@@ -100,6 +100,18 @@ def test_queries_ask_only_what_variables_leave(dashboard: dict[str, Any]) -> Non
         assert variable["multi"] and variable["includeAll"]
 
 
+def test_a_tile_counts_the_same_calls_as_the_panel_below_it() -> None:
+    """Otherwise the tile may show more than every line of the panel."""
+    shown = list(panels(DASHBOARDS["longshort-overview"]))
+    compared = []
+    for tile in (panel for panel in shown if panel["type"] == "stat"):
+        for lines in (panel for panel in shown if panel["title"].startswith(f"{tile['title']}, by ")):
+            (whole,), (parts,) = queries(tile), queries(lines)
+            assert re.sub(r"sum by \([^)]*\) ", "sum", parts["expr"]) == whole["expr"]
+            compared.append(tile["title"])
+    assert compared == ["Failed", "Refused"]
+
+
 def test_links_lead_to_what_to_do_about_an_alert() -> None:
     groups = yaml.safe_load((ROOT / "deploy/prometheus/alerts.yaml").read_text())["groups"]
     alerts = {rule["alert"]: rule for group in groups for rule in group["rules"] if "alert" in rule}

@@ -19,7 +19,7 @@ NOW = (
         "Up",
         "Share of the servers that answer Prometheus.",
         "percentunit",
-        Query(f"avg({SERVERS.select('up')})", "up"),
+        Query(f"avg({SERVERS.up()})", "up"),
         ((None, "red"), (1, "green")),
         alerts=["LongshortDown"],
     ),
@@ -70,7 +70,7 @@ TABLE = (
         "instance",
         (
             (Query(f"max by (instance, version) ({SERVERS.select('longshort_build_info')})", "Build"), "none", CALM),
-            (Query(f"max by (instance) ({SERVERS.select('up')})", "Up"), "none", ((None, "red"), (1, "green"))),
+            (Query(f"max by (instance) ({SERVERS.up()})", "Up"), "none", ((None, "red"), (1, "green"))),
             (Query(f"max by (instance) (time() - {START})", "Uptime"), "s", CALM),
             (
                 Query(f"count by (instance) ({SERVERS.select('longshort_model_load_duration_seconds')})", "Models"),
@@ -90,7 +90,7 @@ LIFE = (
     states(
         "Up",
         "Whether each server answered Prometheus.",
-        Query(f"max by (instance) ({SERVERS.select('up')})", SERVER),
+        Query(f"max by (instance) ({SERVERS.up()})", SERVER),
         {0: ("down", "red"), 1: ("up", "green")},
         alerts=["LongshortDown"],
     ),

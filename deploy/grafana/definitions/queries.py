@@ -25,6 +25,10 @@ class Scope:
     def select(self, metric: str, *more: str) -> str:
         return f"{metric}{{{', '.join((*self.matchers, *more))}}}"
 
+    def up(self) -> str:
+        """1 for each server that answers, 0 for one that is down. Their job may scrape other targets, too."""
+        return f"({self.select('up')} and on (namespace, job, instance) last_over_time(longshort_build_info[1d]))"
+
     def total(self, metric: str, *more: str, by: str = "") -> str:
         """The sum of a gauge."""
         return f"{_sum(by)}({self.select(metric, *more)})"
