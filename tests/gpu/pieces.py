@@ -124,6 +124,16 @@ def bench_texts(place: Place) -> Command:
     return _bench(place, "texts")
 
 
+def kernel_times(place: Place) -> Command:
+    """The time of each kernel in steps of the language model."""
+    if place.is_emulated:
+        return "an emulated GPU has no times"
+    ncu = _cuda_tool("ncu")
+    if ncu is None:
+        return "ncu is neither on PATH nor in /usr/local/cuda*/bin"
+    return [sys.executable, "-m", "gpu.kernel_times", *_where(place), "--ncu", ncu]
+
+
 def _where(place: Place) -> list[str | Path]:
     return ["--device", place.device, "--programs", place.programs]
 
@@ -136,12 +146,16 @@ def _bench(place: Place, group: str) -> Command:
 def _sanitized(place: Place, tool: str) -> Command:
     if place.is_emulated:
         return "the address and thread sanitizers see the emulator (tests/run --only asan,tsan)"
-    cuda = os.pathsep.join(map(str, sorted(Path("/usr/local").glob("cuda*/bin"))))
-    sanitizer = shutil.which("compute-sanitizer") or shutil.which("compute-sanitizer", path=cuda)
+    sanitizer = _cuda_tool("compute-sanitizer")
     if sanitizer is None:
         return "compute-sanitizer is neither on PATH nor in /usr/local/cuda*/bin"
     return [sanitizer, "--tool", tool, "--error-exitcode", "1", place.kernel_tests,
             f"--gtest_filter={':'.join(SANITIZED)}"]  # fmt: skip
+
+
+def _cuda_tool(name: str) -> str | None:
+    cuda = os.pathsep.join(map(str, sorted(Path("/usr/local").glob("cuda*/bin"))))
+    return shutil.which(name) or shutil.which(name, path=cuda)
 
 
 def _by_name(*pieces: Callable[[Place], Command]) -> dict[str, Callable[[Place], Command]]:
@@ -152,7 +166,7 @@ def _by_name(*pieces: Callable[[Place], Command]) -> dict[str, Callable[[Place],
 CORRECTNESS = _by_name(
     machine, instructions, kernels, device, models, graphs, goldens, bf16, server, memcheck, racecheck
 )
-PIECES = CORRECTNESS | _by_name(bench_streams, bench_served, bench_lengths, bench_images, bench_texts)
+PIECES = CORRECTNESS | _by_name(kernel_times, bench_streams, bench_served, bench_lengths, bench_images, bench_texts)
 
 
 def environment(place: Place) -> dict[str, str]:

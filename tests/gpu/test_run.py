@@ -14,6 +14,7 @@ import pytest
 from gpu import served
 from gpu.bf16 import judge_classes, judge_text
 from gpu.bundle import libraries_of
+from gpu.kernel_times import Kernel, kernels_of
 from gpu.machine import misfits
 from gpu.pieces import PIECES, ROOT, SANITIZED, Place
 from gpu.served import difference
@@ -209,3 +210,16 @@ def test_a_bundle_takes_abseil_along_but_not_the_system() -> None:
     names = [path.name for path in libraries_of(BUILD / "bin/cuda_kernels_test")]
     assert any(name.startswith("libabsl_status.so") for name in names)
     assert not any(name.startswith(("libc.so", "libstdc++.so", "libm.so")) for name in names)
+
+
+def test_the_launches_of_a_kernel_are_summed() -> None:
+    """As ncu 2025.3 writes them."""
+    name = "void longshort::models::cuda::(anonymous namespace)::Keep(KeepRows)"
+    lines = [
+        "==PROF== Connected to process 7",
+        '"ID","Kernel Name","Metric Name","Metric Unit","Metric Value"',
+        f'"0","{name}","gpu__time_duration.sum","us","1.50"',
+        f'"0","{name}","dram__bytes.sum","Kbyte","2.00"',
+        f'"1","{name}","gpu__time_duration.sum","ns","1,500"',
+    ]
+    assert kernels_of(lines) == {"Keep": Kernel(launches=2, seconds=pytest.approx(3e-6), bytes=2000)}

@@ -11,7 +11,7 @@
 #include "absl/time/time.h"
 #include "base/status_macros.h"
 #include "models/loading/load_model.h"
-#include "tests/bench/gpu/used_memory.h"
+#include "tests/bench/gpu/device_tools.h"
 
 namespace longshort {
 namespace {

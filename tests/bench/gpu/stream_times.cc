@@ -12,7 +12,7 @@
 #include "core/cache/cache_pages.h"
 #include "models/costs/costs.h"
 #include "models/language_model/language_model.h"
-#include "tests/bench/gpu/used_memory.h"
+#include "tests/bench/gpu/device_tools.h"
 #include "tests/rings/ring_pages.h"
 
 namespace longshort {
@@ -167,6 +167,7 @@ absl::StatusOr<nlohmann::json> MeasureStreams(const StreamWork& work, const Gold
   nlohmann::json found = Costs(work, description);
   found["read_seconds"] = absl::ToDoubleSeconds(absl::Now() - begin);
   for (int64_t step = 0; step < work.warm_up_steps; ++step) LS_RETURN_IF_ERROR(bench.Step().status());
+  StartProfiling(device);
   std::vector<double> seconds;
   for (int64_t step = 0; step < work.steps; ++step) {
     LS_ASSIGN_OR_RETURN(const absl::Duration took, bench.Step());

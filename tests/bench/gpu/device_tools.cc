@@ -1,7 +1,8 @@
-#include "tests/bench/gpu/used_memory.h"
+#include "tests/bench/gpu/device_tools.h"
 
 #if defined(LONGSHORT_CUDA_GPU)
 #include "c10/cuda/CUDAException.h"
+#include "cuda_profiler_api.h"
 #include "cuda_runtime_api.h"
 #endif
 
@@ -17,6 +18,12 @@ int64_t UsedMemory([[maybe_unused]] const GoldenDevice& device) {
   }
 #endif
   return 0;
+}
+
+void StartProfiling([[maybe_unused]] const GoldenDevice& device) {
+#if defined(LONGSHORT_CUDA_GPU)
+  if (device.devices.front().kind == models::DeviceKind::kCuda) C10_CUDA_CHECK(cudaProfilerStart());
+#endif
 }
 
 }  // namespace longshort
