@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -104,7 +103,7 @@ struct RawImage {
 
 enum class ImageFormat { kJpeg, kPng, kWebp };
 
-// Size in pixels as stored, before the EXIF orientation is applied.
+// Size in pixels as stored, before it is turned upright.
 struct ImageSize {
   int64_t height = 0;
   int64_t width = 0;
@@ -117,9 +116,6 @@ struct ImageSize {
 struct ImageHeader {
   ImageFormat format = ImageFormat::kJpeg;
   ImageSize size;  // of its first frame
-  // JPEG only: the offset at which header parsing ended, and the EXIF orientation (1 to 8) if it came before that.
-  uint64_t end = 0;
-  std::optional<int> orientation = std::nullopt;
 };
 
 // Converts images to items of one classifier, with the preprocessing that config.json specifies. Immutable, so

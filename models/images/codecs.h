@@ -12,10 +12,16 @@
 
 namespace longshort::models {
 
+// What a file says about its orientation.
+struct ImageMetadata {
+  std::string exif;  // a TIFF file without image, after up to two prefixes "Exif\0\0"; may be empty or broken
+  std::string xmp;   // XML; may be empty or broken
+};
+
 // The pixels of a file as stored.
 struct StoredImage {
-  cv::Mat pixels;       // 8 or 16 bits: grey or red, green, blue, and alpha if a PNG has it
-  int orientation = 1;  // EXIF's
+  cv::Mat pixels;  // 8 or 16 bits: grey or red, green, blue, and alpha if a PNG has it
+  ImageMetadata metadata;
 };
 
 // JPEG: the segments of a file are checked first, so that only complete images of a known size are decoded. libjpeg
@@ -73,11 +79,12 @@ absl::StatusOr<std::optional<WebpFrame>> FirstWebpFrame(std::string_view bytes, 
 // memory. Throws cv::Exception if the pixels cannot be allocated.
 absl::StatusOr<StoredImage> DecodeWebp(std::string_view bytes, const ImageHeader& header);
 
-// EXIF's orientation: the turn that makes the stored pixels upright.
+// The orientation: the turn that makes the stored pixels upright.
 
-// The tag "Orientation" of EXIF data (a TIFF directory inside an image), 1 to 8. Returns 1, upright as stored, if the
-// tag is missing or the data are broken, because broken metadata is no reason to reject an image.
-int ExifOrientation(std::string_view exif);
+// The orientation, 1 to 8, that Pillow 13 finds: EXIF's tag "Orientation", or XMP's if EXIF has none. EXIF's may be a
+// number of any type; the first of several counts. Returns 1, upright as stored, if there is none or if it is not 1 to
+// 8, and for data that Pillow refuses, because broken metadata is no reason to reject an image.
+int OrientationOf(const ImageMetadata& metadata);
 
 // Returns the upright image, which is `stored` itself if no change is needed. `orientation` is 1 to 8:
 //   1 upright          2 mirrored left to right     3 turned by 180°   4 mirrored top to bottom

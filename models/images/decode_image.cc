@@ -30,30 +30,31 @@ cv::Mat ToRgb(cv::Mat pixels) {
 
 // A decoded JPEG, PNG or WebP.
 template <typename Decoded>
-absl::StatusOr<cv::Mat> UprightRgb(absl::StatusOr<Decoded> decoded) {
+absl::StatusOr<cv::Mat> RgbOf(absl::StatusOr<Decoded> decoded, const DecodeOptions& options) {
   if (!decoded.ok()) return decoded.status();
-  return Upright(ToRgb(std::move(decoded->pixels)), decoded->orientation);
+  const cv::Mat rgb = ToRgb(std::move(decoded->pixels));
+  return options.orientation == OrientationUse::kApply ? Upright(rgb, OrientationOf(decoded->metadata)) : rgb;
 }
 
 }  // namespace
 
-absl::StatusOr<cv::Mat> DecodeImage(std::string_view bytes, const ImageHeader& header) {
+absl::StatusOr<cv::Mat> DecodeImage(std::string_view bytes, const ImageHeader& header, const DecodeOptions& options) {
   return CallOpenCv([&]() -> absl::StatusOr<cv::Mat> {
     switch (header.format) {
       case ImageFormat::kJpeg:
-        return UprightRgb(DecodeJpeg(bytes, header));
+        return RgbOf(DecodeJpeg(bytes, header), options);
       case ImageFormat::kPng:
-        return UprightRgb(DecodePng(bytes, header));
+        return RgbOf(DecodePng(bytes, header), options);
       case ImageFormat::kWebp:
-        return UprightRgb(DecodeWebp(bytes, header));
+        return RgbOf(DecodeWebp(bytes, header), options);
     }
     return absl::InternalError("an image format without a decoder");
   });
 }
 
-absl::StatusOr<cv::Mat> DecodeImage(std::string_view bytes, const ImageLimits& limits) {
+absl::StatusOr<cv::Mat> DecodeImage(std::string_view bytes, const ImageLimits& limits, const DecodeOptions& options) {
   LS_ASSIGN_OR_RETURN(const ImageHeader header, ReadImageHeader(bytes, limits));
-  return DecodeImage(bytes, header);
+  return DecodeImage(bytes, header, options);
 }
 
 }  // namespace longshort::models

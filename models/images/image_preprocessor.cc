@@ -56,9 +56,9 @@ cv::Mat ViewOf(const RawImage& image) {
       image.values);
 }
 
-// `Maker::pixels()` is the number of pixels of its items. `Maker::Make(image)` returns an
-// absl::StatusOr<ClassifierItem>. Its argument is within the limits and has uint8 values, or floats in [0, 1], of 1 or
-// 3 channels.
+// `Maker::pixels()` is the number of pixels of its items, and `Maker::orientation()` how encoded images are turned.
+// `Maker::Make(image)` returns an absl::StatusOr<ClassifierItem>. Its argument is within the limits and has uint8
+// values, or floats in [0, 1], of 1 or 3 channels.
 template <typename Maker>
 class Preprocessor final : public ImagePreprocessor {
  public:
@@ -71,7 +71,7 @@ class Preprocessor final : public ImagePreprocessor {
   }
 
   absl::StatusOr<ClassifierItem> Decode(std::string_view bytes, const ImageHeader& header) const override {
-    LS_ASSIGN_OR_RETURN(const cv::Mat image, DecodeImage(bytes, header));
+    LS_ASSIGN_OR_RETURN(const cv::Mat image, DecodeImage(bytes, header, {maker_.orientation()}));
     return CallOpenCv([&] { return maker_.Make(image); });
   }
 
@@ -98,6 +98,7 @@ class CentreCropMaker {
   }
 
   int64_t pixels() const { return config_.crop_height * config_.crop_width; }
+  OrientationUse orientation() const { return config_.orientation; }
 
   absl::StatusOr<ClassifierItem> Make(const cv::Mat& image) const {
     const ResizeAndCrop geometry = CentreCrop({image.rows, image.cols}, config_);
@@ -160,9 +161,10 @@ int32_t IdOfPixel(const Value* pixel, int channels) {
 class PixelSequenceMaker {
  public:
   explicit PixelSequenceMaker(const PixelSequenceConfig& config)
-      : size_{config.height, config.width}, resize_(config.resize) {}
+      : size_{config.height, config.width}, resize_(config.resize), orientation_(config.orientation) {}
 
   int64_t pixels() const { return size_.pixels(); }
+  OrientationUse orientation() const { return orientation_; }
 
   absl::StatusOr<ClassifierItem> Make(const cv::Mat& image) const {
     const cv::Mat resized = Resize(image, WholeImage(size_), resize_);
@@ -187,6 +189,7 @@ class PixelSequenceMaker {
 
   ImageSize size_;
   ResizeMethod resize_;
+  OrientationUse orientation_;
 };
 
 }  // namespace

@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
@@ -34,6 +33,7 @@ constexpr uint8_t kStartOfImage = 0xD8, kEndOfImage = 0xD9, kStartOfScan = 0xDA;
 constexpr uint8_t kApplication1 = 0xE1;
 
 constexpr std::string_view kExifPrefix = "Exif\0\0"sv;
+constexpr size_t kAfterStartOfImage = 2;
 
 bool IsFrameHeader(uint8_t marker) {
   return marker >= kFirstFrame && marker <= kLastFrame && marker != kHuffmanTables && marker != kReservedFrame &&
@@ -211,59 +211,66 @@ absl::StatusOr<cv::Mat> DecodeSamples(std::string_view file, const ImageSize& si
   return samples;
 }
 
-// Sets `orientation` to that of the segment, unless an earlier segment set it.
-void FindOrientation(const Segment& segment, std::optional<int>& orientation) {
-  if (orientation.has_value() || segment.marker != kApplication1 || !segment.content.starts_with(kExifPrefix)) return;
-  orientation = ExifOrientation(segment.content.substr(kExifPrefix.size()));
+// Adds the segment's EXIF data or XMP. EXIF data may continue in further segments. The last XMP counts.
+void AddMetadata(const Segment& segment, ImageMetadata& metadata) {
+  constexpr std::string_view kXmpPrefix = "http://ns.adobe.com/xap/1.0/\0"sv;
+  if (segment.marker != kApplication1) return;
+  if (segment.content.starts_with(kExifPrefix)) {
+    metadata.exif.append(segment.content.substr(metadata.exif.empty() ? 0 : kExifPrefix.size()));
+  } else if (segment.content.starts_with(kXmpPrefix)) {
+    metadata.xmp = segment.content.substr(kXmpPrefix.size());
+  }
 }
 
-// Checks the segments after the header. Returns the end of the image.
-absl::StatusOr<uint64_t> CheckSegments(std::string_view bytes, const ImageHeader& header,
-                                       std::optional<int>& orientation) {
+struct CheckedJpeg {
+  uint64_t end = 0;        // of the image
+  ImageMetadata metadata;  // before the first scan
+};
+
+absl::StatusOr<CheckedJpeg> CheckSegments(std::string_view bytes, const ImageHeader& header) {
   const int max_scans = MaxScans(header.size);
-  SegmentReader reader(bytes, header.end);
-  for (int scans = 0;;) {
+  CheckedJpeg checked;
+  SegmentReader reader(bytes, kAfterStartOfImage);
+  for (int frames = 0, scans = 0;;) {
     LS_ASSIGN_OR_RETURN(const Segment segment, reader.Next());
     if (segment.marker == kEndOfImage) {
       if (scans == 0) return absl::InvalidArgumentError("the JPEG is broken: it has no scan");
-      return segment.end;
+      checked.end = segment.end;
+      return checked;
     }
-    if (IsFrameHeader(segment.marker)) {
+    if (IsFrameHeader(segment.marker) && ++frames > 1) {
       return absl::InvalidArgumentError("the JPEG is broken: it has two frame headers");
     }
     if (segment.marker == kStartOfScan && ++scans > max_scans) {
       return absl::InvalidArgumentError(absl::StrFormat("the JPEG has more than %d scans", max_scans));
     }
-    FindOrientation(segment, orientation);
+    if (scans == 0) AddMetadata(segment, checked.metadata);
   }
 }
 
 }  // namespace
 
 absl::StatusOr<ImageHeader> ReadJpegHeader(std::string_view bytes) {
-  constexpr size_t kBehindStartOfImage = 2;
-  SegmentReader reader(bytes, kBehindStartOfImage);
+  SegmentReader reader(bytes, kAfterStartOfImage);
   ImageHeader header;
   header.format = ImageFormat::kJpeg;
   while (true) {
     LS_ASSIGN_OR_RETURN(const Segment segment, reader.Next());
     if (IsFrameHeader(segment.marker)) {
       LS_ASSIGN_OR_RETURN(header.size, FrameSize(segment));
-      header.end = segment.end;
       return header;
     }
     if (segment.marker == kStartOfScan || segment.marker == kEndOfImage) {
       return absl::InvalidArgumentError("the JPEG is broken: no frame header before the first scan");
     }
-    FindOrientation(segment, header.orientation);
   }
 }
 
 absl::StatusOr<StoredImage> DecodeJpeg(std::string_view bytes, const ImageHeader& header) {
-  std::optional<int> orientation = header.orientation;
-  LS_ASSIGN_OR_RETURN(const uint64_t end, CheckSegments(bytes, header, orientation));
-  LS_ASSIGN_OR_RETURN(cv::Mat samples, DecodeSamples(bytes.substr(0, end), header.size));
-  return StoredImage{samples.channels() == 4 ? ColoursOfInks(samples) : std::move(samples), orientation.value_or(1)};
+  LS_ASSIGN_OR_RETURN(CheckedJpeg checked, CheckSegments(bytes, header));
+  LS_ASSIGN_OR_RETURN(cv::Mat samples, DecodeSamples(bytes.substr(0, checked.end), header.size));
+  return StoredImage{samples.channels() == 4 ? ColoursOfInks(samples) : std::move(samples),
+                     std::move(checked.metadata)};
 }
 
 }  // namespace longshort::models

@@ -16,6 +16,7 @@
 #include "base/status_macros.h"
 #include "models/images/byte_reader.h"
 #include "models/images/codecs.h"
+#include "models/images/png_metadata.h"
 
 namespace longshort::models {
 namespace {
@@ -32,7 +33,7 @@ bool IsOfPixels(std::string_view type) {
 // The input of libpng: the signature and the chunks that the pixels need.
 struct PngData {
   std::vector<std::string_view> parts;  // in the file's order; adjacent chunks are one part
-  int orientation = 1;                  // of the chunk eXIf; 1 if there is none
+  PngMetadata metadata;
 };
 
 absl::StatusOr<PngData> ReadChunks(std::string_view bytes) {
@@ -44,7 +45,7 @@ absl::StatusOr<PngData> ReadChunks(std::string_view bytes) {
     LS_ASSIGN_OR_RETURN(const std::string_view chunk, reader.Slice(at, kBeforeContent + length + kAfterContent));
     const std::string_view type = chunk.substr(4, 4);
     const uint64_t end = at + chunk.size();
-    if (type == "eXIf") data.orientation = ExifOrientation(chunk.substr(kBeforeContent, length));
+    data.metadata.Add(type, chunk.substr(kBeforeContent, length));
     if (!IsOfPixels(type)) {
       if (part < at) data.parts.push_back(bytes.substr(part, at - part));
       part = end;
@@ -166,7 +167,7 @@ absl::StatusOr<ImageHeader> ReadPngHeader(std::string_view bytes) {
 absl::StatusOr<StoredImage> DecodePng(std::string_view bytes, const ImageHeader& header) {
   LS_ASSIGN_OR_RETURN(const PngData data, ReadChunks(bytes));
   LS_ASSIGN_OR_RETURN(cv::Mat pixels, DecodeParts(data.parts, header.size));
-  return StoredImage{std::move(pixels), data.orientation};
+  return StoredImage{std::move(pixels), data.metadata.Read()};
 }
 
 }  // namespace longshort::models

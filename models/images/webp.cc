@@ -18,7 +18,7 @@ using namespace std::string_view_literals;
 constexpr uint64_t kFirstChunk = 12;  // after "RIFF", the length and "WEBP"
 constexpr uint64_t kChunkHeader = 8;  // type, length
 constexpr uint64_t kFrameHeader = 16;
-constexpr uint8_t kAnimationFlag = 0x02, kAlphaFlag = 0x10;
+constexpr uint8_t kAnimationFlag = 0x02, kXmpFlag = 0x04, kExifFlag = 0x08, kAlphaFlag = 0x10;
 
 struct Chunk {
   std::string_view type;
@@ -117,14 +117,15 @@ absl::StatusOr<std::string> FileOfFrame(std::string_view chunks, const ImageSize
                       size.height, inside.width, inside.height));
 }
 
-// The orientation in the chunk EXIF, or 1.
-int WebpOrientation(std::string_view bytes) {
-  const std::optional<Chunk> exif = FindChunk(bytes, kFirstChunk, "EXIF");
-  if (!exif.has_value()) return 1;
-  // Some programs keep the prefix that EXIF data has in a JPEG.
-  constexpr std::string_view kJpegPrefix = "Exif\0\0"sv;
-  const bool prefixed = exif->content.starts_with(kJpegPrefix);
-  return ExifOrientation(exif->content.substr(prefixed ? kJpegPrefix.size() : 0));
+// The first chunks EXIF and XMP. Only those whose flags the first chunk, VP8X, sets are part of the image.
+ImageMetadata ReadMetadata(std::string_view bytes) {
+  const auto first = ReadChunk(bytes, kFirstChunk);
+  if (!first.ok() || first->type != "VP8X" || first->content.empty()) return {};
+  const auto content = [&](uint8_t flag, std::string_view type) {
+    const auto chunk = (first->content[0] & flag) == 0 ? std::nullopt : FindChunk(bytes, kFirstChunk, type);
+    return chunk.has_value() ? std::string(chunk->content) : std::string();
+  };
+  return {.exif = content(kExifFlag, "EXIF"), .xmp = content(kXmpFlag, "XMP ")};
 }
 
 // Decodes a file that is not animated and has that size.
@@ -195,7 +196,7 @@ absl::StatusOr<StoredImage> DecodeWebp(std::string_view bytes, const ImageHeader
   LS_ASSIGN_OR_RETURN(const std::optional<WebpFrame> frame, FirstWebpFrame(bytes, header.size));
   LS_ASSIGN_OR_RETURN(cv::Mat pixels,
                       frame.has_value() ? DecodeFrame(*frame, header.size) : DecodePixels(bytes, header.size));
-  return StoredImage{std::move(pixels), WebpOrientation(bytes)};
+  return StoredImage{std::move(pixels), ReadMetadata(bytes)};
 }
 
 }  // namespace longshort::models

@@ -103,8 +103,8 @@ absl::Status Named(const ImageFile& file, const absl::Status& error) {
   return absl::Status(error.code(), absl::StrCat(file.path, ": ", std::string(error.message())));
 }
 
-absl::StatusOr<cv::Mat> DecodePixels(const ImageFile& file) {
-  absl::StatusOr<cv::Mat> image = DecodeImage(file.bytes, ImageLimits());
+absl::StatusOr<cv::Mat> DecodePixels(const ImageFile& file, OrientationUse orientation) {
+  absl::StatusOr<cv::Mat> image = DecodeImage(file.bytes, ImageLimits(), {orientation});
   if (!image.ok()) return Named(file, image.status());
   return image;
 }
@@ -134,7 +134,7 @@ absl::StatusOr<std::unique_ptr<TrainableClassifier>> LoadTrainableImageClassifie
 
   LS_ASSIGN_OR_RETURN(FingerprintHash hash, FingerprintHash::Create());
   for (const ImageFile& file : train) {
-    LS_ASSIGN_OR_RETURN(data.train.emplace_back(), DecodePixels(file));
+    LS_ASSIGN_OR_RETURN(data.train.emplace_back(), DecodePixels(file, data.config.preprocessing.orientation));
     data.train_targets.push_back(file.target);
     LS_RETURN_IF_ERROR(hash.Add(labels[file.target], file.bytes));
   }

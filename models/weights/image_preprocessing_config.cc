@@ -53,10 +53,31 @@ absl::StatusOr<ResizeMethod> ReadResize(const JsonFields& preprocessing) {
   return static_cast<ResizeMethod>(kPillowFilters.size() + filter);
 }
 
-nlohmann::ordered_json WithResize(nlohmann::ordered_json document, ResizeMethod resize) {
-  if (resize == ResizeMethod::kPillowBicubic) return document;
-  const size_t filter = static_cast<size_t>(resize) - kPillowFilters.size();
-  document[std::string(kResize)] = {{"library", kLibraries[1]}, {"filter", kOpenCvFilters[filter]}};
+constexpr std::string_view kOrientation = "orientation";
+constexpr std::array<std::string_view, 2> kOrientationUses = {"apply", "ignore"};  // in the order of OrientationUse
+
+FieldDescription DescribeOrientation() {
+  return {kOrientation, QuotedWords(kOrientationUses),
+          "Whether a file is turned upright, as its EXIF or XMP data say, or taken as it is stored, as in evaluations "
+          "that ignore these data. Absent: \"apply\"."};
+}
+
+absl::StatusOr<OrientationUse> ReadOrientationUse(const JsonFields& preprocessing) {
+  if (!preprocessing.Has(kOrientation)) return OrientationUse::kApply;
+  LS_ASSIGN_OR_RETURN(const size_t use, preprocessing.Choice(kOrientation, kOrientationUses));
+  return static_cast<OrientationUse>(use);
+}
+
+// Adds the optional fields that do not have their defaults.
+template <typename Config>
+nlohmann::ordered_json WithOptional(nlohmann::ordered_json document, const Config& config) {
+  if (config.resize != ResizeMethod::kPillowBicubic) {
+    const size_t filter = static_cast<size_t>(config.resize) - kPillowFilters.size();
+    document[std::string(kResize)] = {{"library", kLibraries[1]}, {"filter", kOpenCvFilters[filter]}};
+  }
+  if (config.orientation != OrientationUse::kApply) {
+    document[std::string(kOrientation)] = kOrientationUses[static_cast<size_t>(config.orientation)];
+  }
   return document;
 }
 
@@ -73,6 +94,7 @@ std::vector<FieldDescription> ImagePreprocessingFields() {
       {"mean", "three numbers", "Subtracted from red, green and blue, which are 0 to 1."},
       {"standard_deviation", "three numbers above 0", "What red, green and blue are divided by then."},
       DescribeResize(),
+      DescribeOrientation(),
   };
 }
 
@@ -80,7 +102,8 @@ std::vector<FieldDescription> PixelSequenceFields() {
   const std::string side = RangeText(1, kMaxPixels);
   return {{"height", side, "Rows of grey values, in pixels; height times width tokens must fit the model."},
           {"width", side, "Grey values in a row."},
-          DescribeResize()};
+          DescribeResize(),
+          DescribeOrientation()};
 }
 
 absl::StatusOr<ImagePreprocessingConfig> ReadImagePreprocessing(const JsonFields& config) {
@@ -93,6 +116,7 @@ absl::StatusOr<ImagePreprocessingConfig> ReadImagePreprocessing(const JsonFields
   LS_ASSIGN_OR_RETURN(result.mean, ReadChannels(fields, "mean"));
   LS_ASSIGN_OR_RETURN(result.standard_deviation, ReadChannels(fields, "standard_deviation"));
   LS_ASSIGN_OR_RETURN(result.resize, ReadResize(fields));
+  LS_ASSIGN_OR_RETURN(result.orientation, ReadOrientationUse(fields));
   const int64_t crop = std::max(result.crop_height, result.crop_width);
   if (result.resize_shorter_side < crop)
     return fields.OutOfRange("resize_shorter_side", absl::StrFormat("at least both sides of the crop, %d", crop));
@@ -109,20 +133,21 @@ absl::StatusOr<PixelSequenceConfig> ReadPixelSequence(const JsonFields& config) 
   LS_ASSIGN_OR_RETURN(result.height, ReadSide(fields, "height"));
   LS_ASSIGN_OR_RETURN(result.width, ReadSide(fields, "width"));
   LS_ASSIGN_OR_RETURN(result.resize, ReadResize(fields));
+  LS_ASSIGN_OR_RETURN(result.orientation, ReadOrientationUse(fields));
   return result;
 }
 
 nlohmann::ordered_json ToJson(const ImagePreprocessingConfig& config) {
-  return WithResize({{"resize_shorter_side", config.resize_shorter_side},
-                     {"crop_height", config.crop_height},
-                     {"crop_width", config.crop_width},
-                     {"mean", config.mean},
-                     {"standard_deviation", config.standard_deviation}},
-                    config.resize);
+  return WithOptional({{"resize_shorter_side", config.resize_shorter_side},
+                       {"crop_height", config.crop_height},
+                       {"crop_width", config.crop_width},
+                       {"mean", config.mean},
+                       {"standard_deviation", config.standard_deviation}},
+                      config);
 }
 
 nlohmann::ordered_json ToJson(const PixelSequenceConfig& config) {
-  return WithResize({{"height", config.height}, {"width", config.width}}, config.resize);
+  return WithOptional({{"height", config.height}, {"width", config.width}}, config);
 }
 
 }  // namespace longshort::models

@@ -14,6 +14,10 @@ namespace longshort::models {
 // The interpolation that resizes an image, exact in all bits. It must be the one of the model's training.
 enum class ResizeMethod { kPillowBicubic, kOpenCvNearest, kOpenCvLinear, kOpenCvArea, kOpenCvCubic };
 
+// Whether an encoded image is turned upright, as its EXIF or XMP data say. An evaluation that reads pixels only, such
+// as the official one of the vision models, ignores them.
+enum class OrientationUse { kApply, kIgnore };
+
 // Resize, crop the centre, normalise: the preprocessing in the evaluation of image models.
 struct ImagePreprocessingConfig {
   // Pixels of the shorter side after resizing; at least each side of the crop.
@@ -26,6 +30,7 @@ struct ImagePreprocessingConfig {
   // In the file: "resize": {"library": "pillow", "filter": "bicubic"}, or {"library": "opencv", "filter": ...} with
   // "nearest", "linear", "area" or "cubic".
   ResizeMethod resize = ResizeMethod::kPillowBicubic;
+  OrientationUse orientation = OrientationUse::kApply;  // in the file: "apply" or "ignore"
 
   friend bool operator==(const ImagePreprocessingConfig&, const ImagePreprocessingConfig&) = default;
 };
@@ -35,6 +40,7 @@ struct PixelSequenceConfig {
   int64_t height = 32;  // pixels
   int64_t width = 32;   // pixels
   ResizeMethod resize = ResizeMethod::kPillowBicubic;
+  OrientationUse orientation = OrientationUse::kApply;  // in the file: "apply" or "ignore"
 
   friend bool operator==(const PixelSequenceConfig&, const PixelSequenceConfig&) = default;
 };
@@ -43,13 +49,13 @@ struct PixelSequenceConfig {
 std::vector<FieldDescription> ImagePreprocessingFields();
 std::vector<FieldDescription> PixelSequenceFields();
 
-// Both parse the field "preprocessing" of a config.json strictly. All fields except "resize" are required, under the
-// names above. Sides are 1 to 16384 pixels.
+// Both parse the field "preprocessing" of a config.json strictly. All fields except "resize" and "orientation" are
+// required, under the names above. Sides are 1 to 16384 pixels.
 // Errors: INVALID_ARGUMENT naming the file, the field, its value and the allowed values.
 absl::StatusOr<ImagePreprocessingConfig> ReadImagePreprocessing(const JsonFields& config);
 absl::StatusOr<PixelSequenceConfig> ReadPixelSequence(const JsonFields& config);
 
-// The value of "preprocessing". It contains "resize" only if that is not the default.
+// The value of "preprocessing". It contains "resize" and "orientation" only if they are not the defaults.
 nlohmann::ordered_json ToJson(const ImagePreprocessingConfig& config);
 nlohmann::ordered_json ToJson(const PixelSequenceConfig& config);
 

@@ -85,8 +85,9 @@ def document_inputs(document: Document) -> tuple[types_pb2.Input, types_pb2.Inpu
 
 
 def image_message(image: Image) -> inference_pb2.Image:
-    """Reads a file, and converts it to PNG if the server does not decode its format. Pixels are sent unchanged. Raises
-    OSError, ValueError or TypeError for an invalid image."""
+    """Reads a file, and converts it to PNG if the server does not decode its format. A PIL image is turned upright, as
+    its EXIF or XMP data say. An array is sent unchanged. Raises OSError, ValueError or TypeError for an invalid
+    image."""
     if isinstance(image, (bytes, bytearray, memoryview)):
         return inference_pb2.Image(encoded=_decodable(bytes(image)))
     if isinstance(image, (str, os.PathLike)):
@@ -126,25 +127,29 @@ def _decodable(file: bytes) -> bytes:
         return file
     except pillow.DecompressionBombError as error:
         raise ValueError(str(error)) from None
+    if image.mode not in ("1", "L", "LA", "P", "RGB", "RGBA") and not image.mode.startswith(("I", "F")):
+        image = image.convert("RGB")
+    return _png(image)
+
+
+def _png(image: Any) -> bytes:
+    """Raises ValueError for modes without a fixed range of values."""
     if image.mode in ("I", "F"):
-        raise _without_range(image.mode)
+        raise ValueError(f'a PIL image of mode "{image.mode}" has no fixed range of values: convert it to "L" or "RGB"')
     if image.mode.startswith("I;16"):
         image = image.convert("I").convert("I;16")  # any byte order
-    elif image.mode not in ("1", "L", "LA", "P", "RGB", "RGBA"):
-        image = image.convert("RGB")
     encoded = io.BytesIO()
     image.save(encoded, "PNG")
     return encoded.getvalue()
 
 
-def _without_range(mode: str) -> ValueError:
-    return ValueError(f'a PIL image of mode "{mode}" has no fixed range of values: convert it to "L" or "RGB"')
-
-
 def _pillow_message(image: Any) -> inference_pb2.Image:
-    if image.mode.startswith(("I", "F")):
-        raise _without_range(image.mode)
-    pixels = image if image.mode in ("L", "RGB") else image.convert("RGB")
+    from PIL import ImageOps
+
+    upright = ImageOps.exif_transpose(image)
+    if upright.mode.startswith(("I", "F")):
+        return inference_pb2.Image(encoded=_png(upright))  # the server makes 8 bits of 16
+    pixels = upright if upright.mode in ("L", "RGB") else upright.convert("RGB")
     width, height = pixels.size
     channels = 1 if pixels.mode == "L" else 3
     return inference_pb2.Image(

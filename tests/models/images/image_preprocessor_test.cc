@@ -71,6 +71,25 @@ TEST(ImagePreprocessor, AnEncodedImageIsItsPixels) {
   EXPECT_THAT(preprocessor->Decode("no image"), Refuses(Words{"not a JPEG"}));
 }
 
+// As evaluations that read only the pixels of a file.
+TEST(ImagePreprocessor, TurnsNoImageIfTheModelIgnoresOrientations) {
+  ImagePreprocessingConfig config{.resize_shorter_side = 8, .crop_height = 6, .crop_width = 7};
+  const PixelSequenceConfig sequence{.height = 8, .width = 8, .orientation = OrientationUse::kIgnore};
+  config.orientation = OrientationUse::kIgnore;
+  const auto preprocessor = MakeImagePreprocessor(config, ImageLimits());
+  const auto of_tokens = MakePixelSequencePreprocessor(sequence, ImageLimits());
+  const std::string upright = ReadImageFile("orientation_1.jpg");
+  for (int orientation = 2; orientation <= 8; ++orientation) {
+    const std::string turned = ReadImageFile("orientation_" + std::to_string(orientation) + ".jpg");
+    EXPECT_EQ(ValuesOf(preprocessor->Decode(turned)), ValuesOf(preprocessor->Decode(upright))) << orientation;
+    EXPECT_EQ(std::get<TokenItem>(*of_tokens->Decode(turned)).documents,
+              std::get<TokenItem>(*of_tokens->Decode(upright)).documents);
+  }
+  const auto by_default = MakePixelSequencePreprocessor({.height = 8, .width = 8}, ImageLimits());
+  EXPECT_NE(std::get<TokenItem>(*by_default->Decode(ReadImageFile("orientation_6.jpg"))).documents,
+            std::get<TokenItem>(*of_tokens->Decode(upright)).documents);
+}
+
 TEST(ImagePreprocessor, RefusesPixelsThatAreNotAnImage) {
   const auto preprocessor = MakeImagePreprocessor(SmallConfig(), {.max_pixels = 6});
   const std::vector<uint8_t> pixels(24);

@@ -15,6 +15,7 @@ import zlib
 from pathlib import Path
 
 import numpy as np
+import orientation_samples
 from numpy.typing import NDArray
 from PIL import Image, ImageOps
 from reference import safetensors_file
@@ -36,6 +37,8 @@ def main() -> None:
     write_jpegs(colours, alpha)
     write_pngs(colours, alpha)
     write_webps(colours, alpha)
+    for name, file in orientation_samples.samples(Image.fromarray(colours)):
+        (FOLDER / f"orientation_{name}").write_bytes(file)
     expected = {path.name: by_pillow(path) for path in whole_files()}
     expected |= write_wide(colours)
     safetensors_file.write(FOLDER.parent / "expected.safetensors", dict(sorted(expected.items())))

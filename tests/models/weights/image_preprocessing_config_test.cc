@@ -59,6 +59,23 @@ TEST(ImagePreprocessingConfig, SaysWhoseInterpolationResizes) {
   }
 }
 
+TEST(ImagePreprocessingConfig, SaysWhetherImagesAreTurned) {
+  EXPECT_EQ(ReadImagePreprocessing(Config(ToJson(ImagePreprocessingConfig())))->orientation, OrientationUse::kApply);
+  EXPECT_FALSE(ToJson(ImagePreprocessingConfig()).contains("orientation"));
+  for (const auto& [word, use] : {std::pair{"apply", OrientationUse::kApply}, {"ignore", OrientationUse::kIgnore}}) {
+    const auto image = ReadImagePreprocessing(With("orientation", word));
+    ASSERT_THAT(image, IsOk());
+    EXPECT_EQ(image->orientation, use) << word;
+    EXPECT_EQ(*ReadImagePreprocessing(Config(ToJson(*image))), *image) << word;
+    const auto pixels = ReadPixelSequence(Config({{"height", 4}, {"width", 8}, {"orientation", word}}));
+    ASSERT_THAT(pixels, IsOk());
+    EXPECT_EQ(pixels->orientation, use) << word;
+    EXPECT_EQ(*ReadPixelSequence(Config(ToJson(*pixels))), *pixels) << word;
+  }
+  EXPECT_THAT(ReadImagePreprocessing(With("orientation", "exif")),
+              Refuses(Words{"orientation", "exif", "apply, ignore"}));
+}
+
 TEST(ImagePreprocessingConfig, NamesTheWrongPartOfResizeAndWhatIsAllowed) {
   const auto with = [](const char* library, const char* filter) {
     return ReadImagePreprocessing(With("resize", {{"library", library}, {"filter", filter}}));
