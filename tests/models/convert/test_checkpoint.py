@@ -8,8 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from longshort_convert.checkpoint import Namespace, Tensor, read_checkpoint
+from longshort_convert.checkpoint import read_checkpoint
 from longshort_convert.errors import ConvertError
+from longshort_convert.plain_pickle import Namespace
+from longshort_convert.stored_tensors import Tensor
 
 from models.convert import made_up
 
@@ -72,7 +74,7 @@ def test_nothing_is_run(tmp_path: Path) -> None:
     for pickled in [
         b"cos\nsystem\n" + b"(" + _opcodes(f"touch {trace}") + b"tR.",
         b"cbuiltins\neval\n" + b"(" + _opcodes(f"open({str(trace)!r}, 'w')") + b"tR.",
-        pickle.dumps(trace, protocol=2),
+        b"csubprocess\nPopen\n" + b"(" + _opcodes(["touch", str(trace)]) + b"tR.",
     ]:
         with pytest.raises(ConvertError, match="which the converter does not run"):
             read_checkpoint(_archive(tmp_path / "c", {"a/data.pkl": pickled}))
@@ -152,9 +154,9 @@ def test_every_cut_of_a_good_file_is_refused(tmp_path: Path) -> None:
 def test_what_is_no_checkpoint_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConvertError, match="no such file"):
         read_checkpoint(tmp_path / "missing")
-    (tmp_path / "legacy").write_bytes(pickle.dumps({"model": 1}))
-    with pytest.raises(ConvertError, match="not a checkpoint of PyTorch 1.6 or later"):
-        read_checkpoint(tmp_path / "legacy")
+    (tmp_path / "plain").write_bytes(pickle.dumps({"model": 1}))
+    with pytest.raises(ConvertError, match="neither a file of torch.save nor one of safetensors"):
+        read_checkpoint(tmp_path / "plain")
     with pytest.raises(ConvertError, match="contains 0 pickles"):
         read_checkpoint(_archive(tmp_path / "c", {"a/other": b""}))
     with pytest.raises(ConvertError, match="contains 2 pickles"):

@@ -206,8 +206,8 @@ _TIED = "decoder.model.out_emb.weight"
         (_with_fields(mem_len=4), ["mem_len 4", "window_len 6"]),
         (_without_field("window_len"), ["window_len is missing"]),
         ({"args": None, "cfg": None, "model": made_up.state_dict()}, ["neither cfg", "nor args"]),
-        ({"cfg": made_up.cfg_style()["cfg"]}, ["state dict", "NoneType"]),
-        ({"cfg": {"model": 3}, "model": {}}, ['cfg["model"]', "int"]),
+        ({"cfg": made_up.cfg_style()["cfg"]}, ["no dict of tensors", "cfg"]),
+        ({"cfg": {"model": 3}, "model": made_up.state_dict()}, ['cfg["model"]', "int"]),
         ([1, 2], ["the checkpoint", "list"]),
     ],
 )

@@ -6,35 +6,42 @@ import argparse
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from longshort_convert import classifier, cvt, language_model, presets, text_classifier, vil, vocabulary
-from longshort_convert.checkpoint import read_checkpoint
+from longshort_convert import classifier, language_model, presets, vocabulary
 from longshort_convert.errors import ConvertError
+from longshort_convert.find_weights import FoundWeights, find_weights
 from longshort_convert.model_files import ModelFiles, write_directory
-from longshort_convert.safetensors_file import is_safetensors, read_safetensors
+from longshort_convert.weights import is_tensor
+from longshort_convert.weights_files import read_weights_files
 
 _DESCRIPTION = """\
 Converts a checkpoint of a Transformer-LS model to a model directory that longshort-server
 loads: config.json, model.safetensors and, if given, vocabulary.txt and labels.txt.
-The content of the checkpoint determines its kind:
+The names of the tensors determine its kind: language model (fairseq), text classifier (Long
+Range Arena), ViL-LS (ImageNet) or CvT*-LS. Prefixes (module., _orig_mod., Lightning's) are
+removed. The weights may lie in an entry (model, state_dict, net, ema, ...); --weights chooses
+between several. Formats:
 
-  language model    fairseq's {"cfg" or "args", "model", ...}
-  text classifier   Long Range Arena's {"model_state_dict", ...}
-  ViL-LS            ImageNet's {"net", "arch", ...}
-  CvT*-LS           a safetensors file
+  a file of torch.save    with any pickle protocol from 2 to 5, or as PyTorch wrote it before 1.6
+  a safetensors file
+  several files           their *.index.json, one of them, or the directory
 
-The converter runs no code in the checkpoint. Weights keep their precision. If the converter
-does not know a part of the checkpoint, it names that part, writes nothing, and exits with 2."""
+The converter runs no code in the checkpoint: values of unknown types beside the weights are
+skipped. Weights keep their precision. If the converter does not know a tensor, it names it,
+writes nothing, and exits with 2."""
 
 _EPILOG = """\
-Checkpoints of classifiers contain no hyperparameters. Those that do not follow from the tensors come from --preset,
---config and --set. --set overrides --config, which overrides --preset. A value that contradicts the tensors is an
-error. Without a preset, these are required:
+Only fairseq's checkpoints contain hyperparameters. For other checkpoints, those that do not follow from the tensors
+come from --preset, --config and --set. --set overrides --config, which overrides --preset. A value that contradicts
+the tensors is an error. Without a preset, these are required:
 
   text classifier   heads, window_size, cls (none, vocabulary, all_layers, last_layer); layers, if they are tied;
                     tokenizer (none, bytes_plus_one, listops_2020, listops_2021, pixels; default: none)
   ViL-LS            stages (the architecture string), image_size; average_pooling (default: false)
   CvT*-LS           stage_heads, window_sizes
+  language model    chunk_size, window_length, memory_length, window_position_clamp, chunk_position_clamp,
+                    pre_layer_norm, activation
 
 examples:
   python -m longshort_convert checkpoint_best.pt --vocabulary data-bin/enwik8/dict.txt --mem-len 32768 \\
@@ -69,18 +76,26 @@ def convert(options: argparse.Namespace) -> str:
 
 def _read(options: argparse.Namespace) -> tuple[ModelFiles, list[str]]:
     """The model, and the entries of the checkpoint that are not part of it."""
-    is_weights_file = is_safetensors(options.checkpoint)
-    content = read_safetensors(options.checkpoint) if is_weights_file else read_checkpoint(options.checkpoint)
+    content = read_weights_files(options.checkpoint)
     try:
-        if is_weights_file:
-            return classifier.convert(cvt.ARCHITECTURE, content, "the file", _classifier_options(options)), []
-        for key, family in (("model_state_dict", text_classifier), ("net", vil)):
-            if isinstance(content, Mapping) and key in content:
-                files = classifier.convert(family.ARCHITECTURE, content[key], key, _classifier_options(options))
-                return files, [str(name) for name in content if name != key]
-        return language_model.convert(content, _language_model_options(options)), []
+        found, others = find_weights(content, options.weights)
+        if found.family == language_model.ARCHITECTURE:
+            files = language_model.convert(found.state, content, _language_model_options(options))
+        else:
+            files = classifier.convert(found.family, found.state, _classifier_options(options))
     except ConvertError as error:
         raise ConvertError(f"{options.checkpoint}: {error}") from error
+    return files, _ignored(content, found, others)
+
+
+def _ignored(content: Mapping[str, Any], found: FoundWeights, others: list[str]) -> list[str]:
+    """The names of other weights in the checkpoint, and of its entries that were not read."""
+    used = {found.entry.partition(".")[0]}
+    if found.family == language_model.ARCHITECTURE:
+        used |= {"args", "cfg"}
+    entries = [str(name) for name in content if found.entry and str(name) not in used]
+    beside = [str(name) for name, value in content.items() if not found.entry and not is_tensor(value)]
+    return entries + beside + [name for name in others if name not in entries]
 
 
 def _classifier_options(options: argparse.Namespace) -> classifier.ClassifierOptions:
@@ -95,12 +110,14 @@ def _classifier_options(options: argparse.Namespace) -> classifier.ClassifierOpt
 
 
 def _language_model_options(options: argparse.Namespace) -> language_model.LanguageModelOptions:
-    _refuse(options, "a language model", "preset", "config", "assignments", "labels")
+    _refuse(options, "a language model", "preset", "labels")
     return language_model.LanguageModelOptions(
         vocabulary=options.vocabulary,
         tokenizer=options.tokenizer,
         segment_length=options.segment_length,
         memory_length=options.mem_len,
+        config=options.config,
+        assignments=options.assignments or (),
     )
 
 
@@ -118,8 +135,18 @@ def _parser() -> argparse.ArgumentParser:
         epilog=_EPILOG + ", ".join(presets.names()),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("checkpoint", type=Path, metavar="CHECKPOINT", help="a file of torch.save or safetensors")
+    parser.add_argument(
+        "checkpoint",
+        type=Path,
+        metavar="CHECKPOINT",
+        help="a file of torch.save or safetensors; or an index, a shard or the directory of several",
+    )
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="the model directory to create")
+    parser.add_argument(
+        "--weights",
+        metavar="NAME",
+        help="which of a checkpoint's weights to convert, for example model_ema (default: those that are no average)",
+    )
     parser.add_argument(
         "--vocabulary",
         type=Path,
@@ -128,7 +155,7 @@ def _parser() -> argparse.ArgumentParser:
         "ListOps: the tokens, one per line; the first has id 1",
     )
     _add_language_model_options(parser.add_argument_group("language models"))
-    _add_classifier_options(parser.add_argument_group("classifiers"))
+    _add_classifier_options(parser.add_argument_group("hyperparameters and classifiers"))
     return parser
 
 

@@ -1,255 +1,165 @@
-"""Reads the files of torch.save (PyTorch 1.6 and later) with numpy alone, and runs no code that they name.
+"""Reads the files of torch.save with numpy alone, and runs no code that they name.
 
-Such a file is a zip archive: one pickle, `<root>/data.pkl`, that refers to storages `<root>/data/<key>`, which contain
-raw little-endian numbers. The reader accepts only plain values, argparse.Namespace and tensors in the pickle: a subset
-of what torch.load(weights_only=True) allows. The pickle builds only immutable objects (tuples) and plain data, so that
-no opcode can change the set of known names. A storage is read when a tensor in it is read, so an optimizer's state
-costs nothing.
+Since PyTorch 1.6, such a file is a zip archive: one pickle, `<root>/data.pkl`, that refers to storages
+`<root>/data/<key>`, which contain raw little-endian numbers. Before, it was a row of pickles (a magic number, a
+version, the machine's sizes, the object, the storages' keys), followed by each storage: its number of elements as
+int64, and its numbers. A storage is read when a tensor in it is read, so an optimizer's state costs nothing.
 """
 
 from __future__ import annotations
 
-import collections
-import io
-import math
+import mmap
 import pickle
 import pickletools
-import struct
 import zipfile
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any
 
 from longshort_convert.errors import ConvertError
+from longshort_convert.input_files import refuse_other_formats
+from longshort_convert.plain_pickle import BROKEN, Placeholder, load, placeholder_type
+from longshort_convert.stored_tensors import ElementType, Storage, naturals
 
 _PICKLE_LIMIT_BYTES = 256 << 20
-
-# The exceptions of reading a broken zip file or pickle.
-_BROKEN = (
-    pickle.UnpicklingError,
-    ArithmeticError,
-    AttributeError,
-    EOFError,
-    LookupError,
-    MemoryError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-    struct.error,
-)
-
-
-class ElementType(NamedTuple):
-    """A tensor's type: its name in PyTorch, and the numpy type of its bits (uint16 for bfloat16, which numpy lacks)."""
-
-    name: str
-    bits: str
-
-
-# The opcodes that torch.save writes (pickle protocol 2). None of them takes more memory than the pickle's length.
-_OPCODES = frozenset(
-    [
-        "PROTO",
-        "STOP",
-        "MARK",
-        "GLOBAL",
-        "REDUCE",
-        "NEWOBJ",
-        "BUILD",
-        "BINPERSID",
-        "BINPUT",
-        "LONG_BINPUT",
-        "BINGET",
-        "LONG_BINGET",
-        "NONE",
-        "NEWTRUE",
-        "NEWFALSE",
-        "BININT",
-        "BININT1",
-        "BININT2",
-        "LONG1",
-        "BINFLOAT",
-        "BINUNICODE",
-        "EMPTY_TUPLE",
-        "TUPLE1",
-        "TUPLE2",
-        "TUPLE3",
-        "TUPLE",
-        "EMPTY_LIST",
-        "APPEND",
-        "APPENDS",
-        "EMPTY_DICT",
-        "SETITEM",
-        "SETITEMS",
-    ]
-)
-
-_STORAGE_TYPES = {
-    "FloatStorage": ElementType("float32", "<f4"),
-    "HalfStorage": ElementType("float16", "<f2"),
-    "BFloat16Storage": ElementType("bfloat16", "<u2"),
-    "DoubleStorage": ElementType("float64", "<f8"),
-    "LongStorage": ElementType("int64", "<i8"),
-    "IntStorage": ElementType("int32", "<i4"),
-    "ShortStorage": ElementType("int16", "<i2"),
-    "CharStorage": ElementType("int8", "i1"),
-    "ByteStorage": ElementType("uint8", "u1"),
-    "BoolStorage": ElementType("bool", "?"),
-}
-
-
-class Namespace:
-    """Stands for argparse.Namespace: the values it was saved with."""
-
-    def __init__(self) -> None:
-        self.values: dict[str, Any] = {}
-
-    def __setstate__(self, state: object) -> None:
-        if not isinstance(state, dict):
-            raise pickle.UnpicklingError("the content of a Namespace is not a dict")
-        self.values = state
-
-
-class _Storage(NamedTuple):
-    archive: Path
-    member: str
-    type: ElementType
-    elements: int
-
-    def read(self) -> NDArray[Any]:
-        numpy_type = np.dtype(self.type.bits)
-        with zipfile.ZipFile(self.archive) as archive:
-            stored = _read_member(archive, self.member, self.elements * numpy_type.itemsize)
-        if len(stored) != self.elements * numpy_type.itemsize:
-            raise ConvertError(f"{self.archive}: {self.member} has {len(stored)} bytes, not {self.elements} elements")
-        return np.frombuffer(stored, numpy_type)
-
-
-class Tensor(NamedTuple):
-    """A tensor of the checkpoint, whose numbers are still in the file."""
-
-    storage: _Storage
-    offset: int
-    shape: tuple[int, ...]
-    stride: tuple[int, ...]
-
-    @property
-    def type_name(self) -> str:
-        return self.storage.type.name
-
-    def read(self) -> NDArray[Any]:
-        """The numbers, row-major, little-endian (for bfloat16: the bits)."""
-        values = self.storage.read()
-        strides = tuple(step * values.itemsize for step in self.stride)
-        view = np.lib.stride_tricks.as_strided(values[self.offset :], self.shape, strides, writeable=False)
-        return np.ascontiguousarray(view).reshape(self.shape)
-
-
-class _RebuildTensor:
-    """Stands for torch._utils._rebuild_tensor_v2."""
-
-    __slots__ = ()
-
-    def __call__(self, storage: object, offset: object, shape: object, stride: object, *_: object) -> Tensor:
-        if not isinstance(storage, _Storage):
-            raise pickle.UnpicklingError("a tensor has no storage")
-        sizes, steps = _naturals(shape), _naturals(stride)
-        (start,) = _naturals((offset,))
-        if len(sizes) != len(steps):
-            raise pickle.UnpicklingError(f"a tensor has {len(sizes)} dimensions and {len(steps)} strides")
-        last = start + sum((size - 1) * step for size, step in zip(sizes, steps, strict=True))
-        if start > storage.elements or (0 not in sizes and last >= storage.elements):
-            raise pickle.UnpicklingError(f"a tensor reaches beyond its storage, {storage.member}")
-        if math.prod(sizes) > storage.elements:
-            raise pickle.UnpicklingError(f"a tensor has more elements than its storage, {storage.member}")
-        return Tensor(storage, start, sizes, steps)
-
-
-class _RebuildParameter:
-    """Stands for torch._utils._rebuild_parameter: a tensor that is trained."""
-
-    __slots__ = ()
-
-    def __call__(self, tensor: object, *_: object) -> Tensor:
-        if not isinstance(tensor, Tensor):
-            raise pickle.UnpicklingError("a parameter is not a tensor")
-        return tensor
-
-
-_KNOWN_GLOBALS: dict[tuple[str, str], Any] = {
-    ("argparse", "Namespace"): Namespace,
-    ("collections", "OrderedDict"): collections.OrderedDict,
-    ("torch._utils", "_rebuild_parameter"): _RebuildParameter(),
-    ("torch._utils", "_rebuild_tensor_v2"): _RebuildTensor(),
-    **{("torch", name): type_ for name, type_ in _STORAGE_TYPES.items()},
-}
-
-
-class _Unpickler(pickle.Unpickler):
-    def __init__(self, file: Any, archive: Path, root: str) -> None:
-        super().__init__(file)
-        self._archive = archive
-        self._root = root
-
-    def find_class(self, module: str, name: str) -> Any:
-        known = _KNOWN_GLOBALS.get((module, name))
-        if known is None:
-            raise ConvertError(f"{self._archive}: refers to {module}.{name}, which the converter does not run")
-        return known
-
-    def persistent_load(self, pid: Any) -> _Storage:
-        if not isinstance(pid, tuple) or len(pid) != 5 or pid[0] != "storage":
-            raise pickle.UnpicklingError("a persistent reference is not to a storage")
-        _, type_, key, _, elements = pid
-        if not isinstance(type_, ElementType) or not isinstance(key, str):
-            raise pickle.UnpicklingError("a storage has an unknown type or an invalid name")
-        return _Storage(self._archive, f"{self._root}data/{key}", type_, *_naturals((elements,)))
+_LEGACY_MAGIC_NUMBER = 0x1950A86A20F9469CFC6C
+_LEGACY_VERSION = 1001
 
 
 def read_checkpoint(path: Path) -> Any:
-    """The saved object, with Tensor and Namespace for tensors and namespaces.
+    """The saved object, with Tensor, Namespace and Placeholder for tensors, namespaces and unknown types.
 
-    Raises ConvertError for a file that is not a checkpoint, is broken, or contains any other type.
+    Raises ConvertError for a file that is not a checkpoint, is broken, or is hostile.
     """
-    if not path.is_file():
-        raise ConvertError(f"{path}: no such file")
+    refuse_other_formats(path)
     try:
-        with zipfile.ZipFile(path) as archive:
-            pickled = [name for name in archive.namelist() if name.endswith("/data.pkl")]
-            if len(pickled) != 1:
-                raise ConvertError(f"{path}: contains {len(pickled)} pickles named data.pkl, not 1")
-            root = pickled[0].removesuffix("data.pkl")
-            _check_byte_order(archive, f"{root}byteorder", path)
-            content = _read_member(archive, pickled[0], _PICKLE_LIMIT_BYTES)
-            _check_opcodes(content)
-            return _Unpickler(io.BytesIO(content), path, root).load()
+        if _is_zip(path):
+            return _read_zip(path)
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            return _LegacyFile(path, content).read()
+    except ConvertError as error:
+        raise error if str(path) in str(error) else ConvertError(f"{path}: {error}") from error
     except zipfile.BadZipFile as error:
-        raise ConvertError(
-            f"{path}: not a checkpoint of PyTorch 1.6 or later, which is a zip file ({error})"
-        ) from error
-    except _BROKEN as error:
+        raise ConvertError(f"{path}: broken checkpoint: {error}; it may be cut off: copy it again") from error
+    except BROKEN as error:
         raise ConvertError(f"{path}: broken checkpoint: {error}") from error
 
 
-def _naturals(numbers: object) -> tuple[int, ...]:
-    if not isinstance(numbers, tuple) or not all(type(number) is int and number >= 0 for number in numbers):
-        raise pickle.UnpicklingError("a size, stride or offset is not a non-negative integer")
-    return numbers
+def _is_zip(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(4) == b"PK\x03\x04" or zipfile.is_zipfile(path)
 
 
-def _check_opcodes(pickled: bytes) -> None:
-    for opcode, argument, _ in pickletools.genops(pickled):
-        if opcode.name not in _OPCODES:
-            raise pickle.UnpicklingError(f"its pickle has opcode {opcode.name}, which torch.save never writes")
-        if opcode.name == "LONG_BINPUT" and argument > len(pickled):
-            raise pickle.UnpicklingError(f"its pickle has memo index {argument}, which exceeds its length")
+def _read_zip(path: Path) -> Any:
+    with zipfile.ZipFile(path) as archive:
+        members = archive.namelist()
+        pickled = [name for name in members if name.endswith("/data.pkl")]
+        if any(name.endswith("/constants.pkl") for name in members):
+            raise ConvertError(f"{path}: is a TorchScript program, not a checkpoint; save its state_dict() instead")
+        if len(pickled) != 1:
+            raise ConvertError(f"{path}: contains {len(pickled)} pickles named data.pkl, not 1")
+        root = pickled[0].removesuffix("data.pkl")
+        _check_byte_order(archive, f"{root}byteorder", path)
+
+        def storage(pid: tuple[Any, ...]) -> Storage | Placeholder:
+            type_, key, elements = _reference(pid)
+            if type_ is None:
+                return placeholder_type("torch.storage")()
+            size = elements * type_.size_bytes
+            member = f"{root}data/{key}"
+            return Storage(member, type_, elements, lambda: _read_storage(path, member, size))
+
+        return load(_read_member(archive, pickled[0], _PICKLE_LIMIT_BYTES), storage)
+
+
+class _LegacyFile:
+    """A file of torch.save before PyTorch 1.6."""
+
+    def __init__(self, path: Path, content: mmap.mmap) -> None:
+        self._path = path
+        self._content = content
+        self._storages: dict[str, Storage] = {}
+        self._offsets: dict[str, int] = {}  # of the numbers, by key
+
+    def read(self) -> Any:
+        if not self._is_legacy():
+            raise ConvertError(f"{self._path}: not a checkpoint: neither a file of torch.save nor one of safetensors")
+        for _ in range(2):  # the magic number and the version
+            self._next_pickle()
+        sizes = self._next_pickle()
+        if isinstance(sizes, dict) and sizes.get("little_endian") is False:
+            raise ConvertError(f"{self._path}: numbers are stored in byte order b'big', not little")
+        checkpoint = self._next_pickle()
+        self._find_storages(self._next_pickle())
+        return checkpoint
+
+    def _is_legacy(self) -> bool:
+        try:
+            found = self._next_pickle(), self._next_pickle()
+        except (*BROKEN, ConvertError):
+            return False
+        finally:
+            self._content.seek(0)
+        return found == (_LEGACY_MAGIC_NUMBER, _LEGACY_VERSION)
+
+    def _next_pickle(self) -> Any:
+        start = self._content.tell()
+        for _ in pickletools.genops(self._content):
+            if self._content.tell() - start > _PICKLE_LIMIT_BYTES:
+                raise pickle.UnpicklingError(f"a pickle has more than {_PICKLE_LIMIT_BYTES} bytes")
+        return load(self._content[start : self._content.tell()], self._storage)
+
+    def _storage(self, pid: tuple[Any, ...]) -> Storage:
+        type_, key, elements = _reference(pid)
+        if type_ is None:
+            raise pickle.UnpicklingError(f"storage {key} has an unknown type of elements")
+        if len(pid) > 5 and pid[5] is not None:
+            raise pickle.UnpicklingError(f"storage {key} is a view of another, which only PyTorch before 0.4 wrote")
+        storage = Storage(key, type_, elements, lambda: self._read_numbers(key))
+        return self._storages.setdefault(key, storage)
+
+    def _find_storages(self, keys: object) -> None:
+        if not isinstance(keys, list) or any(key not in self._storages for key in keys):
+            raise pickle.UnpicklingError("its list of storages names an unknown one")
+        offset = self._content.tell()
+        for key in keys:
+            storage = self._storages[key]
+            elements = int.from_bytes(self._content[offset : offset + 8], "little")
+            self._offsets[key] = offset + 8
+            offset += 8 + storage.size_bytes
+            if elements != storage.elements or offset > len(self._content):
+                raise pickle.UnpicklingError(f"storage {key} does not have its {storage.elements} elements")
+        if offset != len(self._content) or len(self._offsets) != len(self._storages):
+            raise pickle.UnpicklingError("its storages are not those that its tensors need")
+
+    def _read_numbers(self, key: str) -> bytes:
+        with self._path.open("rb") as file:
+            file.seek(self._offsets[key])
+            content = file.read(self._storages[key].size_bytes)
+        if len(content) != self._storages[key].size_bytes:
+            raise ConvertError(f"{self._path}: storage {key} is cut off")
+        return content
+
+
+def _reference(pid: tuple[Any, ...]) -> tuple[ElementType | None, str, int]:
+    """Element type (None: unknown), key and number of elements of a persistent reference to a storage."""
+    _, type_, key, _, elements = pid[:5]
+    unknown = isinstance(type_, type) and issubclass(type_, Placeholder)
+    if not (unknown or isinstance(type_, ElementType)) or not isinstance(key, str):
+        raise pickle.UnpicklingError("a storage has an unknown type or an invalid name")
+    return None if unknown else type_, key, naturals((elements,))[0]
 
 
 def _check_byte_order(archive: zipfile.ZipFile, member: str, path: Path) -> None:
     if member in archive.namelist() and (order := _read_member(archive, member, 16)) != b"little":
         raise ConvertError(f"{path}: numbers are stored in byte order {order!r}, not little")
+
+
+def _read_storage(path: Path, member: str, size_bytes: int) -> bytes:
+    with zipfile.ZipFile(path) as archive:
+        stored = _read_member(archive, member, size_bytes)
+    if len(stored) != size_bytes:
+        raise ConvertError(f"{path}: {member} has {len(stored)} bytes, not {size_bytes}")
+    return stored
 
 
 def _read_member(archive: zipfile.ZipFile, member: str, limit_bytes: int) -> bytes:
@@ -264,5 +174,5 @@ def _read_member(archive: zipfile.ZipFile, member: str, limit_bytes: int) -> byt
         raise ConvertError(f"{archive.filename}: {member} has {info.file_size} bytes, more than {limit_bytes}")
     try:
         return archive.read(info)
-    except (*_BROKEN, zipfile.BadZipFile, OSError) as error:
+    except (*BROKEN, zipfile.BadZipFile, OSError) as error:
         raise ConvertError(f"{archive.filename}: {member} is broken: {error}") from error

@@ -71,6 +71,7 @@ def convert(state: StateDict, fields: Fields) -> dict[str, Weight]:
     """Completes the fields and returns the tensors. Errors: ConvertError."""
     fields.refuse_unknown(FIELDS)
     fields.default(_DEFAULTS)
+    fields.require("stage_heads", "window_sizes")
     for name in state.names():
         if name.endswith(_BATCH_COUNT):  # counts batches in training
             state.pop(name)

@@ -1,7 +1,7 @@
 """Reads hyperparameters and weights of an official fairseq checkpoint of the Transformer-LS language model.
 
 In one format, cfg["model"] is a dict of the model's fields, and `args` is None. In the other, `args` is a namespace
-with all fields. The keys of the state dict start with `decoder.model.`. The field vocab_size is a meaningless default;
+with all fields. The field vocab_size is a meaningless default;
 the number of embedding rows is used instead.
 """
 
@@ -14,12 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from longshort_convert.checkpoint import Namespace, Tensor
 from longshort_convert.errors import ConvertError
-from longshort_convert.weights import WEIGHT_TYPES, Weight
+from longshort_convert.plain_pickle import Namespace
+from longshort_convert.weights import Shapes, StateDict, Weight
 
 MODEL_NAME = "transformer-ls"
-_PREFIX = "decoder.model."
 
 _POSITIVE_FIELDS = (
     "n_layer",
@@ -34,7 +33,7 @@ _POSITIVE_FIELDS = (
 _CLAMP_FIELDS = ("clamp_len", "cpos_clamp_len")
 _SWITCH_FIELDS = ("pre_ln", "use_gelu", "use_bias")
 # Fields that affect only training, and vocab_size (see above).
-_OTHER_FIELDS = ("_name", "vocab_size", "dropout", "emb_dropout", "grad_chk", "probing")
+FIELDS_WITHOUT_EFFECT = ("_name", "vocab_size", "dropout", "emb_dropout", "grad_chk", "probing")
 
 
 @dataclass(frozen=True)
@@ -54,6 +53,12 @@ class Hyperparameters:
     pre_ln: bool
     use_gelu: bool
     use_bias: bool
+
+
+def has_hyperparameters(checkpoint: object) -> bool:
+    return isinstance(checkpoint, Mapping) and (
+        isinstance(checkpoint.get("cfg"), Mapping) or isinstance(checkpoint.get("args"), Namespace)
+    )
 
 
 def read_hyperparameters(checkpoint: object) -> Hyperparameters:
@@ -78,29 +83,22 @@ def read_hyperparameters(checkpoint: object) -> Hyperparameters:
     return Hyperparameters(**values)
 
 
-def read_weights(checkpoint: object, hyperparameters: Hyperparameters) -> dict[str, Weight]:
-    """All tensors of the model except the tied output embedding, by name without prefix.
+def read_weights(state: StateDict, hyperparameters: Hyperparameters) -> dict[str, Weight]:
+    """All tensors of the model except the tied output embedding, in the forms that are stored.
 
     Raises ConvertError naming a tensor that is missing or unknown, has a wrong shape or type, or is not tied.
     """
-    state = _state_dict(checkpoint)
-    embedding = _tensor(state, f"{_PREFIX}in_emb.weight")
-    if len(embedding.shape) != 2 or embedding.shape[0] < 1:
-        raise ConvertError(f"tensor {_PREFIX}in_emb.weight has shape {list(embedding.shape)}, not [V, d_model]")
+    vocabulary_size, _ = state.shape("in_emb.weight", 2)
+    if vocabulary_size < 1:
+        raise ConvertError("tensor in_emb.weight has no rows")
     if hyperparameters.n_layer > len(state):
         raise ConvertError(f"n_layer is {hyperparameters.n_layer}, but there are only {len(state)} tensors")
-    shapes = _official_shapes(hyperparameters, embedding.shape[0])
-    for key in state:
-        if not isinstance(key, str) or key not in shapes:
-            raise ConvertError(f"tensor {key!r} is unknown")
-    weights = {}
-    for key, shape in shapes.items():
-        tensor = _tensor(state, key)
-        if tensor.shape != shape:
-            raise ConvertError(f"tensor {key} has shape {list(tensor.shape)}, but the fields require {list(shape)}")
-        if tensor.type_name not in WEIGHT_TYPES:
-            raise ConvertError(f"tensor {key} has type {tensor.type_name}, not one of {', '.join(WEIGHT_TYPES)}")
-        weights[key.removeprefix(_PREFIX)] = Weight(tensor.type_name, _stored_form(key, tensor.read()))
+    shapes = _official_shapes(hyperparameters, vocabulary_size)
+    if "out_emb.weight" not in state:  # safetensors keeps one name of tied tensors
+        del shapes["out_emb.weight"]
+    weights = {
+        name: Weight(weight.type_name, _stored_form(name, weight.values)) for name, weight in state.take(shapes).items()
+    }
     _drop_tied_embedding(weights)
     return weights
 
@@ -112,7 +110,7 @@ def _model_fields(checkpoint: object) -> tuple[Mapping[str, Any], str]:
         where = 'cfg["model"]'
         fields = _mapping(_mapping(top["cfg"], "cfg").get("model"), where)
         _check_name(fields.get("_name"), f"{where}: _name")
-        known = (*_POSITIVE_FIELDS, *_CLAMP_FIELDS, *_SWITCH_FIELDS, *_OTHER_FIELDS)
+        known = (*_POSITIVE_FIELDS, *_CLAMP_FIELDS, *_SWITCH_FIELDS, *FIELDS_WITHOUT_EFFECT)
         for name in fields:
             if name not in known:
                 raise ConvertError(f"{where}: field {name!r} is unknown")
@@ -136,29 +134,16 @@ def _mapping(value: object, where: str) -> Mapping[str, Any]:
     return value
 
 
-def _state_dict(checkpoint: object) -> Mapping[str, Any]:
-    top = _mapping(checkpoint, "the checkpoint")
-    return _mapping(top.get("model"), 'the state dict, checkpoint["model"],')
-
-
-def _tensor(state: Mapping[str, Any], key: str) -> Tensor:
-    if key not in state:
-        raise ConvertError(f"tensor {key} is missing")
-    if not isinstance(state[key], Tensor):
-        raise ConvertError(f"{key} is of type {type(state[key]).__name__}, not a tensor")
-    return state[key]
-
-
-def _official_shapes(fields: Hyperparameters, vocabulary_size: int) -> dict[str, tuple[int, ...]]:
-    """The keys of the official state dict and their shapes."""
+def _official_shapes(fields: Hyperparameters, vocabulary_size: int) -> Shapes:
+    """The keys of the official state dict, without prefix, and their shapes."""
     d, heads, inner = fields.d_model, fields.n_head, fields.d_inner
-    shapes: dict[str, tuple[int, ...]] = {
+    shapes: Shapes = {
         "in_emb.weight": (vocabulary_size, d),
         "out_emb.weight": (vocabulary_size, d),
         "out_emb.bias": (vocabulary_size,),
         "pos_emb.inv_freq": (d // 2,),
     }
-    layer: dict[str, tuple[int, ...]] = {
+    layer: Shapes = {
         "attn.r_r_bias": (1, heads, 1, d // heads),
         "attn.r_w_bias": (1, heads, 1, 1, d // heads),
         "attn.dconv_1.weight": (heads * fields.chunk_rank, d),
@@ -179,7 +164,7 @@ def _official_shapes(fields: Hyperparameters, vocabulary_size: int) -> dict[str,
             layer[f"attn.proj_{projection}.bias"] = (d,)
     for index in range(fields.n_layer):
         shapes |= {f"layers.{index}.{name}": shape for name, shape in layer.items()}
-    return {_PREFIX + name: shape for name, shape in shapes.items()}
+    return shapes
 
 
 def _stored_form(key: str, values: NDArray[Any]) -> NDArray[Any]:
@@ -190,9 +175,11 @@ def _stored_form(key: str, values: NDArray[Any]) -> NDArray[Any]:
 
 
 def _drop_tied_embedding(weights: dict[str, Weight]) -> None:
-    tied, embedding = weights.pop("out_emb.weight"), weights["in_emb.weight"]
+    tied, embedding = weights.pop("out_emb.weight", None), weights["in_emb.weight"]
+    if tied is None:
+        return
     if tied.type_name != embedding.type_name or not np.array_equal(_bits(tied), _bits(embedding)):
-        raise ConvertError(f"tensor {_PREFIX}out_emb.weight differs from {_PREFIX}in_emb.weight, but they are tied")
+        raise ConvertError("tensor decoder.model.out_emb.weight differs from in_emb.weight, but they are tied")
 
 
 def _bits(weight: Weight) -> NDArray[Any]:

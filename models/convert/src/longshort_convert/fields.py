@@ -25,6 +25,17 @@ class Fields:
     def default(self, defaults: Mapping[str, Any]) -> None:
         self.values = {**defaults, **self.values}
 
+    def require(self, *names: str) -> None:
+        """Raises ConvertError naming all of these fields that are missing."""
+        missing = [name for name in names if name not in self.values]
+        if len(missing) > 1:
+            raise ConvertError(
+                f"fields {', '.join(missing)} are missing: the checkpoint does not contain them; give them with "
+                f"--preset, --config or --set {missing[0]}=VALUE"
+            )
+        for name in missing:
+            self._value(name)
+
     def refuse_unknown(self, known: Sequence[str]) -> None:
         for name in self.values:
             if name not in known:

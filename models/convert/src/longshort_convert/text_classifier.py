@@ -95,6 +95,7 @@ def convert(state: StateDict, fields: Fields) -> dict[str, Weight]:
     """Completes the fields and returns the tensors. Errors: ConvertError."""
     fields.refuse_unknown(FIELDS)
     fields.default(_DEFAULTS)
+    fields.require("heads", "window_size", "cls")
     fields.settle(_derived(state, fields))
     _check(state, fields)
     return state.take(tensor_shapes(fields))

@@ -80,6 +80,7 @@ def convert(state: StateDict, fields: Fields) -> dict[str, Weight]:
     """Completes the fields and returns the tensors. Errors: ConvertError."""
     fields.refuse_unknown(FIELDS)
     fields.default({"average_pooling": False})
+    fields.require("stages", "image_size")
     fields.settle(
         {
             "architecture": ARCHITECTURE,

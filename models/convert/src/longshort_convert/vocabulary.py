@@ -15,7 +15,7 @@ _LINE = re.compile(r"(.+) ([0-9]+)", re.DOTALL)
 _MADE_UP_WORD = re.compile(r"madeupword[0-9]{4,}")
 
 
-def check_vocabulary(content: bytes, name: str, vocabulary_size: int, tokenizer: str | None) -> str:
+def check_vocabulary(content: str, name: str, vocabulary_size: int, tokenizer: str | None) -> str:
     """The tokenizer of the vocabulary: the given one, or the one that follows from its symbols.
 
     Raises ConvertError naming the file and an invalid line, or both sizes.
@@ -36,11 +36,7 @@ def check_vocabulary(content: bytes, name: str, vocabulary_size: int, tokenizer:
     return tokenizer
 
 
-def _symbols(content: bytes, name: str) -> list[str]:
-    try:
-        text = content.decode()
-    except UnicodeDecodeError as error:
-        raise ConvertError(f"{name}: not UTF-8 at byte {error.start}") from error
+def _symbols(text: str, name: str) -> list[str]:
     line_of: dict[str, int] = {}
     for number, line in enumerate(text.removesuffix("\n").split("\n") if text else [], start=1):
         if line.endswith(" #fairseq:overwrite"):
@@ -50,9 +46,7 @@ def _symbols(content: bytes, name: str) -> list[str]:
             raise ConvertError(f'{name}: line {number}: {line[:60]!r} is not "symbol count"')
         symbol = match[1]
         if symbol in line_of:
-            raise ConvertError(
-                f"{name}: line {number}: symbol {symbol[:60]!r} is already on line {line_of[symbol]}"
-            )
+            raise ConvertError(f"{name}: line {number}: symbol {symbol[:60]!r} is already on line {line_of[symbol]}")
         line_of[symbol] = number
     return list(line_of)
 

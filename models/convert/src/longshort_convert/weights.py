@@ -14,8 +14,6 @@ from longshort_convert.errors import ConvertError
 WEIGHT_TYPES = ("float32", "float16", "bfloat16")
 Shapes = dict[str, tuple[int, ...]]
 
-_PARALLEL_PREFIX = "module."
-
 
 class StoredTensor(Protocol):
     """A tensor whose numbers are still in the file."""
@@ -38,20 +36,16 @@ class Weight:
     values: NDArray[Any]
 
 
+def is_tensor(value: object) -> bool:
+    return all(hasattr(value, attribute) for attribute in ("type_name", "shape", "read"))
+
+
 class StateDict:
-    """The tensors of a classifier's checkpoint by name.
+    """The tensors of a model's checkpoint by name without `prefix`. Errors have the names in the file."""
 
-    If all names have the prefix `module.` of distributed training, it is removed.
-    """
-
-    def __init__(self, state: object, where: str) -> None:
-        if not isinstance(state, Mapping):
-            raise ConvertError(f"{where} is of type {type(state).__name__}, not a dict")
-        for name in state:
-            if not isinstance(name, str):
-                raise ConvertError(f"{where}: key {name!r} is not a name")
-        prefixed = bool(state) and all(name.startswith(_PARALLEL_PREFIX) for name in state)
-        self._tensors = {name.removeprefix(_PARALLEL_PREFIX) if prefixed else name: state[name] for name in state}
+    def __init__(self, tensors: Mapping[str, Any], prefix: str = "") -> None:
+        self._tensors = dict(tensors)
+        self._prefix = prefix
 
     def __contains__(self, name: str) -> bool:
         return name in self._tensors
@@ -66,7 +60,9 @@ class StateDict:
         """Errors: ConvertError naming the tensor if it is missing or has another number of dimensions."""
         shape = self._tensor(name).shape
         if len(shape) != dimensions:
-            raise ConvertError(f"tensor {name} has shape {list(shape)}, not one of {dimensions} dimensions")
+            raise ConvertError(
+                f"tensor {self._prefix}{name} has shape {list(shape)}, not one of {dimensions} dimensions"
+            )
         return shape
 
     def pop(self, name: str) -> StoredTensor:
@@ -81,27 +77,28 @@ class StateDict:
         """
         for name in self._tensors:
             if name not in shapes:
-                raise ConvertError(f"tensor {name!r} is unknown")
+                raise ConvertError(f"tensor {self._prefix + name!r} is unknown")
         weights = {}
         for name, shape in shapes.items():
             has_elements = math.prod(shape) > 0
             if not has_elements and name not in self._tensors:
                 continue
             tensor = self._tensor(name)
+            found = f"tensor {self._prefix}{name} has"
             if tensor.shape != shape:
-                raise ConvertError(f"tensor {name} has shape {list(tensor.shape)}, the config requires {list(shape)}")
+                raise ConvertError(f"{found} shape {list(tensor.shape)}, the config requires {list(shape)}")
             if tensor.type_name not in WEIGHT_TYPES:
-                raise ConvertError(f"tensor {name} has type {tensor.type_name}, not one of {', '.join(WEIGHT_TYPES)}")
+                raise ConvertError(f"{found} type {tensor.type_name}, not one of {', '.join(WEIGHT_TYPES)}")
             if has_elements:
                 weights[name] = Weight(tensor.type_name, tensor.read())
         return weights
 
     def _tensor(self, name: str) -> StoredTensor:
         if name not in self._tensors:
-            raise ConvertError(f"tensor {name} is missing")
+            raise ConvertError(f"tensor {self._prefix}{name} is missing")
         tensor = self._tensors[name]
-        if not all(hasattr(tensor, attribute) for attribute in ("type_name", "shape", "read")):
-            raise ConvertError(f"{name} is of type {type(tensor).__name__}, not a tensor")
+        if not is_tensor(tensor):
+            raise ConvertError(f"{self._prefix}{name} is of type {type(tensor).__name__}, not a tensor")
         return tensor
 
 
