@@ -31,16 +31,30 @@ def read(path: Path) -> dict[str, Any]:
             return _Reader(file, archive, pickled.removesuffix("data.pkl")).load()
 
 
-def write(path: Path, checkpoint: dict[str, Any]) -> None:
+def write(path: Path, checkpoint: dict[str, Any], protocol: int = 2) -> None:
     """Saves the dict; arrays become tensors, and arrays over the same memory share a storage."""
     with zipfile.ZipFile(path, "w") as archive:
         with archive.open("archive/data.pkl", "w") as file:
-            writer = _Writer(file, protocol=2)
+            writer = _Writer(file, protocol)
             writer.dump(checkpoint)
         archive.writestr("archive/byteorder", "little")
         for storage in writer.storages.values():
             archive.writestr(f"archive/data/{storage.key}", np.ascontiguousarray(storage.values).tobytes())
         archive.writestr("archive/version", "3\n")
+
+
+def write_legacy(path: Path, checkpoint: dict[str, Any], protocol: int = 2) -> None:
+    """Saves the dict as PyTorch did before 1.6, and does with _use_new_zipfile_serialization=False."""
+    sizes = {"protocol_version": 1001, "little_endian": True, "type_sizes": {"short": 2, "int": 4, "long": 4}}
+    with path.open("wb") as file:
+        for value in (0x1950A86A20F9469CFC6C, 1001, sizes):
+            pickle.dump(value, file, protocol=protocol)
+        writer = _Writer(file, protocol, view=(None,))
+        writer.dump(checkpoint)
+        pickle.dump([storage.key for storage in writer.storages.values()], file, protocol=protocol)
+        for storage in writer.storages.values():
+            file.write(storage.values.size.to_bytes(8, "little"))
+            file.write(np.ascontiguousarray(storage.values).tobytes())
 
 
 class _Reader(pickle.Unpickler):
@@ -95,12 +109,18 @@ class _Writer(pickle._Pickler):  # the pickler in Python: the one in C would imp
     _REBUILD = _Global("torch._utils", "_rebuild_tensor_v2")
     _TYPES = {np.dtype(numpy_type): _Global("torch", name) for name, numpy_type in _STORAGES.items()}
 
-    def __init__(self, file: Any, protocol: int) -> None:
+    def __init__(self, file: Any, protocol: int, view: tuple = ()) -> None:
         super().__init__(file, protocol)
+        self._view = view  # the end of a reference to a storage, which only the older form has
         self.storages: dict[int, _Storage] = {}  # by address
 
     def save_by_name(self, entry: _Global) -> None:
-        self.write(pickle.GLOBAL + f"{entry.module}\n{entry.name}\n".encode())
+        if self.proto >= 4:
+            self.save(entry.module)
+            self.save(entry.name)
+            self.write(pickle.STACK_GLOBAL)
+        else:
+            self.write(pickle.GLOBAL + f"{entry.module}\n{entry.name}\n".encode())
         self.memoize(entry)
 
     dispatch[_Global] = save_by_name
@@ -116,4 +136,4 @@ class _Writer(pickle._Pickler):  # the pickler in Python: the one in C would imp
     def persistent_id(self, value: object) -> Any:
         if not isinstance(value, _Storage):
             return None
-        return ("storage", self._TYPES[value.values.dtype], value.key, "cpu", value.values.size)
+        return ("storage", self._TYPES[value.values.dtype], value.key, "cpu", value.values.size, *self._view)

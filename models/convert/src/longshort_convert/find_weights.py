@@ -75,7 +75,7 @@ def _dicts(value: object, entry: str, depth: int) -> Iterator[tuple[str, Mapping
 
 def _weights(entry: str, state: Mapping[str, Any]) -> Iterator[FoundWeights]:
     """The models whose weights lie in a dict: usually one; a copy that is an average may lie beside it."""
-    if not any(isinstance(name, str) and _mark_of(name) for name in state):
+    if not any(_mark_of(_bare(str(name))) for name in state):
         return
     tensors = _without_wrappers(state)
     families = {name.removesuffix(_MARKS[family]): family for name in tensors if (family := _mark_of(name))}
@@ -100,6 +100,12 @@ def _mark_of(name: str) -> str | None:
     return None
 
 
+def _bare(name: str) -> str:
+    for wrapper in _WRAPPERS:
+        name = name.replace(wrapper, "")
+    return name
+
+
 def _without_wrappers(state: Mapping[str, Any]) -> dict[str, Any]:
     """The tensors by name without wrappers. Other values beside them, like an epoch, are left out."""
     tensors: dict[str, Any] = {}
@@ -108,9 +114,7 @@ def _without_wrappers(state: Mapping[str, Any]) -> dict[str, Any]:
             continue
         if not isinstance(name, str):
             raise ConvertError(f"key {name!r} of the state dict is not a name")
-        bare = name
-        for wrapper in _WRAPPERS:
-            bare = bare.replace(wrapper, "")
+        bare = _bare(name)
         if bare in tensors:
             raise ConvertError(f"tensors {bare!r} and {name!r} are the same tensor of the model")
         tensors[bare] = tensor

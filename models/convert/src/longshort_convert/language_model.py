@@ -1,6 +1,6 @@
 """Converts the language model's weights, hyperparameters and vocabulary to the files of a model directory.
 
-A fairseq checkpoint contains the hyperparameters. With other files, the user gives those that the tensors do not tell.
+A fairseq checkpoint contains the hyperparameters. With other files, the user gives those that do not follow from the tensors.
 """
 
 from __future__ import annotations
