@@ -1,6 +1,7 @@
 """Converts the language model's weights, hyperparameters and vocabulary to the files of a model directory.
 
-A fairseq checkpoint contains the hyperparameters. With other files, the user gives those that do not follow from the tensors.
+A fairseq checkpoint contains the hyperparameters. With other files, the user gives those that do not follow from the
+tensors.
 """
 
 from __future__ import annotations
