@@ -1,4 +1,4 @@
-// What CUDA tells and does beside the work: used memory, and the start of profiling. No effect on other devices.
+// What CUDA does beside the work: it counts used memory, and starts a profiler. No effect on other devices.
 #pragma once
 
 #include <cstdint>
