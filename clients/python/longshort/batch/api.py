@@ -10,8 +10,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Unpack
 
+import pyarrow as pa  # type: ignore[import-untyped]
+
 from longshort._proto import inference_pb2
 from longshort.batch import inputs, manifest, output, signals
+from longshort.batch.column_types import common_schema
 from longshort.batch.completion import CompletionMarker
 from longshort.batch.connecting import ConnectionOptions, connection_of
 from longshort.batch.failures import BatchError
@@ -19,13 +22,14 @@ from longshort.batch.files import open_folder
 from longshort.batch.inputs import Format
 from longshort.batch.models import check_model, identity
 from longshort.batch.output import Output, OutputFormat
+from longshort.batch.parquet import Parquet
 from longshort.batch.progress import Progress, Style
-from longshort.batch.reading import open_reader, read_shards
+from longshort.batch.reading import Reader, open_reader, read_shards
 from longshort.batch.rows import Columns
 from longshort.batch.run import Run
 from longshort.batch.scorer import Priority, Scorer
 from longshort.batch.shards import SHARD_BYTES, SHARD_ROWS, Part, ShardLimits
-from longshort.batch.summary import Summary
+from longshort.batch.summary import Summary, not_carried_note
 from longshort.batch.unlisted_files import check_no_foreign_files, shard_of, unlisted
 
 
@@ -35,7 +39,7 @@ class BatchOptions(ConnectionOptions, total=False):
     model       "name" or "name/version"; optional if the servers have only one
     format      format of all inputs: "jsonl", "parquet", "warc" or "text"; default: determined by the file names
     text        the column or field with the documents: strings, bytes or lists of token ids; default "text"
-    carry       columns to copy to the output; default: all others
+    carry       columns to copy to the output; default: all others, except large ones of bytes (images)
     output      "parquet" (default) or "jsonl"
     shard_rows  maximum rows in a shard; default 10,000
     shard_bytes bytes of input after which a shard ends; default 2 MiB
@@ -148,8 +152,11 @@ async def _run_task(task: _Task) -> Summary:
     readers = [open_reader(source, columns) for source in sources]
     folder = open_folder(task.out)
     written = Output(folder, format, task.command, task.region_tokens)
+    carried, not_carried = _carried(readers, format)
+    written.carry(carried)
     for reader in readers:
-        written.check_carried(reader.carried)
+        written.check_carried([name for name in reader.carried.names if name not in not_carried])
+        reader.carried = carried
     with folder.lock(part.index, part.count):
         scorer = Scorer(
             connection,
@@ -173,6 +180,8 @@ async def _run_task(task: _Task) -> Summary:
             named = {file.name for entry in done.values() for file in entry.files}
             written.expect(set(files) - named)
             progress = Progress(options.get("progress", "quiet"), sum(source.bytes for source in sources))
+            if not_carried:
+                progress.note(not_carried_note(not_carried))
             stop = threading.Event()
             own = [entry for entry in done.values() if part.has(entry.source, entry.shard)]
             run = Run(
@@ -208,7 +217,20 @@ async def _run_task(task: _Task) -> Summary:
         model=model.name,
         version=model.version,
         fingerprint=model.fingerprint,
+        not_carried=not_carried,
     )
+
+
+def _carried(readers: Sequence[Reader], format: OutputFormat) -> tuple[pa.Schema, dict[str, int]]:
+    """The carried columns of all inputs; and the large ones that are not carried, with their bytes a value. In JSON
+    lines, values of JSON lines keep their types."""
+    large: dict[str, int] = {}
+    for reader in readers:
+        if isinstance(reader, Parquet):
+            large |= {name: max(size, large.get(name, 0)) for name, size in reader.large_binary.items()}
+    typed = [reader for reader in readers if format == "parquet" or isinstance(reader, Parquet)]
+    schema = common_schema(reader.carried for reader in typed)
+    return pa.schema([field for field in schema if field.name not in large]), large
 
 
 def _check_no_unlisted_files(record: manifest.Manifest, part: Part, named: set[str]) -> None:

@@ -14,7 +14,7 @@ import zstandard
 from longshort.batch.failures import InputDamaged
 from longshort.batch.files import open_input
 from longshort.batch.inputs import Input, Source
-from longshort.batch.rows import MAX_ROW_BYTES, Columns, Row, Rows, bad, checked_text, good, kind
+from longshort.batch.rows import MAX_ROW_BYTES, Columns, Row, Rows, bad, checked_text, good, kind, text_schema
 from longshort.batch.shards import Position, RawRow
 
 _BUFFER_BYTES = 1 << 20
@@ -30,7 +30,7 @@ class JsonLines:
     def __init__(self, source: Source, columns: Columns) -> None:
         self._file: Input = source.files[0]
         self._columns = columns
-        self.carried = ("fields",) if columns.carry is None else columns.carry
+        self.carried = text_schema(("fields",) if columns.carry is None else columns.carry)
         self._stored: BinaryIO | None = None
         self._offset = 0
 

@@ -30,7 +30,8 @@ RUN = f"{FOLDER}/run.json"
 INPUTS = f"{FOLDER}/inputs.jsonl"
 ROWS = "rows"
 ERRORS = "errors"
-VERSION = 1
+# 2: carried columns count for the bytes of a shard.
+VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)

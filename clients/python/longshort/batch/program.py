@@ -86,7 +86,8 @@ def _add_options(parser: Parser) -> None:
         metavar="COLUMN",
         action="append",
         help="Column to copy to the output; may be repeated. Default: all others (for JSON lines, as one column"
-        ' "fields"). A single --carry= copies none.',
+        ' "fields"), without columns of bytes with more than 1 KiB a value, such as images. A single --carry= copies'
+        " none.",
     )
     add("--output", choices=OUTPUT_FORMATS, default="parquet", help="Format of the results. Default parquet.")
     add(

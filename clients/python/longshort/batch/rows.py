@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import array
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,6 +60,13 @@ class Columns:
     # The columns that are copied to the output. None: all others. The others of JSON lines become one column `fields`
     # of JSON text.
     carry: tuple[str, ...] | None = None
+    # Maximum bytes of a row.
+    max_row_bytes: int = MAX_ROW_BYTES
+
+
+def text_schema(names: Iterable[str]) -> pa.Schema:
+    """The schema of carried columns that have JSON values: strings."""
+    return pa.schema([(name, pa.string()) for name in names])
 
 
 def bad(input: str, ordinal: int, message: str, code: grpc.StatusCode = grpc.StatusCode.INVALID_ARGUMENT) -> Row:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 
@@ -28,6 +29,8 @@ class Summary:
     model: str
     version: int
     fingerprint: str
+    # Columns of bytes that are not carried since they are large and were not named; with their bytes a value.
+    not_carried: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def rows_per_second(self) -> float:
@@ -44,8 +47,14 @@ class Summary:
     def __str__(self) -> str:
         before = f" {self.shards_before} shards were done before." if self.shards_before else ""
         wrong = f" {self.all_errors} rows have errors: {self.out}/errors." if self.all_errors else ""
+        left = f"\n{not_carried_note(self.not_carried)}" if self.not_carried else ""
         return (
             f"{self.rows} rows scored and {self.errors} errors in {self.seconds:.1f} s"
             f" ({self.rows_per_second:.1f} rows/s, {self.tokens_per_second:.0f} tokens/s),"
-            f" model {self.model}/{self.version}.{before} {self.out} has {self.all_rows} rows.{wrong}"
+            f" model {self.model}/{self.version}.{before} {self.out} has {self.all_rows} rows.{wrong}{left}"
         )
+
+
+def not_carried_note(columns: Mapping[str, int]) -> str:
+    named = ", ".join(f'"{name}" ({size} bytes a value)' for name, size in columns.items())
+    return f"not carried, since such columns of bytes must be named (--carry): {named}"
