@@ -19,6 +19,7 @@ from longshort.batch.completion import CompletionMarker
 from longshort.batch.connecting import ConnectionOptions, connection_of
 from longshort.batch.failures import BatchError
 from longshort.batch.files import open_folder
+from longshort.batch.finding import LeftOut
 from longshort.batch.inputs import Format
 from longshort.batch.models import check_model, identity
 from longshort.batch.output import Output, OutputFormat
@@ -147,7 +148,8 @@ async def _run_task(task: _Task) -> Summary:
         raise ValueError(f"output is {format!r}; it must be one of {', '.join(output.OUTPUT_FORMATS)}")
     connection = connection_of(options)
     given = [task.inputs] if isinstance(task.inputs, str) else task.inputs
-    found = await asyncio.to_thread(inputs.find, given, options.get("format"))
+    left_out = LeftOut()
+    found = await asyncio.to_thread(inputs.find, given, options.get("format"), left_out)
     sources = inputs.sources(found)
     readers = [open_reader(source, columns) for source in sources]
     folder = open_folder(task.out)
@@ -218,6 +220,7 @@ async def _run_task(task: _Task) -> Summary:
         version=model.version,
         fingerprint=model.fingerprint,
         not_carried=not_carried,
+        left_out=dict(left_out.counts),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -150,10 +151,28 @@ def as_text(value: Any) -> str | None:
     """A value as a string of a column: strings as they are, others as JSON."""
     if value is None:
         return None
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
     if isinstance(value, (bool, int, float, list, dict)):
-        return json.dumps(value, separators=(",", ":"), default=plain_json)
+        return json_text(value)
     text = value if isinstance(value, str) else plain_json(value)
     return text.encode("utf-8", "backslashreplace").decode()
+
+
+def json_text(value: Any) -> str:
+    """Keeps unpaired surrogates as JSON's escapes. NaN and infinity, which JSON does not have, become null."""
+    try:
+        return json.dumps(value, separators=(",", ":"), default=plain_json, allow_nan=False)
+    except ValueError:
+        return json.dumps(_finite(value), separators=(",", ":"), default=plain_json, allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {name: _finite(one) for name, one in value.items()}
+    return [_finite(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def plain_json(value: Any) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import json
 from collections.abc import Collection, Sequence
 from typing import Any, Literal
 
@@ -12,7 +11,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from longshort.batch import results
-from longshort.batch.arrow_values import as_text, plain_json, shown
+from longshort.batch.arrow_values import as_text, json_text, shown
 from longshort.batch.failures import Refused
 from longshort.batch.files import Folder
 from longshort.batch.manifest import ERRORS, ROWS, Written
@@ -128,8 +127,7 @@ def _dicts(rows: Rows, places: Sequence[int]) -> list[dict[str, Any]]:
 
 
 def _line(value: dict[str, Any]) -> bytes:
-    """Keeps unpaired surrogates as JSON's escapes."""
-    return json.dumps(value, separators=(",", ":"), default=plain_json).encode() + b"\n"
+    return json_text(value).encode() + b"\n"
 
 
 def rows_hash(rows: Sequence[Row]) -> str:

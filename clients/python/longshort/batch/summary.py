@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from longshort.batch.finding import described
+
 
 @dataclass(frozen=True, slots=True)
 class Summary:
@@ -31,6 +33,8 @@ class Summary:
     fingerprint: str
     # Columns of bytes that are not carried since they are large and were not named; with their bytes a value.
     not_carried: Mapping[str, int] = field(default_factory=dict)
+    # Files of the inputs' folders and patterns that are not read, by name or ending, and how many.
+    left_out: dict[str, int] = field(default_factory=dict)
 
     @property
     def rows_per_second(self) -> float:
@@ -47,11 +51,12 @@ class Summary:
     def __str__(self) -> str:
         before = f" {self.shards_before} shards were done before." if self.shards_before else ""
         wrong = f" {self.all_errors} rows have errors: {self.out}/errors." if self.all_errors else ""
+        not_read = f" Not read: {described(self.left_out)}." if self.left_out else ""
         left = f"\n{not_carried_note(self.not_carried)}" if self.not_carried else ""
         return (
             f"{self.rows} rows scored and {self.errors} errors in {self.seconds:.1f} s"
             f" ({self.rows_per_second:.1f} rows/s, {self.tokens_per_second:.0f} tokens/s),"
-            f" model {self.model}/{self.version}.{before} {self.out} has {self.all_rows} rows.{wrong}{left}"
+            f" model {self.model}/{self.version}.{before} {self.out} has {self.all_rows} rows.{wrong}{not_read}{left}"
         )
 
 

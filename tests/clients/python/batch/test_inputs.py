@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
 import json
+import lzma
 import os
 import subprocess
 import sys
@@ -86,6 +88,19 @@ def warc_gzipped(path: Path) -> Path:
     return write_warc(path / "a.warc.gz", True)
 
 
+def bzip2_lines(path: Path) -> Path:
+    plain = json_lines(path).read_bytes()
+    (path / "a.jsonl.bz2").write_bytes(bz2.compress(plain[:500]) + bz2.compress(plain[500:]))
+    return path / "a.jsonl.bz2"
+
+
+def xz_lines(path: Path) -> Path:
+    plain = json_lines(path).read_bytes()
+    # Between streams, xz allows zeros.
+    (path / "a.jsonl.xz").write_bytes(lzma.compress(plain[:500]) + bytes(8) + lzma.compress(plain[500:]))
+    return path / "a.jsonl.xz"
+
+
 def texts(path: Path) -> Path:
     (path / "texts/inner").mkdir(parents=True)
     for i, text in enumerate(TEXTS):
@@ -105,7 +120,7 @@ def as_text(document: Any) -> str:
     return document.decode() if isinstance(document, bytes) else document
 
 
-KINDS = [json_lines, gzipped, zstandard_lines, parquet, warc, warc_gzipped, texts]
+KINDS = [json_lines, gzipped, zstandard_lines, bzip2_lines, xz_lines, parquet, warc, warc_gzipped, texts]
 
 
 @pytest.mark.parametrize("make", KINDS)
@@ -145,13 +160,10 @@ def test_the_same_rows_have_the_same_scores_in_every_format(server: Server, tmp_
         assert [row["log_likelihood"] for row in found] == pytest.approx(wanted, abs=1e-4), make.__name__
 
 
-def test_a_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
-    (tmp_path / "a.jsonl").write_bytes(b'\xef\xbb\xbf{"text": "a"}\r\n{"text": "b"}')
-    assert [row.document for shard in rows_of(tmp_path / "a.jsonl", ShardLimits()) for row in shard.rows] == ["a", "b"]
-
-
 BROKEN = [
-    (b"", "the line is empty"),
+    (b'{"text": 12345678901234567890}', '"text" is the number 12345678901234567890; it must be a string'),
+    (b'{"text": 1e400}', '"text" is the number 1e400; it must be a string'),
+    (b'{"text": %s}' % (b"9" * 5000), '"text" is a number of 5000 characters; it must be a string'),
     (b"{", "the line is not JSON"),
     (b"[1]", "the line is an array; it must be an object"),
     (b'{"text": "\xff"}', "the line is not UTF-8: byte 10 is 0xff"),
@@ -165,7 +177,8 @@ BROKEN = [
         '"text" is a list with the number 4294967296 at index 0; token ids are 32-bit integers',
     ),
     (b'{"text": "a\\ud800"}', '"text" has an unpaired surrogate at character 1'),
-    (b'{"text": NaN}', "NaN is not valid JSON"),
+    (b'{"text": NaN}', '"text" is NaN; it must be a string'),
+    (b'{"text": [-Infinity]}', '"text" is a list with -Infinity at index 0'),
     (b"[" * 100_000, "nested too deeply"),
     (b'{"text": ""}', "input is empty; it must have at least one token"),
     (b'{"text": [99999]}', "99999"),
@@ -199,6 +212,8 @@ def test_compressed_files_that_end_too_early_are_read_to_there(server: Server, t
     whole = "".join(json.dumps({"text": os.urandom(20).hex()}) + "\n" for _ in range(2000)).encode()
     (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(whole)[:-4000])
     (tmp_path / "b.jsonl.zst").write_bytes(zstandard.ZstdCompressor().compress(whole)[:-20])
+    (tmp_path / "d.jsonl.bz2").write_bytes(bz2.compress(whole)[:-20])
+    (tmp_path / "e.jsonl.xz").write_bytes(lzma.compress(whole)[:-20])
     write_warc(tmp_path / "c.warc.gz", True)
     cut_short = (tmp_path / "c.warc.gz").read_bytes()
     (tmp_path / "c.warc.gz").write_bytes(cut_short[: len(cut_short) // 2])
@@ -207,7 +222,7 @@ def test_compressed_files_that_end_too_early_are_read_to_there(server: Server, t
     longshort.batch.score(names, str(out), server=address(server), carry=[])
     errors = {Path(error["input"]).name: error for error in read_errors(out)}
     assert {error["code"] for error in errors.values()} == {"DATA_LOSS"}
-    assert set(errors) == {"a.jsonl.gz", "b.jsonl.zst", "c.warc.gz"}
+    assert set(errors) == {"a.jsonl.gz", "b.jsonl.zst", "c.warc.gz", "d.jsonl.bz2", "e.jsonl.xz"}
     for name, error in errors.items():
         rows = [row["ordinal"] for row in read_rows(out) if row["input"].endswith(name)]
         # A line may be cut in two, and is then not JSON.
