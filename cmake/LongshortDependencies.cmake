@@ -30,6 +30,7 @@ endif()
 
 if(LONGSHORT_TORCH)
   find_package(Boost REQUIRED)  # headers: Asio and Beast
+  find_package(ZLIB REQUIRED)
   find_package(gRPC CONFIG REQUIRED)
   find_package(prometheus-cpp CONFIG REQUIRED)
 

@@ -142,6 +142,9 @@ int Run(const std::vector<std::string>& arguments, const LoaderFactory& make_loa
   static const absl::Status log_started = log.Start();  // once, although tests run several servers in one process
   if (!log_started.ok()) return Fail(log_started);
   CaptureLibraryLogs(log);
+  for (const std::string& warning : options->tracing.warnings) {
+    log.Log(LogLevel::kWarning, "environment variable ignored", {{"why", warning}});
+  }
   const GuardedLoader make = make_loader(*options);
   const GuardedLoader loader = UnlessStopped(make, signals);
   const int code = options->check_config ? CheckConfig(*options, machine, loader, log)

@@ -1,6 +1,5 @@
 #include "server/monitoring/trace_exporter.h"
 
-#include <grpcpp/support/proto_buffer_reader.h>
 #include <pthread.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -10,31 +9,12 @@
 #include <string>
 #include <utility>
 
-#include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/random_number.h"
-#include "longshort_version.h"
-#include "server/rpc/error_details.pb.h"
+#include "base/status_macros.h"
 
 namespace longshort::server {
 namespace {
-
-// Limits of the time between attempts to connect to a collector.
-constexpr int kFirstReconnectMs = 500;
-constexpr int kLastReconnectMs = 5000;
-
-// The retry delay in the collector's answer, if any.
-std::optional<absl::Duration> RetryDelay(const grpc::Status& status) {
-  rpc::ErrorStatus details;
-  if (!details.ParseFromString(status.error_details())) return std::nullopt;
-  for (const google::protobuf::Any& detail : details.details()) {
-    rpc::RetryInfo retry;
-    if (!absl::EndsWith(detail.type_url(), "/google.rpc.RetryInfo") || !retry.ParseFromString(detail.value())) continue;
-    return absl::Seconds(retry.retry_delay().seconds()) + absl::Nanoseconds(retry.retry_delay().nanos());
-  }
-  return std::nullopt;
-}
 
 constexpr absl::Duration kFirstPause = absl::Milliseconds(500);
 constexpr absl::Duration kLongestPause = absl::Seconds(5);
@@ -42,12 +22,8 @@ constexpr absl::Duration kLongestPause = absl::Seconds(5);
 // The thread's priority: it gets idle CPU time, and about a hundredth of a busy CPU.
 constexpr int kMinPriority = 19;
 
-constexpr char kExportMethod[] = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
-
-void ReadMessage(grpc::ByteBuffer& bytes, google::protobuf::Message* message) {
-  grpc::ProtoBufferReader reader(&bytes);
-  if (!message->ParseFromZeroCopyStream(&reader)) message->Clear();
-}
+// How long a stop waits for the thread to note that its export was cancelled.
+constexpr absl::Duration kLastNotes = absl::Milliseconds(200);
 
 int64_t CountSpans(const std::vector<std::unique_ptr<CallTrace>>& batch) {
   int64_t spans = 0;
@@ -63,48 +39,12 @@ absl::Duration Scattered(absl::Duration pause) {
 
 }  // namespace
 
-std::shared_ptr<grpc::Channel> ConnectToCollector(const TracingOptions& options) {
-  std::shared_ptr<grpc::ChannelCredentials> credentials = grpc::InsecureChannelCredentials();
-  if (options.tls) {
-    credentials = grpc::SslCredentials({.pem_root_certs = options.authorities_pem,
-                                        .pem_private_key = options.key_pem,
-                                        .pem_cert_chain = options.certificate_pem});
-  }
-  grpc::ChannelArguments arguments;
-  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kFirstReconnectMs);
-  // Also the time that a connection may take, TLS included.
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, static_cast<int>(absl::ToInt64Milliseconds(options.timeout)));
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kLastReconnectMs);
-  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);  // the exporter retries
-  arguments.SetUserAgentPrefix(absl::StrCat("longshort-server/", std::string(kVersion)));
-  if (options.gzip) arguments.SetCompressionAlgorithm(GRPC_COMPRESS_GZIP);
-  return grpc::CreateCustomChannel(options.endpoint, credentials, arguments);
-}
-
-std::optional<absl::Duration> RetryAfter(const grpc::Status& status) {
-  const std::optional<absl::Duration> delay = RetryDelay(status);
-  switch (status.error_code()) {
-    case grpc::StatusCode::CANCELLED:
-    case grpc::StatusCode::DEADLINE_EXCEEDED:
-    case grpc::StatusCode::ABORTED:
-    case grpc::StatusCode::OUT_OF_RANGE:
-    case grpc::StatusCode::UNAVAILABLE:
-    case grpc::StatusCode::DATA_LOSS:
-      return delay.value_or(absl::ZeroDuration());
-    case grpc::StatusCode::RESOURCE_EXHAUSTED:
-      return delay;  // not retryable without a delay
-    default:
-      return std::nullopt;
-  }
-}
-
 TraceExporter::TraceExporter(const TracingOptions& options, TraceQueue& queue, ServerMetrics& metrics, Logger& log)
     : options_(options),
       queue_(queue),
       metrics_(metrics),
       log_(log),
       resource_(ResourceOf(options)),
-      collector_(std::make_unique<grpc::GenericStub>(ConnectToCollector(options))),
       pause_(kFirstPause) {}
 
 TraceExporter::~TraceExporter() {
@@ -114,12 +54,19 @@ TraceExporter::~TraceExporter() {
 
 void TraceExporter::Shutdown(absl::Duration patience) {
   queue_.Close();
+  const auto done = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return done_; };
   const MutexLock lock(mutex_);
   stop_at_ = std::min(stop_at_, MonotonicNow() + patience);
   changed_.NotifyAll();
-  changed_.WaitFor(mutex_, stop_at_ - MonotonicNow(), [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return done_; });
+  changed_.WaitFor(mutex_, stop_at_ - MonotonicNow(), done);
   given_up_ = true;
-  if (call_ != nullptr) call_->TryCancel();
+  if (client_ != nullptr) client_->Cancel();
+  if (std::exchange(was_shut_down_, true) || !thread_.started()) return;
+  changed_.WaitFor(mutex_, kLastNotes, done);
+  const int64_t lost = lost_at_stop_ + in_flight_ + queue_.spans();
+  if (lost == 0) return;
+  log_.Log(LogLevel::kWarning, "the server stops before the collector has all spans",
+           {{"collector", options_.endpoint}, {"spans", lost}});
 }
 
 bool TraceExporter::given_up() {
@@ -152,59 +99,82 @@ void TraceExporter::Run() {
 
 void TraceExporter::Export(const Batch& batch) {
   const int64_t spans = CountSpans(batch);
-  if (given_up()) return metrics_.CountDroppedSpans(SpanLoss::kFailed, spans);
   const absl::Time now = MonotonicNow();
-  const grpc::Slice bytes(EncodeSpans(resource_, batch, ToWallClock(now) - now));
-  const grpc::ByteBuffer request(&bytes, 1);
-  if (!Send(request, spans)) metrics_.CountDroppedSpans(SpanLoss::kFailed, spans);
+  {
+    const MutexLock lock(mutex_);
+    in_flight_ = spans;
+  }
+  const bool is_exported = !given_up() && Send(EncodeSpans(resource_, batch, ToWallClock(now) - now), spans);
+  if (!is_exported) metrics_.CountDroppedSpans(SpanLoss::kFailed, spans);
+  const MutexLock lock(mutex_);
+  in_flight_ = 0;
+  if (!is_exported && stop_at_ != absl::InfiniteFuture()) lost_at_stop_ += spans;
 }
 
-bool TraceExporter::Send(const grpc::ByteBuffer& request, int64_t spans) {
+bool TraceExporter::Send(const std::string& request, int64_t spans) {
   const absl::Time end = MonotonicNow() + options_.export_timeout;
   for (;;) {
-    Response response;
-    const grpc::Status status = TryOnce(request, &response);
-    if (status.ok()) return NoteSuccess(response, spans), true;
-    const std::optional<absl::Duration> retry = RetryAfter(status);
-    if (retry.has_value()) {
-      not_before_ = MonotonicNow() + std::max(*retry, Scattered(pause_));
+    const OtlpAnswer answer = TryOnce(request);
+    if (answer.status.ok()) {
+      Response response;
+      // An unreadable answer counts as an empty one: the spans were accepted.
+      if (!response.ParseFromString(answer.body)) response.Clear();
+      return NoteSuccess(response, spans), true;
+    }
+    if (answer.retry.has_value()) {
+      not_before_ = MonotonicNow() + std::max(*answer.retry, Scattered(pause_));
       pause_ = std::min(2 * pause_, kLongestPause);
     }
-    const bool tries_again = retry.has_value() && not_before_ < end && !given_up();
-    NoteFailure(status, tries_again);
+    const bool tries_again = answer.retry.has_value() && not_before_ < end && !given_up();
+    NoteFailure(answer.status, tries_again);
     if (!tries_again) return false;
     SleepUntil(not_before_);
   }
 }
 
-grpc::Status TraceExporter::TryOnce(const grpc::ByteBuffer& request, Response* response) {
+absl::StatusOr<std::shared_ptr<OtlpClient>> TraceExporter::ClientForFiles() {
+  std::shared_ptr<OtlpClient> current;
+  {
+    const MutexLock lock(mutex_);
+    current = client_;
+  }
+  const absl::StatusOr<CollectorPems> pems = ReadCollectorPems(options_.tls_files);
+  if (pems.ok() && current != nullptr && *pems == pems_) return current;
+  absl::StatusOr<std::shared_ptr<OtlpClient>> made =
+      pems.ok() ? MakeOtlpClient(options_, *pems) : absl::StatusOr<std::shared_ptr<OtlpClient>>(pems.status());
+  if (!made.ok()) {
+    const std::string why(made.status().message());
+    if (current == nullptr) return absl::UnavailableError(why);
+    if (std::exchange(wrong_files_, why) != why) {
+      log_.Log(LogLevel::kWarning, "the new TLS files for the collector are invalid; the previous contents stay in use",
+               {{"error", why}});
+    }
+    return current;
+  }
+  wrong_files_.clear();
+  if (current != nullptr) log_.Info("the TLS files for the collector have changed and are in use");
+  pems_ = *pems;
+  const MutexLock lock(mutex_);
+  client_ = *made;
+  if (given_up_) client_->Cancel();
+  return made;
+}
+
+OtlpAnswer TraceExporter::TryOnce(const std::string& request) {
+  const absl::StatusOr<std::shared_ptr<OtlpClient>> client = ClientForFiles();
   bool last = false;
-  grpc::ClientContext context;
-  for (const auto& [key, value] : options_.headers) context.AddMetadata(key, value);
+  absl::Time end;
   {
     const MutexLock lock(mutex_);
     last = stop_at_ != absl::InfiniteFuture();
-    const absl::Time end = std::min(MonotonicNow() + options_.timeout, stop_at_);
-    context.set_deadline(absl::ToChronoTime(ToWallClock(end)));
-    call_ = &context;
+    end = std::min(MonotonicNow() + options_.timeout, stop_at_);
   }
-  grpc::ByteBuffer answer;
-  grpc::Status status;
-  // The call has its own queue, so that this thread does the call's work.
-  grpc::CompletionQueue queue;
-  const auto call = collector_->PrepareUnaryCall(&context, kExportMethod, request, &queue);
-  call->StartCall();
-  call->Finish(&answer, &status, nullptr);
-  void* tag = nullptr;
-  bool ok = false;
-  queue.Next(&tag, &ok);
-  // An unreadable answer counts as an empty one: the spans were accepted.
-  if (status.ok() && answer.Valid()) ReadMessage(answer, response);
-  const MutexLock lock(mutex_);
-  call_ = nullptr;
+  OtlpAnswer answer{.status = client.status(), .retry = absl::ZeroDuration()};
+  if (client.ok()) answer = (*client)->Send(request, end);
   // An export in flight at the shutdown is tried again.
-  if (!status.ok() && last) given_up_ = true;
-  return status;
+  const MutexLock lock(mutex_);
+  if (!answer.status.ok() && last) given_up_ = true;
+  return answer;
 }
 
 void TraceExporter::NoteSuccess(const Response& response, int64_t spans) {
@@ -220,13 +190,13 @@ void TraceExporter::NoteSuccess(const Response& response, int64_t spans) {
       {{"collector", options_.endpoint}, {"spans", rejected}, {"error", response.partial_success().error_message()}});
 }
 
-void TraceExporter::NoteFailure(const grpc::Status& status, bool tries_again) {
+void TraceExporter::NoteFailure(const absl::Status& status, bool tries_again) {
   metrics_.CountFailedSpanExport();
   if (std::exchange(failing_, true)) return;
   log_.Log(LogLevel::kWarning, "export of traces failed",
            {{"collector", options_.endpoint},
-            {"code", absl::StatusCodeToString(static_cast<absl::StatusCode>(status.error_code()))},
-            {"error", status.error_message()},
+            {"code", absl::StatusCodeToString(status.code())},
+            {"error", std::string(status.message())},
             {"next", tries_again ? "the spans are sent again" : "the spans are dropped"}});
 }
 

@@ -3,11 +3,8 @@
 // the spans of each outcome. The log reports when exports begin to fail and when they work again.
 #pragma once
 
-#include <grpcpp/generic/generic_stub.h>
-#include <grpcpp/grpcpp.h>
-
 #include <memory>
-#include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -17,18 +14,13 @@
 #include "base/thread.h"
 #include "opentelemetry/proto/collector/trace/v1/trace_service.pb.h"
 #include "server/monitoring/logger.h"
+#include "server/monitoring/otlp_client.h"
 #include "server/monitoring/server_metrics.h"
 #include "server/monitoring/span_messages.h"
 #include "server/monitoring/tracer.h"
 #include "server/options/tracing_options.h"
 
 namespace longshort::server {
-
-// Connects at the first export, and again after the connection is lost.
-std::shared_ptr<grpc::Channel> ConnectToCollector(const TracingOptions& options);
-
-// The minimum delay before a retry, by OTLP's specification; nullopt if the status is not retryable.
-std::optional<absl::Duration> RetryAfter(const grpc::Status& status);
 
 class TraceExporter final {
  public:
@@ -42,7 +34,7 @@ class TraceExporter final {
   ~TraceExporter();
 
   // Closes the queue and exports its spans. Tries each batch once, until all are exported, one fails, or `patience` is
-  // over.
+  // over. Logs the number of spans that are then lost.
   void Shutdown(absl::Duration patience);
 
  private:
@@ -52,10 +44,13 @@ class TraceExporter final {
   void Run();
   void Export(const Batch& batch);
   // Sends the request, with retries. Returns whether the collector accepted it.
-  bool Send(const grpc::ByteBuffer& request, int64_t spans);
-  grpc::Status TryOnce(const grpc::ByteBuffer& request, Response* response);
+  bool Send(const std::string& request, int64_t spans);
+  OtlpAnswer TryOnce(const std::string& request);
+  // Reads the TLS files, and makes a new client if they have changed. Wrong files change nothing. Errors: there is no
+  // client.
+  absl::StatusOr<std::shared_ptr<OtlpClient>> ClientForFiles();
   void NoteSuccess(const Response& response, int64_t spans);
-  void NoteFailure(const grpc::Status& status, bool tries_again);
+  void NoteFailure(const absl::Status& status, bool tries_again);
   // Returns earlier if the exporter is shut down.
   void SleepUntil(absl::Time time);
   // Whether it is shut down and must not try again.
@@ -66,20 +61,24 @@ class TraceExporter final {
   ServerMetrics& metrics_;
   Logger& log_;
   const opentelemetry::proto::resource::v1::Resource resource_;
-  const std::unique_ptr<grpc::GenericStub> collector_;
 
   // Used by the thread only.
   absl::Duration pause_;                          // before the next attempt after a failure
   absl::Time not_before_ = absl::InfinitePast();  // earliest time of the next attempt
   bool failing_ = false;
   bool rejected_ = false;
+  CollectorPems pems_;       // that the client uses
+  std::string wrong_files_;  // the last error of the TLS files that is logged
 
   Mutex mutex_;
   ConditionVariable changed_;
   absl::Time stop_at_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();  // once it is shut down
   bool given_up_ ABSL_GUARDED_BY(mutex_) = false;
+  bool was_shut_down_ ABSL_GUARDED_BY(mutex_) = false;
   bool done_ ABSL_GUARDED_BY(mutex_) = false;
-  grpc::ClientContext* call_ ABSL_GUARDED_BY(mutex_) = nullptr;  // in flight
+  int64_t in_flight_ ABSL_GUARDED_BY(mutex_) = 0;     // spans
+  int64_t lost_at_stop_ ABSL_GUARDED_BY(mutex_) = 0;  // spans
+  std::shared_ptr<OtlpClient> client_ ABSL_GUARDED_BY(mutex_);
 
   Thread thread_;  // last: it uses the other members
 };

@@ -37,11 +37,17 @@ class TraceQueue final {
   // Accepts no further traces. Take returns the queued ones at once.
   void Close();
 
+  // In all queued traces.
+  int64_t spans() const {
+    const MutexLock lock(mutex_);
+    return spans_;
+  }
+
  private:
   const int64_t max_spans_;
   const int64_t batch_spans_;
   const absl::Duration delay_;
-  Mutex mutex_;
+  mutable Mutex mutex_;
   ConditionVariable changed_;
   std::deque<std::unique_ptr<CallTrace>> traces_ ABSL_GUARDED_BY(mutex_);
   int64_t spans_ ABSL_GUARDED_BY(mutex_) = 0;  // in all traces

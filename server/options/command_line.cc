@@ -149,12 +149,14 @@ void AddAccess(OptionTable& table, ServerOptions& options) {
 
 void AddTraces(OptionTable& table, ServerOptions& options) {
   table.BeginSection("Traces:");
-  table.Add("otlp-endpoint", "host:port",
-            "Collector of traces, which accepts OTLP over gRPC (usually on port 4317): host:port or http://host:port "
-            "without TLS, https://host:port with TLS. Without this option the server uses the environment variables "
-            "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT and OTEL_EXPORTER_OTLP_ENDPOINT; without these it records no traces. "
-            "An option overrides its OTEL_... variable.",
-            &options.otlp_endpoint);
+  table.Add(
+      "otlp-endpoint", "host:port",
+      "Collector of traces, which accepts OTLP over gRPC (usually on port 4317) or HTTP (usually on port 4318): "
+      "host:port or http://host:port without TLS, https://host:port with TLS. Port 4318 or a path means HTTP; the "
+      "default path is /v1/traces. Without this option the server uses the environment variables "
+      "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT and OTEL_EXPORTER_OTLP_ENDPOINT; without these it records no traces. "
+      "An option overrides its OTEL_... variable.",
+      &options.otlp_endpoint);
   table.Add("trace-sample-ratio", "R",
             "Ratio of traces to record, for traces that begin at this server. For a client's trace the client decides. "
             "The decision depends on the trace id, so servers with the same ratio record the same traces. Without this "

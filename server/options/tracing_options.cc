@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
@@ -15,15 +13,17 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "base/option_table.h"
-#include "base/pem_files.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
-#include "server/options/listen_address.h"
 
 namespace longshort::server {
 namespace {
 
-constexpr char kDefaultEndpoint[] = "http://localhost:4317";
+constexpr char kGrpcWord[] = "grpc";
+constexpr char kHttpWord[] = "http/protobuf";
+constexpr int kGrpcPort = 4317;
+constexpr int kHttpPort = 4318;
+constexpr char kTracesPath[] = "/v1/traces";
 constexpr OptionRange<int64_t> kSpans = {1, int64_t{1} << 20};
 constexpr OptionRange<int64_t> kMilliseconds = {1, 3'600'000};
 
@@ -35,6 +35,7 @@ constexpr char kInsecure[] = "OTEL_EXPORTER_OTLP_[TRACES_]INSECURE";
 constexpr char kCertificate[] = "OTEL_EXPORTER_OTLP_[TRACES_]CERTIFICATE";
 constexpr char kClientCertificate[] = "OTEL_EXPORTER_OTLP_[TRACES_]CLIENT_CERTIFICATE";
 constexpr char kClientKey[] = "OTEL_EXPORTER_OTLP_[TRACES_]CLIENT_KEY";
+constexpr char kProtocol[] = "OTEL_EXPORTER_OTLP_[TRACES_]PROTOCOL";
 constexpr char kExporter[] = "OTEL_TRACES_EXPORTER";
 constexpr char kDisabled[] = "OTEL_SDK_DISABLED";
 
@@ -65,70 +66,86 @@ absl::Status Wrong(const std::string& name, const std::string& value, const std:
   return absl::InvalidArgumentError(absl::StrCat(name, " is '", value, "'; ", must));
 }
 
-// Reads the endpoint, and whether it uses TLS. `tls_without_scheme`: whether "host:port" without a scheme means TLS.
-absl::Status ReadEndpoint(const std::string& name, const std::string& text, bool tls_without_scheme,
-                          TracingOptions& options) {
-  absl::string_view rest = text;
-  options.tls = tls_without_scheme;
-  if (absl::ConsumePrefix(&rest, "https://")) {
-    options.tls = true;
-  } else if (absl::ConsumePrefix(&rest, "http://")) {
-    options.tls = false;
+bool Lists(const std::string& list, absl::string_view word) {
+  for (const absl::string_view one : absl::StrSplit(list, ',')) {
+    if (absl::StripAsciiWhitespace(one) == word) return true;
   }
-  absl::ConsumeSuffix(&rest, "/");
-  constexpr char kForm[] =
-      "it must be host:port, http://host:port or https://host:port, the port of a collector for OTLP over gRPC "
-      "(usually 4317)";
-  if (absl::StrContains(rest, "/")) return Wrong(name, text, kForm);
-  const absl::StatusOr<ListenAddress> address = ParseListenAddress(std::string(rest));
-  if (!address.ok() || address->port == 0) return Wrong(name, text, kForm);
-  options.endpoint = address->ToString();
+  return false;
+}
+
+// The protocol that the variable names, if it is one that the server has.
+std::optional<TracingOptions::Protocol> NamedProtocol(const Environment& environment) {
+  const std::string word = WordOf(environment, kProtocol);
+  if (word == kGrpcWord) return TracingOptions::Protocol::kGrpc;
+  if (word == kHttpWord) return TracingOptions::Protocol::kHttp;
+  return std::nullopt;
+}
+
+void UseUrl(const CollectorUrl& url, TracingOptions::Protocol protocol, bool tls_without_scheme,
+            TracingOptions& options) {
+  options.endpoint = url.address.ToString();
+  options.protocol = protocol;
+  options.tls = url.scheme.empty() ? tls_without_scheme : url.scheme == "https";
+  if (protocol == TracingOptions::Protocol::kHttp) options.path = url.path.empty() ? "/" : url.path;
+}
+
+// A base URL: HTTP's path for traces is below it.
+CollectorUrl ForTraces(CollectorUrl url) {
+  url.path = absl::StrCat(absl::StripSuffix(url.path, "/"), kTracesPath);
+  return url;
+}
+
+// A path or the usual port decides, so that a variable for another collector cannot.
+absl::Status UseOption(const std::string& text, const Environment& environment, TracingOptions& options) {
+  absl::StatusOr<CollectorUrl> url = ParseCollectorUrl(text);
+  if (!url.ok()) return Wrong("--otlp-endpoint", text, std::string(url.status().message()));
+  using Protocol = TracingOptions::Protocol;
+  const bool is_base = url->path.empty() || url->path == "/";
+  Protocol protocol = NamedProtocol(environment).value_or(Protocol::kGrpc);
+  if (url->address.port == kGrpcPort) protocol = Protocol::kGrpc;
+  if (url->address.port == kHttpPort || !is_base) protocol = Protocol::kHttp;
+  UseUrl(is_base ? ForTraces(*std::move(url)) : *url, protocol, false, options);
   return absl::OkStatus();
 }
 
-// Sets the collector's address; leaves it empty if no traces are exported.
-absl::Status ChooseEndpoint(const std::string& option, const Environment& environment, TracingOptions& options) {
-  if (!option.empty()) return ReadEndpoint("--otlp-endpoint", option, false, options);
+// Errors: the variable cannot be used, and there are no traces.
+absl::Status UseVariables(const Environment& environment, TracingOptions& options) {
+  using Protocol = TracingOptions::Protocol;
   if (WordOf(environment, kDisabled) == "true") return absl::OkStatus();
-  const std::string exporter = WordOf(environment, kExporter);
-  if (exporter == "none") return absl::OkStatus();
-  auto [name, endpoint] = Find(environment, kEndpoint);
-  if (endpoint.empty() && exporter == "otlp") endpoint = kDefaultEndpoint;
-  if (endpoint.empty()) return absl::OkStatus();
-  if (!exporter.empty() && exporter != "otlp") {
-    return Wrong(kExporter, exporter, "this server supports only otlp; none switches traces off");
+  const std::string exporters = WordOf(environment, kExporter);
+  if (exporters == "none") return absl::OkStatus();
+  const std::optional<Protocol> named = NamedProtocol(environment);
+  auto [name, text] = Find(environment, kEndpoint);
+  if (text.empty() && Lists(exporters, "otlp")) {
+    text = absl::StrCat("http://localhost:", named == Protocol::kHttp ? kHttpPort : kGrpcPort);
   }
-  return ReadEndpoint(name, endpoint, WordOf(environment, kInsecure) != "true", options);
-}
-
-absl::StatusOr<std::string> ReadPem(const std::string& name, const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return Wrong(name, path, "it must be a readable file");
-  return std::string(std::istreambuf_iterator<char>(file), {});
-}
-
-absl::Status ReadTlsFiles(const Environment& environment, TracingOptions& options) {
-  if (!options.tls) return absl::OkStatus();
-  if (const auto [name, path] = Find(environment, kCertificate); !path.empty()) {
-    LS_ASSIGN_OR_RETURN(options.authorities_pem, ReadPem(name, path));
-    if (ParseCertificates(options.authorities_pem).empty()) {
-      return Wrong(name, path, "the file must contain PEM certificates");
-    }
+  if (text.empty()) return absl::OkStatus();
+  if (!exporters.empty() && !Lists(exporters, "otlp")) {
+    return Wrong(kExporter, exporters, "this server supports only otlp; none switches traces off");
   }
-  const auto [certificate_name, certificate] = Find(environment, kClientCertificate);
-  const auto [key_name, key] = Find(environment, kClientKey);
-  if (certificate.empty() != key.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(certificate_name, " and ", key_name, " must both be set, or neither"));
-  }
-  if (certificate.empty()) return absl::OkStatus();
-  LS_ASSIGN_OR_RETURN(options.certificate_pem, ReadPem(certificate_name, certificate));
-  if (ParseCertificates(options.certificate_pem).empty()) {
-    return Wrong(certificate_name, certificate, "the file must contain a PEM certificate");
-  }
-  LS_ASSIGN_OR_RETURN(const PrivateKey read, ReadPrivateKey({key_name, key}));
-  options.key_pem = ToPem(*read);
+  absl::StatusOr<CollectorUrl> url = ParseCollectorUrl(text);
+  if (!url.ok()) return Wrong(name, text, std::string(url.status().message()));
+  const bool is_base = !absl::StrContains(name, "TRACES_");
+  const bool looks_like_http = url->address.port == kHttpPort || url->path.size() > 1;
+  UseUrl(is_base ? ForTraces(*std::move(url)) : *url,
+         named.value_or(looks_like_http ? Protocol::kHttp : Protocol::kGrpc), WordOf(environment, kInsecure) != "true",
+         options);
   return absl::OkStatus();
+}
+
+// The files need not be right yet: the exporter reads them before each connection.
+void UseTlsFiles(const Environment& environment, TracingOptions& options) {
+  if (!options.tls) return;
+  const auto file = [&](const char* name) {
+    Variable found = Find(environment, name);
+    return PemFile{.option = std::move(found.name), .path = std::move(found.value)};
+  };
+  options.tls_files = {
+      .authorities = file(kCertificate), .certificate = file(kClientCertificate), .key = file(kClientKey)};
+  if (const absl::Status status = ReadCollectorPems(options.tls_files).status(); !status.ok()) {
+    options.warnings.push_back(
+        absl::StrCat(std::string(status.message()), "; no traces are exported until it is right"));
+  }
 }
 
 // Decodes percent-encoding.
@@ -170,8 +187,8 @@ absl::StatusOr<TextPairs> ParseTextPairs(absl::string_view text) {
 }
 
 absl::Status ReadHeaders(const std::string& text, TextPairs& headers) {
-  LS_ASSIGN_OR_RETURN(headers, ParseTextPairs(text));
-  for (auto& [key, value] : headers) {
+  LS_ASSIGN_OR_RETURN(TextPairs pairs, ParseTextPairs(text));
+  for (auto& [key, value] : pairs) {
     absl::AsciiStrToLower(&key);
     const bool fine = std::all_of(key.begin(), key.end(), [](char c) {
       return absl::ascii_islower(c) || absl::ascii_isdigit(c) || c == '_' || c == '-' || c == '.';
@@ -186,35 +203,46 @@ absl::Status ReadHeaders(const std::string& text, TextPairs& headers) {
           absl::StrCat("has a value with characters other than printable ASCII, for the key ", key));
     }
   }
+  headers = std::move(pairs);
   return absl::OkStatus();
 }
 
 absl::Status ReadSampler(const std::string& sampler, TracingOptions& options) {
-  options.parent_based = absl::StartsWith(sampler, "parentbased_");
   const absl::string_view root = absl::StripPrefix(sampler, "parentbased_");
+  if (root != "always_on" && root != "always_off" && root != "traceidratio") {
+    return absl::InvalidArgumentError(
+        "must be always_on, always_off or traceidratio, or one of these with the prefix parentbased_");
+  }
+  options.parent_based = absl::StartsWith(sampler, "parentbased_");
   if (root == "always_off") options.ratio = 0;
-  if (root == "always_on" || root == "always_off" || root == "traceidratio") return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      "must be always_on, always_off or traceidratio, or one of these with the prefix parentbased_");
+  return absl::OkStatus();
 }
 
 absl::Status ReadRatio(const std::string& text, TracingOptions& options) {
-  if (absl::SimpleAtod(text, &options.ratio) && kTraceSampleRatio.Holds(options.ratio)) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("must be a number ", kTraceSampleRatio.Rule()));
+  double ratio = 0;
+  if (!absl::SimpleAtod(text, &ratio) || !kTraceSampleRatio.Holds(ratio)) {
+    return absl::InvalidArgumentError(absl::StrCat("must be a number ", kTraceSampleRatio.Rule()));
+  }
+  options.ratio = ratio;
+  return absl::OkStatus();
 }
 
 absl::Status ReadPropagators(const std::string& propagators, TracingOptions& options) {
-  for (const absl::string_view one : absl::StrSplit(propagators, ',')) {
-    if (absl::StripAsciiWhitespace(one) == "tracecontext") return absl::OkStatus();
+  if (Lists(propagators, "tracecontext")) return absl::OkStatus();
+  if (propagators != "none") {
+    return absl::InvalidArgumentError("this server supports only tracecontext: the list must contain it, or be none");
   }
   options.continues_traces = false;
-  if (propagators == "none") return absl::OkStatus();
-  return absl::InvalidArgumentError("this server supports only tracecontext: the list must contain it, or be none");
+  return absl::OkStatus();
 }
 
 absl::Status ReadWhole(const std::string& text, const OptionRange<int64_t>& range, int64_t* value) {
-  if (absl::SimpleAtoi(text, value) && range.Holds(*value)) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("must be a whole number ", range.Rule()));
+  int64_t read = 0;
+  if (!absl::SimpleAtoi(text, &read) || !range.Holds(read)) {
+    return absl::InvalidArgumentError(absl::StrCat("must be a whole number ", range.Rule()));
+  }
+  *value = read;
+  return absl::OkStatus();
 }
 
 void AddMilliseconds(OptionTable& table, const char* name, const char* help, absl::Duration* value) {
@@ -231,9 +259,9 @@ void AddMilliseconds(OptionTable& table, const char* name, const char* help, abs
              }});
 }
 
-// The variables, in the order in which they are read. ChooseEndpoint and ReadTlsFiles read those without a reader,
-// which depend on others. A reader's error begins with "must", or with "has" (where the value may be secret and is not
-// shown), or is a complete sentence.
+// The variables, in the order in which they are read. UseVariables and UseTlsFiles read those without a reader, which
+// depend on others. A reader that fails changes nothing. Its error begins with "must", or with "has" (where the value
+// may be secret and is not shown), or is a complete sentence.
 OptionTable VariableTable(const Environment& environment, TracingOptions& options) {
   OptionTable table;
   const auto in_words = [](auto reader) {  // case does not matter
@@ -242,15 +270,21 @@ OptionTable VariableTable(const Environment& environment, TracingOptions& option
   table.BeginSection("Environment variables of OpenTelemetry:");
   table.AddCustom(
       kEndpoint, "URL", "",
-      "As --otlp-endpoint. A name with TRACES_ overrides the one without, here and below. Without http:// or "
-      "https:// the server uses TLS, unless OTEL_EXPORTER_OTLP_[TRACES_]INSECURE is true.",
+      "The collector. A name with TRACES_ overrides the one without, here and below. Without http:// or https:// the "
+      "server uses TLS, unless OTEL_EXPORTER_OTLP_[TRACES_]INSECURE is true. Over HTTP the server adds /v1/traces to "
+      "the "
+      "URL of the name without TRACES_.",
       nullptr);
   table.AddCustom(kInsecure, "true|false", "false", "Whether an endpoint without http:// or https:// does not use TLS.",
                   nullptr);
   table.AddCustom(kExporter, "otlp|none", "",
-                  "otlp without an endpoint exports to http://localhost:4317. none switches off the export that other "
-                  "variables request.",
-                  nullptr);
+                  "otlp without an endpoint exports to http://localhost:4317, or 4318 over HTTP. none switches off the "
+                  "export that other variables request. In a list, the server uses otlp only.",
+                  [](const std::string& text) -> absl::Status {
+                    const std::string word = absl::AsciiStrToLower(text);
+                    if (word == "otlp" || word == "none") return absl::OkStatus();
+                    return absl::InvalidArgumentError("this server exports traces only by otlp");
+                  });
   table.AddCustom(kDisabled, "true|false", "false", "true switches off the export that other variables request.",
                   nullptr);
   table.AddCustom(
@@ -268,29 +302,30 @@ OptionTable VariableTable(const Environment& environment, TracingOptions& option
                return counts ? ReadRatio(text, options) : absl::OkStatus();
              }});
   table.AddCustom(
-      "OTEL_EXPORTER_OTLP_[TRACES_]PROTOCOL", "grpc", "grpc", "The only protocol that the server supports.",
+      kProtocol, "grpc|http/protobuf", "",
+      "By default http/protobuf for an endpoint with port 4318 or a path, and otherwise grpc. It does not matter to an "
+      "--otlp-endpoint with port 4317, port 4318 or a path.",
       in_words([](const std::string& text) {
-        if (text == "grpc") return absl::OkStatus();
-        return absl::InvalidArgumentError(
-            "this server supports only grpc: set OTEL_EXPORTER_OTLP_TRACES_PROTOCOL=grpc and an endpoint for "
-            "it, or OTEL_TRACES_EXPORTER=none");
+        if (text == kGrpcWord || text == kHttpWord) return absl::OkStatus();
+        return absl::InvalidArgumentError("this server supports only grpc and http/protobuf");
       }));
   table.AddCustom("OTEL_EXPORTER_OTLP_[TRACES_]COMPRESSION", "gzip|none", "none", "Compression of the export.",
                   in_words([&options](const std::string& text) {
+                    if (text != "gzip" && text != "none") return absl::InvalidArgumentError("must be gzip or none");
                     options.gzip = text == "gzip";
-                    if (options.gzip || text == "none") return absl::OkStatus();
-                    return absl::InvalidArgumentError("must be gzip or none");
+                    return absl::OkStatus();
                   }));
   AddMilliseconds(table, "OTEL_EXPORTER_OTLP_[TRACES_]TIMEOUT", "Timeout of one attempt to export.", &options.timeout);
   table.AddCustom(
       kCertificate, "FILE", "",
       "PEM file of the certificate authorities for the collector; by default the system's. The server reads "
-      "this file and the next two only at startup.",
+      "this file and the next two again when they change.",
       nullptr);
   table.AddCustom(kClientCertificate, "FILE", "",
                   "PEM file of the certificate that the server presents to the collector.", nullptr);
   table.AddCustom(kClientKey, "FILE", "", "PEM file of that certificate's private key.", nullptr);
-  table.AddCustom("OTEL_EXPORTER_OTLP_[TRACES_]HEADERS", kPairs, "", "Metadata for the collector, percent-encoded.",
+  table.AddCustom("OTEL_EXPORTER_OTLP_[TRACES_]HEADERS", kPairs, "",
+                  "Metadata or HTTP fields for the collector, percent-encoded.",
                   [&options](const std::string& text) { return ReadHeaders(text, options.headers); });
   table.AddCustom("OTEL_PROPAGATORS", "LIST", "tracecontext",
                   "A list with tracecontext, or none: then the server does not continue clients' traces.",
@@ -350,7 +385,7 @@ Environment ProcessEnvironment() {
 }
 
 std::string TracingOptions::Summary() const {
-  return absl::StrCat("to ", endpoint, tls ? ", over TLS, " : ", ", 100 * ratio,
+  return absl::StrCat("to ", endpoint, path, path.empty() ? "" : " by HTTP", tls ? ", over TLS, " : ", ", 100 * ratio,
                       parent_based ? " % of those that begin here" : " % of all");
 }
 
@@ -358,20 +393,28 @@ absl::StatusOr<TracingOptions> ReadTracingOptions(const std::string& otlp_endpoi
                                                   std::optional<double> trace_sample_ratio,
                                                   const Environment& environment) {
   TracingOptions options;
-  LS_RETURN_IF_ERROR(ChooseEndpoint(otlp_endpoint, environment, options));
+  const auto warn = [&options](const absl::Status& status) {
+    if (!status.ok()) options.warnings.emplace_back(status.message());
+  };
+  if (!otlp_endpoint.empty()) {
+    LS_RETURN_IF_ERROR(UseOption(otlp_endpoint, environment, options));
+  } else {
+    warn(UseVariables(environment, options));
+  }
   if (options.endpoint.empty()) {
-    if (!trace_sample_ratio.has_value()) return options;
+    if (!trace_sample_ratio.has_value() || !options.warnings.empty()) return options;
     return absl::InvalidArgumentError(
         "--trace-sample-ratio needs --otlp-endpoint (or OTEL_EXPORTER_OTLP_ENDPOINT): there is no collector");
   }
   const OptionTable table = VariableTable(environment, options);
   for (const OptionTable::Option& row : table.options()) {
-    const bool is_overruled = trace_sample_ratio.has_value() && absl::StartsWith(row.name, "OTEL_TRACES_SAMPLER");
-    if (!is_overruled) LS_RETURN_IF_ERROR(ReadVariable(environment, row));
+    const bool is_overruled = (trace_sample_ratio.has_value() && absl::StartsWith(row.name, "OTEL_TRACES_SAMPLER")) ||
+                              (!otlp_endpoint.empty() && row.name == kExporter);
+    if (!is_overruled) warn(ReadVariable(environment, row));
   }
   options.ratio = trace_sample_ratio.value_or(options.ratio);
   options.batch_spans = std::min(options.batch_spans, options.max_spans);
-  LS_RETURN_IF_ERROR(ReadTlsFiles(environment, options));
+  UseTlsFiles(environment, options);
   return options;
 }
 

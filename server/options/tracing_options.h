@@ -2,7 +2,8 @@
 // variables, which all programs of a machine or a cluster may share. An option overrides its variable.
 //
 // Without --otlp-endpoint, OTEL_EXPORTER_OTLP_(TRACES_)ENDPOINT and OTEL_TRACES_EXPORTER=otlp the server records no
-// traces and ignores the other variables.
+// traces and ignores the other variables. A variable that the server cannot use is ignored with a warning, as
+// OpenTelemetry demands: operators of a cluster set variables for all of its programs.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "base/option_values.h"
+#include "server/options/collector.h"
 
 namespace longshort::server {
 
@@ -24,14 +26,15 @@ inline constexpr OptionRange<double> kTraceSampleRatio = {0, 1};
 using TextPairs = std::vector<std::pair<std::string, std::string>>;
 
 struct TracingOptions {
+  enum class Protocol { kGrpc, kHttp };  // kHttp: messages of Protobuf
+
   // The collector, host:port. Empty: no traces.
   std::string endpoint = {};
-  // Whether the connection uses TLS. If so, PEM texts read at startup: the certificate authorities for the collector
-  // (empty: the system's), and the server's certificate and key (empty: none).
+  Protocol protocol = Protocol::kGrpc;
+  std::string path = {};  // of kHttp: "/v1/traces"
+  // Whether the connection uses TLS, and its files, which the exporter reads again when they change.
   bool tls = false;
-  std::string authorities_pem = {};
-  std::string certificate_pem = {};
-  std::string key_pem = {};
+  CollectorTlsFiles tls_files = {};
   // Metadata of every export. Keys are lower-case.
   TextPairs headers = {};
   bool gzip = false;
@@ -55,6 +58,9 @@ struct TracingOptions {
   // Attributes that identify the server: OTEL_RESOURCE_ATTRIBUTES, and OTEL_SERVICE_NAME as service.name.
   TextPairs resource = {};
 
+  // Variables that are set and not used, each with its value and the reason.
+  std::vector<std::string> warnings = {};
+
   // For people: "to HOST:PORT, over TLS, 10 % of those that begin here".
   std::string Summary() const;
 };
@@ -63,9 +69,7 @@ struct TracingOptions {
 using Environment = std::function<std::optional<std::string>(const char* name)>;
 Environment ProcessEnvironment();
 
-// Errors: INVALID_ARGUMENT naming the option or variable, its value, and the valid values. OpenTelemetry recommends
-// ignoring invalid variables with a warning, but then an operator would notice missing traces only when they are
-// needed.
+// Errors: INVALID_ARGUMENT naming the option, its value, and the valid values. Wrong variables are in `warnings`.
 absl::StatusOr<TracingOptions> ReadTracingOptions(const std::string& otlp_endpoint,
                                                   std::optional<double> trace_sample_ratio,
                                                   const Environment& environment);

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
+import ssl
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -73,50 +76,15 @@ def refusal(code: grpc.StatusCode, retry_seconds: float | None = None) -> Callab
     return refuse
 
 
-class Collector(trace_service_pb2_grpc.TraceServiceServicer):
-    """Listens on loopback, on `port` or one of the system's choice. Use as a context manager."""
+class Received:
+    """What came, as spans."""
 
-    def __init__(self, port: int = 0, tls: grpc.ServerCredentials | None = None) -> None:
-        self._server = grpc.server(ThreadPoolExecutor(4), options=[("grpc.so_reuseport", 0)])
-        trace_service_pb2_grpc.add_TraceServiceServicer_to_server(self, self._server)
-        address = f"127.0.0.1:{port}"
-        self.port = (
-            self._server.add_insecure_port(address) if tls is None else self._server.add_secure_port(address, tls)
-        )
-        self.requests: list[trace_service_pb2.ExportTraceServiceRequest] = []
-        self.metadata: list[dict[str, str]] = []
-        # What is to be done with the next calls, in place of taking what they bring.
-        self.refusals: list[Callable[[grpc.ServicerContext], None]] = []
-        self.refused = 0
-        # Of each request, spans that are not wanted.
-        self.rejects = 0
-        # Cleared: calls are not answered.
-        self.answers = threading.Event()
-        self.answers.set()
-        self.waiting = 0
+    port: int
+    requests: list[trace_service_pb2.ExportTraceServiceRequest]
 
     @property
     def address(self) -> str:
         return f"127.0.0.1:{self.port}"
-
-    def Export(  # noqa: N802
-        self, request: trace_service_pb2.ExportTraceServiceRequest, context: grpc.ServicerContext
-    ) -> trace_service_pb2.ExportTraceServiceResponse:
-        if self.refusals:
-            self.refused += 1
-            self.refusals.pop(0)(context)
-        self.waiting += 1
-        self.answers.wait()
-        self.waiting -= 1
-        if not context.is_active():
-            return trace_service_pb2.ExportTraceServiceResponse()
-        self.metadata.append(dict(context.invocation_metadata()))
-        self.requests.append(request)
-        answer = trace_service_pb2.ExportTraceServiceResponse()
-        if self.rejects > 0:
-            answer.partial_success.rejected_spans = self.rejects
-            answer.partial_success.error_message = "too many"
-        return answer
 
     def resource(self) -> dict[str, Any]:
         return attributes_of(self.requests[0].resource_spans[0].resource.attributes)
@@ -159,6 +127,48 @@ class Collector(trace_service_pb2_grpc.TraceServiceServicer):
         (found,) = self.calls(request_id)
         return found
 
+
+class Collector(Received, trace_service_pb2_grpc.TraceServiceServicer):
+    """Listens on loopback, on `port` or one of the system's choice. Use as a context manager."""
+
+    def __init__(self, port: int = 0, tls: grpc.ServerCredentials | None = None) -> None:
+        self._server = grpc.server(ThreadPoolExecutor(4), options=[("grpc.so_reuseport", 0)])
+        trace_service_pb2_grpc.add_TraceServiceServicer_to_server(self, self._server)
+        address = f"127.0.0.1:{port}"
+        self.port = (
+            self._server.add_insecure_port(address) if tls is None else self._server.add_secure_port(address, tls)
+        )
+        self.requests: list[trace_service_pb2.ExportTraceServiceRequest] = []
+        self.metadata: list[dict[str, str]] = []
+        # What is to be done with the next calls, in place of taking what they bring.
+        self.refusals: list[Callable[[grpc.ServicerContext], None]] = []
+        self.refused = 0
+        # Of each request, spans that are not wanted.
+        self.rejects = 0
+        # Cleared: calls are not answered.
+        self.answers = threading.Event()
+        self.answers.set()
+        self.waiting = 0
+
+    def Export(  # noqa: N802
+        self, request: trace_service_pb2.ExportTraceServiceRequest, context: grpc.ServicerContext
+    ) -> trace_service_pb2.ExportTraceServiceResponse:
+        if self.refusals:
+            self.refused += 1
+            self.refusals.pop(0)(context)
+        self.waiting += 1
+        self.answers.wait()
+        self.waiting -= 1
+        if not context.is_active():
+            return trace_service_pb2.ExportTraceServiceResponse()
+        self.metadata.append(dict(context.invocation_metadata()))
+        self.requests.append(request)
+        answer = trace_service_pb2.ExportTraceServiceResponse()
+        if self.rejects > 0:
+            answer.partial_success.rejected_spans = self.rejects
+            answer.partial_success.error_message = "too many"
+        return answer
+
     def __enter__(self) -> Collector:
         self._server.start()
         return self
@@ -170,3 +180,53 @@ class Collector(trace_service_pb2_grpc.TraceServiceServicer):
 
 def secure(certificate: Path, key: Path) -> grpc.ServerCredentials:
     return grpc.ssl_server_credentials([(key.read_bytes(), certificate.read_bytes())])
+
+
+class HttpCollector(Received):
+    """As Collector, for OTLP over HTTP."""
+
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
+        collector = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:  # noqa: N802
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                if self.headers.get("Content-Encoding") == "gzip":
+                    body = gzip.decompress(body)
+                status, fields = collector.refusals.pop(0) if collector.refusals else (200, {})
+                if status == 200:
+                    assert self.headers["Content-Type"] == "application/x-protobuf"
+                    collector.requests.append(trace_service_pb2.ExportTraceServiceRequest.FromString(body))
+                collector.paths.append(self.path)
+                collector.fields.append({name.lower(): value for name, value in self.headers.items()})
+                self.send_response(status)
+                for name, value in ({"Content-Length": "0"} | fields).items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.close_connection |= collector.closes
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        if tls is not None:
+            self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
+        self.port = self._server.server_address[1]
+        self.requests = []
+        self.paths: list[str] = []
+        self.fields: list[dict[str, str]] = []
+        # Status and header fields of the next answers.
+        self.refusals: list[tuple[int, dict[str, str]]] = []
+        # Whether to close each connection behind its answer, without saying so.
+        self.closes = False
+
+    def __enter__(self) -> HttpCollector:
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,14 +13,14 @@ import grpc
 import pytest
 
 from integration.certificates import Authority
-from integration.collector import PROMPT, Collector, refusal, secure
+from integration.collector import PROMPT, Collector, HttpCollector, Received, refusal, secure
 from integration.server_process import Server, run, wait_until
 
 EXPORTED, DROPPED = "longshort_spans_exported_total", "longshort_spans_dropped_total"
 FAILURES = "longshort_span_export_failures_total"
 
 
-def traced(repository: Path, folder: Path, collector: Collector | str, *arguments: str, **environment: str) -> Server:
+def traced(repository: Path, folder: Path, collector: Received | str, *arguments: str, **environment: str) -> Server:
     address = collector if isinstance(collector, str) else collector.address
     options = ["--log-format=json", f"--otlp-endpoint={address}", *arguments]
     return Server(repository, folder, *options, environment=PROMPT | environment)
@@ -205,8 +206,113 @@ def test_check_config_says_where_traces_go(repository: Path, monkeypatch: pytest
     assert "with traces to other:1, 100 % of those that begin here\n" in text
 
 
-def test_check_config_refuses_what_would_not_be_traced(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    code, text = check_config(
-        repository, monkeypatch, "--otlp-endpoint=c:1", OTEL_EXPORTER_OTLP_PROTOCOL="http/protobuf"
-    )
-    assert (code, "OTEL_EXPORTER_OTLP_PROTOCOL is 'http/protobuf'; this server supports only grpc" in text) == (1, True)
+@pytest.mark.parametrize(
+    "variable",
+    [
+        "OTEL_EXPORTER_OTLP_PROTOCOL=http/json",
+        "OTEL_TRACES_SAMPLER=parentbased_jaeger_remote",
+        "OTEL_PROPAGATORS=b3",
+        "OTEL_TRACES_EXPORTER=otlp,console",
+        "OTEL_BSP_SCHEDULE_DELAY=x",
+        "OTEL_EXPORTER_OTLP_ENDPOINT=collector",
+        "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=unix:///run/collector.sock",
+        "OTEL_EXPORTER_OTLP_HEADERS=secret",
+    ],
+)
+def test_a_variable_that_others_set_does_not_end_the_start(
+    repository: Path, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    name, value = variable.split("=", 1)
+    environment = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318"} | {name: value}
+    code, text = check_config(repository, monkeypatch, **environment)
+    assert code == 0, text
+    (line,) = [line for line in text.splitlines() if "environment variable ignored" in line]
+    assert name in line
+    assert "secret" not in line
+
+
+def test_spans_go_by_http_where_the_variables_say_so(api: SimpleNamespace, repository: Path, tmp_path: Path) -> None:
+    """With the collector's fields, packed, and again after refusals and closed connections."""
+    with HttpCollector() as collector:
+        variables = {
+            "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://{collector.address}/base",
+            "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
+            "OTEL_EXPORTER_OTLP_HEADERS": "X-Key=a%20b",
+            "OTEL_EXPORTER_OTLP_COMPRESSION": "gzip",
+        }
+        with Server(repository, tmp_path, "--log-format=json", environment=PROMPT | variables) as server:
+            ask(api, server, "first")
+            assert collector.call("first").name == "longshort.v1.Inference/Tokenize"
+            assert collector.paths == ["/base/v1/traces"]
+            assert collector.fields[0]["x-key"] == "a b"
+            assert collector.fields[0]["content-encoding"] == "gzip"
+
+            collector.refusals.append((503, {"Retry-After": "1"}))
+            ask(api, server, "patient")
+            collector.call("patient")
+            assert (server.metric(FAILURES), server.metric(DROPPED)) == (1, 0)
+
+            collector.refusals.append((400, {}))
+            ask(api, server, "unwanted")
+            wait_until(lambda: server.metric(DROPPED, reason="export_failed") == 1)
+
+            collector.closes = True
+            for number in range(3):
+                ask(api, server, f"closed-{number}")
+                collector.call(f"closed-{number}")
+            assert server.metric(FAILURES) == 2
+
+
+def test_http_over_tls_checks_the_collector_and_reads_new_files(
+    api: SimpleNamespace, repository: Path, tmp_path: Path, authority: Authority, clients: Authority
+) -> None:
+    certificate, key = authority.server().write(tmp_path, "collector")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    check_that_new_files_are_read(api, repository, tmp_path, HttpCollector(context), "/v1/traces", authority, clients)
+
+
+def test_grpc_over_tls_reads_new_files(
+    api: SimpleNamespace, repository: Path, tmp_path: Path, authority: Authority, clients: Authority
+) -> None:
+    collector = Collector(tls=secure(*authority.server().write(tmp_path, "collector")))
+    check_that_new_files_are_read(api, repository, tmp_path, collector, "", authority, clients)
+
+
+def check_that_new_files_are_read(
+    api: SimpleNamespace,
+    repository: Path,
+    folder: Path,
+    collector: Any,
+    path: str,
+    authority: Authority,
+    other: Authority,
+) -> None:
+    trusted = folder / "ca.pem"
+    trusted.write_bytes(other.pem)
+    files = {"OTEL_EXPORTER_OTLP_CERTIFICATE": str(trusted)}
+    with (
+        collector,
+        traced(repository, folder / "server", f"https://{collector.address}{path}", **files) as server,
+    ):
+        ask(api, server, "kept")
+        wait_until(lambda: server.metric(FAILURES) >= 1)
+        assert collector.requests == []
+        trusted.write_text("no certificate")
+        wait_until(lambda: "the new TLS files for the collector are invalid" in server.log())
+        trusted.write_bytes(authority.pem)
+        collector.call("kept")
+        assert server.metric(DROPPED) == 0
+
+
+def test_spans_that_a_stop_loses_are_logged(api: SimpleNamespace, repository: Path, tmp_path: Path) -> None:
+    late = {"OTEL_BSP_SCHEDULE_DELAY": "3600000"}
+    with traced(repository, tmp_path, f"127.0.0.1:{free_port()}", **late) as server:
+        for number in range(5):
+            ask(api, server, f"call-{number}")
+        server.terminate()
+        assert server.wait() == 0
+        (line,) = [
+            line for line in map(json.loads, server.log().splitlines()) if "before the collector" in line["message"]
+        ]
+        assert line["spans"] == 5

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "server/monitoring/trace_exporter.h"
+#include "server/monitoring/otlp_client.h"
 #include "server/rpc/error_details.pb.h"
 
 namespace longshort::server::collector_test {
@@ -40,6 +40,16 @@ TEST(RetryAfter, ACollectorWithoutRoomSaysWhen) {
   EXPECT_EQ(RetryAfter({grpc::UNAVAILABLE, "", Details(type, 3, 0)}), absl::Seconds(3));
   EXPECT_EQ(RetryAfter({grpc::RESOURCE_EXHAUSTED, "", Details("x/google.rpc.Other", 2, 0)}), std::nullopt);
   EXPECT_EQ(RetryAfter({grpc::RESOURCE_EXHAUSTED, "", "no message"}), std::nullopt);
+}
+
+// OTLP over HTTP: these codes and no others, after the time that the collector names.
+TEST(RetryAfter, HttpHasFourCodesThatMayBeTriedAgain) {
+  for (const int status : {429, 502, 503, 504}) EXPECT_EQ(RetryAfter(status, ""), absl::ZeroDuration()) << status;
+  for (const int status : {301, 400, 401, 404, 413, 500, 501})
+    EXPECT_EQ(RetryAfter(status, "1"), std::nullopt) << status;
+  EXPECT_EQ(RetryAfter(429, "7"), absl::Seconds(7));
+  EXPECT_EQ(RetryAfter(503, "Fri, 27 Nov 2026 07:00:00 GMT"), absl::ZeroDuration());
+  EXPECT_EQ(RetryAfter(503, "-1"), absl::ZeroDuration());
 }
 
 }  // namespace longshort::server::collector_test

@@ -31,10 +31,18 @@ TracingOptions ReadMore(Values values) {
   return options.value_or(TracingOptions());
 }
 
-std::string ErrorOf(Values values, const std::string& endpoint = "c:1", std::optional<double> ratio = std::nullopt) {
+std::string ErrorOf(Values values, const std::string& endpoint, std::optional<double> ratio = std::nullopt) {
   const auto options = Read(std::move(values), endpoint, ratio);
   EXPECT_EQ(options.status().code(), absl::StatusCode::kInvalidArgument);
   return std::string(options.status().message());
+}
+
+// The only warning; the start goes on.
+std::string WarningOf(Values values, const std::string& endpoint = "c:1") {
+  const auto options = Read(std::move(values), endpoint);
+  EXPECT_TRUE(options.ok()) << options.status();
+  EXPECT_EQ(options->warnings.size(), 1);
+  return options->warnings.empty() ? "" : options->warnings.front();
 }
 
 TEST(TracingOptions, NothingIsTracedUnlessThereIsACollector) {
@@ -80,23 +88,69 @@ TEST(TracingOptions, VariablesSwitchOffWhatVariablesAskFor) {
 }
 
 TEST(TracingOptions, AWrongEndpointIsRefusedWithItsName) {
-  for (const char* endpoint : {"c", "c:", "c:0", "c:70000", "http://", "ftp://c:1", "http://c:4318/v1/traces", ":1"}) {
+  for (const char* endpoint : {"c", "c:", "c:0", "c:70000", "http://", "ftp://c:1", "http://user:word@c:1", ":1"}) {
     EXPECT_THAT(ErrorOf({}, endpoint), HasSubstr("--otlp-endpoint is '" + std::string(endpoint) + "'")) << endpoint;
   }
-  EXPECT_THAT(ErrorOf({{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "c"}}, ""),
+  EXPECT_THAT(WarningOf({{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "c"}}, ""),
               HasSubstr("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is 'c'; it must be host:port"));
+  EXPECT_EQ(Read({{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "c"}}, "", 0.5)->endpoint, "");
 }
 
-TEST(TracingOptions, WhatTheServerDoesNotHaveIsRefused) {
-  EXPECT_THAT(ErrorOf({{"OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf"}}), HasSubstr("supports only grpc"));
-  EXPECT_TRUE(
-      Read({{"OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf"}, {"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "grpc"}}, "c:1")
-          .ok());
-  EXPECT_THAT(ErrorOf({{"OTEL_TRACES_EXPORTER", "zipkin"}, {"OTEL_EXPORTER_OTLP_ENDPOINT", "http://c:1"}}, ""),
+// Operators set variables for all programs of a cluster: none of them may end the start.
+TEST(TracingOptions, WhatTheServerDoesNotHaveIsIgnoredWithAWarning) {
+  EXPECT_THAT(WarningOf({{"OTEL_EXPORTER_OTLP_PROTOCOL", "http/json"}}), HasSubstr("only grpc and http/protobuf"));
+  EXPECT_THAT(WarningOf({{"OTEL_TRACES_EXPORTER", "zipkin"}, {"OTEL_EXPORTER_OTLP_ENDPOINT", "http://c:1"}}, ""),
               HasSubstr("supports only otlp"));
-  EXPECT_THAT(ErrorOf({{"OTEL_PROPAGATORS", "b3"}}), HasSubstr("supports only tracecontext"));
-  EXPECT_THAT(ErrorOf({{"OTEL_EXPORTER_OTLP_COMPRESSION", "zstd"}}), HasSubstr("gzip or none"));
-  EXPECT_THAT(ErrorOf({{"OTEL_TRACES_SAMPLER", "jaeger_remote"}}), HasSubstr("OTEL_TRACES_SAMPLER is 'jaeger_remote'"));
+  EXPECT_THAT(WarningOf({{"OTEL_PROPAGATORS", "b3"}}), HasSubstr("supports only tracecontext"));
+  EXPECT_THAT(WarningOf({{"OTEL_EXPORTER_OTLP_COMPRESSION", "zstd"}}), HasSubstr("gzip or none"));
+  EXPECT_THAT(WarningOf({{"OTEL_TRACES_SAMPLER", "parentbased_jaeger_remote"}}),
+              HasSubstr("OTEL_TRACES_SAMPLER is 'parentbased_jaeger_remote'"));
+}
+
+TEST(TracingOptions, AnIgnoredVariableLeavesItsDefault) {
+  const TracingOptions options = ReadMore({{"OTEL_TRACES_SAMPLER", "always_maybe"},
+                                           {"OTEL_PROPAGATORS", "b3"},
+                                           {"OTEL_EXPORTER_OTLP_COMPRESSION", "zstd"},
+                                           {"OTEL_EXPORTER_OTLP_HEADERS", "a=b,c d=e"},
+                                           {"OTEL_BSP_MAX_QUEUE_SIZE", "0"}});
+  EXPECT_EQ(options.warnings.size(), 5);
+  EXPECT_TRUE(options.parent_based);
+  EXPECT_TRUE(options.continues_traces);
+  EXPECT_FALSE(options.gzip);
+  EXPECT_TRUE(options.headers.empty());
+  EXPECT_EQ(options.max_spans, 2048);
+}
+
+TEST(TracingOptions, OfSeveralExportersOtlpIsUsed) {
+  const auto options = Read({{"OTEL_TRACES_EXPORTER", "console, OTLP"}});
+  EXPECT_EQ(options->endpoint, "localhost:4317");
+  EXPECT_THAT(options->warnings, ElementsAre(HasSubstr("OTEL_TRACES_EXPORTER is 'console, OTLP'")));
+}
+
+// The endpoint's variable is a base URL, unless it is that of traces.
+TEST(TracingOptions, TheUsualPortOrAPathMeansHttp) {
+  const auto where = [](Values values, const std::string& option = "") {
+    const auto options = Read(std::move(values), option);
+    EXPECT_TRUE(options.ok()) << options.status();
+    EXPECT_TRUE(options->warnings.empty());
+    const bool http = options->protocol == TracingOptions::Protocol::kHttp;
+    return (http ? "http " : "grpc ") + options->endpoint + options->path;
+  };
+  const Values http = {{"OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf"}};
+  const auto with = [](Values values, const char* name, const char* value) { return values[name] = value, values; };
+  EXPECT_EQ(where({{"OTEL_EXPORTER_OTLP_ENDPOINT", "http://c:4318"}}), "http c:4318/v1/traces");
+  EXPECT_EQ(where({{"OTEL_EXPORTER_OTLP_ENDPOINT", "http://c:4317"}}), "grpc c:4317");
+  EXPECT_EQ(where({{"OTEL_EXPORTER_OTLP_ENDPOINT", "https://c/api/"}}), "http c:443/api/v1/traces");
+  EXPECT_EQ(where({{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://c:80/t"}}), "http c:80/t");
+  EXPECT_EQ(where({{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://c:4318"}}), "http c:4318/");
+  EXPECT_EQ(where(with(http, "OTEL_EXPORTER_OTLP_ENDPOINT", "http://c:9")), "http c:9/v1/traces");
+  EXPECT_EQ(where(with(http, "OTEL_TRACES_EXPORTER", "otlp")), "http localhost:4318/v1/traces");
+  EXPECT_EQ(where(with({{"OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"}}, "OTEL_EXPORTER_OTLP_ENDPOINT", "http://c:4318/x")),
+            "grpc c:4318");
+  EXPECT_EQ(where({}, "http://c:4318"), "http c:4318/v1/traces");
+  EXPECT_EQ(where({}, "c:1/v1/traces"), "http c:1/v1/traces");
+  EXPECT_EQ(where(http, "c:1"), "http c:1/v1/traces");
+  EXPECT_EQ(where(http, "c:4317"), "grpc c:4317") << "the variable is of another collector";
 }
 
 TEST(TracingOptions, SamplersAreARatioAndWhetherParentsDecide) {
@@ -120,10 +174,10 @@ TEST(TracingOptions, TheRatiosOptionWins) {
   EXPECT_TRUE(options->parent_based);
 }
 
-TEST(TracingOptions, ARatioThatIsWrongOrNeedlessIsRefused) {
+TEST(TracingOptions, ARatioWithoutACollectorIsRefusedAndAWrongVariableIgnored) {
   EXPECT_THAT(ErrorOf({}, "", 0.5), HasSubstr("--trace-sample-ratio needs --otlp-endpoint"));
   for (const char* argument : {"2", "-1", "x", "nan"}) {
-    EXPECT_THAT(ErrorOf({{"OTEL_TRACES_SAMPLER", "traceidratio"}, {"OTEL_TRACES_SAMPLER_ARG", argument}}),
+    EXPECT_THAT(WarningOf({{"OTEL_TRACES_SAMPLER", "traceidratio"}, {"OTEL_TRACES_SAMPLER_ARG", argument}}),
                 HasSubstr("OTEL_TRACES_SAMPLER_ARG is '" + std::string(argument)));
   }
 }
@@ -141,11 +195,11 @@ TEST(TracingOptions, NumbersAreMillisecondsAndSpans) {
   EXPECT_EQ(ReadMore({{"OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "7"}}).batch_spans, 7);
 }
 
-TEST(TracingOptions, WrongNumbersAreRefused) {
-  EXPECT_THAT(ErrorOf({{"OTEL_EXPORTER_OTLP_TIMEOUT", "0"}}), HasSubstr("OTEL_EXPORTER_OTLP_TIMEOUT is '0'"));
-  EXPECT_THAT(ErrorOf({{"OTEL_BSP_SCHEDULE_DELAY", "5s"}}), HasSubstr("OTEL_BSP_SCHEDULE_DELAY is '5s'"));
-  EXPECT_THAT(ErrorOf({{"OTEL_BSP_MAX_QUEUE_SIZE", "-1"}}), HasSubstr("[1, 1048576]"));
-  EXPECT_THAT(ErrorOf({{"OTEL_BSP_MAX_QUEUE_SIZE", "10"}, {"OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "11"}}),
+TEST(TracingOptions, WrongNumbersAreIgnored) {
+  EXPECT_THAT(WarningOf({{"OTEL_EXPORTER_OTLP_TIMEOUT", "0"}}), HasSubstr("OTEL_EXPORTER_OTLP_TIMEOUT is '0'"));
+  EXPECT_THAT(WarningOf({{"OTEL_BSP_SCHEDULE_DELAY", "5s"}}), HasSubstr("OTEL_BSP_SCHEDULE_DELAY is '5s'"));
+  EXPECT_THAT(WarningOf({{"OTEL_BSP_MAX_QUEUE_SIZE", "-1"}}), HasSubstr("[1, 1048576]"));
+  EXPECT_THAT(WarningOf({{"OTEL_BSP_MAX_QUEUE_SIZE", "10"}, {"OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "11"}}),
               HasSubstr("OTEL_BSP_MAX_EXPORT_BATCH_SIZE is '11'; it must be a whole number in [1, 10]"));
 }
 
@@ -154,9 +208,9 @@ TEST(TracingOptions, HeadersAreLowerCaseAndDecoded) {
   EXPECT_THAT(options.headers, ElementsAre(Pair("authorization", "Bearer x"), Pair("a", "b=c")));
 }
 
-TEST(TracingOptions, WrongHeadersAreRefusedWithoutTheirValues) {
+TEST(TracingOptions, WrongHeadersAreIgnoredAndTheirValuesNotShown) {
   for (const char* headers : {"secret", "=secret", "a b=secret", "grpc-x=secret", "x-bin=secret", "a=secret%0a"}) {
-    const std::string error = ErrorOf({{"OTEL_EXPORTER_OTLP_HEADERS", headers}});
+    const std::string error = WarningOf({{"OTEL_EXPORTER_OTLP_HEADERS", headers}});
     EXPECT_THAT(error, HasSubstr("OTEL_EXPORTER_OTLP_HEADERS has a ")) << headers;
     EXPECT_THAT(error, Not(HasSubstr("secret"))) << headers;
   }
@@ -167,17 +221,18 @@ TEST(TracingOptions, TheServicesNameIsSaidLast) {
       ReadMore({{"OTEL_RESOURCE_ATTRIBUTES", "service.name=a,k=%C3%A9"}, {"OTEL_SERVICE_NAME", "b"}});
   EXPECT_THAT(options.resource,
               ElementsAre(Pair("service.name", "a"), Pair("k", "\xC3\xA9"), Pair("service.name", "b")));
-  EXPECT_THAT(ErrorOf({{"OTEL_RESOURCE_ATTRIBUTES", "k=%zz"}}),
+  EXPECT_THAT(WarningOf({{"OTEL_RESOURCE_ATTRIBUTES", "k=%zz"}}),
               HasSubstr("OTEL_RESOURCE_ATTRIBUTES has a % that is not followed"));
-  EXPECT_THAT(ErrorOf({{"OTEL_RESOURCE_ATTRIBUTES", "k=%ff"}}), HasSubstr("not UTF-8"));
+  EXPECT_THAT(WarningOf({{"OTEL_RESOURCE_ATTRIBUTES", "k=%ff"}}), HasSubstr("not UTF-8"));
 }
 
-TEST(TracingOptions, FilesOfTlsMustBeThere) {
-  EXPECT_THAT(ErrorOf({{"OTEL_EXPORTER_OTLP_CERTIFICATE", "/nowhere"}}, "https://c:1"),
-              HasSubstr("OTEL_EXPORTER_OTLP_CERTIFICATE is '/nowhere'; it must be a readable file"));
-  EXPECT_THAT(ErrorOf({{"OTEL_EXPORTER_OTLP_CLIENT_KEY", "/nowhere"}}, "https://c:1"),
+// The exporter reads them again: they may be there later.
+TEST(TracingOptions, MissingFilesOfTlsAreAWarning) {
+  EXPECT_THAT(WarningOf({{"OTEL_EXPORTER_OTLP_CERTIFICATE", "/nowhere"}}, "https://c:1"),
+              HasSubstr("OTEL_EXPORTER_OTLP_CERTIFICATE=/nowhere cannot be read"));
+  EXPECT_THAT(WarningOf({{"OTEL_EXPORTER_OTLP_CLIENT_KEY", "/nowhere"}}, "https://c:1"),
               HasSubstr("both be set, or neither"));
-  EXPECT_TRUE(Read({{"OTEL_EXPORTER_OTLP_CERTIFICATE", "/nowhere"}}, "http://c:1").ok());
+  EXPECT_TRUE(Read({{"OTEL_EXPORTER_OTLP_CERTIFICATE", "/nowhere"}}, "http://c:1")->warnings.empty());
 }
 
 TEST(TracingOptions, PropagatorsMayBeNone) {
@@ -187,6 +242,7 @@ TEST(TracingOptions, PropagatorsMayBeNone) {
 
 TEST(TracingOptions, AreSaidInASentence) {
   EXPECT_EQ(Read({}, "https://c:1", 0.25)->Summary(), "to c:1, over TLS, 25 % of those that begin here");
+  EXPECT_EQ(Read({}, "c:4318")->Summary(), "to c:4318/v1/traces by HTTP, 100 % of those that begin here");
 }
 
 }  // namespace longshort::server::tracing_options_test

@@ -1,0 +1,249 @@
+#include <zlib.h>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/connect.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ssl/context.hpp>
+#include <boost/asio/ssl/host_name_verification.hpp>
+#include <boost/asio/ssl/stream.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/http/message.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/read.hpp>
+#include <boost/beast/http/string_body.hpp>
+#include <boost/beast/http/write.hpp>
+#include <chrono>
+#include <exception>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "longshort_version.h"
+#include "server/monitoring/otlp_client.h"
+#include "server/options/listen_address.h"
+#include "server/rpc/error_details.pb.h"
+
+namespace longshort::server {
+namespace {
+
+namespace asio = boost::asio;
+namespace http = boost::beast::http;
+using asio::awaitable;
+using asio::use_awaitable;
+using asio::ip::tcp;
+
+// A collector's answer is short.
+constexpr uint64_t kMaxAnswerBytes = uint64_t{1} << 20;
+constexpr char kProtobuf[] = "application/x-protobuf";
+
+using Request = http::request<http::string_body>;
+using Answer = http::response<http::string_body>;
+
+absl::StatusOr<std::string> Gzip(const std::string& text) {
+  constexpr int kGzipWindow = 15 + 16;
+  constexpr int kMemory = 8;
+  z_stream stream{};
+  if (deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, kGzipWindow, kMemory, Z_DEFAULT_STRATEGY) != Z_OK) {
+    return absl::ResourceExhaustedError("zlib is out of memory");
+  }
+  std::string packed(deflateBound(&stream, text.size()), '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
+  stream.avail_in = static_cast<uInt>(text.size());
+  stream.next_out = reinterpret_cast<Bytef*>(packed.data());
+  stream.avail_out = static_cast<uInt>(packed.size());
+  const int result = deflate(&stream, Z_FINISH);
+  packed.resize(stream.total_out);
+  deflateEnd(&stream);
+  if (result != Z_STREAM_END) return absl::InternalError("zlib cannot compress the spans");
+  return packed;
+}
+
+// Why the collector refused: the message of a google.rpc.Status, or nothing.
+std::string MessageIn(const Answer& answer) {
+  rpc::ErrorStatus status;
+  if (answer[http::field::content_type] != kProtobuf || !status.ParseFromString(answer.body())) return "";
+  return status.message();
+}
+
+class OtlpHttpClient final : public OtlpClient {
+ public:
+  OtlpHttpClient(const TracingOptions& options, const ListenAddress& address)
+      : options_(options), address_(address), tls_(asio::ssl::context::tls_client) {}
+
+  absl::Status UseTls(const CollectorPems& pems) {
+    try {
+      tls_.set_options(asio::ssl::context::no_tlsv1 | asio::ssl::context::no_tlsv1_1);
+      tls_.set_verify_mode(asio::ssl::verify_peer);
+      tls_.set_verify_callback(asio::ssl::host_name_verification(address_.host));
+      if (pems.authorities.empty()) {
+        tls_.set_default_verify_paths();
+      } else {
+        tls_.add_certificate_authority(asio::buffer(pems.authorities));
+      }
+      if (pems.certificate.empty()) return absl::OkStatus();
+      tls_.use_certificate_chain(asio::buffer(pems.certificate));
+      tls_.use_private_key(asio::buffer(pems.key), asio::ssl::context::pem);
+      return absl::OkStatus();
+    } catch (const boost::system::system_error& error) {
+      return absl::InvalidArgumentError(error.what());
+    }
+  }
+
+  OtlpAnswer Send(const std::string& body, absl::Time end) override {
+    const absl::StatusOr<Request> request = MakeRequest(body);
+    if (!request.ok()) return {.status = request.status()};
+    // An idle connection may have been closed by the collector: one that was used before is not the last attempt.
+    const bool was_connected = connection_ != nullptr;
+    std::optional<OtlpAnswer> answer = TryOnce(*request, end);
+    if (!answer.has_value() && was_connected) answer = TryOnce(*request, end);
+    return answer.value_or(OtlpAnswer{.status = absl::UnavailableError(broken_), .retry = absl::ZeroDuration()});
+  }
+
+  void Cancel() override {
+    const MutexLock lock(mutex_);
+    is_cancelled_ = true;
+    if (context_ != nullptr) context_->stop();
+  }
+
+ private:
+  // A connection to the collector, kept between exports.
+  struct Connection {
+    Connection(asio::io_context& context, asio::ssl::context& tls) : stream(context, tls) {}
+    asio::ssl::stream<tcp::socket> stream;  // without TLS only its socket is used
+    boost::beast::flat_buffer received = {};
+  };
+
+  absl::StatusOr<Request> MakeRequest(const std::string& body) const {
+    Request request(http::verb::post, options_.path, 11);
+    for (const auto& [key, value] : options_.headers) request.set(key, value);
+    request.set(http::field::host, options_.endpoint);
+    request.set(http::field::user_agent, absl::StrCat("longshort-server/", std::string(kVersion)));
+    request.set(http::field::content_type, kProtobuf);
+    request.body() = body;
+    if (options_.gzip) {
+      absl::StatusOr<std::string> packed = Gzip(body);
+      if (!packed.ok()) return packed.status();
+      request.body() = *std::move(packed);
+      request.set(http::field::content_encoding, "gzip");
+    }
+    request.prepare_payload();
+    return request;
+  }
+
+  // nullopt if the connection failed, for the reason in `broken_`.
+  std::optional<OtlpAnswer> TryOnce(const Request& request, absl::Time end) {
+    {
+      const MutexLock lock(mutex_);
+      if (is_cancelled_) return OtlpAnswer{.status = absl::CancelledError("the server stops")};
+      if (context_ == nullptr) context_ = std::make_unique<asio::io_context>(1);
+      context_->restart();
+    }
+    bool is_done = false;
+    std::optional<OtlpAnswer> result;
+    asio::co_spawn(*context_, Exchange(request), [&](const std::exception_ptr& error, OtlpAnswer answer) {
+      is_done = true;
+      if (error == nullptr) result = std::move(answer);
+      if (error != nullptr) broken_ = WhatOf(error);
+    });
+    context_->run_for(absl::ToChronoNanoseconds(end - MonotonicNow()));
+    if (!result.has_value()) connection_ = nullptr;
+    const MutexLock lock(mutex_);
+    if (!is_done) {
+      context_ = nullptr;  // destroys the coroutine
+      result = {.status = absl::DeadlineExceededError("the collector did not answer in time"),
+                .retry = absl::ZeroDuration()};
+    }
+    if (is_cancelled_) result = {.status = absl::CancelledError("the server stops")};
+    return result;
+  }
+
+  static std::string WhatOf(const std::exception_ptr& error) {
+    try {
+      std::rethrow_exception(error);
+    } catch (const std::exception& thrown) {
+      return thrown.what();
+    }
+  }
+
+  awaitable<void> Connect() {
+    connection_ = std::make_unique<Connection>(*context_, tls_);
+    tcp::resolver resolver(*context_);
+    const auto found = co_await resolver.async_resolve(address_.host, std::to_string(address_.port), use_awaitable);
+    co_await asio::async_connect(connection_->stream.next_layer(), found, use_awaitable);
+    if (!options_.tls) co_return;
+    SSL_set_tlsext_host_name(connection_->stream.native_handle(), address_.host.c_str());
+    co_await connection_->stream.async_handshake(asio::ssl::stream_base::client, use_awaitable);
+  }
+
+  template <typename Stream>
+  awaitable<Answer> Ask(Stream& stream, Request& request) {
+    co_await http::async_write(stream, request, use_awaitable);
+    http::response_parser<http::string_body> parser;
+    parser.body_limit(kMaxAnswerBytes);
+    co_await http::async_read(stream, connection_->received, parser, use_awaitable);
+    co_return parser.release();
+  }
+
+  // Throws boost::system::system_error if the connection fails.
+  awaitable<OtlpAnswer> Exchange(Request request) {
+    if (connection_ == nullptr) co_await Connect();
+    Answer answer;
+    if (options_.tls) {
+      answer = co_await Ask(connection_->stream, request);
+    } else {
+      answer = co_await Ask(connection_->stream.next_layer(), request);
+    }
+    if (!answer.keep_alive()) connection_ = nullptr;
+    const int status = answer.result_int();
+    if (status >= 200 && status < 300) co_return OtlpAnswer{.body = answer.body()};
+    std::string why = absl::StrCat("HTTP status ", status, " from ", options_.path);
+    if (const std::string message = MessageIn(answer); !message.empty()) absl::StrAppend(&why, ": ", message);
+    if (const auto location = answer[http::field::location]; !location.empty()) {
+      absl::StrAppend(&why, ", which names ", std::string(location));
+    }
+    const auto retry = RetryAfter(status, std::string(answer[http::field::retry_after]));
+    co_return OtlpAnswer{.status = retry.has_value() ? absl::UnavailableError(why) : absl::FailedPreconditionError(why),
+                         .retry = retry};
+  }
+
+  const TracingOptions options_;
+  const ListenAddress address_;
+  asio::ssl::context tls_;
+  Mutex mutex_;
+  // Set and destroyed by Send, with the mutex; used by it without.
+  std::unique_ptr<asio::io_context> context_;
+  std::unique_ptr<Connection> connection_;  // of the context
+  std::string broken_;                      // why the connection failed last
+  bool is_cancelled_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<OtlpClient>> MakeOtlpHttpClient(const TracingOptions& options,
+                                                               const CollectorPems& pems) {
+  const absl::StatusOr<ListenAddress> address = ParseListenAddress(options.endpoint);
+  if (!address.ok()) return address.status();
+  auto client = std::make_shared<OtlpHttpClient>(options, *address);
+  if (options.tls) {
+    if (const absl::Status status = client->UseTls(pems); !status.ok()) return status;
+  }
+  return client;
+}
+
+std::optional<absl::Duration> RetryAfter(int http_status, const std::string& retry_after) {
+  constexpr int kTooManyRequests = 429, kBadGateway = 502, kUnavailable = 503, kGatewayTimeout = 504;
+  if (http_status != kTooManyRequests && http_status != kBadGateway && http_status != kUnavailable &&
+      http_status != kGatewayTimeout) {
+    return std::nullopt;
+  }
+  int64_t seconds = 0;
+  if (!absl::SimpleAtoi(retry_after, &seconds) || seconds < 0) return absl::ZeroDuration();
+  return absl::Seconds(seconds);
+}
+
+}  // namespace longshort::server

@@ -1,0 +1,63 @@
+#include "server/options/collector.h"
+
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "base/status_macros.h"
+
+namespace longshort::server {
+namespace {
+
+absl::StatusOr<std::string> ReadChain(const PemFile& file, std::vector<Certificate>* certificates) {
+  LS_ASSIGN_OR_RETURN(*certificates, ReadCertificates(file));
+  std::string pem;
+  for (const Certificate& certificate : *certificates) pem += ToPem(*certificate);
+  return pem;
+}
+
+}  // namespace
+
+absl::StatusOr<CollectorUrl> ParseCollectorUrl(const std::string& text) {
+  const absl::Status wrong = absl::InvalidArgumentError(
+      "it must be host:port, http://host:port or https://host:port, the address of a collector for OTLP over gRPC "
+      "(usually port 4317) or, with /path or without it, over HTTP (usually port 4318)");
+  CollectorUrl url;
+  absl::string_view rest = text;
+  for (const char* scheme : {"https", "http"}) {
+    if (absl::ConsumePrefix(&rest, absl::StrCat(scheme, "://"))) url.scheme = scheme;
+  }
+  const size_t slash = rest.find('/');
+  if (slash != absl::string_view::npos) url.path = std::string(rest.substr(slash));
+  std::string host(rest.substr(0, slash));
+  if (absl::StrContains(host, "@") || text.find_first_of(" \t\r\n#") != std::string::npos) return wrong;
+  const size_t colon = host.rfind(':');
+  const bool has_port = colon != std::string::npos && host.find(']', colon) == std::string::npos;
+  if (!has_port && !url.scheme.empty()) absl::StrAppend(&host, url.scheme == "https" ? ":443" : ":80");
+  const absl::StatusOr<ListenAddress> address = ParseListenAddress(host);
+  if (!address.ok() || address->port == 0) return wrong;
+  url.address = *address;
+  return url;
+}
+
+absl::StatusOr<CollectorPems> ReadCollectorPems(const CollectorTlsFiles& files) {
+  CollectorPems pems;
+  std::vector<Certificate> certificates;
+  if (!files.authorities.path.empty()) {
+    LS_ASSIGN_OR_RETURN(pems.authorities, ReadChain(files.authorities, &certificates));
+  }
+  if (files.certificate.path.empty() != files.key.path.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(files.certificate.option, " and ", files.key.option, " must both be set, or neither"));
+  }
+  if (files.certificate.path.empty()) return pems;
+  LS_ASSIGN_OR_RETURN(pems.certificate, ReadChain(files.certificate, &certificates));
+  LS_ASSIGN_OR_RETURN(const PrivateKey key, ReadPrivateKey(files.key));
+  LS_RETURN_IF_ERROR(CheckPair(files.key, *key, files.certificate, *certificates.front()));
+  pems.key = ToPem(*key);
+  return pems;
+}
+
+}  // namespace longshort::server
