@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import yaml
 
 from integration import classifier_directory, model_directory
 from integration.certificates import DAY, Authority
@@ -34,6 +35,12 @@ def busy(api: SimpleNamespace, tmp_path_factory: pytest.TempPathFactory) -> Iter
         list(stub.GenerateStream(prompt, timeout=60))
         stub.ScoreText(document, timeout=60)
         yield server
+
+
+def test_the_page_counts_the_alerts() -> None:
+    groups = yaml.safe_load((ROOT / "deploy/prometheus/alerts.yaml").read_text())["groups"]
+    alerts = sum("alert" in rule for group in groups for rule in group["rules"])
+    assert f"and {alerts} alerts." in (ROOT / "docs/operations/metrics.md").read_text()
 
 
 def test_each_alert_fires_when_it_should() -> None:

@@ -49,9 +49,9 @@ NOW = (
     ),
     number(
         "Alerts",
-        "Firing alerts of Longshort. The dashboard Runbooks says what to do about each.",
+        "Firing alerts of Longshort, by name. The dashboard Runbooks says what to do about each.",
         "none",
-        Query(f"count({FIRING}) or vector(0)", "firing"),
+        Query(f"count(count by (alertname) ({FIRING})) or vector(0)", "firing"),
         ((None, "green"), (1, "red")),
     ),
 )
@@ -199,13 +199,19 @@ SATURATION = (
         "suffix: tok/s",
         Query(f"topk(10, {PROCESSES.rate('longshort_identity_tokens_total', by='identity')})", "{{identity}}"),
         stacked=True,
-        width=12,
+    ),
+    lines(
+        "Refused, by identity",
+        "Share of the calls of each identity in the token file that end with RESOURCE_EXHAUSTED: overload, or its limits.",
+        "percentunit",
+        Query(PROCESSES.share("longshort_identity_requests_total", REFUSAL, by="identity"), "{{identity}}"),
     ),
     states(
         "Alerts",
         "Times at which each alert fired.",
         Query(f"max by (alertname) ({FIRING})", "{{alertname}}"),
         {1: ("fires", "red")},
+        width=8,
     ),
 )
 
