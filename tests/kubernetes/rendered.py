@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import shlex
@@ -33,14 +34,13 @@ def render(folder: Path) -> Rendered:
     return Rendered(list(yaml.safe_load_all(render_text(folder))))
 
 
-def render_with_component(component: str, folder: Path) -> Rendered:
-    """The base with one component more, as a folder of an operator's would have it."""
+def render_with_components(folder: Path, *components: str, of: str = "base") -> Rendered:
+    """Components more than a base or an overlay has, as a folder of an operator's would have it."""
     folder.mkdir()
-    parts = {name: os.path.relpath(MANIFESTS / name, folder) for name in ("base", f"components/{component}")}
     content = {
         "namespace": "longshort",
-        "resources": [parts["base"]],
-        "components": [parts[f"components/{component}"]],
+        "resources": [os.path.relpath(MANIFESTS / of, folder)],
+        "components": [os.path.relpath(MANIFESTS / "components" / name, folder) for name in components],
     }
     (folder / "kustomization.yaml").write_text(yaml.safe_dump(content))
     return render(folder)
@@ -63,12 +63,20 @@ class Rendered:
     @property
     def pod(self) -> Manifest:
         """What a server's pod is made by."""
-        return self.one("Deployment")["spec"]["template"]
+        return self.one("Deployment", "longshort")["spec"]["template"]
 
     @property
     def container(self) -> Manifest:
         (container,) = self.pod["spec"]["containers"]
         return container
+
+    @property
+    def cpus(self) -> str:
+        """The variable CPUS of a server: its request, rounded up by Kubernetes."""
+        (variable,) = self.container["env"]
+        assert variable["name"] == "CPUS"
+        assert variable["valueFrom"]["resourceFieldRef"] == {"resource": "requests.cpu", "divisor": "1"}
+        return str(math.ceil(float(self.container["resources"]["requests"]["cpu"])))
 
     def files_of_options(self) -> dict[str, str]:
         """By their paths in the container."""
@@ -94,7 +102,8 @@ class Rendered:
                 lines += [line for line in text.splitlines() if line and not line.startswith("#")]
             else:
                 lines.append(argument)
-        return {name.removeprefix("--"): value for name, _, value in (line.partition("=") for line in lines)}
+        options = {name.removeprefix("--"): value for name, _, value in (line.partition("=") for line in lines)}
+        return {name: value.replace("$(CPUS)", self.cpus) for name, value in options.items()}
 
     def arguments_at(self, folder: Path, places: dict[str, Path]) -> list[str]:
         """The container's arguments for a server of this machine: files of options are written to the folder, and each
@@ -108,7 +117,7 @@ class Rendered:
         for path, text in self.files_of_options().items():
             (folder / Path(path).name).write_text(here(text))
             places = {**places, path: folder / Path(path).name}
-        return [here(argument) for argument in self.container["args"]]
+        return [here(argument.replace("$(CPUS)", self.cpus)) for argument in self.container["args"]]
 
 
 def seconds(duration: str) -> float:

@@ -19,7 +19,7 @@ from integration.server_process import BINARY, ROOT, Server, wait_until
 from longshort.batch.program import make_parser, run
 from longshort.batch.shards import Part
 
-from kubernetes.rendered import MANIFESTS, Rendered, render
+from kubernetes.rendered import MANIFESTS, Rendered, commands_of, render
 from kubernetes.test_manifests import USER, kubernetes_validate
 
 BATCH = MANIFESTS / "batch"
@@ -79,6 +79,20 @@ def test_a_pod_is_replaced_when_it_has_ended_and_what_is_wrong_for_all_ends_the_
     assert (failed["action"], failed["onExitCodes"]["values"]) == ("FailJob", [1, 2]), "docs/batch.md, exit codes"
 
 
+def test_a_job_that_has_ended_can_be_applied_again(rendered: Rendered) -> None:
+    """Kubernetes changes no Job's pods, and applying one that has ended does nothing: it must be gone."""
+    assert rendered.one("Job")["spec"]["ttlSecondsAfterFinished"] > 0
+    words = commands_of(ROOT / "docs/batch.md")
+    assert ["kubectl", "-n", "longshort", "delete", "job", rendered.one("Job")["metadata"]["name"]] in words
+
+
+def test_pods_go_to_nodes_of_their_images_and_tell_why_they_end(rendered: Rendered) -> None:
+    pod = pod_of(rendered)
+    assert pod["nodeSelector"]["kubernetes.io/arch"] == "amd64"
+    for container in [*pod["containers"], *pod.get("initContainers", [])]:
+        assert container["terminationMessagePolicy"] == "FallbackToLogsOnError"
+
+
 def test_every_shard_is_had_by_exactly_one_index(rendered: Rendered) -> None:
     job = rendered.one("Job")["spec"]
     assert job["completionMode"] == "Indexed"
@@ -125,7 +139,10 @@ def test_the_sidecar_is_what_the_program_asks_for_by_itself(tmp_path: Path) -> N
     assert make_parser().parse_args(arguments_of(rendered, 0)).server is None
     assert "--listen=127.0.0.1:8500" in server["args"], "the program's default"
     model_directory.write(tmp_path)
+    (cpus,) = server["env"]
+    assert cpus["valueFrom"]["resourceFieldRef"] == {"resource": "requests.cpu", "divisor": "1"}
     here = [argument.replace("/models", str(tmp_path)) for argument in server["args"]]
+    here = [argument.replace(f"$({cpus['name']})", server["resources"]["requests"]["cpu"]) for argument in here]
     command = [BINARY, *here, "--listen=127.0.0.1:0", "--http-listen=127.0.0.1:0", "--check-config"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr

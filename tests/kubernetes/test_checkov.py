@@ -15,7 +15,7 @@ import pytest
 import yaml
 from integration.server_process import ROOT
 
-from kubernetes.rendered import MANIFESTS, Rendered, render, render_with_component
+from kubernetes.rendered import MANIFESTS, Rendered, render, render_with_components
 
 CHECKOV = ROOT / "build/checkov/bin"  # deploy/install --tests
 DOCKERFILES = ("Dockerfile", "deploy/kubernetes/batch/Dockerfile")
@@ -32,7 +32,7 @@ def all_rendered(folder: Path) -> Iterator[tuple[str, Rendered]]:
         if name.parts[0] == "namespace":  # is for `transformers`
             continue
         if name.parts[0] == "components":
-            yield "-".join(name.parts), render_with_component(name.parts[1], folder / name.parts[1])
+            yield "-".join(name.parts), render_with_components(folder / name.parts[1], name.parts[1])
         else:
             yield "-".join(name.parts), render(kustomization.parent)
 

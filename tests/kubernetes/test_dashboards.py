@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from integration.server_process import ROOT
 
-from kubernetes.rendered import Rendered, render_with_component
+from kubernetes.rendered import Rendered, render_with_components
 from kubernetes.test_manifests import kubernetes_validate
 
 # kubectl apply keeps a copy of what it applied in an annotation, and an annotation has at most this many bytes.
@@ -16,7 +16,7 @@ MAX_BYTES = 256 << 10
 
 @pytest.fixture(scope="module")
 def rendered(tmp_path_factory: pytest.TempPathFactory) -> Rendered:
-    return render_with_component("dashboards", tmp_path_factory.mktemp("kustomize") / "own")
+    return render_with_components(tmp_path_factory.mktemp("kustomize") / "own", "dashboards")
 
 
 def test_each_dashboard_is_a_map_that_the_sidecar_finds(rendered: Rendered, tmp_path: Path) -> None:

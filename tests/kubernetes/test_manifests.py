@@ -26,7 +26,7 @@ from kubernetes.rendered import (
     commands_of,
     render,
     render_text,
-    render_with_component,
+    render_with_components,
     seconds,
 )
 
@@ -42,7 +42,7 @@ SCHEMAS = {
 @pytest.fixture(scope="module", params=[*OVERLAYS, "base", "models-from-image"])
 def rendered(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Rendered:
     if request.param == "models-from-image":
-        return render_with_component(request.param, tmp_path_factory.mktemp("kustomize") / "own")
+        return render_with_components(tmp_path_factory.mktemp("kustomize") / "own", request.param)
     return render(MANIFESTS / request.param if request.param == "base" else MANIFESTS / "overlays" / request.param)
 
 
@@ -252,6 +252,7 @@ def test_secrets_are_for_the_servers_eyes_and_have_the_files_that_options_name()
     made = documented_secrets()
     named = [value for value in rendered.options().values() if value.startswith("/etc/longshort-")]
     assert len(named) == 5
+    assert rendered.options()["tls-client-ca"] not in {f"/etc/longshort-tls/{name}" for name in made["longshort-tls"]}
     assert rendered.pod["spec"]["securityContext"]["fsGroup"] == USER
     for mount, secret in rendered.secret_mounts().items():
         assert secret["defaultMode"] == 0o440, "the group is the server's; the server refuses what all may read"
@@ -273,11 +274,11 @@ def documented_secrets() -> dict[str, set[str]]:
     return secrets
 
 
-def test_the_prometheus_rule_is_the_alerts(tmp_path: Path) -> None:
-    made = tmp_path / "rule.yaml"
-    subprocess.run([sys.executable, MANIFESTS / "generate", f"--out={made}"], check=True, timeout=60)
-    committed = MANIFESTS / "components/monitoring/prometheus-rule.yaml"
-    assert committed.read_text() == made.read_text(), "run deploy/kubernetes/generate"
+def test_generated_files_are_what_deploy_has(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, MANIFESTS / "generate", f"--out={tmp_path}"], check=True, timeout=60)
+    for made in (path for path in tmp_path.rglob("*") if path.is_file()):
+        committed = MANIFESTS / "components" / made.relative_to(tmp_path)
+        assert committed.read_text() == made.read_text(), "run deploy/kubernetes/generate"
     alerts = yaml.safe_load((ROOT / "deploy/prometheus/alerts.yaml").read_text())
     assert render(MANIFESTS / "overlays/cpu").one("PrometheusRule")["spec"] == alerts
 

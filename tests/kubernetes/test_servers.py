@@ -16,7 +16,7 @@ from integration import classifier_directory, model_directory, tokens
 from integration.certificates import Authority
 from integration.server_process import BINARY, ROOT, Server
 
-from kubernetes.rendered import MANIFESTS, OVERLAYS, Rendered, render
+from kubernetes.rendered import MANIFESTS, OVERLAYS, Rendered, render, render_with_components
 
 USER = 65532
 PORTS = ("--listen=127.0.0.1:0", "--http-listen=127.0.0.1:0")
@@ -42,10 +42,17 @@ class Secrets:
 
     def __init__(self, folder: Path) -> None:
         self.authority = Authority("servers")
+        self.clients = Authority("clients")
         pair = self.authority.server()
         tls = {"tls.crt": pair.certificate_pem, "tls.key": pair.key_pem, "ca.crt": self.authority.pem}
-        access = {"tokens": tokens.line("prometheus", "t" * 32, "scopes=observe").encode(), "session.key": b"k" * 32}
-        self.files = {"longshort-tls": tls, "longshort-access": access}
+        self.proxy = Authority("proxy")
+        self.token = "u" * 32
+        lines = [tokens.line("prometheus", "t" * 32, "scopes=observe"), tokens.line("alice", self.token)]
+        access = {"tokens": "".join(lines).encode(), "session.key": b"k" * 32}
+        clients = {"ca.crt": self.clients.pem}
+        self.files = {"longshort-tls": tls, "longshort-clients": clients, "longshort-access": access}
+        for name, each in (("envoy-tls", self.proxy.server()), ("envoy-client", self.clients.client("envoy"))):
+            self.files[f"longshort-{name}"] = {"tls.crt": each.certificate_pem, "tls.key": each.key_pem}
         self._folder = folder
 
     def mount(self, rendered: Rendered) -> dict[str, Path]:
@@ -66,9 +73,11 @@ class Secrets:
         return places
 
 
-def check_config(arguments: list[str]) -> subprocess.CompletedProcess[str]:
+def check_config(
+    arguments: list[str], user: int = USER, group: int = USER, extra_groups: tuple[int, ...] = ()
+) -> subprocess.CompletedProcess[str]:
     """Runs as the user of the container where the tests may change users."""
-    who = {"user": USER, "group": USER, "extra_groups": []} if os.geteuid() == 0 else {}
+    who = {"user": user, "group": group, "extra_groups": extra_groups} if os.geteuid() == 0 else {}
     command = [BINARY, *arguments, *PORTS, "--check-config"]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, cwd="/", **who)
 
@@ -83,6 +92,16 @@ def test_the_server_takes_the_options(overlay: str, folder: Path, models: Path) 
         return
     assert done.returncode == 0, done.stderr
     assert "tiny/1" in done.stdout
+
+
+def test_the_server_runs_as_the_user_that_openshift_chooses(folder: Path, models: Path) -> None:
+    """Any user, of the group root, and of a group of its own that may read the secrets."""
+    rendered = render_with_components(folder / "own", "mtls", "openshift")
+    chosen = 1000650000
+    rendered.pod["spec"]["securityContext"]["fsGroup"] = chosen
+    places = {"/models": models, **Secrets(folder).mount(rendered)}
+    done = check_config(rendered.arguments_at(folder, places), user=chosen, group=0, extra_groups=(chosen,))
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can take a file from its group")
