@@ -13,7 +13,9 @@
 namespace longshort::client {
 namespace {
 
-std::string CountOrDash(int64_t count) { return count > 0 ? absl::StrCat(count) : "-"; }
+std::string CountOrDash(int64_t count, absl::string_view unit = "") {
+  return count > 0 ? absl::StrCat(count, unit) : "-";
+}
 
 std::string TextOrDash(const std::string& text) { return text.empty() ? "-" : text; }
 
@@ -38,7 +40,7 @@ void WriteList(const v1::ListModelsResponse& response, std::ostream& output) {
     rows.push_back({model.name(), absl::StrCat(model.version()), model.architecture(), absl::StrCat(model.parameters()),
                     model.precision(), InputText(model), CountOrDash(model.classifier().classes()),
                     TextOrDash(model.tokenizer()), CountOrDash(model.vocabulary_size()),
-                    CountOrDash(model.language_model().memory_length())});
+                    CountOrDash(model.language_model().memory_length(), " tokens")});
   }
   WriteTable(rows, output);
 }

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import longshort
 import pytest
 
 from integration.server_process import BINARY, ROOT, Server
@@ -55,6 +56,25 @@ def test_the_first_call_is_on_the_first_screen() -> None:
     assert blocks("The first call", "sh")[0].startswith("deploy/quickstart --keep  #")
     assert README[: README.index("longshort --model=enwiki generate")].count("\n") < 35
     assert README.count("\n") <= 120
+
+
+@pytest.mark.parametrize(
+    ("page", "review", "label"),
+    [
+        ("README.md", "deploy/review.txt", "pos"),
+        ("clients/python/README.md", "This is a great film, moving and beautifully acted.", "pos"),
+        ("docs/other_languages.md", "This is a great film, moving and beautifully acted.", "pos"),
+        ("docs/operations/open_inference.md", "This is a great film, moving and beautifully acted.", "pos"),
+        ("docs/operations/open_inference.md", "The worst movie of the year, boring and stupid.", "neg"),
+        ("docs/operations/open_inference.md", "This film is a waste of time: dull, badly acted and too long.", "neg"),
+    ],
+)
+def test_a_review_on_a_page_is_classified_as_a_reader_expects(zoo: Server, page: str, review: str, label: str) -> None:
+    assert review in (ROOT / page).read_text()
+    text = ROOT / review if review.startswith("deploy/") else None
+    with longshort.Client(f"127.0.0.1:{zoo.grpc_port}", model="movie_reviews") as client:
+        (answer,) = client.classify(text.read_text() if text else review)
+    assert answer.top.label == label
 
 
 def test_the_server_is_started_so() -> None:

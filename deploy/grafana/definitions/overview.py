@@ -202,7 +202,7 @@ SATURATION = (
     ),
     lines(
         "Refused, by identity",
-        "Share of the calls of each identity in the token file that end with RESOURCE_EXHAUSTED: overload, or its limits.",
+        "Share of each identity's calls that end with RESOURCE_EXHAUSTED: overload, or its limits.",
         "percentunit",
         Query(PROCESSES.share("longshort_identity_requests_total", REFUSAL, by="identity"), "{{identity}}"),
     ),
