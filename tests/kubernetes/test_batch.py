@@ -74,9 +74,10 @@ def test_pods_keep_to_the_restricted_standard_and_have_no_token(rendered: Render
 def test_a_pod_is_replaced_when_it_has_ended_and_what_is_wrong_for_all_ends_the_job(rendered: Rendered) -> None:
     job = rendered.one("Job")["spec"]
     assert job["podReplacementPolicy"] == "Failed" and job["template"]["spec"]["restartPolicy"] == "Never"
-    ignored, failed = job["podFailurePolicy"]["rules"]
+    ignored, failed, failed_index = job["podFailurePolicy"]["rules"]
     assert ignored["action"] == "Ignore"
     assert (failed["action"], failed["onExitCodes"]["values"]) == ("FailJob", [1, 2]), "docs/batch.md, exit codes"
+    assert (failed_index["action"], failed_index["onExitCodes"]["values"]) == ("FailIndex", [6])
 
 
 def test_a_job_that_has_ended_can_be_applied_again(rendered: Rendered) -> None:

@@ -14,10 +14,11 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 from longshort._proto import inference_pb2
 from longshort.batch import inputs, manifest, output, signals
+from longshort.batch.causes import MIN_SUCCESS, described, too_few
 from longshort.batch.column_types import common_schema
 from longshort.batch.completion import CompletionMarker
 from longshort.batch.connecting import ConnectionOptions, connection_of
-from longshort.batch.failures import BatchError
+from longshort.batch.failures import BatchError, TooFewResults
 from longshort.batch.files import open_folder
 from longshort.batch.finding import LeftOut
 from longshort.batch.inputs import Format
@@ -46,6 +47,8 @@ class BatchOptions(ConnectionOptions, total=False):
     shard_bytes bytes of input after which a shard ends; default 2 MiB
     part        the part whose shards this call processes, from 0
     parts       number of parts; default 1
+    min_success the run fails if a smaller share of rows, 0 to 1, has results, or none has; default 0.5. It ends at once
+                if the first 100 rows all have the same error. 0: neither
     max_errors  the run stops if more rows have errors; default: never
     priority    priority over other calls; default "low"
     client_id   name of this client
@@ -64,6 +67,7 @@ class BatchOptions(ConnectionOptions, total=False):
     part: int
     parts: int
     max_errors: int | None
+    min_success: float
     priority: Priority
     client_id: str
     timeout: float
@@ -78,8 +82,9 @@ def score(inputs: str | Sequence[str], out: str, *, region_tokens: int = 0, **op
     out            the output folder: a path, or an fsspec URL. A run that it holds is resumed
     region_tokens  also compute the bits of each region of this many tokens; 0: do not
 
-    Errors: Refused if the run cannot begin or be resumed; InUse while another run uses the folder; another BatchError,
-    or LongshortError, if a run ended that can be resumed; ValueError for wrong options.
+    Errors: Refused if the run cannot begin or be resumed; InUse while another run uses the folder; TooFewResults if no
+    row, or fewer than `min_success`, have results; another BatchError, or LongshortError, if a run ended that can be
+    resumed; ValueError for wrong options.
     """
     if region_tokens < 0:
         raise ValueError(f"region_tokens is {region_tokens}; it must be at least 0")
@@ -146,6 +151,9 @@ async def _run_task(task: _Task) -> Summary:
     format = options.get("output", "parquet")
     if format not in output.OUTPUT_FORMATS:
         raise ValueError(f"output is {format!r}; it must be one of {', '.join(output.OUTPUT_FORMATS)}")
+    min_success = options.get("min_success", MIN_SUCCESS)
+    if not 0 <= min_success <= 1:
+        raise ValueError(f"min_success is {min_success}; it must be from 0 to 1")
     connection = connection_of(options)
     given = [task.inputs] if isinstance(task.inputs, str) else task.inputs
     left_out = LeftOut()
@@ -175,7 +183,7 @@ async def _run_task(task: _Task) -> Summary:
             check_model(model, task.command, 2 if task.second else 1)
             record = manifest.Manifest(folder)
             result_options = _result_options(task, columns, limits, format)
-            record.begin(manifest.Run(task.command, identity(model), result_options, found))
+            record.begin(manifest.Run(task.command, identity(model), result_options, found), part.count == 1)
             files = record.files()
             check_no_foreign_files(task.out, files)
             done = record.done(files)
@@ -196,7 +204,10 @@ async def _run_task(task: _Task) -> Summary:
                 region_tokens=task.region_tokens,
                 max_errors=options.get("max_errors"),
                 errors_before=sum(entry.errors for entry in own),
+                check_first=min_success > 0 and not any(entry.scored for entry in own),
             )
+            for entry in own:
+                run.causes.merge(entry.causes)
             try:
                 await run.run()
                 _check_no_unlisted_files(record, part, named | run.files)
@@ -206,7 +217,7 @@ async def _run_task(task: _Task) -> Summary:
         finally:
             await scorer.close()
     totals = run.totals
-    return Summary(
+    summary = Summary(
         out=task.out,
         rows=totals.rows,
         errors=totals.errors,
@@ -221,7 +232,16 @@ async def _run_task(task: _Task) -> Summary:
         fingerprint=model.fingerprint,
         not_carried=not_carried,
         left_out=dict(left_out.counts),
+        causes=run.causes.most_frequent(),
+        command=task.command,
     )
+    if failed := too_few(summary.all_rows, summary.all_errors, min_success):
+        raise TooFewResults(
+            f"{failed}; min_success is {min_success:g}. {described(summary.causes)} To do the rows again with other"
+            " options, use another folder",
+            summary,
+        )
+    return summary
 
 
 def _carried(readers: Sequence[Reader], format: OutputFormat) -> tuple[pa.Schema, dict[str, int]]:

@@ -10,6 +10,7 @@ from typing import Any, BinaryIO, cast
 
 import grpc
 
+from longshort.batch.causes import FIELDS
 from longshort.batch.compression import uncompressed
 from longshort.batch.failures import InputDamaged
 from longshort.batch.files import open_input
@@ -27,6 +28,7 @@ from longshort.batch.rows import (
     text_schema,
 )
 from longshort.batch.shards import Position, RawRow
+from longshort.inputs import Text
 
 _BUFFER_BYTES = 1 << 20
 # Some programs write it at the beginning of a file.
@@ -46,6 +48,9 @@ _WIDE_ZEROS: dict[tuple[bool, ...], str] = {
 }
 # Python converts integers of up to 4300 digits.
 _MAX_DIGITS = 4300
+# What an error shows of an object without the text.
+_SHOWN_FIELDS = 20
+_SHOWN_CHARACTERS = 60
 
 
 class _NotUtf8File(InputDamaged):
@@ -115,10 +120,10 @@ class JsonLines:
             return bad(name, ordinal, str(error)), self._carry({})
         carried = self._carry(fields)
         try:
-            text = checked_text(fields.get(columns.text), columns.text)
+            text = _text(fields, columns.text)
             if not columns.second:
                 return good(name, ordinal, text), carried
-            second = checked_text(fields.get(columns.second), columns.second)
+            second = _text(fields, columns.second)
             return good(name, ordinal, (text, second)), carried
         except ValueError as error:
             return bad(name, ordinal, str(error)), carried
@@ -128,6 +133,18 @@ class JsonLines:
         if columns.carry is not None:
             return {name: fields.get(name) for name in columns.carry}
         return {"fields": {name: value for name, value in fields.items() if name not in (columns.text, columns.second)}}
+
+
+def _text(fields: dict[str, Any], name: str) -> Text:
+    """Raises ValueError. The message names the fields that a user may have meant."""
+    if name in fields:
+        return checked_text(fields[name], name)
+    named = ", ".join(one[:_SHOWN_CHARACTERS] for one in list(fields)[:_SHOWN_FIELDS])
+    more = f" and {len(fields) - _SHOWN_FIELDS} more" if len(fields) > _SHOWN_FIELDS else ""
+    texts = [one for one, value in fields.items() if isinstance(value, str) and not isinstance(value, LongNumber)]
+    longest = max(texts, key=lambda one: len(fields[one]), default=None)
+    likely = f' (the longest text is in "{longest[:_SHOWN_CHARACTERS]}")' if longest is not None else ""
+    raise ValueError(f'there is no "{name}"{FIELDS}{named or "none"}{more}{likely}')
 
 
 def _lines(file: BinaryIO, is_begin: bool) -> Iterator[_Line]:
