@@ -154,11 +154,17 @@ class ClassifierTask final : public TrainingTask {
   std::vector<Group> groups_;  // of the step
 };
 
-std::string Settings(const ClassifierTrainerOptions& options, const TrainableClassifier& classifier) {
-  return absl::StrCat(classifier.Settings(), " batch=", options.batch, " group=", options.group, " seed=", options.seed,
-                      " ", SettingsOf(options.loop.optimizer), " smoothing=", options.label_smoothing,
-                      " average=", options.average_decay, " bfloat16=", options.bfloat16_products,
-                      " shards=", options.shards);
+RunSettings SettingsOfRun(const ClassifierTrainerOptions& options, const TrainableClassifier& classifier) {
+  RunSettings settings = classifier.Settings();
+  settings.merge(SettingsOf(options.loop.optimizer));
+  settings["--batch"] = absl::StrCat(options.batch);
+  settings["--group"] = absl::StrCat(options.group);
+  settings["--shards"] = absl::StrCat(options.shards);
+  settings["--seed"] = absl::StrCat(options.seed);
+  settings["--label-smoothing"] = absl::StrCat(options.label_smoothing);
+  settings["--average-decay"] = absl::StrCat(options.average_decay);
+  settings["--bfloat16-products"] = options.bfloat16_products ? "true" : "false";
+  return settings;
 }
 
 absl::Status CheckOptions(const ClassifierTrainerOptions& options) {
@@ -180,12 +186,17 @@ absl::Status TrainClassifier(const ClassifierTrainerOptions& options, const Trai
   LS_RETURN_IF_ERROR(CheckOptions(options));
   LS_RETURN_IF_ERROR(CheckCheckpoint(options.loop));
   LS_RETURN_IF_ERROR(CheckModelDirectory(options.output_directory, options.loop.checkpoint_path));
+  const RunSettings settings = SettingsOfRun(options, classifier);
+  if (!options.loop.replace) LS_RETURN_IF_ERROR(CheckReplacesOwnModel(options.output_directory, settings));
   try {
     ClassifierTask task(options, classifier);
     const ProgressUnits units{.name = "examples", .per_step = options.batch};
-    LS_ASSIGN_OR_RETURN(const bool done, RunTrainingLoop(options.loop, Settings(options, classifier), units, task));
-    if (!done) return absl::OkStatus();
-    return WriteModelDirectory(options.output_directory, task.result(), /*exact=*/{}, classifier.Files());
+    LS_ASSIGN_OR_RETURN(const TrainingResult result, RunTrainingLoop(options.loop, settings, units, task));
+    if (!result.done) return absl::OkStatus();
+    LS_RETURN_IF_ERROR(WriteModelDirectory(options.output_directory, task.result(), /*exact=*/{}, classifier.Files(),
+                                           MetadataOfRun(settings)));
+    absl::PrintF("%s", NextSteps(options.output_directory, result.held_out, "classify FILE..."));
+    return absl::OkStatus();
   } catch (const std::exception& error) {
     return LibraryError("training", error);
   }

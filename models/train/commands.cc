@@ -1,14 +1,20 @@
 #include "models/train/commands.h"
 
+#include <filesystem>
+#include <optional>
+#include <system_error>
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/time/time.h"
 #include "base/files.h"
 #include "base/option_table.h"
 #include "base/status_macros.h"
 #include "models/train/classifier_trainer.h"
 #include "models/train/language_model_trainer.h"
+#include "models/train/model_writer.h"
 #include "models/train/trainable_classifier.h"
 
 namespace longshort::models {
@@ -30,14 +36,57 @@ absl::StatusOr<bool> Read(OptionTable table, const std::vector<std::string>& arg
 
 void AddOutput(OptionTable& table, std::string& output_directory, LoopOptions& loop) {
   table.Add("out", "DIR", "Model directory to write, for example models/zoo/NAME/1. Required.", &output_directory);
-  table.Add("checkpoint", "FILE", "File that keeps the run's state. If it exists, the run continues from it.",
+  table.Add("checkpoint", "FILE",
+            "File that keeps the run's state. If it exists, the run continues from it. By default it is the folder of "
+            "--out with .checkpoint added; 'none': a run that is stopped is lost.",
             &loop.checkpoint_path);
+  table.AddSwitch("replace", "Replace a model and a checkpoint of another run. Otherwise they are an error.",
+                  &loop.replace);
 }
 
-void AddLoop(OptionTable& table, LoopOptions& loop) {
+// The options that LoopOptions has in another form.
+struct RunLength {
+  std::optional<int64_t> steps;
+  std::optional<absl::Duration> time;
+};
+
+// The checkpoint beside the model directory.
+std::string DefaultCheckpoint(std::string directory) {
+  while (directory.size() > 1 && directory.ends_with('/')) directory.pop_back();
+  return directory + ".checkpoint";
+}
+
+// Completes the options that depend on others, and makes the folder of the default checkpoint.
+absl::Status CompleteLoop(const std::string& output_directory, const RunLength& length, LoopOptions& loop) {
+  loop.time_limit = length.time.value_or(absl::InfiniteDuration());
+  loop.optimizer.total_steps = length.steps.value_or(length.time ? kMaxSteps : loop.optimizer.total_steps);
+  if (loop.checkpoint_path == "none") {
+    loop.checkpoint_path.clear();
+  } else if (loop.checkpoint_path.empty()) {
+    LS_RETURN_IF_ERROR(CheckModelDirectory(output_directory, ""));
+    loop.checkpoint_path = DefaultCheckpoint(output_directory);
+    std::error_code error;
+    std::filesystem::create_directories(std::filesystem::absolute(loop.checkpoint_path).parent_path(), error);
+    if (error) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--out=", output_directory, " cannot be created: ", error.message()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+void AddLoop(OptionTable& table, LoopOptions& loop, RunLength& length) {
   OptimizerOptions& optimizer = loop.optimizer;
-  table.Add("steps", "N", "Optimizer steps of the whole run. The learning rate's schedule depends on it.",
-            &optimizer.total_steps, {1, kMaxSteps});
+  table.Add("steps", "N",
+            absl::StrCat("Optimizer steps of the whole run. The learning rate's schedule depends on it. Another number "
+                         "continues a stopped run, lengthens a finished one, or ends it early. Default: ",
+                         optimizer.total_steps, ", or as many as --time allows."),
+            &length.steps, {1, kMaxSteps});
+  table.Add(
+      "time", "duration",
+      "Training time of the whole run, for example 10m. The run ends at --steps or --time, whichever is first. The "
+      "learning rate follows the time.",
+      &length.time, {absl::Seconds(1), absl::Hours(24 * 365)});
   table.Add("stop-after-steps", "N", "Step after which the run saves its checkpoint and stops; 0: the last step.",
             &loop.stop_after_steps, {0, kMaxSteps});
   table.Add("learning-rate", "X", "Peak learning rate.", &optimizer.peak_learning_rate, {1e-9, 1000});
@@ -87,8 +136,8 @@ void AddModel(OptionTable& table, LanguageModelConfig& config) {
             &config.segment_length);
 }
 
-void AddLanguageModelTraining(OptionTable& table, LanguageModelTrainerOptions& options) {
-  AddLoop(table, options.loop);
+void AddLanguageModelTraining(OptionTable& table, LanguageModelTrainerOptions& options, RunLength& length) {
+  AddLoop(table, options.loop, length);
   table.Add("batch", "N", "Number of parallel streams of text.", &options.batch, {1, kMaxInBatch});
   table.Add("shards", "N", "Threads that share the streams of a step. Each uses one core.", &options.shards,
             {1, kMaxShards});
@@ -109,10 +158,10 @@ ClassifierTrainerOptions DefaultClassifierOptions() {
   return options;
 }
 
-void AddClassifierTraining(OptionTable& table, ClassifierTrainerOptions& options) {
+void AddClassifierTraining(OptionTable& table, ClassifierTrainerOptions& options, RunLength& length) {
   AddOutput(table, options.output_directory, options.loop);
   table.BeginSection("Training:");
-  AddLoop(table, options.loop);
+  AddLoop(table, options.loop, length);
   table.Add("batch", "N", "Examples in a step.", &options.batch, {1, kMaxInBatch});
   table.Add("group", "N", "Examples that the model runs at once. Batch normalisation uses their statistics.",
             &options.group, {1, kMaxInBatch});
@@ -139,6 +188,7 @@ absl::Status CheckPaths(const TrainingFiles& files, const ClassifierTrainerOptio
 absl::Status RunLanguageModelCommand(const std::vector<std::string>& arguments) {
   LanguageModelTrainerOptions options = DefaultLanguageModelOptions();
   std::string text_path;
+  RunLength length;
   OptionTable table;
   table.BeginSection("Files (--name=value or --name value):");
   table.Add("text", "FILE", "File of any bytes to train on. Its last part is held out (--held-out). Required.",
@@ -147,7 +197,7 @@ absl::Status RunLanguageModelCommand(const std::vector<std::string>& arguments) 
   table.BeginSection("Model:");
   AddModel(table, options.config);
   table.BeginSection("Training:");
-  AddLanguageModelTraining(table, options);
+  AddLanguageModelTraining(table, options, length);
   LS_ASSIGN_OR_RETURN(const bool trains,
                       Read(std::move(table), arguments,
                            "longshort-train language-model: trains a byte language model on one text.\n\n"
@@ -157,6 +207,7 @@ absl::Status RunLanguageModelCommand(const std::vector<std::string>& arguments) 
   if (text_path.empty() || options.output_directory.empty()) {
     return absl::InvalidArgumentError("--text and --out are required; see --help");
   }
+  LS_RETURN_IF_ERROR(CompleteLoop(options.output_directory, length, options.loop));
   LS_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(text_path, size_t{1} << 32));
   return TrainLanguageModel(options, text);
 }
@@ -164,6 +215,7 @@ absl::Status RunLanguageModelCommand(const std::vector<std::string>& arguments) 
 absl::Status RunTextClassifierCommand(const std::vector<std::string>& arguments) {
   ClassifierTrainerOptions options = DefaultClassifierOptions();
   TrainingFiles files;
+  RunLength length;
   TextVariationOptions variation;
   OptionTable table;
   table.BeginSection("Files (--name=value or --name value):");
@@ -174,7 +226,7 @@ absl::Status RunTextClassifierCommand(const std::vector<std::string>& arguments)
             "\"second_text\" for models of two documents. The sorted labels are the classes. Required.",
             &files.train);
   table.Add("held-out", "FILE", "Labelled documents to evaluate on, in the same format. Required.", &files.held_out);
-  AddClassifierTraining(table, options);
+  AddClassifierTraining(table, options, length);
   table.Add("crop-tokens", "N", "Length of the random piece to which a longer document is cut each time; 0: no cut.",
             &variation.crop_tokens, {0, int64_t{1} << 30});
   table.Add("masked-tokens", "X", "Fraction of a document's tokens to mask, chosen at random each time.",
@@ -187,6 +239,7 @@ absl::Status RunTextClassifierCommand(const std::vector<std::string>& arguments)
            "    --out=models/zoo/NAME/1 --steps=5000"));
   if (!trains) return absl::OkStatus();
   LS_RETURN_IF_ERROR(CheckPaths(files, options));
+  LS_RETURN_IF_ERROR(CompleteLoop(options.output_directory, length, options.loop));
   LS_ASSIGN_OR_RETURN(const auto classifier, LoadTrainableTextClassifier(files, variation));
   return TrainClassifier(options, *classifier);
 }
@@ -194,6 +247,7 @@ absl::Status RunTextClassifierCommand(const std::vector<std::string>& arguments)
 absl::Status RunImageClassifierCommand(const std::vector<std::string>& arguments) {
   ClassifierTrainerOptions options = DefaultClassifierOptions();
   TrainingFiles files;
+  RunLength length;
   AugmentationOptions augmentation;
   OptionTable table;
   table.BeginSection("Files (--name=value or --name value):");
@@ -203,7 +257,7 @@ absl::Status RunImageClassifierCommand(const std::vector<std::string>& arguments
             "sorted names are the classes. Required.",
             &files.train);
   table.Add("held-out", "DIR", "Directory of images to evaluate on, in the same format. Required.", &files.held_out);
-  AddClassifierTraining(table, options);
+  AddClassifierTraining(table, options, length);
   table.Add("image-side", "N",
             "Side of the training images in pixels; 0: that of the preprocessing's crop. Objects look larger in random "
             "crops than in whole images, so training images may be smaller than served ones.",
@@ -223,6 +277,7 @@ absl::Status RunImageClassifierCommand(const std::vector<std::string>& arguments
            "    --out=models/zoo/NAME/1 --steps=5000"));
   if (!trains) return absl::OkStatus();
   LS_RETURN_IF_ERROR(CheckPaths(files, options));
+  LS_RETURN_IF_ERROR(CompleteLoop(options.output_directory, length, options.loop));
   LS_ASSIGN_OR_RETURN(const auto classifier, LoadTrainableImageClassifier(files, augmentation));
   return TrainClassifier(options, *classifier);
 }

@@ -117,12 +117,17 @@ class LanguageModelTask final : public TrainingTask {
   std::vector<Streams> streams_;  // of each shard
 };
 
-// The settings that determine a run, in one line. Equal lines give equal runs.
-std::string Settings(const LanguageModelTrainerOptions& options, const std::string& text_hash) {
-  return absl::StrCat(ToJson(options.config), " batch=", options.batch, " tokens=", options.tokens_per_stream,
-                      " shards=", options.shards, " seed=", options.seed, " ", SettingsOf(options.loop.optimizer),
-                      " held_out=", options.held_out_fraction, " bfloat16=", options.bfloat16_products,
-                      " text=", text_hash);
+RunSettings SettingsOfRun(const LanguageModelTrainerOptions& options, const std::string& text_hash) {
+  RunSettings settings = SettingsOf(options.loop.optimizer);
+  AddConfig(ToJson(options.config), settings);
+  settings["--batch"] = absl::StrCat(options.batch);
+  settings["--tokens-per-stream"] = absl::StrCat(options.tokens_per_stream);
+  settings["--shards"] = absl::StrCat(options.shards);
+  settings["--seed"] = absl::StrCat(options.seed);
+  settings["--held-out"] = absl::StrCat(options.held_out_fraction);
+  settings["--bfloat16-products"] = options.bfloat16_products ? "true" : "false";
+  settings["the text's hash"] = text_hash;
+  return settings;
 }
 
 absl::Status CheckOptions(const LanguageModelTrainerOptions& options, int64_t train_tokens, int64_t held_out_tokens) {
@@ -146,9 +151,10 @@ absl::Status CheckOptions(const LanguageModelTrainerOptions& options, int64_t tr
 }  // namespace
 
 absl::Status WriteLanguageModel(const std::string& directory, const LanguageModelConfig& config,
-                                const std::vector<NamedParameter>& parameters, const std::string& vocabulary) {
+                                const std::vector<NamedParameter>& parameters, const std::string& vocabulary,
+                                const std::map<std::string, std::string>& metadata) {
   return WriteModelDirectory(directory, parameters, /*exact=*/{"pos_emb.inv_freq"},
-                             {{"vocabulary.txt", vocabulary}, {"config.json", ToJson(config)}});
+                             {{"vocabulary.txt", vocabulary}, {"config.json", ToJson(config)}}, metadata);
 }
 
 absl::Status TrainLanguageModel(const LanguageModelTrainerOptions& given, const std::string& text) {
@@ -172,14 +178,20 @@ absl::Status TrainLanguageModel(const LanguageModelTrainerOptions& given, const 
   LS_ASSIGN_OR_RETURN(FingerprintHash hash, FingerprintHash::Create());
   LS_RETURN_IF_ERROR(hash.Add("text", text));
   LS_ASSIGN_OR_RETURN(const std::string text_hash, hash.Finish());
+  const RunSettings settings = SettingsOfRun(options, text_hash);
+  if (!options.loop.replace) LS_RETURN_IF_ERROR(CheckReplacesOwnModel(options.output_directory, settings));
   try {
     LanguageModelTask task(options, {std::move(train_ids), options.batch, options.tokens_per_stream},
                            {std::move(held_out_ids), options.batch, options.tokens_per_stream});
     const ProgressUnits units{
         .name = "tokens", .per_step = options.batch * options.tokens_per_stream, .bits_per_byte = true};
-    LS_ASSIGN_OR_RETURN(const bool done, RunTrainingLoop(options.loop, Settings(options, text_hash), units, task));
-    if (!done) return absl::OkStatus();
-    return WriteLanguageModel(options.output_directory, options.config, task.parameters(), vocabulary);
+    LS_ASSIGN_OR_RETURN(const TrainingResult result, RunTrainingLoop(options.loop, settings, units, task));
+    if (!result.done) return absl::OkStatus();
+    LS_RETURN_IF_ERROR(WriteLanguageModel(options.output_directory, options.config, task.parameters(), vocabulary,
+                                          MetadataOfRun(settings)));
+    absl::PrintF("%s",
+                 NextSteps(options.output_directory, result.held_out, "generate --prompt='Once' --max-tokens=100"));
+    return absl::OkStatus();
   } catch (const std::exception& error) {
     return LibraryError("training", error);
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,7 @@ absl::Status TrainLanguageModel(const LanguageModelTrainerOptions& options, cons
 
 // Writes config.json, model.safetensors (float16) and vocabulary.txt to `directory`, which is created if needed.
 absl::Status WriteLanguageModel(const std::string& directory, const LanguageModelConfig& config,
-                                const std::vector<NamedParameter>& parameters, const std::string& vocabulary);
+                                const std::vector<NamedParameter>& parameters, const std::string& vocabulary,
+                                const std::map<std::string, std::string>& metadata = {});
 
 }  // namespace longshort::models

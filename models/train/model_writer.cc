@@ -78,7 +78,8 @@ std::string WhyNotMake(const fs::path& place) {
 }
 
 absl::Status WriteFiles(const fs::path& directory, const std::vector<NamedParameter>& parameters,
-                        absl::Span<const std::string_view> exact, const std::vector<ModelFile>& files) {
+                        absl::Span<const std::string_view> exact, const std::vector<ModelFile>& files,
+                        const std::map<std::string, std::string>& metadata) {
   std::vector<at::Tensor> values;
   std::vector<NamedTensor> tensors;
   for (const NamedParameter& parameter : parameters) {
@@ -94,7 +95,7 @@ absl::Status WriteFiles(const fs::path& directory, const std::vector<NamedParame
          .shape = values.back().sizes().vec(),
          .data = {static_cast<const std::byte*>(values.back().const_data_ptr()), values.back().nbytes()}});
   }
-  LS_RETURN_IF_ERROR(WriteSafetensors((directory / "model.safetensors").string(), tensors));
+  LS_RETURN_IF_ERROR(WriteSafetensors((directory / "model.safetensors").string(), tensors, metadata));
   for (const ModelFile& file : files) {
     LS_RETURN_IF_ERROR(WriteFileAtomically((directory / file.name).string(), {file.content}));
   }
@@ -137,14 +138,15 @@ absl::Status CheckModelDirectory(const std::string& directory, const std::string
 }
 
 absl::Status WriteModelDirectory(const std::string& directory, const std::vector<NamedParameter>& parameters,
-                                 absl::Span<const std::string_view> exact, const std::vector<ModelFile>& files) {
+                                 absl::Span<const std::string_view> exact, const std::vector<ModelFile>& files,
+                                 const std::map<std::string, std::string>& metadata) {
   const fs::path place = PlaceOf(directory);
   const fs::path made = place.parent_path() / absl::StrCat(".model.partial.", absl::Hex(std::random_device{}()));
   std::error_code error;
   fs::create_directories(place.parent_path(), error);
   if (!error) fs::create_directory(made, error);
   if (error) return absl::UnavailableError(absl::StrCat(made.string(), ": cannot be created: ", error.message()));
-  if (const absl::Status written = WriteFiles(made, parameters, exact, files); !written.ok()) {
+  if (const absl::Status written = WriteFiles(made, parameters, exact, files, metadata); !written.ok()) {
     fs::remove_all(made, error);
     return written;
   }
@@ -156,6 +158,40 @@ absl::Status WriteModelDirectory(const std::string& directory, const std::vector
   }
   return absl::FailedPreconditionError(
       absl::StrCat(directory, " cannot be created: ", why, "; the complete model is in ", made.string()));
+}
+
+std::map<std::string, std::string> MetadataOfRun(const RunSettings& settings) {
+  return {{"settings", SettingsText(settings)}};
+}
+
+absl::Status CheckReplacesOwnModel(const std::string& directory, const RunSettings& settings) {
+  const fs::path weights = PlaceOf(directory) / "model.safetensors";
+  std::error_code unknown;
+  if (!fs::exists(weights, unknown)) return absl::OkStatus();
+  const absl::StatusOr<SafetensorsFile> file = SafetensorsFile::Open(weights.string());
+  std::string why = "which this run did not write";
+  if (file.ok() && file->metadata().contains("settings")) {
+    why = DifferenceOf(ParseSettings(file->metadata().at("settings")), settings);
+    if (why.empty()) return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(
+      absl::StrCat("--out=", directory, " has a model of another run: ", why,
+                   "; name another folder, for example the next version, or give --replace to replace the model"));
+}
+
+std::string NextSteps(const std::string& directory, const std::string& held_out, const std::string& call) {
+  const fs::path place = PlaceOf(directory);
+  std::string text = absl::StrCat("the model is in ", directory, held_out.empty() ? "" : ": held-out ", held_out, "\n");
+  const std::string version = place.filename().string();
+  if (version.empty() || version.find_first_not_of("0123456789") != std::string::npos) {
+    return absl::StrCat(text, "to serve it, move it to a folder REPOSITORY/NAME/1\n");
+  }
+  // As the user wrote it, if that has the three parts.
+  const fs::path given = fs::path(directory).has_filename() ? fs::path(directory) : fs::path(directory).parent_path();
+  const fs::path repository = given.parent_path().parent_path();
+  return absl::StrCat(text, "serve it:  longshort-server --model-repository=",
+                      given.parent_path().has_filename() && repository.empty() ? "." : repository.string(),
+                      "\ncall it:   longshort --model=", place.parent_path().filename().string(), " ", call, "\n");
 }
 
 }  // namespace longshort::models

@@ -1,6 +1,7 @@
 // Writes a trained model as a model directory (weights/model_directory.h).
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "models/train/parameters.h"
+#include "models/train/run_settings.h"
 
 namespace longshort::models {
 
@@ -23,11 +25,23 @@ struct ModelFile {
 absl::Status CheckModelDirectory(const std::string& directory, const std::string& checkpoint);
 
 // Writes `directory` with model.safetensors and `files`. The directory is written under another name and then renamed,
-// so that readers never see a part of it. An existing model is replaced. Tensors named in `exact` are stored in
-// float32, the others in float16.
-// Errors: OUT_OF_RANGE if a stored weight is not finite; FAILED_PRECONDITION, naming the folder that the model was
-// written to, if that cannot be renamed to `directory`; those of the file system.
+// so that readers never see a part of it. An existing model is replaced. `metadata` is stored with the weights. Tensors
+// named in `exact` are stored in float32, the others in float16. Errors: OUT_OF_RANGE if a stored weight is not finite;
+// FAILED_PRECONDITION, naming the folder that the model was written to, if that cannot be renamed to `directory`; those
+// of the file system.
 absl::Status WriteModelDirectory(const std::string& directory, const std::vector<NamedParameter>& parameters,
-                                 absl::Span<const std::string_view> exact, const std::vector<ModelFile>& files);
+                                 absl::Span<const std::string_view> exact, const std::vector<ModelFile>& files,
+                                 const std::map<std::string, std::string>& metadata = {});
+
+// The metadata by which CheckReplacesOwnModel recognises a run's model.safetensors.
+std::map<std::string, std::string> MetadataOfRun(const RunSettings& settings);
+
+// Errors: FAILED_PRECONDITION naming --out, --replace and the settings that differ if `directory` has a model that a
+// run with these settings did not write.
+absl::Status CheckReplacesOwnModel(const std::string& directory, const RunSettings& settings);
+
+// What a user does with the new model, in lines: where it is, its held-out figure, and the commands that serve it and
+// call it. `call` is the client's command with its arguments.
+std::string NextSteps(const std::string& directory, const std::string& held_out, const std::string& call);
 
 }  // namespace longshort::models

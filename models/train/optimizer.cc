@@ -46,7 +46,7 @@ Optimizer::Optimizer(const OptimizerOptions& options, const std::vector<NamedPar
   }
 }
 
-double Optimizer::Step(int64_t step) {
+double Optimizer::Step(int64_t step, double learning_rate) {
   const c10::NoGradGuard no_grad;
   double sum_of_squares = 0;
   for (Group* group : {&decayed_, &plain_}) {
@@ -60,7 +60,7 @@ double Optimizer::Step(int64_t step) {
   const double scale = norm > options_.gradient_norm ? options_.gradient_norm / norm : 1.0;
   for (Group* group : {&decayed_, &plain_}) {
     for (at::Tensor& count : group->steps) count.fill_(static_cast<double>(step + 1));
-    StepGroup(*group, LearningRate(options_, step), scale);
+    StepGroup(*group, learning_rate, scale);
   }
   return norm;
 }

@@ -26,9 +26,10 @@ class Optimizer final {
   // Trains those of `parameters` that require gradients.
   Optimizer(const OptimizerOptions& options, const std::vector<NamedParameter>& parameters);
 
-  // Applies the gradients as step number `step` (from 0) and clears them. An undefined gradient counts as 0. Returns
-  // the gradient's norm before clipping. If the norm is not finite, no gradient is applied.
-  double Step(int64_t step);
+  // Applies the gradients as step number `step` (from 0), with this learning rate, and clears them. An undefined
+  // gradient counts as 0. Returns the gradient's norm before clipping. If the norm is not finite, no gradient is
+  // applied.
+  double Step(int64_t step, double learning_rate);
 
   // The running means, for a checkpoint: "mean.<name>" and "square.<name>".
   std::vector<NamedParameter> State() const;

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <cstddef>
@@ -50,7 +51,7 @@ void TrainingProgress::Report(int64_t steps_done, double loss, double gradient_n
   const double per_step = absl::ToDoubleSeconds(now - started_) / static_cast<double>(steps_done - first_step_);
   const absl::Duration left = absl::Seconds(per_step * static_cast<double>(total_steps_ - steps_done));
   constexpr int kWidth = 24;
-  const int filled = static_cast<int>(kWidth * steps_done / total_steps_);
+  const int filled = static_cast<int>(kWidth * std::min(steps_done, total_steps_) / total_steps_);
   const std::string bits =
       units_.bits_per_byte ? absl::StrFormat("  %.3f bits/byte", smoothed_loss_ / std::numbers::ln2) : "";
   absl::FPrintF(stderr, "%s[%s%s] step %d/%d  loss %.4f nats%s  gradient %.2f  rate %.1e  %.4g %s/s  %s left%s",

@@ -21,6 +21,8 @@ class TrainingProgress final {
 
   // `loss` is the loss of the step, in nats.
   void Report(int64_t steps_done, double loss, double gradient_norm, double learning_rate);
+  // A run with a time limit estimates its last step again and again.
+  void set_total_steps(int64_t steps) { total_steps_ = steps; }
   // Prints a separate line.
   void ReportHeldOut(int64_t steps_done, const std::string& figure);
 

@@ -14,6 +14,7 @@
 #include "models/train/image_augmentation.h"
 #include "models/train/model_writer.h"
 #include "models/train/parameters.h"
+#include "models/train/run_settings.h"
 
 namespace longshort::models {
 
@@ -47,8 +48,8 @@ class TrainableClassifier {
 
   // The files of the model directory, except the weights.
   virtual std::vector<ModelFile> Files() const = 0;
-  // The properties of model and data that determine a run, as text.
-  virtual std::string Settings() const = 0;
+  // The properties of model and data that determine a run.
+  virtual RunSettings Settings() const = 0;
 };
 
 // The files that the command line names.

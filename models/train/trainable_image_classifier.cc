@@ -27,7 +27,7 @@ class TrainableImageClassifier final : public TrainableClassifier {
     std::vector<at::Tensor> held_out;  // [3, height, width] float32 each, normalised
     std::vector<int64_t> train_targets, held_out_targets;
     std::vector<ModelFile> files;
-    std::string settings;
+    RunSettings settings;
   };
 
   TrainableImageClassifier(Data data, const AugmentationOptions& augmentation)
@@ -84,9 +84,13 @@ class TrainableImageClassifier final : public TrainableClassifier {
   }
 
   std::vector<ModelFile> Files() const override { return data_.files; }
-  std::string Settings() const override {
-    return absl::StrCat(data_.settings, " side=", augmentation_.side, " crop=", augmentation_.smallest_crop,
-                        " jitter=", augmentation_.colour_jitter, " cutmix=", augmentation_.cutmix);
+  RunSettings Settings() const override {
+    RunSettings settings = data_.settings;
+    settings["--image-side"] = absl::StrCat(augmentation_.side);
+    settings["--smallest-crop"] = absl::StrCat(augmentation_.smallest_crop);
+    settings["--colour-jitter"] = absl::StrCat(augmentation_.colour_jitter);
+    settings["--cutmix"] = absl::StrCat(augmentation_.cutmix);
+    return settings;
   }
 
  private:
@@ -144,7 +148,8 @@ absl::StatusOr<std::unique_ptr<TrainableClassifier>> LoadTrainableImageClassifie
     data.held_out_targets.push_back(file.target);
   }
   LS_ASSIGN_OR_RETURN(const std::string data_hash, hash.Finish());
-  data.settings = absl::StrCat(ToJson(data.config), " data=", data_hash);
+  AddConfig(ToJson(data.config), data.settings);
+  data.settings["the training data's hash"] = data_hash;
   return std::make_unique<TrainableImageClassifier>(std::move(data), augmentation);
 }
 

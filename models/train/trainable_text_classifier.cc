@@ -24,7 +24,7 @@ class TrainableTextClassifier final : public TrainableClassifier {
     std::vector<std::string> labels;
     TokenisedTexts train, held_out;
     std::vector<ModelFile> files;
-    std::string settings;
+    RunSettings settings;
   };
 
   TrainableTextClassifier(Data data, const TextVariationOptions& variation)
@@ -68,8 +68,11 @@ class TrainableTextClassifier final : public TrainableClassifier {
   }
 
   std::vector<ModelFile> Files() const override { return data_.files; }
-  std::string Settings() const override {
-    return absl::StrCat(data_.settings, " crop=", variation_.crop_tokens, " masked=", variation_.masked_tokens);
+  RunSettings Settings() const override {
+    RunSettings settings = data_.settings;
+    settings["--crop-tokens"] = absl::StrCat(variation_.crop_tokens);
+    settings["--masked-tokens"] = absl::StrCat(variation_.masked_tokens);
+    return settings;
   }
 
  private:
@@ -138,7 +141,8 @@ absl::StatusOr<std::unique_ptr<TrainableClassifier>> LoadTrainableTextClassifier
   LS_RETURN_IF_ERROR(hash.Add("vocabulary", vocabulary));
   LS_RETURN_IF_ERROR(hash.Add("train", train));
   LS_ASSIGN_OR_RETURN(const std::string data_hash, hash.Finish());
-  data.settings = absl::StrCat(ToJson(data.config), " data=", data_hash);
+  AddConfig(ToJson(data.config), data.settings);
+  data.settings["the training data's hash"] = data_hash;
   return std::make_unique<TrainableTextClassifier>(std::move(data), variation);
 }
 

@@ -14,6 +14,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
 #include "base/status_macros.h"
 #include "c10/core/GradMode.h"
 #include "models/weights/safetensors.h"
@@ -22,13 +23,15 @@
 namespace longshort::models {
 namespace {
 
-// The state of a run: its named tensors (weights, optimizer state, stream memory), and the number of steps done.
+// The state of a run: its named tensors (weights, optimizer state, stream memory), and what is done.
 // A checkpoint contains exactly this.
 struct TrainingState {
   std::vector<NamedParameter> tensors;
   int64_t steps_done = 0;
-  // The options and data that determine the run, as text. A run does not resume from a checkpoint with other settings.
-  std::string settings;
+  int64_t total_steps = 0;  // as planned when the checkpoint was written
+  double seconds = 0;       // of training
+  // The options and data that determine the run. A run does not resume from a checkpoint with other settings.
+  RunSettings settings;
 };
 
 // Errors: those of the file system, naming `path`.
@@ -44,10 +47,13 @@ absl::Status SaveCheckpoint(const std::string& path, const TrainingState& state)
          .data = {static_cast<const std::byte*>(values.back().const_data_ptr()), values.back().nbytes()}});
   }
   return WriteSafetensors(path, tensors,
-                          {{"steps_done", absl::StrCat(state.steps_done)}, {"settings", state.settings}});
+                          {{"steps_done", absl::StrCat(state.steps_done)},
+                           {"total_steps", absl::StrCat(state.total_steps)},
+                           {"seconds", absl::StrCat(state.seconds)},
+                           {"settings", SettingsText(state.settings)}});
 }
 
-// Copies the saved values into `state.tensors` and sets `state.steps_done`.
+// Copies the saved values into `state.tensors` and sets the other fields except the settings.
 // Errors: NOT_FOUND if the file does not exist; FAILED_PRECONDITION, naming the difference, if it belongs to a run with
 // other settings or tensors.
 absl::Status LoadCheckpoint(const std::string& path, TrainingState& state) {
@@ -56,14 +62,20 @@ absl::Status LoadCheckpoint(const std::string& path, TrainingState& state) {
     const auto found = file.metadata().find(key);
     return found == file.metadata().end() ? std::string() : found->second;
   };
-  if (text("settings") != state.settings) {
-    return absl::FailedPreconditionError(absl::StrCat(path, ": belongs to a run with other settings (",
-                                                      text("settings"), "), not (", state.settings,
-                                                      "); give another --checkpoint"));
+  if (const std::string difference = DifferenceOf(ParseSettings(text("settings")), state.settings);
+      !difference.empty()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(path, ": is the checkpoint of another run: ", difference,
+                     "; give the options of that run, another --out or --checkpoint, or --replace to begin again"));
   }
   if (!absl::SimpleAtoi(text("steps_done"), &state.steps_done) || state.steps_done < 0) {
     return absl::FailedPreconditionError(
         absl::StrCat(path, ": steps_done is '", text("steps_done"), "', not a non-negative integer"));
+  }
+  if (!absl::SimpleAtoi(text("total_steps"), &state.total_steps) ||
+      !absl::SimpleAtod(text("seconds"), &state.seconds) || !(state.seconds >= 0)) {
+    return absl::FailedPreconditionError(absl::StrCat(path, ": total_steps is '", text("total_steps"),
+                                                      "' and seconds is '", text("seconds"), "', not numbers"));
   }
   const c10::NoGradGuard no_grad;
   for (NamedParameter& tensor : state.tensors) {
@@ -83,25 +95,24 @@ absl::Status LoadCheckpoint(const std::string& path, TrainingState& state) {
 
 class TrainingLoop final {
  public:
-  TrainingLoop(const LoopOptions& options, const std::string& settings, TrainingTask& task)
+  TrainingLoop(const LoopOptions& options, const RunSettings& settings, TrainingTask& task)
       : options_(options), task_(task), optimizer_(options.optimizer, task.parameters()) {
     state_.settings = settings;
     state_.tensors = task.parameters();
     for (NamedParameter& tensor : optimizer_.State()) state_.tensors.push_back(std::move(tensor));
   }
 
-  absl::StatusOr<bool> Run(const ProgressUnits& units) {
+  absl::StatusOr<TrainingResult> Run(const ProgressUnits& units) {
     LS_RETURN_IF_ERROR(Resume());
-    const int64_t total = options_.optimizer.total_steps;
-    TrainingProgress progress(state_.steps_done, total, units);
-    while (state_.steps_done < total) {
+    TrainingProgress progress(state_.steps_done, TotalSteps(), units);
+    while (!IsDone()) {
       if (const int64_t stop = options_.stop_after_steps; stop > 0 && state_.steps_done >= stop) {
         absl::FPrintF(stderr, "stopped after step %d; to continue, run again with --checkpoint=%s\n", state_.steps_done,
                       options_.checkpoint_path);
-        return false;
+        return TrainingResult{.done = false, .held_out = ""};
       }
       LS_RETURN_IF_ERROR(Step(progress));
-      const bool last = state_.steps_done == total;
+      const bool last = IsDone();
       const bool stop = state_.steps_done == options_.stop_after_steps;
       const bool interrupted = signal_.received() && !last;
       if (last || stop || interrupted || state_.steps_done % options_.checkpoint_interval == 0) {
@@ -110,39 +121,71 @@ class TrainingLoop final {
         if (!saved.ok()) absl::FPrintF(stderr, "%s; the model is still written\n", saved.message());
       }
       if (interrupted) return Interrupted();
-      if (options_.held_out_interval > 0 && (last || state_.steps_done % options_.held_out_interval == 0)) {
+      if (options_.held_out_interval > 0 && !last && state_.steps_done % options_.held_out_interval == 0) {
         progress.ReportHeldOut(state_.steps_done, task_.HeldOut());
       }
     }
-    return true;
+    TrainingResult result{.done = true, .held_out = options_.held_out_interval > 0 ? task_.HeldOut() : ""};
+    if (!result.held_out.empty()) progress.ReportHeldOut(state_.steps_done, result.held_out);
+    return result;
   }
 
  private:
   absl::Status Interrupted() const {
-    return absl::CancelledError(
-        absl::StrCat("stopped by a signal after step ", state_.steps_done,
-                     options_.checkpoint_path.empty()
-                         ? "; nothing is saved without --checkpoint"
-                         : absl::StrCat("; to continue, run again with --checkpoint=", options_.checkpoint_path)));
+    if (options_.checkpoint_path.empty()) {
+      return absl::CancelledError(absl::StrCat("stopped by a signal after step ", state_.steps_done,
+                                               "; nothing is saved without --checkpoint"));
+    }
+    return absl::CancelledError(absl::StrCat(
+        "stopped by a signal after step ", state_.steps_done, "; its state is in ", options_.checkpoint_path,
+        "\nto continue, run the same command again; to write the model as it is, add --steps=", state_.steps_done));
+  }
+
+  bool IsTimed() const { return options_.time_limit != absl::InfiniteDuration(); }
+  absl::Duration TimeSpent() const { return absl::Seconds(state_.seconds) + (absl::Now() - started_); }
+
+  bool IsDone() const {
+    return state_.steps_done >= options_.optimizer.total_steps ||
+           (state_.steps_done > 0 && TimeSpent() >= options_.time_limit);
+  }
+
+  // The number of the run's steps. With a time limit it is an estimate from the steps that are done.
+  int64_t TotalSteps() const {
+    const int64_t total = options_.optimizer.total_steps;
+    if (!IsTimed() || state_.steps_done == 0) return total;
+    const double steps = static_cast<double>(state_.steps_done) * absl::FDivDuration(options_.time_limit, TimeSpent());
+    return steps >= static_cast<double>(total) ? total : std::max(state_.steps_done, static_cast<int64_t>(steps));
+  }
+
+  double RateOf(int64_t step) const {
+    OptimizerOptions optimizer = options_.optimizer;
+    optimizer.total_steps = std::max(TotalSteps(), step + 1);
+    // The number of steps is not known before: the warm-up must not last until the end.
+    if (IsTimed()) optimizer.warmup_steps = std::min(optimizer.warmup_steps, optimizer.total_steps / 10 + 1);
+    return LearningRate(optimizer, step);
   }
 
   absl::Status Step(TrainingProgress& progress) {
     const int64_t step = state_.steps_done;
     const double loss = task_.LossStep(step);
-    const double norm = optimizer_.Step(step);
+    const double rate = RateOf(step);
+    const double norm = optimizer_.Step(step, rate);
     if (!std::isfinite(norm)) {
       return absl::OutOfRangeError(absl::StrCat("step ", step + 1, ": the gradient is not finite (loss ", loss,
                                                 " nats); start again with a lower --learning-rate"));
     }
     task_.WeightsChanged(step);
     ++state_.steps_done;
-    progress.Report(state_.steps_done, loss, norm, LearningRate(options_.optimizer, step));
+    progress.set_total_steps(IsDone() ? state_.steps_done : TotalSteps());
+    progress.Report(state_.steps_done, loss, norm, rate);
     return absl::OkStatus();
   }
 
   // A task's own state may consist of new tensors after each step.
   TrainingState WholeState() const {
     TrainingState state = state_;
+    state.total_steps = TotalSteps();
+    state.seconds = absl::ToDoubleSeconds(TimeSpent());
     for (NamedParameter& tensor : task_.State()) state.tensors.push_back(std::move(tensor));
     return state;
   }
@@ -156,25 +199,37 @@ class TrainingLoop final {
     TrainingState state = WholeState();
     const absl::Status loaded = LoadCheckpoint(options_.checkpoint_path, state);
     if (absl::IsNotFound(loaded)) return absl::OkStatus();
+    if (options_.replace && absl::IsFailedPrecondition(loaded)) {
+      absl::FPrintF(stderr, "--replace: %s is of another run and will be replaced\n", options_.checkpoint_path);
+      return absl::OkStatus();
+    }
     LS_RETURN_IF_ERROR(loaded);
     state_.steps_done = state.steps_done;
+    state_.seconds = state.seconds;
     absl::FPrintF(stderr, "resuming from %s after step %d\n", options_.checkpoint_path, state_.steps_done);
+    if (const int64_t total = options_.optimizer.total_steps; !IsTimed() && state.total_steps != total) {
+      absl::FPrintF(stderr, "the run has %d steps now instead of %d; the learning rate follows the new number\n", total,
+                    state.total_steps);
+    }
     return absl::OkStatus();
   }
 
   const LoopOptions& options_;
   TrainingTask& task_;
   Optimizer optimizer_;
-  TrainingState state_;  // without the task's own state
+  TrainingState state_;                     // without the task's own state
+  const absl::Time started_ = absl::Now();  // of this process's part of the run
   const StopSignal signal_;
 };
 
 }  // namespace
 
-std::string SettingsOf(const OptimizerOptions& optimizer) {
-  return absl::StrCat("steps=", optimizer.total_steps, " rate=", optimizer.peak_learning_rate,
-                      " warmup=", optimizer.warmup_steps, " final=", optimizer.final_fraction,
-                      " decay=", optimizer.weight_decay, " clip=", optimizer.gradient_norm);
+RunSettings SettingsOf(const OptimizerOptions& optimizer) {
+  return {{"--learning-rate", absl::StrCat(optimizer.peak_learning_rate)},
+          {"--warmup-steps", absl::StrCat(optimizer.warmup_steps)},
+          {"--weight-decay", absl::StrCat(optimizer.weight_decay)},
+          {"final_fraction", absl::StrCat(optimizer.final_fraction)},
+          {"gradient_norm", absl::StrCat(optimizer.gradient_norm)}};
 }
 
 absl::Status CheckCheckpoint(const LoopOptions& options) {
@@ -188,8 +243,13 @@ absl::Status CheckCheckpoint(const LoopOptions& options) {
       absl::StrCat("--checkpoint=", options.checkpoint_path, " cannot be written: ", std::strerror(errno)));
 }
 
-absl::StatusOr<bool> RunTrainingLoop(const LoopOptions& options, const std::string& settings,
-                                     const ProgressUnits& units, TrainingTask& task) {
+absl::StatusOr<TrainingResult> RunTrainingLoop(const LoopOptions& options, const RunSettings& settings,
+                                               const ProgressUnits& units, TrainingTask& task) {
+  if (options.time_limit == absl::InfiniteDuration() &&
+      options.optimizer.warmup_steps >= options.optimizer.total_steps) {
+    absl::FPrintF(stderr, "--warmup-steps=%d is not below --steps=%d: the learning rate never reaches its peak\n",
+                  options.optimizer.warmup_steps, options.optimizer.total_steps);
+  }
   return TrainingLoop(options, settings, task).Run(units);
 }
 

@@ -6,8 +6,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "models/train/optimizer.h"
 #include "models/train/parameters.h"
+#include "models/train/run_settings.h"
 #include "models/train/terminal.h"
 
 namespace longshort::models {
@@ -18,7 +20,12 @@ struct LoopOptions {
   int64_t checkpoint_interval = 100;
   // Step after which the run saves its checkpoint and stops; at once if that step was passed. 0: the last step.
   int64_t stop_after_steps = 0;
+  // Training time of the whole run, after which it ends as after its last step. The learning rate then follows the
+  // time.
+  absl::Duration time_limit = absl::InfiniteDuration();
   std::string checkpoint_path;  // the run resumes from it if it exists; empty: none is kept
+  // Whether a checkpoint and a model of another run are replaced. Otherwise they are an error.
+  bool replace = false;
 };
 
 // A model with its data.
@@ -38,17 +45,23 @@ class TrainingTask {
   virtual std::string HeldOut() const = 0;
 };
 
-// The options in `optimizer` that determine a run, as text.
-std::string SettingsOf(const OptimizerOptions& optimizer);
+struct TrainingResult {
+  bool done = false;     // whether the last step is done, or the time is over; else the run was stopped by an option
+  std::string held_out;  // the last evaluation; "" if there was none
+};
+
+// The options in `optimizer` that determine a run.
+RunSettings SettingsOf(const OptimizerOptions& optimizer);
 
 // Checks before a run that it can write its checkpoint. Errors: INVALID_ARGUMENT naming the option.
 absl::Status CheckCheckpoint(const LoopOptions& options);
 
-// Runs `task` to the last step or to stop_after_steps. Returns whether the last step is done. A run that resumes from
-// its checkpoint computes the same as one that was never stopped. `settings` contains all that determines the run.
+// Runs `task` to the last step, to the time limit or to stop_after_steps. A run that resumes from its checkpoint
+// computes the same as one that was never stopped, unless its steps are changed or limited by time. `settings` contains
+// all that determines the run.
 // Errors: those of the checkpoint; OUT_OF_RANGE if a gradient is not finite (the last checkpoint is then unchanged);
 // CANCELLED after SIGINT or SIGTERM, once the current step is done and its checkpoint is saved.
-absl::StatusOr<bool> RunTrainingLoop(const LoopOptions& options, const std::string& settings,
-                                     const ProgressUnits& units, TrainingTask& task);
+absl::StatusOr<TrainingResult> RunTrainingLoop(const LoopOptions& options, const RunSettings& settings,
+                                               const ProgressUnits& units, TrainingTask& task);
 
 }  // namespace longshort::models

@@ -10,12 +10,17 @@
 #include <string>
 #include <thread>
 
+#include "absl/time/clock.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "models/language_model/language_model.h"
 #include "models/train/commands.h"
+#include "models/train/model_writer.h"
 #include "models/train/training_text.h"
 
 namespace longshort::models::language_model_trainer_test {
+
+using ::testing::HasSubstr;
 
 std::string Contents(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -84,9 +89,75 @@ TEST_F(LanguageModelTrainerTest, WritesAModelThatTheServersCodeLoads) {
 
 TEST_F(LanguageModelTrainerTest, RefusesACheckpointOfAnotherRun) {
   ASSERT_TRUE(TrainLanguageModel(Options("run", 10), text_).ok());
-  LanguageModelTrainerOptions other = Options("run", 10);
-  other.loop.optimizer.peak_learning_rate = 1e-3;
-  EXPECT_EQ(TrainLanguageModel(other, text_).code(), absl::StatusCode::kFailedPrecondition);
+  std::filesystem::remove_all(Options("run", 10).output_directory);
+  const auto expect_refused = [this](const char* named, const auto& change) {
+    LanguageModelTrainerOptions other = Options("run", 10);
+    change(other);
+    const absl::Status status = TrainLanguageModel(other, text_);
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_THAT(status.message(), HasSubstr(named));
+    EXPECT_LT(status.message().size(), 400) << "only what differs is printed";
+  };
+  expect_refused("--learning-rate is 0.002 there and 0.001 here",
+                 [](auto& options) { options.loop.optimizer.peak_learning_rate = 1e-3; });
+  expect_refused("--seed is 1 there and 2 here", [](auto& options) { options.seed = 2; });
+  expect_refused("window_length is", [](auto& options) { options.config.window_length /= 2; });
+}
+
+TEST_F(LanguageModelTrainerTest, AnotherNumberOfStepsLengthensARunOrEndsItEarly) {
+  LanguageModelTrainerOptions options = Options("run", 4);
+  ASSERT_TRUE(TrainLanguageModel(options, text_).ok());
+  const std::string short_model = Contents(options.output_directory + "/model.safetensors");
+  options.loop.optimizer.total_steps = 8;
+  ASSERT_TRUE(TrainLanguageModel(options, text_).ok()) << "a finished run";
+  const std::string long_model = Contents(options.output_directory + "/model.safetensors");
+  EXPECT_NE(long_model, short_model);
+
+  options.loop.optimizer.total_steps = 30;
+  options.loop.stop_after_steps = 10;
+  ASSERT_TRUE(TrainLanguageModel(options, text_).ok());
+  options.loop.optimizer.total_steps = 10;
+  ASSERT_TRUE(TrainLanguageModel(options, text_).ok());
+  EXPECT_NE(Contents(options.output_directory + "/model.safetensors"), long_model);
+}
+
+TEST_F(LanguageModelTrainerTest, ATimeLimitEndsARunAndCountsItsEarlierParts) {
+  LanguageModelTrainerOptions options = Options("run", 1'000'000'000);
+  options.loop.time_limit = absl::Seconds(1);
+  const absl::Time start = absl::Now();
+  ASSERT_TRUE(TrainLanguageModel(options, text_).ok());
+  EXPECT_GE(absl::Now() - start, absl::Seconds(1));
+  EXPECT_TRUE(std::filesystem::exists(options.output_directory));
+  const std::string checkpoint = Contents(options.loop.checkpoint_path);
+  ASSERT_TRUE(TrainLanguageModel(options, text_).ok());
+  EXPECT_EQ(Contents(options.loop.checkpoint_path), checkpoint) << "its time is over";
+}
+
+TEST_F(LanguageModelTrainerTest, AModelOfAnotherRunIsReplacedOnlyOnRequest) {
+  LanguageModelTrainerOptions options = Options("run", 2);
+  ASSERT_TRUE(TrainLanguageModel(options, text_).ok());
+  const std::string model = options.output_directory + "/model.safetensors", first = Contents(model);
+  options.seed = 2;
+  absl::Status status = TrainLanguageModel(options, text_);
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(status.message(), HasSubstr("--replace"));
+  std::filesystem::remove(options.loop.checkpoint_path);
+  EXPECT_FALSE(TrainLanguageModel(options, text_).ok()) << "without a checkpoint, too";
+  EXPECT_EQ(Contents(model), first);
+
+  options.loop.replace = true;
+  ASSERT_TRUE(TrainLanguageModel(options, text_).ok());
+  EXPECT_NE(Contents(model), first);
+}
+
+TEST(NextSteps, NameTheModelItsFigureAndTheCommands) {
+  const std::string text = NextSteps("zoo/mine/3", "1.9 bits/byte", "generate");
+  EXPECT_THAT(text, HasSubstr("zoo/mine/3: held-out 1.9 bits/byte"));
+  EXPECT_THAT(text, HasSubstr("--model-repository=zoo\n"));
+  EXPECT_THAT(text, HasSubstr("--model=mine generate"));
+  EXPECT_THAT(NextSteps("mine/3/", "", "generate"), HasSubstr("--model-repository=."));
+  EXPECT_THAT(NextSteps("/mine/3", "", "generate"), HasSubstr("--model-repository=/\n"));
+  EXPECT_THAT(NextSteps("some/folder", "", "generate"), HasSubstr("REPOSITORY/NAME/1"));
 }
 
 TEST_F(LanguageModelTrainerTest, StopsAtAGradientThatIsNotFiniteAndKeepsTheCheckpoint) {
@@ -199,7 +270,7 @@ TEST_F(LanguageModelTrainerTest, CtrlCStopsTheRunBehindAStepWithACheckpoint) {
   ended = true;
   person.join();
   EXPECT_EQ(status.code(), absl::StatusCode::kCancelled);
-  EXPECT_NE(status.message().find("to continue, run again with --checkpoint="), absl::string_view::npos) << status;
+  EXPECT_NE(status.message().find("to continue, run the same command again"), absl::string_view::npos) << status;
   EXPECT_TRUE(std::filesystem::exists(options.loop.checkpoint_path));
   EXPECT_FALSE(std::filesystem::exists(options.output_directory));
 }
