@@ -212,7 +212,6 @@ ROOM = (
         "percentunit",
         Query(f"max by (instance) ({DESCRIPTORS})", SERVER),
         line_at=0.8,
-        width=12,
         alerts=["LongshortDescriptorsRunOut"],
     ),
     lines(
@@ -223,8 +222,18 @@ ROOM = (
             f"min by (instance, file) ({SERVERS.select('longshort_tls_certificate_expiry_seconds')} - time())",
             "{{file}}, {{instance}}",
         ),
-        width=12,
         alerts=["LongshortCertificateExpires"],
+    ),
+    lines(
+        "Lost traces",
+        "Spans that did not reach the collector, and failed attempts to send them, per second. Zero without traces.",
+        "cps",
+        Query(
+            SERVERS.rate("longshort_spans_dropped_total", 'reason!="call_limit"', by="instance, reason"),
+            "{{reason}}, {{instance}}",
+        ),
+        Query(SERVERS.rate("longshort_span_export_failures_total", by="instance"), "attempts, {{instance}}"),
+        alerts=["LongshortTracesAreLost"],
     ),
 )
 
