@@ -95,7 +95,7 @@ class Scorer:
 
     async def _first_model(self) -> models_pb2.Model | LongshortError:
         """The model of the first server that answers, or an error if none answers."""
-        requests = {asyncio.ensure_future(server.model()) for server in self._servers.values()}
+        requests = {asyncio.ensure_future(server.wanted_model()) for server in self._servers.values()}
         wrong: LongshortError = errors.Unavailable("there is no server")
         try:
             for answer in asyncio.as_completed(requests):

@@ -99,15 +99,20 @@ class Server:
     async def close(self) -> None:
         await self._calls.close()
 
+    async def wanted_model(self) -> models_pb2.Model:
+        """The model that the run names, before it starts. Raises LongshortError: NotFound for a version that is not
+        there, whatever other versions are."""
+        return await self._ask(self._texts.model)
+
     async def model(self) -> models_pb2.Model:
-        """The server's model with the name of the run's model. Raises LongshortError."""
+        """The server's model with the name of the run's model, for `check`. Raises LongshortError."""
         wanted = self._texts.model
         try:
             return await self._ask(wanted)
         except errors.NotFound:
             if not wanted.version:
                 raise
-        # Its version is gone. Another version may have replaced it.
+        # Its version is gone. Another version may have replaced it, which `check` names.
         return await self._ask(types_pb2.ModelSelector(name=wanted.name))
 
     async def _ask(self, model: types_pb2.ModelSelector) -> models_pb2.Model:

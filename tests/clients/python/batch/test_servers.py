@@ -6,6 +6,8 @@ import shutil
 import signal
 import socket
 import socketserver
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -135,6 +137,26 @@ def test_a_run_without_a_server_ends_when_its_patience_does_and_goes_on_later(
         )
     assert summary.shards_before == before and summary.all_rows == ROWS
     check(tmp_path / "out", wanted)
+
+
+@pytest.mark.parametrize("model", ["tiny/3", "absent"])
+def test_a_model_or_version_that_is_not_there_is_not_found_at_the_start(
+    corpus: Path, server: Server, tmp_path: Path, model: str
+) -> None:
+    """No other version takes its place. Ray and datatrove use a Pool."""
+    servers = [address(server), f"localhost:{server.grpc_port}"]
+    missing = "has no version 3" if "/" in model else "no model absent"
+    with pytest.raises(longshort.NotFound, match=missing):
+        longshort.batch.score(str(corpus), str(tmp_path / "out"), server=servers, model=model)
+    assert not list(tmp_path.glob("out/*.parquet"))
+    with pytest.raises(longshort.NotFound, match=missing):
+        longshort.batch.Pool("score", server=servers, model=model)
+    program = (sys.executable, "-m", "longshort.batch", "score", str(corpus), f"--out={tmp_path / 'program'}")
+    ended = subprocess.run(
+        (*program, f"--model={model}", f"--server={address(server)}"), capture_output=True, text=True
+    )
+    assert ended.returncode != 0
+    assert missing in ended.stderr
 
 
 @pytest.mark.parametrize("version", [1, 2])
@@ -319,9 +341,7 @@ def severing_proxy(server: Server) -> Iterator[str]:
         thread.join()
 
 
-def test_a_document_that_breaks_every_connection_is_the_only_error(
-    server: Server, tmp_path: Path
-) -> None:
+def test_a_document_that_breaks_every_connection_is_the_only_error(server: Server, tmp_path: Path) -> None:
     rows = [{"text": f"document {i}" if i != 30 else "a POISON b"} for i in range(60)]
     path = write_jsonl(tmp_path / "a.jsonl", rows)
     with severing_proxy(server) as proxy:
