@@ -11,7 +11,7 @@ from longshort._extras import missing
 
 try:
     from longshort.batch.api import BatchOptions, classify, score
-    from longshort.batch.failures import BatchError, InUse, ModelChanged, Refused, TooManyErrors
+    from longshort.batch.failures import BatchError, InUse, ModelChanged, Refused, TooFewResults, TooManyErrors
     from longshort.batch.pool import Pool
     from longshort.batch.rows import RowError
     from longshort.batch.summary import Summary
@@ -28,6 +28,7 @@ __all__ = [
     "Refused",
     "RowError",
     "Summary",
+    "TooFewResults",
     "TooManyErrors",
     "Verified",
     "classify",

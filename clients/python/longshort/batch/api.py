@@ -10,22 +10,28 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Unpack
 
+import pyarrow as pa  # type: ignore[import-untyped]
+
 from longshort._proto import inference_pb2
 from longshort.batch import inputs, manifest, output, signals
+from longshort.batch.causes import MIN_SUCCESS, described, too_few
+from longshort.batch.column_types import common_schema
 from longshort.batch.completion import CompletionMarker
 from longshort.batch.connecting import ConnectionOptions, connection_of
-from longshort.batch.failures import BatchError
+from longshort.batch.failures import BatchError, TooFewResults
 from longshort.batch.files import open_folder
+from longshort.batch.finding import LeftOut
 from longshort.batch.inputs import Format
 from longshort.batch.models import check_model, identity
 from longshort.batch.output import Output, OutputFormat
+from longshort.batch.parquet import Parquet
 from longshort.batch.progress import Progress, Style
-from longshort.batch.reading import open_reader, read_shards
+from longshort.batch.reading import Reader, open_reader, read_shards
 from longshort.batch.rows import Columns
 from longshort.batch.run import Run
 from longshort.batch.scorer import Priority, Scorer
 from longshort.batch.shards import SHARD_BYTES, SHARD_ROWS, Part, ShardLimits
-from longshort.batch.summary import Summary
+from longshort.batch.summary import Summary, not_carried_note
 from longshort.batch.unlisted_files import check_no_foreign_files, shard_of, unlisted
 
 
@@ -35,12 +41,14 @@ class BatchOptions(ConnectionOptions, total=False):
     model       "name" or "name/version"; optional if the servers have only one
     format      format of all inputs: "jsonl", "parquet", "warc" or "text"; default: determined by the file names
     text        the column or field with the documents: strings, bytes or lists of token ids; default "text"
-    carry       columns to copy to the output; default: all others
+    carry       columns to copy to the output; default: all others, except large ones of bytes (images)
     output      "parquet" (default) or "jsonl"
     shard_rows  maximum rows in a shard; default 10,000
     shard_bytes bytes of input after which a shard ends; default 2 MiB
     part        the part whose shards this call processes, from 0
     parts       number of parts; default 1
+    min_success the run fails if a smaller share of rows, 0 to 1, has results, or none has; default 0.5. It ends at once
+                if the first 100 rows all have the same error. 0: neither
     max_errors  the run stops if more rows have errors; default: never
     priority    priority over other calls; default "low"
     client_id   name of this client
@@ -59,6 +67,7 @@ class BatchOptions(ConnectionOptions, total=False):
     part: int
     parts: int
     max_errors: int | None
+    min_success: float
     priority: Priority
     client_id: str
     timeout: float
@@ -73,8 +82,9 @@ def score(inputs: str | Sequence[str], out: str, *, region_tokens: int = 0, **op
     out            the output folder: a path, or an fsspec URL. A run that it holds is resumed
     region_tokens  also compute the bits of each region of this many tokens; 0: do not
 
-    Errors: Refused if the run cannot begin or be resumed; InUse while another run uses the folder; another BatchError,
-    or LongshortError, if a run ended that can be resumed; ValueError for wrong options.
+    Errors: Refused if the run cannot begin or be resumed; InUse while another run uses the folder; TooFewResults if no
+    row, or fewer than `min_success`, have results; another BatchError, or LongshortError, if a run ended that can be
+    resumed; ValueError for wrong options.
     """
     if region_tokens < 0:
         raise ValueError(f"region_tokens is {region_tokens}; it must be at least 0")
@@ -141,15 +151,22 @@ async def _run_task(task: _Task) -> Summary:
     format = options.get("output", "parquet")
     if format not in output.OUTPUT_FORMATS:
         raise ValueError(f"output is {format!r}; it must be one of {', '.join(output.OUTPUT_FORMATS)}")
+    min_success = options.get("min_success", MIN_SUCCESS)
+    if not 0 <= min_success <= 1:
+        raise ValueError(f"min_success is {min_success}; it must be from 0 to 1")
     connection = connection_of(options)
     given = [task.inputs] if isinstance(task.inputs, str) else task.inputs
-    found = await asyncio.to_thread(inputs.find, given, options.get("format"))
+    left_out = LeftOut()
+    found = await asyncio.to_thread(inputs.find, given, options.get("format"), left_out)
     sources = inputs.sources(found)
     readers = [open_reader(source, columns) for source in sources]
     folder = open_folder(task.out)
     written = Output(folder, format, task.command, task.region_tokens)
+    carried, not_carried = _carried(readers, format)
+    written.carry(carried)
     for reader in readers:
-        written.check_carried(reader.carried)
+        written.check_carried([name for name in reader.carried.names if name not in not_carried])
+        reader.carried = carried
     with folder.lock(part.index, part.count):
         scorer = Scorer(
             connection,
@@ -166,13 +183,15 @@ async def _run_task(task: _Task) -> Summary:
             check_model(model, task.command, 2 if task.second else 1)
             record = manifest.Manifest(folder)
             result_options = _result_options(task, columns, limits, format)
-            record.begin(manifest.Run(task.command, identity(model), result_options, found))
+            record.begin(manifest.Run(task.command, identity(model), result_options, found), part.count == 1)
             files = record.files()
             check_no_foreign_files(task.out, files)
             done = record.done(files)
             named = {file.name for entry in done.values() for file in entry.files}
             written.expect(set(files) - named)
             progress = Progress(options.get("progress", "quiet"), sum(source.bytes for source in sources))
+            if not_carried:
+                progress.note(not_carried_note(not_carried))
             stop = threading.Event()
             own = [entry for entry in done.values() if part.has(entry.source, entry.shard)]
             run = Run(
@@ -185,7 +204,10 @@ async def _run_task(task: _Task) -> Summary:
                 region_tokens=task.region_tokens,
                 max_errors=options.get("max_errors"),
                 errors_before=sum(entry.errors for entry in own),
+                check_first=min_success > 0 and not any(entry.scored for entry in own),
             )
+            for entry in own:
+                run.causes.merge(entry.causes)
             try:
                 await run.run()
                 _check_no_unlisted_files(record, part, named | run.files)
@@ -195,7 +217,7 @@ async def _run_task(task: _Task) -> Summary:
         finally:
             await scorer.close()
     totals = run.totals
-    return Summary(
+    summary = Summary(
         out=task.out,
         rows=totals.rows,
         errors=totals.errors,
@@ -208,7 +230,30 @@ async def _run_task(task: _Task) -> Summary:
         model=model.name,
         version=model.version,
         fingerprint=model.fingerprint,
+        not_carried=not_carried,
+        left_out=dict(left_out.counts),
+        causes=run.causes.most_frequent(),
+        command=task.command,
     )
+    if failed := too_few(summary.all_rows, summary.all_errors, min_success):
+        raise TooFewResults(
+            f"{failed}; min_success is {min_success:g}. {described(summary.causes)} To do the rows again with other"
+            " options, use another folder",
+            summary,
+        )
+    return summary
+
+
+def _carried(readers: Sequence[Reader], format: OutputFormat) -> tuple[pa.Schema, dict[str, int]]:
+    """The carried columns of all inputs; and the large ones that are not carried, with their bytes a value. In JSON
+    lines, values of JSON lines keep their types."""
+    large: dict[str, int] = {}
+    for reader in readers:
+        if isinstance(reader, Parquet):
+            large |= {name: max(size, large.get(name, 0)) for name, size in reader.large_binary.items()}
+    typed = [reader for reader in readers if format == "parquet" or isinstance(reader, Parquet)]
+    schema = common_schema(reader.carried for reader in typed)
+    return pa.schema([field for field in schema if field.name not in large]), large
 
 
 def _check_no_unlisted_files(record: manifest.Manifest, part: Part, named: set[str]) -> None:

@@ -1,13 +1,18 @@
-"""Converts values of Arrow columns to Python, also where a column of strings is not UTF-8."""
+"""Values of Arrow columns: their sizes, and their conversion to other types and to Python, also where a column of
+strings is not UTF-8."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+import json
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
+
+from longshort.batch.column_types import has_list_view, is_kind, plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,19 +42,83 @@ def _value(scalar: Any) -> Any:
         return NotUtf8(error.start, error.object[error.start])
 
 
-def not_utf8(batch: pa.RecordBatch, names: Sequence[str]) -> dict[int, tuple[str, NotUtf8]]:
-    """By the index of a row in the batch: the first of these columns that is not UTF-8 in this row."""
-    found: dict[int, tuple[str, NotUtf8]] = {}
-    for name in names:
-        column = batch.column(name)
-        try:
-            column.validate(full=True)
-        except pa.ArrowInvalid:
-            for place, scalar in enumerate(column):
-                with contextlib.suppress(OverflowError, ValueError):  # times that Python cannot represent
-                    if isinstance(value := _value(scalar), NotUtf8):
-                        found.setdefault(place, (name, value))
-    return found
+def not_utf8(column: Any) -> dict[int, NotUtf8]:
+    """The values that are not UTF-8, by their index."""
+    try:
+        column.validate(full=True)
+        return {}
+    except pa.ArrowInvalid:
+        found: dict[int, NotUtf8] = {}
+        for place, scalar in enumerate(column):
+            with contextlib.suppress(OverflowError, ValueError):  # times that Python cannot represent
+                if isinstance(value := _value(scalar), NotUtf8):
+                    found[place] = value
+        return found
+
+
+def without_views(column: Any) -> Any:
+    """A column of list views, or with list views, as lists. pyarrow's conversion of them makes invalid arrays."""
+    return pa.array(shown(column), plain(column.type)) if has_list_view(column.type) else column
+
+
+def converted(column: Any, type: pa.DataType) -> tuple[Any, dict[int, str]]:
+    """The column with another type, and why values were lost that it cannot represent, by their index. Text represents
+    everything: strings as they are, other values as JSON."""
+    have = plain(column.type)
+    if is_kind(type, "string") and not is_kind(have, "string", "null"):
+        return pa.array([as_text(value) for value in shown(column)], pa.string()), {}
+    try:
+        return column.cast(type), {}
+    except pa.ArrowInvalid:
+        pieces, lost = [], {}
+        for place in range(len(column)):
+            try:
+                pieces.append(column.slice(place, 1).cast(type))
+            except pa.ArrowInvalid as error:
+                pieces.append(pa.nulls(1, type))
+                lost[place] = f"{column[place]} has no value of type {type}, which the column has in this run: {error}"
+        return pa.concat_arrays(pieces), lost
+
+
+def value_bytes(array: Any) -> Any:
+    """The bytes of each value of an array, decoded: an Int64Array. Dictionaries are not decoded for it."""
+    type = array.type
+    if isinstance(array, pa.ExtensionArray):
+        return value_bytes(array.storage)
+    if is_kind(type, "dictionary"):
+        return pc.fill_null(value_bytes(array.dictionary).take(array.indices), 0)
+    if is_kind(type, "string", "large_string", "binary", "large_binary"):
+        return pc.cast(pc.fill_null(pc.binary_length(array), 0), pa.int64())
+    if is_kind(type, "string_view", "binary_view"):
+        return value_bytes(array.cast(plain(type)))
+    if is_kind(type, "struct"):
+        return _sum(array.flatten(), len(array))
+    if is_kind(type, "fixed_size_list"):
+        offsets = [type.list_size * (array.offset + place) for place in range(len(array) + 1)]
+        return _sums(array.values, pa.array(offsets, pa.int64()))
+    if is_kind(type, "list", "large_list"):
+        return _sums(array.values, array.offsets)
+    if is_kind(type, "map"):
+        return pc.add(_sums(array.keys, array.offsets), _sums(array.items, array.offsets))
+    width = 0 if is_kind(type, "null") else -(-type.bit_width // 8)
+    return pa.array([width] * len(array), pa.int64())
+
+
+def _sum(arrays: Any, length: int) -> Any:
+    total = pa.array([0] * length, pa.int64())
+    for array in arrays:
+        total = pc.add(total, value_bytes(array))
+    return total
+
+
+def _sums(values: Any, offsets: Any) -> Any:
+    """The bytes of the values between consecutive offsets."""
+    offsets = offsets.cast(pa.int64())
+    first, last = offsets[0].as_py(), offsets[-1].as_py()
+    each = value_bytes(values.slice(first, last - first))
+    before = pa.concat_arrays([pa.array([0], pa.int64()), pc.cumulative_sum(each)])
+    ends = before.take(pc.subtract(offsets, first))
+    return pc.subtract(ends.slice(1), ends.slice(0, len(ends) - 1))
 
 
 def shown(column: Any) -> list[Any]:
@@ -76,3 +145,36 @@ def _shown(scalar: Any) -> Any:
         return scalar.cast(pa.string()).as_py()
     except pa.ArrowException:
         return f"a value of {scalar.type}"
+
+
+def as_text(value: Any) -> str | None:
+    """A value as a string of a column: strings as they are, others as JSON."""
+    if value is None:
+        return None
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, (bool, int, float, list, dict)):
+        return json_text(value)
+    text = value if isinstance(value, str) else plain_json(value)
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def json_text(value: Any) -> str:
+    """Keeps unpaired surrogates as JSON's escapes. NaN and infinity, which JSON does not have, become null."""
+    try:
+        return json.dumps(value, separators=(",", ":"), default=plain_json, allow_nan=False)
+    except ValueError:
+        return json.dumps(_finite(value), separators=(",", ":"), default=plain_json, allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {name: _finite(one) for name, one in value.items()}
+    return [_finite(one) for one in value] if isinstance(value, list | tuple) else value
+
+
+def plain_json(value: Any) -> str:
+    """Converts a value of a Parquet type that JSON does not have."""
+    return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)

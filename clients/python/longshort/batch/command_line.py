@@ -18,6 +18,8 @@ REFUSED = 2
 UNAVAILABLE = 3
 CANCELLED = 4
 OTHER = 5
+# Of longshort-batch only.
+TOO_FEW = 6
 
 _REFUSALS = (
     grpc.StatusCode.INVALID_ARGUMENT,
@@ -64,6 +66,14 @@ def at_least(minimum: int) -> Callable[[str], int]:
 
     number.__name__ = "number"
     return number
+
+
+def percentage(text: str) -> float:
+    """The share, 0 to 1, of a text such as "50" or "99.5%"."""
+    value = float(text.removesuffix("%")) / 100
+    if not 0 <= value <= 1:
+        raise argparse.ArgumentTypeError(f"is {text}; it must be from 0 to 100")
+    return value
 
 
 def duration(text: str) -> float:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from longshort.batch.summary import Summary
+
 
 class BatchError(Exception):
     """A run ended before all rows were done. The message says what is wrong and what to do."""
@@ -22,6 +27,15 @@ class ModelChanged(Refused):
 
 class TooManyErrors(BatchError):
     """More than `max_errors` rows have errors."""
+
+
+class TooFewResults(BatchError):
+    """All rows are done, or the first ones were tried, and no row, or fewer than `min_success`, have results."""
+
+    def __init__(self, message: str, summary: Summary | None = None) -> None:
+        super().__init__(message)
+        # None if the run ended early.
+        self.summary = summary
 
 
 class InputDamaged(Exception):

@@ -12,6 +12,7 @@ import errno
 import fcntl
 import os
 import secrets
+import stat
 from collections.abc import Iterator
 from typing import Any, BinaryIO, Protocol, TextIO, cast
 
@@ -69,11 +70,23 @@ def local_path(name: str) -> str:
 
 
 def open_input(name: str) -> BinaryIO:
-    """Opens an input file for reading; it is seekable. Raises OSError."""
+    """Opens an input file for reading; it is seekable. Raises OSError, also for what is no regular file: a FIFO would
+    wait for its writer, and cannot be read twice."""
     if is_local(name):
-        return open(local_path(name), "rb")
+        # Without O_NONBLOCK, opening a FIFO waits.
+        descriptor = os.open(local_path(name), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        mode = os.fstat(descriptor).st_mode
+        if not stat.S_ISREG(mode):
+            os.close(descriptor)
+            raise OSError(errno.EINVAL, f"it is {_kind(mode)}; inputs must be regular files: write it to a file first")
+        return open(descriptor, "rb")
     filesystem, path = fsspec.core.url_to_fs(name)
     return cast(BinaryIO, filesystem.open(path, "rb"))
+
+
+def _kind(mode: int) -> str:
+    kinds = {stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket", stat.S_IFDIR: "a folder"}
+    return kinds.get(stat.S_IFMT(mode), "a device")
 
 
 class LocalFolder:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import glob
 import hashlib
 import itertools
 import os
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-import fsspec  # type: ignore[import-untyped]
-
+from longshort.batch.compression import ENDINGS, check_zstd_frame
 from longshort.batch.failures import Refused
 from longshort.batch.files import is_local, local_path, open_input
+from longshort.batch.finding import LeftOut, expand
 
 Format = Literal["jsonl", "parquet", "warc", "text"]
 FORMATS: tuple[Format, ...] = ("jsonl", "parquet", "warc", "text")
@@ -26,6 +24,19 @@ _ENDS: tuple[tuple[str, Format], ...] = (
     (".parquet", "parquet"),
     (".warc", "warc"),
     (".wet", "warc"),
+    *((end, "text") for end in (".txt", ".text", ".md", ".rst", ".tex", ".html", ".htm", ".xml")),
+)
+# Beginnings of files that are no text.
+_MAGICS = (
+    (b"\x1f\x8b\x08", "compressed by gzip"),
+    (b"\x28\xb5\x2f\xfd", "compressed by zstd"),
+    (b"BZh", "compressed by bzip2"),
+    (b"\xfd7zXZ\0", "compressed by xz"),
+    (b"\x04\x22\x4d\x18", "compressed by lz4"),
+    (b"PK\x03\x04", "a ZIP archive"),
+    (b"7z\xbc\xaf\x27\x1c", "a 7z archive"),
+    (b"PAR1", "a Parquet file"),
+    (b"%PDF-", "a PDF file"),
 )
 
 
@@ -36,7 +47,7 @@ class Input:
     # The path as given or found. It is part of each row's key.
     name: str
     format: Format
-    # "gz", "zst" or "".
+    # "gz", "zst", "bz2", "xz" or "".
     compression: str
     # Size of the file as it is stored.
     bytes: int
@@ -61,16 +72,20 @@ class Source:
         return sum(file.bytes for file in self.files)
 
 
-def find(arguments: Sequence[str], format: Format | None = None) -> list[Input]:
+def find(arguments: Sequence[str], format: Format | None = None, left_out: LeftOut | None = None) -> list[Input]:
     """Finds the files of paths, folders and patterns (local, or fsspec URLs), in this order. The files of a folder
     (without hidden ones) or pattern are sorted by name. `format` is the format of all files; by default, the end of its
     name determines each file's.
 
+    left_out  counts the files of folders and patterns that are not read, since their names are hidden or have no ending
+              of a format
+
     Errors: Refused if a file is missing, found twice, or cannot be read.
     """
+    counted = left_out if left_out is not None else LeftOut()
     names: list[str] = []
     for argument in arguments:
-        names += _expand(argument)
+        names += expand(argument, lambda name: format is not None or _format_of(name) is not None, counted)
     seen: dict[str, str] = {}
     for name in names:
         place = os.path.realpath(local_path(name)) if is_local(name) else name
@@ -93,79 +108,66 @@ def sources(inputs: Sequence[Input]) -> list[Source]:
     return found
 
 
-def _expand(argument: str) -> list[str]:
-    if not is_local(argument):
-        return _expand_url(argument)
-    path = local_path(argument)
-    if os.path.isdir(path):
-        found = sorted(_of_folder(path))
-    elif os.path.exists(path) or not re.search(r"[*?[]", path):
-        return [path]
-    else:
-        found = [name for name in sorted(glob.glob(path, recursive=True)) if not os.path.isdir(name)]
-    if not found:
-        raise Refused(f"{argument}: there is no such file")
-    return found
+def _format_of(name: str) -> Format | None:
+    """The format by the end of the name; None if there is none."""
+    stem = name.lower().removesuffix(_compressed_end(name))
+    return next((format for end, format in _ENDS if stem.endswith(end)), None)
 
 
-def _of_folder(folder: str) -> Iterator[str]:
-    for place, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        yield from (os.path.join(place, name) for name in names if not name.startswith("."))
-
-
-def _expand_url(argument: str) -> list[str]:
-    filesystem, path = fsspec.core.url_to_fs(argument)
-    try:
-        if re.search(r"[*?[]", path):
-            found = [name for name in filesystem.glob(path) if not filesystem.isdir(name)]
-        elif filesystem.isdir(path):
-            found = filesystem.find(path)
-        else:
-            found = [path] if filesystem.exists(path) else []
-    except OSError as error:
-        raise Refused(f"{argument} cannot be read: {error}") from error
-    if not found:
-        raise Refused(f"{argument}: there is no such file")
-    return [filesystem.unstrip_protocol(name) for name in sorted(found)]
+def _compressed_end(name: str) -> str:
+    return next((end for end in ENDINGS if name.lower().endswith(end)), "")
 
 
 def _inspect(name: str, format: Format | None) -> Input:
-    stem, compression = name.lower(), ""
-    for end, kind in ((".gz", "gz"), (".zst", "zst")):
-        if stem.endswith(end):
-            stem, compression = stem.removesuffix(end), kind
-    known: Format = next((one for end, one in _ENDS if stem.endswith(end)), "text")
     try:
-        size, digest = _fingerprint(name)
+        size, digest, head = _fingerprint(name)
     except OSError as error:
         raise Refused(f"{name} cannot be read: {error.strerror or error}") from error
-    found = Input(name, format or known, compression, size, digest)
-    if found.format == "parquet" and compression:
-        raise Refused(f"{name}: a Parquet file compresses its columns, so it must not be compressed by {compression}")
-    if found.format == "warc" and compression == "zst":
-        raise Refused(f"{name}: a WARC file must be uncompressed, or compressed by gzip")
-    if found.format == "text" and compression:
-        raise Refused(f"{name}: a text file must be uncompressed. If it holds JSON lines, set format=jsonl")
+    known = format or _format_of(name)
+    if known is None:
+        raise Refused(
+            f"{name} is not read, since its name has none of these endings: {', '.join(end for end, _ in _ENDS)} (also"
+            f" {', '.join(ENDINGS)}). Set --format (format=) to one of {', '.join(FORMATS)} to read it"
+        )
+    found = Input(name, known, ENDINGS.get(_compressed_end(name), ""), size, digest)
+    _check_content(found, head)
     return found
 
 
-def _fingerprint(name: str) -> tuple[int, str]:
-    """Size of the file, and the hash of its head and tail. Raises OSError."""
+def _check_content(file: Input, head: bytes) -> None:
+    """Raises Refused for a file whose beginning shows that it would be read as something else than it is."""
+    name, compression = file.name, file.compression
+    if file.format == "parquet" and compression:
+        raise Refused(f"{name}: a Parquet file compresses its columns, so it must not be compressed by {compression}")
+    if file.format == "text" and compression:
+        raise Refused(f"{name}: a text file must be uncompressed. If it holds JSON lines, set format=jsonl")
+    if compression == "zst":
+        try:
+            check_zstd_frame(head)
+        except ValueError as error:
+            raise Refused(f"{name} is not read: {error}") from None
+    for magic, what in _MAGICS if file.format in ("jsonl", "text") and not compression else ():
+        if head.startswith(magic):
+            raise Refused(f"{name} is not read as {file.format}: its content is {what}. Give it the name of what it is")
+
+
+def _fingerprint(name: str) -> tuple[int, str, bytes]:
+    """Size of the file, the hash of its head and tail, and its head. Raises OSError."""
     with open_input(name) as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(0)
-        hashed = hashlib.sha256(file.read(HASHED_BYTES))
+        head = file.read(HASHED_BYTES)
+        hashed = hashlib.sha256(head)
         if size > HASHED_BYTES:
             file.seek(max(HASHED_BYTES, size - HASHED_BYTES))
             hashed.update(file.read(HASHED_BYTES))
-    return size, hashed.hexdigest()
+    return size, hashed.hexdigest(), head
 
 
 def check_unchanged(file: Input) -> None:
     """Raises Refused if the file has changed since the run began."""
     try:
-        same = _fingerprint(file.name) == (file.bytes, file.digest)
+        same = _fingerprint(file.name)[:2] == (file.bytes, file.digest)
     except OSError as error:
         raise Refused(f"the input {file.name} can no longer be read: {error.strerror or error}") from error
     if not same:

@@ -1,36 +1,73 @@
-"""Reads rows of JSON lines, uncompressed or compressed by gzip or zstd."""
+"""Reads rows of JSON lines, uncompressed or compressed."""
 
 from __future__ import annotations
 
 import io
 import json
-import zlib
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, BinaryIO, NoReturn, cast
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, BinaryIO, cast
 
 import grpc
-import zstandard
 
+from longshort.batch.causes import FIELDS
+from longshort.batch.compression import uncompressed
 from longshort.batch.failures import InputDamaged
 from longshort.batch.files import open_input
 from longshort.batch.inputs import Input, Source
-from longshort.batch.rows import MAX_ROW_BYTES, Columns, Row, Rows, bad, checked_text, good, kind
+from longshort.batch.rows import (
+    MAX_ROW_BYTES,
+    Columns,
+    LongNumber,
+    Row,
+    Rows,
+    bad,
+    checked_text,
+    good,
+    kind,
+    text_schema,
+)
 from longshort.batch.shards import Position, RawRow
+from longshort.inputs import Text
 
 _BUFFER_BYTES = 1 << 20
 # Some programs write it at the beginning of a file.
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-# Compressed bytes that are read, and decompressed, at a time. The limit is small because they may expand a lot.
-_STORED_BYTES = 4 << 10
+_WIDE_MARKS = (
+    (b"\xff\xfe\0\0", "UTF-32LE"),
+    (b"\0\0\xfe\xff", "UTF-32BE"),
+    (b"\xff\xfe", "UTF-16LE"),
+    (b"\xfe\xff", "UTF-16BE"),
+)
+# Without a mark: which of the first four bytes are zero.
+_WIDE_ZEROS: dict[tuple[bool, ...], str] = {
+    (False, True, True, True): "UTF-32LE",
+    (True, True, True, False): "UTF-32BE",
+    (False, True, False, True): "UTF-16LE",
+    (True, False, True, False): "UTF-16BE",
+}
+# Python converts integers of up to 4300 digits.
+_MAX_DIGITS = 4300
+# What an error shows of an object without the text.
+_SHOWN_FIELDS = 20
+_SHOWN_CHARACTERS = 60
+
+
+class _NotUtf8File(InputDamaged):
+    """No line of the file can be read."""
+
+
+_Line = bytes | tuple[None, int] | _NotUtf8File
 
 
 class JsonLines:
-    """Offsets are bytes of the uncompressed text. A resumed run reads a compressed file from its beginning."""
+    """Offsets are bytes of the uncompressed text. A resumed run reads a compressed file from its beginning. Blank lines
+    are no rows."""
 
     def __init__(self, source: Source, columns: Columns) -> None:
         self._file: Input = source.files[0]
         self._columns = columns
-        self.carried = ("fields",) if columns.carry is None else columns.carry
+        self.carried = text_schema(("fields",) if columns.carry is None else columns.carry)
         self._stored: BinaryIO | None = None
         self._offset = 0
 
@@ -40,11 +77,15 @@ class JsonLines:
         with open_input(self._file.name) as stored:
             self._stored = stored
             stored.seek(offset)
-            lines = _lines(_uncompressed(stored, self._file.compression))
+            lines = _lines(uncompressed(stored, self._file.compression), offset == 0)
             while (line := _next(lines)) is not None:
                 length = line[1] if isinstance(line, tuple) else len(line) if isinstance(line, bytes) else 0
-                begin, offset = offset, offset + length
+                # The end of an unreadable file is the file's, so that a resumed run finds no further row.
+                end = self._file.bytes if isinstance(line, _NotUtf8File) else offset + length
+                begin, offset = offset, end
                 self._offset = offset
+                if _is_blank(line):
+                    continue
                 if row >= start.row:
                     yield RawRow(row, begin, offset, length, line)
                 row += 1
@@ -68,20 +109,21 @@ class JsonLines:
     def _parse(self, ordinal: int, line: Any) -> tuple[Row, dict[str, Any]]:
         name, columns = self._file.name, self._columns
         if isinstance(line, InputDamaged):
-            return bad(name, ordinal, str(line), grpc.StatusCode.DATA_LOSS), self._carry({})
+            code = grpc.StatusCode.INVALID_ARGUMENT if isinstance(line, _NotUtf8File) else grpc.StatusCode.DATA_LOSS
+            return bad(name, ordinal, str(line), code), self._carry({})
         if isinstance(line, tuple):
             message = f"the line has {line[1]} bytes; at most {MAX_ROW_BYTES} are read"
             return bad(name, ordinal, message), self._carry({})
         try:
-            fields = _object(line.removeprefix(_BYTE_ORDER_MARK) if ordinal == 0 else line)
+            fields = _object(line)
         except ValueError as error:
             return bad(name, ordinal, str(error)), self._carry({})
         carried = self._carry(fields)
         try:
-            text = checked_text(fields.get(columns.text), columns.text)
+            text = _text(fields, columns.text)
             if not columns.second:
                 return good(name, ordinal, text), carried
-            second = checked_text(fields.get(columns.second), columns.second)
+            second = _text(fields, columns.second)
             return good(name, ordinal, (text, second)), carried
         except ValueError as error:
             return bad(name, ordinal, str(error)), carried
@@ -93,63 +135,23 @@ class JsonLines:
         return {"fields": {name: value for name, value in fields.items() if name not in (columns.text, columns.second)}}
 
 
-def _uncompressed(stored: BinaryIO, compression: str) -> BinaryIO:
-    if compression == "gz":
-        return cast(BinaryIO, io.BufferedReader(_Frames(stored, _gzip_member, padding=b"\0"), _BUFFER_BYTES))
-    if compression == "zst":
-        return cast(BinaryIO, io.BufferedReader(_Frames(stored, _zstd_frame), _BUFFER_BYTES))
-    return cast(BinaryIO, io.BufferedReader(stored, _BUFFER_BYTES))
+def _text(fields: dict[str, Any], name: str) -> Text:
+    """Raises ValueError. The message names the fields that a user may have meant."""
+    if name in fields:
+        return checked_text(fields[name], name)
+    named = ", ".join(one[:_SHOWN_CHARACTERS] for one in list(fields)[:_SHOWN_FIELDS])
+    more = f" and {len(fields) - _SHOWN_FIELDS} more" if len(fields) > _SHOWN_FIELDS else ""
+    texts = [one for one, value in fields.items() if isinstance(value, str) and not isinstance(value, LongNumber)]
+    longest = max(texts, key=lambda one: len(fields[one]), default=None)
+    likely = f' (the longest text is in "{longest[:_SHOWN_CHARACTERS]}")' if longest is not None else ""
+    raise ValueError(f'there is no "{name}"{FIELDS}{named or "none"}{more}{likely}')
 
 
-def _gzip_member() -> Any:
-    return zlib.decompressobj(16 + zlib.MAX_WBITS)
-
-
-def _zstd_frame() -> Any:
-    return zstandard.ZstdDecompressor().decompressobj()
-
-
-class _Frames(io.RawIOBase):
-    """Reads consecutive frames of zstd, or members of gzip. From a truncated file, it reads every byte up to the cut.
-    gzip's own reader below a buffer loses up to a buffer there, and zstandard's does not report the truncation."""
-
-    def __init__(self, stored: BinaryIO, begin: Callable[[], Any], padding: bytes = b"") -> None:
-        """`begin`: makes a decompressor for one frame. `padding`: bytes that may follow a frame."""
-        self._stored = stored
-        self._begin = begin
-        self._padding = padding
-        self._compressed = b""
-        self._text = memoryview(b"")
-        self._frame: Any = None
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        """Returns 0 at the end. Raises EOFError if the end is within a frame, and errors of the decompressor."""
-        while not self._text:
-            if not self._compressed:
-                self._compressed = self._stored.read(_STORED_BYTES)
-                if not self._compressed:
-                    if self._frame is not None:
-                        raise EOFError("it is truncated")
-                    return 0
-            if self._frame is None:
-                self._compressed = self._compressed.lstrip(self._padding) if self._padding else self._compressed
-                if not self._compressed:
-                    continue
-                self._frame = self._begin()
-            self._text = memoryview(self._frame.decompress(self._compressed))
-            self._compressed = b""
-            if self._frame.eof:
-                self._compressed, self._frame = self._frame.unused_data, None
-        count = min(len(buffer), len(self._text))
-        buffer[:count], self._text = self._text[:count], self._text[count:]
-        return count
-
-
-def _lines(file: BinaryIO) -> Iterator[bytes | tuple[None, int]]:
+def _lines(file: BinaryIO, is_begin: bool) -> Iterator[_Line]:
     """Each line with its line end. A line that is too long is (None, its length in bytes)."""
+    if is_begin and (encoding := _wide_encoding(_peek(file))):
+        yield _NotUtf8File(f"the file is {encoding}; it must be UTF-8: convert it by `iconv -f {encoding} -t UTF-8`")
+        return
     while line := file.readline(MAX_ROW_BYTES + 1):
         if len(line) <= MAX_ROW_BYTES:
             yield line
@@ -160,28 +162,61 @@ def _lines(file: BinaryIO) -> Iterator[bytes | tuple[None, int]]:
         yield None, length
 
 
-def _next(lines: Iterator[bytes | tuple[None, int]]) -> bytes | tuple[None, int] | InputDamaged | None:
+def _peek(file: BinaryIO) -> bytes:
+    """The first four bytes, or fewer."""
+    return cast(io.BufferedReader, file).peek(4)[:4]
+
+
+def _wide_encoding(head: bytes) -> str:
+    """The encoding of a file of 16-bit or 32-bit units, by its byte order mark or the zeros of its first character."""
+    for mark, encoding in _WIDE_MARKS:
+        if head.startswith(mark):
+            return encoding
+    return _WIDE_ZEROS.get(tuple(byte == 0 for byte in head), "")
+
+
+def _next(lines: Iterator[_Line]) -> _Line | InputDamaged | None:
     """The next line; None at the end. A damaged file has no lines after the damage."""
     try:
         return next(lines, None)
-    except (EOFError, zlib.error, zstandard.ZstdError) as error:
-        return InputDamaged(f"the compressed file is damaged from here on: {error}")
+    except InputDamaged as error:
+        return error
+
+
+def _is_blank(line: _Line | InputDamaged) -> bool:
+    return isinstance(line, bytes) and not _without_marks(line).strip()
+
+
+def _without_marks(line: bytes) -> bytes:
+    """Files that were joined have byte order marks at the beginning of lines."""
+    while line.startswith(_BYTE_ORDER_MARK):
+        line = line[len(_BYTE_ORDER_MARK) :]
+    return line
 
 
 def _object(line: bytes) -> dict[str, Any]:
     """Parses a line. Raises ValueError, which says what is wrong with it."""
     try:
-        found = json.loads(line.decode(), parse_constant=_no_constant)
+        found = json.loads(_without_marks(line).decode(), parse_int=_integer, parse_float=_number)
     except UnicodeDecodeError as error:
         raise ValueError(f"the line is not UTF-8: byte {error.start} is {line[error.start]:#04x}") from None
     except RecursionError:
         raise ValueError("the line is nested too deeply") from None
     except ValueError as error:
-        raise ValueError(f"the line is not JSON: {error}" if line.strip() else "the line is empty") from None
+        if b"\r" in line.rstrip(b"\r\n"):
+            raise ValueError(
+                "its lines end with CR alone; they must end with LF: convert it by `tr '\\r' '\\n'`"
+            ) from None
+        raise ValueError(f"the line is not JSON: {error}") from None
     if not isinstance(found, dict):
         raise ValueError(f"the line is {kind(found)}; it must be an object")
     return found
 
 
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not valid JSON")
+def _integer(digits: str) -> int | LongNumber:
+    return int(digits) if len(digits) <= _MAX_DIGITS else LongNumber(digits)
+
+
+def _number(digits: str) -> float | LongNumber:
+    value = float(digits)
+    return value if math.isfinite(value) else LongNumber(digits)

@@ -30,7 +30,8 @@ RUN = f"{FOLDER}/run.json"
 INPUTS = f"{FOLDER}/inputs.jsonl"
 ROWS = "rows"
 ERRORS = "errors"
-VERSION = 1
+# 2: carried columns count for the bytes of a shard.
+VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,8 @@ class Entry:
     # BLAKE2b of all rows' keys and texts, in order.
     rows_hash: str
     files: tuple[Written, ...]
+    # The most frequent errors, and how many rows have them.
+    causes: dict[str, int] = dataclasses.field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +86,14 @@ class Manifest:
     def __init__(self, folder: Folder) -> None:
         self._folder = folder
 
-    def begin(self, run: Run) -> None:
-        """Begins or resumes the run. Raises Refused, with each difference, if the folder has another run."""
+    def begin(self, run: Run, alone: bool) -> None:
+        """Begins or resumes the run. Raises Refused, with each difference, if the folder has another run.
+
+        alone  no other part uses the folder: another run without any finished shard is replaced
+        """
         content = self._folder.read(RUN)
+        if content is not None and alone and not self._has_results():
+            content = None
         if content is None and not self._has_foreign_files():
             self._folder.put(INPUTS, b"".join(_lines_of_inputs(run.inputs)))
             self._folder.put(RUN, json_line(_described(run)))
@@ -151,6 +159,10 @@ class Manifest:
         foreign = [name for name in self._folder.sizes("") if name != UNFINISHED]
         return bool(foreign or self._folder.sizes(ROWS) or self._folder.sizes(ERRORS))
 
+    def _has_results(self) -> bool:
+        own = self._folder.sizes(FOLDER)
+        return bool(own.keys() - {_base(RUN), _base(INPUTS)} or self.files())
+
     def _input_differences(self, inputs: Sequence[Input]) -> list[str]:
         """Describes the first few differences of the inputs."""
         before = (self._folder.read(INPUTS) or b"").splitlines()
@@ -161,6 +173,10 @@ class Manifest:
             if line != now.rstrip(b"\n"):
                 found.append(_input_difference(json.loads(line), json.loads(now)))
         return [*found[:3], *([f"and {len(found) - 3} more inputs"] if len(found) > 3 else [])]
+
+
+def _base(name: str) -> str:
+    return name.rpartition("/")[2]
 
 
 def _described(run: Run) -> dict[str, Any]:

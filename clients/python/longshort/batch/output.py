@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import json
 from collections.abc import Collection, Sequence
 from typing import Any, Literal
 
@@ -12,7 +11,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from longshort.batch import results
-from longshort.batch.arrow_values import shown
+from longshort.batch.arrow_values import as_text, json_text, shown
 from longshort.batch.failures import Refused
 from longshort.batch.files import Folder
 from longshort.batch.manifest import ERRORS, ROWS, Written
@@ -31,10 +30,15 @@ class Output:
         self._format = format
         self._columns = results.columns(command, region_tokens)
         self._left: Collection[str] = ()
+        self._carried = pa.schema([])
 
     def expect(self, left: Collection[str]) -> None:
         """`left`: files of unfinished shards. Each is removed once its shard is done and does not need it."""
         self._left = left
+
+    def carry(self, schema: pa.Schema) -> None:
+        """Sets the carried columns of the run."""
+        self._carried = schema
 
     def check_carried(self, names: Sequence[str]) -> None:
         """Raises Refused for a carried column with the name of an output column."""
@@ -76,13 +80,15 @@ class Output:
             }
         )
         if isinstance(rows.carried, pa.Table):
-            carried = rows.carried.take(pa.array(good, pa.int64()))
-            for field, column in zip(carried.schema, carried.columns, strict=True):
-                table = table.append_column(field, column)
+            for field, column in zip(rows.carried.schema, rows.carried.columns, strict=True):
+                table = table.append_column(field, column.take(pa.array(good, pa.int64())))
         else:
-            for name in rows.carried[0] if rows.carried else ():
-                values = [_as_text(rows.carried[place].get(name)) for place in good]
-                table = table.append_column(name, pa.array(values, pa.string()))
+            for field in self._carried:
+                texts = [as_text(rows.carried[place].get(field.name)) for place in good]
+                # Other inputs' columns may have any type.
+                has_any = any(text is not None for text in texts)
+                column = pa.array(texts, pa.string()).cast(field.type) if has_any else pa.nulls(len(good), field.type)
+                table = table.append_column(field, column)
         for field in self._columns:
             values = [(found[place] or {})[field.name] for place in good]
             table = table.append_column(field, pa.array(values, field.type))
@@ -121,22 +127,7 @@ def _dicts(rows: Rows, places: Sequence[int]) -> list[dict[str, Any]]:
 
 
 def _line(value: dict[str, Any]) -> bytes:
-    """Keeps unpaired surrogates as JSON's escapes."""
-    return json.dumps(value, separators=(",", ":"), default=_plain).encode() + b"\n"
-
-
-def _plain(value: Any) -> Any:
-    """Converts a value of a Parquet type that JSON does not have."""
-    return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
-
-
-def _as_text(value: Any) -> str | None:
-    """Converts a JSON value to a string of a column."""
-    if value is None:
-        return None
-    if isinstance(value, str):
-        return value.encode("utf-8", "backslashreplace").decode()
-    return json.dumps(value, separators=(",", ":"))
+    return json_text(value).encode() + b"\n"
 
 
 def rows_hash(rows: Sequence[Row]) -> str:

@@ -3,27 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 import grpc
 import pyarrow as pa  # type: ignore[import-untyped]
-import pyarrow.compute as pc  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
-from longshort.batch.arrow_values import NotUtf8, not_utf8, values
+from longshort.batch.arrow_values import converted, not_utf8, value_bytes, values, without_views
+from longshort.batch.column_types import duplicate, is_text, plain
 from longshort.batch.failures import InputDamaged, Refused
 from longshort.batch.files import open_input
 from longshort.batch.inputs import Input, Source
 from longshort.batch.rows import Columns, Row, Rows, bad, checked_text, good
 from longshort.batch.shards import Position, RawRow
 
-# How many rows are decoded, and bytes read, at a time.
+# How many rows are read at a time: fewer of a row group with many bytes, since the next rows may be much longer.
 _BATCH_ROWS = 256
+_BATCH_ROWS_OF_LARGE_GROUP = 4
+_SMALL_GROUP_BYTES = 32 << 20
+# How many bytes are decoded, and read, at a time.
+_PIECE_BYTES = 1 << 20
 _BUFFER_BYTES = 1 << 20
-
+# Columns with more bytes a value, on the average, are carried only if they are named.
+_LARGE_VALUE_BYTES = 1 << 10
 
 # pyarrow's errors for damaged pages. Its codecs raise OSError.
 _DAMAGE_ERRORS = (pa.ArrowException, EOFError, OSError)
+
+
+@dataclass(frozen=True, slots=True)
+class TooLarge:
+    """A row that is not decoded."""
+
+    bytes: int
 
 
 class _FailureRecorder:
@@ -45,35 +58,64 @@ class _FailureRecorder:
 
 
 class Parquet:
-    """Offsets are rows."""
+    """Offsets are rows. Strings and bytes are read as dictionaries, so that a batch of repeated long values is small.
+    Only pieces of `_PIECE_BYTES` are decoded."""
 
     def __init__(self, source: Source, columns: Columns) -> None:
-        """Raises Refused for a file that is not Parquet, or that lacks one of the columns."""
+        """Raises Refused for a file that is not Parquet, that lacks one of the columns, or that has one twice or with
+        an unsuitable type."""
         self._file: Input = source.files[0]
+        self._max_row_bytes = columns.max_row_bytes
         self._texts = [columns.text, *([columns.second] if columns.second else [])]
         self._row, self._all_rows = 0, 1
         try:
             with open_input(self._file.name) as stored:
-                schema = pq.ParquetFile(stored).schema_arrow
+                file = pq.ParquetFile(stored)
+                schema, metadata = file.schema_arrow, file.metadata
         except (OSError, pa.ArrowException) as error:
             raise Refused(f"{self._file.name} cannot be read as Parquet: {error}") from error
-        carry = columns.carry
-        if carry is None:
-            carry = tuple(name for name in schema.names if name not in self._texts)
-        for name in (*self._texts, *carry):
-            if name not in schema.names:
-                raise Refused(f'{self._file.name} has no column "{name}"; there are: {", ".join(schema.names)}')
-        self.carried = tuple(carry)
-        self._empty = pa.schema([schema.field(name) for name in self.carried]).empty_table()
+        self.large_binary: dict[str, int] = {}
+        own = columns.carry
+        if own is None:
+            own = tuple(name for name in dict.fromkeys(schema.names) if name not in self._texts)
+            self.large_binary = _large_binary(metadata, own)
+        for name in (*self._texts, *own):
+            self._check_column(schema, name)
+        # The columns of the file that are read, and those of the run, which Parquet files without them have as nulls.
+        self._own = pa.schema([(name, plain(schema.field(name).type)) for name in own])
+        self.carried = self._own
+        self._leaves = [metadata.schema.column(place) for place in range(metadata.num_columns)]
+
+    def _check_column(self, schema: Any, name: str) -> None:
+        names, file = schema.names, self._file.name
+        if name not in names:
+            raise Refused(f'{file} has no column "{name}"; there are: {", ".join(names)}')
+        hint = "rename one" if name in self._texts else "rename one, or name the columns to carry"
+        if names.count(name) > 1:
+            raise Refused(f'{file} has {names.count(name)} columns of the name "{name}": {hint}')
+        type = schema.field(name).type
+        if (twice := duplicate(type)) is not None:
+            raise Refused(f'{file}: the column "{name}" of type {type} has two fields of the name "{twice}": {hint}')
+        if name in self._texts and not is_text(type):
+            raise Refused(
+                f'{file}: the column "{name}" has type {type}; it must have strings, bytes or lists of token ids'
+            )
 
     def rows(self, start: Position) -> Iterator[RawRow]:
         """Rows from `start` on. A damaged file ends with a row that is an InputDamaged. Raises OSError."""
         row = 0
+        columns = [*dict.fromkeys((*self._texts, *(name for name in self._own.names if name in self.carried.names)))]
+        leaves = [leaf for leaf in self._leaves if _column_of(leaf, columns) is not None]
+        encoded = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
         with open_input(self._file.name) as opened:
             stored = _FailureRecorder(opened)
             try:
                 file = pq.ParquetFile(
-                    stored, buffer_size=_BUFFER_BYTES, pre_buffer=False, page_checksum_verification=True
+                    stored,
+                    buffer_size=_BUFFER_BYTES,
+                    pre_buffer=False,
+                    page_checksum_verification=True,
+                    read_dictionary=encoded,
                 )
                 self._all_rows = max(1, file.metadata.num_rows)
                 for group in range(file.metadata.num_row_groups):
@@ -81,24 +123,28 @@ class Parquet:
                     if row + count <= start.row:
                         row += count
                         continue
-                    for batch in self._batches(file, group, stored):
-                        for place, size in enumerate(self._sizes(batch)):
-                            if row >= start.row:
-                                yield RawRow(row, row, row + 1, size, (batch, place))
-                            row += 1
-                            self._row = row
+                    for batch in self._batches(file, group, columns, stored):
+                        skipped = min(batch.num_rows, max(0, start.row - row))
+                        row += skipped
+                        for raw in self._pieces(batch.slice(skipped), row):
+                            row = self._row = raw.end
+                            yield raw
             except _DAMAGE_ERRORS as error:
                 if stored.failure is not None:
                     raise stored.failure from error
                 if row >= start.row:
                     yield RawRow(row, row, row + 1, 0, InputDamaged(f"the file is damaged from here on: {error}"))
 
-    def _batches(self, file: Any, group: int, stored: _FailureRecorder) -> Iterator[Any]:
+    def _batches(self, file: Any, group: int, columns: list[str], stored: _FailureRecorder) -> Iterator[Any]:
         """The batches of a row group. Raises pyarrow's error for damage, after the last readable row."""
-        columns = [*dict.fromkeys((*self._texts, *self.carried))]
+        metadata = file.metadata.row_group(group)
+        chunks = [metadata.column(place) for place in range(metadata.num_columns)]
+        size = sum(one.total_uncompressed_size for one in chunks if _column_of(one, columns) is not None)
+        # Values that are no dictionary's have at most the group's bytes.
+        most = _BATCH_ROWS if size <= _SMALL_GROUP_BYTES else _BATCH_ROWS_OF_LARGE_GROUP
         read = 0
         try:
-            for batch in file.iter_batches(_BATCH_ROWS, [group], columns, use_threads=False):
+            for batch in file.iter_batches(most, [group], columns, use_threads=False):
                 yield batch
                 read += batch.num_rows
             return
@@ -110,24 +156,29 @@ class Parquet:
             if place >= read:
                 yield batch
 
-    def _sizes(self, batch: Any) -> list[int]:
-        """For each row, the bytes of its texts, or the number of its token ids."""
-        total = None
-        for name in self._texts:
-            column = batch.column(name)
-            is_list = pa.types.is_list(column.type) or pa.types.is_large_list(column.type)
-            try:
-                length = pc.list_value_length(column) if is_list else pc.binary_length(column)
-            except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
-                raise Refused(
-                    f'{self._file.name}: the column "{name}" has type {column.type}; it must have strings, bytes or'
-                    " lists of token ids"
-                ) from None
-            length = pc.cast(pc.fill_null(length, 0), pa.int64())
-            total = length if total is None else pc.add(total, length)
-        assert total is not None
-        sizes: list[int] = total.to_pylist()
-        return sizes
+    def _pieces(self, batch: Any, row: int) -> Iterator[RawRow]:
+        """The rows of a batch, decoded in pieces."""
+        batch = pa.RecordBatch.from_arrays([without_views(one) for one in batch.columns], names=batch.schema.names)
+        sizes = value_bytes(batch.to_struct_array()).to_pylist()
+        begin = 0
+        while begin < len(sizes):
+            if sizes[begin] > self._max_row_bytes:
+                yield RawRow(row + begin, row + begin, row + begin + 1, 0, TooLarge(sizes[begin]))
+                begin += 1
+                continue
+            end, total = begin + 1, sizes[begin]
+            while end < len(sizes) and total + sizes[end] <= _PIECE_BYTES:
+                total, end = total + sizes[end], end + 1
+            piece = self._decoded(batch, begin, end)
+            for place in range(begin, end):
+                yield RawRow(row + place, row + place, row + place + 1, sizes[place], (piece, place - begin))
+            begin = end
+
+    def _decoded(self, batch: Any, begin: int, end: int) -> Any:
+        """These rows in plain types. `take` copies no other values, as a conversion of a slice may."""
+        rows = pa.array(range(begin, end), pa.int64())
+        columns = [column.take(rows) for column in batch.columns]
+        return pa.RecordBatch.from_arrays([one.cast(plain(one.type)) for one in columns], names=batch.schema.names)
 
     def read_share(self) -> float:
         """The share of the rows that was read so far, 0 to 1."""
@@ -135,45 +186,93 @@ class Parquet:
 
     def parse(self, raw: Sequence[RawRow]) -> Rows:
         rows: list[Row] = []
-        pieces = []
+        pieces = [self.carried.empty_table()]
         for batch, first, count in _runs(raw):
             if batch is None:
-                rows.append(
-                    bad(self._file.name, raw[len(rows)].row, str(raw[len(rows)].data), grpc.StatusCode.DATA_LOSS)
-                )
-                blank = [pa.nulls(1, field.type) for field in self._empty.schema]
-                pieces.append(pa.Table.from_arrays(blank, names=self._empty.schema.names))
+                rows.append(self._unread(raw[len(rows)]))
+                blank = [pa.nulls(1, field.type) for field in self.carried]
+                pieces.append(pa.Table.from_arrays(blank, schema=self.carried))
                 continue
             piece = batch.slice(first, count)
-            broken = not_utf8(piece, self.carried)
+            table, broken = self._carried_of(piece)
             texts = [values(piece.column(name)) for name in self._texts]
             for place, one in enumerate(zip(*texts, strict=True)):
                 rows.append(self._row_of(raw[len(rows)].row, one, broken.get(place)))
-            pieces.append(pa.Table.from_batches([piece]).select(list(self.carried)))
-        return Rows(rows, pa.concat_tables([self._empty, *pieces], promote_options="permissive"))
+            pieces.append(table)
+        return Rows(rows, pa.concat_tables(pieces))
 
-    def _row_of(self, ordinal: int, texts: Sequence[Any], broken: tuple[str, NotUtf8] | None) -> Row:
-        """`broken`: a carried column that is not UTF-8. In the output, it would break readers of the results."""
+    def _unread(self, raw: RawRow) -> Row:
+        code = grpc.StatusCode.DATA_LOSS if isinstance(raw.data, InputDamaged) else grpc.StatusCode.INVALID_ARGUMENT
+        if isinstance(raw.data, TooLarge):
+            message = f"the row has {raw.data.bytes} bytes; at most {self._max_row_bytes} are read with this --memory"
+            return bad(self._file.name, raw.row, message, code)
+        return bad(self._file.name, raw.row, str(raw.data), code)
+
+    def _carried_of(self, piece: Any) -> tuple[Any, dict[int, str]]:
+        """The carried columns with the types of the run; and by the index of a row, what is wrong with one of them."""
+        columns = []
+        broken: dict[int, str] = {}
+        for field in self.carried:
+            if field.name not in piece.schema.names:
+                columns.append(pa.nulls(piece.num_rows, field.type))
+                continue
+            column = piece.column(field.name)
+            # In the output, a string that is not UTF-8 would break readers of the results.
+            for place, wrong in not_utf8(column).items():
+                broken.setdefault(place, f'"{field.name}" is not UTF-8: {wrong}')
+            column, lost = converted(column, field.type)
+            for place, why in lost.items():
+                broken.setdefault(place, f'"{field.name}": {why}')
+            columns.append(column)
+        table = pa.Table.from_arrays(columns, schema=self.carried)
+        return table, broken
+
+    def _row_of(self, ordinal: int, texts: Sequence[Any], broken: str | None) -> Row:
+        """`broken`: what is wrong with a carried column."""
         try:
             checked = [checked_text(text, name) for text, name in zip(texts, self._texts, strict=True)]
-            if broken is not None:
-                checked_text(broken[1], broken[0])
         except ValueError as error:
             return bad(self._file.name, ordinal, str(error))
+        if broken is not None:
+            return bad(self._file.name, ordinal, broken)
         return good(self._file.name, ordinal, checked[0] if len(checked) == 1 else (checked[0], checked[1]))
 
 
+def _column_of(leaf: Any, columns: Sequence[str]) -> str | None:
+    """The column of a table that a column of Parquet is part of."""
+    path = leaf.path if hasattr(leaf, "path") else leaf.path_in_schema
+    return next((name for name in columns if path == name or path.startswith(f"{name}.")), None)
+
+
+def _large_binary(metadata: Any, columns: Sequence[str]) -> dict[str, int]:
+    """The columns with bytes that have more than `_LARGE_VALUE_BYTES` a value, and how many those are. They may be
+    nested, such as images with their paths."""
+    found: dict[str, int] = {}
+    for place in range(metadata.num_columns):
+        leaf = metadata.schema.column(place)
+        name = _column_of(leaf, columns)
+        is_bytes = leaf.physical_type in ("BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY") and leaf.logical_type.type == "NONE"
+        if name is None or not is_bytes:
+            continue
+        chunks = [metadata.row_group(group).column(place) for group in range(metadata.num_row_groups)]
+        count = sum(chunk.num_values for chunk in chunks)
+        each = sum(chunk.total_uncompressed_size for chunk in chunks) // max(1, count)
+        if each > _LARGE_VALUE_BYTES:
+            found[name] = max(each, found.get(name, 0))
+    return found
+
+
 def _runs(raw: Sequence[RawRow]) -> Iterator[tuple[Any, int, int]]:
-    """Consecutive rows of one batch: the batch, the index of the first, their number. (None, 0, 1) for damage."""
+    """Consecutive rows of a batch: the batch, the index of the first, their number. (None, 0, 1) for an unread row."""
     begin = 0
     while begin < len(raw):
-        if isinstance(raw[begin].data, InputDamaged):
+        if not isinstance(raw[begin].data, tuple):
             yield None, 0, 1
             begin += 1
             continue
         batch, first = raw[begin].data
         end = begin + 1
-        while end < len(raw) and not isinstance(raw[end].data, InputDamaged) and raw[end].data[0] is batch:
+        while end < len(raw) and isinstance(raw[end].data, tuple) and raw[end].data[0] is batch:
             end += 1
         yield batch, first, end - begin
         begin = end

@@ -11,8 +11,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from longshort.batch import api, command_line
-from longshort.batch.command_line import Parser, UsageError, at_least, duration, with_options
-from longshort.batch.failures import BatchError, InUse, Refused
+from longshort.batch.causes import MIN_SUCCESS
+from longshort.batch.command_line import Parser, UsageError, at_least, duration, percentage, with_options
+from longshort.batch.failures import BatchError, InUse, Refused, TooFewResults
 from longshort.batch.inputs import FORMATS
 from longshort.batch.output import OUTPUT_FORMATS
 from longshort.batch.shards import SHARD_BYTES, SHARD_ROWS
@@ -28,10 +29,11 @@ _DESCRIPTION = """Scores or classifies corpora, each row exactly once. To resume
 kill -9 or a crash of the machine), run the same command again.
 
 INPUT is a file, a folder (searched recursively, without hidden files) or a pattern, local or an fsspec URL:
-  .jsonl, .ndjson (also .gz, .zst)  each line is a JSON object with the document in its field "text"
-  .parquet                          each row is a document, in the column "text"
-  .warc, .wet (also .gz)            each record is a document: conversion, and response and resource with text
-  any other                         each file is one document
+  .jsonl, .ndjson         each line is a JSON object with the document in its field "text". Also .gz, .zst, .bz2, .xz
+  .parquet                each row is a document, in the column "text"
+  .warc, .wet             each record is a document: conversion, and response and resource with text. Also .gz
+  .txt, .md, .html, ...   each file is one document
+Other files are not read: the summary counts them. --format reads files of other names.
 
 The output FOLDER has
   rows/      results, one file for each shard: Parquet or JSON lines. Columns: input and ordinal (the row's key),
@@ -55,6 +57,7 @@ _EXIT_CODES = """Exit codes:
   3  no server was available for --patience, or another run uses the folder; retry later
   4  Ctrl-C or SIGTERM
   5  any other error: too many errors, a full disk, or verify found a missing or wrong file
+  6  fewer rows than --min-success have results, or none, or the first 100 all have the same error; also for verify
 """
 
 
@@ -86,7 +89,8 @@ def _add_options(parser: Parser) -> None:
         metavar="COLUMN",
         action="append",
         help="Column to copy to the output; may be repeated. Default: all others (for JSON lines, as one column"
-        ' "fields"). A single --carry= copies none.',
+        ' "fields"), without columns of bytes with more than 1 KiB a value, such as images. A single --carry= copies'
+        " none.",
     )
     add("--output", choices=OUTPUT_FORMATS, default="parquet", help="Format of the results. Default parquet.")
     add(
@@ -103,6 +107,14 @@ def _add_options(parser: Parser) -> None:
         metavar="COLUMN",
         default="",
         help="classify: column of the second document, for models that compare two.",
+    )
+    add(
+        "--min-success",
+        metavar="PERCENT",
+        type=percentage,
+        default=MIN_SUCCESS,
+        help="Fail (exit code 6) if fewer rows have results, and at once if the first 100 rows all have the same error."
+        " 0: never. Default 50.",
     )
     add("--max-errors", metavar="N", type=at_least(0), help="Stop if more than N rows have errors. Default: never.")
     add("--quiet", action="store_true", help="Print only the summary, and the error that ends the run.")
@@ -173,12 +185,23 @@ def run(arguments: Sequence[str]) -> int:
     """Raises UsageError, BatchError, LongshortError, KeyboardInterrupt."""
     options = make_parser().parse_args(arguments)
     if options.command == "verify":
-        return _verify(options.inputs)
+        return _verify(options.inputs, options.min_success)
     _check_command(options)
     shared: dict[str, Any] = {
         name: getattr(options, name)
         for name in (
-            *("model", "format", "text", "output", "max_errors", "shard_rows", "shard_bytes", "part", "parts"),
+            *(
+                "model",
+                "format",
+                "text",
+                "output",
+                "max_errors",
+                "min_success",
+                "shard_rows",
+                "shard_bytes",
+                "part",
+                "parts",
+            ),
             *("priority", "client_id", "timeout", "patience", "tls", "tls_ca", "tls_certificate", "tls_key"),
             *("tls_server_name", "token_file", "insecure"),
         )
@@ -191,20 +214,34 @@ def run(arguments: Sequence[str]) -> int:
     if options.command == "classify":
         own = {"top_k": options.top_k or 5, "truncate": options.truncate, "second": options.second}
     try:
-        summary = work(options.inputs, options.out, **own, **shared)
+        _print(work(options.inputs, options.out, **own, **shared), options.json)
     except ValueError as error:
         raise UsageError(with_options(str(error))) from None
-    sys.stdout.write((json.dumps(summary.to_dict()) if options.json else str(summary)) + "\n")
+    except TooFewResults as error:
+        if error.summary is not None:
+            _print(error.summary, options.json)
+        raise
     return command_line.OK
 
 
-def _verify(folders: Sequence[str]) -> int:
-    complete = True
+def _print(summary: Summary, as_json: bool) -> None:
+    sys.stdout.write((json.dumps(summary.to_dict()) if as_json else str(summary)) + "\n")
+    sys.stdout.flush()
+
+
+def _verify(folders: Sequence[str], min_success: float) -> int:
+    code = command_line.OK
     for folder in folders:
         found = verify(folder)
-        complete &= found.complete
+        failed = found.too_few(min_success)
         sys.stdout.write(f"{folder}: {found}\n")
-    return command_line.OK if complete else command_line.OTHER
+        if failed:
+            sys.stdout.write(f"{folder}: {failed}\n")
+        if not found.complete:
+            code = command_line.OTHER
+        elif failed and code == command_line.OK:
+            code = command_line.TOO_FEW
+    return code
 
 
 def _style(options: argparse.Namespace) -> str:
@@ -240,8 +277,9 @@ def main(arguments: Sequence[str]) -> int:
     except UsageError as error:
         return _failed(str(error), command_line.USAGE, as_json)
     except BatchError as error:
-        code = command_line.REFUSED if isinstance(error, Refused) else command_line.OTHER
-        return _failed(str(error), command_line.UNAVAILABLE if isinstance(error, InUse) else code, as_json)
+        codes = {Refused: command_line.REFUSED, InUse: command_line.UNAVAILABLE, TooFewResults: command_line.TOO_FEW}
+        code = next((code for kind, code in codes.items() if isinstance(error, kind)), command_line.OTHER)
+        return _failed(str(error), code, as_json)
     except LongshortError as error:
         later = "The results so far stay valid: run the same command again to resume."
         return _failed(f"{with_options(str(error))}. {later}", command_line.exit_code(error), as_json)

@@ -70,6 +70,13 @@ class Progress:
         else:
             self._write(f"{line}\n")
 
+    def note(self, message: str) -> None:
+        """Prints a message."""
+        if self._style == "json":
+            self._write(json.dumps({"event": "note", "message": message}) + "\n")
+        elif self._style != "quiet":
+            self._write(f"{message}\n")
+
     def end(self) -> None:
         if self._style == "bar":
             self._write("\r\033[K")

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import pyarrow as pa  # type: ignore[import-untyped]
+
 from longshort.batch.completion import Extent
 from longshort.batch.failures import Refused
 from longshort.batch.inputs import Source, check_unchanged
@@ -23,8 +25,8 @@ from longshort.batch.warc import Warc
 class Reader(Protocol):
     """Reads one source."""
 
-    # The columns that are copied to the output.
-    carried: tuple[str, ...]
+    # The columns that are copied to the output. A run sets those of all its inputs.
+    carried: pa.Schema
 
     def rows(self, start: Position) -> Iterator[RawRow]: ...
 

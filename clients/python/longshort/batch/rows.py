@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import array
 import hashlib
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,13 @@ from longshort.inputs import Document, Text
 
 # Maximum bytes of a row. A gRPC message has at most 2 GiB, and a server accepts 8 MiB by default.
 MAX_ROW_BYTES = 256 << 20
+_MAX_PRINTED_DIGITS = 40
+
+
+class LongNumber(str):
+    """The digits of a JSON number that Python's types cannot represent. It is copied to the output as a string."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +68,13 @@ class Columns:
     # The columns that are copied to the output. None: all others. The others of JSON lines become one column `fields`
     # of JSON text.
     carry: tuple[str, ...] | None = None
+    # Maximum bytes of a row.
+    max_row_bytes: int = MAX_ROW_BYTES
+
+
+def text_schema(names: Iterable[str]) -> pa.Schema:
+    """The schema of carried columns that have JSON values: strings."""
+    return pa.schema([(name, pa.string()) for name in names])
 
 
 def bad(input: str, ordinal: int, message: str, code: grpc.StatusCode = grpc.StatusCode.INVALID_ARGUMENT) -> Row:
@@ -106,7 +121,7 @@ def _parts(document: Document) -> Sequence[Text]:
 
 def checked_text(value: Any, name: str) -> Text:
     """A column's value as a text. Raises ValueError, which says what is wrong with it."""
-    if isinstance(value, str):
+    if isinstance(value, str) and not isinstance(value, LongNumber):
         try:
             value.encode()
         except UnicodeEncodeError as error:
@@ -128,6 +143,10 @@ def checked_text(value: Any, name: str) -> Text:
     raise ValueError(f'"{name}" is {kind(value)}; it must be a string or a list of token ids')
 
 
+def _number(digits: str) -> str:
+    return f"the number {digits}" if len(digits) <= _MAX_PRINTED_DIGITS else f"a number of {len(digits)} characters"
+
+
 def is_id(value: Any) -> bool:
     return type(value) is int and -(2**31) <= value < 2**31
 
@@ -142,6 +161,10 @@ def kind(value: Any) -> str:
         float: "a number",
         type(None): "null",
     }
+    if isinstance(value, LongNumber):
+        return _number(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if isinstance(value, int) and not isinstance(value, bool):
-        return "a number" if is_id(value) else f"the number {str(value)[:12]}"
+        return "a number" if is_id(value) else _number(str(value))
     return names.get(type(value), f"a {type(value).__name__}")

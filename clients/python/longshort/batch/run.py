@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from longshort.batch import results
+from longshort.batch.causes import Causes, cause
 from longshort.batch.completion import Extent
-from longshort.batch.failures import TooManyErrors
+from longshort.batch.failures import TooFewResults, TooManyErrors
 from longshort.batch.manifest import Entry, Manifest, Written
 from longshort.batch.output import Output, rows_hash
 from longshort.batch.progress import Progress
@@ -32,6 +33,8 @@ _AHEAD_WINDOWS = 4
 _WRITERS = 2
 _WAITING_WRITES = 8
 _SHOW_SECONDS = 0.2
+# If so many first rows all have the same error, the run ends.
+_FIRST_ROWS = 100
 
 
 @dataclass(slots=True)
@@ -75,8 +78,10 @@ class Run:
         region_tokens: int,
         max_errors: int | None,
         errors_before: int,
+        check_first: bool,
     ) -> None:
-        """`stop`: ends the reading of `shards`. `max_errors` includes `errors_before`, the errors of earlier runs."""
+        """`stop`: ends the reading of `shards`. `max_errors` includes `errors_before`, the errors of earlier runs.
+        `check_first`: end if the first rows all have the same error."""
         self._shards = shards
         self._scorer = scorer
         self._output = output
@@ -86,6 +91,10 @@ class Run:
         self._region_tokens = region_tokens
         self._max_errors = max_errors
         self._errors = errors_before
+        # The causes of the first rows' errors, while there is no other result.
+        self._first_causes: list[str] | None = [] if check_first else None
+        self._begun_rows = 0
+        self.causes = Causes()
         self.totals = Totals()
         # The extents of all sources, once the run is done; and the files that it has written.
         self.extents: list[Extent] = []
@@ -151,17 +160,22 @@ class Run:
     def _begin(self, read: ReadShard) -> None:
         shard = OpenShard(read)
         jobs = []
+        first = self._begun_rows
+        self._begun_rows += len(read.rows.rows)
         for place, row in enumerate(read.rows.rows):
+            is_first = first + place < _FIRST_ROWS
             if row.document is None:
-                self._count_error(row)
+                self._count_error(row, is_first)
                 self._progress.advance(False, 0, 0.0)
                 continue
             size = document_bytes(row.document)
-            jobs.append(Job(row.document, size, self._answer_callback(shard, place, size)))
+            jobs.append(Job(row.document, size, self._answer_callback(shard, place, size, is_first)))
             row.document = None
             self._unanswered_bytes += size
         shard.unanswered = len(jobs)
         shard.stored_bytes_by_byte = read.stored_bytes / max(1, sum(job.bytes for job in jobs))
+        if self._failure is not None:
+            return
         self._open += 1
         if not jobs:
             self._end(shard)
@@ -170,15 +184,16 @@ class Run:
         jobs.sort(key=lambda job: -job.bytes)
         self._scorer.put(jobs)
 
-    def _answer_callback(self, shard: OpenShard, place: int, size: int) -> Any:
+    def _answer_callback(self, shard: OpenShard, place: int, size: int, is_first: bool) -> Any:
         def take(answer: AnyAnswer) -> None:
             found = results.result(answer, self._region_tokens)
             tokens = 0
             if isinstance(found, RowError):
                 row = shard.read.rows.rows[place]
                 row.error = found
-                self._count_error(row)
+                self._count_error(row, is_first)
             else:
+                self._first_causes = None
                 shard.found[place] = found
                 tokens = results.tokens_of(found)
                 shard.tokens += tokens
@@ -192,12 +207,20 @@ class Run:
 
         return take
 
-    def _count_error(self, row: Row) -> None:
+    def _count_error(self, row: Row, is_first: bool) -> None:
         self._errors += 1
+        message = row.error.message if row.error else ""
+        if is_first and self._first_causes is not None:
+            self._first_causes.append(cause(message))
+            if len(set(self._first_causes)) > 1:
+                self._first_causes = None
+            elif len(self._first_causes) == _FIRST_ROWS and self._failure is None:
+                self._failure = TooFewResults(_first_rows_message(row, message))
+                self._changed.set()
         if self._max_errors is not None and self._errors > self._max_errors and self._failure is None:
             self._failure = TooManyErrors(
                 f"{self._errors} rows have errors; max_errors is {self._max_errors}. The last is row {row.ordinal} of"
-                f" {row.input}: {row.error.message if row.error else ''}. The folder errors of the output has those of"
+                f" {row.input}: {message}. The folder errors of the output has those of"
                 " finished shards. To resume, run the same command with a larger max_errors"
             )
             self._changed.set()
@@ -217,15 +240,20 @@ class Run:
 
     async def _write(self, shard: OpenShard) -> None:
         async with self._writers:
-            files = await asyncio.to_thread(self._write_now, shard)
+            causes = Causes()
+            for row in shard.read.rows.rows:
+                if row.error is not None:
+                    causes.add(row.error.message)
+            files = await asyncio.to_thread(self._write_now, shard, causes.most_frequent())
         self.files.update(file.name for file in files)
         errors = shard.errors
+        self.causes.merge(causes.most_frequent())
         self.totals.rows += len(shard.found) - errors
         self.totals.errors += errors
         self.totals.tokens += shard.tokens
         self.totals.shards += 1
 
-    def _write_now(self, shard: OpenShard) -> tuple[Written, ...]:
+    def _write_now(self, shard: OpenShard, causes: dict[str, int]) -> tuple[Written, ...]:
         read = shard.read
         rows = read.rows.rows
         files = self._output.write(shard_name(read.source, read.number), read.rows, shard.found)
@@ -243,6 +271,17 @@ class Run:
                 tokens=shard.tokens,
                 rows_hash=rows_hash(rows),
                 files=files,
+                causes=causes,
             )
         )
         return files
+
+
+def _first_rows_message(row: Row, message: str) -> str:
+    advice = "Correct the inputs or the options"
+    if message.startswith('there is no "'):
+        advice = "Give the field or column with the documents by --text (text=)"
+    return (
+        f"the first {_FIRST_ROWS} rows all have the same error, so the run has ended. Row {row.ordinal} of {row.input}:"
+        f" {message}. {advice}; with --min-success=0 (min_success=0) a run goes on after such a beginning"
+    )

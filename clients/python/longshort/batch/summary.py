@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
+
+from longshort.batch import causes
+from longshort.batch.finding import described
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +32,14 @@ class Summary:
     model: str
     version: int
     fingerprint: str
+    # Columns of bytes that are not carried since they are large and were not named; with their bytes a value.
+    not_carried: Mapping[str, int] = field(default_factory=dict)
+    # Files of the inputs' folders and patterns that are not read, by name or ending, and how many.
+    left_out: dict[str, int] = field(default_factory=dict)
+    # For all calls: the most frequent errors, and how many rows have them.
+    causes: dict[str, int] = field(default_factory=dict)
+    # "score" or "classify".
+    command: str = "score"
 
     @property
     def rows_per_second(self) -> float:
@@ -43,9 +55,23 @@ class Summary:
 
     def __str__(self) -> str:
         before = f" {self.shards_before} shards were done before." if self.shards_before else ""
-        wrong = f" {self.all_errors} rows have errors: {self.out}/errors." if self.all_errors else ""
-        return (
-            f"{self.rows} rows scored and {self.errors} errors in {self.seconds:.1f} s"
-            f" ({self.rows_per_second:.1f} rows/s, {self.tokens_per_second:.0f} tokens/s),"
-            f" model {self.model}/{self.version}.{before} {self.out} has {self.all_rows} rows.{wrong}"
+        wrong = (
+            f" {self.all_errors} rows have errors: {self.out}/errors. {causes.described(self.causes)}"
+            if self.all_errors
+            else ""
         )
+        if not (self.all_rows or self.all_errors):
+            wrong = " There were no rows."
+        done = "scored" if self.command == "score" else "classified"
+        not_read = f" Not read: {described(self.left_out)}." if self.left_out else ""
+        left = f"\n{not_carried_note(self.not_carried)}" if self.not_carried else ""
+        return (
+            f"{self.rows} rows {done} and {self.errors} errors in {self.seconds:.1f} s"
+            f" ({self.rows_per_second:.1f} rows/s, {self.tokens_per_second:.0f} tokens/s),"
+            f" model {self.model}/{self.version}.{before} {self.out} has {self.all_rows} rows.{wrong}{not_read}{left}"
+        )
+
+
+def not_carried_note(columns: Mapping[str, int]) -> str:
+    named = ", ".join(f'"{name}" ({size} bytes a value)' for name, size in columns.items())
+    return f"not carried, since such columns of bytes must be named (--carry): {named}"

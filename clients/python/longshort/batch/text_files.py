@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from longshort.batch.failures import Refused
 from longshort.batch.files import open_input
 from longshort.batch.inputs import HASHED_BYTES, Input, Source
-from longshort.batch.rows import MAX_ROW_BYTES, Columns, Row, Rows, bad, good
+from longshort.batch.rows import MAX_ROW_BYTES, Columns, Row, Rows, bad, good, text_schema
 from longshort.batch.shards import Position, RawRow
 
 
@@ -18,7 +18,7 @@ class TextFiles:
     def __init__(self, source: Source, columns: Columns) -> None:
         self._source = source
         self._read = 0
-        self.carried: tuple[str, ...] = ()
+        self.carried = text_schema(())
 
     def rows(self, start: Position) -> Iterator[RawRow]:
         for place, file in enumerate(self._source.files[start.row :], start.row):

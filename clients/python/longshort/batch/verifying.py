@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from longshort.batch import inputs
+from longshort.batch.causes import MIN_SUCCESS, Causes, described, too_few
 from longshort.batch.completion import CompletionMarker, cover_all_parts
 from longshort.batch.files import Folder, open_folder
 from longshort.batch.manifest import INPUTS, RUN, Entry, Manifest
@@ -28,15 +29,22 @@ class Verified:
     errors: int
     # Whether all shards of all inputs are done, and no error was found.
     complete: bool
+    # The most frequent errors, and how many rows have them.
+    causes: dict[str, int]
     # The errors, one sentence each.
     wrong: tuple[str, ...]
+
+    def too_few(self, min_success: float = MIN_SUCCESS) -> str:
+        """Says that fewer rows than `min_success` of all have results; empty if they are enough."""
+        return too_few(self.rows, self.errors, min_success)
 
     def __str__(self) -> str:
         state = "complete" if self.complete else "not complete: run the same command again to resume"
         hidden = len(self.wrong) - _MAX_PRINTED
         printed = [*self.wrong[:_MAX_PRINTED], *([f"and {hidden} more"] if hidden > 0 else [])]
         wrong = "".join(f"\n{one}" for one in printed)
-        return f"{self.shards} shards with {self.rows} rows and {self.errors} errors; {state}.{wrong}"
+        most = f" {described(self.causes)}" if self.causes else ""
+        return f"{self.shards} shards with {self.rows} rows and {self.errors} errors; {state}.{most}{wrong}"
 
 
 def entries_of(out: str) -> list[Entry]:
@@ -50,7 +58,7 @@ def verify(out: str) -> Verified:
     folder = open_folder(out)
     manifest = Manifest(folder)
     if folder.read(RUN) is None:
-        return Verified(0, 0, 0, False, (f"{out} holds no run",))
+        return Verified(0, 0, 0, False, {}, (f"{out} holds no run",))
     wrong: list[str] = []
     entries: list[Entry] = []
     markers: list[CompletionMarker] = []
@@ -68,11 +76,15 @@ def verify(out: str) -> Verified:
     wrong += _gaps(entries)
     wrong += _missing(manifest, entries, markers)
     wrong += _unlisted_files(manifest, entries, markers)
+    causes = Causes()
+    for entry in entries:
+        causes.merge(entry.causes)
     return Verified(
         shards=len(entries),
         rows=sum(entry.scored for entry in entries),
         errors=sum(entry.errors for entry in entries),
         complete=cover_all_parts(markers) and not wrong,
+        causes=causes.most_frequent(),
         wrong=tuple(wrong),
     )
 

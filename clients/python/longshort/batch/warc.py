@@ -12,7 +12,7 @@ from longshort.batch.failures import InputDamaged
 from longshort.batch.files import open_input
 from longshort.batch.http_content import NotDecoded, content_of
 from longshort.batch.inputs import Input, Source
-from longshort.batch.rows import MAX_ROW_BYTES, Columns, Row, Rows, bad, good
+from longshort.batch.rows import MAX_ROW_BYTES, Columns, Row, Rows, bad, good, text_schema
 from longshort.batch.shards import Position, RawRow
 
 CARRIED = {
@@ -29,7 +29,8 @@ class Warc:
 
     def __init__(self, source: Source, columns: Columns) -> None:
         self._file: Input = source.files[0]
-        self.carried = tuple(CARRIED) if columns.carry is None else columns.carry
+        self._names = tuple(CARRIED) if columns.carry is None else columns.carry
+        self.carried = text_schema(self._names)
         self._offset = 0
 
     def rows(self, start: Position) -> Iterator[RawRow]:
@@ -73,10 +74,10 @@ class Warc:
         for one in raw:
             if isinstance(one.data, InputDamaged):
                 rows.append(bad(self._file.name, one.row, str(one.data), grpc.StatusCode.DATA_LOSS))
-                carried.append(dict.fromkeys(self.carried))
+                carried.append(dict.fromkeys(self._names))
                 continue
             content, fields = one.data
-            carried.append({name: fields.get(name) for name in self.carried})
+            carried.append({name: fields.get(name) for name in self._names})
             if isinstance(content, NotDecoded):
                 rows.append(bad(self._file.name, one.row, str(content)))
             elif len(content) > MAX_ROW_BYTES:
