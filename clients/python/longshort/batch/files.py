@@ -236,8 +236,8 @@ class ObjectFolder:
             self._filesystem.pipe_file(f"{self._path}/{name}", content)
         except Exception as error:  # each store has its own errors
             raise BatchError(
-                f"{self.name}/{name} cannot be written: {error}. The results so far stay valid: run the same"
-                " command again"
+                f"{self.name}/{name} cannot be written: {error}. The results so far stay valid: once it can be written,"
+                " run the same command again"
             ) from error
 
     def read(self, name: str) -> bytes | None:

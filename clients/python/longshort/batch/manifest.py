@@ -1,17 +1,18 @@
 """The manifest of an output folder: files that describe the run and list the shards that are done.
 
-    manifest/run.json                model and options of the run. Written first.
+    manifest/run.json                model and options of the run, and the hash of the list of inputs. Written first.
     manifest/inputs.jsonl            its inputs, in order: name, format, bytes, hash.
     manifest/shard-NAME.json         entry of a shard that is done. Written after the shard's files are safe.
     manifest/complete-I-of-N.json    completion marker: all shards of the part are done; counts of shards and rows.
 
-Each file is put atomically. Entries and completion markers have a checksum of themselves, so one that a broken disk has
+Each file is put atomically. All but the list of inputs have a checksum of themselves, so one that a broken disk has
 changed does not count.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ ROWS = "rows"
 ERRORS = "errors"
 # 2: carried columns count for the bytes of a shard.
 VERSION = 2
+_INPUTS_HASH = "inputs_sha256"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +98,18 @@ class Manifest:
             content = None
         if content is None and not self._has_foreign_files():
             self._folder.put(INPUTS, b"".join(_lines_of_inputs(run.inputs)))
-            self._folder.put(RUN, json_line(_described(run)))
+            self._folder.put(RUN, add_checksum(_described(run)))
         # Another part may have begun the run in the meantime.
         content = self._folder.read(RUN)
         if content is None:
             raise Refused(f"{self._folder.name} is not empty and holds no run: give an empty folder, or that of a run")
-        differences = [*_differences(_parsed(content, self._folder.name), _described(run))]
+        before = parse_checksummed(content)
+        if before is None:
+            raise Refused(f"{self._folder.name}/{RUN} is damaged: start again with another folder")
+        now = _described(run)
+        if before[_INPUTS_HASH] == now[_INPUTS_HASH] != _hash(self._folder.read(INPUTS) or b""):
+            self._folder.put(INPUTS, b"".join(_lines_of_inputs(run.inputs)))  # repairs a damaged list
+        differences = [*_differences(before | {_INPUTS_HASH: ""}, now | {_INPUTS_HASH: ""})]
         changed_model = any(difference.startswith("model.") for difference in differences)
         differences += self._input_differences(run.inputs)
         if differences:
@@ -113,10 +121,17 @@ class Manifest:
     def inputs(self) -> list[Input] | None:
         """The inputs of the run; None if the list is damaged."""
         content = self._folder.read(INPUTS)
+        run = parse_checksummed(self._folder.read(RUN) or b"")
+        if run is not None and _hash(content or b"") != run[_INPUTS_HASH]:
+            return None
         try:
             return None if content is None else [Input(**json.loads(line)) for line in content.splitlines()]
         except (ValueError, TypeError):
             return None
+
+    def is_damaged(self) -> bool:
+        """Whether the description of the run is."""
+        return parse_checksummed(self._folder.read(RUN) or b"") is None
 
     def files(self) -> dict[str, int]:
         """Bytes of each file of results and errors, by name, whether an entry lists it or not."""
@@ -180,7 +195,17 @@ def _base(name: str) -> str:
 
 
 def _described(run: Run) -> dict[str, Any]:
-    return {"version": VERSION, "command": run.command, "model": run.model, "options": run.options}
+    return {
+        "version": VERSION,
+        "command": run.command,
+        "model": run.model,
+        "options": run.options,
+        _INPUTS_HASH: _hash(b"".join(_lines_of_inputs(run.inputs))),
+    }
+
+
+def _hash(inputs: bytes) -> str:
+    return hashlib.sha256(inputs).hexdigest()
 
 
 def _differences(before: Any, now: Any, place: str = "") -> Iterator[str]:
@@ -217,10 +242,3 @@ def _entry(content: bytes) -> Entry | None:
         return None if fields is None else Entry(**fields | {"files": tuple(Written(**one) for one in fields["files"])})
     except (KeyError, TypeError):
         return None
-
-
-def _parsed(content: bytes, folder: str) -> Any:
-    try:
-        return json.loads(content)
-    except ValueError:
-        raise Refused(f"{folder}/{RUN} is damaged: start again with another folder") from None

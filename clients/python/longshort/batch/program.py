@@ -17,7 +17,7 @@ from longshort.batch.failures import BatchError, InUse, Refused, TooFewResults
 from longshort.batch.inputs import FORMATS
 from longshort.batch.output import OUTPUT_FORMATS
 from longshort.batch.shards import SHARD_BYTES, SHARD_ROWS
-from longshort.batch.signals import handle_sigterm
+from longshort.batch.signals import handle_signals
 from longshort.batch.summary import Summary
 from longshort.batch.verifying import verify
 from longshort.errors import LongshortError
@@ -59,6 +59,7 @@ _EXIT_CODES = """Exit codes:
   5  any other error: too many errors, a full disk, or verify found a missing or wrong file
   6  fewer rows than --min-success have results, or none, or the first 100 all have the same error; also for verify
 """
+_INTERRUPTED = "interrupted. The results so far stay valid: run the same command again to resume."
 
 
 def make_parser() -> Parser:
@@ -268,8 +269,8 @@ def main(arguments: Sequence[str]) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="replace")
-    handle_sigterm()
     as_json = "--json" in arguments
+    handle_signals(lambda: _failed(_INTERRUPTED, command_line.CANCELLED, as_json))
     try:
         code = run(arguments)
         sys.stdout.flush()
@@ -281,11 +282,14 @@ def main(arguments: Sequence[str]) -> int:
         code = next((code for kind, code in codes.items() if isinstance(error, kind)), command_line.OTHER)
         return _failed(str(error), code, as_json)
     except LongshortError as error:
-        later = "The results so far stay valid: run the same command again to resume."
-        return _failed(f"{with_options(str(error))}. {later}", command_line.exit_code(error), as_json)
+        code = command_line.exit_code(error)
+        refused = code == command_line.REFUSED
+        later = (
+            "once this is corrected, the same command resumes" if refused else "run the same command again to resume"
+        )
+        return _failed(f"{with_options(str(error))}. The results so far stay valid: {later}.", code, as_json)
     except (KeyboardInterrupt, asyncio.CancelledError):
-        message = "interrupted. The results so far stay valid: run the same command again to resume."
-        return _failed(message, command_line.CANCELLED, as_json)
+        return _failed(_INTERRUPTED, command_line.CANCELLED, as_json)
 
 
 def _failed(message: str, code: int, as_json: bool) -> int:

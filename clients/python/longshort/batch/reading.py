@@ -115,7 +115,7 @@ def read_shards(
         except OSError as error:
             raise Refused(
                 f"the input {source.files[0].name} cannot be read: {error.strerror or error}. The results so far"
-                " stay valid: run the same command again"
+                " stay valid: once it can be read, run the same command again"
             ) from error
         yield SourceEnd(Extent(end.shard, end.row), (1.0 - before) * source.bytes)
 

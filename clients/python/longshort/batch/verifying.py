@@ -14,6 +14,8 @@ from longshort.batch.files import Folder, open_folder
 from longshort.batch.manifest import INPUTS, RUN, Entry, Manifest
 from longshort.batch.unlisted_files import shard_of, unlisted
 
+_ANOTHER = "start again with another folder"
+_NO_RUN = "holds no run"
 _REMOVE = "remove it, and run the same command again"
 # Maximum number of errors that are printed.
 _MAX_PRINTED = 100
@@ -39,7 +41,9 @@ class Verified:
         return too_few(self.rows, self.errors, min_success)
 
     def __str__(self) -> str:
-        state = "complete" if self.complete else "not complete: run the same command again to resume"
+        state = "complete" if self.complete else "not complete"
+        if not self.complete and not any(one.endswith((_ANOTHER, _NO_RUN)) for one in self.wrong):
+            state += ": run the same command again to resume"
         hidden = len(self.wrong) - _MAX_PRINTED
         printed = [*self.wrong[:_MAX_PRINTED], *([f"and {hidden} more"] if hidden > 0 else [])]
         wrong = "".join(f"\n{one}" for one in printed)
@@ -58,10 +62,12 @@ def verify(out: str) -> Verified:
     folder = open_folder(out)
     manifest = Manifest(folder)
     if folder.read(RUN) is None:
-        return Verified(0, 0, 0, False, {}, (f"{out} holds no run",))
+        return Verified(0, 0, 0, False, {}, (f"{out} {_NO_RUN}",))
     wrong: list[str] = []
     entries: list[Entry] = []
     markers: list[CompletionMarker] = []
+    if manifest.is_damaged():
+        wrong.append(f"{RUN} is damaged: {_ANOTHER}")
     for name, entry in manifest.all_entries():
         if entry is None:
             wrong.append(f"{name} is damaged: {_REMOVE}")
@@ -112,12 +118,12 @@ def _missing(manifest: Manifest, entries: Sequence[Entry], markers: Sequence[Com
     """Shards and rows that the completion markers count, but that do not exist."""
     listed = manifest.inputs()
     if listed is None:
-        yield f"{INPUTS} is damaged: start again with another folder"
+        yield f"{INPUTS} is damaged: run the same command again, which writes it again"
         return
     sources = inputs.sources(listed)
     found = {(entry.source, entry.shard): entry for entry in entries}
     if any(len(marker.extents) != len(sources) or marker.extents != markers[0].extents for marker in markers):
-        yield "the completion markers of the parts have different inputs: start again with another folder"
+        yield f"the completion markers of the parts have different inputs: {_ANOTHER}"
         return
     for source, extent in zip(sources, markers[0].extents if markers else (), strict=False):
         name = source.files[0].name

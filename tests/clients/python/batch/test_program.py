@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -156,6 +157,40 @@ def test_an_interrupted_run_says_how_to_go_on(server: Server, tmp_path: Path, ho
     assert [row["ordinal"] for row in read_rows(out)] == list(range(2000))
 
 
+STUCK = """
+import sys, time, longshort.batch.{module}
+longshort.batch.{module}.{name} = lambda *_: (open("stuck", "w").close(), time.sleep(60))
+from longshort.batch.program import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "how"),
+    [
+        ("inputs", "_fingerprint", signal.SIGINT),  # in a thread, before the run
+        ("api", "open_reader", signal.SIGTERM),  # in the main thread
+        ("json_lines", "uncompressed", signal.SIGTERM),  # a mount that does not answer
+        ("files", "_write_synced", signal.SIGINT),  # a disk that does not answer
+    ],
+)
+def test_a_signal_ends_a_run_that_is_stuck(
+    corpus: Path, server: Server, tmp_path: Path, module: str, name: str, how: signal.Signals
+) -> None:
+    command = [sys.executable, "-c", STUCK.format(module=module, name=name), "score", str(corpus)]
+    command += [f"--out={tmp_path / 'out'}", f"--server={address(server)}"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as process:
+        wait_until((tmp_path / "stuck").exists)
+        process.send_signal(how)
+        begun = time.monotonic()
+        _, stderr = process.communicate(timeout=60)
+        assert time.monotonic() - begun < 10
+    assert (process.returncode, stderr) == (
+        4,
+        "longshort-batch: interrupted. The results so far stay valid: run the same command again to resume.\n",
+    )
+
+
 def test_sigterm_ends_a_run_that_ignores_ctrl_c(server: Server, tmp_path: Path) -> None:
     """sh starts a program with & so that it ignores SIGINT."""
     path = write_jsonl(tmp_path / "a.jsonl", documents(2000))
@@ -203,6 +238,10 @@ cp -r {disk}/out {tmp_path}/copied
     assert not [line for line in (tmp_path / "files").read_text().splitlines() if "/.unfinished/" in line][1:]
     assert (tmp_path / "second").read_text() == "0\n", done.stderr
     assert [row["ordinal"] for row in read_rows(tmp_path / "copied")] == list(range(600))
+
+
+def test_the_extra_of_datatrove_has_what_its_blocks_import() -> None:
+    assert {"orjson", "regex"} <= set(PROJECT["optional-dependencies"]["datatrove"])
 
 
 @pytest.mark.parametrize(

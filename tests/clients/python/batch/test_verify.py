@@ -169,11 +169,44 @@ def test_each_part_is_known_by_its_own_mark(inputs: list[str], tmp_path: Path, r
 
 
 def test_a_changed_list_of_inputs_is_reported(inputs: list[str], out: Path, repeatable: Server) -> None:
-    write(out, "manifest/inputs.jsonl", lambda inputs: inputs.splitlines(True)[0])
+    """The same command writes it again."""
+    changes: list[Callable[[bytes], bytes]] = [
+        lambda inputs: inputs.splitlines(True)[0],
+        lambda inputs: inputs[:-5],
+        lambda inputs: inputs.replace(b'"bytes":', b'"bytes":1', 1),
+        lambda _: b"",
+    ]
+    for change in changes:
+        write(out, "manifest/inputs.jsonl", change)
+        found = longshort.batch.verify(str(out))
+        assert not found.complete and "manifest/inputs.jsonl is damaged: run the same command again" in str(found)
+        assert score(inputs, out, repeatable).shards == 0
+        assert longshort.batch.verify(str(out)).complete
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda run: run[: len(run) // 2],
+        lambda run: bytes(len(run)),
+        lambda run: b"",
+        lambda run: b"{}",
+        lambda run: run.replace(b'"shard_rows":10,', b'"shard_rows":11,'),
+        lambda run: run.replace(b'"score"', b'"scorf"'),
+    ],
+)
+def test_a_damaged_description_of_the_run_is_reported(
+    change: Callable[[bytes], bytes], inputs: list[str], out: Path, repeatable: Server
+) -> None:
+    write(out, "manifest/run.json", change)
     found = longshort.batch.verify(str(out))
-    assert not found.complete and "have different inputs" in str(found)
-    write(out, "manifest/inputs.jsonl", lambda inputs: inputs[:-5])
-    found = longshort.batch.verify(str(out))
-    assert not found.complete and "manifest/inputs.jsonl is damaged" in str(found)
-    with pytest.raises(longshort.batch.Refused, match="number of input files"):
+    assert not found.complete
+    assert str(found).startswith("6 shards with 51 rows and 1 errors; not complete. The")
+    assert found.wrong == ("manifest/run.json is damaged: start again with another folder",)
+    with pytest.raises(longshort.batch.Refused, match="run.json is damaged: start again with another folder"):
         score(inputs, out, repeatable)
+
+
+def test_a_folder_without_a_run_is_no_run_to_resume(tmp_path: Path) -> None:
+    found = longshort.batch.verify(str(tmp_path))
+    assert str(found) == f"0 shards with 0 rows and 0 errors; not complete.\n{tmp_path} holds no run"
