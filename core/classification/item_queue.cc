@@ -23,11 +23,14 @@ void Append(ClassificationJobs more, ClassificationJobs& jobs) {
 
 }  // namespace
 
+std::shared_ptr<Budget> WaitingByteBudget(int64_t bytes) {
+  return std::make_shared<Budget>(bytes, Budget::Names{.holders = "the waiting items", .unit = "bytes"});
+}
+
 absl::Status ItemQueue::Check(const Options& options) {
   LS_RETURN_IF_ERROR(CheckLimits(options.limits));
-  if (options.max_waiting_bytes < 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("max_waiting_bytes is ", options.max_waiting_bytes, ", must be at least 1"));
+  if (options.waiting_bytes == nullptr || options.waiting_bytes->capacity() < 1) {
+    return absl::InvalidArgumentError("the budget of waiting_bytes must have at least 1 byte");
   }
   return BatchFormer::Check(options.batches);
 }
@@ -72,12 +75,14 @@ absl::Status ItemQueue::CheckAndAdd(std::unique_ptr<ClassificationJob> job, absl
   return absl::OkStatus();
 }
 
-absl::Status ItemQueue::CheckBytes(const ClassificationJob& job, const WorkOrder::Load& all) const {
-  if (state_.waiting_items == 0 || state_.waiting_bytes + job.bytes() <= options_.max_waiting_bytes) {
-    return absl::OkStatus();
-  }
-  return RefuseForNow(all, absl::StrCat("the waiting items hold ", state_.waiting_bytes, " bytes and this one has ",
-                                        job.bytes(), "; together they may hold ", options_.max_waiting_bytes));
+absl::Status ItemQueue::CheckBytes(const ClassificationJob& job, const WorkOrder::Load& all) {
+  const Budget& budget = waiting_bytes_.budget();
+  waiting_bytes_.SetAmount(state_.waiting_bytes + job.bytes());
+  if (state_.waiting_items == 0 || budget.held() <= budget.capacity()) return absl::OkStatus();
+  waiting_bytes_.SetAmount(state_.waiting_bytes);
+  return RefuseForNow(
+      all, absl::StrCat("the waiting items of all classifiers hold ", budget.held(), " bytes and this one has ",
+                        job.bytes(), "; together they may hold ", budget.capacity()));
 }
 
 ClassifierEngineState ItemQueue::state() const {
@@ -220,6 +225,7 @@ void ItemQueue::Count(const ClassificationJob& job) {
 void ItemQueue::Uncount(const ClassificationJob& job) {
   --state_.waiting_items;
   state_.waiting_bytes -= job.bytes();
+  waiting_bytes_.SetAmount(state_.waiting_bytes);
 }
 
 void ItemQueue::ReportState() {

@@ -12,6 +12,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "base/budget.h"
 #include "core/classification/batch_former.h"
 #include "core/classification/classification_job.h"
 #include "core/requests/classifier_engine.h"
@@ -23,6 +24,9 @@
 
 namespace longshort::core {
 
+// A budget for ItemQueue::Options.
+std::shared_ptr<Budget> WaitingByteBudget(int64_t bytes);
+
 // Items are prepared in the order of work, too. That order charges clients with the time of preparation, including
 // failed ones. At most two batches for each worker are prepared ahead.
 //
@@ -32,8 +36,9 @@ class ItemQueue final : public WorkQueue {
  public:
   struct Options {
     WaitingLimits limits = {.max_queued = 1024};
-    // Bytes that the waiting items may hold. An item is always admitted while the queue is empty.
-    int64_t max_waiting_bytes = int64_t{256} << 20;
+    // Bytes that the waiting items of all queues with this budget may hold. An item is always admitted while its queue
+    // is empty.
+    std::shared_ptr<Budget> waiting_bytes = WaitingByteBudget(int64_t{256} << 20);
     // An item without a deadline is due this long after it arrived. Among the items of one client, the earliest due
     // time goes first.
     absl::Duration patience = absl::Minutes(1);
@@ -46,6 +51,7 @@ class ItemQueue final : public WorkQueue {
       : WorkQueue(workers.size()),
         options_(options),
         observer_(observer),
+        waiting_bytes_(options.waiting_bytes),
         unprepared_({.rounds = options.batches.order.rounds}),
         batches_(options.batches, workers) {}
 
@@ -102,7 +108,7 @@ class ItemQueue final : public WorkQueue {
   // As Admit.
   absl::Status CheckAndAdd(std::unique_ptr<ClassificationJob> job, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status CheckBytes(const ClassificationJob& job, const WorkOrder::Load& all) const
+  absl::Status CheckBytes(const ClassificationJob& job, const WorkOrder::Load& all)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Adds a job to the counts of waiting items, or removes it.
   void Count(const ClassificationJob& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -111,6 +117,7 @@ class ItemQueue final : public WorkQueue {
 
   const Options options_;
   ClassifierEngineObserver* const observer_;
+  Budget::Share waiting_bytes_ ABSL_GUARDED_BY(mutex_);
   FairQueue<std::unique_ptr<ClassificationJob>> unprepared_ ABSL_GUARDED_BY(mutex_);
   BatchFormer batches_ ABSL_GUARDED_BY(mutex_);
   RecentValues seconds_per_item_ ABSL_GUARDED_BY(mutex_);  // of all workers' time

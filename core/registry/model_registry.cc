@@ -49,8 +49,8 @@ ModelRegistry::ModelRegistry(std::string repository, Loader loader, EngineFactor
       retired_(std::move(retired)) {}
 
 absl::StatusOr<std::unique_ptr<ModelRegistry>> ModelRegistry::Load(const std::string& repository, Loader loader,
-                                                                   EngineFactory engine_factory,
-                                                                   PolicyReader policies) {
+                                                                   EngineFactory engine_factory, PolicyReader policies,
+                                                                   bool strict) {
   LS_ASSIGN_OR_RETURN(const RepositoryListing listing, ListRepository(repository));
   LS_ASSIGN_OR_RETURN(std::unique_ptr<RetiredModels> retired, RetiredModels::Create());
   std::unique_ptr<ModelRegistry> registry(new ModelRegistry(repository, std::move(loader), std::move(engine_factory),
@@ -65,9 +65,13 @@ absl::StatusOr<std::unique_ptr<ModelRegistry>> ModelRegistry::Load(const std::st
   for (const auto& [name, versions] : listing.versions) {
     LS_ASSIGN_OR_RETURN(const VersionPolicy policy, registry->ReadPolicy(name, versions));
     for (const int64_t version : policy.Choose(versions)) {
-      LS_RETURN_IF_ERROR(registry->LoadFrom(name, version).status());
+      const absl::Status status = registry->LoadFrom(name, version).status();
+      if (status.ok()) continue;
+      if (strict || !absl::IsResourceExhausted(status)) return status;
+      registry->left_out_.push_back({RegistryEvent::Kind::kFailed, name, version, status});
     }
   }
+  if (registry->List().empty()) return registry->left_out_.front().status;
   return registry;
 }
 

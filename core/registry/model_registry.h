@@ -57,9 +57,13 @@ class ModelRegistry {
   // Loads the versions that `policies` choose, by default the newest one of every model in `repository`. Skips folders
   // without a version (lost+found).
   // Errors: those of ListRepository; NOT_FOUND if there is no model, or none of the versions that a policy wants;
-  // otherwise the first failure, naming the model and version.
+  // otherwise the first failure, naming the model and version. Unless `strict`, versions that do not fit
+  // (RESOURCE_EXHAUSTED) are no failure as long as others serve: they are in left_out().
   static absl::StatusOr<std::unique_ptr<ModelRegistry>> Load(const std::string& repository, Loader loader,
-                                                             EngineFactory engine_factory, PolicyReader policies = {});
+                                                             EngineFactory engine_factory, PolicyReader policies = {},
+                                                             bool strict = true);
+  // The versions that Load could not load because they did not fit.
+  const std::vector<RegistryEvent>& left_out() const { return left_out_; }
 
   // `version` 0 means the newest. An empty name means the only model.
   // Errors: NOT_FOUND naming (the first of) the loaded models; INVALID_ARGUMENT for an empty name if there are several
@@ -142,6 +146,7 @@ class ModelRegistry {
   const EngineFactory engine_factory_;
   const PolicyReader policies_;
   const std::unique_ptr<RetiredModels> retired_;
+  std::vector<RegistryEvent> left_out_;  // written by Load only
 
   mutable Mutex loading_;                                          // held while a model is loaded or unloaded
   std::set<std::string> skipped_ ABSL_GUARDED_BY(loading_);        // as reported

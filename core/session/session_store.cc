@@ -260,8 +260,12 @@ absl::Status SessionStore::CheckRoom(const std::string& client) const {
   return CheckTokens(client);
 }
 
+int64_t SessionStore::TokensOfAll() const {
+  return options_.tokens_of_all == nullptr ? tokens_ : options_.tokens_of_all->held();
+}
+
 absl::Status SessionStore::CheckTokens(const std::string& client) const {
-  if (tokens_ >= options_.max_tokens) return Refuse("tokens in sessions: ", tokens_, options_.max_tokens);
+  if (TokensOfAll() >= options_.max_tokens) return Refuse("tokens in sessions: ", TokensOfAll(), options_.max_tokens);
   const int64_t of_client = CountsOf(client).tokens;
   if (!client.empty() && of_client >= options_.max_tokens_per_client) {
     return Refuse("tokens in sessions of this client: ", of_client, options_.max_tokens_per_client);
@@ -270,8 +274,8 @@ absl::Status SessionStore::CheckTokens(const std::string& client) const {
 }
 
 absl::Status SessionStore::CheckMoreTokens(const std::string& client, int64_t tokens) const {
-  if (tokens_ + tokens > options_.max_tokens) {
-    return Refuse("tokens in sessions with this one: ", tokens_ + tokens, options_.max_tokens);
+  if (TokensOfAll() + tokens > options_.max_tokens) {
+    return Refuse("tokens in sessions with this one: ", TokensOfAll() + tokens, options_.max_tokens);
   }
   const int64_t of_client = CountsOf(client).tokens + tokens;
   if (!client.empty() && of_client > options_.max_tokens_per_client) {
@@ -297,6 +301,7 @@ SessionStore::Sessions::iterator SessionStore::Add(const SessionKey& key) {
 void SessionStore::SetState(Sessions::iterator session, SessionState state, std::weak_ptr<SessionPages> pages) {
   const int64_t more = Count(state.tokens) - Count(*session->second.tokens);
   tokens_ += more;
+  share_.SetAmount(tokens_);
   counts_of_client_[session->first.client].tokens += more;
   ReleasePages(session->second);
   session->second.tokens = std::make_shared<const std::vector<int32_t>>(std::move(state.tokens));
@@ -318,6 +323,7 @@ void SessionStore::Remove(Sessions::iterator session) {
   ReleasePages(session->second);
   const int64_t tokens = Count(*session->second.tokens);
   tokens_ -= tokens;
+  share_.SetAmount(tokens_);
   const auto client = counts_of_client_.find(session->first.client);
   client->second.tokens -= tokens;
   if (--client->second.sessions == 0) counts_of_client_.erase(client);

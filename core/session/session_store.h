@@ -34,6 +34,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/budget.h"
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "core/cache/parked_pages.h"
@@ -81,6 +82,8 @@ class SessionStore final {
     // of them, so that none grows. 2^26 tokens take 256 MiB.
     int64_t max_tokens = int64_t{1} << 26;
     int64_t max_tokens_per_client = int64_t{1} << 24;
+    // If set, `max_tokens` limits the sessions of all stores with this budget together.
+    std::shared_ptr<Budget> tokens_of_all = nullptr;
     // Maximum number of ended sessions whose ids are remembered.
     int64_t max_remembered = 65536;
   };
@@ -121,7 +124,11 @@ class SessionStore final {
 
   // `clock` must outlive the store; `observer` may be null.
   SessionStore(const Clock& clock, const Options& options, std::unique_ptr<SessionObserver> observer = nullptr)
-      : clock_(clock), options_(options), observer_(std::move(observer)), time_to_live_(options.time_to_live) {}
+      : clock_(clock),
+        options_(options),
+        observer_(std::move(observer)),
+        time_to_live_(options.time_to_live),
+        share_(options.tokens_of_all) {}
 
   // Applies to existing sessions, too.
   void SetTimeToLive(absl::Duration time_to_live);
@@ -223,6 +230,8 @@ class SessionStore final {
   absl::Status CheckContinues(const SessionKey& key, const Session& session, const std::vector<int32_t>& tokens) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckRoom(const std::string& client) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // In the sessions that share the limit of this store.
+  int64_t TokensOfAll() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckTokens(const std::string& client) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether the limits allow this many additional tokens.
   absl::Status CheckMoreTokens(const std::string& client, int64_t tokens) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -252,6 +261,7 @@ class SessionStore final {
   std::multimap<absl::Time, SessionKey> idle_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, Counts> counts_of_client_ ABSL_GUARDED_BY(mutex_);  // of those that have a session
   int64_t tokens_ ABSL_GUARDED_BY(mutex_) = 0;
+  Budget::Share share_ ABSL_GUARDED_BY(mutex_);                  // as many tokens of `tokens_of_all`
   std::vector<ReleasedPlace> released_ ABSL_GUARDED_BY(mutex_);  // whose engines were not notified yet
   std::list<SessionKey> ended_ ABSL_GUARDED_BY(mutex_);          // that are remembered, oldest first
   struct Remembered {

@@ -77,7 +77,11 @@ int CheckConfig(const ServerOptions& options, const MachineLimits& machine, cons
     absl::StrAppendFormat(&text, "  %s/%d: %s\n", model->name, model->version,
                           std::visit([](const auto& kind) { return Summary(kind); }, model->kind));
   }
-  return Print(text);
+  for (const core::RegistryEvent& event : (*models)->left_out()) {
+    absl::StrAppend(&text, "would not serve ", std::string(event.status.message()), "\n");
+  }
+  const int printed = Print(text);
+  return (*models)->left_out().empty() ? printed : 1;
 }
 
 // Aborts loading once a signal has requested a stop: the server never becomes ready then, and loads no further model.

@@ -62,6 +62,9 @@ class EngineMaker {
         log_(log),
         prompts_(core::PromptTokenBudget(PromptTokens(options, machine))),
         budget_(MemoryBudget(machine.memory_bytes)),
+        waiting_bytes_(core::WaitingByteBudget(WaitingBytes(options, machine))),
+        session_tokens_(std::make_shared<Budget>(SessionTokens(options, machine),
+                                                 Budget::Names{.holders = "the sessions", .unit = "tokens"})),
         of_server_(budget_) {
     of_server_.Add(MessageBufferBytes(options, machine) + PromptTokens(options, machine) * kTokenBytes +
                    SessionTransferBytes(options, machine));
@@ -105,9 +108,10 @@ class EngineMaker {
     engine.queue.order = serving.order;
     engine.token_budget = prompts_;
     engine.sessions.time_to_live = serving.session_time_to_live;
-    engine.sessions.max_tokens = SessionTokens(options_, machine_);
+    engine.sessions.max_tokens = session_tokens_->capacity();
+    engine.sessions.tokens_of_all = session_tokens_;
     engine.sessions.max_tokens_per_client = SessionTokensOfClient(options_, engine.sessions.max_tokens);
-    memory->shares.front().Add(engine.sessions.max_tokens * kTokenBytes);
+    memory->common.push_back(CommonShare(of_sessions_, session_tokens_->capacity() * kTokenBytes));
     engine.session_store = sessions_.Of(name, info.fingerprint, SystemClock(), engine.sessions,
                                         [&] { return ObserveSessions(metrics_, name); });
     engine.step_loop.max_streams = serving.max_streams;
@@ -150,12 +154,12 @@ class EngineMaker {
     const std::shared_ptr<Memory> memory =
         TakeForWeights(engine.workers, WeightBytes(info.parameters, /*precision=*/"fp32"),
                        gpu_weight_bytes + info.gpu_workspace_bytes);
-    memory->shares.front().Add(WaitingBytes(options_, machine_));
-    if (loaded.preprocessor != nullptr) memory->decoding = DecodingShare();
+    memory->common.push_back(CommonShare(of_waiting_, waiting_bytes_->capacity()));
+    if (loaded.preprocessor != nullptr) memory->common.push_back(CommonShare(decoding_, DecodingBytes(options_)));
     LS_RETURN_IF_ERROR(CheckModelFits(*budget_, name));
     LS_RETURN_IF_ERROR(CheckGpus(name, engine.workers));
     engine.items.limits = serving.limits;
-    engine.items.max_waiting_bytes = WaitingBytes(options_, machine_);
+    engine.items.waiting_bytes = waiting_bytes_;
     engine.items.batches.max_batch_size = serving.max_batch_size;
     engine.items.batches.max_batch_tokens = serving.max_batch_tokens;
     engine.items.batches.max_queue_delay = serving.max_queue_delay;
@@ -188,13 +192,13 @@ class EngineMaker {
   }
 
  private:
-  // All image models share the decoding threads and their memory.
-  std::shared_ptr<const Budget::Share> DecodingShare() {
-    std::shared_ptr<Budget::Share> share = decoding_.lock();
+  // Memory that models have in common: it is taken with the first of them.
+  std::shared_ptr<const Budget::Share> CommonShare(std::weak_ptr<Budget::Share>& common, int64_t bytes) const {
+    std::shared_ptr<Budget::Share> share = common.lock();
     if (share == nullptr) {
       share = std::make_shared<Budget::Share>(budget_);
-      share->Add(DecodingBytes(options_));
-      decoding_ = share;
+      share->Add(bytes);
+      common = share;
     }
     return share;
   }
@@ -218,8 +222,8 @@ class EngineMaker {
 
   // A model's shares of the machine's memory, into which every model is loaded first, and of the memory of its GPUs.
   struct Memory {
-    std::vector<Budget::Share> shares;                   // of the machine's memory, then of each GPU's
-    std::shared_ptr<const Budget::Share> decoding = {};  // for images; shared by all models
+    std::vector<Budget::Share> shares;  // of the machine's memory, then of each GPU's
+    std::vector<std::shared_ptr<const Budget::Share>> common = {};
   };
   std::shared_ptr<Memory> TakeForWeights(const std::vector<models::WorkerDevice>& workers, int64_t host_bytes,
                                          int64_t gpu_bytes) const {
@@ -316,11 +320,15 @@ class EngineMaker {
   Logger& log_;
   const std::shared_ptr<Budget> prompts_;
   const std::shared_ptr<Budget> budget_;
+  const std::shared_ptr<Budget> waiting_bytes_;   // of all classifiers
+  const std::shared_ptr<Budget> session_tokens_;  // of all language models
   Budget::Share of_server_;
   // Each GPU's memory without LibraryBytes.
   std::vector<std::shared_ptr<Budget>> gpu_budgets_;
   SessionStores sessions_;
-  std::weak_ptr<Budget::Share> decoding_;
+  std::weak_ptr<Budget::Share> of_waiting_;   // common to all classifiers
+  std::weak_ptr<Budget::Share> of_sessions_;  // common to all language models
+  std::weak_ptr<Budget::Share> decoding_;     // common to all models of images, as their threads are
 };
 
 }  // namespace
@@ -346,9 +354,14 @@ absl::StatusOr<std::unique_ptr<core::ModelRegistry>> LoadModels(const ServerOpti
   };
   LS_ASSIGN_OR_RETURN(std::unique_ptr<core::ModelRegistry> registry,
                       core::ModelRegistry::Load(options.model_repository, std::move(load), std::move(make_engine),
-                                                std::move(read_policy)));
+                                                std::move(read_policy), options.strict));
   for (const std::string& reason : registry->skipped())
     log.Log(LogLevel::kWarning, "folder skipped", {{"reason", reason}});
+  for (const core::RegistryEvent& event : registry->left_out()) {
+    metrics.CountModelLoadFailure();
+    log.Error("model does not fit and is not served",
+              {{"model", event.model}, {"version", event.version}, {"error", std::string(event.status.message())}});
+  }
   for (const std::shared_ptr<core::ServedModel>& model : registry->List()) {
     metrics.SetModelLoadDuration(model->name, model->version, model->load_duration);
   }

@@ -51,6 +51,11 @@ void AddPlaces(OptionTable& table, ServerOptions& options) {
             "old version finishes the requests it has. A version that does not load changes nothing. 0s: the server "
             "does not poll.",
             &options.watch_repository, {absl::Milliseconds(100), absl::Hours(1), true});
+  table.AddSwitch(
+      "strict",
+      "Do not start unless every model fits in the memory. By default the server serves the models that fit, "
+      "in the order of their names; the log and longshort_model_load_failures_total say which do not.",
+      &options.strict);
   table.AddSwitch("model-control",
                   "Let clients load and unload models (longshort.v1.Models LoadModel, UnloadModel). Off by default, "
                   "because it changes what all clients are served.",

@@ -27,6 +27,7 @@ struct ServerOptions {
   // Required.
   std::string model_repository;
   // 0: the server does not poll.
+  bool strict = false;
   absl::Duration watch_repository = absl::ZeroDuration();
   bool model_control = false;
 
@@ -96,10 +97,10 @@ int64_t MessageBufferBytes(const ServerOptions& options, const MachineLimits& ma
 // Maximum tokens in the prompts of all models: an eighth of the memory, at least two of the longest prompts.
 int64_t PromptTokens(const ServerOptions& options, const MachineLimits& machine);
 
-// Maximum bytes of the queued items of one classifier: a 64th of the memory, at least two of the largest messages.
+// Maximum bytes of the queued items of all classifiers: a 64th of the memory, at least two of the largest messages.
 int64_t WaitingBytes(const ServerOptions& options, const MachineLimits& machine);
 
-// Maximum tokens in the sessions of one model: a 64th of the memory, at least two of the longest prompts.
+// Maximum tokens in the sessions of all models: a 64th of the memory, at least two of the longest prompts.
 int64_t SessionTokens(const ServerOptions& options, const MachineLimits& machine);
 
 // Maximum tokens in the sessions of one client: a quarter of `of_all`, at least two of the longest prompts.

@@ -93,7 +93,7 @@ TEST_F(DynamicBatchingEngineTest, RefusesItemsBeyondTheQueueAndTheirListenersNev
 TEST_F(DynamicBatchingEngineTest, RefusesBytesBeyondTheLimitButNeverALonelyItem) {
   Gate gate;
   HoldBatches(gate);
-  const auto engine = MakeEngine({.items = {.max_waiting_bytes = 100}});
+  const auto engine = MakeEngine({.items = {.waiting_bytes = WaitingByteBudget(100)}});
   Submit(*engine, Document(1), {}, 5000);
   gate.WaitForArrival();
   Submit(*engine, Document(2), {}, 60);
@@ -439,7 +439,7 @@ TEST_F(DynamicBatchingEngineTest, RefusesOptionsOutOfRange) {
   EXPECT_EQ(create({.items = {.batches = {.max_batch_size = 0}}}),
             absl::InvalidArgumentError("max_batch_size is 0, must be at least 1"));
   EXPECT_EQ(create({.items = {.limits = {.max_queued = 0}}}).code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(create({.items = {.max_waiting_bytes = 0}}).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(create({.items = {.waiting_bytes = WaitingByteBudget(0)}}).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(create({.items = {.batches = {.max_batch_tokens = 0}}}).code(), absl::StatusCode::kInvalidArgument);
 }
 
