@@ -98,7 +98,7 @@ TEST_F(DynamicBatchingEngineTest, RefusesBytesBeyondTheLimitButNeverALonelyItem)
   gate.WaitForArrival();
   Submit(*engine, Document(2), {}, 60);
   EXPECT_EQ(engine->Classify({.context = {}, .item = Document(3), .bytes = 41}, nullptr).message(),
-            "the waiting items hold 60 bytes and this one has 41; together they may hold 100");
+            "the waiting items of all classifiers hold 60 bytes and this one has 41; together they may hold 100");
   Submit(*engine, Document(3), {}, 40);
   EXPECT_EQ(engine->state().waiting_bytes, 100);
   {
@@ -108,6 +108,27 @@ TEST_F(DynamicBatchingEngineTest, RefusesBytesBeyondTheLimitButNeverALonelyItem)
   }
   gate.Open();
   engine->Drain(absl::InfiniteFuture());
+}
+
+// Held here by another queue, which ends later.
+TEST_F(DynamicBatchingEngineTest, ClassifiersShareTheBytesOfTheirWaitingItems) {
+  Gate gate;
+  HoldBatches(gate);
+  const std::shared_ptr<Budget> budget = WaitingByteBudget(100);
+  auto other = std::make_unique<Budget::Share>(budget);
+  other->Add(90);
+  const auto engine = MakeEngine({.items = {.waiting_bytes = budget}});
+  Submit(*engine, Document(1), {}, 5);
+  gate.WaitForArrival();
+  Submit(*engine, Document(2), {}, 10);
+  EXPECT_EQ(engine->Classify({.context = {}, .item = Document(3), .bytes = 1}, nullptr).code(),
+            absl::StatusCode::kResourceExhausted);
+  other = nullptr;
+  EXPECT_EQ(budget->held(), 10) << "what was refused holds nothing";
+  Submit(*engine, Document(3), {}, 90);
+  gate.Open();
+  engine->Drain(absl::InfiniteFuture());
+  EXPECT_EQ(budget->held(), 0);
 }
 
 TEST_F(DynamicBatchingEngineTest, AnItemThatCannotBePreparedFailsAlone) {

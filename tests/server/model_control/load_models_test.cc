@@ -129,7 +129,8 @@ TEST(LoadModels, ModelsOfImagesShareTheMemoryForDecoding) {
   EXPECT_EQ(LoadClassifiers(3, kEnough - 1, "image").code(), absl::StatusCode::kResourceExhausted);
 }
 
-// 64 MiB of messages, 64 of prompts, 40 of decoding, and for all models 16 of items that wait. A heavy model has 20 MiB.
+// 64 MiB of messages, 64 of prompts, 40 of decoding, and for all models 16 of items that wait. A heavy model has 20
+// MiB.
 TEST(LoadModels, WithoutAModelOfImagesTheMemoryForDecodingIsLeftForOthers) {
   ClassifierRepository repository;
   repository.Add("image1");
