@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -54,6 +55,13 @@ def test_one_signal_ends_a_run_that_waits_for_its_input(server: Server, number: 
 def run(server: Server, *arguments: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
     command = [CLIENT, f"--server=127.0.0.1:{server.grpc_port}", *arguments]
     return subprocess.run(command, input=given, capture_output=True, timeout=60, check=False)
+
+
+def test_the_table_of_models_says_that_memory_is_tokens(server: Server) -> None:
+    """A bare 1024 reads like megabytes."""
+    header, row = run(server, "models").stdout.decode().splitlines()
+    assert header.split()[-1] == "MEMORY"
+    assert re.fullmatch(r"\d+ tokens", row[header.index("MEMORY") :].strip())
 
 
 def test_input_comes_from_standard_input(server: Server) -> None:
