@@ -22,6 +22,7 @@ from longshort.batch.failures import BatchError, TooFewResults
 from longshort.batch.files import open_folder
 from longshort.batch.finding import LeftOut
 from longshort.batch.inputs import Format
+from longshort.batch.memory import DEFAULT_MEMORY, Memory
 from longshort.batch.models import check_model, identity
 from longshort.batch.output import Output, OutputFormat
 from longshort.batch.parquet import Parquet
@@ -44,7 +45,8 @@ class BatchOptions(ConnectionOptions, total=False):
     carry       columns to copy to the output; default: all others, except large ones of bytes (images)
     output      "parquet" (default) or "jsonl"
     shard_rows  maximum rows in a shard; default 10,000
-    shard_bytes bytes of input after which a shard ends; default 2 MiB
+    shard_bytes bytes of documents and carried columns after which a shard ends; default 2 MiB
+    memory      bytes of memory that the process may use; default 512 MiB. It bounds rows, pages and shards
     part        the part whose shards this call processes, from 0
     parts       number of parts; default 1
     min_success the run fails if a smaller share of rows, 0 to 1, has results, or none has; default 0.5. It ends at once
@@ -64,6 +66,7 @@ class BatchOptions(ConnectionOptions, total=False):
     output: OutputFormat
     shard_rows: int
     shard_bytes: int
+    memory: int
     part: int
     parts: int
     max_errors: int | None
@@ -147,6 +150,7 @@ async def _run_task(task: _Task) -> Summary:
     begun = time.monotonic()
     columns = _columns(task)
     limits = ShardLimits(options.get("shard_rows", SHARD_ROWS), options.get("shard_bytes", SHARD_BYTES))
+    columns.memory.check_shards(limits.rows, limits.bytes)
     part = Part(options.get("part", 0), options.get("parts", 1))
     format = options.get("output", "parquet")
     if format not in output.OUTPUT_FORMATS:
@@ -205,6 +209,8 @@ async def _run_task(task: _Task) -> Summary:
                 max_errors=options.get("max_errors"),
                 errors_before=sum(entry.errors for entry in own),
                 check_first=min_success > 0 and not any(entry.scored for entry in own),
+                shard_bytes=limits.bytes,
+                ahead_bytes=columns.memory.ahead_bytes,
             )
             for entry in own:
                 run.causes.merge(entry.causes)
@@ -244,13 +250,13 @@ async def _run_task(task: _Task) -> Summary:
     return summary
 
 
-def _carried(readers: Sequence[Reader], format: OutputFormat) -> tuple[pa.Schema, dict[str, int]]:
-    """The carried columns of all inputs; and the large ones that are not carried, with their bytes a value. In JSON
+def _carried(readers: Sequence[Reader], format: OutputFormat) -> tuple[pa.Schema, dict[str, str]]:
+    """The carried columns of all inputs; and the large ones that are not carried, with the reason. In JSON
     lines, values of JSON lines keep their types."""
-    large: dict[str, int] = {}
+    large: dict[str, str] = {}
     for reader in readers:
         if isinstance(reader, Parquet):
-            large |= {name: max(size, large.get(name, 0)) for name, size in reader.large_binary.items()}
+            large |= reader.too_large
     typed = [reader for reader in readers if format == "parquet" or isinstance(reader, Parquet)]
     schema = common_schema(reader.carried for reader in typed)
     return pa.schema([field for field in schema if field.name not in large]), large
@@ -269,7 +275,8 @@ def _check_no_unlisted_files(record: manifest.Manifest, part: Part, named: set[s
 
 def _columns(task: _Task) -> Columns:
     carry = task.options.get("carry")
-    return Columns(task.options.get("text", "text"), task.second, None if carry is None else tuple(carry))
+    memory = Memory(task.options.get("memory", DEFAULT_MEMORY))
+    return Columns(task.options.get("text", "text"), task.second, None if carry is None else tuple(carry), memory)
 
 
 def _result_options(task: _Task, columns: Columns, limits: ShardLimits, format: str) -> dict[str, Any]:
@@ -283,5 +290,6 @@ def _result_options(task: _Task, columns: Columns, limits: ShardLimits, format: 
         "output": format,
         "shard_rows": limits.rows,
         "shard_bytes": limits.bytes,
+        "max_row_bytes": columns.memory.row_bytes,
         **own,
     }

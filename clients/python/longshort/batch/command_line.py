@@ -89,6 +89,14 @@ def duration(text: str) -> float:
     return seconds
 
 
+def size(text: str) -> int:
+    """The bytes of a text such as "512MB" or "2GB"; units are powers of 1024."""
+    found = re.fullmatch(r"(\d+)(KB|MB|GB)", text)
+    if found is None:
+        raise argparse.ArgumentTypeError(f"is {text!r}; it must be a size with its unit, such as 512MB or 2GB")
+    return int(found[1]) << {"KB": 10, "MB": 20, "GB": 30}[found[2]]
+
+
 def with_options(message: str) -> str:
     """A message of the client with the program's names of options: tls_ca becomes --tls-ca."""
     names = r"\b(tls_(?:ca|certificate|key|server_name)|token_file)\b"

@@ -16,7 +16,6 @@ from longshort.batch.failures import InputDamaged
 from longshort.batch.files import open_input
 from longshort.batch.inputs import Input, Source
 from longshort.batch.rows import (
-    MAX_ROW_BYTES,
     Columns,
     LongNumber,
     Row,
@@ -26,6 +25,7 @@ from longshort.batch.rows import (
     good,
     kind,
     text_schema,
+    too_large,
 )
 from longshort.batch.shards import Position, RawRow
 from longshort.inputs import Text
@@ -77,7 +77,7 @@ class JsonLines:
         with open_input(self._file.name) as stored:
             self._stored = stored
             stored.seek(offset)
-            lines = _lines(uncompressed(stored, self._file.compression), offset == 0)
+            lines = _lines(uncompressed(stored, self._file.compression), offset == 0, self._columns.memory.row_bytes)
             while (line := _next(lines)) is not None:
                 length = line[1] if isinstance(line, tuple) else len(line) if isinstance(line, bytes) else 0
                 # The end of an unreadable file is the file's, so that a resumed run finds no further row.
@@ -112,8 +112,7 @@ class JsonLines:
             code = grpc.StatusCode.INVALID_ARGUMENT if isinstance(line, _NotUtf8File) else grpc.StatusCode.DATA_LOSS
             return bad(name, ordinal, str(line), code), self._carry({})
         if isinstance(line, tuple):
-            message = f"the line has {line[1]} bytes; at most {MAX_ROW_BYTES} are read"
-            return bad(name, ordinal, message), self._carry({})
+            return bad(name, ordinal, too_large("line", line[1], columns.memory)), self._carry({})
         try:
             fields = _object(line)
         except ValueError as error:
@@ -147,13 +146,13 @@ def _text(fields: dict[str, Any], name: str) -> Text:
     raise ValueError(f'there is no "{name}"{FIELDS}{named or "none"}{more}{likely}')
 
 
-def _lines(file: BinaryIO, is_begin: bool) -> Iterator[_Line]:
+def _lines(file: BinaryIO, is_begin: bool, max_bytes: int) -> Iterator[_Line]:
     """Each line with its line end. A line that is too long is (None, its length in bytes)."""
     if is_begin and (encoding := _wide_encoding(_peek(file))):
         yield _NotUtf8File(f"the file is {encoding}; it must be UTF-8: convert it by `iconv -f {encoding} -t UTF-8`")
         return
-    while line := file.readline(MAX_ROW_BYTES + 1):
-        if len(line) <= MAX_ROW_BYTES:
+    while line := file.readline(max_bytes + 1):
+        if len(line) <= max_bytes:
             yield line
             continue
         length = len(line)

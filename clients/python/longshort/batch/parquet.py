@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
@@ -15,13 +15,13 @@ from longshort.batch.column_types import duplicate, is_text, plain
 from longshort.batch.failures import InputDamaged, Refused
 from longshort.batch.files import open_input
 from longshort.batch.inputs import Input, Source
-from longshort.batch.rows import Columns, Row, Rows, bad, checked_text, good
+from longshort.batch.pages import largest_page
+from longshort.batch.rows import Columns, Row, Rows, bad, checked_text, good, too_large
 from longshort.batch.shards import Position, RawRow
 
-# How many rows are read at a time: fewer of a row group with many bytes, since the next rows may be much longer.
+# How many rows are read at a time: fewer of a row group with many bytes, since each may be as long as a page.
 _BATCH_ROWS = 256
-_BATCH_ROWS_OF_LARGE_GROUP = 4
-_SMALL_GROUP_BYTES = 32 << 20
+_MIN_BATCH_ROWS = 4
 # How many bytes are decoded, and read, at a time.
 _PIECE_BYTES = 1 << 20
 _BUFFER_BYTES = 1 << 20
@@ -65,26 +65,58 @@ class Parquet:
         """Raises Refused for a file that is not Parquet, that lacks one of the columns, or that has one twice or with
         an unsuitable type."""
         self._file: Input = source.files[0]
-        self._max_row_bytes = columns.max_row_bytes
+        self._memory = columns.memory
         self._texts = [columns.text, *([columns.second] if columns.second else [])]
         self._row, self._all_rows = 0, 1
         try:
             with open_input(self._file.name) as stored:
-                file = pq.ParquetFile(stored)
-                schema, metadata = file.schema_arrow, file.metadata
+                self._inspect(stored, columns)
         except (OSError, pa.ArrowException) as error:
             raise Refused(f"{self._file.name} cannot be read as Parquet: {error}") from error
-        self.large_binary: dict[str, int] = {}
+
+    def _inspect(self, stored: BinaryIO, columns: Columns) -> None:
+        file = pq.ParquetFile(stored)
+        schema, metadata = file.schema_arrow, file.metadata
+        # Columns that are carried only if they are named, and why.
+        self.too_large: dict[str, str] = {}
         own = columns.carry
         if own is None:
             own = tuple(name for name in dict.fromkeys(schema.names) if name not in self._texts)
-            self.large_binary = _large_binary(metadata, own)
+            self.too_large = _large_binary(metadata, own)
         for name in (*self._texts, *own):
             self._check_column(schema, name)
         # The columns of the file that are read, and those of the run, which Parquet files without them have as nulls.
         self._own = pa.schema([(name, plain(schema.field(name).type)) for name in own])
         self.carried = self._own
         self._leaves = [metadata.schema.column(place) for place in range(metadata.num_columns)]
+        read = {*self._texts, *own} - self.too_large.keys()
+        groups = [metadata.row_group(place) for place in range(metadata.num_row_groups)]
+        self._batch_rows = [self._rows_at_once(stored, group, read, columns.carry is None) for group in groups]
+
+    def _rows_at_once(self, stored: BinaryIO, group: Any, columns: Collection[str], may_leave: bool) -> int:
+        """How many rows of a row group may be read at a time. Raises Refused if memory has no room for its pages. With
+        `may_leave`, carried columns with such pages are left out."""
+        chunks = [group.column(place) for place in range(group.num_columns)]
+        chunks = [chunk for chunk in chunks if _column_of(chunk, columns) is not None]
+        room = self._memory.page_bytes
+        # No values of a dictionary are decoded, so the rows of a small group are small.
+        if sum(chunk.total_uncompressed_size for chunk in chunks) <= room:
+            return _BATCH_ROWS
+        together = 0
+        for chunk in chunks:
+            size = min(largest_page(stored, chunk), chunk.total_uncompressed_size)
+            name = _column_of(chunk, columns)
+            if size <= room:
+                together += size
+            elif may_leave and name is not None and name not in self._texts:
+                self.too_large[name] = f"a page of {size} bytes"
+            else:
+                raise Refused(
+                    f'{self._file.name}: the column "{name}" has a page of {size} bytes; at most {room} are read with'
+                    f" this --memory. Give at least --memory={self._memory.for_page(size)}, or do not carry the column,"
+                    " or write the file with smaller pages"
+                )
+        return max(_MIN_BATCH_ROWS, min(_BATCH_ROWS, self._memory.ahead_bytes // max(1, together)))
 
     def _check_column(self, schema: Any, name: str) -> None:
         names, file = schema.names, self._file.name
@@ -137,14 +169,9 @@ class Parquet:
 
     def _batches(self, file: Any, group: int, columns: list[str], stored: _FailureRecorder) -> Iterator[Any]:
         """The batches of a row group. Raises pyarrow's error for damage, after the last readable row."""
-        metadata = file.metadata.row_group(group)
-        chunks = [metadata.column(place) for place in range(metadata.num_columns)]
-        size = sum(one.total_uncompressed_size for one in chunks if _column_of(one, columns) is not None)
-        # Values that are no dictionary's have at most the group's bytes.
-        most = _BATCH_ROWS if size <= _SMALL_GROUP_BYTES else _BATCH_ROWS_OF_LARGE_GROUP
         read = 0
         try:
-            for batch in file.iter_batches(most, [group], columns, use_threads=False):
+            for batch in file.iter_batches(self._batch_rows[group], [group], columns, use_threads=False):
                 yield batch
                 read += batch.num_rows
             return
@@ -162,7 +189,7 @@ class Parquet:
         sizes = value_bytes(batch.to_struct_array()).to_pylist()
         begin = 0
         while begin < len(sizes):
-            if sizes[begin] > self._max_row_bytes:
+            if sizes[begin] > self._memory.row_bytes:
                 yield RawRow(row + begin, row + begin, row + begin + 1, 0, TooLarge(sizes[begin]))
                 begin += 1
                 continue
@@ -204,7 +231,7 @@ class Parquet:
     def _unread(self, raw: RawRow) -> Row:
         code = grpc.StatusCode.DATA_LOSS if isinstance(raw.data, InputDamaged) else grpc.StatusCode.INVALID_ARGUMENT
         if isinstance(raw.data, TooLarge):
-            message = f"the row has {raw.data.bytes} bytes; at most {self._max_row_bytes} are read with this --memory"
+            message = too_large("row", raw.data.bytes, self._memory)
             return bad(self._file.name, raw.row, message, code)
         return bad(self._file.name, raw.row, str(raw.data), code)
 
@@ -238,16 +265,16 @@ class Parquet:
         return good(self._file.name, ordinal, checked[0] if len(checked) == 1 else (checked[0], checked[1]))
 
 
-def _column_of(leaf: Any, columns: Sequence[str]) -> str | None:
+def _column_of(leaf: Any, columns: Collection[str]) -> str | None:
     """The column of a table that a column of Parquet is part of."""
     path = leaf.path if hasattr(leaf, "path") else leaf.path_in_schema
     return next((name for name in columns if path == name or path.startswith(f"{name}.")), None)
 
 
-def _large_binary(metadata: Any, columns: Sequence[str]) -> dict[str, int]:
+def _large_binary(metadata: Any, columns: Sequence[str]) -> dict[str, str]:
     """The columns with bytes that have more than `_LARGE_VALUE_BYTES` a value, and how many those are. They may be
     nested, such as images with their paths."""
-    found: dict[str, int] = {}
+    found: dict[str, str] = {}
     for place in range(metadata.num_columns):
         leaf = metadata.schema.column(place)
         name = _column_of(leaf, columns)
@@ -258,7 +285,7 @@ def _large_binary(metadata: Any, columns: Sequence[str]) -> dict[str, int]:
         count = sum(chunk.num_values for chunk in chunks)
         each = sum(chunk.total_uncompressed_size for chunk in chunks) // max(1, count)
         if each > _LARGE_VALUE_BYTES:
-            found[name] = max(each, found.get(name, 0))
+            found[name] = f"{each} bytes a value"
     return found
 
 

@@ -12,9 +12,10 @@ from typing import Any
 
 from longshort.batch import api, command_line
 from longshort.batch.causes import MIN_SUCCESS
-from longshort.batch.command_line import Parser, UsageError, at_least, duration, percentage, with_options
+from longshort.batch.command_line import Parser, UsageError, at_least, duration, percentage, size, with_options
 from longshort.batch.failures import BatchError, InUse, Refused, TooFewResults
 from longshort.batch.inputs import FORMATS
+from longshort.batch.memory import DEFAULT_MEMORY
 from longshort.batch.output import OUTPUT_FORMATS
 from longshort.batch.shards import SHARD_BYTES, SHARD_ROWS
 from longshort.batch.signals import handle_signals
@@ -136,7 +137,15 @@ def _add_shards(parser: Parser) -> None:
         metavar="N",
         type=at_least(1),
         default=SHARD_BYTES,
-        help=f"Bytes of input after which a shard ends. Default {SHARD_BYTES}.",
+        help=f"Bytes of documents and carried columns after which a shard ends. Default {SHARD_BYTES}.",
+    )
+    add(
+        "--memory",
+        metavar="SIZE",
+        type=size,
+        default=DEFAULT_MEMORY,
+        help="Memory that the program may use, such as 512MB or 2GB. A row may have a 32nd of it, a page of a Parquet"
+        " file and a shard a 16th. Default 512MB.",
     )
     add(
         "--part", metavar="I", type=at_least(0), default=0, help="Process only the shards of part I, from 0. Default 0."
@@ -202,6 +211,7 @@ def run(arguments: Sequence[str]) -> int:
                 "shard_bytes",
                 "part",
                 "parts",
+                "memory",
             ),
             *("priority", "client_id", "timeout", "patience", "tls", "tls_ca", "tls_certificate", "tls_key"),
             *("tls_server_name", "token_file", "insecure"),

@@ -16,10 +16,14 @@ from longshort.batch.inputs import Source, check_unchanged
 from longshort.batch.json_lines import JsonLines
 from longshort.batch.manifest import Entry
 from longshort.batch.parquet import Parquet
-from longshort.batch.rows import Columns, Rows
+from longshort.batch.rows import Columns, Rows, document_bytes
 from longshort.batch.shards import Part, Position, RawRow, Shard, ShardLimits, cut
 from longshort.batch.text_files import TextFiles
 from longshort.batch.warc import Warc
+
+# The memory of Python's objects for a byte of JSON, and for a row.
+_OBJECT_FACTOR = 16
+_ROW_BYTES = 1 << 10
 
 
 class Reader(Protocol):
@@ -48,6 +52,8 @@ class ReadShard:
     end: int
     # How many stored bytes of the inputs were read for it.
     stored_bytes: float
+    # About how many bytes of memory its documents and carried columns take.
+    held_bytes: int
 
 
 @dataclass(slots=True)
@@ -111,13 +117,22 @@ def read_shards(
                     check_unchanged(source.files[0])
                 rows = reader.parse(shard.rows)
                 begin = shard.rows[0]
-                yield ReadShard(source.index, shard.number, rows, begin.row, begin.begin, end.offset, read)
+                held = _held_bytes(shard, rows)
+                shard.rows = []
+                yield ReadShard(source.index, shard.number, rows, begin.row, begin.begin, end.offset, read, held)
         except OSError as error:
             raise Refused(
                 f"the input {source.files[0].name} cannot be read: {error.strerror or error}. The results so far"
                 " stay valid: once it can be read, run the same command again"
             ) from error
         yield SourceEnd(Extent(end.shard, end.row), (1.0 - before) * source.bytes)
+
+
+def _held_bytes(shard: Shard, rows: Rows) -> int:
+    read = sum(raw.bytes for raw in shard.rows)
+    documents = sum(document_bytes(row.document) for row in rows.rows if row.document is not None)
+    factor = 1 if isinstance(rows.carried, pa.Table) else _OBJECT_FACTOR
+    return documents + factor * max(0, read - documents) + _ROW_BYTES * len(rows.rows)
 
 
 def _is_done(shard: Shard, done: Mapping[tuple[int, int], Entry]) -> bool:

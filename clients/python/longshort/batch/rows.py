@@ -13,10 +13,9 @@ import grpc
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from longshort.batch.arrow_values import NotUtf8
+from longshort.batch.memory import Memory
 from longshort.inputs import Document, Text
 
-# Maximum bytes of a row. A gRPC message has at most 2 GiB, and a server accepts 8 MiB by default.
-MAX_ROW_BYTES = 256 << 20
 _MAX_PRINTED_DIGITS = 40
 
 
@@ -68,13 +67,17 @@ class Columns:
     # The columns that are copied to the output. None: all others. The others of JSON lines become one column `fields`
     # of JSON text.
     carry: tuple[str, ...] | None = None
-    # Maximum bytes of a row.
-    max_row_bytes: int = MAX_ROW_BYTES
+    memory: Memory = Memory()
 
 
 def text_schema(names: Iterable[str]) -> pa.Schema:
     """The schema of carried columns that have JSON values: strings."""
     return pa.schema([(name, pa.string()) for name in names])
+
+
+def too_large(what: str, size: int, memory: Memory) -> str:
+    """The error of a row that is not read."""
+    return f"the {what} has {size} bytes; at most {memory.row_bytes} are read: give more --memory"
 
 
 def bad(input: str, ordinal: int, message: str, code: grpc.StatusCode = grpc.StatusCode.INVALID_ARGUMENT) -> Row:

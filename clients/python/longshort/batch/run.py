@@ -2,6 +2,8 @@
 
 Reading stays just far enough ahead to keep all servers busy. A separate thread writes a shard as soon as its last
 document is answered. Memory therefore does not grow with the input.
+
+Servers get the documents of the oldest shards only, so a kill loses a bounded amount of work.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -26,8 +29,10 @@ from longshort.batch.scorer import Scorer
 from longshort.batch.shards import shard_name
 from longshort.batch.work import AnyAnswer, Job
 
-# Maximum bytes of unanswered documents, besides one shard.
-_AHEAD_BYTES = 32 << 20
+# For each server, the bytes of documents in shards that are begun but not written: as many shards, and at least as many
+# bytes.
+_BEGUN_SHARDS = 4
+_MIN_BEGUN_BYTES = 1 << 20
 # How many times the servers' windows of documents are read ahead, so that no server runs out.
 _AHEAD_WINDOWS = 4
 _WRITERS = 2
@@ -52,6 +57,8 @@ class OpenShard:
 
     def __init__(self, read: ReadShard) -> None:
         self.read = read
+        # Bytes of its documents.
+        self.document_bytes = 0
         self.found: list[dict[str, Any] | None] = [None] * len(read.rows.rows)
         self.unanswered = 0
         self.tokens = 0
@@ -79,9 +86,16 @@ class Run:
         max_errors: int | None,
         errors_before: int,
         check_first: bool,
+        shard_bytes: int,
+        ahead_bytes: int,
     ) -> None:
-        """`stop`: ends the reading of `shards`. `max_errors` includes `errors_before`, the errors of earlier runs.
-        `check_first`: end if the first rows all have the same error."""
+        """
+        stop         ends the reading of `shards`
+        max_errors   includes `errors_before`, the errors of earlier runs
+        check_first  end if the first rows all have the same error
+        shard_bytes  ShardLimits.bytes
+        ahead_bytes  maximum bytes of shards that are read but not written, besides one shard
+        """
         self._shards = shards
         self._scorer = scorer
         self._output = output
@@ -99,7 +113,12 @@ class Run:
         # The extents of all sources, once the run is done; and the files that it has written.
         self.extents: list[Extent] = []
         self.files: set[str] = set()
-        self._unanswered_bytes = 0
+        self._min_begun_bytes = max(_MIN_BEGUN_BYTES, _BEGUN_SHARDS * shard_bytes)
+        self._ahead_bytes = ahead_bytes
+        # Bytes of the shards that are not written; and of the documents of those that were begun.
+        self._held_bytes = self._begun_bytes = 0
+        # Shards with their documents, none of which a server gets yet.
+        self._pending: deque[tuple[OpenShard, list[Job]]] = deque()
         self._open = 0
         self._writing: set[asyncio.Task[None]] = set()
         self._writers = asyncio.Semaphore(_WRITERS)
@@ -137,7 +156,9 @@ class Run:
 
     def _has_room(self) -> bool:
         """Whether to read another shard."""
-        if len(self._writing) >= _WAITING_WRITES or self._unanswered_bytes >= _AHEAD_BYTES:
+        if self._pending:
+            return False
+        if len(self._writing) >= _WAITING_WRITES or self._held_bytes >= self._ahead_bytes:
             return self._open == 0 and not self._writing
         return self._scorer.waiting < _AHEAD_WINDOWS * max(16, self._scorer.window)
 
@@ -171,18 +192,31 @@ class Run:
             size = document_bytes(row.document)
             jobs.append(Job(row.document, size, self._answer_callback(shard, place, size, is_first)))
             row.document = None
-            self._unanswered_bytes += size
         shard.unanswered = len(jobs)
-        shard.stored_bytes_by_byte = read.stored_bytes / max(1, sum(job.bytes for job in jobs))
+        shard.document_bytes = sum(job.bytes for job in jobs)
+        shard.stored_bytes_by_byte = read.stored_bytes / max(1, shard.document_bytes)
         if self._failure is not None:
             return
         self._open += 1
-        if not jobs:
-            self._end(shard)
-            return
+        self._held_bytes += read.held_bytes
         # Longest first, so that no server still runs a long one when all others are done.
         jobs.sort(key=lambda job: -job.bytes)
-        self._scorer.put(jobs)
+        self._pending.append((shard, jobs))
+        self._begin_pending()
+
+    def _begin_pending(self) -> None:
+        """Gives servers the documents of the next shards, as long as a kill does not lose too many."""
+        while self._pending:
+            shard, jobs = self._pending[0]
+            most = self._min_begun_bytes * max(1, self._scorer.servers)
+            if self._begun_bytes > 0 and self._begun_bytes + shard.document_bytes > most:
+                return
+            self._pending.popleft()
+            self._begun_bytes += shard.document_bytes
+            if jobs:
+                self._scorer.put(jobs)
+            else:
+                self._end(shard)
 
     def _answer_callback(self, shard: OpenShard, place: int, size: int, is_first: bool) -> Any:
         def take(answer: AnyAnswer) -> None:
@@ -198,7 +232,6 @@ class Run:
                 tokens = results.tokens_of(found)
                 shard.tokens += tokens
             self._progress.advance(isinstance(found, dict), tokens, size * shard.stored_bytes_by_byte)
-            self._unanswered_bytes -= size
             shard.unanswered -= 1
             if shard.unanswered == 0:
                 self._end(shard)
@@ -245,6 +278,9 @@ class Run:
                 if row.error is not None:
                     causes.add(row.error.message)
             files = await asyncio.to_thread(self._write_now, shard, causes.most_frequent())
+        self._held_bytes -= shard.read.held_bytes
+        self._begun_bytes -= shard.document_bytes
+        self._begin_pending()
         self.files.update(file.name for file in files)
         errors = shard.errors
         self.causes.merge(causes.most_frequent())

@@ -125,6 +125,11 @@ class Scorer:
         """The number of documents that all servers take at once."""
         return sum(server.window.size for server in self._servers.values())
 
+    @property
+    def servers(self) -> int:
+        """The number of servers."""
+        return len(self._servers)
+
     def server_errors(self) -> dict[str, str]:
         """The error of each server that is not available."""
         return {name: str(server.error) for name, server in self._servers.items() if server.error is not None}

@@ -32,8 +32,8 @@ class Summary:
     model: str
     version: int
     fingerprint: str
-    # Columns of bytes that are not carried since they are large and were not named; with their bytes a value.
-    not_carried: Mapping[str, int] = field(default_factory=dict)
+    # Columns that are not carried since they are large and were not named; with the reason.
+    not_carried: Mapping[str, str] = field(default_factory=dict)
     # Files of the inputs' folders and patterns that are not read, by name or ending, and how many.
     left_out: dict[str, int] = field(default_factory=dict)
     # For all calls: the most frequent errors, and how many rows have them.
@@ -72,6 +72,6 @@ class Summary:
         )
 
 
-def not_carried_note(columns: Mapping[str, int]) -> str:
-    named = ", ".join(f'"{name}" ({size} bytes a value)' for name, size in columns.items())
-    return f"not carried, since such columns of bytes must be named (--carry): {named}"
+def not_carried_note(columns: Mapping[str, str]) -> str:
+    named = ", ".join(f'"{name}" ({reason})' for name, reason in columns.items())
+    return f"not carried, since such large columns must be named (--carry): {named}"

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from longshort.batch.failures import Refused
 from longshort.batch.files import open_input
 from longshort.batch.inputs import HASHED_BYTES, Input, Source
-from longshort.batch.rows import MAX_ROW_BYTES, Columns, Row, Rows, bad, good, text_schema
+from longshort.batch.memory import Memory
+from longshort.batch.rows import Columns, Row, Rows, bad, good, text_schema, too_large
 from longshort.batch.shards import Position, RawRow
 
 
@@ -17,6 +18,7 @@ class TextFiles:
 
     def __init__(self, source: Source, columns: Columns) -> None:
         self._source = source
+        self._memory = columns.memory
         self._read = 0
         self.carried = text_schema(())
 
@@ -31,12 +33,12 @@ class TextFiles:
 
     def parse(self, raw: Sequence[RawRow]) -> Rows:
         """Raises Refused for a file that has changed."""
-        return Rows([_row(one.data) for one in raw], [{} for _ in raw])
+        return Rows([_row(one.data, self._memory) for one in raw], [{} for _ in raw])
 
 
-def _row(file: Input) -> Row:
-    if file.bytes > MAX_ROW_BYTES:
-        return bad(file.name, 0, f"the file has {file.bytes} bytes; at most {MAX_ROW_BYTES} are read")
+def _row(file: Input, memory: Memory) -> Row:
+    if file.bytes > memory.row_bytes:
+        return bad(file.name, 0, too_large("file", file.bytes, memory))
     try:
         with open_input(file.name) as opened:
             content = opened.read()

@@ -12,7 +12,7 @@ from longshort.batch.failures import InputDamaged
 from longshort.batch.files import open_input
 from longshort.batch.http_content import NotDecoded, content_of
 from longshort.batch.inputs import Input, Source
-from longshort.batch.rows import MAX_ROW_BYTES, Columns, Row, Rows, bad, good, text_schema
+from longshort.batch.rows import Columns, Row, Rows, bad, good, text_schema
 from longshort.batch.shards import Position, RawRow
 
 CARRIED = {
@@ -31,6 +31,7 @@ class Warc:
         self._file: Input = source.files[0]
         self._names = tuple(CARRIED) if columns.carry is None else columns.carry
         self.carried = text_schema(self._names)
+        self._max_bytes = columns.memory.row_bytes
         self._offset = 0
 
     def rows(self, start: Position) -> Iterator[RawRow]:
@@ -43,7 +44,7 @@ class Warc:
             try:
                 for record in records:
                     is_text = _is_text(record)
-                    content = _content(record) if is_text else b""
+                    content = _content(record, self._max_bytes) if is_text else b""
                     # Reads to the record's end, since its offset is not known before.
                     begin, end = records.get_record_offset(), records.offset
                     if not _is_whole(record, records.reader.decompressor):
@@ -80,17 +81,17 @@ class Warc:
             carried.append({name: fields.get(name) for name in self._names})
             if isinstance(content, NotDecoded):
                 rows.append(bad(self._file.name, one.row, str(content)))
-            elif len(content) > MAX_ROW_BYTES:
-                message = f"the record has more than {MAX_ROW_BYTES} bytes; at most {MAX_ROW_BYTES} are read"
+            elif len(content) > self._max_bytes:
+                message = f"the record has more than {self._max_bytes} bytes, the limit: give more --memory"
                 rows.append(bad(self._file.name, one.row, message))
             else:
                 rows.append(good(self._file.name, one.row, content))
         return Rows(rows, carried)
 
 
-def _content(record: Any) -> bytes | NotDecoded:
+def _content(record: Any, max_bytes: int) -> bytes | NotDecoded:
     try:
-        return content_of(record, MAX_ROW_BYTES)
+        return content_of(record, max_bytes)
     except NotDecoded as error:
         return error
 

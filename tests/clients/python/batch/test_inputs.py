@@ -8,8 +8,6 @@ import io
 import json
 import lzma
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -198,13 +196,19 @@ def test_broken_rows_are_errors_with_their_reason_and_stop_nothing(server: Serve
         assert error["code"] == "INVALID_ARGUMENT" and error["input"] == str(path)
 
 
-def test_a_line_of_100_mb_is_an_error(server: Server, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("memory", "message"),
+    [
+        (512 << 20, "the line has 100000013 bytes; at most 16777216 are read: give more --memory"),
+        (4 << 30, "the document has 100000000 tokens; the server accepts at most 8388608 (--max-prompt-tokens)"),
+    ],
+)
+def test_a_line_of_100_mb_is_an_error(server: Server, tmp_path: Path, memory: int, message: str) -> None:
     # 100 MB; the server takes 8 MiB.
     path = write_jsonl(tmp_path / "a.jsonl", [{"text": "x"}, {"text": "x" * 100_000_000}, {"text": "y"}])
-    summary = longshort.batch.score(str(path), str(tmp_path / "out"), server=address(server))
+    summary = longshort.batch.score(str(path), str(tmp_path / "out"), server=address(server), memory=memory)
     assert (summary.rows, summary.errors) == (2, 1)
-    message = read_errors(tmp_path / "out")[0]["message"]
-    assert message == "the document has 100000000 tokens; the server accepts at most 8388608 (--max-prompt-tokens)"
+    assert read_errors(tmp_path / "out")[0]["message"] == message
 
 
 def test_compressed_files_that_end_too_early_are_read_to_there(server: Server, tmp_path: Path) -> None:
@@ -358,32 +362,3 @@ def test_what_cannot_be_read_is_refused_at_once(
         paths = [str(tmp_path / name.format(folder=tmp_path.name)) for name in names]
         longshort.batch.score(paths, str(tmp_path / "out"), server=address(server), **options)
     assert message in str(caught.value)
-
-
-MEASURED = """
-import re, sys
-import longshort.batch
-summary = longshort.batch.classify(sys.argv[1], sys.argv[2], server=sys.argv[3], model="one", truncate=True)
-assert summary.errors == 0, summary
-print(re.search(r"VmHWM:\\s+(\\d+) kB", open("/proc/self/status").read())[1])
-"""
-
-
-@pytest.mark.parametrize("kind", ["jsonl", "parquet"])
-def test_memory_does_not_grow_with_the_input(classifiers: Server, tmp_path: Path, kind: str) -> None:
-    """Inputs of 20 and of 200 documents of 1 MiB, in row groups of 8 documents."""
-    peaks = []
-    for count in (20, 200):
-        texts = [f"{i} ".ljust(1 << 20, "x") for i in range(count)]
-        path = tmp_path / f"{count}.{kind}"
-        if kind == "jsonl":
-            write_jsonl(path, ({"text": text} for text in texts))
-        else:
-            pq.write_table(pa.table({"text": texts}), path, row_group_size=8, compression="none", use_dictionary=False)
-        del texts
-        command = [sys.executable, "-c", MEASURED, path, tmp_path / f"out{count}", address(classifiers)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-        assert done.returncode == 0, done.stderr
-        peaks.append(int(done.stdout) << 10)
-    print(f"{peaks[0] >> 20} MiB, then {peaks[1] >> 20} MiB")
-    assert peaks[1] - peaks[0] < 60 << 20
