@@ -91,6 +91,7 @@ class BatchFormer {
   int64_t running() const { return running_; }
   const WorkOrder::Load& load() const { return queue_.load(); }
   WorkOrder::Load LoadOf(const std::string& client) const { return queue_.LoadOf(client); }
+  WorkOrder::Load Ahead(const WorkAttributes& next) const { return queue_.Ahead(next); }
 
  private:
   // Records the time of a run of this shape.

@@ -159,7 +159,8 @@ absl::Status ContinuousBatchingEngine::Submit(std::unique_ptr<Job> job) {
   const PositionInCall& position = job->context().position_in_call;
   const int64_t rest_of_call = position.index > 0 ? 0 : std::llround(static_cast<double>(own) / position.share) - own;
   absl::StatusOr<Budget::Share> tokens = Budget::Take(token_budget_, own, rest_of_call);
-  if (!tokens.ok()) return RefuseForNow(queue_.load(), std::string(tokens.status().message()), kMinTimeForPrompts);
+  if (!tokens.ok())
+    return RefuseForNow(queue_.load(), std::string(tokens.status().message()), {.retry_after = kMinTimeForPrompts});
   job->resources.tokens = *std::move(tokens);
   job->times.submitted = clock_.Now();
   LS_RETURN_IF_ERROR(queue_.Push(std::move(job)));

@@ -20,6 +20,13 @@ StreamTokens TokensOf(const Job& job) {
   return {.prompt = job.prompt_tokens(), .generated = std::max<int64_t>(0, job.MaxTokens() - job.stream().given_end())};
 }
 
+// As TokensOf, without those that were read.
+StreamTokens RestOf(const Job& job) {
+  const TokenStream& stream = job.stream();
+  return {.prompt = std::max<int64_t>(0, stream.given_end() - std::max(stream.read(), stream.given_begin())),
+          .generated = std::max<int64_t>(0, job.MaxTokens() - std::max(stream.read(), stream.given_end()))};
+}
+
 // The minimum number of tokens that the job may have to read: when a cache has all of its prompt that can be reused.
 int64_t MinTokensToRead(const Job& job) {
   return job.stream().given_end() - std::max(job.MaxReused(), job.stream().given_begin());
@@ -27,6 +34,15 @@ int64_t MinTokensToRead(const Job& job) {
 
 // A worker that has not taken work for this long is stuck in a step; no request is left to it.
 constexpr absl::Duration kLongestStep = absl::Milliseconds(250);
+
+// The cost of a token until steps were measured: that of a slow machine, so that long requests do not fill the queue
+// for an hour before their cost is known.
+constexpr absl::Duration kAssumedTokenCost = absl::Milliseconds(5);
+// A shorter limit of the waiting time does not apply to such costs: most machines are faster.
+constexpr absl::Duration kMinLimitOfUnknown = absl::Seconds(10);
+
+// How long a worker keeps room for clients below their share, after one of them displaced a job or used that room.
+constexpr absl::Duration kKeepRoom = absl::Seconds(2);
 
 }  // namespace
 
@@ -47,13 +63,20 @@ absl::Status RequestQueue::Push(std::unique_ptr<Job> job) {
     if (is_closed()) return ServerIsStopping();
     const bool idle = queue_.empty() && Running() < worker_count_;
     if (!idle) LS_RETURN_IF_ERROR(CheckTime(*job, MinTokensToRead(*job), now));
-    attributes.cost = CostOf(*job);
-    LS_RETURN_IF_ERROR(CheckRoom(options_.limits, queue_.load(), queue_.LoadOf(attributes.client), attributes));
+    const auto costs = CostsOf(*job);
+    attributes.cost = costs.cost;
+    attributes.start_cost = costs.start_cost;
+    LS_RETURN_IF_ERROR(CheckRoomFor(attributes));
     queue_.Add(std::move(attributes), std::move(job));
     CountChange();
   }
   WakeWorkers();
   return absl::OkStatus();
+}
+
+void RequestQueue::OnWorkerStarted(const Taker& taker) {
+  const MutexLock lock(mutex_);
+  RecordState(taker);
 }
 
 std::unique_ptr<Job> RequestQueue::TakeFirst(const Taker& taker, Decide decide) {
@@ -85,7 +108,7 @@ std::unique_ptr<Job> RequestQueue::TakeFirstWaiting(const Taker& taker, Decide d
   Decision decision = Decision::kSkip;
   const std::unique_ptr<Job>* const next =
       queue_.First([&](const std::unique_ptr<Job>& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-        if (!IsFor(taker, *job)) return false;
+        if (!IsFor(taker, *job) || KeepsRoomFrom(taker, *job)) return false;
         decision = decide(*job);
         const bool skips = decision == Decision::kSkip;
         skipped_any |= skips;
@@ -95,6 +118,10 @@ std::unique_ptr<Job> RequestQueue::TakeFirstWaiting(const Taker& taker, Decide d
   workers_[taker.worker].has_enough_to_read = next == nullptr ? skipped_any : decision == Decision::kWaitToRead;
   if (next == nullptr || decision != Decision::kTake) return nullptr;
   auto taken = queue_.TakeFirst([next](const std::unique_ptr<Job>& job) { return &job == next; });
+  Worker& worker = workers_[taker.worker];
+  if (taker.now < worker.keeps_room_until && taker.running + 1 >= worker.full_with) {
+    worker.keeps_room_until = taker.now + kKeepRoom;
+  }
   QueueEntry& entry = taken->item->entry;
   entry.number_ = taken_++;
   entry.skipped_by_owner_ = false;
@@ -116,6 +143,41 @@ void RequestQueue::OnWorkerFull(int worker) {
   SetHasRoom(worker, false);
 }
 
+const Job* RequestQueue::FindDisplaced(const Taker& taker, Decide decide, absl::Span<const Job* const> running) {
+  const MutexLock lock(mutex_);
+  const std::unique_ptr<Job>* const first =
+      queue_.First([&](const std::unique_ptr<Job>& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+        return IsBelowShare(job->context().client) && IsFor(taker, *job) && decide(*job) != Decision::kSkip;
+      });
+  if (first == nullptr || decide(**first) == Decision::kWaitToRead) return nullptr;
+  const RequestContext& next = (*first)->context();
+  const bool runs_nothing = queue_.LoadOf(next.client).running == 0;
+  const Job* displaced = nullptr;
+  int64_t most = ShareOfRunning();
+  for (auto job = running.rbegin(); job != running.rend(); ++job) {
+    const RequestContext& context = (*job)->context();
+    const int64_t runs = queue_.LoadOf(context.client).running;
+    if (runs <= most || (context.priority > next.priority && !runs_nothing)) continue;
+    displaced = *job;
+    most = runs;
+  }
+  return displaced;
+}
+
+void RequestQueue::Requeue(std::unique_ptr<Job> job, const Taker& taker) {
+  const MutexLock lock(mutex_);
+  Worker& worker = workers_[taker.worker];
+  worker.full_with = taker.running;
+  worker.keeps_room_until = taker.now + kKeepRoom;
+  WorkAttributes attributes = *job->entry.attributes_;
+  Charge(*job);
+  const auto costs = CostsOf(*job);
+  attributes.cost = costs.cost;
+  attributes.start_cost = costs.start_cost;
+  queue_.Add(std::move(attributes), std::move(job));
+  Changed();
+}
+
 void RequestQueue::Return(std::vector<std::unique_ptr<Job>> jobs) {
   const MutexLock lock(mutex_);
   std::move(jobs.begin(), jobs.end(), std::back_inserter(returned_));
@@ -135,9 +197,7 @@ void RequestQueue::Complete(Job& job, absl::Time now) {
   if (!entry.attributes_.has_value()) return;
   const StreamTime& worker_time = job.steps.worker_time;
   const MutexLock lock(mutex_);
-  queue_.Complete(*entry.attributes_,
-                  estimates_.PartOfAll(entry.worker_, TokensOf(job), worker_time.all + job.steps.overhead));
-  entry.attributes_.reset();
+  Charge(job);
   const bool prefilled = job.times.prefilled != absl::InfiniteFuture();
   if (prefilled && worker_time.all > absl::ZeroDuration()) {
     estimates_.Of(entry.worker_).Learn(TokensOf(job), worker_time, !queue_.empty(), now);
@@ -170,7 +230,7 @@ void RequestQueue::SetSteps(int worker, const StepCost& cost, int64_t max_stream
   // Requests queued before the first estimate had cost 0. Give them their cost, so that they count against the limit.
   if (!knew_steps && estimates_.knows_steps()) {
     queue_.SetCosts([this](const std::unique_ptr<Job>& job)
-                        ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return CostOf(*job); });
+                        ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return CostsOf(*job); });
   }
 }
 
@@ -182,6 +242,11 @@ int64_t RequestQueue::size() const {
 WorkOrder::Load RequestQueue::load() const {
   const MutexLock lock(mutex_);
   return queue_.load();
+}
+
+WorkOrder::Load RequestQueue::LoadOf(const std::string& client) const {
+  const MutexLock lock(mutex_);
+  return queue_.LoadOf(client);
 }
 
 bool RequestQueue::empty() const {
@@ -202,7 +267,58 @@ int64_t RequestQueue::WaitingForClients() const {
                        [](const std::unique_ptr<Job>& job) { return job->paused(); });
 }
 
-absl::Duration RequestQueue::CostOf(const Job& job) const { return estimates_.Cost(TokensOf(job)); }
+FairQueue<std::unique_ptr<Job>>::Costs RequestQueue::CostsOf(const Job& job) const {
+  const StreamTokens tokens = RestOf(job);
+  if (estimates_.knows_steps()) return {estimates_.Cost(tokens), estimates_.PrefillCost(tokens)};
+  return {kAssumedTokenCost * (tokens.prompt + tokens.generated), kAssumedTokenCost * tokens.prompt};
+}
+
+absl::Status RequestQueue::CheckRoomFor(WorkAttributes next) const {
+  WorkOrder::Load ahead = queue_.Ahead(next);
+  WorkOrder::Load of_client = queue_.LoadOf(next.client);
+  if (ahead.waiting + next.position_in_call.count <= FreeStreams()) {
+    // All of it starts as soon as its prompts can be read.
+    next.cost = next.start_cost;
+    ahead.waiting_cost = ahead.waiting_start_cost;
+    of_client.waiting_cost = of_client.waiting_start_cost;
+  }
+  RefusalBounds refusal = {.queue_depth = queue_.load().waiting};
+  WaitingLimits limits = options_.limits;
+  if (!estimates_.knows_steps()) {
+    refusal.retry_after = kMinRetryDelayOfUnknown;
+    for (absl::Duration* limit : {&limits.max_queued_cost, &limits.max_queued_cost_per_client}) {
+      *limit = std::max(*limit, kMinLimitOfUnknown);
+    }
+  }
+  return CheckRoom(limits, ahead, of_client, next, refusal);
+}
+
+int64_t RequestQueue::FreeStreams() const {
+  int64_t free = 0;
+  for (const Worker& worker : workers_) {
+    if (worker.has_room && !worker.has_enough_to_read)
+      free += std::max<int64_t>(0, worker.max_streams - worker.running);
+  }
+  return free;
+}
+
+int64_t RequestQueue::ShareOfRunning() const {
+  return std::max<int64_t>(1, Running() / std::max<int64_t>(1, queue_.active_clients()));
+}
+
+bool RequestQueue::KeepsRoomFrom(const Taker& taker, const Job& job) const {
+  const Worker& worker = workers_[taker.worker];
+  return taker.running > 0 && taker.now < worker.keeps_room_until && taker.running + 1 >= worker.full_with &&
+         !IsBelowShare(job.context().client);
+}
+
+void RequestQueue::Charge(Job& job) {
+  QueueEntry& entry = job.entry;
+  const absl::Duration all = job.steps.worker_time.all + job.steps.overhead;
+  queue_.Complete(*entry.attributes_, estimates_.PartOfAll(entry.worker_, TokensOf(job), all - entry.charged_));
+  entry.charged_ = all;
+  entry.attributes_.reset();
+}
 
 absl::Status RequestQueue::CheckTime(const Job& job, int64_t tokens_to_read, absl::Time now) const {
   const auto fast = estimates_.FastPrefill(tokens_to_read, now);
@@ -213,6 +329,7 @@ absl::Status RequestQueue::CheckTime(const Job& job, int64_t tokens_to_read, abs
 void RequestQueue::RecordState(const Taker& taker) {
   Worker& worker = workers_[taker.worker];
   worker.running = taker.running;
+  worker.max_streams = taker.max_streams;
   worker.last_seen = taker.now;
 }
 

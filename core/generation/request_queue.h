@@ -6,12 +6,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "core/requests/job.h"
 #include "core/schedule/fair_queue.h"
 #include "core/schedule/refusal.h"
@@ -48,7 +50,8 @@ class RequestQueue final : public WorkQueue {
   // A worker that takes a job.
   struct Taker {
     int worker = 0;
-    int64_t running = 0;  // the number of its running jobs
+    int64_t running = 0;      // the number of its running jobs
+    int64_t max_streams = 1;  // the maximum of it
     absl::Time now;
   };
 
@@ -84,11 +87,15 @@ class RequestQueue final : public WorkQueue {
   int64_t size() const;
   // The waiting jobs, and those that were taken and not completed.
   WorkOrder::Load load() const;
+  // The same of one client.
+  WorkOrder::Load LoadOf(const std::string& client) const;
   // Whether no job waits, returned or not.
   bool empty() const;
 
   // For workers:
 
+  // A worker was started. Call it before the worker takes jobs.
+  void OnWorkerStarted(const Taker& taker);
   // Takes the next job for this worker, by the worker's decisions. Complete it when it ends. Returns null
   // - if no job waits for this worker;
   // - if all waiting jobs are of clients that have reached their limit of running jobs;
@@ -100,6 +107,15 @@ class RequestQueue final : public WorkQueue {
   bool HasJobFor(const Taker& taker);
   // The worker has no room for another request. Until it takes work again, jobs parked with it may go to other workers.
   void OnWorkerFull(int worker);
+  // Which of the worker's `running` jobs must be displaced so that the worker can take, by these decisions, a waiting
+  // job of a client that runs less than an equal share of what runs now; null if none. It is the latest job of the
+  // client that runs the most, if that is more than a share. A job of a higher priority is displaced only for a client
+  // that runs nothing. So a client that is alone may have all streams, and others need not wait until one of them ends.
+  // Call it if there is no room.
+  const Job* FindDisplaced(const Taker& taker, Decide decide, absl::Span<const Job* const> running);
+  // Puts a displaced job back into the order of work, to continue later; its past time is charged. `taker` includes it.
+  // For some time the worker keeps the room for clients below their share, so that their next jobs displace none.
+  void Requeue(std::unique_ptr<Job> job, const Taker& taker);
   // Puts back jobs that were taken and not completed, to continue later. A paused job waits until it is resumed.
   void Return(std::vector<std::unique_ptr<Job>> jobs);
   // Whether a job that was taken is worth starting. Errors: DEADLINE_EXCEEDED if it cannot meet its deadline with this
@@ -118,9 +134,13 @@ class RequestQueue final : public WorkQueue {
  private:
   struct Worker {
     int64_t running = 0;                          // at `last_seen`
+    int64_t max_streams = 0;                      // 0 until it is known
     absl::Time last_seen = absl::InfinitePast();  // when it last looked for a job
     bool has_room = true;
     bool has_enough_to_read = false;  // it left a job that would not have been read soon
+    // Until then it runs fewer than `full_with` jobs, except for clients below their share.
+    absl::Time keeps_room_until = absl::InfinitePast();
+    int64_t full_with = 0;
   };
 
   bool IsEmpty() const override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -131,13 +151,26 @@ class RequestQueue final : public WorkQueue {
   int64_t Running() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The returned jobs that are paused.
   int64_t WaitingForClients() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The predicted cost of the job, in the time of all workers.
-  absl::Duration CostOf(const Job& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The predicted costs of the rest of the job, in the time of all workers.
+  FairQueue<std::unique_ptr<Job>>::Costs CostsOf(const Job& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Errors: RESOURCE_EXHAUSTED if the queue has no room for a job.
+  absl::Status CheckRoomFor(WorkAttributes next) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The streams that waiting jobs will get when their workers look next.
+  int64_t FreeStreams() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // An equal share of the running jobs for each client with work; at least 1.
+  int64_t ShareOfRunning() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool IsBelowShare(const std::string& client) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return queue_.LoadOf(client).running < ShareOfRunning();
+  }
+  // Whether the worker keeps its last room for other clients than this job's.
+  bool KeepsRoomFrom(const Taker& taker, const Job& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether the taker is busier than the other worker.
   bool IsBusierThan(const Taker& taker, int other) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Errors: DEADLINE_EXCEEDED if the job cannot meet its deadline.
   absl::Status CheckTime(const Job& job, int64_t tokens_to_read, absl::Time now) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Completes it in the order of work, with the time since it was last taken.
+  void Charge(Job& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RecordState(const Taker& taker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool MayTake(int worker, const Job& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return probation_.MayTake(worker, job.steps.failures);

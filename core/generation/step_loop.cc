@@ -46,6 +46,7 @@ StepLoop::StepLoop(models::LanguageModel& model, RequestQueue& queue, const Cloc
       cache_(std::move(cache)),
       planner_(options.steps, model.info().chunk_size) {
   running_.reserve(options.max_streams);
+  queue_.OnWorkerStarted(Taker());
   states_.Set(options_.worker, state());
 }
 
@@ -95,22 +96,30 @@ void StepLoop::EndAbandoned() {
 void StepLoop::ParkPaused() {
   std::vector<std::unique_ptr<Job>> paused;
   for (std::unique_ptr<Sequence>& sequence : running_) {
-    if (!sequence->job().paused()) continue;
-    sequence->job().parked_rows.ParkOwn({.worker = options_.worker, .id = cache_->Park(sequence->TakeCached())});
-    paused.push_back(sequence->TakeJob());
-    sequence = nullptr;
+    if (sequence->job().paused()) paused.push_back(Park(std::move(sequence)));
   }
   if (paused.empty()) return;
   running_.erase(std::remove(running_.begin(), running_.end(), nullptr), running_.end());
   queue_.Return(std::move(paused));
 }
 
+std::unique_ptr<Job> StepLoop::Park(std::unique_ptr<Sequence> sequence) {
+  sequence->job().parked_rows.ParkOwn({.worker = options_.worker, .id = cache_->Park(sequence->TakeCached())});
+  return sequence->TakeJob();
+}
+
 void StepLoop::Admit() {
-  const int64_t max_streams = queue_.IsOnProbation(options_.worker) ? 1 : options_.max_streams;
-  while (static_cast<int64_t>(running_.size()) < max_streams) {
+  const bool on_probation = queue_.IsOnProbation(options_.worker);
+  const int64_t max_streams = on_probation ? 1 : options_.max_streams;
+  const auto full = [&] { return static_cast<int64_t>(running_.size()) >= max_streams; };
+  while (true) {
     const PromptsAhead prompts = PromptsBeingRead();
-    std::unique_ptr<Job> job = queue_.TakeFirst(Taker(), [&](const Job& next) { return Decide(next, prompts); });
-    if (job == nullptr) return;
+    std::unique_ptr<Job> job;
+    if (!full()) job = queue_.TakeFirst(Taker(), [&](const Job& next) { return Decide(next, prompts); });
+    if (job == nullptr) {
+      if (!on_probation && Displace(prompts)) continue;
+      break;
+    }
     if (absl::Status why = CheckWorthStarting(*job); !why.ok()) {
       ended_.push_back({std::move(job), std::move(why)});
     } else if (job->complete()) {
@@ -119,7 +128,23 @@ void StepLoop::Admit() {
       Start(std::move(job));
     }
   }
-  queue_.OnWorkerFull(options_.worker);
+  if (full()) queue_.OnWorkerFull(options_.worker);
+}
+
+bool StepLoop::Displace(const PromptsAhead& prompts) {
+  if (running_.size() < 2 || queue_.empty()) return false;
+  std::vector<const Job*> jobs;
+  for (const std::unique_ptr<Sequence>& sequence : running_) jobs.push_back(&sequence->job());
+  const Job* const displaced = queue_.FindDisplaced(
+      Taker(), [&](const Job& next) { return Decide(next, prompts); }, jobs);
+  const auto position = std::find(jobs.begin(), jobs.end(), displaced);
+  if (position == jobs.end()) return false;
+  const RequestQueue::Taker taker = Taker();
+  const auto sequence = running_.begin() + (position - jobs.begin());
+  std::unique_ptr<Job> job = Park(std::move(*sequence));
+  running_.erase(sequence);
+  queue_.Requeue(std::move(job), taker);
+  return true;
 }
 
 RequestQueue::Decision StepLoop::Decide(const Job& next, const PromptsAhead& prompts) {
@@ -136,7 +161,10 @@ RequestQueue::Decision StepLoop::Decide(const Job& next, const PromptsAhead& pro
 }
 
 RequestQueue::Taker StepLoop::Taker() const {
-  return {.worker = options_.worker, .running = static_cast<int64_t>(running_.size()), .now = clock_.Now()};
+  return {.worker = options_.worker,
+          .running = static_cast<int64_t>(running_.size()),
+          .max_streams = options_.max_streams,
+          .now = clock_.Now()};
 }
 
 PromptsAhead StepLoop::PromptsBeingRead() const {

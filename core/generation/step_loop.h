@@ -30,6 +30,8 @@ namespace longshort::core {
 // While it waits, only requests that come before it in the order overtake it. Long prompts are an exception: only a
 // limited number of a priority and those above it are read at once, and one more lets the requests behind it pass.
 // A request whose prompt begins with cached tokens starts after them.
+// If there is no room, it displaces a running request of a client that has more than its share (RequestQueue). The
+// pages of that one are parked, and it waits in the queue for its next turn.
 //
 // Steps. Each step serves all decoding requests, and slices of the prompts of the others
 // (core/schedule/step_planner.h). So requests join and leave at every step. A request leaves when its client does not
@@ -101,7 +103,11 @@ class StepLoop {
   void Admit();
   // Parks the jobs of clients that do not read.
   void ParkPaused();
+  // Parks the pages of a running sequence, and returns its job.
+  std::unique_ptr<Job> Park(std::unique_ptr<Sequence> sequence);
   RequestQueue::Taker Taker() const;
+  // Parks a running job of a client with more than its share, if a waiting job needs its room. Returns whether it did.
+  bool Displace(const PromptsAhead& prompts);
   // Decides about the next job, given the prompts that are being read.
   RequestQueue::Decision Decide(const Job& next, const PromptsAhead& prompts);
   int64_t TokensToRead(const Job& job) const;

@@ -78,7 +78,8 @@ class QueueEntry {
 
   int64_t number_ = 0;
   std::optional<WorkAttributes> attributes_;
-  int worker_ = 0;  // that took it last
+  absl::Duration charged_;  // worker time that was charged when it returned to the order of work
+  int worker_ = 0;          // that took it last
   // Whether the worker that has its rows skipped it when it last could have taken the job.
   bool skipped_by_owner_ = false;
 };

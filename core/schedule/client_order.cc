@@ -64,6 +64,17 @@ std::optional<ClientOrder::Handle> ClientOrder::First(absl::FunctionRef<bool(Han
   return std::nullopt;
 }
 
+absl::Duration ClientOrder::VirtualTimeOf(const std::string& name) const {
+  const auto client = clients_.find(name);
+  return client == clients_.end() ? clock_ : client->second.place.first;
+}
+
+void ClientOrder::ForEachReady(absl::FunctionRef<bool(const std::string&, absl::Duration)> visit) const {
+  for (const auto& [place, client] : ready_) {
+    if (!visit(client->first, place.first)) return;
+  }
+}
+
 ClientOrder::Clients::iterator ClientOrder::Leave(const std::string& name) {
   const auto [client, is_new] = clients_.try_emplace(name);
   if (is_new) MoveTo(client->second, clock_);

@@ -46,6 +46,11 @@ class ClientOrder {
   std::optional<Handle> First(absl::FunctionRef<bool(Handle)> suits) const;
   bool ready() const { return !ready_.empty(); }
 
+  // The client's virtual time; that of a new client if it is not known.
+  absl::Duration VirtualTimeOf(const std::string& client) const;
+  // Visits the clients whose work First considers, in order, until `visit` returns false.
+  void ForEachReady(absl::FunctionRef<bool(const std::string& client, absl::Duration virtual_time)> visit) const;
+
   // The number of clients that are remembered.
   int64_t clients() const { return static_cast<int64_t>(clients_.size()); }
 

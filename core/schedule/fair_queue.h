@@ -63,8 +63,17 @@ class FairQueue {
   }
 
   // Updates the predicted cost of all waiting items.
-  void SetCosts(absl::FunctionRef<absl::Duration(const Item&)> cost_of) {
-    for (const auto& [handle, item] : items_) order_.SetCost(handle, cost_of(item));
+  struct Costs {
+    Costs(absl::Duration all, absl::Duration start = absl::ZeroDuration()) : cost(all), start_cost(start) {}
+
+    absl::Duration cost;
+    absl::Duration start_cost;
+  };
+  void SetCosts(absl::FunctionRef<Costs(const Item&)> costs_of) {
+    for (const auto& [handle, item] : items_) {
+      const Costs costs = costs_of(item);
+      order_.SetCost(handle, costs.cost, costs.start_cost);
+    }
   }
 
   // An item that was taken has ended; it took `cost` of the worker's time.
@@ -74,6 +83,8 @@ class FairQueue {
   int64_t size() const { return static_cast<int64_t>(items_.size()); }
   const WorkOrder::Load& load() const { return order_.load(); }
   WorkOrder::Load LoadOf(const std::string& client) const { return order_.LoadOf(client); }
+  int64_t active_clients() const { return order_.active_clients(); }
+  WorkOrder::Load Ahead(const WorkAttributes& next) const { return order_.Ahead(next); }
   // Visits the waiting items whose clients are below their limit of running work, in the order of arrival.
   void ForEachRunnable(absl::FunctionRef<void(const Item&)> visit) const {
     for (const auto& [handle, item] : items_) {

@@ -41,6 +41,11 @@ class PriorityRounds {
 
   // Charges worker time to a priority; a negative cost is a refund.
   void Charge(Priority priority, absl::Duration cost);
+  // How much of the worker's time priority `other` gets, for each second that `priority` gets, while both wait.
+  double Relative(Priority other, Priority priority) const {
+    return absl::FDivDuration(Share(static_cast<size_t>(other)), Share(static_cast<size_t>(priority)));
+  }
+
   // Clears all debts when no work waits: a share is a share of the time for which other work waits.
   void ClearDebts();
 

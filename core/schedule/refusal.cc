@@ -20,22 +20,26 @@ constexpr char kTypeUrl[] = "type.longshort/core.Refusal";
 struct Limit {
   int64_t queued;
   absl::Duration cost;
-  std::string_view whose;  // for messages
+  std::string_view waiting_requests;  // for messages: which requests
+  std::string_view requests_wait;
 };
 
-absl::Status CheckRoomWithin(const Limit& limit, const WorkOrder::Load& load, const WorkOrder::Load& all,
-                             const WorkAttributes& next) {
+absl::Status CheckRoomWithin(const Limit& limit, const WorkOrder::Load& load, const WorkOrder::Load& ahead,
+                             const WorkAttributes& next, const RefusalBounds& bounds) {
   const bool is_first = next.position_in_call.index == 0;
   if (load.waiting + (is_first ? next.position_in_call.count : 1) > limit.queued) {
-    return RefuseForNow(all, absl::StrCat("the queue is full: ", load.waiting, " requests", std::string(limit.whose),
-                                          " wait, the limit is ", limit.queued));
+    return RefuseForNow(ahead,
+                        absl::StrCat("the queue is full: ", load.waiting, " ", std::string(limit.requests_wait),
+                                     ", the limit is ", limit.queued),
+                        bounds);
   }
   const absl::Duration more = is_first ? next.cost / next.position_in_call.share : absl::ZeroDuration();
   if (load.waiting > 0 && more > absl::ZeroDuration() && load.waiting_cost + more > limit.cost) {
-    return RefuseForNow(
-        all, absl::StrCat("the queue is full: the requests", std::string(limit.whose), " that wait will take ",
-                          absl::FormatDuration(load.waiting_cost), " and this one ", absl::FormatDuration(more),
-                          ", the limit is ", absl::FormatDuration(limit.cost)));
+    return RefuseForNow(ahead,
+                        absl::StrCat("the queue is full: ", std::string(limit.waiting_requests), " will take ",
+                                     absl::FormatDuration(load.waiting_cost), " and this one ",
+                                     absl::FormatDuration(more), ", the limit is ", absl::FormatDuration(limit.cost)),
+                        bounds);
   }
   return absl::OkStatus();
 }
@@ -76,16 +80,20 @@ absl::Status CheckLimits(const WaitingLimits& limits) {
   return CheckCost("max_queued_cost_per_client", limits.max_queued_cost_per_client);
 }
 
-absl::Status CheckRoom(const WaitingLimits& limits, const WorkOrder::Load& all, const WorkOrder::Load& of_client,
-                       const WorkAttributes& next) {
-  LS_RETURN_IF_ERROR(CheckRoomWithin({limits.max_queued, limits.max_queued_cost, ""}, all, all, next));
-  return CheckRoomWithin({limits.max_queued_per_client, limits.max_queued_cost_per_client, " of this client"},
-                         of_client, all, next);
+absl::Status CheckRoom(const WaitingLimits& limits, const WorkOrder::Load& ahead, const WorkOrder::Load& of_client,
+                       const WorkAttributes& next, const RefusalBounds& bounds) {
+  LS_RETURN_IF_ERROR(CheckRoomWithin({limits.max_queued, limits.max_queued_cost,
+                                      "the requests that wait before this one", "requests wait before this one"},
+                                     ahead, ahead, next, bounds));
+  return CheckRoomWithin({limits.max_queued_per_client, limits.max_queued_cost_per_client,
+                          "the requests of this client that wait", "requests of this client wait"},
+                         of_client, ahead, next, bounds);
 }
 
-absl::Status RefuseForNow(const WorkOrder::Load& all, std::string_view message, absl::Duration min_delay) {
+absl::Status RefuseForNow(const WorkOrder::Load& ahead, std::string_view message, const RefusalBounds& bounds) {
   absl::Status status = absl::ResourceExhaustedError(std::string(message));
-  SetRefusal(status, {.retry_after = std::max(all.waiting_cost, min_delay), .queue_depth = all.waiting});
+  SetRefusal(status, {.retry_after = std::max(ahead.waiting_cost, bounds.retry_after),
+                      .queue_depth = std::max(ahead.waiting, bounds.queue_depth)});
   return status;
 }
 

@@ -29,10 +29,11 @@ std::optional<Refusal> GetRefusal(const absl::Status& status);
 
 // Limits of the queue. Work beyond them is refused at once.
 struct WaitingLimits {
-  // Maximum number of queued requests.
+  // Maximum number of requests that wait before a new one. Other clients' requests count up to as many for each client
+  // as the new one's client has. So a client with few requests is admitted although another one fills the queue.
   int64_t max_queued = 256;
-  // Maximum predicted worker time of all queued requests: about the time that the last one waits. A call is always
-  // admitted while the queue is empty. A request of unknown cost counts as 0 until its cost is known.
+  // Maximum predicted time that a new request and those before it take: about the time that it waits. A call is always
+  // admitted while nothing waits before it. A request of unknown cost counts as 0 until its cost is known.
   absl::Duration max_queued_cost = absl::Seconds(10);
   // The same limits for each client, so that one client cannot fill the queue. If clients are not distinguished, a
   // value below the limits above only wastes capacity.
@@ -43,19 +44,27 @@ struct WaitingLimits {
 // Errors: INVALID_ARGUMENT for limits out of range.
 absl::Status CheckLimits(const WaitingLimits& limits);
 
-// Whether the queue has room for `next`, in total and for its client. The first part of a call is checked with the cost
-// of the whole call. Later parts are checked without their own cost, in case other requests were queued in between.
-// Errors: RESOURCE_EXHAUSTED naming the limit, with a Refusal.
-absl::Status CheckRoom(const WaitingLimits& limits, const WorkOrder::Load& all, const WorkOrder::Load& of_client,
-                       const WorkAttributes& next);
-
 // Shortest retry delay. Earlier retries cost more than they gain.
 inline constexpr absl::Duration kMinRetryDelay = absl::Milliseconds(50);
+// The same while it is not known how long work takes. gRPC retries a call four times at most, and must not have used
+// them up before the first work is done.
+inline constexpr absl::Duration kMinRetryDelayOfUnknown = absl::Seconds(1);
 
-// RESOURCE_EXHAUSTED with this message, and a Refusal to retry when the queued work will have been taken, or after
-// `min_delay`.
-absl::Status RefuseForNow(const WorkOrder::Load& all, std::string_view message,
-                          absl::Duration min_delay = kMinRetryDelay);
+// What a Refusal says at least.
+struct RefusalBounds {
+  absl::Duration retry_after = kMinRetryDelay;
+  int64_t queue_depth = 0;
+};
+
+// Whether the queue has room for `next`: before it in the order, and for its client. `ahead` is WorkOrder::Ahead, so
+// one client's work does not refuse another's. The first part of a call is checked with the cost of the whole call.
+// Later parts are checked without their own cost, in case other requests were queued in between. Errors:
+// RESOURCE_EXHAUSTED naming the limit, with a Refusal.
+absl::Status CheckRoom(const WaitingLimits& limits, const WorkOrder::Load& ahead, const WorkOrder::Load& of_client,
+                       const WorkAttributes& next, const RefusalBounds& bounds = {});
+
+// RESOURCE_EXHAUSTED with this message, and a Refusal to retry when the work `ahead` will have been taken.
+absl::Status RefuseForNow(const WorkOrder::Load& ahead, std::string_view message, const RefusalBounds& bounds = {});
 
 // Whether work can meet its deadline. `fast`: the shortest time that it takes. Queued work before it does not count: it
 // may be cancelled, or refused itself. Errors: DEADLINE_EXCEEDED naming the predicted time, and the remaining time or

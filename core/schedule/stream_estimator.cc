@@ -25,6 +25,11 @@ absl::Duration StreamEstimator::Cost(const StreamTokens& tokens) const {
   return CostOfAll(tokens) * (fractions_.empty() ? 1.0 : fractions_.Median());
 }
 
+absl::Duration StreamEstimator::PrefillCost(const StreamTokens& tokens) const {
+  if (!knows_steps()) return absl::ZeroDuration();
+  return CostOfPrompt(tokens.prompt) * (prefill_fractions_.empty() ? 1.0 : std::min(1.0, prefill_fractions_.Median()));
+}
+
 std::optional<absl::Duration> StreamEstimator::FastPrefill(int64_t prompt_tokens, absl::Time now) const {
   if (prefill_fractions_.empty()) return std::nullopt;
   return CostOfPrompt(prompt_tokens) * std::min(1.0, prefill_fractions_.Min(now));

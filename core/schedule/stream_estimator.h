@@ -39,6 +39,8 @@ class StreamEstimator {
   // The worker time that a request is likely to take, with the most recent effect of stop strings and cached prefixes,
   // however old. Zero unless knows_steps().
   absl::Duration Cost(const StreamTokens& tokens) const;
+  // The part of the cost that is likely to go into reading its prompt. Zero unless knows_steps().
+  absl::Duration PrefillCost(const StreamTokens& tokens) const;
   // The shortest time until its prompt is read; the client can use the first token before the rest exists. nullopt
   // until a request has ended.
   std::optional<absl::Duration> FastPrefill(int64_t prompt_tokens, absl::Time now) const;
@@ -64,6 +66,10 @@ class StreamEstimatorPerDevice final : public EstimatorPerDevice<StreamEstimator
   bool knows_steps() const;
   // The time of all workers (WorkerGroups) that a request is likely to take. Zero unless knows_steps().
   absl::Duration Cost(const StreamTokens& tokens) const { return groups().Shared(Costs(tokens)); }
+  // As Cost, for PrefillCost.
+  absl::Duration PrefillCost(const StreamTokens& tokens) const {
+    return groups().Shared(Times([&](const StreamEstimator& estimator) { return estimator.PrefillCost(tokens); }));
+  }
   // Converts the time that a request took of one worker to the time of all workers.
   absl::Duration PartOfAll(int worker, const StreamTokens& tokens, absl::Duration time) const {
     return groups().PartOfAll(groups().Of(worker), time, Costs(tokens));

@@ -32,6 +32,8 @@ struct WorkAttributes {
   absl::Time due = absl::InfiniteFuture();
   // Predicted worker time; zero while unknown.
   absl::Duration cost = absl::ZeroDuration();
+  // The part of the cost during which no work behind it can start, even if a worker has a free place: reading a prompt.
+  absl::Duration start_cost = absl::ZeroDuration();
   // The queue admits all parts of a call or none: the first part is checked with the cost of all.
   PositionInCall position_in_call = {};
   // The number of clients that shared the clock when it was taken (core/schedule/client_order.h).

@@ -1,10 +1,28 @@
 #include "core/schedule/work_order.h"
 
+#include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 
 namespace longshort::core {
+namespace {
+
+// Adds this fraction of the waiting costs; not the number.
+void AddCosts(const WorkOrder::Load& from, double fraction, WorkOrder::Load& to) {
+  to.waiting_cost += from.waiting_cost * fraction;
+  to.waiting_start_cost += from.waiting_start_cost * fraction;
+}
+
+// Adds the part of the waiting work that is within `share`, by number and by cost.
+void AddShare(const WorkOrder::Load& from, const WorkOrder::Load& share, WorkOrder::Load& to) {
+  to.waiting += std::min(from.waiting, share.waiting);
+  if (from.waiting_cost <= absl::ZeroDuration()) return;
+  AddCosts(from, std::min(1.0, absl::FDivDuration(share.waiting_cost, from.waiting_cost)), to);
+}
+
+}  // namespace
 
 WorkOrder::WorkOrder(const Options& options) : options_(options), rounds_(options.rounds) {}
 
@@ -18,9 +36,10 @@ absl::Status WorkOrder::Check(const Options& options) {
 
 WorkOrder::Handle WorkOrder::Add(WorkAttributes attributes) {
   const Handle work = next_handle_++;
-  for (Load* load : {&load_, &loads_[attributes.client]}) {
+  for (Load* load : LoadsOf(attributes)) {
     ++load->waiting;
     load->waiting_cost += attributes.cost;
+    load->waiting_start_cost += attributes.start_cost;
   }
   Clients(attributes).Add(work, attributes.client, attributes.due);
   ThrottleIfAtLimit(attributes.client);
@@ -56,13 +75,17 @@ WorkAttributes WorkOrder::Take(Handle work) {
 }
 
 bool WorkOrder::MayRun(Handle work) const {
-  return loads_.at(waiting_.at(work).client).running < options_.max_running_per_client;
+  return loads_.at(waiting_.at(work).client).all.running < options_.max_running_per_client;
 }
 
-void WorkOrder::SetCost(Handle work, absl::Duration cost) {
+void WorkOrder::SetCost(Handle work, absl::Duration cost, absl::Duration start_cost) {
   WorkAttributes& attributes = waiting_.at(work);
-  for (Load* load : {&load_, &loads_[attributes.client]}) load->waiting_cost += cost - attributes.cost;
+  for (Load* load : LoadsOf(attributes)) {
+    load->waiting_cost += cost - attributes.cost;
+    load->waiting_start_cost += start_cost - attributes.start_cost;
+  }
   attributes.cost = cost;
+  attributes.start_cost = start_cost;
 }
 
 void WorkOrder::Remove(Handle work) {
@@ -80,16 +103,63 @@ void WorkOrder::Complete(const WorkAttributes& taken, absl::Duration cost) {
 
 WorkOrder::Load WorkOrder::LoadOf(const std::string& client) const {
   const auto load = loads_.find(client);
-  return load == loads_.end() ? Load() : load->second;
+  return load == loads_.end() ? Load() : load->second.all;
+}
+
+WorkOrder::Load WorkOrder::Ahead(const WorkAttributes& next) const {
+  Load ahead = AheadInPriority(next);
+  const Load before_in_priority = ahead;
+  for (const Priority other : {Priority::kLow, Priority::kNormal, Priority::kHigh}) {
+    if (other == next.priority) continue;
+    const double relative = rounds_.Relative(other, next.priority);
+    Load all;
+    for (const auto& [client, load] : loads_) {
+      all.waiting += load.of_priority[static_cast<size_t>(other)].waiting;
+      AddCosts(load.of_priority[static_cast<size_t>(other)], 1, all);
+    }
+    AddShare(
+        all,
+        {.waiting = static_cast<int64_t>(std::ceil(relative * static_cast<double>(before_in_priority.waiting + 1))),
+         .waiting_cost = before_in_priority.waiting_cost * relative},
+        ahead);
+  }
+  return ahead;
+}
+
+WorkOrder::Load WorkOrder::AheadInPriority(const WorkAttributes& next) const {
+  const auto priority = static_cast<size_t>(next.priority);
+  const auto load_of = [&](const std::string& client) {
+    const auto load = loads_.find(client);
+    return load == loads_.end() ? Load() : load->second.of_priority[priority];
+  };
+  Load ahead = load_of(next.client);
+  const Load own = ahead;
+  const absl::Duration turn = clients_[priority].VirtualTimeOf(next.client) + own.waiting_cost;
+  clients_[priority].ForEachReady([&](const std::string& client, absl::Duration virtual_time) {
+    if (client == next.client) return true;
+    const Load others = load_of(client);
+    Load share = {.waiting = own.waiting + 1};
+    // A client whose turn comes first runs at least one piece of its work.
+    if (virtual_time <= turn) share.waiting_cost = turn - virtual_time + others.waiting_cost / others.waiting;
+    AddShare(others, share, ahead);
+    return true;
+  });
+  return ahead;
+}
+
+std::array<WorkOrder::Load*, 3> WorkOrder::LoadsOf(const WorkAttributes& attributes) {
+  ClientLoad& client = loads_[attributes.client];
+  return {&load_, &client.all, &client.of_priority[static_cast<size_t>(attributes.priority)]};
 }
 
 WorkAttributes WorkOrder::RemoveWaiting(Handle work) {
   const auto leaving = waiting_.find(work);
   WorkAttributes attributes = std::move(leaving->second);
   waiting_.erase(leaving);
-  for (Load* load : {&load_, &loads_[attributes.client]}) {
+  for (Load* load : LoadsOf(attributes)) {
     --load->waiting;
     load->waiting_cost -= attributes.cost;
+    load->waiting_start_cost -= attributes.start_cost;
   }
   if (load_.waiting == 0) {
     rounds_.ClearDebts();
@@ -100,18 +170,18 @@ WorkAttributes WorkOrder::RemoveWaiting(Handle work) {
 
 void WorkOrder::CountRunning(const std::string& client, int64_t more) {
   load_.running += more;
-  loads_[client].running += more;
+  loads_[client].all.running += more;
   ThrottleIfAtLimit(client);
 }
 
 void WorkOrder::ThrottleIfAtLimit(const std::string& client) {
-  const bool busy = loads_[client].running >= options_.max_running_per_client;
+  const bool busy = loads_[client].all.running >= options_.max_running_per_client;
   for (ClientOrder& clients : clients_) clients.SetThrottled(client, busy);
 }
 
 void WorkOrder::RemoveIfIdle(const std::string& client) {
   const auto load = loads_.find(client);
-  if (load->second.waiting == 0 && load->second.running == 0) loads_.erase(load);
+  if (load->second.all.waiting == 0 && load->second.all.running == 0) loads_.erase(load);
 }
 
 }  // namespace longshort::core

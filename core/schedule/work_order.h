@@ -41,7 +41,8 @@ class WorkOrder {
   // The work of all clients, or of one.
   struct Load {
     int64_t waiting = 0;
-    absl::Duration waiting_cost = absl::ZeroDuration();  // predicted
+    absl::Duration waiting_cost = absl::ZeroDuration();        // predicted
+    absl::Duration waiting_start_cost = absl::ZeroDuration();  // part of it
     int64_t running = 0;
   };
 
@@ -65,8 +66,8 @@ class WorkOrder {
   WorkAttributes Take(Handle work);
   // Whether the client of this waiting work is below its limit of running work.
   bool MayRun(Handle work) const;
-  // Updates the predicted cost of waiting work.
-  void SetCost(Handle work, absl::Duration cost);
+  // Updates the predicted costs of waiting work.
+  void SetCost(Handle work, absl::Duration cost, absl::Duration start_cost = absl::ZeroDuration());
   // Removes work that did not run.
   void Remove(Handle work);
   // Work that was taken has ended; it took `cost` of the worker's time.
@@ -74,9 +75,18 @@ class WorkOrder {
 
   const Load& load() const { return load_; }
   Load LoadOf(const std::string& client) const;
+  // The number of clients with waiting or running work.
+  int64_t active_clients() const { return static_cast<int64_t>(loads_.size()); }
+  // The waiting work that would run before `next` if `next` were added now and nothing after it. The work of other
+  // clients and priorities counts as far as the order lets it go first. It counts in `waiting` up to an equal number
+  // for each client, whatever the costs. `running` is 0.
+  Load Ahead(const WorkAttributes& next) const;
 
  private:
   ClientOrder& Clients(const WorkAttributes& attributes) { return clients_[static_cast<size_t>(attributes.priority)]; }
+  // The loads that count work with these attributes.
+  std::array<Load*, 3> LoadsOf(const WorkAttributes& attributes);
+  Load AheadInPriority(const WorkAttributes& next) const;
   // Removes the work from the waiting counts.
   WorkAttributes RemoveWaiting(Handle work);
   void CountRunning(const std::string& client, int64_t more);
@@ -88,7 +98,12 @@ class WorkOrder {
   std::array<ClientOrder, kPriorities> clients_;
   std::map<Handle, WorkAttributes> waiting_;
   Load load_;
-  std::map<std::string, Load> loads_;  // of the clients with waiting or running work
+  // Of the clients with waiting or running work; `of_priority` has only their waiting work.
+  struct ClientLoad {
+    Load all;
+    std::array<Load, kPriorities> of_priority;
+  };
+  std::map<std::string, ClientLoad> loads_;
   Handle next_handle_ = 0;
   int64_t waiting_period_ = 1;  // the current waiting period, from 1; a period ends when no work waits
 };

@@ -175,14 +175,16 @@ void AddServingOptions(OptionTable& table, ServingOptions& options) {
             "each worker; and half of the memory (or of the cgroup's limit) that other models leave.",
             &options.cache_bytes, {0, int64_t{1} << 50});
   table.Add("max-queued-requests", "N",
-            "Maximum number of queued requests per model. The server refuses more with RESOURCE_EXHAUSTED, because a "
-            "long queue only delays all requests.",
+            "Maximum number of requests of a model that wait before a new one. The server refuses more with "
+            "RESOURCE_EXHAUSTED, because a long queue only delays all requests. Of other clients' requests, as many "
+            "count for each client as the new one's client has waiting.",
             &options.limits.max_queued, kMaxQueuedRequests);
-  table.Add("max-queue-time", "duration",
-            "Maximum predicted run time of all queued work of a model: about how long the last request waits. The "
-            "server refuses more with RESOURCE_EXHAUSTED. A shorter time keeps admitted requests fast under overload. "
-            "It should be long enough for the largest call with many items.",
-            &options.limits.max_queued_cost, kMaxQueueTime);
+  table.Add(
+      "max-queue-time", "duration",
+      "Maximum predicted run time of a request and of the queued work of its model that comes before it: about how "
+      "long it waits. The server refuses more with RESOURCE_EXHAUSTED. A shorter time keeps admitted requests fast "
+      "under overload. It should be long enough for the largest call with many items.",
+      &options.limits.max_queued_cost, kMaxQueueTime);
   table.AddLimit(
       "max-queued-requests-per-client", "N",
       "As --max-queued-requests, for the requests of one client (metadata x-client-id; calls without an id count as "

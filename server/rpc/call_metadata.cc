@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/clock.h"
@@ -126,6 +127,17 @@ std::string RefusalDetails(const absl::Status& status, const core::Refusal& refu
   return details.SerializeAsString();
 }
 
+// The shortest delay before another attempt of this call. gRPC counts the attempts before, at most four. Where they
+// were refused, too, the predicted delays were too short: on a busy machine all attempts would be used up within a
+// second.
+absl::Duration MinRetryDelay(const grpc::CallbackServerContext& context) {
+  constexpr int kMaxAttempts = 4;
+  int attempts = 0;
+  const std::optional<std::string> before = Find(context, "grpc-previous-rpc-attempts");
+  if (!before.has_value() || !absl::SimpleAtoi(*before, &attempts) || attempts < 1) return absl::ZeroDuration();
+  return absl::Seconds(1 << (std::min(attempts, kMaxAttempts) - 1));
+}
+
 // The retry delay in milliseconds, rounded up: the value of `grpc-retry-pushback-ms`, which gRPC's own retries obey.
 std::string RetryPushback(const core::Refusal& refusal) {
   // Clients read the value as an int32. They take anything else, or a negative value, as "never retry".
@@ -162,7 +174,8 @@ grpc::Status SetTrailingMetadata(const absl::Status& status, const CallRecord& r
   }
   if (status.ok()) return grpc::Status::OK;
   const auto code = static_cast<grpc::StatusCode>(status.code());
-  const std::optional<core::Refusal> refusal = core::GetRefusal(status);
+  std::optional<core::Refusal> refusal = core::GetRefusal(status);
+  if (refusal.has_value()) refusal->retry_after = std::max(refusal->retry_after, MinRetryDelay(context));
   if (!refusal.has_value()) return grpc::Status(code, std::string(status.message()));
   context.AddTrailingMetadata("longshort-queue-depth", absl::StrCat(refusal->queue_depth));
   context.AddTrailingMetadata("grpc-retry-pushback-ms", RetryPushback(*refusal));

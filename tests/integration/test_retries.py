@@ -200,6 +200,34 @@ def test_refused_calls_are_tried_again_by_grpc(api: SimpleNamespace, repository:
         channel.close()
 
 
+def test_a_fresh_server_has_room_for_more_callers_than_at_once(
+    api: SimpleNamespace, repository: Path, tmp_path: Path
+) -> None:
+    """Eight callers find room for three, while it is unknown how long work takes."""
+    with (
+        Server(repository, tmp_path / "server", "--max-streams=1", "--max-queued-requests=2") as server,
+        retrying_channel(f"127.0.0.1:{server.grpc_port}") as channel,
+    ):
+        stub = api.inference_grpc.InferenceStub(channel)
+        question = api.inference.GenerateRequest(prompt={"text": "x"}, max_tokens=30)
+        calls = [stub.Generate.future(question, timeout=60) for _ in range(8)]
+        assert [call.code() for call in calls] == [grpc.StatusCode.OK] * 8
+        assert server.metric("longshort_requests_total", code="RESOURCE_EXHAUSTED") > 0
+
+
+def test_each_refused_attempt_is_asked_to_wait_longer(api: SimpleNamespace, full: FullServer) -> None:
+    stub = api.inference_grpc.InferenceStub(full.server.channel)
+
+    def pushback(attempts: int) -> int:
+        metadata = [("grpc-previous-rpc-attempts", str(attempts))] if attempts else []
+        refused = stub.ScoreText.future(api.inference.ScoreTextRequest(inputs=[{"text": "xy"}]), metadata=metadata)
+        assert refused.code() == FULL
+        return int(dict(refused.trailing_metadata())["grpc-retry-pushback-ms"])
+
+    for attempts, least in ((1, 1000), (2, 2000), (3, 4000), (4, 8000)):
+        assert pushback(attempts) >= max(least, pushback(0))
+
+
 def test_calls_beyond_an_identitys_limit_have_their_turns(
     api: SimpleNamespace, repository: Path, tmp_path: Path
 ) -> None:

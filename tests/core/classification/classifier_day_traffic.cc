@@ -197,7 +197,7 @@ absl::Status ClassifierDayTraffic::SendAndCheck(const std::shared_ptr<ItemCall>&
   ++counts_.sent;
   ++counts_.sent_in_hour[Hour()];
   if (status.ok()) {
-    CheckAdmission(*call, all, of_client);
+    CheckAdmission(*call, of_client);
     outstanding_.insert(call);
   } else if (absl::IsDeadlineExceeded(status)) {
     EXPECT_FALSE(idle) << "a worker sleeps, and might have tried";
@@ -227,16 +227,14 @@ ClassifierDayTraffic::Waiting ClassifierDayTraffic::WaitingOf(const std::string*
   return waiting;
 }
 
-void ClassifierDayTraffic::CheckAdmission(const ItemCall& call, const Waiting& all, const Waiting& of_client) {
+void ClassifierDayTraffic::CheckAdmission(const ItemCall& call, const Waiting& of_client) {
   const WaitingLimits& limits = options_.items.limits;
-  EXPECT_LT(all.items, limits.max_queued);
+  EXPECT_LT(of_client.items, limits.max_queued);
   EXPECT_LT(of_client.items, limits.max_queued_per_client);
   if (!HasLearned()) return;
   const absl::Duration more = call.Run() / options_.workers.size();
-  if (all.items > 0) {
-    EXPECT_LE(all.min + more, kEstimatesAreWithin * limits.max_queued_cost);
-  }
   if (of_client.items > 0) {
+    EXPECT_LE(of_client.min + more, kEstimatesAreWithin * limits.max_queued_cost);
     EXPECT_LE(of_client.min + more, kEstimatesAreWithin * limits.max_queued_cost_per_client);
   }
 }
@@ -249,7 +247,7 @@ void ClassifierDayTraffic::CheckRefusal(const ItemCall& call, const absl::Status
   EXPECT_EQ(details->queue_depth, all.items);
   EXPECT_GT(all.items, 0);
   if (!HasLearned()) return;
-  EXPECT_GE(details->retry_after, std::max(kMinRetryDelay, all.min / kEstimatesAreWithin));
+  EXPECT_GE(details->retry_after, std::max(kMinRetryDelay, of_client.min / kEstimatesAreWithin));
   EXPECT_LE(details->retry_after, std::max(kMinRetryDelay, all.max * kEstimatesAreWithin));
   const WaitingLimits& limits = options_.items.limits;
   const absl::Duration more = (kFixedRun + call.Run()) / options_.workers.size();

@@ -109,7 +109,7 @@ class ClassifierDayTraffic final {
   bool HasLearned() const;  // the engine, what items take
   Waiting WaitingOf(const std::string* client) const;
   // Fails the test unless the rules allow it.
-  void CheckAdmission(const ItemCall& call, const Waiting& all, const Waiting& of_client);
+  void CheckAdmission(const ItemCall& call, const Waiting& of_client);
   void CheckRefusal(const ItemCall& call, const absl::Status& refusal, const Waiting& all, const Waiting& of_client);
   void CheckTooLate(const ItemCall& call, absl::Time now) const;
   void CheckEnd(const ItemCall& call) const;

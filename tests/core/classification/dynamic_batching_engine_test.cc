@@ -82,7 +82,7 @@ TEST_F(DynamicBatchingEngineTest, RefusesItemsBeyondTheQueueAndTheirListenersNev
   Submit(*engine, Document(3));
   const auto refused = std::make_shared<Listener>();
   const absl::Status full = engine->Classify({.context = {}, .item = Document(4), .bytes = 1}, refused);
-  EXPECT_EQ(full.message(), "the queue is full: 2 requests wait, the limit is 2");
+  EXPECT_EQ(full.message(), "the queue is full: 2 requests wait before this one, the limit is 2");
   ASSERT_TRUE(GetRefusal(full).has_value());
   EXPECT_EQ(GetRefusal(full)->queue_depth, 2);
   gate.Open();

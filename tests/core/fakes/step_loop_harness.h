@@ -22,11 +22,15 @@ inline std::vector<std::string> SmallPieces() {
   return {"", "", "\n", "", "a", "b", "c", "d", "e", "f", "g", "h", "i", "jk", "lmn", ""};
 }
 
+// A step takes no time unless the test says otherwise, so what it costs stays unknown.
+inline RequestQueue::Options RoomForAll() { return {.limits = {.max_queued_cost = absl::InfiniteDuration()}}; }
+
 // One worker's loop.
 class StepLoopHarness {
  public:
   // `workers`: of the queue.
-  explicit StepLoopHarness(const StepLoop::Options& options = {}, const RequestQueue::Options& queue_options = {},
+  explicit StepLoopHarness(const StepLoop::Options& options = {},
+                           const RequestQueue::Options& queue_options = RoomForAll(),
                            const models::LanguageModelInfo& info = SmallModelInfo(), int workers = 1)
       : model(info),
         vocabulary(*Vocabulary::Make(model.info().vocabulary_size, std::make_shared<FakeTokenizer>(SmallPieces()))),

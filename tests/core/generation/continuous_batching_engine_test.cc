@@ -213,8 +213,8 @@ TEST_F(ContinuousBatchingEngineTest, DrainEndsTheRestAtItsDeadline) {
     absl::SleepFor(absl::Milliseconds(1));
     return absl::OkStatus();
   };
-  const auto engine =
-      MakeEngine({.queue = {.limits = {.max_queued = 10}}, .step_loop = {.max_streams = 1, .steps = {.max_rows = 64}}});
+  const auto engine = MakeEngine({.queue = {.limits = {.max_queued_cost = absl::InfiniteDuration()}},
+                                  .step_loop = {.max_streams = 1, .steps = {.max_rows = 64}}});
   const auto running = std::make_shared<RecordingGenerationListener>();
   const auto waiting = std::make_shared<RecordingScoringListener>();
   ASSERT_TRUE(engine->Generate(SomeGeneration(10, 1000000), running).ok());
@@ -242,8 +242,8 @@ TEST_F(ContinuousBatchingEngineTest, ItsDestructorEndsWhatIsLeft) {
   const auto running = std::make_shared<RecordingGenerationListener>();
   const auto waiting = std::make_shared<RecordingScoringListener>();
   {
-    const auto engine = MakeEngine(
-        {.queue = {.limits = {.max_queued = 9}}, .step_loop = {.max_streams = 1, .steps = {.max_rows = 64}}});
+    const auto engine = MakeEngine({.queue = {.limits = {.max_queued_cost = absl::InfiniteDuration()}},
+                                    .step_loop = {.max_streams = 1, .steps = {.max_rows = 64}}});
     ASSERT_TRUE(engine->Generate(SomeGeneration(10, 1000000), running).ok());
     ASSERT_TRUE(engine->Score(SomeScoring(10), waiting).ok());
   }

@@ -46,7 +46,7 @@ class WorkerReplicaTest : public testing::Test {
 
   bool HasModel() const { return replica_->cache() != nullptr; }
 
-  StepLoopHarness harness_{{.worker = kOther}, {}, SmallModelInfo(), 2};
+  StepLoopHarness harness_{{.worker = kOther}, RoomForAll(), SmallModelInfo(), 2};
   const models::LanguageModelWeights weights_ = WeightsOf(&harness_.model);
   bool fails_ = false;
   bool has_replicas_ = true;

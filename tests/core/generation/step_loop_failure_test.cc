@@ -84,7 +84,7 @@ TEST(StepLoopFailure, AStreamThatRunsAloneIsTriedOnTheNextModelToo) {
 }
 
 TEST(StepLoopFailure, AWorkerOnProbationRunsOneRequestUntilAStepHasPassed) {
-  StepLoopHarness harness({}, {}, SmallModelInfo(), 2);
+  StepLoopHarness harness({}, RoomForAll(), SmallModelInfo(), 2);
   harness.queue.OnWorkerFull(1);
   harness.queue.OnModelDiscarded(0);
   std::vector<size_t> sizes;
@@ -231,7 +231,7 @@ TEST(StepLoopFailure, StepsThatFailOnlyInCompanyEndInTheEnd) {
 TEST(StepLoopFailure, ACopyThatFailsEndsOnlyWhomItIsFor) {
   models::LanguageModelInfo info = SmallModelInfo();
   info.chunk_rank = 1;
-  StepLoopHarness harness({.steps = {.max_rows = 100}}, {}, info);
+  StepLoopHarness harness({.steps = {.max_rows = 100}}, RoomForAll(), info);
   int copies = 0;
   harness.model.on_copy = [&copies] { return ++copies == 1 ? absl::InternalError("no memory") : absl::OkStatus(); };
   const GenerationRequest request = SomeGeneration(1000, 20), other = SomeGeneration(50, 60, 1);

@@ -112,7 +112,7 @@ class StepLoopPauseOfTwoWorkers : public StepLoopPause {
     EXPECT_EQ(harness_.loop->state().cache.parked_sequences, 0);
   }
 
-  StepLoopHarness harness_{{}, {}, SmallModelInfo(), 2};
+  StepLoopHarness harness_{{}, RoomForAll(), SmallModelInfo(), 2};
   FakeLanguageModel other_model_;
   const std::unique_ptr<StepLoop> other_ =
       *StepLoop::Create(other_model_, harness_.queue, harness_.clock, harness_.states, {.worker = 1});

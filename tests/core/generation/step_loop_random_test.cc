@@ -3,7 +3,9 @@
 #include <limits>
 #include <map>
 #include <random>
+#include <string>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/fakes/step_loop_harness.h"
@@ -21,6 +23,7 @@ class RandomRequests {
     GenerationRequest request = SomeGeneration(UpTo(OneIn(5) ? 400 : 40), UpTo(60), static_cast<uint32_t>(UpTo(1000)));
     SamplingOptions& sampling = request.sampling;
     sampling.temperature = OneIn(3) ? 0 : 0.2 * static_cast<double>(UpTo(10));
+    request.context.client = Client();
     if (OneIn(3)) sampling.top_k = UpTo(10);
     if (OneIn(3)) sampling.top_p = 0.1 * static_cast<double>(UpTo(9));
     if (OneIn(4)) sampling.min_p = 0.05 * static_cast<double>(UpTo(9));
@@ -34,7 +37,14 @@ class RandomRequests {
     return request;
   }
 
-  ScoringRequest Scoring() { return SomeScoring(UpTo(OneIn(4) ? 500 : 50), static_cast<uint32_t>(UpTo(1000))); }
+  ScoringRequest Scoring() {
+    ScoringRequest request = SomeScoring(UpTo(OneIn(4) ? 500 : 50), static_cast<uint32_t>(UpTo(1000)));
+    request.context.client = Client();
+    return request;
+  }
+
+  // One of three; the first sends most requests, so that others displace its.
+  std::string Client() { return OneIn(4) ? absl::StrCat("client", UpTo(2)) : "greedy"; }
 
  private:
   std::mt19937 random_;
@@ -56,7 +66,8 @@ TEST(RandomMixes, GiveWhatEachRequestGivesAlone) {
     // Half of the rounds have room for two to four of any length, and a small part of what they leave.
     const int64_t cache_bytes = random.OneIn(2) ? 0 : 10000 + random.UpTo(10000);
     StepLoopHarness harness(
-        {.max_streams = streams, .steps = {.max_rows = streams + random.UpTo(100)}, .cache_bytes = cache_bytes});
+        {.max_streams = streams, .steps = {.max_rows = streams + random.UpTo(100)}, .cache_bytes = cache_bytes},
+        {.limits = {.max_queued_cost = absl::InfiniteDuration()}});
     std::vector<std::pair<GenerationRequest, std::shared_ptr<RecordingGenerationListener>>> generations;
     std::vector<std::pair<ScoringRequest, std::shared_ptr<RecordingScoringListener>>> scorings;
     for (int arrival = 0; arrival < 40; ++arrival) {
@@ -91,7 +102,7 @@ TEST(RandomMixes, GiveWhatEachRequestGivesAlone) {
 TEST(RandomMixes, LoseNoPageAndEndEachRequestOnceWhateverHappens) {
   RandomRequests random(77);
   StepLoopHarness harness({.max_streams = 6, .steps = {.max_rows = 50}, .cache_bytes = 15000},
-                          {.limits = {.max_queued = 30}});
+                          {.limits = {.max_queued = 30, .max_queued_cost = absl::Minutes(1)}});
   harness.model.on_step = [&](absl::Span<const models::Slice>) {
     harness.clock.Advance(absl::Milliseconds(random.UpTo(5)));
     return random.OneIn(200) ? absl::InternalError("a step failed") : absl::OkStatus();
@@ -104,6 +115,7 @@ TEST(RandomMixes, LoseNoPageAndEndEachRequestOnceWhateverHappens) {
   std::vector<std::shared_ptr<CancellationFlag>> flags;
   for (int event = 0; event < 8000; ++event) {
     RequestContext context;
+    context.client = random.Client();
     if (random.OneIn(3)) context.deadline = harness.clock.Now() + absl::Milliseconds(random.UpTo(200));
     if (harness.queue.size() < 30 && random.OneIn(6)) {
       GenerationRequest request = random.Generation();

@@ -155,8 +155,8 @@ TEST(StepLoop, ALongPromptWaitsForLongPromptsOfAHigherPriority) {
     GenerationRequest request = SomeGeneration(200, 1, seed);
     request.context.priority = seed < 3 ? Priority::kHigh : Priority::kNormal;
     harness.Generate(std::move(request));
+    harness.loop->RunOnce();
   }
-  harness.loop->RunOnce();
   EXPECT_EQ(harness.loop->state().active_streams, 2);
   EXPECT_EQ(harness.queue.size(), 1);
   harness.RunToEnd();

@@ -11,7 +11,7 @@ constexpr WorkOrder::Load Load(int64_t waiting, absl::Duration cost) {
 TEST(WaitingLimits, RefuseByCountSayingWhenToComeBackAndHowLongTheLineIs) {
   const absl::Status full = CheckRoom({.max_queued = 3}, Load(3, absl::Seconds(2)), Load(0, {}), WorkAttributes());
   EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_EQ(full.message(), "the queue is full: 3 requests wait, the limit is 3");
+  EXPECT_EQ(full.message(), "the queue is full: 3 requests wait before this one, the limit is 3");
   ASSERT_TRUE(GetRefusal(full).has_value());
   EXPECT_EQ(GetRefusal(full)->retry_after, absl::Seconds(2));
   EXPECT_EQ(GetRefusal(full)->queue_depth, 3);
@@ -22,8 +22,9 @@ TEST(WaitingLimits, RefuseByPredictedTimeUnlessTheQueueIsEmpty) {
   const WaitingLimits limits = {.max_queued_cost = absl::Seconds(5)};
   const WorkAttributes more = {.cost = absl::Seconds(3)};
   EXPECT_TRUE(CheckRoom(limits, Load(1, absl::Seconds(2)), Load(0, {}), more).ok());
-  EXPECT_EQ(CheckRoom(limits, Load(1, absl::Seconds(2.5)), Load(0, {}), more).message(),
-            "the queue is full: the requests that wait will take 2.5s and this one 3s, the limit is 5s");
+  EXPECT_EQ(
+      CheckRoom(limits, Load(1, absl::Seconds(2.5)), Load(0, {}), more).message(),
+      "the queue is full: the requests that wait before this one will take 2.5s and this one 3s, the limit is 5s");
   EXPECT_TRUE(CheckRoom(limits, Load(0, {}), Load(0, {}), {.cost = absl::Hours(1)}).ok());
   EXPECT_TRUE(CheckRoom(limits, Load(1, absl::Seconds(9)), Load(0, {}), WorkAttributes()).ok())
       << "nothing is known of it";
@@ -52,8 +53,9 @@ TEST(WaitingLimits, ACallIsTakenOrRefusedAsAWhole) {
     EXPECT_TRUE(CheckRoom(limits, Load(i, absl::Hours(i)), Load(i, absl::Hours(i)), part(i, absl::Hours(1))).ok());
   }
   EXPECT_TRUE(CheckRoom(limits, Load(1, absl::Seconds(1)), Load(0, {}), part(0, absl::Seconds(0.5))).ok());
-  EXPECT_EQ(CheckRoom(limits, Load(1, absl::Seconds(1.5)), Load(0, {}), part(0, absl::Seconds(0.5))).message(),
-            "the queue is full: the requests that wait will take 1.5s and this one 4s, the limit is 5s");
+  EXPECT_EQ(
+      CheckRoom(limits, Load(1, absl::Seconds(1.5)), Load(0, {}), part(0, absl::Seconds(0.5))).message(),
+      "the queue is full: the requests that wait before this one will take 1.5s and this one 4s, the limit is 5s");
   EXPECT_TRUE(CheckRoom(limits, Load(2, {}), Load(0, {}), part(0, {})).ok());
   EXPECT_FALSE(CheckRoom(limits, Load(3, {}), Load(0, {}), part(0, {})).ok());
   EXPECT_FALSE(CheckRoom(limits, Load(10, {}), Load(0, {}), part(7, {})).ok()) << "others came in between";
@@ -65,7 +67,7 @@ TEST(WaitingLimits, ACallAsksForAllOfItsWorkHoweverSmallItsFirstPartIs) {
                                 .position_in_call = {.index = 0, .count = 2, .share = 0.00025}};
   EXPECT_TRUE(CheckRoom(limits, Load(1, absl::Seconds(1)), Load(0, {}), small).ok());
   EXPECT_EQ(CheckRoom(limits, Load(1, absl::Seconds(2)), Load(0, {}), small).message(),
-            "the queue is full: the requests that wait will take 2s and this one 4s, the limit is 5s");
+            "the queue is full: the requests that wait before this one will take 2s and this one 4s, the limit is 5s");
 }
 
 TEST(WaitingLimits, OutOfRangeAreRefused) {

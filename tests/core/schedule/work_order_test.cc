@@ -332,4 +332,23 @@ TEST(WorkOrder, OptionsOutOfRangeAreRefused) {
   EXPECT_TRUE(WorkOrder::Check({}).ok());
 }
 
+TEST(WorkOrder, AllOfAClientsWorkIsAheadOfItsNextButOfAnotherClientOnlyWhatGoesFirst) {
+  WorkOrder order({});
+  for (int i = 0; i < 30; ++i) order.Add(AttributesOf(Priority::kNormal, "greedy", 1000));
+  const auto ahead = [&order](const std::string& client, Priority priority = Priority::kNormal) {
+    return order.Ahead(AttributesOf(priority, client, 1));
+  };
+  EXPECT_EQ(ahead("greedy").waiting, 30);
+  EXPECT_EQ(ahead("greedy").waiting_cost, absl::Seconds(30));
+  EXPECT_EQ(ahead("other").waiting, 1) << "they have equal turns, and greedy came first";
+  EXPECT_EQ(ahead("other").waiting_cost, absl::Seconds(1));
+  order.Take(*order.First());
+  EXPECT_EQ(ahead("other").waiting_cost, absl::ZeroDuration()) << "greedy has had its turn";
+  for (int i = 0; i < 5; ++i) order.Add(AttributesOf(Priority::kNormal, "other", 1000));
+  EXPECT_EQ(ahead("other").waiting, 5 + 6);
+  EXPECT_EQ(ahead("other").waiting_cost, absl::Seconds(5 + 5));
+  EXPECT_LE(ahead("third", Priority::kLow).waiting_cost, absl::Seconds(1));
+  EXPECT_LE(ahead("third", Priority::kHigh).waiting_cost, absl::Seconds(1));
+}
+
 }  // namespace longshort::core::work_order_test
