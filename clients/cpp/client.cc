@@ -9,7 +9,9 @@
 
 #include "absl/random/random.h"
 #include "absl/strings/cord.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "base/thread.h"
@@ -25,8 +27,20 @@ constexpr char kCancelledHere[] = "the client cancelled the call";
 // Payload with the milliseconds of RetryAfter.
 constexpr char kRetryAfter[] = "longshort/retry-after-milliseconds";
 
+// Whether a status without the server's trailers means a lost connection: a proxy whose server died ends a stream that
+// has begun by RST_STREAM, for which gRPC reports INTERNAL, CANCELLED or UNKNOWN.
+bool IsOfTransport(const grpc::Status& status, const grpc::ClientContext& context) {
+  if (context.GetServerTrailingMetadata().count("x-request-id") > 0) return false;
+  if (status.error_code() == grpc::StatusCode::INTERNAL) return true;
+  return (status.error_code() == grpc::StatusCode::CANCELLED || status.error_code() == grpc::StatusCode::UNKNOWN) &&
+         absl::StrContains(status.error_message(), "RST_STREAM");
+}
+
 // The status of a call that has ended.
 absl::Status ToAbslStatus(const grpc::Status& status, const grpc::ClientContext& context) {
+  if (IsOfTransport(status, context)) {
+    return absl::UnavailableError(absl::StrCat("the connection to the server was lost: ", status.error_message()));
+  }
   // Both enums use the canonical codes.
   const auto code = static_cast<absl::StatusCode>(status.error_code());
   // gRPC's message if this program cancelled the call.
@@ -58,6 +72,9 @@ constexpr char kServiceConfig[] = R"({"methodConfig": [
 
 constexpr int kMaxAttempts = 4;
 constexpr absl::Duration kInitialBackoff = absl::Milliseconds(300);
+// A connection that is lost after such a silence, and again after one within a fifth of it, is probably closed by a
+// proxy because it is idle. Then another attempt would end in the same way.
+constexpr absl::Duration kLongSilence = absl::Seconds(5);
 
 std::shared_ptr<grpc::Channel> Connect(const Client::Options& options) {
   grpc::ChannelArguments arguments;
@@ -87,6 +104,16 @@ std::optional<absl::Duration> RetryAfter(const absl::Status& status) {
 }
 
 namespace {
+
+// Whether a connection was lost after it had been established.
+bool IsLostConnection(const absl::Status& status) {
+  if (!absl::IsUnavailable(status)) return false;
+  constexpr absl::string_view kLost[] = {
+      "reset",    "RST_STREAM",       "connection to the server was lost", "ocket closed", "Broken pipe",
+      "watchdog", "End of TCP stream"};
+  return std::any_of(std::begin(kLost), std::end(kLost),
+                     [&](absl::string_view why) { return absl::StrContains(status.message(), why); });
+}
 
 // The delay before attempt `attempt` + 1 of a call that failed before its first answer; nullopt if it must not be
 // retried.
@@ -280,8 +307,20 @@ absl::Status Client::ScoreTexts(const v1::ScoreTextsOptions& options, int32_t wi
                                 OnAnswer on_answer) {
   const absl::Time deadline = absl::Now() + timeout_;
   DocumentStream documents(*this, window, next, on_answer);
+  absl::Duration last_silence;
   for (int attempt = 1;; ++attempt) {
+    const absl::Time begin = absl::Now();
     absl::Status status = documents.Run(options, deadline);
+    const absl::Duration silence = IsLostConnection(status) ? absl::Now() - begin : absl::ZeroDuration();
+    if (std::min(silence, last_silence) >= kLongSilence &&
+        absl::AbsDuration(silence - last_silence) <= std::max(silence, last_silence) / 5 && !documents.answered()) {
+      return absl::UnavailableError(absl::StrCat(status.message(), "; no data came for ",
+                                                 absl::FormatDuration(absl::Floor(silence, absl::Seconds(1))),
+                                                 " before that, as in the attempt before: a proxy or load balancer "
+                                                 "probably closes idle connections. Raise its "
+                                                 "idle timeout, or set the server's --ping-interval below it"));
+    }
+    last_silence = silence;
     const std::optional<absl::Duration> delay = RetryDelay(status, attempt);
     if (documents.answered() || !delay.has_value() || absl::Now() + *delay >= deadline) return status;
     if (cancelled_.WaitForNotificationWithTimeout(*delay)) return absl::CancelledError(kCancelledHere);

@@ -23,8 +23,6 @@ namespace longshort::server {
 namespace {
 
 constexpr int kMillisecondsPerSecond = 1000;
-// After this time without data, gRPC pings a client, to detect one that vanished and stop its work.
-constexpr int kPingAfterSeconds = 60;
 constexpr int kPingTimeoutSeconds = 20;
 // Time for a new connection's handshakes, TLS and HTTP/2. A silent client holds a descriptor no longer.
 constexpr int kHandshakeSeconds = 10;
@@ -57,7 +55,9 @@ AbuseLimits LimitsOfConnections(const ServerOptions& options, const MachineLimit
 void SetChannelArguments(const ServerOptions& options, grpc::ServerBuilder& builder) {
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxCallsPerConnection);
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeSeconds * kMillisecondsPerSecond);
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kPingAfterSeconds * kMillisecondsPerSecond);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, Milliseconds(options.ping_interval));
+  // gRPC would send two pings without data, and then none while a call is silent.
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kPingTimeoutSeconds * kMillisecondsPerSecond);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   // No limit. gRPC would close the connection after its current write, and until then allocate 5 KB for each further

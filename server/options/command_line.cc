@@ -184,6 +184,13 @@ void AddStreams(OptionTable& table, ServerOptions& options) {
             "A streaming call that has sent nothing for this time sends a keepalive message. The default is below the "
             "usual idle timeout of proxies (60s).",
             &options.keepalive_interval, kPatience);
+  table.Add(
+      "ping-interval", "duration",
+      "A connection on which nothing came for this time gets an HTTP/2 ping, also while no call is open. It keeps "
+      "load balancers that forward connections from forgetting it, and detects clients that vanished: a client "
+      "that does not answer within 20s is disconnected. The default is below their usual idle timeout (30s). "
+      "HTTP proxies do not forward pings: their timeouts must be longer than the longest silent call.",
+      &options.ping_interval, {absl::Seconds(1), absl::Hours(1)});
   table.Add("slow-reader-timeout", "duration",
             "Cancel a call whose client reads no message for this time while at least one message (usually 64 KiB) is "
             "unread. Until then the call's completions pause and other requests continue. The same limit applies to "

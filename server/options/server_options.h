@@ -60,6 +60,7 @@ struct ServerOptions {
   absl::Duration drain_delay = absl::ZeroDuration();
   absl::Duration drain_timeout = absl::Seconds(25);
   absl::Duration keepalive_interval = absl::Seconds(15);
+  absl::Duration ping_interval = absl::Seconds(20);
   absl::Duration slow_reader_timeout = absl::Seconds(30);
   bool report_load = false;
   // 0 is no limit for either.

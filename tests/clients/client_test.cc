@@ -244,6 +244,31 @@ TEST_F(ScoreTextsTest, CancelEndsTheStream) {
   EXPECT_EQ(status.code(), absl::StatusCode::kCancelled);
 }
 
+TEST_F(ScoreTextsTest, AnInternalErrorWithoutTheServersTrailersIsALostConnectionAndRetried) {
+  FakeServer::ActAsProxyOfALostServer();
+  server_.ends_at_once = {grpc::Status(grpc::StatusCode::INTERNAL, "Received RST_STREAM with error code 2")};
+  int answers = 0;
+  bool first = true;
+  const absl::Status status = client_.ScoreTexts(
+      {}, 1, [&](v1::ScoreTextsRequest& /*request*/) { return std::exchange(first, false); },
+      [&](const v1::ScoreTextsResponse& /*answer*/) { ++answers; });
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(answers, 1);
+}
+
+TEST(Client, ALostConnectionIsUnavailableAndTheServersOwnInternalErrorIsNot) {
+  FakeServer server;
+  Client client({.server = server.address()});
+  server.status = grpc::Status(grpc::StatusCode::INTERNAL, "the model failed");
+  EXPECT_EQ(client.Tokenize({}).status(), absl::InternalError("the model failed"));
+  FakeServer::ActAsProxyOfALostServer();
+  for (const auto code : {grpc::StatusCode::INTERNAL, grpc::StatusCode::CANCELLED, grpc::StatusCode::UNKNOWN}) {
+    server.status = grpc::Status(code, "Received RST_STREAM with error code 2");
+    EXPECT_EQ(client.EndSession({}, "talk", {}),
+              absl::UnavailableError("the connection to the server was lost: Received RST_STREAM with error code 2"));
+  }
+}
+
 TEST(Client, TheServersMessageArrivesAsItIs) {
   FakeServer server;
   server.status = grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "sampling.top_p: 2 is over the limit 1");

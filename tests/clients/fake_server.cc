@@ -9,8 +9,17 @@
 #include "absl/time/time.h"
 
 namespace longshort::client {
-
 namespace {
+
+std::atomic<bool> sends_request_ids = true;
+
+// Adds the trailer that every status of a real server has.
+class RequestIds final : public grpc::Server::GlobalCallbacks {
+  void PreSynchronousRequest(grpc::ServerContext* context) override {
+    if (sends_request_ids) context->AddTrailingMetadata("x-request-id", "fake");
+  }
+  void PostSynchronousRequest(grpc::ServerContext* /*context*/) override {}
+};
 
 std::string Header(const grpc::ServerContext& context, const char* key) {
   const auto found = context.client_metadata().find(key);
@@ -19,7 +28,12 @@ std::string Header(const grpc::ServerContext& context, const char* key) {
 
 }  // namespace
 
+void FakeServer::ActAsProxyOfALostServer() { sends_request_ids = false; }
+
 FakeServer::FakeServer() {
+  static const bool once = (grpc::Server::SetGlobalCallbacks(new RequestIds), true);
+  (void)once;
+  sends_request_ids = true;
   int port = 0;
   grpc::ServerBuilder builder;
   builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);

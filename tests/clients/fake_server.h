@@ -23,6 +23,10 @@ class FakeServer final : public v1::Inference::Service, public v1::Models::Servi
   FakeServer();
   ~FakeServer() override;
 
+  // The statuses of all fake servers have no trailers from now on, until the next one is made, as if a proxy had ended
+  // the calls.
+  static void ActAsProxyOfALostServer();
+
   // 127.0.0.1:port.
   const std::string& address() const { return address_; }
 

@@ -135,7 +135,7 @@ class Internal(LongshortError):
 
 
 class Unavailable(LongshortError):
-    """The server is unreachable or stopping."""
+    """The server is unreachable or stopping, or the connection was lost."""
 
     code = grpc.StatusCode.UNAVAILABLE
 
@@ -187,14 +187,25 @@ def of_rpc(error: Any, request_id: str) -> LongshortError:
     retry_info = _retry_info_seconds(trailers.get("grpc-status-details-bin"))
     waits = [wait for wait in (pushback, retry_info) if wait is not None]
     depth = str(trailers.get("longshort-queue-depth", ""))
+    code, message = error.code(), error.details() or ""
+    if "x-request-id" not in trailers and _is_of_transport(code, message):
+        code, message = grpc.StatusCode.UNAVAILABLE, f"the connection to the server was lost: {message}"
     return of_code(
-        error.code(),
-        error.details() or "",
+        code,
+        message,
         retry_after=max(waits) if waits and min(waits) >= 0 else None,
         queue_depth=int(depth) if depth.isdigit() else None,
         request_id=str(trailers.get("x-request-id", request_id)),
         may_retry=pushback is None or pushback >= 0,
     )
+
+
+def _is_of_transport(code: grpc.StatusCode, message: str) -> bool:
+    """Whether a status without the server's trailers means a lost connection: a proxy whose server died ends a stream
+    that has begun by RST_STREAM, for which gRPC reports INTERNAL, CANCELLED or UNKNOWN."""
+    if code is grpc.StatusCode.INTERNAL:
+        return "serializing" not in message  # this client's own errors about messages
+    return code in (grpc.StatusCode.CANCELLED, grpc.StatusCode.UNKNOWN) and "RST_STREAM" in message
 
 
 def _pushback_seconds(value: str | bytes | None) -> float | None:

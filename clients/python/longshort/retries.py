@@ -13,6 +13,12 @@ from longshort.errors import LongshortError
 
 # gRPC's messages for handshake errors that a retry will not fix.
 _LASTING = ("CERTIFICATE_VERIFY_FAILED", "WRONG_VERSION_NUMBER", "Hostname Verification Check failed")
+# gRPC's messages for connections that were lost after they had been established.
+_LOST = ("reset", "RST_STREAM", "Socket closed", "closed by peer", "Broken pipe", "watchdog", "End of TCP stream")
+# A connection that is lost after a silence of this many seconds, and again after about the same, is probably closed by
+# a proxy because it is idle. Then another attempt would end in the same way.
+_LONG_SILENCE = 5.0
+_SAME_SILENCE = 0.2
 
 
 @dataclass(frozen=True)
@@ -93,21 +99,47 @@ class Attempts:
         self._end = clock() + checked_timeout(timeout)
         # Consecutive failures.
         self.failures = 0
+        # When the attempt began or made progress; the silence before the last failure.
+        self._alive = clock()
+        self._silence: float | None = None
+
+    def begin(self) -> None:
+        """An attempt begins."""
+        self._alive = self._clock()
 
     def remaining(self) -> float | None:
-        """Returns the timeout of the next attempt for gRPC: seconds, or None for no limit."""
+        """Begins an attempt. Returns its timeout for gRPC: seconds, or None for no limit."""
+        self.begin()
         left = self._end - self._clock()
         return None if left == float("inf") else max(left, 0.0)
 
     def succeeded(self) -> None:
         """Records progress of a stream: a later failure counts as the first one."""
         self.failures = 0
+        self._silence = None
+        self.begin()
 
     def wait_after(self, error: LongshortError) -> float:
         """Returns the seconds to wait before the next attempt. Raises the error if there is none, or no time left."""
         if self.failures + 1 >= self._policy.attempts or not may_repeat(error, self._safe):
             raise error
+        self._check_silence(error)
         return self.wait_until_better(error)
+
+    def _check_silence(self, error: LongshortError) -> None:
+        """Raises the error if the connection was lost twice after the same silence."""
+        if not isinstance(error, errors.Unavailable) or not any(why in error.message for why in _LOST):
+            return
+        before, self._silence = self._silence, self._clock() - self._alive
+        if before is None or min(before, self._silence) < _LONG_SILENCE:
+            return
+        if abs(before - self._silence) <= _SAME_SILENCE * max(before, self._silence):
+            error.message += (
+                f"; no data came for {self._silence:.0f} s before that, as in the attempt before: a proxy or load"
+                " balancer probably closes idle connections. Raise its idle timeout, or set the server's --ping-interval"
+                " below it"
+            )
+            raise error
 
     def wait_until_better(self, error: LongshortError) -> float:
         """The same for an error that is known to be temporary."""

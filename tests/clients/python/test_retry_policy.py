@@ -166,3 +166,65 @@ def test_the_details_of_refusals(trailers: dict[str, str | bytes], retry_after: 
     assert error.queue_depth == 12
     assert error.request_id == "mine"
     assert retries.may_repeat(error, safe=False) == repeated
+
+
+class Ended(grpc.RpcError):
+    """A call that has ended."""
+
+    def __init__(self, code: str, details: str, **trailers: str) -> None:
+        self._code, self._details, self._trailers = grpc.StatusCode[code], details, trailers
+
+    def code(self) -> grpc.StatusCode:
+        return self._code
+
+    def details(self) -> str:
+        return self._details
+
+    def trailing_metadata(self) -> list[tuple[str, str]]:
+        return [(name.replace("_", "-"), value) for name, value in self._trailers.items()]
+
+
+@pytest.mark.parametrize("details", ["Received RST_STREAM with error code 2", "Received unexpected eos", ""])
+def test_an_internal_error_without_the_servers_trailers_is_a_lost_connection(details: str) -> None:
+    error = errors.of_rpc(Ended("INTERNAL", details), "mine")
+    assert isinstance(error, longshort.Unavailable)
+    assert details in error.message
+    assert attempts(RetryPolicy(), 60, Clock()).wait_after(error) > 0
+
+
+@pytest.mark.parametrize("code", ["CANCELLED", "UNKNOWN"])
+def test_other_codes_of_a_reset_stream_are_a_lost_connection(code: str) -> None:
+    assert isinstance(errors.of_rpc(Ended(code, "Received RST_STREAM with error code 8"), ""), longshort.Unavailable)
+    assert not isinstance(errors.of_rpc(Ended(code, "something else"), ""), longshort.Unavailable)
+
+
+def test_the_servers_own_internal_error_and_this_clients_stay() -> None:
+    of_server = errors.of_rpc(Ended("INTERNAL", "the model failed", x_request_id="1"), "")
+    assert type(of_server) is longshort.Internal
+    assert type(errors.of_rpc(Ended("INTERNAL", "Exception deserializing response!"), "")) is longshort.Internal
+
+
+def lost_after(tries: Attempts, clock: Clock, seconds: float, why: str = "Connection reset by peer") -> float:
+    tries.begin()
+    clock.now += seconds
+    return tries.wait_after(longshort.Unavailable(why))
+
+
+def test_a_connection_lost_twice_after_the_same_silence_is_not_tried_again() -> None:
+    clock = Clock()
+    tries = attempts(RetryPolicy(), 600, clock)
+    lost_after(tries, clock, 30)
+    with pytest.raises(longshort.Unavailable, match="no data came for 31 s .* --ping-interval"):
+        lost_after(tries, clock, 31)
+
+
+def test_other_losses_are_tried_again() -> None:
+    clock = Clock()
+    tries = attempts(RetryPolicy(attempts=100), 600, clock)
+    for seconds in (30, 10, 1, 1, 1):
+        lost_after(tries, clock, seconds)
+    for _ in range(2):  # a server that does not start
+        lost_after(tries, clock, 20, "failed to connect to all addresses")
+    lost_after(tries, clock, 30)
+    tries.succeeded()
+    lost_after(tries, clock, 30)

@@ -118,6 +118,7 @@ class Call:
 
     def exchange(self, method: Method[Q, A]) -> transport.Exchange[Q, A]:
         """Starts an attempt of a bidirectional call."""
+        self.attempts.begin()
         return transport.Exchange(self.channel(), method, self.metadata(), self.request_id)
 
     def recover(self, error: LongshortError) -> None:
