@@ -136,8 +136,8 @@ class Attempts:
         if abs(before - self._silence) <= _SAME_SILENCE * max(before, self._silence):
             error.message += (
                 f"; no data came for {self._silence:.0f} s before that, as in the attempt before: a proxy or load"
-                " balancer probably closes idle connections. Raise its idle timeout, or set the server's --ping-interval"
-                " below it"
+                " balancer probably closes idle connections. Raise its idle timeout, or set the server's"
+                " --ping-interval below it"
             )
             raise error
 
