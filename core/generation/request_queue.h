@@ -108,7 +108,7 @@ class RequestQueue final : public WorkQueue {
   // The worker has no room for another request. Until it takes work again, jobs parked with it may go to other workers.
   void OnWorkerFull(int worker);
   // Which of the worker's `running` jobs must be displaced so that the worker can take, by these decisions, a waiting
-  // job of a client that runs less than an equal share of what runs now; null if none. It is the latest job of the
+  // job of a client that runs less than an equal share of the running jobs; null if none. It is the latest job of the
   // client that runs the most, if that is more than a share. A job of a higher priority is displaced only for a client
   // that runs nothing. So a client that is alone may have all streams, and others need not wait until one of them ends.
   // Call it if there is no room.
