@@ -22,6 +22,8 @@ _BUFFER_BYTES = 1 << 20
 # Compressed bytes that are read, and decompressed, at a time. The limit is small because they may expand a lot.
 _STORED_BYTES = 4 << 10
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+# The last three of the four bytes with which a frame of other data begins. Their first is 0x50 to 0x5f.
+_SKIPPED_MAGIC = b"\x2a\x4d\x18"
 _ERRORS = (EOFError, OSError, ValueError, lzma.LZMAError, zlib.error, zstandard.ZstdError)
 
 
@@ -32,11 +34,21 @@ def uncompressed(stored: BinaryIO, compression: str) -> BinaryIO:
     return cast(BinaryIO, io.BufferedReader(_Frames(stored, *_FRAMES[compression]), _BUFFER_BYTES))
 
 
+class CompressedDamaged(InputDamaged):
+    """Compressed bytes are damaged, or end too early."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"the compressed file is damaged from here on: {reason}")
+        self.reason = reason
+
+
 def check_zstd_frame(head: bytes) -> None:
     """Raises ValueError for a frame that is not read: its window is too large, or it needs a dictionary.
 
     head  the first bytes of the frame
     """
+    while head[1:4] == _SKIPPED_MAGIC and head[0] & 0xF0 == 0x50 and len(head) >= 8:
+        head = head[8 + int.from_bytes(head[4:8], "little") :]
     if not head.startswith(_ZSTD_MAGIC):
         return
     try:
@@ -109,7 +121,7 @@ class _Frames(io.RawIOBase):
                 self._compressed = self._stored.read(_STORED_BYTES)
                 if not self._compressed:
                     if self._frame is not None:
-                        raise _damaged("it is truncated")
+                        raise CompressedDamaged("it is truncated")
                     return 0
             if self._frame is None:
                 self._compressed = self._compressed.lstrip(self._padding) if self._padding else self._compressed
@@ -132,11 +144,7 @@ class _Frames(io.RawIOBase):
             limit = (_BUFFER_BYTES,) if hasattr(self._frame, "needs_input") else ()
             self._text = memoryview(self._frame.decompress(self._compressed, *limit))
         except _ERRORS as error:
-            raise _damaged(str(error)) from None
+            raise CompressedDamaged(str(error)) from None
         self._compressed = b""
         if self._frame.eof:
             self._compressed, self._frame = self._frame.unused_data, None
-
-
-def _damaged(reason: str) -> InputDamaged:
-    return InputDamaged(f"the compressed file is damaged from here on: {reason}")

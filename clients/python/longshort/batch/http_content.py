@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import io
 import zlib
+from collections.abc import Callable
 from typing import Any
 
+import brotli  # type: ignore[import-untyped]
 from warcio.bufferedreaders import ChunkedDataReader  # type: ignore[import-untyped]
 
+from longshort.batch.compression import CompressedDamaged, uncompressed
+
 # zlib's window bits for a gzip header, a zlib header, and none. Some servers send "deflate" without a header.
-_WINDOWS = {"gzip": (31,), "x-gzip": (31,), "deflate": (15, -15)}
+_WINDOWS = {"gzip": (31,), "deflate": (15, -15)}
+_NAMES = {"gzip": "gzip", "x-gzip": "gzip", "deflate": "deflate", "br": "br", "zstd": "zstd"}
 # Registered encodings that are not decoded. As in browsers, an unregistered word does not count as an encoding.
-_NOT_READ = ("br", "compress", "dcb", "dcz", "exi", "pack200-gzip", "x-compress", "zstd")
+_NOT_READ = ("compress", "dcb", "dcz", "exi", "pack200-gzip", "x-compress")
+_MAGICS = ((b"\x1f\x8b\x08", "gzip"), (b"\x28\xb5\x2f\xfd", "zstd"))
+# Control characters that text does not have. Compressed content has one in its first bytes.
+_NOT_TEXT = frozenset(range(32)) - frozenset(b"\t\n\f\r\x1b")
+_LOOKED_AT_BYTES = 1024
 
 
 class NotDecoded(ValueError):
@@ -25,13 +35,12 @@ def content_of(record: Any, max_bytes: int) -> bytes:
     # Many crawlers decode the chunks but keep the header. The reader passes such content through.
     if _words(record, "Transfer-Encoding") == ["chunked"]:
         stream = ChunkedDataReader(stream, decomp_type=None)
+    content = bytes(stream.read(max_bytes + 1))
     listed = _words(record, "Content-Encoding")
-    encodings = [word for word in listed if word in _WINDOWS or word in _NOT_READ]
-    if not encodings:
-        return bytes(stream.read(max_bytes + 1))
-    if len(encodings) > 1 or encodings[0] in _NOT_READ:
-        raise NotDecoded(f'its Content-Encoding is "{", ".join(listed)}"; only gzip and deflate are supported')
-    return _decoded(stream.read(max_bytes + 1), encodings[0], max_bytes)
+    encodings = [word for word in listed if word in _NAMES or word in _NOT_READ]
+    for encoding in reversed(encodings or [""]):
+        content = _decoded(content, encoding, max_bytes)
+    return content
 
 
 def _words(record: Any, name: str) -> list[str]:
@@ -40,18 +49,64 @@ def _words(record: Any, name: str) -> list[str]:
 
 
 def _decoded(stored: bytes, encoding: str, max_bytes: int) -> bytes:
-    """Raises NotDecoded."""
-    if not stored:
-        return b""
-    reason = ""
-    for windows in _WINDOWS[encoding]:
-        decoder = zlib.decompressobj(windows)
+    """Headers are often wrong: crawlers decode the content and keep the header, or the reverse. The beginning of the
+    content is believed rather than the header. Raises NotDecoded."""
+    magic = next((name for begin, name in _MAGICS if stored.startswith(begin)), "")
+    reason = "only gzip, deflate, br and zstd are supported"
+    for name in dict.fromkeys(one for one in (magic, _NAMES.get(encoding, "")) if one):
         try:
-            content = decoder.decompress(stored, max_bytes + 1)
-        except zlib.error as error:
-            reason = str(error)
-            continue
-        if decoder.eof or len(content) > max_bytes:
-            return content
-        reason = "it is truncated"
-    raise NotDecoded(f'its Content-Encoding is "{encoding}", but it cannot be decoded: {reason}')
+            return _DECODERS[name](stored, max_bytes)
+        except NotDecoded as error:
+            reason = f"it cannot be decoded: {error}"
+    if not magic and not _NOT_TEXT.intersection(stored[:_LOOKED_AT_BYTES]):
+        return stored
+    if not encoding and not magic:
+        return stored
+    raise NotDecoded(f'its Content-Encoding is "{encoding}", but {reason}')
+
+
+def _by_zlib(name: str) -> Callable[[bytes, int], bytes]:
+    def decode(stored: bytes, max_bytes: int) -> bytes:
+        reason = ""
+        for windows in _WINDOWS[name]:
+            decoder = zlib.decompressobj(windows)
+            try:
+                content = decoder.decompress(stored, max_bytes + 1)
+            except zlib.error as error:
+                reason = str(error)
+                continue
+            if decoder.eof or len(content) > max_bytes:
+                return content
+            reason = "it is truncated"
+        raise NotDecoded(reason)
+
+    return decode
+
+
+def _by_brotli(stored: bytes, max_bytes: int) -> bytes:
+    decoder = brotli.Decompressor()
+    content = b""
+    try:
+        while not decoder.is_finished() and len(content) <= max_bytes:
+            more = decoder.process(stored, output_buffer_limit=max_bytes + 1 - len(content))
+            if not more and not decoder.is_finished():
+                raise NotDecoded("it is truncated")
+            content, stored = content + more, b""
+    except brotli.error as error:
+        raise NotDecoded(str(error)) from None
+    return content
+
+
+def _by_zstd(stored: bytes, max_bytes: int) -> bytes:
+    try:
+        return uncompressed(io.BytesIO(stored), "zst").read(max_bytes + 1)
+    except CompressedDamaged as error:
+        raise NotDecoded(error.reason) from None
+
+
+_DECODERS: dict[str, Callable[[bytes, int], bytes]] = {
+    "gzip": _by_zlib("gzip"),
+    "deflate": _by_zlib("deflate"),
+    "br": _by_brotli,
+    "zstd": _by_zstd,
+}

@@ -32,7 +32,7 @@ kill -9 or a crash of the machine), run the same command again.
 INPUT is a file, a folder (searched recursively, without hidden files) or a pattern, local or an fsspec URL:
   .jsonl, .ndjson         each line is a JSON object with the document in its field "text". Also .gz, .zst, .bz2, .xz
   .parquet                each row is a document, in the column "text"
-  .warc, .wet             each record is a document: conversion, and response and resource with text. Also .gz
+  .warc, .wet             each record is a document: conversion, and response and resource with text. Also as above
   .txt, .md, .html, ...   each file is one document
 Other files are not read: the summary counts them. --format reads files of other names.
 

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import re
+import zlib
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, BinaryIO
 
 import grpc
 from warcio.archiveiterator import ArchiveIterator  # type: ignore[import-untyped]
 
-from longshort.batch.failures import InputDamaged
+from longshort.batch.compression import uncompressed
+from longshort.batch.failures import InputDamaged, Refused
 from longshort.batch.files import open_input
 from longshort.batch.http_content import NotDecoded, content_of
 from longshort.batch.inputs import Input, Source
 from longshort.batch.rows import Columns, Row, Rows, bad, good, text_schema
 from longshort.batch.shards import Position, RawRow
 
+_DAMAGED = "the file is damaged from here on: {}"
+# Bytes that are read at a time to find out how a file is compressed.
+_DETECTION_BYTES = 64 << 10
 CARRIED = {
     "url": "WARC-Target-URI",
     "date": "WARC-Date",
@@ -25,7 +31,8 @@ CARRIED = {
 
 class Warc:
     """A row is the decoded text, without HTTP headers, of a record of type conversion, resource or response. Ordinals
-    count rows. Offsets are bytes of the file as it is stored."""
+    count rows. Offsets are bytes of the file as it is stored, or of its content if its records are not compressed each
+    for itself: a resumed run then reads it from its beginning."""
 
     def __init__(self, source: Source, columns: Columns) -> None:
         self._file: Input = source.files[0]
@@ -33,40 +40,48 @@ class Warc:
         self.carried = text_schema(self._names)
         self._max_bytes = columns.memory.row_bytes
         self._offset = 0
+        self._stored: BinaryIO | None = None
+        # Its compression as a whole; "" if there is none.
+        self._compression = _compression(self._file)
 
     def rows(self, start: Position) -> Iterator[RawRow]:
         """Rows from `start` on. A damaged file ends with a row that is an InputDamaged. Raises OSError."""
-        row = start.row
+        row, self._offset = (0, 0) if self._compression else (start.row, start.offset)
         with open_input(self._file.name) as stored:
-            stored.seek(start.offset)
-            self._offset = start.offset
-            records = ArchiveIterator(stored)
+            stored.seek(self._offset)
+            self._stored = stored
+            content_file = uncompressed(stored, self._compression) if self._compression else stored
+            records = ArchiveIterator(content_file)
             try:
                 for record in records:
                     is_text = _is_text(record)
-                    content = _content(record, self._max_bytes) if is_text else b""
+                    is_new = row >= start.row
+                    content = _content(record, self._max_bytes) if is_text and is_new else b""
                     # Reads to the record's end, since its offset is not known before.
                     begin, end = records.get_record_offset(), records.offset
                     if not _is_whole(record, records.reader.decompressor):
                         raise EOFError("a record is truncated")
                     self._offset = end
-                    if is_text:
+                    if is_text and is_new:
                         fields = {name: record.rec_headers.get_header(key) for name, key in CARRIED.items() if key}
                         fields["content_type"] = _content_type(record)
                         size = 0 if isinstance(content, NotDecoded) else len(content)
                         yield RawRow(row, begin, end, size, (content, fields))
-                        row += 1
-                if self._offset < self._file.bytes:
+                    row += is_text
+                if self._offset < (content_file.tell() if self._compression else self._file.bytes):
                     raise EOFError("it does not end with a record")
             except OSError:
                 raise
             except Exception as error:  # broken headers make warcio raise anything
-                damaged = InputDamaged(f"the file is damaged from here on: {error}")
+                damaged = error if isinstance(error, InputDamaged) else InputDamaged(_DAMAGED.format(error))
                 # Its end is the file's, so that a resumed run finds no further row.
-                yield RawRow(row, self._offset, self._file.bytes, 0, damaged)
+                if row >= start.row:
+                    yield RawRow(row, self._offset, max(self._offset, self._file.bytes), 0, damaged)
 
     def read_share(self) -> float:
         """The share of the file that was read so far, 0 to 1."""
+        if self._compression and self._stored is not None:
+            return 1.0 if self._stored.closed else min(1.0, self._stored.tell() / max(1, self._file.bytes))
         return min(1.0, self._offset / max(1, self._file.bytes))
 
     def parse(self, raw: Sequence[RawRow]) -> Rows:
@@ -87,6 +102,45 @@ class Warc:
             else:
                 rows.append(good(self._file.name, one.row, content))
         return Rows(rows, carried)
+
+
+def _compression(file: Input) -> str:
+    """The compression of a file that is compressed as a whole. Usually each record is a gzip member, which allows to
+    begin at any record; programs such as gzip and pigz make other members."""
+    if file.compression not in ("", "gz"):
+        return file.compression
+    try:
+        with open_input(file.name) as stored:
+            return "gz" if _is_gzipped_as_a_whole(stored) else ""
+    except OSError as error:
+        raise Refused(f"the input {file.name} cannot be read: {error.strerror or error}") from error
+
+
+def _is_gzipped_as_a_whole(stored: BinaryIO) -> bool:
+    """Whether the first gzip member has more, or less, than the first record."""
+    member = zlib.decompressobj(16 + zlib.MAX_WBITS)
+    begin, size, record_bytes = b"", 0, None
+    compressed = stored.read(_DETECTION_BYTES)
+    while compressed and not member.eof:
+        try:
+            content = member.decompress(compressed, _DETECTION_BYTES)
+        except zlib.error:  # uncompressed, or damaged
+            return False
+        compressed = member.unconsumed_tail or (b"" if member.eof else stored.read(_DETECTION_BYTES))
+        if record_bytes is None:
+            begin += content
+            head, end, _ = begin.partition(b"\r\n\r\n")
+            length = re.search(rb"\r\ncontent-length:[ \t]*(\d+)", head, re.IGNORECASE)
+            if not end and len(begin) < _DETECTION_BYTES and not member.eof:
+                continue
+            if not end or length is None:
+                return False
+            record_bytes = len(head) + len(end) + int(length[1])
+            content = begin
+        if content[max(0, record_bytes - size) :].strip(b"\r\n"):
+            return True
+        size += len(content)
+    return member.eof and record_bytes is not None and size < record_bytes
 
 
 def _content(record: Any, max_bytes: int) -> bytes | NotDecoded:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import gzip
 import io
+import random
 import zlib
 from pathlib import Path
 
+import brotli
 import longshort.batch
 import pytest
+import zstandard
 from integration.server_process import Server
 from longshort.batch.shards import ShardLimits
 from warcio.statusandheaders import StatusAndHeaders
@@ -21,6 +24,7 @@ from clients.python.conftest import address
 TEXT = b"The cat sat on the mat. " * 40
 # One block of deflate, without zlib's header.
 BARE = zlib.compress(TEXT)[2:-4]
+NOISE = random.Random(1).randbytes(2000)
 GZIPPED = gzip.compress(TEXT, mtime=0)
 
 
@@ -53,6 +57,17 @@ READ: dict[str, tuple[dict[str, str], bytes]] = {
     "bare deflate": ({"Content-Encoding": "deflate"}, BARE),
     "identity": ({"Content-Encoding": "identity"}, TEXT),
     "no encoding": ({"Content-Encoding": "utf-8"}, TEXT),
+    "br": ({"Content-Encoding": "br"}, brotli.compress(TEXT)),
+    "zstd": ({"Content-Encoding": "zstd"}, zstandard.compress(TEXT)),
+    "two encodings": ({"Content-Encoding": "gzip, br"}, brotli.compress(GZIPPED)),
+    "gzip undone": ({"Content-Encoding": "gzip"}, TEXT),
+    "deflate undone": ({"Content-Encoding": "deflate"}, TEXT),
+    "br undone": ({"Content-Encoding": "br"}, TEXT),
+    "compress undone": ({"Content-Encoding": "compress"}, TEXT),
+    "br that is gzip": ({"Content-Encoding": "br"}, GZIPPED),
+    "gzip that is zstd": ({"Content-Encoding": "gzip"}, zstandard.compress(TEXT)),
+    "gzip without a header": ({}, GZIPPED),
+    "chunks of br": ({"Transfer-Encoding": "chunked", "Content-Encoding": "br"}, chunks(brotli.compress(TEXT))),
     "chunks": ({"Transfer-Encoding": "chunked"}, chunks(TEXT)),
     "chunks undone": ({"Transfer-Encoding": "chunked"}, TEXT),
     "chunks of gzip": ({"Transfer-Encoding": "chunked", "Content-Encoding": "gzip"}, chunks(GZIPPED)),
@@ -69,15 +84,29 @@ def test_encodings_are_undone(tmp_path: Path, name: str, kind: str) -> None:
 
 def test_what_cannot_be_decoded_is_an_error_of_its_row(server: Server, tmp_path: Path) -> None:
     wrong = [
-        ({"Content-Encoding": "br"}, TEXT, 'its Content-Encoding is "br"; only gzip and deflate are supported'),
-        ({"Content-Encoding": "gzip, br"}, TEXT, 'its Content-Encoding is "gzip, br"; only gzip and deflate are'),
-        ({"Content-Encoding": "gzip"}, TEXT, 'its Content-Encoding is "gzip", but it cannot be decoded: '),
+        (
+            {"Content-Encoding": "compress"},
+            BARE,
+            'its Content-Encoding is "compress", but only gzip,',
+        ),
+        ({"Content-Encoding": "br"}, BARE, 'its Content-Encoding is "br", but it cannot be decoded: '),
+        (
+            {"Content-Encoding": "br"},
+            brotli.compress(NOISE)[:-20],
+            'its Content-Encoding is "br", but it cannot be decoded: it is truncated',
+        ),
+        (
+            {"Content-Encoding": "zstd"},
+            zstandard.compress(NOISE)[:-20],
+            'its Content-Encoding is "zstd", but it cannot be decoded: it is truncated',
+        ),
+        ({"Content-Encoding": "gzip"}, zlib.compress(TEXT), 'its Content-Encoding is "gzip", but it cannot be decoded'),
         (
             {"Content-Encoding": "gzip"},
             GZIPPED[:-20],
             'its Content-Encoding is "gzip", but it cannot be decoded: it is truncated',
         ),
-        ({"Content-Encoding": "deflate"}, TEXT, 'its Content-Encoding is "deflate", but it cannot be decoded: '),
+        ({"Content-Encoding": "deflate"}, NOISE, 'its Content-Encoding is "deflate", but it cannot be decoded: '),
     ]
     contents = [one for headers, content, _ in wrong for one in ((headers, content), ({}, b"good"))]
     path = write_warc(tmp_path / "a.warc.gz", contents)

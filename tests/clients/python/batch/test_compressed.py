@@ -1,0 +1,107 @@
+"""Compressed files as programs make them: WARC files that are compressed as a whole, and zstd frames that are not
+read."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+from collections.abc import Callable
+from pathlib import Path
+
+import longshort.batch
+import pytest
+import zstandard
+from longshort.batch import inputs
+from longshort.batch.shards import Position, ShardLimits
+
+from clients.python.batch.test_inputs import TEXTS, rows_of, write_warc
+
+LINE = b'{"text": "a"}\n'
+
+
+def pieces(content: bytes) -> bytes:
+    """Members that begin and end anywhere, as those of bgzip."""
+    return b"".join(gzip.compress(content[begin : begin + 700]) for begin in range(0, len(content), 700))
+
+
+WHOLE: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
+    "gzip": (".gz", gzip.compress),
+    "gzip under a plain name": ("", gzip.compress),
+    "members of any length": (".gz", pieces),
+    "zstd": (".zst", zstandard.compress),
+    "bzip2": (".bz2", bz2.compress),
+    "xz": (".xz", lzma.compress),
+}
+
+
+@pytest.mark.parametrize("kind", WHOLE)
+def test_a_warc_file_that_is_compressed_as_a_whole_is_read(kind: str, tmp_path: Path) -> None:
+    ending, compress = WHOLE[kind]
+    plain = write_warc(tmp_path / "plain.warc", False)
+    path = tmp_path / f"a.warc{ending}"
+    path.write_bytes(compress(plain.read_bytes()))
+    limits = ShardLimits(rows=6)
+    wanted = [row.text_hash for shard in rows_of(plain, limits) for row in shard.rows]
+    rows = [row for shard in rows_of(path, limits) for row in shard.rows]
+    assert [row.text_hash for row in rows] == wanted and len(wanted) == len(TEXTS)
+    assert [row.ordinal for row in rows] == list(range(len(TEXTS)))
+    for row in (6, 33, 40):
+        rest = rows_of(path, limits, Position(row // 6, row, 100 * row))
+        assert [one.text_hash for shard in rest for one in shard.rows] == wanted[row:]
+
+
+@pytest.mark.parametrize("kind", ["gzip", "zstd", "xz"])
+def test_one_that_is_cut_short_is_read_to_there(kind: str, tmp_path: Path) -> None:
+    ending, compress = WHOLE[kind]
+    plain = write_warc(tmp_path / "plain.warc", False).read_bytes()
+    path = tmp_path / f"a.warc{ending}"
+    path.write_bytes(compress(plain)[:-7])
+    rows = [row for shard in rows_of(path, ShardLimits()) for row in shard.rows]
+    assert rows[-1].error is not None and "damaged from here on: it is truncated" in rows[-1].error.message
+    assert all(row.error is None for row in rows[:-1])
+    assert rows_of(path, ShardLimits(), Position(1, len(rows), path.stat().st_size)) == []
+
+
+def frame(window_log: int) -> bytes:
+    """A frame without content size, as of `zstd --long=N` from a pipe."""
+    parameters = zstandard.ZstdCompressionParameters(window_log=window_log, write_content_size=0)
+    compressor = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
+    return bytes(compressor.compress(LINE) + compressor.flush())
+
+
+DICTIONARY = zstandard.ZstdCompressionDict(b"some words that occur often " * 20)
+WITH_DICTIONARY = zstandard.ZstdCompressor(dict_data=DICTIONARY).compress(LINE)
+# Raw content has no number. This is a frame with the number 7.
+NUMBERED = b"\x28\xb5\x2f\xfd\x21\x07" + WITH_DICTIONARY[5:]
+SKIPPED = b"\x5d\x2a\x4d\x18\x04\0\0\0abcd"
+
+
+def test_windows_of_128_mib_are_read(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl.zst").write_bytes(SKIPPED + frame(27) + SKIPPED + frame(20))
+    (shard,) = rows_of(tmp_path / "a.jsonl.zst", ShardLimits())
+    assert [row.document for row in shard.rows] == ["a", "a"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (frame(28), r"its zstd window has 256 MiB; at most 128 MiB are read: compress it again, by `zstd -dc"),
+        (frame(31), "its zstd window has 2048 MiB"),
+        (SKIPPED + frame(30), "its zstd window has 1024 MiB"),
+        (NUMBERED, "it was compressed with the zstd dictionary 7, which it does not contain"),
+    ],
+)
+@pytest.mark.parametrize("name", ["a.jsonl.zst", "a.warc.zst"])
+def test_a_frame_that_is_not_read_is_refused_at_once(content: bytes, message: str, name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(longshort.batch.Refused, match=f"{name} is not read: {message}"):
+        inputs.find([str(tmp_path / name)])
+
+
+def test_a_later_frame_that_is_not_read_ends_the_file_with_its_reason(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl.zst").write_bytes(frame(20) + frame(28))
+    (shard,) = rows_of(tmp_path / "a.jsonl.zst", ShardLimits())
+    first, second = shard.rows
+    assert first.document == "a"
+    assert second.error is not None and "its zstd window has 256 MiB" in second.error.message
