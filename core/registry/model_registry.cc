@@ -65,7 +65,9 @@ absl::StatusOr<std::unique_ptr<ModelRegistry>> ModelRegistry::Load(const std::st
   for (const auto& [name, versions] : listing.versions) {
     LS_ASSIGN_OR_RETURN(const VersionPolicy policy, registry->ReadPolicy(name, versions));
     for (const int64_t version : policy.Choose(versions)) {
-      const absl::Status status = registry->LoadFrom(name, version).status();
+      const VersionId id(name, version);
+      const absl::Status status =
+          registry->LoadFrom(id, registry->SignatureOf(id), [](const RegistryEvent&) {}).status();
       if (status.ok()) continue;
       if (strict || !absl::IsResourceExhausted(status)) return status;
       registry->left_out_.push_back({RegistryEvent::Kind::kFailed, name, version, status});
@@ -104,8 +106,7 @@ std::vector<std::shared_ptr<ServedModel>> ModelRegistry::List() const {
   return list;
 }
 
-absl::StatusOr<std::shared_ptr<ServedModel>> ModelRegistry::LoadVersion(const std::string& name, int64_t version,
-                                                                        Report report) {
+absl::StatusOr<LoadedVersion> ModelRegistry::LoadVersion(const std::string& name, int64_t version, Report report) {
   const MutexLock loading(loading_);
   LS_ASSIGN_OR_RETURN(const RepositoryListing listing, ListRepository(repository_));
   if (const auto unreadable = listing.unreadable.find(name); unreadable != listing.unreadable.end()) {
@@ -120,16 +121,17 @@ absl::StatusOr<std::shared_ptr<ServedModel>> ModelRegistry::LoadVersion(const st
     return absl::NotFoundError(absl::StrCat("the repository has no version ", version, " of model ", name,
                                             ThereAre(on_disk->second, absl::AlphaNumFormatter())));
   }
-  if (LoadedVersions(name).count(version) == 0) {
-    const absl::Status status = LoadFrom(name, version).status();
-    if (!absl::IsCancelled(status)) {
-      report({status.ok() ? RegistryEvent::Kind::kLoaded : RegistryEvent::Kind::kFailed, name, version, status});
-    }
-    LS_RETURN_IF_ERROR(status);
+  const VersionId id(name, version);
+  const absl::StatusOr<LoadOutcome> outcome = LoadFrom(id, SignatureOf(id), report);
+  if (!outcome.ok()) {
+    if (!absl::IsCancelled(outcome.status())) report({RegistryEvent::Kind::kFailed, name, version, outcome.status()});
+    return outcome.status();
   }
-  kept_.insert({name, version});
-  unwanted_.erase({name, version});
-  return Find(name, version);
+  failed_.erase(id);
+  kept_.insert(id);
+  unwanted_.erase(id);
+  LS_ASSIGN_OR_RETURN(std::shared_ptr<ServedModel> served, Find(name, version));
+  return LoadedVersion{.model = std::move(served), .outcome = *outcome};
 }
 
 absl::Status ModelRegistry::Unload(const std::string& name, int64_t version) {
@@ -158,6 +160,7 @@ absl::Status ModelRegistry::FollowRepository(Report report) {
     names.erase(name);
     Fail({name, 0}, reason, absl::UnavailableError(reason), report);
   }
+  LookAt(listing);
   for (const std::string& name : names) {
     const auto on_disk = listing.versions.find(name);
     Follow(name, on_disk == listing.versions.end() ? std::set<int64_t>() : on_disk->second, report);
@@ -165,7 +168,26 @@ absl::Status ModelRegistry::FollowRepository(Report report) {
   return absl::OkStatus();
 }
 
+void ModelRegistry::LookAt(const RepositoryListing& listing) {
+  std::map<VersionId, Look> looks;
+  for (const auto& served : List()) {
+    if (listing.unreadable.count(served->name) == 0) looks[{served->name, served->version}] = Look();
+  }
+  for (const auto& [name, versions] : listing.versions) {
+    for (const int64_t version : versions) looks[{name, version}].signature = SignatureOf({name, version});
+  }
+  for (auto& [id, look] : looks) {
+    const auto before = looks_.find(id);
+    look.settled = before != looks_.end() && before->second.signature == look.signature;
+  }
+  looks_ = std::move(looks);
+}
+
 void ModelRegistry::Follow(const std::string& name, const std::set<int64_t>& on_disk, Report report) {
+  for (const int64_t loaded : LoadedVersions(name)) {
+    // Another folder may be about to take the place of one that has vanished.
+    if (on_disk.count(loaded) == 0 && !looks_[{name, loaded}].settled) return;
+  }
   const std::optional<std::set<int64_t>> chosen = FollowPolicy(name, on_disk, report);
   for (const int64_t loaded : LoadedVersions(name)) {
     const bool kept = kept_.count({name, loaded}) > 0;
@@ -195,6 +217,13 @@ std::optional<std::set<int64_t>> ModelRegistry::FollowPolicy(const std::string& 
   for (;;) {
     std::set<int64_t> chosen = policy->Choose(usable);
     if (chosen.empty()) return std::nullopt;
+    const std::set<int64_t> loaded = LoadedVersions(name);
+    const bool waits =
+        std::any_of(chosen.begin(), chosen.end(), [&](int64_t version) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loading_) {
+          const VersionId id(name, version);
+          return !looks_[id].settled && loaded.count(version) == 0 && unwanted_.count(id) == 0;
+        });
+    if (waits) return std::nullopt;
     const auto unusable = std::find_if(
         chosen.rbegin(), chosen.rend(),
         [&](int64_t version) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loading_) { return !FollowVersion(name, version, report); });
@@ -206,20 +235,18 @@ std::optional<std::set<int64_t>> ModelRegistry::FollowPolicy(const std::string& 
 bool ModelRegistry::FollowVersion(const std::string& name, int64_t version, Report report) {
   const VersionId id(name, version);
   if (unwanted_.count(id) > 0) return true;
-  const std::string serving = FileSignature(ServingFile(repository_, name));
+  const Look& look = looks_[id];
   const bool serves = LoadedVersions(name).count(version) > 0;
-  if (serves && served_[id] == serving) return true;
-  const std::string signature =
-      absl::StrCat(FolderSignature(VersionDirectory(repository_, name, version)), " ", serving);
+  if (!look.settled || (serves && served_[id] == look.signature)) return serves;
   const auto failed = failed_.find(id);
-  if (failed != failed_.end() && failed->second.signature == signature && failed->second.lasts) return serves;
-  const absl::StatusOr<std::shared_ptr<ServedModel>> loaded = LoadFrom(name, version);
+  if (failed != failed_.end() && failed->second.signature == look.signature.Text() && failed->second.lasts)
+    return serves;
+  const absl::StatusOr<LoadOutcome> loaded = LoadFrom(id, look.signature, report);
   if (!loaded.ok()) {
-    if (!absl::IsCancelled(loaded.status())) Fail(id, signature, loaded.status(), report);
+    if (!absl::IsCancelled(loaded.status())) Fail(id, look.signature.Text(), loaded.status(), report);
     return serves;
   }
   failed_.erase(id);
-  report({RegistryEvent::Kind::kLoaded, name, version, absl::OkStatus()});
   return true;
 }
 
@@ -245,22 +272,62 @@ absl::StatusOr<VersionPolicy> ModelRegistry::ReadPolicy(const std::string& name,
   return policy;
 }
 
-absl::StatusOr<std::shared_ptr<ServedModel>> ModelRegistry::LoadFrom(const std::string& name, int64_t version) {
-  std::string serving = FileSignature(ServingFile(repository_, name));  // before anything reads the file
-  absl::StatusOr<ServedModel> made = MakeServed(name, version);
-  if (!made.ok()) return NameModel(made.status(), name, version);
-  std::shared_ptr<ServedModel> served = retired_->Share(std::make_unique<ServedModel>(*std::move(made)));
-  served_[{name, version}] = std::move(serving);
-  std::shared_ptr<ServedModel> replaced;  // released after the lock
-  const MutexLock lock(mutex_);
-  replaced = std::exchange(models_[name][version], served);
-  if (replaced != nullptr) AddUnloaded(replaced);
-  return served;
+ModelRegistry::Signature ModelRegistry::SignatureOf(const VersionId& id) const {
+  return {.files = absl::StrCat("files: ", VersionSignature(VersionDirectory(repository_, id.first, id.second))),
+          .serving = FileSignature(ServingFile(repository_, id.first))};
 }
 
-absl::StatusOr<ServedModel> ModelRegistry::MakeServed(const std::string& name, int64_t version) const {
+absl::StatusOr<LoadOutcome> ModelRegistry::LoadFrom(const VersionId& id, const Signature& signature, Report report) {
+  const auto& [name, version] = id;
+  RegistryEvent event{RegistryEvent::Kind::kLoaded, name, version, absl::OkStatus()};
+  std::string served_fingerprint;
+  const bool reloads = LoadedVersions(name).count(version) > 0;
+  if (reloads) {
+    const Signature& served = served_[id];
+    if (served == signature) return LoadOutcome::kUnchanged;
+    const bool same_serving = served.serving == signature.serving;
+    event.kind = RegistryEvent::Kind::kReloaded;
+    event.changed = absl::StrCat(served.files == signature.files ? "" : "the model's files",
+                                 served.files == signature.files || same_serving ? "" : " and ",
+                                 same_serving ? "" : "serving.json");
+    if (same_serving) {
+      LS_ASSIGN_OR_RETURN(const std::shared_ptr<ServedModel> now, Find(name, version));
+      served_fingerprint = now->fingerprint();
+    }
+  }
+  absl::StatusOr<ServedModel> made = MakeServed(id, served_fingerprint);
+  const bool same_content = absl::IsAlreadyExists(made.status());
+  if (!made.ok() && !same_content) return NameModel(made.status(), name, version);
+  if (reloads && SignatureOf(id).files != signature.files) {
+    return NameModel(absl::UnavailableError("its files changed while they were read; the version serves as before"),
+                     name, version);
+  }
+  if (made.ok()) {
+    Publish(*std::move(made));
+  } else {
+    event.kind = RegistryEvent::Kind::kUnchanged;
+    event.changed.clear();
+  }
+  served_[id] = signature;
+  report(event);
+  if (same_content) return LoadOutcome::kUnchanged;
+  return reloads ? LoadOutcome::kReloaded : LoadOutcome::kLoaded;
+}
+
+void ModelRegistry::Publish(ServedModel made) {
+  std::shared_ptr<ServedModel> served = retired_->Share(std::make_unique<ServedModel>(std::move(made)));
+  std::shared_ptr<ServedModel> replaced;  // released after the lock
+  const MutexLock lock(mutex_);
+  replaced = std::exchange(models_[served->name][served->version], served);
+  if (replaced != nullptr) AddUnloaded(replaced);
+}
+
+absl::StatusOr<ServedModel> ModelRegistry::MakeServed(const VersionId& id,
+                                                      const std::string& served_fingerprint) const {
+  const auto& [name, version] = id;
   const absl::Time begin = MonotonicNow();
-  LS_ASSIGN_OR_RETURN(models::LoadedModel loaded, loader_(VersionDirectory(repository_, name, version)));
+  LS_ASSIGN_OR_RETURN(models::LoadedModel loaded,
+                      loader_(VersionDirectory(repository_, name, version), served_fingerprint));
   LS_ASSIGN_OR_RETURN(ServedModel::Kind kind, engine_factory_(name, version, std::move(loaded)));
   return ServedModel{
       .name = name, .version = version, .kind = std::move(kind), .load_duration = MonotonicNow() - begin};

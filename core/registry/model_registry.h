@@ -2,8 +2,8 @@
 //
 // Lookups no longer find a model that was unloaded. Its requests finish on it, and then it is destroyed
 // (RetiredModels). A new version is loaded while the old one serves, and replaces it only when it is ready, so a
-// failed load changes nothing. The same applies to a version whose serving.json has changed: it is loaded again and
-// replaces itself.
+// failed load changes nothing. The same applies to a version whose files or serving.json have changed: it is loaded
+// again and replaces itself.
 #pragma once
 
 #include <cstdint>
@@ -32,20 +32,23 @@ namespace longshort::core {
 
 // An event of a version, or a folder that is no model (kSkipped).
 struct RegistryEvent {
-  enum class Kind { kLoaded, kUnloaded, kFailed, kSkipped };
+  // kReloaded: in the place of its earlier instance. kUnchanged: its files were written again, with the same content.
+  enum class Kind { kLoaded, kReloaded, kUnchanged, kUnloaded, kFailed, kSkipped };
 
   Kind kind = Kind::kLoaded;
-  std::string model;    // empty for kSkipped
-  int64_t version = 0;  // 0 if unknown
-  absl::Status status;  // the reason of kFailed and kSkipped
+  std::string model;         // empty for kSkipped
+  int64_t version = 0;       // 0 if unknown
+  absl::Status status;       // the reason of kFailed and kSkipped
+  std::string changed = {};  // of kReloaded: "the model's files", "serving.json", or both
 };
 
 // Thread-safe. One thread at a time loads and unloads; lookups never wait for it.
 class ModelRegistry {
  public:
-  // Loads the model directory of one version. Errors: CANCELLED if loading was stopped, which is no failure of the
-  // model.
-  using Loader = std::function<absl::StatusOr<models::LoadedModel>(const std::string& directory)>;
+  // Loads the model directory of one version. Errors: ALREADY_EXISTS if its fingerprint is `served_fingerprint`, before
+  // anything is loaded; CANCELLED if loading was stopped, which is no failure of the model.
+  using Loader = std::function<absl::StatusOr<models::LoadedModel>(const std::string& directory,
+                                                                   const std::string& served_fingerprint)>;
   // Returns which versions of a model to load. Errors are handled as those of the model.
   using PolicyReader = std::function<absl::StatusOr<VersionPolicy>(const std::string& name)>;
   // Creates the engine that serves a loaded model.
@@ -83,20 +86,24 @@ class ModelRegistry {
     return skipped_;
   }
 
-  // Loads a version (0: the newest in the repository) in addition to the loaded ones; does nothing if it is loaded. It
-  // stays until it is unloaded. Reports the event if it had to load. Errors: NOT_FOUND if the repository does not have
-  // it; UNAVAILABLE if the model's folder cannot be read; as the loader and the engine factory.
-  absl::StatusOr<std::shared_ptr<ServedModel>> LoadVersion(
+  // Loads a version (0: the newest in the repository) in addition to the loaded ones. If it is loaded, reloads it if
+  // its files or its serving.json have changed since. It stays until it is unloaded. Reports what it does, unless
+  // nothing was written. Errors: NOT_FOUND if the repository does not have it; UNAVAILABLE if the model's folder cannot
+  // be read, or its files change while they are read; as the loader and the engine factory. After an error the version
+  // serves as before.
+  absl::StatusOr<LoadedVersion> LoadVersion(
       const std::string& name, int64_t version, Report report = [](const RegistryEvent&) {});
   // Unloads a version (0: all versions of the model). Only LoadVersion loads it again; newer versions are loaded.
   // Errors: NOT_FOUND.
   absl::Status Unload(const std::string& name, int64_t version);
 
   // Follows the repository: loads the versions that the policies choose, then unloads the others. Reloads versions
-  // whose serving.json has changed. Unloads versions whose folders are gone. While a policy cannot be read or chooses
-  // no version, or the model's folder cannot be read, the model's versions stay. A failed load is retried when its
-  // files have changed, or at once if they could not be read (UNAVAILABLE). A version that Unload removed counts as
-  // loaded, so that no other takes its place. Skipped folders are reported once.
+  // whose files or serving.json have changed, by size and time first and then by fingerprint. Unloads versions whose
+  // folders are gone. Acts on a version only if two calls in a row find the same files (or none), because a writer may
+  // be at work; until then the model's versions stay. While a policy cannot be read or chooses no version, or the
+  // model's folder cannot be read, the model's versions stay. A failed load is retried when its files have changed, or
+  // at once if they could not be read (UNAVAILABLE). A version that Unload removed counts as loaded, so that no other
+  // takes its place. Skipped folders are reported once.
   // Each event is reported at once, before the next load; `report` may look up, but neither load nor unload.
   // Errors: those of ListRepository; NOT_FOUND if no model is left, because an unmounted volume leaves an empty folder.
   // Then nothing changes.
@@ -111,6 +118,19 @@ class ModelRegistry {
     std::string signature;  // of the files
     bool lasts = true;      // until they change
   };
+  // The signatures of a version's files and of its serving.json.
+  struct Signature {
+    std::string files;
+    std::string serving;
+
+    bool operator==(const Signature&) const = default;
+    std::string Text() const { return files + " " + serving; }
+  };
+  // What one call of FollowRepository found of a version that is in the repository or loaded.
+  struct Look {
+    Signature signature;   // both texts are empty if the version is gone
+    bool settled = false;  // the call before found the same
+  };
 
   ModelRegistry(std::string repository, Loader loader, EngineFactory engine_factory, PolicyReader policies,
                 std::unique_ptr<RetiredModels> retired);
@@ -118,24 +138,29 @@ class ModelRegistry {
   // Errors: those of the policy's reader; NOT_FOUND if it chooses none.
   absl::StatusOr<VersionPolicy> ReadPolicy(const std::string& name, const std::set<int64_t>& on_disk) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(loading_);
-  // Loads and publishes a version, in the place of its earlier instance.
-  absl::StatusOr<std::shared_ptr<ServedModel>> LoadFrom(const std::string& name, int64_t version)
+  Signature SignatureOf(const VersionId& id) const;
+  // Loads and publishes a version whose files have this signature, in the place of its earlier instance if the files or
+  // serving.json are others. Reports what it did. Errors: those of LoadVersion. They are not reported.
+  absl::StatusOr<LoadOutcome> LoadFrom(const VersionId& id, const Signature& signature, Report report)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(loading_);
-  absl::StatusOr<ServedModel> MakeServed(const std::string& name, int64_t version) const;
+  void Publish(ServedModel made) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loading_);
+  absl::StatusOr<ServedModel> MakeServed(const VersionId& id, const std::string& served_fingerprint) const;
   // Unloads a version, if it is there.
   bool Remove(const std::string& name, int64_t version) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loading_);
   // The model is no longer in models_.
   void AddUnloaded(const std::shared_ptr<ServedModel>& served) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::set<int64_t> LoadedVersions(const std::string& name) const;
+  // Takes the next look at all versions.
+  void LookAt(const RepositoryListing& listing) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loading_);
   // Applies FollowRepository to one model.
   void Follow(const std::string& name, const std::set<int64_t>& on_disk, Report report)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(loading_);
-  // Loads the versions that the policy chooses of those that can be loaded, and returns them; nullopt if there are none
-  // or the policy fails.
+  // Loads the versions that the policy chooses of those that can be loaded, and returns them; nullopt if there are
+  // none, the policy fails, or one of them is not settled.
   std::optional<std::set<int64_t>> FollowPolicy(const std::string& name, const std::set<int64_t>& on_disk,
                                                 Report report) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loading_);
-  // Whether the version serves. Loads it if it is not loaded, or was loaded with another serving.json, unless the same
-  // files failed before.
+  // Whether the version serves. Loads it if it is not loaded, or was loaded from other files or with another
+  // serving.json, unless it is not settled or the same files failed before.
   bool FollowVersion(const std::string& name, int64_t version, Report report) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loading_);
   // Records a failure, and reports it if it is the first with this signature.
   void Fail(const VersionId& id, const std::string& signature, const absl::Status& status, Report report)
@@ -148,13 +173,13 @@ class ModelRegistry {
   const std::unique_ptr<RetiredModels> retired_;
   std::vector<RegistryEvent> left_out_;  // written by Load only
 
-  mutable Mutex loading_;                                          // held while a model is loaded or unloaded
-  std::set<std::string> skipped_ ABSL_GUARDED_BY(loading_);        // as reported
-  std::map<VersionId, Failure> failed_ ABSL_GUARDED_BY(loading_);  // version 0: the policy
-  // The signature of its serving.json when it was loaded.
-  std::map<VersionId, std::string> served_ ABSL_GUARDED_BY(loading_);
-  std::set<VersionId> kept_ ABSL_GUARDED_BY(loading_);      // loaded by LoadVersion
-  std::set<VersionId> unwanted_ ABSL_GUARDED_BY(loading_);  // unloaded by Unload
+  mutable Mutex loading_;                                            // held while a model is loaded or unloaded
+  std::set<std::string> skipped_ ABSL_GUARDED_BY(loading_);          // as reported
+  std::map<VersionId, Failure> failed_ ABSL_GUARDED_BY(loading_);    // version 0: the policy
+  std::map<VersionId, Signature> served_ ABSL_GUARDED_BY(loading_);  // when it was loaded
+  std::map<VersionId, Look> looks_ ABSL_GUARDED_BY(loading_);        // the last ones
+  std::set<VersionId> kept_ ABSL_GUARDED_BY(loading_);               // loaded by LoadVersion
+  std::set<VersionId> unwanted_ ABSL_GUARDED_BY(loading_);           // unloaded by Unload
 
   mutable Mutex mutex_;  // never held for long
   std::map<std::string, std::map<int64_t, std::shared_ptr<ServedModel>>, std::less<>> models_ ABSL_GUARDED_BY(mutex_);

@@ -1,5 +1,7 @@
 #include "core/registry/model_repository.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
@@ -12,6 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "core/sampling/utf8_stream.h"
+#include "models/model_files.h"
 
 namespace longshort::core {
 namespace {
@@ -77,10 +80,9 @@ absl::StatusOr<std::set<int64_t>> VersionsIn(const fs::path& model_folder, std::
   return versions;
 }
 
-std::string Signature(const fs::directory_entry& entry) {
-  std::error_code unknown;
-  const uintmax_t bytes = entry.is_regular_file(unknown) ? entry.file_size(unknown) : 0;
-  return absl::StrCat(bytes, ":", entry.last_write_time(unknown).time_since_epoch().count());
+bool IsOfModel(const std::string& file_name) {
+  return std::any_of(models::kModelFiles.begin(), models::kModelFiles.end(),
+                     [&](std::string_view name) { return file_name.find(name) != std::string::npos; });
 }
 
 bool IsUtf8(const std::string& text) {
@@ -140,17 +142,21 @@ std::string ServingFile(const std::string& repository, const std::string& model)
 }
 
 std::string FileSignature(const std::string& file) {
-  std::error_code none;
-  const fs::directory_entry entry(file, none);
-  return entry.exists(none) ? Signature(entry) : "";
+  struct stat status = {};
+  if (stat(file.c_str(), &status) != 0) return "";
+  const auto nanoseconds = [](const timespec& time) { return absl::StrCat(time.tv_sec, ".", time.tv_nsec); };
+  // The time of change and the identity notice a copy that keeps its source's size and time (cp -p, rsync -t).
+  return absl::StrCat(status.st_size, ":", nanoseconds(status.st_mtim), ":", nanoseconds(status.st_ctim), ":",
+                      status.st_dev, ":", status.st_ino);
 }
 
-std::string FolderSignature(const std::string& folder) {
+std::string VersionSignature(const std::string& directory) {
   std::set<std::string> files;
   std::error_code error;
-  for (fs::directory_iterator entry(folder, error); !error && entry != fs::directory_iterator();
+  for (fs::directory_iterator entry(directory, error); !error && entry != fs::directory_iterator();
        entry.increment(error)) {
-    files.insert(absl::StrCat(entry->path().filename().string(), ":", Signature(*entry)));
+    const std::string name = entry->path().filename().string();
+    if (IsOfModel(name)) files.insert(absl::StrCat(name, ":", FileSignature(entry->path().string())));
   }
   return absl::StrJoin(files, " ");
 }

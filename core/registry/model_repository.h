@@ -41,9 +41,11 @@ std::string VersionDirectory(const std::string& repository, const std::string& m
 
 std::string ServingFile(const std::string& repository, const std::string& model);
 
-// Size and time of a file in one line; empty if there is no file. A different line means that the file has changed.
+// A file's size, its times of modification and of change, and its identity in one line; empty if there is no file. A
+// different line means that the file may have changed; the same line means that it has not.
 std::string FileSignature(const std::string& file);
-// The same for the files of a folder, with their names.
-std::string FolderSignature(const std::string& folder);
+// The same for the files of a version, with their names. Includes temporary files that are renamed to one of them later
+// (model.safetensors.partial.17, .model.safetensors.Xa3f), but no other files (a trainer's log).
+std::string VersionSignature(const std::string& directory);
 
 }  // namespace longshort::core

@@ -60,11 +60,24 @@ struct ServedModel {
     return std::visit(
         [](const auto& served) -> const auto& { return served.statistics; }, kind);
   }
+  // SHA-256 of the model's files, in hex.
+  const std::string& fingerprint() const {
+    return std::visit(
+        [](const auto& served) -> const auto& { return served.info.fingerprint; }, kind);
+  }
   // The architecture's name in config.json.
   std::string architecture() const { return classifier() ? classifier()->info.architecture : "language_model"; }
   // Null for the other kind.
   const ServedLanguageModel* language_model() const { return std::get_if<ServedLanguageModel>(&kind); }
   const ServedClassifier* classifier() const { return std::get_if<ServedClassifier>(&kind); }
+};
+
+// What ModelRegistry::LoadVersion did.
+enum class LoadOutcome { kLoaded, kReloaded, kUnchanged };
+
+struct LoadedVersion {
+  std::shared_ptr<ServedModel> model;
+  LoadOutcome outcome = LoadOutcome::kLoaded;
 };
 
 }  // namespace longshort::core

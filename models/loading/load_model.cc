@@ -84,15 +84,25 @@ int64_t WeightBytes(const SafetensorsFile& weights, bool halves) {
 absl::StatusOr<LoadedModel> LoadModel(const std::string& directory, const LoadOptions& options, const LoadGuard& guard,
                                       const ImageLimits& image_limits) {
   size_t architecture = 0;
-  const auto check = [&](const ModelDirectory& opened) -> absl::Status {
-    LS_ASSIGN_OR_RETURN(architecture, ArchitectureOf(opened));
+  const auto check_room = [&](const ModelDirectory& opened) {
     if (guard.check_room == nullptr) return absl::OkStatus();
     const bool halves = options.precision == "bf16";
     // The host keeps a classifier's weights in float32, even if only GPUs use them.
     const bool host_halves = halves && kRegistrations[architecture].load == LoadLanguage;
     return guard.check_room(WeightBytes(opened.weights, host_halves), WeightBytes(opened.weights, halves));
   };
+  const bool may_be_served = !guard.served_fingerprint.empty();
+  const auto check = [&](const ModelDirectory& opened) -> absl::Status {
+    LS_ASSIGN_OR_RETURN(architecture, ArchitectureOf(opened));
+    return may_be_served ? absl::OkStatus() : check_room(opened);
+  };
   LS_ASSIGN_OR_RETURN(const ModelDirectory opened, OpenModelDirectory(directory, check, guard.stop_requested));
+  if (may_be_served) {
+    if (opened.fingerprint == guard.served_fingerprint) {
+      return absl::AlreadyExistsError(directory + " has the fingerprint that is served");
+    }
+    LS_RETURN_IF_ERROR(check_room(opened));
+  }
   return kRegistrations[architecture].load(opened, options, image_limits);
 }
 

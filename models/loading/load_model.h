@@ -19,12 +19,14 @@ struct LoadGuard {
   // Checks whether weights of these sizes fit on the host and on each GPU. Called once, before weights are read. Null:
   // they fit.
   std::function<absl::Status(int64_t host_bytes, int64_t gpu_bytes)> check_room = {};
+  // If it is not empty, and the directory has this fingerprint, nothing is loaded.
+  std::string served_fingerprint = {};
 };
 
 // Loads a model directory. The field "architecture" of config.json selects the loader. Reads the weights twice, for the
 // fingerprint and for their values, and all other files once.
-// Errors: INVALID_ARGUMENT for an unknown architecture; those of guard.check_room; CANCELLED after a stop; those of the
-// architecture's loader.
+// Errors: INVALID_ARGUMENT for an unknown architecture; those of guard.check_room; ALREADY_EXISTS for
+// guard.served_fingerprint; CANCELLED after a stop; those of the architecture's loader.
 //   image_limits  limits of the images that a classifier accepts
 absl::StatusOr<LoadedModel> LoadModel(const std::string& directory, const LoadOptions& options,
                                       const LoadGuard& guard = {}, const ImageLimits& image_limits = {});

@@ -21,8 +21,8 @@ struct ModelDirectory {
   std::optional<std::string> vocabulary_text;  // vocabulary.txt; absent if the model is served with ids only
   std::optional<std::string> labels_text;      // labels.txt; absent if the classes have no names
   SafetensorsFile weights;                     // model.safetensors
-  // Hex SHA-256 over name, length and content of all files. Two directories have the same fingerprint if and only if
-  // they contain the same model.
+  // Hex SHA-256 over name, length and content of all files (models/model_files.h). Two directories have the same
+  // fingerprint if and only if they contain the same model.
   std::string fingerprint;
 
   std::string config_path() const { return path + "/config.json"; }

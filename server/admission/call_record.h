@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "core/registry/served_model.h"
 #include "core/requests/classification_request.h"
 #include "core/requests/generation_request.h"
 #include "core/requests/request_context.h"
@@ -110,6 +111,10 @@ class CallRecord {
   void AddWork(const core::ClassificationTimings& timings) { AddItem(0, timings, std::nullopt); }
   // Adds a document. `arrival`: of a document of a stream.
   void AddWork(const ScoredText& text, const std::optional<DocumentArrival>& arrival = std::nullopt);
+  // What the call's loading did; nullopt if it loaded nothing.
+  void SetLoadOutcome(core::LoadOutcome outcome) { load_outcome_ = outcome; }
+  std::optional<core::LoadOutcome> load_outcome() const { return load_outcome_; }
+
   // The call's trace.
   TracedCall& trace() { return trace_; }
   const TracedCall& trace() const { return trace_; }
@@ -142,6 +147,7 @@ class CallRecord {
   bool inside_ = false;
   bool unavailable_ = false;  // the call ended with UNAVAILABLE
   bool slow_reader_ = false;
+  std::optional<core::LoadOutcome> load_outcome_;
   std::string model_;
   int64_t version_ = 0;
   std::shared_ptr<core::ServingStatistics> statistics_;  // null if the call is no inference

@@ -45,8 +45,9 @@ absl::Status CloseSession(CallRecord& record, const CloseSessionCall& call);
 
 // Errors: PERMISSION_DENIED without --model-control, or if the caller may not use the model; INVALID_ARGUMENT for an
 // invalid reference.
+// `done` keeps the record.
 absl::Status LoadModel(CallRecord& record, const ModelReference& reference,
-                       std::function<void(absl::StatusOr<std::shared_ptr<core::ServedModel>>)> done);
+                       std::function<void(absl::StatusOr<core::LoadedVersion>)> done);
 // Version 0 means all versions of the model.
 absl::Status UnloadModel(CallRecord& record, const ModelReference& reference, std::function<void(absl::Status)> done);
 

@@ -24,11 +24,16 @@ absl::Status CheckNamedModel(const ModelReference& reference, const CallNames& n
 }  // namespace
 
 absl::Status LoadModel(CallRecord& record, const ModelReference& reference,
-                       std::function<void(absl::StatusOr<std::shared_ptr<core::ServedModel>>)> done) {
+                       std::function<void(absl::StatusOr<core::LoadedVersion>)> done) {
   LS_RETURN_IF_ERROR(CheckMayManage(record));
   LS_RETURN_IF_ERROR(CheckNamedModel(reference, record.names()));
   LS_RETURN_IF_ERROR(record.CheckMayUse(reference.name));
-  record.environment().manager.LoadVersion(reference.name, reference.version, std::move(done));
+  record.environment().manager.LoadVersion(
+      reference.name, reference.version,
+      [&record, done = std::move(done)](const absl::StatusOr<core::LoadedVersion>& loaded) {
+        if (loaded.ok()) record.SetLoadOutcome(loaded->outcome);
+        done(loaded);
+      });
   return absl::OkStatus();
 }
 

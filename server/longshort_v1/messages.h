@@ -51,6 +51,7 @@ v1::TokenizeResponse ToMessage(TokenizeResult result);
 v1::GenerateStreamResponse ToMessage(StreamEvent event, const models::Tokenizer* tokenizer);
 
 v1::Model ToMessage(const core::ServedModel& served, const RequestLimits& limits);
+v1::LoadOutcome ToMessage(core::LoadOutcome outcome);
 
 v1::ListSessionsResponse ToMessage(SessionList list);
 v1::SessionPart ToMessage(SessionPart part);

@@ -62,7 +62,6 @@ absl::StatusOr<v1::Model> GetModel(CallRecord& record, const v1::GetModelRequest
 }  // namespace
 
 std::vector<Rpc> LongshortV1Rpcs() {
-  using Models = std::shared_ptr<core::ServedModel>;
   return {
       AnswerLater<v1::ScoreTextRequest, v1::ScoreTextResponse>(
           Named("longshort.v1.Inference/ScoreText", Scope::kInfer),
@@ -97,11 +96,14 @@ std::vector<Rpc> LongshortV1Rpcs() {
       AnswerLater<v1::LoadModelRequest, v1::Model>(
           Named("longshort.v1.Models/LoadModel", Scope::kManage),
           [](CallRecord& record, const v1::LoadModelRequest& request, const auto& answer) {
-            return LoadModel(record, FromMessage(request.model()),
-                             [answer, limits = record.environment().limits](const absl::StatusOr<Models>& loaded) {
-                               if (!loaded.ok()) return answer(loaded.status());
-                               answer(ToMessage(**loaded, limits));
-                             });
+            return LoadModel(
+                record, FromMessage(request.model()),
+                [answer, limits = record.environment().limits](const absl::StatusOr<core::LoadedVersion>& loaded) {
+                  if (!loaded.ok()) return answer(loaded.status());
+                  v1::Model model = ToMessage(*loaded->model, limits);
+                  model.set_load_outcome(ToMessage(loaded->outcome));
+                  answer(std::move(model));
+                });
           }),
       AnswerLater<v1::UnloadModelRequest, v1::UnloadModelResponse>(
           Named("longshort.v1.Models/UnloadModel", Scope::kManage),

@@ -315,6 +315,18 @@ v1::Model ToMessage(const core::ServedModel& served, const RequestLimits& limits
   return message;
 }
 
+v1::LoadOutcome ToMessage(core::LoadOutcome outcome) {
+  switch (outcome) {
+    case core::LoadOutcome::kLoaded:
+      return v1::LOAD_OUTCOME_LOADED;
+    case core::LoadOutcome::kReloaded:
+      return v1::LOAD_OUTCOME_RELOADED;
+    case core::LoadOutcome::kUnchanged:
+      return v1::LOAD_OUTCOME_UNCHANGED;
+  }
+  return v1::LOAD_OUTCOME_UNSPECIFIED;
+}
+
 v1::ListSessionsResponse ToMessage(SessionList list) {
   v1::ListSessionsResponse message;
   for (ListedSession& session : list.sessions) {

@@ -341,12 +341,14 @@ absl::StatusOr<std::unique_ptr<core::ModelRegistry>> LoadModels(const ServerOpti
                       core::PreparationPool::Create(options.preparation_threads));
   // The registry owns it, because models are loaded while the server runs.
   auto maker = std::make_shared<EngineMaker>(options, machine, std::move(preparation), metrics, log);
-  auto load = [loader, maker](const std::string& directory) -> absl::StatusOr<models::LoadedModel> {
+  auto load = [loader, maker](const std::string& directory,
+                              const std::string& served_fingerprint) -> absl::StatusOr<models::LoadedModel> {
     const std::string name = std::filesystem::path(directory).parent_path().filename();
     LS_ASSIGN_OR_RETURN(const std::vector<models::WorkerDevice> workers, maker->Workers(name));
-    return loader(directory, workers, {.check_room = [&](int64_t host_bytes, int64_t gpu_bytes) {
-                    return maker->CheckRoom(workers, host_bytes, gpu_bytes);
-                  }});
+    const auto check_room = [&](int64_t host_bytes, int64_t gpu_bytes) {
+      return maker->CheckRoom(workers, host_bytes, gpu_bytes);
+    };
+    return loader(directory, workers, {.check_room = check_room, .served_fingerprint = served_fingerprint});
   };
   auto read_policy = [maker](const std::string& name) { return maker->ReadPolicy(name); };
   auto make_engine = [maker = std::move(maker)](const std::string& name, int64_t version, models::LoadedModel loaded) {

@@ -36,7 +36,7 @@ absl::Status ModelManager::Start(absl::Duration watch_interval, Listener listene
 void ModelManager::LoadVersion(std::string name, int64_t version, Loaded done) {
   Post([this, name = std::move(name), version, done = std::move(done)](bool stopped) {
     if (stopped) return done(Stopping());
-    absl::StatusOr<std::shared_ptr<core::ServedModel>> loaded =
+    absl::StatusOr<core::LoadedVersion> loaded =
         models_.LoadVersion(name, version, [this](const core::RegistryEvent& event) { Notify(event); });
     if (absl::IsCancelled(loaded.status())) return done(Stopping());
     done(std::move(loaded));
@@ -88,11 +88,24 @@ void ModelManager::FollowRepository() {
 void ModelManager::Notify(const core::RegistryEvent& event) {
   switch (event.kind) {
     case core::RegistryEvent::Kind::kLoaded:
+    case core::RegistryEvent::Kind::kReloaded: {
+      LogFields fields = {{"model", event.model}, {"version", event.version}};
       if (const auto served = models_.Find(event.model, event.version); served.ok()) {
         metrics_.SetModelLoadDuration(event.model, event.version, (*served)->load_duration);
+        fields.emplace_back("fingerprint", (*served)->fingerprint());
       }
-      log_.Info("model loaded", {{"model", event.model}, {"version", event.version}});
+      if (event.kind == core::RegistryEvent::Kind::kLoaded) {
+        log_.Info("model loaded", std::move(fields));
+      } else {
+        fields.emplace_back("changed", event.changed);
+        log_.Info("model reloaded", std::move(fields));
+      }
       break;
+    }
+    case core::RegistryEvent::Kind::kUnchanged:
+      log_.Info("model unchanged: its files were written again with the same content",
+                {{"model", event.model}, {"version", event.version}});
+      return;
     case core::RegistryEvent::Kind::kUnloaded:
       metrics_.RemoveModel(event.model, event.version);
       log_.Info("model unloaded", {{"model", event.model}, {"version", event.version}});

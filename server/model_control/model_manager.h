@@ -23,9 +23,9 @@ namespace longshort::server {
 // Thread-safe. Callbacks run in the manager's thread, or in the caller's if the manager has stopped.
 class ModelManager final {
  public:
-  using Loaded = std::function<void(absl::StatusOr<std::shared_ptr<core::ServedModel>>)>;
+  using Loaded = std::function<void(absl::StatusOr<core::LoadedVersion>)>;
   using Unloaded = std::function<void(absl::Status)>;
-  // Called after a name or version was loaded or unloaded.
+  // Called after a name or version was loaded, reloaded or unloaded.
   using Listener = std::function<void(const core::RegistryEvent&)>;
 
   // The references must outlive the manager. Tasks wait until Start.

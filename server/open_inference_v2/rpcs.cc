@@ -182,14 +182,13 @@ absl::Status RepositoryModelLoad(CallRecord& record, const RepositoryModelLoadRe
                                  const std::function<void(absl::StatusOr<RepositoryModelLoadResponse>)>& answer) {
   LS_RETURN_IF_ERROR(RefuseParameters(request, ""));
   const std::string name = ModelNameOf(request);
-  return LoadModel(record, {.name = name},
-                   [answer, name](const absl::StatusOr<std::shared_ptr<core::ServedModel>>& loaded) {
-                     if (!loaded.ok()) return answer(loaded.status());
-                     RepositoryModelLoadResponse response;
-                     response.set_model_name(name);
-                     response.set_isloaded(true);
-                     answer(std::move(response));
-                   });
+  return LoadModel(record, {.name = name}, [answer, name](const absl::StatusOr<core::LoadedVersion>& loaded) {
+    if (!loaded.ok()) return answer(loaded.status());
+    RepositoryModelLoadResponse response;
+    response.set_model_name(name);
+    response.set_isloaded(true);
+    answer(std::move(response));
+  });
 }
 
 absl::Status RepositoryModelUnload(CallRecord& record, const RepositoryModelUnloadRequest& request,

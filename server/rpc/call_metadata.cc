@@ -166,11 +166,26 @@ CallOrigin ReadCallMetadata(const grpc::CallbackServerContext& context, const Ca
   return origin;
 }
 
+const char* OutcomeName(core::LoadOutcome outcome) {
+  switch (outcome) {
+    case core::LoadOutcome::kLoaded:
+      return "loaded";
+    case core::LoadOutcome::kReloaded:
+      return "reloaded";
+    case core::LoadOutcome::kUnchanged:
+      return "unchanged";
+  }
+  return "";
+}
+
 grpc::Status SetTrailingMetadata(const absl::Status& status, const CallRecord& record,
                                  grpc::CallbackServerContext& context) {
   context.AddTrailingMetadata(kIdKey, record.engine_context().id);
   if (LoadReport* load = record.environment().load_report; load != nullptr) {
     context.AddTrailingMetadata("endpoint-load-metrics-bin", load->Get());
+  }
+  if (record.load_outcome().has_value()) {
+    context.AddTrailingMetadata("longshort-load-outcome", OutcomeName(*record.load_outcome()));
   }
   if (status.ok()) return grpc::Status::OK;
   const auto code = static_cast<grpc::StatusCode>(status.code());

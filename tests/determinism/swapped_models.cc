@@ -39,12 +39,13 @@ SwappedModels::SwappedModels(const std::vector<TestedLanguageModel>& language_mo
     faults_[name] = std::make_shared<FaultCounts>();
     std::filesystem::create_directories(core::VersionDirectory(repository_.path(), name, version));
   }
-  registry_ = core::ModelRegistry::Load(
-                  repository_.path(), [this](const std::string& directory) { return Load(directory); },
-                  [this](const std::string& name, int64_t, models::LoadedModel loaded) {
-                    return Serve(name, std::move(loaded));
-                  })
-                  .value();
+  registry_ =
+      core::ModelRegistry::Load(
+          repository_.path(), [this](const std::string& directory, const std::string&) { return Load(directory); },
+          [this](const std::string& name, int64_t, models::LoadedModel loaded) {
+            return Serve(name, std::move(loaded));
+          })
+          .value();
 }
 
 void SwappedModels::Swap(const std::string& name) {

@@ -81,6 +81,79 @@ def test_a_new_version_takes_over_without_a_failed_call(api: SimpleNamespace, wa
     assert health(server, "tiny/1") == NOT_SERVING
 
 
+def fingerprint(api: SimpleNamespace, server: Server) -> str:
+    request = api.models.GetModelRequest(model={"name": "tiny", "version": 1})
+    return str(api.models_grpc.ModelsStub(server.channel).GetModel(request).fingerprint)
+
+
+def test_weights_that_are_written_again_are_reloaded_without_a_failed_call(
+    api: SimpleNamespace, watched: SimpleNamespace, tmp_path: Path
+) -> None:
+    server, repository = watched.server, watched.repository
+    served = repository / "tiny/1/model.safetensors"
+    stub = api.inference_grpc.InferenceStub(server.channel)
+    long_stream = stub.GenerateStream(api.inference.GenerateRequest(prompt={"text": "x"}, max_tokens=less(3000)))
+    next(long_stream)
+    done = threading.Event()
+    failures: list[grpc.RpcError] = []
+
+    def call_again_and_again() -> None:
+        caller = api.inference_grpc.InferenceStub(server.new_channel())
+        while not done.is_set():
+            try:
+                caller.Generate(api.inference.GenerateRequest(prompt={"text": "hello"}, max_tokens=5), timeout=20)
+            except grpc.RpcError as error:
+                failures.append(error)
+
+    caller = threading.Thread(target=call_again_and_again)
+    caller.start()
+    for seed in (5, 6):
+        before = fingerprint(api, server)
+        new = model_directory.write(tmp_path / f"seed{seed}", seed=seed) / "model.safetensors"
+        if seed == 5:
+            served.write_bytes(new.read_bytes())  # in place, of the same size
+        else:
+            new.rename(served)
+        wait_until(lambda: fingerprint(api, server) != before)  # noqa: B023
+        wait_until(lambda: f"fingerprint={fingerprint(api, server)}" in server.log())
+    served.touch()
+    wait_until(lambda: "model unchanged" in server.log())
+    done.set()
+    caller.join()
+    assert not failures
+    assert list(long_stream)[-1].summary.usage.generated_tokens == less(3000), "it finishes on the weights it began with"
+    assert server.log().count("model reloaded model=tiny version=1") == 2
+    assert versions(api, server) == [1]
+
+
+def test_load_model_reloads_what_has_changed_and_says_so(api: SimpleNamespace, tmp_path: Path) -> None:
+    repository = tmp_path / "repository"
+    served = model_directory.write(repository)
+    with Server(repository, tmp_path / "server", "--model-control") as server:
+        models = api.models_grpc.ModelsStub(server.channel)
+
+        def load() -> tuple[int, str, str]:
+            request = api.models.LoadModelRequest(model={"name": "tiny"})
+            model, call = models.LoadModel.with_call(request, timeout=20)
+            trailers = dict(call.trailing_metadata())
+            return model.load_outcome, trailers["longshort-load-outcome"], model.fingerprint
+
+        unchanged, _, old = load()
+        assert unchanged == api.models.LOAD_OUTCOME_UNCHANGED
+        weights = (model_directory.write(tmp_path / "new", seed=5) / "model.safetensors").read_bytes()
+        (served / "model.safetensors").write_bytes(weights[:1000])
+        with expect.error(grpc.StatusCode.INVALID_ARGUMENT, "model.safetensors"):
+            load()
+        assert fingerprint(api, server) == old
+        (served / "model.safetensors").write_bytes(weights)
+        outcome, said, new = load()
+        assert (outcome, said) == (api.models.LOAD_OUTCOME_RELOADED, "reloaded")
+        assert new != old and fingerprint(api, server) == new
+        assert 'model reloaded model=tiny version=1' in server.log()
+        (served / "vocabulary.txt").touch()
+        assert load()[:2] == (api.models.LOAD_OUTCOME_UNCHANGED, "unchanged")
+
+
 def test_a_broken_version_changes_nothing_until_it_is_mended(api: SimpleNamespace, watched: SimpleNamespace) -> None:
     server, repository = watched.server, watched.repository
     weights = (repository / "tiny/1/model.safetensors").read_bytes()

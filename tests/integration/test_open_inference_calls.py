@@ -353,6 +353,12 @@ def test_models_are_loaded_and_unloaded(tmp_path: Path) -> None:
         client.load_model("texts")
         assert client.is_model_ready("texts", "1")
         assert client.infer("texts", [strings("document", b"a")]).as_numpy("logits").shape == (1, 3)
+        before = client.infer("texts", [strings("document", b"a")]).as_numpy("logits")
+        open_inference.write_models(tmp_path / "other", seed=7)
+        shutil.copy(tmp_path / "other/texts/1/model.safetensors", repository / "texts/1/model.safetensors")
+        client.load_model("texts")
+        assert (client.infer("texts", [strings("document", b"a")]).as_numpy("logits") != before).any()
+        assert "model reloaded model=texts version=1" in server.log()
         with pytest.raises(InferenceServerException) as unknown:
             client.load_model("stranger")
         assert unknown.value.status() == "StatusCode.NOT_FOUND"

@@ -152,9 +152,9 @@ def test_a_changed_file_is_followed_and_a_broken_one_leaves_what_serves(api: Sim
             wait_until(lambda: why in server.log())  # noqa: B023
             assert str(repository / "tiny/serving.json") in server.log()
             assert generate(api, server, "early", 1).result().model.version == 1
-        assert "model loaded" not in server.log()
+        assert "model reloaded" not in server.log()
         write_serving(repository, "tiny", {"max_streams": 2})
-        wait_until(lambda: "model loaded" in server.log())
+        wait_until(lambda: "model reloaded" in server.log() and "changed=serving.json" in server.log())
         assert 'serving="max_streams=2"' in server.log()
         assert generate(api, server, "late", 1).result().model.version == 1
         messages = running.messages
@@ -178,9 +178,9 @@ def test_sessions_survive_a_reload_of_the_same_weights_but_not_other_weights(
             return stub.Generate(request, timeout=120)
 
         def reload(options: dict[str, Any]) -> None:
-            loads = server.log().count("model loaded")
+            loads = server.log().count("model reloaded")
             write_serving(repository, "tiny", options)
-            wait_until(lambda: server.log().count("model loaded") == loads + 1)
+            wait_until(lambda: server.log().count("model reloaded") == loads + 1)
 
         answer, alone = say("talk", b"my name is bob. "), b"my name is bob. "
         assert answer.session_tokens == 16 + 8

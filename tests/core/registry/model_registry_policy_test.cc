@@ -46,12 +46,14 @@ TEST_F(ModelRegistryTest, AChangedServingFileReloadsItsModelInPlace) {
   ASSERT_TRUE((*registry)->LoadVersion("bytes", 1).ok());
   const std::shared_ptr<ServedModel> before = *(*registry)->Find("bytes", 2);
   WriteServing("bytes", "latest 1");
-  EXPECT_THAT(Follow(**registry), testing::ElementsAre("loaded bytes/2", "loaded bytes/1"))
+  EXPECT_THAT(Follow(**registry),
+              testing::ElementsAre("reloaded bytes/2 (serving.json)", "reloaded bytes/1 (serving.json)"))
       << "what a client asked for too";
   EXPECT_NE(*(*registry)->Find("bytes", 2), before);
   EXPECT_TRUE(Follow(**registry).empty());
   fs::remove(repository_ / "bytes/serving.json");
-  EXPECT_THAT(Follow(**registry), testing::ElementsAre("loaded bytes/2", "loaded bytes/1"));
+  EXPECT_THAT(Follow(**registry),
+              testing::ElementsAre("reloaded bytes/2 (serving.json)", "reloaded bytes/1 (serving.json)"));
 
   (*registry)->Drain(absl::Now() + absl::Seconds(10));
   ScoringRequest request;
@@ -70,7 +72,7 @@ TEST_F(ModelRegistryTest, ABrokenServingFileChangesNothingAndIsReportedOnce) {
   EXPECT_TRUE(Follow(**registry).empty());
   EXPECT_THAT(Names(**registry), testing::ElementsAre("bytes/1"));
   WriteServing("bytes", "all");
-  EXPECT_THAT(Follow(**registry), testing::ElementsAre("loaded bytes/2", "loaded bytes/1"));
+  EXPECT_THAT(Follow(**registry), testing::ElementsAre("loaded bytes/2", "reloaded bytes/1 (serving.json)"));
 }
 
 TEST_F(ModelRegistryTest, AServingFileWithWhichAVersionDoesNotLoadLeavesItServingAsItWas) {
@@ -78,13 +80,13 @@ TEST_F(ModelRegistryTest, AServingFileWithWhichAVersionDoesNotLoadLeavesItServin
   const auto registry = Load();
   ASSERT_TRUE(registry.ok());
   const std::shared_ptr<ServedModel> before = *(*registry)->Find("bytes", 1);
-  MakeFile("bytes/1/broken");
+  MakeFile("bytes/1/model.safetensors.broken");
   WriteServing("bytes", "all");
   EXPECT_THAT(Follow(**registry), testing::ElementsAre("failed bytes/1: model bytes version 1: tensor x is missing"));
   EXPECT_TRUE(Follow(**registry).empty());
   EXPECT_EQ(*(*registry)->Find("bytes", 1), before);
-  fs::remove(repository_ / "bytes/1/broken");
-  EXPECT_THAT(Follow(**registry), testing::ElementsAre("loaded bytes/1"));
+  fs::remove(repository_ / "bytes/1/model.safetensors.broken");
+  EXPECT_THAT(Follow(**registry), testing::ElementsAre("reloaded bytes/1 (serving.json)"));
 }
 
 TEST_F(ModelRegistryTest, WhereTheNewestDoNotLoadTheNextOnesServe) {
@@ -93,7 +95,7 @@ TEST_F(ModelRegistryTest, WhereTheNewestDoNotLoadTheNextOnesServe) {
   ASSERT_TRUE(registry.ok());
   WriteServing("bytes", "latest 2");
   for (const char* version : {"2", "3", "4"}) MakeFolder(absl::StrCat("bytes/", version));
-  MakeFile("bytes/4/broken");
+  MakeFile("bytes/4/model.safetensors.broken");
   EXPECT_THAT(Follow(**registry), testing::ElementsAre("failed bytes/4: model bytes version 4: tensor x is missing",
                                                        "loaded bytes/3", "loaded bytes/2", "unloaded bytes/1"));
 }

@@ -40,37 +40,44 @@ class FollowedRepository {
     fs::create_directories(repository_ / "other" / "1");
     registry_ = *ModelRegistry::Load(
         repository_.string(), LoadUnlessBroken,
-        [this](const std::string&, int64_t, const models::LoadedModel& loaded) { return MakeServed(loaded); },
+        [this](const std::string&, int64_t version, const models::LoadedModel& loaded) {
+          return MakeServed(version, loaded);
+        },
         [this](const std::string&) { return policy_; });
-    serving_[1] = 0;
+    serving_[1] = Files(1);
   }
   ~FollowedRepository() { fs::remove_all(repository_); }
 
   void ChangeSomething() {
     const int64_t version = SomeVersion();
-    switch (Draw(8)) {
+    switch (Draw(9)) {
       case 0:
       case 1:
         return AddVersion(version);
       case 2:
         return RemoveVersion(version);
       case 3:
-        if (on_disk_.count(version) > 0 && broken_.insert(version).second) Write(Folder(version) / "broken");
+        if (on_disk_.count(version) > 0 && broken_.insert(version).second)
+          Write(Folder(version) / "model.safetensors.broken");
         return;
       case 4:
-        if (broken_.erase(version) > 0) fs::remove(Folder(version) / "broken");
+        if (broken_.erase(version) > 0) fs::remove(Folder(version) / "model.safetensors.broken");
         return;
       case 5:
         return ChangeServingFile();
       case 6:
         return LoadByClient(version);
+      case 7:
+        return ChangeVersion(version);
       default:
         return UnloadByClient(version);
     }
   }
 
   void Follow() {
-    ASSERT_TRUE(registry_->FollowRepository([](const RegistryEvent&) {}).ok());
+    for (int look = 0; look < 2; ++look) {
+      ASSERT_TRUE(registry_->FollowRepository([](const RegistryEvent&) {}).ok());
+    }
     FollowInAccount();
     Compare();
     int again = 0;
@@ -79,10 +86,10 @@ class FollowedRepository {
   }
 
   void Compare() const {
-    std::map<int64_t, int64_t> serving;
+    std::map<int64_t, std::string> serving;
     for (const auto& served : registry_->List()) {
       if (served->name != "m") continue;
-      serving[served->version] = std::stoll(served->language_model()->info.fingerprint);
+      serving[served->version] = served->fingerprint();
     }
     EXPECT_EQ(serving, serving_) << "on disk " << Text(on_disk_) << "; broken " << Text(broken_) << "; asked for "
                                  << Text(kept_) << "; unloaded " << Text(unwanted_);
@@ -104,6 +111,13 @@ class FollowedRepository {
     if (!on_disk_.insert(version).second) return;
     fs::create_directories(Folder(version));
     Write(Folder(version) / "config.json");
+    content_[version] = writes_;
+  }
+
+  void ChangeVersion(int64_t version) {
+    if (on_disk_.count(version) == 0) return;
+    Write(Folder(version) / "config.json");
+    content_[version] = writes_;
   }
 
   void RemoveVersion(int64_t version) {
@@ -133,10 +147,10 @@ class FollowedRepository {
   }
 
   void LoadByClient(int64_t version) {
-    const bool can_load = on_disk_.count(version) > 0 && (serving_.count(version) > 0 || broken_.count(version) == 0);
+    const bool can_load = on_disk_.count(version) > 0 && broken_.count(version) == 0;
     ASSERT_EQ(registry_->LoadVersion("m", version).ok(), can_load);
     if (!can_load) return;
-    serving_.emplace(version, serving_file_);
+    serving_[version] = Files(version);
     kept_.insert(version);
     unwanted_.erase(version);
   }
@@ -149,17 +163,18 @@ class FollowedRepository {
     unwanted_.insert(version);
   }
 
-  static absl::StatusOr<models::LoadedModel> LoadUnlessBroken(const std::string& directory) {
-    if (fs::exists(fs::path(directory) / "broken")) return absl::DataLossError("broken");
+  static absl::StatusOr<models::LoadedModel> LoadUnlessBroken(const std::string& directory, const std::string&) {
+    if (fs::exists(fs::path(directory) / "model.safetensors.broken")) return absl::DataLossError("broken");
     return models::LoadedModel(
         models::LoadedLanguageModel{.weights = WeightsOf(std::make_unique<FakeLanguageModel>()), .tokenizer = nullptr});
   }
 
-  // The fingerprint identifies the serving.json.
-  absl::StatusOr<ServedModel::Kind> MakeServed(const models::LoadedModel& loaded) const {
+  std::string Files(int64_t version) const { return absl::StrCat(content_.at(version), " with ", serving_file_); }
+
+  absl::StatusOr<ServedModel::Kind> MakeServed(int64_t version, const models::LoadedModel& loaded) const {
     ServedLanguageModel served{
         .info = std::get<models::LoadedLanguageModel>(loaded).weights.info(), .tokenizer = nullptr, .engine = nullptr};
-    served.info.fingerprint = absl::StrCat(serving_file_);
+    served.info.fingerprint = Files(version);
     return served;
   }
 
@@ -170,14 +185,14 @@ class FollowedRepository {
       if (serving_.count(version) + unwanted_.count(version) > 0 || broken_.count(version) == 0) usable.insert(version);
     }
     const Versions chosen = policy_.ok() ? policy_->Choose(usable) : Versions();
-    std::map<int64_t, int64_t> before = std::exchange(serving_, {});
+    std::map<int64_t, std::string> before = std::exchange(serving_, {});
     for (const int64_t version : on_disk_) {
       const auto served = before.find(version);
       const bool wanted = chosen.count(version) > 0 || (served != before.end() && kept_.count(version) > 0);
       const bool stays = served != before.end() && (wanted || chosen.empty());
       const bool loads = wanted && unwanted_.count(version) == 0 && broken_.count(version) == 0;
       if (stays) serving_[version] = served->second;
-      if (loads) serving_[version] = serving_file_;
+      if (loads) serving_[version] = Files(version);
     }
     for (const auto& [version, file] : before) {
       if (serving_.count(version) == 0) kept_.erase(version);
@@ -192,9 +207,10 @@ class FollowedRepository {
   int64_t serving_file_ = 0;  // which write it was; 0: there is none
   Versions on_disk_;
   Versions broken_;
-  Versions kept_;                       // loaded by a client
-  Versions unwanted_;                   // unloaded by one
-  std::map<int64_t, int64_t> serving_;  // versions, with the serving_file_ of their loading
+  Versions kept_;                           // loaded by a client
+  Versions unwanted_;                       // unloaded by one
+  std::map<int64_t, int64_t> content_;      // versions, with the last write of their files
+  std::map<int64_t, std::string> serving_;  // versions, with the Files of their loading
 };
 
 TEST(VersionPolicy, WhatServesIsAlwaysWhatThePolicyChoosesOfWhatCanBeLoaded) {

@@ -99,7 +99,9 @@ std::unique_ptr<core::ModelRegistry> RegistryOf(std::map<std::string, core::Serv
       std::filesystem::path(::testing::TempDir()) / absl::StrCat("scripted_", getpid());
   std::filesystem::remove_all(repository);
   for (const auto& [name, kind] : models) std::filesystem::create_directories(repository / name / "1");
-  const auto load = [](const std::string&) -> absl::StatusOr<models::LoadedModel> { return models::LoadedModel(); };
+  const auto load = [](const std::string&, const std::string&) -> absl::StatusOr<models::LoadedModel> {
+    return models::LoadedModel();
+  };
   const auto make_engine = [&](const std::string& name, int64_t,
                                models::LoadedModel) -> absl::StatusOr<core::ServedModel::Kind> {
     return std::move(models.at(name));

@@ -20,6 +20,32 @@ else:
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class _LoadOutcome:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _LoadOutcomeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_LoadOutcome.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    LOAD_OUTCOME_UNSPECIFIED: _LoadOutcome.ValueType  # 0
+    LOAD_OUTCOME_LOADED: _LoadOutcome.ValueType  # 1
+    """The version was not loaded before."""
+    LOAD_OUTCOME_RELOADED: _LoadOutcome.ValueType  # 2
+    """Its files or its serving.json had changed, so it replaced its earlier instance."""
+    LOAD_OUTCOME_UNCHANGED: _LoadOutcome.ValueType  # 3
+    """It is the loaded one: nothing has changed, or its files were written again with the same content."""
+
+class LoadOutcome(_LoadOutcome, metaclass=_LoadOutcomeEnumTypeWrapper):
+    """What LoadModel did."""
+
+LOAD_OUTCOME_UNSPECIFIED: LoadOutcome.ValueType  # 0
+LOAD_OUTCOME_LOADED: LoadOutcome.ValueType  # 1
+"""The version was not loaded before."""
+LOAD_OUTCOME_RELOADED: LoadOutcome.ValueType  # 2
+"""Its files or its serving.json had changed, so it replaced its earlier instance."""
+LOAD_OUTCOME_UNCHANGED: LoadOutcome.ValueType  # 3
+"""It is the loaded one: nothing has changed, or its files were written again with the same content."""
+Global___LoadOutcome: _TypeAlias = LoadOutcome  # noqa: Y015
+
 class _ClassifierInput:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -178,6 +204,7 @@ class Model(_message.Message):
     LANGUAGE_MODEL_FIELD_NUMBER: _builtins.int
     LIMITS_FIELD_NUMBER: _builtins.int
     CLASSIFIER_FIELD_NUMBER: _builtins.int
+    LOAD_OUTCOME_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Name of its folder in the repository; 1 to 255 bytes."""
     version: _builtins.int
@@ -198,6 +225,8 @@ class Model(_message.Message):
     """"fairseq_bytes" or "fairseq_characters"; for classifiers, "bytes_plus_one", "listops_2020" or "listops_2021"; "none"
     for a model that accepts only token ids; empty for a model of images.
     """
+    load_outcome: Global___LoadOutcome.ValueType
+    """What LoadModel did; only its answer has it."""
     @_builtins.property
     def language_model(self) -> Global___LanguageModelHyperparameters:
         """Set for the architecture "language_model"."""
@@ -224,10 +253,11 @@ class Model(_message.Message):
         language_model: Global___LanguageModelHyperparameters | None = ...,
         limits: Global___Limits | None = ...,
         classifier: Global___ClassifierProperties | None = ...,
+        load_outcome: Global___LoadOutcome.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["classifier", b"classifier", "language_model", b"language_model", "limits", b"limits"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["architecture", b"architecture", "classifier", b"classifier", "fingerprint", b"fingerprint", "language_model", b"language_model", "limits", b"limits", "name", b"name", "parameters", b"parameters", "precision", b"precision", "tokenizer", b"tokenizer", "version", b"version", "vocabulary_size", b"vocabulary_size"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["architecture", b"architecture", "classifier", b"classifier", "fingerprint", b"fingerprint", "language_model", b"language_model", "limits", b"limits", "load_outcome", b"load_outcome", "name", b"name", "parameters", b"parameters", "precision", b"precision", "tokenizer", b"tokenizer", "version", b"version", "vocabulary_size", b"vocabulary_size"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
