@@ -131,9 +131,19 @@ void CompletionPrinter::OnResponse(const v1::GenerateResponse& response) {
 }
 
 template <typename Part>
-std::string CompletionPrinter::Render(const Part& part) const {
-  if (form_ == Form::kText) return part.text();
-  if (form_ == Form::kRaw) return part.raw();
+std::string CompletionPrinter::Render(const Part& part) {
+  if (form_ != Form::kTokens) {
+    const std::string& text = form_ == Form::kText ? part.text() : part.raw();
+    const auto place = static_cast<size_t>(part.index());
+    const bool is_text = std::any_of(part.tokens().begin(), part.tokens().end(),
+                                     [](const v1::TokenLogProbability& token) { return !token.raw().empty(); });
+    if (!text.empty() || is_text || place >= states_.size()) return text;
+    std::string ids;
+    for (const v1::TokenLogProbability& token : part.tokens()) {
+      absl::StrAppend(&ids, std::exchange(states_[place].has_ids, true) ? " " : "", token.id());
+    }
+    return ids;
+  }
   std::string lines;
   for (const v1::TokenLogProbability& token : part.tokens()) lines += TokenLine(token);
   return lines;

@@ -55,6 +55,7 @@ class CompletionPrinter final {
   struct State {
     std::string waiting;
     std::string finish;
+    bool has_ids = false;
     bool ended = false;
   };
 
@@ -63,9 +64,9 @@ class CompletionPrinter final {
   void WriteHeading();
   // Prints how each completion ended, then the rate and the seed.
   void Summarize(const v1::Usage& usage);
-  // Works for CompletionDelta and Completion.
+  // Works for CompletionDelta and Completion. The text of a model without vocabulary is its ids, as --ids reads them.
   template <typename Part>
-  std::string Render(const Part& part) const;
+  std::string Render(const Part& part);
 
   Terminal& terminal_;
   const Form form_;

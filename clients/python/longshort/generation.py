@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from longshort._proto import inference_pb2
 from longshort.answers import Completion, Delta, Generation, Token, Usage, read
+
+
+def ids_text(text: str, tokens: Sequence[Token]) -> str:
+    """The ids as text, for tokens of a model without vocabulary; otherwise empty."""
+    if text or any(token.raw for token in tokens):
+        return ""
+    return " ".join(str(token.id) for token in tokens)
 
 
 class Assembly:
@@ -26,6 +36,8 @@ class Assembly:
             self._summary = message.summary
         elif event == "delta":
             delta = read(Delta, message.delta)
+            if ids := ids_text(delta.text, delta.tokens):
+                delta = replace(delta, text=f" {ids}" if self.text(delta.index) else ids)
             self._parts.setdefault(delta.index, []).append(delta)
             return delta
         return None
