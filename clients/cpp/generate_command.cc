@@ -55,7 +55,9 @@ Examples:
     table.Add("max-tokens", "N", "Maximum number of tokens to generate; 0 means the server's default, 256.",
               &max_tokens_);
     table.Add("completions", "N", "Number of completions, 1 to 16.", &completions_);
-    table.Add("session", "ID", "Continue the session with this id (of this --client-id); the first call creates it.",
+    table.Add("session", "ID",
+              "Continue the session with this id (of this --client-id); the first call creates it. If the stream is "
+              "interrupted, the session keeps the text so far.",
               &session_);
     table.AddSwitch("session-must-exist", "Fail if the session does not exist.", &session_must_exist_);
     table.Add("stop", "TEXT", "End the completion before this text; may be given up to 16 times.", &stop_);
@@ -115,6 +117,7 @@ Examples:
     if (session_.has_value()) {
       request.mutable_session()->set_id(*session_);
       request.mutable_session()->set_must_exist(session_must_exist_);
+      request.set_keep_partial(!no_stream_);
     }
     for (const std::string& stop : stop_) request.add_stop(stop);
     request.set_echo(echo_);

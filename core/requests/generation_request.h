@@ -43,6 +43,7 @@ enum class FinishReason {
 struct GenerationDelta {
   std::string bytes;
   std::vector<GeneratedToken> tokens;
+  int64_t session_tokens = 0;  // with keep_partial: that the session has if the generation ends early after this
 };
 
 struct GenerationSummary {

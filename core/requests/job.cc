@@ -33,7 +33,13 @@ absl::Status Job::CheckNotAbandoned(absl::Time now) const {
 
 void Job::ReleaseResources() {
   parked_rows.Release();
-  resources.session.reset();
+  if (std::optional<SessionStore::Lease>& session = resources.session; session.has_value()) {
+    if (session->held() && keeps_partial()) {
+      const std::vector<int32_t>& all = stream_.all();
+      session->Commit({.tokens = {all.begin(), all.begin() + SessionTokens()}, .partial_from = stream_.given_begin()});
+    }
+    session.reset();
+  }
   resources.tokens = {};
 }
 

@@ -140,8 +140,11 @@ class Job {
   // The number of the stream's tokens that a session has when this job is complete.
   virtual int64_t SessionTokens() const = 0;
 
+  // Whether the session keeps the first SessionTokens() tokens of the stream if the job ends before it is complete.
+  virtual bool keeps_partial() const { return false; }
+
   // Releases the session, the tokens and the parked rows. Called before Finish: the client may use the session as soon
-  // as it receives the end.
+  // as it receives the end. The session keeps what keeps_partial() says, unless the engine has committed it.
   void ReleaseResources();
   // Notifies the listener of the end: OK only if complete. REQUIRES: called once, last.
   virtual void Finish(const absl::Status& status, absl::Time now) = 0;

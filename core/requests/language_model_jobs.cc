@@ -22,7 +22,9 @@ absl::StatusOr<std::optional<SessionStore::Lease>> OpenSession(const RequestCont
   LS_ASSIGN_OR_RETURN(SessionStore::Lease session,
                       sessions.Open({.client = context.client, .id = reference->id}, must_exist, pages));
   const auto held = static_cast<int64_t>(session.tokens().size());
-  if (expected.has_value() && held != *expected) {
+  if (expected.has_value() && *expected < held && *expected >= session.partial_from().value_or(held)) {
+    session.Shorten(*expected);  // what the client has received of a call that ended early
+  } else if (expected.has_value() && held != *expected) {
     return absl::FailedPreconditionError(absl::StrCat(
         "session ", reference->id, " holds ", held, " tokens, not the expected ", *expected,
         ": another call continued it, perhaps one whose answer was lost; start a new session with another id"));
@@ -146,6 +148,7 @@ void GenerationJob::CountToken(absl::Time now) {
 
 void GenerationJob::Deliver(GenerationDelta delta) {
   delivered_ += static_cast<int64_t>(delta.tokens.size());
+  if (request_.session.has_value() && request_.session->keep_partial) delta.session_tokens = SessionTokens();
   if (!delta.bytes.empty() || !delta.tokens.empty()) listener_->OnDelta(std::move(delta));
 }
 

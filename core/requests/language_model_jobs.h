@@ -55,6 +55,9 @@ class GenerationJob final : public Job {
   bool complete() const override { return finish_reason_.has_value(); }
   // Tokens that were not delivered are not part of the session.
   int64_t SessionTokens() const override { return stream_.given_end() + delivered_; }
+  bool keeps_partial() const override {
+    return request_.session.has_value() && request_.session->keep_partial && delivered_ > 0;
+  }
   void Finish(const absl::Status& status, absl::Time now) override;
 
  private:

@@ -18,6 +18,8 @@ struct SessionReference {
   bool must_exist = false;
   // The number of tokens that the session must hold; 0 if it must be new.
   std::optional<int64_t> expected_tokens = std::nullopt;
+  // If a generation ends early, the session keeps its prompt and the tokens that were delivered.
+  bool keep_partial = false;
 };
 
 // A session in transit from one engine to another.

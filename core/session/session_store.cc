@@ -62,6 +62,11 @@ void SessionStore::Lease::Commit(SessionState state) {
   store.MakeIdle(session);
 }
 
+void SessionStore::Lease::Shorten(int64_t tokens) {
+  tokens_ = std::make_shared<const std::vector<int32_t>>(tokens_->begin(), tokens_->begin() + tokens);
+  parked_.reset();
+}
+
 void SessionStore::Release(Lease& lease) {
   const Visit visit(*this);
   const auto session = sessions_.find(lease.key_);
@@ -109,7 +114,7 @@ SessionStore::Lease SessionStore::MakeLease(Sessions::iterator session, const st
   session->second.leased = true;
   const bool parked_there = IsSame(session->second.pages, pages);
   return Lease(this, session->first, session->second.tokens, parked_there ? session->second.parked : std::nullopt,
-               pages);
+               session->second.partial_from, pages);
 }
 
 absl::Status SessionStore::NotFound(const SessionKey& key) const {
@@ -306,6 +311,7 @@ void SessionStore::SetState(Sessions::iterator session, SessionState state, std:
   ReleasePages(session->second);
   session->second.tokens = std::make_shared<const std::vector<int32_t>>(std::move(state.tokens));
   session->second.parked = state.parked;
+  session->second.partial_from = state.partial_from;
   session->second.pages = std::move(pages);
   session->second.is_new = false;
 }

@@ -56,7 +56,10 @@ struct SessionState {
   // All tokens of the conversation. The model has not read the last one yet.
   std::vector<int32_t> tokens;
   // The parked sequence with the rows of all tokens except the last one, until its pages are evicted.
-  std::optional<ParkedPlace> parked;
+  std::optional<ParkedPlace> parked = std::nullopt;
+  // If the last call ended early: the number of tokens before it. The next call may continue from there, or from any
+  // token after it, because its client may have received less than was delivered.
+  std::optional<int64_t> partial_from = std::nullopt;
 };
 
 // How a session is closed.
@@ -96,15 +99,22 @@ class SessionStore final {
           key_(std::move(other.key_)),
           tokens_(std::move(other.tokens_)),
           parked_(other.parked_),
+          partial_from_(other.partial_from_),
           pages_(std::move(other.pages_)) {}
     Lease& operator=(Lease&&) = delete;
     ~Lease();
 
     const SessionKey& key() const { return key_; }
+    // Whether it was not committed yet.
+    bool held() const { return store_ != nullptr; }
     // The tokens after the previous call; empty for a new session.
     const std::vector<int32_t>& tokens() const { return *tokens_; }
     // Where the previous call parked them; nullopt if that was in another engine.
     const std::optional<ParkedPlace>& parked() const { return parked_; }
+    // SessionState::partial_from.
+    const std::optional<int64_t>& partial_from() const { return partial_from_; }
+    // Continues from the first `tokens` of the session. The session itself changes only by Commit.
+    void Shorten(int64_t tokens);
     // Sets the session's state, which is parked in the engine that opened the lease. Ends the lease. Releases the
     // previous place, in whichever engine it is.
     void Commit(SessionState state);
@@ -112,13 +122,19 @@ class SessionStore final {
    private:
     friend class SessionStore;
     Lease(SessionStore* store, SessionKey key, Tokens tokens, std::optional<ParkedPlace> parked,
-          std::weak_ptr<SessionPages> pages)
-        : store_(store), key_(std::move(key)), tokens_(std::move(tokens)), parked_(parked), pages_(std::move(pages)) {}
+          std::optional<int64_t> partial_from, std::weak_ptr<SessionPages> pages)
+        : store_(store),
+          key_(std::move(key)),
+          tokens_(std::move(tokens)),
+          parked_(parked),
+          partial_from_(partial_from),
+          pages_(std::move(pages)) {}
 
     SessionStore* store_;
     SessionKey key_;
     Tokens tokens_;
     std::optional<ParkedPlace> parked_;
+    std::optional<int64_t> partial_from_;
     std::weak_ptr<SessionPages> pages_;
   };
 
@@ -193,6 +209,7 @@ class SessionStore final {
   struct Session {
     Tokens tokens = std::make_shared<const std::vector<int32_t>>();
     std::optional<ParkedPlace> parked;
+    std::optional<int64_t> partial_from;
     std::weak_ptr<SessionPages> pages;  // that `parked` is a place of
     bool leased = false;
     bool is_new = true;                                          // never committed

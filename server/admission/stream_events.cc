@@ -1,5 +1,6 @@
 #include "server/admission/stream_events.h"
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 #include <variant>
@@ -29,6 +30,7 @@ void Merge(CompletionDelta from, CompletionDelta& into) {
   into.tokens.insert(into.tokens.end(), std::make_move_iterator(from.tokens.begin()),
                      std::make_move_iterator(from.tokens.end()));
   into.token_count += from.token_count;
+  into.session_tokens = std::max(into.session_tokens, from.session_tokens);
 }
 
 }  // namespace

@@ -33,6 +33,7 @@ struct GenerateCall {
   bool echo = false;
   bool return_raw = false;
   std::optional<core::SessionReference> session = std::nullopt;
+  bool keep_partial = false;  // only with a session
 };
 
 struct Completion {
@@ -68,7 +69,8 @@ struct CompletionDelta {
   std::string text;  // UTF-8; the bytes of an incomplete character come with a later delta
   std::string raw;
   std::vector<core::GeneratedToken> tokens;
-  int64_t token_count = 0;  // number of generated tokens that the delta covers
+  int64_t token_count = 0;     // number of generated tokens that the delta covers
+  int64_t session_tokens = 0;  // as GenerationDelta
 };
 
 struct CompletionEnd {

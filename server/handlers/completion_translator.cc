@@ -43,6 +43,7 @@ std::vector<CompletionDelta> CompletionTranslator::PromptTokens(std::vector<core
 CompletionDelta CompletionTranslator::Delta(core::GenerationDelta generated) {
   CompletionDelta delta = NewText(std::move(generated.bytes));
   delta.token_count = static_cast<int64_t>(generated.tokens.size());
+  delta.session_tokens = generated.session_tokens;
   if (describe_tokens_) delta.tokens = std::move(generated.tokens);
   return delta;
 }

@@ -127,9 +127,13 @@ absl::StatusOr<GenerationPlan> PlanGeneration(const GenerateCall& call, const co
   if (call.session.has_value()) {
     LS_RETURN_IF_ERROR(CheckSession(*call.session, names));
     one.session = call.session;
+    one.session->keep_partial = call.keep_partial;
     if (completions > 1) {
       return FieldError(names.Of("completions"), completions, "1 with a session, which has a single continuation");
     }
+  }
+  if (call.keep_partial && !call.session.has_value()) {
+    return FieldError(names.Of("keep_partial"), "true", "false without a session, which would keep the text");
   }
   if (call.prompt.has_value() || !call.session.has_value()) {
     const NamedText prompt = {.input = call.prompt.has_value() ? *call.prompt : TextInput(),

@@ -123,6 +123,7 @@ GenerateCall FromMessage(const v1::GenerateRequest& message) {
   if (message.has_prompt()) call.prompt = FromMessage(message.prompt());
   if (message.sampling().has_seed()) call.seed = message.sampling().seed();
   if (message.has_session()) call.session = FromMessage(message.session());
+  call.keep_partial = message.keep_partial();
   return call;
 }
 

@@ -194,6 +194,7 @@ class EventMessage {
     message.set_raw(std::move(delta.raw));
     Add(delta.tokens, tokenizer_, *message.mutable_tokens());
     message.set_token_count(delta.token_count);
+    if (delta.session_tokens > 0) message.set_session_tokens(delta.session_tokens);
   }
   void operator()(CompletionEnd& end) const {
     v1::CompletionEnd& message = *message_.mutable_end();

@@ -79,6 +79,7 @@ TEST_F(GenerateTest, EveryOptionReachesItsField) {
   EXPECT_EQ(request.completions(), 2);
   EXPECT_EQ(request.session().id(), "talk:1");
   EXPECT_TRUE(request.session().must_exist());
+  EXPECT_TRUE(request.keep_partial());
   EXPECT_THAT(request.stop(), ElementsAre(".", "!"));
   EXPECT_TRUE(request.echo());
   EXPECT_TRUE(request.token_log_probabilities());
@@ -107,6 +108,7 @@ TEST_F(GenerateTest, ASessionIsNamedOrNotThere) {
   EXPECT_THAT(error_, HasSubstr("--session-must-exist needs --session"));
   EXPECT_EQ(Run({"generate", "--prompt=x"}), ExitCode::kOk) << error_;
   EXPECT_FALSE(server_.generate_request.has_session());
+  EXPECT_FALSE(server_.generate_request.keep_partial());
 }
 
 TEST_F(GenerateTest, UnsetFlagsLeaveTheServersDefaults) {
@@ -133,6 +135,15 @@ TEST_F(GenerateTest, OneCompletionIsItsTextAndNothingElse) {
   EXPECT_EQ(output_, "Gr\u00fcn");
   // 5 tokens in half a second.
   EXPECT_EQ(error_, "\n[stop \".\", 4 tokens read, 5 generated at 10.0 a second, seed 11]\n");
+}
+
+TEST_F(GenerateTest, TheTextOfAModelWithoutVocabularyIsItsIds) {
+  v1::GenerateStreamResponse two = Delta(0, ""), one = Delta(0, "");
+  for (const int32_t id : {17, 4}) two.mutable_delta()->add_tokens()->set_id(id);
+  one.mutable_delta()->add_tokens()->set_id(205);
+  server_.stream = {Start(1), two, one, End(0, v1::FINISH_REASON_LENGTH), Summary(1, 3)};
+  ASSERT_EQ(Run({"generate", "--ids", "--prompt=1"}), ExitCode::kOk);
+  EXPECT_EQ(output_, "17 4 205");
 }
 
 TEST_F(GenerateTest, RawWritesTheBytesBehindTheText) {

@@ -121,7 +121,9 @@ def test_weights_that_are_written_again_are_reloaded_without_a_failed_call(
     done.set()
     caller.join()
     assert not failures
-    assert list(long_stream)[-1].summary.usage.generated_tokens == less(3000), "it finishes on the weights it began with"
+    assert list(long_stream)[-1].summary.usage.generated_tokens == less(3000), (
+        "it finishes on the weights it began with"
+    )
     assert server.log().count("model reloaded model=tiny version=1") == 2
     assert versions(api, server) == [1]
 
@@ -149,7 +151,7 @@ def test_load_model_reloads_what_has_changed_and_says_so(api: SimpleNamespace, t
         outcome, said, new = load()
         assert (outcome, said) == (api.models.LOAD_OUTCOME_RELOADED, "reloaded")
         assert new != old and fingerprint(api, server) == new
-        assert 'model reloaded model=tiny version=1' in server.log()
+        assert "model reloaded model=tiny version=1" in server.log()
         (served / "vocabulary.txt").touch()
         assert load()[:2] == (api.models.LOAD_OUTCOME_UNCHANGED, "unchanged")
 

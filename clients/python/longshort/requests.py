@@ -76,10 +76,13 @@ class GenerateOptions(CallOptions, Sampling, total=False):
     token_log_probabilities  return every generated token
     top_alternatives         with token_log_probabilities: number of most probable tokens to return at each position,
                              0 to 20
+    keep_partial             in a session: if the stream is left or fails, the session keeps the prompt and the text
+                             that was read; default True. False: the session stays as it was before the call
     """
 
     model: str
     max_tokens: int
+    keep_partial: bool
     stop: str | Sequence[str]
     completions: int
     echo: bool
@@ -173,4 +176,5 @@ def generate_request(
         echo=options.get("echo", False),
         return_raw=options.get("return_raw", False),
         session=session,
+        keep_partial=options.get("keep_partial", session is not None),
     )

@@ -62,16 +62,53 @@ def test_a_session_is_found_again_by_its_id(driver: Driver, client: Any) -> None
     driver.done(again.close())
 
 
-def test_a_call_that_was_left_changes_nothing(driver: Driver, client: Any) -> None:
+def test_a_stream_that_was_left_keeps_what_was_read(driver: Driver, client: Any) -> None:
     """The next call waits until the server has noticed the cancellation (ABORTED is retried)."""
+    session = driver.enter(client.session())
+    first = finish(driver, session, "It was ", max_tokens=2, return_raw=True).completions[0]
+    before = session.tokens
+    stream = session.generate("x", temperature=0, max_tokens=60000, return_raw=True)
+    read = driver.collect(stream.deltas(), most=3)
+    kept = session.tokens
+    assert kept == before + 1 + sum(delta.token_count for delta in read)
+    answer = finish(driver, session, "y", max_tokens=8, return_raw=True)
+    assert session.tokens == kept + 1 + 8
+    whole = b"It was " + first.raw + b"x" + b"".join(delta.raw for delta in read) + b"y"
+    expected = driver.done(client.generate(whole, temperature=0, max_tokens=8, return_raw=True).finish())
+    assert answer.completions[0].raw == expected.completions[0].raw, "it goes on from there"
+    driver.leave(session)
+
+
+def test_a_first_turn_that_was_left_before_anything_was_read_is_begun_again(driver: Driver, client: Any) -> None:
+    session = driver.enter(client.session())
+    assert driver.collect(session.generate("It was ", max_tokens=60000).messages(), most=1)  # the start
+    finish(driver, session, "y", max_tokens=1)
+    assert session.tokens == 2
+    driver.leave(session)
+
+
+def test_without_keep_partial_a_stream_that_was_left_changes_nothing(driver: Driver, client: Any) -> None:
     session = driver.enter(client.session())
     finish(driver, session, "It was ", max_tokens=2)
     before = session.tokens
-    assert driver.collect(session.generate("x", max_tokens=60000), most=1)
+    assert driver.collect(session.generate("x", max_tokens=60000, keep_partial=False), most=1)
     assert session.tokens == before
     finish(driver, session, "y", max_tokens=1)
     assert session.tokens == before + 2
     driver.leave(session)
+
+
+def test_a_client_that_lost_its_place_is_told(driver: Driver, client: Any) -> None:
+    name = f"lost-{driver.kind}"
+    session = client.session(name, tokens=0)
+    finish(driver, session, "It was ", max_tokens=2)
+    assert driver.collect(session.generate("x", max_tokens=60000), most=2)
+    place = session.tokens
+    finish(driver, client.session(name, tokens=place), "y", max_tokens=1)  # another client goes on
+    with pytest.raises(longshort.FailedPrecondition, match=f"holds {place + 2} tokens, not the expected {place}"):
+        finish(driver, session, "z", max_tokens=1)
+    with pytest.raises(longshort.InvalidArgument, match="keep_partial"):
+        driver.done(client.generate("x", keep_partial=True).finish())
 
 
 @pytest.fixture

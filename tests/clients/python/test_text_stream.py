@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
+import subprocess
 import threading
+from pathlib import Path
 from typing import Any
 
 import longshort
 import pytest
-from integration.server_process import Server, wait_until
+from integration import model_directory
+from integration.server_process import BINARY, Server, wait_until
 
 from clients.python.conftest import address
 from clients.python.drivers import Driver
@@ -135,3 +139,31 @@ def test_a_stream_is_not_retried_after_its_first_message(driver: Driver, reposit
             driver.collect(deltas)
         assert stream.text
         driver.done(client.close())
+
+
+def test_the_ids_are_the_text_of_a_model_without_vocabulary(driver: Driver, tmp_path: Path) -> None:
+    model = model_directory.write(tmp_path / "repository")
+    (model / "vocabulary.txt").unlink()
+    (model / "config.json").write_text(json.dumps({**model_directory.CONFIG, "tokenizer": "none"}))
+    with Server(tmp_path / "repository", tmp_path / "server") as server:
+        client = driver.enter(driver.client(address(server)))
+        stream = client.generate([5, 6, 7], max_tokens=4, seed=1)
+        pieces = driver.collect(stream)
+        ids = [token.id for token in stream.result.completions[0].tokens]
+        assert len(ids) == 4
+        assert "".join(pieces) == stream.text == stream.result.completions[0].text == " ".join(map(str, ids))
+        driver.leave(client)
+        for option in ((), ("--no-stream",), ("--raw",)):
+            command = (BINARY / "longshort", f"--server={address(server)}", "generate", "--ids", "--prompt=5 6 7")
+            answer = subprocess.run(
+                (*command, "--max-tokens=4", "--seed=1", *option), check=True, capture_output=True, text=True
+            )
+            assert answer.stdout.split() == [str(id) for id in ids]
+
+
+def test_tokens_without_text_of_a_model_with_vocabulary_are_no_ids(driver: Driver, client: Any) -> None:
+    """The incomplete characters of a byte model."""
+    stream = client.generate("x", max_tokens=30, seed=3, token_log_probabilities=True)
+    driver.collect(stream)
+    completion = stream.result.completions[0]
+    assert completion.text == b"".join(token.raw for token in completion.tokens).decode(errors="replace")

@@ -111,6 +111,33 @@ TEST_F(StepLoopSessionTest, ScoringGoesOnTooAndScoresEveryNewToken) {
   Say(harness, talk, Turn({}, 12));
 }
 
+TEST_F(StepLoopSessionTest, ACallThatEndsEarlyKeepsWhatWasDeliveredIfItSaysSo) {
+  StepLoopHarness harness;
+  std::vector<int32_t> talk;
+  Say(harness, talk, Turn(SomeTokens(20), 5));
+  for (const int64_t unread : {0, 1}) {  // of the delivered tokens, by the client
+    GenerationRequest left = Turn(SomeTokens(10, 4), 100);
+    left.session->keep_partial = true;
+    left.session->expected_tokens = talk.size();
+    const auto listener = harness.Generate(left);
+    while (listener->tokens.size() < 3) harness.loop->RunOnce();
+    left.context.cancelled->store(true);
+    harness.RunToEnd();
+    EXPECT_TRUE(absl::IsCancelled(listener->status));
+    std::vector<int32_t> read = listener->tokens;
+    read.resize(read.size() - unread);
+    talk = Joined(Joined(std::move(talk), left.prompt), read);
+    GenerationRequest next = Turn(SomeTokens(2, 5), 6);
+    next.session->expected_tokens = talk.size();
+    Say(harness, talk, next);
+  }
+  // Only a call that ended early can be cut.
+  GenerationRequest lost = Turn(SomeTokens(2, 5), 6);
+  lost.session->expected_tokens = talk.size() - 1;
+  const auto listener = std::make_shared<RecordingGenerationListener>();
+  EXPECT_TRUE(absl::IsFailedPrecondition(harness.Submit(lost, listener)));
+}
+
 TEST_F(StepLoopSessionTest, AFailedCallLeavesItAsItWas) {
   StepLoopHarness harness;
   std::vector<int32_t> talk;

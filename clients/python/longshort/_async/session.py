@@ -9,7 +9,7 @@ from longshort import answers, errors, methods, requests, session_file
 from longshort._async.calls import AsyncCalls
 from longshort._async.text_stream import AsyncTextStream
 from longshort._proto import sessions_pb2, types_pb2
-from longshort.answers import ExportedSession, Generation, TextScore
+from longshort.answers import ExportedSession, TextScore
 from longshort.inputs import Text, selector, text_input
 from longshort.metadata import CallOptions
 from longshort.requests import GenerateOptions, ScoreOptions
@@ -22,8 +22,9 @@ class AsyncSession:
 
     `tokens` is the number of tokens in the session after the last answer, or None if unknown. Calls send it to the
     server (expected_tokens). This makes retries safe, and prevents a call from continuing after an answer that was
-    lost. A call that fails or is cancelled leaves the session unchanged. If the server had already completed it, the
-    next call raises FailedPrecondition.
+    lost. A generation that is left (by break, say) or fails keeps its prompt and the text that was read until then,
+    unless nothing was read, or keep_partial is False: then the session is as before. If the server has lost this place,
+    the next call raises FailedPrecondition or NotFound.
 
     Not thread-safe: a concurrent call raises Aborted.
     """
@@ -95,5 +96,5 @@ class AsyncSession:
     def _message(self) -> types_pb2.Session:
         return types_pb2.Session(id=self.id, expected_tokens=self.tokens)
 
-    def _take(self, generation: Generation) -> None:
-        self.tokens = generation.session_tokens
+    def _take(self, tokens: int | None) -> None:
+        self.tokens = tokens

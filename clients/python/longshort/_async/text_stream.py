@@ -30,14 +30,14 @@ class AsyncTextStream:
         calls: AsyncCalls,
         request: inference_pb2.GenerateRequest,
         options: CallOptions,
-        on_end: Callable[[Generation], None] = lambda generation: None,
+        on_session: Callable[[int | None], None] = lambda tokens: None,
     ) -> None:
         session = request.session
         self._safe = not session.id or session.HasField("expected_tokens")
         self._calls = calls
         self._request = request
         self._options = options
-        self._on_end = on_end
+        self._on_session = on_session
         self._assembly = Assembly()
         self._stream: Any = None
         self._result: Generation | None = None
@@ -112,10 +112,12 @@ class AsyncTextStream:
         while (message := await self._next_message()) is not None:
             delta = self._assembly.add(message)
             if delta is not None:
+                if message.delta.HasField("session_tokens"):
+                    self._on_session(message.delta.session_tokens)
                 return delta
             if (result := self._assembly.generation()) is not None and self._result is None:
                 self._result = result
-                self._on_end(result)
+                self._on_session(result.session_tokens)
         return None
 
     async def _next_message(self) -> inference_pb2.GenerateStreamResponse | None:

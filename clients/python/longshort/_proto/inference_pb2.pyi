@@ -695,6 +695,7 @@ class GenerateRequest(_message.Message):
     ECHO_FIELD_NUMBER: _builtins.int
     RETURN_RAW_FIELD_NUMBER: _builtins.int
     SESSION_FIELD_NUMBER: _builtins.int
+    KEEP_PARTIAL_FIELD_NUMBER: _builtins.int
     max_tokens: _builtins.int
     """Maximum number of tokens to generate; 1 to Limits.max_tokens. 0 means 256. Generate, which returns one message, allows
     at most 262144 over all completions.
@@ -711,6 +712,14 @@ class GenerateRequest(_message.Message):
     """Start each completion's text with the prompt (without ids that have no text)."""
     return_raw: _builtins.bool
     """Also return the raw bytes: the text has U+FFFD for bytes that are not UTF-8."""
+    keep_partial: _builtins.bool
+    """With a session and GenerateStream: if the call ends early (the client cancels it, its deadline passes, the connection
+    breaks, the server fails), the session keeps the prompt and the tokens that were delivered. Without any delivered
+    token, and without this option, an early end leaves the session unchanged. The client may have received less than was
+    delivered: the next call continues from what it did receive if its expected_tokens is the last session_tokens of a
+    delta, or the value before the call if there was no delta. Generate delivers all at once, so an early end keeps
+    nothing.
+    """
     @_builtins.property
     def model(self) -> _types_pb2.ModelSelector:
         """The model."""
@@ -749,10 +758,11 @@ class GenerateRequest(_message.Message):
         echo: _builtins.bool = ...,
         return_raw: _builtins.bool = ...,
         session: _types_pb2.Session | None = ...,
+        keep_partial: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["model", b"model", "prompt", b"prompt", "sampling", b"sampling", "session", b"session"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["completions", b"completions", "echo", b"echo", "max_tokens", b"max_tokens", "model", b"model", "prompt", b"prompt", "return_raw", b"return_raw", "sampling", b"sampling", "session", b"session", "stop", b"stop", "token_log_probabilities", b"token_log_probabilities", "top_alternatives", b"top_alternatives"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["completions", b"completions", "echo", b"echo", "keep_partial", b"keep_partial", "max_tokens", b"max_tokens", "model", b"model", "prompt", b"prompt", "return_raw", b"return_raw", "sampling", b"sampling", "session", b"session", "stop", b"stop", "token_log_probabilities", b"token_log_probabilities", "top_alternatives", b"top_alternatives"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1034,6 +1044,7 @@ class CompletionDelta(_message.Message):
     RAW_FIELD_NUMBER: _builtins.int
     TOKENS_FIELD_NUMBER: _builtins.int
     TOKEN_COUNT_FIELD_NUMBER: _builtins.int
+    SESSION_TOKENS_FIELD_NUMBER: _builtins.int
     index: _builtins.int
     """Index of the completion; 0 to completions - 1."""
     text: _builtins.str
@@ -1042,6 +1053,10 @@ class CompletionDelta(_message.Message):
     """If requested: the new text's bytes."""
     token_count: _builtins.int
     """Number of generated tokens in this message, at least 0; several if the reader is slower than the model."""
+    session_tokens: _builtins.int
+    """With keep_partial: the number of tokens in the session up to the end of this delta, for expected_tokens of the next
+    call if this one ends early.
+    """
     @_builtins.property
     def tokens(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.TokenLogProbability]:
         """If requested: the newly generated tokens. With echo, the prompt's tokens precede them (without the first, unless a
@@ -1056,12 +1071,15 @@ class CompletionDelta(_message.Message):
         raw: _builtins.bytes = ...,
         tokens: _abc.Iterable[_types_pb2.TokenLogProbability] | None = ...,
         token_count: _builtins.int = ...,
+        session_tokens: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_session_tokens", b"_session_tokens", "session_tokens", b"session_tokens"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["index", b"index", "raw", b"raw", "text", b"text", "token_count", b"token_count", "tokens", b"tokens"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_session_tokens", b"_session_tokens", "index", b"index", "raw", b"raw", "session_tokens", b"session_tokens", "text", b"text", "token_count", b"token_count", "tokens", b"tokens"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__session_tokens: _TypeAlias = _typing.Literal["session_tokens"]  # noqa: Y015
+    _WhichOneofArgType__session_tokens: _TypeAlias = _typing.Literal["_session_tokens", b"_session_tokens"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__session_tokens) -> _WhichOneofReturnType__session_tokens | None: ...
 
 Global___CompletionDelta: _TypeAlias = CompletionDelta  # noqa: Y015
 

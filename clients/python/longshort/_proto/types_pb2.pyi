@@ -196,7 +196,8 @@ class Session(_message.Message):
     expected_tokens: _builtins.int
     """The session_tokens of the last answer that the client received. FAILED_PRECONDITION if the session holds another
     number of tokens; NOT_FOUND if it does not exist. 0 means that it must be new. Prevents a call from continuing after
-    an answer that was lost.
+    an answer that was lost. After a call with keep_partial that ended early, it may be less: the session is then cut to
+    what the client received of that call.
     """
     def __init__(
         self,
