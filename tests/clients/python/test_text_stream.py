@@ -154,7 +154,13 @@ def test_the_ids_are_the_text_of_a_model_without_vocabulary(driver: Driver, tmp_
         assert "".join(pieces) == stream.text == stream.result.completions[0].text == " ".join(map(str, ids))
         driver.leave(client)
         for option in ((), ("--no-stream",), ("--raw",)):
-            command = (BINARY.with_name("longshort"), f"--server={address(server)}", "generate", "--ids", "--prompt=5 6 7")
+            command = (
+                BINARY.with_name("longshort"),
+                f"--server={address(server)}",
+                "generate",
+                "--ids",
+                "--prompt=5 6 7",
+            )
             answer = subprocess.run(
                 (*command, "--max-tokens=4", "--seed=1", *option), check=True, capture_output=True, text=True
             )
