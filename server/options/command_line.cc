@@ -47,9 +47,9 @@ void AddPlaces(OptionTable& table, ServerOptions& options) {
             "serves the newest version of each model. Required.",
             &options.model_repository);
   table.Add("watch-repository", "duration",
-            "Poll the repository at this interval. The server loads a new version and then moves requests to it; the "
-            "old version finishes the requests it has. A version that does not load changes nothing. 0s: the server "
-            "does not poll.",
+            "Poll the repository at this interval. The server loads a new version, or one whose files have changed, "
+            "and then moves requests to it; the old one finishes the requests it has. A version that does not load, or "
+            "that is still being written, changes nothing. 0s: the server does not poll.",
             &options.watch_repository, {absl::Milliseconds(100), absl::Hours(1), true});
   table.AddSwitch(
       "strict",

@@ -175,8 +175,8 @@ class Session(_message.Message):
     other weights, its id starts a new session.
 
     Only one call at a time may use a session; a concurrent one gets ABORTED. A call that fails leaves the session
-    unchanged, unless the answer was complete but did not reach the client. To detect this, a client sends expected_tokens
-    with its next call.
+    unchanged, unless it is a stream with keep_partial, or the answer was complete but did not reach the client. To detect
+    this, a client sends expected_tokens with its next call.
 
     A session ends when it is closed, when it was not used for the server's --session-time-to-live, or when it has moved to
     another server. Later calls that require it get NOT_FOUND.
