@@ -1,11 +1,13 @@
 #include "models/train/commands.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <optional>
 #include <system_error>
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
@@ -24,18 +26,21 @@ constexpr int64_t kMaxSteps = 1'000'000'000;
 constexpr int64_t kMaxInBatch = int64_t{1} << 20;
 constexpr int64_t kMaxShards = 1024;
 
-// Parses the options. If --help is given, prints `intro` and the table, and returns false.
-absl::StatusOr<bool> Read(OptionTable table, const std::vector<std::string>& arguments, const std::string& intro) {
+// Parses the options. If --help is given, prints `intro` and the table, and returns false. `others` are the arguments
+// that are not options.
+absl::StatusOr<bool> Read(OptionTable table, const std::vector<std::string>& arguments, const std::string& intro,
+                          std::vector<std::string>& others) {
   bool help = false;
   table.BeginSection("Other:");
   table.AddSwitch("help", "Print this and exit.", &help);
-  LS_RETURN_IF_ERROR(table.Parse(arguments));
+  LS_ASSIGN_OR_RETURN(others, table.ParseAmongOthers(arguments));
   if (help) absl::PrintF("%s\n\n%s", intro, table.Help());
   return !help;
 }
 
 void AddOutput(OptionTable& table, std::string& output_directory, LoopOptions& loop) {
-  table.Add("out", "DIR", "Model directory to write, for example models/zoo/NAME/1. Required.", &output_directory);
+  table.Add("out", "DIR", "Model directory to write. By default my_models/NAME/1, where NAME is that of the data.",
+            &output_directory);
   table.Add("checkpoint", "FILE",
             "File that keeps the run's state. If it exists, the run continues from it. By default it is the folder of "
             "--out with .checkpoint added; 'none': a run that is stopped is lost.",
@@ -176,11 +181,45 @@ void AddClassifierTraining(OptionTable& table, ClassifierTrainerOptions& options
             &options.average_decay, {0, 0.999999});
 }
 
-absl::Status CheckPaths(const TrainingFiles& files, const ClassifierTrainerOptions& options) {
-  if (!files.config.empty() && !files.train.empty() && !files.held_out.empty() && !options.output_directory.empty()) {
-    return absl::OkStatus();
+// The options of a classifier's data and form. `data` is the hint and the help of --train.
+void AddClassifierFiles(OptionTable& table, TrainingFiles& files, const std::string& hint, const std::string& data) {
+  table.Add("train", hint, data + " May be given without --train=. Required.", &files.train);
+  table.Add("held-out", hint, "Labelled data to evaluate on, in the same format. By default a part of --train.",
+            &files.held_out);
+  table.Add("held-out-fraction", "X",
+            "Fraction of each class in --train that is held out from training, without --held-out.",
+            &files.held_out_fraction, {0.001, 0.9});
+  table.AddChoice("size", {{"small", std::string("small")}, {"medium", std::string("medium")}},
+                  "Size of the model, without --config and --from. The classes follow from the data.", &files.size);
+  table.Add(
+      "from", "MODEL",
+      "Model directory to begin with, also a converted one. Its form is the model's. If its labels are not those of "
+      "the data, its last layer begins with random weights.",
+      &files.from);
+}
+
+// Accepts the data as the only argument that is not an option, and fills in --out.
+absl::Status CompletePaths(const std::vector<std::string>& others, std::string& data, std::string& output_directory) {
+  if (others.size() > (data.empty() ? 1 : 0)) {
+    return absl::InvalidArgumentError(absl::StrCat("unexpected argument '", others.back(), "'; see --help"));
   }
-  return absl::InvalidArgumentError("--config, --train, --held-out and --out are required; see --help");
+  if (!others.empty()) data = others.front();
+  if (data.empty()) return absl::InvalidArgumentError("the data to train on is required; see --help");
+  if (!output_directory.empty()) return absl::OkStatus();
+  std::string name;
+  std::filesystem::path path(data);
+  if (!path.has_filename()) path = path.parent_path();
+  for (const char character : path.stem().string()) {
+    if (absl::ascii_isalnum(character) || character == '_' || character == '-') name.push_back(character);
+  }
+  if (name.empty()) return absl::InvalidArgumentError("--out is required; see --help");
+  output_directory = absl::StrCat("my_models/", name, "/1");
+  return absl::OkStatus();
+}
+
+absl::Status CheckForm(const TrainingFiles& files) {
+  if (files.config.empty() || files.from.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError("--config and --from exclude each other: the form is that of --from");
 }
 
 }  // namespace
@@ -189,10 +228,16 @@ absl::Status RunLanguageModelCommand(const std::vector<std::string>& arguments) 
   LanguageModelTrainerOptions options = DefaultLanguageModelOptions();
   std::string text_path;
   RunLength length;
+  std::vector<std::string> others;
   OptionTable table;
   table.BeginSection("Files (--name=value or --name value):");
-  table.Add("text", "FILE", "File of any bytes to train on. Its last part is held out (--held-out). Required.",
+  table.Add("text", "FILE",
+            "File of any bytes to train on. Its last part is held out (--held-out). May be given without --text=. "
+            "Required.",
             &text_path);
+  table.Add("from", "MODEL",
+            "Directory of a language model of bytes to begin with, also a converted one. Its form is the model's.",
+            &options.from);
   AddOutput(table, options.output_directory, options.loop);
   table.BeginSection("Model:");
   AddModel(table, options.config);
@@ -201,11 +246,13 @@ absl::Status RunLanguageModelCommand(const std::vector<std::string>& arguments) 
   LS_ASSIGN_OR_RETURN(const bool trains,
                       Read(std::move(table), arguments,
                            "longshort-train language-model: trains a byte language model on one text.\n\n"
-                           "  longshort-train language-model --text=enwiki_p10.xml --out=models/zoo/enwiki/1 "
-                           "--checkpoint=enwiki.checkpoint \\\n    --steps=5000"));
+                           "  longshort-train language-model my.txt --out=my_models/mine/1 --time=10m",
+                           others));
   if (!trains) return absl::OkStatus();
-  if (text_path.empty() || options.output_directory.empty()) {
-    return absl::InvalidArgumentError("--text and --out are required; see --help");
+  LS_RETURN_IF_ERROR(CompletePaths(others, text_path, options.output_directory));
+  if (!options.from.empty() && options.config != DefaultLanguageModelOptions().config) {
+    return absl::InvalidArgumentError(
+        "--from has the model's form: --layers, --model-width, ... are not allowed with it");
   }
   LS_RETURN_IF_ERROR(CompleteLoop(options.output_directory, length, options.loop));
   LS_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(text_path, size_t{1} << 32));
@@ -216,16 +263,20 @@ absl::Status RunTextClassifierCommand(const std::vector<std::string>& arguments)
   ClassifierTrainerOptions options = DefaultClassifierOptions();
   TrainingFiles files;
   RunLength length;
+  std::vector<std::string> others;
   TextVariationOptions variation;
   OptionTable table;
   table.BeginSection("Files (--name=value or --name value):");
-  table.Add("config", "FILE", "config.json of the model to train. It is copied unchanged. Required.", &files.config);
+  table.Add("config", "FILE", "config.json of the model to train. It is copied unchanged.", &files.config);
   table.Add("vocabulary", "FILE", "vocabulary.txt, for the ListOps tokenizers.", &files.vocabulary);
-  table.Add("train", "FILE",
-            "Labelled documents to train on, one JSON object per line: {\"label\": \"pos\", \"text\": \"...\"}, and "
-            "\"second_text\" for models of two documents. The sorted labels are the classes. Required.",
-            &files.train);
-  table.Add("held-out", "FILE", "Labelled documents to evaluate on, in the same format. Required.", &files.held_out);
+  AddClassifierFiles(
+      table, files, "DATA",
+      "Labelled texts to train on: a folder with a folder of files for each class, a .csv or .tsv file with "
+      "the columns label and text, or JSON Lines like {\"label\": \"pos\", \"text\": \"...\"}. With "
+      "--config only JSON Lines, and \"second_text\" for models of two documents. The sorted labels are "
+      "the classes.");
+  table.Add("text-column", "NAME", "Column or field of the texts.", &files.columns.text);
+  table.Add("label-column", "NAME", "Column or field of the labels.", &files.columns.label);
   AddClassifierTraining(table, options, length);
   table.Add("crop-tokens", "N", "Length of the random piece to which a longer document is cut each time; 0: no cut.",
             &variation.crop_tokens, {0, int64_t{1} << 30});
@@ -235,10 +286,13 @@ absl::Status RunTextClassifierCommand(const std::vector<std::string>& arguments)
       const bool trains,
       Read(std::move(table), arguments,
            "longshort-train text-classifier: trains a classifier of documents.\n\n"
-           "  longshort-train text-classifier --config=config.json --train=train.jsonl --held-out=held_out.jsonl \\\n"
-           "    --out=models/zoo/NAME/1 --steps=5000"));
+           "  longshort-train text-classifier reviews.csv --text-column=review --out=my_models/reviews/1 --time=10m",
+           others));
   if (!trains) return absl::OkStatus();
-  LS_RETURN_IF_ERROR(CheckPaths(files, options));
+  LS_RETURN_IF_ERROR(CompletePaths(others, files.train, options.output_directory));
+  LS_RETURN_IF_ERROR(CheckForm(files));
+  // A smaller batch alone is no mistake.
+  if (options.group == ClassifierTrainerOptions().group) options.group = std::min(options.group, options.batch);
   LS_RETURN_IF_ERROR(CompleteLoop(options.output_directory, length, options.loop));
   LS_ASSIGN_OR_RETURN(const auto classifier, LoadTrainableTextClassifier(files, variation));
   return TrainClassifier(options, *classifier);
@@ -248,15 +302,15 @@ absl::Status RunImageClassifierCommand(const std::vector<std::string>& arguments
   ClassifierTrainerOptions options = DefaultClassifierOptions();
   TrainingFiles files;
   RunLength length;
+  std::vector<std::string> others;
   AugmentationOptions augmentation;
   OptionTable table;
   table.BeginSection("Files (--name=value or --name value):");
-  table.Add("config", "FILE", "config.json of the CvT*-LS to train. It is copied unchanged. Required.", &files.config);
-  table.Add("train", "DIR",
-            "Directory of images to train on: for each class a folder with JPEG, PNG or WebP files. The folders' "
-            "sorted names are the classes. Required.",
-            &files.train);
-  table.Add("held-out", "DIR", "Directory of images to evaluate on, in the same format. Required.", &files.held_out);
+  table.Add("config", "FILE", "config.json of the CvT*-LS to train. It is copied unchanged.", &files.config);
+  AddClassifierFiles(
+      table, files, "DIR",
+      "Directory of images to train on: for each class a folder with JPEG, PNG or WebP files. The folders' "
+      "sorted names are the classes.");
   AddClassifierTraining(table, options, length);
   table.Add("image-side", "N",
             "Side of the training images in pixels; 0: that of the preprocessing's crop. Objects look larger in random "
@@ -269,14 +323,16 @@ absl::Status RunImageClassifierCommand(const std::vector<std::string>& arguments
   table.Add("cutmix", "X", "Probability that a rectangle of another image, with its target, is mixed into an image.",
             &augmentation.cutmix, {0, 1});
   AddBfloat16Products(table, options.bfloat16_products);
-  LS_ASSIGN_OR_RETURN(
-      const bool trains,
-      Read(std::move(table), arguments,
-           "longshort-train image-classifier: trains a CvT*-LS on labelled images.\n\n"
-           "  longshort-train image-classifier --config=config.json --train=train --held-out=held_out \\\n"
-           "    --out=models/zoo/NAME/1 --steps=5000"));
+  LS_ASSIGN_OR_RETURN(const bool trains,
+                      Read(std::move(table), arguments,
+                           "longshort-train image-classifier: trains a CvT*-LS on labelled images.\n\n"
+                           "  longshort-train image-classifier photos --out=my_models/photos/1 --time=1h",
+                           others));
   if (!trains) return absl::OkStatus();
-  LS_RETURN_IF_ERROR(CheckPaths(files, options));
+  LS_RETURN_IF_ERROR(CompletePaths(others, files.train, options.output_directory));
+  LS_RETURN_IF_ERROR(CheckForm(files));
+  // A smaller batch alone is no mistake.
+  if (options.group == ClassifierTrainerOptions().group) options.group = std::min(options.group, options.batch);
   LS_RETURN_IF_ERROR(CompleteLoop(options.output_directory, length, options.loop));
   LS_ASSIGN_OR_RETURN(const auto classifier, LoadTrainableImageClassifier(files, augmentation));
   return TrainClassifier(options, *classifier);

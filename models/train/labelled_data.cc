@@ -122,6 +122,7 @@ absl::StatusOr<std::vector<ImageFile>> ReadImageFolder(const std::string& direct
 absl::StatusOr<std::vector<LabelledText>> ParseLabelledTexts(std::string_view lines, int64_t documents,
                                                              const std::string& name) {
   std::vector<LabelledText> texts;
+  if (lines.starts_with("\xef\xbb\xbf")) lines.remove_prefix(3);
   for (int64_t number = 1; !lines.empty(); ++number) {
     std::string_view line = lines.substr(0, lines.find('\n'));
     lines.remove_prefix(std::min(line.size() + 1, lines.size()));
@@ -147,10 +148,9 @@ int64_t TokenisedTexts::Tokens(int64_t item) const {
   return static_cast<int64_t>(tokens);
 }
 
-absl::StatusOr<TokenisedTexts> TokeniseTexts(std::string_view lines, const std::string& name,
+absl::StatusOr<TokenisedTexts> TokeniseTexts(absl::Span<const LabelledText> texts, const std::string& name,
                                              const TextClassifierConfig& config, const TextEncoder& tokenizer,
                                              std::vector<std::string>& labels) {
-  LS_ASSIGN_OR_RETURN(const std::vector<LabelledText> texts, ParseLabelledTexts(lines, config.documents, name));
   if (labels.empty()) {
     labels = LabelsOf(texts);
     LS_RETURN_IF_ERROR(CheckLabelCount(labels, config.classes, name));

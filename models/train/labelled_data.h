@@ -71,11 +71,11 @@ struct TokenisedTexts {
   int64_t Tokens(int64_t item) const;
 };
 
-// Reads labelled texts and tokenises them. A document that is longer than the model's maximum is cut at its end, as for
+// Tokenises labelled texts. A document that is longer than the model's maximum is cut at its end, as for
 // a request with `truncate`. If `labels` is empty, it is set to the texts' labels. `name` is the file's name in errors.
 // Errors: those of reading and tokenising; INVALID_ARGUMENT for an unknown label or a document without tokens. All name
 // the file.
-absl::StatusOr<TokenisedTexts> TokeniseTexts(std::string_view lines, const std::string& name,
+absl::StatusOr<TokenisedTexts> TokeniseTexts(absl::Span<const LabelledText> texts, const std::string& name,
                                              const TextClassifierConfig& config, const TextEncoder& tokenizer,
                                              std::vector<std::string>& labels);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <exception>
 #include <numbers>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -18,19 +19,23 @@
 #include "models/layers/library.h"
 #include "models/tokenizer/fairseq_tokenizer.h"
 #include "models/train/model_writer.h"
+#include "models/train/starting_model.h"
 #include "models/train/training_text.h"
 #include "models/weights/language_model_config.h"
+#include "models/weights/model_directory.h"
 
 namespace longshort::models {
 namespace {
 
 class LanguageModelTask final : public TrainingTask {
  public:
-  LanguageModelTask(const LanguageModelTrainerOptions& options, StreamBatches train, StreamBatches held_out)
+  // `parameters`: the weights that the run begins with.
+  LanguageModelTask(const LanguageModelTrainerOptions& options, std::vector<NamedParameter> parameters,
+                    StreamBatches train, StreamBatches held_out)
       : options_(options),
         train_(std::move(train)),
         held_out_(std::move(held_out)),
-        parameters_(InitialParameters(LanguageModelTensors(options.config), options.seed)),
+        parameters_(std::move(parameters)),
         shards_(parameters_, options.shards) {
     for (int64_t index = 0; index < options.shards; ++index) {
       const int64_t first = options.batch * index / options.shards;
@@ -130,6 +135,14 @@ RunSettings SettingsOfRun(const LanguageModelTrainerOptions& options, const std:
   return settings;
 }
 
+// The config of a model to begin with. Errors: INVALID_ARGUMENT if it is not a language model of bytes.
+absl::StatusOr<LanguageModelConfig> ConfigOf(const ModelDirectory& model) {
+  LS_ASSIGN_OR_RETURN(LanguageModelConfig config, ParseLanguageModelConfig(model.config_text, model.config_path()));
+  if (config.tokenizer == TokenizerKind::kFairseqBytes && model.vocabulary_text) return config;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--from=", model.path, ": its tokenizer is not fairseq_bytes; only models of bytes can be trained"));
+}
+
 absl::Status CheckOptions(const LanguageModelTrainerOptions& options, int64_t train_tokens, int64_t held_out_tokens) {
   if (options.tokens_per_stream % options.config.segment_length != 0) {
     return absl::InvalidArgumentError(absl::StrCat("--tokens-per-stream is ", options.tokens_per_stream,
@@ -164,10 +177,17 @@ absl::Status TrainLanguageModel(const LanguageModelTrainerOptions& given, const 
   const size_t split = static_cast<size_t>(static_cast<double>(text.size()) * (1 - options.held_out_fraction));
   const std::string_view train_text = std::string_view(text).substr(0, split),
                          held_out_text = std::string_view(text).substr(split);
-  const std::string vocabulary = ByteVocabulary(train_text);
-  // 4 special ids and 255 bytes (the newline is one of the special ids), rounded up to a multiple of 8.
-  options.config.vocabulary_size = 264;
-  options.config.tokenizer = TokenizerKind::kFairseqBytes;
+  std::string vocabulary = ByteVocabulary(train_text);
+  std::optional<ModelDirectory> from;
+  if (!options.from.empty()) {
+    LS_ASSIGN_OR_RETURN(from, OpenModelDirectory(options.from));
+    LS_ASSIGN_OR_RETURN(options.config, ConfigOf(*from));
+    vocabulary = *from->vocabulary_text;
+  } else {
+    // 4 special ids and 255 bytes (the newline is one of the special ids), rounded up to a multiple of 8.
+    options.config.vocabulary_size = 264;
+    options.config.tokenizer = TokenizerKind::kFairseqBytes;
+  }
   LS_RETURN_IF_ERROR(CheckLanguageModelConfig(options.config, "the given options"));
   LS_ASSIGN_OR_RETURN(const auto tokenizer, LoadFairseqTokenizer(Tokenizer::Unit::kByte, vocabulary, "vocabulary",
                                                                  options.config.vocabulary_size));
@@ -178,10 +198,14 @@ absl::Status TrainLanguageModel(const LanguageModelTrainerOptions& given, const 
   LS_ASSIGN_OR_RETURN(FingerprintHash hash, FingerprintHash::Create());
   LS_RETURN_IF_ERROR(hash.Add("text", text));
   LS_ASSIGN_OR_RETURN(const std::string text_hash, hash.Finish());
-  const RunSettings settings = SettingsOfRun(options, text_hash);
+  RunSettings settings = SettingsOfRun(options, text_hash);
+  if (from) settings["--from's fingerprint"] = from->fingerprint;
   if (!options.loop.replace) LS_RETURN_IF_ERROR(CheckReplacesOwnModel(options.output_directory, settings));
   try {
-    LanguageModelTask task(options, {std::move(train_ids), options.batch, options.tokens_per_stream},
+    std::vector<NamedParameter> parameters = InitialParameters(LanguageModelTensors(options.config), options.seed);
+    if (from) LS_RETURN_IF_ERROR(BeginWith(*from, /*new_head=*/"", parameters));
+    LanguageModelTask task(options, std::move(parameters),
+                           {std::move(train_ids), options.batch, options.tokens_per_stream},
                            {std::move(held_out_ids), options.batch, options.tokens_per_stream});
     const ProgressUnits units{
         .name = "tokens", .per_step = options.batch * options.tokens_per_stream, .bits_per_byte = true};

@@ -22,6 +22,9 @@ struct LanguageModelTrainerOptions {
   uint64_t seed = 1;
   double held_out_fraction = 0.05;  // of the text, at its end
   bool bfloat16_products = false;
+  // Model directory of a byte language model with whose weights the run begins; empty: random weights. Its config and
+  // vocabulary are the new model's.
+  std::string from;
   std::string output_directory;  // the model directory
 };
 

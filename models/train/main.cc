@@ -1,7 +1,9 @@
 // longshort-train: trains models and writes model directories that longshort-server serves.
 
 #include <cstdio>
+#include <filesystem>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -16,7 +18,7 @@ namespace {
 
 constexpr const char kHelp[] =
     "longshort-train: trains a model and writes a directory that longshort-server serves.\n\n"
-    "Usage: longshort-train [COMMAND] --OPTION=VALUE...\n\n"
+    "Usage: longshort-train [COMMAND] DATA --OPTION=VALUE...\n\n"
     "  language-model    trains a byte language model on one text (default)\n"
     "  text-classifier   trains a classifier of documents\n"
     "  image-classifier  trains a classifier of images\n\n"
@@ -33,7 +35,9 @@ absl::Status Run(std::vector<std::string> arguments) {
     absl::PrintF("longshort-train %s\n", std::string(kVersion));
     return absl::OkStatus();
   }
-  if (first.starts_with('-')) return RunLanguageModelCommand(arguments);
+  if (std::error_code unknown; first.starts_with('-') || std::filesystem::is_regular_file(first, unknown)) {
+    return RunLanguageModelCommand(arguments);
+  }
   arguments.erase(arguments.begin());
   if (first == "language-model") return RunLanguageModelCommand(arguments);
   if (first == "text-classifier") return RunTextClassifierCommand(arguments);

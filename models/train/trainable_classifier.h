@@ -12,6 +12,7 @@
 #include "absl/types/span.h"
 #include "models/train/example_order.h"
 #include "models/train/image_augmentation.h"
+#include "models/train/labelled_texts.h"
 #include "models/train/model_writer.h"
 #include "models/train/parameters.h"
 #include "models/train/run_settings.h"
@@ -52,12 +53,18 @@ class TrainableClassifier {
   virtual RunSettings Settings() const = 0;
 };
 
-// The files that the command line names.
+// The files that the command line names, and what is made without them.
 struct TrainingFiles {
-  std::string config;      // config.json of the model to train; an image classifier must be a CvT*-LS
-  std::string vocabulary;  // vocabulary.txt, for the tokenizers that need one
-  std::string train;       // JSON Lines, or a folder of class folders (labelled_data.h)
-  std::string held_out;    // in the same format
+  // config.json of the model to train; an image classifier must be a CvT*-LS. Empty: that of `from`, or a preset of
+  // `size`, with the data's classes. Text data may then also be tables and folders (labelled_texts.h).
+  std::string config;
+  std::string from;            // model directory with whose weights the run begins; empty: random weights
+  std::string size = "small";  // "small" or "medium"
+  std::string vocabulary;      // vocabulary.txt, for the tokenizers that need one
+  std::string train;           // JSON Lines, or a folder of class folders (labelled_data.h)
+  std::string held_out;        // in the same format; empty: `held_out_fraction` of `train`, which is not trained on
+  double held_out_fraction = 0.1;
+  TextColumns columns = {};
 };
 
 struct TextVariationOptions {

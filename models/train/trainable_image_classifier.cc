@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "ATen/Functions.h"
@@ -11,8 +12,11 @@
 #include "models/images/decode_image.h"
 #include "models/images/image_preprocessor.h"
 #include "models/train/labelled_data.h"
+#include "models/train/labelled_texts.h"
+#include "models/train/starting_model.h"
 #include "models/train/trainable_classifier.h"
 #include "models/weights/cvt_config.h"
+#include "models/weights/model_directory.h"
 
 namespace longshort::models {
 namespace {
@@ -28,6 +32,7 @@ class TrainableImageClassifier final : public TrainableClassifier {
     std::vector<int64_t> train_targets, held_out_targets;
     std::vector<ModelFile> files;
     RunSettings settings;
+    std::vector<NamedParameter> begin;  // the weights that the run begins with; empty: random ones
   };
 
   TrainableImageClassifier(Data data, const AugmentationOptions& augmentation)
@@ -41,7 +46,9 @@ class TrainableImageClassifier final : public TrainableClassifier {
   int64_t held_out_examples() const override { return static_cast<int64_t>(data_.held_out.size()); }
 
   std::vector<NamedParameter> InitialParameters(uint64_t seed) const override {
-    return longshort::models::InitialParameters(CvtTensors(data_.config), seed);
+    std::vector<NamedParameter> parameters = longshort::models::InitialParameters(CvtTensors(data_.config), seed);
+    if (!data_.begin.empty()) Overwrite(data_.begin, parameters);
+    return parameters;
   }
 
   Scores Train(const std::vector<NamedParameter>& parameters, absl::Span<const Draw> draws,
@@ -122,18 +129,78 @@ absl::StatusOr<at::Tensor> PrepareForModel(const ImageFile& file, const ImagePre
   return values;
 }
 
+// A model for images of 128 x 128 pixels; medium: about four times the weights.
+CvtConfig PresetOf(const std::string& size) {
+  CvtConfig config;
+  const int64_t width = size == "medium" ? 128 : 64;
+  config.stages = {
+      {.width = width, .heads = width / 64, .depth = 1, .projection_rank = 16, .window_size = 4},
+      {.width = 2 * width, .heads = width / 32, .depth = 1, .projection_rank = 8, .window_size = 2},
+      {.width = 4 * width, .heads = width / 16, .depth = 2, .projection_rank = 4, .window_size = 2},
+  };
+  for (size_t stage = 1; stage < config.stages.size(); ++stage) {
+    config.stages[stage].embedding_kernel = 3;
+    config.stages[stage].embedding_stride = 2;
+    config.stages[stage].embedding_padding = 1;
+  }
+  config.preprocessing.resize_shorter_side = 128;
+  config.preprocessing.crop_height = 128;
+  config.preprocessing.crop_width = 128;
+  return config;
+}
+
+absl::Status HoldOutImages(const TrainingFiles& files, absl::Span<const std::string> labels,
+                           std::vector<ImageFile>& train, std::vector<ImageFile>& held_out) {
+  std::vector<std::pair<std::string, std::string>> examples;
+  for (const ImageFile& file : train) examples.emplace_back(labels[file.target], file.bytes);
+  LS_ASSIGN_OR_RETURN(const Split split, SplitExamples(examples, files.held_out_fraction, files.train));
+  std::vector<ImageFile> rest;
+  for (const size_t i : split.train) rest.push_back(std::move(train[i]));
+  for (const size_t i : split.held_out) held_out.push_back(std::move(train[i]));
+  train = std::move(rest);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<TrainableClassifier>> LoadTrainableImageClassifier(
     const TrainingFiles& files, const AugmentationOptions& augmentation) {
   TrainableImageClassifier::Data data;
-  LS_ASSIGN_OR_RETURN(const std::string config, ReadTextFile(files.config, size_t{1} << 20));
-  LS_ASSIGN_OR_RETURN(data.config, ParseCvtConfig(config, files.config));
+  std::optional<ModelDirectory> from;
+  std::string config, name = files.config.empty() ? "the preset" : files.config;
+  if (!files.from.empty()) {
+    LS_ASSIGN_OR_RETURN(from, OpenModelDirectory(files.from));
+    config = from->config_text;
+    name = from->config_path();
+  } else if (!files.config.empty()) {
+    LS_ASSIGN_OR_RETURN(config, ReadTextFile(files.config, size_t{1} << 20));
+  }
+  data.config = PresetOf(files.size);
+  if (!config.empty()) {
+    LS_ASSIGN_OR_RETURN(data.config, ParseCvtConfig(config, name));
+  }
   if (const int64_t side = augmentation.side; side > 0) LS_RETURN_IF_ERROR(CheckCvtImageSize(data.config, side, side));
   std::vector<std::string> labels;
-  LS_ASSIGN_OR_RETURN(const std::vector<ImageFile> train, ReadImageFolder(files.train, labels));
+  LS_ASSIGN_OR_RETURN(std::vector<ImageFile> train, ReadImageFolder(files.train, labels));
+  const int64_t classes = data.config.classes;
+  if (files.config.empty()) data.config.classes = static_cast<int64_t>(labels.size());
+  LS_RETURN_IF_ERROR(CheckCvtConfig(data.config, name));
   LS_RETURN_IF_ERROR(CheckLabelCount(labels, data.config.classes, files.train));
-  LS_ASSIGN_OR_RETURN(const std::vector<ImageFile> held_out, ReadImageFolder(files.held_out, labels));
+  std::vector<ImageFile> held_out;
+  if (files.held_out.empty()) {
+    LS_RETURN_IF_ERROR(HoldOutImages(files, labels, train, held_out));
+  } else {
+    LS_ASSIGN_OR_RETURN(held_out, ReadImageFolder(files.held_out, labels));
+  }
+  if (from) {
+    LS_ASSIGN_OR_RETURN(const std::vector<std::string> old_labels, LabelsOfModel(*from, classes));
+    data.begin = longshort::models::InitialParameters(CvtTensors(data.config), 0);
+    LS_RETURN_IF_ERROR(BeginWith(*from, old_labels == labels ? "" : "head.", data.begin));
+    if (old_labels != labels)
+      std::erase_if(data.begin, [](const auto& tensor) { return tensor.name.starts_with("head."); });
+    data.settings["--from's fingerprint"] = from->fingerprint;
+  }
+  if (files.config.empty()) config = ToJson(data.config);
   data.files = {{"config.json", config}, {"labels.txt", LabelsText(labels)}};
 
   LS_ASSIGN_OR_RETURN(FingerprintHash hash, FingerprintHash::Create());

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "ATen/Functions.h"
@@ -9,7 +10,10 @@
 #include "models/classifiers/classifiers.h"
 #include "models/classifiers/text_network.h"
 #include "models/train/labelled_data.h"
+#include "models/train/labelled_texts.h"
+#include "models/train/starting_model.h"
 #include "models/train/trainable_classifier.h"
+#include "models/weights/model_directory.h"
 #include "models/weights/text_classifier_config.h"
 
 namespace longshort::models {
@@ -25,6 +29,7 @@ class TrainableTextClassifier final : public TrainableClassifier {
     TokenisedTexts train, held_out;
     std::vector<ModelFile> files;
     RunSettings settings;
+    std::vector<NamedParameter> begin;  // the weights that the run begins with; empty: random ones
   };
 
   TrainableTextClassifier(Data data, const TextVariationOptions& variation)
@@ -34,7 +39,10 @@ class TrainableTextClassifier final : public TrainableClassifier {
   int64_t held_out_examples() const override { return data_.held_out.size(); }
 
   std::vector<NamedParameter> InitialParameters(uint64_t seed) const override {
-    return longshort::models::InitialParameters(TextClassifierTensors(data_.config), seed);
+    std::vector<NamedParameter> parameters =
+        longshort::models::InitialParameters(TextClassifierTensors(data_.config), seed);
+    if (!data_.begin.empty()) Overwrite(data_.begin, parameters);
+    return parameters;
   }
 
   // Sorts by falling length, so that the threads that share a batch's groups end at about the same time.
@@ -109,37 +117,118 @@ class TrainableTextClassifier final : public TrainableClassifier {
 
 absl::StatusOr<std::string> ReadTrainingFile(const std::string& path) { return ReadTextFile(path, size_t{1} << 32); }
 
+constexpr char kHead[] = "seq_classifer.mlpblock.2.";  // the layer with a row for each class
+
+absl::StatusOr<std::vector<LabelledText>> ReadTexts(const std::string& path, const TrainingFiles& files,
+                                                    int64_t documents) {
+  if (files.config.empty() && documents == 1) return ReadLabelledTexts(path, files.columns);
+  LS_ASSIGN_OR_RETURN(const std::string lines, ReadTrainingFile(path));
+  return ParseLabelledTexts(lines, documents, path);
+}
+
+// A model of bytes for these texts.
+TextClassifierConfig PresetFor(const std::string& size, absl::Span<const LabelledText> texts) {
+  TextClassifierConfig config;
+  config.tokenizer = DocumentTokenizerKind::kBytesPlusOne;
+  config.vocabulary_size = 257;
+  config.window_size = 16;
+  config.projection_rank = 8;
+  if (size == "medium") {
+    config.layers = 4;
+    config.model_width = 128;
+    config.heads = 4;
+    config.feed_forward_width = 256;
+    config.projection_rank = 16;
+  }
+  size_t longest = 0;
+  for (const LabelledText& text : texts) longest = std::max(longest, text.documents.front().size());
+  constexpr int64_t kLongest = 8192;
+  config.max_sequence_length = 256;
+  while (config.max_sequence_length < kLongest && config.max_sequence_length <= static_cast<int64_t>(longest)) {
+    config.max_sequence_length *= 2;
+  }
+  return config;
+}
+
+absl::Status HoldOut(const TrainingFiles& files, std::vector<LabelledText>& train,
+                     std::vector<LabelledText>& held_out) {
+  std::vector<std::pair<std::string, std::string>> examples;
+  for (const LabelledText& text : train) examples.emplace_back(text.label, text.documents.front());
+  LS_ASSIGN_OR_RETURN(const Split split, SplitExamples(examples, files.held_out_fraction, files.train));
+  std::vector<LabelledText> rest;
+  for (const size_t i : split.train) rest.push_back(train[i]);
+  for (const size_t i : split.held_out) held_out.push_back(train[i]);
+  train = std::move(rest);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<TrainableClassifier>> LoadTrainableTextClassifier(
     const TrainingFiles& files, const TextVariationOptions& variation) {
   TrainableTextClassifier::Data data;
-  LS_ASSIGN_OR_RETURN(const std::string config, ReadTrainingFile(files.config));
-  LS_ASSIGN_OR_RETURN(data.config, ParseTextClassifierConfig(config, files.config));
-  data.files.push_back({"config.json", config});
-  std::string vocabulary;
+  std::optional<ModelDirectory> from;
+  std::string config, name = files.config, vocabulary;
+  if (!files.from.empty()) {
+    LS_ASSIGN_OR_RETURN(from, OpenModelDirectory(files.from));
+    config = from->config_text;
+    name = from->config_path();
+    vocabulary = from->vocabulary_text.value_or("");
+  } else if (!files.config.empty()) {
+    LS_ASSIGN_OR_RETURN(config, ReadTrainingFile(files.config));
+  }
+  if (!config.empty()) {
+    LS_ASSIGN_OR_RETURN(data.config, ParseTextClassifierConfig(config, name));
+  }
+  LS_ASSIGN_OR_RETURN(std::vector<LabelledText> train, ReadTexts(files.train, files, data.config.documents));
+  if (config.empty()) {
+    data.config = PresetFor(files.size, train);
+    name = "the preset";
+  }
   if (!files.vocabulary.empty()) {
     if (data.config.tokenizer == DocumentTokenizerKind::kBytesPlusOne) {
       return absl::InvalidArgumentError(
-          absl::StrCat("--vocabulary=", files.vocabulary, ": the tokenizer of ", files.config, " has no vocabulary"));
+          absl::StrCat("--vocabulary=", files.vocabulary, ": the tokenizer of ", name, " has no vocabulary"));
     }
     LS_ASSIGN_OR_RETURN(vocabulary, ReadTrainingFile(files.vocabulary));
-    data.files.push_back({"vocabulary.txt", vocabulary});
   }
+  if (!vocabulary.empty()) data.files.push_back({"vocabulary.txt", vocabulary});
   LS_ASSIGN_OR_RETURN(const std::unique_ptr<TextEncoder> tokenizer,
                       MakeDocumentTokenizer(data.config, vocabulary, files.vocabulary));
   if (tokenizer == nullptr) {
-    return absl::InvalidArgumentError(absl::StrCat(files.config, ": its tokenizer does not accept text"));
+    return absl::InvalidArgumentError(absl::StrCat(name, ": its tokenizer does not accept text"));
   }
-  LS_ASSIGN_OR_RETURN(const std::string train, ReadTrainingFile(files.train));
+  std::vector<LabelledText> held_out;
+  data.labels = LabelsOf(train);
+  if (files.held_out.empty()) {
+    LS_RETURN_IF_ERROR(HoldOut(files, train, held_out));
+  } else {
+    LS_ASSIGN_OR_RETURN(held_out, ReadTexts(files.held_out, files, data.config.documents));
+  }
+  const int64_t classes = data.config.classes;
+  if (files.config.empty()) data.config.classes = static_cast<int64_t>(data.labels.size());
+  LS_RETURN_IF_ERROR(CheckTextClassifierConfig(data.config, name));
+  LS_RETURN_IF_ERROR(CheckLabelCount(data.labels, data.config.classes, files.train));
+  data.files.push_back({"config.json", files.config.empty() ? ToJson(data.config) : config});
   LS_ASSIGN_OR_RETURN(data.train, TokeniseTexts(train, files.train, data.config, *tokenizer, data.labels));
-  LS_ASSIGN_OR_RETURN(const std::string held_out, ReadTrainingFile(files.held_out));
-  LS_ASSIGN_OR_RETURN(data.held_out, TokeniseTexts(held_out, files.held_out, data.config, *tokenizer, data.labels));
+  const std::string& held_out_name = files.held_out.empty() ? files.train : files.held_out;
+  LS_ASSIGN_OR_RETURN(data.held_out, TokeniseTexts(held_out, held_out_name, data.config, *tokenizer, data.labels));
   data.files.push_back({"labels.txt", LabelsText(data.labels)});
+  if (from) {
+    LS_ASSIGN_OR_RETURN(const std::vector<std::string> labels, LabelsOfModel(*from, classes));
+    data.begin = longshort::models::InitialParameters(TextClassifierTensors(data.config), 0);
+    LS_RETURN_IF_ERROR(BeginWith(*from, labels == data.labels ? "" : kHead, data.begin));
+    if (labels != data.labels)
+      std::erase_if(data.begin, [](const auto& tensor) { return tensor.name.starts_with(kHead); });
+    data.settings["--from's fingerprint"] = from->fingerprint;
+  }
 
   LS_ASSIGN_OR_RETURN(FingerprintHash hash, FingerprintHash::Create());
   LS_RETURN_IF_ERROR(hash.Add("vocabulary", vocabulary));
-  LS_RETURN_IF_ERROR(hash.Add("train", train));
+  for (const LabelledText& text : train) {
+    LS_RETURN_IF_ERROR(hash.Add("label", text.label));
+    for (const std::string& document : text.documents) LS_RETURN_IF_ERROR(hash.Add("document", document));
+  }
   LS_ASSIGN_OR_RETURN(const std::string data_hash, hash.Finish());
   AddConfig(ToJson(data.config), data.settings);
   data.settings["the training data's hash"] = data_hash;

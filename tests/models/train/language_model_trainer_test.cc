@@ -17,6 +17,8 @@
 #include "models/train/commands.h"
 #include "models/train/model_writer.h"
 #include "models/train/training_text.h"
+#include "models/weights/model_directory.h"
+#include "tests/models/train/trained_weights.h"
 
 namespace longshort::models::language_model_trainer_test {
 
@@ -148,6 +150,25 @@ TEST_F(LanguageModelTrainerTest, AModelOfAnotherRunIsReplacedOnlyOnRequest) {
   options.loop.replace = true;
   ASSERT_TRUE(TrainLanguageModel(options, text_).ok());
   EXPECT_NE(Contents(model), first);
+}
+
+TEST_F(LanguageModelTrainerTest, ARunBeginsWithAnotherModelsWeights) {
+  LanguageModelTrainerOptions options = Options("first", 12);
+  ASSERT_TRUE(TrainLanguageModel(options, text_).ok());
+  LanguageModelTrainerOptions next = Options("next", 1);
+  next.from = options.output_directory;
+  next.config = {};  // the model's is taken
+  next.loop.optimizer.peak_learning_rate = 1e-9;
+  ASSERT_TRUE(TrainLanguageModel(next, text_).ok());
+  const auto first = OpenModelDirectory(options.output_directory), second = OpenModelDirectory(next.output_directory);
+  ASSERT_TRUE(first.ok() && second.ok());
+  EXPECT_EQ(first->config_text, second->config_text);
+  EXPECT_EQ(first->vocabulary_text, second->vocabulary_text);
+  const at::Tensor before = TrainedWeights(first->weights).front().value;
+  EXPECT_LT((TrainedWeights(second->weights).front().value - before).abs().max().item<double>(), 1e-3);
+
+  next.from = directory_ + "/none";
+  EXPECT_EQ(TrainLanguageModel(next, text_).code(), absl::StatusCode::kNotFound);
 }
 
 TEST(NextSteps, NameTheModelItsFigureAndTheCommands) {

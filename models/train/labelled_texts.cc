@@ -1,0 +1,167 @@
+#include "models/train/labelled_texts.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <string_view>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/files.h"
+#include "base/sha256.h"
+#include "base/status_macros.h"
+#include "base/strict_json.h"
+
+namespace longshort::models {
+namespace {
+
+constexpr size_t kFileLimitBytes = size_t{1} << 32;
+
+// A row of a table: fields may be quoted, and then contain separators, line ends, and quotes that are doubled.
+// Removes the row from `text`. Errors: INVALID_ARGUMENT for a quote that is not closed.
+absl::StatusOr<std::vector<std::string>> TakeRow(std::string_view& text, char separator, int64_t& line) {
+  std::vector<std::string> row(1);
+  bool quoted = false;
+  size_t i = 0;
+  for (; i < text.size(); ++i) {
+    const char character = text[i];
+    if (character == '\n') ++line;
+    if (quoted && character == '"') {
+      if (i + 1 < text.size() && text[i + 1] == '"') {
+        row.back().push_back('"');
+        ++i;
+      } else {
+        quoted = false;
+      }
+    } else if (!quoted && character == '"' && row.back().empty()) {
+      quoted = true;
+    } else if (!quoted && character == separator) {
+      row.emplace_back();
+    } else if (!quoted && character == '\n') {
+      ++i;
+      break;
+    } else {
+      row.back().push_back(character);
+    }
+  }
+  if (quoted) return absl::InvalidArgumentError("a quote is not closed");
+  text.remove_prefix(i);
+  if (row.back().ends_with('\r')) row.back().pop_back();
+  return row;
+}
+
+absl::StatusOr<std::vector<LabelledText>> ParseTable(std::string_view text, char separator, const TextColumns& columns,
+                                                     const std::string& path) {
+  int64_t line = 1;
+  LS_ASSIGN_OR_RETURN(const std::vector<std::string> names, TakeRow(text, separator, line));
+  const auto index_of = [&](const std::string& column, const std::string& option) -> absl::StatusOr<size_t> {
+    const auto found = std::find(names.begin(), names.end(), column);
+    if (found != names.end()) return static_cast<size_t>(found - names.begin());
+    return absl::InvalidArgumentError(absl::StrCat(path, ": no column '", column, "'; its first row has ",
+                                                   absl::StrJoin(names, ", "), "; name one with ", option));
+  };
+  LS_ASSIGN_OR_RETURN(const size_t text_index, index_of(columns.text, "--text-column"));
+  LS_ASSIGN_OR_RETURN(const size_t label_index, index_of(columns.label, "--label-column"));
+  std::vector<LabelledText> texts;
+  while (!text.empty()) {
+    const int64_t start = line;
+    absl::StatusOr<std::vector<std::string>> row = TakeRow(text, separator, line);
+    if (row.ok() && row->size() == 1 && row->front().empty()) continue;
+    if (row.ok() && row->size() != names.size()) {
+      row = absl::InvalidArgumentError(absl::StrCat("has ", row->size(), " fields, the first row ", names.size()));
+    }
+    if (!row.ok()) return absl::InvalidArgumentError(absl::StrCat(path, ":", start, ": ", row.status().message()));
+    texts.push_back({.label = (*row)[label_index], .documents = {(*row)[text_index]}, .line = start});
+  }
+  return texts;
+}
+
+absl::StatusOr<std::vector<LabelledText>> ParseLines(std::string_view text, const TextColumns& columns,
+                                                     const std::string& path) {
+  std::vector<LabelledText> texts;
+  for (int64_t number = 1; !text.empty(); ++number) {
+    std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    if (line.empty()) continue;
+    LS_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Parse(line, absl::StrCat(path, ":", number)));
+    for (const auto& [field, option] : {std::pair(columns.text, "--text-column"), {columns.label, "--label-column"}}) {
+      if (fields.Has(field)) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, ":", number, ": no field '", field, "'; name the field with ", option));
+    }
+    LS_ASSIGN_OR_RETURN(std::string content, fields.Text(columns.text));
+    absl::StatusOr<std::string> label = fields.Text(columns.label);
+    if (!label.ok()) {
+      const absl::StatusOr<int64_t> integer = fields.Integer(columns.label);
+      if (integer.ok()) label = absl::StrCat(*integer);
+    }
+    if (!label.ok()) return label.status();
+    texts.push_back({.label = *std::move(label), .documents = {std::move(content)}, .line = number});
+  }
+  return texts;
+}
+
+absl::StatusOr<std::vector<LabelledText>> ReadFolders(const std::string& path) {
+  std::vector<std::string> labels;
+  LS_ASSIGN_OR_RETURN(const std::vector<ImageFile> files, ReadImageFolder(path, labels));
+  std::vector<LabelledText> texts;
+  texts.reserve(files.size());
+  for (const ImageFile& file : files) texts.push_back({.label = labels[file.target], .documents = {file.bytes}});
+  return texts;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<LabelledText>> ReadLabelledTexts(const std::string& path, const TextColumns& columns) {
+  std::vector<LabelledText> texts;
+  if (std::error_code unknown; std::filesystem::is_directory(path, unknown)) {
+    LS_ASSIGN_OR_RETURN(texts, ReadFolders(path));
+  } else {
+    LS_ASSIGN_OR_RETURN(const std::string content, ReadTextFile(path, kFileLimitBytes));
+    std::string_view text = content;
+    if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
+    if (absl::EndsWithIgnoreCase(path, ".csv") || absl::EndsWithIgnoreCase(path, ".tsv")) {
+      LS_ASSIGN_OR_RETURN(texts, ParseTable(text, absl::EndsWithIgnoreCase(path, ".tsv") ? '\t' : ',', columns, path));
+    } else {
+      LS_ASSIGN_OR_RETURN(texts, ParseLines(text, columns, path));
+    }
+  }
+  for (const LabelledText& text : texts) {
+    if (text.label.empty() || absl::StrContains(text.label, '\n')) {
+      return absl::InvalidArgumentError(absl::StrCat(path, ":", text.line, ": the label must be one line, not empty"));
+    }
+  }
+  if (texts.empty()) return absl::InvalidArgumentError(absl::StrCat(path, ": contains no labelled text"));
+  return texts;
+}
+
+absl::StatusOr<Split> SplitExamples(const std::vector<std::pair<std::string, std::string>>& labels_and_contents,
+                                    double fraction, const std::string& name) {
+  // By label and hash: the indices of equal examples.
+  std::map<std::string, std::map<std::string, std::vector<size_t>>> classes;
+  for (size_t i = 0; i < labels_and_contents.size(); ++i) {
+    LS_ASSIGN_OR_RETURN(const std::string hash, Sha256Of(labels_and_contents[i].second));
+    classes[labels_and_contents[i].first][hash].push_back(i);
+  }
+  Split split;
+  for (const auto& [label, examples] : classes) {
+    if (examples.size() < 2) {
+      return absl::InvalidArgumentError(absl::StrCat(name, ": class ", QuoteForMessage(label), " has ", examples.size(),
+                                                     " different example; at least 2 are needed to hold one out"));
+    }
+    const size_t wanted = static_cast<size_t>(static_cast<double>(examples.size()) * fraction);
+    size_t left = std::clamp<size_t>(wanted, 1, examples.size() - 1);
+    for (const auto& [hash, indices] : examples) {
+      std::vector<size_t>& part = left > 0 ? split.held_out : split.train;
+      part.insert(part.end(), indices.begin(), indices.end());
+      if (left > 0) --left;
+    }
+  }
+  std::sort(split.train.begin(), split.train.end());
+  std::sort(split.held_out.begin(), split.held_out.end());
+  return split;
+}
+
+}  // namespace longshort::models
