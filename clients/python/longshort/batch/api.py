@@ -22,7 +22,7 @@ from longshort.batch.failures import BatchError, TooFewResults
 from longshort.batch.files import open_folder
 from longshort.batch.finding import LeftOut
 from longshort.batch.inputs import Format
-from longshort.batch.memory import DEFAULT_MEMORY, Memory
+from longshort.batch.memory import DEFAULT_MEMORY, Memory, return_freed_blocks
 from longshort.batch.models import check_model, identity
 from longshort.batch.output import Output, OutputFormat
 from longshort.batch.parquet import Parquet
@@ -148,6 +148,7 @@ async def _run_task(task: _Task) -> Summary:
         running.set_name(signals.RUN)
     options = task.options
     begun = time.monotonic()
+    return_freed_blocks()
     columns = _columns(task)
     limits = ShardLimits(options.get("shard_rows", SHARD_ROWS), options.get("shard_bytes", SHARD_BYTES))
     columns.memory.check_shards(limits.rows, limits.bytes)

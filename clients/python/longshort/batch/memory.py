@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 from dataclasses import dataclass
 
 DEFAULT_MEMORY = 512 << 20
 _MIN_MEMORY = 256 << 20
 _MAX_ROW_BYTES = 256 << 20
+# mallopt's M_MMAP_THRESHOLD of glibc, and its value.
+_MMAP_THRESHOLD = -3
+_MAPPED_BYTES = 1 << 20
+
+
+def return_freed_blocks() -> None:
+    """Has glibc return each large block to the system when it is freed. By default, each thread's arena keeps some:
+    100 MB and more of the pages of Parquet files that several threads read."""
+    with contextlib.suppress(AttributeError, OSError):  # other C libraries
+        ctypes.CDLL(None).mallopt(_MMAP_THRESHOLD, _MAPPED_BYTES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +46,7 @@ class Memory:
     @property
     def ahead_bytes(self) -> int:
         """Maximum bytes of shards that are read but not written."""
-        return self.bytes // 8
+        return self.bytes // 16
 
     @staticmethod
     def for_page(size: int) -> str:
