@@ -12,6 +12,7 @@ ClassificationJob::ClassificationJob(ClassificationRequest request, std::shared_
                                      absl::Time submitted)
     : context_(std::move(request.context)),
       bytes_(request.bytes),
+      preparation_work_(request.preparation_work),
       work_until_prepared_(request.work_until_prepared),
       submitted_(submitted),
       listener_(std::move(listener)) {

@@ -27,6 +27,7 @@ class ClassificationJob {
   // ClassificationRequest::bytes: the memory that it holds while it waits.
   int64_t bytes() const { return bytes_; }
   // As ClassificationRequest says.
+  absl::Duration preparation_work() const { return preparation_work_; }
   absl::Duration work_until_prepared() const { return work_until_prepared_; }
 
   // Whether there is an item to run.
@@ -59,6 +60,7 @@ class ClassificationJob {
  private:
   const RequestContext context_;
   const int64_t bytes_;
+  const absl::Duration preparation_work_;
   const absl::Duration work_until_prepared_;
   const absl::Time submitted_;
   std::shared_ptr<ClassificationListener> listener_;

@@ -11,12 +11,6 @@
 namespace longshort::core {
 namespace {
 
-// All waiting items, prepared or not; those in preparation count as waiting.
-WorkOrder::Load Waiting(const WorkOrder::Load& unprepared, const WorkOrder::Load& prepared) {
-  return {.waiting = unprepared.waiting + unprepared.running + prepared.waiting,
-          .waiting_cost = unprepared.waiting_cost + prepared.waiting_cost};
-}
-
 void Append(ClassificationJobs more, ClassificationJobs& jobs) {
   std::move(more.begin(), more.end(), std::back_inserter(jobs));
 }
@@ -56,8 +50,8 @@ absl::Status ItemQueue::CheckAndAdd(std::unique_ptr<ClassificationJob> job, absl
       .position_in_call = context.position_in_call};
   if (job->prepared()) {
     job->attributes.cost = batches_.CostOf(job->item());
-  } else if (!seconds_per_item_.empty()) {
-    job->attributes.cost = absl::Seconds(seconds_per_item_.Median());
+  } else {
+    job->attributes.cost = RunCost(1);
   }
   const WorkOrder::Load all = Waiting(unprepared_.load(), batches_.load());
   const WorkOrder::Load of_client = Waiting(unprepared_.LoadOf(context.client), batches_.LoadOf(context.client));
@@ -73,9 +67,19 @@ absl::Status ItemQueue::CheckAndAdd(std::unique_ptr<ClassificationJob> job, absl
     batches_.Add(std::move(job));
   } else {
     WorkAttributes attributes = job->attributes;
+    attributes.cost = job->preparation_work();
     unprepared_.Add(std::move(attributes), std::move(job));
   }
   return absl::OkStatus();
+}
+
+absl::Duration ItemQueue::RunCost(int64_t items) const {
+  return seconds_per_item_.empty() ? absl::ZeroDuration() : items * absl::Seconds(seconds_per_item_.Median());
+}
+
+WorkOrder::Load ItemQueue::Waiting(const WorkOrder::Load& unprepared, const WorkOrder::Load& prepared) const {
+  return {.waiting = unprepared.waiting + unprepared.running + prepared.waiting,
+          .waiting_cost = RunCost(unprepared.waiting) + prepared.waiting_cost};
 }
 
 absl::Status ItemQueue::CheckBytes(const ClassificationJob& job, const WorkOrder::Load& all) {
@@ -154,14 +158,7 @@ BatchFormer::Batch ItemQueue::TakeBatch(absl::Time now, int worker) {
 void ItemQueue::Complete(int worker, const ClassificationJobs& batch, absl::Duration run, absl::Time now) {
   const MutexLock lock(mutex_);
   const absl::Duration part_of_all = batches_.Complete(worker, batch, run, /*failed=*/false, now);
-  const bool is_first = seconds_per_item_.empty();
   seconds_per_item_.Add(absl::ToDoubleSeconds(part_of_all) / static_cast<double>(batch.size()), now);
-  // Items queued before the first batch had cost 0. Give them their cost, so that they count against the limit.
-  if (is_first) {
-    unprepared_.SetCosts([this](const auto&) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-      return absl::Seconds(seconds_per_item_.Median());
-    });
-  }
   // The waiting items may be of clients that had reached their limit of running items.
   if (batches_.size() > 0 || is_closed()) Changed();
 }

@@ -28,7 +28,8 @@ namespace longshort::core {
 std::shared_ptr<Budget> WaitingByteBudget(int64_t bytes);
 
 // Items are prepared in the order of work, too. That order charges clients with the time of preparation, including
-// failed ones. At most two batches for each worker are prepared ahead.
+// failed ones: with the predicted work when a preparation begins, so that one client's large images do not take all
+// threads before the first one is charged. At most two batches for each worker are prepared ahead.
 //
 // Thread-safe. Never calls a listener. Calls only OnState of the observer, with the lock held, so that the last
 // reported state is the current one.
@@ -104,6 +105,11 @@ class ItemQueue final : public WorkQueue {
   BatchTaker TakerOf(int worker) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return {.worker = worker, .on_probation = probation_.IsOnProbation(worker)};
   }
+  // The predicted time of a worker for that many items; 0 before the first batch.
+  absl::Duration RunCost(int64_t items) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // All waiting items, prepared or not, with their time of a worker; those in preparation count as waiting.
+  WorkOrder::Load Waiting(const WorkOrder::Load& unprepared, const WorkOrder::Load& prepared) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   int64_t Reserve() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // As Admit.
   absl::Status CheckAndAdd(std::unique_ptr<ClassificationJob> job, absl::Time now)

@@ -26,6 +26,8 @@ struct ClassificationRequest {
   std::variant<models::ClassifierItem, ItemPreparation> item;
   // Memory that the request holds while it waits: the encoded image, or the ids.
   int64_t bytes = 0;
+  // The approximate work to prepare this item, which its client is charged with when a thread begins it.
+  absl::Duration preparation_work = absl::ZeroDuration();
   // The approximate work to prepare this item and the earlier ones of its call. An item is due this long after it
   // arrived, relative to the other items of its client. So calls take turns, and a small call does not wait for a large
   // one.

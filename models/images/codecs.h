@@ -38,11 +38,12 @@ inline constexpr int64_t kMaxScannedPixels = int64_t{1} << 30;
 // extended or progressive frames.
 absl::StatusOr<ImageHeader> ReadJpegHeader(std::string_view bytes);
 
-// Follows all segments to the end of the image, then decodes. Converts CMYK to RGB as Pillow does.
+// Follows all segments to the end of the image, then decodes. Converts CMYK to RGB as Pillow does. Each side has
+// 1 / divisor of the pixels, rounded up. `divisor` is 1, 2, 4 or 8.
 // REQUIRES: `header` is ReadJpegHeader(bytes), and its size is within the limits.
 // Errors: INVALID_ARGUMENT if a segment or the end is missing, for a second frame or too many scans, and if decoding
 // fails; RESOURCE_EXHAUSTED if libjpeg cannot allocate memory. Throws cv::Exception if the pixels cannot be allocated.
-absl::StatusOr<StoredImage> DecodeJpeg(std::string_view bytes, const ImageHeader& header);
+absl::StatusOr<StoredImage> DecodeJpeg(std::string_view bytes, const ImageHeader& header, int divisor);
 
 // PNG: libpng's progressive reader decodes the pixels. It inflates no data after the last row.
 
@@ -73,11 +74,15 @@ struct WebpFrame {
 // of another size.
 absl::StatusOr<std::optional<WebpFrame>> FirstWebpFrame(std::string_view bytes, const ImageSize& canvas);
 
-// Ignores alpha. For an animation, decodes the first frame on a black canvas.
+// Ignores alpha. For an animation, decodes the first frame on a black canvas, without dividing. Otherwise `divisor` is
+// as in DecodeJpeg.
 // REQUIRES: `header` is ReadWebpHeader(bytes), and its size is within the limits.
 // Errors: those of FirstWebpFrame; INVALID_ARGUMENT if decoding fails; RESOURCE_EXHAUSTED if libwebp cannot allocate
 // memory. Throws cv::Exception if the pixels cannot be allocated.
-absl::StatusOr<StoredImage> DecodeWebp(std::string_view bytes, const ImageHeader& header);
+absl::StatusOr<StoredImage> DecodeWebp(std::string_view bytes, const ImageHeader& header, int divisor);
+
+// The size of a side of that many pixels after division, rounded up.
+inline int64_t DividedSide(int64_t pixels, int divisor) { return (pixels + divisor - 1) / divisor; }
 
 // The orientation: the turn that makes the stored pixels upright.
 

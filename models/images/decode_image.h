@@ -1,6 +1,7 @@
 // Decodes images, with the results of Pillow's Image.open, ImageOps.exif_transpose and convert("RGB").
 #pragma once
 
+#include <optional>
 #include <string_view>
 
 #include "absl/status/statusor.h"
@@ -12,19 +13,33 @@ namespace longshort::models {
 
 struct DecodeOptions {
   OrientationUse orientation = OrientationUse::kApply;
+  // An image of many pixels may be decoded to a fraction of its sides that is at least this large on both; nullopt: no
+  // image is.
+  std::optional<ImageSize> enough = std::nullopt;
+};
+
+struct DecodedImage {
+  cv::Mat pixels;       // RGB of 8 bits
+  ImageSize full_size;  // of the image as it is turned, before scaling
 };
 
 // Decodes the first frame to upright RGB of 8 bits, or as stored if the orientation is to be ignored. Converts grey to
 // RGB, ignores alpha (no blending), and divides samples of 16 bits by 257, with rounding. The four channels of a CMYK
-// JPEG are inverted, as Adobe stores them. Profiles and gamma are ignored. REQUIRES: `header` is
-// ReadImageHeader(bytes, ...).
+// JPEG are inverted, as Adobe stores them. Profiles and gamma are ignored. JPEG, and WebP without animation, are
+// decoded to a half, a quarter or an eighth if DecodeOptions allow it; this saves time, and averages pixels. REQUIRES:
+// `header` is ReadImageHeader(bytes, ...).
 //
-// Thread-safe. Errors: INVALID_ARGUMENT for images that are broken, truncated or not supported; RESOURCE_EXHAUSTED if
+// Thread-safe. Errors: INVALID_ARGUMENT for images that are broken, truncated or not supported, and for samples of 16
+// bits that are all at most 4095 (and not all 0): data of 12 bits, which would be nearly black. RESOURCE_EXHAUSTED if
 // memory is exhausted.
-absl::StatusOr<cv::Mat> DecodeImage(std::string_view bytes, const ImageHeader& header, const DecodeOptions& options);
+absl::StatusOr<DecodedImage> DecodeImage(std::string_view bytes, const ImageHeader& header,
+                                         const DecodeOptions& options);
 
-// Reads the header, then decodes. Errors: also those of ReadImageHeader.
+// Images below this number of pixels are never scaled: it would save little.
+inline constexpr int64_t kMinScaledPixels = 4'000'000;
+
+// Reads the header, then decodes without scaling. Errors: also those of ReadImageHeader.
 absl::StatusOr<cv::Mat> DecodeImage(std::string_view bytes, const ImageLimits& limits,
-                                    const DecodeOptions& options = {});
+                                    OrientationUse orientation = OrientationUse::kApply);
 
 }  // namespace longshort::models

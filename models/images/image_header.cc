@@ -107,8 +107,9 @@ absl::Status CheckSize(const ImageSize& size, const ImageLimits& limits) {
                                                       width, height, limits.max_side));
   }
   if (height > limits.max_pixels / width) {
-    return absl::InvalidArgumentError(absl::StrFormat("the image is %d x %d = %d pixels; the limit is %d", width,
-                                                      height, width * height, limits.max_pixels));
+    return absl::InvalidArgumentError(
+        absl::StrFormat("the image is %d x %d = %d pixels; the limit is %d; make it smaller", width, height,
+                        width * height, limits.max_pixels));
   }
   return absl::OkStatus();
 }

@@ -2,13 +2,17 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/number_text.h"
 #include "base/status_macros.h"
 #include "models/images/decode_image.h"
 #include "models/images/opencv_border.h"
@@ -18,16 +22,20 @@
 namespace longshort::models {
 namespace {
 
+// The error of pixels that float arithmetic has converted, such as 255 * (1 / 255) = 1.0000001.
+constexpr float kFloatError = 1e-5F;
+
 absl::Status CheckFloats(absl::Span<const float> values) {
-  const auto outside = [](float value) { return !(value >= 0.0F && value <= 1.0F); };
+  const auto outside = [](float value) { return !(value >= -kFloatError && value <= 1.0F + kFloatError); };
   const auto found = std::find_if(values.begin(), values.end(), outside);
   if (found == values.end()) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrFormat("value %d of the image is %g; it must be in [0, 1]", found - values.begin(), *found));
+  return absl::InvalidArgumentError(absl::StrCat("value ", found - values.begin(), " of the image is ",
+                                                 NumberText(*found),
+                                                 "; it must be in [0, 1], as a byte divided by 255"));
 }
 
 // Errors: INVALID_ARGUMENT naming the value and the limit, if the size exceeds a limit, the channels are not 1 or 3,
-// the number of values is not height x width x channels, or a float is NaN or outside [0, 1].
+// the number of values is not height x width x channels, or a float is NaN or outside [0, 1] by more than kFloatError.
 absl::Status CheckRawImage(const RawImage& image, const ImageLimits& limits) {
   LS_RETURN_IF_ERROR(CheckSize({image.height, image.width}, limits));
   if (image.channels != 1 && image.channels != 3) {
@@ -45,20 +53,43 @@ absl::Status CheckRawImage(const RawImage& image, const ImageLimits& limits) {
 }
 
 // A view of the pixels, without a copy. OpenCV has no image of constant pixels, but this one is only read.
-cv::Mat ViewOf(const RawImage& image) {
-  return std::visit(
-      [&](auto values) {
-        using Value = std::remove_const_t<typename decltype(values)::element_type>;
-        const int type = CV_MAKETYPE(cv::DataType<Value>::depth, static_cast<int>(image.channels));
-        return cv::Mat(static_cast<int>(image.height), static_cast<int>(image.width), type,
-                       const_cast<Value*>(values.data()));
-      },
-      image.values);
+template <typename Value>
+cv::Mat ViewOf(const RawImage& image, absl::Span<const Value> values) {
+  const int type = CV_MAKETYPE(cv::DataType<Value>::depth, static_cast<int>(image.channels));
+  return cv::Mat(static_cast<int>(image.height), static_cast<int>(image.width), type,
+                 const_cast<Value*>(values.data()));
 }
 
-// `Maker::pixels()` is the number of pixels of its items, and `Maker::orientation()` how encoded images are turned.
-// `Maker::Make(image)` returns an absl::StatusOr<ClassifierItem>. Its argument is within the limits and has uint8
-// values, or floats in [0, 1], of 1 or 3 channels.
+// Bytes divided by 255 become those bytes again, so that they are resized like the bytes, which are rounded on the way.
+// Other floats are resized without rounding.
+cv::Mat PixelsOf(const RawImage& image) {
+  const auto* floats = std::get_if<absl::Span<const float>>(&image.values);
+  if (floats == nullptr) return ViewOf(image, std::get<absl::Span<const uint8_t>>(image.values));
+  const auto is_byte = [](float value) { return std::abs(value - std::round(255.0F * value) / 255.0F) <= kFloatError; };
+  const cv::Mat view = ViewOf(image, *floats);
+  cv::Mat pixels;
+  if (std::all_of(floats->begin(), floats->end(), is_byte)) {
+    view.convertTo(pixels, CV_8U, 255.0);
+    return pixels;
+  }
+  const auto [min, max] = std::minmax_element(floats->begin(), floats->end());
+  if (*min >= 0.0F && *max <= 1.0F) return view;
+  pixels = cv::max(cv::min(view, 1.0), 0.0);
+  return pixels;
+}
+
+// The size to decode of a file that is `resized` afterwards: so much larger that averaging pixels changes the result by
+// a few of 255 levels at most. Interpolation without antialiasing reads single pixels, so all are decoded for it.
+std::optional<ImageSize> EnoughFor(const ImageSize& resized, ResizeMethod method) {
+  constexpr int64_t kMinReduction = 8;
+  if (method != ResizeMethod::kPillowBicubic && method != ResizeMethod::kOpenCvArea) return std::nullopt;
+  return ImageSize{kMinReduction * resized.height, kMinReduction * resized.width};
+}
+
+// `Maker::pixels()` is the number of pixels of its items, `Maker::orientation()` how encoded images are turned, and
+// `Maker::EnoughToDecode(size)` as DecodeOptions::enough of a file of that size as stored.
+// `Maker::Make(image, full_size)` returns an absl::StatusOr<ClassifierItem>. The image is within the limits and has
+// uint8 values, or floats in [0, 1], of 1 or 3 channels; it may have been scaled from `full_size`.
 template <typename Maker>
 class Preprocessor final : public ImagePreprocessor {
  public:
@@ -71,13 +102,14 @@ class Preprocessor final : public ImagePreprocessor {
   }
 
   absl::StatusOr<ClassifierItem> Decode(std::string_view bytes, const ImageHeader& header) const override {
-    LS_ASSIGN_OR_RETURN(const cv::Mat image, DecodeImage(bytes, header, {maker_.orientation()}));
-    return CallOpenCv([&] { return maker_.Make(image); });
+    LS_ASSIGN_OR_RETURN(const DecodedImage image,
+                        DecodeImage(bytes, header, {maker_.orientation(), maker_.EnoughToDecode(header.size)}));
+    return CallOpenCv([&] { return maker_.Make(image.pixels, image.full_size); });
   }
 
   absl::StatusOr<ClassifierItem> Convert(const RawImage& image) const override {
     LS_RETURN_IF_ERROR(CheckRawImage(image, limits_));
-    return CallOpenCv([&] { return maker_.Make(ViewOf(image)); });
+    return CallOpenCv([&] { return maker_.Make(PixelsOf(image), {image.height, image.width}); });
   }
 
  private:
@@ -100,8 +132,12 @@ class CentreCropMaker {
   int64_t pixels() const { return config_.crop_height * config_.crop_width; }
   OrientationUse orientation() const { return config_.orientation; }
 
-  absl::StatusOr<ClassifierItem> Make(const cv::Mat& image) const {
-    const ResizeAndCrop geometry = CentreCrop({image.rows, image.cols}, config_);
+  std::optional<ImageSize> EnoughToDecode(const ImageSize& size) const {
+    return EnoughFor(CentreCrop(size, config_).resized, config_.resize);
+  }
+
+  absl::StatusOr<ClassifierItem> Make(const cv::Mat& image, const ImageSize& full_size) const {
+    const ResizeAndCrop geometry = CentreCrop(full_size, config_);
     LS_RETURN_IF_ERROR(CheckResized(geometry.resized));
     const cv::Mat crop = Resize(image, geometry, config_.resize);
     return crop.depth() == CV_8U ? ItemOf<uint8_t>(crop) : ItemOf<float>(crop);
@@ -166,7 +202,13 @@ class PixelSequenceMaker {
   int64_t pixels() const { return size_.pixels(); }
   OrientationUse orientation() const { return orientation_; }
 
-  absl::StatusOr<ClassifierItem> Make(const cv::Mat& image) const {
+  // The orientation may exchange the sides.
+  std::optional<ImageSize> EnoughToDecode(const ImageSize& /*size*/) const {
+    const int64_t longer_side = std::max(size_.height, size_.width);
+    return EnoughFor({longer_side, longer_side}, resize_);
+  }
+
+  absl::StatusOr<ClassifierItem> Make(const cv::Mat& image, const ImageSize& /*full_size*/) const {
     const cv::Mat resized = Resize(image, WholeImage(size_), resize_);
     std::vector<int32_t> ids = resized.depth() == CV_8U ? IdsOf<uint8_t>(resized) : IdsOf<float>(resized);
     const bool black = std::all_of(ids.begin(), ids.end(), [](int32_t id) { return id == 0; });

@@ -9,6 +9,9 @@
 
 namespace longshort::models {
 
+// Raw pixels as floats in [0, 1] may exceed that range by rounding errors, and are clamped. If all are bytes divided by
+// 255, up to such errors, they give the item of those bytes. Others are resized without rounding, which bytes are not.
+
 // Makes an ImageItem of 3 channels, as in the models' evaluation: resize, crop the centre, divide by 255, normalise. A
 // grey value is used for all three channels.
 // Errors: those of the interface; INVALID_ARGUMENT for an image that OpenCV would resize to more pixels than the limit.

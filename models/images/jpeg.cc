@@ -144,16 +144,19 @@ int DecodedChannels(const jpeg_decompress_struct& info) {
 }
 
 // libjpeg reports an error with a longjmp to this function, so no object in it may have a destructor.
-bool ReadHeader(jpeg_decompress_struct& info, std::string_view file, JpegReading& reading) {
+bool ReadHeader(jpeg_decompress_struct& info, std::string_view file, int divisor, JpegReading& reading) {
   if (setjmp(reading.start) != 0) return false;
   jpeg_create_decompress(&info);
   jpeg_mem_src(&info, reinterpret_cast<const unsigned char*>(file.data()), file.size());
   jpeg_read_header(&info, TRUE);
   info.out_color_space = DecodedColours(info);
+  info.scale_num = 1;
+  info.scale_denom = static_cast<unsigned>(divisor);
+  jpeg_calc_output_dimensions(&info);
   return true;
 }
 
-// As for ReadHeader, no object may have a destructor. `pixels` has the size and the channels of the image.
+// As for ReadHeader, no object may have a destructor. `pixels` has the size and the channels of the output.
 void ReadRows(jpeg_decompress_struct& info, const cv::Mat& pixels, JpegReading& reading) {
   if (setjmp(reading.start) != 0) return;
   jpeg_start_decompress(&info);
@@ -184,7 +187,7 @@ cv::Mat ColoursOfInks(const cv::Mat& inks) {
 }
 
 // The samples as libjpeg decodes them: grey, RGB, or four inks.
-absl::StatusOr<cv::Mat> DecodeSamples(std::string_view file, const ImageSize& size) {
+absl::StatusOr<cv::Mat> DecodeSamples(std::string_view file, const ImageSize& size, int divisor) {
   JpegReading reading;
   jpeg_decompress_struct info = {};
   info.err = jpeg_std_error(&reading.errors);
@@ -194,11 +197,12 @@ absl::StatusOr<cv::Mat> DecodeSamples(std::string_view file, const ImageSize& si
 
   const absl::Cleanup destroy = [&info] { jpeg_destroy_decompress(&info); };
   cv::Mat samples;
-  if (ReadHeader(info, file, reading)) {
+  if (ReadHeader(info, file, divisor, reading)) {
     if (info.image_width != size.width || info.image_height != size.height) {
       return absl::InvalidArgumentError("the image is broken: its data contradict its header");
     }
-    samples.create(static_cast<int>(size.height), static_cast<int>(size.width), CV_8UC(DecodedChannels(info)));
+    samples.create(static_cast<int>(info.output_height), static_cast<int>(info.output_width),
+                   CV_8UC(DecodedChannels(info)));
     ReadRows(info, samples, reading);
   }
   if (reading.without_memory) {
@@ -266,9 +270,9 @@ absl::StatusOr<ImageHeader> ReadJpegHeader(std::string_view bytes) {
   }
 }
 
-absl::StatusOr<StoredImage> DecodeJpeg(std::string_view bytes, const ImageHeader& header) {
+absl::StatusOr<StoredImage> DecodeJpeg(std::string_view bytes, const ImageHeader& header, int divisor) {
   LS_ASSIGN_OR_RETURN(CheckedJpeg checked, CheckSegments(bytes, header));
-  LS_ASSIGN_OR_RETURN(cv::Mat samples, DecodeSamples(bytes.substr(0, checked.end), header.size));
+  LS_ASSIGN_OR_RETURN(cv::Mat samples, DecodeSamples(bytes.substr(0, checked.end), header.size, divisor));
   return StoredImage{samples.channels() == 4 ? ColoursOfInks(samples) : std::move(samples),
                      std::move(checked.metadata)};
 }

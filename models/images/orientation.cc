@@ -14,7 +14,15 @@ using namespace std::string_view_literals;
 constexpr uint64_t kOrientationTag = 274;
 
 // TIFF 6.0, section 2: the types of values, and 13 (IFD) and 16 (LONG8) of its supplements.
-enum : uint64_t { kShort = 3, kLong = 4, kRational = 5, kSignedRational = 10, kFloat = 11, kDouble = 12 };
+enum : uint64_t {
+  kShort = 3,
+  kLong = 4,
+  kRational = 5,
+  kSignedByte = 6,
+  kSignedRational = 10,
+  kFloat = 11,
+  kDouble = 12
+};
 // The size of a value by its type in bytes; 0: no type.
 constexpr std::array<uint64_t, 17> kValueSizes = {0, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4, 0, 0, 8};
 
@@ -27,7 +35,7 @@ int ValidOrientation(Number value) {
   return 1;
 }
 
-// The first of the values. Texts and bytes are no numbers, and so no orientation.
+// The first of the values. Texts and unsigned bytes are no numbers, and so no orientation.
 absl::StatusOr<int> FirstValue(const ByteReader& reader, uint64_t type, uint64_t at) {
   const uint64_t size = kValueSizes[type];
   if (type == kRational || type == kSignedRational) {
@@ -40,7 +48,7 @@ absl::StatusOr<int> FirstValue(const ByteReader& reader, uint64_t type, uint64_t
     const int64_t divisor = value(denominator);
     return divisor == 0 || value(numerator) % divisor != 0 ? 1 : ValidOrientation(value(numerator) / divisor);
   }
-  if (size == 1) return 1;
+  if (size == 1 && type != kSignedByte) return 1;
   LS_ASSIGN_OR_RETURN(const uint64_t bits, reader.Number(at, static_cast<int>(size)));
   if (type == kFloat) return ValidOrientation(std::bit_cast<float>(static_cast<uint32_t>(bits)));
   if (type == kDouble) return ValidOrientation(std::bit_cast<double>(bits));

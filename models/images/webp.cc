@@ -129,7 +129,7 @@ ImageMetadata ReadMetadata(std::string_view bytes) {
 }
 
 // Decodes a file that is not animated and has that size.
-absl::StatusOr<cv::Mat> DecodePixels(std::string_view file, const ImageSize& size) {
+absl::StatusOr<cv::Mat> DecodePixels(std::string_view file, const ImageSize& size, int divisor) {
   const auto* bytes = reinterpret_cast<const uint8_t*>(file.data());
   WebPDecoderConfig config;
   if (WebPInitDecoderConfig(&config) == 0) return absl::InternalError("libwebp has another version than its headers");
@@ -139,7 +139,11 @@ absl::StatusOr<cv::Mat> DecodePixels(std::string_view file, const ImageSize& siz
   }
   cv::Mat pixels;
   if (status == VP8_STATUS_OK) {
-    pixels.create(config.input.height, config.input.width, CV_8UC3);
+    pixels.create(static_cast<int>(DividedSide(size.height, divisor)),
+                  static_cast<int>(DividedSide(size.width, divisor)), CV_8UC3);
+    config.options.use_scaling = divisor > 1 ? 1 : 0;
+    config.options.scaled_width = pixels.cols;
+    config.options.scaled_height = pixels.rows;
     config.output.colorspace = MODE_RGB;
     config.output.is_external_memory = 1;
     config.output.u.RGBA = {
@@ -156,7 +160,7 @@ absl::StatusOr<cv::Mat> DecodePixels(std::string_view file, const ImageSize& siz
 
 // Decodes the frame on a black canvas.
 absl::StatusOr<cv::Mat> DecodeFrame(const WebpFrame& frame, const ImageSize& canvas) {
-  LS_ASSIGN_OR_RETURN(const cv::Mat pixels, DecodePixels(frame.file, frame.size));
+  LS_ASSIGN_OR_RETURN(const cv::Mat pixels, DecodePixels(frame.file, frame.size, 1));
   cv::Mat whole = cv::Mat::zeros(static_cast<int>(canvas.height), static_cast<int>(canvas.width), CV_8UC3);
   const cv::Rect place(static_cast<int>(frame.left), static_cast<int>(frame.top), pixels.cols, pixels.rows);
   pixels.copyTo(whole(place));
@@ -192,10 +196,10 @@ absl::StatusOr<std::optional<WebpFrame>> FirstWebpFrame(std::string_view bytes, 
   return frame;
 }
 
-absl::StatusOr<StoredImage> DecodeWebp(std::string_view bytes, const ImageHeader& header) {
+absl::StatusOr<StoredImage> DecodeWebp(std::string_view bytes, const ImageHeader& header, int divisor) {
   LS_ASSIGN_OR_RETURN(const std::optional<WebpFrame> frame, FirstWebpFrame(bytes, header.size));
   LS_ASSIGN_OR_RETURN(cv::Mat pixels,
-                      frame.has_value() ? DecodeFrame(*frame, header.size) : DecodePixels(bytes, header.size));
+                      frame.has_value() ? DecodeFrame(*frame, header.size) : DecodePixels(bytes, header.size, divisor));
   return StoredImage{std::move(pixels), ReadMetadata(bytes)};
 }
 

@@ -115,7 +115,7 @@ absl::Status Named(const ImageFile& file, const absl::Status& error) {
 }
 
 absl::StatusOr<cv::Mat> DecodePixels(const ImageFile& file, OrientationUse orientation) {
-  absl::StatusOr<cv::Mat> image = DecodeImage(file.bytes, ImageLimits(), {orientation});
+  absl::StatusOr<cv::Mat> image = DecodeImage(file.bytes, ImageLimits(), orientation);
   if (!image.ok()) return Named(file, image.status());
   return image;
 }

@@ -13,6 +13,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
+#include "base/number_text.h"
 #include "base/status_macros.h"
 #include "base/strict_json.h"
 
@@ -52,7 +53,7 @@ absl::Status CheckRanges(const Table& table, const Config& config, std::string_v
       const double value = config.**number;
       if (value > 0.0 && value <= 1.0) continue;
       return absl::InvalidArgumentError(
-          absl::StrFormat("%s: %s is %g; it must be above 0 and at most 1", file, field.name, value));
+          absl::StrFormat("%s: %s is %s; it must be above 0 and at most 1", file, field.name, NumberText(value)));
     }
   }
   return absl::OkStatus();

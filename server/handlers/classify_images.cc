@@ -62,7 +62,8 @@ absl::StatusOr<core::ClassificationRequest> ReadImage(ImageInput image, int64_t 
   one.context = context;
   one.bytes = image.bytes;
   ReadInput input(std::move(image), *preprocessor);
-  one.work_until_prepared = work_before + kTimePerPixel * input.pixels();
+  one.preparation_work = kTimePerPixel * input.pixels();
+  one.work_until_prepared = work_before + one.preparation_work;
   const bool quick = input.raw() && one.work_until_prepared + kTimePerPixel * preprocessor->pixels() <= kWakingAThread;
   core::ItemPreparation preparation = [input = std::move(input), index, &names,
                                        preprocessor =

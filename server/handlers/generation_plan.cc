@@ -1,11 +1,10 @@
 #include "server/handlers/generation_plan.h"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/number_text.h"
 #include "base/random_number.h"
 #include "base/status_macros.h"
 #include "server/calls/field_error.h"
@@ -19,23 +18,16 @@ constexpr int64_t kDefaultMaxTokens = 256;
 constexpr double kMaxTemperature = 100;
 constexpr double kMaxPenalty = 100;
 
-// The shortest text that parses to the same number, so that an error does not print 1.0000001 as 1.
-template <typename Number>
-std::string TextOf(Number value) {
-  std::array<char, 32> text;
-  return {text.data(), std::to_chars(text.begin(), text.end(), value).ptr};
-}
-
 // The comparison also rejects NaN.
 template <typename Number>
 absl::Status CheckClosed(const FieldPath& field, Number value, double low, double high, const CallNames& names) {
   if (value >= low && value <= high) return absl::OkStatus();
-  return FieldError(names.Of(field), TextOf(value), absl::StrCat("in [", low, ", ", high, "]"));
+  return FieldError(names.Of(field), NumberText(value), absl::StrCat("in [", low, ", ", high, "]"));
 }
 
 absl::Status CheckHalfOpen(std::string_view field, double value, double above, double high, const CallNames& names) {
   if (value > above && value <= high) return absl::OkStatus();
-  return FieldError(names.Of(field), TextOf(value), absl::StrCat("in (", above, ", ", high, "]"));
+  return FieldError(names.Of(field), NumberText(value), absl::StrCat("in (", above, ", ", high, "]"));
 }
 
 absl::Status CheckLogitBias(const core::SamplingOptions& sampling, int64_t vocabulary_size, const RequestLimits& limits,

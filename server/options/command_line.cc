@@ -119,8 +119,8 @@ void AddLimits(OptionTable& table, ServerOptions& options) {
   table.BeginSection("Largest requests:");
   table.Add("max-image-pixels", "N",
             "Largest image in pixels, width times height. A value with which decoding on all --preparation-threads "
-            "could take over half of the memory is refused. 0: 67108864, or fewer, so that decoding takes at most a "
-            "quarter.",
+            "could take over half of the memory is refused. 0: 25000000, or fewer, so that decoding takes at most a "
+            "quarter. Raise it for photos of larger cameras: a small file can hold as many pixels as this allows.",
             &options.max_image_pixels, {0, models::ImageLimits().max_pixels});
   table.Add("max-message-bytes", "BYTES",
             "Largest request message. The default (8 MiB) has room for a document of 5 MB.", &options.max_message_bytes,

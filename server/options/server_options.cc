@@ -104,7 +104,8 @@ absl::StatusOr<ServerOptions> ValidateServerOptions(ServerOptions options, const
   LS_RETURN_IF_ERROR(CheckEncryption(options));
   if (options.threads == 0) options.threads = ThreadsPerWorker(machine.cpus, *devices);
   if (options.max_image_pixels == 0) {
-    options.max_image_pixels = PixelsWithin(machine.memory_bytes / 4, options.preparation_threads);
+    options.max_image_pixels =
+        std::min(kDefaultMaxImagePixels, PixelsWithin(machine.memory_bytes / 4, options.preparation_threads));
   }
   LS_RETURN_IF_ERROR(CheckLargestImage(options, machine));
   if (!options.session_key_file.empty()) LS_RETURN_IF_ERROR(ReadSessionKey(options.session_key_file).status());

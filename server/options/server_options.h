@@ -80,6 +80,10 @@ struct ServerOptions {
   bool check_config = false;
 };
 
+// The largest image by default, where there is memory for it. Models see 0.05 to 0.2 megapixels, and photos of 24
+// megapixels are usual. A file of 40 bytes can hold as many pixels as the limit allows.
+inline constexpr int64_t kDefaultMaxImagePixels = 25'000'000;
+
 // Checks what the rows' ranges do not cover (files, devices, what depends on the machine or on another option), and
 // computes the defaults that depend on the machine (threads, max_image_pixels). Errors: INVALID_ARGUMENT naming the
 // option, its value and the limit.

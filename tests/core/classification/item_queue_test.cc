@@ -14,8 +14,9 @@ namespace longshort::core::item_queue_test {
 class ItemQueueTest : public testing::Test {
  protected:
   absl::Status Admit(ItemQueue& items, std::variant<models::ClassifierItem, ItemPreparation> item,
-                     RequestContext context = {}) {
-    ClassificationRequest request{.context = std::move(context), .item = std::move(item), .bytes = 10};
+                     RequestContext context = {}, absl::Duration preparation_work = {}) {
+    ClassificationRequest request{
+        .context = std::move(context), .item = std::move(item), .bytes = 10, .preparation_work = preparation_work};
     return items.Admit(std::make_unique<ClassificationJob>(std::move(request), nullptr, clock_.Now()), clock_.Now());
   }
 
@@ -47,6 +48,36 @@ TEST_F(ItemQueueTest, WhatIsUrgentIsPreparedFirst) {
   std::string order;
   while (const auto job = BeginPreparation(items)) order += job->context().id;
   EXPECT_EQ(order, "bca");
+}
+
+// Threads divide their time, not their number of items, evenly between clients: also before an item has ended.
+TEST_F(ItemQueueTest, ChargesAClientWithAPreparationWhenItBegins) {
+  ItemQueue items({});
+  for (const char* id : {"large1", "large2", "large3", "small1", "small2", "small3"}) {
+    RequestContext context;
+    context.id = id;
+    context.client = context.id.substr(0, 5);
+    const absl::Duration work = context.client == "large" ? absl::Seconds(1) : absl::Milliseconds(1);
+    ASSERT_TRUE(Admit(items, preparation_, context, work).ok());
+  }
+  std::string order;
+  while (const auto job = BeginPreparation(items)) order += job->context().id + " ";
+  EXPECT_EQ(order, "large1 small1 small2 small3 large2 large3 ");
+}
+
+// A client of a high priority with large images does not take all threads, either.
+TEST_F(ItemQueueTest, ChargesAPriorityWithAPreparationWhenItBegins) {
+  ItemQueue items({});
+  for (const char* id : {"high1", "high2", "low1"}) {
+    RequestContext context;
+    context.id = id;
+    const bool high = context.id.starts_with("high");
+    context.priority = high ? Priority::kHigh : Priority::kLow;
+    ASSERT_TRUE(Admit(items, preparation_, context, high ? absl::Seconds(1) : absl::Milliseconds(1)).ok());
+  }
+  std::string order;
+  while (const auto job = BeginPreparation(items)) order += job->context().id + " ";
+  EXPECT_EQ(order, "high1 low1 high2 ");
 }
 
 TEST_F(ItemQueueTest, CountsAnItemUntilItIsInABatchOrHasEnded) {

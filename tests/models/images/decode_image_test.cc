@@ -117,6 +117,24 @@ TEST(DecodeImage, SixteenBitsBecomeTheNearestLevel) {
   for (int sample = 0; sample < 65536; ++sample) ASSERT_EQ(levels[3 * sample], (sample + 128) / 257) << sample;
 }
 
+// Two pixels of 16 bits.
+std::string WidePng(PngColours colours, std::vector<int> samples) {
+  std::string row(1, '\0');
+  for (const int sample : samples) row += {static_cast<char>(sample >> 8), static_cast<char>(sample & 255)};
+  return PngOf(2, 1, 16, colours, row);
+}
+
+// Microscopes and medical devices store 12 bits in 16.
+TEST(DecodeImage, RefusesSixteenBitsOfWhichFewAreUsed) {
+  for (const int max : {1, 255, 1023, 4095}) {
+    EXPECT_THAT(
+        DecodeImage(WidePng(PngColours::kGrey, {0, max}), ImageLimits()),
+        Refuses(Words{"16 bits per sample", "largest sample is " + std::to_string(max) + " of 65535", "Scale"}));
+  }
+  EXPECT_THAT(DecodeImage(WidePng(PngColours::kGrey, {0, 4096}), ImageLimits()), IsOk());
+  EXPECT_THAT(DecodeImage(WidePng(PngColours::kGrey, {0, 0}), ImageLimits()), IsOk()) << "black";
+}
+
 TEST(DecodeImage, NamesTheLimitThatIsBroken) {
   const std::string file = ReadImageFile("colours.png");  // 13 x 9, 85 bytes
   EXPECT_THAT(DecodeImage(file, ImageLimits{.max_bytes = 84}), Refuses(Words{"85 bytes", "84"}));

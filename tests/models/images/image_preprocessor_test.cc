@@ -1,5 +1,6 @@
 #include "models/images/image_preprocessor.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -8,6 +9,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "models/images/decode_image.h"
 #include "tests/base/status_matchers.h"
 #include "tests/models/images/image_files.h"
 
@@ -105,11 +107,93 @@ TEST(ImagePreprocessor, RefusesPixelsThatAreNotAnImage) {
   EXPECT_THAT(convert(int64_t{1} << 62, 4, 1, 0), Refuses(Words{"per side"}));
 }
 
+// 255 * (1 / 255) in float arithmetic is 1.0000001.
+TEST(ImagePreprocessor, TakesFloatsThatRoundingMovedBeyondTheRange) {
+  const auto preprocessor = MakeImagePreprocessor(SmallConfig(), ImageLimits());
+  const std::vector<float> moved = {-1e-6F, 1.0000001F, 0.3001F, 1.000009F}, exact = {0.0F, 1.0F, 0.3001F, 1.0F};
+  const auto item = preprocessor->Convert({2, 2, 1, absl::MakeConstSpan(moved)});
+  ASSERT_THAT(item, IsOk());
+  EXPECT_EQ(ValuesOf(item), ValuesOf(preprocessor->Convert({2, 2, 1, absl::MakeConstSpan(exact)})));
+}
+
+TEST(ImagePreprocessor, PrintsAllDigitsOfAFloatThatItRefuses) {
+  const auto preprocessor = MakeImagePreprocessor(SmallConfig(), ImageLimits());
+  for (const auto& [wrong, text] : {std::pair{1.00002F, "is 1.00002;"}, {-0.0000201F, "is -2.01e-05;"}}) {
+    const std::vector<float> pixels = {wrong, 1.0F, 0.0F, 0.5F};
+    EXPECT_THAT(preprocessor->Convert({2, 2, 1, absl::MakeConstSpan(pixels)}), Refuses(Words{"value 0", text}));
+  }
+}
+
+// Bytes are rounded after each pass of resizing, floats are not. Clients divide by 255, or multiply by 1 / 255.
+TEST(ImagePreprocessor, BytesDividedBy255AreThoseBytes) {
+  const ExpectedImage pixels = ReadExpectedImage("colours.png");
+  const auto sequence = MakePixelSequencePreprocessor({.height = 5, .width = 6}, ImageLimits());
+  const auto centre = MakeImagePreprocessor({.resize_shorter_side = 7, .crop_height = 6, .crop_width = 5}, {});
+  const auto values_of = [&](const auto& values) {
+    const RawImage image{pixels.height, pixels.width, 3, absl::MakeConstSpan(values)};
+    return std::pair{ValuesOf(centre->Convert(image)), std::get<TokenItem>(*sequence->Convert(image)).documents};
+  };
+  const auto by_bytes = values_of(pixels.values);
+  std::vector<float> divided(pixels.values.begin(), pixels.values.end()), multiplied = divided;
+  for (float& value : divided) value /= 255.0F;
+  for (float& value : multiplied) value *= 1.0F / 255.0F;
+  EXPECT_EQ(values_of(divided), by_bytes);
+  EXPECT_EQ(values_of(multiplied), by_bytes);
+  divided[20] = 0.3001F;
+  EXPECT_NE(values_of(divided).first, by_bytes.first) << "floats are not rounded";
+}
+
 TEST(ImagePreprocessor, RefusesFloatsThatAreNoPixels) {
   const auto preprocessor = MakeImagePreprocessor(SmallConfig(), ImageLimits());
   for (const float wrong : {-0.01F, 1.01F, std::numeric_limits<float>::quiet_NaN()}) {
     const std::vector<float> pixels = {0.0F, 1.0F, wrong, 0.5F};
     EXPECT_THAT(preprocessor->Convert({2, 2, 1, absl::MakeConstSpan(pixels)}), Refuses(Words{"value 2", "[0, 1]"}));
+  }
+}
+
+// The item of all pixels of a file.
+absl::StatusOr<ClassifierItem> ItemOfAllPixels(const ImagePreprocessor& preprocessor, const std::string& file) {
+  const cv::Mat pixels = *DecodeImage(file, ImageLimits());
+  return preprocessor.Convert({pixels.rows, pixels.cols, 3, absl::MakeConstSpan(pixels.data, 3 * pixels.total())});
+}
+
+float LargestDifference(const std::vector<float>& one, const std::vector<float>& other) {
+  EXPECT_EQ(one.size(), other.size());
+  float largest = 0;
+  for (size_t i = 0; i < one.size(); ++i) largest = std::max(largest, std::abs(one[i] - other[i]));
+  return largest;
+}
+
+// 2001 x 2403 pixels. A quarter of its sides is at least eight times 60 x 72, but no half is of 126 x 151.
+TEST(ImagePreprocessor, DecodesAFractionOfAnImageThatIsFarLargerThanTheInput) {
+  ImagePreprocessingConfig small{.resize_shorter_side = 60, .crop_height = 60, .crop_width = 60};
+  small.mean = {0, 0, 0};
+  small.standard_deviation = {1, 1, 1};
+  ImagePreprocessingConfig larger = small;
+  larger.resize_shorter_side = 126;
+  for (const std::string name : {"large/turned.jpg", "large/upright.webp"}) {
+    SCOPED_TRACE(name);
+    const std::string file = ReadImageFile(name);
+    const auto header = ReadImageHeader(file, ImageLimits());
+    ASSERT_THAT(header, IsOk());
+    const auto decoded = DecodeImage(file, *header, {.enough = ImageSize{480, 480}});
+    ASSERT_THAT(decoded, IsOk());
+    const bool turned = name == "large/turned.jpg";
+    EXPECT_EQ(decoded->pixels.size(), turned ? cv::Size(601, 501) : cv::Size(501, 601));
+    EXPECT_EQ(decoded->full_size, (turned ? ImageSize{2001, 2403} : ImageSize{2403, 2001}));
+
+    const auto scaled = MakeImagePreprocessor(small, ImageLimits());
+    const float difference =
+        LargestDifference(ValuesOf(scaled->Decode(file)), ValuesOf(ItemOfAllPixels(*scaled, file)));
+    // Rounding, twice; libjpeg also interpolates a JPEG's coarser chroma differently when it scales.
+    EXPECT_LE(difference, (turned ? 4.001F : 2.001F) / 255);
+    EXPECT_GT(difference, 0) << "it was scaled";
+    const auto whole = MakeImagePreprocessor(larger, ImageLimits());
+    EXPECT_EQ(ValuesOf(whole->Decode(file)), ValuesOf(ItemOfAllPixels(*whole, file)));
+    ImagePreprocessingConfig nearest = small;
+    nearest.resize = ResizeMethod::kOpenCvNearest;
+    const auto by_nearest = MakeImagePreprocessor(nearest, ImageLimits());
+    EXPECT_EQ(ValuesOf(by_nearest->Decode(file)), ValuesOf(ItemOfAllPixels(*by_nearest, file)));
   }
 }
 

@@ -42,6 +42,7 @@ def main() -> None:
     expected = {path.name: by_pillow(path) for path in whole_files()}
     expected |= write_wide(colours)
     safetensors_file.write(FOLDER.parent / "expected.safetensors", dict(sorted(expected.items())))
+    write_large()
     write_broken()
 
 
@@ -110,6 +111,16 @@ def write_webps(colours: Array8, alpha: Array8) -> None:
     image.save(FOLDER / "animated.webp", save_all=True, append_images=[ImageOps.invert(image)], lossless=True)
     moving = [with_alpha(colours, alpha), with_alpha(colours[::-1], alpha)]
     moving[0].save(FOLDER / "animated_alpha.webp", save_all=True, append_images=moving[1:])
+
+
+def write_large() -> None:
+    """Images of 4.8 million pixels, for decoding to a fraction; the JPEG lies on its side."""
+    folder = FOLDER / "large"
+    folder.mkdir(exist_ok=True)
+    noise = np.random.default_rng(1).integers(0, 256, (12, 10, 3), dtype=np.uint8)
+    image = Image.fromarray(noise).resize((2001, 2403), Image.Resampling.BICUBIC)
+    image.save(folder / "turned.jpg", quality=40, optimize=True, exif=exif(6))
+    image.save(folder / "upright.webp", quality=30)
 
 
 def write_broken() -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from PIL import Image
 
 ORIENTATION = 0x112
-SHORT, LONG, RATIONAL, FLOAT, BYTE, TEXT, NO_TYPE = 3, 4, 5, 11, 1, 2, 99
+SHORT, LONG, RATIONAL, FLOAT, BYTE, TEXT, SIGNED_BYTE, NO_TYPE = 3, 4, 5, 11, 1, 2, 6, 99
 EXIF_PREFIX = b"Exif\0\0"
 XMP_PREFIX = b"http://ns.adobe.com/xap/1.0/\0"
 XMP_ATTRIBUTE = b'<x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:Description tiff:Orientation="6"/></x:xmpmeta>'
@@ -54,6 +54,7 @@ def irregular_exif() -> dict[str, bytes]:
         "rational_by_zero": directory((RATIONAL, 1, BEHIND_ONE_ENTRY), behind=struct.pack("<II", 6, 0)),
         "float": directory((FLOAT, 1, struct.pack("<f", 6))),
         "byte": directory((BYTE, 1, b"\6\0\0\0")),
+        "signed_byte": directory((SIGNED_BYTE, 1, b"\6\0\0\0")),
         "text": directory((TEXT, 2, b"6\0\0\0")),
         "nine": directory(short(9)),
         "invalid_type_first": directory((NO_TYPE, 1, bytes(4)), short(6)),

@@ -44,14 +44,14 @@ TEST(ServerOptions, ARepositoryIsNeeded) {
   EXPECT_THAT(MessageOf(options), HasSubstr("'/no/such/folder', which is not a directory"));
 }
 
-// Decoding takes 12 bytes a pixel on each thread; cameras' 64 megapixels are enough where there is more memory.
+// Decoding takes 12 bytes a pixel on each thread; 25 megapixels are the default where there is more memory.
 TEST(ServerOptions, TheLargestImageFollowsTheMemory) {
   ServerOptions options = ValidOptions();
   EXPECT_EQ(ValidateServerOptions(options, kMachine)->max_image_pixels, (1 << 30) / 4 / 2 / 12);
   options.preparation_threads = 1;
   EXPECT_EQ(ValidateServerOptions(options, kMachine)->max_image_pixels, (1 << 30) / 4 / 12);
-  EXPECT_EQ(ValidateServerOptions(options, {.memory_bytes = int64_t{1} << 40})->max_image_pixels, 64 << 20);
-  EXPECT_EQ(ValidateServerOptions(options, {.memory_bytes = 0})->max_image_pixels, 64 << 20);
+  EXPECT_EQ(ValidateServerOptions(options, {.memory_bytes = int64_t{1} << 40})->max_image_pixels, 25'000'000);
+  EXPECT_EQ(ValidateServerOptions(options, {.memory_bytes = 0})->max_image_pixels, 25'000'000);
   options.max_image_pixels = (1 << 30) / 2 / 12;
   EXPECT_EQ(ValidateServerOptions(options, kMachine)->max_image_pixels, options.max_image_pixels);
   ++options.max_image_pixels;

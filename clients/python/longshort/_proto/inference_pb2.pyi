@@ -579,7 +579,9 @@ class ImageTensor(_message.Message):
     """One byte for each value, 0 to 255; height * width * channels values."""
     @_builtins.property
     def float_values(self) -> Global___FloatValues:
-        """The same as numbers in [0, 1]."""
+        """The same as numbers in [0, 1]. If all are bytes divided by 255, they are taken as those bytes. Others are resized
+        without rounding, so that their results differ a little.
+        """
 
     def __init__(
         self,
@@ -607,7 +609,7 @@ class FloatValues(_message.Message):
     VALUES_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def values(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
-        """Each in [0, 1]; height * width * channels values."""
+        """Each in [0, 1], up to rounding errors of 0.00001; height * width * channels values."""
 
     def __init__(
         self,
