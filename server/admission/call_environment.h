@@ -32,6 +32,8 @@ struct CallEnvironment {
   absl::Duration keepalive_interval;
   // A client that reads nothing of a stream for this long, while a message is pending, is cancelled.
   absl::Duration slow_reader_timeout;
+  // One of so many successful calls has a line in the log; 0: none. Every failed call has one.
+  int64_t log_requests = 1;
   // Whether clients may load and unload models.
   bool model_control = false;
   SessionTransfers session_transfers = {};

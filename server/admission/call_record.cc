@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/clock.h"
+#include "base/random_number.h"
 #include "base/status_macros.h"
 #include "core/schedule/refusal.h"
 #include "server/calls/field_error.h"
@@ -219,8 +220,14 @@ absl::Status CallRecord::Finish(const absl::Status& work_status) {
   }
   if (statistics_ != nullptr) AddToStatistics(code, now);
   const bool our_fault = code == absl::StatusCode::kInternal || code == absl::StatusCode::kUnknown;
-  const LogLevel usual = names_.observes() ? LogLevel::kDebug : LogLevel::kInfo;
-  environment_.log.Log(our_fault ? LogLevel::kError : usual, "request", FieldsOf(status, code, now - arrived_));
+  // Refusals are what an operator can change: the load, the limits, the tokens.
+  const bool refused = code == absl::StatusCode::kResourceExhausted || code == absl::StatusCode::kUnavailable ||
+                       code == absl::StatusCode::kUnauthenticated || code == absl::StatusCode::kPermissionDenied;
+  const LogLevel usual = names_.observes() ? LogLevel::kDebug : refused ? LogLevel::kWarning : LogLevel::kInfo;
+  const auto one_of = static_cast<uint64_t>(environment_.log_requests);
+  if (code != absl::StatusCode::kOk || (one_of > 0 && (one_of == 1 || RandomNumber() % one_of == 0))) {
+    environment_.log.Log(our_fault ? LogLevel::kError : usual, "request", FieldsOf(status, code, now - arrived_));
+  }
   if (code != status.code()) status = absl::Status(code, status.message());
   trace_.End({.status = status,
               .time = now,

@@ -40,7 +40,7 @@ HttpResponse Refuse(const absl::Status& status) {
 absl::StatusOr<std::unique_ptr<HttpEndpoints>> HttpEndpoints::Start(const ListenAddress& address,
                                                                     std::function<std::string()> metrics,
                                                                     MayReadMetrics may_read_metrics,
-                                                                    const TlsWatch* tls) {
+                                                                    const TlsWatch* tls, const std::string& grpc) {
   std::unique_ptr<HttpEndpoints> endpoints(new HttpEndpoints);
   const std::shared_ptr<SSL_CTX> context = tls == nullptr ? nullptr : MakeTlsContext(*tls);
   if (tls != nullptr && context == nullptr) {
@@ -58,8 +58,15 @@ absl::StatusOr<std::unique_ptr<HttpEndpoints>> HttpEndpoints::Start(const Listen
   handlers["/readyz"] = [&ready = endpoints->ready_](const HttpRequest&) -> HttpResponse {
     return ready ? HttpResponse{.body = "ready\n"} : HttpResponse{.status = 503, .body = "not ready\n"};
   };
-  LS_ASSIGN_OR_RETURN(endpoints->server_, HttpServer::Start({.option = "http-listen", .address = address},
-                                                            std::move(handlers), context.get()));
+  const std::string what = absl::StrCat(
+      "longshort-server. This is the HTTP port. It has:\n  /metrics  for Prometheus\n  /livez    whether the process "
+      "lives\n  /readyz   whether it serves\nModels are served over gRPC, not over HTTP",
+      grpc.empty() ? "" : absl::StrCat(", by ", grpc, " (--listen)"),
+      ": use a client of gRPC, such as\n  longshort models\n");
+  handlers["/"] = [what](const HttpRequest&) -> HttpResponse { return {.body = what}; };
+  LS_ASSIGN_OR_RETURN(endpoints->server_,
+                      HttpServer::Start({.option = "http-listen", .address = address}, std::move(handlers),
+                                        context.get(), {}, absl::StrCat("Not Found\n\n", what)));
   return endpoints;
 }
 

@@ -1,4 +1,5 @@
-// The HTTP port: /metrics for Prometheus, /livez and /readyz for probes; everything else is 404.
+// The HTTP port: /metrics for Prometheus, /livez and /readyz for probes. / says what is there and where gRPC is; so
+// does the 404 of everything else.
 //
 // It has its own thread, so probes get an answer even if gRPC and the models are busy.
 #pragma once
@@ -25,11 +26,13 @@ class HttpEndpoints {
 
   // `metrics` returns the body of /metrics. The HTTP thread calls it and `may_read_metrics`; without
   // `may_read_metrics` every client may read them. `tls`: the server's certificate for HTTPS, which must outlive the
-  // endpoints; nullptr: plain HTTP. Clients need no certificate. Errors: as HttpServer::Start.
+  // endpoints; nullptr: plain HTTP. Clients need no certificate. `grpc`: the address of
+  // gRPC, for people. Errors: as HttpServer::Start.
   static absl::StatusOr<std::unique_ptr<HttpEndpoints>> Start(const ListenAddress& address,
                                                               std::function<std::string()> metrics,
                                                               MayReadMetrics may_read_metrics = {},
-                                                              const TlsWatch* tls = nullptr);
+                                                              const TlsWatch* tls = nullptr,
+                                                              const std::string& grpc = "");
 
   // The port that the server listens on.
   int port() const { return server_->port(); }

@@ -142,8 +142,8 @@ class Connection final {
 // Everything that runs in the server's thread.
 class HttpServer::Loop final {
  public:
-  Loop(std::map<std::string, Handler> handlers, ssl_ctx_st* tls, const HttpLimits& limits)
-      : handlers_(std::move(handlers)), limits_(limits) {
+  Loop(std::map<std::string, Handler> handlers, std::string not_found, ssl_ctx_st* tls, const HttpLimits& limits)
+      : handlers_(std::move(handlers)), not_found_(std::move(not_found)), limits_(limits) {
     if (tls == nullptr) return;
     SSL_CTX_up_ref(tls);
     tls_.emplace(tls);  // takes a reference
@@ -234,11 +234,12 @@ class HttpServer::Loop final {
   HttpResponse Respond(const HttpRequest& request) const {
     const auto found = handlers_.find(request.path);
     const bool reads = request.method == "GET" || request.method == "HEAD";
-    if (found == handlers_.end() || !reads) return ErrorResponse(404);
+    if (found == handlers_.end() || !reads) return {.status = 404, .body = not_found_};
     return found->second(request);
   }
 
   const std::map<std::string, Handler> handlers_;
+  const std::string not_found_;
   const HttpLimits limits_;
   std::optional<asio::ssl::context> tls_;
   std::list<Connection*> connections_;  // the one whose phase began first is in front
@@ -249,12 +250,12 @@ HttpServer::HttpServer(int port, std::unique_ptr<Loop> loop) : port_(port), loop
 
 absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const NamedAddress& name,
                                                               std::map<std::string, Handler> handlers, ssl_ctx_st* tls,
-                                                              const HttpLimits& limits) {
+                                                              const HttpLimits& limits, std::string not_found) {
   LS_ASSIGN_OR_RETURN(ListeningSockets listening, BindSockets(name));
   LS_RETURN_IF_ERROR(Listen(name, listening));
   const int port = listening.port;
   try {
-    auto loop = std::make_unique<Loop>(std::move(handlers), tls, limits);
+    auto loop = std::make_unique<Loop>(std::move(handlers), std::move(not_found), tls, limits);
     loop->Listen(std::move(listening));
     std::unique_ptr<HttpServer> server(new HttpServer(port, std::move(loop)));
     LS_RETURN_IF_ERROR(server->thread_.Start("the thread of HTTP", [&loop = *server->loop_] { loop.Run(); }));

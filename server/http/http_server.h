@@ -55,12 +55,13 @@ class HttpServer final {
  public:
   using Handler = std::function<HttpResponse(const HttpRequest& request)>;
 
-  // Starts to answer GET and HEAD of these paths, and everything else with 404. `tls`: null for plain HTTP; the server
-  // holds a reference. Errors: UNAVAILABLE if the address cannot be bound; RESOURCE_EXHAUSTED if the system has no
-  // thread.
+  // Starts to answer GET and HEAD of these paths, and everything else with 404 and `not_found`. `tls`: null for plain
+  // HTTP; the server holds a reference. Errors: UNAVAILABLE if the address cannot be bound; RESOURCE_EXHAUSTED if the
+  // system has no thread.
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(const NamedAddress& name,
                                                            std::map<std::string, Handler> handlers,
-                                                           ssl_ctx_st* tls = nullptr, const HttpLimits& limits = {});
+                                                           ssl_ctx_st* tls = nullptr, const HttpLimits& limits = {},
+                                                           std::string not_found = "Not Found\n");
   // Closes all connections.
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;

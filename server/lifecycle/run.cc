@@ -146,6 +146,14 @@ int Run(const std::vector<std::string>& arguments, const LoaderFactory& make_loa
   static const absl::Status log_started = log.Start();  // once, although tests run several servers in one process
   if (!log_started.ok()) return Fail(log_started);
   CaptureLibraryLogs(log);
+  log.Info("starts", {{"release", std::string(kVersion)},
+                      {"cpus", machine.cpus},
+                      {"threads", int64_t{options->threads}},
+                      {"memory_limit_bytes", machine.memory_bytes}});
+  for (const std::string& variable : ThreadVariables()) {
+    log.Log(LogLevel::kWarning, "an environment variable binds or limits the server's threads: they may share one CPU",
+            {{"variable", variable}, {"next", std::string("start the server without it; --threads sets the threads")}});
+  }
   for (const std::string& warning : options->tracing.warnings) {
     log.Log(LogLevel::kWarning, "environment variable ignored", {{"why", warning}});
   }

@@ -91,14 +91,15 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
                                                       const GuardedLoader& loader, Logger& log) {
   auto server = std::unique_ptr<Server>(new Server(options, log));
   ServerMetrics& metrics = server->metrics_;
-  metrics.SetMemoryLimit(machine.memory_bytes);
+  metrics.SetLimits(machine.memory_bytes, machine.cpus, options.threads);
   LS_ASSIGN_OR_RETURN(const std::unique_ptr<PortFile> port_file, PortFile::Create(options.port_file));
   LS_ASSIGN_OR_RETURN(server->tls_, WatchTlsFiles(options.tls, metrics, log));
   LS_ASSIGN_OR_RETURN(server->access_, OpenAccess(options, metrics, log));
-  LS_ASSIGN_OR_RETURN(server->http_, HttpEndpoints::Start(
-                                         options.http_listen, [&metrics] { return metrics.Serialize(); },
-                                         MetricsAccess(server->access_.get()),
-                                         server->tls_ == nullptr ? nullptr : server->tls_->watch.get()));
+  LS_ASSIGN_OR_RETURN(
+      server->http_,
+      HttpEndpoints::Start(
+          options.http_listen, [&metrics] { return metrics.Serialize(); }, MetricsAccess(server->access_.get()),
+          server->tls_ == nullptr ? nullptr : server->tls_->watch.get(), options.listen.ToString()));
   LS_ASSIGN_OR_RETURN(std::unique_ptr<ConnectionListener> listener, ConnectionListener::Bind(options.listen));
   LS_ASSIGN_OR_RETURN(server->models_, LoadModels(options, machine, loader, metrics, log));
   server->manager_ = std::make_unique<ModelManager>(*server->models_, metrics, log);
@@ -127,6 +128,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
                           .limits = LimitsOf(options),
                           .keepalive_interval = options.keepalive_interval,
                           .slow_reader_timeout = options.slow_reader_timeout,
+                          .log_requests = options.log_requests,
                           .model_control = options.model_control,
                           .session_transfers = *std::move(transfers),
                           .access = server->access_.get(),

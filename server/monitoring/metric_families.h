@@ -105,6 +105,11 @@ struct MetricFamilies {
           .Add({});
   prometheus::Gauge& open_connections =
       NewGauges("longshort_connections_open", "Open gRPC connections, updated several times a second").Add({});
+  prometheus::Gauge& cpus =
+      NewGauges("longshort_cpus", "CPUs that the process may use: its affinity, or the cgroup's quota rounded down")
+          .Add({});
+  prometheus::Gauge& worker_threads =
+      NewGauges("longshort_worker_threads", "Maximum threads of one worker's model step (--threads)").Add({});
   prometheus::Gauge& memory_limit =
       NewGauges("longshort_memory_limit_bytes", "Memory that the process may use: the machine's, or the cgroup's limit")
           .Add({});

@@ -68,16 +68,22 @@ void ServerMetrics::SetModelLoadDuration(const std::string& model, int64_t versi
       .Set(absl::ToDoubleSeconds(duration));
   const MutexLock lock(mutex_);
   served_.emplace(model, version);
+  unloaded_.erase({model, version});
 }
 
 void ServerMetrics::RemoveModel(const std::string& model, int64_t version) {
-  families_.load_duration.Remove(
-      &families_.load_duration.Add({{"model", model}, {"version", std::to_string(version)}}));
   const MutexLock lock(mutex_);
-  served_.erase({model, version});
+  unloaded_.emplace(model, version);
+}
+
+void ServerMetrics::RemoveSeries(const std::pair<std::string, int64_t>& version) {
+  families_.load_duration.Remove(
+      &families_.load_duration.Add({{"model", version.first}, {"version", std::to_string(version.second)}}));
+  served_.erase(version);
+  unloaded_.erase(version);
   std::set<prometheus::Histogram*> durations;  // several codes share one
   for (auto entry = found_.begin(); entry != found_.end();) {
-    if (std::get<1>(entry->first) != model || std::get<2>(entry->first) != version) {
+    if (std::get<1>(entry->first) != version.first || std::get<2>(entry->first) != version.second) {
       ++entry;
       continue;
     }
@@ -93,9 +99,22 @@ void ServerMetrics::SetTlsExpiry(const std::string& file, absl::Time expiry) {
   families_.tls_expiry.Add({{"file", file}}).Set(static_cast<double>(absl::ToUnixSeconds(expiry)));
 }
 
-std::string ServerMetrics::Serialize() const {
+std::string ServerMetrics::Serialize() {
+  std::set<std::pair<std::string, int64_t>> unloaded;
+  {
+    const MutexLock lock(mutex_);
+    unloaded = unloaded_;
+  }
+  const auto unheld = series_of_versions_.Unheld();
   std::vector<prometheus::MetricFamily> families = families_.registry.Collect();
   for (prometheus::MetricFamily& family : CollectProcessMetrics()) families.push_back(std::move(family));
+  series_of_versions_.Remove(unheld);
+  {
+    const MutexLock lock(mutex_);
+    for (const auto& version : unloaded) {
+      if (unloaded_.count(version) > 0) RemoveSeries(version);  // not loaded again meanwhile
+    }
+  }
   return prometheus::TextSerializer().Serialize(families);
 }
 

@@ -59,8 +59,12 @@ class ServerMetrics {
     families_.refused_connections.Increment(static_cast<double>(connections));
   }
 
-  // 0 if unknown.
-  void SetMemoryLimit(int64_t bytes) { families_.memory_limit.Set(static_cast<double>(bytes)); }
+  // Memory: 0 if unknown. Threads: of one worker's step.
+  void SetLimits(int64_t memory_bytes, int64_t cpus, int64_t threads) {
+    families_.memory_limit.Set(static_cast<double>(memory_bytes));
+    families_.cpus.Set(static_cast<double>(cpus));
+    families_.worker_threads.Set(static_cast<double>(threads));
+  }
 
   // Sets the number of open gRPC connections.
   void SetOpenConnections(int64_t connections) { families_.open_connections.Set(static_cast<double>(connections)); }
@@ -74,7 +78,7 @@ class ServerMetrics {
 
   // The version is served now.
   void SetModelLoadDuration(const std::string& model, int64_t version, absl::Duration duration);
-  // The version is no longer served; removes its series and its calls' series.
+  // The version is no longer served. Its series and those of its calls stay until a scrape has shown their last values.
   void RemoveModel(const std::string& model, int64_t version);
   void CountModelLoadFailure() { families_.load_failures.Increment(); }
 
@@ -91,8 +95,9 @@ class ServerMetrics {
   MetricFamilies& families() { return families_; }
   SeriesOfVersions& series_of_versions() { return series_of_versions_; }
 
-  // All metrics, in Prometheus' text format (version 0.0.4).
-  std::string Serialize() const;
+  // All metrics, in Prometheus' text format (version 0.0.4). Then removes the series of versions that had been unloaded
+  // before.
+  std::string Serialize();
 
  private:
   // The series of one RPC, version and code, cached because a lookup by labels takes longer than counting.
@@ -108,6 +113,7 @@ class ServerMetrics {
 
   RequestMetrics& FindRequestMetrics(const CallLabels& labels, absl::StatusCode code)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void RemoveSeries(const std::pair<std::string, int64_t>& version) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   IdentityMetrics FindIdentityMetrics(const std::string& label, absl::StatusCode code);
 
   MetricFamilies families_;
@@ -115,7 +121,8 @@ class ServerMetrics {
   SeriesOfVersions series_of_versions_;
 
   Mutex mutex_;
-  std::set<std::pair<std::string, int64_t>> served_ ABSL_GUARDED_BY(mutex_);  // models and their versions
+  std::set<std::pair<std::string, int64_t>> served_ ABSL_GUARDED_BY(mutex_);    // models and their versions
+  std::set<std::pair<std::string, int64_t>> unloaded_ ABSL_GUARDED_BY(mutex_);  // of these, to be removed
   // By RPC, model, version (0 if it is not served) and code.
   std::map<std::tuple<std::string, std::string, int64_t, absl::StatusCode>, RequestMetrics> found_
       ABSL_GUARDED_BY(mutex_);

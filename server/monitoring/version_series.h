@@ -1,4 +1,5 @@
-// Series with the labels model and version, which exist as long as an engine of the version.
+// Series with the labels model and version. They exist as long as an engine of the version, and then until a scrape has
+// shown their last values.
 //
 // Thread-safe.
 #pragma once
@@ -54,7 +55,7 @@ class VersionSeries final {
 // The series of all versions. Engines of one version share them; there are two engines while one replaces the other.
 class SeriesOfVersions final {
  public:
-  // A reference to a version's series, which are removed with the last reference.
+  // A reference to a version's series. Without references they wait for Remove.
   using Held = std::unique_ptr<VersionSeries, std::function<void(VersionSeries*)>>;
 
   // This must outlive the returned reference.
@@ -67,6 +68,24 @@ class SeriesOfVersions final {
     return Held(entry.series.get(), [this, key](VersionSeries*) { Release(key); });
   }
 
+  // The versions without references.
+  std::vector<std::pair<std::string, int64_t>> Unheld() const {
+    const MutexLock lock(mutex_);
+    std::vector<std::pair<std::string, int64_t>> unheld;
+    for (const auto& [version, entry] : entries_) {
+      if (entry.holders == 0) unheld.push_back(version);
+    }
+    return unheld;
+  }
+  // Removes the series of these versions, except those that have references again.
+  void Remove(const std::vector<std::pair<std::string, int64_t>>& versions) {
+    const MutexLock lock(mutex_);  // Of must not return series that are being removed
+    for (const auto& version : versions) {
+      const auto entry = entries_.find(version);
+      if (entry != entries_.end() && entry->second.holders == 0) entries_.erase(entry);
+    }
+  }
+
  private:
   struct Entry {
     int64_t holders = 0;
@@ -74,12 +93,11 @@ class SeriesOfVersions final {
   };
 
   void Release(const std::pair<std::string, int64_t>& key) {
-    const MutexLock lock(mutex_);  // Of must not return series that are being removed
-    const auto entry = entries_.find(key);
-    if (--entry->second.holders == 0) entries_.erase(entry);
+    const MutexLock lock(mutex_);
+    --entries_.find(key)->second.holders;
   }
 
-  Mutex mutex_;
+  mutable Mutex mutex_;
   std::map<std::pair<std::string, int64_t>, Entry> entries_ ABSL_GUARDED_BY(mutex_);  // by model and version
 };
 

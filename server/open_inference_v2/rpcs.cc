@@ -229,7 +229,10 @@ CallNames SharedMemory(const char* method) {
 }
 
 constexpr char kNoSharedMemory[] = "shared memory is not supported: requests and answers contain their tensors";
-constexpr char kNoSettings[] = "log and trace settings are options of the server, which are set at its start";
+constexpr char kNoTraceSettings[] =
+    "trace settings are options of the server, which are set at its start: --otlp-endpoint, --trace-sample-ratio";
+constexpr char kNoLogSettings[] =
+    "log settings are options of the server, which are set at its start: --log-level, --log-format, --log-requests";
 
 }  // namespace
 
@@ -274,8 +277,9 @@ std::vector<Rpc> OpenInferenceRpcs() {
       Refuse<CudaSharedMemoryUnregisterRequest, CudaSharedMemoryUnregisterResponse>(
           SharedMemory("inference.GRPCInferenceService/CudaSharedMemoryUnregister"), kNoSharedMemory),
       Refuse<TraceSettingRequest, TraceSettingResponse>(Named("inference.GRPCInferenceService/TraceSetting"),
-                                                        kNoSettings),
-      Refuse<LogSettingsRequest, LogSettingsResponse>(Named("inference.GRPCInferenceService/LogSettings"), kNoSettings),
+                                                        kNoTraceSettings),
+      Refuse<LogSettingsRequest, LogSettingsResponse>(Named("inference.GRPCInferenceService/LogSettings"),
+                                                      kNoLogSettings),
   };
 }
 

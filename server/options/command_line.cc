@@ -40,6 +40,16 @@ absl::Status ReadBuckets(const std::string& text, std::vector<double>* buckets) 
   return absl::OkStatus();
 }
 
+absl::Status ReadLogRequests(const std::string& text, int64_t* one_of) {
+  int64_t number = 0;
+  if (text == "all") number = 1;
+  if (text != "all" && text != "errors" && (!absl::SimpleAtoi(text, &number) || number < 1)) {
+    return absl::InvalidArgumentError("must be all, errors, or a whole number of at least 1");
+  }
+  *one_of = number;
+  return absl::OkStatus();
+}
+
 void AddPlaces(OptionTable& table, ServerOptions& options) {
   table.BeginSection("Models:");
   table.Add("model-repository", "DIR",
@@ -220,6 +230,10 @@ void AddOperation(OptionTable& table, ServerOptions& options) {
                              {"warning", LogLevel::kWarning},
                              {"error", LogLevel::kError}},
                             "Least severe level that is logged.", &options.log_level);
+  table.AddCustom("log-requests", "all|errors|N", "all",
+                  "Which calls have a line in the log: all, only those that do not end with OK, or these and one of N "
+                  "others, chosen at random.",
+                  [&options](const std::string& text) { return ReadLogRequests(text, &options.log_requests); });
   table.AddCustom("latency-buckets", "SECONDS,...", absl::StrJoin(options.latency_buckets, ","),
                   "Upper bounds of the latency histograms, in seconds, in increasing order.",
                   [&options](const std::string& text) { return ReadBuckets(text, &options.latency_buckets); });

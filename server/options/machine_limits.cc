@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <fstream>
 #include <limits>
 #include <optional>
@@ -10,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -82,8 +84,10 @@ int64_t CgroupCpus(const std::string& root, const std::string& groups) {
 int64_t CgroupMemory(const std::string& root, const std::string& groups) {
   int64_t bytes = kUnlimited;
   for (const std::string& group : GroupAndAbove(GroupPath(groups, ""))) {
-    bytes =
-        std::min(bytes, ReadNumber(absl::StrCat(root, "/sys/fs/cgroup", group, "/memory.max")).value_or(kUnlimited));
+    // Beyond memory.high the kernel slows the process down to a crawl, which ends as badly as beyond memory.max.
+    for (const char* file : {"/memory.max", "/memory.high"}) {
+      bytes = std::min(bytes, ReadNumber(absl::StrCat(root, "/sys/fs/cgroup", group, file)).value_or(kUnlimited));
+    }
   }
   for (const std::string& group : GroupAndAbove(GroupPath(groups, "memory"))) {
     const std::string file = absl::StrCat(root, "/sys/fs/cgroup/memory", group, "/memory.limit_in_bytes");
@@ -111,6 +115,16 @@ int64_t AffinityCpus() {
 }
 
 }  // namespace
+
+std::vector<std::string> ThreadVariables() {
+  std::vector<std::string> found;
+  for (const char* name : {"OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY", "OMP_THREAD_LIMIT"}) {
+    const char* value = std::getenv(name);
+    if (value == nullptr || *value == '\0' || absl::EqualsIgnoreCase(value, "false")) continue;
+    found.push_back(absl::StrCat(name, "=", value));
+  }
+  return found;
+}
 
 MachineLimits ReadMachineLimits(const std::string& root) {
   const std::string groups = ReadFile(root + "/proc/self/cgroup");

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "models/worker_device.h"
 
@@ -12,7 +13,7 @@ namespace longshort::server {
 struct MachineLimits {
   // CPUs worth of time, at least 1: the smallest of the affinity mask and the cgroup's quota (rounded down).
   int64_t cpus = 1;
-  // The smallest of the machine's memory and the cgroup's limit; 0 if neither can be read.
+  // The smallest of the machine's memory and the cgroup's limits (memory.max and memory.high); 0 if none can be read.
   int64_t memory_bytes = 0;
   // Absent in a build for the CPU only.
   std::optional<models::Gpus> gpus = {};
@@ -21,5 +22,9 @@ struct MachineLimits {
 // Reads the affinity from the system, and the limits of cgroup v2 or v1 (of the process's group and all groups above
 // it) from the files below `root`. Files that cannot be read set no limit.
 MachineLimits ReadMachineLimits(const std::string& root = "/");
+
+// Variables, as NAME=VALUE, that bind or limit OpenMP's threads. Its library reads them before the program begins, so
+// that the server cannot undo them.
+std::vector<std::string> ThreadVariables();
 
 }  // namespace longshort::server

@@ -69,6 +69,7 @@ struct ServerOptions {
 
   LogFormat log_format = LogFormat::kText;
   LogLevel log_level = LogLevel::kInfo;
+  int64_t log_requests = 1;  // one of so many calls that succeed; 0: none
   std::vector<double> latency_buckets = {0.00005, 0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1,
                                          0.2,     0.5,    1,      2,      5,     10,    20,    50,   100,  200};
 

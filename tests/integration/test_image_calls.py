@@ -42,6 +42,7 @@ def test_broken_images_leave_only_the_servers_own_lines(api: SimpleNamespace, tm
         lines = [json.loads(line) for line in server.log().splitlines()]
     assert min(refused.values()) >= 10, refused
     assert [line["message"] for line in lines] == [
+        "starts",
         "model configured",
         "ready",
         *["request"] * len(FILES),

@@ -151,7 +151,9 @@ def test_models_are_described(api: SimpleNamespace, models: Any) -> None:
 def test_probes_and_unknown_paths(server: Server) -> None:
     assert server.http("/livez") == (200, "ok\n")
     assert server.http("/readyz") == (200, "ready\n")
-    assert server.http("/nothing")[0] == 404
+    status, text = server.http("/")
+    assert status == 200 and "/metrics" in text and "gRPC" in text
+    assert server.http("/nothing") == (404, f"Not Found\n\n{text}")
 
 
 def test_metrics_count_what_was_done(api: SimpleNamespace, inference: Any, server: Server) -> None:
@@ -209,8 +211,15 @@ def test_log_lines_are_json_if_asked_for(api: SimpleNamespace, repository: Path,
         server.terminate()
         assert server.wait() == 0
         lines = [json.loads(line) for line in server.log().splitlines()]
-    assert [line["message"] for line in lines] == ["model configured", "ready", "request", "draining", "drained"]
-    assert lines[2]["code"] == "NOT_FOUND" and 'a"\\\n\x01é' in lines[2]["error"]
+    assert [line["message"] for line in lines] == [
+        "starts",
+        "model configured",
+        "ready",
+        "request",
+        "draining",
+        "drained",
+    ]
+    assert lines[3]["code"] == "NOT_FOUND" and 'a"\\\n\x01é' in lines[3]["error"]
 
 
 @pytest.mark.parametrize(
@@ -388,3 +397,34 @@ def test_a_first_call_makes_no_thread_but_those_of_its_workers_team_which_any_re
             stub.ScoreText(api.inference.ScoreTextRequest(inputs=[{"text": "ab" * 40}]), timeout=60)
             assert len(threads() - at_first) <= 1, "a team of two is the worker and another one"
             wait_until(lambda: threads() <= at_first)
+
+
+@pytest.mark.parametrize(("choice", "answered"), [("all", 1), ("errors", 0), ("1000000000", 0)])
+def test_log_requests_chooses_the_lines(
+    api: SimpleNamespace, repository: Path, tmp_path: Path, choice: str, answered: int
+) -> None:
+    with Server(repository, tmp_path, "--log-format=json", f"--log-requests={choice}") as server:
+        stub = api.inference_grpc.InferenceStub(server.channel)
+        request = api.inference.TokenizeRequest(input={"text": "x"})
+        stub.Tokenize(request, timeout=60, metadata=[("x-request-id", "answered")])
+        request.model.name = "stranger"
+        with expect.error(grpc.StatusCode.NOT_FOUND):
+            stub.Tokenize(request, timeout=60, metadata=[("x-request-id", "failed")])
+
+        def lines(name: str) -> list[Any]:
+            return [line for line in map(json.loads, server.log().splitlines()) if line.get("id") == name]
+
+        wait_until(lambda: len(lines("failed")) == 1)
+        assert len(lines("answered")) == answered
+
+
+def test_the_first_line_of_the_log_and_the_metrics_have_the_limits(repository: Path, tmp_path: Path) -> None:
+    with Server(
+        repository, tmp_path, "--log-format=json", "--threads=2", environment={"OMP_PLACES": "cores"}
+    ) as server:
+        first, second = (json.loads(line) for line in server.log().splitlines()[:2])
+        assert (first["message"], first["threads"]) == ("starts", 2)
+        assert first["cpus"] == server.metric("longshort_cpus")
+        assert first["memory_limit_bytes"] == server.metric("longshort_memory_limit_bytes")
+        assert server.metric("longshort_worker_threads") == 2
+        assert (second["level"], second["variable"]) == ("warning", "OMP_PLACES=cores")

@@ -59,8 +59,23 @@ TEST(HttpEndpoints, ServesMetricsAndNothingElse) {
   const int port = (*endpoints)->port();
   EXPECT_THAT(Get(port, "/metrics"), EndsWith("\r\n\r\na_metric 1\n"));
   EXPECT_THAT(Get(port, "/metrics?name[]=x"), EndsWith("\r\n\r\na_metric 1\n"));
-  EXPECT_EQ(StatusOf(port, "/"), 404);
   EXPECT_THAT(Ask(port, "POST /metrics HTTP/1.1\r\nConnection: close\r\n\r\n"), StartsWith("HTTP/1.1 404 "));
+}
+
+// For whoever types the address into a browser, or takes it for a REST interface.
+TEST(HttpEndpoints, TheRootAndUnknownPathsSayWhatIsThereAndWhereGrpcIs) {
+  const auto endpoints = HttpEndpoints::Start(
+      kAnyPort, [] { return ""; }, {}, nullptr, "127.0.0.1:8500");
+  ASSERT_TRUE(endpoints.ok()) << endpoints.status();
+  const int port = (*endpoints)->port();
+  EXPECT_EQ(StatusOf(port, "/"), 200);
+  EXPECT_EQ(StatusOf(port, "/v2/models/m/infer"), 404);
+  for (const char* path : {"/", "/v2/models/m/infer", "/favicon.ico"}) {
+    const std::string answer = Get(port, path);
+    for (const char* part : {"/metrics", "/readyz", "gRPC", "127.0.0.1:8500"}) {
+      EXPECT_THAT(answer, HasSubstr(part)) << path;
+    }
+  }
 }
 
 TEST(HttpEndpoints, APortInUseIsNamed) {

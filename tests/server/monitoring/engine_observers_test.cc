@@ -185,7 +185,7 @@ TEST(EngineObservers, VersionsOfAModelAreDistinguished) {
   EXPECT_THAT(text, HasSubstr(R"(longshort_generated_tokens_total{model="m",version="2"} 2)"));
 }
 
-TEST(EngineObservers, SeriesOfAVersionLeaveWithItsLastEngine) {
+TEST(EngineObservers, SeriesOfAVersionLeaveAfterTheScrapeBehindItsLastEngine) {
   ServerMetrics metrics({0.1, 1});
   auto engine = ObserveEngine(metrics, Log(), "m", 1, std::make_shared<core::ServingStatistics>());
   auto loaded_anew = ObserveEngine(metrics, Log(), "m", 1, std::make_shared<core::ServingStatistics>());
@@ -198,6 +198,7 @@ TEST(EngineObservers, SeriesOfAVersionLeaveWithItsLastEngine) {
   EXPECT_THAT(metrics.Serialize(), HasSubstr(R"(longshort_generated_tokens_total{model="m",version="1"} 1)"));
   loaded_anew.reset();
   classifier.reset();
+  EXPECT_THAT(metrics.Serialize(), HasSubstr(R"(longshort_generated_tokens_total{model="m",version="1"} 1)"));
   const std::string text = metrics.Serialize();
   EXPECT_THAT(text, Not(HasSubstr(R"(version="1")")));
   EXPECT_THAT(text, HasSubstr(R"(longshort_items_total{code="INVALID_ARGUMENT",model="c",version="2"} 1)"));

@@ -25,7 +25,7 @@ TEST(ServerMetrics, CountsCallsByFinalCode) {
               HasSubstr(R"(longshort_request_duration_seconds_bucket{model="m",rpc="Generate",version="1",le="1"} 2)"));
 }
 
-TEST(ServerMetrics, AVersionHasSeriesWhileItServes) {
+TEST(ServerMetrics, AVersionHasSeriesWhileItServesAndForAScrapeAfter) {
   ServerMetrics metrics({0.1, 1});
   const auto count = [&metrics](int64_t version, absl::StatusCode code) {
     metrics.CountRequest({.rpc = "Generate", .model = "m", .version = version}, code, absl::Milliseconds(50));
@@ -37,6 +37,9 @@ TEST(ServerMetrics, AVersionHasSeriesWhileItServes) {
     if (version > 1) metrics.RemoveModel("m", version - 1);
   }
   count(99, absl::StatusCode::kOk);  // was under way when its version left
+  EXPECT_THAT(metrics.Serialize(),
+              HasSubstr(R"(longshort_requests_total{code="OK",model="m",rpc="Generate",version="99"} 2)"));
+  count(99, absl::StatusCode::kOk);  // ended after the scrape
   const std::string text = metrics.Serialize();
   EXPECT_THAT(text, HasSubstr(R"(longshort_requests_total{code="OK",model="m",rpc="Generate",version="100"} 1)"));
   EXPECT_THAT(text, HasSubstr(R"(longshort_requests_total{code="OK",model="m",rpc="Generate",version=""} 1)"));
@@ -47,6 +50,17 @@ TEST(ServerMetrics, AVersionHasSeriesWhileItServes) {
     ++series;
   }
   EXPECT_EQ(series, 3) << "two codes of the one that serves, and what came late";
+}
+
+TEST(ServerMetrics, AVersionThatIsLoadedAgainKeepsItsSeries) {
+  ServerMetrics metrics({1});
+  metrics.SetModelLoadDuration("m", 1, absl::Seconds(1));
+  metrics.CountRequest({.rpc = "Generate", .model = "m", .version = 1}, absl::StatusCode::kOk, absl::Seconds(1));
+  metrics.RemoveModel("m", 1);
+  metrics.SetModelLoadDuration("m", 1, absl::Seconds(1));
+  metrics.Serialize();
+  EXPECT_THAT(metrics.Serialize(),
+              HasSubstr(R"(longshort_requests_total{code="OK",model="m",rpc="Generate",version="1"} 1)"));
 }
 
 TEST(ServerMetrics, TheBuildIsKnownFromTheStart) {

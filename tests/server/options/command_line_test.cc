@@ -30,6 +30,7 @@ TEST(CommandLine, WrongArgumentsAreNamed) {
   EXPECT_THAT(MessageOf({"serve"}), HasSubstr("'serve' is not an option"));
   EXPECT_THAT(MessageOf({"--max-stream=1"}), HasSubstr("did you mean --max-streams?"));
   EXPECT_THAT(MessageOf({"--log-level=all"}), HasSubstr("debug, info, warning or error"));
+  EXPECT_THAT(MessageOf({"--log-requests=0"}), HasSubstr("all, errors, or a whole number of at least 1"));
   EXPECT_THAT(MessageOf({"--log-format=xml"}), HasSubstr("text or json"));
   EXPECT_THAT(MessageOf({"--latency-buckets=1,x"}), HasSubstr("seconds separated by commas"));
   EXPECT_THAT(MessageOf({"--listen=8500"}), HasSubstr("--listen is '8500'"));

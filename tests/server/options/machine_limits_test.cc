@@ -40,6 +40,31 @@ TEST(MachineLimits, Version2BindsByTheGroupAndThoseAbove) {
   EXPECT_EQ(limits.memory_bytes, 500000);
 }
 
+TEST(MachineLimits, MemoryHighIsALimitToo) {
+  const std::string root = MakeRoot("high", {{"proc/self/cgroup", "0::/outer/inner\n"},
+                                             {"proc/meminfo", kMeminfo},
+                                             {"sys/fs/cgroup/outer/inner/memory.max", "600000\n"},
+                                             {"sys/fs/cgroup/outer/inner/memory.high", "max\n"},
+                                             {"sys/fs/cgroup/outer/memory.high", "300000\n"}});
+  EXPECT_EQ(ReadMachineLimits(root).memory_bytes, 300000);
+}
+
+// OpenMP's own words for "do not bind" are no reason for a warning.
+TEST(MachineLimits, VariablesThatBindThreadsAreFound) {
+  unsetenv("OMP_PROC_BIND");
+  unsetenv("GOMP_CPU_AFFINITY");
+  unsetenv("OMP_PLACES");
+  unsetenv("OMP_THREAD_LIMIT");
+  EXPECT_TRUE(ThreadVariables().empty());
+  setenv("OMP_PROC_BIND", "FALSE", 1);
+  EXPECT_TRUE(ThreadVariables().empty());
+  setenv("OMP_PROC_BIND", "close", 1);
+  setenv("GOMP_CPU_AFFINITY", "0", 1);
+  EXPECT_EQ(ThreadVariables(), std::vector<std::string>({"OMP_PROC_BIND=close", "GOMP_CPU_AFFINITY=0"}));
+  unsetenv("OMP_PROC_BIND");
+  unsetenv("GOMP_CPU_AFFINITY");
+}
+
 TEST(MachineLimits, AnUnlimitedGroupLeavesTheMachine) {
   const std::string root = MakeRoot("unlimited", {{"proc/self/cgroup", "0::/\n"},
                                                   {"proc/meminfo", kMeminfo},
