@@ -245,6 +245,7 @@ TEST_F(ScoreTextsTest, CancelEndsTheStream) {
 }
 
 TEST_F(ScoreTextsTest, AnInternalErrorWithoutTheServersTrailersIsALostConnectionAndRetried) {
+  server_.documents_in_work = 1;
   FakeServer::ActAsProxyOfALostServer();
   server_.ends_at_once = {grpc::Status(grpc::StatusCode::INTERNAL, "Received RST_STREAM with error code 2")};
   int answers = 0;
