@@ -34,10 +34,13 @@ absl::StatusOr<std::vector<std::string_view>> ParseVocabulary(std::string_view t
   const auto wrong = [&name, &line_number](std::string_view reason) {
     return absl::InvalidArgumentError(absl::StrFormat("%s: line %d: %s", name, line_number, reason));
   };
+  // A byte order mark, unless it is the first symbol.
+  if (text.starts_with("\xef\xbb\xbf") && !text.starts_with("\xef\xbb\xbf ")) text.remove_prefix(3);
   while (!text.empty()) {
     ++line_number;
-    const std::string_view line = text.substr(0, text.find('\n'));
+    std::string_view line = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(line.size() + 1, text.size()));
+    if (line.ends_with('\r')) line.remove_suffix(1);  // no symbol: a line ends with a digit
 
     if (line.ends_with(kOverwriteFlag)) return wrong("#fairseq:overwrite is not supported: symbols have one id");
     const std::string_view symbol = SymbolOf(line);

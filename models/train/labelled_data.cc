@@ -25,6 +25,7 @@ absl::StatusOr<std::vector<std::filesystem::path>> Entries(const std::filesystem
   for (auto entry = std::filesystem::directory_iterator(directory, error);
        !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
     std::error_code unknown;  // for example of a link to itself, which is neither
+    if (entry->path().filename().string().starts_with('.')) continue;  // .DS_Store, .ipynb_checkpoints
     if (folders ? entry->is_directory(unknown) : entry->is_regular_file(unknown)) paths.push_back(entry->path());
   }
   if (error) return absl::NotFoundError(absl::StrCat(directory.string(), ": cannot be listed: ", error.message()));

@@ -91,8 +91,9 @@ absl::StatusOr<core::ServedModel::Kind> SwappedModels::Serve(const std::string&,
     return served;
   }
   auto& weights = std::get<models::LoadedClassifier>(loaded).weights;
-  const core::DynamicBatchingEngine::Options options{.items = {.limits = {.max_queued_cost = absl::InfiniteDuration()}},
-                                                     .workers = models::CpuWorkers(kClassifierWorkers, threads_)};
+  core::DynamicBatchingEngine::Options options;
+  options.items.limits.max_queued_cost = absl::InfiniteDuration();
+  options.workers = models::CpuWorkers(kClassifierWorkers, threads_);
   core::ServedClassifier served{
       .info = weights.info(), .tokenizer = nullptr, .preprocessor = nullptr, .engine = nullptr};
   LS_ASSIGN_OR_RETURN(

@@ -326,7 +326,8 @@ TEST_F(DynamicBatchingEngineTest, AWorkerWakesWhenWhatIsRunningWasAllThatItsClie
     (++batches == 1 ? first : others).Pass();
     return absl::OkStatus();
   };
-  DynamicBatchingEngine::Options options{.workers = models::CpuWorkers(2)};
+  DynamicBatchingEngine::Options options;
+  options.workers = models::CpuWorkers(2);
   options.items.batches = {.max_batch_size = 2, .max_queue_delay = absl::Hours(1)};
   options.items.batches.order.max_running_per_client = 1;
   const auto engine = MakeEngine(options);

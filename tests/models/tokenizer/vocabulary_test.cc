@@ -21,10 +21,14 @@ TEST(Vocabulary, ReadsASymbolALine) {
   EXPECT_THAT(*ParseVocabulary("101 900\n32 0\nmadeupword0000 0\n", "f"), ElementsAre("101", "32", "madeupword0000"));
   EXPECT_THAT(*ParseVocabulary("e 1\nt 1", "f"), ElementsAre("e", "t"));  // no newline at the end
   EXPECT_THAT(*ParseVocabulary("", "f"), ElementsAre());
+  EXPECT_THAT(*ParseVocabulary("\xef\xbb\xbf"
+                               "e 1\r\nt 1\r\n",
+                               "f"),
+              ElementsAre("e", "t"));  // as an editor of Windows
 }
 
 TEST(Vocabulary, NamesTheLineThatIsNoSymbolAndCount) {
-  for (const std::string line : {"e", "", " 5", "e ", "e five", "e -5", "e 5 ", "e 5\r", "e\t5", "e 5.0"}) {
+  for (const std::string line : {"e", "", " 5", "e ", "e five", "e -5", "e 5 ", "e\t5", "e 5.0"}) {
     EXPECT_THAT(ErrorOf("t 9\n" + line + "\nx 1\n"),
                 AllOf(HasSubstr("some/vocabulary.txt: line 2"), HasSubstr("count")));
   }

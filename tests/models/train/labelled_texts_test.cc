@@ -37,6 +37,8 @@ class LabelledTextsTest : public ::testing::Test {
 TEST_F(LabelledTextsTest, AFolderAClassATableAndJsonLinesAreRead) {
   folder_.Write("texts/neg/a.txt", "bad\n");
   folder_.Write("texts/pos/b.txt", "good");
+  folder_.Write("texts/pos/.DS_Store", "none");
+  folder_.Write("texts/.checkpoints/b.txt", "none");
   EXPECT_THAT(Read(folder_.Path("texts")), ElementsAre("neg:bad\n", "pos:good"));
   EXPECT_THAT(Read(folder_.Write("a.csv", "\xef\xbb\xbfid,text,label\r\n1,\"a, \"\"b\"\"\nc\",pos\r\n\r\n2,,neg")),
               ElementsAre("pos:a, \"b\"\nc", "neg:"));

@@ -13,7 +13,9 @@ using Words = std::vector<std::string>;
 
 TEST(Labels, StandOneALine) {
   for (const std::string text : {"daisy\nblue tulip\nr\xc3\xb6schen\n", "daisy\nblue tulip\nr\xc3\xb6schen",
-                                 "daisy\r\nblue tulip\r\nr\xc3\xb6schen\r\n"}) {
+                                 "daisy\r\nblue tulip\r\nr\xc3\xb6schen\r\n",
+                                 "\xef\xbb\xbf"
+                                 "daisy\r\nblue tulip\nr\xc3\xb6schen"}) {
     const auto labels = ParseLabels(text, 3, "labels.txt");
     ASSERT_THAT(labels, IsOk());
     EXPECT_THAT(*labels, ElementsAre("daisy", "blue tulip", "r\xc3\xb6schen"));

@@ -135,7 +135,7 @@ TEST_F(ServiceTest, UnimplementedRpcsSayWhy) {
   inference::LogSettingsResponse settings;
   status = Try(&Stub::LogSettings, inference::LogSettingsRequest(), &settings);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::UNIMPLEMENTED);
-  EXPECT_THAT(status.error_message(), HasSubstr("log and trace settings"));
+  EXPECT_THAT(status.error_message(), HasSubstr("log settings are options of the server"));
 }
 
 }  // namespace longshort::server::service_test
