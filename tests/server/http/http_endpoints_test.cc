@@ -62,7 +62,7 @@ TEST(HttpEndpoints, ServesMetricsAndNothingElse) {
   EXPECT_THAT(Ask(port, "POST /metrics HTTP/1.1\r\nConnection: close\r\n\r\n"), StartsWith("HTTP/1.1 404 "));
 }
 
-// For whoever types the address into a browser, or takes it for a REST interface.
+// A user types the address into a browser, or expects a REST interface.
 TEST(HttpEndpoints, TheRootAndUnknownPathsSayWhatIsThereAndWhereGrpcIs) {
   const auto endpoints = HttpEndpoints::Start(
       kAnyPort, [] { return ""; }, {}, nullptr, "127.0.0.1:8500");

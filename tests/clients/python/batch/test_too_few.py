@@ -46,7 +46,7 @@ def test_a_wrong_field_ends_the_run_after_100_rows(server: Server, tmp_path: Pat
 @pytest.mark.parametrize("option", ["--quiet", "--json"])
 def test_a_small_run_without_a_result_fails_at_its_end(server: Server, tmp_path: Path, option: str) -> None:
     path, out = write_jsonl(tmp_path / "a.jsonl", contents(60)), tmp_path / "out"
-    for _ in range(2):  # once more, the run is complete at its beginning
+    for _ in range(2):  # the second time, the run is complete at its beginning
         done = run("score", path, f"--out={out}", option, server=server)
         assert done.returncode == 6
         message = json.loads(done.stderr.splitlines()[-1])["message"] if option == "--json" else done.stderr
