@@ -151,7 +151,7 @@ def test_load_model_reloads_what_has_changed_and_says_so(api: SimpleNamespace, t
         outcome, said, new = load()
         assert (outcome, said) == (api.models.LOAD_OUTCOME_RELOADED, "reloaded")
         assert new != old and fingerprint(api, server) == new
-        assert "model reloaded model=tiny version=1" in server.log()
+        wait_until(lambda: "model reloaded model=tiny version=1" in server.log())
         (served / "vocabulary.txt").touch()
         assert load()[:2] == (api.models.LOAD_OUTCOME_UNCHANGED, "unchanged")
 

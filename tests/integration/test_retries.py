@@ -215,17 +215,21 @@ def test_a_fresh_server_has_room_for_more_callers_than_at_once(
         assert server.metric("longshort_requests_total", code="RESOURCE_EXHAUSTED") > 0
 
 
-def test_each_refused_attempt_is_asked_to_wait_longer(api: SimpleNamespace, full: FullServer) -> None:
-    stub = api.inference_grpc.InferenceStub(full.server.channel)
+def test_each_refused_attempt_is_asked_to_wait_longer(api: SimpleNamespace, repository: Path, tmp_path: Path) -> None:
+    full = FullServer(api, repository, tmp_path / "server")
 
     def pushback(attempts: int) -> int:
+        stub = api.inference_grpc.InferenceStub(full.server.channel)
         metadata = [("grpc-previous-rpc-attempts", str(attempts))] if attempts else []
         refused = stub.ScoreText.future(api.inference.ScoreTextRequest(inputs=[{"text": "xy"}]), metadata=metadata)
         assert refused.code() == FULL
         return int(dict(refused.trailing_metadata())["grpc-retry-pushback-ms"])
 
-    for attempts, least in ((1, 1000), (2, 2000), (3, 4000), (4, 8000)):
-        assert pushback(attempts) >= max(least, pushback(0))
+    with full.server:
+        full.fill(tokens=65536)
+        for attempts, least in ((1, 1000), (2, 2000), (3, 4000), (4, 8000)):
+            assert pushback(attempts) >= max(least, pushback(0))
+        full.make_room()
 
 
 def test_calls_beyond_an_identitys_limit_have_their_turns(

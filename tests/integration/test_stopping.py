@@ -298,7 +298,7 @@ def test_sigterm_under_load(api: SimpleNamespace, repository: Path, tmp_path: Pa
             return error.code()
 
     # The time that all calls are predicted to wait is minutes: none that comes late is refused as too much.
-    arguments = ("--drain-timeout=1s", "--max-queue-time=1h")
+    arguments = ("--drain-timeout=1s", "--max-queue-time=1000h")
     with Server(repository, tmp_path, *arguments) as server, ThreadPoolExecutor(20) as clients:
         stub = api.inference_grpc.InferenceStub(server.channel)
         codes = [clients.submit(code_of, rpc) for rpc in ["Generate", "GenerateStream"] * 10]
