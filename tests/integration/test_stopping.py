@@ -288,7 +288,7 @@ def test_a_second_signal_ends_the_process_at_once(api: SimpleNamespace, reposito
 
 def test_sigterm_under_load(api: SimpleNamespace, repository: Path, tmp_path: Path) -> None:
     def code_of(rpc: str) -> grpc.StatusCode:
-        question = api.inference.GenerateRequest(prompt={"text": "x" * 200}, max_tokens=32768, completions=4)
+        question = api.inference.GenerateRequest(prompt={"text": "x" * 200}, max_tokens=8192, completions=4)
         try:
             answer = getattr(stub, rpc)(question)
             for _ in answer if rpc == "GenerateStream" else ():
@@ -297,8 +297,8 @@ def test_sigterm_under_load(api: SimpleNamespace, repository: Path, tmp_path: Pa
         except grpc.RpcError as error:
             return error.code()
 
-    # The time that all calls are predicted to wait is minutes: none that comes late is refused as too much.
-    arguments = ("--drain-timeout=1s", "--max-queue-time=1000h")
+    # All calls are predicted to wait less than an hour: none that comes late is refused as too much.
+    arguments = ("--drain-timeout=1s", "--max-queue-time=1h")
     with Server(repository, tmp_path, *arguments) as server, ThreadPoolExecutor(20) as clients:
         stub = api.inference_grpc.InferenceStub(server.channel)
         codes = [clients.submit(code_of, rpc) for rpc in ["Generate", "GenerateStream"] * 10]
