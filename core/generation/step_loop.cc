@@ -134,6 +134,7 @@ void StepLoop::Admit() {
 bool StepLoop::Displace(const PromptsAhead& prompts) {
   if (running_.size() < 2 || queue_.empty()) return false;
   std::vector<const Job*> jobs;
+  jobs.reserve(running_.size());
   for (const std::unique_ptr<Sequence>& sequence : running_) jobs.push_back(&sequence->job());
   const Job* const displaced = queue_.FindDisplaced(
       Taker(), [&](const Job& next) { return Decide(next, prompts); }, jobs);

@@ -66,8 +66,7 @@ absl::StatusOr<std::unique_ptr<ModelRegistry>> ModelRegistry::Load(const std::st
     LS_ASSIGN_OR_RETURN(const VersionPolicy policy, registry->ReadPolicy(name, versions));
     for (const int64_t version : policy.Choose(versions)) {
       const VersionId id(name, version);
-      const absl::Status status =
-          registry->LoadFrom(id, registry->SignatureOf(id), [](const RegistryEvent&) {}).status();
+      absl::Status status = registry->LoadFrom(id, registry->SignatureOf(id), [](const RegistryEvent&) {}).status();
       if (status.ok()) continue;
       if (strict || !absl::IsResourceExhausted(status)) return status;
       registry->left_out_.push_back({RegistryEvent::Kind::kFailed, name, version, status});

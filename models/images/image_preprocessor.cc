@@ -66,7 +66,7 @@ cv::Mat PixelsOf(const RawImage& image) {
   const auto* floats = std::get_if<absl::Span<const float>>(&image.values);
   if (floats == nullptr) return ViewOf(image, std::get<absl::Span<const uint8_t>>(image.values));
   const auto is_byte = [](float value) { return std::abs(value - std::round(255.0F * value) / 255.0F) <= kFloatError; };
-  const cv::Mat view = ViewOf(image, *floats);
+  cv::Mat view = ViewOf(image, *floats);
   cv::Mat pixels;
   if (std::all_of(floats->begin(), floats->end(), is_byte)) {
     view.convertTo(pixels, CV_8U, 255.0);

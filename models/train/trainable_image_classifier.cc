@@ -152,9 +152,11 @@ CvtConfig PresetOf(const std::string& size) {
 absl::Status HoldOutImages(const TrainingFiles& files, absl::Span<const std::string> labels,
                            std::vector<ImageFile>& train, std::vector<ImageFile>& held_out) {
   std::vector<std::pair<std::string, std::string>> examples;
+  examples.reserve(train.size());
   for (const ImageFile& file : train) examples.emplace_back(labels[file.target], file.bytes);
   LS_ASSIGN_OR_RETURN(const Split split, SplitExamples(examples, files.held_out_fraction, files.train));
   std::vector<ImageFile> rest;
+  rest.reserve(split.train.size());
   for (const size_t i : split.train) rest.push_back(std::move(train[i]));
   for (const size_t i : split.held_out) held_out.push_back(std::move(train[i]));
   train = std::move(rest);

@@ -153,9 +153,11 @@ TextClassifierConfig PresetFor(const std::string& size, absl::Span<const Labelle
 absl::Status HoldOut(const TrainingFiles& files, std::vector<LabelledText>& train,
                      std::vector<LabelledText>& held_out) {
   std::vector<std::pair<std::string, std::string>> examples;
+  examples.reserve(train.size());
   for (const LabelledText& text : train) examples.emplace_back(text.label, text.documents.front());
   LS_ASSIGN_OR_RETURN(const Split split, SplitExamples(examples, files.held_out_fraction, files.train));
   std::vector<LabelledText> rest;
+  rest.reserve(split.train.size());
   for (const size_t i : split.train) rest.push_back(train[i]);
   for (const size_t i : split.held_out) held_out.push_back(train[i]);
   train = std::move(rest);

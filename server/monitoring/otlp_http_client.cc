@@ -1,5 +1,9 @@
 #include <zlib.h>
 
+// clang-format off: boost/asio/awaitable.hpp needs <utility> and does not include it
+#include <utility>
+// clang-format on
+
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/connect.hpp>
 #include <boost/asio/io_context.hpp>
@@ -16,13 +20,13 @@
 #include <boost/beast/http/write.hpp>
 #include <chrono>
 #include <exception>
-#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/mutex.h"
+#include "base/status_macros.h"
 #include "longshort_version.h"
 #include "server/monitoring/otlp_client.h"
 #include "server/options/listen_address.h"
@@ -230,7 +234,7 @@ absl::StatusOr<std::shared_ptr<OtlpClient>> MakeOtlpHttpClient(const TracingOpti
   if (!address.ok()) return address.status();
   auto client = std::make_shared<OtlpHttpClient>(options, *address);
   if (options.tls) {
-    if (const absl::Status status = client->UseTls(pems); !status.ok()) return status;
+    LS_RETURN_IF_ERROR(client->UseTls(pems));
   }
   return client;
 }
