@@ -21,7 +21,7 @@ absl::StatusOr<std::string> ReadChain(const PemFile& file, std::vector<Certifica
 }  // namespace
 
 absl::StatusOr<CollectorUrl> ParseCollectorUrl(const std::string& text) {
-  const absl::Status wrong = absl::InvalidArgumentError(
+  absl::Status wrong = absl::InvalidArgumentError(
       "it must be host:port, http://host:port or https://host:port, the address of a collector for OTLP over gRPC "
       "(usually port 4317) or, with /path or without it, over HTTP (usually port 4318)");
   CollectorUrl url;

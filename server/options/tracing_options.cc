@@ -104,7 +104,7 @@ absl::Status UseOption(const std::string& text, const Environment& environment, 
   Protocol protocol = NamedProtocol(environment).value_or(Protocol::kGrpc);
   if (url->address.port == kGrpcPort) protocol = Protocol::kGrpc;
   if (url->address.port == kHttpPort || !is_base) protocol = Protocol::kHttp;
-  UseUrl(is_base ? ForTraces(*std::move(url)) : *url, protocol, false, options);
+  UseUrl(is_base ? ForTraces(*url) : *url, protocol, false, options);
   return absl::OkStatus();
 }
 
@@ -127,7 +127,7 @@ absl::Status UseVariables(const Environment& environment, TracingOptions& option
   if (!url.ok()) return Wrong(name, text, std::string(url.status().message()));
   const bool is_base = !absl::StrContains(name, "TRACES_");
   const bool looks_like_http = url->address.port == kHttpPort || url->path.size() > 1;
-  UseUrl(is_base ? ForTraces(*std::move(url)) : *url,
+  UseUrl(is_base ? ForTraces(*url) : *url,
          named.value_or(looks_like_http ? Protocol::kHttp : Protocol::kGrpc), WordOf(environment, kInsecure) != "true",
          options);
   return absl::OkStatus();
