@@ -127,9 +127,8 @@ absl::Status UseVariables(const Environment& environment, TracingOptions& option
   if (!url.ok()) return Wrong(name, text, std::string(url.status().message()));
   const bool is_base = !absl::StrContains(name, "TRACES_");
   const bool looks_like_http = url->address.port == kHttpPort || url->path.size() > 1;
-  UseUrl(is_base ? ForTraces(*url) : *url,
-         named.value_or(looks_like_http ? Protocol::kHttp : Protocol::kGrpc), WordOf(environment, kInsecure) != "true",
-         options);
+  UseUrl(is_base ? ForTraces(*url) : *url, named.value_or(looks_like_http ? Protocol::kHttp : Protocol::kGrpc),
+         WordOf(environment, kInsecure) != "true", options);
   return absl::OkStatus();
 }
 
