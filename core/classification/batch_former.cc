@@ -184,7 +184,9 @@ void BatchFormer::Learn(int worker, const RunShape& shape, absl::Duration run, a
   estimates_.Of(worker).Learn(shape, run, now);
   if (!is_new) return;
   // Items queued before the first estimate had cost 0. Give them their cost, so that they count against the limit.
-  queue_.SetCosts([this](const std::unique_ptr<ClassificationJob>& job) { return CostOf(job->item()); });
+  queue_.SetCosts([this](const std::unique_ptr<ClassificationJob>& job) {
+    return FairQueue<std::unique_ptr<ClassificationJob>>::Costs{CostOf(job->item())};
+  });
 }
 
 absl::Status BatchFormer::CheckDeadlineCanBeMet(const ClassificationJob& job, absl::Time now) const {

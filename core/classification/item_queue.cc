@@ -57,7 +57,9 @@ absl::Status ItemQueue::CheckAndAdd(std::unique_ptr<ClassificationJob> job, absl
   const WorkOrder::Load of_client = Waiting(unprepared_.LoadOf(context.client), batches_.LoadOf(context.client));
   const bool idle = all.waiting == 0 && batches_.running() < worker_count_;
   if (job->prepared() && !idle) LS_RETURN_IF_ERROR(batches_.CheckDeadlineCanBeMet(*job, now));
-  const WorkOrder::Load ahead = Waiting(unprepared_.Ahead(job->attributes), batches_.Ahead(job->attributes));
+  WorkOrder::Load unprepared_ahead = unprepared_.Ahead(job->attributes);
+  unprepared_ahead.running = unprepared_.load().running;
+  const WorkOrder::Load ahead = Waiting(unprepared_ahead, batches_.Ahead(job->attributes));
   LS_RETURN_IF_ERROR(CheckRoom(options_.limits, ahead, of_client, job->attributes,
                                {.retry_after = seconds_per_item_.empty() ? kMinRetryDelayOfUnknown : kMinRetryDelay,
                                 .queue_depth = all.waiting}));

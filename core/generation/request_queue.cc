@@ -145,6 +145,7 @@ void RequestQueue::OnWorkerFull(int worker) {
 
 const Job* RequestQueue::FindDisplaced(const Taker& taker, Decide decide, absl::Span<const Job* const> running) {
   const MutexLock lock(mutex_);
+  if (queue_.active_clients() < 2) return nullptr;  // a client that is alone displaces nothing
   const std::unique_ptr<Job>* const first =
       queue_.First([&](const std::unique_ptr<Job>& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
         return IsBelowShare(job->context().client) && IsFor(taker, *job) && decide(*job) != Decision::kSkip;
@@ -227,7 +228,7 @@ void RequestQueue::SetSteps(int worker, const StepCost& cost, int64_t max_stream
   const MutexLock lock(mutex_);
   const bool knew_steps = estimates_.knows_steps();
   estimates_.Of(worker).SetSteps(cost, max_streams);
-  // Requests queued before the first estimate had cost 0. Give them their cost, so that they count against the limit.
+  // Requests queued before the first estimate have an assumed cost. Give them their own.
   if (!knew_steps && estimates_.knows_steps()) {
     queue_.SetCosts([this](const std::unique_ptr<Job>& job)
                         ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return CostsOf(*job); });
@@ -308,8 +309,10 @@ int64_t RequestQueue::ShareOfRunning() const {
 
 bool RequestQueue::KeepsRoomFrom(const Taker& taker, const Job& job) const {
   const Worker& worker = workers_[taker.worker];
-  return taker.running > 0 && taker.now < worker.keeps_room_until && taker.running + 1 >= worker.full_with &&
-         !IsBelowShare(job.context().client);
+  if (taker.running == 0 || taker.now >= worker.keeps_room_until || taker.running + 1 < worker.full_with) return false;
+  // The shares as they were before a job was displaced for another client, which may have no work just now.
+  const int64_t share = (Running() + 1) / std::max<int64_t>(2, queue_.active_clients());
+  return queue_.LoadOf(job.context().client).running >= std::max<int64_t>(1, share);
 }
 
 void RequestQueue::Charge(Job& job) {

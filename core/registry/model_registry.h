@@ -89,8 +89,8 @@ class ModelRegistry {
   // Loads a version (0: the newest in the repository) in addition to the loaded ones. If it is loaded, reloads it if
   // its files or its serving.json have changed since. It stays until it is unloaded. Reports what it does, unless
   // nothing was written. Errors: NOT_FOUND if the repository does not have it; UNAVAILABLE if the model's folder cannot
-  // be read, or its files change while they are read; as the loader and the engine factory. After an error the version
-  // serves as before.
+  // be read, or its files change while a reload reads them; as the loader and the engine factory. After an error the
+  // version serves as before.
   absl::StatusOr<LoadedVersion> LoadVersion(
       const std::string& name, int64_t version, Report report = [](const RegistryEvent&) {});
   // Unloads a version (0: all versions of the model). Only LoadVersion loads it again; newer versions are loaded.

@@ -69,10 +69,8 @@ absl::Duration ClientOrder::VirtualTimeOf(const std::string& name) const {
   return client == clients_.end() ? clock_ : client->second.place.first;
 }
 
-void ClientOrder::ForEachReady(absl::FunctionRef<bool(const std::string&, absl::Duration)> visit) const {
-  for (const auto& [place, client] : ready_) {
-    if (!visit(client->first, place.first)) return;
-  }
+void ClientOrder::ForEachReady(absl::FunctionRef<void(const std::string&, absl::Duration)> visit) const {
+  for (const auto& [place, client] : ready_) visit(client->first, place.first);
 }
 
 ClientOrder::Clients::iterator ClientOrder::Leave(const std::string& name) {

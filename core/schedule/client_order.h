@@ -48,8 +48,8 @@ class ClientOrder {
 
   // The client's virtual time; that of a new client if it is not known.
   absl::Duration VirtualTimeOf(const std::string& client) const;
-  // Visits the clients whose work First considers, in order, until `visit` returns false.
-  void ForEachReady(absl::FunctionRef<bool(const std::string& client, absl::Duration virtual_time)> visit) const;
+  // Visits the clients whose work First considers, in order.
+  void ForEachReady(absl::FunctionRef<void(const std::string& client, absl::Duration virtual_time)> visit) const;
 
   // The number of clients that are remembered.
   int64_t clients() const { return static_cast<int64_t>(clients_.size()); }

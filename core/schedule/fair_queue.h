@@ -62,13 +62,11 @@ class FairQueue {
     return RemoveIf([](const Item&) { return true; });
   }
 
-  // Updates the predicted cost of all waiting items.
   struct Costs {
-    Costs(absl::Duration all, absl::Duration start = absl::ZeroDuration()) : cost(all), start_cost(start) {}
-
     absl::Duration cost;
-    absl::Duration start_cost;
+    absl::Duration start_cost = absl::ZeroDuration();
   };
+  // Updates the predicted costs of all waiting items.
   void SetCosts(absl::FunctionRef<Costs(const Item&)> costs_of) {
     for (const auto& [handle, item] : items_) {
       const Costs costs = costs_of(item);

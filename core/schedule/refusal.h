@@ -33,7 +33,7 @@ struct WaitingLimits {
   // as the new one's client has. So a client with few requests is admitted although another one fills the queue.
   int64_t max_queued = 256;
   // Maximum predicted time that a new request and those before it take: about the time that it waits. A call is always
-  // admitted while nothing waits before it. A request of unknown cost counts as 0 until its cost is known.
+  // admitted while nothing waits before it. Classifiers' items count as 0 until their cost is known.
   absl::Duration max_queued_cost = absl::Seconds(10);
   // The same limits for each client, so that one client cannot fill the queue. If clients are not distinguished, a
   // value below the limits above only wastes capacity.

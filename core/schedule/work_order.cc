@@ -9,17 +9,13 @@
 namespace longshort::core {
 namespace {
 
-// Adds this fraction of the waiting costs; not the number.
-void AddCosts(const WorkOrder::Load& from, double fraction, WorkOrder::Load& to) {
-  to.waiting_cost += from.waiting_cost * fraction;
-  to.waiting_start_cost += from.waiting_start_cost * fraction;
-}
-
 // Adds the part of the waiting work that is within `share`, by number and by cost.
 void AddShare(const WorkOrder::Load& from, const WorkOrder::Load& share, WorkOrder::Load& to) {
   to.waiting += std::min(from.waiting, share.waiting);
   if (from.waiting_cost <= absl::ZeroDuration()) return;
-  AddCosts(from, std::min(1.0, absl::FDivDuration(share.waiting_cost, from.waiting_cost)), to);
+  const double fraction = std::min(1.0, absl::FDivDuration(share.waiting_cost, from.waiting_cost));
+  to.waiting_cost += from.waiting_cost * fraction;
+  to.waiting_start_cost += from.waiting_start_cost * fraction;
 }
 
 }  // namespace
@@ -112,13 +108,8 @@ WorkOrder::Load WorkOrder::Ahead(const WorkAttributes& next) const {
   for (const Priority other : {Priority::kLow, Priority::kNormal, Priority::kHigh}) {
     if (other == next.priority) continue;
     const double relative = rounds_.Relative(other, next.priority);
-    Load all;
-    for (const auto& [client, load] : loads_) {
-      all.waiting += load.of_priority[static_cast<size_t>(other)].waiting;
-      AddCosts(load.of_priority[static_cast<size_t>(other)], 1, all);
-    }
     AddShare(
-        all,
+        load_of_priority_[static_cast<size_t>(other)],
         {.waiting = static_cast<int64_t>(std::ceil(relative * static_cast<double>(before_in_priority.waiting + 1))),
          .waiting_cost = before_in_priority.waiting_cost * relative},
         ahead);
@@ -136,20 +127,20 @@ WorkOrder::Load WorkOrder::AheadInPriority(const WorkAttributes& next) const {
   const Load own = ahead;
   const absl::Duration turn = clients_[priority].VirtualTimeOf(next.client) + own.waiting_cost;
   clients_[priority].ForEachReady([&](const std::string& client, absl::Duration virtual_time) {
-    if (client == next.client) return true;
+    if (client == next.client) return;
     const Load others = load_of(client);
     Load share = {.waiting = own.waiting + 1};
     // A client whose turn comes first runs at least one piece of its work.
     if (virtual_time <= turn) share.waiting_cost = turn - virtual_time + others.waiting_cost / others.waiting;
     AddShare(others, share, ahead);
-    return true;
   });
   return ahead;
 }
 
-std::array<WorkOrder::Load*, 3> WorkOrder::LoadsOf(const WorkAttributes& attributes) {
+std::array<WorkOrder::Load*, 4> WorkOrder::LoadsOf(const WorkAttributes& attributes) {
   ClientLoad& client = loads_[attributes.client];
-  return {&load_, &client.all, &client.of_priority[static_cast<size_t>(attributes.priority)]};
+  const auto priority = static_cast<size_t>(attributes.priority);
+  return {&load_, &load_of_priority_[priority], &client.all, &client.of_priority[priority]};
 }
 
 WorkAttributes WorkOrder::RemoveWaiting(Handle work) {

@@ -85,7 +85,7 @@ class WorkOrder {
  private:
   ClientOrder& Clients(const WorkAttributes& attributes) { return clients_[static_cast<size_t>(attributes.priority)]; }
   // The loads that count work with these attributes.
-  std::array<Load*, 3> LoadsOf(const WorkAttributes& attributes);
+  std::array<Load*, 4> LoadsOf(const WorkAttributes& attributes);
   Load AheadInPriority(const WorkAttributes& next) const;
   // Removes the work from the waiting counts.
   WorkAttributes RemoveWaiting(Handle work);
@@ -98,6 +98,7 @@ class WorkOrder {
   std::array<ClientOrder, kPriorities> clients_;
   std::map<Handle, WorkAttributes> waiting_;
   Load load_;
+  std::array<Load, kPriorities> load_of_priority_;  // only waiting work
   // Of the clients with waiting or running work; `of_priority` has only their waiting work.
   struct ClientLoad {
     Load all;

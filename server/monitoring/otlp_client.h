@@ -28,7 +28,8 @@ struct OtlpAnswer {
 class OtlpClient {
  public:
   virtual ~OtlpClient() = default;
-  // Sends an ExportTraceServiceRequest, and returns by `end` (MonotonicNow).
+  // Sends an ExportTraceServiceRequest, and returns by `end` (MonotonicNow), or when the system has
+  // resolved the collector's name.
   virtual OtlpAnswer Send(const std::string& request, absl::Time end) = 0;
   // Ends the Send in progress, and every later one, with CANCELLED.
   virtual void Cancel() = 0;

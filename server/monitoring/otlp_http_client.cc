@@ -128,12 +128,11 @@ class OtlpHttpClient final : public OtlpClient {
     request.set(http::field::host, options_.endpoint);
     request.set(http::field::user_agent, absl::StrCat("longshort-server/", std::string(kVersion)));
     request.set(http::field::content_type, kProtobuf);
-    request.body() = body;
     if (options_.gzip) {
-      absl::StatusOr<std::string> packed = Gzip(body);
-      if (!packed.ok()) return packed.status();
-      request.body() = *std::move(packed);
+      LS_ASSIGN_OR_RETURN(request.body(), Gzip(body));
       request.set(http::field::content_encoding, "gzip");
+    } else {
+      request.body() = body;
     }
     request.prepare_payload();
     return request;
@@ -156,9 +155,10 @@ class OtlpHttpClient final : public OtlpClient {
     });
     context_->run_for(absl::ToChronoNanoseconds(end - MonotonicNow()));
     if (!result.has_value()) connection_ = nullptr;
+    std::unique_ptr<asio::io_context> ended;  // destroyed without the lock: it waits for a name that is being resolved
     const MutexLock lock(mutex_);
     if (!is_done) {
-      context_ = nullptr;  // destroys the coroutine
+      ended = std::move(context_);  // and with it the coroutine
       result = {.status = absl::DeadlineExceededError("the collector did not answer in time"),
                 .retry = absl::ZeroDuration()};
     }
@@ -185,7 +185,7 @@ class OtlpHttpClient final : public OtlpClient {
   }
 
   template <typename Stream>
-  awaitable<Answer> Ask(Stream& stream, Request& request) {
+  awaitable<Answer> Ask(Stream& stream, const Request& request) {
     co_await http::async_write(stream, request, use_awaitable);
     http::response_parser<http::string_body> parser;
     parser.body_limit(kMaxAnswerBytes);
@@ -193,8 +193,8 @@ class OtlpHttpClient final : public OtlpClient {
     co_return parser.release();
   }
 
-  // Throws boost::system::system_error if the connection fails.
-  awaitable<OtlpAnswer> Exchange(Request request) {
+  // Throws boost::system::system_error if the connection fails. `request` outlives the coroutine.
+  awaitable<OtlpAnswer> Exchange(const Request& request) {
     if (connection_ == nullptr) co_await Connect();
     Answer answer;
     if (options_.tls) {

@@ -25,8 +25,6 @@ struct CollectorTlsFiles {
   PemFile authorities = {};  // for the collector's certificate; without a file the system's
   PemFile certificate = {};  // the server's own, and its key: both or neither
   PemFile key = {};
-
-  bool any() const { return !authorities.path.empty() || !certificate.path.empty() || !key.path.empty(); }
 };
 
 // What the files contain; empty where there is no file.

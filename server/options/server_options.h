@@ -26,8 +26,8 @@ enum class LogLevel { kDebug, kInfo, kWarning, kError };
 struct ServerOptions {
   // Required.
   std::string model_repository;
+  bool strict = false;  // the server does not start unless all models fit
   // 0: the server does not poll.
-  bool strict = false;
   absl::Duration watch_repository = absl::ZeroDuration();
   bool model_control = false;
 

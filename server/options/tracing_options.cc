@@ -132,7 +132,7 @@ absl::Status UseVariables(const Environment& environment, TracingOptions& option
   return absl::OkStatus();
 }
 
-// The files need not be right yet: the exporter reads them before each connection.
+// The files need not be right yet: the exporter reads them before each attempt.
 void UseTlsFiles(const Environment& environment, TracingOptions& options) {
   if (!options.tls) return;
   const auto file = [&](const char* name) {

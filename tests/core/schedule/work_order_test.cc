@@ -347,8 +347,13 @@ TEST(WorkOrder, AllOfAClientsWorkIsAheadOfItsNextButOfAnotherClientOnlyWhatGoesF
   for (int i = 0; i < 5; ++i) order.Add(AttributesOf(Priority::kNormal, "other", 1000));
   EXPECT_EQ(ahead("other").waiting, 5 + 6);
   EXPECT_EQ(ahead("other").waiting_cost, absl::Seconds(5 + 5));
-  EXPECT_LE(ahead("third", Priority::kLow).waiting_cost, absl::Seconds(1));
-  EXPECT_LE(ahead("third", Priority::kHigh).waiting_cost, absl::Seconds(1));
+  // 34 of normal priority wait, which has 4 times the time of low priority, and a quarter of that of high priority.
+  for (int i = 0; i < 2; ++i) order.Add(AttributesOf(Priority::kLow, "third", 1000));
+  EXPECT_EQ(ahead("third", Priority::kLow).waiting, 2 + 12);
+  EXPECT_NEAR(absl::ToDoubleSeconds(ahead("third", Priority::kLow).waiting_cost), 2 + 8, 1e-6);
+  for (int i = 0; i < 8; ++i) order.Add(AttributesOf(Priority::kHigh, "third", 1000));
+  EXPECT_EQ(ahead("third", Priority::kHigh).waiting, 8 + 3 + 1);
+  EXPECT_NEAR(absl::ToDoubleSeconds(ahead("third", Priority::kHigh).waiting_cost), 8 + 2 + 0.5, 1e-6);
 }
 
 }  // namespace longshort::core::work_order_test
