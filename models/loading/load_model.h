@@ -16,8 +16,8 @@ namespace longshort::models {
 struct LoadGuard {
   // Returns whether loading should stop. The loading thread calls it often. Null: never stop.
   std::function<bool()> stop_requested = {};
-  // Checks whether weights of these sizes fit on the host and on each GPU. Called once, before weights are read. Null:
-  // they fit.
+  // Checks whether weights of these sizes fit on the host and on each GPU. Called once, before the weights' values are
+  // read. Null: they fit.
   std::function<absl::Status(int64_t host_bytes, int64_t gpu_bytes)> check_room = {};
   // If it is not empty, and the directory has this fingerprint, nothing is loaded.
   std::string served_fingerprint = {};

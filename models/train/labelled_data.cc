@@ -116,7 +116,7 @@ absl::StatusOr<std::vector<ImageFile>> ReadImageFolder(const std::string& direct
       images.push_back({.path = file.string(), .bytes = std::move(bytes), .target = target});
     }
   }
-  if (images.empty()) return absl::InvalidArgumentError(absl::StrCat(directory, ": its folders contain no image"));
+  if (images.empty()) return absl::InvalidArgumentError(absl::StrCat(directory, ": its folders contain no file"));
   return images;
 }
 
@@ -129,8 +129,9 @@ absl::StatusOr<std::vector<LabelledText>> ParseLabelledTexts(std::string_view li
     lines.remove_prefix(std::min(line.size() + 1, lines.size()));
     if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
     if (line.empty()) continue;
-    LS_ASSIGN_OR_RETURN(LabelledText text, ParseLine(line, documents, absl::StrCat(name, ":", number)));
-    text.line = number;
+    const std::string place = absl::StrCat(name, ":", number);
+    LS_ASSIGN_OR_RETURN(LabelledText text, ParseLine(line, documents, place));
+    text.place = place;
     texts.push_back(std::move(text));
   }
   if (texts.empty()) return absl::InvalidArgumentError(absl::StrCat(name, ": contains no labelled text"));
@@ -149,18 +150,12 @@ int64_t TokenisedTexts::Tokens(int64_t item) const {
   return static_cast<int64_t>(tokens);
 }
 
-absl::StatusOr<TokenisedTexts> TokeniseTexts(absl::Span<const LabelledText> texts, const std::string& name,
-                                             const TextClassifierConfig& config, const TextEncoder& tokenizer,
-                                             std::vector<std::string>& labels) {
-  if (labels.empty()) {
-    labels = LabelsOf(texts);
-    LS_RETURN_IF_ERROR(CheckLabelCount(labels, config.classes, name));
-  }
+absl::StatusOr<TokenisedTexts> TokeniseTexts(absl::Span<const LabelledText> texts, const TextClassifierConfig& config,
+                                             const TextEncoder& tokenizer, absl::Span<const std::string> labels) {
   TokenisedTexts tokenised;
-  for (size_t i = 0; i < texts.size(); ++i) {
-    const std::string item_name = absl::StrCat(name, ":", texts[i].line);
-    LS_ASSIGN_OR_RETURN(const int64_t target, ClassOf(labels, texts[i].label, item_name));
-    LS_ASSIGN_OR_RETURN(TokenItem item, Tokenise(texts[i], config, tokenizer, item_name));
+  for (const LabelledText& text : texts) {
+    LS_ASSIGN_OR_RETURN(const int64_t target, ClassOf(labels, text.label, text.place));
+    LS_ASSIGN_OR_RETURN(TokenItem item, Tokenise(text, config, tokenizer, text.place));
     tokenised.items.push_back(std::move(item));
     tokenised.targets.push_back(target);
   }

@@ -50,7 +50,7 @@ absl::StatusOr<std::vector<ImageFile>> ReadImageFolder(const std::string& direct
 struct LabelledText {
   std::string label;
   std::vector<std::string> documents;  // one or two
-  int64_t line = 0;                    // from 1
+  std::string place;                   // for errors: the file, with the line if it has several texts
 };
 
 // `documents` is 1 or 2. `name` is the file's name in errors. Empty lines are ignored.
@@ -72,11 +72,9 @@ struct TokenisedTexts {
 };
 
 // Tokenises labelled texts. A document that is longer than the model's maximum is cut at its end, as for
-// a request with `truncate`. If `labels` is empty, it is set to the texts' labels. `name` is the file's name in errors.
-// Errors: those of reading and tokenising; INVALID_ARGUMENT for an unknown label or a document without tokens. All name
-// the file.
-absl::StatusOr<TokenisedTexts> TokeniseTexts(absl::Span<const LabelledText> texts, const std::string& name,
-                                             const TextClassifierConfig& config, const TextEncoder& tokenizer,
-                                             std::vector<std::string>& labels);
+// a request with `truncate`. Errors: those of tokenising; INVALID_ARGUMENT for a label that `labels` lacks, or a
+// document without tokens. All name the text's place.
+absl::StatusOr<TokenisedTexts> TokeniseTexts(absl::Span<const LabelledText> texts, const TextClassifierConfig& config,
+                                             const TextEncoder& tokenizer, absl::Span<const std::string> labels);
 
 }  // namespace longshort::models

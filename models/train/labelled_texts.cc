@@ -72,7 +72,8 @@ absl::StatusOr<std::vector<LabelledText>> ParseTable(std::string_view text, char
       row = absl::InvalidArgumentError(absl::StrCat("has ", row->size(), " fields, the first row ", names.size()));
     }
     if (!row.ok()) return absl::InvalidArgumentError(absl::StrCat(path, ":", start, ": ", row.status().message()));
-    texts.push_back({.label = (*row)[label_index], .documents = {(*row)[text_index]}, .line = start});
+    texts.push_back(
+        {.label = (*row)[label_index], .documents = {(*row)[text_index]}, .place = absl::StrCat(path, ":", start)});
   }
   return texts;
 }
@@ -98,17 +99,21 @@ absl::StatusOr<std::vector<LabelledText>> ParseLines(std::string_view text, cons
       if (integer.ok()) label = absl::StrCat(*integer);
     }
     if (!label.ok()) return label.status();
-    texts.push_back({.label = *std::move(label), .documents = {std::move(content)}, .line = number});
+    texts.push_back(
+        {.label = *std::move(label), .documents = {std::move(content)}, .place = absl::StrCat(path, ":", number)});
   }
   return texts;
 }
 
 absl::StatusOr<std::vector<LabelledText>> ReadFolders(const std::string& path) {
   std::vector<std::string> labels;
-  LS_ASSIGN_OR_RETURN(const std::vector<ImageFile> files, ReadImageFolder(path, labels));
+  LS_ASSIGN_OR_RETURN(std::vector<ImageFile> files, ReadImageFolder(path, labels));
   std::vector<LabelledText> texts;
   texts.reserve(files.size());
-  for (const ImageFile& file : files) texts.push_back({.label = labels[file.target], .documents = {file.bytes}});
+  for (ImageFile& file : files) {
+    texts.push_back({.label = labels[file.target], .documents = {}, .place = file.path});
+    texts.back().documents.push_back(std::move(file.bytes));
+  }
   return texts;
 }
 
@@ -130,38 +135,41 @@ absl::StatusOr<std::vector<LabelledText>> ReadLabelledTexts(const std::string& p
   }
   for (const LabelledText& text : texts) {
     if (text.label.empty() || absl::StrContains(text.label, '\n')) {
-      return absl::InvalidArgumentError(absl::StrCat(path, ":", text.line, ": the label must be one line, not empty"));
+      return absl::InvalidArgumentError(absl::StrCat(text.place, ": the label must be one line, not empty"));
     }
   }
   if (texts.empty()) return absl::InvalidArgumentError(absl::StrCat(path, ": contains no labelled text"));
   return texts;
 }
 
-absl::StatusOr<Split> SplitExamples(const std::vector<std::pair<std::string, std::string>>& labels_and_contents,
-                                    double fraction, const std::string& name) {
+absl::StatusOr<std::vector<bool>> ChooseHeldOut(const std::vector<Example>& examples, double fraction,
+                                                const std::string& name) {
   // By label and hash: the indices of equal examples.
-  std::map<std::string, std::map<std::string, std::vector<size_t>>> classes;
-  for (size_t i = 0; i < labels_and_contents.size(); ++i) {
-    LS_ASSIGN_OR_RETURN(const std::string hash, Sha256Of(labels_and_contents[i].second));
-    classes[labels_and_contents[i].first][hash].push_back(i);
+  std::map<std::string_view, std::map<std::string, std::vector<size_t>>> classes;
+  for (size_t i = 0; i < examples.size(); ++i) {
+    std::string hashes;
+    for (const std::string_view part : examples[i].content) {
+      LS_ASSIGN_OR_RETURN(const std::string hash, Sha256Of(part));
+      hashes += hash;
+    }
+    classes[examples[i].label][hashes].push_back(i);
   }
-  Split split;
-  for (const auto& [label, examples] : classes) {
-    if (examples.size() < 2) {
-      return absl::InvalidArgumentError(absl::StrCat(name, ": class ", QuoteForMessage(label), " has ", examples.size(),
+  std::vector<bool> is_held_out(examples.size());
+  for (const auto& [label, different] : classes) {
+    if (different.size() < 2) {
+      return absl::InvalidArgumentError(absl::StrCat(name, ": class ", QuoteForMessage(label), " has ",
+                                                     different.size(),
                                                      " different example; at least 2 are needed to hold one out"));
     }
-    const size_t wanted = static_cast<size_t>(static_cast<double>(examples.size()) * fraction);
-    size_t left = std::clamp<size_t>(wanted, 1, examples.size() - 1);
-    for (const auto& [hash, indices] : examples) {
-      std::vector<size_t>& part = left > 0 ? split.held_out : split.train;
-      part.insert(part.end(), indices.begin(), indices.end());
-      if (left > 0) --left;
+    const auto wanted = static_cast<size_t>(static_cast<double>(different.size()) * fraction);
+    size_t left = std::clamp<size_t>(wanted, 1, different.size() - 1);
+    for (const auto& [hash, indices] : different) {
+      if (left == 0) break;
+      for (const size_t i : indices) is_held_out[i] = true;
+      --left;
     }
   }
-  std::sort(split.train.begin(), split.train.end());
-  std::sort(split.held_out.begin(), split.held_out.end());
-  return split;
+  return is_held_out;
 }
 
 }  // namespace longshort::models

@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "models/train/labelled_data.h"
 
@@ -22,13 +24,36 @@ struct TextColumns {
 // those of reading; INVALID_ARGUMENT naming the file, the line, and the columns that there are.
 absl::StatusOr<std::vector<LabelledText>> ReadLabelledTexts(const std::string& path, const TextColumns& columns);
 
-// Takes about `fraction` of the examples of each class out of `targets`, at least one, by a hash of each example's
-// content, so that equal examples stay together. Returns the indices to train on and those that are held out.
-// Errors: INVALID_ARGUMENT naming the class if it has fewer than two different examples.
-struct Split {
-  std::vector<size_t> train, held_out;
+// For each example, its label and the parts of its content, which the examples own.
+struct Example {
+  std::string_view label;
+  std::vector<std::string_view> content;
 };
-absl::StatusOr<Split> SplitExamples(const std::vector<std::pair<std::string, std::string>>& labels_and_contents,
-                                    double fraction, const std::string& name);
+// Chooses about `fraction` of the examples of each class to hold out, at least one, by a hash of each example's
+// content, so that equal examples stay together. Returns for each example whether it is held out. Errors:
+// INVALID_ARGUMENT naming the class if it has fewer than two different examples.
+absl::StatusOr<std::vector<bool>> ChooseHeldOut(const std::vector<Example>& examples, double fraction,
+                                                const std::string& name);
+
+// Moves those examples from `train` to `held_out`. `example_of` returns the Example of an element of `train`.
+template <typename Item, typename ExampleOf>
+absl::Status HoldOut(std::vector<Item>& train, std::vector<Item>& held_out, double fraction, const std::string& name,
+                     ExampleOf example_of) {
+  std::vector<Example> examples;
+  examples.reserve(train.size());
+  for (const Item& item : train) examples.push_back(example_of(item));
+  const absl::StatusOr<std::vector<bool>> is_held_out = ChooseHeldOut(examples, fraction, name);
+  if (!is_held_out.ok()) return is_held_out.status();
+  size_t kept = 0;
+  for (size_t i = 0; i < train.size(); ++i) {
+    if ((*is_held_out)[i]) {
+      held_out.push_back(std::move(train[i]));
+    } else {
+      std::swap(train[kept++], train[i]);
+    }
+  }
+  train.resize(kept);
+  return absl::OkStatus();
+}
 
 }  // namespace longshort::models

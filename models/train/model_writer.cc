@@ -20,12 +20,11 @@
 #include "absl/strings/str_cat.h"
 #include "base/files.h"
 #include "base/status_macros.h"
+#include "models/model_files.h"
 #include "models/weights/safetensors.h"
 
 namespace longshort::models {
 namespace {
-
-constexpr std::string_view kModelFiles[] = {"config.json", "model.safetensors", "vocabulary.txt", "labels.txt"};
 
 namespace fs = std::filesystem;
 
@@ -57,7 +56,7 @@ std::string WhyNotReplace(const fs::path& directory) {
   for (fs::directory_iterator entry(directory, error); !error && entry != fs::directory_iterator();
        entry.increment(error)) {
     const std::string name = entry->path().filename().string();
-    if (std::find(std::begin(kModelFiles), std::end(kModelFiles), name) == std::end(kModelFiles)) {
+    if (std::find(kModelFiles.begin(), kModelFiles.end(), name) == kModelFiles.end()) {
       return "it contains files that are not a model's and would be lost";
     }
   }

@@ -1,6 +1,7 @@
 #include "models/train/run_settings.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -40,16 +41,17 @@ std::string DifferenceOf(const RunSettings& there, const RunSettings& here) {
   std::set<std::string> names;
   for (const auto& [name, value] : there) names.insert(name);
   for (const auto& [name, value] : here) names.insert(name);
-  const auto value_in = [](const RunSettings& settings, const std::string& name) {
+  const auto value_in = [](const RunSettings& settings, const std::string& name) -> std::optional<std::string> {
     const auto found = settings.find(name);
-    // A hash of data is long, and its start says as much.
-    return found == settings.end() ? std::string("not set") : found->second.substr(0, 40);
+    return found == settings.end() ? std::nullopt : std::optional(found->second);
   };
+  // A hash of data is long, and its start says as much.
+  const auto shown = [](const std::optional<std::string>& value) { return value.value_or("not set").substr(0, 40); };
   std::vector<std::string> differences;
   for (const std::string& name : names) {
-    const std::string old_value = value_in(there, name), new_value = value_in(here, name);
+    const std::optional<std::string> old_value = value_in(there, name), new_value = value_in(here, name);
     if (old_value != new_value) {
-      differences.push_back(absl::StrCat(name, " is ", old_value, " there and ", new_value, " here"));
+      differences.push_back(absl::StrCat(name, " is ", shown(old_value), " there and ", shown(new_value), " here"));
     }
   }
   return absl::StrJoin(differences, ", ");

@@ -149,20 +149,6 @@ CvtConfig PresetOf(const std::string& size) {
   return config;
 }
 
-absl::Status HoldOutImages(const TrainingFiles& files, absl::Span<const std::string> labels,
-                           std::vector<ImageFile>& train, std::vector<ImageFile>& held_out) {
-  std::vector<std::pair<std::string, std::string>> examples;
-  examples.reserve(train.size());
-  for (const ImageFile& file : train) examples.emplace_back(labels[file.target], file.bytes);
-  LS_ASSIGN_OR_RETURN(const Split split, SplitExamples(examples, files.held_out_fraction, files.train));
-  std::vector<ImageFile> rest;
-  rest.reserve(split.train.size());
-  for (const size_t i : split.train) rest.push_back(std::move(train[i]));
-  for (const size_t i : split.held_out) held_out.push_back(std::move(train[i]));
-  train = std::move(rest);
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<TrainableClassifier>> LoadTrainableImageClassifier(
@@ -190,7 +176,9 @@ absl::StatusOr<std::unique_ptr<TrainableClassifier>> LoadTrainableImageClassifie
   LS_RETURN_IF_ERROR(CheckLabelCount(labels, data.config.classes, files.train));
   std::vector<ImageFile> held_out;
   if (files.held_out.empty()) {
-    LS_RETURN_IF_ERROR(HoldOutImages(files, labels, train, held_out));
+    LS_RETURN_IF_ERROR(HoldOut(train, held_out, files.held_out_fraction, files.train, [&](const ImageFile& file) {
+      return Example{.label = labels[file.target], .content = {file.bytes}};
+    }));
   } else {
     LS_ASSIGN_OR_RETURN(held_out, ReadImageFolder(files.held_out, labels));
   }

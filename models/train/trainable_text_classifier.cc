@@ -150,20 +150,6 @@ TextClassifierConfig PresetFor(const std::string& size, absl::Span<const Labelle
   return config;
 }
 
-absl::Status HoldOut(const TrainingFiles& files, std::vector<LabelledText>& train,
-                     std::vector<LabelledText>& held_out) {
-  std::vector<std::pair<std::string, std::string>> examples;
-  examples.reserve(train.size());
-  for (const LabelledText& text : train) examples.emplace_back(text.label, text.documents.front());
-  LS_ASSIGN_OR_RETURN(const Split split, SplitExamples(examples, files.held_out_fraction, files.train));
-  std::vector<LabelledText> rest;
-  rest.reserve(split.train.size());
-  for (const size_t i : split.train) rest.push_back(train[i]);
-  for (const size_t i : split.held_out) held_out.push_back(train[i]);
-  train = std::move(rest);
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<TrainableClassifier>> LoadTrainableTextClassifier(
@@ -203,7 +189,9 @@ absl::StatusOr<std::unique_ptr<TrainableClassifier>> LoadTrainableTextClassifier
   std::vector<LabelledText> held_out;
   data.labels = LabelsOf(train);
   if (files.held_out.empty()) {
-    LS_RETURN_IF_ERROR(HoldOut(files, train, held_out));
+    LS_RETURN_IF_ERROR(HoldOut(train, held_out, files.held_out_fraction, files.train, [](const LabelledText& text) {
+      return Example{.label = text.label, .content = {text.documents.begin(), text.documents.end()}};
+    }));
   } else {
     LS_ASSIGN_OR_RETURN(held_out, ReadTexts(files.held_out, files, data.config.documents));
   }
@@ -212,9 +200,8 @@ absl::StatusOr<std::unique_ptr<TrainableClassifier>> LoadTrainableTextClassifier
   LS_RETURN_IF_ERROR(CheckTextClassifierConfig(data.config, name));
   LS_RETURN_IF_ERROR(CheckLabelCount(data.labels, data.config.classes, files.train));
   data.files.push_back({"config.json", files.config.empty() ? ToJson(data.config) : config});
-  LS_ASSIGN_OR_RETURN(data.train, TokeniseTexts(train, files.train, data.config, *tokenizer, data.labels));
-  const std::string& held_out_name = files.held_out.empty() ? files.train : files.held_out;
-  LS_ASSIGN_OR_RETURN(data.held_out, TokeniseTexts(held_out, held_out_name, data.config, *tokenizer, data.labels));
+  LS_ASSIGN_OR_RETURN(data.train, TokeniseTexts(train, data.config, *tokenizer, data.labels));
+  LS_ASSIGN_OR_RETURN(data.held_out, TokeniseTexts(held_out, data.config, *tokenizer, data.labels));
   data.files.push_back({"labels.txt", LabelsText(data.labels)});
   if (from) {
     LS_ASSIGN_OR_RETURN(const std::vector<std::string> labels, LabelsOfModel(*from, classes));

@@ -105,14 +105,15 @@ class TrainingLoop final {
   absl::StatusOr<TrainingResult> Run(const ProgressUnits& units) {
     LS_RETURN_IF_ERROR(Resume());
     TrainingProgress progress(state_.steps_done, TotalSteps(), units);
-    while (!IsDone()) {
+    // Decided once a step: a time limit may pass at any time.
+    for (bool last = IsDone(); !last;) {
       if (const int64_t stop = options_.stop_after_steps; stop > 0 && state_.steps_done >= stop) {
         absl::FPrintF(stderr, "stopped after step %d; to continue, run again with --checkpoint=%s\n", state_.steps_done,
                       options_.checkpoint_path);
         return TrainingResult{.done = false, .held_out = ""};
       }
       LS_RETURN_IF_ERROR(Step(progress));
-      const bool last = IsDone();
+      last = IsDone();
       const bool stop = state_.steps_done == options_.stop_after_steps;
       const bool interrupted = signal_.received() && !last;
       if (last || stop || interrupted || state_.steps_done % options_.checkpoint_interval == 0) {

@@ -111,7 +111,7 @@ TEST_F(ImageClassifierTrainerTest, BrokenDataIsNamed) {
   EXPECT_THAT(error_with(files), HasSubstr("broken/red/1.png"));
   folder_.Write("empty/red.txt", "");
   files.held_out = folder_.Path("empty");
-  EXPECT_THAT(error_with(files), HasSubstr("empty: its folders contain no image"));
+  EXPECT_THAT(error_with(files), HasSubstr("empty: its folders contain no file"));
   files = files_;
   files.train = folder_.Path("other");
   EXPECT_THAT(error_with(files), HasSubstr("other: has 1 labels, the model has 2 classes"));

@@ -28,7 +28,7 @@ TEST(LabelledTexts, LinesMayEndAsWindowsEndsThem) {
       ParseLabelledTexts("\r\n{\"label\": \"a\", \"text\": \"x\"}\r\n\r\n", /*documents=*/1, "data.jsonl");
   ASSERT_TRUE(texts.ok()) << texts.status();
   EXPECT_THAT((*texts)[0].documents, ElementsAre("x"));
-  EXPECT_EQ((*texts)[0].line, 2);
+  EXPECT_THAT((*texts)[0].place, ::testing::EndsWith(":2"));
 }
 
 TEST(LabelledTexts, ReadsTwoDocumentsForModelsOfTwo) {
