@@ -37,7 +37,8 @@ class Assembly:
         elif event == "delta":
             delta = read(Delta, message.delta)
             if ids := ids_text(delta.text, delta.tokens):
-                delta = replace(delta, text=f" {ids}" if self.text(delta.index) else ids)
+                has_text = any(part.text for part in self._parts.get(delta.index, ()))
+                delta = replace(delta, text=f" {ids}" if has_text else ids)
             self._parts.setdefault(delta.index, []).append(delta)
             return delta
         return None

@@ -14,6 +14,8 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from longshort.batch.column_types import has_list_view, is_kind, plain
 
+_SHOWN = 60  # characters of a value in an error
+
 
 @dataclass(frozen=True, slots=True)
 class NotUtf8:
@@ -76,7 +78,8 @@ def converted(column: Any, type: pa.DataType) -> tuple[Any, dict[int, str]]:
                 pieces.append(column.slice(place, 1).cast(type))
             except pa.ArrowInvalid as error:
                 pieces.append(pa.nulls(1, type))
-                lost[place] = f"{column[place]} has no value of type {type}, which the column has in this run: {error}"
+                value = str(column[place])[:_SHOWN]
+                lost[place] = f"{value} has no value of type {type}, which the column has in this run: {error}"
         return pa.concat_arrays(pieces), lost
 
 

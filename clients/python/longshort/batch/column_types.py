@@ -22,7 +22,7 @@ def is_string(type: pa.DataType) -> bool:
 
 
 def is_binary(type: pa.DataType) -> bool:
-    return is_kind(type, "binary", "large_binary", "binary_view", "fixed_size_binary") and not is_kind(type, "decimal")
+    return is_kind(type, "binary", "large_binary", "binary_view", "fixed_size_binary")
 
 
 def is_list_view(type: pa.DataType) -> bool:
@@ -88,11 +88,15 @@ def common_schema(schemas: Iterable[pa.Schema]) -> pa.Schema:
     """The columns of all schemas, in the order of their first appearance. A column whose values have no common type
     becomes text."""
     types: dict[str, pa.DataType] = {}
+    mixed: set[str] = set()
     for schema in schemas:
         for field in schema:
+            if field.name in mixed:
+                continue
             try:
                 types[field.name] = common(types.get(field.name, pa.null()), field.type)
             except NoCommonType:
+                mixed.add(field.name)
                 types[field.name] = pa.string()
     return pa.schema(list(types.items()))
 

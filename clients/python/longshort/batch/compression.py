@@ -21,6 +21,8 @@ _XZ_MEMORY_BYTES = 256 << 20
 _BUFFER_BYTES = 1 << 20
 # Compressed bytes that are read, and decompressed, at a time. The limit is small because they may expand a lot.
 _STORED_BYTES = 4 << 10
+# Of zstd and gzip, whose decompressors take no limit of what they return: 512 bytes of zstd may be 16 MiB.
+_STEP_BYTES = 512
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 # The last three of the four bytes with which a frame of other data begins. Their first is 0x50 to 0x5f.
 _SKIPPED_MAGIC = b"\x2a\x4d\x18"
@@ -140,11 +142,13 @@ class _Frames(io.RawIOBase):
         try:
             if self._frame is None:
                 self._frame = self._begin(self._compressed)
-            # Those of bzip2 and xz keep the input that exceeds the limit.
-            limit = (_BUFFER_BYTES,) if hasattr(self._frame, "needs_input") else ()
-            self._text = memoryview(self._frame.decompress(self._compressed, *limit))
+            if hasattr(self._frame, "needs_input"):  # bzip2 and xz keep the input that exceeds the limit
+                self._text = memoryview(self._frame.decompress(self._compressed, _BUFFER_BYTES))
+                self._compressed = b""
+            else:
+                step, self._compressed = self._compressed[:_STEP_BYTES], self._compressed[_STEP_BYTES:]
+                self._text = memoryview(self._frame.decompress(step))
         except _ERRORS as error:
             raise CompressedDamaged(str(error)) from None
-        self._compressed = b""
         if self._frame.eof:
-            self._compressed, self._frame = self._frame.unused_data, None
+            self._compressed, self._frame = self._frame.unused_data + self._compressed, None

@@ -134,9 +134,13 @@ def _of_pattern(pattern: str, left_out: LeftOut) -> Iterator[str]:
 
 
 def _is_hidden_match(name: str, pattern: str) -> bool:
-    """Whether the name is hidden, and the pattern does not name its beginning."""
-    base = name.rpartition("/")[2]
-    return base.startswith(_HIDDEN) and not pattern.rpartition("/")[2].startswith(base[0])
+    """Whether the file or a folder that the pattern does not name is hidden. A part of the pattern that begins like
+    hidden names means them."""
+    magic = _MAGIC.search(pattern)
+    fixed = pattern[: magic.start() if magic else None].rpartition("/")[0].lstrip("/")
+    meant = {part[0] for part in pattern.split("/") if part.startswith(_HIDDEN)}
+    parts = name.lstrip("/").removeprefix(fixed).split("/")
+    return any(part.startswith(_HIDDEN) and part[0] not in meant for part in parts)
 
 
 def _check_folders_of(pattern: str) -> None:

@@ -183,7 +183,10 @@ def _next(lines: Iterator[_Line]) -> _Line | InputDamaged | None:
 
 
 def _is_blank(line: _Line | InputDamaged) -> bool:
-    return isinstance(line, bytes) and not _without_marks(line).strip()
+    if not isinstance(line, bytes):
+        return False
+    rest = _without_marks(line)
+    return not rest or rest.isspace()
 
 
 def _without_marks(line: bytes) -> bytes:
@@ -198,7 +201,7 @@ def _object(line: bytes) -> dict[str, Any]:
     try:
         found = json.loads(_without_marks(line).decode(), parse_int=_integer, parse_float=_number)
     except UnicodeDecodeError as error:
-        raise ValueError(f"the line is not UTF-8: byte {error.start} is {line[error.start]:#04x}") from None
+        raise ValueError(f"the line is not UTF-8: byte {error.start} is {error.object[error.start]:#04x}") from None
     except RecursionError:
         raise ValueError("the line is nested too deeply") from None
     except ValueError as error:

@@ -88,7 +88,9 @@ class Parquet:
         # The columns of the file that are read, and those of the run, which Parquet files without them have as nulls.
         self._own = pa.schema([(name, plain(schema.field(name).type)) for name in own])
         self.carried = self._own
-        self._leaves = [metadata.schema.column(place) for place in range(metadata.num_columns)]
+        # Paths only: a column of the schema keeps the whole footer in memory.
+        leaves = [metadata.schema.column(place) for place in range(metadata.num_columns)]
+        self._encoded = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
         read = {*self._texts, *own} - self.too_large.keys()
         groups = [metadata.row_group(place) for place in range(metadata.num_row_groups)]
         self._batch_rows = [self._rows_at_once(stored, group, read, columns.carry is None) for group in groups]
@@ -97,7 +99,7 @@ class Parquet:
         """How many rows of a row group may be read at a time. Raises Refused if memory has no room for its pages. With
         `may_leave`, carried columns with such pages are left out."""
         chunks = [group.column(place) for place in range(group.num_columns)]
-        chunks = [chunk for chunk in chunks if _column_of(chunk, columns) is not None]
+        chunks = [chunk for chunk in chunks if _column_of(chunk.path_in_schema, columns) is not None]
         room = self._memory.page_bytes
         # No values of a dictionary are decoded, so the rows of a small group are small.
         if sum(chunk.total_uncompressed_size for chunk in chunks) <= room:
@@ -105,7 +107,7 @@ class Parquet:
         together = 0
         for chunk in chunks:
             size = min(largest_page(stored, chunk), chunk.total_uncompressed_size)
-            name = _column_of(chunk, columns)
+            name = _column_of(chunk.path_in_schema, columns)
             if size <= room:
                 together += size
             elif may_leave and name is not None and name not in self._texts:
@@ -137,8 +139,7 @@ class Parquet:
         """Rows from `start` on. A damaged file ends with a row that is an InputDamaged. Raises OSError."""
         row = 0
         columns = [*dict.fromkeys((*self._texts, *(name for name in self._own.names if name in self.carried.names)))]
-        leaves = [leaf for leaf in self._leaves if _column_of(leaf, columns) is not None]
-        encoded = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
+        encoded = [path for path in self._encoded if _column_of(path, columns) is not None]
         with open_input(self._file.name) as opened:
             stored = _FailureRecorder(opened)
             try:
@@ -265,9 +266,8 @@ class Parquet:
         return good(self._file.name, ordinal, checked[0] if len(checked) == 1 else (checked[0], checked[1]))
 
 
-def _column_of(leaf: Any, columns: Collection[str]) -> str | None:
-    """The column of a table that a column of Parquet is part of."""
-    path = leaf.path if hasattr(leaf, "path") else leaf.path_in_schema
+def _column_of(path: str, columns: Collection[str]) -> str | None:
+    """The column of a table that the column of Parquet with this path is part of."""
     return next((name for name in columns if path == name or path.startswith(f"{name}.")), None)
 
 
@@ -277,7 +277,7 @@ def _large_binary(metadata: Any, columns: Sequence[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for place in range(metadata.num_columns):
         leaf = metadata.schema.column(place)
-        name = _column_of(leaf, columns)
+        name = _column_of(leaf.path, columns)
         is_bytes = leaf.physical_type in ("BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY") and leaf.logical_type.type == "NONE"
         if name is None or not is_bytes:
             continue

@@ -280,7 +280,7 @@ def main(arguments: Sequence[str]) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="replace")
     as_json = "--json" in arguments
-    handle_signals(lambda: _failed(_INTERRUPTED, command_line.CANCELLED, as_json))
+    handle_signals(lambda: _failed(_INTERRUPTED, command_line.CANCELLED, as_json), command_line.CANCELLED)
     try:
         code = run(arguments)
         sys.stdout.flush()

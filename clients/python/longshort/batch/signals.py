@@ -15,10 +15,11 @@ from types import FrameType
 RUN = "longshort-batch"
 # Time after a signal until the program ends, whatever it waits for: a mount that does not answer, a store, a pipe.
 _MAX_SECONDS = 8.0
+_REPORT_SECONDS = 1.0
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-def handle_signals(end: Callable[[], int]) -> None:
+def handle_signals(end: Callable[[], int], exit_code: int) -> None:
     """Makes SIGTERM end the program as Ctrl-C does: it first finishes the shards that are being written. If that, or a
     read, takes longer than 8 seconds, the program ends without it. Results stay valid, since files are put atomically.
 
@@ -35,15 +36,18 @@ def handle_signals(end: Callable[[], int]) -> None:
     writing.setblocking(False)
     # Python's handlers run once the main thread is back from a call that may never return. This one needs no thread.
     signal.set_wakeup_fd(writing.detach(), warn_on_full_buffer=False)
-    threading.Thread(target=_end_late, args=(reading, end), name="longshort-signals", daemon=True).start()
+    threading.Thread(target=_end_late, args=(reading, end, exit_code), name="longshort-signals", daemon=True).start()
 
 
-def _end_late(reading: socket.socket, end: Callable[[], int]) -> None:
+def _end_late(reading: socket.socket, end: Callable[[], int], exit_code: int) -> None:
     while (number := reading.recv(1)) and number[0] not in _SIGNALS:
         pass
     if number:
         time.sleep(_MAX_SECONDS)
-        os._exit(end())
+        # The report may hang, too, in a pipe that is full.
+        threading.Thread(target=lambda: os._exit(end()), daemon=True).start()
+        time.sleep(_REPORT_SECONDS)
+        os._exit(exit_code)
 
 
 def _interrupt(_: int, __: FrameType | None) -> None:

@@ -134,6 +134,7 @@ LANGUAGES = {
                 [{"a": 1.0, "b": None}, {"a": 2.5, "b": "x"}]),
     "empty lists": ([pa.array([[]], pa.list_(pa.null())), [["x"]]], pa.list_(pa.string()), [[], ["x"]]),
     "times": ([pa.array([1], pa.timestamp("s")), pa.array([1], pa.timestamp("ns"))], pa.timestamp("ns"), None),
+    "int, text and bytes": ([[3], ["x"], [b"y"]], pa.string(), ["3", "x", "y"]),
     "text and bytes": ([["a"], [b"\xff"]], pa.binary(), [b"a", b"\xff"]),
     "missing": ([None, ["en"], None], pa.string(), [None, "en", None]),
 }  # fmt: skip

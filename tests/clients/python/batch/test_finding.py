@@ -82,6 +82,10 @@ def test_a_pattern_has_the_same_list(tmp_path: Path) -> None:
     assert left_out == counted(*(label for label in NOT_READ.values() if label != ".*.crc"), "in/")
     names, left_out = found(tmp_path / "data/**/*")
     assert names == WANTED
+    (tmp_path / "data/_temporary").mkdir()
+    (tmp_path / "data/_temporary/a.jsonl").write_bytes(LINE)
+    names, left_out = found(tmp_path / "data/**/*.jsonl")
+    assert not [name for name in names if "_temporary" in name] and left_out
     # A pattern that names the beginning of hidden files means them.
     (tmp_path / "data/_x.jsonl").write_bytes(LINE)
     assert found(tmp_path / "data/_*.jsonl") == (["_x.jsonl"], {})
