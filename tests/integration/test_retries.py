@@ -229,11 +229,10 @@ def test_each_refused_attempt_is_asked_to_wait_longer(api: SimpleNamespace, repo
     with full.server, grpc.insecure_channel(f"127.0.0.1:{full.server.grpc_port}", options=options) as channel:
         stub = api.inference_grpc.InferenceStub(channel)
         full.fill(tokens=20000)
-        wait_until(lambda: pushback(0) < 8000)  # steps are measured
-        predicted = pushback(0)
-        assert [pushback(attempts) for attempts in range(1, 6)] == [
-            max(predicted, least) for least in (1000, 2000, 4000, 8000, 8000)
-        ]
+        # Until steps are measured, 20000 tokens are predicted to take 100 s. Then it is less than 8 s on most machines.
+        wait_until(lambda: pushback(0) < 90_000)
+        for attempts, least in enumerate((1000, 2000, 4000, 8000, 8000), start=1):
+            assert pushback(attempts) >= least
         full.make_room()
 
 
