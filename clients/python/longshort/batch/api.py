@@ -49,8 +49,8 @@ class BatchOptions(ConnectionOptions, total=False):
     memory      bytes of memory that the process may use; default 512 MiB. It bounds rows, pages and shards
     part        the part whose shards this call processes, from 0
     parts       number of parts; default 1
-    min_success the run fails if a smaller share of rows, 0 to 1, has results, or none has; default 0.5. It ends at once
-                if the first 100 rows all have the same error. 0: neither
+    min_success the run fails if a smaller share of rows, 0 to 1, has results, or none has, or there are no rows;
+                default 0.5. It ends at once if the first 100 rows all have the same error. 0: none of these
     max_errors  the run stops if more rows have errors; default: never
     priority    priority over other calls; default "low"
     client_id   name of this client
@@ -218,7 +218,9 @@ async def _run_task(task: _Task) -> Summary:
             try:
                 await run.run()
                 _check_no_unlisted_files(record, part, named | run.files)
-                record.finish(CompletionMarker(part, tuple(run.extents)))
+                has_rows = any(extent.rows for extent in run.extents)
+                if has_rows or min_success == 0:
+                    record.finish(CompletionMarker(part, tuple(run.extents)))
             finally:
                 progress.end()
         finally:
@@ -239,9 +241,18 @@ async def _run_task(task: _Task) -> Summary:
         fingerprint=model.fingerprint,
         not_carried=not_carried,
         left_out=dict(left_out.counts),
+        without_rows=tuple(
+            source.files[0].name for source, extent in zip(sources, run.extents, strict=True) if extent.rows == 0
+        ),
         causes=run.causes.most_frequent(),
         command=task.command,
     )
+    if not has_rows and min_success > 0:
+        raise TooFewResults(
+            "the inputs have no rows, so nothing was done. Correct the inputs, or allow this with --min-success=0"
+            " (min_success=0)",
+            summary,
+        )
     if failed := too_few(summary.all_rows, summary.all_errors, min_success):
         raise TooFewResults(
             f"{failed}; min_success is {min_success:g}. {described(summary.causes)} To do the rows again with other"

@@ -30,7 +30,8 @@ class TooManyErrors(BatchError):
 
 
 class TooFewResults(BatchError):
-    """All rows are done, or the first ones were tried, and no row, or fewer than `min_success`, have results."""
+    """All rows are done, or the first ones were tried, and no row, or fewer than `min_success`, have results; or the
+    inputs have no rows."""
 
     def __init__(self, message: str, summary: Summary | None = None) -> None:
         super().__init__(message)

@@ -58,7 +58,8 @@ _EXIT_CODES = """Exit codes:
   3  no server was available for --patience, or another run uses the folder; retry later
   4  Ctrl-C or SIGTERM
   5  any other error: too many errors, a full disk, or verify found a missing or wrong file
-  6  fewer rows than --min-success have results, or none, or the first 100 all have the same error; also for verify
+  6  fewer rows than --min-success have results, or none, or the first 100 all have the same error, or the inputs have
+     no rows; also for verify
 """
 _INTERRUPTED = "interrupted. The results so far stay valid: run the same command again to resume."
 
@@ -115,8 +116,8 @@ def _add_options(parser: Parser) -> None:
         metavar="PERCENT",
         type=percentage,
         default=MIN_SUCCESS,
-        help="Fail (exit code 6) if fewer rows have results, and at once if the first 100 rows all have the same error."
-        " 0: never. Default 50.",
+        help="Fail (exit code 6) if fewer rows have results, or if there are no rows, and at once if the first 100 rows"
+        " all have the same error. 0: never. Default 50.",
     )
     add("--max-errors", metavar="N", type=at_least(0), help="Stop if more than N rows have errors. Default: never.")
     add("--quiet", action="store_true", help="Print only the summary, and the error that ends the run.")

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from longshort.batch import causes
 from longshort.batch.finding import described
+
+# How many input files without rows are named in the text; `without_rows` has all.
+_MAX_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,8 @@ class Summary:
     not_carried: Mapping[str, str] = field(default_factory=dict)
     # Files of the inputs' folders and patterns that are not read, by name or ending, and how many.
     left_out: dict[str, int] = field(default_factory=dict)
+    # Input files without a row.
+    without_rows: tuple[str, ...] = ()
     # For all calls: the most frequent errors, and how many rows have them.
     causes: dict[str, int] = field(default_factory=dict)
     # "score" or "classify".
@@ -63,6 +68,8 @@ class Summary:
         if not (self.all_rows or self.all_errors):
             wrong = " There were no rows."
         done = "scored" if self.command == "score" else "classified"
+        if self.without_rows:
+            wrong += f" {_without_rows(self.without_rows)}"
         not_read = f" Not read: {described(self.left_out)}." if self.left_out else ""
         left = f"\n{not_carried_note(self.not_carried)}" if self.not_carried else ""
         return (
@@ -70,6 +77,13 @@ class Summary:
             f" ({self.rows_per_second:.1f} rows/s, {self.tokens_per_second:.0f} tokens/s),"
             f" model {self.model}/{self.version}.{before} {self.out} has {self.all_rows} rows.{wrong}{not_read}{left}"
         )
+
+
+def _without_rows(names: Sequence[str]) -> str:
+    count = f"{len(names)} input files have" if len(names) > 1 else "1 input file has"
+    hidden = len(names) - _MAX_NAMED
+    more = f" and {hidden} more" if hidden > 0 else ""
+    return f"{count} no rows: {', '.join(names[:_MAX_NAMED])}{more}."
 
 
 def not_carried_note(columns: Mapping[str, str]) -> str:

@@ -37,7 +37,10 @@ class Verified:
     wrong: tuple[str, ...]
 
     def too_few(self, min_success: float = MIN_SUCCESS) -> str:
-        """Says that fewer rows than `min_success` of all have results; empty if they are enough."""
+        """Says that fewer rows than `min_success` of all have results, or that a complete run has no rows; empty if
+        they are enough."""
+        if self.complete and not self.rows + self.errors and min_success > 0:
+            return "the inputs had no rows"
         return too_few(self.rows, self.errors, min_success)
 
     def __str__(self) -> str:

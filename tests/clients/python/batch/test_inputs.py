@@ -267,8 +267,10 @@ def test_empty_files_have_no_rows(server: Server, tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(b"")
     (tmp_path / "b.jsonl.gz").write_bytes(gzip.compress(b""))
     pq.write_table(pa.table({"text": pa.array([], pa.string())}), tmp_path / "c.parquet")
+    (tmp_path / "d.jsonl").write_bytes(b'{"text": "x"}')
     summary = longshort.batch.score(str(tmp_path), str(tmp_path.parent / "empty"), server=address(server))
-    assert (summary.rows, summary.errors) == (0, 0)
+    assert (summary.rows, summary.errors) == (1, 0)
+    assert [name[-1] for name in summary.without_rows] == ["l", "z", "t"]
 
 
 def test_columns_of_parquet_keep_their_types(server: Server, tmp_path: Path) -> None:

@@ -125,6 +125,41 @@ def test_a_column_of_nulls_ends_a_run_too(server: Server, tmp_path: Path) -> Non
 
 
 def test_inputs_without_rows_are_named(server: Server, tmp_path: Path) -> None:
-    (tmp_path / "a.jsonl").write_bytes(b"\n\n")
-    done = run("score", tmp_path / "a.jsonl", f"--out={tmp_path / 'out'}", server=server)
-    assert done.returncode == 0 and "has 0 rows. There were no rows." in done.stdout
+    path, out = tmp_path / "in/a.jsonl", tmp_path / "out"
+    path.parent.mkdir()
+    path.write_bytes(b"\n\n")
+    pq.write_table(pa.table({"text": pa.array([], pa.string())}), tmp_path / "in/b.parquet")
+    for part in (0, 1):
+        done = run("score", path.parent, f"--out={out}", "--parts=2", f"--part={part}", server=server)
+        assert done.returncode == 6
+        assert f"has 0 rows. There were no rows. 2 input files have no rows: {path}, {path.parent}/b" in done.stdout
+        assert "the inputs have no rows, so nothing was done" in done.stderr
+    done = run("score", path.parent, f"--out={out}", "--min-success=0", server=server)
+    assert (done.returncode, done.stderr) == (0, "") and "There were no rows. 2 input" in done.stdout
+    done = run("verify", out)
+    assert done.returncode == 6 and done.stdout.endswith(f"{out}: the inputs had no rows\n")
+    assert run("verify", out, "--min-success=0").returncode == 0
+
+
+def test_after_inputs_without_rows_the_folder_takes_the_right_ones(server: Server, tmp_path: Path) -> None:
+    path, out = tmp_path / "a.jsonl", tmp_path / "out"
+    path.write_bytes(b"")
+    assert run("score", path, f"--out={out}", server=server).returncode == 6
+    write_jsonl(path, [{"text": "x"}])
+    assert run("score", path, f"--out={out}", server=server).returncode == 0
+    assert run("verify", out).returncode == 0
+
+
+def test_files_without_rows_among_others_are_named(server: Server, tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for place in range(8):
+        write_jsonl(folder / f"{place}.jsonl", [{"text": "x"}] if place == 3 else [])
+    # The part has no shard of its own, but the inputs have rows.
+    for part, rows in ((0, 0), (1, 1)):
+        done = run("score", folder, f"--out={tmp_path / 'out'}", "--parts=2", f"--part={part}", server=server)
+        assert (done.returncode, done.stderr) == (0, "") and done.stdout.startswith(f"{rows} rows scored and 0 errors")
+        assert f"7 input files have no rows: {folder}/0.jsonl, " in done.stdout
+        assert f"{folder}/5.jsonl and 2 more." in done.stdout
+    summary = longshort.batch.score(str(folder / "*.jsonl"), str(tmp_path / "again"), server=address(server))
+    assert [Path(name).name for name in summary.without_rows] == [f"{place}.jsonl" for place in (0, 1, 2, 4, 5, 6, 7)]
