@@ -27,7 +27,7 @@ from longshort.batch.models import check_model, identity
 from longshort.batch.output import Output, OutputFormat
 from longshort.batch.parquet import Parquet
 from longshort.batch.progress import Progress, Style
-from longshort.batch.reading import Reader, open_reader, read_shards
+from longshort.batch.reading import Reader, check_carried_fields, open_reader, read_shards
 from longshort.batch.rows import Columns
 from longshort.batch.run import Run
 from longshort.batch.scorer import Priority, Scorer
@@ -165,6 +165,8 @@ async def _run_task(task: _Task) -> Summary:
     found = await asyncio.to_thread(inputs.find, given, options.get("format"), left_out)
     sources = inputs.sources(found)
     readers = [open_reader(source, columns) for source in sources]
+    if columns.carry and min_success > 0:
+        await asyncio.to_thread(check_carried_fields, readers, columns.carry)
     folder = open_folder(task.out)
     written = Output(folder, format, task.command, task.region_tokens)
     carried, not_carried = _carried(readers, format)
@@ -215,6 +217,7 @@ async def _run_task(task: _Task) -> Summary:
             )
             for entry in own:
                 run.causes.merge(entry.causes)
+                run.lacking.update(entry.lacking)
             try:
                 await run.run()
                 _check_no_unlisted_files(record, part, named | run.files)
@@ -240,6 +243,7 @@ async def _run_task(task: _Task) -> Summary:
         version=model.version,
         fingerprint=model.fingerprint,
         not_carried=not_carried,
+        lacking=dict(run.lacking),
         left_out=dict(left_out.counts),
         without_rows=tuple(
             source.files[0].name for source, extent in zip(sources, run.extents, strict=True) if extent.rows == 0

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
+import itertools
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, BinaryIO, cast
 
 import grpc
@@ -24,6 +27,8 @@ from longshort.batch.rows import (
     checked_text,
     good,
     kind,
+    shown_name,
+    shown_names,
     text_schema,
     too_large,
 )
@@ -48,9 +53,9 @@ _WIDE_ZEROS: dict[tuple[bool, ...], str] = {
 }
 # Python converts integers of up to 4300 digits.
 _MAX_DIGITS = 4300
-# What an error shows of an object without the text.
-_SHOWN_FIELDS = 20
-_SHOWN_CHARACTERS = 60
+# The first rows of a file, which show the fields that it has.
+_FIRST_ROWS = 100
+_FIRST_BYTES = 4 << 20
 
 
 class _NotUtf8File(InputDamaged):
@@ -90,6 +95,15 @@ class JsonLines:
                     yield RawRow(row, begin, offset, length, line)
                 row += 1
 
+    def fields_of_first_rows(self) -> Iterator[Collection[str]]:
+        """The names of the fields of each object in the first rows. Raises OSError."""
+        for raw in itertools.islice(self.rows(Position()), _FIRST_ROWS):
+            if isinstance(raw.data, bytes):
+                with contextlib.suppress(ValueError):  # an error of the row, as parse() reports it
+                    yield _object(raw.data).keys()
+            if raw.end > _FIRST_BYTES:
+                return
+
     def read_share(self) -> float:
         """The share of the stored file that was read so far, 0 to 1."""
         if not self._file.compression:
@@ -100,13 +114,14 @@ class JsonLines:
 
     def parse(self, raw: Sequence[RawRow]) -> Rows:
         rows, carried = [], []
+        lacking: Counter[str] = Counter()
         for one in raw:
-            row, fields = self._parse(one.row, one.data)
+            row, fields = self._parse(one.row, one.data, lacking)
             rows.append(row)
             carried.append(fields)
-        return Rows(rows, carried)
+        return Rows(rows, carried, dict(lacking))
 
-    def _parse(self, ordinal: int, line: Any) -> tuple[Row, dict[str, Any]]:
+    def _parse(self, ordinal: int, line: Any, lacking: Counter[str]) -> tuple[Row, dict[str, Any]]:
         name, columns = self._file.name, self._columns
         if isinstance(line, InputDamaged):
             code = grpc.StatusCode.INVALID_ARGUMENT if isinstance(line, _NotUtf8File) else grpc.StatusCode.DATA_LOSS
@@ -118,6 +133,7 @@ class JsonLines:
         except ValueError as error:
             return bad(name, ordinal, str(error)), self._carry({})
         carried = self._carry(fields)
+        lacking.update(name for name in columns.carry or () if name not in fields)
         try:
             text = _text(fields, columns.text)
             if not columns.second:
@@ -138,12 +154,10 @@ def _text(fields: dict[str, Any], name: str) -> Text:
     """Raises ValueError. The message names the fields that a user may have meant."""
     if name in fields:
         return checked_text(fields[name], name)
-    named = ", ".join(one[:_SHOWN_CHARACTERS] for one in list(fields)[:_SHOWN_FIELDS])
-    more = f" and {len(fields) - _SHOWN_FIELDS} more" if len(fields) > _SHOWN_FIELDS else ""
     texts = [one for one, value in fields.items() if isinstance(value, str) and not isinstance(value, LongNumber)]
     longest = max(texts, key=lambda one: len(fields[one]), default=None)
-    likely = f' (the longest text is in "{longest[:_SHOWN_CHARACTERS]}")' if longest is not None else ""
-    raise ValueError(f'there is no "{name}"{FIELDS}{named or "none"}{more}{likely}')
+    likely = f' (the longest text is in "{shown_name(longest)}")' if longest is not None else ""
+    raise ValueError(f'there is no "{name}"{FIELDS}{shown_names(fields)}{likely}')
 
 
 def _lines(file: BinaryIO, is_begin: bool, max_bytes: int) -> Iterator[_Line]:

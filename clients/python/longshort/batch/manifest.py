@@ -68,6 +68,8 @@ class Entry:
     files: tuple[Written, ...]
     # The most frequent errors, and how many rows have them.
     causes: dict[str, int] = dataclasses.field(default_factory=dict)
+    # How many rows lack a field that is named to be carried, by its name.
+    lacking: dict[str, int] = dataclasses.field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -208,6 +208,9 @@ class Parquet:
         columns = [column.take(rows) for column in batch.columns]
         return pa.RecordBatch.from_arrays([one.cast(plain(one.type)) for one in columns], names=batch.schema.names)
 
+    def fields_of_first_rows(self) -> Iterator[Collection[str]]:
+        yield self._own.names
+
     def read_share(self) -> float:
         """The share of the rows that was read so far, 0 to 1."""
         return min(1.0, self._row / self._all_rows)

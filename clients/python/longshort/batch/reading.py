@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import itertools
+import json
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
+from longshort.batch.causes import FIELDS
 from longshort.batch.completion import Extent
 from longshort.batch.failures import Refused
 from longshort.batch.inputs import Source, check_unchanged
 from longshort.batch.json_lines import JsonLines
 from longshort.batch.manifest import Entry
 from longshort.batch.parquet import Parquet
-from longshort.batch.rows import Columns, Rows, document_bytes
+from longshort.batch.rows import Columns, Rows, document_bytes, shown_names
 from longshort.batch.shards import Part, Position, RawRow, Shard, ShardLimits, cut
 from longshort.batch.text_files import TextFiles
 from longshort.batch.warc import Warc
@@ -33,6 +35,8 @@ class Reader(Protocol):
     carried: pa.Schema
 
     def rows(self, start: Position) -> Iterator[RawRow]: ...
+
+    def fields_of_first_rows(self) -> Iterator[Collection[str]]: ...
 
     def read_share(self) -> float: ...
 
@@ -81,6 +85,28 @@ def open_reader(source: Source, columns: Columns) -> Reader:
         "text": TextFiles,
     }
     return kinds[source.format](source, columns)
+
+
+def check_carried_fields(readers: Iterable[Reader], names: Collection[str]) -> None:
+    """Raises Refused if no input has one of these fields in its first rows: a likely mistake."""
+    lacking = set(names)
+    found: dict[str, None] = {}
+    rows = 0
+    try:
+        for fields in itertools.chain.from_iterable(reader.fields_of_first_rows() for reader in readers):
+            lacking.difference_update(fields)
+            if not lacking:
+                return
+            found |= dict.fromkeys(fields)
+            rows += 1
+    except OSError as error:
+        raise Refused(f"an input cannot be read: {error}") from error
+    if rows:
+        raise Refused(
+            f"no input has the field {', '.join(json.dumps(name) for name in sorted(lacking))}, which is to be carried,"
+            f" in its first rows{FIELDS}{shown_names(found)}. Correct --carry (carry=); with --min-success=0"
+            " (min_success=0) the run begins, and writes null"
+        )
 
 
 def read_shards(

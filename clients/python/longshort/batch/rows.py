@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import array
 import hashlib
+import itertools
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import grpc
@@ -17,6 +18,9 @@ from longshort.batch.memory import Memory
 from longshort.inputs import Document, Text
 
 _MAX_PRINTED_DIGITS = 40
+# What an error shows of the names of fields.
+_SHOWN_FIELDS = 20
+_SHOWN_CHARACTERS = 60
 
 
 class LongNumber(str):
@@ -54,6 +58,8 @@ class Rows:
 
     rows: list[Row]
     carried: pa.Table | list[dict[str, Any]]
+    # How many rows lack a field that is named to be carried, by its name.
+    lacking: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +84,17 @@ def text_schema(names: Iterable[str]) -> pa.Schema:
 def too_large(what: str, size: int, memory: Memory) -> str:
     """The error of a row that is not read."""
     return f"the {what} has {size} bytes; at most {memory.row_bytes} are read: give more --memory"
+
+
+def shown_name(name: str) -> str:
+    return name[:_SHOWN_CHARACTERS]
+
+
+def shown_names(names: Collection[str]) -> str:
+    """The first names, and how many more there are."""
+    named = ", ".join(map(shown_name, itertools.islice(names, _SHOWN_FIELDS)))
+    more = f" and {len(names) - _SHOWN_FIELDS} more" if len(names) > _SHOWN_FIELDS else ""
+    return f"{named or 'none'}{more}"
 
 
 def bad(input: str, ordinal: int, message: str, code: grpc.StatusCode = grpc.StatusCode.INVALID_ARGUMENT) -> Row:

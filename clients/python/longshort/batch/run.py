@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -109,6 +109,7 @@ class Run:
         self._first_causes: list[str] | None = [] if check_first else None
         self._begun_rows = 0
         self.causes = Causes()
+        self.lacking: Counter[str] = Counter()
         self.totals = Totals()
         # The extents of all sources, once the run is done; and the files that it has written.
         self.extents: list[Extent] = []
@@ -284,6 +285,7 @@ class Run:
         self.files.update(file.name for file in files)
         errors = shard.errors
         self.causes.merge(causes.most_frequent())
+        self.lacking.update(shard.read.rows.lacking)
         self.totals.rows += len(shard.found) - errors
         self.totals.errors += errors
         self.totals.tokens += shard.tokens
@@ -308,6 +310,7 @@ class Run:
                 rows_hash=rows_hash(rows),
                 files=files,
                 causes=causes,
+                lacking=read.rows.lacking,
             )
         )
         return files

@@ -37,6 +37,8 @@ class Summary:
     fingerprint: str
     # Columns that are not carried since they are large and were not named; with the reason.
     not_carried: Mapping[str, str] = field(default_factory=dict)
+    # For all calls: how many rows lack a field that is named to be carried, by its name.
+    lacking: dict[str, int] = field(default_factory=dict)
     # Files of the inputs' folders and patterns that are not read, by name or ending, and how many.
     left_out: dict[str, int] = field(default_factory=dict)
     # Input files without a row.
@@ -68,6 +70,8 @@ class Summary:
         if not (self.all_rows or self.all_errors):
             wrong = " There were no rows."
         done = "scored" if self.command == "score" else "classified"
+        for name, count in self.lacking.items():
+            wrong += f' {count} row{"s have" if count > 1 else " has"} no "{name}" to carry.'
         if self.without_rows:
             wrong += f" {_without_rows(self.without_rows)}"
         not_read = f" Not read: {described(self.left_out)}." if self.left_out else ""

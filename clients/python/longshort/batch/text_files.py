@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from longshort.batch.failures import Refused
 from longshort.batch.files import open_input
@@ -14,11 +14,12 @@ from longshort.batch.shards import Position, RawRow
 
 
 class TextFiles:
-    """Offsets are indices of files in the source. There are no carried columns."""
+    """Offsets are indices of files in the source. There are no columns to carry."""
 
     def __init__(self, source: Source, columns: Columns) -> None:
         self._source = source
         self._memory = columns.memory
+        self._lacking = columns.carry or ()
         self._read = 0
         self.carried = text_schema(())
 
@@ -27,13 +28,17 @@ class TextFiles:
             self._read += file.bytes
             yield RawRow(place, place, place + 1, file.bytes, file)
 
+    def fields_of_first_rows(self) -> Iterator[Collection[str]]:
+        yield ()
+
     def read_share(self) -> float:
         """The share of the bytes that was read so far, 0 to 1."""
         return min(1.0, self._read / max(1, self._source.bytes))
 
     def parse(self, raw: Sequence[RawRow]) -> Rows:
         """Raises Refused for a file that has changed."""
-        return Rows([_row(one.data, self._memory) for one in raw], [{} for _ in raw])
+        lacking = dict.fromkeys(self._lacking, len(raw))
+        return Rows([_row(one.data, self._memory) for one in raw], [{} for _ in raw], lacking)
 
 
 def _row(file: Input, memory: Memory) -> Row:

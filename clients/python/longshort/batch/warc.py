@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, BinaryIO
 
 import grpc
@@ -78,6 +78,9 @@ class Warc:
                 if row >= start.row:
                     yield RawRow(row, self._offset, max(self._offset, self._file.bytes), 0, damaged)
 
+    def fields_of_first_rows(self) -> Iterator[Collection[str]]:
+        yield CARRIED.keys()
+
     def read_share(self) -> float:
         """The share of the file that was read so far, 0 to 1."""
         if self._compression and self._stored is not None:
@@ -101,7 +104,7 @@ class Warc:
                 rows.append(bad(self._file.name, one.row, message))
             else:
                 rows.append(good(self._file.name, one.row, content))
-        return Rows(rows, carried)
+        return Rows(rows, carried, {name: len(rows) for name in self._names if name not in CARRIED})
 
 
 def _compression(file: Input) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import subprocess
 import sys
@@ -163,3 +164,43 @@ def test_files_without_rows_among_others_are_named(server: Server, tmp_path: Pat
         assert f"{folder}/5.jsonl and 2 more." in done.stdout
     summary = longshort.batch.score(str(folder / "*.jsonl"), str(tmp_path / "again"), server=address(server))
     assert [Path(name).name for name in summary.without_rows] == [f"{place}.jsonl" for place in (0, 1, 2, 4, 5, 6, 7)]
+
+
+NAMED = 'no input has the field "idd", which is to be carried, in its first rows; the fields are: '
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "fields"),
+    [
+        ("a.jsonl", b'{"text": "x", "id": 1}\n{"text": "y", "url": "z"}\nbroken', "text, id, url. Correct --carry"),
+        ("a.jsonl.gz", gzip.compress(b'{"text": "x", "id": 1}'), "text, id. Correct"),
+        ("a.wet", b"", "url, date, record_id, content_type. Correct"),
+        ("a.txt", b"some text", "none. Correct"),
+    ],
+)
+def test_a_carried_field_that_no_row_has_is_refused(
+    server: Server, tmp_path: Path, name: str, content: bytes, fields: str
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    options = (tmp_path / name, f"--out={tmp_path / 'out'}", "--carry=idd")
+    done = run("score", *options, server=server)
+    assert (done.returncode, done.stdout) == (2, "") and NAMED + fields in done.stderr
+    if content:
+        done = run("score", *options, "--min-success=0", server=server)
+        rows = len(content.splitlines()) - 1 if name == "a.jsonl" else 1
+        assert done.returncode == 0
+        assert f' {rows} row{"s have" if rows > 1 else " has"} no "idd" to carry.' in done.stdout
+
+
+def test_rows_without_a_carried_field_are_counted(server: Server, tmp_path: Path) -> None:
+    """One file lacks the field, in another only some rows do; and a file of texts has no fields."""
+    folder, out = tmp_path / "in", tmp_path / "out"
+    folder.mkdir()
+    write_jsonl(folder / "a.jsonl", [{"text": "x", "no": 1}] * 150)
+    write_jsonl(folder / "b.jsonl", [{"text": "y", "id": place} for place in range(5)] + [{"text": "z"}, b"broken"])
+    (folder / "c.txt").write_text("text")
+    for expected in (157, 0):  # the second time, all shards are done before
+        done = run("score", folder, f"--out={out}", "--carry=id", "--shard-rows=60", "--json", server=server)
+        summary = json.loads(done.stdout)
+        assert (done.returncode, summary["rows"], summary["lacking"]) == (0, expected, {"id": 152})
+    assert [row["id"] for row in read_rows(out)][148:] == [None, None, *"01234", None, None]
