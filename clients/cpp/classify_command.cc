@@ -47,11 +47,12 @@ class ClassifyCommand final : public Command {
 Shows the most probable classes of each image or text, with their probabilities. The model determines whether the files are
 images or texts: see "longshort models". For language models, use "longshort score".
 
-Arguments are files, folders (searched recursively; for images, by file extension), quoted patterns ('a/*.jpg'), or - for
-standard input. Results are in the order of the files. If an item cannot be read or classified, the program reports it by name
-and continues with the others. A final line counts the failures. The exit code is then 2 if an item is invalid or not allowed
-(do not send it again unchanged); otherwise 3 if the server refused one because it was full or stopping, 5 for any other error,
-or 1 if files could not be read. If the server is stopping or full, a call is tried up to four times.
+Arguments are files, folders (searched recursively), quoted patterns ('a/*.jpg'), or - for standard input. Results are in the
+order of the files. If an item cannot be read or classified, the program reports it by name and continues with the others. A
+final line counts the failures. The exit code is then 2 if an item is invalid or not allowed (do not send it again unchanged);
+otherwise 3 if the server refused one because it was full or stopping, 5 for any other error, or 1 if files could not be read. If
+the server is stopping or full, a call is tried up to four times. In folders, hidden files are not read, and of images only those
+with an extension of JPEG, PNG or WebP. A final line counts the others; they do not change the exit code.
 
 Images: the server decodes JPEG, PNG and WebP, and resizes and crops each image for the model. Convert other formats first. With
 --json, the output has one object for each image: {"name": FILE, "classification": {...}} or {"name": FILE, "error": {...}}.
@@ -96,14 +97,18 @@ Examples:
  private:
   absl::StatusOr<ExitCode> ClassifyTexts(const std::vector<std::string>& arguments, const v1::Model& model,
                                          const CommandContext& context) const {
-    LS_ASSIGN_OR_RETURN(std::vector<std::string> names, AsUsage(CollectFiles(DocumentNames(arguments), AnyFile)));
-    LS_ASSIGN_OR_RETURN(std::vector<std::string> second_names, AsUsage(CollectFiles(second_, AnyFile)));
-    LS_RETURN_IF_ERROR(CheckPairs(model, names.size(), second_names.size()));
+    LS_ASSIGN_OR_RETURN(CollectedFiles files, AsUsage(CollectFiles(DocumentNames(arguments), AnyFile)));
+    LS_ASSIGN_OR_RETURN(CollectedFiles seconds, AsUsage(CollectFiles(second_, AnyFile)));
+    LS_RETURN_IF_ERROR(CheckPairs(model, files.names.size(), seconds.names.size()));
     v1::ScoreTextsOptions request;
     request.set_truncate(truncate_);
     request.set_top_k(top_k_);
     request.set_all_logits(logits_);
-    return RunTexts(texts_, model, std::move(request), std::move(names), std::move(second_names), context);
+    for (const auto& [label, count] : seconds.left_out) files.left_out[label] += count;
+    absl::StatusOr<ExitCode> code =
+        RunTexts(texts_, model, std::move(request), std::move(files.names), std::move(seconds.names), context);
+    ReportLeftOut(files.left_out, context.terminal);
+    return code;
   }
 
   // Checks that the number of documents suits the model. Errors: UsageError.
@@ -135,16 +140,17 @@ Examples:
     if (arguments.empty() && context.terminal.input_is_terminal) {
       return UsageError("name an image, a folder, or - for standard input");
     }
-    LS_ASSIGN_OR_RETURN(std::vector<std::string> names,
+    LS_ASSIGN_OR_RETURN(CollectedFiles files,
                         AsUsage(CollectFiles(DocumentNames(arguments), IsImageName, MissingFile::kStays)));
-    const auto total = static_cast<int64_t>(names.size());
-    ImageBatches batches(std::move(names), model.limits(), {}, RequestWithoutImages(model), context.terminal);
+    const auto total = static_cast<int64_t>(files.names.size());
+    ImageBatches batches(std::move(files.names), model.limits(), {}, RequestWithoutImages(model), context.terminal);
     ItemFailures failures(context.terminal, context.options.json, "images");
     const absl::Status status = [&] {
       ProgressBar progress(context.terminal, {.unit = "images", .total = total, .quiet = texts_.quiet});
       return ClassifyBatches(batches, failures, progress, context);
     }();
     const ExitCode items = failures.Summarize(total);
+    ReportLeftOut(files.left_out, context.terminal);
     LS_RETURN_IF_ERROR(status);
     return items;
   }

@@ -20,10 +20,10 @@ class ScoreCommand final : public Command {
                 R"(Usage: longshort score [options] [FILE|FOLDER|PATTERN|-]...
 
 Scores each file (or standard input) as one document, including its final newline, with a language model. For classifiers, use
-"longshort classify". Folders are searched recursively; patterns must be quoted ('reviews/*.txt'). With --lines, each line is a
-document, named FILE:LINE. With --json-lines, each line is an object {"text": ..., "name": ...}; "name" is optional, other
-fields are ignored. The program sends the documents over one stream and prints the results in order. If a document cannot be
-scored, the program reports it by name and continues with the others.
+"longshort classify". Folders are searched recursively, without hidden files, which a final line counts; patterns must be
+quoted ('reviews/*.txt'). With --lines, each line is a document, named FILE:LINE. With --json-lines, each line is an object
+{"text": ..., "name": ...}; "name" is optional, other fields are ignored. The program sends the documents over one stream and
+prints the results in order. If a document cannot be scored, the program reports it by name and continues with the others.
 
 The output has one row for each document:
   tokens, scored     number of tokens, and of those that were scored: all except the first, which has no context
@@ -58,7 +58,7 @@ Examples:
 
   absl::StatusOr<ExitCode> Run(const std::vector<std::string>& arguments, const CommandContext& context) override {
     LS_RETURN_IF_ERROR(options_.Check());
-    LS_ASSIGN_OR_RETURN(std::vector<std::string> names, AsUsage(CollectFiles(DocumentNames(arguments), AnyFile)));
+    LS_ASSIGN_OR_RETURN(CollectedFiles files, AsUsage(CollectFiles(DocumentNames(arguments), AnyFile)));
     LS_ASSIGN_OR_RETURN(const v1::Model model, context.client.GetModel(context.model));
     if (model.has_classifier()) {
       return absl::FailedPreconditionError(absl::StrCat(model.name(), " is a classifier; use \"longshort classify\""));
@@ -66,7 +66,9 @@ Examples:
     v1::ScoreTextsOptions request;
     request.set_token_log_probabilities(log_probabilities_);
     request.set_top_alternatives(top_alternatives_);
-    return RunTexts(options_, model, std::move(request), std::move(names), {}, context);
+    absl::StatusOr<ExitCode> code = RunTexts(options_, model, std::move(request), std::move(files.names), {}, context);
+    ReportLeftOut(files.left_out, context.terminal);
+    return code;
   }
 
  private:

@@ -91,6 +91,17 @@ TEST_F(ClassifyTest, AFolderIsSentInSeveralCallsAndShownInOrder) {
   }
 }
 
+TEST_F(ClassifyTest, FilesOfAFolderThatAreNotReadAreCounted) {
+  WriteImages(2);
+  for (int i = 0; i < 12; ++i) folder_.Write(absl::StrCat("x.", i), "bytes");
+  for (const char* name : {"one.gif", "deep/two.gif", "three.avif"}) folder_.Write(name, "bytes");
+  EXPECT_EQ(Run({"classify", "--json", folder_.path().string()}), ExitCode::kOk);
+  EXPECT_EQ(
+      error_,
+      "longshort: not read: 2 *.gif, 1 *.0, 1 *.1, 1 *.10, 1 *.11, 1 *.2, 1 *.3, 1 *.4, 1 *.5, 1 *.6, and 4 others"
+      "\n");
+}
+
 TEST_F(ClassifyTest, ABadImageIsAnErrorBesideItsNameAndTheOthersContinue) {
   const std::string good = folder_.Write("a.png", "good");
   const std::string bad = folder_.Write("b.png", "!");

@@ -72,6 +72,18 @@ TEST_F(TextRunTest, OneDocumentThatFailsIsAnObjectToo) {
   EXPECT_THAT(output_, HasSubstr("\"error\":{\"code\":3,\"message\":\"input: it is refused\"}"));
 }
 
+TEST_F(TextRunTest, HiddenFilesOfFoldersAreCounted) {
+  folder_.Write("in/a", "a fine film");
+  folder_.Write("in/.hidden.txt", "bytes");
+  folder_.Write("in/.git/config", "bytes");
+  EXPECT_EQ(Run({"classify", folder_ / "in"}), ExitCode::kOk);
+  EXPECT_EQ(error_, "longshort: not read: 1 .*.txt, 1 .git/\n");
+  server_.models[0].clear_classifier();
+  server_.models[0].mutable_limits()->set_prompt_tokens(100);
+  EXPECT_EQ(Run({"score", folder_ / "in"}), ExitCode::kOk);
+  EXPECT_EQ(error_, "longshort: not read: 1 .*.txt, 1 .git/\n");
+}
+
 TEST_F(TextRunTest, OneDocumentIsATableOfItsClasses) {
   answer_is_truncated_ = true;
   ASSERT_EQ(Run({"classify", "--truncate", "--top-k=2", "--logits"}, "good"), ExitCode::kOk) << error_;
