@@ -18,6 +18,7 @@ from integration.server_process import ROOT, Server
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "cpu_only(reason): not for LONGSHORT_DEVICE=emulated (docs/gpu.md)")
+    config.addinivalue_line("markers", "not_sanitized(reason): the stage asan of tests/run leaves it out")
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import grpc
+import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from integration.server_process import BINARY, Server, wait_until
@@ -70,6 +71,7 @@ def test_connections_beyond_the_descriptors_are_refused_until_others_are_closed(
         assert " accept" not in server.log()
 
 
+@pytest.mark.not_sanitized("the sanitizers read memory through a pipe")
 def test_even_without_a_descriptor_left_the_listener_lives(repository: Path, tmp_path: Path) -> None:
     with limited_server(repository, tmp_path, "-n 80") as server:
         with ExitStack() as stack:

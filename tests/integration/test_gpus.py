@@ -91,6 +91,7 @@ def logits_on_cpu(api: SimpleNamespace, classifiers: Path, tmp_path_factory: pyt
         return [pytest.approx(logits, abs=1e-4) for logits in classify(api, running)]
 
 
+@pytest.mark.not_sanitized("much arithmetic; the C++ tests of models have the same steps")
 def test_classifiers_answer_on_gpus_what_they_answer_on_the_cpu(
     api: SimpleNamespace, classifiers: Path, logits_on_cpu: list[Any], tmp_path: Path
 ) -> None:

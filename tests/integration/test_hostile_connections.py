@@ -205,6 +205,7 @@ def unread(
 
 
 @pytest.mark.parametrize("attack", UNREAD)
+@pytest.mark.not_sanitized("the sanitizers have an allocator of their own")
 def test_answers_that_nobody_reads_take_little_memory(
     api: SimpleNamespace, unread: tuple[Server, ssl.SSLContext | None], attack: str
 ) -> None:
@@ -234,6 +235,7 @@ def test_answers_that_nobody_reads_take_little_memory(
     wait_until(lambda: memory_now() < memory + 32 * MIB, seconds=10)
 
 
+@pytest.mark.not_sanitized("the sanitizers have an allocator of their own")
 def test_what_attacks_have_taken_goes_back(tmp_path: Path) -> None:
     """Though there is a classifier, for whose batches the allocator keeps what is free."""
     model_directory.write(tmp_path / "repository")

@@ -12,6 +12,8 @@ import pytest
 
 from integration.server_process import BINARY, ROOT, Server
 
+pytestmark = pytest.mark.not_sanitized("about files and packages; the sanitizers need packages of their own")
+
 BUILD = BINARY.parents[1]
 
 

@@ -16,6 +16,8 @@ from integration.certificates import DAY, Authority
 from integration.prometheus_process import CONFIGURATION, Prometheus, check
 from integration.server_process import ROOT, Server, wait_until
 
+pytestmark = pytest.mark.not_sanitized("about names and rules of metrics")
+
 NAME = re.compile(r"\b(?:longshort|process)_\w+")
 
 

@@ -108,6 +108,7 @@ def calls_in(log: str) -> Counter[str]:
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.not_sanitized("thousands of calls of one kind; test_retries restarts servers, too")
 def test_no_call_fails_while_servers_are_replaced(api: SimpleNamespace, repository: Path, tmp_path: Path) -> None:
     ended: list[Server] = []
     with ExitStack() as stack:

@@ -19,8 +19,8 @@
 
 namespace longshort::core::classifier_day_test {
 
-#ifdef __SANITIZE_THREAD__
-constexpr int kSimulatedHours = 12;  // a sanitizer that makes it slow
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr int kSimulatedHours = 12;  // sanitizers make it slow
 #else
 constexpr int kSimulatedHours = ItemCounts::kHours;
 #endif

@@ -28,8 +28,8 @@
 
 namespace longshort::core::day_test {
 
-#ifdef __SANITIZE_THREAD__
-constexpr int kEndOfDay = 12;  // a sanitizer that makes it slow
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr int kEndOfDay = 12;  // sanitizers make it slow
 #else
 constexpr int kEndOfDay = kHours;
 #endif
