@@ -12,20 +12,18 @@ from typing import Any, BinaryIO, cast
 import zstandard
 
 from longshort.batch.failures import InputDamaged
+from longshort.batch.zstd_frames import FrameReader
 
 # By the end of a file's name.
 ENDINGS = {".gz": "gz", ".zst": "zst", ".bz2": "bz2", ".xz": "xz"}
-# A zstd frame needs as much memory as its window. 128 MiB is that of `zstd --long` and of `zstd --ultra -22`.
-MAX_WINDOW_BYTES = 128 << 20
 _XZ_MEMORY_BYTES = 256 << 20
 _BUFFER_BYTES = 1 << 20
 # Compressed bytes that are read, and decompressed, at a time. The limit is small because they may expand a lot.
 _STORED_BYTES = 4 << 10
 # Of zstd and gzip, whose decompressors take no limit of what they return: 512 bytes of zstd may be 16 MiB.
 _STEP_BYTES = 512
-_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
-# The last three of the four bytes with which a frame of other data begins. Their first is 0x50 to 0x5f.
-_SKIPPED_MAGIC = b"\x2a\x4d\x18"
+# How many bytes of a frame, or all, its decompressor gets at its beginning.
+_HEAD_BYTES = 18
 _ERRORS = (EOFError, OSError, ValueError, lzma.LZMAError, zlib.error, zstandard.ZstdError)
 
 
@@ -33,7 +31,13 @@ def uncompressed(stored: BinaryIO, compression: str) -> BinaryIO:
     """The content of a file. `compression`: "gz", "zst", "bz2", "xz" or "". Its methods raise InputDamaged."""
     if not compression:
         return cast(BinaryIO, io.BufferedReader(cast(io.RawIOBase, stored), _BUFFER_BYTES))
-    return cast(BinaryIO, io.BufferedReader(_Frames(stored, *_FRAMES[compression]), _BUFFER_BYTES))
+    return cast(BinaryIO, io.BufferedReader(unbuffered(stored, compression), _BUFFER_BYTES))
+
+
+def unbuffered(stored: BinaryIO, compression: str) -> io.RawIOBase:
+    """The content of a compressed file. A read returns what there is before damage, which a buffer above it loses."""
+    begin, padding = _FRAMES[compression]
+    return _Frames(stored, begin(), padding)
 
 
 class CompressedDamaged(InputDamaged):
@@ -44,38 +48,8 @@ class CompressedDamaged(InputDamaged):
         self.reason = reason
 
 
-def check_zstd_frame(head: bytes) -> None:
-    """Raises ValueError for a frame that is not read: its window is too large, or it needs a dictionary.
-
-    head  the first bytes of the frame
-    """
-    while head[1:4] == _SKIPPED_MAGIC and head[0] & 0xF0 == 0x50 and len(head) >= 8:
-        head = head[8 + int.from_bytes(head[4:8], "little") :]
-    if not head.startswith(_ZSTD_MAGIC):
-        return
-    try:
-        frame = zstandard.get_frame_parameters(head)
-    except zstandard.ZstdError:  # truncated, or damaged
-        return
-    if frame.dict_id:
-        raise ValueError(
-            f"it was compressed with the zstd dictionary {frame.dict_id}, which it does not contain: decompress it by"
-            " `zstd -D DICTIONARY -d`"
-        )
-    if frame.window_size > MAX_WINDOW_BYTES:
-        raise ValueError(
-            f"its zstd window has {frame.window_size >> 20} MiB; at most {MAX_WINDOW_BYTES >> 20} MiB are read:"
-            " compress it again, by `zstd -dc --long=31 FILE | zstd --long=27 -o NEW`"
-        )
-
-
 def _gzip_member(_: bytes) -> Any:
     return zlib.decompressobj(16 + zlib.MAX_WBITS)
-
-
-def _zstd_frame(head: bytes) -> Any:
-    check_zstd_frame(head)
-    return zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW_BYTES).decompressobj()
 
 
 def _bzip2_stream(_: bytes) -> Any:
@@ -86,12 +60,12 @@ def _xz_stream(_: bytes) -> Any:
     return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_XZ_MEMORY_BYTES)
 
 
-# What makes a decompressor of one frame from its first bytes, and the bytes that may follow a frame.
-_FRAMES: dict[str, tuple[Callable[[bytes], Any], bytes]] = {
-    "gz": (_gzip_member, b"\0"),
-    "zst": (_zstd_frame, b""),
-    "bz2": (_bzip2_stream, b""),
-    "xz": (_xz_stream, b"\0"),
+# For each file: what makes a decompressor of one frame from its first bytes; and the bytes that may follow a frame.
+_FRAMES: dict[str, tuple[Callable[[], Callable[[bytes], Any]], bytes]] = {
+    "gz": (lambda: _gzip_member, b"\0"),
+    "zst": (lambda: FrameReader().begin, b""),
+    "bz2": (lambda: _bzip2_stream, b""),
+    "xz": (lambda: _xz_stream, b"\0"),
 }
 
 
@@ -119,24 +93,25 @@ class _Frames(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         """Returns 0 at the end. Raises InputDamaged, also if the end is within a frame; OSError of the file."""
         while not self._text:
-            if not self._compressed and self._needs_input():
+            if self._frame is None:
+                self._read_head()
+                if not self._compressed:
+                    return 0
+            elif not self._compressed and getattr(self._frame, "needs_input", True):
                 self._compressed = self._stored.read(_STORED_BYTES)
                 if not self._compressed:
-                    if self._frame is not None:
-                        raise CompressedDamaged("it is truncated")
-                    return 0
-            if self._frame is None:
-                self._compressed = self._compressed.lstrip(self._padding) if self._padding else self._compressed
-                if not self._compressed:
-                    continue
+                    raise CompressedDamaged("it is truncated")
             self._decompress()
         count = min(len(buffer), len(self._text))
         buffer[:count], self._text = self._text[:count], self._text[count:]
         self._offset += count
         return count
 
-    def _needs_input(self) -> bool:
-        return bool(self._frame is None or getattr(self._frame, "needs_input", True))
+    def _read_head(self) -> None:
+        """Reads the first bytes of the next frame, or to the end of the file."""
+        self._compressed = self._compressed.lstrip(self._padding)
+        while len(self._compressed) < _HEAD_BYTES and (read := self._stored.read(_STORED_BYTES)):
+            self._compressed = (self._compressed + read).lstrip(self._padding)
 
     def _decompress(self) -> None:
         try:

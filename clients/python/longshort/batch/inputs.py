@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from longshort.batch.compression import ENDINGS, check_zstd_frame
+from longshort.batch.compression import ENDINGS
 from longshort.batch.failures import Refused
 from longshort.batch.files import is_local, local_path, open_input
 from longshort.batch.finding import LeftOut, expand
+from longshort.batch.zstd_frames import check_frame
 
 Format = Literal["jsonl", "parquet", "warc", "text"]
 FORMATS: tuple[Format, ...] = ("jsonl", "parquet", "warc", "text")
@@ -143,7 +144,7 @@ def _check_content(file: Input, head: bytes) -> None:
         raise Refused(f"{name}: a text file must be uncompressed. If it holds JSON lines, set format=jsonl")
     if compression == "zst":
         try:
-            check_zstd_frame(head)
+            check_frame(head)
         except ValueError as error:
             raise Refused(f"{name} is not read: {error}") from None
     for magic, what in _MAGICS if file.format in ("jsonl", "text") and not compression else ():

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 import grpc
 from warcio.archiveiterator import ArchiveIterator  # type: ignore[import-untyped]
 
-from longshort.batch.compression import uncompressed
+from longshort.batch.compression import unbuffered
 from longshort.batch.failures import InputDamaged, Refused
 from longshort.batch.files import open_input
 from longshort.batch.http_content import NotDecoded, content_of
@@ -50,7 +50,7 @@ class Warc:
         with open_input(self._file.name) as stored:
             stored.seek(self._offset)
             self._stored = stored
-            content_file = uncompressed(stored, self._compression) if self._compression else stored
+            content_file = unbuffered(stored, self._compression) if self._compression else stored
             records = ArchiveIterator(content_file)
             try:
                 for record in records:
