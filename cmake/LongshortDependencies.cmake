@@ -3,6 +3,7 @@
 find_package(Threads REQUIRED)
 find_package(absl REQUIRED)
 find_package(OpenSSL REQUIRED)
+find_package(ZLIB REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(GTest REQUIRED)
 find_package(benchmark REQUIRED)
@@ -30,7 +31,6 @@ endif()
 
 if(LONGSHORT_TORCH)
   find_package(Boost REQUIRED)  # headers: Asio and Beast
-  find_package(ZLIB REQUIRED)
   find_package(gRPC CONFIG REQUIRED)
   find_package(prometheus-cpp CONFIG REQUIRED)
 

@@ -72,10 +72,9 @@ void SetChannelArguments(const ServerOptions& options, grpc::ServerBuilder& buil
   if (options.max_connection_age_grace != absl::ZeroDuration()) {
     builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_GRACE_MS, Milliseconds(options.max_connection_age_grace));
   }
-  // gRPC would decompress a message before it checks the limit, and zeros can grow a thousandfold.
+  // gRPC would decompress a message before it checks the limit, and zeros can grow a thousandfold. The server does it
+  // (server/rpc/request_message.h).
   builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
-  builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
-  builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
 }
 
 std::vector<Rpc> AllRpcs(Health& health, Reflection& reflection) {

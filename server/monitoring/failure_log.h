@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "base/mutex.h"
+#include "server/monitoring/line_limit.h"
 #include "server/monitoring/logger.h"
 
 namespace longshort::server {
@@ -31,25 +33,19 @@ class FailureLog {
   struct Lines {
     const char* message;
     Mutex mutex = {};
-    absl::Time next ABSL_GUARDED_BY(mutex) = absl::InfinitePast();
-    int64_t left_out ABSL_GUARDED_BY(mutex) = 0;
+    LineLimit limit ABSL_GUARDED_BY(mutex) = LineLimit(absl::Seconds(1));
   };
 
   void Say(Lines& lines, const absl::Status& why, absl::Time now) {
-    constexpr absl::Duration kRarely = absl::Seconds(1);
-    int64_t left_out = 0;
+    std::optional<int64_t> left_out;
     {
       const MutexLock lock(lines.mutex);
-      if (now < lines.next) {
-        ++lines.left_out;
-        return;
-      }
-      lines.next = now + kRarely;
-      left_out = std::exchange(lines.left_out, 0);
+      left_out = lines.limit.Pass(now);
     }
+    if (!left_out.has_value()) return;
     LogFields fields = {
         {"model", model_}, {"code", absl::StatusCodeToString(why.code())}, {"error", std::string(why.message())}};
-    if (left_out > 0) fields.emplace_back("left_out", left_out);
+    if (*left_out > 0) fields.emplace_back("left_out", *left_out);
     log_.Error(lines.message, std::move(fields));
   }
 

@@ -8,13 +8,18 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "base/clock.h"
+#include "server/monitoring/line_limit.h"
 
 namespace longshort::server {
 namespace {
@@ -105,6 +110,15 @@ class LineWriter final {
 // The libraries accept only functions without state.
 std::atomic<Logger*> target = nullptr;
 
+// Limits the lines of each place in gRPC's source: some are errors of clients, who can cause any number of them.
+std::optional<int64_t> PassGrpcLine(const char* file, int line) {
+  constexpr absl::Duration kInterval = absl::Seconds(10);
+  static Mutex& mutex = *new Mutex;
+  static auto& places = *new std::map<std::pair<std::string, int>, LineLimit>;
+  const MutexLock lock(mutex);
+  return places.try_emplace({file, line}, kInterval).first->second.Pass(MonotonicNow());
+}
+
 void FromGrpc(gpr_log_func_args* line) {
   if (line->severity != GPR_LOG_SEVERITY_ERROR) return;
   // A failed handshake is a client's error: no TLS, no valid certificate, or a timeout.
@@ -113,8 +127,11 @@ void FromGrpc(gpr_log_func_args* line) {
   }
   // Invalid headers are also a client's error, and a client can send any number of them.
   const bool from_client = absl::StartsWith(line->message, "Error parsing metadata");
-  target.load()->Log(from_client ? LogLevel::kDebug : LogLevel::kError, "gRPC",
-                     {{"error", std::string(line->message)}});
+  const std::optional<int64_t> left_out = PassGrpcLine(line->file, line->line);
+  if (!left_out.has_value()) return;
+  LogFields fields = {{"error", std::string(line->message)}};
+  if (*left_out > 0) fields.emplace_back("left_out", *left_out);
+  target.load()->Log(from_client ? LogLevel::kDebug : LogLevel::kError, "gRPC", std::move(fields));
 }
 
 // An invalid message is the client's error, and is in its call's log line.

@@ -81,7 +81,7 @@ class Logger {
 };
 
 // Sends the libraries' errors to `log`, which must live until the process exits. Only errors, because their other
-// lines are of little use.
+// lines are of little use; and of gRPC's one in ten seconds from each place in its source.
 void CaptureLibraryLogs(Logger& log);
 
 }  // namespace longshort::server

@@ -31,6 +31,8 @@ struct MetricFamilies {
       NewHistograms("longshort_request_duration_seconds", "Time from a call's arrival to its end");
   Counters& slow_readers = NewCounters("longshort_slow_readers_cancelled_total",
                                        "Streams and long answers cancelled because the client stopped reading");
+  prometheus::Counter& compressed_messages =
+      NewCounters("longshort_compressed_messages_total", "Request messages that arrived compressed").Add({});
   Counters& identity_requests = NewCounters("longshort_identity_requests_total",
                                             "Completed calls of each identity, by final gRPC code; with --token-file");
   Counters& identity_tokens =

@@ -76,6 +76,8 @@ class ServerMetrics {
   // Counts a call cancelled because its client stopped reading.
   void CountSlowReader(const std::string& rpc) { families_.slow_readers.Add({{"rpc", rpc}}).Increment(); }
 
+  void CountCompressedMessage() { families_.compressed_messages.Increment(); }
+
   // The version is served now.
   void SetModelLoadDuration(const std::string& model, int64_t version, absl::Duration duration);
   // The version is no longer served. Its series and those of its calls stay until a scrape has shown their last values.

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
+#include "server/rpc/request_message.h"
 
 namespace longshort::server {
 namespace {
@@ -80,7 +81,10 @@ absl::Status Call::Take(grpc::ByteBuffer& bytes) {
         absl::StrCat("the request has ", bytes.Length(), " bytes; it must have at most ", rpc_.max_request_bytes));
   }
   const std::unique_ptr<google::protobuf::Message> message(rpc_.request->New());
-  LS_RETURN_IF_ERROR(ParseMessage(bytes, *message));
+  if (IsCompressed(bytes)) environment().metrics.CountCompressedMessage();
+  const int64_t max_bytes =
+      rpc_.max_request_bytes > 0 ? static_cast<int64_t>(rpc_.max_request_bytes) : environment().limits.message_bytes;
+  LS_RETURN_IF_ERROR(ParseMessage(bytes, *message, max_bytes));
   return work_->Take(*message);
 }
 

@@ -39,19 +39,6 @@
 
 namespace longshort::server {
 
-// The server exchanges raw bytes with gRPC. So a message that cannot be parsed is INVALID_ARGUMENT, counted and logged
-// like every other wrong request. gRPC itself would answer INTERNAL, unseen by the server.
-//
-// Parses the message and frees its bytes. Errors: INVALID_ARGUMENT.
-inline absl::Status ParseMessage(grpc::ByteBuffer& bytes, google::protobuf::Message& message) {
-  grpc::ProtoBufferReader reader(&bytes);
-  const bool parsed = reader.status().ok() && message.ParseFromZeroCopyStream(&reader) && reader.status().ok();
-  bytes.Clear();
-  if (parsed) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("the request is not a ", message.GetDescriptor()->full_name(),
-                                                 ": malformed, or a string field is not UTF-8"));
-}
-
 template <typename Message>
 absl::StatusOr<grpc::ByteBuffer> SerializeMessage(const Message& message) {
   grpc::ByteBuffer bytes;

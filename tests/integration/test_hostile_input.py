@@ -93,20 +93,6 @@ def test_a_message_that_is_too_large_is_refused(api: SimpleNamespace, inference:
         inference.ScoreText(question, timeout=10)
 
 
-@pytest.mark.parametrize("compression", [grpc.Compression.Gzip, grpc.Compression.Deflate])
-def test_a_compressed_message_is_refused_and_not_unpacked(
-    api: SimpleNamespace, inference: Any, server: Server, compression: grpc.Compression
-) -> None:
-    small = api.inference.ScoreTextRequest(inputs=[{"raw": b"hello"}])
-    with expect.error(grpc.StatusCode.UNIMPLEMENTED, "ompression algorithm", "is disabled"):
-        inference.ScoreText(small, compression=compression, timeout=60)
-    before = server.peak_memory()
-    bomb = api.inference.ScoreTextRequest(inputs=[{"raw": bytes(256 << 20)}])
-    with expect.error(grpc.StatusCode.UNIMPLEMENTED):
-        inference.ScoreText(bomb, compression=compression, timeout=60)
-    assert server.peak_memory() - before < 64 << 20
-
-
 @pytest.mark.parametrize("method", ["Inference/GenerateStream", "Inference/ScoreTexts", "Sessions/ImportSession"])
 def test_so_is_one_of_a_stream(server: Server, method: str) -> None:
     with expect.error(grpc.StatusCode.RESOURCE_EXHAUSTED, "larger than max"):

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from queue import Queue
 from types import SimpleNamespace
 from typing import Any
 
@@ -48,6 +49,20 @@ def refusal(client: triton.InferenceServerClient, *arguments: Any, **options: An
     with pytest.raises(InferenceServerException) as refused:
         client.infer(*arguments, **options)
     return refused.value
+
+
+@pytest.mark.parametrize("algorithm", ["gzip", "deflate"])
+def test_requests_may_be_compressed(client: triton.InferenceServerClient, algorithm: str) -> None:
+    image = tensor("image", np.zeros((4, 4, 3), np.uint8), "UINT8")
+    plain = client.infer("images", [image]).as_numpy("logits")
+    assert np.array_equal(client.infer("images", [image], compression_algorithm=algorithm).as_numpy("logits"), plain)
+    answers: Queue[tuple[Any, Any]] = Queue()
+    client.start_stream(lambda result, error: answers.put((result, error)), compression_algorithm=algorithm)
+    client.async_stream_infer("images", [image])
+    result, error = answers.get(timeout=SECONDS)
+    client.stop_stream()
+    assert error is None
+    assert np.array_equal(result.as_numpy("logits"), plain)
 
 
 def test_images_come_as_files_or_pixels_and_have_the_logits_of_longshort_v1(

@@ -187,6 +187,12 @@ SATURATION = (
         alerts=["LongshortDescriptorsRunOut"],
     ),
     lines(
+        "Compressed messages",
+        "Request messages per second that arrived compressed. Each can hold a thousand times its bytes.",
+        "cps",
+        Query(PROCESSES.rate("longshort_compressed_messages_total"), "compressed"),
+    ),
+    lines(
         "Calls by identity",
         "Calls of each identity in the token file. Empty without a token file.",
         "reqps",

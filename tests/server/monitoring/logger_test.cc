@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
+#include <grpc/support/log.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -192,6 +193,20 @@ TEST(Logger, WaitsForAStandardErrorThatDoesNotBlock) {
   close(standard_error);
   close(ends[0]);
   EXPECT_EQ(std::count(written.begin(), written.end(), '\n'), kLines);
+}
+
+TEST(LibraryLogs, OfManyLinesOfGrpcOneIsWritten) {
+  ::testing::internal::CaptureStderr();
+  static Logger& log = *new Logger(LogFormat::kText, LogLevel::kInfo);
+  ASSERT_TRUE(log.Start().ok());
+  CaptureLibraryLogs(log);
+  for (int line = 0; line < 100; ++line) gpr_log("call.cc", 1, GPR_LOG_SEVERITY_ERROR, "error %d", line);
+  gpr_log("call.cc", 2, GPR_LOG_SEVERITY_ERROR, "another");
+  log.Flush(kLong);
+  const std::vector<std::string> lines =
+      absl::StrSplit(::testing::internal::GetCapturedStderr(), '\n', absl::SkipEmpty());
+  EXPECT_THAT(lines, ::testing::ElementsAre(::testing::EndsWith(R"(error gRPC error="error 0")"),
+                                            ::testing::EndsWith("error gRPC error=another")));
 }
 
 }  // namespace longshort::server::logger_test

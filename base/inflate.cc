@@ -1,0 +1,74 @@
+#include "base/inflate.h"
+
+#include <zlib.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+
+namespace longshort {
+namespace {
+
+constexpr size_t kReadBytes = size_t{64} << 10;
+// The largest window, and either format: their first bytes differ.
+constexpr int kAnyFormat = MAX_WBITS + 32;
+
+}  // namespace
+
+Inflater::Inflater(Source source, int64_t max_bytes) : source_(std::move(source)), max_bytes_(max_bytes) {}
+
+Inflater::~Inflater() {
+  if (stream_ != nullptr) inflateEnd(stream_.get());
+}
+
+absl::StatusOr<size_t> Inflater::Read(char* buffer, size_t size) {
+  if (stream_ == nullptr) {
+    auto stream = std::make_unique<z_stream>();
+    if (inflateInit2(stream.get(), kAnyFormat) != Z_OK) return absl::InternalError("zlib has no memory");
+    stream_ = std::move(stream);
+  }
+  stream_->next_out = reinterpret_cast<Bytef*>(buffer);
+  stream_->avail_out = static_cast<uInt>(size);
+  while (stream_->avail_out > 0 && !ended_) LS_RETURN_IF_ERROR(Step());
+  const size_t written = size - stream_->avail_out;
+  bytes_ += static_cast<int64_t>(written);
+  if (bytes_ > max_bytes_) {
+    return absl::ResourceExhaustedError(absl::StrCat("the content has more than ", max_bytes_, " bytes"));
+  }
+  return written;
+}
+
+absl::Status Inflater::Step() {
+  if (stream_->avail_in == 0) {
+    const std::string_view packed = source_();
+    if (packed.empty()) return absl::InvalidArgumentError("the compressed data is incomplete");
+    stream_->next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data()));
+    stream_->avail_in = static_cast<uInt>(packed.size());
+  }
+  const int result = inflate(stream_.get(), Z_NO_FLUSH);
+  if (result == Z_MEM_ERROR) return absl::InternalError("zlib has no memory");
+  ended_ = result == Z_STREAM_END;
+  if (result != Z_OK && !ended_) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the compressed data is damaged: ", stream_->msg == nullptr ? zError(result) : stream_->msg));
+  }
+  if (ended_ && (stream_->avail_in > 0 || !source_().empty())) {
+    return absl::InvalidArgumentError("other bytes follow the compressed data");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> Inflate(std::string_view packed, int64_t max_bytes) {
+  Inflater inflater([&packed] { return std::exchange(packed, std::string_view()); }, max_bytes);
+  std::string content;
+  for (size_t read = kReadBytes; read == kReadBytes;) {
+    const size_t before = content.size();
+    content.resize(before + kReadBytes);
+    LS_ASSIGN_OR_RETURN(read, inflater.Read(content.data() + before, kReadBytes));
+    content.resize(before + read);
+  }
+  return content;
+}
+
+}  // namespace longshort

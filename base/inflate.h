@@ -1,0 +1,48 @@
+// Decompresses data in gzip's or zlib's format, which HTTP and gRPC call "gzip" and "deflate". The caller sets how much
+// content there is at a time, and at most: a few bytes of data can hold a thousandfold of content.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+
+struct z_stream_s;
+
+namespace longshort {
+
+class Inflater final {
+ public:
+  // Returns the next piece of the compressed data; empty at its end. A piece must stay valid until the next call.
+  using Source = std::function<std::string_view()>;
+
+  Inflater(Source source, int64_t max_bytes);
+  ~Inflater();
+  Inflater(const Inflater&) = delete;
+  Inflater& operator=(const Inflater&) = delete;
+
+  // Writes the next bytes of the content to `buffer`, and returns how many: `size`, except at the end of the content.
+  // Errors, after which it must not be called again:
+  // - RESOURCE_EXHAUSTED: the content has more than `max_bytes`.
+  // - INVALID_ARGUMENT: the data is damaged, incomplete, or followed by other bytes.
+  // - INTERNAL: zlib has no memory.
+  absl::StatusOr<size_t> Read(char* buffer, size_t size);
+
+ private:
+  absl::Status Step();
+
+  const Source source_;
+  const int64_t max_bytes_;
+  int64_t bytes_ = 0;   // of the content, until now
+  bool ended_ = false;  // the content is complete
+  std::unique_ptr<z_stream_s> stream_;
+};
+
+// The content of `packed`. Errors: as Inflater::Read.
+absl::StatusOr<std::string> Inflate(std::string_view packed, int64_t max_bytes);
+
+}  // namespace longshort
