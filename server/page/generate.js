@@ -1,0 +1,275 @@
+// The view Generate: streams a continuation into a conversation, which is a session on the server.
+
+import { closeSession, fromBase64, newSessionId, stream } from "./api.js";
+import { byId, count, make, bar, say, seconds, several, short } from "./dom.js";
+import { sleep } from "./score.js";
+import { bitsOf, characterLength, colourOf, visible } from "./surprise.js";
+
+const TOP_ALTERNATIVES = 5;
+// A stopped call may use its session for a moment longer.
+const TRIES_OF_BUSY_SESSION = 8;
+
+export function makeGenerate(models) {
+  const form = byId("generate-form");
+  const prompt = byId("prompt");
+  const transcript = byId("transcript");
+  const status = byId("generate-status");
+  const start = byId("generate-start");
+  const stop = byId("generate-stop");
+  const fresh = byId("generate-new");
+  const temperature = byId("temperature");
+  const selected = models.choice(byId("generate-model"), (model) => model.languageModel && model.tokenizer !== "none");
+  let conversation = null; // {model, id, tokens}: tokens in the session, of what this page has received
+  let running = null;
+
+  async function generate() {
+    const model = selected();
+    if (model === null) return say(status, "The server has no language model that gives text.", true);
+    if (prompt.value === "" && conversation === null) return say(status, "There is no prompt yet: type how the text begins.", true);
+    conversation ??= { model: { name: model.name, version: model.version }, id: newSessionId(), tokens: 0 };
+    running = new AbortController();
+    start.disabled = true;
+    stop.disabled = false;
+    fresh.disabled = true;
+    const words = prompt.value;
+    const turn = new Turn(transcript, words);
+    const request = {
+      model: conversation.model,
+      ...(words === "" ? {} : { prompt: { text: words } }),
+      maxTokens: String(byId("max-tokens").valueAsNumber),
+      sampling: { temperature: temperature.valueAsNumber, ...(byId("seed").value ? { seed: byId("seed").value } : {}) },
+      session: { id: conversation.id, expectedTokens: String(conversation.tokens), mustExist: conversation.tokens > 0 },
+      keepPartial: true,
+      tokenLogProbabilities: true,
+      topAlternatives: TOP_ALTERNATIVES,
+    };
+    prompt.value = "";
+    say(status, "Generating …");
+    const began = performance.now();
+    const figures = { tokens: 0, seed: null, first: null, reason: null, cached: 0 };
+    try {
+      for await (const message of patiently(request)) take(message, turn, figures, began);
+      const ended = figures.reason === "FINISH_REASON_STOP" ? "Finished at a stop string." : "Finished.";
+      say(status, `${ended} ${summary(figures, began)}`);
+    } catch (error) {
+      if (error.name === "AbortError") say(status, `Stopped. ${summary(figures, began)}`);
+      else say(status, error.message, true);
+      // Nothing of this turn is in the session: the next call says the prompt again.
+      if (figures.tokens === 0) {
+        turn.remove();
+        prompt.value = words;
+      }
+    }
+    turn.finish();
+    running = null;
+    start.disabled = false;
+    stop.disabled = true;
+    fresh.disabled = false;
+    start.textContent = "Continue";
+    if (conversation.tokens === 0) forget();
+  }
+
+  // Repeats a call whose session is still in use by one that was stopped.
+  async function* patiently(request) {
+    for (let tries = 1; ; ++tries) {
+      try {
+        yield* stream("Inference/GenerateStream", request, { signal: running.signal });
+        return;
+      } catch (error) {
+        if (error.code !== "aborted" || tries === TRIES_OF_BUSY_SESSION) throw error;
+        await sleep(0.1 * tries, running.signal);
+      }
+    }
+  }
+
+  function take(message, turn, figures, began) {
+    if (message.start) figures.seed = message.start.seed ?? "0";
+    if (message.delta) {
+      figures.first ??= (performance.now() - began) / 1000;
+      figures.tokens += Number(message.delta.tokenCount ?? 0);
+      if (message.delta.sessionTokens) conversation.tokens = Number(message.delta.sessionTokens);
+      turn.add(message.delta.tokens ?? []);
+    }
+    if (message.end) figures.reason = message.end.finishReason;
+    if (message.summary) {
+      conversation.tokens = Number(message.summary.sessionTokens ?? conversation.tokens);
+      figures.cached = Number(message.summary.usage?.cachedTokens ?? 0);
+    }
+  }
+
+  function summary(figures, began) {
+    const parts = [several(figures.tokens, "token")];
+    const took = (performance.now() - began) / 1000 - (figures.first ?? 0);
+    if (figures.first !== null) parts.push(`the first after ${seconds(figures.first)}`);
+    if (figures.tokens > 1 && took > 0) parts.push(`${short(figures.tokens / took, 3)} tokens/s`);
+    if (figures.cached > 0) parts.push(`${count(figures.cached)} read before`);
+    if (figures.seed !== null) parts.push(`seed ${figures.seed}`);
+    return `${parts.join(", ")}.`;
+  }
+
+  function forget() {
+    conversation = null;
+    fresh.disabled = true;
+    start.textContent = "Generate";
+  }
+
+  async function startNew() {
+    const old = conversation;
+    forget();
+    transcript.replaceChildren();
+    say(status, "");
+    try {
+      if (old !== null) await closeSession(old.model, old.id);
+    } catch (error) {
+      // The server ends an idle session by itself.
+      say(status, error.message, true);
+    }
+  }
+
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    for (const field of [byId("max-tokens"), byId("seed")]) if (!field.reportValidity()) return;
+    if (running === null) generate();
+  });
+  prompt.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) form.requestSubmit();
+  });
+  stop.addEventListener("click", () => running?.abort());
+  fresh.addEventListener("click", startNew);
+  byId("generate-model").addEventListener("change", () => {
+    const model = selected();
+    if (model !== null) byId("max-tokens").max = model.limits.maxTokens;
+    if (conversation !== null) {
+      running?.abort();
+      startNew();
+    }
+  });
+  temperature.addEventListener("input", () => {
+    byId("temperature-value").textContent = temperature.value;
+  });
+  byId("generate-colour").addEventListener("change", (event) => transcript.classList.toggle("coloured", event.target.checked));
+  addEventListener("pagehide", () => {
+    // The page is going: nobody reads an error.
+    if (conversation !== null) closeSession(conversation.model, conversation.id).catch(() => {});
+  });
+  new Alternatives(transcript, byId("popup"));
+}
+
+// A prompt and its continuation in the transcript.
+class Turn {
+  constructor(transcript, words) {
+    this.transcript = transcript;
+    this.prompt = make("span", { className: "said", textContent: words });
+    this.pending = []; // tokens of a character that is not complete
+    if (words !== "") transcript.append(this.prompt);
+  }
+
+  add(tokens) {
+    const atEnd = this.transcript.scrollHeight - this.transcript.scrollTop - this.transcript.clientHeight < 40;
+    for (const token of tokens) {
+      this.pending.push({ ...token, bytes: fromBase64(token.raw) });
+      this.flush(false);
+    }
+    if (atEnd) this.transcript.scrollTop = this.transcript.scrollHeight;
+  }
+
+  // Shows the characters that are complete; all that is left at the end.
+  flush(end) {
+    while (this.pending.length > 0) {
+      const bytes = Uint8Array.from(this.pending.flatMap((token) => [...token.bytes]));
+      const lead = bytes[0] ?? 0;
+      const wanted = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : lead >= 0xc2 ? 2 : 1;
+      const broken = bytes.slice(1, wanted).some((byte) => (byte & 0xc0) !== 0x80);
+      if (bytes.length < wanted && !broken && !end) return;
+      const length = bytes.length === 0 ? 0 : characterLength(bytes, 0);
+      let used = 0;
+      let have = 0;
+      do have += this.pending[used++].bytes.length;
+      while (have < length && used < this.pending.length);
+      const tokens = this.pending.splice(0, used);
+      this.transcript.append(makeToken(tokens, bytes.slice(0, have)));
+    }
+  }
+
+  finish() {
+    this.flush(true);
+  }
+
+  remove() {
+    this.prompt.remove();
+  }
+}
+
+function makeToken(tokens, bytes) {
+  const bits = tokens.reduce((sum, token) => sum + bitsOf(token.logProbability ?? 0), 0);
+  const span = make("span", {
+    className: `token ${colourOf(bits)}`,
+    textContent: new TextDecoder().decode(bytes),
+    tabIndex: -1,
+  });
+  span.tokens = tokens;
+  return span;
+}
+
+// The popup with the alternatives of a token, below the pointer or the focus.
+class Alternatives {
+  constructor(transcript, popup) {
+    this.transcript = transcript;
+    this.popup = popup;
+    this.shown = null;
+    transcript.addEventListener("pointerover", (event) => this.show(event.target));
+    transcript.addEventListener("focusin", (event) => this.show(event.target));
+    transcript.addEventListener("focusout", () => this.hide());
+    for (const element of [transcript, popup]) {
+      element.addEventListener("pointerleave", (event) => {
+        if (!popup.contains(event.relatedTarget) && !transcript.contains(event.relatedTarget)) this.hide();
+      });
+    }
+    transcript.addEventListener("scroll", () => this.hide(), { passive: true });
+    transcript.addEventListener("click", (event) => event.target.tokens && event.target.focus());
+    transcript.addEventListener("keydown", (event) => this.onKey(event));
+    document.addEventListener("keydown", (event) => event.key === "Escape" && this.hide());
+  }
+
+  show(span) {
+    if (!span.tokens || span === this.shown) return;
+    this.hide();
+    this.shown = span;
+    this.popup.replaceChildren(...span.tokens.map(describe));
+    this.popup.hidden = false;
+    span.setAttribute("aria-describedby", this.popup.id);
+    const at = span.getClientRects()[0];
+    const box = this.popup.getBoundingClientRect();
+    const below = at.bottom + box.height + 12 < innerHeight;
+    const left = Math.max(8, Math.min(innerWidth - box.width - 8, at.left - 12));
+    this.popup.style.left = `${left + scrollX}px`;
+    this.popup.style.top = `${(below ? at.bottom + 4 : at.top - box.height - 4) + scrollY}px`;
+  }
+
+  hide() {
+    this.shown?.removeAttribute("aria-describedby");
+    this.shown = null;
+    this.popup.hidden = true;
+  }
+
+  onKey(event) {
+    const spans = this.transcript.getElementsByClassName("token");
+    const steps = { ArrowLeft: -1, ArrowUp: -10, ArrowRight: 1, ArrowDown: 10, Home: -Infinity, End: Infinity };
+    const step = steps[event.key];
+    if (step === undefined || spans.length === 0 || event.altKey || event.ctrlKey || event.metaKey) return;
+    event.preventDefault();
+    const now = [...spans].indexOf(document.activeElement);
+    const next = now < 0 ? (step < 0 ? spans.length - 1 : 0) : Math.max(0, Math.min(spans.length - 1, now + step));
+    spans[next].focus();
+  }
+}
+
+const nameOf = (bytes) => (bytes.length === 1 && bytes[0] === 0x20 ? "space" : visible(bytes));
+
+function describe(token) {
+  const probability = Math.exp(token.logProbability ?? 0);
+  const alternatives = (token.alternatives ?? []).map((one) =>
+    bar(nameOf(fromBase64(one.raw)), Math.exp(one.logProbability ?? 0), one.id === token.id));
+  const title = `${nameOf(token.bytes)}: ${short(bitsOf(token.logProbability ?? 0), 2)} bits, ${short(probability * 100, 2)} %`;
+  return make("div", {}, make("p", { textContent: title }), make("ul", { className: "bars" }, alternatives));
+}

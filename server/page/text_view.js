@@ -1,0 +1,192 @@
+// Shows a ScoredText of any length: only the lines that are in sight, and a few around them, are in the document.
+
+import { make, oncePerFrame } from "./dom.js";
+import { colourOf, visible } from "./surprise.js";
+
+const MARGIN = 12; // lines above and below those in sight
+// Browsers bound the height of an element. Of a longer text the scroll bar moves by more than a pixel for each pixel.
+const MAX_HEIGHT = 8e6;
+
+export class TextView {
+  // `select(character)` is called for the character below the pointer or cursor; `scrolled()` after each scroll.
+  constructor(element, { select, scrolled }) {
+    this.element = element;
+    this.select = select;
+    this.scrolled = scrolled;
+    this.space = make("div", { className: "text-space" });
+    this.rows = new Map();
+    this.cursor = -1;
+    this.text = null;
+    this.drawSoon = oncePerFrame(() => this.draw());
+    element.addEventListener("scroll", this.drawSoon, { passive: true });
+    element.addEventListener("pointerover", (event) => {
+      const at = event.target.dataset?.at;
+      if (at !== undefined) select(Number(at));
+    });
+    element.addEventListener("click", (event) => {
+      const at = event.target.dataset?.at;
+      if (at !== undefined) this.moveTo(Number(at));
+    });
+    element.addEventListener("keydown", (event) => this.onKey(event));
+    new ResizeObserver(() => this.wrap()).observe(element);
+  }
+
+  show(text) {
+    this.text = text;
+    this.cursor = -1;
+    this.columns = 0;
+    this.element.replaceChildren(this.space);
+    this.element.scrollTop = 0;
+    this.wrap();
+  }
+
+  // Finds the lines again if the width has changed.
+  wrap() {
+    if (this.text === null || this.element.clientWidth === 0) return;
+    const probe = make("span", { className: "probe", textContent: "0".repeat(100) });
+    this.element.append(probe);
+    const { width, height } = probe.getBoundingClientRect();
+    probe.remove();
+    const columns = Math.max(10, Math.floor((this.space.clientWidth - 1) / (width / 100)));
+    if (columns === this.columns) return;
+    const first = this.columns === 0 ? 0 : this.lineStarts[this.firstLine()];
+    this.columns = columns;
+    this.lineHeight = Math.ceil(height) + 6;
+    this.lineStarts = this.text.lines(columns);
+    this.lineCount = this.lineStarts.length - 1;
+    this.height = Math.min(this.lineCount * this.lineHeight, MAX_HEIGHT);
+    this.space.style.height = `${this.height}px`;
+    for (const row of this.rows.values()) row.remove();
+    this.rows.clear();
+    this.scrollToLine(this.lineOf(first));
+    this.draw();
+  }
+
+  // Lines for each pixel of scrolling beyond the first screen.
+  get inSight() {
+    return Math.ceil(this.element.clientHeight / this.lineHeight);
+  }
+
+  firstLine() {
+    const room = this.height - this.element.clientHeight;
+    if (room <= 0) return 0;
+    const last = Math.max(0, this.lineCount - this.element.clientHeight / this.lineHeight);
+    return Math.floor((Math.min(this.element.scrollTop, room) / room) * last);
+  }
+
+  scrollToLine(line) {
+    const room = this.height - this.element.clientHeight;
+    const last = this.lineCount - this.element.clientHeight / this.lineHeight;
+    this.element.scrollTop = last <= 0 ? 0 : Math.ceil((Math.max(0, line) / last) * room);
+  }
+
+  lineOf(character) {
+    let low = 0;
+    let high = this.lineCount - 1;
+    while (low < high) {
+      const middle = (low + high + 1) >> 1;
+      if (this.lineStarts[middle] <= character) low = middle;
+      else high = middle - 1;
+    }
+    return low;
+  }
+
+  // The characters in sight, as [first, end).
+  range() {
+    if (this.text === null || !this.columns) return [0, 0];
+    const first = this.firstLine();
+    return [this.lineStarts[first], this.lineStarts[Math.min(this.lineCount, first + this.inSight)]];
+  }
+
+  draw() {
+    if (this.text === null || !this.columns) return;
+    const first = this.firstLine();
+    const from = Math.max(0, first - MARGIN);
+    const end = Math.min(this.lineCount, first + this.inSight + MARGIN);
+    // Where the first line in sight stands; exact positions, unless the height is bounded.
+    const exact = this.lineCount * this.lineHeight <= MAX_HEIGHT;
+    const origin = exact ? 0 : this.element.scrollTop - first * this.lineHeight;
+    for (const [line, row] of this.rows) {
+      if (line < from || line >= end) {
+        row.remove();
+        this.rows.delete(line);
+      }
+    }
+    for (let line = from; line < end; ++line) {
+      let row = this.rows.get(line);
+      if (row === undefined) {
+        row = this.makeRow(line);
+        this.rows.set(line, row);
+        this.space.append(row);
+      }
+      row.style.transform = `translateY(${origin + line * this.lineHeight}px)`;
+    }
+    this.scrolled();
+  }
+
+  makeRow(line) {
+    const row = make("div", { className: "text-row" });
+    for (let character = this.lineStarts[line]; character < this.lineStarts[line + 1]; ++character) {
+      const mark = character === this.cursor ? " cursor" : "";
+      row.append(make("span", {
+        className: colourOf(this.text.bitsAt(character)) + mark,
+        textContent: visible(this.text.bytesAt(character)),
+        "data-at": character,
+      }));
+    }
+    return row;
+  }
+
+  // The characters from `from` to `end` have scores now, or the cursor has moved there.
+  update(from, end) {
+    if (!this.columns) return;
+    const [first, last] = [this.lineOf(from), this.lineOf(Math.max(from, end - 1))];
+    for (const [line, row] of this.rows) {
+      if (line < first || line > last) continue;
+      row.remove();
+      this.rows.delete(line);
+    }
+    this.drawSoon();
+  }
+
+  // Brings a character into sight.
+  reveal(character) {
+    const line = this.lineOf(character);
+    const first = this.firstLine();
+    if (line < first + 1 || line > first + this.inSight - 3) this.scrollToLine(line - Math.floor(this.inSight / 3));
+    this.drawSoon();
+  }
+
+  moveTo(character) {
+    const before = this.cursor;
+    this.cursor = Math.max(0, Math.min(this.text.characters - 1, character));
+    if (before >= 0) this.update(before, before + 1);
+    this.update(this.cursor, this.cursor + 1);
+    this.reveal(this.cursor);
+    this.select(this.cursor);
+  }
+
+  onKey(event) {
+    if (this.text === null || event.altKey || event.metaKey) return;
+    const line = this.lineOf(Math.max(0, this.cursor));
+    const column = this.cursor - this.lineStarts[line];
+    const inLine = (other) => {
+      const bounded = Math.max(0, Math.min(this.lineCount - 1, other));
+      return Math.min(this.lineStarts[bounded] + Math.max(0, column), this.lineStarts[bounded + 1] - 1);
+    };
+    const moves = {
+      ArrowLeft: () => this.cursor - 1,
+      ArrowRight: () => this.cursor + 1,
+      ArrowUp: () => inLine(line - 1),
+      ArrowDown: () => inLine(line + 1),
+      PageUp: () => inLine(line - this.inSight + 1),
+      PageDown: () => inLine(line + this.inSight - 1),
+      Home: () => (event.ctrlKey ? 0 : this.lineStarts[line]),
+      End: () => (event.ctrlKey ? this.text.characters - 1 : this.lineStarts[line + 1] - 1),
+    };
+    const move = moves[event.key];
+    if (move === undefined) return;
+    event.preventDefault();
+    this.moveTo(move());
+  }
+}
