@@ -57,8 +57,12 @@ Examples:
     table.Add("completions", "N", "Number of completions, 1 to 16.", &completions_);
     table.Add("session", "ID",
               "Continue the session with this id (of this --client-id); the first call creates it. If the stream is "
-              "interrupted, the session keeps the text so far.",
+              "interrupted, the session keeps the text so far; see --no-keep-partial.",
               &session_);
+    table.AddSwitch("no-keep-partial",
+                    "If the stream is interrupted, the session stays as it was before the call. With --no-stream it "
+                    "always does.",
+                    &no_keep_partial_);
     table.AddSwitch("session-must-exist", "Fail if the session does not exist.", &session_must_exist_);
     table.Add("stop", "TEXT", "End the completion before this text; may be given up to 16 times.", &stop_);
     table.AddSwitch("echo", "Start each completion with the prompt.", &echo_);
@@ -94,6 +98,7 @@ Examples:
     if (session_must_exist_ && !session_.has_value()) {
       return UsageError("--session-must-exist needs --session");
     }
+    if (no_keep_partial_ && !session_.has_value()) return UsageError("--no-keep-partial needs --session");
     std::string text;
     if (prompt_.has_value()) {
       text = *std::move(prompt_);
@@ -117,7 +122,7 @@ Examples:
     if (session_.has_value()) {
       request.mutable_session()->set_id(*session_);
       request.mutable_session()->set_must_exist(session_must_exist_);
-      request.set_keep_partial(!no_stream_);
+      request.set_keep_partial(!no_stream_ && !no_keep_partial_);
     }
     for (const std::string& stop : stop_) request.add_stop(stop);
     request.set_echo(echo_);
@@ -174,6 +179,7 @@ Examples:
   int32_t completions_ = 1;
   std::optional<std::string> session_;
   bool session_must_exist_ = false;
+  bool no_keep_partial_ = false;
   std::vector<std::string> stop_;
   bool echo_ = false;
   std::optional<double> temperature_;

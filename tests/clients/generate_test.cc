@@ -111,6 +111,18 @@ TEST_F(GenerateTest, ASessionIsNamedOrNotThere) {
   EXPECT_FALSE(server_.generate_request.keep_partial());
 }
 
+TEST_F(GenerateTest, AnInterruptedStreamInASessionIsKeptUnlessTheUserSaysOtherwise) {
+  ASSERT_EQ(Run({"generate", "--prompt=x", "--session=talk"}), ExitCode::kOk) << error_;
+  EXPECT_TRUE(server_.generate_request.keep_partial());
+  for (const char* option : {"--no-keep-partial", "--no-stream"}) {
+    ASSERT_EQ(Run({"generate", "--prompt=x", "--session=talk", option}), ExitCode::kOk) << error_;
+    EXPECT_EQ(server_.generate_request.session().id(), "talk");
+    EXPECT_FALSE(server_.generate_request.keep_partial()) << option;
+  }
+  EXPECT_EQ(Run({"generate", "--prompt=x", "--no-keep-partial"}), ExitCode::kUsage);
+  EXPECT_THAT(error_, HasSubstr("--no-keep-partial needs --session"));
+}
+
 TEST_F(GenerateTest, UnsetFlagsLeaveTheServersDefaults) {
   ASSERT_EQ(Run({"generate"}, "from standard input\n"), ExitCode::kOk) << error_;
   const v1::GenerateRequest& request = server_.generate_request;

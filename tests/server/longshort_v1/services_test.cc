@@ -158,6 +158,29 @@ TEST_F(ServicesTest, InvalidMetadataIsNamed) {
   }
 }
 
+TEST_F(ServicesTest, OnlyAStreamKeepsAPartOfItsAnswerInTheSession) {
+  request_.mutable_session()->set_id("talk");
+  request_.set_keep_partial(true);
+  grpc::ClientContext stream_context;
+  const auto reader = stub_->GenerateStream(&stream_context, request_);
+  const ScriptedEngine::Generation streamed = engine_->TakeGenerations(1)[0];
+  EXPECT_TRUE(streamed.request.session->keep_partial);
+  streamed.listener->OnFinished(absl::OkStatus(), Summary(0));
+  v1::GenerateStreamResponse event;
+  while (reader->Read(&event)) continue;
+  EXPECT_TRUE(reader->Finish().ok());
+  std::thread engine_thread([this] {
+    const ScriptedEngine::Generation unary = engine_->TakeGenerations(1)[0];
+    EXPECT_EQ(unary.request.session->id, "talk");
+    EXPECT_FALSE(unary.request.session->keep_partial);
+    unary.listener->OnFinished(absl::OkStatus(), Summary(0));
+  });
+  grpc::ClientContext context;
+  v1::GenerateResponse response;
+  EXPECT_TRUE(stub_->Generate(&context, request_, &response).ok());
+  engine_thread.join();
+}
+
 TEST_F(ServicesTest, AnErrorOfTheEngineComesAfterTheTextBeforeIt) {
   grpc::ClientContext context;
   const auto reader = stub_->GenerateStream(&context, request_);

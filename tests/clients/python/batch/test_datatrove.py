@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import longshort
 import longshort.batch
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -139,6 +140,24 @@ def test_wrong_options_are_errors_before_the_pipeline_starts() -> None:
         Annotator("score", sever="a:1")  # type: ignore[call-arg]
     with pytest.raises(ValueError, match="batch_size is 0"):
         ClassFilter("good", at_least=0.5, batch_size=0)
+
+
+@pytest.mark.parametrize(("model", "message"), [("tiny/3", "has no version 3"), ("absent", "no model absent")])
+def test_a_model_or_version_that_is_not_there_is_not_found_before_the_first_document(
+    server: Server, model: str, message: str
+) -> None:
+    """No other version takes its place, in any block."""
+    options: dict[str, Any] = {"server": address(server), "model": model}
+    blocks = [
+        Annotator("score", **options),
+        BitsPerByteFilter(at_most=9, **options),
+        ClassFilter("good", at_least=0.5, **options),
+    ]
+    for block in blocks:
+        documents = iter([Document("some text", "0")])
+        with pytest.raises(longshort.NotFound, match=message):
+            list(block.run(documents))
+        assert next(documents).id == "0", "a document was taken"
 
 
 def test_the_program_of_the_page_runs(server: Server, tmp_path: Path) -> None:

@@ -187,6 +187,20 @@ def test_a_server_that_does_not_start_fails_the_dataset_with_its_words(tmp_path:
         scored.take_all()
 
 
+@pytest.mark.parametrize(("model", "message"), [("tiny/3", "has no version 3"), ("absent", "no model absent")])
+def test_a_model_or_version_that_is_not_there_fails_the_dataset_at_its_start(
+    server: Server, model: str, message: str
+) -> None:
+    """An actor does not start, so no row is read, and no other version takes its place."""
+    read = server.metric("longshort_prompt_tokens_total")
+    scored = longshort.ray.score(
+        ray.data.from_items([{"text": "a"}]), server=address(server), model=model, concurrency=1, num_cpus=0.25
+    )
+    with pytest.raises(Exception, match=message):
+        scored.take_all()
+    assert server.metric("longshort_prompt_tokens_total") == read
+
+
 def test_what_was_written_before_a_failure_is_not_done_again_with_rays_checkpoints(
     corpus: Path, wanted: list[dict[str, Any]], server: Server, repository: Path, tmp_path: Path
 ) -> None:
