@@ -1,0 +1,26 @@
+// The page at /: the files of server/page, which the build writes into the program.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string_view>
+
+namespace longshort::server {
+
+// Content of each file, by its name.
+const std::map<std::string_view, std::string_view>& PageContents();
+
+struct PageFile {
+  std::string_view content_type;
+  std::string_view content;
+};
+
+// What the browser may do with the page: load its files and call its server, nothing else.
+inline constexpr char kPagePolicy[] =
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' blob: data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+// The file of a path: "/" is index.html. Nothing if the page has no such file.
+std::optional<PageFile> FindPageFile(std::string_view path);
+
+}  // namespace longshort::server
