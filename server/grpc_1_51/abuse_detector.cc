@@ -5,8 +5,8 @@
 namespace longshort::server {
 namespace {
 
-// Fewer bytes cannot carry a harmful number of calls: a call has about a hundred bytes of headers.
-constexpr int64_t kUnsuspicious = int64_t{64} << 10;
+// Fewer bytes cannot carry a harmful number of calls: a call has at least 16 bytes.
+constexpr int64_t kUnsuspicious = int64_t{32} << 10;
 // Bytes that gRPC allows a stream beyond the first window while the rest of a message is missing.
 constexpr int64_t kWindowOfCall = int64_t{1} << 20;
 
@@ -30,7 +30,7 @@ bool AbuseDetector::WantsCalls(const ConnectionBytes& bytes) const {
   return bytes.received - last_.received >= kUnsuspicious || bytes.received - at_message_.received >= kUnsuspicious;
 }
 
-std::optional<AbuseKind> AbuseDetector::Judge(absl::Time now, const ConnectionBytes& bytes,
+std::optional<AbuseKind> AbuseDetector::Judge(const PollTime& time, const ConnectionBytes& bytes,
                                               const std::optional<ConnectionCalls>& calls, const AbuseLimits& limits) {
   const bool sent = bytes.taken > last_.taken;
   const bool message = calls.has_value() && calls->messages > messages_;
@@ -38,6 +38,7 @@ std::optional<AbuseKind> AbuseDetector::Judge(absl::Time now, const ConnectionBy
   if (message) {
     messages_ = calls->messages;
     at_message_ = bytes;
+    begun_at_message_ = calls->begun;
   }
   const bool has_call = !calls.has_value() || calls->open > 0 || calls->begun > begun_;
   if (has_call || message) received_at_call_ = bytes.received;
@@ -46,6 +47,7 @@ std::optional<AbuseKind> AbuseDetector::Judge(absl::Time now, const ConnectionBy
   if (message || sent || bytes.unread == 0) waits_since_.reset();
 
   if (calls.has_value() && calls->open > limits.calls) return AbuseKind::kCalls;
+  if (begun_ - begun_at_message_ > 2 * limits.calls) return AbuseKind::kCalls;
   const int64_t open = calls.has_value() ? calls->open : limits.calls;
   // A client's replies to the server's data, such as window updates, are less than half of that data.
   const int64_t without_message = idle_bytes() - (bytes.taken - at_message_.taken) / 2;
@@ -55,20 +57,19 @@ std::optional<AbuseKind> AbuseDetector::Judge(absl::Time now, const ConnectionBy
   const int64_t windows = std::min(open * kWindowOfCall, limits.messages_bytes);
   if (bytes.received - received_at_sign_ > limits.idle_bytes + windows) return AbuseKind::kBytes;
   if (bytes.received - received_at_call_ > limits.bytes_without_call) return AbuseKind::kPings;
-  if (IsStalled(now, limits)) return AbuseKind::kStalled;
+  if (IsStalled(time, limits)) return AbuseKind::kStalled;
   return std::nullopt;
 }
 
-bool AbuseDetector::IsStalled(absl::Time now, const AbuseLimits& limits) {
+bool AbuseDetector::IsStalled(const PollTime& time, const AbuseLimits& limits) {
   if (last_.unread == 0) return false;
   const int64_t read = last_.received - last_.unread;
   if (!waits_since_.has_value()) {
-    waits_since_ = now;
+    waits_since_ = time;
     read_at_wait_ = read;
   }
-  const absl::Duration waits = now - *waits_since_;
-  if (waits >= limits.unread_stall && last_.unsent > 0) return true;
-  return waits >= limits.stall && read - read_at_wait_ >= limits.stall_bytes;
+  if (time.now - waits_since_->now >= limits.unread_stall && last_.unsent > 0) return true;
+  return time.cpu - waits_since_->cpu >= limits.stall && read - read_at_wait_ >= limits.stall_bytes;
 }
 
 }  // namespace longshort::server

@@ -1,16 +1,17 @@
 // Detects connections that abuse HTTP/2 in ways that gRPC 1.51 does not limit, from outside of gRPC.
 //
-// The guard checks a connection ten times a second. Four kinds of abuse end it:
+// The guard checks a connection fifty times a second. Four kinds of abuse end it:
 //
 //   kCalls    It has far more calls in memory than it may open: its client ignores the server's settings, or resets
-//             calls faster than gRPC can destroy them ("rapid reset").
+//             calls faster than gRPC can destroy them ("rapid reset"). Or it opens calls and never sends a message.
 //   kBytes    It received many bytes without completing a message: frames without content, or headers without an end.
 //             Each open call may have an incomplete message, and window updates for the server's data do not count.
 //   kPings    It received many bytes without a call: pings, settings, and other frames that gRPC answers. No call ends
 //             with the connection.
 //   kStalled  Its receive buffer has not been empty for some time, during which no message was completed. Parsing costs
 //             too much CPU, which delays other clients' calls; or gRPC has stopped reading, because the client does not
-//             read its 10,000 answers to such frames.
+//             read its 10,000 answers to such frames. The first is measured in CPU time of the server: on a busy
+//             machine an upload takes long, too, but not much of it.
 //
 // Thread: one thread at a time. Arithmetic only: no sockets, no gRPC.
 #pragma once
@@ -28,8 +29,9 @@ enum class AbuseKind { kCalls, kBytes, kPings, kStalled };
 const char* AbuseKindName(AbuseKind abuse);
 
 struct AbuseLimits {
-  // Maximum calls of a connection in memory: open ones, and ended ones that are not destroyed yet.
-  int64_t calls = 4096;
+  // Maximum calls of a connection in memory: open ones, and ended ones that are not destroyed yet. Twice as many may
+  // begin without a message between them.
+  int64_t calls = 3072;
   // Maximum bytes received without a message. gRPC allows 16 MiB before it must send anything.
   int64_t idle_bytes = int64_t{64} << 20;
   // The largest message, and the maximum bytes of all incomplete messages together. Each open call may have one.
@@ -37,8 +39,8 @@ struct AbuseLimits {
   int64_t messages_bytes = int64_t{256} << 20;
   // Maximum bytes received while no call is open and none begins. Clients' pings and window updates are far fewer.
   int64_t bytes_without_call = int64_t{1} << 20;
-  // A connection is stalled if its receive buffer has not been empty for `stall`, while at least `stall_bytes` were
-  // read without completing anything. If fewer were read, the server itself is too busy.
+  // A connection is stalled if its receive buffer has not been empty while the server used `stall` of CPU time and
+  // read at least `stall_bytes` from it without completing anything. If fewer were read, others use the CPU.
   absl::Duration stall = absl::Seconds(2);
   int64_t stall_bytes = int64_t{256} << 10;
   // It is also stalled if its receive buffer has not been empty for so long, while the client took nothing of what
@@ -61,6 +63,12 @@ struct ConnectionCalls {
   int64_t messages = 0;  // complete ones, since it was opened
 };
 
+// When the counts are read.
+struct PollTime {
+  absl::Time now;
+  absl::Duration cpu;  // used by the server since its start
+};
+
 class AbuseDetector final {
  public:
   // Whether Judge needs ConnectionCalls, because many bytes were received since its last call. Reading them from gRPC
@@ -68,22 +76,23 @@ class AbuseDetector final {
   bool WantsCalls(const ConnectionBytes& bytes) const;
 
   // Judges the current counts. `calls`: nullopt if gRPC does not know the connection (not yet, or no longer).
-  std::optional<AbuseKind> Judge(absl::Time now, const ConnectionBytes& bytes,
+  std::optional<AbuseKind> Judge(const PollTime& time, const ConnectionBytes& bytes,
                                  const std::optional<ConnectionCalls>& calls, const AbuseLimits& limits);
 
   // Bytes received since the last complete message.
   int64_t idle_bytes() const { return last_.received - at_message_.received; }
 
  private:
-  bool IsStalled(absl::Time now, const AbuseLimits& limits);
+  bool IsStalled(const PollTime& time, const AbuseLimits& limits);
 
   ConnectionBytes last_;
   ConnectionBytes at_message_;    // at the last complete message
   int64_t received_at_sign_ = 0;  // at the last progress: a message, or data sent to the client
   int64_t messages_ = 0;
   int64_t begun_ = 0;
-  int64_t received_at_call_ = 0;           // when a call was last open or had begun
-  std::optional<absl::Time> waits_since_;  // start of the current stall
+  int64_t begun_at_message_ = 0;
+  int64_t received_at_call_ = 0;         // when a call was last open or had begun
+  std::optional<PollTime> waits_since_;  // start of the current stall
   int64_t read_at_wait_ = 0;
 };
 

@@ -1,8 +1,15 @@
 #include "server/grpc_1_51/connection_guard.h"
 
+#include <sys/epoll.h>
+
+#include <array>
+#include <cerrno>
+#include <ctime>
 #include <optional>
+#include <system_error>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/freed_memory.h"
 
@@ -10,9 +17,9 @@ namespace longshort::server {
 namespace {
 
 // Until the next poll, a connection can make gRPC allocate some hundred megabytes per second.
-constexpr absl::Duration kInterval = absl::Milliseconds(100);
-// An idle connection is polled at every tenth poll.
-constexpr int64_t kIdlePolls = 10;
+constexpr absl::Duration kInterval = absl::Milliseconds(20);
+// An idle connection is polled at every fiftieth poll, only to find out that gRPC has closed it.
+constexpr int64_t kIdlePolls = 50;
 // Minimum interval between reports of closed connections.
 constexpr absl::Duration kReportInterval = absl::Seconds(1);
 // gRPC destroys a connection with many calls within this time. Then its memory is returned to the system; otherwise
@@ -21,9 +28,18 @@ constexpr absl::Duration kMemoryReturnDelay = absl::Seconds(2);
 // A connection that sent at least this much may leave freed memory behind, even if it ended normally.
 constexpr int64_t kNoticedBytes = 256 * 1024;
 
+absl::Duration CpuTime() {
+  timespec used{};
+  return clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used) == 0 ? absl::DurationFromTimespec(used) : absl::ZeroDuration();
+}
+
 }  // namespace
 
 absl::Status ConnectionGuard::Start() {
+  arrivals_ = Descriptor(epoll_create1(EPOLL_CLOEXEC));
+  if (arrivals_.number() < 0) {
+    return absl::ResourceExhaustedError(absl::StrCat("epoll: ", std::system_category().message(errno)));
+  }
   return thread_.Start("the thread that guards connections", {.interval = kInterval, .run = [this] { Poll(); }});
 }
 
@@ -31,6 +47,8 @@ void ConnectionGuard::Watch(int socket) {
   const std::optional<SocketIdentity> identity = IdentityOf(socket);
   if (!identity.has_value()) return;
   Connection connection{.socket = *identity, .peer = PeerOf(socket), .detector = {}, .bytes = {}, .moving = true};
+  epoll_event none_yet{.events = EPOLLONESHOT, .data = {.fd = socket}};
+  epoll_ctl(arrivals_.number(), EPOLL_CTL_ADD, socket, &none_yet);
   const MutexLock lock(mutex_);
   // An earlier connection with this number is closed.
   connections_.insert_or_assign(socket, std::move(connection));
@@ -43,7 +61,7 @@ void ConnectionGuard::Poll() {
   {
     const MutexLock lock(mutex_);
     const absl::Time now = MonotonicNow();
-    PollAll(now);
+    PollAll({.now = now, .cpu = CpuTime()});
     open = static_cast<int64_t>(connections_.size());
     if (now >= next_report_) ended.swap(ended_);
     if (!ended.empty()) next_report_ = now + kReportInterval;
@@ -58,13 +76,32 @@ void ConnectionGuard::Poll() {
   if (return_memory) ReturnFreedMemory();
 }
 
-void ConnectionGuard::PollAll(absl::Time now) {
+void ConnectionGuard::FindWoken() {
+  std::array<epoll_event, 256> events{};
+  int found = 0;
+  do {
+    found = epoll_wait(arrivals_.number(), events.data(), events.size(), 0);
+    for (int i = 0; i < found; ++i) {
+      const auto connection = connections_.find(events[i].data.fd);
+      if (connection != connections_.end()) connection->second.moving = true;
+    }
+  } while (found == static_cast<int>(events.size()));
+}
+
+bool ConnectionGuard::Rest(const Connection& connection) {
+  // If the number belongs to another socket by now, that one is not in the set, or its own first poll follows.
+  epoll_event next{.events = EPOLLIN | EPOLLONESHOT, .data = {.fd = connection.socket.number}};
+  return epoll_ctl(arrivals_.number(), EPOLL_CTL_MOD, connection.socket.number, &next) == 0;
+}
+
+void ConnectionGuard::PollAll(const PollTime& time) {
   ++polls_;
+  FindWoken();
   calls_.BeginPoll(connections_.size());
   for (auto next = connections_.begin(); next != connections_.end();) {
     Connection& connection = next->second;
     const bool its_turn = connection.moving || (next->first + polls_) % kIdlePolls == 0;
-    if (!its_turn || PollConnection(connection, now)) {
+    if (!its_turn || PollConnection(connection, time)) {
       ++next;
     } else {
       next = connections_.erase(next);
@@ -72,17 +109,19 @@ void ConnectionGuard::PollAll(absl::Time now) {
   }
 }
 
-bool ConnectionGuard::PollConnection(Connection& connection, absl::Time now) {
+bool ConnectionGuard::PollConnection(Connection& connection, const PollTime& time) {
   const std::optional<ConnectionBytes> bytes = ReadConnectionBytes(connection.socket);
   if (!bytes.has_value()) {
-    if (connection.bytes.received > kNoticedBytes) ReturnMemoryAfter(now);
+    if (connection.bytes.received > kNoticedBytes) ReturnMemoryAfter(time.now);
     return false;
   }
-  connection.moving = bytes->received != connection.bytes.received || bytes->unread > 0;
+  if (connection.moving) {
+    connection.moving = bytes->received != connection.bytes.received || bytes->unread > 0 || !Rest(connection);
+  }
   connection.bytes = *bytes;
   std::optional<ConnectionCalls> calls;
   if (connection.detector.WantsCalls(*bytes)) calls = calls_.Read(connection.peer);
-  const std::optional<AbuseKind> why = connection.detector.Judge(now, *bytes, calls, limits_);
+  const std::optional<AbuseKind> why = connection.detector.Judge(time, *bytes, calls, limits_);
   if (!why.has_value()) return true;
   if (!SeverConnection(connection.socket)) return true;  // already closed, or no descriptor available now
   ended_.push_back({.why = *why,
@@ -90,7 +129,7 @@ bool ConnectionGuard::PollConnection(Connection& connection, absl::Time now) {
                     .received_bytes = bytes->received,
                     .idle_bytes = connection.detector.idle_bytes(),
                     .open_calls = calls.value_or(ConnectionCalls()).open});
-  ReturnMemoryAfter(now);
+  ReturnMemoryAfter(time.now);
   return false;
 }
 

@@ -1,7 +1,7 @@
 // Watches gRPC's connections, and closes those that abuse HTTP/2 (AbuseDetector).
 //
-// gRPC owns the sockets. The guard knows their numbers, reads their byte counts from the system ten times a second,
-// and reads the calls of busy connections from gRPC. It polls an idle connection once a second.
+// gRPC owns the sockets. The guard knows their numbers, reads their byte counts from the system fifty times a second,
+// and reads the calls of busy connections from gRPC. While a connection is idle, the system reports when bytes arrive.
 //
 // Thread-safe; the handlers are called by the guard's thread.
 #pragma once
@@ -21,6 +21,7 @@
 #include "server/grpc_1_51/abuse_detector.h"
 #include "server/grpc_1_51/tcp_socket.h"
 #include "server/grpc_1_51/transport_calls.h"
+#include "server/options/listening_sockets.h"
 
 namespace longshort::server {
 
@@ -46,7 +47,7 @@ class ConnectionGuard final {
   ConnectionGuard(const ConnectionGuard&) = delete;
   ConnectionGuard& operator=(const ConnectionGuard&) = delete;
 
-  // Errors: as Thread::Start.
+  // Errors: as Thread::Start; RESOURCE_EXHAUSTED if no descriptor is left.
   absl::Status Start();
 
   // Watches this connection until it is closed. REQUIRES: gRPC does not have the socket yet.
@@ -58,21 +59,26 @@ class ConnectionGuard final {
     std::string peer;
     AbuseDetector detector;
     ConnectionBytes bytes;
-    bool moving = true;
+    bool moving = true;  // polled each time
   };
 
   // What the thread does at each poll.
   void Poll();
+  // Marks the idle connections for which bytes have arrived.
+  void FindWoken() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Polls the connections whose turn it is.
-  void PollAll(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void PollAll(const PollTime& time) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Returns whether the connection is still open.
-  bool PollConnection(Connection& connection, absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool PollConnection(Connection& connection, const PollTime& time) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Has the system report when bytes arrive. False if it cannot.
+  bool Rest(const Connection& connection);
   // Schedules the return of a closed connection's memory to the system.
   void ReturnMemoryAfter(absl::Time end) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const AbuseLimits limits_;
   const Handlers handlers_;
   TransportCalls calls_;  // used by the guard's thread
+  Descriptor arrivals_;   // an epoll of all sockets
 
   Mutex mutex_;
   std::unordered_map<int, Connection> connections_ ABSL_GUARDED_BY(mutex_);  // by the socket's number

@@ -47,6 +47,15 @@ def call_headers(method: str, **more: str) -> bytes:
     return b"".join(header(name, value) for name, value in fields.items())
 
 
+def indexed_call_headers(method: str) -> tuple[bytes, bytes]:
+    """The header fields of a connection's first call, which enter the server's table (RFC 7541, 6.2.1), and those of
+    its later ones: 6 bytes."""
+    fields = {":path": method, ":authority": "localhost", "te": "trailers", "content-type": "application/grpc"}
+    post_by_http = b"\x83\x86"
+    first = b"".join(b"\x40" + header(name, value)[1:] for name, value in fields.items())
+    return post_by_http + first, post_by_http + bytes(0x80 | 62 + field for field in range(len(fields)))
+
+
 def message_frame(stream: int, message: bytes) -> bytes:
     """A message that ends what its client has to say in a call."""
     return frame(DATA, END_STREAM, stream, struct.pack(">BI", 0, len(message)) + message)

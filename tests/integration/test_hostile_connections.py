@@ -25,6 +25,7 @@ from integration.running_stream import RunningStream
 from integration.server_process import MEASURED, Server, wait_until
 
 TOKENIZE = "/longshort.v1.Inference/Tokenize"
+SCORE_TEXTS = "/longshort.v1.Inference/ScoreTexts"
 CANCEL = struct.pack(">I", 8)
 MIB = 1 << 20
 
@@ -141,6 +142,29 @@ def pings_behind_answers() -> Iterator[bytes]:
     yield from answered_frames(http2.PING, bytes(8))
 
 
+def short_calls(method: str, each: Callable[[int], bytes] = lambda _: b"") -> Iterator[bytes]:
+    """Calls that take few bytes; `each` makes what follows the headers of one."""
+    first, later = http2.indexed_call_headers(method)
+    yield http2.frame(http2.HEADERS, http2.END_HEADERS, 1, first)
+    for number in itertools.count(3, 2000):
+        streams = range(number, number + 2000, 2)
+        yield b"".join(
+            http2.frame(http2.HEADERS, http2.END_HEADERS, stream, later) + each(stream) for stream in streams
+        )
+
+
+def after_a_pause(seconds: float, frames: Iterator[bytes]) -> Iterator[bytes]:
+    yield b""  # the beginning is sent
+    time.sleep(seconds)
+    yield from frames
+
+
+def refused_calls() -> Iterator[bytes]:
+    """Calls beyond the server's limit, by a client that has acknowledged it."""
+    yield http2.frame(http2.SETTINGS, http2.ACKNOWLEDGED, 0, b"")
+    yield from short_calls(SCORE_TEXTS)
+
+
 # A string of 1 GiB, of which ever more comes; a number of which each byte says that it goes on.
 STRING, NUMBER = b"\x00\x01a\x7f\xff\xff\xff\xff\x03", b"\x7f"
 
@@ -180,7 +204,20 @@ def test_a_connection_that_takes_without_giving_is_closed(attacked: Server, atta
     wait_until(lambda: re.search(f"connections closed: .* why=({reasons}) ", attacked.log()))
 
 
+# By a client that reads nothing, and what each is closed for; nothing if gRPC closes it.
 UNREAD = {
+    "short calls": ("calls|stalled", lambda: short_calls(TOKENIZE)),
+    "streams": ("calls|stalled", lambda: short_calls(SCORE_TEXTS)),
+    "streams after a pause": ("calls|stalled", lambda: after_a_pause(3, short_calls(SCORE_TEXTS))),
+    "streams that are reset": (
+        "calls|stalled",
+        lambda: short_calls(SCORE_TEXTS, lambda stream: http2.frame(http2.RESET, 0, stream, CANCEL)),
+    ),
+    "refused calls": ("", refused_calls),
+    "calls of an unknown method": (
+        "calls|stalled",
+        lambda: short_calls("/no.Service/Method", lambda stream: http2.message_frame(stream, b"")),
+    ),
     "pings": ("pings|stalled", lambda: answered_frames(http2.PING, bytes(8))),
     "settings": ("pings|stalled", lambda: answered_frames(http2.SETTINGS, b"")),
     "pings behind answers": ("pings|stalled", pings_behind_answers),
@@ -224,9 +261,10 @@ def test_answers_that_nobody_reads_take_little_memory(
         client.close()
     wait_until(lambda: reader.messages > messages or reader.is_complete)
     reader.cancel()
-    wait_until(lambda: closed(server, *reasons.split("|")) == before + 1)
     assert server.peak_memory() - memory < 100 * MIB
-    wait_until(lambda: re.search(f"connections closed: .* why=({reasons}) ", server.log()) is not None)
+    if reasons:
+        wait_until(lambda: closed(server, *reasons.split("|")) == before + 1)
+        wait_until(lambda: re.search(f"connections closed: .* why=({reasons}) ", server.log()) is not None)
 
     def memory_now() -> int:
         server.forget_peak_memory()
@@ -333,7 +371,7 @@ def test_nor_is_a_slow_link(api: SimpleNamespace, attacked: Server) -> None:
 def test_nor_are_as_many_calls_as_a_connection_may_have(api: SimpleNamespace, attacked: Server) -> None:
     """A thousand that do nothing on one connection, and as many documents as can be scored on another."""
     before = closed_for_anything(attacked)
-    headers = http2.call_headers("/longshort.v1.Inference/ScoreTexts")
+    headers = http2.call_headers(SCORE_TEXTS)
     calls = b"".join(http2.frame(http2.HEADERS, http2.END_HEADERS, stream, headers) for stream in range(1, 2001, 2))
     ping = http2.frame(http2.PING, 0, 0, bytes(8))
     end = time.monotonic() + 3  # longer than the guard's patience
