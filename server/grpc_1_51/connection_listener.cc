@@ -47,22 +47,24 @@ void RaiseDescriptorLimit() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-int64_t CountConnections(int port) {
+int64_t CountConnections(const ListenAddress& address) {
   int64_t connections = 0;
   std::error_code error;
   for (const auto& open : std::filesystem::directory_iterator("/proc/self/fd", error)) {
     int number = -1;
     sockaddr_storage peer{};
     socklen_t length = sizeof(peer);
-    if (!absl::SimpleAtoi(open.path().filename().string(), &number) || PortOf(number) != port) continue;
+    if (!absl::SimpleAtoi(open.path().filename().string(), &number)) continue;
+    if (address.is_unix() ? PathOf(number) != address.path : PortOf(number) != address.port) continue;
     if (getpeername(number, reinterpret_cast<sockaddr*>(&peer), &length) == 0) ++connections;
   }
   return connections;
 }
 
-absl::StatusOr<std::unique_ptr<ConnectionListener>> ConnectionListener::Bind(const ListenAddress& address) {
+absl::StatusOr<std::unique_ptr<ConnectionListener>> ConnectionListener::Bind(const ListenAddress& address,
+                                                                             int64_t mode) {
   const NamedAddress name{.option = "listen", .address = address};
-  LS_ASSIGN_OR_RETURN(ListeningSockets listening, BindSockets(name));
+  LS_ASSIGN_OR_RETURN(ListeningSockets listening, BindSockets(name, mode));
   std::unique_ptr<ConnectionListener> listener(new ConnectionListener(name, std::move(listening)));
   listener->wake_ = Descriptor(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   if (listener->wake_.number() < 0) return CannotBind(name, std::system_category().message(errno));
@@ -78,6 +80,7 @@ absl::Status ConnectionListener::Start(Handlers handlers) {
 }
 
 ConnectionListener::~ConnectionListener() {
+  listening_.file.reset();  // no connection is queued any more
   if (!thread_.started()) return;
   eventfd_write(wake_.number(), 1);
   thread_.Join();

@@ -24,8 +24,9 @@ namespace longshort::server {
 // Raises the process's limit of descriptors to the hard limit (`ulimit -Hn`).
 void RaiseDescriptorLimit();
 
-// Counts this process's connected sockets with the local `port`. A socket that closes meanwhile may or may not count.
-int64_t CountConnections(int port);
+// Counts this process's connected sockets with the local port of `address`, or its path. A socket that closes meanwhile
+// may or may not count.
+int64_t CountConnections(const ListenAddress& address);
 
 class ConnectionListener final {
  public:
@@ -38,11 +39,13 @@ class ConnectionListener final {
   };
 
   // As BindSockets.
-  static absl::StatusOr<std::unique_ptr<ConnectionListener>> Bind(const ListenAddress& address);
+  static absl::StatusOr<std::unique_ptr<ConnectionListener>> Bind(const ListenAddress& address,
+                                                                  int64_t mode = kDefaultSocketMode);
   // Accepts the connections that are already queued, then stops. No handler is called after it.
   ~ConnectionListener();
 
-  int port() const { return listening_.port; }
+  // With the port that the system chose, if it was to choose one.
+  const ListenAddress& address() const { return name_.address; }
 
   // Starts to listen and accept. Errors: UNAVAILABLE if another process has begun to listen on one of the addresses;
   // RESOURCE_EXHAUSTED if no thread can be started.
@@ -50,7 +53,9 @@ class ConnectionListener final {
 
  private:
   ConnectionListener(NamedAddress name, ListeningSockets listening)
-      : name_(std::move(name)), listening_(std::move(listening)) {}
+      : name_(std::move(name)), listening_(std::move(listening)) {
+    name_.address.port = listening_.port;
+  }
 
   void Accept();
   // Accepts the connections that are already queued.
@@ -58,8 +63,8 @@ class ConnectionListener final {
   // Accepts some connections of one socket. Returns whether descriptors are left.
   bool AcceptFrom(int listening);
 
-  const NamedAddress name_;
-  const ListeningSockets listening_;
+  NamedAddress name_;
+  ListeningSockets listening_;
   Descriptor wake_;             // readable when the listener must end
   int64_t first_reserved_ = 0;  // descriptors from this number on are not for connections
   int64_t refused_ = 0;         // since the last report

@@ -39,6 +39,7 @@ std::string PeerOf(int socket) {
     inet_ntop(AF_INET, &ipv4.sin_addr, text.data(), text.size());
     return absl::StrCat("ipv4:", text.data(), ":", ntohs(ipv4.sin_port));
   }
+  if (address.ss_family != AF_INET6) return "unix:";
   const auto& ipv6 = reinterpret_cast<const sockaddr_in6&>(address);
   inet_ntop(AF_INET6, &ipv6.sin6_addr, text.data(), text.size());
   const std::string zone = ipv6.sin6_scope_id == 0 ? "" : absl::StrCat("%25", ipv6.sin6_scope_id);
@@ -49,8 +50,8 @@ std::optional<ConnectionBytes> ReadConnectionBytes(const SocketIdentity& socket)
   tcp_info info{};
   socklen_t length = sizeof(info);
   int unread = 0;
-  if (getsockopt(socket.number, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) return std::nullopt;
-  if (ioctl(socket.number, FIONREAD, &unread) != 0) return std::nullopt;
+  const bool is_tcp = getsockopt(socket.number, IPPROTO_TCP, TCP_INFO, &info, &length) == 0;
+  if (is_tcp && ioctl(socket.number, FIONREAD, &unread) != 0) return std::nullopt;
   // Checked last, because the number may have been reused before the reads above.
   if (CookieOf(socket.number) != socket.cookie) return std::nullopt;
   return ConnectionBytes{.received = static_cast<int64_t>(info.tcpi_bytes_received),

@@ -20,10 +20,11 @@ struct SocketIdentity {
 // nullopt if `socket` is not a socket.
 std::optional<SocketIdentity> IdentityOf(int socket);
 
-// The peer's address in gRPC's form: "ipv4:127.0.0.1:1234", "ipv6:%5B::1%5D:1234". Empty if it is disconnected.
+// The peer's address in gRPC's form: "ipv4:127.0.0.1:1234", "ipv6:%5B::1%5D:1234", "unix:". Empty if it is
+// disconnected.
 std::string PeerOf(int socket);
 
-// nullopt if the socket was closed.
+// nullopt if the socket was closed. The system does not count the bytes of a Unix socket: all are 0.
 std::optional<ConnectionBytes> ReadConnectionBytes(const SocketIdentity& socket);
 
 // Resets the connection at once and discards unread and unsent data. The owner still closes the socket. False if it

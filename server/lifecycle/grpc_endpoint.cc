@@ -95,7 +95,7 @@ std::vector<Rpc> AllRpcs(Health& health, Reflection& reflection) {
 GrpcEndpoint::GrpcEndpoint(const CallEnvironment& environment, const AbuseLimits& limits,
                            std::unique_ptr<ConnectionListener> listener)
     : environment_(environment),
-      port_(listener->port()),
+      address_(listener->address()),
       service_(environment, AllRpcs(health_, reflection_)),
       listener_(std::move(listener)),
       guard_(limits, GuardHandlers()) {}
@@ -182,7 +182,7 @@ void GrpcEndpoint::StopServing() { health_.registry.StopServing(); }
 void GrpcEndpoint::DrainConnections(absl::Time deadline) {
   listener_.reset();
   const auto is_over = [this](absl::Time now, absl::Time last_seen) {
-    return CountConnections(port_) == 0 || now - last_seen >= kQuiet;
+    return CountConnections(address_) == 0 || now - last_seen >= kQuiet;
   };
   CallGate::Traffic seen = environment_.gate.traffic();
   absl::Time last_seen = MonotonicNow();  // time of the last call
@@ -207,7 +207,7 @@ GrpcEndpoint::~GrpcEndpoint() {
   listener_.reset();
   // While connections are open, calls may arrive, which the closed gate refuses. gRPC's shutdown would cancel them.
   const absl::Time end = MonotonicNow() + kGoodbye;
-  while (CountConnections(port_) > 0 && MonotonicNow() < end) {
+  while (CountConnections(address_) > 0 && MonotonicNow() < end) {
     SendGoaways(*server_);
     absl::SleepFor(kDrainPollInterval);
   }

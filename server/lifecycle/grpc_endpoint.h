@@ -35,8 +35,8 @@ class GrpcEndpoint {
   // environment's gate is closed, so that it refuses further calls.
   ~GrpcEndpoint();
 
-  // The port that the endpoint listens on, or listened on.
-  int port() const { return port_; }
+  // The address that the endpoint listens on, or listened on.
+  const ListenAddress& address() const { return address_; }
 
   // Updates the health of this model and version. Thread-safe.
   void AnnounceModel(const std::string& model, int64_t version);
@@ -56,7 +56,7 @@ class GrpcEndpoint {
   void AnnounceServing();
 
   const CallEnvironment& environment_;
-  const int port_;
+  const ListenAddress address_;
   Health health_;
   Reflection reflection_;
   GrpcService service_;

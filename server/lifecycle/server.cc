@@ -100,7 +100,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
       HttpEndpoints::Start(
           options.http_listen, [&metrics] { return metrics.Serialize(); }, MetricsAccess(server->access_.get()),
           server->tls_ == nullptr ? nullptr : server->tls_->watch.get(), options.listen.ToString()));
-  LS_ASSIGN_OR_RETURN(std::unique_ptr<ConnectionListener> listener, ConnectionListener::Bind(options.listen));
+  LS_ASSIGN_OR_RETURN(std::unique_ptr<ConnectionListener> listener,
+                      ConnectionListener::Bind(options.listen, options.listen_mode));
   LS_ASSIGN_OR_RETURN(server->models_, LoadModels(options, machine, loader, metrics, log));
   server->manager_ = std::make_unique<ModelManager>(*server->models_, metrics, log);
   server->deliveries_ = std::make_unique<DeliveryThreads>(machine.cpus);
@@ -139,9 +140,9 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   LS_RETURN_IF_ERROR(server->manager_->Start(
       options.watch_repository,
       [&grpc = *server->grpc_](const core::RegistryEvent& event) { grpc.AnnounceModel(event.model, event.version); }));
-  LS_RETURN_IF_ERROR(port_file->Write(server->grpc_->port(), server->http_->port()));
+  LS_RETURN_IF_ERROR(port_file->Write(server->grpc_->address().port, server->http_->port()));
   server->http_->SetReady(true);
-  log.Info("ready", {{"grpc", ListenAddress{options.listen.host, server->grpc_->port()}.ToString()},
+  log.Info("ready", {{"grpc", server->grpc_->address().ToString()},
                      {"http", ListenAddress{options.http_listen.host, server->http_->port()}.ToString()}});
   return server;
 }

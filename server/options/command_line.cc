@@ -1,5 +1,7 @@
 #include "server/options/command_line.h"
 
+#include <charconv>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -18,10 +20,13 @@ constexpr OptionRange<absl::Duration> kPatience = {absl::Milliseconds(100), absl
 // gRPC stores milliseconds in an int, and varies the age by a tenth.
 constexpr OptionRange<absl::Duration> kConnectionAge = {absl::Seconds(1), absl::Hours(480), true};
 
-OptionTable::Reader AddressReader(ListenAddress* address) {
-  return [address](const std::string& text) -> absl::Status {
+OptionTable::Reader AddressReader(ListenAddress* address, bool may_be_unix = false) {
+  return [address, may_be_unix](const std::string& text) -> absl::Status {
     absl::StatusOr<ListenAddress> parsed = ParseListenAddress(text);
     if (!parsed.ok()) return absl::InvalidArgumentError(parsed.status().message());
+    if (parsed->is_unix() && !may_be_unix) {
+      return absl::InvalidArgumentError("must be host:port: only --listen can be a Unix socket");
+    }
     *address = *std::move(parsed);
     return absl::OkStatus();
   };
@@ -37,6 +42,16 @@ absl::Status ReadBuckets(const std::string& text, std::vector<double>* buckets) 
     bounds.push_back(bound);
   }
   *buckets = std::move(bounds);
+  return absl::OkStatus();
+}
+
+absl::Status ReadMode(const std::string& text, int64_t* mode) {
+  constexpr int kOctal = 8;
+  constexpr int64_t kMax = 0777;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *mode, kOctal);
+  if (error != std::errc() || end != text.data() + text.size() || *mode < 0 || *mode > kMax) {
+    return absl::InvalidArgumentError("must be an octal number from 0 to 777, such as 660");
+  }
   return absl::OkStatus();
 }
 
@@ -72,16 +87,21 @@ void AddPlaces(OptionTable& table, ServerOptions& options) {
                   &options.model_control);
   table.BeginSection("Addresses:");
   table.AddCustom(
-      "listen", "host:port", options.listen.ToString(),
+      "listen", "host:port|unix:/path", options.listen.ToString(),
       "Address of gRPC. With port 0 the system chooses a port. Loopback by default; any other address needs "
-      "--tls-certificate or --insecure. 0.0.0.0 is all IPv4 addresses, [::] all IPv4 and IPv6 addresses.",
-      AddressReader(&options.listen));
+      "--tls-certificate or --insecure. 0.0.0.0 is all IPv4 addresses, [::] all IPv4 and IPv6 addresses. unix:/path is "
+      "a Unix socket, for clients on this machine, such as a sidecar; the server removes it when it stops.",
+      AddressReader(&options.listen, true));
+  table.AddCustom("listen-mode", "octal", "660",
+                  "Mode of the file of a Unix socket (--listen=unix:/path): who may connect has the right to write.",
+                  [&options](const std::string& text) { return ReadMode(text, &options.listen_mode); });
   table.AddCustom("http-listen", "host:port", options.http_listen.ToString(),
                   "Address of HTTP: /metrics (Prometheus), /livez, /readyz. For trusted networks only; an address "
                   "other than loopback needs --tls-certificate or --insecure.",
                   AddressReader(&options.http_listen));
   table.Add("port-file", "FILE",
-            "Write the ports to FILE, as {\"grpc\": n, \"http\": n}, once both are open. For scripts that use port 0.",
+            "Write the ports to FILE, as {\"grpc\": n, \"http\": n}, once both are open. For scripts that use port 0. "
+            "A Unix socket has the number 0.",
             &options.port_file);
 }
 

@@ -8,16 +8,18 @@
 
 namespace longshort::server {
 
-// A host name or address, and a port (0 lets the system choose).
+// A host name or address, and a port (0 lets the system choose); or the path of a Unix socket.
 struct ListenAddress {
   std::string host;
   int port = 0;
+  std::string path = {};  // of a Unix socket, which has no host and no port; otherwise empty
 
-  // "host:port"; an IPv6 host is in brackets.
+  bool is_unix() const { return !path.empty(); }
+  // "host:port", where an IPv6 host is in brackets, or "unix:/path".
   std::string ToString() const;
 };
 
-// Parses "host:port" or "[ipv6]:port". Errors: INVALID_ARGUMENT saying what is wrong with `text`.
+// Parses "host:port", "[ipv6]:port" or "unix:/path". Errors: INVALID_ARGUMENT saying what is wrong with `text`.
 absl::StatusOr<ListenAddress> ParseListenAddress(const std::string& text);
 
 // Checks that only this machine can reach the address of --`option`: its host resolves only to loopback addresses.

@@ -4,7 +4,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
-#include <unistd.h>
+#include <sys/un.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -77,25 +77,32 @@ int BindTo(const SocketAddress& at, Descriptor& bound) {
   return bind(number, reinterpret_cast<const sockaddr*>(&at.address), at.length) == 0 ? 0 : errno;
 }
 
+absl::StatusOr<ListeningSockets> BindUnixSocket(const NamedAddress& name, int64_t mode) {
+  ListeningSockets listening;
+  listening.sockets.emplace_back(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  const int number = listening.sockets.front().number();
+  if (number < 0) return CannotBind(name, ErrorText(errno));
+  absl::StatusOr<std::unique_ptr<SocketFile>> file = SocketFile::Bind(number, name.address.path, mode);
+  if (!file.ok()) return CannotBind(name, std::string(file.status().message()));
+  listening.file = *std::move(file);
+  return listening;
+}
+
 }  // namespace
-
-Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
-  std::swap(number_, other.number_);
-  return *this;
-}
-
-Descriptor::~Descriptor() {
-  if (number_ >= 0) close(number_);
-}
-
-int Descriptor::Release() { return std::exchange(number_, -1); }
 
 int PortOf(int socket) {
   sockaddr_storage address{};
   socklen_t length = sizeof(address);
   if (getsockname(socket, reinterpret_cast<sockaddr*>(&address), &length) != 0) return 0;
   if (address.ss_family == AF_INET) return ntohs(reinterpret_cast<const sockaddr_in&>(address).sin_port);
-  return ntohs(reinterpret_cast<const sockaddr_in6&>(address).sin6_port);
+  return address.ss_family == AF_INET6 ? ntohs(reinterpret_cast<const sockaddr_in6&>(address).sin6_port) : 0;
+}
+
+std::string PathOf(int socket) {
+  sockaddr_un address{};
+  socklen_t length = sizeof(address);
+  if (getsockname(socket, reinterpret_cast<sockaddr*>(&address), &length) != 0) return "";
+  return address.sun_family == AF_UNIX ? std::string(address.sun_path) : "";
 }
 
 absl::Status CannotBind(const NamedAddress& name, const std::string& why) {
@@ -103,7 +110,8 @@ absl::Status CannotBind(const NamedAddress& name, const std::string& why) {
       absl::StrCat("--", name.option, "=", name.address.ToString(), " cannot be bound: ", why));
 }
 
-absl::StatusOr<ListeningSockets> BindSockets(const NamedAddress& name) {
+absl::StatusOr<ListeningSockets> BindSockets(const NamedAddress& name, int64_t mode) {
+  if (name.address.is_unix()) return BindUnixSocket(name, mode);
   LS_ASSIGN_OR_RETURN(std::vector<SocketAddress> addresses, AddressesOf(name));
   ListeningSockets listening{.sockets = {}, .port = name.address.port};
   int why_not = 0;

@@ -1,6 +1,7 @@
 // The sockets that listen on one address.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -8,32 +9,20 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/options/listen_address.h"
+#include "server/options/socket_file.h"
 
 namespace longshort::server {
 
-// A file descriptor, closed with the object.
-class Descriptor final {
- public:
-  explicit Descriptor(int number = -1) : number_(number) {}
-  Descriptor(Descriptor&& other) noexcept : number_(other.Release()) {}
-  Descriptor& operator=(Descriptor&& other) noexcept;
-  ~Descriptor();
-
-  int number() const { return number_; }
-  // The caller becomes responsible for closing it.
-  int Release();
-
- private:
-  int number_;
-};
-
 // The local port of a socket; 0 if it has none.
 int PortOf(int socket);
+// The local path of a Unix socket; empty if it has none.
+std::string PathOf(int socket);
 
 struct ListeningSockets {
   // Non-blocking; one for each address that the host resolves to.
   std::vector<Descriptor> sockets;
   int port = 0;
+  std::unique_ptr<SocketFile> file = nullptr;  // of a Unix socket
 };
 
 // `option`, without dashes, names the address in errors.
@@ -45,8 +34,9 @@ struct NamedAddress {
 absl::Status CannotBind(const NamedAddress& name, const std::string& why);
 
 // Binds all addresses that the host resolves to; connections are refused until Listen. "[::]" is any IPv4 or IPv6
-// address, "0.0.0.0" any IPv4 address. Errors: UNAVAILABLE if none can be bound, or one of them is in use.
-absl::StatusOr<ListeningSockets> BindSockets(const NamedAddress& name);
+// address, "0.0.0.0" any IPv4 address. A Unix socket gets the file mode `mode`. Errors: UNAVAILABLE if none can be
+// bound, or one of them is in use.
+absl::StatusOr<ListeningSockets> BindSockets(const NamedAddress& name, int64_t mode = kDefaultSocketMode);
 
 // Starts to listen: the system queues connections until they are accepted. Errors: UNAVAILABLE if another process has
 // begun to listen on one of the addresses.

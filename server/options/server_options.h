@@ -16,6 +16,7 @@
 #include "server/options/listen_address.h"
 #include "server/options/machine_limits.h"
 #include "server/options/serving_options.h"
+#include "server/options/socket_file.h"
 #include "server/options/tracing_options.h"
 
 namespace longshort::server {
@@ -33,6 +34,7 @@ struct ServerOptions {
 
   // Loopback by default: to be reachable from outside is a decision, and needs `tls` or `insecure`.
   ListenAddress listen = {.host = "127.0.0.1", .port = 8500};
+  int64_t listen_mode = kDefaultSocketMode;  // of the file, if `listen` is a Unix socket
   ListenAddress http_listen = {.host = "127.0.0.1", .port = 8501};
   std::string port_file;
   // Both ports use TLS if there is a certificate. gRPC also requires client certificates if there is a client_ca.

@@ -67,8 +67,10 @@ class Server:
         environment: dict[str, str] | None = None,
         standard_error: int | None = None,
         trusted: bytes | None = None,
+        socket: Path | None = None,
     ) -> None:
-        """`trusted`: the PEM of the authorities by which clients know a server that speaks TLS."""
+        """`trusted`: the PEM of the authorities by which clients know a server that speaks TLS. `socket`: a Unix socket
+        in place of a port."""
         self.trusted = trusted
         folder.mkdir(parents=True, exist_ok=True)
         self.port_file = folder / "ports.json"
@@ -85,7 +87,7 @@ class Server:
             [
                 program,
                 f"--model-repository={repository}",
-                f"--listen=127.0.0.1:{grpc_port}",
+                f"--listen=127.0.0.1:{grpc_port}" if socket is None else f"--listen=unix:{socket}",
                 "--http-listen=127.0.0.1:0",
                 f"--port-file={self.port_file}",
                 *arguments,
@@ -97,6 +99,7 @@ class Server:
         ports = json.loads(self.port_file.read_text())
         self.grpc_port: int = ports["grpc"]
         self.http_port: int = ports["http"]
+        self.address = f"127.0.0.1:{self.grpc_port}" if socket is None else f"unix:{socket}"
         self.channel = self.new_channel()
 
     def _wait_for_ports(self) -> None:
@@ -109,10 +112,9 @@ class Server:
     def new_channel(self, *more: tuple[str, int]) -> grpc.Channel:
         """A connection of its own, with these channel arguments more."""
         options = [("grpc.use_local_subchannel_pool", 1), ("grpc.enable_http_proxy", 0), *more]
-        address = f"127.0.0.1:{self.grpc_port}"
         if self.trusted is None:
-            return grpc.insecure_channel(address, options)
-        return grpc.secure_channel(address, grpc.ssl_channel_credentials(self.trusted), options)
+            return grpc.insecure_channel(self.address, options)
+        return grpc.secure_channel(self.address, grpc.ssl_channel_credentials(self.trusted), options)
 
     def slow_channel(self) -> grpc.Channel:
         """A connection that takes 16 KiB of a stream beyond what its client has read: gRPC's own window grows to

@@ -49,8 +49,8 @@ class ServingFixture : public ::testing::Test {
   }
 
   std::shared_ptr<grpc::Channel> Connect(const grpc::ChannelArguments& arguments) {
-    return grpc::CreateCustomChannel(absl::StrCat("127.0.0.1:", endpoint_->port()), grpc::InsecureChannelCredentials(),
-                                     arguments);
+    return grpc::CreateCustomChannel(absl::StrCat("127.0.0.1:", endpoint_->address().port),
+                                     grpc::InsecureChannelCredentials(), arguments);
   }
 
   std::unique_ptr<core::ModelRegistry> models_;

@@ -44,8 +44,9 @@ TEST(ConnectionListener, HandsOverConnections) {
   for (const std::string host : {"127.0.0.1", "localhost", "0.0.0.0", "::"}) {
     const auto listener = ConnectionListener::Bind({.host = host, .port = 0});
     ASSERT_TRUE(listener.ok()) << listener.status();
-    ASSERT_GT((*listener)->port(), 0);
-    EXPECT_LT(Connect((*listener)->port()).number(), 0) << "clients must not wait for a server that does not serve yet";
+    ASSERT_GT((*listener)->address().port, 0);
+    EXPECT_LT(Connect((*listener)->address().port).number(), 0)
+        << "clients must not wait for a server that does not serve yet";
     absl::Notification came;
     Descriptor connection;
     ASSERT_TRUE((*listener)
@@ -56,7 +57,7 @@ TEST(ConnectionListener, HandsOverConnections) {
                                  },
                              .refused = [](int64_t) { ADD_FAILURE(); }})
                     .ok());
-    const Descriptor client = Connect((*listener)->port());
+    const Descriptor client = Connect((*listener)->address().port);
     ASSERT_GE(client.number(), 0) << host;
     ASSERT_TRUE(came.WaitForNotificationWithTimeout(kPatience)) << host;
     ASSERT_EQ(send(connection.number(), "x", 1, 0), 1);
@@ -73,14 +74,14 @@ TEST(ConnectionListener, AnyIpv4AddressIsNoIpv6Address) {
     ASSERT_TRUE(listener.ok()) << listener.status();
     ASSERT_TRUE((*listener)->Start({.accepted = [](int socket) { close(socket); }, .refused = {}}).ok());
     const bool has_ipv6 = ConnectionListener::Bind({.host = "::1", .port = 0}).ok();
-    EXPECT_EQ(ConnectToIpv6((*listener)->port()).number() >= 0, has_ipv6 && host == "::");
+    EXPECT_EQ(ConnectToIpv6((*listener)->address().port).number() >= 0, has_ipv6 && host == "::");
   }
 }
 
 TEST(ConnectionListener, TakesNoConnectionOnceItIsGone) {
   auto listener = ConnectionListener::Bind({.host = "127.0.0.1", .port = 0});
   ASSERT_TRUE(listener.ok());
-  const int port = (*listener)->port();
+  const int port = (*listener)->address().port;
   ASSERT_TRUE((*listener)->Start({.accepted = [](int socket) { close(socket); }, .refused = {}}).ok());
   listener->reset();
   EXPECT_LT(Connect(port).number(), 0);
@@ -89,7 +90,7 @@ TEST(ConnectionListener, TakesNoConnectionOnceItIsGone) {
 TEST(ConnectionListener, SaysWhyAnAddressCannotBeBound) {
   const auto first = ConnectionListener::Bind({.host = "127.0.0.1", .port = 0});
   ASSERT_TRUE(first.ok());
-  const auto second = ConnectionListener::Bind({.host = "127.0.0.1", .port = (*first)->port()});
+  const auto second = ConnectionListener::Bind({.host = "127.0.0.1", .port = (*first)->address().port});
   ASSERT_TRUE((*first)->Start({.accepted = [](int socket) { close(socket); }, .refused = {}}).ok());
   if (second.ok()) {  // the system reports a conflict of two bound sockets only when they listen
     EXPECT_THAT(std::string((*second)->Start({}).message()), HasSubstr("in use"));
@@ -97,10 +98,10 @@ TEST(ConnectionListener, SaysWhyAnAddressCannotBeBound) {
   const auto refusal = [](const ListenAddress& address) {
     return std::string(ConnectionListener::Bind(address).status().message());
   };
-  const std::string port = std::to_string((*first)->port());
-  EXPECT_THAT(refusal({.host = "127.0.0.1", .port = (*first)->port()}),
+  const std::string port = std::to_string((*first)->address().port);
+  EXPECT_THAT(refusal({.host = "127.0.0.1", .port = (*first)->address().port}),
               AllOf(HasSubstr("--listen=127.0.0.1:" + port), HasSubstr("in use")));
-  EXPECT_THAT(refusal({.host = "0.0.0.0", .port = (*first)->port()}), HasSubstr("in use"));
+  EXPECT_THAT(refusal({.host = "0.0.0.0", .port = (*first)->address().port}), HasSubstr("in use"));
   EXPECT_THAT(refusal({.host = "192.0.2.1", .port = 0}), HasSubstr("Cannot assign requested address"));
   EXPECT_THAT(refusal({.host = "no such host", .port = 0}), HasSubstr("--listen=no such host:0"));
 }

@@ -262,7 +262,7 @@ TEST_F(ServicesTest, DeadlineAndIdReachTheEngine) {
 // gRPC reports such a call like one that is cancelled before its message arrived.
 TEST_F(ServicesTest, ACallWithoutAMessageIsNotTakenForAMalformedOne) {
   grpc::GenericStub stub(
-      grpc::CreateChannel(absl::StrCat("127.0.0.1:", endpoint_->port()), grpc::InsecureChannelCredentials()));
+      grpc::CreateChannel(absl::StrCat("127.0.0.1:", endpoint_->address().port), grpc::InsecureChannelCredentials()));
   for (const std::string rpc : {"Generate", "GenerateStream", "ScoreText", "ClassifyImage", "Tokenize"}) {
     grpc::ClientContext context;
     grpc::CompletionQueue queue;

@@ -46,8 +46,8 @@ class SessionTransferTest : public ServingFixture {
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
     arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 16 << 10);
     arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);  // so that the window of a client that does not read does not grow
-    return grpc::CreateCustomChannel(absl::StrCat("127.0.0.1:", endpoint_->port()), grpc::InsecureChannelCredentials(),
-                                     arguments);
+    return grpc::CreateCustomChannel(absl::StrCat("127.0.0.1:", endpoint_->address().port),
+                                     grpc::InsecureChannelCredentials(), arguments);
   }
 
   // Exports a session of the client or of `owner`. Returns its parts and the status.

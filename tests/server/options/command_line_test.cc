@@ -34,6 +34,10 @@ TEST(CommandLine, WrongArgumentsAreNamed) {
   EXPECT_THAT(MessageOf({"--log-format=xml"}), HasSubstr("text or json"));
   EXPECT_THAT(MessageOf({"--latency-buckets=1,x"}), HasSubstr("seconds separated by commas"));
   EXPECT_THAT(MessageOf({"--listen=8500"}), HasSubstr("--listen is '8500'"));
+  EXPECT_THAT(MessageOf({"--http-listen=unix:/a"}), HasSubstr("only --listen can be a Unix socket"));
+  for (const char* mode : {"--listen-mode=", "--listen-mode=8", "--listen-mode=1000", "--listen-mode=-1"}) {
+    EXPECT_THAT(MessageOf({mode}), HasSubstr("must be an octal number from 0 to 777")) << mode;
+  }
 }
 
 TEST(CommandLine, AValueOutOfItsRangeIsNamedWithTheLimits) {
@@ -53,7 +57,7 @@ TEST(CommandLine, AValueOutOfItsRangeIsNamedWithTheLimits) {
 
 TEST(CommandLine, HelpNamesEveryDefaultAndRange) {
   const std::string help = HelpText(HelpForm::kText);
-  EXPECT_THAT(help, HasSubstr("--listen=host:port  (default: 127.0.0.1:8500)"));
+  EXPECT_THAT(help, HasSubstr("--listen=host:port|unix:/path  (default: 127.0.0.1:8500)"));
   EXPECT_THAT(help, HasSubstr("--drain-timeout=duration  (default: 25s; 0 to 1h)"));
   EXPECT_THAT(help, HasSubstr("--max-running-per-client=N  (default: 0; 0 to 65536)"));
   EXPECT_THAT(help, HasSubstr("--model-repository=DIR  (no default)"));

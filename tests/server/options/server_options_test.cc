@@ -97,10 +97,22 @@ TEST(ListenAddress, ReadsHostAndPort) {
   EXPECT_EQ(ParseListenAddress("localhost:80")->ToString(), "localhost:80");
   EXPECT_EQ(ParseListenAddress("[::1]:0")->host, "::1");
   EXPECT_EQ(ParseListenAddress("[::1]:8500")->ToString(), "[::1]:8500");
+  EXPECT_EQ(ParseListenAddress("unix:8500")->host, "unix");
+}
+
+TEST(ListenAddress, ReadsThePathOfAUnixSocket) {
+  EXPECT_EQ(ParseListenAddress("unix:/run/a.sock")->ToString(), "unix:/run/a.sock");
+  EXPECT_EQ(ParseListenAddress("unix:///run/a:1")->ToString(), "unix:/run/a:1");
+  EXPECT_TRUE(CheckIsLoopback("listen", *ParseListenAddress("unix:/run/a.sock")).ok());
+  const std::string longest = "unix:/" + std::string(106, 'x');
+  EXPECT_TRUE(ParseListenAddress(longest).ok());
+  EXPECT_EQ(ParseListenAddress(longest + "x").status().message(),
+            "has a path of 108 bytes; the path of a Unix socket must have at most 107");
 }
 
 TEST(ListenAddress, RefusesWhatIsNone) {
-  for (const char* wrong : {"", ":", "host", "host:", ":80", "host:x", "host:-1", "host:65536", "::1:80", "[]:80"}) {
+  for (const char* wrong : {"", ":", "host", "host:", ":80", "host:x", "host:-1", "host:65536", "::1:80", "[]:80",
+                            "unix:", "unix:a", "unix:/", "unix:/run/"}) {
     EXPECT_EQ(ParseListenAddress(wrong).status().code(), absl::StatusCode::kInvalidArgument) << wrong;
   }
 }

@@ -1,0 +1,70 @@
+"""A server that listens on a Unix socket, as beside a sidecar."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import stat
+import subprocess
+from pathlib import Path
+from types import SimpleNamespace
+
+import grpc
+import longshort
+import pytest
+
+from integration import expect
+from integration.running_stream import RunningStream
+from integration.server_process import BINARY, Server, run, wait_until
+
+CLIENT = BINARY.with_name("longshort")
+
+
+def test_clients_in_both_languages_use_it(repository: Path, tmp_path: Path) -> None:
+    path = tmp_path / "server.sock"
+    with Server(repository, tmp_path / "server", "--listen-mode=600", socket=path) as server:
+        assert stat.filemode(path.stat().st_mode) == "srw-------"
+        wait_until(lambda: f" ready grpc=unix:{path} " in server.log())
+        assert f"by unix:{path}" in server.http("/")[1]
+        with longshort.Client(server.address) as client:
+            expected = client.score(["hello"])[0].log_likelihood
+            assert [score.log_likelihood for score in client.score_stream(["hello"])] == [expected]
+            wait_until(lambda: server.metric("longshort_connections_open") >= 1)
+
+        async def score() -> float:
+            async with longshort.AsyncClient(f"unix://{path}") as client:
+                return (await client.score(["hello"]))[0].log_likelihood
+
+        assert asyncio.run(score()) == expected
+        command = [CLIENT, f"--server=unix:{path}", "score", "--json", "-"]
+        scored = subprocess.run(command, input="hello", capture_output=True, text=True, timeout=60, check=True)
+        assert json.loads(scored.stdout)["scores"][0]["log_likelihood"] == pytest.approx(expected)
+        wait_until(lambda: server.metric("longshort_connections_open") <= 1)  # that of the fixture's channel
+
+
+def test_a_stop_ends_its_streams_and_removes_it(api: SimpleNamespace, repository: Path, tmp_path: Path) -> None:
+    path = tmp_path / "server.sock"
+    with Server(repository, tmp_path / "server", socket=path) as server:
+        reader = RunningStream(api, server, "reader")
+        server.terminate()
+        wait_until(lambda: not path.exists())
+        with server.new_channel() as late, expect.error(grpc.StatusCode.UNAVAILABLE):
+            late.unary_unary("/longshort.v1.Models/ListModels")(b"", timeout=20)
+        wait_until(lambda: reader.is_complete)
+        assert server.wait() == 0
+    assert not list(tmp_path.glob("server.sock*"))
+
+
+def test_one_server_has_it_until_it_is_gone(repository: Path, tmp_path: Path) -> None:
+    path = tmp_path / "server.sock"
+    with Server(repository, tmp_path / "server", socket=path) as server:
+        second = run(f"--model-repository={repository}", f"--listen=unix:{path}", "--http-listen=127.0.0.1:0")
+        assert second.returncode == 1
+        assert f"--listen=unix:{path} cannot be bound: another process listens on it" in second.stderr
+        server.channel.unary_unary("/longshort.v1.Models/ListModels")(b"", timeout=60)
+        server.process.send_signal(signal.SIGKILL)
+        server.wait()
+    assert path.exists()
+    with Server(repository, tmp_path / "again", socket=path) as server:
+        server.channel.unary_unary("/longshort.v1.Models/ListModels")(b"", timeout=60)
