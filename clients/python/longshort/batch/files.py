@@ -13,7 +13,7 @@ import fcntl
 import os
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO, Protocol, TextIO, cast
 
 import fsspec  # type: ignore[import-untyped]
@@ -82,6 +82,17 @@ def open_input(name: str) -> BinaryIO:
         return open(descriptor, "rb")
     filesystem, path = fsspec.core.url_to_fs(name)
     return cast(BinaryIO, filesystem.open(path, "rb"))
+
+
+def read_ranges(name: str, ranges: Sequence[tuple[int, int]]) -> Sequence[bytes]:
+    """Reads the bytes from the beginning to the end of each range, or of the file; from an object store at the same
+    time. Raises OSError."""
+    if is_local(name):
+        with open_input(name) as file:
+            return [os.pread(file.fileno(), end - begin, begin) for begin, end in ranges]
+    filesystem, path = fsspec.core.url_to_fs(name)
+    begins, ends = [begin for begin, _ in ranges], [end for _, end in ranges]
+    return cast(list[bytes], filesystem.cat_ranges([path] * len(ranges), begins, ends, on_error="raise"))
 
 
 def _kind(mode: int) -> str:

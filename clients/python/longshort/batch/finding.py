@@ -162,8 +162,8 @@ def _check_folders_of(pattern: str) -> None:
 def _of_url(store: Any, path: str, left_out: LeftOut) -> Iterator[str]:
     is_pattern = bool(_MAGIC.search(path))
     top = path.rstrip("/")
-    for name in store.glob(path) if is_pattern else store.find(path):
-        if is_pattern and store.isdir(name):
+    for name, entry in (store.glob if is_pattern else store.find)(path, detail=True).items():
+        if entry["type"] == "directory":
             if "**" not in path:
                 left_out.add(f"{name.rstrip('/')}/")
         elif _is_hidden_match(name, path) if is_pattern else _is_hidden_below(name, top):

@@ -11,22 +11,17 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from longshort.batch.arrow_values import converted, not_utf8, value_bytes, values, without_views
-from longshort.batch.column_types import duplicate, is_text, plain
+from longshort.batch.column_types import plain
 from longshort.batch.failures import InputDamaged, Refused
 from longshort.batch.files import open_input
 from longshort.batch.inputs import Input, Source
-from longshort.batch.pages import largest_page
+from longshort.batch.parquet_layout import Layout, column_of
 from longshort.batch.rows import Columns, Row, Rows, bad, checked_text, good, too_large
 from longshort.batch.shards import Position, RawRow
 
-# How many rows are read at a time: fewer of a row group with many bytes, since each may be as long as a page.
-_BATCH_ROWS = 256
-_MIN_BATCH_ROWS = 4
 # How many bytes are decoded, and read, at a time.
 _PIECE_BYTES = 1 << 20
 _BUFFER_BYTES = 1 << 20
-# Columns with more bytes a value, on the average, are carried only if they are named.
-_LARGE_VALUE_BYTES = 1 << 10
 
 # pyarrow's errors for damaged pages. Its codecs raise OSError.
 _DAMAGE_ERRORS = (pa.ArrowException, EOFError, OSError)
@@ -62,84 +57,27 @@ class Parquet:
     Only pieces of `_PIECE_BYTES` are decoded."""
 
     def __init__(self, source: Source, columns: Columns) -> None:
-        """Raises Refused for a file that is not Parquet, that lacks one of the columns, or that has one twice or with
-        an unsuitable type."""
+        """Raises Refused for a file that is not Parquet, and as Layout does."""
         self._file: Input = source.files[0]
         self._memory = columns.memory
         self._texts = [columns.text, *([columns.second] if columns.second else [])]
         self._row, self._all_rows = 0, 1
         try:
             with open_input(self._file.name) as stored:
-                self._inspect(stored, columns)
+                self._layout = Layout(self._file.name, stored, columns)
         except (OSError, pa.ArrowException) as error:
             raise Refused(f"{self._file.name} cannot be read as Parquet: {error}") from error
-
-    def _inspect(self, stored: BinaryIO, columns: Columns) -> None:
-        file = pq.ParquetFile(stored)
-        schema, metadata = file.schema_arrow, file.metadata
-        # Columns that are carried only if they are named, and why.
-        self.too_large: dict[str, str] = {}
-        own = columns.carry
-        if own is None:
-            own = tuple(name for name in dict.fromkeys(schema.names) if name not in self._texts)
-            self.too_large = _large_binary(metadata, own)
-        for name in (*self._texts, *own):
-            self._check_column(schema, name)
-        # The columns of the file that are read, and those of the run, which Parquet files without them have as nulls.
-        self._own = pa.schema([(name, plain(schema.field(name).type)) for name in own])
-        self.carried = self._own
-        # Paths only: a column of the schema keeps the whole footer in memory.
-        leaves = [metadata.schema.column(place) for place in range(metadata.num_columns)]
-        self._encoded = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
-        read = {*self._texts, *own} - self.too_large.keys()
-        groups = [metadata.row_group(place) for place in range(metadata.num_row_groups)]
-        self._batch_rows = [self._rows_at_once(stored, group, read, columns.carry is None) for group in groups]
-
-    def _rows_at_once(self, stored: BinaryIO, group: Any, columns: Collection[str], may_leave: bool) -> int:
-        """How many rows of a row group may be read at a time. Raises Refused if memory has no room for its pages. With
-        `may_leave`, carried columns with such pages are left out."""
-        chunks = [group.column(place) for place in range(group.num_columns)]
-        chunks = [chunk for chunk in chunks if _column_of(chunk.path_in_schema, columns) is not None]
-        room = self._memory.page_bytes
-        # No values of a dictionary are decoded, so the rows of a small group are small.
-        if sum(chunk.total_uncompressed_size for chunk in chunks) <= room:
-            return _BATCH_ROWS
-        together = 0
-        for chunk in chunks:
-            size = min(largest_page(stored, chunk), chunk.total_uncompressed_size)
-            name = _column_of(chunk.path_in_schema, columns)
-            if size <= room:
-                together += size
-            elif may_leave and name is not None and name not in self._texts:
-                self.too_large[name] = f"a page of {size} bytes"
-            else:
-                raise Refused(
-                    f'{self._file.name}: the column "{name}" has a page of {size} bytes; at most {room} are read with'
-                    f" this --memory. Give at least --memory={self._memory.for_page(size)}, or do not carry the column,"
-                    " or write the file with smaller pages"
-                )
-        return max(_MIN_BATCH_ROWS, min(_BATCH_ROWS, self._memory.ahead_bytes // max(1, together)))
-
-    def _check_column(self, schema: Any, name: str) -> None:
-        names, file = schema.names, self._file.name
-        if name not in names:
-            raise Refused(f'{file} has no column "{name}"; there are: {", ".join(names)}')
-        hint = "rename one" if name in self._texts else "rename one, or name the columns to carry"
-        if names.count(name) > 1:
-            raise Refused(f'{file} has {names.count(name)} columns of the name "{name}": {hint}')
-        type = schema.field(name).type
-        if (twice := duplicate(type)) is not None:
-            raise Refused(f'{file}: the column "{name}" of type {type} has two fields of the name "{twice}": {hint}')
-        if name in self._texts and not is_text(type):
-            raise Refused(
-                f'{file}: the column "{name}" has type {type}; it must have strings, bytes or lists of token ids'
-            )
+        # The columns of the run. A file without one has nulls.
+        self.carried = self._layout.columns
+        self.too_large = self._layout.too_large
 
     def rows(self, start: Position) -> Iterator[RawRow]:
         """Rows from `start` on. A damaged file ends with a row that is an InputDamaged. Raises OSError."""
         row = 0
-        columns = [*dict.fromkeys((*self._texts, *(name for name in self._own.names if name in self.carried.names)))]
-        encoded = [path for path in self._encoded if _column_of(path, columns) is not None]
+        columns = [
+            *dict.fromkeys((*self._texts, *(name for name in self._layout.columns.names if name in self.carried.names)))
+        ]
+        encoded = [path for path in self._layout.byte_arrays if column_of(path, columns) is not None]
         with open_input(self._file.name) as opened:
             stored = _FailureRecorder(opened)
             try:
@@ -172,7 +110,7 @@ class Parquet:
         """The batches of a row group. Raises pyarrow's error for damage, after the last readable row."""
         read = 0
         try:
-            for batch in file.iter_batches(self._batch_rows[group], [group], columns, use_threads=False):
+            for batch in file.iter_batches(self._layout.batch_rows[group], [group], columns, use_threads=False):
                 yield batch
                 read += batch.num_rows
             return
@@ -209,7 +147,7 @@ class Parquet:
         return pa.RecordBatch.from_arrays([one.cast(plain(one.type)) for one in columns], names=batch.schema.names)
 
     def fields_of_first_rows(self) -> Iterator[Collection[str]]:
-        yield self._own.names
+        yield self._layout.columns.names
 
     def read_share(self) -> float:
         """The share of the rows that was read so far, 0 to 1."""
@@ -267,29 +205,6 @@ class Parquet:
         if broken is not None:
             return bad(self._file.name, ordinal, broken)
         return good(self._file.name, ordinal, checked[0] if len(checked) == 1 else (checked[0], checked[1]))
-
-
-def _column_of(path: str, columns: Collection[str]) -> str | None:
-    """The column of a table that the column of Parquet with this path is part of."""
-    return next((name for name in columns if path == name or path.startswith(f"{name}.")), None)
-
-
-def _large_binary(metadata: Any, columns: Sequence[str]) -> dict[str, str]:
-    """The columns with bytes that have more than `_LARGE_VALUE_BYTES` a value, and how many those are. They may be
-    nested, such as images with their paths."""
-    found: dict[str, str] = {}
-    for place in range(metadata.num_columns):
-        leaf = metadata.schema.column(place)
-        name = _column_of(leaf.path, columns)
-        is_bytes = leaf.physical_type in ("BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY") and leaf.logical_type.type == "NONE"
-        if name is None or not is_bytes:
-            continue
-        chunks = [metadata.row_group(group).column(place) for group in range(metadata.num_row_groups)]
-        count = sum(chunk.num_values for chunk in chunks)
-        each = sum(chunk.total_uncompressed_size for chunk in chunks) // max(1, count)
-        if each > _LARGE_VALUE_BYTES:
-            found[name] = f"{each} bytes a value"
-    return found
 
 
 def _runs(raw: Sequence[RawRow]) -> Iterator[tuple[Any, int, int]]:
