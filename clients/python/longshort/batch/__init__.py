@@ -10,7 +10,8 @@ from __future__ import annotations
 from longshort._extras import missing
 
 try:
-    from longshort.batch.api import BatchOptions, classify, score
+    from longshort.batch.api import classify, score
+    from longshort.batch.batch_options import BatchOptions
     from longshort.batch.failures import BatchError, InUse, ModelChanged, Refused, TooFewResults, TooManyErrors
     from longshort.batch.pool import Pool
     from longshort.batch.rows import RowError

@@ -14,68 +14,28 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 from longshort._proto import inference_pb2
 from longshort.batch import inputs, manifest, output, signals
+from longshort.batch.batch_options import BatchOptions
 from longshort.batch.causes import MIN_SUCCESS, described, too_few
 from longshort.batch.column_types import common_schema
 from longshort.batch.completion import CompletionMarker
-from longshort.batch.connecting import ConnectionOptions, connection_of
+from longshort.batch.connecting import connection_of
+from longshort.batch.error_limits import ErrorLimits
 from longshort.batch.failures import BatchError, TooFewResults
 from longshort.batch.files import open_folder
 from longshort.batch.finding import LeftOut
-from longshort.batch.inputs import Format
 from longshort.batch.memory import DEFAULT_MEMORY, Memory, return_freed_blocks
 from longshort.batch.models import check_model, identity
 from longshort.batch.output import Output, OutputFormat
 from longshort.batch.parquet import Parquet
-from longshort.batch.progress import Progress, Style
+from longshort.batch.progress import Progress
 from longshort.batch.reading import Reader, check_carried_fields, open_reader, read_shards
 from longshort.batch.rows import Columns
 from longshort.batch.run import Run
-from longshort.batch.scorer import Priority, Scorer
+from longshort.batch.scorer import Scorer
+from longshort.batch.shard_writer import ShardWriter
 from longshort.batch.shards import SHARD_BYTES, SHARD_ROWS, Part, ShardLimits
 from longshort.batch.summary import Summary, not_carried_note
 from longshort.batch.unlisted_files import check_no_foreign_files, shard_of, unlisted
-
-
-class BatchOptions(ConnectionOptions, total=False):
-    """Options of a run besides inputs and output.
-
-    model       "name" or "name/version"; optional if the servers have only one
-    format      format of all inputs: "jsonl", "parquet", "warc" or "text"; default: determined by the file names
-    text        the column or field with the documents: strings, bytes or lists of token ids; default "text"
-    carry       columns to copy to the output; default: all others, except large ones of bytes (images)
-    output      "parquet" (default) or "jsonl"
-    shard_rows  maximum rows in a shard; default 10,000
-    shard_bytes bytes of documents and carried columns after which a shard ends; default 2 MiB
-    memory      bytes of memory that the process may use; default 512 MiB. It bounds rows, pages and shards
-    part        the part whose shards this call processes, from 0
-    parts       number of parts; default 1
-    min_success the run fails if a smaller share of rows, 0 to 1, has results, or none has, or there are no rows;
-                default 0.5. It ends at once if the first 100 rows all have the same error. 0: none of these
-    max_errors  the run stops if more rows have errors; default: never
-    priority    priority over other calls; default "low"
-    client_id   name of this client
-    timeout     seconds without an answer after which another server gets a server's documents; default 1800
-    patience    seconds without any available server after which the run stops; default 600
-    progress    "bar", "lines", "json" or "quiet" (default), on standard error
-    """
-
-    model: str
-    format: Format | None
-    text: str
-    carry: Sequence[str] | None
-    output: OutputFormat
-    shard_rows: int
-    shard_bytes: int
-    memory: int
-    part: int
-    parts: int
-    max_errors: int | None
-    min_success: float
-    priority: Priority
-    client_id: str
-    timeout: float
-    patience: float
-    progress: Style
 
 
 def score(inputs: str | Sequence[str], out: str, *, region_tokens: int = 0, **options: Unpack[BatchOptions]) -> Summary:
@@ -201,26 +161,27 @@ async def _run_task(task: _Task) -> Summary:
                 progress.note(not_carried_note(not_carried))
             stop = threading.Event()
             own = [entry for entry in done.values() if part.has(entry.source, entry.shard)]
+            writer = ShardWriter(written, record)
+            for entry in own:
+                writer.add_before(entry)
             run = Run(
                 read_shards(sources, readers, limits, part, done, stop),
                 scorer,
-                written,
-                record,
+                writer,
+                ErrorLimits(
+                    max_errors=options.get("max_errors"),
+                    errors_before=sum(entry.errors for entry in own),
+                    check_first=min_success > 0 and not any(entry.scored for entry in own),
+                ),
                 progress,
                 stop,
                 region_tokens=task.region_tokens,
-                max_errors=options.get("max_errors"),
-                errors_before=sum(entry.errors for entry in own),
-                check_first=min_success > 0 and not any(entry.scored for entry in own),
                 shard_bytes=limits.bytes,
                 ahead_bytes=columns.memory.ahead_bytes,
             )
-            for entry in own:
-                run.causes.merge(entry.causes)
-                run.lacking.update(entry.lacking)
             try:
                 await run.run()
-                _check_no_unlisted_files(record, part, named | run.files)
+                _check_no_unlisted_files(record, part, named | writer.files)
                 has_rows = any(extent.rows for extent in run.extents)
                 if has_rows or min_success == 0:
                     record.finish(CompletionMarker(part, tuple(run.extents)))
@@ -228,7 +189,7 @@ async def _run_task(task: _Task) -> Summary:
                 progress.end()
         finally:
             await scorer.close()
-    totals = run.totals
+    totals = writer.totals
     summary = Summary(
         out=task.out,
         rows=totals.rows,
@@ -243,12 +204,12 @@ async def _run_task(task: _Task) -> Summary:
         version=model.version,
         fingerprint=model.fingerprint,
         not_carried=not_carried,
-        lacking=dict(run.lacking),
+        lacking=dict(writer.lacking),
         left_out=dict(left_out.counts),
         without_rows=tuple(
             source.files[0].name for source, extent in zip(sources, run.extents, strict=True) if extent.rows == 0
         ),
-        causes=run.causes.most_frequent(),
+        causes=writer.causes.most_frequent(),
         command=task.command,
     )
     if not has_rows and min_success > 0:

@@ -11,10 +11,12 @@ import pyarrow as pa
 import pytest
 from longshort._proto import inference_pb2
 from longshort.batch import run
+from longshort.batch.error_limits import ErrorLimits
 from longshort.batch.manifest import Entry
 from longshort.batch.progress import Progress
 from longshort.batch.reading import ReadShard
 from longshort.batch.rows import Rows, good
+from longshort.batch.shard_writer import ShardWriter
 from longshort.batch.work import Job
 
 SHARD_BYTES = 1 << 20
@@ -79,11 +81,10 @@ async def most_lost(documents: list[list[int]], servers: int) -> int:
     disk: Any = Disk(scorer, [sum(sizes) for sizes in documents])
     running: Any = scorer
     one = run.Run(
-        *(shards(documents), running, disk, disk, Progress("quiet", 1), threading.Event()),
+        *(shards(documents), running, ShardWriter(disk, disk)),
+        ErrorLimits(max_errors=None, errors_before=0, check_first=False),
+        *(Progress("quiet", 1), threading.Event()),
         region_tokens=0,
-        max_errors=None,
-        errors_before=0,
-        check_first=False,
         shard_bytes=SHARD_BYTES,
         ahead_bytes=64 << 20,
     )
