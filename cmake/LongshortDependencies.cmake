@@ -31,6 +31,7 @@ endif()
 
 if(LONGSHORT_TORCH)
   find_package(Boost REQUIRED)  # headers: Asio and Beast
+  find_library(LONGSHORT_ZSTD zstd REQUIRED DOC "libzstd")  # Debian's has no CMake package
   find_package(gRPC CONFIG REQUIRED)
   find_package(prometheus-cpp CONFIG REQUIRED)
 

@@ -2,11 +2,13 @@
 
 #include <openssl/ssl.h>
 
-#include <map>
+#include <optional>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "server/http/page.h"
 
 namespace longshort::server {
 namespace {
@@ -35,39 +37,113 @@ HttpResponse Refuse(const absl::Status& status) {
   return response;
 }
 
+// Whether a browser asks, and not curl.
+bool WantsHtml(const HttpRequest& request) {
+  return absl::StrContains(request.Find("accept").value_or(""), "text/html");
+}
+
+HttpResponse AnswerOf(const PageFile& file) {
+  return {.body = std::string(file.content),
+          .content_type = std::string(file.content_type),
+          .fields = {{"Content-Security-Policy", kPagePolicy},
+                     {"X-Content-Type-Options", "nosniff"},
+                     {"Referrer-Policy", "no-referrer"},
+                     {"Cache-Control", "no-cache"}}};
+}
+
+// Lets pages of `origin` read the answers (CORS), and answers a browser's question beforehand.
+void AddCors(const std::string& origin, const HttpRequest& head, HttpPlan& plan) {
+  const std::optional<std::string> asking = head.Find("origin");
+  if (origin.empty() || !asking.has_value() || (origin != "*" && *asking != origin)) return;
+  plan.fields = {{"Access-Control-Allow-Origin", origin},
+                 {"Access-Control-Expose-Headers", "x-request-id, retry-after, longshort-queue-depth"},
+                 {"Vary", "Origin"}};
+  if (head.method != "OPTIONS" || !head.Find("access-control-request-method").has_value()) return;
+  plan.fields.emplace_back("Access-Control-Allow-Methods", "GET, POST");
+  plan.fields.emplace_back("Access-Control-Allow-Headers",
+                           "authorization, content-type, connect-protocol-version, connect-timeout-ms, x-client-id, "
+                           "x-priority, x-request-id, x-session-id, inference-header-content-length");
+  plan.fields.emplace_back("Access-Control-Max-Age", "7200");
+  plan.serve = [](const std::shared_ptr<HttpExchange>& exchange) {
+    exchange->Answer({.status = 204, .content_type = ""});
+  };
+}
+
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<HttpEndpoints>> HttpEndpoints::Start(const ListenAddress& address,
-                                                                    std::function<std::string()> metrics,
-                                                                    MayReadMetrics may_read_metrics,
-                                                                    const TlsWatch* tls, const std::string& grpc) {
-  std::unique_ptr<HttpEndpoints> endpoints(new HttpEndpoints);
-  const std::shared_ptr<SSL_CTX> context = tls == nullptr ? nullptr : MakeTlsContext(*tls);
-  if (tls != nullptr && context == nullptr) {
+absl::StatusOr<std::unique_ptr<HttpEndpoints>> HttpEndpoints::Start(Options options) {
+  std::unique_ptr<HttpEndpoints> endpoints(new HttpEndpoints(std::move(options)));
+  const Options& own = endpoints->options_;
+  const std::shared_ptr<SSL_CTX> context = own.tls == nullptr ? nullptr : MakeTlsContext(*own.tls);
+  if (own.tls != nullptr && context == nullptr) {
     return absl::UnavailableError("HTTP cannot use TLS: OpenSSL is out of memory");
   }
-  std::map<std::string, HttpServer::Handler> handlers;
-  handlers["/metrics"] = [metrics = std::move(metrics),
-                          may_read = std::move(may_read_metrics)](const HttpRequest& request) -> HttpResponse {
-    if (may_read != nullptr) {
-      if (const absl::Status status = may_read(request.authorization); !status.ok()) return Refuse(status);
-    }
-    return {.body = metrics(), .content_type = kPrometheusText};
-  };
-  handlers["/livez"] = [](const HttpRequest&) -> HttpResponse { return {.body = "ok\n"}; };
-  handlers["/readyz"] = [&ready = endpoints->ready_](const HttpRequest&) -> HttpResponse {
-    return ready ? HttpResponse{.body = "ready\n"} : HttpResponse{.status = 503, .body = "not ready\n"};
-  };
-  const std::string what = absl::StrCat(
-      "longshort-server. This is the HTTP port. It has:\n  /metrics  for Prometheus\n  /livez    whether the process "
-      "lives\n  /readyz   whether it serves\nModels are served over gRPC, not over HTTP",
-      grpc.empty() ? "" : absl::StrCat(", by ", grpc, " (--listen)"),
-      ": use a client of gRPC, such as\n  longshort models\n");
-  handlers["/"] = [what](const HttpRequest&) -> HttpResponse { return {.body = what}; };
-  LS_ASSIGN_OR_RETURN(endpoints->server_,
-                      HttpServer::Start({.option = "http-listen", .address = address}, std::move(handlers),
-                                        context.get(), {}, absl::StrCat("Not Found\n\n", what)));
+  endpoints->what_ = absl::StrCat(
+      "longshort-server. This is the HTTP port. It has:\n"
+      "  /metrics             for Prometheus\n"
+      "  /livez               whether the process lives\n"
+      "  /readyz              whether it serves\n"
+      "  /longshort.v1.*      every call as JSON, for example\n"
+      "                       curl -d '{}' -H 'content-type: application/json' "
+      "http://HOST:PORT/longshort.v1.Models/ListModels\n",
+      own.grpc.empty() ? "" : absl::StrCat("The same by gRPC: ", own.grpc, " (--listen)\n"));
+  LS_ASSIGN_OR_RETURN(endpoints->server_, HttpServer::Start(
+                                              {.option = "http-listen", .address = own.address},
+                                              [&one = *endpoints](const HttpRequest& head) { return one.Route(head); },
+                                              context.get(), own.limits));
   return endpoints;
+}
+
+void HttpEndpoints::Serve(std::vector<HttpFront> fronts) {
+  const MutexLock lock(mutex_);
+  fronts_ = std::make_shared<const std::vector<HttpFront>>(std::move(fronts));
+}
+
+HttpPlan HttpEndpoints::Route(const HttpRequest& head) const {
+  std::shared_ptr<const std::vector<HttpFront>> fronts;
+  {
+    const MutexLock lock(mutex_);
+    fronts = fronts_;
+  }
+  HttpPlan plan;
+  plan.serve = [this](const std::shared_ptr<HttpExchange>& exchange) {
+    exchange->Answer(Respond(exchange->request()));
+  };
+  if (fronts == nullptr && head.method == "POST") {
+    plan.serve = [](const std::shared_ptr<HttpExchange>& exchange) {
+      exchange->Answer({.status = 503, .body = "the server loads its models\n", .fields = {{"Retry-After", "1"}}});
+    };
+  }
+  if (fronts != nullptr) {
+    for (const HttpFront& front : *fronts) {
+      if (std::optional<HttpPlan> found = front(head); found.has_value()) {
+        plan = *std::move(found);
+        break;
+      }
+    }
+  }
+  AddCors(options_.cors_origin, head, plan);
+  return plan;
+}
+
+HttpResponse HttpEndpoints::Respond(const HttpRequest& request) const {
+  const bool reads = request.method == "GET" || request.method == "HEAD";
+  if (reads && request.path == "/metrics") {
+    const absl::Status status = options_.may_read_metrics == nullptr
+                                    ? absl::OkStatus()
+                                    : options_.may_read_metrics(request.Find("authorization"));
+    if (!status.ok()) return Refuse(status);
+    return {.body = options_.metrics(), .content_type = kPrometheusText};
+  }
+  if (reads && request.path == "/livez") return {.body = "ok\n"};
+  if (reads && request.path == "/readyz") {
+    return ready_ ? HttpResponse{.body = "ready\n"} : HttpResponse{.status = 503, .body = "not ready\n"};
+  }
+  if (reads && request.path == "/" && !WantsHtml(request)) return {.body = what_};
+  if (reads && options_.page) {
+    if (const std::optional<PageFile> file = FindPageFile(request.path); file.has_value()) return AnswerOf(*file);
+  }
+  return {.status = 404, .body = absl::StrCat("Not Found\n\n", what_)};
 }
 
 }  // namespace longshort::server

@@ -1,5 +1,5 @@
-// The HTTP port: /metrics for Prometheus, /livez and /readyz for probes. / says what is there and where gRPC is; so
-// does the 404 of everything else.
+// The HTTP port: /metrics for Prometheus, /livez and /readyz for probes, the page at /, and the paths of the protocols
+// that fronts serve. The 404 of everything else says what is there and where gRPC is.
 //
 // It has its own thread, so probes get an answer even if gRPC and the models are busy.
 #pragma once
@@ -9,10 +9,15 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "server/access/tls_watch.h"
+#include "server/http/http_front.h"
 #include "server/http/http_server.h"
 #include "server/options/server_options.h"
 
@@ -24,15 +29,30 @@ class HttpEndpoints {
   // PERMISSION_DENIED.
   using MayReadMetrics = std::function<absl::Status(std::optional<std::string> authorization)>;
 
-  // `metrics` returns the body of /metrics. The HTTP thread calls it and `may_read_metrics`; without
-  // `may_read_metrics` every client may read them. `tls`: the server's certificate for HTTPS, which must outlive the
-  // endpoints; nullptr: plain HTTP. Clients need no certificate. `grpc`: the address of
-  // gRPC, for people. Errors: as HttpServer::Start.
-  static absl::StatusOr<std::unique_ptr<HttpEndpoints>> Start(const ListenAddress& address,
-                                                              std::function<std::string()> metrics,
-                                                              MayReadMetrics may_read_metrics = {},
-                                                              const TlsWatch* tls = nullptr,
-                                                              const std::string& grpc = "");
+  struct Options {
+    ListenAddress address;
+    // The body of /metrics. The HTTP thread calls it.
+    std::function<std::string()> metrics;
+    // Called by the HTTP thread. Empty: every client may read them.
+    MayReadMetrics may_read_metrics = {};
+    // The server's certificate for HTTPS, which must outlive the endpoints; nullptr: plain HTTP.
+    const TlsWatch* tls = nullptr;
+    // The address of gRPC, for people.
+    std::string grpc = {};
+    // The origin whose pages may call the server from a browser; "*": every origin, "": none.
+    std::string cors_origin = {};
+    // Whether / is the page.
+    bool page = true;
+    HttpLimits limits = {};
+  };
+
+  // Errors: as HttpServer::Start.
+  static absl::StatusOr<std::unique_ptr<HttpEndpoints>> Start(Options options);
+
+  // Serves these fronts, too; until then every POST is answered with 503. Thread-safe.
+  void Serve(std::vector<HttpFront> fronts);
+  // Closes all connections. When it returns no front and no call that came by one is in use.
+  void Close() { server_->Close(); }
 
   // The port that the server listens on.
   int port() const { return server_->port(); }
@@ -41,10 +61,17 @@ class HttpEndpoints {
   void SetReady(bool ready) { ready_ = ready; }
 
  private:
-  HttpEndpoints() = default;
+  explicit HttpEndpoints(Options options) : options_(std::move(options)) {}
 
+  HttpPlan Route(const HttpRequest& head) const;
+  HttpResponse Respond(const HttpRequest& request) const;
+
+  const Options options_;
+  std::string what_;  // what the port has, for people
   std::atomic<bool> ready_ = false;
-  std::unique_ptr<HttpServer> server_;
+  mutable Mutex mutex_;
+  std::shared_ptr<const std::vector<HttpFront>> fronts_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<HttpServer> server_;  // last: its thread uses the other members
 };
 
 }  // namespace longshort::server

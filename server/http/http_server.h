@@ -1,23 +1,21 @@
-// An HTTP/1.1 and HTTPS server for short GET requests, on Boost.Beast and Boost.Asio.
+// An HTTP/1.1 and HTTPS server, on Boost.Beast and Boost.Asio.
 //
-// Connections, bytes of a request's head, and times are limited, so many slow clients do not delay others. When all
-// connections are in use, a new one closes the one whose phase (request, answer or idle) began first.
+// Connections, bytes of requests, and times are limited, so many slow clients do not delay others. When all connections
+// are in use, a new one closes the one whose phase (request, answer or idle) began first; a request that is being
+// served is not cut off.
 //
-// Thread: one thread serves all connections and calls the handlers, which must not block.
+// Thread: one I/O thread serves all connections and calls the router. Large requests are processed by worker threads
+// (HttpExchange::Run).
 #pragma once
 
 #include <cstddef>
-#include <functional>
-#include <map>
 #include <memory>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/budget.h"
 #include "base/thread.h"
+#include "server/http/http_exchange.h"
 #include "server/options/listening_sockets.h"
 
 // OpenSSL's.
@@ -25,49 +23,34 @@ struct ssl_ctx_st;
 
 namespace longshort::server {
 
-struct HttpRequest {
-  std::string method;
-  std::string path;  // without a query
-  // The values of all `Authorization` fields, joined with commas: two values are not a valid token.
-  std::optional<std::string> authorization;
-};
-
-struct HttpResponse {
-  int status = 200;
-  std::string body = {};
-  std::string content_type = "text/plain; charset=utf-8";
-  // Further header fields: name and value.
-  std::vector<std::pair<std::string, std::string>> fields = {};
-};
-
 struct HttpLimits {
   size_t connections = 128;
-  size_t head_bytes = 8192;
+  size_t head_bytes = 16 << 10;
   // From the start of a connection (TLS handshake included) or of a later request to the end of the request's head.
   absl::Duration request = absl::Seconds(5);
-  // For a client to read its answer.
+  // For each 64 KiB of a request's body, and of an answer.
+  absl::Duration body = absl::Seconds(10);
   absl::Duration answer = absl::Seconds(10);
   // Between an answer and the next request. Longer than the default interval of scrapers.
   absl::Duration idle = absl::Seconds(75);
+  // Bytes of the bodies of all requests that are being read or served, without those below 64 KiB. Null: no limit.
+  std::shared_ptr<Budget> bodies = nullptr;
 };
 
 class HttpServer final {
  public:
-  using Handler = std::function<HttpResponse(const HttpRequest& request)>;
-
-  // Starts to answer GET and HEAD of these paths, and everything else with 404 and `not_found`. `tls`: null for plain
-  // HTTP; the server holds a reference. Errors: UNAVAILABLE if the address cannot be bound; RESOURCE_EXHAUSTED if the
-  // system has no thread.
-  static absl::StatusOr<std::unique_ptr<HttpServer>> Start(const NamedAddress& name,
-                                                           std::map<std::string, Handler> handlers,
-                                                           ssl_ctx_st* tls = nullptr, const HttpLimits& limits = {},
-                                                           std::string not_found = "Not Found\n");
-  // Closes all connections.
+  // Starts to serve. `tls`: null for plain HTTP; the server holds a reference. Errors: UNAVAILABLE if the address
+  // cannot be bound; RESOURCE_EXHAUSTED if the system has no thread.
+  static absl::StatusOr<std::unique_ptr<HttpServer>> Start(const NamedAddress& name, HttpRouter router,
+                                                           ssl_ctx_st* tls = nullptr, const HttpLimits& limits = {});
+  // As Close.
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 
   int port() const { return port_; }
+  // Closes all connections, and waits until no exchange is in use. From then on each new connection is closed.
+  void Close();
 
  private:
   class Loop;

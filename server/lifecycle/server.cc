@@ -8,9 +8,11 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "base/budget.h"
 #include "base/clock.h"
 #include "base/random_number.h"
 #include "base/status_macros.h"
+#include "server/http_rpc/connect_front.h"
 #include "server/lifecycle/port_file.h"
 #include "server/model_control/load_models.h"
 #include "server/options/devices.h"
@@ -72,6 +74,15 @@ absl::StatusOr<std::unique_ptr<AccessControl>> OpenAccess(const ServerOptions& o
   return access;
 }
 
+HttpLimits HttpLimitsOf(const ServerOptions& options, const MachineLimits& machine) {
+  constexpr size_t kConnections = 4096;
+  HttpLimits limits;
+  limits.connections = kConnections;
+  limits.bodies = std::make_shared<Budget>(MessageBufferBytes(options, machine),
+                                           Budget::Names{.holders = "HTTP requests", .unit = "bytes"});
+  return limits;
+}
+
 HttpEndpoints::MayReadMetrics MetricsAccess(const AccessControl* access) {
   if (access == nullptr) return nullptr;
   return [access](std::optional<std::string> authorization) {
@@ -95,11 +106,13 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   LS_ASSIGN_OR_RETURN(const std::unique_ptr<PortFile> port_file, PortFile::Create(options.port_file));
   LS_ASSIGN_OR_RETURN(server->tls_, WatchTlsFiles(options.tls, metrics, log));
   LS_ASSIGN_OR_RETURN(server->access_, OpenAccess(options, metrics, log));
-  LS_ASSIGN_OR_RETURN(
-      server->http_,
-      HttpEndpoints::Start(
-          options.http_listen, [&metrics] { return metrics.Serialize(); }, MetricsAccess(server->access_.get()),
-          server->tls_ == nullptr ? nullptr : server->tls_->watch.get(), options.listen.ToString()));
+  LS_ASSIGN_OR_RETURN(server->http_,
+                      HttpEndpoints::Start({.address = options.http_listen,
+                                            .metrics = [&metrics] { return metrics.Serialize(); },
+                                            .may_read_metrics = MetricsAccess(server->access_.get()),
+                                            .tls = server->tls_ == nullptr ? nullptr : server->tls_->watch.get(),
+                                            .grpc = options.listen.ToString(),
+                                            .limits = HttpLimitsOf(options, machine)}));
   LS_ASSIGN_OR_RETURN(std::unique_ptr<ConnectionListener> listener,
                       ConnectionListener::Bind(options.listen, options.listen_mode));
   LS_ASSIGN_OR_RETURN(server->models_, LoadModels(options, machine, loader, metrics, log));
@@ -140,6 +153,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   LS_RETURN_IF_ERROR(server->manager_->Start(
       options.watch_repository,
       [&grpc = *server->grpc_](const core::RegistryEvent& event) { grpc.AnnounceModel(event.model, event.version); }));
+  server->http_->Serve({ConnectFront(*server->environment_, server->http_rpcs_)});
   LS_RETURN_IF_ERROR(port_file->Write(server->grpc_->address().port, server->http_->port()));
   server->http_->SetReady(true);
   log.Info("ready", {{"grpc", server->grpc_->address().ToString()},
@@ -148,6 +162,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
 }
 
 Server::~Server() {
+  if (http_ != nullptr) http_->Close();       // its calls use what is destroyed before it
   if (manager_ != nullptr) manager_->Join();  // it notifies grpc_, which is destroyed before it
 }
 

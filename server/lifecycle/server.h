@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "core/registry/model_registry.h"
@@ -13,6 +14,7 @@
 #include "server/http/http_endpoints.h"
 #include "server/lifecycle/grpc_endpoint.h"
 #include "server/lifecycle/tls_credentials.h"
+#include "server/longshort_v1/rpcs.h"
 #include "server/model_control/load_models.h"
 #include "server/model_control/model_manager.h"
 #include "server/monitoring/load_report.h"
@@ -57,6 +59,7 @@ class Server {
   std::unique_ptr<Tracing> tracing_;  // null without traces
   std::unique_ptr<CallEnvironment> environment_;
   std::unique_ptr<DeliveryThreads> deliveries_;
+  const std::vector<Rpc> http_rpcs_ = LongshortV1Rpcs();
   std::unique_ptr<GrpcEndpoint> grpc_;
 };
 

@@ -73,6 +73,12 @@ void Call::OnStopping() {
 }
 
 absl::Status Call::Take(grpc::ByteBuffer& bytes) {
+  const std::unique_ptr<google::protobuf::Message> message(rpc_.request->New());
+  LS_RETURN_IF_ERROR(Decode(bytes, *message));
+  return work_->Take(*message);
+}
+
+absl::Status Call::Decode(grpc::ByteBuffer& bytes, google::protobuf::Message& message) {
   // gRPC also begins a call of one message if the message did not arrive: the client cancelled, the deadline passed,
   // the message was over the limit, or there was none. The context may not show that yet, but the bytes do.
   if (!bytes.Valid()) return absl::CancelledError("the call ended before its message arrived");
@@ -80,12 +86,10 @@ absl::Status Call::Take(grpc::ByteBuffer& bytes) {
     return absl::InvalidArgumentError(
         absl::StrCat("the request has ", bytes.Length(), " bytes; it must have at most ", rpc_.max_request_bytes));
   }
-  const std::unique_ptr<google::protobuf::Message> message(rpc_.request->New());
   if (IsCompressed(bytes)) environment().metrics.CountCompressedMessage();
   const int64_t max_bytes =
       rpc_.max_request_bytes > 0 ? static_cast<int64_t>(rpc_.max_request_bytes) : environment().limits.message_bytes;
-  LS_RETURN_IF_ERROR(ParseMessage(bytes, *message, max_bytes));
-  return work_->Take(*message);
+  return ParseMessage(bytes, message, max_bytes);
 }
 
 void Call::ReadDone(bool ok) {
@@ -120,6 +124,12 @@ void Call::WriteDone(bool ok) {
 }
 
 void Call::Cancelled() { work_->Cancel(absl::CancelledError("the client cancelled")); }
+
+void Call::Expired() {
+  const absl::Status status = absl::DeadlineExceededError("the deadline passed");
+  EndNow(status);
+  work_->Cancel(status);
+}
 
 void Call::Done() {
   *environment().unwatched_answer_bytes -= std::exchange(unwatched_bytes_, 0);

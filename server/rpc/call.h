@@ -81,16 +81,23 @@ class Call : public std::enable_shared_from_this<Call> {
  protected:
   Call(const CallEnvironment& environment, const Rpc& rpc, CallOrigin origin);
 
+  const Rpc& rpc() const { return rpc_; }
+
   // Admits the call and begins its work, or ends it. `first` is the message of a call with one message; it is consumed.
   // gRPC holds a reference from now on, until Done.
   void Begin(grpc::ByteBuffer* first);
   void ReadDone(bool ok);
   void WriteDone(bool ok);
   void Cancelled();
+  // The call's deadline has passed, for a transport that does not end the call itself.
+  void Expired();
   void Done();
 
  private:
-  // Implemented by the gRPC side. The first two are completed by ReadDone and WriteDone.
+  // Reads a message from what BeginRead or Begin received, and frees that.
+  virtual absl::Status Decode(grpc::ByteBuffer& bytes, google::protobuf::Message& message);
+
+  // Implemented by the transport's side. The first two are completed by ReadDone and WriteDone.
   virtual void BeginRead(grpc::ByteBuffer* message) = 0;
   virtual void BeginWrite(const grpc::ByteBuffer* message) = 0;
   // Called once; no operation begins after it. `answer` is set only if `status` is OK.

@@ -41,16 +41,16 @@ absl::Status Wrong(const char* key, const std::string& value, const char* allowe
   return FieldError(absl::StrCat("metadata ", key), Quoted(value), allowed);
 }
 
-absl::Status ReadClient(const grpc::CallbackServerContext& context, std::string* client) {
-  std::optional<std::string> value = Find(context, "x-client-id");
+absl::Status ReadClient(const FindMetadata& find, std::string* client) {
+  std::optional<std::string> value = find("x-client-id");
   if (!value.has_value()) return absl::OkStatus();
   if (!IsName(*value)) return Wrong("x-client-id", *value, kNameRule);
   *client = *std::move(value);
   return absl::OkStatus();
 }
 
-absl::Status ReadPriority(const grpc::CallbackServerContext& context, core::Priority* priority) {
-  const std::optional<std::string> value = Find(context, "x-priority");
+absl::Status ReadPriority(const FindMetadata& find, core::Priority* priority) {
+  const std::optional<std::string> value = find("x-priority");
   if (!value.has_value()) return absl::OkStatus();
   if (*value == "low") return *priority = core::Priority::kLow, absl::OkStatus();
   if (*value == "normal") return *priority = core::Priority::kNormal, absl::OkStatus();
@@ -78,10 +78,10 @@ std::optional<std::string> FindAll(const grpc::CallbackServerContext& context, c
 }
 
 // Two traceparents count as none: joined by a comma they do not parse.
-std::optional<TraceContext> ReadTraceContext(const grpc::CallbackServerContext& context) {
-  const std::optional<std::string> parent = FindAll(context, "traceparent");
+std::optional<TraceContext> ReadTraceContext(const FindMetadata& find) {
+  const std::optional<std::string> parent = find("traceparent");
   if (!parent.has_value()) return std::nullopt;
-  return ParseTraceContext(*parent, FindAll(context, "tracestate").value_or(""));
+  return ParseTraceContext(*parent, find("tracestate").value_or(""));
 }
 
 bool HasSpiffeUri(const grpc::AuthContext& peer) {
@@ -114,16 +114,12 @@ constexpr char kRetryInfoUrl[] = "type.googleapis.com/google.rpc.RetryInfo";
 
 // A serialized google.rpc.Status with RetryInfo: the value of `grpc-status-details-bin`.
 std::string RefusalDetails(const absl::Status& status, const core::Refusal& refusal) {
-  rpc::RetryInfo retry;
-  absl::Duration rest = refusal.retry_after;
-  retry.mutable_retry_delay()->set_seconds(absl::IDivDuration(rest, absl::Seconds(1), &rest));
-  retry.mutable_retry_delay()->set_nanos(static_cast<int32_t>(absl::ToInt64Nanoseconds(rest)));
   rpc::ErrorStatus details;
   details.set_code(static_cast<int32_t>(status.code()));
   details.set_message(std::string(status.message()));
   google::protobuf::Any& detail = *details.add_details();
   detail.set_type_url(kRetryInfoUrl);
-  retry.SerializeToString(detail.mutable_value());
+  detail.set_value(SerializeRetryInfo(refusal.retry_after));
   return details.SerializeAsString();
 }
 
@@ -148,21 +144,34 @@ std::string RetryPushback(const core::Refusal& refusal) {
 
 }  // namespace
 
-CallOrigin ReadCallMetadata(const grpc::CallbackServerContext& context, const CallMetadataOptions& options) {
+std::string SerializeRetryInfo(absl::Duration retry_after) {
+  rpc::RetryInfo retry;
+  absl::Duration rest = retry_after;
+  retry.mutable_retry_delay()->set_seconds(absl::IDivDuration(rest, absl::Seconds(1), &rest));
+  retry.mutable_retry_delay()->set_nanos(static_cast<int32_t>(absl::ToInt64Nanoseconds(rest)));
+  return retry.SerializeAsString();
+}
+
+CallOrigin ReadOrigin(const FindMetadata& find, absl::Time deadline) {
   CallOrigin origin;
-  std::optional<std::string> id = Find(context, kIdKey);
+  std::optional<std::string> id = find(kIdKey);
   origin.context.id = id.has_value() && IsName(*id) ? *std::move(id) : DrawId();
-  origin.context.deadline = DeadlineOf(context);
-  origin.credentials.authorization = FindAll(context, "authorization");
+  origin.context.deadline = deadline;
+  origin.credentials.authorization = find("authorization");
+  origin.trace.parent = ReadTraceContext(find);
+  origin.status = ReadClient(find, &origin.context.client);
+  origin.status.Update(ReadPriority(find, &origin.context.priority));
+  return origin;
+}
+
+CallOrigin ReadCallMetadata(const grpc::CallbackServerContext& context, const CallMetadataOptions& options) {
+  CallOrigin origin = ReadOrigin([&context](const char* key) { return FindAll(context, key); }, DeadlineOf(context));
   if (options.certificates && !origin.credentials.authorization.has_value())
     ReadCertificate(context, &origin.credentials);
-  origin.trace.parent = ReadTraceContext(context);
   if (options.authority) {
     const grpc::string_ref authority = context.ExperimentalGetAuthority();
     origin.trace.authority.assign(authority.data(), authority.size());
   }
-  origin.status = ReadClient(context, &origin.context.client);
-  origin.status.Update(ReadPriority(context, &origin.context.priority));
   return origin;
 }
 

@@ -23,7 +23,7 @@ int StatusOf(int port, const std::string& path) {
 const ListenAddress kAnyPort = {.host = "127.0.0.1", .port = 0};
 
 TEST(HttpEndpoints, ReadinessFollowsTheServer) {
-  const auto endpoints = HttpEndpoints::Start(kAnyPort, [] { return "a_metric 1\n"; });
+  const auto endpoints = HttpEndpoints::Start({.address = kAnyPort, .metrics = [] { return "a_metric 1\n"; }});
   ASSERT_TRUE(endpoints.ok()) << endpoints.status();
   const int port = (*endpoints)->port();
   EXPECT_EQ(StatusOf(port, "/readyz"), 503);
@@ -40,7 +40,7 @@ TEST(HttpEndpoints, AForbiddenReadOfTheMetricsSaysWhy) {
     return *authorization == "Bearer good" ? absl::OkStatus() : absl::PermissionDeniedError("not that");
   };
   const auto endpoints = HttpEndpoints::Start(
-      kAnyPort, [] { return "a_metric 1\n"; }, may_read);
+      {.address = kAnyPort, .metrics = [] { return "a_metric 1\n"; }, .may_read_metrics = may_read});
   ASSERT_TRUE(endpoints.ok()) << endpoints.status();
   const int port = (*endpoints)->port();
   const std::string nothing = Get(port, "/metrics");
@@ -54,18 +54,19 @@ TEST(HttpEndpoints, AForbiddenReadOfTheMetricsSaysWhy) {
 }
 
 TEST(HttpEndpoints, ServesMetricsAndNothingElse) {
-  const auto endpoints = HttpEndpoints::Start(kAnyPort, [] { return "a_metric 1\n"; });
+  const auto endpoints = HttpEndpoints::Start({.address = kAnyPort, .metrics = [] { return "a_metric 1\n"; }});
   ASSERT_TRUE(endpoints.ok()) << endpoints.status();
   const int port = (*endpoints)->port();
   EXPECT_THAT(Get(port, "/metrics"), EndsWith("\r\n\r\na_metric 1\n"));
   EXPECT_THAT(Get(port, "/metrics?name[]=x"), EndsWith("\r\n\r\na_metric 1\n"));
+  (*endpoints)->Serve({});
   EXPECT_THAT(Ask(port, "POST /metrics HTTP/1.1\r\nConnection: close\r\n\r\n"), StartsWith("HTTP/1.1 404 "));
 }
 
 // A user types the address into a browser, or expects a REST interface.
 TEST(HttpEndpoints, TheRootAndUnknownPathsSayWhatIsThereAndWhereGrpcIs) {
-  const auto endpoints = HttpEndpoints::Start(
-      kAnyPort, [] { return ""; }, {}, nullptr, "127.0.0.1:8500");
+  const auto endpoints =
+      HttpEndpoints::Start({.address = kAnyPort, .metrics = [] { return ""; }, .grpc = "127.0.0.1:8500"});
   ASSERT_TRUE(endpoints.ok()) << endpoints.status();
   const int port = (*endpoints)->port();
   EXPECT_EQ(StatusOf(port, "/"), 200);
@@ -79,9 +80,10 @@ TEST(HttpEndpoints, TheRootAndUnknownPathsSayWhatIsThereAndWhereGrpcIs) {
 }
 
 TEST(HttpEndpoints, APortInUseIsNamed) {
-  const auto first = HttpEndpoints::Start(kAnyPort, [] { return ""; });
+  const auto first = HttpEndpoints::Start({.address = kAnyPort, .metrics = [] { return ""; }});
   ASSERT_TRUE(first.ok()) << first.status();
-  const auto second = HttpEndpoints::Start({.host = "127.0.0.1", .port = (*first)->port()}, [] { return ""; });
+  const auto second =
+      HttpEndpoints::Start({.address = {.host = "127.0.0.1", .port = (*first)->port()}, .metrics = [] { return ""; }});
   EXPECT_EQ(second.status().code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(second.status().message()), HasSubstr("--http-listen=127.0.0.1:"));
 }

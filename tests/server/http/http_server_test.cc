@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/time/clock.h"
+#include "server/http/http_status.h"
 #include "tests/server/http/raw_client.h"
 
 namespace longshort::server::http_server_test {
@@ -26,13 +27,23 @@ const std::string kAnswer =
 class HttpServerTest : public ::testing::Test {
  protected:
   void Serve(const HttpLimits& limits = {}, SSL_CTX* tls = nullptr) {
-    auto server =
-        HttpServer::Start({.option = "http-listen", .address = {.host = "127.0.0.1", .port = 0}},
-                          {{"/", [](const HttpRequest&) -> HttpResponse { return {.body = "hello\n"}; }},
-                           {"/large", [this](const HttpRequest&) -> HttpResponse { return {.body = large_}; }}},
-                          tls, limits);
+    auto server = HttpServer::Start(
+        {.option = "http-listen", .address = {.host = "127.0.0.1", .port = 0}},
+        [this](const HttpRequest& head) -> HttpPlan {
+          if (head.method == "POST" && head.path == "/echo") return {.max_body_bytes = 100'000, .serve = Echo};
+          HttpResponse response = {.status = 404, .body = "Not Found\n"};
+          if (head.method != "POST" && head.path == "/") response = {.body = "hello\n"};
+          if (head.path == "/large") response = {.body = large_};
+          return {.serve = [response](const std::shared_ptr<HttpExchange>& exchange) { exchange->Answer(response); }};
+        },
+        tls, limits);
     ASSERT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
+  }
+  static void Echo(const std::shared_ptr<HttpExchange>& exchange) {
+    const absl::Status& status = exchange->request().body_status;
+    if (!status.ok()) return exchange->Answer({.status = HttpStatusOf(status)});
+    exchange->Answer({.body = exchange->request().body});
   }
   int port() const { return server_->port(); }
   std::string Ask(const std::string& request) const { return longshort::server::Ask(port(), request); }
@@ -74,6 +85,49 @@ TEST_F(HttpServerTest, WhatIsNoRequestIsRefused) {
                                  "GET / HTTP/1.1\r\nno field", "GET / HTTP/1.1\r\n: x", "GET / HTTP/1.1\r\na : b"}) {
     EXPECT_THAT(Ask(head + "\r\n\r\n"), StartsWith("HTTP/1.1 400 ")) << head;
   }
+}
+
+TEST_F(HttpServerTest, ReadsBodiesOfBothKinds) {
+  Serve();
+  const RawClient client(port());
+  const std::string body(70'000, 'b');
+  ASSERT_TRUE(client.Send("POST /echo HTTP/1.1\r\nContent-Length: 70000\r\n\r\n" + body));
+  const std::string answer =
+      "HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 70000\r\n"
+      "Connection: keep-alive\r\n\r\n" +
+      body;
+  EXPECT_EQ(client.Receive(answer.size()), answer);
+  ASSERT_TRUE(
+      client.Send("POST /echo HTTP/1.1\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
+                  "3;x=y\r\nabc\r\n2\r\nde\r\n0\r\nTrailer: t\r\n\r\n"));
+  EXPECT_THAT(client.Receive(10'000), ::testing::EndsWith("\r\n\r\nabcde"));
+}
+
+TEST_F(HttpServerTest, ALargeBodyIsRefusedBeforeAndWhileItArrives) {
+  Serve();
+  EXPECT_THAT(Ask("POST /echo HTTP/1.1\r\nContent-Length: 100001\r\n\r\n"), StartsWith("HTTP/1.1 413 "));
+  EXPECT_THAT(Ask("POST /echo HTTP/1.1\r\nContent-Length: 18446744073709551615\r\n\r\n"), StartsWith("HTTP/1.1 413 "));
+  EXPECT_THAT(Ask("POST /echo HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n186a1\r\n" + std::string(100'001, 'x')),
+              StartsWith("HTTP/1.1 413 "));
+  EXPECT_THAT(Ask("POST /echo HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nnonsense\r\n"),
+              StartsWith("HTTP/1.1 400 "));
+  EXPECT_THAT(Ask("POST /echo HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n"), StartsWith("HTTP/1.1 501 "));
+}
+
+TEST_F(HttpServerTest, AClientMayWaitForTheServersConsent) {
+  Serve();
+  const RawClient client(port());
+  ASSERT_TRUE(
+      client.Send("POST /echo HTTP/1.1\r\nContent-Length: 3\r\nExpect: 100-continue\r\nConnection: close\r\n\r\n"));
+  const std::string consent = "HTTP/1.1 100 Continue\r\n\r\n";
+  EXPECT_EQ(client.Receive(consent.size()), consent);
+  ASSERT_TRUE(client.Send("abc"));
+  EXPECT_THAT(client.Receive(10'000), ::testing::EndsWith("\r\n\r\nabc"));
+}
+
+TEST_F(HttpServerTest, ASlowBodyTimesOut) {
+  Serve({.body = absl::Milliseconds(50)});
+  EXPECT_THAT(Ask("POST /echo HTTP/1.1\r\nContent-Length: 3\r\n\r\nab"), StartsWith("HTTP/1.1 408 "));
 }
 
 // A body that two servers read differently would smuggle a request past the first.

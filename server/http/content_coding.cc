@@ -1,0 +1,109 @@
+#include "server/http/content_coding.h"
+
+#include <zlib.h>
+#include <zstd.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "base/inflate.h"
+#include "base/status_macros.h"
+#include "server/http/http_status.h"
+
+namespace longshort::server {
+namespace {
+
+// Shorter bodies fit into one packet anyway.
+constexpr size_t kMinBytes = 1400;
+constexpr int kFast = 1;
+// zlib's windowBits for the gzip format with the largest window, and its default for the memory of compression.
+constexpr int kGzip = 15 + 16, kMemory = 8;
+// Larger windows, which zstd's --ultra and --long make, would cost the server more memory.
+constexpr int kZstdWindowLog = 23;
+
+absl::StatusOr<std::string> DecodeZstd(std::string_view packed, int64_t max_bytes) {
+  const std::unique_ptr<ZSTD_DCtx, size_t (*)(ZSTD_DCtx*)> context(ZSTD_createDCtx(), ZSTD_freeDCtx);
+  if (context == nullptr) return absl::InternalError("zstd has no memory");
+  ZSTD_DCtx_setParameter(context.get(), ZSTD_d_windowLogMax, kZstdWindowLog);
+  std::string content;
+  std::array<char, 65536> piece;
+  ZSTD_inBuffer in{packed.data(), packed.size(), 0};
+  size_t left = 1;
+  while (true) {
+    ZSTD_outBuffer out{piece.data(), piece.size(), 0};
+    const size_t read_before = in.pos;
+    left = ZSTD_decompressStream(context.get(), &out, &in);
+    if (ZSTD_isError(left) != 0) return absl::InvalidArgumentError(absl::StrCat("zstd: ", ZSTD_getErrorName(left)));
+    content.append(piece.data(), out.pos);
+    if (static_cast<int64_t>(content.size()) > max_bytes) return absl::ResourceExhaustedError("too large");
+    const bool stands_still = out.pos == 0 && in.pos == read_before;
+    if ((in.pos == in.size && out.pos < out.size) || stands_still) break;
+  }
+  if (left != 0) return absl::InvalidArgumentError("zstd: the data ends too early");
+  return content;
+}
+
+bool AcceptsGzip(const HttpRequest& request) {
+  for (const absl::string_view choice : absl::StrSplit(request.Find("accept-encoding").value_or(""), ',')) {
+    const std::pair<absl::string_view, absl::string_view> parts = absl::StrSplit(choice, absl::MaxSplits(';', 1));
+    const absl::string_view weight = absl::StripAsciiWhitespace(parts.second);
+    const bool is_refused = weight == "q=0" || weight == "q=0.0" || weight == "q=0.00" || weight == "q=0.000";
+    if (absl::EqualsIgnoreCase(absl::StripAsciiWhitespace(parts.first), "gzip")) return !is_refused;
+  }
+  return false;
+}
+
+std::optional<std::string> Gzip(std::string_view content) {
+  z_stream stream{};
+  if (deflateInit2(&stream, kFast, Z_DEFLATED, kGzip, kMemory, Z_DEFAULT_STRATEGY) != Z_OK) return std::nullopt;
+  std::string packed(deflateBound(&stream, content.size()), '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(content.data()));
+  stream.avail_in = static_cast<uInt>(content.size());
+  stream.next_out = reinterpret_cast<Bytef*>(packed.data());
+  stream.avail_out = static_cast<uInt>(packed.size());
+  const bool is_whole = deflate(&stream, Z_FINISH) == Z_STREAM_END;
+  packed.resize(stream.total_out);
+  deflateEnd(&stream);
+  if (!is_whole) return std::nullopt;
+  return packed;
+}
+
+}  // namespace
+
+absl::Status DecodeContent(std::string_view coding, int64_t max_bytes, std::string& body) {
+  const std::string name = absl::AsciiStrToLower(absl::string_view(coding.data(), coding.size()));
+  if (name.empty() || name == "identity") return absl::OkStatus();
+  absl::StatusOr<std::string> content;
+  if (name == "gzip" || name == "x-gzip" || name == "deflate") {
+    content = Inflate(body, max_bytes);
+  } else if (name == "zstd") {
+    content = DecodeZstd(body, max_bytes);
+  } else {
+    return HttpError(415, absl::StrCat("the request's content coding is ", name.substr(0, 64),
+                                       "; this server reads gzip, deflate and zstd"));
+  }
+  if (absl::IsResourceExhausted(content.status())) return BodyTooLarge(static_cast<size_t>(max_bytes));
+  LS_RETURN_IF_ERROR(content.status());
+  body = *std::move(content);
+  return absl::OkStatus();
+}
+
+void EncodeContent(const HttpRequest& request, HttpResponse& response) {
+  if (response.body.size() < kMinBytes || !AcceptsGzip(request)) return;
+  std::optional<std::string> packed = Gzip(response.body);
+  if (!packed.has_value() || packed->size() >= response.body.size()) return;
+  response.body = *std::move(packed);
+  response.fields.emplace_back("Content-Encoding", "gzip");
+  response.fields.emplace_back("Vary", "Accept-Encoding");
+}
+
+}  // namespace longshort::server

@@ -1,0 +1,51 @@
+// One HTTP request, and the answer to it.
+#pragma once
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "server/access/access_table.h"
+
+namespace longshort::server {
+
+using HttpFields = std::vector<std::pair<std::string, std::string>>;
+
+struct HttpRequest {
+  std::string method;
+  std::string path;   // as sent, without the query
+  std::string query;  // as sent, without "?"
+  HttpFields fields;  // names in lower case, in the order of the request
+  std::string body;
+  // Why the body was not read to its end: it is too large, for example. OK otherwise.
+  absl::Status body_status;
+  // The client's address in gRPC's form, such as "ipv4:127.0.0.1:40312".
+  std::string peer;
+  // Of the client's verified certificate. `authorization` is not set here.
+  Credentials certificate;
+
+  // The values of all fields of this name, joined by commas; nullopt if there is none.
+  std::optional<std::string> Find(std::string_view name) const {
+    std::optional<std::string> value;
+    for (const auto& [field, text] : fields) {
+      if (field != name) continue;
+      value = value.has_value() ? absl::StrCat(*value, ",", text) : text;
+    }
+    return value;
+  }
+};
+
+struct HttpResponse {
+  int status = 200;
+  std::string body = {};
+  std::string content_type = "text/plain; charset=utf-8";
+  // Further header fields: name and value.
+  HttpFields fields = {};
+};
+
+}  // namespace longshort::server

@@ -1,0 +1,216 @@
+#include "server/http_rpc/connect_codec.h"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "base/status_macros.h"
+#include "core/schedule/refusal.h"
+#include "nlohmann/json.hpp"
+#include "server/calls/field_error.h"
+#include "server/http/content_coding.h"
+#include "server/http/http_query.h"
+#include "server/http/http_status.h"
+#include "server/http_rpc/json_message.h"
+#include "server/rpc/call_metadata.h"
+
+namespace longshort::server {
+namespace {
+
+enum class Encoding { kJson, kProto };
+
+// An envelope: a byte of flags, the length as four bytes (big-endian), the message.
+constexpr size_t kPrefixBytes = 5;
+constexpr unsigned char kCompressed = 1, kEndOfStream = 2;
+constexpr size_t kMaxTimeoutDigits = 10;
+
+std::string Envelop(unsigned char flags, std::string_view message) {
+  constexpr int kBitsOfByte = 8;
+  std::string envelope(1, static_cast<char>(flags));
+  for (int shift = 3 * kBitsOfByte; shift >= 0; shift -= kBitsOfByte) {
+    envelope += static_cast<char>(message.size() >> shift);
+  }
+  return envelope.append(message);
+}
+
+nlohmann::json ErrorJson(const absl::Status& status) {
+  nlohmann::json error = {{"code", std::string(CodeName(status.code()))}, {"message", std::string(status.message())}};
+  if (const std::optional<core::Refusal> refusal = core::GetRefusal(status); refusal.has_value()) {
+    std::string value = absl::Base64Escape(SerializeRetryInfo(refusal->retry_after));
+    while (absl::EndsWith(value, "=")) value.pop_back();
+    error["details"] = {{{"type", "google.rpc.RetryInfo"}, {"value", std::move(value)}}};
+  }
+  return error;
+}
+
+std::string Dump(const nlohmann::json& json) {
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+// The media type of a Content-Type, in lower case and without parameters.
+std::string MediaType(const HttpRequest& request) {
+  const std::string value = request.Find("content-type").value_or("");
+  return absl::AsciiStrToLower(absl::StripAsciiWhitespace(value.substr(0, value.find(';'))));
+}
+
+class ConnectCodec final : public HttpCodec {
+ public:
+  ConnectCodec(Encoding encoding, RpcKind kind, int64_t max_message_bytes)
+      : encoding_(encoding), kind_(kind), max_message_bytes_(max_message_bytes) {}
+
+  absl::StatusOr<absl::Time> Deadline(const HttpRequest& request) override {
+    const std::optional<std::string> text = request.Find("connect-timeout-ms");
+    if (!text.has_value()) return absl::InfiniteFuture();
+    int64_t milliseconds = 0;
+    if (text->size() > kMaxTimeoutDigits || !absl::SimpleAtoi(*text, &milliseconds) || milliseconds < 0) {
+      return absl::InvalidArgumentError("connect-timeout-ms must be a number of at most 10 digits: milliseconds");
+    }
+    return MonotonicNow() + absl::Milliseconds(milliseconds);
+  }
+
+  absl::Status ReadRequest(HttpRequest& request, google::protobuf::Message& message) override {
+    coding_ = request.Find("connect-content-encoding").value_or("");
+    if (request.method == "GET") return ReadQuery(request.query, message);
+    if (kind_ == RpcKind::kUnary) {
+      LS_RETURN_IF_ERROR(
+          DecodeContent(request.Find("content-encoding").value_or(""), max_message_bytes_, request.body));
+      return ReadMessage(request.body, message);
+    }
+    LS_ASSIGN_OR_RETURN(const std::optional<std::string> only, TakeMessage(request.body));
+    if (!only.has_value() || !request.body.empty()) {
+      return absl::InvalidArgumentError(
+          "the body must be one message in an envelope: a byte of flags, four bytes of "
+          "length, and the message");
+    }
+    return ReadMessage(*only, message);
+  }
+
+  absl::StatusOr<std::optional<std::string>> TakeMessage(std::string& received) override {
+    constexpr int kBitsOfByte = 8;
+    if (received.size() < kPrefixBytes) return std::nullopt;
+    const auto flags = static_cast<unsigned char>(received[0]);
+    size_t length = 0;
+    for (size_t i = 1; i < kPrefixBytes; ++i) length = length << kBitsOfByte | static_cast<unsigned char>(received[i]);
+    if ((flags & ~kCompressed) != 0) {
+      return absl::InvalidArgumentError(absl::StrCat("an envelope has the flags ", flags, "; 0 and 1 are allowed"));
+    }
+    if (length > static_cast<size_t>(max_message_bytes_)) return BodyTooLarge(static_cast<size_t>(max_message_bytes_));
+    if (received.size() - kPrefixBytes < length) return std::nullopt;
+    std::string message = received.substr(kPrefixBytes, length);
+    received.erase(0, kPrefixBytes + length);
+    if ((flags & kCompressed) != 0) {
+      if (coding_.empty()) {
+        return absl::InvalidArgumentError("an envelope is compressed, but Connect-Content-Encoding is not set");
+      }
+      LS_RETURN_IF_ERROR(DecodeContent(coding_, max_message_bytes_, message));
+    }
+    return message;
+  }
+
+  absl::Status ReadMessage(const std::string& bytes, google::protobuf::Message& message) override {
+    if (encoding_ == Encoding::kJson) return ReadJson(bytes, message);
+    if (message.ParseFromString(bytes)) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat("the request is not a ", message.GetDescriptor()->full_name(),
+                                                   ": malformed, or a string field is not UTF-8"));
+  }
+
+  absl::StatusOr<HttpResponse> WriteAnswer(const google::protobuf::Message& answer) override {
+    LS_ASSIGN_OR_RETURN(std::string body, Write(answer));
+    if (kind_ == RpcKind::kUnary) {
+      return HttpResponse{.body = std::move(body), .content_type = ContentType("application/")};
+    }
+    std::string stream = absl::StrCat(Envelop(0, body), WriteEnd(absl::OkStatus()));
+    return HttpResponse{.body = std::move(stream), .content_type = stream_content_type()};
+  }
+
+  HttpResponse WriteError(const absl::Status& status) override {
+    if (kind_ == RpcKind::kUnary) return ConnectError(status);
+    return {.body = WriteEnd(status), .content_type = stream_content_type()};
+  }
+
+  bool errors_in_stream() const override { return true; }
+  std::string stream_content_type() const override { return ContentType("application/connect+"); }
+  absl::StatusOr<std::string> WriteMessage(const google::protobuf::Message& answer) override {
+    LS_ASSIGN_OR_RETURN(const std::string message, Write(answer));
+    return Envelop(0, message);
+  }
+  std::string WriteEnd(const absl::Status& status) override {
+    nlohmann::json end = nlohmann::json::object();
+    if (!status.ok()) end["error"] = ErrorJson(status);
+    return Envelop(kEndOfStream, Dump(end));
+  }
+
+ private:
+  std::string ContentType(const char* prefix) const {
+    return absl::StrCat(prefix, encoding_ == Encoding::kJson ? "json" : "proto");
+  }
+
+  absl::Status ReadQuery(const std::string& query, google::protobuf::Message& message) {
+    std::optional<std::string> text = QueryParameter(query, "message");
+    if (!text.has_value()) return absl::InvalidArgumentError("the query has no parameter `message`, or a wrong one");
+    if (QueryParameter(query, "base64") == "1") {
+      std::string bytes;
+      if (!absl::WebSafeBase64Unescape(*text, &bytes)) {
+        return absl::InvalidArgumentError("the query's `message` is not URL-safe base64");
+      }
+      text = std::move(bytes);
+    }
+    LS_RETURN_IF_ERROR(DecodeContent(QueryParameter(query, "compression").value_or(""), max_message_bytes_, *text));
+    return ReadMessage(*text, message);
+  }
+
+  absl::StatusOr<std::string> Write(const google::protobuf::Message& message) const {
+    if (encoding_ == Encoding::kJson) return WriteJson(message);
+    return message.SerializeAsString();
+  }
+
+  const Encoding encoding_;
+  const RpcKind kind_;
+  const int64_t max_message_bytes_;
+  std::string coding_;  // of the request's envelopes
+};
+
+absl::StatusOr<Encoding> EncodingOf(const Rpc& rpc, const HttpRequest& head) {
+  if (head.method == "GET" && rpc.side_effect_free) {
+    const std::string encoding = QueryParameter(head.query, "encoding").value_or("");
+    if (encoding == "json") return Encoding::kJson;
+    if (encoding == "proto") return Encoding::kProto;
+    return HttpError(415, "the query's `encoding` must be json or proto");
+  }
+  if (head.method != "POST") {
+    return HttpError(405, absl::StrCat(rpc.names.method(), " takes POST", rpc.side_effect_free ? " or GET" : ""));
+  }
+  const bool is_unary = rpc.kind == RpcKind::kUnary;
+  const std::string prefix = is_unary ? "application/" : "application/connect+";
+  const std::string type = MediaType(head);
+  if (type == prefix + "json") return Encoding::kJson;
+  if (type == prefix + "proto") return Encoding::kProto;
+  return HttpError(415, absl::StrCat("the content type is ", type.empty() ? "not set" : Quoted(type), "; ",
+                                     rpc.names.method(), " takes ", prefix, "json and ", prefix, "proto"));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<HttpCodec>> MakeConnectCodec(const Rpc& rpc, const HttpRequest& head,
+                                                            int64_t max_message_bytes) {
+  if (rpc.kind == RpcKind::kBidirectional) {
+    return absl::UnimplementedError(
+        absl::StrCat(rpc.names.method(),
+                     " streams in both directions, which HTTP/1.1 cannot; call it by gRPC, on the port of --listen"));
+  }
+  LS_ASSIGN_OR_RETURN(const Encoding encoding, EncodingOf(rpc, head));
+  return std::make_unique<ConnectCodec>(encoding, rpc.kind, max_message_bytes);
+}
+
+HttpResponse ConnectError(const absl::Status& status) {
+  return {.status = HttpStatusOf(status), .body = Dump(ErrorJson(status)), .content_type = "application/json"};
+}
+
+}  // namespace longshort::server

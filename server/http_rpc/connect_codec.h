@@ -1,0 +1,23 @@
+// The Connect protocol (connectrpc.com): every RPC by a POST of its message, as JSON or as protobuf; RPCs without side
+// effects by GET, too; streams by messages in envelopes.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "server/http_rpc/http_codec.h"
+#include "server/rpc/rpc.h"
+
+namespace longshort::server {
+
+// A codec for a request of `rpc`. `max_message_bytes`: of a message, unpacked. Errors: those that HttpError makes, for
+// a method or a content type that the RPC does not have; UNIMPLEMENTED for bidirectional streams.
+absl::StatusOr<std::unique_ptr<HttpCodec>> MakeConnectCodec(const Rpc& rpc, const HttpRequest& head,
+                                                            int64_t max_message_bytes);
+
+// Connect's JSON for an error, with its HTTP status.
+HttpResponse ConnectError(const absl::Status& status);
+
+}  // namespace longshort::server

@@ -1,0 +1,45 @@
+#include "server/http_rpc/connect_front.h"
+
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/http_rpc/connect_codec.h"
+#include "server/http_rpc/http_call.h"
+
+namespace longshort::server {
+namespace {
+
+// A body's limit: JSON codes bytes by base64, four characters for three.
+size_t MaxBodyBytes(int64_t max_message_bytes) {
+  constexpr int64_t kBeside = 64 << 10;
+  return static_cast<size_t>(max_message_bytes / 3 * 4 + kBeside);
+}
+
+}  // namespace
+
+HttpFront ConnectFront(const CallEnvironment& environment, const std::vector<Rpc>& rpcs) {
+  std::unordered_map<std::string, const Rpc*> paths;
+  for (const Rpc& rpc : rpcs) paths.emplace(absl::StrCat("/", rpc.names.method()), &rpc);
+  return [&environment, paths = std::move(paths)](const HttpRequest& head) -> std::optional<HttpPlan> {
+    const auto found = paths.find(head.path);
+    if (found == paths.end()) return std::nullopt;
+    const Rpc& rpc = *found->second;
+    HttpPlan plan;
+    plan.max_body_bytes = MaxBodyBytes(environment.limits.message_bytes);
+    plan.streams_body = rpc.kind == RpcKind::kClientStream;
+    plan.serve = [&environment, &rpc](const std::shared_ptr<HttpExchange>& exchange) {
+      absl::StatusOr<std::unique_ptr<HttpCodec>> codec =
+          MakeConnectCodec(rpc, exchange->request(), environment.limits.message_bytes);
+      if (codec.ok()) return HttpCall::Start(environment, rpc, exchange, *std::move(codec));
+      HttpResponse response = ConnectError(codec.status());
+      if (response.status == 405) response.fields.emplace_back("Allow", rpc.side_effect_free ? "GET, POST" : "POST");
+      exchange->Answer(std::move(response));
+    };
+    return plan;
+  };
+}
+
+}  // namespace longshort::server

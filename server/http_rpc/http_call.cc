@@ -1,0 +1,164 @@
+#include "server/http_rpc/http_call.h"
+
+#include <google/protobuf/io/zero_copy_stream.h>
+#include <grpcpp/impl/codegen/proto_utils.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "base/status_macros.h"
+#include "core/schedule/refusal.h"
+#include "server/http/http_status.h"
+#include "server/rpc/call_metadata.h"
+
+namespace longshort::server {
+namespace {
+
+CallOrigin OriginOf(const HttpRequest& request, HttpCodec& codec) {
+  const absl::StatusOr<absl::Time> deadline = codec.Deadline(request);
+  CallOrigin origin =
+      ReadOrigin([&request](const char* key) { return request.Find(key); }, deadline.value_or(absl::InfiniteFuture()));
+  if (!origin.credentials.authorization.has_value()) origin.credentials = request.certificate;
+  origin.trace.authority = request.Find("host").value_or("");
+  origin.status.Update(deadline.status());
+  return origin;
+}
+
+}  // namespace
+
+void HttpCall::Start(const CallEnvironment& environment, const Rpc& rpc, std::shared_ptr<HttpExchange> exchange,
+                     std::unique_ptr<HttpCodec> codec) {
+  const size_t bytes = exchange->request().body.size();
+  HttpExchange& runner = *exchange;
+  runner.Run(bytes, [&environment, &rpc, exchange = std::move(exchange), codec = std::move(codec)]() mutable {
+    const auto call = std::make_shared<HttpCall>(environment, rpc, std::move(exchange), std::move(codec));
+    const std::weak_ptr<HttpCall> weak = call;
+    call->exchange_->WhenClosed([weak] {
+      if (const std::shared_ptr<HttpCall> one = weak.lock(); one != nullptr) one->Cancelled();
+    });
+    if (const absl::Time deadline = call->record().engine_context().deadline; deadline != absl::InfiniteFuture()) {
+      call->exchange_->SetTimer(deadline, [weak] {
+        if (const std::shared_ptr<HttpCall> one = weak.lock(); one != nullptr) one->Expired();
+      });
+    }
+    grpc::ByteBuffer first;
+    call->Begin(&first);
+  });
+}
+
+HttpCall::HttpCall(const CallEnvironment& environment, const Rpc& rpc, std::shared_ptr<HttpExchange> exchange,
+                   std::unique_ptr<HttpCodec> codec)
+    : Call(environment, rpc, OriginOf(exchange->request(), *codec)),
+      exchange_(std::move(exchange)),
+      codec_(std::move(codec)),
+      streams_answers_(rpc.kind == RpcKind::kServerStream || rpc.kind == RpcKind::kBidirectional) {}
+
+absl::Status HttpCall::Decode(grpc::ByteBuffer& /*bytes*/, google::protobuf::Message& message) {
+  if (rpc().kind == RpcKind::kClientStream) {
+    LS_RETURN_IF_ERROR(read_error_);
+    return codec_->ReadMessage(std::exchange(message_, ""), message);
+  }
+  HttpRequest& request = exchange_->request();
+  LS_RETURN_IF_ERROR(request.body_status);
+  LS_RETURN_IF_ERROR(codec_->ReadRequest(request, message));
+  std::string().swap(request.body);
+  return absl::OkStatus();
+}
+
+void HttpCall::BeginRead(grpc::ByteBuffer* /*message*/) {
+  exchange_->Run(0, [self = Self()] { self->ReceivePart(std::string()); });
+}
+
+void HttpCall::ReceivePart(absl::StatusOr<std::string> part) {
+  if (part.ok()) {
+    received_ += *part;
+    absl::StatusOr<std::optional<std::string>> message = codec_->TakeMessage(received_);
+    if (message.ok() && message->has_value()) {
+      message_ = **std::move(message);
+      return ReadDone(true);
+    }
+    if (!message.ok()) part = message.status();
+  }
+  if (!part.ok()) {
+    read_error_ = part.status();
+    return ReadDone(true);  // Decode returns the error
+  }
+  exchange_->Read([self = Self()](absl::StatusOr<std::string> more) {
+    const bool at_end = more.ok() && more->empty();
+    if (!at_end) return self->ReceivePart(std::move(more));
+    if (self->received_.empty()) return self->ReadDone(false);
+    self->read_error_ = absl::InvalidArgumentError("the request's body ends within a message");
+    self->ReadDone(true);
+  });
+}
+
+absl::StatusOr<std::unique_ptr<google::protobuf::Message>> HttpCall::Parse(const grpc::ByteBuffer& answer) const {
+  std::unique_ptr<google::protobuf::Message> message(rpc().response->New());
+  grpc::ByteBuffer bytes(answer);
+  grpc::ProtoBufferReader reader(&bytes);
+  if (reader.status().ok() && message->ParseFromZeroCopyStream(&reader)) return message;
+  return absl::InternalError("the answer cannot be read");
+}
+
+void HttpCall::AddFields(const absl::Status& status, HttpResponse& response) {
+  response.fields.emplace_back(kIdKey, record().engine_context().id);
+  if (record().load_outcome().has_value()) {
+    response.fields.emplace_back("longshort-load-outcome", OutcomeName(*record().load_outcome()));
+  }
+  const std::optional<core::Refusal> refusal = core::GetRefusal(status);
+  if (refusal.has_value()) {
+    const absl::Duration seconds = absl::Ceil(refusal->retry_after, absl::Seconds(1));
+    response.fields.emplace_back("Retry-After", absl::StrCat(absl::ToInt64Seconds(seconds)));
+    response.fields.emplace_back("longshort-queue-depth", absl::StrCat(refusal->queue_depth));
+  } else if (response.status == 503) {
+    response.fields.emplace_back("Retry-After", "1");
+  }
+  if (response.status == 401) response.fields.emplace_back("WWW-Authenticate", "Bearer");
+}
+
+void HttpCall::BeginStream() {
+  if (std::exchange(streaming_, true)) return;
+  HttpResponse head{.content_type = codec_->stream_content_type(), .fields = {{"Cache-Control", "no-cache"}}};
+  AddFields(absl::OkStatus(), head);
+  exchange_->BeginStream(std::move(head));
+}
+
+void HttpCall::BeginWrite(const grpc::ByteBuffer* message) {
+  record().trace().BeginMessage();
+  absl::StatusOr<std::string> part;
+  absl::StatusOr<std::unique_ptr<google::protobuf::Message>> answer = Parse(*message);
+  part = answer.ok() ? codec_->WriteMessage(**answer) : answer.status();
+  if (!part.ok()) End(part.status());
+  BeginStream();
+  exchange_->Write(std::move(part).value_or(""), [self = Self()](bool ok) { self->WriteDone(ok); });
+}
+
+void HttpCall::Finish(const absl::Status& work_status, std::optional<grpc::ByteBuffer> answer) {
+  absl::Status status = record().Finish(work_status);
+  const size_t bytes = answer.has_value() ? answer->Length() : 0;
+  exchange_->Run(bytes, [self = Self(), status = std::move(status), answer = std::move(answer)] {
+    self->SendEnd(status, answer);
+  });
+}
+
+absl::StatusOr<HttpResponse> HttpCall::WriteAnswer(const std::optional<grpc::ByteBuffer>& answer) {
+  record().trace().BeginMessage();
+  if (!answer.has_value()) return absl::InternalError("there is no answer");
+  LS_ASSIGN_OR_RETURN(const std::unique_ptr<google::protobuf::Message> message, Parse(*answer));
+  return codec_->WriteAnswer(*message);
+}
+
+void HttpCall::SendEnd(const absl::Status& status, const std::optional<grpc::ByteBuffer>& answer) {
+  HttpExchange::Done done = [self = Self()](bool) { self->Done(); };
+  if (streaming_ || (streams_answers_ && (status.ok() || codec_->errors_in_stream()))) {
+    BeginStream();
+    return exchange_->EndStream(codec_->WriteEnd(status), std::move(done));
+  }
+  absl::StatusOr<HttpResponse> response = status.ok() ? WriteAnswer(answer) : absl::StatusOr<HttpResponse>(status);
+  if (!response.ok()) response = codec_->WriteError(response.status());
+  AddFields(status, *response);
+  exchange_->Answer(*std::move(response), std::move(done));
+}
+
+}  // namespace longshort::server
