@@ -41,7 +41,7 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
     // the list while a request that was read is being served.
     std::list<HttpConnection*> evictable = {};
     std::unordered_set<HttpConnection*> all = {};
-    std::atomic<int64_t> exchanges = 0;  // objects, whatever thread holds them
+    std::atomic<int64_t> exchanges = 0;    // objects, whatever thread holds them
     std::array<char, 65536> scratch = {};  // for reading; used within one function only
   };
 

@@ -50,8 +50,8 @@ class HttpExchange {
   // Closes the connection.
   virtual void Abort() = 0;
 
-  // Runs `task`, which processes `bytes`, on the I/O thread if they are few, and otherwise on a worker thread, so that a
-  // large request does not delay others.
+  // Runs `task`, which processes `bytes`, on the I/O thread if they are few, and otherwise on a worker thread, so that
+  // a large request does not delay others.
   virtual void Run(size_t bytes, absl::AnyInvocable<void()> task) = 0;
 };
 
