@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "base/utf8.h"
 #include "models/images/byte_reader.h"
 
 namespace longshort::models {
@@ -66,23 +67,50 @@ void PngMetadata::Add(std::string_view type, std::string_view content) {
     if (content.size() < before) return;
     text = {content.substr(before), type == "zTXt" || content[0] != 0};
     if (text.compressed && content[before - 1] != 0) return;
-    if (type == "iTXt" && !(SplitOff(text.content, '\0').has_value() && SplitOff(text.content, '\0').has_value()))
-      return;
+    if (type == "iTXt") {
+      const std::optional<std::string_view> language = SplitOff(text.content, '\0');
+      const std::optional<std::string_view> translated = SplitOff(text.content, '\0');
+      if (!language.has_value() || !translated.has_value()) return;
+      text.international = true;
+      text.has_valid_names = IsUtf8(*language) && IsUtf8(*translated);
+    }
   }
   AddText(*keyword, text);
 }
 
 void PngMetadata::AddText(std::string_view keyword, const Text& text) {
   if (keyword == "exif" && !text.compressed) exif_ = text.content;
-  if (keyword == "Raw profile type exif") raw_profile_ = text;
-  if (keyword == "XML:com.adobe.xmp") xmp_ = text;
+  if (keyword == "Raw profile type exif") raw_profiles_.Add(text);
+  if (keyword == "XML:com.adobe.xmp") xmps_.Add(text);
 }
 
-std::string PngMetadata::Decompressed(const Text& text) {
+void PngMetadata::Texts::Add(const Text& text) {
+  last.push_back(text);
+  if (last.size() > kMaxTexts) last.pop_front();
+}
+
+std::string PngMetadata::Texts::Valid() const {
+  for (auto text = last.rbegin(); text != last.rend(); ++text) {
+    std::optional<std::string> content = Decompressed(*text);
+    if (!text->international) return content.value_or("");
+    if (content.has_value() && text->has_valid_names && IsUtf8(*content)) return *std::move(content);
+  }
+  return {};
+}
+
+std::string PngMetadata::Texts::International() const {
+  for (auto text = last.rbegin(); text != last.rend(); ++text) {
+    if (!text->international) continue;
+    if (std::optional<std::string> content = Decompressed(*text); content.has_value()) return *std::move(content);
+  }
+  return {};
+}
+
+std::optional<std::string> PngMetadata::Decompressed(const Text& text) {
   if (!text.compressed) return std::string(text.content);
   std::string bytes(kMaxTextBytes, '\0');
   z_stream stream = {};
-  if (inflateInit(&stream) != Z_OK) return {};
+  if (inflateInit(&stream) != Z_OK) return std::nullopt;
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.content.data()));
   stream.avail_in = static_cast<uInt>(text.content.size());
   stream.next_out = reinterpret_cast<Bytef*>(bytes.data());
@@ -91,12 +119,13 @@ std::string PngMetadata::Decompressed(const Text& text) {
   bytes.resize(bytes.size() - stream.avail_out);
   const bool whole = result == Z_STREAM_END || ((result == Z_OK || result == Z_BUF_ERROR) && stream.avail_out > 0);
   inflateEnd(&stream);
-  return whole ? bytes : std::string();
+  return whole ? std::optional(std::move(bytes)) : std::nullopt;
 }
 
 ImageMetadata PngMetadata::Read() const {
-  return {.exif = exif_.empty() ? BytesOfRawProfile(Decompressed(raw_profile_)) : std::string(exif_),
-          .xmp = Decompressed(xmp_)};
+  std::string xmp = xmps_.Valid();
+  if (xmp.empty()) xmp = xmps_.International();
+  return {.exif = exif_.empty() ? BytesOfRawProfile(raw_profiles_.Valid()) : std::string(exif_), .xmp = std::move(xmp)};
 }
 
 }  // namespace longshort::models

@@ -114,6 +114,21 @@ def pngs(image: Image.Image) -> Iterator[tuple[str, bytes]]:
         + chunk(b"zTXt", xmp + b"\0\0" + zlib.compress(XMP_ELEMENT)),
         "xmp_and_exif": chunk(b"tEXt", xmp + b"\0" + XMP_ATTRIBUTE) + chunk(b"eXIf", directory(short(3))),
     }
+    text, element = chunk(b"tEXt", profile + b"\0" + raw), b"\0\0\0\0\0" + XMP_ELEMENT
+    another = b"\0\0\0en\0key\0" + raw_profile(EXIF_PREFIX + directory(short(8)))
+    before |= {
+        "profile_not_utf8": chunk(b"iTXt", profile + another + b"\xff"),
+        "profile_and_one_not_utf8": text + chunk(b"iTXt", profile + another + b"\xff"),
+        "profile_and_one_of_a_language_not_utf8": text + chunk(b"iTXt", profile + another.replace(b"en", b"\xe9n")),
+        "profile_and_one_with_a_keyword_not_utf8": text + chunk(b"iTXt", profile + another.replace(b"key", b"k\xe9")),
+        "profile_and_one_damaged": text + chunk(b"iTXt", profile + b"\0\1\0\0\0no zlib"),
+        "profile_and_a_damaged_compressed_text": text + chunk(b"zTXt", profile + b"\0\0no zlib"),
+        "profile_and_another": text + chunk(b"iTXt", profile + another),
+        "xmp_not_utf8": chunk(b"iTXt", xmp + element + b"\xff"),
+        "xmp_and_one_not_utf8": chunk(b"tEXt", xmp + b"\0" + XMP_ATTRIBUTE) + chunk(b"iTXt", xmp + element + b"\xff"),
+        "xmp_empty_and_one_not_utf8": chunk(b"iTXt", xmp + element + b"\xff") + chunk(b"tEXt", xmp + b"\0"),
+        "xmp_and_one_damaged": chunk(b"iTXt", xmp + element) + chunk(b"iTXt", xmp + b"\0\1\0\0\0no zlib"),
+    }
     for name, chunks in before.items():
         yield f"{name}.png", header + chunks + rest
     yield "exif_after_the_pixels.png", plain[:-12] + chunk(b"eXIf", directory(short(6))) + plain[-12:]
