@@ -180,12 +180,27 @@ export function newSessionId() {
   return `page-${[...numbers].map((number) => number.toString(16).padStart(2, "0")).join("")}`;
 }
 
-// Ends a session; the call goes out even while the page closes.
-export async function closeSession(model, sessionId) {
-  try {
-    await call("Sessions/CloseSession", { model, sessionId }, { quiet: true, keepalive: true });
-  } catch (error) {
-    // No call has created it, or the server has ended it.
-    if (error.code !== "not_found") throw error;
+// Ends a session; the call goes out even while the page closes. A call that was stopped may use it for a moment longer.
+export async function closeSession(model, sessionId, { stopped = false } = {}) {
+  for (let pause = 0.25; ; pause *= 2) {
+    if (stopped) await sleep(pause);
+    try {
+      await call("Sessions/CloseSession", { model, sessionId }, { quiet: true, keepalive: true });
+      return;
+    } catch (error) {
+      if (error.code === "not_found") return; // no call has created it, or the server has ended it
+      if (error.code !== "aborted" || pause > 4) throw error;
+      stopped = true;
+    }
   }
+}
+
+export function sleep(seconds, signal) {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(resolve, seconds * 1000);
+    signal?.addEventListener("abort", () => {
+      clearTimeout(timer);
+      reject(signal.reason);
+    }, { once: true });
+  });
 }

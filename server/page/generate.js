@@ -1,11 +1,12 @@
 // The view Generate: streams a continuation into a conversation, which is a session on the server.
 
-import { closeSession, fromBase64, newSessionId, stream } from "./api.js";
-import { byId, count, make, bar, say, seconds, several, short } from "./dom.js";
-import { sleep } from "./score.js";
+import { closeSession, fromBase64, newSessionId, sleep, stream } from "./api.js";
+import { bar, byId, count, make, percent, say, seconds, several, short } from "./dom.js";
 import { bitsOf, characterLength, colourOf, visible } from "./surprise.js";
 
 const TOP_ALTERNATIVES = 5;
+// An answer lists at most so many tokens, alternatives included.
+const LISTED = 131072;
 // A stopped call may use its session for a moment longer.
 const TRIES_OF_BUSY_SESSION = 8;
 
@@ -32,16 +33,17 @@ export function makeGenerate(models) {
     stop.disabled = false;
     fresh.disabled = true;
     const words = prompt.value;
+    const maxTokens = byId("max-tokens").valueAsNumber;
     const turn = new Turn(transcript, words);
     const request = {
       model: conversation.model,
       ...(words === "" ? {} : { prompt: { text: words } }),
-      maxTokens: String(byId("max-tokens").valueAsNumber),
+      maxTokens: String(maxTokens),
       sampling: { temperature: temperature.valueAsNumber, ...(byId("seed").value ? { seed: byId("seed").value } : {}) },
       session: { id: conversation.id, expectedTokens: String(conversation.tokens), mustExist: conversation.tokens > 0 },
       keepPartial: true,
       tokenLogProbabilities: true,
-      topAlternatives: TOP_ALTERNATIVES,
+      topAlternatives: Math.max(0, Math.min(TOP_ALTERNATIVES, Math.floor(LISTED / maxTokens) - 1)),
     };
     prompt.value = "";
     say(status, "Generating …");
@@ -259,7 +261,8 @@ class Alternatives {
     if (step === undefined || spans.length === 0 || event.altKey || event.ctrlKey || event.metaKey) return;
     event.preventDefault();
     const now = [...spans].indexOf(document.activeElement);
-    const next = now < 0 ? (step < 0 ? spans.length - 1 : 0) : Math.max(0, Math.min(spans.length - 1, now + step));
+    const from = now >= 0 ? now : step === 1 || step === 10 ? -1 : spans.length;
+    const next = Math.max(0, Math.min(spans.length - 1, from + step));
     spans[next].focus();
   }
 }
@@ -270,6 +273,6 @@ function describe(token) {
   const probability = Math.exp(token.logProbability ?? 0);
   const alternatives = (token.alternatives ?? []).map((one) =>
     bar(nameOf(fromBase64(one.raw)), Math.exp(one.logProbability ?? 0), one.id === token.id));
-  const title = `${nameOf(token.bytes)}: ${short(bitsOf(token.logProbability ?? 0), 2)} bits, ${short(probability * 100, 2)} %`;
+  const title = `${nameOf(token.bytes)}: ${short(bitsOf(token.logProbability ?? 0), 2)} bits, ${percent(probability)}`;
   return make("div", {}, make("p", { textContent: title }), make("ul", { className: "bars" }, alternatives));
 }

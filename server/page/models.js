@@ -57,9 +57,9 @@ export class Models {
 function takes(model) {
   const { limits = {}, classifier } = model;
   if (model.languageModel) {
-    const unit = TOKENIZERS[model.tokenizer] ?? model.tokenizer;
+    const unit = TOKENIZERS[model.tokenizer] ?? "tokens";
     if (model.tokenizer === "none") return "Token ids, by gRPC or HTTP; this page has no words for them.";
-    return `Text, read as ${unit}: up to ${count(Number(limits.promptTokens))} in a prompt or document.`;
+    return `Text: up to ${count(Number(limits.promptTokens))} ${unit} in a prompt or document.`;
   }
   if (isImageModel(model)) {
     const grey = Number(classifier.channels) === 1 ? ", read as grey values" : "";

@@ -1,6 +1,6 @@
 // The view Score: sends a text piece by piece in one session, and shows the scores as they arrive.
 
-import { call, closeSession, fromBase64, newSessionId, toBase64 } from "./api.js";
+import { call, closeSession, fromBase64, newSessionId, sleep, toBase64 } from "./api.js";
 import { Curve } from "./curve.js";
 import { acceptDrops, byId, count, make, oncePerFrame, percent, say, seconds, several, short, size } from "./dom.js";
 import { bitsOf, describeToken, legend, ScoredText } from "./surprise.js";
@@ -107,8 +107,10 @@ export function makeScore(models) {
     const began = performance.now();
     const elapsed = () => (performance.now() - began) / 1000;
     const session = newSessionId();
+    let complete = false;
     try {
       await readAll(session, elapsed);
+      complete = true;
       say(status, `Scored ${size(bytes.length)} in ${seconds(elapsed())}.`);
     } catch (error) {
       if (error.name === "AbortError") say(status, `Stopped after ${size(text.scoredBytes)}.`);
@@ -120,10 +122,10 @@ export function makeScore(models) {
     start.disabled = false;
     stop.disabled = true;
     try {
-      await closeSession(used, session);
+      await closeSession(used, session, { stopped: !complete });
     } catch (error) {
-      // A call that was stopped may still run for a moment; the server ends an idle session by itself.
-      if (error.code !== "aborted" && !status.classList.contains("error")) say(status, error.message, true);
+      // The server ends an idle session by itself. What has gone wrong before is said already.
+      if (complete) say(status, error.message, true);
     }
   }
 
@@ -282,6 +284,7 @@ export function makeScore(models) {
   });
   stop.addEventListener("click", () => running?.abort());
   byId("score-download").addEventListener("click", download);
+  addEventListener("pagehide", () => running?.abort());
   curveElement.addEventListener("pointerdown", (event) => {
     const move = (to) => {
       const box = curveElement.getBoundingClientRect();
@@ -299,15 +302,5 @@ export function makeScore(models) {
     if (text === null || steps[event.key] === undefined) return;
     event.preventDefault();
     goTo(text.token(view.range()[0]) / text.tokens + steps[event.key]);
-  });
-}
-
-export function sleep(pause, signal) {
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(resolve, pause * 1000);
-    signal?.addEventListener("abort", () => {
-      clearTimeout(timer);
-      reject(signal.reason);
-    }, { once: true });
   });
 }
