@@ -33,18 +33,29 @@ absl::StatusOr<std::vector<std::filesystem::path>> Entries(const std::filesystem
   return paths;
 }
 
-absl::StatusOr<LabelledText> ParseLine(std::string_view line, int64_t documents, const std::string& name) {
-  LS_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Parse(line, name));
-  constexpr std::string_view kFields[] = {"label", "text", "second_text"};
-  LS_RETURN_IF_ERROR(fields.RefuseUnknown(absl::MakeConstSpan(kFields).first(documents + 1)));
-  LabelledText text;
-  LS_ASSIGN_OR_RETURN(text.label, fields.Text("label"));
-  if (text.label.empty() || text.label.find('\n') != std::string::npos) {
-    return fields.OutOfRange("label", "one line that is not empty");
+absl::StatusOr<LabelledText> ParseLine(std::string_view line, const LabelledLines& form, const std::string& place) {
+  constexpr std::string_view kSecondText = "second_text";
+  LS_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Parse(line, place));
+  const TextColumns& columns = form.columns;
+  if (form.only_these) {
+    const std::string_view known[] = {columns.label, columns.text, kSecondText};
+    LS_RETURN_IF_ERROR(fields.RefuseUnknown(absl::MakeConstSpan(known).first(form.documents + 1)));
   }
-  for (int64_t document = 0; document < documents; ++document) {
-    LS_ASSIGN_OR_RETURN(std::string content, fields.Text(kFields[document + 1]));
-    text.documents.push_back(std::move(content));
+  for (const auto& [field, option] : {std::pair(columns.text, "--text-column"), {columns.label, "--label-column"}}) {
+    if (form.only_these || fields.Has(field)) continue;
+    return absl::InvalidArgumentError(absl::StrCat(place, ": no field '", field, "'; name the field with ", option));
+  }
+  LabelledText text{.label = {}, .documents = {}, .place = place};
+  absl::StatusOr<std::string> label = fields.Text(columns.label);
+  if (!label.ok() && !form.only_these) {
+    if (const absl::StatusOr<int64_t> integer = fields.Integer(columns.label); integer.ok()) {
+      label = absl::StrCat(*integer);
+    }
+  }
+  LS_ASSIGN_OR_RETURN(text.label, std::move(label));
+  LS_ASSIGN_OR_RETURN(text.documents.emplace_back(), fields.Text(columns.text));
+  if (form.documents == 2) {
+    LS_ASSIGN_OR_RETURN(text.documents.emplace_back(), fields.Text(kSecondText));
   }
   return text;
 }
@@ -120,22 +131,34 @@ absl::StatusOr<std::vector<ImageFile>> ReadImageFolder(const std::string& direct
   return images;
 }
 
-absl::StatusOr<std::vector<LabelledText>> ParseLabelledTexts(std::string_view lines, int64_t documents,
+absl::StatusOr<std::vector<LabelledText>> ParseLabelledTexts(std::string_view lines, const LabelledLines& form,
                                                              const std::string& name) {
   std::vector<LabelledText> texts;
-  if (lines.starts_with("\xef\xbb\xbf")) lines.remove_prefix(3);
+  lines = WithoutByteOrderMark(lines);
   for (int64_t number = 1; !lines.empty(); ++number) {
     std::string_view line = lines.substr(0, lines.find('\n'));
     lines.remove_prefix(std::min(line.size() + 1, lines.size()));
-    if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+    if (line.ends_with('\r')) line.remove_suffix(1);
     if (line.empty()) continue;
-    const std::string place = absl::StrCat(name, ":", number);
-    LS_ASSIGN_OR_RETURN(LabelledText text, ParseLine(line, documents, place));
-    text.place = place;
-    texts.push_back(std::move(text));
+    LS_ASSIGN_OR_RETURN(texts.emplace_back(), ParseLine(line, form, absl::StrCat(name, ":", number)));
   }
-  if (texts.empty()) return absl::InvalidArgumentError(absl::StrCat(name, ": contains no labelled text"));
+  LS_RETURN_IF_ERROR(CheckLabelledTexts(texts, name));
   return texts;
+}
+
+absl::Status CheckLabelledTexts(absl::Span<const LabelledText> texts, const std::string& name) {
+  for (const LabelledText& text : texts) {
+    if (text.label.empty() || text.label.find('\n') != std::string::npos) {
+      return absl::InvalidArgumentError(absl::StrCat(text.place, ": the label must be one line that is not empty"));
+    }
+  }
+  return texts.empty() ? absl::InvalidArgumentError(absl::StrCat(name, ": contains no labelled text"))
+                       : absl::OkStatus();
+}
+
+std::string_view WithoutByteOrderMark(std::string_view text) {
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
+  return text;
 }
 
 std::vector<std::string> LabelsOf(absl::Span<const LabelledText> texts) {

@@ -53,10 +53,30 @@ struct LabelledText {
   std::string place;                   // for errors: the file, with the line if it has several texts
 };
 
-// `documents` is 1 or 2. `name` is the file's name in errors. Empty lines are ignored.
+// The fields or columns of a text and its label.
+struct TextColumns {
+  std::string text = "text";
+  std::string label = "label";
+};
+
+// How the lines of a JSON Lines file are read.
+struct LabelledLines {
+  TextColumns columns = {};
+  // 2: the field "second_text" is the second document.
+  int64_t documents = 1;
+  // Other fields, and labels that are integers, are errors. Otherwise the fields are ignored.
+  bool only_these = true;
+};
+
+// `name` is the file's name in errors. Empty lines are ignored.
 // Errors: INVALID_ARGUMENT naming file, line and cause: not a JSON object, a missing or unknown field, or no line.
-absl::StatusOr<std::vector<LabelledText>> ParseLabelledTexts(std::string_view lines, int64_t documents,
+absl::StatusOr<std::vector<LabelledText>> ParseLabelledTexts(std::string_view lines, const LabelledLines& form,
                                                              const std::string& name);
+
+// Errors: INVALID_ARGUMENT if there is no text, or naming a text whose label is not one line.
+absl::Status CheckLabelledTexts(absl::Span<const LabelledText> texts, const std::string& name);
+
+std::string_view WithoutByteOrderMark(std::string_view text);
 
 // The distinct labels, sorted.
 std::vector<std::string> LabelsOf(absl::Span<const LabelledText> texts);

@@ -78,33 +78,6 @@ absl::StatusOr<std::vector<LabelledText>> ParseTable(std::string_view text, char
   return texts;
 }
 
-absl::StatusOr<std::vector<LabelledText>> ParseLines(std::string_view text, const TextColumns& columns,
-                                                     const std::string& path) {
-  std::vector<LabelledText> texts;
-  for (int64_t number = 1; !text.empty(); ++number) {
-    std::string_view line = text.substr(0, text.find('\n'));
-    text.remove_prefix(std::min(line.size() + 1, text.size()));
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    if (line.empty()) continue;
-    LS_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Parse(line, absl::StrCat(path, ":", number)));
-    for (const auto& [field, option] : {std::pair(columns.text, "--text-column"), {columns.label, "--label-column"}}) {
-      if (fields.Has(field)) continue;
-      return absl::InvalidArgumentError(
-          absl::StrCat(path, ":", number, ": no field '", field, "'; name the field with ", option));
-    }
-    LS_ASSIGN_OR_RETURN(std::string content, fields.Text(columns.text));
-    absl::StatusOr<std::string> label = fields.Text(columns.label);
-    if (!label.ok()) {
-      const absl::StatusOr<int64_t> integer = fields.Integer(columns.label);
-      if (integer.ok()) label = absl::StrCat(*integer);
-    }
-    if (!label.ok()) return label.status();
-    texts.push_back(
-        {.label = *std::move(label), .documents = {std::move(content)}, .place = absl::StrCat(path, ":", number)});
-  }
-  return texts;
-}
-
 absl::StatusOr<std::vector<LabelledText>> ReadFolders(const std::string& path) {
   std::vector<std::string> labels;
   LS_ASSIGN_OR_RETURN(std::vector<ImageFile> files, ReadImageFolder(path, labels));
@@ -125,20 +98,14 @@ absl::StatusOr<std::vector<LabelledText>> ReadLabelledTexts(const std::string& p
     LS_ASSIGN_OR_RETURN(texts, ReadFolders(path));
   } else {
     LS_ASSIGN_OR_RETURN(const std::string content, ReadTextFile(path, kFileLimitBytes));
-    std::string_view text = content;
-    if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
+    const std::string_view text = WithoutByteOrderMark(content);
     if (absl::EndsWithIgnoreCase(path, ".csv") || absl::EndsWithIgnoreCase(path, ".tsv")) {
       LS_ASSIGN_OR_RETURN(texts, ParseTable(text, absl::EndsWithIgnoreCase(path, ".tsv") ? '\t' : ',', columns, path));
     } else {
-      LS_ASSIGN_OR_RETURN(texts, ParseLines(text, columns, path));
+      LS_ASSIGN_OR_RETURN(texts, ParseLabelledTexts(text, {.columns = columns, .only_these = false}, path));
     }
   }
-  for (const LabelledText& text : texts) {
-    if (text.label.empty() || absl::StrContains(text.label, '\n')) {
-      return absl::InvalidArgumentError(absl::StrCat(text.place, ": the label must be one line, not empty"));
-    }
-  }
-  if (texts.empty()) return absl::InvalidArgumentError(absl::StrCat(path, ": contains no labelled text"));
+  LS_RETURN_IF_ERROR(CheckLabelledTexts(texts, path));
   return texts;
 }
 

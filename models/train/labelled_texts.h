@@ -13,12 +13,6 @@
 
 namespace longshort::models {
 
-// The fields or columns of a text and its label.
-struct TextColumns {
-  std::string text = "text";
-  std::string label = "label";
-};
-
 // Reads a folder of class folders whose files are texts, a table if the name ends with .csv or .tsv (its first row
 // names the columns), or else JSON Lines, whose other fields are ignored and whose labels may be integers. Errors:
 // those of reading; INVALID_ARGUMENT naming the file, the line, and the columns that there are.

@@ -123,7 +123,7 @@ absl::StatusOr<std::vector<LabelledText>> ReadTexts(const std::string& path, con
                                                     int64_t documents) {
   if (files.config.empty() && documents == 1) return ReadLabelledTexts(path, files.columns);
   LS_ASSIGN_OR_RETURN(const std::string lines, ReadTrainingFile(path));
-  return ParseLabelledTexts(lines, documents, path);
+  return ParseLabelledTexts(lines, {.documents = documents}, path);
 }
 
 // A model of bytes for these texts.

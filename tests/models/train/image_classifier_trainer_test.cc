@@ -1,5 +1,7 @@
 // CvT*-LS trained on small images, written, loaded and served.
 
+#include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -115,6 +117,92 @@ TEST_F(ImageClassifierTrainerTest, BrokenDataIsNamed) {
   files = files_;
   files.train = folder_.Path("other");
   EXPECT_THAT(error_with(files), HasSubstr("other: has 1 labels, the model has 2 classes"));
+}
+
+TEST_F(ImageClassifierTrainerTest, APresetHasTheClassesOfTheFoldersAndASize) {
+  files_.config.clear();
+  const auto config_of = [this](const std::string& size) {
+    files_.size = size;
+    const std::vector<ModelFile> files = Load({})->Files();
+    EXPECT_EQ(files[0].name, "config.json");
+    EXPECT_EQ(files[1].content, "blue\nred\n");
+    return ParseCvtConfig(files[0].content, "config.json").value();
+  };
+  const CvtConfig small = config_of("small"), medium = config_of("medium");
+  EXPECT_EQ(small.classes, 2);
+  EXPECT_EQ(small.preprocessing.crop_height, 128);
+  ASSERT_EQ(small.stages.size(), medium.stages.size());
+  for (size_t stage = 0; stage < small.stages.size(); ++stage) {
+    EXPECT_EQ(medium.stages[stage].width, 2 * small.stages[stage].width) << stage;
+    EXPECT_EQ(medium.stages[stage].width / medium.stages[stage].heads, 64) << stage;
+  }
+}
+
+TEST_F(ImageClassifierTrainerTest, WithoutHeldOutImagesAPartOfEachClassIsHeldOut) {
+  files_.held_out.clear();
+  files_.held_out_fraction = 0.25;
+  folder_.Write("train/red/of 100.png", folder_.Read("train/red/100.png"));  // an equal one
+  const auto classifier = Load({});
+  EXPECT_EQ(classifier->training_examples() + classifier->held_out_examples(), 17);
+  const std::vector<NamedParameter> weights = classifier->InitialParameters(1);
+  const at::Tensor targets = classifier->HeldOut(weights, 0, classifier->held_out_examples()).targets;
+  EXPECT_EQ(targets.argmax(1).eq(0).sum().item<int64_t>(), 2) << "a quarter of the 8 blue ones";
+  EXPECT_GE(targets.argmax(1).eq(1).sum().item<int64_t>(), 2) << "of the red ones, with any that equals them";
+}
+
+TEST_F(ImageClassifierTrainerTest, ARunBeginsWithTheWeightsOfAModel) {
+  ASSERT_TRUE(TrainClassifier(Options("model", 3), *Load({})).ok());
+  const auto model = OpenModelDirectory(folder_.Path("model"));
+  ASSERT_TRUE(model.ok()) << model.status();
+  // The largest difference of its weights from those of a run that begins with it.
+  const auto difference = [&](const TrainableClassifier& classifier, bool in_head) {
+    double largest = 0;
+    for (const NamedParameter& weight : classifier.InitialParameters(7)) {
+      if (weight.name.starts_with("head.") != in_head) continue;
+      for (const NamedParameter& trained : TrainedWeights(model->weights)) {
+        if (trained.name != weight.name) continue;
+        if (!trained.value.sizes().equals(weight.value.sizes())) return 1e9;
+        largest = std::max(largest, (trained.value - weight.value.detach()).abs().max().item<double>());
+      }
+    }
+    return largest;
+  };
+  files_.config.clear();
+  files_.from = folder_.Path("model");
+  const auto same = Load({});
+  EXPECT_EQ(difference(*same, /*in_head=*/false), 0);
+  EXPECT_EQ(difference(*same, /*in_head=*/true), 0);
+  EXPECT_EQ(same->Settings().at("--from's fingerprint"), model->fingerprint);
+  EXPECT_EQ(ParseCvtConfig(same->Files()[0].content, "config.json")->preprocessing.crop_height, 24) << "its form";
+
+  files_.train = folder_.Path("other");
+  files_.held_out.clear();
+  for (int i = 0; i < 4; ++i) {
+    for (const char* label : {"blue", "green", "red"}) {
+      folder_.Write("other/" + std::string(label) + "/" + std::to_string(i) + ".png", Picture(*label == 'r', i));
+    }
+  }
+  const auto other = Load({});
+  EXPECT_EQ(other->Files()[1].content, "blue\ngreen\nred\n");
+  EXPECT_EQ(difference(*other, /*in_head=*/false), 0);
+  EXPECT_EQ(difference(*other, /*in_head=*/true), 1e9) << "the head has a row for each class";
+  EXPECT_EQ(other->Files()[0].name, "config.json");
+  EXPECT_EQ(ParseCvtConfig(other->Files()[0].content, "config.json")->classes, 3);
+  std::filesystem::rename(folder_.Path("other/green"), folder_.Path("other/azure"));
+  std::filesystem::remove_all(folder_.Path("other/red"));
+  EXPECT_GT(difference(*Load({}), /*in_head=*/true), 0.01) << "as many classes, but others";
+}
+
+TEST_F(ImageClassifierTrainerTest, AFolderOfImagesBecomesAModel) {
+  const std::string train = folder_.Path("train"), out = "--out=" + folder_.Path("repo/colours/1");
+  const absl::Status status = RunImageClassifierCommand(
+      {train, out, "--steps=2", "--batch=4", "--warmup-steps=0", "--image-side=64", "--held-out-fraction=0.2"});
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_EQ(folder_.Read("repo/colours/1/labels.txt"), "blue\nred\n");
+  const auto directory = OpenModelDirectory(folder_.Path("repo/colours/1"));
+  ASSERT_TRUE(directory.ok()) << directory.status();
+  EXPECT_TRUE(LoadCvt(*directory, {}).ok());
+  EXPECT_THAT(RunImageClassifierCommand({train, out, "--config=x", "--from=y"}).message(), HasSubstr("--from"));
 }
 
 TEST(ImageClassifierCommand, RefusesNumbersThatCannotBe) {

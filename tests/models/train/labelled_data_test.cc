@@ -12,9 +12,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 TEST(LabelledTexts, ReadsOneObjectALineAndPassesOverEmptyLines) {
-  const auto texts =
-      ParseLabelledTexts("{\"label\": \"pos\", \"text\": \"a b\"}\n\n{\"text\": \"\xc3\xa9\", \"label\": \"neg\"}",
-                         /*documents=*/1, "train.jsonl");
+  const auto texts = ParseLabelledTexts(
+      "{\"label\": \"pos\", \"text\": \"a b\"}\n\n{\"text\": \"\xc3\xa9\", \"label\": \"neg\"}", {}, "train.jsonl");
   ASSERT_TRUE(texts.ok()) << texts.status();
   ASSERT_EQ(texts->size(), 2U);
   EXPECT_EQ((*texts)[0].label, "pos");
@@ -24,8 +23,7 @@ TEST(LabelledTexts, ReadsOneObjectALineAndPassesOverEmptyLines) {
 }
 
 TEST(LabelledTexts, LinesMayEndAsWindowsEndsThem) {
-  const auto texts =
-      ParseLabelledTexts("\r\n{\"label\": \"a\", \"text\": \"x\"}\r\n\r\n", /*documents=*/1, "data.jsonl");
+  const auto texts = ParseLabelledTexts("\r\n{\"label\": \"a\", \"text\": \"x\"}\r\n\r\n", {}, "data.jsonl");
   ASSERT_TRUE(texts.ok()) << texts.status();
   EXPECT_THAT((*texts)[0].documents, ElementsAre("x"));
   EXPECT_THAT((*texts)[0].place, ::testing::EndsWith(":2"));
@@ -33,7 +31,7 @@ TEST(LabelledTexts, LinesMayEndAsWindowsEndsThem) {
 
 TEST(LabelledTexts, ReadsTwoDocumentsForModelsOfTwo) {
   const auto texts =
-      ParseLabelledTexts(R"({"label": "same", "text": "one", "second_text": "two"})", /*documents=*/2, "pairs.jsonl");
+      ParseLabelledTexts(R"({"label": "same", "text": "one", "second_text": "two"})", {.documents = 2}, "pairs.jsonl");
   ASSERT_TRUE(texts.ok()) << texts.status();
   EXPECT_THAT((*texts)[0].documents, ElementsAre("one", "two"));
 }
@@ -54,7 +52,7 @@ TEST(LabelledTexts, ErrorsNameFileLineAndField) {
       {"\n\n", 1, "no labelled text"},
   };
   for (const auto& broken : cases) {
-    const auto texts = ParseLabelledTexts(broken.lines, broken.documents, "data.jsonl");
+    const auto texts = ParseLabelledTexts(broken.lines, {.documents = broken.documents}, "data.jsonl");
     EXPECT_EQ(texts.status().code(), absl::StatusCode::kInvalidArgument) << broken.lines;
     EXPECT_THAT(std::string(texts.status().message()), HasSubstr("data.jsonl")) << broken.lines;
     EXPECT_THAT(std::string(texts.status().message()), HasSubstr(broken.message)) << broken.lines;

@@ -106,21 +106,45 @@ TEST_F(LanguageModelTrainerTest, RefusesACheckpointOfAnotherRun) {
   expect_refused("window_length is", [](auto& options) { options.config.window_length /= 2; });
 }
 
+// With a constant learning rate, the number of steps alone decides the weights.
 TEST_F(LanguageModelTrainerTest, AnotherNumberOfStepsLengthensARunOrEndsItEarly) {
-  LanguageModelTrainerOptions options = Options("run", 4);
-  ASSERT_TRUE(TrainLanguageModel(options, text_).ok());
-  const std::string short_model = Contents(options.output_directory + "/model.safetensors");
-  options.loop.optimizer.total_steps = 8;
-  ASSERT_TRUE(TrainLanguageModel(options, text_).ok()) << "a finished run";
-  const std::string long_model = Contents(options.output_directory + "/model.safetensors");
-  EXPECT_NE(long_model, short_model);
+  const auto options_of = [this](const std::string& name, int64_t steps) {
+    LanguageModelTrainerOptions options = Options(name, steps);
+    options.loop.optimizer.warmup_steps = 0;
+    options.loop.optimizer.final_fraction = 1;
+    return options;
+  };
+  const auto model_of = [&](const LanguageModelTrainerOptions& options) {
+    const absl::Status status = TrainLanguageModel(options, text_);
+    EXPECT_TRUE(status.ok()) << status;
+    return Contents(options.output_directory + "/model.safetensors");
+  };
+  const std::string four = model_of(options_of("four", 4)), eight = model_of(options_of("eight", 8));
+  EXPECT_NE(four, eight);
+  EXPECT_EQ(model_of(options_of("four", 8)), eight) << "a finished run is lengthened";
 
-  options.loop.optimizer.total_steps = 30;
-  options.loop.stop_after_steps = 10;
+  LanguageModelTrainerOptions stopped = options_of("stopped", 30);
+  stopped.loop.stop_after_steps = 4;
+  model_of(stopped);
+  EXPECT_FALSE(std::filesystem::exists(stopped.output_directory));
+  EXPECT_EQ(model_of(options_of("stopped", 4)), four) << "a stopped run ends at the step that it has reached";
+  stopped.loop.stop_after_steps = 0;
+  stopped.loop.optimizer.total_steps = 3;
+  EXPECT_EQ(model_of(stopped), four) << "no step is taken back";
+}
+
+TEST_F(LanguageModelTrainerTest, TheLearningRateFollowsTheNewNumberOfSteps) {
+  LanguageModelTrainerOptions options = Options("lengthened", 4), whole = Options("whole", 8);
+  options.loop.optimizer.warmup_steps = whole.loop.optimizer.warmup_steps = 1;
   ASSERT_TRUE(TrainLanguageModel(options, text_).ok());
-  options.loop.optimizer.total_steps = 10;
+  options.loop.optimizer.total_steps = 8;
+  testing::internal::CaptureStderr();
   ASSERT_TRUE(TrainLanguageModel(options, text_).ok());
-  EXPECT_NE(Contents(options.output_directory + "/model.safetensors"), long_model);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("the run has 8 steps now instead of 4"));
+  ASSERT_TRUE(TrainLanguageModel(whole, text_).ok());
+  EXPECT_NE(Contents(options.output_directory + "/model.safetensors"),
+            Contents(directory_ + "/whole/model.safetensors"))
+      << "its first steps had the rates of a run of 4";
 }
 
 TEST_F(LanguageModelTrainerTest, ATimeLimitEndsARunAndCountsItsEarlierParts) {
