@@ -13,6 +13,7 @@
 #include "base/random_number.h"
 #include "base/status_macros.h"
 #include "server/http_rpc/connect_front.h"
+#include "server/http_rpc/openapi.h"
 #include "server/lifecycle/port_file.h"
 #include "server/model_control/load_models.h"
 #include "server/options/devices.h"
@@ -153,7 +154,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   LS_RETURN_IF_ERROR(server->manager_->Start(
       options.watch_repository,
       [&grpc = *server->grpc_](const core::RegistryEvent& event) { grpc.AnnounceModel(event.model, event.version); }));
-  server->http_->Serve({ConnectFront(*server->environment_, server->http_rpcs_)});
+  server->http_->Serve({ConnectFront(*server->environment_, server->http_rpcs_),
+                        OpenApiFront(OpenApiDocument(ConnectOperations(server->http_rpcs_), server->access_ != nullptr))});
   LS_RETURN_IF_ERROR(port_file->Write(server->grpc_->address().port, server->http_->port()));
   server->http_->SetReady(true);
   log.Info("ready", {{"grpc", server->grpc_->address().ToString()},
