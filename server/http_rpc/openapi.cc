@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "longshort_version.h"
 #include "nlohmann/json.hpp"
 
 namespace longshort::server {
@@ -157,17 +158,16 @@ std::vector<HttpOperation> ConnectOperations(const std::vector<Rpc>& rpcs) {
 
 std::string OpenApiDocument(const std::vector<HttpOperation>& operations, bool with_token) {
   Schemas schemas;
-  json document = {
-      {"openapi", "3.1.0"},
-      {"info",
-       {{"title", "Longshort"},
-        {"version", kVersion},
-        {"description", "Serves Transformer-LS models. The same calls by gRPC: proto/longshort/v1."}}},
-      {"components",
-       {{"responses",
-         {{"error",
-           {{"description", "An error: its code, as Connect names it, and its message."},
-            {"content", {{"application/json", {{"schema", Reference("Error")}}}}}}}}}}}};
+  json document = {{"openapi", "3.1.0"},
+                   {"info",
+                    {{"title", "Longshort"},
+                     {"version", kVersion},
+                     {"description", "Serves Transformer-LS models. The same calls by gRPC: proto/longshort/v1."}}},
+                   {"components",
+                    {{"responses",
+                      {{"error",
+                        {{"description", "An error: its code, as Connect names it, and its message."},
+                         {"content", {{"application/json", {{"schema", Reference("Error")}}}}}}}}}}}};
   if (with_token) document["components"]["securitySchemes"]["token"] = {{"type", "http"}, {"scheme", "bearer"}};
   document["paths"] = json::object();
   for (const HttpOperation& operation : operations) {

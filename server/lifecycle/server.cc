@@ -154,8 +154,9 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   LS_RETURN_IF_ERROR(server->manager_->Start(
       options.watch_repository,
       [&grpc = *server->grpc_](const core::RegistryEvent& event) { grpc.AnnounceModel(event.model, event.version); }));
-  server->http_->Serve({ConnectFront(*server->environment_, server->http_rpcs_),
-                        OpenApiFront(OpenApiDocument(ConnectOperations(server->http_rpcs_), server->access_ != nullptr))});
+  server->http_->Serve(
+      {ConnectFront(*server->environment_, server->http_rpcs_),
+       OpenApiFront(OpenApiDocument(ConnectOperations(server->http_rpcs_), server->access_ != nullptr))});
   LS_RETURN_IF_ERROR(port_file->Write(server->grpc_->address().port, server->http_->port()));
   server->http_->SetReady(true);
   log.Info("ready", {{"grpc", server->grpc_->address().ToString()},
