@@ -77,8 +77,9 @@ struct TextVariationOptions {
 absl::StatusOr<std::unique_ptr<TrainableClassifier>> LoadTrainableTextClassifier(const TrainingFiles& files,
                                                                                  const TextVariationOptions& variation);
 
-// Reads and decodes all images. Training images are kept as 8-bit pixels. Held-out images are prepared as in the
-// server. Errors: those of reading and decoding; INVALID_ARGUMENT naming the file and the problem.
+// Reads all images, and decodes each to check it. They are kept as encoded and decoded again for each use. Held-out
+// images are prepared as in the server. Errors: those of reading and decoding; INVALID_ARGUMENT naming the file and the
+// problem.
 absl::StatusOr<std::unique_ptr<TrainableClassifier>> LoadTrainableImageClassifier(
     const TrainingFiles& files, const AugmentationOptions& augmentation);
 

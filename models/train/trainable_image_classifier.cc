@@ -23,20 +23,40 @@ namespace {
 
 constexpr double kStatisticsMomentum = 0.1;  // as the published models were trained
 
+absl::Status Named(const ImageFile& file, const absl::Status& error) {
+  return absl::Status(error.code(), absl::StrCat(file.path, ": ", std::string(error.message())));
+}
+
+absl::StatusOr<cv::Mat> DecodePixels(const ImageFile& file, OrientationUse orientation) {
+  absl::StatusOr<cv::Mat> image = DecodeImage(file.bytes, ImageLimits(), orientation);
+  if (!image.ok()) return Named(file, image.status());
+  return image;
+}
+
+absl::StatusOr<at::Tensor> PrepareForModel(const ImageFile& file, const ImagePreprocessor& preprocessor) {
+  const absl::StatusOr<ClassifierItem> item = preprocessor.Decode(file.bytes);
+  if (!item.ok()) return Named(file, item.status());
+  const ImageItem& image = std::get<ImageItem>(*item);
+  at::Tensor values = at::empty({3, image.height, image.width});
+  std::copy(image.values.begin(), image.values.end(), values.mutable_data_ptr<float>());
+  return values;
+}
+
 class TrainableImageClassifier final : public TrainableClassifier {
  public:
   struct Data {
     CvtConfig config;
-    std::vector<cv::Mat> train;        // [h, w, 3] uint8 each
-    std::vector<at::Tensor> held_out;  // [3, height, width] float32 each, normalised
-    std::vector<int64_t> train_targets, held_out_targets;
+    // As encoded, since pixels take ten times the memory. All can be decoded.
+    std::vector<ImageFile> train, held_out;
     std::vector<ModelFile> files;
     RunSettings settings;
     std::vector<NamedParameter> begin;  // the weights that the run begins with; empty: random ones
   };
 
   TrainableImageClassifier(Data data, const AugmentationOptions& augmentation)
-      : data_(std::move(data)), augmentation_(augmentation) {
+      : data_(std::move(data)),
+        augmentation_(augmentation),
+        preprocessor_(MakeImagePreprocessor(data_.config.preprocessing, {})) {
     const ImagePreprocessingConfig& preprocessing = data_.config.preprocessing;
     mean_ = at::tensor(at::ArrayRef<double>(preprocessing.mean)).to(at::kFloat).view({3, 1, 1});
     deviation_ = at::tensor(at::ArrayRef<double>(preprocessing.standard_deviation)).to(at::kFloat).view({3, 1, 1});
@@ -60,8 +80,10 @@ class TrainableImageClassifier final : public TrainableClassifier {
     std::vector<int64_t> classes;
     for (const Draw& draw : draws) {
       random.push_back(VariationOf(draw, seed));
-      varied.push_back(AugmentImage(data_.train[draw.example], height, width, augmentation_, random.back()));
-      classes.push_back(data_.train_targets[draw.example]);
+      const ImageFile& file = data_.train[draw.example];
+      const cv::Mat pixels = DecodePixels(file, data_.config.preprocessing.orientation).value();
+      varied.push_back(AugmentImage(pixels, height, width, augmentation_, random.back()));
+      classes.push_back(file.target);
     }
     at::Tensor images = at::stack(varied).sub_(mean_).div_(deviation_);
     at::Tensor targets = CertainTargets(classes, data_.config.classes);
@@ -83,10 +105,14 @@ class TrainableImageClassifier final : public TrainableClassifier {
   }
 
   Scores HeldOut(const std::vector<NamedParameter>& parameters, int64_t first, int64_t count) const override {
-    const at::Tensor images = at::stack(at::ArrayRef<at::Tensor>(data_.held_out).slice(first, count));
-    const auto targets = absl::MakeConstSpan(data_.held_out_targets).subspan(first, count);
-    return {.logits = NetworkOver(parameters).Logits(images, /*statistics=*/nullptr),
-            .targets = CertainTargets(targets, data_.config.classes),
+    std::vector<at::Tensor> images;
+    std::vector<int64_t> classes;
+    for (const ImageFile& file : absl::MakeConstSpan(data_.held_out).subspan(first, count)) {
+      images.push_back(PrepareForModel(file, *preprocessor_).value());
+      classes.push_back(file.target);
+    }
+    return {.logits = NetworkOver(parameters).Logits(at::stack(images), /*statistics=*/nullptr),
+            .targets = CertainTargets(classes, data_.config.classes),
             .statistics = {}};
   }
 
@@ -107,27 +133,9 @@ class TrainableImageClassifier final : public TrainableClassifier {
 
   Data data_;
   AugmentationOptions augmentation_;
+  std::unique_ptr<ImagePreprocessor> preprocessor_;
   at::Tensor mean_, deviation_;  // [3, 1, 1]
 };
-
-absl::Status Named(const ImageFile& file, const absl::Status& error) {
-  return absl::Status(error.code(), absl::StrCat(file.path, ": ", std::string(error.message())));
-}
-
-absl::StatusOr<cv::Mat> DecodePixels(const ImageFile& file, OrientationUse orientation) {
-  absl::StatusOr<cv::Mat> image = DecodeImage(file.bytes, ImageLimits(), orientation);
-  if (!image.ok()) return Named(file, image.status());
-  return image;
-}
-
-absl::StatusOr<at::Tensor> PrepareForModel(const ImageFile& file, const ImagePreprocessor& preprocessor) {
-  const absl::StatusOr<ClassifierItem> item = preprocessor.Decode(file.bytes);
-  if (!item.ok()) return Named(file, item.status());
-  const ImageItem& image = std::get<ImageItem>(*item);
-  at::Tensor values = at::empty({3, image.height, image.width});
-  std::copy(image.values.begin(), image.values.end(), values.mutable_data_ptr<float>());
-  return values;
-}
 
 // A model for images of 128 x 128 pixels; medium: about four times the weights.
 CvtConfig PresetOf(const std::string& size) {
@@ -195,15 +203,15 @@ absl::StatusOr<std::unique_ptr<TrainableClassifier>> LoadTrainableImageClassifie
 
   LS_ASSIGN_OR_RETURN(FingerprintHash hash, FingerprintHash::Create());
   for (const ImageFile& file : train) {
-    LS_ASSIGN_OR_RETURN(data.train.emplace_back(), DecodePixels(file, data.config.preprocessing.orientation));
-    data.train_targets.push_back(file.target);
+    LS_RETURN_IF_ERROR(DecodePixels(file, data.config.preprocessing.orientation).status());
     LS_RETURN_IF_ERROR(hash.Add(labels[file.target], file.bytes));
   }
   const std::unique_ptr<ImagePreprocessor> preprocessor = MakeImagePreprocessor(data.config.preprocessing, {});
   for (const ImageFile& file : held_out) {
-    LS_ASSIGN_OR_RETURN(data.held_out.emplace_back(), PrepareForModel(file, *preprocessor));
-    data.held_out_targets.push_back(file.target);
+    LS_RETURN_IF_ERROR(PrepareForModel(file, *preprocessor).status());
   }
+  data.train = std::move(train);
+  data.held_out = std::move(held_out);
   LS_ASSIGN_OR_RETURN(const std::string data_hash, hash.Finish());
   AddConfig(ToJson(data.config), data.settings);
   data.settings["the training data's hash"] = data_hash;
