@@ -113,6 +113,19 @@ class Bench:
     def load(self, server: ServerProcess, title: str, *arguments: str, quiet: bool = False) -> list[dict]:
         return self.finish_load(self.start_load(server, title, *arguments), quiet)
 
+    def http_load(
+        self, server: ServerProcess, path: str, body: bytes, kind: str, callers: int, until: str = ""
+    ) -> dict:
+        """Callers that post `body`, a connection each; seconds until the answer, or until `until` in it."""
+        file = self.scratch / "body"
+        file.write_bytes(body)
+        program = self._programs / "longshort-http-load"
+        arguments = [server.http_port, path, kind, file, callers, self.options.seconds, until]
+        done = subprocess.run([program, *map(str, arguments)], capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise SystemExit(f"longshort-http-load failed: {done.stderr}")
+        return json.loads(done.stdout)
+
     def first_token(self, server: ServerProcess, workload: str, seed: int) -> float:
         """Seconds to the first token of one request, alone."""
         arguments = ["--warm-up=0s", "--seconds=1h", f"--seed={seed}"]

@@ -14,7 +14,7 @@ from bench.load.bench import ELEMENT_BYTES, Bench
 
 # How long each scenario measures at a time, in seconds.
 SECONDS = {"streams": 30.0, "long-prompt": 60.0, "overload": 60.0}
-SECONDS |= dict.fromkeys(("identity", "open-inference", "encryption", "traces"), 5.0)
+SECONDS |= dict.fromkeys(("identity", "http", "open-inference", "encryption", "traces"), 5.0)
 # Seconds and small sizes: shows that a scenario works; its figures mean nothing.
 QUICK = {
     "model": "enwiki",
@@ -51,7 +51,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--long-tokens", type=int, help="tokens of the long prompt (32768)")
     parser.add_argument("--rate", type=float, help="short requests per second in long-prompt (30 %% of one caller's)")
     parser.add_argument("--deadline", help="of each call in overload, as in 500ms (none)")
-    repeating = "identity, open-inference, encryption, traces and shared-prefix"
+    repeating = "identity, http, open-inference, encryption, traces and shared-prefix"
     parser.add_argument("--repeats", type=int, help=f"how often {repeating} measure (3)")
     parser.add_argument("--quick", action="store_true", help="seconds and small sizes; the figures mean nothing")
     options = parser.parse_args(arguments)

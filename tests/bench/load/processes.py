@@ -39,6 +39,10 @@ class ServerProcess:
     def address(self) -> str:
         return f"127.0.0.1:{self._ports['grpc']}"
 
+    @property
+    def http_port(self) -> int:
+        return self._ports["http"]
+
     def metrics(self) -> str:
         """What Prometheus would read."""
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import subprocess
 import threading
 
@@ -200,6 +202,41 @@ def _compare_protocols(bench: Bench, server: ServerProcess, workload: str, calle
     name = f"{named}: cost of a call by the Open Inference Protocol against longshort.v1"
     bench.at_most(f"{name}, p50", ratio(p50["open_inference"], p50["longshort"]), 1.15)
     bench.at_most(f"{name}, time per call", ratio(rate["longshort"], rate["open_inference"]), 1.15)
+
+
+def http(bench: Bench) -> None:
+    """Calls by HTTP and JSON against the same by gRPC: the identity model, and the first token of a stream."""
+    repository = models.identity(bench.scratch)
+    text = json.dumps({"model": {"name": "text"}, "inputs": [{"text": 64 * "a"}]}).encode()
+    pixels = {"height": 16, "width": 16, "channels": 3, "uint8Values": base64.b64encode(bytes(768)).decode()}
+    image = json.dumps({"model": {"name": "image"}, "images": [{"tensor": pixels}]}).encode()
+    with bench.server(repository, program="longshort-identity-server") as server:
+        for workload, path, body in (
+            ("score,model=text,prompt=64", "/longshort.v1.Inference/ScoreText", text),
+            ("classify,model=image,image_side=16", "/longshort.v1.Inference/ClassifyImage", image),
+        ):
+            for callers in (1, 8):
+                _compare_with_grpc(bench, server, workload, path, body, callers)
+
+
+def _compare_with_grpc(
+    bench: Bench, server: ServerProcess, workload: str, path: str, body: bytes, callers: int
+) -> None:
+    """What a call takes by gRPC and by HTTP, turn and turn about."""
+    grpc, posted = [], []
+    for turn in range(bench.options.repeats):
+        load = [f"--workload={workload},concurrency={callers}", f"--connections={callers}"]
+        arguments = ["--warm-up=0.5s", f"--seconds={bench.options.seconds}s", f"--seed={turn}"]
+        (done,) = bench.load(server, f"gRPC, {workload}", *load, *arguments, quiet=True)
+        grpc.append(done)
+        posted.append(bench.http_load(server, path, body, "application/json", callers))
+    named = f"{workload}, {_callers(callers, callers)}"
+    rates = [median([run["answers_per_second"] for run in grpc]), median([run["calls_per_second"] for run in posted])]
+    p50s = [median([percentile(run, "OK", "p50") for run in grpc]), median([run["p50"] for run in posted])]
+    for protocol, rate, p50 in zip(("gRPC", "HTTP and JSON"), rates, p50s, strict=True):
+        bench.report(f"{named}: {protocol}", rate, "/s")
+        bench.report(f"{named}: {protocol}, p50", 1e6 * p50, "us")
+    bench.at_least(f"{named}: calls/s by HTTP and JSON against gRPC", ratio(rates[1], rates[0]), 0.5)
 
 
 def encryption(bench: Bench) -> None:
@@ -412,6 +449,7 @@ ALL = {
     "long-prompt": long_prompt,
     "overload": overload,
     "identity": identity,
+    "http": http,
     "open-inference": open_inference,
     "encryption": encryption,
     "traces": traces,
