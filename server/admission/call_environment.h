@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "absl/time/time.h"
+#include "base/budget.h"
 #include "core/registry/model_registry.h"
 #include "server/access/access_control.h"
 #include "server/admission/call_gate.h"
@@ -19,6 +20,10 @@
 #include "server/sessions/transfer_budget.h"
 
 namespace longshort::server {
+
+inline std::shared_ptr<Budget> MessageBudget(int64_t bytes) {
+  return std::make_shared<Budget>(bytes, Budget::Names{.holders = "the messages that are being read", .unit = "bytes"});
+}
 
 struct CallEnvironment {
   const core::ModelRegistry& models;
@@ -37,6 +42,8 @@ struct CallEnvironment {
   // Whether clients may load and unload models.
   bool model_control = false;
   SessionTransfers session_transfers = {};
+  // Bytes of messages that are being read (server/rpc/request_message.h).
+  std::shared_ptr<Budget> message_memory = MessageBudget(int64_t{256} << 20);
   // Bytes of answers that clients have not read yet and that have no timer (server/rpc/call.h).
   std::shared_ptr<std::atomic<int64_t>> unwatched_answer_bytes = std::make_shared<std::atomic<int64_t>>(0);
   // Null without authentication: every call is allowed, and clients name themselves.

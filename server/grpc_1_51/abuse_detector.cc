@@ -41,7 +41,9 @@ std::optional<AbuseKind> AbuseDetector::Judge(const PollTime& time, const Connec
     begun_at_message_ = calls->begun;
   }
   const bool has_call = !calls.has_value() || calls->open > 0 || calls->begun > begun_;
-  if (has_call || message) received_at_call_ = bytes.received;
+  // Unread bytes may begin a call.
+  const int64_t read = bytes.received - bytes.unread;
+  if (has_call || message) read_at_call_ = read;
   if (calls.has_value()) begun_ = calls->begun;
   if (message || sent) received_at_sign_ = bytes.received;
   if (message || sent || bytes.unread == 0) waits_since_.reset();
@@ -56,7 +58,7 @@ std::optional<AbuseKind> AbuseDetector::Judge(const PollTime& time, const Connec
   // An uploading client also needs window updates from the server, so it cannot continue for long without any.
   const int64_t windows = std::min(open * kWindowOfCall, limits.messages_bytes);
   if (bytes.received - received_at_sign_ > limits.idle_bytes + windows) return AbuseKind::kBytes;
-  if (bytes.received - received_at_call_ > limits.bytes_without_call) return AbuseKind::kPings;
+  if (read - read_at_call_ > limits.bytes_without_call) return AbuseKind::kPings;
   if (IsStalled(time, limits)) return AbuseKind::kStalled;
   return std::nullopt;
 }

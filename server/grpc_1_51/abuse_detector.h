@@ -37,7 +37,7 @@ struct AbuseLimits {
   // The largest message, and the maximum bytes of all incomplete messages together. Each open call may have one.
   int64_t message_bytes = int64_t{8} << 20;
   int64_t messages_bytes = int64_t{256} << 20;
-  // Maximum bytes received while no call is open and none begins. Clients' pings and window updates are far fewer.
+  // Maximum bytes read while no call is open and none begins. Clients' pings and window updates are far fewer.
   int64_t bytes_without_call = int64_t{1} << 20;
   // A connection is stalled if its receive buffer has not been empty while the server used `stall` of CPU time and
   // read at least `stall_bytes` from it without completing anything. If fewer were read, others use the CPU.
@@ -91,7 +91,7 @@ class AbuseDetector final {
   int64_t messages_ = 0;
   int64_t begun_ = 0;
   int64_t begun_at_message_ = 0;
-  int64_t received_at_call_ = 0;         // when a call was last open or had begun
+  int64_t read_at_call_ = 0;             // when a call was last open or had begun
   std::optional<PollTime> waits_since_;  // start of the current stall
   int64_t read_at_wait_ = 0;
 };

@@ -54,16 +54,17 @@ HttpCall::HttpCall(const CallEnvironment& environment, const Rpc& rpc, std::shar
       codec_(std::move(codec)),
       streams_answers_(rpc.kind == RpcKind::kServerStream || rpc.kind == RpcKind::kBidirectional) {}
 
-absl::Status HttpCall::Decode(grpc::ByteBuffer& /*bytes*/, google::protobuf::Message& message) {
+absl::StatusOr<Budget::Share> HttpCall::Decode(grpc::ByteBuffer& /*bytes*/, google::protobuf::Message& message) {
   if (rpc().kind == RpcKind::kClientStream) {
     LS_RETURN_IF_ERROR(read_error_);
-    return codec_->ReadMessage(std::exchange(message_, ""), message);
+    LS_RETURN_IF_ERROR(codec_->ReadMessage(std::exchange(message_, ""), message));
+    return Budget::Share();
   }
   HttpRequest& request = exchange_->request();
   LS_RETURN_IF_ERROR(request.body_status);
   LS_RETURN_IF_ERROR(codec_->ReadRequest(request, message));
   std::string().swap(request.body);
-  return absl::OkStatus();
+  return Budget::Share();
 }
 
 void HttpCall::BeginRead(grpc::ByteBuffer* /*message*/) {

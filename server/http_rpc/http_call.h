@@ -29,7 +29,7 @@ class HttpCall final : public Call {
   std::shared_ptr<HttpCall> Self() { return std::static_pointer_cast<HttpCall>(shared_from_this()); }
 
   // Call:
-  absl::Status Decode(grpc::ByteBuffer& bytes, google::protobuf::Message& message) override;
+  absl::StatusOr<Budget::Share> Decode(grpc::ByteBuffer& bytes, google::protobuf::Message& message) override;
   void BeginRead(grpc::ByteBuffer* message) override;
   void BeginWrite(const grpc::ByteBuffer* message) override;
   void Finish(const absl::Status& work_status, std::optional<grpc::ByteBuffer> answer) override;

@@ -146,6 +146,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
                           .log_requests = options.log_requests,
                           .model_control = options.model_control,
                           .session_transfers = *std::move(transfers),
+                          .message_memory = MessageBudget(MessageBufferBytes(options, machine)),
                           .access = server->access_.get(),
                           .load_report = server->load_report_.get(),
                           .tracer = server->tracing_ == nullptr ? nullptr : &server->tracing_->tracer()});

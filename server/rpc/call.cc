@@ -74,11 +74,11 @@ void Call::OnStopping() {
 
 absl::Status Call::Take(grpc::ByteBuffer& bytes) {
   const std::unique_ptr<google::protobuf::Message> message(rpc_.request->New());
-  LS_RETURN_IF_ERROR(Decode(bytes, *message));
+  LS_ASSIGN_OR_RETURN(const Budget::Share memory, Decode(bytes, *message));
   return work_->Take(*message);
 }
 
-absl::Status Call::Decode(grpc::ByteBuffer& bytes, google::protobuf::Message& message) {
+absl::StatusOr<Budget::Share> Call::Decode(grpc::ByteBuffer& bytes, google::protobuf::Message& message) {
   // gRPC also begins a call of one message if the message did not arrive: the client cancelled, the deadline passed,
   // the message was over the limit, or there was none. The context may not show that yet, but the bytes do.
   if (!bytes.Valid()) return absl::CancelledError("the call ended before its message arrived");
@@ -89,7 +89,7 @@ absl::Status Call::Decode(grpc::ByteBuffer& bytes, google::protobuf::Message& me
   if (IsCompressed(bytes)) environment().metrics.CountCompressedMessage();
   const int64_t max_bytes =
       rpc_.max_request_bytes > 0 ? static_cast<int64_t>(rpc_.max_request_bytes) : environment().limits.message_bytes;
-  return ParseMessage(bytes, message, max_bytes);
+  return ParseMessage(bytes, message, max_bytes, environment().message_memory);
 }
 
 void Call::ReadDone(bool ok) {

@@ -94,8 +94,9 @@ class Call : public std::enable_shared_from_this<Call> {
   void Done();
 
  private:
-  // Reads a message from what BeginRead or Begin received, and frees that.
-  virtual absl::Status Decode(grpc::ByteBuffer& bytes, google::protobuf::Message& message);
+  // Reads a message from what BeginRead or Begin received, and frees that. Returns the message's share of
+  // CallEnvironment::message_memory.
+  virtual absl::StatusOr<Budget::Share> Decode(grpc::ByteBuffer& bytes, google::protobuf::Message& message);
 
   // Implemented by the transport's side. The first two are completed by ReadDone and WriteDone.
   virtual void BeginRead(grpc::ByteBuffer* message) = 0;

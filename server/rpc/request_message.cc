@@ -7,11 +7,19 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/inflate.h"
+#include "base/status_macros.h"
+#include "core/schedule/refusal.h"
+#include "server/rpc/message_size.h"
 
 namespace longshort::server {
 namespace {
 
+using MessageType = google::protobuf::Descriptor;
+using google::protobuf::io::ZeroCopyInputStream;
+
 constexpr int kPieceBytes = 64 << 10;
+// Whatever such a message has, it takes a few MB at most.
+constexpr size_t kSmallMessage = 16 << 10;
 
 class Reader final : public grpc::ProtoBufferReader {
  public:
@@ -50,16 +58,18 @@ class Decompressed final : public google::protobuf::io::CopyingInputStream {
   absl::Status status_;
 };
 
-absl::Status Parse(Reader& reader, google::protobuf::Message& message, int64_t max_bytes) {
-  const absl::Status malformed = absl::InvalidArgumentError(absl::StrCat(
-      "the request is not a ", message.GetDescriptor()->full_name(), ": malformed, or a string field is not UTF-8"));
+// Calls `parse` with a stream of the message's content; it returns whether the content is well-formed.
+template <typename Parse>
+absl::Status WithContent(grpc::ByteBuffer& bytes, const MessageType& type, int64_t max_bytes, const Parse& parse) {
+  const absl::Status malformed = absl::InvalidArgumentError(
+      absl::StrCat("the request is not a ", type.full_name(), ": malformed, or a string field is not UTF-8"));
+  Reader reader(bytes);
   if (!reader.is_compressed()) {
-    const bool parsed = reader.status().ok() && message.ParseFromZeroCopyStream(&reader) && reader.status().ok();
-    return parsed ? absl::OkStatus() : malformed;
+    return reader.status().ok() && parse(reader) && reader.status().ok() ? absl::OkStatus() : malformed;
   }
   Decompressed content(reader, max_bytes);
   google::protobuf::io::CopyingInputStreamAdaptor stream(&content, kPieceBytes);
-  const bool parsed = message.ParseFromZeroCopyStream(&stream);
+  const bool parsed = parse(stream);
   if (absl::IsResourceExhausted(content.status())) {
     // The words of gRPC's own error for a plain message.
     return absl::ResourceExhaustedError(
@@ -72,18 +82,41 @@ absl::Status Parse(Reader& reader, google::protobuf::Message& message, int64_t m
   return parsed ? absl::OkStatus() : malformed;
 }
 
+absl::StatusOr<Budget::Share> Charge(grpc::ByteBuffer& bytes, const MessageType& type, int64_t max_bytes,
+                                     const std::shared_ptr<Budget>& budget) {
+  if (bytes.Length() <= kSmallMessage && !IsCompressed(bytes)) return Budget::Share();
+  MessageSize size;
+  LS_RETURN_IF_ERROR(WithContent(bytes, type, max_bytes, [&](ZeroCopyInputStream& content) {
+    size = MeasureMessage(content, type, kMaxElements);
+    return true;
+  }));
+  if (size.elements > kMaxElements) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the request has more than ", kMaxElements, " messages, strings, map entries and unknown fields"));
+  }
+  absl::StatusOr<Budget::Share> share = Budget::Take(budget, size.InMemory());
+  if (share.ok()) return share;
+  absl::Status status = share.status();
+  core::SetRefusal(status, {.retry_after = core::kMinRetryDelay});
+  return status;
+}
+
 }  // namespace
 
 bool IsCompressed(grpc::ByteBuffer& bytes) { return Reader(bytes).is_compressed(); }
 
-absl::Status ParseMessage(grpc::ByteBuffer& bytes, google::protobuf::Message& message, int64_t max_bytes) {
-  absl::Status status;
-  {
-    Reader reader(bytes);
-    status = Parse(reader, message, max_bytes);
+absl::StatusOr<Budget::Share> ParseMessage(grpc::ByteBuffer& bytes, google::protobuf::Message& message,
+                                           int64_t max_bytes, const std::shared_ptr<Budget>& budget) {
+  const MessageType& type = *message.GetDescriptor();
+  absl::StatusOr<Budget::Share> share = Charge(bytes, type, max_bytes, budget);
+  absl::Status status = share.status();
+  if (status.ok()) {
+    status = WithContent(bytes, type, max_bytes,
+                         [&](ZeroCopyInputStream& content) { return message.ParseFromZeroCopyStream(&content); });
   }
   bytes.Clear();
-  return status;
+  if (!status.ok()) return status;
+  return share;
 }
 
 }  // namespace longshort::server

@@ -7,16 +7,24 @@
 #include <grpcpp/support/byte_buffer.h>
 
 #include <cstdint>
+#include <memory>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/budget.h"
 
 namespace longshort::server {
 
 // Whether the message arrived compressed, with gzip or deflate.
 bool IsCompressed(grpc::ByteBuffer& bytes);
 
-// Parses the message and frees its bytes. A compressed message is decompressed piece by piece as it is parsed.
-// Errors: RESOURCE_EXHAUSTED if it was compressed and has more than `max_bytes`; INVALID_ARGUMENT.
-absl::Status ParseMessage(grpc::ByteBuffer& bytes, google::protobuf::Message& message, int64_t max_bytes);
+// Maximum messages, strings, map entries and unknown fields of one request. No valid request has a tenth of them.
+inline constexpr int64_t kMaxElements = 16384;
+
+// Parses the message and frees its bytes. A compressed message is decompressed piece by piece as it is parsed. Returns
+// the share of `budget` that the message needs; a small message needs none.
+// Errors: RESOURCE_EXHAUSTED if it was compressed and has more than `max_bytes`; the same, with a Refusal, if the
+// budget has no room; INVALID_ARGUMENT, also if it has more than kMaxElements, before they take memory.
+absl::StatusOr<Budget::Share> ParseMessage(grpc::ByteBuffer& bytes, google::protobuf::Message& message,
+                                           int64_t max_bytes, const std::shared_ptr<Budget>& budget);
 
 }  // namespace longshort::server

@@ -209,6 +209,15 @@ TEST(AbuseDetector, AMebibyteWithoutACallEndsIt) {
   EXPECT_THAT(connection.Look(1, ping), Optional(AbuseKind::kPings));
 }
 
+// Between two large messages, the headers of the second wait with its first bytes.
+TEST(AbuseDetector, UnreadBytesMayBeginACall) {
+  Watched connection;
+  connection.bytes = {.received = 2 * kMiB, .unread = 2 * kMiB, .taken = 100};
+  EXPECT_EQ(connection.Look(), std::nullopt);
+  connection.bytes.unread = kMiB - 1;
+  EXPECT_THAT(connection.Look(), Optional(AbuseKind::kPings));
+}
+
 TEST(AbuseDetector, CallsThatEndBetweenTwoLooksCount) {
   Watched connection;
   const auto refused_upload = [&] {
