@@ -56,7 +56,7 @@ def run(command: str, **environment: str) -> str:
 
 def test_the_first_call_is_on_the_first_screen() -> None:
     assert blocks("The first call", "sh")[0].startswith("deploy/quickstart --keep  #")
-    assert README[: README.index("longshort --model=enwiki generate")].count("\n") < 35
+    assert README[: README.index("curl 127.0.0.1:8501/longshort.v1.Inference/Generate")].count("\n") < 35
     assert README.count("\n") <= 120
 
 
@@ -117,9 +117,12 @@ def test_a_client_on_another_machine_is_let_in(tmp_path: Path) -> None:
     run(here(set_up))
     arguments = here(command).replace("\\\n", " ").split()
     options = [word for word in arguments if not re.match("--(model-repository|(http-)?listen)=", word)]
-    assert arguments[:3] == ["--model-repository=models/zoo", "--listen=0.0.0.0:8600", "--http-listen=127.0.0.1:8601"]
+    assert arguments[:3] == ["--model-repository=models/zoo", "--listen=0.0.0.0:8600", "--http-listen=0.0.0.0:8601"]
     with Server(ROOT / "models/zoo", tmp_path, "--listen=0.0.0.0:0", *options) as server:
-        assert "enwiki" in run(here(client_lines).replace(":8600", f":{server.grpc_port}"))
+        lines = here(client_lines).replace(":8600", f":{server.grpc_port}").replace(":8601", f":{server.http_port}")
+        by_grpc, by_http = lines.split("curl ")
+        assert "enwiki" in run(by_grpc)
+        assert '"name":"enwiki"' in run(f"curl --noproxy '*' {by_http}", no_proxy="*")
 
 
 def test_lines_of_prose_have_100_columns() -> None:
