@@ -2,7 +2,8 @@
 
 import { closeSession, fromBase64, newSessionId, sleep, stream } from "./api.js";
 import { bar, byId, count, make, percent, say, seconds, several, short } from "./dom.js";
-import { bitsOf, characterLength, colourOf, visible } from "./surprise.js";
+import { bitsOf, visible } from "./surprise.js";
+import { Transcript } from "./transcript.js";
 
 const TOP_ALTERNATIVES = 5;
 // An answer lists at most so many tokens, alternatives included.
@@ -13,7 +14,7 @@ const TRIES_OF_BUSY_SESSION = 8;
 export function makeGenerate(models) {
   const form = byId("generate-form");
   const prompt = byId("prompt");
-  const transcript = byId("transcript");
+  const transcript = new Transcript(byId("transcript"));
   const status = byId("generate-status");
   const start = byId("generate-start");
   const stop = byId("generate-stop");
@@ -34,7 +35,7 @@ export function makeGenerate(models) {
     fresh.disabled = true;
     const words = prompt.value;
     const maxTokens = byId("max-tokens").valueAsNumber;
-    const turn = new Turn(transcript, words);
+    transcript.say(words);
     const request = {
       model: conversation.model,
       ...(words === "" ? {} : { prompt: { text: words } }),
@@ -50,7 +51,7 @@ export function makeGenerate(models) {
     const began = performance.now();
     const figures = { tokens: 0, seed: null, first: null, reason: null, cached: 0 };
     try {
-      for await (const message of patiently(request)) take(message, turn, figures, began);
+      for await (const message of patiently(request)) take(message, figures, began);
       const ended = figures.reason === "FINISH_REASON_STOP" ? "Finished at a stop string." : "Finished.";
       say(status, `${ended} ${summary(figures, began)}`);
     } catch (error) {
@@ -58,11 +59,11 @@ export function makeGenerate(models) {
       else say(status, error.message, true);
       // Nothing of this turn is in the session: the next call says the prompt again.
       if (figures.tokens === 0) {
-        turn.remove();
+        transcript.takeBack();
         prompt.value = words;
       }
     }
-    turn.finish();
+    transcript.finish();
     running = null;
     start.disabled = false;
     stop.disabled = true;
@@ -84,13 +85,13 @@ export function makeGenerate(models) {
     }
   }
 
-  function take(message, turn, figures, began) {
+  function take(message, figures, began) {
     if (message.start) figures.seed = message.start.seed ?? "0";
     if (message.delta) {
       figures.first ??= (performance.now() - began) / 1000;
       figures.tokens += Number(message.delta.tokenCount ?? 0);
       if (message.delta.sessionTokens) conversation.tokens = Number(message.delta.sessionTokens);
-      turn.add(message.delta.tokens ?? []);
+      transcript.add(message.delta.tokens ?? []);
     }
     if (message.end) figures.reason = message.end.finishReason;
     if (message.summary) {
@@ -118,7 +119,7 @@ export function makeGenerate(models) {
   async function startNew() {
     const old = conversation;
     forget();
-    transcript.replaceChildren();
+    transcript.clear();
     say(status, "");
     try {
       if (old !== null) await closeSession(old.model, old.id);
@@ -149,68 +150,12 @@ export function makeGenerate(models) {
   temperature.addEventListener("input", () => {
     byId("temperature-value").textContent = temperature.value;
   });
-  byId("generate-colour").addEventListener("change", (event) => transcript.classList.toggle("coloured", event.target.checked));
+  byId("generate-colour").addEventListener("change", (event) => byId("transcript").classList.toggle("coloured", event.target.checked));
   addEventListener("pagehide", () => {
     // The page is going: nobody reads an error.
     if (conversation !== null) closeSession(conversation.model, conversation.id).catch(() => {});
   });
-  new Alternatives(transcript, byId("popup"));
-}
-
-// A prompt and its continuation in the transcript.
-class Turn {
-  constructor(transcript, words) {
-    this.transcript = transcript;
-    this.prompt = make("span", { className: "said", textContent: words });
-    this.pending = []; // tokens of a character that is not complete
-    if (words !== "") transcript.append(this.prompt);
-  }
-
-  add(tokens) {
-    const atEnd = this.transcript.scrollHeight - this.transcript.scrollTop - this.transcript.clientHeight < 40;
-    for (const token of tokens) {
-      this.pending.push({ ...token, bytes: fromBase64(token.raw) });
-      this.flush(false);
-    }
-    if (atEnd) this.transcript.scrollTop = this.transcript.scrollHeight;
-  }
-
-  // Shows the characters that are complete; all that is left at the end.
-  flush(end) {
-    while (this.pending.length > 0) {
-      const bytes = Uint8Array.from(this.pending.flatMap((token) => [...token.bytes]));
-      const lead = bytes[0] ?? 0;
-      const wanted = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : lead >= 0xc2 ? 2 : 1;
-      const broken = bytes.slice(1, wanted).some((byte) => (byte & 0xc0) !== 0x80);
-      if (bytes.length < wanted && !broken && !end) return;
-      const length = bytes.length === 0 ? 0 : characterLength(bytes, 0);
-      let used = 0;
-      let have = 0;
-      do have += this.pending[used++].bytes.length;
-      while (have < length && used < this.pending.length);
-      const tokens = this.pending.splice(0, used);
-      this.transcript.append(makeToken(tokens, bytes.slice(0, have)));
-    }
-  }
-
-  finish() {
-    this.flush(true);
-  }
-
-  remove() {
-    this.prompt.remove();
-  }
-}
-
-function makeToken(tokens, bytes) {
-  const bits = tokens.reduce((sum, token) => sum + bitsOf(token.logProbability ?? 0), 0);
-  const span = make("span", {
-    className: `token ${colourOf(bits)}`,
-    textContent: new TextDecoder().decode(bytes),
-    tabIndex: -1,
-  });
-  span.tokens = tokens;
-  return span;
+  new Alternatives(byId("transcript"), byId("popup"));
 }
 
 // The popup with the alternatives of a token, below the pointer or the focus.

@@ -207,13 +207,18 @@ export function makeScore(models) {
     const rows = [
       ["Bits per byte", scored ? short(bits / scored, 4) : "–", "main"],
       ["Scored", `${count(scored)} of ${count(text.bytes.length)} bytes`],
-      ["As a compressor", scored ? `${size(bits / 8)}, ${short((scored * 8) / bits, 2)} times smaller` : "–"],
+      ["As a compressor", scored ? asCompressor(bits / 8, scored) : "–"],
       ["Log-likelihood", scored ? `${count(text.logLikelihood)} nats` : "–"],
       ["Speed", elapsed > 0 && scored ? `${count(scored / elapsed)} bytes/s` : "–"],
     ];
     if (text.byCharacter) rows.splice(1, 0, ["Bits per character", text.scored ? short(bits / text.scored, 4) : "–"]);
     byId("score-totals").replaceChildren(...rows.map(([name, value, kind = ""]) =>
       make("div", { className: `tile ${kind}` }, make("dt", { textContent: name }), make("dd", { textContent: value }))));
+  }
+
+  function asCompressor(packed, bytes) {
+    const ratio = bytes / packed;
+    return `${size(packed)}, ${ratio >= 1 ? `${short(ratio, 2)} times smaller` : `${short(1 / ratio, 2)} times larger`}`;
   }
 
   function describe(character) {

@@ -130,6 +130,10 @@ class Browser:
             if message["method"] == "Network.requestWillBeSent":
                 self._requests.append(message["params"]["request"]["url"])
 
+    def forget_errors(self) -> None:
+        self._read_logs()
+        self._errors.clear()
+
     def errors(self) -> list[str]:
         """The errors of the console since the page was opened."""
         self._read_logs()
