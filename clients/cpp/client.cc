@@ -230,9 +230,12 @@ class Client::DocumentStream final {
       : client_(client), window_(window), next_(next), on_answer_(on_answer) {}
 
   bool answered() const { return answered_; }
+  // When the last attempt began, or received its last message.
+  absl::Time alive() const { return alive_; }
 
   // Sends `options` with the first document.
   absl::Status Run(const v1::ScoreTextsOptions& options, absl::Time deadline) {
+    alive_ = absl::Now();
     RunningCall running(client_);
     if (deadline != absl::InfiniteFuture()) running.context()->set_deadline(absl::ToChronoTime(deadline));
     const auto stream = client_.inference_->ScoreTexts(running.context());
@@ -242,6 +245,7 @@ class Client::DocumentStream final {
     const absl::Status started = sender.Start("the thread that sends documents", [&] {
       v1::ScoreTextsRequest request;
       *request.mutable_options() = options;
+      request.mutable_options()->set_keep_alives(true);
       for (uint64_t id = 0;; ++id) {
         places.acquire();
         if (ended) return;
@@ -258,6 +262,8 @@ class Client::DocumentStream final {
     std::map<uint64_t, v1::ScoreTextsResponse> waiting;  // answers that arrived early
     uint64_t next_id = 0;
     for (v1::ScoreTextsResponse answer; stream->Read(&answer);) {
+      alive_ = absl::Now();
+      if (answer.has_keep_alive()) continue;
       answered_ = true;
       waiting.emplace(answer.id(), std::move(answer));
       for (auto first = waiting.find(next_id); first != waiting.end(); first = waiting.find(++next_id)) {
@@ -298,6 +304,7 @@ class Client::DocumentStream final {
   const NextDocument next_;
   const OnAnswer on_answer_;
   std::atomic<bool> answered_ = false;
+  absl::Time alive_;
   // Used by the thread that sends, and between attempts.
   std::vector<v1::ScoreTextsRequest> read_;  // before the first answer
   bool all_read_ = false;
@@ -309,16 +316,16 @@ absl::Status Client::ScoreTexts(const v1::ScoreTextsOptions& options, int32_t wi
   DocumentStream documents(*this, window, next, on_answer);
   absl::Duration last_silence;
   for (int attempt = 1;; ++attempt) {
-    const absl::Time begin = absl::Now();
     absl::Status status = documents.Run(options, deadline);
-    const absl::Duration silence = IsLostConnection(status) ? absl::Now() - begin : absl::ZeroDuration();
+    const absl::Duration silence = IsLostConnection(status) ? absl::Now() - documents.alive() : absl::ZeroDuration();
     if (std::min(silence, last_silence) >= kLongSilence &&
         absl::AbsDuration(silence - last_silence) <= std::max(silence, last_silence) / 5 && !documents.answered()) {
-      return absl::UnavailableError(absl::StrCat(status.message(), "; no data came for ",
+      return absl::UnavailableError(absl::StrCat(status.message(), "; no message came for ",
                                                  absl::FormatDuration(absl::Floor(silence, absl::Seconds(1))),
                                                  " before that, as in the attempt before: a proxy or load balancer "
                                                  "probably closes idle connections. Raise its "
-                                                 "idle timeout, or set the server's --ping-interval below it"));
+                                                 "idle timeout, or set the server's --ping-interval and "
+                                                 "--keepalive-interval below it"));
     }
     last_silence = silence;
     const std::optional<absl::Duration> delay = RetryDelay(status, attempt);

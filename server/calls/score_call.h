@@ -38,6 +38,7 @@ struct ScoreCall {
 struct ScoreStreamOptions {
   ModelReference model = {};
   ScoreOptions scoring;
+  bool keep_alives = false;  // whether the silent stream sends keepalives
 };
 
 // One document of a stream.

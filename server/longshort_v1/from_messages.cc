@@ -97,7 +97,9 @@ StreamedText FromMessage(const v1::ScoreTextsRequest& message) {
   StreamedText streamed{.id = message.id(), .text = FromMessage(message.input())};
   if (message.has_second_input()) streamed.second_text = FromMessage(message.second_input());
   if (message.has_options()) {
-    streamed.options = {.model = FromMessage(message.options().model()), .scoring = OptionsOf(message.options())};
+    streamed.options = {.model = FromMessage(message.options().model()),
+                        .scoring = OptionsOf(message.options()),
+                        .keep_alives = message.options().keep_alives()};
   }
   return streamed;
 }

@@ -1,5 +1,6 @@
 // GenerateStream and ScoreTexts.
 
+#include <algorithm>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -9,6 +10,7 @@
 #include "absl/base/thread_annotations.h"
 #include "base/clock.h"
 #include "base/mutex.h"
+#include "base/status_macros.h"
 #include "longshort/v1/inference.pb.h"
 #include "server/admission/stream_events.h"
 #include "server/handlers/document_stream.h"
@@ -135,7 +137,8 @@ class GenerationStream final : public CallWork, public GenerationSink {
 };
 
 // Reads documents and writes answers as the stream's window has room. HTTP/2 flow control holds back a client that
-// sends without reading.
+// sends without reading. A stream that is silent for the keepalive interval sends a keepalive, if its options ask for
+// it.
 class ScoreStream final : public CallWork, public DocumentSink {
  public:
   explicit ScoreStream(Call& call) : call_(call), documents_(call.record(), *this) {}
@@ -143,13 +146,29 @@ class ScoreStream final : public CallWork, public DocumentSink {
  private:
   // CallWork:
   absl::Status Take(google::protobuf::Message& message) override {
-    return documents_.Take(FromMessage(static_cast<const v1::ScoreTextsRequest&>(message)));
+    const StreamedText document = FromMessage(static_cast<const v1::ScoreTextsRequest&>(message));
+    LS_RETURN_IF_ERROR(documents_.Take(document));
+    if (document.options.has_value() && document.options->keep_alives) {
+      const MutexLock lock(call_.mutex());
+      keep_alives_ = true;
+      last_write_ = MonotonicNow();
+      SetTimer();
+    }
+    return absl::OkStatus();
   }
   void Cancel(const absl::Status& reason) override {
     call_.record().Cancel();
     call_.End(reason);
   }
-  void OnTimer(absl::Time /*now*/) override { documents_.Retry(); }
+  void OnTimer(absl::Time now) override {
+    if (documents_.HasHeld() && now >= documents_.retry_time()) documents_.Retry();
+    const MutexLock lock(call_.mutex());
+    if (keep_alives_ && now - last_write_ >= call_.environment().keepalive_interval) {
+      last_write_ = now;
+      if (answers_.empty() && !call_.writing()) PushKeepAlive();
+    }
+    SetTimer();
+  }
   bool HasRoom() const override { return documents_.HasRoom(); }
   bool MayBeIdle() const override { return true; }
   bool HasWork() const override { return documents_.HasWork(); }
@@ -162,9 +181,12 @@ class ScoreStream final : public CallWork, public DocumentSink {
     Answer answer = std::move(answers_.front());
     answers_.pop_front();
     written_answer_bytes_ = answer.max_bytes;
+    last_write_ = MonotonicNow();
     return std::move(answer.message);
   }
-  void Written() override ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) { documents_.Written(written_answer_bytes_); }
+  void Written() override ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
+    if (written_answer_bytes_.has_value()) documents_.Written(*written_answer_bytes_);
+  }
 
   // DocumentSink:
   void Push(uint64_t id, const core::ServedModel& model, const absl::StatusOr<ScoredText>& scored,
@@ -178,19 +200,34 @@ class ScoreStream final : public CallWork, public DocumentSink {
   void Advance() override { call_.Advance(); }
   void RetryLater() override {
     const MutexLock lock(call_.mutex());
-    call_.SetWorkTimer(documents_.retry_time());
+    SetTimer();
   }
   std::shared_ptr<void> Keep() override { return call_.shared_from_this(); }
 
   struct Answer {
     grpc::ByteBuffer message;
-    int64_t max_bytes = 0;  // leaves the window when the answer is written
+    std::optional<int64_t> max_bytes;  // leave the window when the answer is written; unset for a keepalive
   };
+
+  void PushKeepAlive() ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
+    v1::ScoreTextsResponse keep_alive;
+    keep_alive.mutable_keep_alive();
+    absl::StatusOr<grpc::ByteBuffer> message = SerializeMessage(keep_alive);
+    if (message.ok()) answers_.push_back({*std::move(message), std::nullopt});
+  }
+
+  void SetTimer() ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
+    absl::Time next = documents_.HasHeld() ? documents_.retry_time() : absl::InfiniteFuture();
+    if (keep_alives_) next = std::min(next, last_write_ + call_.environment().keepalive_interval);
+    call_.SetWorkTimer(next);
+  }
 
   Call& call_;
   DocumentStream documents_;
-  std::deque<Answer> answers_ ABSL_GUARDED_BY(call_.mutex());        // not written yet
-  int64_t written_answer_bytes_ ABSL_GUARDED_BY(call_.mutex()) = 0;  // of the pending write
+  std::deque<Answer> answers_ ABSL_GUARDED_BY(call_.mutex());                   // not written yet
+  std::optional<int64_t> written_answer_bytes_ ABSL_GUARDED_BY(call_.mutex());  // of the pending write
+  bool keep_alives_ ABSL_GUARDED_BY(call_.mutex()) = false;
+  absl::Time last_write_ ABSL_GUARDED_BY(call_.mutex());  // when the last write began
 };
 
 }  // namespace

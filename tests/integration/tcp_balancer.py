@@ -18,8 +18,13 @@ def address(port: int) -> dict[str, object]:
     return {"socket_address": {"address": "127.0.0.1", "port_value": port}}
 
 
-def configuration(ports: list[int]) -> dict[str, object]:
-    proxy = {"@type": f"{TYPES}.filters.network.tcp_proxy.v3.TcpProxy", "stat_prefix": "tcp", "cluster": "servers"}
+def configuration(ports: list[int], idle_timeout: str) -> dict[str, object]:
+    proxy = {
+        "@type": f"{TYPES}.filters.network.tcp_proxy.v3.TcpProxy",
+        "stat_prefix": "tcp",
+        "cluster": "servers",
+        "idle_timeout": idle_timeout,
+    }
     endpoints = [{"endpoint": {"address": address(port)}} for port in ports]
     protocol = {
         "@type": f"{TYPES}.upstreams.http.v3.HttpProtocolOptions",
@@ -49,12 +54,13 @@ def configuration(ports: list[int]) -> dict[str, object]:
 
 
 class TcpBalancer(EnvoyProcess):
-    """In front of servers at these ports, once it has found all of them ready."""
+    """In front of servers at these ports, once it has found all of them ready. It closes connections that are idle for
+    `idle_timeout`."""
 
-    def __init__(self, folder: Path, ports: list[int]) -> None:
+    def __init__(self, folder: Path, ports: list[int], idle_timeout: str = "3600s") -> None:
         folder.mkdir()
         file = folder / "envoy.json"
-        file.write_text(json.dumps(configuration(ports)))
+        file.write_text(json.dumps(configuration(ports, idle_timeout)))
         super().__init__(folder, file)
         wait_until(lambda: all(self.health(port) == {True} for port in ports))
 

@@ -55,3 +55,8 @@ IMPORT_SESSION = Method(
 def end_session(model: types_pb2.ModelSelector, session_id: str) -> sessions_pb2.CloseSessionRequest:
     """Returns the question of CLOSE_SESSION."""
     return sessions_pb2.CloseSessionRequest(model=model, session_id=session_id)
+
+
+def is_keep_alive(answer: object) -> bool:
+    """Whether the message of a stream only keeps it alive."""
+    return isinstance(answer, inference_pb2.ScoreTextsResponse) and answer.HasField("keep_alive")

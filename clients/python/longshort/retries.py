@@ -107,6 +107,10 @@ class Attempts:
         """An attempt begins."""
         self._alive = self._clock()
 
+    def was_alive(self, at: float) -> None:
+        """The attempt received a message at this time of the clock, perhaps no answer."""
+        self._alive = max(self._alive, at)
+
     def remaining(self) -> float | None:
         """Begins an attempt. Returns its timeout for gRPC: seconds, or None for no limit."""
         self.begin()
@@ -135,9 +139,9 @@ class Attempts:
             return
         if abs(before - self._silence) <= _SAME_SILENCE * max(before, self._silence):
             error.message += (
-                f"; no data came for {self._silence:.0f} s before that, as in the attempt before: a proxy or load"
+                f"; no message came for {self._silence:.0f} s before that, as in the attempt before: a proxy or load"
                 " balancer probably closes idle connections. Raise its idle timeout, or set the server's"
-                " --ping-interval below it"
+                " --ping-interval and --keepalive-interval below it"
             )
             raise error
 

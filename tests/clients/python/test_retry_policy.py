@@ -214,8 +214,18 @@ def test_a_connection_lost_twice_after_the_same_silence_is_not_tried_again() -> 
     clock = Clock()
     tries = attempts(RetryPolicy(), 600, clock)
     lost_after(tries, clock, 30)
-    with pytest.raises(longshort.Unavailable, match="no data came for 31 s .* --ping-interval"):
+    with pytest.raises(longshort.Unavailable, match="no message came for 31 s .* --ping-interval"):
         lost_after(tries, clock, 31)
+
+
+def test_a_message_ends_the_silence() -> None:
+    clock = Clock()
+    tries = attempts(RetryPolicy(attempts=100), 600, clock)
+    for _ in range(3):
+        tries.begin()
+        clock.now += 40
+        tries.was_alive(clock.now - 1)
+        tries.wait_after(longshort.Unavailable("Connection reset by peer"))
 
 
 def test_other_losses_are_tried_again() -> None:

@@ -250,6 +250,32 @@ TEST_F(ScoreTextsTest, ARefusalThatWillNotPassIsTheDocumentsError) {
   EXPECT_TRUE(stream->Finish().ok());
 }
 
+TEST_F(ScoreTextsTest, KeepalivesComeWhileNothingElseDoesAndTakeNoRoomInTheWindow) {
+  const auto stream = Open();
+  v1::ScoreTextsRequest first = First(1, "a");
+  first.mutable_options()->set_keep_alives(true);
+  ASSERT_TRUE(stream->Write(first));
+  v1::ScoreTextsResponse answer;
+  for (int i = 0; i < 6; ++i) {  // more than the window's documents
+    ASSERT_TRUE(stream->Read(&answer));
+    EXPECT_TRUE(answer.has_keep_alive());
+    EXPECT_EQ(answer.id(), 0u);
+  }
+  for (uint64_t id = 2; id <= 5; ++id) ASSERT_TRUE(stream->Write(Message(id, "b")));
+  stream->WritesDone();
+  std::set<uint64_t> answered;
+  for (size_t i = 0; i < 5;) {
+    const auto items = engine_->TakeItems(1);
+    Answer(items);
+    i += items.size();
+  }
+  while (stream->Read(&answer)) {
+    if (!answer.has_keep_alive()) answered.insert(answer.id());
+  }
+  EXPECT_EQ(answered, (std::set<uint64_t>{1, 2, 3, 4, 5}));
+  EXPECT_TRUE(stream->Finish().ok());
+}
+
 TEST_F(ScoreTextsTest, LanguageModelsScoreStreamsToo) {
   const auto stream = Open();
   ASSERT_TRUE(stream->Write(First(1, "abc", "speaker")));

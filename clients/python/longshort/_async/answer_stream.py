@@ -109,6 +109,7 @@ class AsyncAnswerStream(Generic[T]):
         self._stream = self._call.exchange(methods.SCORE_TEXTS)
         first, *others = self._window.unanswered()
         beginning = inference_pb2.ScoreTextsRequest(options=self._texts)
+        beginning.options.keep_alives = True
         beginning.MergeFrom(first)
         self._stream.write(beginning)
         if not self._careful:
@@ -133,6 +134,7 @@ class AsyncAnswerStream(Generic[T]):
             if self._closed:
                 return
             self._stream.cancel()
+            self._call.attempts.was_alive(self._stream.alive)
             self._stream = None
             lost, self._careful = isinstance(error, StatusLost) and not self._careful, True
             if not lost:

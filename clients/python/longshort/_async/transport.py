@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
@@ -11,7 +12,7 @@ import grpc.aio
 
 from longshort import errors
 from longshort.metadata import Metadata
-from longshort.methods import A, Method, Q
+from longshort.methods import A, Method, Q, is_keep_alive
 
 T = TypeVar("T")
 Channel = grpc.aio.Channel
@@ -130,10 +131,12 @@ class Exchange(Generic[Q, A]):
     """A bidirectional call.
 
     Queues decouple both directions: questions wait for the server, answers for the reader. The caller bounds both
-    queues by limiting the number of unanswered questions.
+    queues by limiting the number of unanswered questions. Keepalives are no answers.
     """
 
     def __init__(self, channel: Channel, method: Method[Q, A], metadata: Metadata, request_id: str) -> None:
+        # When the last message came, of time.monotonic().
+        self.alive = time.monotonic()
         self._request_id = request_id
         # None marks the end.
         self._questions: asyncio.Queue[Q | None] = asyncio.Queue()
@@ -179,7 +182,9 @@ class Exchange(Generic[Q, A]):
     async def _read(self) -> None:
         try:
             async for answer in self._call:
-                self._answers.put_nowait(answer)
+                self.alive = time.monotonic()
+                if not is_keep_alive(answer):
+                    self._answers.put_nowait(answer)
             self._answers.put_nowait(None)
         except grpc.RpcError as error:
             self._answers.put_nowait(error)

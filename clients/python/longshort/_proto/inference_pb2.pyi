@@ -410,6 +410,7 @@ class ScoreTextsOptions(_message.Message):
     TRUNCATE_FIELD_NUMBER: _builtins.int
     TOP_K_FIELD_NUMBER: _builtins.int
     ALL_LOGITS_FIELD_NUMBER: _builtins.int
+    KEEP_ALIVES_FIELD_NUMBER: _builtins.int
     token_log_probabilities: _builtins.bool
     """Language models: return the log-probability of every scored token."""
     top_alternatives: _builtins.int
@@ -420,6 +421,10 @@ class ScoreTextsOptions(_message.Message):
     """Classifiers: number of classes to return, most probable first. 0 means 5; a larger number than classes returns all."""
     all_logits: _builtins.bool
     """Classifiers: also return the logits of all classes."""
+    keep_alives: _builtins.bool
+    """Send a keepalive if there was no answer for a while, so that proxies do not close the stream. A client that sets it
+    must ignore keepalives.
+    """
     @_builtins.property
     def model(self) -> _types_pb2.ModelSelector:
         """The model. Version 0 selects the newest at the start of the stream, which the stream then keeps."""
@@ -433,10 +438,11 @@ class ScoreTextsOptions(_message.Message):
         truncate: _builtins.bool = ...,
         top_k: _builtins.int = ...,
         all_logits: _builtins.bool = ...,
+        keep_alives: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["model", b"model"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["all_logits", b"all_logits", "model", b"model", "token_log_probabilities", b"token_log_probabilities", "top_alternatives", b"top_alternatives", "top_k", b"top_k", "truncate", b"truncate"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["all_logits", b"all_logits", "keep_alives", b"keep_alives", "model", b"model", "token_log_probabilities", b"token_log_probabilities", "top_alternatives", b"top_alternatives", "top_k", b"top_k", "truncate", b"truncate"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -444,7 +450,7 @@ Global___ScoreTextsOptions: _TypeAlias = ScoreTextsOptions  # noqa: Y015
 
 @_typing.final
 class ScoreTextsResponse(_message.Message):
-    """The answer to one request message."""
+    """The answer to one request message, or a keepalive."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -452,9 +458,10 @@ class ScoreTextsResponse(_message.Message):
     SCORE_FIELD_NUMBER: _builtins.int
     CLASSIFICATION_FIELD_NUMBER: _builtins.int
     ERROR_FIELD_NUMBER: _builtins.int
+    KEEP_ALIVE_FIELD_NUMBER: _builtins.int
     MODEL_FIELD_NUMBER: _builtins.int
     id: _builtins.int
-    """The id of the document."""
+    """The id of the document. Not set in a keepalive."""
     @_builtins.property
     def score(self) -> Global___TextScore:
         """Language models."""
@@ -470,6 +477,10 @@ class ScoreTextsResponse(_message.Message):
         """
 
     @_builtins.property
+    def keep_alive(self) -> Global___KeepAlive:
+        """No answer; only with ScoreTextsOptions.keep_alives."""
+
+    @_builtins.property
     def model(self) -> _types_pb2.ModelSelector:
         """Name and version of the model that answered."""
 
@@ -480,13 +491,14 @@ class ScoreTextsResponse(_message.Message):
         score: Global___TextScore | None = ...,
         classification: Global___TextClassification | None = ...,
         error: _types_pb2.ItemError | None = ...,
+        keep_alive: Global___KeepAlive | None = ...,
         model: _types_pb2.ModelSelector | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["classification", b"classification", "error", b"error", "model", b"model", "result", b"result", "score", b"score"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["classification", b"classification", "error", b"error", "keep_alive", b"keep_alive", "model", b"model", "result", b"result", "score", b"score"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["classification", b"classification", "error", b"error", "id", b"id", "model", b"model", "result", b"result", "score", b"score"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["classification", b"classification", "error", b"error", "id", b"id", "keep_alive", b"keep_alive", "model", b"model", "result", b"result", "score", b"score"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_result: _TypeAlias = _typing.Literal["score", "classification", "error"]  # noqa: Y015
+    _WhichOneofReturnType_result: _TypeAlias = _typing.Literal["score", "classification", "error", "keep_alive"]  # noqa: Y015
     _WhichOneofArgType_result: _TypeAlias = _typing.Literal["result", b"result"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_result) -> _WhichOneofReturnType_result | None: ...
 

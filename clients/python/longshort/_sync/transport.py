@@ -12,7 +12,7 @@ import grpc
 
 from longshort import errors
 from longshort.metadata import Metadata
-from longshort.methods import A, Method, Q
+from longshort.methods import A, Method, Q, is_keep_alive
 
 T = TypeVar("T")
 Channel = grpc.Channel
@@ -125,7 +125,8 @@ class Exchange(Generic[Q, A]):
     """A bidirectional call.
 
     Queues decouple both directions: questions wait for the server, answers for the reader. The caller bounds both
-    queues by limiting the number of unanswered questions. One thread reads; gRPC writes in another.
+    queues by limiting the number of unanswered questions. Keepalives are no answers. One thread reads; gRPC writes in
+    another.
     """
 
     def __init__(self, channel: Channel, method: Method[Q, A], metadata: Metadata, request_id: str) -> None:
@@ -136,7 +137,14 @@ class Exchange(Generic[Q, A]):
         self._answers: queue.SimpleQueue[A | None | grpc.RpcError] = queue.SimpleQueue()
         call: Any = channel.stream_stream(method.path, method.question.SerializeToString, method.answer.FromString)
         self._call: Any = call(iter(self._questions.get, None), metadata=metadata)
-        threading.Thread(target=_read, args=(self._call, self._answers), name="longshort-reader", daemon=True).start()
+        self._alive = [time.monotonic()]
+        reading = (self._call, self._answers, self._alive)
+        threading.Thread(target=_read, args=reading, name="longshort-reader", daemon=True).start()
+
+    @property
+    def alive(self) -> float:
+        """When the last message came, of time.monotonic()."""
+        return self._alive[0]
 
     def write(self, question: Q) -> None:
         self._questions.put(question)
@@ -167,11 +175,13 @@ class Exchange(Generic[Q, A]):
         self._questions.put(None)  # wakes the writing thread
 
 
-def _read(call: Any, answers: queue.SimpleQueue[A | None | grpc.RpcError]) -> None:
+def _read(call: Any, answers: queue.SimpleQueue[A | None | grpc.RpcError], alive: list[float]) -> None:
     """Runs in the reading thread. A plain function, so that the thread does not keep the exchange alive."""
     try:
         for answer in call:
-            answers.put(answer)
+            alive[0] = time.monotonic()
+            if not is_keep_alive(answer):
+                answers.put(answer)
         answers.put(None)
     except grpc.RpcError as error:
         answers.put(error)

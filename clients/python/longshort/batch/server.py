@@ -197,6 +197,7 @@ class Server:
         if not self._opened:
             self._opened = True
             first = inference_pb2.ScoreTextsRequest(options=self._texts)
+            first.options.keep_alives = True
             first.MergeFrom(request)
             request = first
         self._alone = job.alone
