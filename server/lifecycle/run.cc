@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
+#include "base/thread_variables.h"
 #include "longshort_version.h"
 #include "server/grpc_1_51/connection_listener.h"
 #include "server/grpc_1_51/grpc_workarounds.h"
@@ -150,9 +151,9 @@ int Run(const std::vector<std::string>& arguments, const LoaderFactory& make_loa
                       {"cpus", machine.cpus},
                       {"threads", int64_t{options->threads}},
                       {"memory_limit_bytes", machine.memory_bytes}});
-  for (const std::string& variable : ThreadVariables()) {
-    log.Log(LogLevel::kWarning, "an environment variable binds or limits the server's threads: they may share one CPU",
-            {{"variable", variable}, {"next", std::string("start the server without it; --threads sets the threads")}});
+  for (const std::string& variable : RemovedThreadVariables()) {
+    log.Log(LogLevel::kWarning, "environment variable ignored",
+            {{"why", variable + " would bind or limit the server's threads; --threads sets them"}});
   }
   for (const std::string& warning : options->tracing.warnings) {
     log.Log(LogLevel::kWarning, "environment variable ignored", {{"why", warning}});

@@ -3,7 +3,6 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <fstream>
 #include <limits>
 #include <optional>
@@ -11,7 +10,6 @@
 #include <thread>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -115,16 +113,6 @@ int64_t AffinityCpus() {
 }
 
 }  // namespace
-
-std::vector<std::string> ThreadVariables() {
-  std::vector<std::string> found;
-  for (const char* name : {"OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY", "OMP_THREAD_LIMIT"}) {
-    const char* value = std::getenv(name);
-    if (value == nullptr || *value == '\0' || absl::EqualsIgnoreCase(value, "false")) continue;
-    found.push_back(absl::StrCat(name, "=", value));
-  }
-  return found;
-}
 
 MachineLimits ReadMachineLimits(const std::string& root) {
   const std::string groups = ReadFile(root + "/proc/self/cgroup");

@@ -23,8 +23,4 @@ struct MachineLimits {
 // it) from the files below `root`. Files that cannot be read set no limit.
 MachineLimits ReadMachineLimits(const std::string& root = "/");
 
-// Variables, as NAME=VALUE, that bind or limit OpenMP's threads. Its library reads them before the program begins, so
-// that the server cannot undo them.
-std::vector<std::string> ThreadVariables();
-
 }  // namespace longshort::server

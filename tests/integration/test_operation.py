@@ -399,6 +399,24 @@ def test_a_first_call_makes_no_thread_but_those_of_its_workers_team_which_any_re
             wait_until(lambda: threads() <= at_first)
 
 
+def test_variables_that_bind_openmps_threads_are_ignored(
+    api: SimpleNamespace, repository: Path, tmp_path: Path
+) -> None:
+    """They would bind every thread to the first CPU."""
+    variables = {"OMP_PROC_BIND": "true", "GOMP_CPU_AFFINITY": "0", "OMP_THREAD_LIMIT": "1", "OMP_PLACES": "cores"}
+    with Server(repository, tmp_path, environment=variables) as server:
+        request = api.inference.ScoreTextRequest(inputs=[{"text": "x" * 2000}])
+        api.inference_grpc.InferenceStub(server.channel).ScoreText(request, timeout=60)
+        for task in Path(f"/proc/{server.process.pid}/task").iterdir():
+            assert os.sched_getaffinity(int(task.name)) == os.sched_getaffinity(0), task.name
+        for name, value in variables.items():
+            assert f'environment variable ignored why="{name}={value} would bind' in server.log()
+    for value in ("false", ""):
+        with Server(repository, tmp_path / f"not-{value}", environment={"OMP_PROC_BIND": value}) as server:
+            server.http("/readyz")
+            assert "OMP_PROC_BIND" not in server.log()
+
+
 @pytest.mark.parametrize(("choice", "answered"), [("all", 1), ("errors", 0), ("1000000000", 0)])
 def test_log_requests_chooses_the_lines(
     api: SimpleNamespace, repository: Path, tmp_path: Path, choice: str, answered: int

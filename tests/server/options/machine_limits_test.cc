@@ -49,22 +49,6 @@ TEST(MachineLimits, MemoryHighIsALimitToo) {
   EXPECT_EQ(ReadMachineLimits(root).memory_bytes, 300000);
 }
 
-// OpenMP's own words for "do not bind" are no reason for a warning.
-TEST(MachineLimits, VariablesThatBindThreadsAreFound) {
-  unsetenv("OMP_PROC_BIND");
-  unsetenv("GOMP_CPU_AFFINITY");
-  unsetenv("OMP_PLACES");
-  unsetenv("OMP_THREAD_LIMIT");
-  EXPECT_TRUE(ThreadVariables().empty());
-  setenv("OMP_PROC_BIND", "FALSE", 1);
-  EXPECT_TRUE(ThreadVariables().empty());
-  setenv("OMP_PROC_BIND", "close", 1);
-  setenv("GOMP_CPU_AFFINITY", "0", 1);
-  EXPECT_EQ(ThreadVariables(), std::vector<std::string>({"OMP_PROC_BIND=close", "GOMP_CPU_AFFINITY=0"}));
-  unsetenv("OMP_PROC_BIND");
-  unsetenv("GOMP_CPU_AFFINITY");
-}
-
 TEST(MachineLimits, AnUnlimitedGroupLeavesTheMachine) {
   const std::string root = MakeRoot("unlimited", {{"proc/self/cgroup", "0::/\n"},
                                                   {"proc/meminfo", kMeminfo},
