@@ -32,7 +32,9 @@ void HttpCall::Start(const CallEnvironment& environment, const Rpc& rpc, std::sh
   const size_t bytes = exchange->request().body.size();
   HttpExchange& runner = *exchange;
   runner.Run(bytes, [&environment, &rpc, exchange = std::move(exchange), codec = std::move(codec)]() mutable {
-    const auto call = std::make_shared<HttpCall>(environment, rpc, std::move(exchange), std::move(codec));
+    // The deleter holds the exchange: while one is in use, the server keeps what the destructor of a call needs.
+    const std::shared_ptr<HttpCall> call(new HttpCall(environment, rpc, exchange, std::move(codec)),
+                                         [exchange](HttpCall* one) { delete one; });
     const std::weak_ptr<HttpCall> weak = call;
     call->exchange_->WhenClosed([weak] {
       if (const std::shared_ptr<HttpCall> one = weak.lock(); one != nullptr) one->Cancelled();
