@@ -1,8 +1,11 @@
 #include "models/train/classifier_trainer.h"
 
 #include <algorithm>
-#include <exception>
+#include <map>
+#include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "ATen/Functions.h"
 #include "ATen/TensorOperators.h"
@@ -12,7 +15,6 @@
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "c10/core/GradMode.h"
-#include "models/layers/library.h"
 
 namespace longshort::models {
 namespace {
@@ -65,7 +67,7 @@ class ClassifierTask final : public TrainingTask {
 
   const std::vector<NamedParameter>& parameters() const override { return parameters_; }
   // The weights to evaluate and to write.
-  const std::vector<NamedParameter>& result() const { return averages_.empty() ? parameters_ : averages_; }
+  const std::vector<NamedParameter>& result() const override { return averages_.empty() ? parameters_ : averages_; }
 
   double LossStep(int64_t step) override {
     std::vector<Draw> draws = order_.Batch(step, options_.batch);
@@ -156,14 +158,10 @@ class ClassifierTask final : public TrainingTask {
 
 RunSettings SettingsOfRun(const ClassifierTrainerOptions& options, const TrainableClassifier& classifier) {
   RunSettings settings = classifier.Settings();
-  settings.merge(SettingsOf(options.loop.optimizer));
-  settings["--batch"] = absl::StrCat(options.batch);
+  settings.merge(SettingsOf(options));
   settings["--group"] = absl::StrCat(options.group);
-  settings["--shards"] = absl::StrCat(options.shards);
-  settings["--seed"] = absl::StrCat(options.seed);
   settings["--label-smoothing"] = absl::StrCat(options.label_smoothing);
   settings["--average-decay"] = absl::StrCat(options.average_decay);
-  settings["--bfloat16-products"] = options.bfloat16_products ? "true" : "false";
   return settings;
 }
 
@@ -184,22 +182,18 @@ absl::Status CheckOptions(const ClassifierTrainerOptions& options) {
 
 absl::Status TrainClassifier(const ClassifierTrainerOptions& options, const TrainableClassifier& classifier) {
   LS_RETURN_IF_ERROR(CheckOptions(options));
-  LS_RETURN_IF_ERROR(CheckCheckpoint(options.loop));
-  LS_RETURN_IF_ERROR(CheckModelDirectory(options.output_directory, options.loop.checkpoint_path));
-  const RunSettings settings = SettingsOfRun(options, classifier);
-  if (!options.loop.replace) LS_RETURN_IF_ERROR(CheckReplacesOwnModel(options.output_directory, settings));
-  try {
-    ClassifierTask task(options, classifier);
-    const ProgressUnits units{.name = "examples", .per_step = options.batch};
-    LS_ASSIGN_OR_RETURN(const TrainingResult result, RunTrainingLoop(options.loop, settings, units, task));
-    if (!result.done) return absl::OkStatus();
-    LS_RETURN_IF_ERROR(WriteModelDirectory(options.output_directory, task.result(), /*exact=*/{}, classifier.Files(),
-                                           MetadataOfRun(settings)));
-    absl::PrintF("%s", NextSteps(options.output_directory, result.held_out, "classify FILE..."));
-    return absl::OkStatus();
-  } catch (const std::exception& error) {
-    return LibraryError("training", error);
-  }
+  LS_RETURN_IF_ERROR(CheckOutput(options));
+  const ProgressUnits units{.name = "examples", .per_step = options.batch};
+  const auto write = [&](const std::vector<NamedParameter>& result,
+                         const std::map<std::string, std::string>& metadata) {
+    return WriteModelDirectory(options.output_directory, result, /*exact=*/{}, classifier.Files(), metadata);
+  };
+  const ModelRun run{.settings = SettingsOfRun(options, classifier),
+                     .units = units,
+                     .call = "classify FILE...",
+                     .make_task = [&] { return std::make_unique<ClassifierTask>(options, classifier); },
+                     .write = write};
+  return TrainModel(options, run);
 }
 
 }  // namespace longshort::models

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <system_error>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -217,9 +219,19 @@ absl::Status CompletePaths(const std::vector<std::string>& others, std::string& 
   return absl::OkStatus();
 }
 
-absl::Status CheckForm(const TrainingFiles& files) {
-  if (files.config.empty() || files.from.empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError("--config and --from exclude each other: the form is that of --from");
+// Completes the options of a classifier, loads its data, and trains.
+absl::Status CompleteAndTrain(const std::vector<std::string>& others, const RunLength& length,
+                              ClassifierTrainerOptions& options, TrainingFiles& files,
+                              absl::FunctionRef<absl::StatusOr<std::unique_ptr<TrainableClassifier>>()> load) {
+  LS_RETURN_IF_ERROR(CompletePaths(others, files.train, options.output_directory));
+  if (!files.config.empty() && !files.from.empty()) {
+    return absl::InvalidArgumentError("--config and --from exclude each other: the form is that of --from");
+  }
+  // A smaller batch alone is no mistake.
+  if (options.group == ClassifierTrainerOptions().group) options.group = std::min(options.group, options.batch);
+  LS_RETURN_IF_ERROR(CompleteLoop(options.output_directory, length, options.loop));
+  LS_ASSIGN_OR_RETURN(const std::unique_ptr<TrainableClassifier> classifier, load());
+  return TrainClassifier(options, *classifier);
 }
 
 }  // namespace
@@ -289,13 +301,8 @@ absl::Status RunTextClassifierCommand(const std::vector<std::string>& arguments)
            "  longshort-train text-classifier reviews.csv --text-column=review --out=my_models/reviews/1 --time=10m",
            others));
   if (!trains) return absl::OkStatus();
-  LS_RETURN_IF_ERROR(CompletePaths(others, files.train, options.output_directory));
-  LS_RETURN_IF_ERROR(CheckForm(files));
-  // A smaller batch alone is no mistake.
-  if (options.group == ClassifierTrainerOptions().group) options.group = std::min(options.group, options.batch);
-  LS_RETURN_IF_ERROR(CompleteLoop(options.output_directory, length, options.loop));
-  LS_ASSIGN_OR_RETURN(const auto classifier, LoadTrainableTextClassifier(files, variation));
-  return TrainClassifier(options, *classifier);
+  return CompleteAndTrain(others, length, options, files,
+                          [&] { return LoadTrainableTextClassifier(files, variation); });
 }
 
 absl::Status RunImageClassifierCommand(const std::vector<std::string>& arguments) {
@@ -329,13 +336,8 @@ absl::Status RunImageClassifierCommand(const std::vector<std::string>& arguments
                            "  longshort-train image-classifier photos --out=my_models/photos/1 --time=1h",
                            others));
   if (!trains) return absl::OkStatus();
-  LS_RETURN_IF_ERROR(CompletePaths(others, files.train, options.output_directory));
-  LS_RETURN_IF_ERROR(CheckForm(files));
-  // A smaller batch alone is no mistake.
-  if (options.group == ClassifierTrainerOptions().group) options.group = std::min(options.group, options.batch);
-  LS_RETURN_IF_ERROR(CompleteLoop(options.output_directory, length, options.loop));
-  LS_ASSIGN_OR_RETURN(const auto classifier, LoadTrainableImageClassifier(files, augmentation));
-  return TrainClassifier(options, *classifier);
+  return CompleteAndTrain(others, length, options, files,
+                          [&] { return LoadTrainableImageClassifier(files, augmentation); });
 }
 
 }  // namespace longshort::models

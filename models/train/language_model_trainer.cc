@@ -1,7 +1,7 @@
 #include "models/train/language_model_trainer.h"
 
 #include <algorithm>
-#include <exception>
+#include <memory>
 #include <numbers>
 #include <optional>
 #include <utility>
@@ -16,7 +16,6 @@
 #include "c10/core/GradMode.h"
 #include "models/language_model/decoder.h"
 #include "models/language_model/segment_forward.h"
-#include "models/layers/library.h"
 #include "models/tokenizer/fairseq_tokenizer.h"
 #include "models/train/model_writer.h"
 #include "models/train/starting_model.h"
@@ -123,14 +122,10 @@ class LanguageModelTask final : public TrainingTask {
 };
 
 RunSettings SettingsOfRun(const LanguageModelTrainerOptions& options, const std::string& text_hash) {
-  RunSettings settings = SettingsOf(options.loop.optimizer);
+  RunSettings settings = SettingsOf(options);
   AddConfig(ToJson(options.config), settings);
-  settings["--batch"] = absl::StrCat(options.batch);
   settings["--tokens-per-stream"] = absl::StrCat(options.tokens_per_stream);
-  settings["--shards"] = absl::StrCat(options.shards);
-  settings["--seed"] = absl::StrCat(options.seed);
   settings["--held-out"] = absl::StrCat(options.held_out_fraction);
-  settings["--bfloat16-products"] = options.bfloat16_products ? "true" : "false";
   settings["the text's hash"] = text_hash;
   return settings;
 }
@@ -172,8 +167,7 @@ absl::Status WriteLanguageModel(const std::string& directory, const LanguageMode
 
 absl::Status TrainLanguageModel(const LanguageModelTrainerOptions& given, const std::string& text) {
   LanguageModelTrainerOptions options = given;
-  LS_RETURN_IF_ERROR(CheckCheckpoint(options.loop));
-  LS_RETURN_IF_ERROR(CheckModelDirectory(options.output_directory, options.loop.checkpoint_path));
+  LS_RETURN_IF_ERROR(CheckOutput(options));
   const size_t split = static_cast<size_t>(static_cast<double>(text.size()) * (1 - options.held_out_fraction));
   const std::string_view train_text = std::string_view(text).substr(0, split),
                          held_out_text = std::string_view(text).substr(split);
@@ -199,26 +193,26 @@ absl::Status TrainLanguageModel(const LanguageModelTrainerOptions& given, const 
   LS_RETURN_IF_ERROR(hash.Add("text", text));
   LS_ASSIGN_OR_RETURN(const std::string text_hash, hash.Finish());
   RunSettings settings = SettingsOfRun(options, text_hash);
-  if (from) settings["--from's fingerprint"] = from->fingerprint;
-  if (!options.loop.replace) LS_RETURN_IF_ERROR(CheckReplacesOwnModel(options.output_directory, settings));
-  try {
+  if (from) AddStartingModel(*from, settings);
+  const auto make_task = [&]() -> absl::StatusOr<std::unique_ptr<TrainingTask>> {
     std::vector<NamedParameter> parameters = InitialParameters(LanguageModelTensors(options.config), options.seed);
     if (from) LS_RETURN_IF_ERROR(BeginWith(*from, /*new_head=*/"", parameters));
-    LanguageModelTask task(options, std::move(parameters),
-                           {std::move(train_ids), options.batch, options.tokens_per_stream},
-                           {std::move(held_out_ids), options.batch, options.tokens_per_stream});
-    const ProgressUnits units{
-        .name = "tokens", .per_step = options.batch * options.tokens_per_stream, .bits_per_byte = true};
-    LS_ASSIGN_OR_RETURN(const TrainingResult result, RunTrainingLoop(options.loop, settings, units, task));
-    if (!result.done) return absl::OkStatus();
-    LS_RETURN_IF_ERROR(WriteLanguageModel(options.output_directory, options.config, task.parameters(), vocabulary,
-                                          MetadataOfRun(settings)));
-    absl::PrintF("%s",
-                 NextSteps(options.output_directory, result.held_out, "generate --prompt='Once' --max-tokens=100"));
-    return absl::OkStatus();
-  } catch (const std::exception& error) {
-    return LibraryError("training", error);
-  }
+    return std::make_unique<LanguageModelTask>(
+        options, std::move(parameters), StreamBatches(std::move(train_ids), options.batch, options.tokens_per_stream),
+        StreamBatches(std::move(held_out_ids), options.batch, options.tokens_per_stream));
+  };
+  const auto write = [&](const std::vector<NamedParameter>& result,
+                         const std::map<std::string, std::string>& metadata) {
+    return WriteLanguageModel(options.output_directory, options.config, result, vocabulary, metadata);
+  };
+  const ProgressUnits units{
+      .name = "tokens", .per_step = options.batch * options.tokens_per_stream, .bits_per_byte = true};
+  const ModelRun run{.settings = settings,
+                     .units = units,
+                     .call = "generate --prompt='Once' --max-tokens=100",
+                     .make_task = make_task,
+                     .write = write};
+  return TrainModel(options, run);
 }
 
 }  // namespace longshort::models

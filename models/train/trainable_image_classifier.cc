@@ -1,11 +1,9 @@
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "ATen/Functions.h"
 #include "ATen/TensorOperators.h"
 #include "absl/strings/str_cat.h"
-#include "base/files.h"
 #include "base/sha256.h"
 #include "base/status_macros.h"
 #include "models/classifiers/cvt_network.h"
@@ -162,25 +160,17 @@ CvtConfig PresetOf(const std::string& size) {
 absl::StatusOr<std::unique_ptr<TrainableClassifier>> LoadTrainableImageClassifier(
     const TrainingFiles& files, const AugmentationOptions& augmentation) {
   TrainableImageClassifier::Data data;
-  std::optional<ModelDirectory> from;
-  std::string config, name = files.config.empty() ? "the preset" : files.config;
-  if (!files.from.empty()) {
-    LS_ASSIGN_OR_RETURN(from, OpenModelDirectory(files.from));
-    config = from->config_text;
-    name = from->config_path();
-  } else if (!files.config.empty()) {
-    LS_ASSIGN_OR_RETURN(config, ReadTextFile(files.config, size_t{1} << 20));
-  }
+  LS_ASSIGN_OR_RETURN(GivenForm form, ReadGivenForm(files));
   data.config = PresetOf(files.size);
-  if (!config.empty()) {
-    LS_ASSIGN_OR_RETURN(data.config, ParseCvtConfig(config, name));
+  if (!form.config.empty()) {
+    LS_ASSIGN_OR_RETURN(data.config, ParseCvtConfig(form.config, form.name));
   }
   if (const int64_t side = augmentation.side; side > 0) LS_RETURN_IF_ERROR(CheckCvtImageSize(data.config, side, side));
   std::vector<std::string> labels;
   LS_ASSIGN_OR_RETURN(std::vector<ImageFile> train, ReadImageFolder(files.train, labels));
   const int64_t classes = data.config.classes;
   if (files.config.empty()) data.config.classes = static_cast<int64_t>(labels.size());
-  LS_RETURN_IF_ERROR(CheckCvtConfig(data.config, name));
+  LS_RETURN_IF_ERROR(CheckCvtConfig(data.config, form.name));
   LS_RETURN_IF_ERROR(CheckLabelCount(labels, data.config.classes, files.train));
   std::vector<ImageFile> held_out;
   if (files.held_out.empty()) {
@@ -190,16 +180,12 @@ absl::StatusOr<std::unique_ptr<TrainableClassifier>> LoadTrainableImageClassifie
   } else {
     LS_ASSIGN_OR_RETURN(held_out, ReadImageFolder(files.held_out, labels));
   }
-  if (from) {
-    LS_ASSIGN_OR_RETURN(const std::vector<std::string> old_labels, LabelsOfModel(*from, classes));
-    data.begin = longshort::models::InitialParameters(CvtTensors(data.config), 0);
-    LS_RETURN_IF_ERROR(BeginWith(*from, old_labels == labels ? "" : "head.", data.begin));
-    if (old_labels != labels)
-      std::erase_if(data.begin, [](const auto& tensor) { return tensor.name.starts_with("head."); });
-    data.settings["--from's fingerprint"] = from->fingerprint;
+  if (form.from) {
+    LS_ASSIGN_OR_RETURN(data.begin, StartingWeights(*form.from, classes, labels, "head.", CvtTensors(data.config)));
+    AddStartingModel(*form.from, data.settings);
   }
-  if (files.config.empty()) config = ToJson(data.config);
-  data.files = {{"config.json", config}, {"labels.txt", LabelsText(labels)}};
+  if (files.config.empty()) form.config = ToJson(data.config);
+  data.files = {{"config.json", form.config}, {"labels.txt", LabelsText(labels)}};
 
   LS_ASSIGN_OR_RETURN(FingerprintHash hash, FingerprintHash::Create());
   for (const ImageFile& file : train) {

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "ATen/Functions.h"
@@ -155,28 +154,17 @@ TextClassifierConfig PresetFor(const std::string& size, absl::Span<const Labelle
 absl::StatusOr<std::unique_ptr<TrainableClassifier>> LoadTrainableTextClassifier(
     const TrainingFiles& files, const TextVariationOptions& variation) {
   TrainableTextClassifier::Data data;
-  std::optional<ModelDirectory> from;
-  std::string config, name = files.config, vocabulary;
-  if (!files.from.empty()) {
-    LS_ASSIGN_OR_RETURN(from, OpenModelDirectory(files.from));
-    config = from->config_text;
-    name = from->config_path();
-    vocabulary = from->vocabulary_text.value_or("");
-  } else if (!files.config.empty()) {
-    LS_ASSIGN_OR_RETURN(config, ReadTrainingFile(files.config));
-  }
-  if (!config.empty()) {
-    LS_ASSIGN_OR_RETURN(data.config, ParseTextClassifierConfig(config, name));
+  LS_ASSIGN_OR_RETURN(const GivenForm form, ReadGivenForm(files));
+  std::string vocabulary = form.from ? form.from->vocabulary_text.value_or("") : "";
+  if (!form.config.empty()) {
+    LS_ASSIGN_OR_RETURN(data.config, ParseTextClassifierConfig(form.config, form.name));
   }
   LS_ASSIGN_OR_RETURN(std::vector<LabelledText> train, ReadTexts(files.train, files, data.config.documents));
-  if (config.empty()) {
-    data.config = PresetFor(files.size, train);
-    name = "the preset";
-  }
+  if (form.config.empty()) data.config = PresetFor(files.size, train);
   if (!files.vocabulary.empty()) {
     if (data.config.tokenizer == DocumentTokenizerKind::kBytesPlusOne) {
       return absl::InvalidArgumentError(
-          absl::StrCat("--vocabulary=", files.vocabulary, ": the tokenizer of ", name, " has no vocabulary"));
+          absl::StrCat("--vocabulary=", files.vocabulary, ": the tokenizer of ", form.name, " has no vocabulary"));
     }
     LS_ASSIGN_OR_RETURN(vocabulary, ReadTrainingFile(files.vocabulary));
   }
@@ -184,7 +172,7 @@ absl::StatusOr<std::unique_ptr<TrainableClassifier>> LoadTrainableTextClassifier
   LS_ASSIGN_OR_RETURN(const std::unique_ptr<TextEncoder> tokenizer,
                       MakeDocumentTokenizer(data.config, vocabulary, files.vocabulary));
   if (tokenizer == nullptr) {
-    return absl::InvalidArgumentError(absl::StrCat(name, ": its tokenizer does not accept text"));
+    return absl::InvalidArgumentError(absl::StrCat(form.name, ": its tokenizer does not accept text"));
   }
   std::vector<LabelledText> held_out;
   data.labels = LabelsOf(train);
@@ -197,19 +185,16 @@ absl::StatusOr<std::unique_ptr<TrainableClassifier>> LoadTrainableTextClassifier
   }
   const int64_t classes = data.config.classes;
   if (files.config.empty()) data.config.classes = static_cast<int64_t>(data.labels.size());
-  LS_RETURN_IF_ERROR(CheckTextClassifierConfig(data.config, name));
+  LS_RETURN_IF_ERROR(CheckTextClassifierConfig(data.config, form.name));
   LS_RETURN_IF_ERROR(CheckLabelCount(data.labels, data.config.classes, files.train));
-  data.files.push_back({"config.json", files.config.empty() ? ToJson(data.config) : config});
+  data.files.push_back({"config.json", files.config.empty() ? ToJson(data.config) : form.config});
   LS_ASSIGN_OR_RETURN(data.train, TokeniseTexts(train, data.config, *tokenizer, data.labels));
   LS_ASSIGN_OR_RETURN(data.held_out, TokeniseTexts(held_out, data.config, *tokenizer, data.labels));
   data.files.push_back({"labels.txt", LabelsText(data.labels)});
-  if (from) {
-    LS_ASSIGN_OR_RETURN(const std::vector<std::string> labels, LabelsOfModel(*from, classes));
-    data.begin = longshort::models::InitialParameters(TextClassifierTensors(data.config), 0);
-    LS_RETURN_IF_ERROR(BeginWith(*from, labels == data.labels ? "" : kHead, data.begin));
-    if (labels != data.labels)
-      std::erase_if(data.begin, [](const auto& tensor) { return tensor.name.starts_with(kHead); });
-    data.settings["--from's fingerprint"] = from->fingerprint;
+  if (form.from) {
+    LS_ASSIGN_OR_RETURN(data.begin,
+                        StartingWeights(*form.from, classes, data.labels, kHead, TextClassifierTensors(data.config)));
+    AddStartingModel(*form.from, data.settings);
   }
 
   LS_ASSIGN_OR_RETURN(FingerprintHash hash, FingerprintHash::Create());

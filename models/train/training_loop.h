@@ -35,6 +35,8 @@ class TrainingTask {
 
   // All weights. Those that require gradients are trained.
   virtual const std::vector<NamedParameter>& parameters() const = 0;
+  // The weights to write.
+  virtual const std::vector<NamedParameter>& result() const { return parameters(); }
   // Computes the mean loss of step `step` (from 0) and leaves its gradients in the weights. Returns the loss, in nats.
   virtual double LossStep(int64_t step) = 0;
   // Called after the optimizer has changed the weights in step `step`.
