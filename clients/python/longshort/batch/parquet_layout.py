@@ -138,8 +138,8 @@ class _Group:
 
 
 def rows_at_once(largest_rows: Callable[[int], int], room: int) -> int:
-    """How many rows may be read at a time: those that have at most `room` bytes. Where few rows may already have more,
-    since pages have many rows, more rows that have no more are read.
+    """How many rows may be read at a time: at most `room` bytes. If even few rows may have more, since pages have many
+    rows, as many as have the same bound.
 
     largest_rows  an upper bound of the bytes of so many rows
     """
