@@ -15,6 +15,11 @@ namespace {
 
 constexpr char kPrometheusText[] = "text/plain; version=0.0.4; charset=utf-8";
 
+constexpr char kCalls[] =
+    "  /longshort.v1.*      every call as JSON, for example\n"
+    "                       curl -d '{}' -H 'content-type: application/json' "
+    "http://HOST:PORT/longshort.v1.Models/ListModels\n";
+
 // OpenSSL calls this in a new connection's handshake. 0 ends the connection.
 int ShowCertificate(SSL* connection, void* watch) {
   return static_cast<const TlsWatch*>(watch)->current()->Use(*connection) ? 1 : 0;
@@ -82,10 +87,8 @@ absl::StatusOr<std::unique_ptr<HttpEndpoints>> HttpEndpoints::Start(Options opti
       "longshort-server. This is the HTTP port. It has:\n"
       "  /metrics             for Prometheus\n"
       "  /livez               whether the process lives\n"
-      "  /readyz              whether it serves\n"
-      "  /longshort.v1.*      every call as JSON, for example\n"
-      "                       curl -d '{}' -H 'content-type: application/json' "
-      "http://HOST:PORT/longshort.v1.Models/ListModels\n",
+      "  /readyz              whether it serves\n",
+      own.inference ? kCalls : "Calls by HTTP are off (--http-inference).\n",
       own.grpc.empty() ? "" : absl::StrCat("The same by gRPC: ", own.grpc, " (--listen)\n"));
   LS_ASSIGN_OR_RETURN(endpoints->server_, HttpServer::Start(
                                               {.option = "http-listen", .address = own.address},
@@ -95,6 +98,7 @@ absl::StatusOr<std::unique_ptr<HttpEndpoints>> HttpEndpoints::Start(Options opti
 }
 
 void HttpEndpoints::Serve(std::vector<HttpFront> fronts) {
+  if (!options_.inference) fronts.clear();
   const MutexLock lock(mutex_);
   fronts_ = std::make_shared<const std::vector<HttpFront>>(std::move(fronts));
 }
@@ -140,7 +144,7 @@ HttpResponse HttpEndpoints::Respond(const HttpRequest& request) const {
     return ready_ ? HttpResponse{.body = "ready\n"} : HttpResponse{.status = 503, .body = "not ready\n"};
   }
   if (reads && request.path == "/" && !WantsHtml(request)) return {.body = what_};
-  if (reads && options_.page) {
+  if (reads && options_.inference && options_.page) {
     if (const std::optional<PageFile> file = FindPageFile(request.path); file.has_value()) return AnswerOf(*file);
   }
   return {.status = 404, .body = absl::StrCat("Not Found\n\n", what_)};

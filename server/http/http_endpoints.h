@@ -41,6 +41,8 @@ class HttpEndpoints {
     std::string grpc = {};
     // The origin whose pages may call the server from a browser; "*": every origin, "": none.
     std::string cors_origin = {};
+    // Whether fronts and the page are served.
+    bool inference = true;
     // Whether / is the page.
     bool page = true;
     HttpLimits limits = {};
@@ -49,7 +51,7 @@ class HttpEndpoints {
   // Errors: as HttpServer::Start.
   static absl::StatusOr<std::unique_ptr<HttpEndpoints>> Start(Options options);
 
-  // Serves these fronts, too; until then every POST is answered with 503. Thread-safe.
+  // Serves these fronts, too, unless options forbid it; until then every POST is answered with 503. Thread-safe.
   void Serve(std::vector<HttpFront> fronts);
   // Closes all connections. When it returns no front and no call that came by one is in use.
   void Close() { server_->Close(); }

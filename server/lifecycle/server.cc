@@ -113,6 +113,9 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
                                             .may_read_metrics = MetricsAccess(server->access_.get()),
                                             .tls = server->tls_ == nullptr ? nullptr : server->tls_->watch.get(),
                                             .grpc = options.listen.ToString(),
+                                            .cors_origin = options.http_cors_origin,
+                                            .inference = options.http_inference,
+                                            .page = options.http_page,
                                             .limits = HttpLimitsOf(options, machine)}));
   LS_ASSIGN_OR_RETURN(std::unique_ptr<ConnectionListener> listener,
                       ConnectionListener::Bind(options.listen, options.listen_mode));

@@ -95,10 +95,21 @@ void AddPlaces(OptionTable& table, ServerOptions& options) {
   table.AddCustom("listen-mode", "octal", "660",
                   "Mode of the file of a Unix socket (--listen=unix:/path): who may connect has the right to write.",
                   [&options](const std::string& text) { return ReadMode(text, &options.listen_mode); });
-  table.AddCustom("http-listen", "host:port", options.http_listen.ToString(),
-                  "Address of HTTP: /metrics (Prometheus), /livez, /readyz. For trusted networks only; an address "
-                  "other than loopback needs --tls-certificate or --insecure.",
-                  AddressReader(&options.http_listen));
+  table.AddCustom(
+      "http-listen", "host:port", options.http_listen.ToString(),
+      "Address of HTTP: every call as JSON, the page at /, /metrics (Prometheus), /livez, /readyz. An address "
+      "other than loopback needs --tls-certificate or --insecure.",
+      AddressReader(&options.http_listen));
+  const std::vector<std::pair<std::string, bool>> either = {{"true", true}, {"false", false}};
+  table.AddChoice("http-inference", either,
+                  "Serve calls and the page by HTTP. false leaves /metrics, /livez and /readyz.",
+                  &options.http_inference);
+  table.AddChoice("http-page", either, "Serve the page at / for browsers.", &options.http_page);
+  table.Add(
+      "http-cors-origin", "ORIGIN",
+      "Let the pages of this origin, such as https://example.com, call the server from a browser (CORS). * is every "
+      "origin. Without this option only the server's own page may.",
+      &options.http_cors_origin);
   table.Add("port-file", "FILE",
             "Write the ports to FILE, as {\"grpc\": n, \"http\": n}, once both are open. For scripts that use port 0. "
             "A Unix socket has the number 0.",

@@ -57,6 +57,19 @@ absl::Status CheckEncryption(const ServerOptions& options) {
   return CheckIsLoopback("http-listen", options.http_listen);
 }
 
+// An origin is a scheme, a host and a port, as browsers send it.
+absl::Status CheckCorsOrigin(const std::string& origin) {
+  if (origin.empty() || origin == "*") return absl::OkStatus();
+  const size_t host = origin.find("://");
+  const bool web = host != std::string::npos && (origin.substr(0, host) == "http" || origin.substr(0, host) == "https");
+  if (web && origin.size() > host + 3 && origin.find_first_of("/?#, ", host + 3) == std::string::npos) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat("--http-cors-origin is \"", origin,
+                                                 "\"; it must be *, or a scheme, a host and maybe a port, such as "
+                                                 "https://example.com or http://localhost:3000, without a path"));
+}
+
 absl::Status CheckTokenFile(const ServerOptions& options) {
   if (options.token_file.empty()) {
     if (!options.protect_health) return absl::OkStatus();
@@ -109,6 +122,7 @@ absl::StatusOr<ServerOptions> ValidateServerOptions(ServerOptions options, const
   }
   LS_RETURN_IF_ERROR(CheckLargestImage(options, machine));
   if (!options.session_key_file.empty()) LS_RETURN_IF_ERROR(ReadSessionKey(options.session_key_file).status());
+  LS_RETURN_IF_ERROR(CheckCorsOrigin(options.http_cors_origin));
   LS_RETURN_IF_ERROR(CheckTokenFile(options));
   if (options.max_connection_age_grace != absl::ZeroDuration() && options.max_connection_age == absl::ZeroDuration()) {
     return absl::InvalidArgumentError(

@@ -36,6 +36,9 @@ struct ServerOptions {
   ListenAddress listen = {.host = "127.0.0.1", .port = 8500};
   int64_t listen_mode = kDefaultSocketMode;  // of the file, if `listen` is a Unix socket
   ListenAddress http_listen = {.host = "127.0.0.1", .port = 8501};
+  bool http_inference = true;  // false: HTTP has metrics and probes only
+  bool http_page = true;
+  std::string http_cors_origin;
   std::string port_file;
   // Both ports use TLS if there is a certificate. gRPC also requires client certificates if there is a client_ca.
   TlsFiles tls;

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -435,6 +437,43 @@ def test_axe_finds_nothing_serious(page: Server, tmp_path: Path, dark: bool) -> 
             assert wide <= 390, f"{view} is wider than a telephone"
         browser.click("tab-generate")
         assert browser.errors() == []
+
+
+def answer(server: Server, path: str, **fields: str) -> tuple[int, dict[str, str], str]:
+    """Status, header fields and body of a GET with these header fields."""
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    request = urllib.request.Request(f"http://127.0.0.1:{server.http_port}{path}", headers=fields)
+    try:
+        with opener.open(request, timeout=60) as found:
+            return found.status, dict(found.headers), found.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, dict(error.headers), error.read().decode()
+
+
+def test_the_page_is_sent_with_a_strict_policy(page: Server) -> None:
+    for path in ("/", "/page.js", "/page.css"):
+        status, fields, _ = answer(page, path, Accept="text/html,*/*")
+        assert status == 200
+        assert "default-src 'none'" in fields["Content-Security-Policy"]
+        assert "unsafe" not in fields["Content-Security-Policy"]
+        assert "Access-Control-Allow-Origin" not in fields
+    assert answer(page, "/")[2].startswith("longshort-server"), "curl gets words, not HTML"
+
+
+def test_options_switch_the_page_or_all_calls_off(repository: Path, tmp_path: Path) -> None:
+    listing = "/longshort.v1.Models/ListModels?encoding=json&message=%7B%7D"
+    with Server(repository, tmp_path / "page", "--http-page=false", "--http-cors-origin=https://example.com") as server:
+        assert answer(server, "/", Accept="text/html")[0] == 404
+        assert answer(server, "/page.js")[0] == 404
+        status, fields, body = answer(server, listing, Origin="https://example.com")
+        assert status == 200 and "tiny" in body
+        assert fields["Access-Control-Allow-Origin"] == "https://example.com"
+        assert "Access-Control-Allow-Origin" not in answer(server, listing, Origin="https://example.org")[1]
+    with Server(repository, tmp_path / "calls", "--http-inference=false") as server:
+        assert answer(server, "/", Accept="text/html")[0] == 404
+        status, _, body = answer(server, listing)
+        assert status == 404 and "Calls by HTTP are off (--http-inference)." in body
+        assert answer(server, "/readyz")[0] == answer(server, "/metrics")[0] == 200
 
 
 def test_a_token_is_asked_for_and_kept_for_the_tab(repository: Path, tmp_path: Path) -> None:

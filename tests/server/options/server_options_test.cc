@@ -93,6 +93,19 @@ TEST(ServerOptions, TwoEndpointsNeedTwoPorts) {
   EXPECT_TRUE(ValidateServerOptions(options, kMachine).ok());
 }
 
+TEST(ServerOptions, CorsOriginHasNoPath) {
+  ServerOptions options = ValidOptions();
+  for (const char* origin : {"", "*", "https://example.com", "http://localhost:3000", "http://[::1]:80"}) {
+    options.http_cors_origin = origin;
+    EXPECT_TRUE(ValidateServerOptions(options, kMachine).ok()) << origin;
+  }
+  for (const char* wrong :
+       {"example.com", "https://", "https://example.com/", "ftp://a", "https://a, https://b", "null"}) {
+    options.http_cors_origin = wrong;
+    EXPECT_THAT(MessageOf(options), HasSubstr("--http-cors-origin is")) << wrong;
+  }
+}
+
 TEST(ListenAddress, ReadsHostAndPort) {
   EXPECT_EQ(ParseListenAddress("localhost:80")->ToString(), "localhost:80");
   EXPECT_EQ(ParseListenAddress("[::1]:0")->host, "::1");
