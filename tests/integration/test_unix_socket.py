@@ -26,7 +26,7 @@ def test_clients_in_both_languages_use_it(repository: Path, tmp_path: Path) -> N
     with Server(repository, tmp_path / "server", "--listen-mode=600", socket=path) as server:
         assert stat.filemode(path.stat().st_mode) == "srw-------"
         wait_until(lambda: f" ready grpc=unix:{path} " in server.log())
-        assert f"by unix:{path}" in server.http("/")[1]
+        assert f"unix:{path}" in server.http("/nothing")[1]
         with longshort.Client(server.address) as client:
             expected = client.score(["hello"])[0].log_likelihood
             assert [score.log_likelihood for score in client.score_stream(["hello"])] == [expected]
