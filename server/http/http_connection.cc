@@ -365,7 +365,7 @@ awaitable<bool> HttpConnection::ServeNext() {
   }
   without_body_ = exchange->request().method == "HEAD";
   sends_chunks_ = parser.get().version() >= 11;
-  keep_alive_ = parser.keep_alive() && sends_chunks_ && (plan.streams_body || parser.is_done());
+  keep_alive_ = parser.keep_alive() && plan.keep_alive && sends_chunks_ && (plan.streams_body || parser.is_done());
   EndPhase();
   plan.serve(exchange);
   const bool stays = co_await ServeExchange(exchange, parser, plan);

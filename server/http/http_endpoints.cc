@@ -127,6 +127,7 @@ HttpPlan HttpEndpoints::Route(const HttpRequest& head) const {
     }
   }
   AddCors(options_.cors_origin, head, plan);
+  plan.keep_alive = ready_;  // clients of a server that drains find another one with their next connection
   return plan;
 }
 

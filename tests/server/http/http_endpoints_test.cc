@@ -34,6 +34,19 @@ TEST(HttpEndpoints, ReadinessFollowsTheServer) {
   EXPECT_EQ(StatusOf(port, "/readyz"), 503);
 }
 
+TEST(HttpEndpoints, ADrainingServerClosesConnections) {
+  const auto endpoints = HttpEndpoints::Start({.address = kAnyPort, .metrics = [] { return ""; }});
+  ASSERT_TRUE(endpoints.ok()) << endpoints.status();
+  (*endpoints)->SetReady(true);
+  const RawClient client((*endpoints)->port());
+  const std::string request = "GET /livez HTTP/1.1\r\n\r\n";
+  ASSERT_TRUE(client.Send(request));
+  EXPECT_THAT(client.Receive(50), HasSubstr("HTTP/1.1 200 OK"));
+  (*endpoints)->SetReady(false);
+  ASSERT_TRUE(client.Send(request));
+  EXPECT_THAT(client.Receive(10'000), HasSubstr("Connection: close"));
+}
+
 TEST(HttpEndpoints, AForbiddenReadOfTheMetricsSaysWhy) {
   const auto may_read = [](const std::optional<std::string>& authorization) {
     if (!authorization.has_value()) return absl::UnauthenticatedError("show something");
