@@ -177,6 +177,7 @@ NAMED = 'no input has the field "idd", which is to be carried, in its first rows
         ("a.wet", b"", "url, date, record_id, content_type. Correct"),
         ("a.txt", b"some text", "none. Correct"),
     ],
+    ids=["lines", "compressed lines", "no records", "text"],
 )
 def test_a_carried_field_that_no_row_has_is_refused(
     server: Server, tmp_path: Path, name: str, content: bytes, fields: str
