@@ -106,9 +106,9 @@ class _Walk:
 
     def _rows(self, fields: dict[int, Any]) -> int:
         if _DATA_V2 in fields:
-            return max(1, fields[_DATA_V2][_ROWS_V2])
+            return max(1, int(fields[_DATA_V2][_ROWS_V2]))
         if _DATA in fields:
-            return 1 if self._nested else max(1, fields[_DATA][_VALUES])
+            return 1 if self._nested else max(1, int(fields[_DATA][_VALUES]))
         return 0
 
 

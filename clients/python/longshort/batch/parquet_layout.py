@@ -103,7 +103,7 @@ class _Chunk:
         # The index of the column in the file's schema, and the column of the table that it is part of.
         self.place = place
         self.column = column
-        self.bytes = metadata.total_uncompressed_size
+        self.bytes = int(metadata.total_uncompressed_size)
         self.pages: list[Page] = []
 
 
@@ -114,7 +114,7 @@ class _Group:
         group = metadata.row_group(place)
         chunks: list[_Chunk] = []
         # Values of fixed size may be decoded from a small dictionary.
-        self._fixed_bytes = 0
+        self._fixed_bytes: int = 0
         for index in range(group.num_columns):
             leaf = metadata.schema.column(index)
             if (name := column_of(leaf.path, columns)) is not None:
