@@ -32,4 +32,10 @@ class RealClock final : public Clock {
   absl::Time Now() const override { return MonotonicNow(); }
 };
 
+// The clock of all that has no other. Never destroyed.
+inline const Clock& SystemClock() {
+  static const Clock& clock = *new RealClock;
+  return clock;
+}
+
 }  // namespace longshort

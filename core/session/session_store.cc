@@ -265,12 +265,9 @@ absl::Status SessionStore::CheckRoom(const std::string& client) const {
   return CheckTokens(client);
 }
 
-int64_t SessionStore::TokensOfAll() const {
-  return options_.tokens_of_all == nullptr ? tokens_ : options_.tokens_of_all->held();
-}
-
 absl::Status SessionStore::CheckTokens(const std::string& client) const {
-  if (TokensOfAll() >= options_.max_tokens) return Refuse("tokens in sessions: ", TokensOfAll(), options_.max_tokens);
+  const int64_t held = options_.tokens->held();
+  if (held >= max_tokens()) return Refuse("tokens in sessions: ", held, max_tokens());
   const int64_t of_client = CountsOf(client).tokens;
   if (!client.empty() && of_client >= options_.max_tokens_per_client) {
     return Refuse("tokens in sessions of this client: ", of_client, options_.max_tokens_per_client);
@@ -279,8 +276,9 @@ absl::Status SessionStore::CheckTokens(const std::string& client) const {
 }
 
 absl::Status SessionStore::CheckMoreTokens(const std::string& client, int64_t tokens) const {
-  if (TokensOfAll() + tokens > options_.max_tokens) {
-    return Refuse("tokens in sessions with this one: ", TokensOfAll() + tokens, options_.max_tokens);
+  const int64_t of_all = options_.tokens->held() + tokens;
+  if (of_all > max_tokens()) {
+    return Refuse("tokens in sessions with this one: ", of_all, max_tokens());
   }
   const int64_t of_client = CountsOf(client).tokens + tokens;
   if (!client.empty() && of_client > options_.max_tokens_per_client) {

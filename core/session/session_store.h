@@ -70,6 +70,10 @@ struct SessionClosing {
   std::optional<int64_t> expected_tokens = std::nullopt;
 };
 
+inline std::shared_ptr<Budget> SessionTokenBudget(int64_t tokens) {
+  return std::make_shared<Budget>(tokens, Budget::Names{.holders = "the sessions", .unit = "tokens"});
+}
+
 // Thread-safe.
 class SessionStore final {
   // Shared with leases, so that no call copies a long conversation while it holds the mutex.
@@ -81,12 +85,10 @@ class SessionStore final {
     // Maximum number of sessions, of all clients and of one client. The store refuses to create more.
     int64_t max_sessions = 65536;
     int64_t max_sessions_per_client = 16384;
-    // Maximum number of tokens in the sessions of all clients, and of one client. When it is reached, Open refuses all
-    // of them, so that none grows. 2^26 tokens take 256 MiB.
-    int64_t max_tokens = int64_t{1} << 26;
+    // Maximum number of tokens in the sessions of all clients, and of all stores that share the budget; and in those of
+    // one client. When it is reached, Open refuses all of them, so that none grows. 2^26 tokens take 256 MiB.
+    std::shared_ptr<Budget> tokens = SessionTokenBudget(int64_t{1} << 26);
     int64_t max_tokens_per_client = int64_t{1} << 24;
-    // If set, `max_tokens` limits the sessions of all stores with this budget together.
-    std::shared_ptr<Budget> tokens_of_all = nullptr;
     // Maximum number of ended sessions whose ids are remembered.
     int64_t max_remembered = 65536;
   };
@@ -144,7 +146,7 @@ class SessionStore final {
         options_(options),
         observer_(std::move(observer)),
         time_to_live_(options.time_to_live),
-        share_(options.tokens_of_all) {}
+        share_(options.tokens) {}
 
   // Applies to existing sessions, too.
   void SetTimeToLive(absl::Duration time_to_live);
@@ -174,7 +176,7 @@ class SessionStore final {
   absl::Status CheckImport(const SessionKey& key, const std::vector<int32_t>& tokens);
 
   // Maximum number of tokens of all sessions, and so of any one.
-  int64_t max_tokens() const { return options_.max_tokens; }
+  int64_t max_tokens() const { return options_.tokens->capacity(); }
 
   // Ends a session. Unless it moved, its id can be used again at once. Errors: NOT_FOUND, ABORTED; FAILED_PRECONDITION
   // if it does not hold the expected number of tokens.
@@ -247,8 +249,6 @@ class SessionStore final {
   absl::Status CheckContinues(const SessionKey& key, const Session& session, const std::vector<int32_t>& tokens) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckRoom(const std::string& client) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // In the sessions that share the limit of this store.
-  int64_t TokensOfAll() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckTokens(const std::string& client) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether the limits allow this many additional tokens.
   absl::Status CheckMoreTokens(const std::string& client, int64_t tokens) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -278,7 +278,7 @@ class SessionStore final {
   std::multimap<absl::Time, SessionKey> idle_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, Counts> counts_of_client_ ABSL_GUARDED_BY(mutex_);  // of those that have a session
   int64_t tokens_ ABSL_GUARDED_BY(mutex_) = 0;
-  Budget::Share share_ ABSL_GUARDED_BY(mutex_);                  // as many tokens of `tokens_of_all`
+  Budget::Share share_ ABSL_GUARDED_BY(mutex_);                  // as many tokens of `tokens`
   std::vector<ReleasedPlace> released_ ABSL_GUARDED_BY(mutex_);  // whose engines were not notified yet
   std::list<SessionKey> ended_ ABSL_GUARDED_BY(mutex_);          // that are remembered, oldest first
   struct Remembered {

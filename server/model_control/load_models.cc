@@ -27,11 +27,6 @@ namespace {
 
 constexpr auto kTokenBytes = static_cast<int64_t>(sizeof(int32_t));
 
-const RealClock& SystemClock() {
-  static const RealClock clock;
-  return clock;
-}
-
 // The default cache holds 16 sequences of any length, and a quarter more for prefixes. Many short sequences may run
 // instead, and each needs an open chunk.
 int64_t UsualCacheBytes(const models::LanguageModelInfo& info, int64_t max_streams) {
@@ -63,8 +58,7 @@ class EngineMaker {
         prompts_(core::PromptTokenBudget(PromptTokens(options, machine))),
         budget_(MemoryBudget(machine.memory_bytes)),
         waiting_bytes_(core::WaitingByteBudget(WaitingBytes(options, machine))),
-        session_tokens_(std::make_shared<Budget>(SessionTokens(options, machine),
-                                                 Budget::Names{.holders = "the sessions", .unit = "tokens"})),
+        session_tokens_(core::SessionTokenBudget(SessionTokens(options, machine))),
         of_server_(budget_) {
     of_server_.Add(MessageBufferBytes(options, machine) + PromptTokens(options, machine) * kTokenBytes +
                    SessionTransferBytes(options, machine));
@@ -108,9 +102,8 @@ class EngineMaker {
     engine.queue.order = serving.order;
     engine.token_budget = prompts_;
     engine.sessions.time_to_live = serving.session_time_to_live;
-    engine.sessions.max_tokens = session_tokens_->capacity();
-    engine.sessions.tokens_of_all = session_tokens_;
-    engine.sessions.max_tokens_per_client = SessionTokensOfClient(options_, engine.sessions.max_tokens);
+    engine.sessions.tokens = session_tokens_;
+    engine.sessions.max_tokens_per_client = SessionTokensOfClient(options_, session_tokens_->capacity());
     memory->common.push_back(CommonShare(of_sessions_, session_tokens_->capacity() * kTokenBytes));
     engine.session_store = sessions_.Of(name, info.fingerprint, SystemClock(), engine.sessions,
                                         [&] { return ObserveSessions(metrics_, name); });

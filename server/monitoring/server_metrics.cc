@@ -2,6 +2,7 @@
 
 #include <prometheus/text_serializer.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "longshort_version.h"
@@ -18,12 +19,14 @@ MetricFamilies::MetricFamilies(std::vector<double> latency_bucket_bounds)
       .Set(1);
 }
 
-ServerMetrics::ServerMetrics(std::vector<double> latency_buckets)
-    : families_(std::move(latency_buckets)),
+ServerMetrics::ServerMetrics(std::vector<double> latency_buckets, const Clock& clock)
+    : clock_(clock),
+      families_(std::move(latency_buckets)),
       dropped_spans_({&families_.dropped_spans.Add({{"reason", "queue_full"}}),
                       &families_.dropped_spans.Add({{"reason", "call_limit"}}),
                       &families_.dropped_spans.Add({{"reason", "export_failed"}}),
-                      &families_.dropped_spans.Add({{"reason", "rejected"}})}) {}
+                      &families_.dropped_spans.Add({{"reason", "rejected"}})}),
+      series_of_versions_(clock) {}
 
 void ServerMetrics::CountRequest(const CallLabels& labels, absl::StatusCode code, absl::Duration duration) {
   const MutexLock lock(mutex_);  // RemoveModel may remove the metrics found below
@@ -73,7 +76,7 @@ void ServerMetrics::SetModelLoadDuration(const std::string& model, int64_t versi
 
 void ServerMetrics::RemoveModel(const std::string& model, int64_t version) {
   const MutexLock lock(mutex_);
-  unloaded_.emplace(model, version);
+  unloaded_.insert_or_assign({model, version}, clock_.Now());
 }
 
 void ServerMetrics::RemoveSeries(const std::pair<std::string, int64_t>& version) {
@@ -100,22 +103,23 @@ void ServerMetrics::SetTlsExpiry(const std::string& file, absl::Time expiry) {
 }
 
 std::string ServerMetrics::Serialize() {
-  std::set<std::pair<std::string, int64_t>> unloaded;
-  {
-    const MutexLock lock(mutex_);
-    unloaded = unloaded_;
-  }
-  const auto unheld = series_of_versions_.Unheld();
+  const absl::Time old = clock_.Now() - kKeptAfterUnload;
   std::vector<prometheus::MetricFamily> families = families_.registry.Collect();
   for (prometheus::MetricFamily& family : CollectProcessMetrics()) families.push_back(std::move(family));
-  series_of_versions_.Remove(unheld);
-  {
-    const MutexLock lock(mutex_);
-    for (const auto& version : unloaded) {
-      if (unloaded_.count(version) > 0) RemoveSeries(version);  // not loaded again meanwhile
-    }
-  }
+  // Now they have been shown at least once.
+  series_of_versions_.RemoveUnheld(old, kMaxUnloaded);
+  RemoveUnloaded(old);
   return prometheus::TextSerializer().Serialize(families);
+}
+
+void ServerMetrics::RemoveUnloaded(absl::Time time) {
+  const MutexLock lock(mutex_);
+  std::vector<std::pair<absl::Time, std::pair<std::string, int64_t>>> unloaded;
+  for (const auto& [version, since] : unloaded_) unloaded.emplace_back(since, version);
+  std::sort(unloaded.rbegin(), unloaded.rend());  // the latest first
+  for (size_t i = 0; i < unloaded.size(); ++i) {
+    if (i >= kMaxUnloaded || unloaded[i].first < time) RemoveSeries(unloaded[i].second);
+  }
 }
 
 }  // namespace longshort::server

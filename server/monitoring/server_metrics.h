@@ -34,10 +34,16 @@ enum class SpanLoss {
   kRejected,   // the collector rejected them
 };
 
+// Scrapers come every minute or more often, and there may be several.
+inline constexpr absl::Duration kKeptAfterUnload = absl::Minutes(5);
+// Versions whose series are kept, where many are loaded and unloaded in that time.
+inline constexpr size_t kMaxUnloaded = 64;
+
 class ServerMetrics {
  public:
   // `latency_buckets`: upper bounds of all latency histograms, in seconds, in increasing order.
-  explicit ServerMetrics(std::vector<double> latency_buckets);
+  // `clock` must outlive this.
+  explicit ServerMetrics(std::vector<double> latency_buckets, const Clock& clock = SystemClock());
   ServerMetrics(const ServerMetrics&) = delete;
   ServerMetrics& operator=(const ServerMetrics&) = delete;
 
@@ -80,7 +86,7 @@ class ServerMetrics {
 
   // The version is served now.
   void SetModelLoadDuration(const std::string& model, int64_t version, absl::Duration duration);
-  // The version is no longer served. Its series and those of its calls stay until a scrape has shown their last values.
+  // The version is no longer served. Its series and those of its calls stay for kKeptAfterUnload.
   void RemoveModel(const std::string& model, int64_t version);
   void CountModelLoadFailure() { families_.load_failures.Increment(); }
 
@@ -97,8 +103,8 @@ class ServerMetrics {
   MetricFamilies& families() { return families_; }
   SeriesOfVersions& series_of_versions() { return series_of_versions_; }
 
-  // All metrics, in Prometheus' text format (version 0.0.4). Then removes the series of versions that had been unloaded
-  // before.
+  // All metrics, in Prometheus' text format (version 0.0.4). Then removes the series of versions that were unloaded
+  // longer ago than kKeptAfterUnload, and the oldest of more than kMaxUnloaded.
   std::string Serialize();
 
  private:
@@ -115,16 +121,19 @@ class ServerMetrics {
 
   RequestMetrics& FindRequestMetrics(const CallLabels& labels, absl::StatusCode code)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void RemoveUnloaded(absl::Time time);
   void RemoveSeries(const std::pair<std::string, int64_t>& version) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   IdentityMetrics FindIdentityMetrics(const std::string& label, absl::StatusCode code);
 
+  const Clock& clock_;
   MetricFamilies families_;
   const std::array<prometheus::Counter*, 4> dropped_spans_;  // by SpanLoss
   SeriesOfVersions series_of_versions_;
 
   Mutex mutex_;
-  std::set<std::pair<std::string, int64_t>> served_ ABSL_GUARDED_BY(mutex_);    // models and their versions
-  std::set<std::pair<std::string, int64_t>> unloaded_ ABSL_GUARDED_BY(mutex_);  // of these, to be removed
+  std::set<std::pair<std::string, int64_t>> served_ ABSL_GUARDED_BY(mutex_);  // models and their versions
+  // Of these, those that are unloaded, with the time.
+  std::map<std::pair<std::string, int64_t>, absl::Time> unloaded_ ABSL_GUARDED_BY(mutex_);
   // By RPC, model, version (0 if it is not served) and code.
   std::map<std::tuple<std::string, std::string, int64_t, absl::StatusCode>, RequestMetrics> found_
       ABSL_GUARDED_BY(mutex_);

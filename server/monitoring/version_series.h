@@ -1,5 +1,5 @@
-// Series with the labels model and version. They exist as long as an engine of the version, and then until a scrape has
-// shown their last values.
+// Series with the labels model and version. They exist as long as an engine of the version, and then for some time, in
+// which all scrapers read their last values.
 //
 // Thread-safe.
 #pragma once
@@ -7,6 +7,7 @@
 #include <prometheus/family.h>
 #include <prometheus/labels.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -17,6 +18,8 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/time/time.h"
+#include "base/clock.h"
 #include "base/mutex.h"
 
 namespace longshort::server {
@@ -55,8 +58,11 @@ class VersionSeries final {
 // The series of all versions. Engines of one version share them; there are two engines while one replaces the other.
 class SeriesOfVersions final {
  public:
-  // A reference to a version's series. Without references they wait for Remove.
+  // A reference to a version's series. Without references they wait for RemoveUnheld.
   using Held = std::unique_ptr<VersionSeries, std::function<void(VersionSeries*)>>;
+
+  // `clock` must outlive this.
+  explicit SeriesOfVersions(const Clock& clock) : clock_(clock) {}
 
   // This must outlive the returned reference.
   Held Of(const std::string& model, int64_t version) {
@@ -68,36 +74,35 @@ class SeriesOfVersions final {
     return Held(entry.series.get(), [this, key](VersionSeries*) { Release(key); });
   }
 
-  // The versions without references.
-  std::vector<std::pair<std::string, int64_t>> Unheld() const {
-    const MutexLock lock(mutex_);
-    std::vector<std::pair<std::string, int64_t>> unheld;
-    for (const auto& [version, entry] : entries_) {
-      if (entry.holders == 0) unheld.push_back(version);
-    }
-    return unheld;
-  }
-  // Removes the series of these versions, except those that have references again.
-  void Remove(const std::vector<std::pair<std::string, int64_t>>& versions) {
+  // Removes the series of versions without references: those that have had none since before `time`, and all but the
+  // latest `max_count`.
+  void RemoveUnheld(absl::Time time, size_t max_count) {
     const MutexLock lock(mutex_);  // Of must not return series that are being removed
-    for (const auto& version : versions) {
-      const auto entry = entries_.find(version);
-      if (entry != entries_.end() && entry->second.holders == 0) entries_.erase(entry);
+    std::vector<std::pair<absl::Time, std::pair<std::string, int64_t>>> unheld;
+    for (const auto& [version, entry] : entries_) {
+      if (entry.holders == 0) unheld.emplace_back(entry.unheld_since, version);
+    }
+    std::sort(unheld.rbegin(), unheld.rend());  // the latest first
+    for (size_t i = 0; i < unheld.size(); ++i) {
+      if (i >= max_count || unheld[i].first < time) entries_.erase(unheld[i].second);
     }
   }
 
  private:
   struct Entry {
     int64_t holders = 0;
+    absl::Time unheld_since;
     std::unique_ptr<VersionSeries> series;
   };
 
   void Release(const std::pair<std::string, int64_t>& key) {
     const MutexLock lock(mutex_);
-    --entries_.find(key)->second.holders;
+    Entry& entry = entries_.find(key)->second;
+    if (--entry.holders == 0) entry.unheld_since = clock_.Now();
   }
 
-  mutable Mutex mutex_;
+  const Clock& clock_;
+  Mutex mutex_;
   std::map<std::pair<std::string, int64_t>, Entry> entries_ ABSL_GUARDED_BY(mutex_);  // by model and version
 };
 

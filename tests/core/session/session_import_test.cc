@@ -89,7 +89,7 @@ TEST_F(SessionImportTest, AnImportedOneDoesNotGoOnWhileACallHasIt) {
 
 TEST_F(SessionImportTest, AnImportedOneMustFit) {
   SessionStore::Options options = Options();
-  options.max_tokens = 10;
+  options.tokens = SessionTokenBudget(10);
   options.max_tokens_per_client = 6;
   SessionStore store(clock_, options);
   const auto import = [&](const char* client, int64_t tokens) {
@@ -108,7 +108,7 @@ TEST_F(SessionImportTest, AnImportedOneMustFit) {
 
 TEST_F(SessionImportTest, OneThatGoesOnByAnImportMustFit) {
   SessionStore::Options options = Options();
-  options.max_tokens = 4;
+  options.tokens = SessionTokenBudget(4);
   SessionStore store(clock_, options);
   ASSERT_TRUE(store.Import(key_, {.tokens = {1, 2, 3}, .parked = {}}).ok());
   EXPECT_TRUE(absl::IsResourceExhausted(store.Import(key_, {.tokens = {1, 2, 3, 4, 5}, .parked = {}})));

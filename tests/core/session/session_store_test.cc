@@ -265,7 +265,7 @@ TEST_F(SessionStoreTest, OneThatWentOnIsNotClosedByWhoExpectsIts) {
 // So that a full server can be relieved.
 TEST_F(SessionStoreTest, OneThatMustNotGrowCanBeRead) {
   SessionStore::Options options = Options();
-  options.max_tokens = 2;
+  options.tokens = SessionTokenBudget(2);
   SessionStore store(clock_, options);
   Call(store, key_, {1, 2});
   ASSERT_TRUE(absl::IsResourceExhausted(store.Open(key_, true).status()));
@@ -289,7 +289,7 @@ TEST_F(SessionStoreTest, RefusesTooManyNewOnesAndServesThoseThereAre) {
   SessionStore::Options options = Options();
   options.max_sessions = 3;
   options.max_sessions_per_client = 2;
-  options.max_tokens = 4;
+  options.tokens = SessionTokenBudget(4);
   SessionStore store(clock_, options);
   Call(store, {.client = "a", .id = "1"}, {1});
   Call(store, {.client = "a", .id = "2"}, {1});
@@ -309,7 +309,7 @@ TEST_F(SessionStoreTest, RefusesTooManyNewOnesAndServesThoseThereAre) {
 
 TEST_F(SessionStoreTest, OneClientDoesNotTakeAllTheTokens) {
   SessionStore::Options options = Options();
-  options.max_tokens = 100;
+  options.tokens = SessionTokenBudget(100);
   options.max_tokens_per_client = 4;
   SessionStore store(clock_, options);
   Call(store, {.client = "a", .id = "1"}, {1});
@@ -329,7 +329,7 @@ TEST_F(SessionStoreTest, OneClientDoesNotTakeAllTheTokens) {
 TEST_F(SessionStoreTest, ThoseWhoSayNotWhoTheyAreMayTakeAll) {
   SessionStore::Options options = Options();
   options.max_sessions_per_client = 1;
-  options.max_tokens = 100;
+  options.tokens = SessionTokenBudget(100);
   options.max_tokens_per_client = 4;
   SessionStore store(clock_, options);
   for (int i = 0; i < 10; ++i) Call(store, {.client = "", .id = absl::StrCat(i)}, std::vector<int32_t>(10));

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/core/fakes/fake_clock.h"
+
 namespace longshort::server::engine_observers_test {
 
 using ::testing::HasSubstr;
@@ -185,8 +187,9 @@ TEST(EngineObservers, VersionsOfAModelAreDistinguished) {
   EXPECT_THAT(text, HasSubstr(R"(longshort_generated_tokens_total{model="m",version="2"} 2)"));
 }
 
-TEST(EngineObservers, SeriesOfAVersionLeaveAfterTheScrapeBehindItsLastEngine) {
-  ServerMetrics metrics({0.1, 1});
+TEST(EngineObservers, SeriesOfAVersionLeaveAWhileAfterItsLastEngine) {
+  core::FakeClock clock;
+  ServerMetrics metrics({0.1, 1}, clock);
   auto engine = ObserveEngine(metrics, Log(), "m", 1, std::make_shared<core::ServingStatistics>());
   auto loaded_anew = ObserveEngine(metrics, Log(), "m", 1, std::make_shared<core::ServingStatistics>());
   auto classifier = ObserveClassifier(metrics, Log(), "c", 1, std::make_shared<core::ServingStatistics>());
@@ -198,6 +201,9 @@ TEST(EngineObservers, SeriesOfAVersionLeaveAfterTheScrapeBehindItsLastEngine) {
   EXPECT_THAT(metrics.Serialize(), HasSubstr(R"(longshort_generated_tokens_total{model="m",version="1"} 1)"));
   loaded_anew.reset();
   classifier.reset();
+  clock.Advance(kKeptAfterUnload);
+  EXPECT_THAT(metrics.Serialize(), HasSubstr(R"(longshort_generated_tokens_total{model="m",version="1"} 1)"));
+  clock.Advance(absl::Seconds(1));
   EXPECT_THAT(metrics.Serialize(), HasSubstr(R"(longshort_generated_tokens_total{model="m",version="1"} 1)"));
   const std::string text = metrics.Serialize();
   EXPECT_THAT(text, Not(HasSubstr(R"(version="1")")));

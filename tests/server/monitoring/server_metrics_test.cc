@@ -5,6 +5,8 @@
 
 #include <string>
 
+#include "tests/core/fakes/fake_clock.h"
+
 namespace longshort::server::server_metrics_test {
 
 using ::testing::HasSubstr;
@@ -25,8 +27,9 @@ TEST(ServerMetrics, CountsCallsByFinalCode) {
               HasSubstr(R"(longshort_request_duration_seconds_bucket{model="m",rpc="Generate",version="1",le="1"} 2)"));
 }
 
-TEST(ServerMetrics, AVersionHasSeriesWhileItServesAndForAScrapeAfter) {
-  ServerMetrics metrics({0.1, 1});
+TEST(ServerMetrics, AVersionHasSeriesWhileItServesAndForAWhileAfter) {
+  core::FakeClock clock;
+  ServerMetrics metrics({0.1, 1}, clock);
   const auto count = [&metrics](int64_t version, absl::StatusCode code) {
     metrics.CountRequest({.rpc = "Generate", .model = "m", .version = version}, code, absl::Milliseconds(50));
   };
@@ -37,8 +40,14 @@ TEST(ServerMetrics, AVersionHasSeriesWhileItServesAndForAScrapeAfter) {
     if (version > 1) metrics.RemoveModel("m", version - 1);
   }
   count(99, absl::StatusCode::kOk);  // was under way when its version left
-  EXPECT_THAT(metrics.Serialize(),
-              HasSubstr(R"(longshort_requests_total{code="OK",model="m",rpc="Generate",version="99"} 2)"));
+  for (int scraper = 0; scraper < 3; ++scraper) {
+    EXPECT_THAT(metrics.Serialize(),
+                HasSubstr(R"(longshort_requests_total{code="OK",model="m",rpc="Generate",version="99"} 2)"));
+  }
+  EXPECT_THAT(metrics.Serialize(), Not(HasSubstr(R"(version="35")"))) << "the latest 64 are kept";
+  EXPECT_THAT(metrics.Serialize(), HasSubstr(R"(version="36")"));
+  clock.Advance(kKeptAfterUnload + absl::Seconds(1));
+  EXPECT_THAT(metrics.Serialize(), HasSubstr(R"(version="99")")) << "no scrape since then";
   count(99, absl::StatusCode::kOk);  // ended after the scrape
   const std::string text = metrics.Serialize();
   EXPECT_THAT(text, HasSubstr(R"(longshort_requests_total{code="OK",model="m",rpc="Generate",version="100"} 1)"));
@@ -53,11 +62,13 @@ TEST(ServerMetrics, AVersionHasSeriesWhileItServesAndForAScrapeAfter) {
 }
 
 TEST(ServerMetrics, AVersionThatIsLoadedAgainKeepsItsSeries) {
-  ServerMetrics metrics({1});
+  core::FakeClock clock;
+  ServerMetrics metrics({1}, clock);
   metrics.SetModelLoadDuration("m", 1, absl::Seconds(1));
   metrics.CountRequest({.rpc = "Generate", .model = "m", .version = 1}, absl::StatusCode::kOk, absl::Seconds(1));
   metrics.RemoveModel("m", 1);
   metrics.SetModelLoadDuration("m", 1, absl::Seconds(1));
+  clock.Advance(2 * kKeptAfterUnload);
   metrics.Serialize();
   EXPECT_THAT(metrics.Serialize(),
               HasSubstr(R"(longshort_requests_total{code="OK",model="m",rpc="Generate",version="1"} 1)"));
