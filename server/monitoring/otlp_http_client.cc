@@ -20,6 +20,8 @@
 #include <boost/beast/http/write.hpp>
 #include <chrono>
 #include <exception>
+#include <system_error>
+#include <thread>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/numbers.h"
@@ -155,15 +157,25 @@ class OtlpHttpClient final : public OtlpClient {
     });
     context_->run_for(absl::ToChronoNanoseconds(end - MonotonicNow()));
     if (!result.has_value()) connection_ = nullptr;
-    std::unique_ptr<asio::io_context> ended;  // destroyed without the lock: it waits for a name that is being resolved
     const MutexLock lock(mutex_);
     if (!is_done) {
-      ended = std::move(context_);  // and with it the coroutine
+      DestroyLater(std::move(context_));  // and with it the coroutine
       result = {.status = absl::DeadlineExceededError("the collector did not answer in time"),
                 .retry = absl::ZeroDuration()};
     }
     if (is_cancelled_) result = {.status = absl::CancelledError("the server stops")};
     return result;
+  }
+
+  // The destructor waits for a name that is being resolved, which may take minutes and cannot be cancelled. So it runs
+  // on a thread that nothing waits for. The coroutine is not resumed, so nothing else of this client is used.
+  static void DestroyLater(std::unique_ptr<asio::io_context> context) {
+    asio::io_context* const leaving = context.release();
+    try {
+      std::thread([leaving] { delete leaving; }).detach();
+    } catch (const std::system_error&) {
+      delete leaving;  // no thread is left
+    }
   }
 
   static std::string WhatOf(const std::exception_ptr& error) {

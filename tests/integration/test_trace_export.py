@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import ssl
+import subprocess
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -145,6 +146,42 @@ def test_a_server_ends_without_its_collector(api: SimpleNamespace, repository: P
         server.terminate()
         assert server.wait() == 0
         assert time.monotonic() - begin < 15
+
+
+# The resolver of names waits for its servers for longer than anybody wants.
+SLOW_RESOLVER = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <netdb.h>
+#include <string.h>
+#include <unistd.h>
+int getaddrinfo(const char* name, const char* service, const struct addrinfo* hints, struct addrinfo** found) {
+  typedef int (*Resolve)(const char*, const char*, const struct addrinfo*, struct addrinfo**);
+  unsigned left = name != NULL && strcmp(name, "collector.invalid") == 0 ? 120 : 0;
+  while (left > 0) left = sleep(left);  // signals end it
+  return ((Resolve)dlsym(RTLD_NEXT, "getaddrinfo"))(name, service, hints, found);
+}
+"""
+
+
+@pytest.mark.not_sanitized("the sanitizers' library must be the first")
+def test_a_server_ends_though_the_collectors_name_is_being_resolved(
+    api: SimpleNamespace, repository: Path, tmp_path: Path
+) -> None:
+    source, library = tmp_path / "resolver.c", tmp_path / "resolver.so"
+    source.write_text(SLOW_RESOLVER)
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
+    variables = {
+        "OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector.invalid:4318",
+        "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
+        "LD_PRELOAD": str(library),
+    }
+    with Server(repository, tmp_path, "--log-format=json", environment=PROMPT | variables) as server:
+        ask(api, server, "unheard")
+        begin = time.monotonic()
+        server.terminate()
+        assert server.wait() == 0
+        assert time.monotonic() - begin < 10
 
 
 def test_a_collector_may_speak_tls_and_want_a_certificate(
