@@ -148,7 +148,7 @@ def test_a_server_ends_without_its_collector(api: SimpleNamespace, repository: P
         assert time.monotonic() - begin < 15
 
 
-# The resolver of names waits for its servers for longer than anybody wants.
+# The resolver of names waits two minutes for its servers.
 SLOW_RESOLVER = """
 #define _GNU_SOURCE
 #include <dlfcn.h>
