@@ -20,10 +20,10 @@ namespace longshort::server {
 
 struct GenerateCall {
   ModelReference model = {};
-  // May be unset if the call continues a session.
-  std::optional<TextInput> prompt = std::nullopt;
+  // Each has its own completions: first those of the first prompt. With a session at most one; it may have none.
+  std::vector<TextInput> prompts = {};
   int64_t max_tokens = 0;   // 0: the default
-  int64_t completions = 0;  // 0 means 1
+  int64_t completions = 0;  // of each prompt; 0 means 1
   // The client's values, unchecked. `seed` replaces sampling.seed.
   core::SamplingOptions sampling = {};
   std::optional<uint64_t> seed = std::nullopt;  // unset: random

@@ -49,7 +49,7 @@ class CompletionListener final : public core::GenerationListener {
         index_(index),
         translator_(index, plan),
         charge_(record) {
-    Push(translator_.Echo(plan.echo));
+    Push(translator_.Echo(plan.echoes[index / plan.completions]));
   }
 
   void OnPromptScored(std::vector<core::GeneratedToken> tokens) override {
@@ -183,8 +183,7 @@ void TraceGeneration(CallRecord& record, const GenerateCall& call, const Generat
   if (sampling.frequency_penalty != 0) trace.Set("gen_ai.request.frequency_penalty", sampling.frequency_penalty);
   if (sampling.presence_penalty != 0) trace.Set("gen_ai.request.presence_penalty", sampling.presence_penalty);
   if (call.seed.has_value()) trace.Set("gen_ai.request.seed", static_cast<int64_t>(*call.seed));
-  const auto completions = static_cast<int64_t>(plan.requests.size());
-  if (completions > 1) trace.Set("gen_ai.request.choice.count", completions);
+  if (plan.completions > 1) trace.Set("gen_ai.request.choice.count", plan.completions);
 }
 
 }  // namespace

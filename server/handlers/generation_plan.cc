@@ -61,20 +61,43 @@ absl::Status CheckStopStrings(const GenerateCall& call, const core::ServedLangua
   return absl::OkStatus();
 }
 
+// The tokens of each prompt.
+absl::StatusOr<std::vector<std::vector<int32_t>>> ReadPrompts(const GenerateCall& call,
+                                                              const core::ServedLanguageModel& model,
+                                                              const RequestLimits& limits, const CallNames& names) {
+  const auto count = static_cast<int64_t>(call.prompts.size());
+  const int64_t completions = std::max<int64_t>(call.completions, 1);
+  if (count == 0 && call.session.has_value()) return std::vector<std::vector<int32_t>>(1);
+  if (count > 1) {
+    const int64_t max = call.session.has_value() ? 1 : std::min(limits.inputs, model.max_items / completions);
+    LS_RETURN_IF_ERROR(CheckFieldRange([&] { return absl::StrCat("number of ", names.Of("prompts")); }, count, 1, max));
+  }
+  std::vector<std::vector<int32_t>> prompts;
+  for (int64_t i = 0; i < std::max<int64_t>(count, 1); ++i) {
+    const NamedText prompt = {.input = count == 0 ? TextInput() : call.prompts[i],
+                              .path = {.field = "prompt", .index = count > 1 ? std::optional(i) : std::nullopt}};
+    LS_ASSIGN_OR_RETURN(prompts.emplace_back(), ReadText(prompt, names, model, limits.prompt_tokens));
+  }
+  return prompts;
+}
+
 // Checks the tokens that all completions read, and the tokens that the answer describes.
-absl::Status CheckTotals(const GenerateCall& call, const GenerationPlan& plan, int64_t completions,
-                         const RequestLimits& limits, const CallNames& names) {
-  const core::GenerationRequest& first = plan.requests.front();
-  const auto prompt_tokens = static_cast<int64_t>(first.prompt.size());
+absl::Status CheckTotals(const std::vector<std::vector<int32_t>>& prompts, int64_t completions_of_prompt,
+                         const core::GenerationRequest& one, bool echo, const RequestLimits& limits,
+                         const CallNames& names) {
+  int64_t prompt_tokens = 0;
+  for (const std::vector<int32_t>& prompt : prompts) prompt_tokens += static_cast<int64_t>(prompt.size());
+  prompt_tokens *= completions_of_prompt;
   LS_RETURN_IF_ERROR(
       CheckFieldRange([&] { return absl::StrCat("number of prompt tokens times ", names.Of("completions")); },
-                      prompt_tokens * completions, 0, limits.prompt_tokens));
-  const int64_t places = (plan.describe_tokens ? first.max_tokens : 0) + (call.echo ? prompt_tokens : 0);
+                      prompt_tokens, 0, limits.prompt_tokens));
+  const int64_t completions = static_cast<int64_t>(prompts.size()) * completions_of_prompt;
+  const int64_t places = (one.log_probabilities ? one.max_tokens * completions : 0) + (echo ? prompt_tokens : 0);
   const auto name = [&] {
     return absl::StrCat("number of tokens to return (log-probabilities and ", names.Of("echo"), ", times ",
                         names.Of("completions"), ", times 1 + ", names.Of("top_alternatives"), ")");
   };
-  return CheckFieldRange(name, places * completions * (1 + first.top_alternatives), 0, limits.described_tokens);
+  return CheckFieldRange(name, places * (1 + one.top_alternatives), 0, limits.described_tokens);
 }
 
 }  // namespace
@@ -127,27 +150,25 @@ absl::StatusOr<GenerationPlan> PlanGeneration(const GenerateCall& call, const co
   if (call.keep_partial && !call.session.has_value()) {
     return FieldError(names.Of("keep_partial"), "true", "false without a session, which would keep the text");
   }
-  if (call.prompt.has_value() || !call.session.has_value()) {
-    const NamedText prompt = {.input = call.prompt.has_value() ? *call.prompt : TextInput(),
-                              .path = {.field = "prompt"}};
-    LS_ASSIGN_OR_RETURN(one.prompt, ReadText(prompt, names, model, limits.prompt_tokens));
-  }
 
   GenerationPlan plan;
+  plan.completions = completions;
   plan.seed = one.sampling.seed;
   plan.return_raw = call.return_raw;
   // Without a vocabulary there is no text, so the ids are the answer.
   plan.describe_tokens = call.token_log_probabilities || model.tokenizer == nullptr;
-  if (call.echo) plan.echo = DecodeTokens(one.prompt, model);
   one.log_probabilities = plan.describe_tokens;
   one.prompt_log_probabilities = plan.describe_tokens && call.echo;
   one.top_alternatives = plan.describe_tokens ? call.top_alternatives : 0;
 
-  plan.requests.push_back(std::move(one));
-  LS_RETURN_IF_ERROR(CheckTotals(call, plan, completions, limits, names));
-  while (static_cast<int64_t>(plan.requests.size()) < completions) {
-    plan.requests.push_back(plan.requests.front());
-    plan.requests.back().sampling.completion = static_cast<uint32_t>(plan.requests.size() - 1);
+  LS_ASSIGN_OR_RETURN(const std::vector<std::vector<int32_t>> prompts, ReadPrompts(call, model, limits, names));
+  LS_RETURN_IF_ERROR(CheckTotals(prompts, completions, one, call.echo, limits, names));
+  for (const std::vector<int32_t>& prompt : prompts) {
+    plan.echoes.push_back(call.echo ? DecodeTokens(prompt, model) : "");
+    one.prompt = prompt;
+    for (one.sampling.completion = 0; one.sampling.completion < completions; ++one.sampling.completion) {
+      plan.requests.push_back(one);
+    }
   }
   return plan;
 }

@@ -18,11 +18,12 @@
 namespace longshort::server {
 
 struct GenerationPlan {
-  // By completion index; equal except for sampling.completion. All share the given context.
+  // By completion index. Those of one prompt are equal except for sampling.completion. All share the given context.
   std::vector<core::GenerationRequest> requests;
+  int64_t completions = 1;  // of each prompt
   uint64_t seed = 0;
-  // The start of each completion's text: the prompt's bytes if echo is set, otherwise empty.
-  std::string echo;
+  // By prompt, the start of its completions' text: the prompt's bytes if echo is set, otherwise empty.
+  std::vector<std::string> echoes;
   // Whether the answer describes tokens: the generated ones, and with echo the prompt's.
   bool describe_tokens = false;
   bool return_raw = false;

@@ -8,9 +8,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "base/clock.h"
 #include "base/status_macros.h"
 #include "core/schedule/refusal.h"
 #include "nlohmann/json.hpp"
@@ -29,7 +27,6 @@ enum class Encoding { kJson, kProto };
 // An envelope: a byte of flags, the length as four bytes (big-endian), the message.
 constexpr size_t kPrefixBytes = 5;
 constexpr unsigned char kCompressed = 1, kEndOfStream = 2;
-constexpr size_t kMaxTimeoutDigits = 10;
 
 std::string Envelop(unsigned char flags, std::string_view message) {
   constexpr int kBitsOfByte = 8;
@@ -64,16 +61,6 @@ class ConnectCodec final : public HttpCodec {
  public:
   ConnectCodec(Encoding encoding, RpcKind kind, int64_t max_message_bytes)
       : encoding_(encoding), kind_(kind), max_message_bytes_(max_message_bytes) {}
-
-  absl::StatusOr<absl::Time> Deadline(const HttpRequest& request) override {
-    const std::optional<std::string> text = request.Find("connect-timeout-ms");
-    if (!text.has_value()) return absl::InfiniteFuture();
-    int64_t milliseconds = 0;
-    if (text->size() > kMaxTimeoutDigits || !absl::SimpleAtoi(*text, &milliseconds) || milliseconds < 0) {
-      return absl::InvalidArgumentError("connect-timeout-ms must be a number of at most 10 digits: milliseconds");
-    }
-    return MonotonicNow() + absl::Milliseconds(milliseconds);
-  }
 
   absl::Status ReadRequest(HttpRequest& request, google::protobuf::Message& message) override {
     coding_ = request.Find("connect-content-encoding").value_or("");

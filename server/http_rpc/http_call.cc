@@ -15,8 +15,8 @@
 namespace longshort::server {
 namespace {
 
-CallOrigin OriginOf(const HttpRequest& request, HttpCodec& codec) {
-  const absl::StatusOr<absl::Time> deadline = codec.Deadline(request);
+CallOrigin OriginOf(const HttpRequest& request) {
+  const absl::StatusOr<absl::Time> deadline = ReadDeadline(request);
   CallOrigin origin =
       ReadOrigin([&request](const char* key) { return request.Find(key); }, deadline.value_or(absl::InfiniteFuture()));
   if (!origin.credentials.authorization.has_value()) origin.credentials = request.certificate;
@@ -51,7 +51,7 @@ void HttpCall::Start(const CallEnvironment& environment, const Rpc& rpc, std::sh
 
 HttpCall::HttpCall(const CallEnvironment& environment, const Rpc& rpc, std::shared_ptr<HttpExchange> exchange,
                    std::unique_ptr<HttpCodec> codec)
-    : Call(environment, rpc, OriginOf(exchange->request(), *codec)),
+    : Call(environment, rpc, OriginOf(exchange->request())),
       exchange_(std::move(exchange)),
       codec_(std::move(codec)),
       streams_answers_(rpc.kind == RpcKind::kServerStream || rpc.kind == RpcKind::kBidirectional) {}
@@ -154,7 +154,8 @@ absl::StatusOr<HttpResponse> HttpCall::WriteAnswer(const std::optional<grpc::Byt
 
 void HttpCall::SendEnd(const absl::Status& status, const std::optional<grpc::ByteBuffer>& answer) {
   HttpExchange::Done done = [self = Self()](bool) { self->Done(); };
-  if (streaming_ || (streams_answers_ && (status.ok() || codec_->errors_in_stream()))) {
+  const bool has_parts = streams_answers_ && !answer.has_value();
+  if (streaming_ || (has_parts && (status.ok() || codec_->errors_in_stream()))) {
     BeginStream();
     return exchange_->EndStream(codec_->WriteEnd(status), std::move(done));
   }

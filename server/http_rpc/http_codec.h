@@ -20,9 +20,6 @@ class HttpCodec {
  public:
   virtual ~HttpCodec() = default;
 
-  // When the client stops waiting. Errors: INVALID_ARGUMENT.
-  virtual absl::StatusOr<absl::Time> Deadline(const HttpRequest& /*request*/) { return absl::InfiniteFuture(); }
-
   // Reads the message of a call with one message. It may move from the request's body.
   virtual absl::Status ReadRequest(HttpRequest& request, google::protobuf::Message& message) = 0;
   // Streams of requests: removes the next message's bytes from `received`; nullopt if they have not all arrived.
@@ -37,7 +34,8 @@ class HttpCodec {
   virtual absl::StatusOr<HttpResponse> WriteAnswer(const google::protobuf::Message& answer) = 0;
   virtual HttpResponse WriteError(const absl::Status& status) = 0;
 
-  // Streams of answers. An error before the first message is sent by WriteError, unless `errors_in_stream`.
+  // Streams of answers. A call of a row that streams may also have one answer, sent with its status. An error before
+  // the first message is sent by WriteError, unless `errors_in_stream`.
   virtual bool errors_in_stream() const { return false; }
   virtual std::string stream_content_type() const { return ""; }
   virtual absl::StatusOr<std::string> WriteMessage(const google::protobuf::Message& /*answer*/) {
@@ -46,5 +44,8 @@ class HttpCodec {
   // The stream's last bytes.
   virtual std::string WriteEnd(const absl::Status& /*status*/) { return ""; }
 };
+
+// When the client stops waiting, by the field Connect-Timeout-Ms, whatever the protocol. Errors: INVALID_ARGUMENT.
+absl::StatusOr<absl::Time> ReadDeadline(const HttpRequest& request);
 
 }  // namespace longshort::server

@@ -160,6 +160,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
       [&grpc = *server->grpc_](const core::RegistryEvent& event) { grpc.AnnounceModel(event.model, event.version); }));
   server->http_->Serve(
       {ConnectFront(*server->environment_, server->http_rpcs_),
+       OpenAiFront(*server->environment_, server->openai_rpcs_),
        OpenApiFront(OpenApiDocument(ConnectOperations(server->http_rpcs_), server->access_ != nullptr))});
   LS_RETURN_IF_ERROR(port_file->Write(server->grpc_->address().port, server->http_->port()));
   server->http_->SetReady(true);

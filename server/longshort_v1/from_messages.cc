@@ -122,7 +122,7 @@ GenerateCall FromMessage(const v1::GenerateRequest& message) {
                     .top_alternatives = message.top_alternatives(),
                     .echo = message.echo(),
                     .return_raw = message.return_raw()};
-  if (message.has_prompt()) call.prompt = FromMessage(message.prompt());
+  if (message.has_prompt()) call.prompts = {FromMessage(message.prompt())};
   if (message.sampling().has_seed()) call.seed = message.sampling().seed();
   if (message.has_session()) call.session = FromMessage(message.session());
   call.keep_partial = message.keep_partial();

@@ -8,132 +8,34 @@
 #include <variant>
 
 #include "absl/base/thread_annotations.h"
-#include "base/clock.h"
 #include "base/mutex.h"
 #include "base/status_macros.h"
 #include "longshort/v1/inference.pb.h"
-#include "server/admission/stream_events.h"
 #include "server/handlers/document_stream.h"
 #include "server/handlers/handlers.h"
 #include "server/longshort_v1/messages.h"
 #include "server/longshort_v1/rpcs.h"
 #include "server/rpc/call.h"
+#include "server/rpc/generation_stream.h"
 
 namespace longshort::server {
 namespace {
 
-// The limit is four of the longest merged messages: minutes of text, or seconds of tokens with all their alternatives.
-// So only a very slow reader pauses its work (its cache may be evicted meanwhile). Work resumes while one message still
-// waits, so that the reader need not wait for the engine.
-constexpr size_t kPauseBytes = 256 << 10;
-constexpr size_t kResumeBytes = 64 << 10;
-
-// Writes a streamed generation. While a write is pending, the engine's events wait in StreamEvents, which merges them.
-//
-// Generation pauses while the client reads too slowly: while more than 256 KiB wait, the engine generates nothing for
-// this stream. So the stream holds at most that, one step's output, and the echo and description
-// of the prompt. A stream that is silent for the keepalive interval sends a keepalive.
-//
-// Thread-safe: the engine's threads push, a delivery thread begins the writes, gRPC's threads react.
-class GenerationStream final : public CallWork, public GenerationSink {
+class GenerateStreamWork final : public GenerationStream {
  public:
-  explicit GenerationStream(Call& call) : call_(call), keepalive_interval_(call.environment().keepalive_interval) {}
-
-  // GenerationSink: keepalives start with Open. Push writes itself only if the delivery thread is far behind. After
-  // Close the waiting events are written, unless the client is gone; then the call ends.
-  void Open(int32_t completions, StreamStart start) override {
-    const MutexLock lock(call_.mutex());
-    in_work_ = true;
-    events_.emplace(completions);
-    tokenizer_ = start.tokenizer;
-    events_->Push(std::move(start));
-    last_write_ = MonotonicNow();
-    call_.SetWorkTimer(last_write_ + keepalive_interval_);
-  }
-
-  void Submitted(bool taken) override {
-    {
-      const MutexLock lock(call_.mutex());
-      submitted_ = true;
-      if (!taken) events_.reset();
-    }
-    call_.Advance();
-  }
-
-  void Push(StreamEvent event) override {
-    {
-      const MutexLock lock(call_.mutex());
-      if (!events_.has_value()) return;
-      events_->Push(std::move(event));
-      const size_t waiting = events_->waiting_bytes();
-      if (call_.writing()) return SetPause(waiting);
-      if (waiting <= kPauseBytes) return call_.AdvanceLater();
-    }
-    call_.Advance();
-  }
-
-  void Close(const absl::Status& status) override {
-    {
-      const MutexLock lock(call_.mutex());
-      in_work_ = false;
-    }
-    call_.End(status);
-  }
+  explicit GenerateStreamWork(Call& call) : GenerationStream(call) {}
 
  private:
-  // CallWork:
   absl::Status Take(google::protobuf::Message& request) override {
-    return GenerateStream(call_.record(), FromMessage(static_cast<const v1::GenerateRequest&>(request)),
-                          std::shared_ptr<GenerationSink>(call_.shared_from_this(), this));
+    return GenerateStream(call().record(), FromMessage(static_cast<const v1::GenerateRequest&>(request)), Sink());
   }
 
-  void Cancel(const absl::Status& /*reason*/) override { call_.record().Cancel(); }
-
-  void OnTimer(absl::Time now) override {
-    const MutexLock lock(call_.mutex());
-    if (!events_.has_value()) return;
-    // A stream with a pending write is not silent.
-    if (call_.writing()) {
-      last_write_ = now;
-    } else if (now - last_write_ >= keepalive_interval_) {
-      events_->Push(KeepAlive());
-      last_write_ = now;
-    }
-    call_.SetWorkTimer(last_write_ + keepalive_interval_);
+  absl::StatusOr<std::optional<grpc::ByteBuffer>> ToMessage(StreamEvent event) override {
+    if (const auto* start = std::get_if<StreamStart>(&event); start != nullptr) tokenizer_ = start->tokenizer;
+    return SerializeMessage(server::ToMessage(std::move(event), tokenizer_.get()));
   }
 
-  bool HasWork() const override ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) { return in_work_; }
-
-  std::optional<grpc::ByteBuffer> NextAnswer() override ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
-    if (call_.reader_gone()) events_.reset();
-    std::optional<StreamEvent> event;
-    if (events_.has_value() && submitted_) event = events_->Pop();
-    SetPause(event.has_value() ? events_->waiting_bytes() : 0);
-    if (!event.has_value()) return std::nullopt;
-    absl::StatusOr<grpc::ByteBuffer> bytes = SerializeMessage(ToMessage(*std::move(event), tokenizer_.get()));
-    if (!bytes.ok()) return call_.NoteEnd(bytes.status()), std::nullopt;
-    last_write_ = MonotonicNow();
-    return *std::move(bytes);
-  }
-
-  // Pauses or resumes the work by the number of bytes that wait behind the pending message. The pause ends when the
-  // client has read that message; otherwise the write timer ends the call.
-  void SetPause(size_t waiting_bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
-    if (waiting_bytes > kPauseBytes) {
-      call_.record().Pause(true);
-    } else if (waiting_bytes <= kResumeBytes) {
-      call_.record().Pause(false);
-    }
-  }
-
-  Call& call_;
-  const absl::Duration keepalive_interval_;
-
-  std::optional<StreamEvents> events_ ABSL_GUARDED_BY(call_.mutex());  // unset once the client can receive nothing
-  std::shared_ptr<const models::Tokenizer> tokenizer_ ABSL_GUARDED_BY(call_.mutex());  // decodes the tokens
-  bool in_work_ ABSL_GUARDED_BY(call_.mutex()) = false;                                // opened and not closed
-  bool submitted_ ABSL_GUARDED_BY(call_.mutex()) = false;                              // until then events wait
-  absl::Time last_write_ ABSL_GUARDED_BY(call_.mutex());                               // when the last write began
+  std::shared_ptr<const models::Tokenizer> tokenizer_;  // decodes the tokens; the call's mutex guards it
 };
 
 // Reads documents and writes answers as the stream's window has room. HTTP/2 flow control holds back a client that
@@ -232,7 +134,7 @@ class ScoreStream final : public CallWork, public DocumentSink {
 
 }  // namespace
 
-std::unique_ptr<CallWork> MakeGenerateStream(Call& call) { return std::make_unique<GenerationStream>(call); }
+std::unique_ptr<CallWork> MakeGenerateStream(Call& call) { return std::make_unique<GenerateStreamWork>(call); }
 
 std::unique_ptr<CallWork> MakeScoreTexts(Call& call) { return std::make_unique<ScoreStream>(call); }
 

@@ -196,7 +196,7 @@ class Planner {
     if (prompts.size() > 1) {
       return FieldError("number of prompts", prompts.size(), "1; send the others as separate requests");
     }
-    call.prompt = prompts.front();
+    call.prompts = prompts;
     if (model.tokenizer == nullptr && call.completions > 1) {
       return FieldError("parameters.completions", call.completions,
                         "1, because the model has no vocabulary, and token_ids is one list");

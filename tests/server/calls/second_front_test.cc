@@ -116,7 +116,7 @@ class PlainCall final : public GenerationSink, public std::enable_shared_from_th
   // `request` must outlive the call.
   static GenerateCall Prompted(const PlainRequest& request, int64_t completions) {
     return {.model = {.name = request.model},
-            .prompt = TextInput{.kind = TextInput::Kind::kText, .text = request.texts[0]},
+            .prompts = {TextInput{.kind = TextInput::Kind::kText, .text = request.texts[0]}},
             .completions = completions,
             .stop = {"."}};
   }

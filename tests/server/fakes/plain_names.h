@@ -27,7 +27,8 @@ inline std::string PlainNameOf(const FieldPath& path) {
   const auto found = kNames->find(path.field);
   std::string name = found == kNames->end() ? "field" : found->second;
   if (path.index.has_value()) {
-    if (path.field != "stop" && path.field != "sampling.logit_bias") name.pop_back();  // one of several
+    if (path.field == "inputs" || path.field == "second_inputs" || path.field == "images")
+      name.pop_back();  // one of several
     absl::StrAppend(&name, "#", *path.index);
   }
   if (path.id_index.has_value()) absl::StrAppend(&name, ", id ", *path.id_index);

@@ -27,7 +27,7 @@ std::string MessageOf(const absl::Status& status) {
 
 // `text` must outlive the call.
 GenerateCall Prompted(std::string_view text) {
-  return {.prompt = TextInput{.kind = TextInput::Kind::kText, .text = text}};
+  return {.prompts = {TextInput{.kind = TextInput::Kind::kText, .text = text}}};
 }
 
 absl::StatusOr<GenerationPlan> Plan(const GenerateCall& call) {
@@ -59,7 +59,7 @@ TEST(GenerationPlan, ASeedIsDrawnAndMaxTokensDefaultsTo256) {
 TEST(GenerationPlan, EchoScoresThePromptOnlyIfLogProbabilitiesAreAskedFor) {
   GenerateCall call = Prompted("abc");
   call.echo = true;
-  EXPECT_EQ(Plan(call)->echo, "abc");
+  EXPECT_THAT(Plan(call)->echoes, ::testing::ElementsAre("abc"));
   EXPECT_FALSE(Plan(call)->requests[0].prompt_log_probabilities);
   call.token_log_probabilities = true;
   EXPECT_TRUE(Plan(call)->requests[0].prompt_log_probabilities);
@@ -71,6 +71,35 @@ TEST(GenerationPlan, CompletionsShareTheLimitOfPromptTokens) {
   EXPECT_TRUE(Plan(call).ok());
   call.completions = 2;
   EXPECT_EQ(MessageOf(Plan(call).status()), "number of prompt tokens times variants is 1002; it must be in [0, 1000]");
+}
+
+TEST(GenerationPlan, EachOfSeveralPromptsHasTheCompletionsThatItHasAlone) {
+  GenerateCall call = Prompted("abc");
+  call.prompts.push_back({.kind = TextInput::Kind::kText, .text = "de"});
+  call.completions = 2;
+  call.echo = true;
+  call.seed = 42;
+  const auto plan = Plan(call);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  ASSERT_EQ(plan->requests.size(), 4U);
+  EXPECT_THAT(plan->echoes, ::testing::ElementsAre("abc", "de"));
+  for (size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(plan->requests[i].prompt.size(), i < 2 ? 3U : 2U);
+    EXPECT_EQ(plan->requests[i].sampling.completion, i % 2);
+    EXPECT_EQ(plan->requests[i].sampling.seed, 42U);
+  }
+  call.prompts[1].text = "";
+  EXPECT_THAT(MessageOf(Plan(call).status()), HasSubstr("beginning#1 is empty"));
+}
+
+TEST(GenerationPlan, PromptsShareTheLimitsOfOneCall) {
+  const std::string half(501, 'x');
+  GenerateCall call = Prompted(half);
+  call.prompts.push_back(call.prompts.front());
+  EXPECT_EQ(MessageOf(Plan(call).status()), "number of prompt tokens times variants is 1002; it must be in [0, 1000]");
+  call = Prompted("a");
+  call.prompts.resize(65, call.prompts.front());
+  EXPECT_THAT(MessageOf(Plan(call).status()), HasSubstr("is 65; it must be in [1, 64]"));
 }
 
 // The size of the queue also limits the completions, because a larger call could never be accepted.
@@ -99,7 +128,7 @@ TEST(GenerationPlan, OneAnswerHasALimitOfTokens) {
 
 TEST(GenerationPlan, WithoutAVocabularyTheAnswerHasIds) {
   const std::vector<int32_t> ids = {5};
-  GenerateCall call = {.prompt = TextInput{.kind = TextInput::Kind::kIds, .ids = ids}};
+  GenerateCall call = {.prompts = {TextInput{.kind = TextInput::Kind::kIds, .ids = ids}}};
   const auto plan = PlanGeneration(call, *IdModel(), kLimits, kPlainNames, core::RequestContext());
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_TRUE(plan->describe_tokens);

@@ -61,8 +61,8 @@ TEST(FromMessages, EveryFieldOfAGenerationIsTaken) {
   const GenerateCall call = FromMessage(message);
   EXPECT_EQ(call.model.name, "m");
   EXPECT_EQ(call.model.version, 3);
-  EXPECT_EQ(call.prompt->kind, TextInput::Kind::kBytes);
-  EXPECT_EQ(call.prompt->text, "\xFF");
+  EXPECT_EQ(call.prompts[0].kind, TextInput::Kind::kBytes);
+  EXPECT_EQ(call.prompts[0].text, "\xFF");
   EXPECT_EQ(call.max_tokens, 7);
   EXPECT_EQ(call.completions, 2);
   EXPECT_THAT(call.stop, ElementsAre("end"));
@@ -83,9 +83,9 @@ TEST(FromMessages, EveryFieldOfAGenerationIsTaken) {
 
 TEST(FromMessages, APromptThatIsSetWithoutContentIsThere) {
   v1::GenerateRequest message;
-  EXPECT_FALSE(FromMessage(message).prompt.has_value());
+  EXPECT_TRUE(FromMessage(message).prompts.empty());
   message.mutable_prompt();
-  EXPECT_EQ(FromMessage(message).prompt->kind, TextInput::Kind::kUnset);
+  EXPECT_EQ(FromMessage(message).prompts[0].kind, TextInput::Kind::kUnset);
 }
 
 // A view of the message: long texts are not copied.

@@ -1,0 +1,32 @@
+// Classifiers by plain JSON: TEI's POST /predict for texts, and POST /classify with an image file as the body.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "server/admission/call_record.h"
+#include "server/http_rpc/http_codec.h"
+#include "server/openai/messages.pb.h"
+
+namespace longshort::server {
+
+// Reads the body of /predict. Errors: INVALID_ARGUMENT.
+absl::StatusOr<openai::PredictRequest> ReadPredictRequest(std::string_view body);
+
+// The work. A request without a model's name means the only model of its kind that the caller may use.
+absl::Status Predict(CallRecord& record, const openai::PredictRequest& request,
+                     std::function<void(absl::StatusOr<openai::PredictAnswer>)> answer);
+absl::Status Classify(CallRecord& record, openai::ClassifyRequest request,
+                      std::function<void(absl::StatusOr<openai::ClassifyAnswer>)> answer);
+
+// Errors are problem details (RFC 9457).
+std::unique_ptr<HttpCodec> MakePredictCodec(int64_t max_body_bytes);
+std::unique_ptr<HttpCodec> MakeClassifyCodec();
+
+HttpResponse ProblemDetails(const absl::Status& status);
+
+}  // namespace longshort::server

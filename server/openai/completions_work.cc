@@ -1,0 +1,137 @@
+#include "server/openai/completions_work.h"
+
+#include <deque>
+#include <optional>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "base/mutex.h"
+#include "base/status_macros.h"
+#include "server/handlers/handlers.h"
+#include "server/openai/completion_answer.h"
+#include "server/openai/messages.pb.h"
+#include "server/rpc/call.h"
+#include "server/rpc/generation_stream.h"
+
+namespace longshort::server {
+namespace {
+
+GenerateCall GenerationOf(const openai::CompletionsRequest& request, const ModelReference& model) {
+  GenerateCall call{.model = model,
+                    .max_tokens = request.max_tokens(),
+                    .completions = request.n(),
+                    .sampling = {.temperature = request.temperature(),
+                                 .top_p = request.top_p(),
+                                 .frequency_penalty = request.frequency_penalty(),
+                                 .presence_penalty = request.presence_penalty(),
+                                 .logit_bias = {request.logit_bias().begin(), request.logit_bias().end()}},
+                    .stop = {request.stop().begin(), request.stop().end()},
+                    .token_log_probabilities = request.has_logprobs(),
+                    .top_alternatives = request.logprobs(),
+                    .echo = request.echo()};
+  for (const openai::Prompt& prompt : request.prompts()) call.prompts.push_back(FromMessage(prompt));
+  if (request.has_seed()) call.seed = request.seed();
+  return call;
+}
+
+ScoreCall ScoringOf(const openai::CompletionsRequest& request, const ModelReference& model, bool describe_tokens) {
+  ScoreCall call{.model = model,
+                 .options = {.token_log_probabilities = describe_tokens, .top_alternatives = request.logprobs()}};
+  for (const openai::Prompt& prompt : request.prompts()) call.texts.push_back(FromMessage(prompt));
+  return call;
+}
+
+class CompletionsWork final : public GenerationStream {
+ public:
+  explicit CompletionsWork(Call& call) : GenerationStream(call) {}
+
+ private:
+  absl::Status Take(google::protobuf::Message& message) override {
+    const auto& request = static_cast<const openai::CompletionsRequest&>(message);
+    CallRecord& record = call().record();
+    LS_ASSIGN_OR_RETURN(const std::shared_ptr<const core::ServedLanguageModel> model,
+                        record.FindLanguageModel({.name = request.model()}));
+    answer_.emplace(request, record, *model);
+    streams_ = request.stream();
+    const ModelReference reference = record.answering_model();
+    if (request.max_tokens() > 0 && streams_) return GenerateStream(record, GenerationOf(request, reference), Sink());
+    SetAtWork(true);
+    const auto self = std::shared_ptr<CompletionsWork>(call().shared_from_this(), this);
+    const absl::Status status =
+        request.max_tokens() > 0
+            ? Generate(record, GenerationOf(request, reference),
+                       [self](absl::StatusOr<GenerateResult> result) { self->Answer(std::move(result)); })
+            : ScoreTexts(record, ScoringOf(request, reference, request.has_logprobs() || model->tokenizer == nullptr),
+                         [self](absl::StatusOr<ScoreResult> result) { self->Answer(std::move(result)); });
+    if (!status.ok()) SetAtWork(false);
+    return status;
+  }
+
+  bool HasWork() const override ABSL_EXCLUSIVE_LOCKS_REQUIRED(call().mutex()) {
+    return at_work_ || GenerationStream::HasWork();
+  }
+
+  absl::StatusOr<std::optional<grpc::ByteBuffer>> ToMessage(StreamEvent event) override {
+    const std::optional<openai::Completions> part = answer_->OfEvent(std::move(event));
+    if (!part.has_value()) return std::nullopt;
+    return SerializeMessage(*part);
+  }
+
+  std::optional<grpc::ByteBuffer> NextAnswer() override ABSL_EXCLUSIVE_LOCKS_REQUIRED(call().mutex()) {
+    if (!streams_ || whole_.empty()) return GenerationStream::NextAnswer();
+    if (call().reader_gone()) return whole_.clear(), std::nullopt;
+    return TakeWhole();
+  }
+  std::optional<grpc::ByteBuffer> LastAnswer() override ABSL_EXCLUSIVE_LOCKS_REQUIRED(call().mutex()) {
+    return whole_.empty() ? std::nullopt : TakeWhole();
+  }
+
+  std::optional<grpc::ByteBuffer> TakeWhole() ABSL_EXCLUSIVE_LOCKS_REQUIRED(call().mutex()) {
+    grpc::ByteBuffer bytes = std::move(whole_.front());
+    whole_.pop_front();
+    return bytes;
+  }
+
+  openai::Completions Whole(GenerateResult result) { return answer_->OfResult(std::move(result)); }
+  openai::Completions Whole(const ScoreResult& result) { return answer_->OfScores(result); }
+
+  // Ends the work of a request that does not stream its generation.
+  template <typename Result>
+  void Answer(absl::StatusOr<Result> result) {
+    absl::Status status = result.status();
+    if (result.ok()) status = Keep(Whole(*std::move(result)));
+    SetAtWork(false);
+    call().End(status);
+  }
+
+  // A stream has the whole answer as one part, and its usage as another.
+  absl::Status Keep(openai::Completions answer) {
+    std::optional<openai::Completions> usage;
+    if (streams_) {
+      usage = answer_->UsagePart(answer);
+      answer.clear_usage();
+    }
+    LS_ASSIGN_OR_RETURN(grpc::ByteBuffer bytes, SerializeMessage(answer));
+    const MutexLock lock(call().mutex());
+    whole_.push_back(std::move(bytes));
+    if (!usage.has_value()) return absl::OkStatus();
+    LS_ASSIGN_OR_RETURN(whole_.emplace_back(), SerializeMessage(*usage));
+    return absl::OkStatus();
+  }
+
+  void SetAtWork(bool at_work) {
+    const MutexLock lock(call().mutex());
+    at_work_ = at_work;
+  }
+
+  bool streams_ = false;                    // set by Take, before the work begins
+  std::optional<CompletionAnswer> answer_;  // likewise; then used by one thread at a time
+  bool at_work_ ABSL_GUARDED_BY(call().mutex()) = false;
+  std::deque<grpc::ByteBuffer> whole_ ABSL_GUARDED_BY(call().mutex());
+};
+
+}  // namespace
+
+std::unique_ptr<CallWork> MakeCompletions(Call& call) { return std::make_unique<CompletionsWork>(call); }
+
+}  // namespace longshort::server

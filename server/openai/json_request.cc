@@ -1,0 +1,107 @@
+#include "server/openai/json_request.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/status_macros.h"
+#include "base/strict_json.h"
+#include "server/calls/field_error.h"
+
+namespace longshort::server {
+namespace {
+
+// Each token id of a prompt is an element.
+constexpr JsonLimits kLimits = {.depth = 8, .elements = int64_t{1} << 21};
+
+}  // namespace
+
+absl::StatusOr<JsonRequest> JsonRequest::Parse(std::string_view body) {
+  LS_ASSIGN_OR_RETURN(nlohmann::json document, ParseJsonObject(body, "the body", kLimits));
+  return JsonRequest(std::move(document));
+}
+
+absl::Status JsonRequest::RefuseUnknown(absl::Span<const std::string_view> known) const {
+  for (const auto& [field, value] : document_.items()) {
+    if (std::find(known.begin(), known.end(), field) != known.end()) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(Quoted(field), " is not a field of this request; the fields are ",
+                     absl::StrJoin(known, ", ", [](std::string* out, std::string_view name) { out->append(name); })));
+  }
+  return absl::OkStatus();
+}
+
+const nlohmann::json* JsonRequest::Find(std::string_view field) const {
+  const auto found = document_.find(field);
+  return found == document_.end() || found->is_null() ? nullptr : &*found;
+}
+
+absl::Status JsonRequest::Read(std::string_view field, bool& value) const {
+  const nlohmann::json* const found = Find(field);
+  if (found == nullptr) return absl::OkStatus();
+  if (!found->is_boolean()) return WrongJson(std::string(field), *found, "true or false");
+  value = found->get<bool>();
+  return absl::OkStatus();
+}
+
+absl::Status JsonRequest::Read(std::string_view field, int64_t& value) const {
+  const nlohmann::json* const found = Find(field);
+  if (found == nullptr) return absl::OkStatus();
+  LS_ASSIGN_OR_RETURN(value, IntegerOf(std::string(field), *found, "an integer"));
+  return absl::OkStatus();
+}
+
+absl::Status JsonRequest::Read(std::string_view field, double& value) const {
+  const nlohmann::json* const found = Find(field);
+  if (found == nullptr) return absl::OkStatus();
+  if (!found->is_number()) return WrongJson(std::string(field), *found, "a number");
+  value = found->get<double>();
+  return absl::OkStatus();
+}
+
+absl::Status JsonRequest::Read(std::string_view field, std::string& value) const {
+  const nlohmann::json* const found = Find(field);
+  if (found == nullptr) return absl::OkStatus();
+  if (!found->is_string()) return WrongJson(std::string(field), *found, "a string");
+  value = found->get<std::string>();
+  return absl::OkStatus();
+}
+
+absl::Status WrongJson(const std::string& field, const nlohmann::json& value, const std::string& wanted) {
+  std::string shown;
+  if (value.is_string()) {
+    shown = Quoted(value.get_ref<const std::string&>());
+  } else if (value.is_structured()) {
+    shown = value.empty() ? "empty" : value.is_array() ? "a list" : "an object";
+  } else {
+    shown = value.dump();
+  }
+  return FieldError(field, shown, wanted);
+}
+
+absl::StatusOr<int64_t> IntegerOf(const std::string& field, const nlohmann::json& value, const char* wanted) {
+  const bool too_large = value.is_number_unsigned() && value.get<uint64_t>() > std::numeric_limits<int64_t>::max();
+  if (!value.is_number_integer() || too_large) return WrongJson(field, value, wanted);
+  return value.get<int64_t>();
+}
+
+absl::Status ReadTokenIds(const std::string& field, const nlohmann::json& list,
+                          google::protobuf::RepeatedField<int32_t>& ids) {
+  if (!list.is_array()) return WrongJson(field, list, "a list of token ids");
+  ids.Reserve(static_cast<int>(list.size()));
+  for (size_t i = 0; i < list.size(); ++i) {
+    const nlohmann::json& value = list[i];
+    const bool fits = value.is_number_integer() && value >= std::numeric_limits<int32_t>::min() &&
+                      value <= std::numeric_limits<int32_t>::max();
+    if (!fits) return WrongJson(absl::StrCat(field, "[", i, "]"), value, "a token id");
+    ids.Add(value.get<int32_t>());
+  }
+  return absl::OkStatus();
+}
+
+std::string DumpJson(const nlohmann::ordered_json& json) {
+  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+}  // namespace longshort::server

@@ -1,0 +1,18 @@
+// The names of the HTTP calls of this room, and of their fields.
+#pragma once
+
+#include "server/calls/call_names.h"
+
+namespace longshort::server {
+
+std::string NameOfCompletionsField(const FieldPath& path);
+std::string NameOfClassifierField(const FieldPath& path);
+
+inline constexpr FieldVocabulary kCompletionsVocabulary = {.name_of = NameOfCompletionsField,
+                                                           .text_kinds = "text or token ids",
+                                                           .image_kinds = "",
+                                                           .streaming_rpc = "`stream`"};
+inline constexpr FieldVocabulary kClassifierVocabulary = {
+    .name_of = NameOfClassifierField, .text_kinds = "text", .image_kinds = "an image file", .streaming_rpc = ""};
+
+}  // namespace longshort::server

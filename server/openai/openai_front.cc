@@ -1,0 +1,157 @@
+#include "server/openai/openai_front.h"
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "absl/time/clock.h"
+#include "base/status_macros.h"
+#include "server/calls/field_error.h"
+#include "server/http/http_query.h"
+#include "server/http/http_status.h"
+#include "server/http_rpc/http_call.h"
+#include "server/openai/classifiers.h"
+#include "server/openai/completions_codec.h"
+#include "server/openai/completions_work.h"
+#include "server/openai/json_request.h"
+#include "server/openai/names.h"
+#include "server/openai/tokenizer_calls.h"
+#include "server/rpc/unary.h"
+
+namespace longshort::server {
+namespace {
+
+using openai::TokenizerRequest;
+
+constexpr RpcAccess kInfer = {.scope = Scope::kInfer};
+
+enum Row { kCompletions, kModels, kPredict, kClassify, kTokenizer };
+
+absl::StatusOr<openai::ModelsAnswer> ListModels(CallRecord& record, const openai::ModelsRequest& request) {
+  openai::ModelsAnswer answer;
+  if (!request.name().empty()) {
+    LS_RETURN_IF_ERROR(record.FindModel({.name = request.name()}).status());
+    answer.add_names(request.name());
+    return answer;
+  }
+  std::set<std::string> names;
+  for (const std::shared_ptr<core::ServedModel>& served : record.environment().models.List()) {
+    if (record.caller().MayUse(served->name)) names.insert(served->name);
+  }
+  for (const std::string& name : names) answer.add_names(name);
+  return answer;
+}
+
+// A body's limit: JSON may write a character as six.
+size_t MaxBodyBytes(const CallEnvironment& environment) {
+  constexpr int64_t kBeside = 64 << 10;
+  return static_cast<size_t>(environment.limits.message_bytes / 3 * 4 + kBeside);
+}
+
+using MakeCodec = std::function<std::unique_ptr<HttpCodec>()>;
+using WriteError = HttpResponse (*)(const absl::Status& status);
+
+// What one path takes.
+struct Path {
+  const Rpc& rpc;
+  const char* method;
+  // The beginning of the content types of bodies; empty: no body.
+  const char* content_type;
+  WriteError write_error;
+  MakeCodec make_codec;
+};
+
+absl::Status CheckHead(const Path& path, const HttpRequest& head) {
+  if (head.method != path.method) return HttpError(405, absl::StrCat(head.path, " takes ", path.method));
+  const std::string type = absl::AsciiStrToLower(head.Find("content-type").value_or(""));
+  if (absl::StartsWith(type, path.content_type)) return absl::OkStatus();
+  return HttpError(415, absl::StrCat("the content type is ", type.empty() ? "not set" : Quoted(type), "; ", head.path,
+                                     " takes ", path.content_type, absl::EndsWith(path.content_type, "/") ? "*" : ""));
+}
+
+HttpPlan PlanOf(const CallEnvironment& environment, Path path) {
+  HttpPlan plan;
+  plan.max_body_bytes = *path.content_type == '\0' ? 0 : MaxBodyBytes(environment);
+  plan.serve = [&environment, path = std::move(path)](const std::shared_ptr<HttpExchange>& exchange) {
+    const absl::Status status = CheckHead(path, exchange->request());
+    if (status.ok()) return HttpCall::Start(environment, path.rpc, exchange, path.make_codec());
+    HttpResponse response = path.write_error(status);
+    if (response.status == 405) response.fields.emplace_back("Allow", path.method);
+    exchange->Answer(std::move(response));
+  };
+  return plan;
+}
+
+// For the rest of OpenAI's API.
+HttpPlan NoSuchPath() {
+  HttpPlan plan;
+  plan.serve = [](const std::shared_ptr<HttpExchange>& exchange) {
+    const HttpRequest& head = exchange->request();
+    exchange->Answer(UnknownUrl(
+        absl::StrCat("there is no ", head.method, " ", head.path,
+                     "; of OpenAI's API the server has GET /v1/models, GET /v1/models/NAME and POST /v1/completions, "
+                     "because its models continue a text")));
+  };
+  return plan;
+}
+
+}  // namespace
+
+std::vector<Rpc> OpenAiRpcs() {
+  static constexpr CallNames kCompletionsNames(kCompletionsVocabulary, "openai.v1/Completions", kInfer);
+  static constexpr CallNames kModelsNames(kCompletionsVocabulary, "openai.v1/Models", kInfer);
+  static constexpr CallNames kPredictNames(kClassifierVocabulary, "tei/Predict", kInfer);
+  static constexpr CallNames kTokenizerNames(kCompletionsVocabulary, "openai.v1/Tokenizer", kInfer);
+  static constexpr CallNames kClassifyNames(kClassifierVocabulary, "http/Classify", kInfer);
+  return {Streaming<openai::CompletionsRequest, openai::Completions>(kCompletionsNames, RpcKind::kServerStream,
+                                                                     MakeCompletions),
+          SideEffectFree(AnswerAtOnce<openai::ModelsRequest, openai::ModelsAnswer>(kModelsNames, ListModels)),
+          AnswerLater<openai::PredictRequest, openai::PredictAnswer>(kPredictNames, Predict),
+          AnswerLater<openai::ClassifyRequest, openai::ClassifyAnswer>(kClassifyNames, Classify),
+          SideEffectFree(
+              AnswerAtOnce<openai::TokenizerRequest, openai::TokenizerAnswer>(kTokenizerNames, AnswerTokenizer))};
+}
+
+HttpFront OpenAiFront(const CallEnvironment& environment, const std::vector<Rpc>& rpcs) {
+  const int64_t created = absl::ToUnixSeconds(absl::Now());
+  return [&environment, &rpcs, created](const HttpRequest& head) -> std::optional<HttpPlan> {
+    const int64_t max_bytes = environment.limits.message_bytes;
+    if (head.path == "/v1/completions") {
+      return PlanOf(environment, {rpcs[kCompletions], "POST", kJsonType, OpenAiError,
+                                  [max_bytes] { return MakeCompletionsCodec(max_bytes); }});
+    }
+    if (head.path == "/predict") {
+      return PlanOf(environment, {rpcs[kPredict], "POST", kJsonType, ProblemDetails,
+                                  [max_bytes] { return MakePredictCodec(max_bytes); }});
+    }
+    if (head.path == "/classify") {
+      return PlanOf(environment, {rpcs[kClassify], "POST", "image/", ProblemDetails, MakeClassifyCodec});
+    }
+    const auto tokenizer = [&](TokenizerRequest::Kind kind) {
+      const bool has_body = kind != TokenizerRequest::INFO;
+      return PlanOf(environment, {rpcs[kTokenizer], has_body ? "POST" : "GET", has_body ? kJsonType : "", OpenAiError,
+                                  [kind, max_bytes] { return MakeTokenizerCodec(kind, max_bytes); }});
+    };
+    if (head.path == "/tokenizer_info") return tokenizer(TokenizerRequest::INFO);
+    if (head.path == "/tokenize") return tokenizer(TokenizerRequest::TOKENIZE);
+    if (head.path == "/detokenize") return tokenizer(TokenizerRequest::DETOKENIZE);
+    absl::string_view rest = head.path;
+    if (!absl::ConsumePrefix(&rest, "/v1/")) return std::nullopt;
+    if (!absl::ConsumePrefix(&rest, "models") || (!rest.empty() && !absl::ConsumePrefix(&rest, "/"))) {
+      return NoSuchPath();
+    }
+    const std::optional<std::string> name = DecodePercent(std::string_view(rest.data(), rest.size()));
+    if (!name.has_value()) return NoSuchPath();
+    return PlanOf(environment, {rpcs[kModels], "GET", "", OpenAiError,
+                                [name = *name, created] { return MakeModelsCodec(name, created); }});
+  };
+}
+
+}  // namespace longshort::server

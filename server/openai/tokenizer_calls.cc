@@ -1,0 +1,129 @@
+#include "server/openai/tokenizer_calls.h"
+
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "core/sampling/utf8_stream.h"
+#include "server/calls/field_error.h"
+#include "server/handlers/handlers.h"
+#include "server/http/content_coding.h"
+#include "server/http/http_query.h"
+#include "server/openai/completions_codec.h"
+#include "server/openai/find_model.h"
+#include "server/openai/json_request.h"
+
+namespace longshort::server {
+namespace {
+
+using openai::TokenizerAnswer;
+using openai::TokenizerRequest;
+
+// The text between documents: fairseq's </s> has this id in every vocabulary, and stands for the newline.
+constexpr int32_t kEndOfDocument = 2;
+
+absl::StatusOr<std::string> Decode(const TokenizerRequest& request, const models::Tokenizer& tokenizer) {
+  core::Utf8Stream stream;
+  std::string text;
+  for (int i = 0; i < request.tokens_size(); ++i) {
+    const int32_t id = request.tokens(i);
+    LS_RETURN_IF_ERROR(
+        CheckFieldRange([i] { return absl::StrCat("tokens[", i, "]"); }, id, 0, tokenizer.vocabulary_size() - 1));
+    text += stream.Append(tokenizer.Decode(id));
+  }
+  return text + stream.Flush();
+}
+
+absl::Status ReadBody(std::string_view body, TokenizerRequest& request) {
+  LS_ASSIGN_OR_RETURN(const JsonRequest json, JsonRequest::Parse(body));
+  const bool encodes = request.kind() == TokenizerRequest::TOKENIZE;
+  LS_RETURN_IF_ERROR(encodes ? json.RefuseUnknown({"model", "prompt", "add_special_tokens"})
+                             : json.RefuseUnknown({"model", "tokens"}));
+  LS_RETURN_IF_ERROR(json.Read("model", *request.mutable_model()));
+  if (encodes) {
+    if (json.Find("prompt") == nullptr) return absl::InvalidArgumentError("prompt is missing; it must be a string");
+    bool special = false;  // the vocabularies have no tokens to add
+    LS_RETURN_IF_ERROR(json.Read("add_special_tokens", special));
+    return json.Read("prompt", *request.mutable_prompt());
+  }
+  const nlohmann::json* const tokens = json.Find("tokens");
+  if (tokens == nullptr) return absl::InvalidArgumentError("tokens is missing; it must be a list of token ids");
+  return ReadTokenIds("tokens", *tokens, *request.mutable_tokens());
+}
+
+class TokenizerCodec final : public HttpCodec {
+ public:
+  TokenizerCodec(TokenizerRequest::Kind kind, int64_t max_body_bytes) : kind_(kind), max_body_bytes_(max_body_bytes) {}
+
+  absl::Status ReadRequest(HttpRequest& request, google::protobuf::Message& message) override {
+    auto& read = static_cast<TokenizerRequest&>(message);
+    read.set_kind(kind_);
+    if (kind_ == TokenizerRequest::INFO) {
+      read.set_model(QueryParameter(request.query, "model").value_or(""));
+      return absl::OkStatus();
+    }
+    LS_RETURN_IF_ERROR(DecodeContent(request.Find("content-encoding").value_or(""), max_body_bytes_, request.body));
+    return ReadBody(request.body, read);
+  }
+
+  absl::StatusOr<HttpResponse> WriteAnswer(const google::protobuf::Message& message) override {
+    const auto& answer = static_cast<const TokenizerAnswer&>(message);
+    nlohmann::ordered_json json;
+    if (kind_ == TokenizerRequest::INFO) {
+      json = {{"model", answer.model()},
+              {"vocab_size", answer.vocabulary_size()},
+              {"eos_token", answer.text()},
+              {"bos_token", nullptr},
+              {"pad_token", nullptr}};
+    } else if (kind_ == TokenizerRequest::TOKENIZE) {
+      json = {{"count", answer.tokens_size()}, {"max_model_len", answer.max_tokens()}};
+      json["tokens"] = std::vector<int32_t>(answer.tokens().begin(), answer.tokens().end());
+    } else {
+      json = {{"prompt", answer.text()}};
+    }
+    return HttpResponse{.body = DumpJson(json), .content_type = kJsonType};
+  }
+  HttpResponse WriteError(const absl::Status& status) override { return OpenAiError(status); }
+
+ private:
+  const TokenizerRequest::Kind kind_;
+  const int64_t max_body_bytes_;
+};
+
+}  // namespace
+
+absl::StatusOr<TokenizerAnswer> AnswerTokenizer(CallRecord& record, const TokenizerRequest& request) {
+  LS_ASSIGN_OR_RETURN(const ModelReference reference,
+                      ChooseModel(record, request.model(), "language models",
+                                  [](const core::ServedModel& served) { return served.language_model() != nullptr; }));
+  LS_ASSIGN_OR_RETURN(const std::shared_ptr<const core::ServedLanguageModel> model,
+                      record.FindLanguageModel(reference));
+  if (model->tokenizer == nullptr) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("model ", record.answering_model().name, " has no vocabulary: it takes and gives token ids"));
+  }
+  TokenizerAnswer answer;
+  answer.set_model(record.answering_model().name);
+  answer.set_max_tokens(record.environment().limits.prompt_tokens);
+  if (request.kind() == TokenizerRequest::TOKENIZE) {
+    if (request.prompt().empty()) return answer;
+    LS_ASSIGN_OR_RETURN(const TokenizeResult result,
+                        Tokenize(record, {.model = record.answering_model(),
+                                          .text = {.kind = TextInput::Kind::kText, .text = request.prompt()}}));
+    answer.mutable_tokens()->Add(result.ids.begin(), result.ids.end());
+  } else if (request.kind() == TokenizerRequest::DETOKENIZE) {
+    LS_ASSIGN_OR_RETURN(*answer.mutable_text(), Decode(request, *model->tokenizer));
+  } else {
+    answer.set_vocabulary_size(model->info.vocabulary_size);
+    answer.set_text(std::string(model->tokenizer->Decode(kEndOfDocument)));
+  }
+  return answer;
+}
+
+std::unique_ptr<HttpCodec> MakeTokenizerCodec(TokenizerRequest::Kind kind, int64_t max_body_bytes) {
+  return std::make_unique<TokenizerCodec>(kind, max_body_bytes);
+}
+
+}  // namespace longshort::server

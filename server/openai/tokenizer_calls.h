@@ -1,0 +1,20 @@
+// The tokenizer's paths, as vLLM has them: /tokenizer_info, /tokenize and /detokenize. Evaluation harnesses use them
+// for models whose tokenizer is published nowhere.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "server/admission/call_record.h"
+#include "server/http_rpc/http_codec.h"
+#include "server/openai/messages.pb.h"
+
+namespace longshort::server {
+
+// A request without a model's name means the only language model that the caller may use.
+absl::StatusOr<openai::TokenizerAnswer> AnswerTokenizer(CallRecord& record, const openai::TokenizerRequest& request);
+
+std::unique_ptr<HttpCodec> MakeTokenizerCodec(openai::TokenizerRequest::Kind kind, int64_t max_body_bytes);
+
+}  // namespace longshort::server

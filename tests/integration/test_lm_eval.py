@@ -1,0 +1,59 @@
+"""lm-evaluation-harness, as it is, gets the bits per byte of ScoreText."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import subprocess
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from integration.server_process import ROOT, Server
+
+LM_EVAL = ROOT / "build/lm_eval/bin/lm-eval"
+
+TASK = """
+task: held_out
+dataset_path: json
+dataset_kwargs:
+  data_files: {{test: "{data}"}}
+test_split: test
+output_type: loglikelihood_rolling
+doc_to_text: ""
+doc_to_target: "{{{{text}}}}"
+metric_list:
+  - metric: bits_per_byte
+"""
+
+
+@pytest.mark.skipif(not LM_EVAL.exists(), reason="build/lm_eval is missing (tests/requirements-lm-eval.txt)")
+def test_bits_per_byte_are_those_of_score_text(tmp_path: Path, api: SimpleNamespace) -> None:
+    zoo = tmp_path / "zoo"
+    zoo.mkdir()
+    (zoo / "enwiki").symlink_to(ROOT / "models/zoo/enwiki")
+    paragraph = (ROOT / "deploy/paragraph.txt").read_text()
+    texts = [paragraph, paragraph[300:] + paragraph[:300] + "\u00e9\n" * 3]
+    data = tmp_path / "held_out.jsonl"
+    data.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    (tmp_path / "task.yaml").write_text(TASK.format(data=data))
+    with Server(zoo, tmp_path) as server:
+        url = f"http://127.0.0.1:{server.http_port}/v1/completions"
+        model = f"model=enwiki,base_url={url},max_length=100000"
+        arguments = ["--model=local-completions", f"--model_args={model}", "--tasks=held_out"]
+        arguments += [f"--include_path={tmp_path}", f"--output_path={tmp_path / 'out'}"]
+        offline = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "HF_HOME": str(tmp_path / "hf")}
+        done = subprocess.run(
+            [LM_EVAL, "run", *arguments], env=os.environ | offline, capture_output=True, text=True, timeout=600
+        )
+        assert done.returncode == 0, done.stderr
+        # The harness scores each text after the newline that ends a document.
+        request = api.inference.ScoreTextRequest(inputs=[{"text": "\n" + text} for text in texts])
+        scores = api.inference_grpc.InferenceStub(server.channel).ScoreText(request, timeout=300).scores
+    (report,) = (tmp_path / "out").rglob("results_*.json")
+    got = json.loads(report.read_text())["results"]["held_out"]["bits_per_byte,none"]
+    size = sum(len(text.encode()) for text in texts)
+    want = -sum(score.log_likelihood for score in scores) / math.log(2) / size
+    assert got == pytest.approx(want, abs=1e-4)
