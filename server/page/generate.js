@@ -164,7 +164,8 @@ class Alternatives {
     this.transcript = transcript;
     this.popup = popup;
     this.shown = null;
-    transcript.addEventListener("pointerover", (event) => this.show(event.target));
+    // Not pointerover, which also follows when the text moves below a pointer that rests.
+    transcript.addEventListener("pointermove", (event) => this.show(event.target));
     transcript.addEventListener("focusin", (event) => this.show(event.target));
     transcript.addEventListener("focusout", () => this.hide());
     for (const element of [transcript, popup]) {

@@ -89,5 +89,7 @@ byId("token-button").addEventListener("click", async () => {
 show(location.hash.slice(1));
 await modelView.refresh();
 setInterval(() => {
-  if (!document.hidden && !byId("panel-models").hidden && !dialog.open) modelView.refresh({ quiet: true });
+  // All views wait for the list of a server that has just started.
+  const wanted = models.list.length === 0 || !byId("panel-models").hidden;
+  if (wanted && !document.hidden && !dialog.open) modelView.refresh({ quiet: true });
 }, REFRESH_MODELS_MS);

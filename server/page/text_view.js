@@ -19,9 +19,11 @@ export class TextView {
     this.text = null;
     this.drawSoon = oncePerFrame(() => this.draw());
     element.addEventListener("scroll", this.drawSoon, { passive: true });
-    element.addEventListener("pointerover", (event) => {
+    // Not pointerover, which also follows when the text moves below a pointer that rests.
+    element.addEventListener("pointermove", (event) => {
       const at = event.target.dataset?.at;
-      if (at !== undefined) select(Number(at));
+      if (at !== undefined && at !== this.pointed) select(Number(at));
+      this.pointed = at;
     });
     element.addEventListener("click", (event) => {
       const at = event.target.dataset?.at;
@@ -163,6 +165,7 @@ export class TextView {
     if (before >= 0) this.update(before, before + 1);
     this.update(this.cursor, this.cursor + 1);
     this.reveal(this.cursor);
+    this.pointed = undefined;
     this.select(this.cursor);
   }
 
