@@ -18,7 +18,9 @@ constexpr char kPrometheusText[] = "text/plain; version=0.0.4; charset=utf-8";
 constexpr char kCalls[] =
     "  /longshort.v1.*      every call as JSON, for example\n"
     "                       curl -d '{}' -H 'content-type: application/json' "
-    "http://HOST:PORT/longshort.v1.Models/ListModels\n";
+    "http://HOST:PORT/longshort.v1.Models/ListModels\n"
+    "  /v1/completions      as OpenAI's API has it\n"
+    "  /predict, /classify  texts and images for classifiers\n";
 
 // OpenSSL calls this in a new connection's handshake. 0 ends the connection.
 int ShowCertificate(SSL* connection, void* watch) {
