@@ -19,6 +19,7 @@ constexpr char kCalls[] =
     "  /longshort.v1.*      every call as JSON, for example\n"
     "                       curl -d '{}' -H 'content-type: application/json' "
     "http://HOST:PORT/longshort.v1.Models/ListModels\n"
+    "  /v2                  the Open Inference Protocol, for tritonclient.http, KServe and others\n"
     "  /v1/completions      as OpenAI's API has it\n"
     "  /predict, /classify  texts and images for classifiers\n";
 
@@ -112,14 +113,14 @@ HttpPlan HttpEndpoints::Route(const HttpRequest& head) const {
     fronts = fronts_;
   }
   HttpPlan plan;
-  plan.serve = [this](const std::shared_ptr<HttpExchange>& exchange) {
-    exchange->Answer(Respond(exchange->request()));
+  plan.serve = [this, is_loading = fronts == nullptr](const std::shared_ptr<HttpExchange>& exchange) {
+    constexpr int kNotFound = 404;
+    HttpResponse response = Respond(exchange->request());
+    if (is_loading && response.status == kNotFound) {  // a front may have the path
+      response = {.status = 503, .body = "the server loads its models\n", .fields = {{"Retry-After", "1"}}};
+    }
+    exchange->Answer(std::move(response));
   };
-  if (fronts == nullptr && head.method == "POST") {
-    plan.serve = [](const std::shared_ptr<HttpExchange>& exchange) {
-      exchange->Answer({.status = 503, .body = "the server loads its models\n", .fields = {{"Retry-After", "1"}}});
-    };
-  }
   if (fronts != nullptr) {
     for (const HttpFront& front : *fronts) {
       if (std::optional<HttpPlan> found = front(head); found.has_value()) {

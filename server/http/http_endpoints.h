@@ -51,7 +51,8 @@ class HttpEndpoints {
   // Errors: as HttpServer::Start.
   static absl::StatusOr<std::unique_ptr<HttpEndpoints>> Start(Options options);
 
-  // Serves these fronts, too, unless options forbid it; until then every POST is answered with 503. Thread-safe.
+  // Serves these fronts, too, unless options forbid it; until then a path that may be theirs is answered with 503.
+  // Thread-safe.
   void Serve(std::vector<HttpFront> fronts);
   // Closes all connections. When it returns no front and no call that came by one is in use.
   void Close() { server_->Close(); }

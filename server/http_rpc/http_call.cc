@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/status_macros.h"
 #include "core/schedule/refusal.h"
+#include "server/http/content_coding.h"
 #include "server/http/http_status.h"
 #include "server/rpc/call_metadata.h"
 
@@ -162,6 +163,7 @@ void HttpCall::SendEnd(const absl::Status& status, const std::optional<grpc::Byt
   absl::StatusOr<HttpResponse> response = status.ok() ? WriteAnswer(answer) : absl::StatusOr<HttpResponse>(status);
   if (!response.ok()) response = codec_->WriteError(response.status());
   AddFields(status, *response);
+  EncodeContent(exchange_->request(), *response);
   exchange_->Answer(*std::move(response), std::move(done));
 }
 

@@ -109,7 +109,7 @@ inference::ServerMetadataResponse DescribeServer(bool model_control) {
   message.set_name("longshort");
   message.set_version(std::string(kVersion));
   for (const char* extension :
-       {"classification", "model_configuration", "parameters", "schedule_policy", "statistics"}) {
+       {"binary_tensor_data", "classification", "model_configuration", "parameters", "schedule_policy", "statistics"}) {
     message.add_extensions(extension);
   }
   if (model_control) message.add_extensions("model_repository");

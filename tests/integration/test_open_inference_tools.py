@@ -37,7 +37,8 @@ def server(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 
 def kserve(what: str, server: Server) -> Any:
-    command = [sys.executable, ROOT / "tests/integration/kserve_calls.py", what, f"127.0.0.1:{server.grpc_port}"]
+    port = server.http_port if what == "rest" else server.grpc_port
+    command = [sys.executable, ROOT / "tests/integration/kserve_calls.py", what, f"127.0.0.1:{port}"]
     environment = {**os.environ, "no_proxy": "127.0.0.1"}
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env=environment)
     assert done.returncode == 0, done.stderr
@@ -60,6 +61,23 @@ def test_kserves_client_gets_typed_answers(server: Server) -> None:
     assert int(likeliest.split(":")[1]) == int(np.argmax(documents[0]))
     assert found["prompt"]["outputs"]["finish_reason"] == ["length"]
     assert found["score"]["outputs"]["token_count"] == [5, 3]
+
+
+def test_kserves_client_gets_the_same_answers_by_rest(server: Server) -> None:
+    by_grpc, found = kserve("families", server), kserve("rest", server)
+    assert (found["live"], found["ready"], found["models"]) == (True, True, [True, False])
+    assert found["text"]["id"] == "mine"
+    assert "inputs[0].data[0] is 7; it must be a string" in found["error"] and "400" in found["error"]
+    for call in ("text", "classes", "pixels", "binary", "prompt", "score"):
+        expected = by_grpc["pixels" if call == "binary" else call]["outputs"]
+        assert found[call]["outputs"].keys() == expected.keys(), call
+        for name, values in found[call]["outputs"].items():
+            if isinstance(values[0], str) and ":" in values[0]:
+                assert [value.split(":")[1:] for value in values] == [value.split(":")[1:] for value in expected[name]]
+            elif isinstance(values[0], str):
+                assert values == expected[name]
+            else:
+                assert values == pytest.approx(expected[name], abs=1e-5), call
 
 
 def test_kserves_client_tries_again_what_a_stopping_server_refused(repository: Path, tmp_path: Path) -> None:
@@ -85,10 +103,11 @@ def test_the_documented_example_runs_as_it_stands(tmp_path: Path) -> None:
     assert re.search(r"^\[-\d", done.stdout.splitlines()[-1]), done.stdout
 
 
-def measured(server: Server, folder: Path, model: str, *arguments: str) -> dict[str, str]:
+def measured(server: Server, folder: Path, model: str, *arguments: str, protocol: str = "grpc") -> dict[str, str]:
     """The line of perf_analyzer's report."""
     report = folder / "report.csv"
-    command = [PERF_ANALYZER, "-m", model, "-i", "grpc", "-u", f"127.0.0.1:{server.grpc_port}", "-f", report]
+    port = server.http_port if protocol == "http" else server.grpc_port
+    command = [PERF_ANALYZER, "-m", model, "-i", protocol, "-u", f"127.0.0.1:{port}", "-f", report]
     # How fast is not what is tested: it measures so many requests, instead of until its figures are stable.
     quick = ["--request-count=50", "--verbose-csv"]
     environment = {**os.environ, "LD_LIBRARY_PATH": str(PERF_ANALYZER.parent), "no_proxy": "127.0.0.1"}
@@ -117,8 +136,10 @@ def check_parts(line: dict[str, str]) -> None:
     assert sum(parts) <= float(line["Avg latency"])
 
 
-def test_perf_analyzer_measures_documents_and_images(server: Server, tmp_path: Path) -> None:
-    line = measured(server, tmp_path, "texts", "--string-data=hello", "-b", "2", "--concurrency-range=2")
+@pytest.mark.parametrize("protocol", ["grpc", "http"])
+def test_perf_analyzer_measures_documents_and_images(server: Server, tmp_path: Path, protocol: str) -> None:
+    documents = ("texts", "--string-data=hello", "-b", "2", "--concurrency-range=2")
+    line = measured(server, tmp_path, *documents, protocol=protocol)
     assert float(line["Inferences/Second"]) > 0
     check_parts(line)
     file = png(some_pixels(1))
@@ -126,7 +147,7 @@ def test_perf_analyzer_measures_documents_and_images(server: Server, tmp_path: P
     content = base64.b64encode(len(file).to_bytes(4, "little") + file).decode()
     data = tmp_path / "images.json"
     data.write_text(json.dumps({"data": [{"image": {"b64": content}}]}))
-    check_parts(measured(server, tmp_path, "images", f"--input-data={data}"))
+    check_parts(measured(server, tmp_path, "images", f"--input-data={data}", protocol=protocol))
 
 
 def test_perf_analyzer_measures_generations(server: Server, tmp_path: Path) -> None:

@@ -70,9 +70,9 @@ TEST(HttpEndpoints, ServesMetricsAndNothingElse) {
   const auto endpoints = HttpEndpoints::Start({.address = kAnyPort, .metrics = [] { return "a_metric 1\n"; }});
   ASSERT_TRUE(endpoints.ok()) << endpoints.status();
   const int port = (*endpoints)->port();
+  (*endpoints)->Serve({});
   EXPECT_THAT(Get(port, "/metrics"), EndsWith("\r\n\r\na_metric 1\n"));
   EXPECT_THAT(Get(port, "/metrics?name[]=x"), EndsWith("\r\n\r\na_metric 1\n"));
-  (*endpoints)->Serve({});
   EXPECT_THAT(Ask(port, "POST /metrics HTTP/1.1\r\nConnection: close\r\n\r\n"), StartsWith("HTTP/1.1 404 "));
 }
 
@@ -82,6 +82,7 @@ TEST(HttpEndpoints, TheRootAndUnknownPathsSayWhatIsThereAndWhereGrpcIs) {
       HttpEndpoints::Start({.address = kAnyPort, .metrics = [] { return ""; }, .grpc = "127.0.0.1:8500"});
   ASSERT_TRUE(endpoints.ok()) << endpoints.status();
   const int port = (*endpoints)->port();
+  (*endpoints)->Serve({});
   EXPECT_EQ(StatusOf(port, "/"), 200);
   EXPECT_EQ(StatusOf(port, "/v2/models/m/infer"), 404);
   for (const char* path : {"/", "/v2/models/m/infer", "/favicon.ico"}) {
@@ -90,6 +91,15 @@ TEST(HttpEndpoints, TheRootAndUnknownPathsSayWhatIsThereAndWhereGrpcIs) {
       EXPECT_THAT(answer, HasSubstr(part)) << path;
     }
   }
+}
+
+TEST(HttpEndpoints, APathThatAFrontMayHaveIsUnavailableUntilThereAreFronts) {
+  const auto endpoints = HttpEndpoints::Start({.address = kAnyPort, .metrics = [] { return ""; }});
+  ASSERT_TRUE(endpoints.ok()) << endpoints.status();
+  const std::string answer = Get((*endpoints)->port(), "/v2/health/ready");
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 503 "));
+  EXPECT_THAT(answer, HasSubstr("\r\nRetry-After: 1\r\n"));
+  EXPECT_EQ(StatusOf((*endpoints)->port(), "/livez"), 200);
 }
 
 TEST(HttpEndpoints, APortInUseIsNamed) {

@@ -1,0 +1,195 @@
+#include "server/open_inference_v2/rest_codec.h"
+
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "base/strict_json.h"
+#include "open_inference/v2/service.pb.h"
+#include "server/calls/field_error.h"
+#include "server/http/content_coding.h"
+#include "server/http/http_status.h"
+#include "server/open_inference_v2/plain_json.h"
+#include "server/open_inference_v2/rest_answer.h"
+#include "server/open_inference_v2/rest_request.h"
+
+namespace longshort::server {
+namespace {
+
+using google::protobuf::Message;
+using nlohmann::ordered_json;
+
+constexpr char kJson[] = "application/json";
+constexpr char kHeaderLength[] = "Inference-Header-Content-Length";
+
+HttpResponse JsonResponse(const ordered_json& json, int status = 200) {
+  return {.status = status,
+          .body = json.dump(-1, ' ', false, ordered_json::error_handler_t::replace),
+          .content_type = kJson};
+}
+
+// Sets a string field, if the message has it.
+void SetText(const char* field, const std::string& value, Message& message) {
+  const google::protobuf::FieldDescriptor* const found = message.GetDescriptor()->FindFieldByName(field);
+  if (found != nullptr) message.GetReflection()->SetString(&message, found, value);
+}
+
+absl::Status DecodeBody(int64_t max_message_bytes, HttpRequest& request) {
+  return DecodeContent(request.Find("content-encoding").value_or(""),
+                       static_cast<int64_t>(MaxRestBodyBytes(max_message_bytes)), request.body);
+}
+
+class InferCodec final : public HttpCodec {
+ public:
+  InferCodec(RestTarget target, int64_t max_message_bytes)
+      : target_(std::move(target)), max_message_bytes_(max_message_bytes) {}
+
+  absl::Status ReadRequest(HttpRequest& request, Message& message) override {
+    auto& infer = static_cast<inference::ModelInferRequest&>(message);
+    LS_RETURN_IF_ERROR(DecodeBody(max_message_bytes_, request));
+    const std::string_view body = request.body;
+    LS_ASSIGN_OR_RETURN(const size_t json_bytes, JsonBytes(request));
+    infer.set_model_name(target_.name);
+    infer.set_model_version(target_.version);
+    const absl::Status read =
+        ReadRestRequest(body.substr(0, json_bytes), body.substr(json_bytes), max_message_bytes_, infer, binary_);
+    return absl::IsResourceExhausted(read) ? HttpError(413, std::string(read.message())) : read;
+  }
+
+  absl::StatusOr<HttpResponse> WriteAnswer(const Message& answer) override {
+    LS_ASSIGN_OR_RETURN(RestAnswer written,
+                        WriteRestAnswer(static_cast<const inference::ModelInferResponse&>(answer), binary_));
+    HttpResponse response{.body = std::move(written.body), .content_type = kJson};
+    if (written.json_bytes.has_value()) {
+      response.content_type = "application/octet-stream";
+      response.fields.emplace_back(kHeaderLength, absl::StrCat(*written.json_bytes));
+    }
+    return response;
+  }
+
+  HttpResponse WriteError(const absl::Status& status) override { return RestError(status); }
+
+ private:
+  // How much of the body is JSON.
+  static absl::StatusOr<size_t> JsonBytes(const HttpRequest& request) {
+    const std::optional<std::string> given = request.Find("inference-header-content-length");
+    if (!given.has_value()) return request.body.size();
+    uint64_t bytes = 0;
+    const bool is_number = absl::ascii_isdigit(static_cast<unsigned char>(given->empty() ? ' ' : given->front())) &&
+                           absl::SimpleAtoi(*given, &bytes);
+    if (is_number && bytes > 0 && bytes <= request.body.size()) return bytes;
+    return FieldError(kHeaderLength, Quoted(*given),
+                      absl::StrCat("the length of the JSON, from 1 to ", request.body.size(), ", the body's length"));
+  }
+
+  const RestTarget target_;
+  const int64_t max_message_bytes_;
+  BinaryOutputs binary_;
+};
+
+class PlainCodec final : public HttpCodec {
+ public:
+  PlainCodec(RestTarget target, int64_t max_message_bytes)
+      : target_(std::move(target)), max_message_bytes_(max_message_bytes) {}
+
+  absl::Status ReadRequest(HttpRequest& request, Message& message) override {
+    LS_RETURN_IF_ERROR(DecodeBody(max_message_bytes_, request));
+    SetText("name", target_.name, message);
+    SetText("version", target_.version, message);
+    SetText("model_name", target_.name, message);
+    if (auto* const index = dynamic_cast<inference::RepositoryIndexRequest*>(&message); index != nullptr) {
+      return ReadIndex(request.body, *index);
+    }
+    if (auto* const load = dynamic_cast<inference::RepositoryModelLoadRequest*>(&message); load != nullptr) {
+      return ReadParameters(request.body, *load->mutable_parameters());
+    }
+    if (auto* const unload = dynamic_cast<inference::RepositoryModelUnloadRequest*>(&message); unload != nullptr) {
+      return ReadParameters(request.body, *unload->mutable_parameters());
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<HttpResponse> WriteAnswer(const Message& answer) override {
+    constexpr int kNotFound = 404, kUnavailable = 503;
+    if (const auto* ready = dynamic_cast<const inference::ServerReadyResponse*>(&answer); ready != nullptr) {
+      return JsonResponse(PlainJson(answer), ready->ready() ? 200 : kUnavailable);
+    }
+    if (const auto* ready = dynamic_cast<const inference::ModelReadyResponse*>(&answer); ready != nullptr) {
+      return JsonResponse({{"name", target_.name}, {"ready", ready->ready()}}, ready->ready() ? 200 : kNotFound);
+    }
+    if (const auto* config = dynamic_cast<const inference::ModelConfigResponse*>(&answer); config != nullptr) {
+      return JsonResponse(PlainJson(config->config()));
+    }
+    if (dynamic_cast<const inference::RepositoryIndexResponse*>(&answer) != nullptr) {
+      return JsonResponse(PlainJson(answer).at("models"));
+    }
+    if (dynamic_cast<const inference::RepositoryModelLoadResponse*>(&answer) != nullptr) {
+      return JsonResponse({{"name", target_.name}, {"load", true}});
+    }
+    if (dynamic_cast<const inference::RepositoryModelUnloadResponse*>(&answer) != nullptr) {
+      return JsonResponse({{"name", target_.name}, {"unload", true}});
+    }
+    const bool is_empty = answer.GetDescriptor()->field_count() == 0;  // a list of shared memory, or of nothing
+    return JsonResponse(is_empty ? ordered_json::array() : PlainJson(answer));
+  }
+
+  HttpResponse WriteError(const absl::Status& status) override { return RestError(status); }
+
+ private:
+  static constexpr JsonLimits kLimits = {.depth = 8, .elements = 1024};
+
+  // An empty body is an empty object.
+  static absl::StatusOr<nlohmann::json> ReadObject(const std::string& body,
+                                                   std::initializer_list<std::string_view> known) {
+    if (body.empty()) return nlohmann::json::object();
+    LS_ASSIGN_OR_RETURN(nlohmann::json object, ParseJsonObject(body, "the request", kLimits));
+    LS_RETURN_IF_ERROR(RefuseUnknownFields(object, "the request", known));
+    return object;
+  }
+
+  static absl::Status ReadIndex(const std::string& body, inference::RepositoryIndexRequest& request) {
+    LS_ASSIGN_OR_RETURN(const nlohmann::json object, ReadObject(body, {"ready"}));
+    const auto ready = object.find("ready");
+    if (ready == object.end()) return absl::OkStatus();
+    if (!ready->is_boolean()) return absl::InvalidArgumentError("ready must be true or false");
+    request.set_ready(ready->get<bool>());
+    return absl::OkStatus();
+  }
+
+  // Only the names: the RPCs refuse all but one, whose value does not matter.
+  static absl::Status ReadParameters(
+      const std::string& body, google::protobuf::Map<std::string, inference::ModelRepositoryParameter>& parameters) {
+    LS_ASSIGN_OR_RETURN(const nlohmann::json object, ReadObject(body, {"parameters"}));
+    const auto given = object.find("parameters");
+    if (given == object.end() || given->is_null()) return absl::OkStatus();
+    if (!given->is_object()) return absl::InvalidArgumentError("parameters must be an object");
+    for (const auto& [name, value] : given->items()) parameters[name];
+    return absl::OkStatus();
+  }
+
+  const RestTarget target_;
+  const int64_t max_message_bytes_;
+};
+
+}  // namespace
+
+std::unique_ptr<HttpCodec> MakeRestCodec(const Rpc& rpc, RestTarget target, int64_t max_message_bytes) {
+  const bool infers = rpc.request->GetDescriptor() == inference::ModelInferRequest::descriptor();
+  if (infers) return std::make_unique<InferCodec>(std::move(target), max_message_bytes);
+  return std::make_unique<PlainCodec>(std::move(target), max_message_bytes);
+}
+
+size_t MaxRestBodyBytes(int64_t max_message_bytes) {
+  constexpr int64_t kBeside = 64 << 10;  // the JSON beside the inputs
+  return static_cast<size_t>(max_message_bytes + kBeside);
+}
+
+HttpResponse RestError(const absl::Status& status) {
+  return JsonResponse({{"error", std::string(status.message())}}, HttpStatusOf(status));
+}
+
+}  // namespace longshort::server

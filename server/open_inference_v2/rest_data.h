@@ -1,0 +1,59 @@
+// The `data` of one input in a JSON request: its elements as raw_input_contents has them, and how its arrays nest.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+
+namespace longshort::server {
+
+// The functions are called in the order of the JSON text. Errors: INVALID_ARGUMENT with the element, its value and the
+// rule; RESOURCE_EXHAUSTED for more than `max_bytes`.
+class RestData final {
+ public:
+  // `place` names the data in errors. Elements of a datatype that models do not take are counted, but not kept.
+  RestData(std::string place, std::string_view datatype, int64_t max_bytes);
+
+  absl::Status StartArray();
+  absl::Status EndArray();
+  absl::Status Add(double number);
+  absl::Status Add(int64_t number);
+  absl::Status Add(uint64_t number);
+  absl::Status Add(const std::string& text);
+  // An element that no datatype has, such as null.
+  absl::Status AddOther(const std::string& shown);
+
+  // Whether an array is open.
+  bool open() const { return !counts_.empty(); }
+  bool is_known() const { return kind_ != Kind::kOther; }
+  // Errors: unless the data is flat with as many elements as the shape has, or nested as the shape is.
+  absl::Status CheckShape(absl::Span<const int64_t> shape) const;
+  std::string TakeRaw() { return std::move(raw_); }
+
+ private:
+  enum class Kind { kBytes, kInt32, kUint8, kFp32, kOther };
+
+  absl::Status CountElement();
+  absl::Status WrongElement(const std::string& shown) const;
+  absl::Status Ragged() const;
+  template <typename Value, typename Number>
+  absl::Status AppendWhole(Number number);
+  template <typename Number>
+  absl::Status AppendNumber(Number number);
+
+  std::string place_;
+  Kind kind_ = Kind::kOther;
+  int64_t max_bytes_;
+  std::string raw_;
+  int64_t elements_ = 0;
+  std::vector<int64_t> sizes_;   // of the arrays of each level; -1: not known yet
+  std::vector<int64_t> counts_;  // of the open arrays: what they have so far
+  size_t element_level_ = 0;     // how deep elements are; 0: not known yet
+};
+
+}  // namespace longshort::server
