@@ -1,21 +1,25 @@
-// Protobuf's JSON mapping.
+// Protobuf's JSON mapping (protobuf.dev/programming-guides/json), without the messages of google.protobuf that have a
+// form of their own. Protobuf's reader accepts repeated keys and invalid UTF-8, and is many times slower.
 #pragma once
 
 #include <google/protobuf/message.h>
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 
 namespace longshort::server {
 
-// Reads a message. Errors: INVALID_ARGUMENT for what is not JSON, repeats a key, has an unknown field, or a value that
-// its field cannot have.
+// Maximum messages, strings in lists, and map entries of one text. No valid request has a tenth of them.
+inline constexpr int64_t kMaxJsonElements = 16384;
+
+// Reads a message, which must be empty. All memory that it takes is a small multiple of the text's.
+// Errors: INVALID_ARGUMENT naming field and byte, for what is not JSON in UTF-8, repeats a key, has an unknown field, a
+// value that its field cannot have, two fields of a oneof, or more than kMaxJsonElements.
 absl::Status ReadJson(std::string_view json, google::protobuf::Message& message);
 
-// Writes a message. Errors: INTERNAL.
-absl::StatusOr<std::string> WriteJson(const google::protobuf::Message& message);
+std::string WriteJson(const google::protobuf::Message& message);
 
 }  // namespace longshort::server
