@@ -148,7 +148,12 @@ std::string TlsMaterial::ClientAuthoritiesPem() const {
 }
 
 bool TlsMaterial::Use(SSL& connection) const {
-  return SSL_use_cert_and_key(&connection, chain_.front().get(), key_.get(), above_.get(), 1) == 1;
+  if (SSL_use_cert_and_key(&connection, chain_.front().get(), key_.get(), above_.get(), 1) != 1) return false;
+  if (!asks_clients()) return true;
+  for (const Certificate& authority : client_authorities_) {
+    if (SSL_add_client_CA(&connection, authority.get()) != 1) return false;
+  }
+  return SSL_set1_verify_cert_store(&connection, client_store_.get()) == 1;
 }
 
 absl::Status TlsMaterial::CheckClient(std::string_view certificate_pem, std::string_view chain_pem) const {

@@ -30,7 +30,10 @@ class TlsMaterial final {
   // PEM of the clients' authorities; empty if clients need no certificate.
   std::string ClientAuthoritiesPem() const;
 
-  // Makes the connection present the certificate. False if OpenSSL is out of memory.
+  bool asks_clients() const { return !client_authorities_.empty(); }
+
+  // Makes the connection present the certificate, and verify the client's by the authorities and lists, if there are
+  // authorities. False if OpenSSL is out of memory.
   bool Use(SSL& connection) const;
 
   // Checks a client's certificate again, which OpenSSL found valid when the connection or its TLS session began.

@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
+#include "server/access/client_certificate.h"
 #include "server/http/http_status.h"
 
 namespace longshort::server {
@@ -271,6 +272,12 @@ awaitable<size_t> HttpConnection::ReadSome() {
   }
 }
 
+void HttpConnection::ReadCertificate() {
+  const std::unique_ptr<X509, void (*)(X509*)> certificate(SSL_get1_peer_certificate(tls_->native_handle()), X509_free);
+  has_certificate_ = certificate != nullptr;
+  if (has_certificate_) certificate_ = CredentialsOf(*certificate);
+}
+
 awaitable<void> HttpConnection::ReadAhead() {
   try {
     while (is_open_) {
@@ -326,6 +333,7 @@ awaitable<void> HttpConnection::Serve() {
     BeginPhase(shared_.limits.request);
     if (tls_.has_value()) {
       co_await tls_->async_handshake(asio::ssl::stream_base::server, use_awaitable);
+      ReadCertificate();
     }
     asio::co_spawn(
         socket_.get_executor(), [keep]() { return keep->ReadAhead(); }, asio::detached);
@@ -446,6 +454,7 @@ HttpRequest HttpConnection::RequestOf(const Parser& parser) const {
   }
   request.peer = peer_;
   request.certificate = certificate_;
+  request.has_certificate = has_certificate_;
   return request;
 }
 

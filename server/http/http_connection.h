@@ -76,6 +76,8 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
 
   boost::asio::awaitable<void> ReadAhead();
   boost::asio::awaitable<size_t> ReadSome();
+  // Of the client, after the handshake.
+  void ReadCertificate();
   // Waits until something was received, an exchange has work, or the connection closed.
   boost::asio::awaitable<void> Change();
   boost::asio::awaitable<void> Send(std::string_view head, std::string_view body);
@@ -103,6 +105,7 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
   bool is_open_ = true;
   std::string peer_;
   Credentials certificate_;
+  bool has_certificate_ = false;
 
   std::string tls_buffer_;
   std::string received_;      // not parsed yet

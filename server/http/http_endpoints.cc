@@ -28,12 +28,20 @@ int ShowCertificate(SSL* connection, void* watch) {
   return static_cast<const TlsWatch*>(watch)->current()->Use(*connection) ? 1 : 0;
 }
 
-// A context that presents the certificate that `tls` has at that moment. Null if OpenSSL is out of memory.
+// A context that presents the certificate that `tls` has at that moment, and verifies those of clients by it. Null if
+// OpenSSL is out of memory.
 std::shared_ptr<SSL_CTX> MakeTlsContext(const TlsWatch& tls) {
   std::shared_ptr<SSL_CTX> context(SSL_CTX_new(TLS_server_method()), SSL_CTX_free);
   if (context == nullptr) return nullptr;
   SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
   SSL_CTX_set_options(context.get(), SSL_OP_NO_RENEGOTIATION | SSL_OP_CIPHER_SERVER_PREFERENCE);
+  if (tls.current()->asks_clients()) {
+    // A client could resume a session that began before its certificate was revoked.
+    SSL_CTX_set_session_cache_mode(context.get(), SSL_SESS_CACHE_OFF);
+    SSL_CTX_set_options(context.get(), SSL_OP_NO_TICKET);
+    SSL_CTX_set_num_tickets(context.get(), 0);
+    SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER, nullptr);
+  }
   SSL_CTX_set_cert_cb(context.get(), ShowCertificate, const_cast<TlsWatch*>(&tls));
   return context;
 }
@@ -43,6 +51,13 @@ HttpResponse Refuse(const absl::Status& status) {
   HttpResponse response{.status = unknown ? 401 : 403, .body = absl::StrCat(std::string(status.message()), "\n")};
   if (unknown) response.fields.emplace_back("WWW-Authenticate", "Bearer");
   return response;
+}
+
+void RefuseWithoutCertificate(const std::shared_ptr<HttpExchange>& exchange) {
+  exchange->Answer({.status = 403,
+                    .body = R"({"status":403,"title":"Forbidden","detail":"calls need a client certificate, because )"
+                            R"(the server has --tls-client-ca; metrics and probes need none"})",
+                    .content_type = "application/problem+json"});
 }
 
 // Whether a browser asks, and not curl.
@@ -86,6 +101,7 @@ absl::StatusOr<std::unique_ptr<HttpEndpoints>> HttpEndpoints::Start(Options opti
   if (own.tls != nullptr && context == nullptr) {
     return absl::UnavailableError("HTTP cannot use TLS: OpenSSL is out of memory");
   }
+  endpoints->asks_clients_ = own.tls != nullptr && own.tls->current()->asks_clients();
   endpoints->what_ = absl::StrCat(
       "longshort-server. This is the HTTP port. It has:\n"
       "  /metrics             for Prometheus\n"
@@ -125,6 +141,7 @@ HttpPlan HttpEndpoints::Route(const HttpRequest& head) const {
     for (const HttpFront& front : *fronts) {
       if (std::optional<HttpPlan> found = front(head); found.has_value()) {
         plan = *std::move(found);
+        if (asks_clients_ && !head.has_certificate) plan = {.serve = RefuseWithoutCertificate};
         break;
       }
     }

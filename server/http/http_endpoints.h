@@ -35,7 +35,8 @@ class HttpEndpoints {
     std::function<std::string()> metrics;
     // Called by the HTTP thread. Empty: every client may read them.
     MayReadMetrics may_read_metrics = {};
-    // The server's certificate for HTTPS, which must outlive the endpoints; nullptr: plain HTTP.
+    // The server's certificate for HTTPS, which must outlive the endpoints; nullptr: plain HTTP. If it has authorities
+    // of clients, the fronts serve only clients with a certificate.
     const TlsWatch* tls = nullptr;
     // The address of gRPC, for people.
     std::string grpc = {};
@@ -70,7 +71,8 @@ class HttpEndpoints {
   HttpResponse Respond(const HttpRequest& request) const;
 
   const Options options_;
-  std::string what_;  // what the port has, for people
+  std::string what_;           // what the port has, for people
+  bool asks_clients_ = false;  // for a certificate
   std::atomic<bool> ready_ = false;
   mutable Mutex mutex_;
   std::shared_ptr<const std::vector<HttpFront>> fronts_ ABSL_GUARDED_BY(mutex_);

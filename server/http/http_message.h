@@ -28,6 +28,7 @@ struct HttpRequest {
   std::string peer;
   // Of the client's verified certificate. `authorization` is not set here.
   Credentials certificate;
+  bool has_certificate = false;
 
   // The values of all fields of this name, joined by commas; nullopt if there is none.
   std::optional<std::string> Find(std::string_view name) const {

@@ -1,5 +1,7 @@
 #include "server/http_rpc/connect_codec.h"
 
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,6 +20,8 @@
 #include "server/http/http_status.h"
 #include "server/http_rpc/json_message.h"
 #include "server/rpc/call_metadata.h"
+#include "server/rpc/message_size.h"
+#include "server/rpc/request_message.h"
 
 namespace longshort::server {
 namespace {
@@ -103,6 +107,11 @@ class ConnectCodec final : public HttpCodec {
 
   absl::Status ReadMessage(const std::string& bytes, google::protobuf::Message& message) override {
     if (encoding_ == Encoding::kJson) return ReadJson(bytes, message);
+    google::protobuf::io::ArrayInputStream stream(bytes.data(), static_cast<int>(bytes.size()));
+    if (MeasureMessage(stream, *message.GetDescriptor(), kMaxElements).elements > kMaxElements) {
+      return absl::InvalidArgumentError(absl::StrCat("the request has more than ", kMaxElements,
+                                                     " messages, strings, map entries and unknown fields"));
+    }
     if (message.ParseFromString(bytes)) return absl::OkStatus();
     return absl::InvalidArgumentError(absl::StrCat("the request is not a ", message.GetDescriptor()->full_name(),
                                                    ": malformed, or a string field is not UTF-8"));

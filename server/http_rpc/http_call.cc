@@ -3,6 +3,7 @@
 #include <google/protobuf/io/zero_copy_stream.h>
 #include <grpcpp/impl/codegen/proto_utils.h>
 
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -30,7 +31,9 @@ CallOrigin OriginOf(const HttpRequest& request) {
 
 void HttpCall::Start(const CallEnvironment& environment, const Rpc& rpc, std::shared_ptr<HttpExchange> exchange,
                      std::unique_ptr<HttpCodec> codec) {
-  const size_t bytes = exchange->request().body.size();
+  // A coded body may be large once decoded.
+  const bool is_coded = exchange->request().Find("content-encoding").has_value();
+  const size_t bytes = is_coded ? std::numeric_limits<size_t>::max() : exchange->request().body.size();
   HttpExchange& runner = *exchange;
   runner.Run(bytes, [&environment, &rpc, exchange = std::move(exchange), codec = std::move(codec)]() mutable {
     // The deleter holds the exchange: while one is in use, the server keeps what the destructor of a call needs.

@@ -77,9 +77,8 @@ absl::StatusOr<std::unique_ptr<AccessControl>> OpenAccess(const ServerOptions& o
 }
 
 HttpLimits HttpLimitsOf(const ServerOptions& options, const MachineLimits& machine) {
-  constexpr size_t kConnections = 4096;
   HttpLimits limits;
-  limits.connections = kConnections;
+  limits.connections = HttpConnections();
   limits.bodies = std::make_shared<Budget>(MessageBufferBytes(options, machine),
                                            Budget::Names{.holders = "HTTP requests", .unit = "bytes"});
   return limits;

@@ -90,7 +90,7 @@ absl::StatusOr<std::unique_ptr<ServerTls>> WatchTlsFiles(const TlsFiles& files, 
 
 std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(const ServerTls* tls, Logger& log) {
   if (tls == nullptr) return grpc::InsecureServerCredentials();
-  const bool asks_clients = !tls->watch->current()->ClientAuthoritiesPem().empty();
+  const bool asks_clients = tls->watch->current()->asks_clients();
   const std::string identity = tls->identity.path();
   tls_api::TlsServerCredentialsOptions options(std::make_shared<tls_api::FileWatcherCertificateProvider>(
       identity, identity, asks_clients ? tls->client_authorities.path() : "", kReadAgainSeconds));

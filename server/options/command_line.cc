@@ -126,7 +126,7 @@ void AddEncryption(OptionTable& table, ServerOptions& options) {
             &options.tls.key);
   table.Add("tls-client-ca", "FILE",
             "PEM file of certificate authorities. Clients of gRPC must present a certificate that one of them has "
-            "signed (mutual TLS). HTTP does not ask for one, since probes have none.",
+            "signed (mutual TLS). So must those that call by HTTP; metrics and probes need none.",
             &options.tls.client_ca);
   table.Add("tls-client-crl", "FILE",
             "PEM file of certificate revocation lists, one for each authority in --tls-client-ca. The server refuses "

@@ -1,5 +1,7 @@
 #include "server/options/server_options.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -135,6 +137,13 @@ absl::StatusOr<ServerOptions> ValidateServerOptions(ServerOptions options, const
         absl::StrCat("--listen and --http-listen are both ", options.listen.ToString(), "; each needs its own port"));
   }
   return options;
+}
+
+size_t HttpConnections() {
+  constexpr rlim_t kMax = 4096, kMin = 16;
+  rlimit files{};
+  if (getrlimit(RLIMIT_NOFILE, &files) != 0) return kMin;
+  return std::clamp(files.rlim_max / 2, kMin, kMax);  // the server raises its limit to the hard one
 }
 
 int64_t MessageBufferBytes(const ServerOptions& options, const MachineLimits& machine) {

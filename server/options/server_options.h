@@ -4,6 +4,7 @@
 // row (server/options/command_line.cc, serving_options.cc), which `longshort-server --help` prints.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -40,7 +41,7 @@ struct ServerOptions {
   bool http_page = true;
   std::string http_cors_origin;
   std::string port_file;
-  // Both ports use TLS if there is a certificate. gRPC also requires client certificates if there is a client_ca.
+  // Both ports use TLS if there is a certificate. Calls need client certificates, too, if there is a client_ca.
   TlsFiles tls;
   bool insecure = false;
 
@@ -101,6 +102,9 @@ absl::StatusOr<ServerOptions> ValidateServerOptions(ServerOptions options, const
 models::ImageLimits ServedImageLimits(const ServerOptions& options);
 
 // Shares of the machine's memory that are not for weights and caches:
+
+// Maximum connections of HTTP: half of the file descriptors that the process may have, at most 4096.
+size_t HttpConnections();
 
 // Bytes of messages that gRPC may buffer: an eighth of the memory, at least 64 MiB and four of the largest messages.
 int64_t MessageBufferBytes(const ServerOptions& options, const MachineLimits& machine);

@@ -1,0 +1,76 @@
+"""Calls by HTTP and JSON, made with nothing but Python's own library."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import socket
+import ssl
+from collections.abc import Iterator
+from typing import Any
+
+from integration.server_process import Server
+
+TOKENIZE, SCORE_TEXT = "/longshort.v1.Inference/Tokenize", "/longshort.v1.Inference/ScoreText"
+GENERATE_STREAM = "/longshort.v1.Inference/GenerateStream"
+JSON_TYPE = {"Content-Type": "application/json"}
+SECONDS = 60
+
+
+def post(
+    server: Server,
+    path: str,
+    body: Any,
+    headers: dict[str, str] | None = None,
+    tls: ssl.SSLContext | None = None,
+    method: str = "POST",
+) -> tuple[int, dict[str, str], bytes]:
+    """Status, headers in lower case, and body. A body that is not bytes is sent as JSON."""
+    address = ("127.0.0.1", server.http_port)
+    connection = (
+        http.client.HTTPConnection(*address, timeout=SECONDS)
+        if tls is None
+        else http.client.HTTPSConnection(*address, timeout=SECONDS, context=tls)
+    )
+    with contextlib.closing(connection):
+        content = body if isinstance(body, bytes) else json.dumps(body).encode()
+        connection.request(method, path, content, {**JSON_TYPE, **(headers or {})})
+        answer = connection.getresponse()
+        return answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read()
+
+
+def envelope(message: Any, flags: int = 0) -> bytes:
+    content = message if isinstance(message, bytes) else json.dumps(message).encode()
+    return bytes([flags]) + len(content).to_bytes(4, "big") + content
+
+
+def envelopes(stream: bytes) -> Iterator[tuple[int, Any]]:
+    """Flags and JSON of each envelope."""
+    while stream:
+        length = int.from_bytes(stream[1:5], "big")
+        yield stream[0], json.loads(stream[5 : 5 + length])
+        stream = stream[5 + length :]
+
+
+def connect(server: Server) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", server.http_port), timeout=SECONDS)
+
+
+def head(path: str, **fields: object) -> bytes:
+    """The head of a POST, with these fields: `_` stands for `-`."""
+    lines = [
+        f"POST {path} HTTP/1.1",
+        "Host: x",
+        *(f"{name.replace('_', '-')}: {value}" for name, value in fields.items()),
+    ]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode()
+
+
+def receive_all(connection: socket.socket) -> bytes:
+    """What comes until the server closes the connection."""
+    received = b""
+    with contextlib.suppress(ConnectionResetError):
+        while part := connection.recv(1 << 16):
+            received += part
+    return received
