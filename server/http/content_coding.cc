@@ -52,14 +52,22 @@ absl::StatusOr<std::string> DecodeZstd(std::string_view packed, int64_t max_byte
   return content;
 }
 
-bool AcceptsGzip(const HttpRequest& request) {
+bool Accepts(const HttpRequest& request, absl::string_view coding) {
   for (const absl::string_view choice : absl::StrSplit(request.Find("accept-encoding").value_or(""), ',')) {
     const std::pair<absl::string_view, absl::string_view> parts = absl::StrSplit(choice, absl::MaxSplits(';', 1));
     const absl::string_view weight = absl::StripAsciiWhitespace(parts.second);
     const bool is_refused = weight == "q=0" || weight == "q=0.0" || weight == "q=0.00" || weight == "q=0.000";
-    if (absl::EqualsIgnoreCase(absl::StripAsciiWhitespace(parts.first), "gzip")) return !is_refused;
+    if (absl::EqualsIgnoreCase(absl::StripAsciiWhitespace(parts.first), coding)) return !is_refused;
   }
   return false;
+}
+
+std::optional<std::string> Zstd(std::string_view content) {
+  std::string packed(ZSTD_compressBound(content.size()), '\0');
+  const size_t size = ZSTD_compress(packed.data(), packed.size(), content.data(), content.size(), kFast);
+  if (ZSTD_isError(size) != 0) return std::nullopt;
+  packed.resize(size);
+  return packed;
 }
 
 std::optional<std::string> Gzip(std::string_view content) {
@@ -98,11 +106,12 @@ absl::Status DecodeContent(std::string_view coding, int64_t max_bytes, std::stri
 }
 
 void EncodeContent(const HttpRequest& request, HttpResponse& response) {
-  if (response.body.size() < kMinBytes || !AcceptsGzip(request)) return;
-  std::optional<std::string> packed = Gzip(response.body);
+  const bool by_zstd = Accepts(request, "zstd");
+  if (response.body.size() < kMinBytes || (!by_zstd && !Accepts(request, "gzip"))) return;
+  std::optional<std::string> packed = by_zstd ? Zstd(response.body) : Gzip(response.body);
   if (!packed.has_value() || packed->size() >= response.body.size()) return;
   response.body = *std::move(packed);
-  response.fields.emplace_back("Content-Encoding", "gzip");
+  response.fields.emplace_back("Content-Encoding", by_zstd ? "zstd" : "gzip");
   response.fields.emplace_back("Vary", "Accept-Encoding");
 }
 

@@ -1,4 +1,4 @@
-// Content codings of HTTP: gzip, deflate and zstd for requests, gzip for answers.
+// Content codings of HTTP: gzip, deflate and zstd for requests, gzip and zstd for answers.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace longshort::server {
 // `max_bytes`; 415 for another coding; INVALID_ARGUMENT for damaged data.
 absl::Status DecodeContent(std::string_view coding, int64_t max_bytes, std::string& body);
 
-// Codes the answer's body by gzip, if the client accepts that and it pays.
+// Codes the answer's body by zstd or gzip, if the client accepts one of them and it pays.
 void EncodeContent(const HttpRequest& request, HttpResponse& response);
 
 }  // namespace longshort::server

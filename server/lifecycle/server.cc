@@ -79,6 +79,8 @@ absl::StatusOr<std::unique_ptr<AccessControl>> OpenAccess(const ServerOptions& o
 HttpLimits HttpLimitsOf(const ServerOptions& options, const MachineLimits& machine) {
   HttpLimits limits;
   limits.connections = HttpConnections();
+  // The call's own limit ends a call whose client does not read, and counts it. This is the connection's, after that.
+  limits.answer = std::max(limits.answer, options.slow_reader_timeout + absl::Seconds(2));
   limits.bodies = std::make_shared<Budget>(MessageBufferBytes(options, machine),
                                            Budget::Names{.holders = "HTTP requests", .unit = "bytes"});
   return limits;
