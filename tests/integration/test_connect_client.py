@@ -17,7 +17,7 @@ from connectrpc.compat import google_protobuf_binary_codec, google_protobuf_json
 from connectrpc.compression.gzip import GzipCompression
 from connectrpc.compression.zstd import ZstdCompression
 from connectrpc.errors import ConnectError
-from connectrpc.method import IdempotencyLevel, MethodInfo
+from connectrpc.method import IdempotencyLevel, MethodInfo, StreamType
 
 from integration.connect_calls import GENERATE_STREAM, SCORE_TEXT, TOKENIZE, envelope, envelopes, post
 from integration.server_process import Server
@@ -34,6 +34,7 @@ def method(api: SimpleNamespace, name: str) -> MethodInfo[Any, Any]:
         service_name="longshort.v1.Inference",
         input=request,
         output=response,
+        stream_type=StreamType.SERVER_STREAM if name == "GenerateStream" else StreamType.UNARY,
         idempotency_level=IdempotencyLevel.NO_SIDE_EFFECTS,
     )
 

@@ -30,7 +30,7 @@ from integration.connect_calls import (
     receive_all,
 )
 from integration.server_process import MEASURED, Server, wait_until
-from integration.test_hostile_connections import limited_server
+from integration.test_connections import limited_server
 from integration.tls_calls import files_of
 
 STREAM_TYPE = {"Content_Type": "application/connect+json"}
@@ -254,32 +254,6 @@ def test_a_client_that_leaves_cancels_its_stream(repository: Path, tmp_path: Pat
         wait_until(lambda: active_streams(server) == 0)
         wait_until(lambda: server.metric("longshort_requests_total", rpc="GenerateStream", code="CANCELLED") == 1)
         assert server.metric("longshort_cache_bytes", state="used") == 0
-
-
-def test_a_stream_that_is_not_read_is_cancelled(repository: Path, tmp_path: Path) -> None:
-    talkative = {**LONG, "tokenLogProbabilities": True, "topAlternatives": 20}
-    with (
-        Server(repository, tmp_path, "--slow-reader-timeout=500ms", environment=MEASURED) as server,
-        begin_stream(server, talkative),
-    ):
-        server.forget_peak_memory()
-        before = server.peak_memory()
-        cancelled = "longshort_slow_readers_cancelled_total"
-        wait_until(lambda: server.metric(cancelled, rpc="GenerateStream") == 1)
-        wait_until(lambda: active_streams(server) == 0)
-        assert server.peak_memory() - before < 64 << 20
-        assert lives(server)
-
-
-def test_a_large_answer_that_is_not_read_ends(repository: Path, tmp_path: Path) -> None:
-    text = "x" * 100_000
-    body = json.dumps({"inputs": [{"text": text}], "tokenLogProbabilities": True, "topAlternatives": 5}).encode()
-    with Server(repository, tmp_path, "--slow-reader-timeout=500ms") as server, connect(server) as connection:
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 12)
-        connection.sendall(head(SCORE_TEXT, Content_Length=len(body), Content_Type="application/json") + body)
-        wait_until(lambda: server.metric("longshort_slow_readers_cancelled_total", rpc="ScoreText") == 1)
-        answer = receive_all(connection)
-        assert statuses(answer) == [200] and b"\r\n\r\n" in answer and not answer.endswith(b"}")
 
 
 def test_a_deadline_ends_the_call_in_time(server: Server) -> None:
