@@ -141,7 +141,8 @@ class HttpConnection::Exchange final : public HttpExchange, public std::enable_s
     });
   }
   void Run(size_t bytes, absl::AnyInvocable<void()> task) override {
-    if (bytes <= kSmallBytes) return asio::dispatch(executor_, std::move(task));
+    // Posted, not run in here: a call that reads many small messages would fill the stack.
+    if (bytes <= kSmallBytes) return asio::post(executor_, std::move(task));
     asio::post(shared_.workers, std::move(task));
   }
 

@@ -327,3 +327,14 @@ def test_envelopes_are_checked(server: Server) -> None:
         status, _, answer = post(server, GENERATE_STREAM, body, {"Content-Type": "application/connect+json"})
         (end,) = envelopes(answer)
         assert status == 200 and end[0] == 2 and word in end[1]["error"]["message"], (body, answer)
+
+
+def test_a_large_answer_that_is_not_read_ends(repository: Path, tmp_path: Path) -> None:
+    request = {"inputs": [{"text": "x" * 21_000}], "tokenLogProbabilities": True, "topAlternatives": 5}
+    body = json.dumps(request).encode()
+    with Server(repository, tmp_path, "--slow-reader-timeout=500ms") as server, socket.socket() as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 12)
+        connection.connect(("127.0.0.1", server.http_port))
+        connection.sendall(head(SCORE_TEXT, Content_Length=len(body), Content_Type="application/json") + body)
+        cancelled = "longshort_slow_readers_cancelled_total"
+        wait_until(lambda: server.metric(cancelled, rpc="ScoreText") == 1)
