@@ -1,5 +1,5 @@
-// Reads any text as a message in JSON. It is refused with a short message, or the message can be written and read again.
-// The first byte chooses one of protobuf's own messages, which together have fields of all kinds.
+// Reads any text as a message in JSON. It is refused with a short message, or the message can be written and read
+// again. The first byte chooses one of protobuf's own messages, which together have fields of all kinds.
 
 #include <google/protobuf/descriptor.pb.h>
 #include <google/protobuf/struct.pb.h>
