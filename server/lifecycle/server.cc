@@ -17,6 +17,7 @@
 #include "server/lifecycle/port_file.h"
 #include "server/model_control/load_models.h"
 #include "server/open_inference_v2/rest_front.h"
+#include "server/openai/operations.h"
 #include "server/options/devices.h"
 #include "server/options/server_options.h"
 #include "server/sessions/session_seal.h"
@@ -161,7 +162,9 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
       options.watch_repository,
       [&grpc = *server->grpc_](const core::RegistryEvent& event) { grpc.AnnounceModel(event.model, event.version); }));
   std::vector<HttpOperation> operations = ConnectOperations(server->http_rpcs_);
-  for (HttpOperation& operation : OpenInferenceOperations()) operations.push_back(std::move(operation));
+  for (const auto& more : {OpenInferenceOperations(), OpenAiOperations()}) {
+    operations.insert(operations.end(), more.begin(), more.end());
+  }
   server->http_->Serve({ConnectFront(*server->environment_, server->http_rpcs_),
                         OpenInferenceFront(*server->environment_, server->open_inference_rpcs_),
                         OpenAiFront(*server->environment_, server->openai_rpcs_),

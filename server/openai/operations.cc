@@ -54,7 +54,7 @@ constexpr char kCompletion[] = R"json({
   }
 })json";
 
-constexpr char kModel[] = R"json({
+constexpr char kModelObject[] = R"json({
   "type": "object",
   "properties": {
     "id": {"type": "string"},
@@ -64,7 +64,7 @@ constexpr char kModel[] = R"json({
   }
 })json";
 
-constexpr char kModels[] = R"json({
+constexpr char kModelList[] = R"json({
   "type": "object",
   "properties": {"object": {"type": "string"}, "data": {"type": "array", "items": {"type": "object"}}}
 })json";
@@ -91,13 +91,13 @@ std::vector<HttpOperation> OpenAiOperations() {
        .tag = kTag,
        .id = "openai_models",
        .summary = "The models that are served.",
-       .answers = {{.schema = kModels}}},
+       .answers = {{.schema = kModelList}}},
       {.method = "get",
        .path = "/v1/models/{model}",
        .tag = kTag,
        .id = "openai_model",
        .summary = "One model.",
-       .answers = {{.schema = kModel}}},
+       .answers = {{.schema = kModelObject}}},
       {.method = "post",
        .path = "/v1/completions",
        .tag = kTag,

@@ -27,7 +27,7 @@ def document(server: Server) -> dict[str, Any]:
 def test_the_document_is_valid_and_has_every_rpc_that_http_can_carry(document: dict[str, Any]) -> None:
     validate(document)
     assert document["openapi"] == "3.1.0"
-    assert {"/longshort.v1.Inference/ScoreText", "/longshort.v1.Inference/GenerateStream"} <= set(document["paths"])
+    assert {"/longshort.v1.Inference/GenerateStream", "/v1/completions", "/classify"} <= set(document["paths"])
     assert "/longshort.v1.Inference/ScoreTexts" not in document["paths"], "it streams in both directions"
     assert {"/v2/models/{name}/infer", "/v2/models/{name}/versions/{version}/infer"} <= set(document["paths"])
     assert "/v2/logging" not in document["paths"], "it is always refused"
