@@ -67,9 +67,10 @@ absl::Status CheckCorsOrigin(const std::string& origin) {
   if (web && origin.size() > host + 3 && origin.find_first_of("/?#, ", host + 3) == std::string::npos) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(absl::StrCat("--http-cors-origin is \"", origin,
-                                                 "\"; it must be *, or a scheme, a host and maybe a port, such as "
-                                                 "https://example.com or http://localhost:3000, without a path"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("--http-cors-origin is \"", origin,
+                   "\"; it must be *, or a scheme, a host and, if it is not the usual one, a port, such as "
+                   "https://example.com or http://localhost:3000, without a path"));
 }
 
 absl::Status CheckTokenFile(const ServerOptions& options) {

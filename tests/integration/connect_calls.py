@@ -68,7 +68,7 @@ def head(path: str, **fields: object) -> bytes:
 
 
 def receive_all(connection: socket.socket) -> bytes:
-    """What comes until the server closes the connection."""
+    """All bytes until the server closes the connection."""
     received = b""
     with contextlib.suppress(ConnectionResetError):
         while part := connection.recv(1 << 16):

@@ -46,7 +46,7 @@ def lives(server: Server) -> bool:
 
 
 def ask(server: Server, request: bytes) -> bytes:
-    """What comes for these bytes until the server closes the connection."""
+    """The answer to these bytes, until the server closes the connection."""
     with connect(server) as connection:
         connection.sendall(request)
         return receive_all(connection)
@@ -278,7 +278,7 @@ def test_drain_lets_streams_finish_and_refuses_later_calls(repository: Path, tmp
             assert b'"finishReason":"FINISH_REASON_LENGTH"' in receive_all(short)
         with waiting:
             end = receive_all(waiting)
-        assert b'"unavailable"' in end, "what runs at the end of the drain is told so"
+        assert b'"unavailable"' in end, "a stream that the end of the drain cuts off has an error"
         assert server.wait() == 0
 
 

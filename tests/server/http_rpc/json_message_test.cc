@@ -140,7 +140,7 @@ TEST(JsonMessageTest, TheNumberOfMessagesIsLimited) {
   EXPECT_THAT(Read<GenerateRequest>(std::string(100'000, '[')), Refuses(Words{"found a list, at byte 1"}));
   std::string many = R"({"images":[{"tensor":{"floatValues":{"values":[0)";
   for (int i = 0; i < 100'000; ++i) many += ",0.5";
-  EXPECT_THAT(Read<ClassifyImageRequest>(many + "]}}}]}"), IsOk()) << "numbers take no more memory than their text";
+  EXPECT_THAT(Read<ClassifyImageRequest>(many + "]}}}]}"), IsOk()) << "numbers take at most the memory of their text";
 }
 
 TEST(JsonMessageTest, ErrorsAreShort) {
