@@ -11,7 +11,7 @@
 
 #include "absl/status/statusor.h"
 
-struct z_stream_s;
+struct z_stream_s;  // NOLINT(readability-identifier-naming): zlib's
 
 namespace longshort {
 

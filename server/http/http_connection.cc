@@ -57,6 +57,7 @@ std::string PeerOf(const tcp::socket& socket) {
 
 // A body as it arrives. Unlike Beast's string_body it reserves no memory for the length that the client announces.
 struct HttpConnection::Body {
+  // NOLINTBEGIN(readability-identifier-naming): Beast requires these names
   using value_type = std::string;
   class reader {
    public:
@@ -79,6 +80,7 @@ struct HttpConnection::Body {
    private:
     value_type& body_;
   };
+  // NOLINTEND(readability-identifier-naming)
 };
 
 // Its functions post to the I/O thread, where the state is.

@@ -3,6 +3,9 @@
 // Thread: all functions run on the server's I/O thread. The exchanges that the connection makes are thread-safe.
 #pragma once
 
+// clang-format off
+#include <utility>  // Boost 1.74's awaitable.hpp needs it
+// clang-format on
 #include <array>
 #include <atomic>
 #include <boost/asio/awaitable.hpp>

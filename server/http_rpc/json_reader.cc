@@ -144,7 +144,7 @@ class Reader final {
   }
   bool TakeWord(std::string_view word) {
     SkipSpace();
-    if (std::string_view(next_, static_cast<size_t>(end_ - next_)).substr(0, word.size()) != word) return false;
+    if (!std::string_view(next_, static_cast<size_t>(end_ - next_)).starts_with(word)) return false;
     next_ += word.size();
     return true;
   }
@@ -193,6 +193,7 @@ class Reader final {
   }
   absl::Status Unknown(const Descriptor& type) const {
     std::vector<std::string> names;
+    names.reserve(static_cast<size_t>(type.field_count()));
     for (int i = 0; i < type.field_count(); ++i) names.push_back(type.field(i)->name());
     const std::string all =
         names.empty() ? "there are none" : absl::StrCat("the fields are ", absl::StrJoin(names, ", "));
@@ -363,10 +364,10 @@ class Reader final {
     if (parsed.ec == std::errc() && parsed.ptr == end && !text.empty()) return absl::OkStatus();
     if (!IsNumber(text)) return Wrong(absl::StrCat(Quoted(text), " is not a number"));
     constexpr double kBelow = std::is_signed_v<T> ? static_cast<double>(std::numeric_limits<T>::min()) : 0;
-    const double kAbove = std::ldexp(1.0, std::numeric_limits<T>::digits);
+    const double above = std::ldexp(1.0, std::numeric_limits<T>::digits);
     double number = 0;
     absl::from_chars(text.data(), end, number);
-    if (number < kBelow || number >= kAbove) {
+    if (number < kBelow || number >= above) {
       return Wrong(absl::StrCat(Quoted(text), " is not in [", std::numeric_limits<T>::min(), ", ",
                                 std::numeric_limits<T>::max(), "]"));
     }
@@ -421,7 +422,10 @@ class Reader final {
     const bool begins_with_zero = at < text.size() && text[at] == '0';
     const size_t digits = take_digits();
     if (digits == 0 || (begins_with_zero && digits > 1)) return false;
-    if (at < text.size() && text[at] == '.' && (++at, take_digits() == 0)) return false;
+    if (at < text.size() && text[at] == '.') {
+      ++at;
+      if (take_digits() == 0) return false;
+    }
     if (at < text.size() && (text[at] == 'e' || text[at] == 'E')) {
       ++at;
       if (at < text.size() && (text[at] == '+' || text[at] == '-')) ++at;
