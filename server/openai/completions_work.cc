@@ -57,7 +57,7 @@ class CompletionsWork final : public GenerationStream {
     if (request.max_tokens() > 0 && streams_) return GenerateStream(record, GenerationOf(request, reference), Sink());
     SetAtWork(true);
     const auto self = std::shared_ptr<CompletionsWork>(call().shared_from_this(), this);
-    const absl::Status status =
+    absl::Status status =
         request.max_tokens() > 0
             ? Generate(record, GenerationOf(request, reference),
                        [self](absl::StatusOr<GenerateResult> result) { self->Answer(std::move(result)); })

@@ -24,7 +24,7 @@ std::string NameOfCompletionsField(const FieldPath& path) {
   if (path.field == "sampling.logit_bias" && path.index.has_value()) {
     return absl::StrCat("logit_bias[\"", *path.index, "\"]");
   }
-  if (path.field.substr(0, kSampling.size()) == kSampling) return std::string(path.field.substr(kSampling.size()));
+  if (path.field.starts_with(kSampling)) return std::string(path.field.substr(kSampling.size()));
   return Indexed(path.field, path);
 }
 
