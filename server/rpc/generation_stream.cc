@@ -83,7 +83,7 @@ std::optional<grpc::ByteBuffer> GenerationStream::NextAnswer() {
     if (!message->has_value()) continue;
     SetPause(events_->waiting_bytes());
     last_write_ = MonotonicNow();
-    return **std::move(message);
+    return *std::move(message);
   }
   SetPause(0);
   return std::nullopt;

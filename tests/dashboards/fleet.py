@@ -67,9 +67,6 @@ class Fleet:
         (beside / "config.json").write_text(json.dumps(config | changed))
         beside.rename(self.repository / f"enwiki/{version}")
 
-    def remove_version(self, version: int) -> None:
-        (self.repository / f"enwiki/{version}").rename(self.folder / f"removed-{version}")
-
     def write_tokens(self, *more: str) -> Path:
         lines = [tokens.line(name, token, RIGHTS.get(name, "scopes=infer,sessions")) for name, token in TOKENS.items()]
         return tokens.write(self.folder / "tokens", *lines, *more)

@@ -168,8 +168,6 @@ def test_a_broken_version_changes_nothing_until_it_is_mended(api: SimpleNamespac
     wait_until(lambda: "tiny version 2" in server.log())
     (broken / "model.safetensors").write_bytes(weights)
     wait_until(lambda: versions(api, server) == [2])
-    # The old version goes after the new one is there.
-    wait_until(lambda: server.metric("longshort_model_load_duration_seconds", model="tiny", version="1") == 0)
 
 
 def test_a_version_that_computes_nonsense_is_not_loaded(api: SimpleNamespace, watched: SimpleNamespace) -> None:
@@ -319,6 +317,5 @@ def test_each_version_is_counted_while_it_serves(api: SimpleNamespace, watched: 
     assert (generated("1"), generated("2")) == (2, 6), "tokens of each call"
     shutil.rmtree(repository / "tiny/1")
     wait_until(lambda: versions(api, server) == [2])
-    wait_until(lambda: counted("1") == (0, 0))
-    wait_until(lambda: 'version="1"' not in server.http("/metrics")[1])
+    assert counted("1") == (1, 1) and generated("1") == 2, "scrapers still read the series of what was unloaded"
     assert counted("2") == (3, 3) and generated("2") == 6

@@ -179,18 +179,14 @@ SATURATION = (
     lines(
         "Closed connections and slow readers",
         "Per second: connections closed because the client abused HTTP/2 or file descriptors ran out, and "
-        "streams and long answers cancelled because the client did not read them.",
+        "streams and long answers cancelled because the client did not read them; and messages that arrived "
+        "compressed, each of which can hold a thousand times its bytes.",
         "cps",
         Query(PROCESSES.rate("longshort_connections_closed_total", by="reason"), "closed: {{reason}}"),
         Query(PROCESSES.rate("longshort_connections_refused_total"), "no descriptor"),
         Query(PROCESSES.rate("longshort_slow_readers_cancelled_total"), "slow readers"),
+        Query(PROCESSES.rate("longshort_compressed_messages_total"), "compressed messages"),
         alerts=["LongshortDescriptorsRunOut"],
-    ),
-    lines(
-        "Compressed messages",
-        "Request messages per second that arrived compressed. Each can hold a thousand times its bytes.",
-        "cps",
-        Query(PROCESSES.rate("longshort_compressed_messages_total"), "compressed"),
     ),
     lines(
         "Calls by identity",
