@@ -127,7 +127,7 @@ void Call::Cancelled() { work_->Cancel(absl::CancelledError("the client cancelle
 
 void Call::Expired() {
   const absl::Status status = absl::DeadlineExceededError("the deadline passed");
-  EndNow(status);
+  End(status);
   work_->Cancel(status);
 }
 

@@ -283,7 +283,7 @@ def test_drain_lets_streams_finish_and_refuses_later_calls(repository: Path, tmp
 
 
 def test_calls_after_the_drain_began_to_end_are_503(repository: Path, tmp_path: Path) -> None:
-    with Server(repository, tmp_path, "--drain-timeout=10s") as server:
+    with Server(repository, tmp_path, "--drain-timeout=4s") as server:
         with begin_stream(server):
             server.terminate()
             refused = []
