@@ -115,6 +115,7 @@ std::string ServerMetrics::Serialize() {
 void ServerMetrics::RemoveUnloaded(absl::Time time) {
   const MutexLock lock(mutex_);
   std::vector<std::pair<absl::Time, std::pair<std::string, int64_t>>> unloaded;
+  unloaded.reserve(unloaded_.size());
   for (const auto& [version, since] : unloaded_) unloaded.emplace_back(since, version);
   std::sort(unloaded.rbegin(), unloaded.rend());  // the latest first
   for (size_t i = 0; i < unloaded.size(); ++i) {
