@@ -27,7 +27,7 @@ class GenerateStreamWork final : public GenerationStream {
 
  private:
   absl::Status Take(google::protobuf::Message& request) override {
-    return GenerateStream(call().record(), FromMessage(static_cast<const v1::GenerateRequest&>(request)), Sink());
+    return GenerateStream(call_.record(), FromMessage(static_cast<const v1::GenerateRequest&>(request)), Sink());
   }
 
   absl::StatusOr<std::optional<grpc::ByteBuffer>> ToMessage(StreamEvent event) override {

@@ -48,7 +48,7 @@ class CompletionsWork final : public GenerationStream {
  private:
   absl::Status Take(google::protobuf::Message& message) override {
     const auto& request = static_cast<const openai::CompletionsRequest&>(message);
-    CallRecord& record = call().record();
+    CallRecord& record = call_.record();
     LS_ASSIGN_OR_RETURN(const std::shared_ptr<const core::ServedLanguageModel> model,
                         record.FindLanguageModel({.name = request.model()}));
     answer_.emplace(request, record, *model);
@@ -56,7 +56,7 @@ class CompletionsWork final : public GenerationStream {
     const ModelReference reference = record.answering_model();
     if (request.max_tokens() > 0 && streams_) return GenerateStream(record, GenerationOf(request, reference), Sink());
     SetAtWork(true);
-    const auto self = std::shared_ptr<CompletionsWork>(call().shared_from_this(), this);
+    const auto self = std::shared_ptr<CompletionsWork>(call_.shared_from_this(), this);
     absl::Status status =
         request.max_tokens() > 0
             ? Generate(record, GenerationOf(request, reference),
@@ -67,7 +67,7 @@ class CompletionsWork final : public GenerationStream {
     return status;
   }
 
-  bool HasWork() const override ABSL_EXCLUSIVE_LOCKS_REQUIRED(call().mutex()) {
+  bool HasWork() const override ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
     return at_work_ || GenerationStream::HasWork();
   }
 
@@ -77,17 +77,17 @@ class CompletionsWork final : public GenerationStream {
     return SerializeMessage(*part);
   }
 
-  std::optional<grpc::ByteBuffer> NextAnswer() override ABSL_EXCLUSIVE_LOCKS_REQUIRED(call().mutex()) {
+  std::optional<grpc::ByteBuffer> NextAnswer() override ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
     if (!streams_ || whole_.empty()) return GenerationStream::NextAnswer();
-    if (call().reader_gone()) return whole_.clear(), std::nullopt;
+    if (call_.reader_gone()) return whole_.clear(), std::nullopt;
     return TakeWhole();
   }
-  std::optional<grpc::ByteBuffer> LastAnswer() override ABSL_EXCLUSIVE_LOCKS_REQUIRED(call().mutex()) {
+  std::optional<grpc::ByteBuffer> LastAnswer() override ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
     return whole_.empty() ? std::nullopt : TakeWhole();
   }
 
-  std::optional<grpc::ByteBuffer> TakeWhole() ABSL_EXCLUSIVE_LOCKS_REQUIRED(call().mutex()) {
-    grpc::ByteBuffer bytes = std::move(whole_.front());
+  std::optional<grpc::ByteBuffer> TakeWhole() ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
+    grpc::ByteBuffer bytes = whole_.front();
     whole_.pop_front();
     return bytes;
   }
@@ -101,7 +101,7 @@ class CompletionsWork final : public GenerationStream {
     absl::Status status = result.status();
     if (result.ok()) status = Keep(Whole(*std::move(result)));
     SetAtWork(false);
-    call().End(status);
+    call_.End(status);
   }
 
   // A stream has the whole answer as one part, and its usage as another.
@@ -112,7 +112,7 @@ class CompletionsWork final : public GenerationStream {
       answer.clear_usage();
     }
     LS_ASSIGN_OR_RETURN(grpc::ByteBuffer bytes, SerializeMessage(answer));
-    const MutexLock lock(call().mutex());
+    const MutexLock lock(call_.mutex());
     whole_.push_back(std::move(bytes));
     if (!usage.has_value()) return absl::OkStatus();
     LS_ASSIGN_OR_RETURN(whole_.emplace_back(), SerializeMessage(*usage));
@@ -120,14 +120,14 @@ class CompletionsWork final : public GenerationStream {
   }
 
   void SetAtWork(bool at_work) {
-    const MutexLock lock(call().mutex());
+    const MutexLock lock(call_.mutex());
     at_work_ = at_work;
   }
 
   bool streams_ = false;                    // set by Take, before the work begins
   std::optional<CompletionAnswer> answer_;  // likewise; then used by one thread at a time
-  bool at_work_ ABSL_GUARDED_BY(call().mutex()) = false;
-  std::deque<grpc::ByteBuffer> whole_ ABSL_GUARDED_BY(call().mutex());
+  bool at_work_ ABSL_GUARDED_BY(call_.mutex()) = false;
+  std::deque<grpc::ByteBuffer> whole_ ABSL_GUARDED_BY(call_.mutex());
 };
 
 }  // namespace

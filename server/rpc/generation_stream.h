@@ -34,12 +34,13 @@ class GenerationStream : public CallWork, public GenerationSink {
   void Close(const absl::Status& status) override;
 
  protected:
-  Call& call() const { return call_; }
   // This, as the sink of GenerateStream.
   std::shared_ptr<GenerationSink> Sink() { return std::shared_ptr<GenerationSink>(call_.shared_from_this(), this); }
 
   bool HasWork() const override ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) { return in_work_; }
   std::optional<grpc::ByteBuffer> NextAnswer() override ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex());
+
+  Call& call_;
 
  private:
   // The message for an event; nullopt if the protocol has none for it. REQUIRES: the call's mutex is held.
@@ -53,7 +54,6 @@ class GenerationStream : public CallWork, public GenerationSink {
   // client has read that message; otherwise the write timer ends the call.
   void SetPause(size_t waiting_bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex());
 
-  Call& call_;
   const absl::Duration keepalive_interval_;
 
   std::optional<StreamEvents> events_ ABSL_GUARDED_BY(call_.mutex());  // unset once the client can receive nothing
