@@ -2,8 +2,6 @@
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
-#include <boost/asio/dispatch.hpp>
-#include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
@@ -19,6 +17,7 @@
 #include "base/clock.h"
 #include "base/status_macros.h"
 #include "server/access/client_certificate.h"
+#include "server/http/connection_exchange.h"
 #include "server/http/http_status.h"
 
 namespace longshort::server {
@@ -36,8 +35,7 @@ using boost::system::error_code;
 constexpr size_t kReadAheadBytes = 64 << 10;
 // A client must send or take so many bytes within one phase.
 constexpr size_t kSliceBytes = 64 << 10;
-// Requests with more bytes are processed on a worker thread.
-constexpr size_t kSmallBytes = 16 << 10;
+constexpr size_t kTlsReadBytes = 16 << 10;  // of one record
 // Lingering close: a client may still be sending when it gets its last answer. If the connection closed at once, the
 // system would reset it and the client would lose the answer.
 constexpr absl::Duration kLinger = absl::Seconds(1);
@@ -54,149 +52,6 @@ std::string PeerOf(const tcp::socket& socket) {
 }
 
 }  // namespace
-
-// A body as it arrives. Unlike Beast's string_body it reserves no memory for the length that the client announces.
-struct HttpConnection::Body {
-  // NOLINTBEGIN(readability-identifier-naming): Beast requires these names
-  using value_type = std::string;
-  class reader {
-   public:
-    template <bool is_request, class Fields>
-    reader(http::header<is_request, Fields>& /*head*/, value_type& body) : body_(body) {}
-    void init(const boost::optional<uint64_t>& /*length*/, error_code& error) { error = {}; }
-    template <class Buffers>
-    size_t put(const Buffers& buffers, error_code& error) {
-      error = {};
-      size_t count = 0;
-      for (auto part = asio::buffer_sequence_begin(buffers); part != asio::buffer_sequence_end(buffers); ++part) {
-        const asio::const_buffer bytes(*part);
-        body_.append(static_cast<const char*>(bytes.data()), bytes.size());
-        count += bytes.size();
-      }
-      return count;
-    }
-    void finish(error_code& error) { error = {}; }
-
-   private:
-    value_type& body_;
-  };
-  // NOLINTEND(readability-identifier-naming)
-};
-
-// Its functions post to the I/O thread, where the state is.
-class HttpConnection::Exchange final : public HttpExchange, public std::enable_shared_from_this<Exchange> {
- public:
-  Exchange(HttpConnection& connection, HttpRequest request)
-      : connection_(connection.weak_from_this()),
-        executor_(connection.socket_.get_executor()),
-        shared_(connection.shared_),
-        request_(std::move(request)) {
-    ++shared_.exchanges;
-  }
-  ~Exchange() override { --shared_.exchanges; }
-  Exchange(const Exchange&) = delete;
-  Exchange& operator=(const Exchange&) = delete;
-
-  HttpRequest& request() override { return request_; }
-
-  void Read(absl::AnyInvocable<void(absl::StatusOr<std::string>)> received) override {
-    Post([received = std::move(received)](Exchange& self, HttpConnection* connection) mutable {
-      if (connection == nullptr) return received(absl::CancelledError("the client disconnected"));
-      self.reading_ = std::move(received);
-    });
-  }
-  void Answer(HttpResponse response, Done done) override {
-    Post([response = std::move(response), done = std::move(done)](Exchange& self, HttpConnection* connection) mutable {
-      if (connection == nullptr) return done(false);
-      std::string head = connection->HeadOf(response, response.body.size());
-      if (connection->without_body_) response.body.clear();
-      self.parts_.push_back({std::move(head), std::move(response.body), true, std::move(done)});
-    });
-  }
-  void BeginStream(HttpResponse head) override {
-    Post([head = std::move(head)](Exchange& self, HttpConnection* connection) {
-      if (connection != nullptr) self.head_ = connection->HeadOf(head, std::nullopt);
-    });
-  }
-  void Write(std::string part, Done done) override { Push(std::move(part), false, std::move(done)); }
-  void EndStream(std::string last, Done done) override { Push(std::move(last), true, std::move(done)); }
-
-  void WhenClosed(absl::AnyInvocable<void()> closed) override {
-    Post([closed = std::move(closed)](Exchange& self, HttpConnection* connection) mutable {
-      if (connection == nullptr) return closed();
-      self.closed_ = std::move(closed);
-    });
-  }
-  void SetTimer(absl::Time time, absl::AnyInvocable<void()> reached) override {
-    Post([time, reached = std::move(reached)](Exchange& self, HttpConnection* connection) mutable {
-      if (connection == nullptr) return;
-      self.timer_.emplace(self.executor_);
-      self.timer_->expires_after(absl::ToChronoNanoseconds(time - MonotonicNow()));
-      self.timer_->async_wait([reached = std::move(reached)](const error_code& error) mutable {
-        if (!error) reached();
-      });
-    });
-  }
-  void Abort() override {
-    Post([](Exchange&, HttpConnection* connection) {
-      if (connection != nullptr) connection->Close();
-    });
-  }
-  void Run(size_t bytes, absl::AnyInvocable<void()> task) override {
-    // Posted, not run in here: a call that reads many small messages would fill the stack.
-    if (bytes <= kSmallBytes) return asio::post(executor_, std::move(task));
-    asio::post(shared_.workers, std::move(task));
-  }
-
-  // The exchange is over: what still waits ends with an error.
-  void End() {
-    timer_.reset();
-    over_ = true;
-    if (closed_ != nullptr && !answered_) std::exchange(closed_, nullptr)();
-    closed_ = nullptr;
-    if (reading_ != nullptr) std::exchange(reading_, nullptr)(absl::CancelledError("the client disconnected"));
-    for (; !parts_.empty(); parts_.pop_front()) parts_.front().done(false);
-  }
-
-  // For the connection:
-  std::deque<Part> parts_;
-  absl::AnyInvocable<void(absl::StatusOr<std::string>)> reading_;
-  bool answered_ = false;  // the whole answer was sent
-
- private:
-  // Calls `act` on the I/O thread, with nullptr if the exchange is over.
-  template <typename Act>
-  void Post(Act act) {
-    asio::dispatch(executor_, [self = shared_from_this(), act = std::move(act)]() mutable {
-      const std::shared_ptr<HttpConnection> connection = self->over_ ? nullptr : self->connection_.lock();
-      const bool is_open = connection != nullptr && connection->is_open_;
-      act(*self, is_open ? connection.get() : nullptr);
-      if (is_open) connection->changed_.cancel();
-    });
-  }
-  void Push(std::string part, bool last, Done done) {
-    Post([part = std::move(part), last, done = std::move(done)](Exchange& self, HttpConnection* connection) mutable {
-      if (connection == nullptr) return done(false);
-      const bool chunks = connection->sends_chunks_;
-      std::string head = std::exchange(self.head_, "");
-      if (connection->without_body_) part.clear();
-      if (chunks && !part.empty()) absl::StrAppend(&head, absl::Hex(part.size()), "\r\n");
-      if (chunks && !part.empty()) part += "\r\n";
-      if (chunks && last && !connection->without_body_) part += "0\r\n\r\n";
-      self.parts_.push_back({std::move(head), std::move(part), last, std::move(done)});
-    });
-  }
-
-  const std::weak_ptr<HttpConnection> connection_;
-  const tcp::socket::executor_type executor_;
-  Shared& shared_;
-  HttpRequest request_;
-  // On the I/O thread:
-  absl::AnyInvocable<void()> closed_;
-  std::optional<asio::steady_timer> timer_;
-  std::string head_;  // of a stream, until its first part is sent
-  bool over_ = false;
-};
 
 HttpConnection::HttpConnection(tcp::socket socket, asio::ssl::context* tls, Shared& shared)
     : socket_(std::move(socket)),
@@ -258,7 +113,7 @@ awaitable<void> HttpConnection::Change() {
 
 awaitable<size_t> HttpConnection::ReadSome() {
   if (tls_.has_value()) {
-    tls_buffer_.resize(kSmallBytes);
+    tls_buffer_.resize(kTlsReadBytes);
     const size_t count = co_await tls_->async_read_some(asio::buffer(tls_buffer_), use_awaitable);
     received_.append(tls_buffer_.data(), count);
     co_return count;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "server/access/access_table.h"
 
@@ -38,6 +39,12 @@ struct HttpRequest {
       value = value.has_value() ? absl::StrCat(*value, ",", text) : text;
     }
     return value;
+  }
+
+  // The media type of the body, in lower case and without parameters; empty if it is not set.
+  std::string MediaType() const {
+    const std::string value = Find("content-type").value_or("");
+    return absl::AsciiStrToLower(absl::StripAsciiWhitespace(value.substr(0, value.find(';'))));
   }
 };
 

@@ -7,7 +7,6 @@
 #include <string_view>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -53,12 +52,6 @@ nlohmann::json ErrorJson(const absl::Status& status) {
 
 std::string Dump(const nlohmann::json& json) {
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
-// The media type of a Content-Type, in lower case and without parameters.
-std::string MediaType(const HttpRequest& request) {
-  const std::string value = request.Find("content-type").value_or("");
-  return absl::AsciiStrToLower(absl::StripAsciiWhitespace(value.substr(0, value.find(';'))));
 }
 
 class ConnectCodec final : public HttpCodec {
@@ -185,7 +178,7 @@ absl::StatusOr<Encoding> EncodingOf(const Rpc& rpc, const HttpRequest& head) {
   }
   const bool is_unary = rpc.kind == RpcKind::kUnary;
   const std::string prefix = is_unary ? "application/" : "application/connect+";
-  const std::string type = MediaType(head);
+  const std::string type = head.MediaType();
   if (type == prefix + "json") return Encoding::kJson;
   if (type == prefix + "proto") return Encoding::kProto;
   return HttpError(415, absl::StrCat("the content type is ", type.empty() ? "not set" : Quoted(type), "; ",

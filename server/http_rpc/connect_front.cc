@@ -10,16 +10,6 @@
 #include "server/http_rpc/http_call.h"
 
 namespace longshort::server {
-namespace {
-
-// A body's limit: JSON codes bytes by base64, four characters for three.
-size_t MaxBodyBytes(int64_t max_message_bytes) {
-  constexpr int64_t kBeside = 64 << 10;
-  return static_cast<size_t>(max_message_bytes / 3 * 4 + kBeside);
-}
-
-}  // namespace
-
 HttpFront ConnectFront(const CallEnvironment& environment, const std::vector<Rpc>& rpcs) {
   std::unordered_map<std::string, const Rpc*> paths;
   for (const Rpc& rpc : rpcs) paths.emplace(absl::StrCat("/", rpc.names.method()), &rpc);
@@ -28,7 +18,7 @@ HttpFront ConnectFront(const CallEnvironment& environment, const std::vector<Rpc
     if (found == paths.end()) return std::nullopt;
     const Rpc& rpc = *found->second;
     HttpPlan plan;
-    plan.max_body_bytes = MaxBodyBytes(environment.limits.message_bytes);
+    plan.max_body_bytes = MaxJsonBodyBytes(environment.limits.message_bytes);
     plan.streams_body = rpc.kind == RpcKind::kClientStream;
     plan.serve = [&environment, &rpc](const std::shared_ptr<HttpExchange>& exchange) {
       absl::StatusOr<std::unique_ptr<HttpCodec>> codec =

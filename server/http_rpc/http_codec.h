@@ -6,6 +6,8 @@
 
 #include <google/protobuf/message.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -44,6 +46,12 @@ class HttpCodec {
   // The stream's last bytes.
   virtual std::string WriteEnd(const absl::Status& /*status*/) { return ""; }
 };
+
+// The largest body of JSON that may hold a message of this size: it codes bytes by base64, four characters for three.
+inline size_t MaxJsonBodyBytes(int64_t max_message_bytes) {
+  constexpr int64_t kBeside = 64 << 10;
+  return static_cast<size_t>(max_message_bytes / 3 * 4 + kBeside);
+}
 
 // When the client stops waiting, by the field Connect-Timeout-Ms, whatever the protocol. Errors: INVALID_ARGUMENT.
 absl::StatusOr<absl::Time> ReadDeadline(const HttpRequest& request);

@@ -4,7 +4,6 @@
 
 #include <google/protobuf/message.h>
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -12,12 +11,9 @@
 
 namespace longshort::server {
 
-// Maximum messages, strings in lists, and map entries of one text. No valid request has a tenth of them.
-inline constexpr int64_t kMaxJsonElements = 16384;
-
 // Reads a message, which must be empty. All memory that it takes is a small multiple of the text's.
 // Errors: INVALID_ARGUMENT naming field and byte, for what is not JSON in UTF-8, repeats a key, has an unknown field, a
-// value that its field cannot have, two fields of a oneof, or more than kMaxJsonElements.
+// value that its field cannot have, two fields of a oneof, or more than kMaxElements (server/rpc/message_size.h).
 absl::Status ReadJson(std::string_view json, google::protobuf::Message& message);
 
 std::string WriteJson(const google::protobuf::Message& message);

@@ -1,9 +1,7 @@
 #include <google/protobuf/descriptor.h>
 
-#include <array>
 #include <charconv>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <set>
 #include <type_traits>
@@ -16,9 +14,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
-#include "base/utf8.h"
 #include "server/calls/field_error.h"
 #include "server/http_rpc/json_message.h"
+#include "server/http_rpc/json_scanner.h"
+#include "server/rpc/message_size.h"
 
 namespace longshort::server {
 namespace {
@@ -29,33 +28,6 @@ using google::protobuf::Message;
 using google::protobuf::Reflection;
 
 constexpr int kMaxDepth = 100;
-
-// The bytes that stand for themselves in a string: ASCII without controls, quotes and backslashes.
-constexpr std::array<bool, 256> PlainBytes() {
-  std::array<bool, 256> plain{};
-  for (size_t byte = 0x20; byte < 0x80; ++byte) plain[byte] = byte != '"' && byte != '\\';
-  return plain;
-}
-constexpr std::array<bool, 256> kPlain = PlainBytes();
-
-void AppendUtf8(char32_t character, std::string& text) {
-  constexpr int kBits = 6;
-  const auto tail = [&](int place) { text += static_cast<char>(0x80 | (character >> (kBits * place) & 0b0011'1111)); };
-  if (character < 0x80) {
-    text += static_cast<char>(character);
-  } else if (character < 0x800) {
-    text += static_cast<char>(0xC0 | character >> kBits);
-    tail(0);
-  } else if (character < 0x10000) {
-    text += static_cast<char>(0xE0 | character >> (2 * kBits));
-    tail(1), tail(0);
-  } else {
-    text += static_cast<char>(0xF0 | character >> (3 * kBits));
-    tail(2), tail(1), tail(0);
-  }
-}
-
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 // Sets a field, or adds to a list.
 struct Target {
@@ -80,17 +52,14 @@ struct Target {
   }
 };
 
-class Reader final {
+class Reader final : public JsonScanner {
  public:
-  Reader(std::string_view json, const Descriptor& type)
-      : begin_(json.data()), next_(json.data()), end_(json.data() + json.size()), type_(type) {}
+  Reader(std::string_view json, const Descriptor& type) : JsonScanner(json), type_(type) {}
 
   absl::Status Read(Message& message) {
-    SkipSpace();
-    if (next_ == end_) return Wrong("the text is empty; a message without fields is {}");
+    if (AtEnd()) return Wrong("the text is empty; a message without fields is {}");
     LS_RETURN_IF_ERROR(ReadMessage(message));
-    SkipSpace();
-    return next_ == end_ ? absl::OkStatus() : Wrong("something follows the message");
+    return AtEnd() ? absl::OkStatus() : Wrong("something follows the message");
   }
 
  private:
@@ -99,7 +68,7 @@ class Reader final {
     int64_t index = -1;  // in a list
   };
 
-  absl::Status Wrong(std::string_view what) const {
+  absl::Status Wrong(std::string_view what) const override {
     std::string where;
     for (const Step& step : path_) {
       absl::StrAppend(&where, where.empty() ? "" : ".", step.field.name());
@@ -107,51 +76,11 @@ class Reader final {
     }
     return absl::InvalidArgumentError(absl::StrCat("the request is not a ", type_.full_name(), " in JSON: ", where,
                                                    where.empty() ? "" : ": ", std::string(what), ", at byte ",
-                                                   next_ - begin_ + 1));
+                                                   place()));
   }
-  // The error for a value that is not `wanted`.
-  absl::Status WrongKind(std::string_view wanted) const {
-    return Wrong(absl::StrCat("expected ", std::string(wanted), ", found ", Found()));
-  }
-  const char* Found() const {
-    if (next_ == end_) return "the end of the text";
-    switch (*next_) {
-      case '{':
-        return "an object";
-      case '[':
-        return "a list";
-      case '"':
-        return "a string";
-      case 't':
-      case 'f':
-        return "a boolean";
-      case 'n':
-        return "null";
-      default:
-        return *next_ == '-' || IsDigit(*next_) ? "a number" : "something else";
-    }
-  }
-
-  void SkipSpace() {
-    while (next_ != end_ && (*next_ == ' ' || *next_ == '\n' || *next_ == '\r' || *next_ == '\t')) ++next_;
-  }
-  // Skips space and this character, if it is the next one.
-  bool Take(char wanted) {
-    SkipSpace();
-    if (next_ == end_ || *next_ != wanted) return false;
-    ++next_;
-    return true;
-  }
-  bool TakeWord(std::string_view word) {
-    SkipSpace();
-    if (!std::string_view(next_, static_cast<size_t>(end_ - next_)).starts_with(word)) return false;
-    next_ += word.size();
-    return true;
-  }
-
   absl::Status CountElement() {
-    if (++elements_ <= kMaxJsonElements) return absl::OkStatus();
-    return Wrong(absl::StrCat("there are more than ", kMaxJsonElements, " messages, strings and map entries"));
+    if (++elements_ <= kMaxElements) return absl::OkStatus();
+    return Wrong(absl::StrCat("there are more than ", kMaxElements, " messages, strings and map entries"));
   }
 
   absl::Status ReadMessage(Message& message) {
@@ -180,8 +109,7 @@ class Reader final {
 
   // Sets key_ and skips the colon.
   absl::Status ReadKey() {
-    SkipSpace();
-    if (next_ == end_ || *next_ != '"') return WrongKind("a key");
+    if (!NextIs('"')) return WrongKind("a key");
     LS_RETURN_IF_ERROR(ReadString(key_));
     return Take(':') ? absl::OkStatus() : WrongKind("a colon");
   }
@@ -309,7 +237,6 @@ class Reader final {
   }
 
   absl::Status ReadText(const Target& target) {
-    SkipSpace();
     std::string text;
     LS_RETURN_IF_ERROR(ReadString(text));
     target.Put(std::move(text));
@@ -317,7 +244,6 @@ class Reader final {
   }
 
   absl::Status ReadBytes(const Target& target) {
-    SkipSpace();
     std::string text, bytes;
     LS_RETURN_IF_ERROR(ReadString(text));
     const bool is_url_safe = text.find_first_of("-_") != std::string::npos;
@@ -329,16 +255,15 @@ class Reader final {
   }
 
   absl::Status ReadEnum(const Target& target) {
-    SkipSpace();
     const auto& type = *target.field.enum_type();
-    if (next_ != end_ && *next_ == '"') {
+    if (NextIs('"')) {
       std::string name;
       LS_RETURN_IF_ERROR(ReadString(name));
       const auto* value = type.FindValueByName(name);
       if (value == nullptr) return Wrong(absl::StrCat(Quoted(name), " is not a ", type.name()));
       return target.PutEnum(value->number()), absl::OkStatus();
     }
-    LS_RETURN_IF_ERROR(ReadNumber("a name or a number"));
+    LS_RETURN_IF_ERROR(ReadNumber("a name or a number", key_));
     int32_t number = 0;
     LS_RETURN_IF_ERROR(ParseInteger(key_, number));
     return target.PutEnum(number), absl::OkStatus();
@@ -346,7 +271,7 @@ class Reader final {
 
   template <typename T>
   absl::Status ReadInteger(const Target& target) {
-    LS_RETURN_IF_ERROR(ReadNumber("a whole number"));
+    LS_RETURN_IF_ERROR(ReadNumber("a whole number", key_));
     return PutInteger<T>(key_, target);
   }
   template <typename T>
@@ -378,7 +303,7 @@ class Reader final {
 
   template <typename T>
   absl::Status ReadFloat(const Target& target) {
-    LS_RETURN_IF_ERROR(ReadNumber("a number"));
+    LS_RETURN_IF_ERROR(ReadNumber("a number", key_));
     constexpr T kInfinity = std::numeric_limits<T>::infinity();
     T value = 0;
     if (key_ == "NaN") {
@@ -399,111 +324,6 @@ class Reader final {
     return absl::OkStatus();
   }
 
-  // Sets key_ to a number, or to the content of a string that stands for one.
-  absl::Status ReadNumber(std::string_view wanted) {
-    SkipSpace();
-    if (next_ != end_ && *next_ == '"') return ReadString(key_);
-    const char* first = next_;
-    while (next_ != end_ && (IsDigit(*next_) || std::strchr("+-.eE", *next_) != nullptr) && *next_ != '\0') ++next_;
-    key_.assign(first, next_);
-    if (IsNumber(key_)) return absl::OkStatus();
-    next_ = first;
-    return key_.empty() ? WrongKind(wanted) : Wrong(absl::StrCat(Quoted(key_), " is not a number"));
-  }
-  // Whether JSON allows this number.
-  static bool IsNumber(std::string_view text) {
-    size_t at = 0;
-    const auto take_digits = [&] {
-      const size_t first = at;
-      while (at < text.size() && IsDigit(text[at])) ++at;
-      return at - first;
-    };
-    if (at < text.size() && text[at] == '-') ++at;
-    const bool begins_with_zero = at < text.size() && text[at] == '0';
-    const size_t digits = take_digits();
-    if (digits == 0 || (begins_with_zero && digits > 1)) return false;
-    if (at < text.size() && text[at] == '.') {
-      ++at;
-      if (take_digits() == 0) return false;
-    }
-    if (at < text.size() && (text[at] == 'e' || text[at] == 'E')) {
-      ++at;
-      if (at < text.size() && (text[at] == '+' || text[at] == '-')) ++at;
-      if (take_digits() == 0) return false;
-    }
-    return at == text.size();
-  }
-
-  // Reads the string that begins at next_.
-  absl::Status ReadString(std::string& text) {
-    if (next_ == end_ || *next_ != '"') return WrongKind("a string");
-    ++next_;
-    text.clear();
-    const void* quote = std::memchr(next_, '"', static_cast<size_t>(end_ - next_));
-    if (quote != nullptr) text.reserve(static_cast<size_t>(static_cast<const char*>(quote) - next_));
-    while (true) {
-      const char* run = next_;
-      LS_RETURN_IF_ERROR(SkipPlain());
-      text.append(run, next_);
-      if (next_ == end_) return Wrong("the string has no end");
-      if (*next_ == '"') return ++next_, absl::OkStatus();
-      if (*next_ != '\\') return Wrong("a string has a control character, which JSON writes as an escape such as \\n");
-      LS_RETURN_IF_ERROR(ReadEscape(text));
-    }
-  }
-  // Skips all characters that stand for themselves.
-  absl::Status SkipPlain() {
-    while (next_ != end_) {
-      const auto byte = static_cast<unsigned char>(*next_);
-      if (kPlain[byte]) {
-        ++next_;
-      } else if (byte < 0x80) {
-        break;
-      } else {
-        const auto character = FirstUtf8Character({next_, static_cast<size_t>(end_ - next_)});
-        if (!character.has_value()) return Wrong("a string is not valid UTF-8");
-        next_ += character->bytes;
-      }
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status ReadEscape(std::string& text) {
-    constexpr char kNames[] = "\"\\/bfnrt", kMeanings[] = "\"\\/\b\f\n\r\t";
-    const char name = next_ + 1 < end_ ? next_[1] : '\0';
-    if (const char* found = name == '\0' ? nullptr : std::strchr(kNames, name); found != nullptr) {
-      text += kMeanings[found - kNames];
-      next_ += 2;
-      return absl::OkStatus();
-    }
-    if (name != 'u') return Wrong("a string has an unknown escape");
-    char32_t character = 0;
-    LS_RETURN_IF_ERROR(ReadCodeUnit(character));
-    if (character >= 0xD800 && character < 0xDC00 && end_ - next_ >= 2 && next_[0] == '\\' && next_[1] == 'u') {
-      char32_t low = 0;
-      LS_RETURN_IF_ERROR(ReadCodeUnit(low));
-      if (low >= 0xDC00 && low < 0xE000) character = 0x10000 + ((character - 0xD800) << 10) + (low - 0xDC00);
-    }
-    if (character >= 0xD800 && character < 0xE000) return Wrong("a string has half of a surrogate pair");
-    AppendUtf8(character, text);
-    return absl::OkStatus();
-  }
-  // Reads "\uXXXX".
-  absl::Status ReadCodeUnit(char32_t& unit) {
-    constexpr int kLength = 6, kHexadecimal = 16;
-    uint32_t value = 0;
-    const bool is_long = end_ - next_ >= kLength;
-    if (!is_long || std::from_chars(next_ + 2, next_ + kLength, value, kHexadecimal).ptr != next_ + kLength) {
-      return Wrong("\\u needs four hexadecimal digits");
-    }
-    next_ += kLength;
-    unit = value;
-    return absl::OkStatus();
-  }
-
-  const char* const begin_;
-  const char* next_;
-  const char* const end_;
   const Descriptor& type_;
   std::vector<Step> path_;
   std::string key_;  // also the text of a number

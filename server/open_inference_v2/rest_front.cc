@@ -127,8 +127,7 @@ std::optional<Place> ReadPath(std::string_view path) {
 // A page of another site can send a request of these types without the server's consent (CORS).
 bool IsFromOtherSite(const HttpRequest& head) {
   if (!head.Find("origin").has_value()) return false;
-  const std::string value = head.Find("content-type").value_or("");
-  const std::string type = absl::AsciiStrToLower(absl::StripAsciiWhitespace(value.substr(0, value.find(';'))));
+  const std::string type = head.MediaType();
   return type != "application/json" && type != "application/octet-stream";
 }
 

@@ -7,7 +7,6 @@
 #include <string>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -49,12 +48,6 @@ absl::StatusOr<openai::ModelsAnswer> ListModels(CallRecord& record, const openai
   return answer;
 }
 
-// A body's limit: JSON may write a character as six.
-size_t MaxBodyBytes(const CallEnvironment& environment) {
-  constexpr int64_t kBeside = 64 << 10;
-  return static_cast<size_t>(environment.limits.message_bytes / 3 * 4 + kBeside);
-}
-
 using MakeCodec = std::function<std::unique_ptr<HttpCodec>()>;
 using WriteError = HttpResponse (*)(const absl::Status& status);
 
@@ -70,15 +63,18 @@ struct Path {
 
 absl::Status CheckHead(const Path& path, const HttpRequest& head) {
   if (head.method != path.method) return HttpError(405, absl::StrCat(head.path, " takes ", path.method));
-  const std::string type = absl::AsciiStrToLower(head.Find("content-type").value_or(""));
-  if (absl::StartsWith(type, path.content_type)) return absl::OkStatus();
+  const std::string type = head.MediaType();
+  const bool is_kind = absl::EndsWith(path.content_type, "/");  // such as image/
+  if (is_kind ? absl::StartsWith(type, path.content_type) : type == path.content_type || *path.content_type == '\0') {
+    return absl::OkStatus();
+  }
   return HttpError(415, absl::StrCat("the content type is ", type.empty() ? "not set" : Quoted(type), "; ", head.path,
-                                     " takes ", path.content_type, absl::EndsWith(path.content_type, "/") ? "*" : ""));
+                                     " takes ", path.content_type, is_kind ? "*" : ""));
 }
 
 HttpPlan PlanOf(const CallEnvironment& environment, Path path) {
   HttpPlan plan;
-  plan.max_body_bytes = *path.content_type == '\0' ? 0 : MaxBodyBytes(environment);
+  plan.max_body_bytes = *path.content_type == '\0' ? 0 : MaxJsonBodyBytes(environment.limits.message_bytes);
   plan.serve = [&environment, path = std::move(path)](const std::shared_ptr<HttpExchange>& exchange) {
     const absl::Status status = CheckHead(path, exchange->request());
     if (status.ok()) return HttpCall::Start(environment, path.rpc, exchange, path.make_codec());

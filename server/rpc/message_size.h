@@ -9,6 +9,9 @@
 
 namespace longshort::server {
 
+// Maximum messages, strings, map entries and unknown fields of one request. No valid request has a tenth of them.
+inline constexpr int64_t kMaxElements = 16384;
+
 struct MessageSize {
   int64_t bytes = 0;     // serialized
   int64_t elements = 0;  // messages, strings, map entries and unknown fields

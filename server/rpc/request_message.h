@@ -11,14 +11,12 @@
 
 #include "absl/status/statusor.h"
 #include "base/budget.h"
+#include "server/rpc/message_size.h"
 
 namespace longshort::server {
 
 // Whether the message arrived compressed, with gzip or deflate.
 bool IsCompressed(grpc::ByteBuffer& bytes);
-
-// Maximum messages, strings, map entries and unknown fields of one request. No valid request has a tenth of them.
-inline constexpr int64_t kMaxElements = 16384;
 
 // Parses the message and frees its bytes. A compressed message is decompressed piece by piece as it is parsed. Returns
 // the share of `budget` that the message needs; a small message needs none.

@@ -233,6 +233,7 @@ def test_paths_methods_and_content_types_are_checked(server: Server) -> None:
     method = get(server, "/v1/completions")
     assert method.status == 405 and method.headers["Allow"] == "POST"
     assert post(server, "/v1/completions", {}, "text/plain").status == 415
+    assert post(server, "/v1/completions", {}, "application/jsonl").status == 415
     missing = post(server, "/v1/completions", {"model": "other", "prompt": "a"})
     assert missing.status == 404 and missing.body["error"]["code"] == "model_not_found"
 

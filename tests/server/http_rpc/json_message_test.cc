@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "longshort/v1/inference.pb.h"
+#include "server/rpc/message_size.h"
 #include "tests/base/status_matchers.h"
 
 namespace longshort::server {
@@ -133,8 +134,8 @@ TEST(JsonMessageTest, TheNumberOfMessagesIsLimited) {
     for (int64_t i = 1; i < count; ++i) json += ",{}";
     return json + "]}";
   };
-  EXPECT_THAT(Read<ScoreTextRequest>(inputs(kMaxJsonElements - 1)), IsOk());
-  EXPECT_THAT(Read<ScoreTextRequest>(inputs(kMaxJsonElements)), Refuses(Words{"inputs[16383]", "more than 16384"}));
+  EXPECT_THAT(Read<ScoreTextRequest>(inputs(kMaxElements - 1)), IsOk());
+  EXPECT_THAT(Read<ScoreTextRequest>(inputs(kMaxElements)), Refuses(Words{"inputs[16383]", "more than 16384"}));
   EXPECT_THAT(Read<GenerateRequest>(absl::StrCat(R"({"stop":[)", std::string(100'000, '['))),
               Refuses(Words{"stop[0]: expected a string, found a list"}));
   EXPECT_THAT(Read<GenerateRequest>(std::string(100'000, '[')), Refuses(Words{"found a list, at byte 1"}));
