@@ -167,6 +167,8 @@ absl::StatusOr<std::unique_ptr<TextEncoder>> MakeDocumentTokenizer(const TextCla
       return LoadListOpsTokenizer(ListOpsRules::k2020, vocabulary, name, config.vocabulary_size);
     case DocumentTokenizerKind::kListOps2021:
       return LoadListOpsTokenizer(ListOpsRules::k2021, vocabulary, name, config.vocabulary_size);
+    case DocumentTokenizerKind::kByteLevelBpe:
+      return absl::UnimplementedError(absl::StrCat(name, ": byte_level_bpe cannot be loaded yet"));
     case DocumentTokenizerKind::kNone:
     case DocumentTokenizerKind::kPixels:
       break;

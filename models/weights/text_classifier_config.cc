@@ -43,8 +43,8 @@ constexpr std::string_view kPreprocessing = "preprocessing";
 
 // In the order of their enumerations.
 constexpr std::array<std::string_view, 1> kTextArchitecture = {"text_classifier"};
-constexpr std::array<std::string_view, 5> kDocumentTokenizers = {"none", "bytes_plus_one", "listops_2020",
-                                                                 "listops_2021", "pixels"};
+constexpr std::array<std::string_view, 6> kDocumentTokenizers = {"none",         "bytes_plus_one", "listops_2020",
+                                                                 "listops_2021", "pixels",         "byte_level_bpe"};
 constexpr std::array<std::string_view, 4> kClsKinds = {"none", "vocabulary", "all_layers", "last_layer"};
 
 std::vector<FieldDescription> FieldsOf(const TextClassifierConfig& config) {
@@ -147,7 +147,7 @@ std::vector<FieldDescription> TextClassifierFields() {
   AddDescriptions(kTextFields, fields);
   fields.push_back(DescribeChoice("tokenizer", kDocumentTokenizers,
                                   "Tokenizer of documents. none: the model accepts ids only. The ListOps tokenizers "
-                                  "read their symbols from vocabulary.txt."));
+                                  "read their symbols from vocabulary.txt, byte_level_bpe reads tokenizer.json."));
   fields.push_back(
       DescribeChoice("cls", kClsKinds,
                      "The row that is classified. none: the mean of all rows. vocabulary: the token of the "

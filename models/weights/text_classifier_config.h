@@ -20,8 +20,8 @@
 namespace longshort::models {
 
 // The tokenizer of documents: "none" (ids only), "bytes_plus_one", "listops_2020", "listops_2021", "pixels" (the grey
-// values of an image).
-enum class DocumentTokenizerKind { kNone, kBytesPlusOne, kListOps2020, kListOps2021, kPixels };
+// values of an image), "byte_level_bpe" (RoBERTa's, from tokenizer.json).
+enum class DocumentTokenizerKind { kNone, kBytesPlusOne, kListOps2020, kListOps2021, kPixels, kByteLevelBpe };
 
 // The name in config.json.
 std::string_view DocumentTokenizerName(DocumentTokenizerKind kind);
