@@ -138,6 +138,7 @@ ClassifierInfo InfoOf(const TextClassifierConfig& config, const LoadOptions& opt
 absl::StatusOr<ClassifierWeights> LoadTextClassifier(const ModelDirectory& directory, const LoadOptions& options) {
   LS_ASSIGN_OR_RETURN(const TextClassifierConfig config,
                       ParseTextClassifierConfig(directory.config_text, directory.config_path()));
+  if (config.JoinsPairs()) return absl::UnimplementedError(directory.path + ": cls 'first_token' cannot be served yet");
   LS_RETURN_IF_ERROR(CheckTensors(directory.weights, TextClassifierTensors(config)));
   return LoadServedClassifier(
       InfoOf(config, options), config.model_width / config.heads, directory, options,

@@ -42,7 +42,9 @@ std::string ConfigPage() {
       std::string(kIntroduction),
       Section("Language model", "field", "The autoregressive Transformer-LS. Lengths are in tokens.",
               LanguageModelFields()),
-      Section("Text classifier", "field", "The classifier of Long Range Arena. Lengths are in tokens.",
+      Section("Text classifier", "field",
+              "The classifiers of Long Range Arena, and the\n"
+              "[long-document encoder](models/long_document_encoder.md). Lengths are in tokens.",
               TextClassifierFields()),
       Section("ViL-LS", "field", "A classifier of images of one size.", VilFields()),
       Section("Stages of ViL-LS", "letter",

@@ -92,10 +92,14 @@ inline std::vector<std::string_view> NamesOf(const std::vector<FieldDescription>
   return names;
 }
 
-// Errors: those of JsonFields.
+enum class Presence { kRequired, kOptional };
+
+// An optional field that is absent keeps its value. Errors: those of JsonFields.
 template <typename Table, typename Config>
-absl::Status ReadFields(const JsonFields& fields, const Table& table, Config& config) {
+absl::Status ReadFields(const JsonFields& fields, const Table& table, Config& config,
+                        Presence presence = Presence::kRequired) {
   for (const ConfigField<Config>& field : table) {
+    if (presence == Presence::kOptional && !fields.Has(field.name)) continue;
     if (const auto* integer = std::get_if<int64_t Config::*>(&field.member); integer != nullptr) {
       LS_ASSIGN_OR_RETURN(config.**integer, fields.Integer(field.name));
     } else if (const auto* number = std::get_if<double Config::*>(&field.member); number != nullptr) {
@@ -111,6 +115,18 @@ template <typename Table, typename Config>
 void WriteFields(const Table& table, const Config& config, nlohmann::ordered_json& document) {
   for (const ConfigField<Config>& field : table) {
     std::visit([&](auto member) { document[std::string(field.name)] = config.*member; }, field.member);
+  }
+}
+
+// Writes the fields whose values are not those of a Config without any.
+template <typename Table, typename Config>
+void WriteOptionalFields(const Table& table, const Config& config, nlohmann::ordered_json& document) {
+  for (const ConfigField<Config>& field : table) {
+    std::visit(
+        [&](auto member) {
+          if (config.*member != Config().*member) document[std::string(field.name)] = config.*member;
+        },
+        field.member);
   }
 }
 

@@ -1,9 +1,10 @@
-// The config.json of a text classifier (the bidirectional Transformer-LS of Long Range Arena), parsed strictly.
+// The config.json of a text classifier (the bidirectional Transformer-LS), parsed strictly.
 //
 //   {"architecture": "text_classifier", "tokenizer": "bytes_plus_one", "layers": 2, ..., "cls": "last_layer"}
 //
-// All fields except pooled_length and max_document_tokens are required, and no others are allowed. Their names in the
-// file are those below.
+// The fields of Long Range Arena's models are required, except pooled_length and max_document_tokens. Those that only
+// other models need (docs/models/long_document_encoder.md) are optional. No others are allowed. Their names in the file
+// are those below.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +24,7 @@ namespace longshort::models {
 // values of an image), "byte_level_bpe" (RoBERTa's, from tokenizer.json).
 enum class DocumentTokenizerKind { kNone, kBytesPlusOne, kListOps2020, kListOps2021, kPixels, kByteLevelBpe };
 
-// The name in config.json.
+// The names in config.json.
 std::string_view DocumentTokenizerName(DocumentTokenizerKind kind);
 
 // The row that is classified.
@@ -32,6 +33,26 @@ enum class ClsKind {
   kVocabulary,  // "vocabulary": the token with id vocabulary_size - 1, before the document's
   kAllLayers,   // "all_layers": a learned row in all layers
   kLastLayer,   // "last_layer": a learned row in the last layer only
+  kFirstToken,  // "first_token": the document's first token, which also attends to the keys of all others
+};
+
+// Where a layer's norms are.
+enum class LayerNormPlace {
+  kBefore,  // "before": before attention and the feed-forward part, and one behind the last layer
+  kAfter,   // "after": behind the sums of both, and one behind the embeddings
+};
+
+// The maps from the classified row to the logits.
+enum class HeadKind {
+  kRelu,  // "relu": in, ReLU, out, with feed_forward_width in between
+  kTanh,  // "tanh": dense, tanh, out, with model_width in between
+};
+
+// What the logits mean.
+enum class ProblemType {
+  kSingleLabel,  // "single_label_classification": softmax
+  kMultiLabel,   // "multi_label_classification": a sigmoid for each class
+  kRegression,   // "regression": numbers
 };
 
 // Lengths are in tokens. The defaults are Long Range Arena's for documents of bytes.
@@ -43,19 +64,28 @@ struct TextClassifierConfig {
   int64_t feed_forward_width = 128;    // of the layers and of the classification head
   int64_t window_size = 8;             // w: tokens of a segment; 0: no window
   int64_t projection_rank = 32;        // r: landmarks per document and head; 0: none
-  int64_t vocabulary_size = 512;       // V: number of ids; id 0 is masked
+  int64_t vocabulary_size = 512;       // V: number of ids
   int64_t max_sequence_length = 4096;  // rows of the position table
   ClsKind cls = ClsKind::kLastLayer;
   bool normalized_cls = false;    // norm1 normalises a learned CLS row before attention
   int64_t value_convolution = 0;  // kernel size, odd; 0: none
   bool tied_layers = false;       // all layers share one layer's weights
-  int64_t documents = 1;          // documents per item: 1 or 2
-  int64_t classes = 2;
+  int64_t documents = 1;          // documents per item: 1 or 2; with cls "first_token", those of training
+  int64_t classes = 2;            // 0 (only with head "tanh"): no head
+
+  LayerNormPlace layer_norm = LayerNormPlace::kBefore;
+  double layer_norm_epsilon = 1e-5;
+  bool dual_norm = true;     // DualLN of keys and values; false (only without landmarks): none
+  int64_t padding_id = 0;    // tokens of this id are masked
+  int64_t separator_id = 2;  // replaces the first id of a pair's second document (only with cls "first_token")
+  HeadKind head = HeadKind::kRelu;
+  ProblemType problem_type = ProblemType::kSingleLabel;
 
   // Divisor of the sum of rows in the mean (only with cls "none"): the length to which training padded the documents.
   // 0: max_sequence_length.
   int64_t pooled_length = 0;
-  // Maximum length of a document. 0: the maximum that the position table and, for a mean, pooled_length allow.
+  // Maximum length of a document, or of a joined pair. 0: the maximum that the position table and, for a mean,
+  // pooled_length allow.
   int64_t max_document_tokens = 0;
   // The size of the image (only with tokenizer "pixels").
   PixelSequenceConfig preprocessing;
@@ -65,9 +95,17 @@ struct TextClassifierConfig {
   int64_t MaxDocumentTokens() const;
   // Whether the CLS row is a separate tensor.
   bool HasClsParameter() const { return cls == ClsKind::kAllLayers || cls == ClsKind::kLastLayer; }
+  // Whether the documents of a pair become one sequence. Then an item has 1 or 2 documents, whatever `documents` is.
+  bool JoinsPairs() const { return cls == ClsKind::kFirstToken; }
+  // Width of the head's input: for two documents that are not joined their rows, the product and the difference.
+  int64_t HeadInputs() const { return documents == 2 && !JoinsPairs() ? 4 * model_width : model_width; }
+  // Width between the two maps of the head.
+  int64_t HeadWidth() const { return head == HeadKind::kTanh ? model_width : feed_forward_width; }
 
   friend bool operator==(const TextClassifierConfig&, const TextClassifierConfig&) = default;
 };
+
+std::string_view ProblemTypeName(ProblemType type);
 
 // All fields of config.json.
 std::vector<FieldDescription> TextClassifierFields();

@@ -75,12 +75,81 @@ TEST(TextClassifierConfig, WhatIsWrittenIsReadBack) {
   }
 }
 
+TextClassifierConfig Encoder() {
+  TextClassifierConfig config;
+  config.cls = ClsKind::kFirstToken;
+  config.layer_norm = LayerNormPlace::kAfter;
+  config.layer_norm_epsilon = 1e-12;
+  config.dual_norm = false;
+  config.projection_rank = 0;
+  config.padding_id = 1;
+  config.separator_id = 5;
+  config.head = HeadKind::kTanh;
+  config.problem_type = ProblemType::kMultiLabel;
+  config.classes = 0;
+  return config;
+}
+
+absl::Status ParseEncoderWith(const std::string& field, const nlohmann::json& value) {
+  nlohmann::json document = nlohmann::json::parse(ToJson(Encoder()));
+  document[field] = value;
+  return Parse(document);
+}
+
+TEST(TextClassifierConfig, OptionalFieldsAreWrittenIfTheyDiffer) {
+  for (const std::string field :
+       {"layer_norm", "layer_norm_epsilon", "dual_norm", "padding_id", "separator_id", "head", "problem_type"}) {
+    EXPECT_FALSE(Whole().contains(field)) << field;
+    EXPECT_TRUE(nlohmann::json::parse(ToJson(Encoder())).contains(field)) << field;
+  }
+  const auto parsed = ParseTextClassifierConfig(ToJson(Encoder()), "f");
+  ASSERT_THAT(parsed, IsOk());
+  EXPECT_EQ(*parsed, Encoder());
+}
+
+TEST(TextClassifierConfig, ReadsTheFieldsOfAnEncoder) {
+  nlohmann::json document = Whole();
+  document.update(nlohmann::json::parse(
+      R"({"cls": "first_token", "layer_norm": "after", "layer_norm_epsilon": 1e-12, "dual_norm": false,
+          "projection_rank": 0, "padding_id": 1, "separator_id": 5, "head": "tanh",
+          "problem_type": "multi_label_classification", "classes": 0})"));
+  const auto config = ParseTextClassifierConfig(document.dump(), "config.json");
+  ASSERT_THAT(config, IsOk());
+  EXPECT_EQ(*config, Encoder());
+  document["problem_type"] = "regression";
+  document["window_size"] = 1 << 17;
+  const auto regression = ParseTextClassifierConfig(document.dump(), "config.json");
+  ASSERT_THAT(regression, IsOk());
+  EXPECT_EQ(regression->problem_type, ProblemType::kRegression);
+}
+
+TEST(TextClassifierConfig, HoldsTheRulesOfEncoders) {
+  EXPECT_THAT(ParseEncoderWith("layers", 1), IsOk());
+  EXPECT_THAT(ParseEncoderWith("cls", "last_layer"), Refuses(Words{"unknown field 'separator_id'"}));
+  EXPECT_THAT(ParseWith("layer_norm", "after"), Refuses(Words{"layer_norm is 'after'", "first_token"}));
+  EXPECT_THAT(ParseWith("dual_norm", false), Refuses(Words{"dual_norm is false", "projection_rank is 32"}));
+  EXPECT_THAT(ParseWith("layer_norm", "none"), Refuses(Words{"layer_norm"}));
+  EXPECT_THAT(ParseEncoderWith("layer_norm_epsilon", 0), Refuses(Words{"layer_norm_epsilon is 0"}));
+  EXPECT_THAT(ParseEncoderWith("head", "relu"), Refuses(Words{"classes is 0; it must be in 1..1048576"}));
+  EXPECT_THAT(ParseEncoderWith("padding_id", 512), Refuses(Words{"padding_id is 512; it must be in 0..511"}));
+  EXPECT_THAT(ParseEncoderWith("separator_id", 512), Refuses(Words{"separator_id is 512; it must be in 0..511"}));
+  EXPECT_THAT(ParseEncoderWith("separator_id", 1), Refuses(Words{"separator_id is 1", "padding_id"}));
+  EXPECT_THAT(ParseEncoderWith("tokenizer", "bytes_plus_one"),
+              Refuses(Words{"cls is 'first_token'", "'bytes_plus_one'"}));
+  nlohmann::json bytes = Whole();
+  bytes["tokenizer"] = "bytes_plus_one";
+  bytes["padding_id"] = 1;
+  EXPECT_THAT(Parse(bytes), Refuses(Words{"padding_id is 1", "'bytes_plus_one'"}));
+}
+
 TEST(TextClassifierConfig, LengthsThatAreNotGivenAreAllThatFit) {
   TextClassifierConfig config;
   config.max_sequence_length = 100;
   EXPECT_EQ(config.MaxDocumentTokens(), 100);
   config.cls = ClsKind::kVocabulary;
   EXPECT_EQ(config.MaxDocumentTokens(), 99);  // CLS has a position
+  config.cls = ClsKind::kFirstToken;
+  EXPECT_EQ(config.MaxDocumentTokens(), 100);
   config.cls = ClsKind::kNone;
   EXPECT_EQ(config.PooledLength(), 100);
   config.pooled_length = 80;

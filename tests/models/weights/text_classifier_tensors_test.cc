@@ -59,6 +59,45 @@ TEST(TextClassifierTensors, SwitchesAddAndRemoveTensors) {
   EXPECT_THAT(shapes.at("seq_classifer.mlpblock.0.weight"), ElementsAre(5, 4 * 6));
 }
 
+TEST(TextClassifierTensors, AnEncoderHasRobertasTensors) {
+  TextClassifierConfig config = SmallConfig();
+  config.cls = ClsKind::kFirstToken;
+  config.layer_norm = LayerNormPlace::kAfter;
+  config.dual_norm = false;
+  config.projection_rank = 0;
+  config.documents = 2;  // joined
+  config.head = HeadKind::kTanh;
+  auto shapes = ShapesOf(config);
+  EXPECT_THAT(shapes.at("model.embeddings.norm.weight"), ElementsAre(6));
+  EXPECT_THAT(shapes.at("seq_classifer.mlpblock.0.weight"), ElementsAre(6, 6));
+  EXPECT_THAT(shapes.at("seq_classifer.mlpblock.2.weight"), ElementsAre(4, 6));
+  for (const char* const absent : {"model.norm.weight", "model.cls_embed", "model.transformer_0.mha.dual_ln_s.weight",
+                                   "model.transformer_0.mha.dual_ln_l.bias", "model.transformer_0.mha.dconv_fc.weight"})
+    EXPECT_EQ(shapes.count(absent), 0) << absent;
+
+  config.classes = 0;
+  shapes = ShapesOf(config);
+  EXPECT_EQ(shapes.count("seq_classifer.mlpblock.0.weight"), 0);
+  EXPECT_EQ(shapes.count("seq_classifer.mlpblock.2.bias"), 0);
+}
+
+TEST(TextClassifierTensors, CountRobertaBase) {
+  TextClassifierConfig config;
+  config.cls = ClsKind::kFirstToken;
+  config.layer_norm = LayerNormPlace::kAfter;
+  config.dual_norm = false;
+  config.projection_rank = 0;
+  config.head = HeadKind::kTanh;
+  config.layers = 12;
+  config.model_width = 768;
+  config.heads = 12;
+  config.feed_forward_width = 3072;
+  config.vocabulary_size = 50'265;
+  config.max_sequence_length = 512;
+  // transformers counts 124,647,170 for two classes: with two more positions and a row of the token type.
+  EXPECT_EQ(CountParameters(TextClassifierTensors(config)), 124'647'170 - 3 * 768);
+}
+
 // Long Range Arena's three models as measured on the official code.
 TEST(TextClassifierTensors, CountTheOfficialParameters) {
   TextClassifierConfig listops;
