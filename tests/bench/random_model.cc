@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstdint>
 #include <fstream>
-#include <random>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -36,19 +36,46 @@ absl::StatusOr<std::vector<models::TensorShape>> TensorsOf(const std::string& co
   return models::CvtTensors(parsed);
 }
 
-std::vector<float> Values(const models::TensorShape& tensor, std::mt19937_64& random) {
+uint64_t Fnv1a64(std::string_view text) {
+  uint64_t hash = 0xCBF29CE484222325;
+  for (const char byte : text) hash = (hash ^ static_cast<uint8_t>(byte)) * 0x100000001B3;
+  return hash;
+}
+
+uint64_t SplitMix64(uint64_t z) {
+  z += 0x9E3779B97F4A7C15;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EB;
+  return z ^ (z >> 31);
+}
+
+// In base +- scale, by the hash of name and index: `tensor` of tests/golden/formula.py with the seed 0.
+std::vector<float> ByFormula(const models::TensorShape& tensor, double base, double scale) {
+  const uint64_t start = Fnv1a64(tensor.name);
+  std::vector<float> values(*models::ElementCount(tensor.shape));
+  for (size_t i = 0; i < values.size(); ++i) {
+    const double u = std::ldexp(static_cast<double>(SplitMix64(start + i) >> 40), -24);  // in [0, 1)
+    values[i] = static_cast<float>(base + scale * (2 * u - 1));
+  }
+  return values;
+}
+
+std::vector<float> Values(const models::TensorShape& tensor) {
+  constexpr double kVectorScale = 0.2;
   const int64_t elements = *models::ElementCount(tensor.shape);
-  std::vector<float> values(elements, 1.0F);  // gains, biases, variances
   if (absl::EndsWith(tensor.name, "inv_freq")) {
+    std::vector<float> values(elements);
     for (int64_t i = 0; i < elements; ++i) {
       values[i] = static_cast<float>(std::pow(10000.0, -static_cast<double>(i) / static_cast<double>(elements)));
     }
-  } else if (tensor.shape.size() > 1) {
-    std::uniform_real_distribution<float> weight(-1, 1);
-    const float scale = std::sqrt(3.0F * static_cast<float>(tensor.shape[0]) / static_cast<float>(elements));
-    for (float& value : values) value = scale * weight(random);
+    return values;
   }
-  return values;
+  if (tensor.shape.size() > 1) {
+    // A sum over the inputs of a row has the inputs' deviation.
+    return ByFormula(tensor, 0, std::sqrt(3.0 * static_cast<double>(tensor.shape[0]) / static_cast<double>(elements)));
+  }
+  const bool is_about_1 = absl::EndsWith(tensor.name, ".weight") || absl::EndsWith(tensor.name, "running_var");
+  return ByFormula(tensor, is_about_1 ? 1 : 0, kVectorScale);
 }
 
 }  // namespace
@@ -56,11 +83,10 @@ std::vector<float> Values(const models::TensorShape& tensor, std::mt19937_64& ra
 absl::Status WriteRandomModel(const std::string& config, const std::string& directory) {
   const std::string path = absl::StrCat(directory, "/config.json");
   LS_ASSIGN_OR_RETURN(const std::vector<models::TensorShape> tensors, TensorsOf(config, path));
-  std::mt19937_64 random(1);
   std::vector<std::vector<float>> values;
   std::vector<models::NamedTensor> named;
   for (const models::TensorShape& tensor : tensors) {
-    const std::vector<float>& made = values.emplace_back(Values(tensor, random));
+    const std::vector<float>& made = values.emplace_back(Values(tensor));
     named.push_back({.name = tensor.name,
                      .type = models::DataType::kF32,
                      .shape = tensor.shape,

@@ -1,4 +1,4 @@
-// Model directories with random weights, which take as long as trained ones.
+// Model directories with weights by formula, which take as long as trained ones.
 #pragma once
 
 #include <string>

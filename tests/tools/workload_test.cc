@@ -45,6 +45,8 @@ TEST(ParseWorkload, ErrorsNameKeyValueAndLimit) {
   EXPECT_THAT(error("score,protocol=http"), HasSubstr("longshort or open_inference"));
   EXPECT_THAT(error("generate,protocol=open_inference"), HasSubstr("supports only score with text"));
   EXPECT_THAT(error("score,ids=4:9,protocol=open_inference"), HasSubstr("supports only score with text"));
+  EXPECT_THAT(error("classify,documents=2"), HasSubstr("only classify with prompt="));
+  EXPECT_THAT(error("score,documents=3"), HasSubstr("[1, 2]"));
   EXPECT_THAT(error("score,rate=0"), HasSubstr("[1e-06, 1e+06]"));
   EXPECT_THAT(error("score,prompt=4,shared=5"), HasSubstr("shared=5"));
   EXPECT_THAT(error("score,metadata=Key:x"), HasSubstr("metadata='Key:x'"));
@@ -60,6 +62,18 @@ TEST(RequestSource, SeedAndIndexDecideTheRequest) {
     const size_t length = Generated(workload, 1, index).prompt().text().size();
     EXPECT_TRUE(length >= 20 && length <= 40) << length;
   }
+}
+
+TEST(RequestSource, ASecondDocumentBelongsToEachFirstOne) {
+  const auto request = [](const std::string& text) {
+    return std::get<v1::ScoreTextRequest>(RequestSource::Create(Parsed(text), 1)->Make(3));
+  };
+  const v1::ScoreTextRequest pairs = request("classify,prompt=20,items=2,documents=2");
+  EXPECT_EQ(pairs.inputs_size(), 2);
+  EXPECT_EQ(pairs.second_inputs_size(), 2);
+  EXPECT_NE(pairs.inputs(0).text(), pairs.second_inputs(0).text());
+  EXPECT_NE(pairs.second_inputs(0).text(), pairs.inputs(1).text());
+  EXPECT_EQ(request("classify,prompt=20,items=2").second_inputs_size(), 0);
 }
 
 TEST(RequestSource, TheOpenInferenceProtocolAsksTheSame) {

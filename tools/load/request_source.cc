@@ -119,7 +119,9 @@ v1::ScoreTextRequest RequestSource::Score(int64_t index) const {
   v1::ScoreTextRequest request;
   request.mutable_model()->set_name(workload_.model);
   for (int64_t i = 0; i < workload_.items; ++i) {
-    *request.add_inputs() = Prompt(index, static_cast<uint64_t>(index * workload_.items + i));
+    const auto draw = static_cast<uint64_t>(index * workload_.items + i) * workload_.documents;
+    *request.add_inputs() = Prompt(index, draw);
+    if (workload_.documents == 2) *request.add_second_inputs() = Prompt(index, draw + 1);
   }
   return request;
 }

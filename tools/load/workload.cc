@@ -82,6 +82,8 @@ OptionTable KeysOf(Workload& to) {
   add_range("ids", "A:B", "prompts are token ids from A to B; default: lower-case text, one byte per token",
             {0, std::numeric_limits<int32_t>::max()}, &to.ids);
   keys.Add("items", "N", "documents or images in a call; default 1", &to.items, {1, kMaxItems});
+  keys.Add("documents", "N", "2: each document with a second one, for classifiers of two; default 1", &to.documents,
+           {1, 2});
   keys.Add("image_side", "N", "images of N x N random pixels, sent as pixels; default 224", &to.image_side,
            {1, kMaxImageSide});
   keys.Add("image", "FILE", "image file to send instead of random pixels", &to.image_file);
@@ -145,6 +147,9 @@ absl::StatusOr<Workload> ParseWorkload(const std::string& text) {
   const bool pixels_or_text = workload.rpc == Rpc::kClassifyImage
                                   ? workload.image_file.empty()
                                   : workload.rpc == Rpc::kScoreText && workload.ids.max == 0;
+  if (workload.documents == 2 && (workload.rpc != Rpc::kScoreText || workload.open_inference)) {
+    return absl::InvalidArgumentError("has documents=2, which only classify with prompt= supports, by longshort.v1");
+  }
   if (workload.open_inference && !pixels_or_text) {
     return absl::InvalidArgumentError(
         "has protocol=open_inference, which supports only score with text and classify with pixels");

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import statistics
 import subprocess
@@ -44,14 +45,20 @@ class MeasurementError(Exception):
 
 class Bench:
     """`tiny`: what shows that programs work, in seconds, on an emulated GPU. `compiles`: whether torch.compile, which
-    takes minutes, is measured, too."""
+    takes minutes, is measured, too. `plain_seconds`: what one measurement of other programs than Longshort may take."""
 
-    def __init__(self, programs: Path, device: str, scratch: Path, *, compiles: bool) -> None:
+    def __init__(
+        self, programs: Path, device: str, scratch: Path, *, compiles: bool, plain_seconds: float = PLAIN_SECONDS
+    ) -> None:
         self.device, self.tiny = device, device.startswith("emulated:")
         self.compiles = compiles and not self.tiny
-        self._programs, self._scratch = programs, scratch
+        self._programs, self._scratch, self._plain_seconds = programs, scratch, plain_seconds
+
+    @functools.cached_property
+    def peaks(self) -> dict[str, Any]:
+        """Errors: MeasurementError."""
         sizes = {"side": 128, "copied-bytes": 1 << 20, "seconds": 0.01} if self.tiny else {}
-        self.peaks = self.measure("peaks", **sizes)
+        return self.measure("peaks", **sizes)
 
     def measure(self, command: str, **options: object) -> dict[str, Any]:
         """Errors: MeasurementError."""
@@ -64,15 +71,15 @@ class Bench:
             raise MeasurementError(f"{command} ended with {done.returncode}: {said}")
         return json.loads(done.stdout) if done.stdout else {}
 
-    def plain(self, kind: str, **options: object) -> dict[str, Any]:
-        """PyTorch's times, from `plain_times`."""
+    def plain(self, kind: str, *, module: str = "bench.gpu.plain_times", **options: object) -> dict[str, Any]:
+        """Other programs' times, from a module in a process of its own; {"error": ...} if there are none."""
         words = [f"--{name.replace('_', '-')}={value}" for name, value in {"device": self.device, **options}.items()]
         words = [word.removesuffix("=True") for word in words if not word.endswith("=False")]
-        command = [sys.executable, "-m", "bench.gpu.plain_times", kind, *words]
+        command = [sys.executable, "-m", module, kind, *words]
         try:
-            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PLAIN_SECONDS)
+            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=self._plain_seconds)
         except subprocess.TimeoutExpired:
-            return {"error": f"not done after {PLAIN_SECONDS} s"}
+            return {"error": f"not done after {self._plain_seconds:g} s"}
         if done.returncode != 0:
             return {"error": f"ended with {done.returncode}: {(done.stderr.strip() or 'nothing').splitlines()[-1]}"}
         return json.loads(done.stdout.splitlines()[-1])

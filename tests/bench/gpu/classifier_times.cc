@@ -29,11 +29,13 @@ models::ClassifierItem MakeItem(const models::LoadedClassifier& model, int64_t t
     return image;
   }
   models::TokenItem texts{.documents = std::vector<std::vector<int32_t>>(info.documents)};
+  int64_t number = item * info.documents;
   for (std::vector<int32_t>& document : texts.documents) {
     document.resize(tokens == 0 ? info.max_document_tokens : std::min(tokens, info.max_document_tokens));
     for (size_t i = 0; i < document.size(); ++i) {
-      document[i] = static_cast<int32_t>(1 + Scattered(static_cast<int64_t>(i), item) % (info.vocabulary_size - 1));
+      document[i] = static_cast<int32_t>(1 + Scattered(static_cast<int64_t>(i), number) % (info.vocabulary_size - 1));
     }
+    ++number;
   }
   return texts;
 }
@@ -55,17 +57,21 @@ absl::StatusOr<nlohmann::json> MeasureClassifier(const ClassifierWork& work, con
   std::vector<const models::ClassifierItem*> batch;
   for (const models::ClassifierItem& item : items) batch.push_back(&item);
 
-  std::vector<double> seconds;
   nlohmann::json found;
-  for (int64_t run = -work.warm_up_runs; run < work.runs; ++run) {
-    const absl::Time begin = absl::Now();
-    LS_ASSIGN_OR_RETURN(const models::ClassifierResult result, replica->Classify(batch));
-    if (run >= 0) seconds.push_back(absl::ToDoubleSeconds(absl::Now() - begin));
-    found["batch_flops"] = 2 * result.counts.multiply_adds;
-    const auto last = result.logits.last(model->weights.info().classes);
-    found["logits"] = std::vector<float>(last.begin(), last.end());
-  }
-  found["batch_seconds"] = seconds;
+  const auto run = [&](int64_t min_runs, double min_seconds) -> absl::StatusOr<std::vector<double>> {
+    std::vector<double> seconds;
+    for (double sum = 0; std::ssize(seconds) < min_runs || sum < min_seconds; sum += seconds.back()) {
+      const absl::Time begin = absl::Now();
+      LS_ASSIGN_OR_RETURN(const models::ClassifierResult result, replica->Classify(batch));
+      seconds.push_back(absl::ToDoubleSeconds(absl::Now() - begin));
+      found["batch_flops"] = 2 * result.counts.multiply_adds;
+      const auto last = result.logits.last(model->weights.info().classes);
+      found["logits"] = std::vector<float>(last.begin(), last.end());
+    }
+    return seconds;
+  };
+  LS_RETURN_IF_ERROR(run(work.warm_up_runs, work.seconds / 4).status());
+  LS_ASSIGN_OR_RETURN(found["batch_seconds"], run(work.runs, work.seconds));
   found["used_memory"] = UsedMemory(device) - used_before;
   return found;
 }

@@ -24,7 +24,7 @@ namespace {
 
 constexpr char kCommands[] = R"(Usage: longshort-gpu-bench COMMAND [options]
 
-  write       write a model directory with random weights: --config, --model
+  write       write a model directory with weights by formula: --config, --model
   peaks       measure the device's peak rates: --side, --copied-bytes, --seconds
   streams     measure a language model's steps: --model, --precision, --streams, ...
   classifier  measure a classifier's batches: --model, --items, --tokens, --runs
@@ -37,6 +37,7 @@ struct Options {
   StreamWork streams;
   ClassifierWork classifier;
   std::string model;
+  int64_t threads = 0;
   bool help = false;
 };
 
@@ -47,6 +48,7 @@ void AddOptions(OptionTable& table, Options& options) {
   table.Add("side", "N", "Of the matrices.", &options.peaks.side);
   table.Add("copied-bytes", "N", "Of the copy.", &options.peaks.copied_bytes);
   table.Add("seconds", "X", "Of each measurement of peaks.", &options.peaks.seconds);
+  table.Add("threads", "N", "Of the CPU; 0: one per core.", &options.threads, {0, 1024});
   table.Add("precision", "NAME", "fp32 or bf16.", &options.streams.precision);
   table.Add("streams", "N", "Streams of a step.", &options.streams.streams);
   table.Add("step-tokens", "N", "Tokens of each stream in a step.", &options.streams.step_tokens);
@@ -57,6 +59,9 @@ void AddOptions(OptionTable& table, Options& options) {
   table.Add("items", "N", "Items of a batch.", &options.classifier.items);
   table.Add("tokens", "N", "Tokens of a document; 0: as many as the model takes.", &options.classifier.tokens);
   table.Add("runs", "N", "Batches that are measured.", &options.classifier.runs);
+  table.Add("run-seconds", "X",
+            "More runs of a classifier, until they have taken this long, and a quarter of it before.",
+            &options.classifier.seconds);
   table.Add("warm-up-runs", "N", "Batches before them.", &options.classifier.warm_up_runs);
   table.AddSwitch("help", "Print this and exit.", &options.help);
 }
@@ -76,7 +81,8 @@ absl::Status Write(const Options& options) {
 }
 
 absl::StatusOr<nlohmann::json> Measure(const std::string& command, Options& options) {
-  LS_ASSIGN_OR_RETURN(const GoldenDevice device, FindGoldenDevice(options.device));
+  LS_ASSIGN_OR_RETURN(GoldenDevice device, FindGoldenDevice(options.device));
+  device.devices.front().threads = static_cast<int>(options.threads);
   if (command == "peaks") return MeasurePeaks(device, options.peaks);
   if (command == "streams") {
     options.streams.model = options.model;

@@ -7,6 +7,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "c10/core/InferenceMode.h"
+#include "models/layers/library.h"
 #include "models/layers/linear.h"
 
 namespace longshort {
@@ -32,6 +33,7 @@ double RunsASecond(double seconds, const std::function<at::Tensor()>& work) {
 
 nlohmann::json MeasurePeaks(const GoldenDevice& device, const PeakSizes& sizes) {
   const c10::InferenceMode inference;
+  if (const int threads = device.devices.front().threads; threads > 0) models::UseThreads(threads);
   const at::TensorOptions on_device = at::TensorOptions().device(models::TensorDevice(device.devices.front()));
   const auto flops = [&](at::ScalarType type) {
     const at::Tensor a = at::randn({sizes.side, sizes.side}, on_device).to(type), b = at::randn_like(a);

@@ -22,31 +22,42 @@ def scattered(index: int, item: int) -> int:
     return 7919 * index + 104729 * item
 
 
-def seconds_of(run: Callable[[], Tensor], runs: int, warm_up_runs: int) -> list[float]:
-    """Of each run, until its result is in the host's memory."""
-    found = []
-    for _ in range(warm_up_runs + runs):
-        begun = time.perf_counter()
-        run().float().cpu()
-        found.append(time.perf_counter() - begun)
-    return found[warm_up_runs:]
+def seconds_of(run: Callable[[], object], runs: int, warm_up_runs: int, seconds: float = 0) -> list[float]:
+    """Of each run: more than `runs`, until they have taken that many seconds, and the warm-up a quarter of them."""
+    for min_runs, min_seconds in ((warm_up_runs, seconds / 4), (runs, seconds)):
+        found: list[float] = []
+        while len(found) < min_runs or sum(found) < min_seconds:
+            begun = time.perf_counter()
+            run()
+            found.append(time.perf_counter() - begun)
+    return found
 
 
-def classifier(arguments: argparse.Namespace, torch: Any, device: torch.device) -> dict[str, Any]:
+def load_classifier(directory: Path, device: torch.device, numbers: torch.dtype) -> tuple[dict[str, Any], Any]:
+    """The model's config.json, and the plain model."""
     from bench.gpu.plain import cvt, parts, text_classifier, vil  # noqa: PLC0415
 
     kinds = {"text_classifier": text_classifier.TextClassifier, "vil": vil.Vil, "cvt": cvt.Cvt}
-    config = json.loads((arguments.model / "config.json").read_text())
-    numbers = {"fp32": torch.float32, "bf16": torch.bfloat16}[arguments.precision]
-    model = kinds[config["architecture"]](config, parts.load(arguments.model, device, numbers))
-    items = torch.arange(arguments.items)[:, None]
+    config = json.loads((directory / "config.json").read_text())
+    return config, kinds[config["architecture"]](config, parts.load(directory, device, numbers))
+
+
+def make_items(config: dict[str, Any], count: int, tokens: int, torch: Any) -> Tensor:
+    """As tests/bench/gpu/classifier_times.cc makes them: images [B, channels, side, side] or ids [B, documents, n]."""
     if config["architecture"] == "text_classifier":
-        places = torch.arange(arguments.tokens or config["max_document_tokens"])[None, :]
-        batch = 1 + scattered(places, items) % (config["vocabulary_size"] - 1)
-    else:
-        shape = (config["channels"], config["preprocessing"]["crop_height"], config["preprocessing"]["crop_width"])
-        places = torch.arange(shape[0] * shape[1] * shape[2])[None, :]
-        batch = ((scattered(places, items) % 1021).float() / 510 - 1).unflatten(1, shape)
+        documents = torch.arange(count * config["documents"])[:, None]
+        places = torch.arange(tokens or config["max_document_tokens"])[None, :]
+        ids = 1 + scattered(places, documents) % (config["vocabulary_size"] - 1)
+        return ids.unflatten(0, (count, config["documents"]))
+    shape = (config["channels"], config["preprocessing"]["crop_height"], config["preprocessing"]["crop_width"])
+    places = torch.arange(shape[0] * shape[1] * shape[2])[None, :]
+    return ((scattered(places, torch.arange(count)[:, None]) % 1021).float() / 510 - 1).unflatten(1, shape)
+
+
+def classifier(arguments: argparse.Namespace, torch: Any, device: torch.device) -> dict[str, Any]:
+    numbers = {"fp32": torch.float32, "bf16": torch.bfloat16}[arguments.precision]
+    config, model = load_classifier(arguments.model, device, numbers)
+    batch = make_items(config, arguments.items, arguments.tokens, torch)
 
     def on_device(items: Tensor) -> Tensor:
         brought = items.to(device)
@@ -55,8 +66,9 @@ def classifier(arguments: argparse.Namespace, torch: Any, device: torch.device) 
     model.logits(on_device(batch[:1]))  # what is made once is made now
     logits = torch.compile(model.logits) if arguments.compile else model.logits
     # As a server gets them: from the host's memory.
-    found = seconds_of(lambda: logits(on_device(batch)), arguments.runs, arguments.warm_up_runs)
-    copied = seconds_of(lambda: batch.to(device).flatten()[:1], arguments.runs, arguments.warm_up_runs)
+    runs = (arguments.runs, arguments.warm_up_runs, arguments.run_seconds)
+    found = seconds_of(lambda: logits(on_device(batch)).float().cpu(), *runs)
+    copied = seconds_of(lambda: batch.to(device).flatten()[:1].cpu(), arguments.runs, arguments.warm_up_runs)
     last = logits(on_device(batch))[-1].float().cpu().tolist()
     return {"seconds": found, "copy_seconds": copied, "logits": last}
 
@@ -75,7 +87,9 @@ def streams(arguments: argparse.Namespace, torch: Any, device: torch.device) -> 
         model.layer = torch.compile(model.layer)
         # A graph for each layer's weights, with and without the end of a chunk.
         torch._dynamo.config.recompile_limit = 4 * config["layers"]
-    return {"seconds": seconds_of(lambda: model.read(states, tokens), arguments.runs, arguments.warm_up_runs)}
+    return {
+        "seconds": seconds_of(lambda: model.read(states, tokens).float().cpu(), arguments.runs, arguments.warm_up_runs)
+    }
 
 
 def full_attention(arguments: argparse.Namespace, torch: Any, device: torch.device) -> dict[str, Any]:
@@ -87,7 +101,8 @@ def full_attention(arguments: argparse.Namespace, torch: Any, device: torch.devi
     tokens = torch.arange(arguments.tokens, device=device)[None] % config["vocabulary_size"]
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats()
-    found: dict[str, Any] = {"seconds": seconds_of(lambda: model.read(tokens), arguments.runs, arguments.warm_up_runs)}
+    read = seconds_of(lambda: model.read(tokens).float().cpu(), arguments.runs, arguments.warm_up_runs)
+    found: dict[str, Any] = {"seconds": read}
     if device.type == "cuda":
         found["used_memory"] = torch.cuda.max_memory_allocated()
     return found
@@ -102,6 +117,8 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=0, help="of each; 0: as many as the model takes")
     parser.add_argument("--runs", type=int, default=30)
     parser.add_argument("--warm-up-runs", type=int, default=5)
+    parser.add_argument("--run-seconds", type=float, default=0, help="of a classifier: more runs, until that long")
+    parser.add_argument("--threads", type=int, default=0, help="of the CPU; 0: PyTorch's default")
     parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32", help="of classifiers")
     parser.add_argument("--compile", action="store_true")
     parser.add_argument("--fused", action="store_true")
@@ -111,6 +128,8 @@ def main() -> None:
 
         # As Longshort computes: float32 is float32.
         torch.backends.cudnn.allow_tf32 = False
+        if arguments.threads:
+            torch.set_num_threads(arguments.threads)
         device = torch.device("cpu" if arguments.device.startswith("emulated:") else arguments.device)
         measure = {"classifier": classifier, "streams": streams, "full_attention": full_attention}[arguments.kind]
         with torch.inference_mode():

@@ -1,16 +1,49 @@
-"""What Longshort's times stand beside does the same work. The classifiers' logits are compared in every measurement."""
+"""What Longshort's times stand beside does the same work. Each measurement also compares the classifiers' logits."""
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
+from golden import formula
+from numpy.typing import NDArray
+from reference import safetensors_file
 from reference.language_model import Hyperparameters
 from reference.language_model import LanguageModel as Reference
+from reference.text_classifier import TextClassifier as TextReference
 
-from bench.gpu.bench import logits_differ, percentile
+from bench.gpu.bench import logits_differ, percentile, preset
 from bench.gpu.cases import BASE, TINY
 
 STREAMS = 2
+GOLDEN = Path(__file__).parents[2] / "golden"
+# The published networks by formula: the case, and the preset.
+CLASSIFIERS = {
+    "vil/medium224_formula": "vil-ls-medium-224",
+    "vil/medium384_formula": "vil-ls-medium-384",
+    "cvt/ls13_224_formula": "cvt-ls-13-224",
+    "text_classifier/listops_full_formula": "lra-listops",
+}
+
+
+def torch_or_skip() -> Any:
+    return pytest.importorskip(
+        "torch", reason="PyTorch cannot be imported; build/peers/bin/python can (tests/bench/peers/run installs it)",
+        exc_type=ImportError,
+    )  # fmt: skip
+
+
+def classifier_logits(config: dict[str, Any], weights: dict[str, NDArray], items: NDArray) -> NDArray:
+    from bench.gpu.plain import cvt, text_classifier, vil  # noqa: PLC0415
+
+    torch = torch_or_skip()
+    kind = {"text_classifier": text_classifier.TextClassifier, "vil": vil.Vil, "cvt": cvt.Cvt}[config["architecture"]]
+    model = kind(config, {name: torch.from_numpy(value) for name, value in weights.items()})
+    with torch.inference_mode():
+        return model.logits(torch.from_numpy(items)).numpy()
 
 
 def test_logits_of_another_model_are_noticed() -> None:
@@ -24,8 +57,39 @@ def test_a_percentile_is_a_value_that_was_measured() -> None:
     assert percentile([2.0], 99) == 2
 
 
+@pytest.mark.parametrize("case", CLASSIFIERS)
+def test_a_plain_classifier_has_the_official_logits(case: str) -> None:
+    torch_or_skip()
+    config = json.loads((GOLDEN / case / "config.json").read_text())
+    io = safetensors_file.read(GOLDEN / case / "io.safetensors")
+    if "input_ids_0" in io:
+        items = io["input_ids_0"][:1, None].astype(np.int64)  # the row without padding
+        assert items.all()
+    elif "input" in config["formula"]:
+        entry = config["formula"]["input"]
+        shape, base, scale = entry["shape"], entry["base"], entry["scale"]
+        items = formula.tensor(entry["name"], shape, base, scale, config["formula"]["seed"])
+    else:
+        items = io["images"]
+    found = classifier_logits(preset(CLASSIFIERS[case]), formula.listed_weights(config["formula"]), items)
+    assert np.abs(found - io["logits"][: len(items)]).max() < 1e-4
+
+
+def test_a_plain_classifier_of_two_documents_is_the_references() -> None:
+    torch_or_skip()
+    entry = json.loads((GOLDEN / "text_classifier/listops_full_formula/config.json").read_text())
+    official, weights = entry["config"], formula.listed_weights(entry["formula"])
+    head = weights["seq_classifer.mlpblock.0.weight"]
+    weights["seq_classifer.mlpblock.0.weight"] = np.concatenate([head, -head, head / 2, head[:, ::-1]], axis=1)
+    ids = np.random.default_rng(1).integers(1, official["vocab_size"], (2, 2, 6 * official["window_size"]))
+    found = classifier_logits(preset("lra-listops") | {"documents": 2}, weights, ids)
+    reference = TextReference(official, weights)
+    for documents, logits in zip(ids, found, strict=True):
+        assert np.abs(logits - reference.logits(list(documents))).max() < 1e-4
+
+
 def test_the_plain_language_model_is_the_references() -> None:
-    torch = pytest.importorskip("torch", reason="PyTorch cannot be imported", exc_type=ImportError)
+    torch = torch_or_skip()
     from bench.gpu.plain.language_model import LanguageModel  # noqa: PLC0415
 
     config = BASE | TINY | {"memory_length": 64}
@@ -36,9 +100,7 @@ def test_the_plain_language_model_is_the_references() -> None:
         clamp_len=-1, cpos_clamp_len=-1, vocab_size=config["vocabulary_size"],
     )  # fmt: skip
     generator = np.random.default_rng(1)
-    from golden.formula import language_model_shapes  # noqa: PLC0415
-
-    shapes = language_model_shapes(vars(official))
+    shapes = formula.language_model_shapes(vars(official))
     names = {name.removeprefix("decoder.model."): shape for name, shape in shapes.items()}
     weights = {name: generator.normal(0, 0.2, shape).astype(np.float32) for name, shape in names.items()}
     width = config["model_width"]

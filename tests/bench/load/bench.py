@@ -177,11 +177,16 @@ def number(value: float | None) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
-def machine() -> str:
-    """Processor, cores that may be used, and how busy they are besides."""
+def processor() -> str:
+    """Cores that may be used, and their name."""
     lines = Path("/proc/cpuinfo").read_text().splitlines()
-    processor = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "unknown")
-    return f"{len(os.sched_getaffinity(0))} cores of {processor}, load average {os.getloadavg()[0]:.1f}"
+    name = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "unknown")
+    return f"{len(os.sched_getaffinity(0))} cores of {name}"
+
+
+def machine() -> str:
+    """The processor, and how busy it is besides."""
+    return f"{processor()}, load average {os.getloadavg()[0]:.1f}"
 
 
 def percentile(workload: dict, kind: str, which: str) -> float | None:

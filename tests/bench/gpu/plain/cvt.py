@@ -13,14 +13,15 @@ from torch.nn import functional
 from bench.gpu.plain.parts import (
     Weights,
     attend_windows,
-    blocks_2d,
-    from_blocks_2d,
+    blocks,
+    from_blocks,
     heads,
+    in_windows,
     joined,
     landmarks,
     linear,
     norm,
-    window_2d,
+    windows,
 )
 
 
@@ -70,20 +71,17 @@ class Cvt:
         query = self._convolved(prefix + "to_q.", grid) / math.sqrt(grid.shape[1] // count)
         logits = self._convolved(prefix + "to_dyn.", grid).flatten(2).transpose(1, 2)
         of_values = "" if self._config["shared_dual_norm"] else "_v"
-        shared, windows = [], []
+        index, seen = windows(tuple(size), w, grid.device)
+        shared, seen_by_windows = [], []
         for part, which in (("to_k.", ""), ("to_v.", of_values)):
             rows = self._norm(prefix + "ln_l" + which, self._convolved(prefix + part, grid).flatten(2).transpose(1, 2))
-            mixed = self._norm(prefix + "ln_g" + which, joined(landmarks(logits, heads(rows, count))))
-            shared.append(heads(mixed, count))
-            places = window_2d(rows.transpose(1, 2).unflatten(2, size), w)
-            windows.append(places.unflatten(-1, (count, -1)))
-        seen = window_2d(torch.ones_like(grid[:1, :1]), w)[0, :, :, 0]  # [windows, keys], 0 beyond the grid
-        bias = torch.zeros_like(seen).masked_fill(seen == 0, -math.inf)
-        bias = functional.pad(bias, (shared[0].shape[2], 0))[None, :, None, :]
-        blocks = blocks_2d(query, w).unflatten(-1, (count, -1))
-        mixed = attend_windows(blocks, *windows, (shared[0], shared[1]), bias).flatten(3)
-        out = from_blocks_2d(mixed, (size[0], size[1]), w).flatten(2).transpose(1, 2)
-        return linear(self._weights, prefix + "proj", out)
+            of_tokens = heads(rows, count)
+            shared.append(heads(self._norm(prefix + "ln_g" + which, joined(landmarks(logits, of_tokens))), count))
+            seen_by_windows.append(in_windows(of_tokens, index))
+        bias = functional.pad(seen.to(grid.dtype), (shared[0].shape[2], 0))[:, None, :]
+        queries = blocks(heads(query.flatten(2).transpose(1, 2), count), tuple(size), w)
+        mixed = attend_windows(queries, *seen_by_windows, (shared[0], shared[1]), bias)
+        return linear(self._weights, prefix + "proj", from_blocks(mixed, tuple(size), w))
 
     def _convolved(self, prefix: str, grid: Tensor) -> Tensor:
         """Depthwise convolution, batch norm where there is one, pointwise."""

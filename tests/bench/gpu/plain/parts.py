@@ -3,6 +3,7 @@ operations, batched and without loops over tokens, as a straightforward implemen
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -46,36 +47,54 @@ def landmarks(logits: Tensor, rows: Tensor) -> Tensor:
     return mixing.transpose(2, 3) @ rows
 
 
-def window_2d(grid: Tensor, window: int) -> Tensor:
-    """The places that the queries of each window see: grid [B, C, N, M] -> [B, windows, keys, C]; zeros beyond."""
+def windows(size: tuple[int, ...], window: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """The places of a sequence or grid that the queries of each window see.
+
+    Returns their indices [windows, keys], 0 beyond the ends, and their biases of the same shape, minus infinity there.
+    """
     border = max(window // 2, 1)
-    side = window + 2 * border
-    patches = functional.unfold(grid, side, stride=window, padding=border)  # [B, C * side * side, windows]
-    return patches.unflatten(1, (grid.shape[1], side * side)).permute(0, 3, 2, 1)
+    index = torch.zeros(1, 1, dtype=torch.int64, device=device)
+    inside = torch.ones(1, 1, dtype=torch.bool, device=device)
+    for length in size:
+        first = torch.arange(-border, length - border, window, device=device)
+        place = first[:, None] + torch.arange(window + 2 * border, device=device)
+        seen = (place >= 0) & (place < length)
+        index = (index[:, None, :, None] * length + place[:, None, :]).flatten(2, 3).flatten(0, 1)
+        inside = (inside[:, None, :, None] & seen[:, None, :]).flatten(2, 3).flatten(0, 1)
+    return index * inside, torch.zeros(inside.shape, device=device).masked_fill(~inside, -math.inf)
 
 
-def blocks_2d(grid: Tensor, window: int) -> Tensor:
-    """grid [B, C, N, M] -> [B, windows, window * window, C]; its sides are multiples of the window."""
-    patches = functional.unfold(grid, window, stride=window)
-    return patches.unflatten(1, (grid.shape[1], window * window)).permute(0, 3, 2, 1)
+def in_windows(x: Tensor, index: Tensor) -> Tensor:
+    """x [B, H, n, e], index [windows, keys] -> [B, H, windows, keys, e]"""
+    return x.index_select(2, index.flatten()).unflatten(2, index.shape)
 
 
-def from_blocks_2d(blocks: Tensor, size: tuple[int, int], window: int) -> Tensor:
-    """blocks [B, windows, window * window, C] -> [B, C, *size]"""
-    patches = blocks.permute(0, 3, 2, 1).flatten(1, 2)
-    return functional.fold(patches, size, window, stride=window)
+def blocks(x: Tensor, size: tuple[int, ...], window: int) -> Tensor:
+    """x [B, H, n, e] -> [B, H, windows, queries, e]; the sides of `size` are multiples of the window."""
+    if len(size) == 1:
+        return x.unflatten(2, (-1, window))
+    parted = x.unflatten(2, (size[0] // window, window, size[1] // window, window))
+    return parted.transpose(3, 4).flatten(4, 5).flatten(2, 3)
+
+
+def from_blocks(x: Tensor, size: tuple[int, ...], window: int) -> Tensor:
+    """x [B, H, windows, queries, e] -> [B, n, H * e]"""
+    if len(size) == 1:
+        return joined(x.flatten(2, 3))
+    parted = x.unflatten(3, (window, window)).unflatten(2, (size[0] // window, size[1] // window))
+    return joined(parted.transpose(3, 4).flatten(2, 5))
 
 
 def attend_windows(query: Tensor, keys: Tensor, values: Tensor, shared: tuple[Tensor, Tensor], bias: Tensor) -> Tensor:
     """One softmax over the shared vectors and the window.
 
-    query [B, w, q, H, e], keys and values [B, w, k, H, e], shared [B, H, r, e] twice, bias [H or 1, w or 1, q, r + k]
-    -> [B, w, q, H, e]
+    query [B, H, w, q, e], keys and values [B, H, w, k, e], shared [B, H, r, e] twice,
+    bias [H or 1, w or 1, q or 1, r + k] -> [B, H, w, q, e]
     """
     shared_keys, shared_values = shared
-    by_shared = torch.einsum("bwqhe,bhre->bhwqr", query, shared_keys)
-    by_window = torch.einsum("bwqhe,bwkhe->bhwqk", query, keys)
+    by_shared = (query.flatten(2, 3) @ shared_keys.transpose(2, 3)).unflatten(2, query.shape[2:4])
+    by_window = query @ keys.transpose(3, 4)
     probabilities = (torch.cat([by_shared, by_window], dim=-1) + bias).softmax(dim=-1)
-    of_shared, of_window = probabilities.split([shared_keys.shape[2], keys.shape[2]], dim=-1)
-    mixed = torch.einsum("bhwqr,bhre->bwqhe", of_shared, shared_values)
-    return mixed + torch.einsum("bhwqk,bwkhe->bwqhe", of_window, values)
+    of_shared, of_window = probabilities.split([shared_keys.shape[2], keys.shape[3]], dim=-1)
+    mixed = (of_shared.flatten(2, 3) @ shared_values).unflatten(2, query.shape[2:4])
+    return mixed + of_window @ values

@@ -11,7 +11,19 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from bench.gpu.plain.parts import Weights, attend_windows, heads, joined, landmarks, linear, norm
+from bench.gpu.plain.parts import (
+    Weights,
+    attend_windows,
+    blocks,
+    from_blocks,
+    heads,
+    in_windows,
+    joined,
+    landmarks,
+    linear,
+    norm,
+    windows,
+)
 
 
 class TextClassifier:
@@ -23,7 +35,18 @@ class TextClassifier:
         self._config, self._weights = config, weights
 
     def logits(self, ids: Tensor) -> Tensor:
-        """ids [B, n], n a multiple of the window -> [B, classes]"""
+        """ids [B, documents, n], n a multiple of the window -> [B, classes]"""
+        features = self._pooled(ids.flatten(0, 1)).unflatten(0, ids.shape[:2])
+        if self._config["documents"] == 2:
+            first, second = features.unbind(1)
+            features = torch.cat([first, second, first * second, first - second], dim=-1)
+        else:
+            features = features.squeeze(1)
+        hidden = linear(self._weights, "seq_classifer.mlpblock.0", features).relu()
+        return linear(self._weights, "seq_classifer.mlpblock.2", hidden)
+
+    def _pooled(self, ids: Tensor) -> Tensor:
+        """ids [B, n] -> the CLS rows [B, D]"""
         embeddings = "model.embeddings."
         x = self._weights[embeddings + "word_embeddings.weight"][ids]
         x = x + self._weights[embeddings + "position_embeddings.weight"][: ids.shape[1]]
@@ -32,9 +55,7 @@ class TextClassifier:
             x = self._layer(f"model.transformer_{layer}.", x, None)
         cls = self._weights["model.cls_embed"].expand(len(ids), -1, -1)
         rows = self._layer(f"model.transformer_{last}.", x, cls)
-        pooled = norm(self._weights, "model.norm", rows[:, 0])
-        hidden = linear(self._weights, "seq_classifer.mlpblock.0", pooled).relu()
-        return linear(self._weights, "seq_classifer.mlpblock.2", hidden)
+        return norm(self._weights, "model.norm", rows[:, 0])
 
     def _layer(self, prefix: str, x: Tensor, cls: Tensor | None) -> Tensor:
         y = self._attention(prefix + "mha.", norm(self._weights, prefix + "norm1", x), cls)
@@ -54,19 +75,20 @@ class TextClassifier:
 
         query = heads(projected("W_q", x) / scale, count)
         logits = projected("dconv_fc", x)
-        shared, windows = [], []
+        size = (x.shape[1],)
+        index, seen = windows(size, w, x.device)
+        shared, seen_by_windows = [], []
         for name in ("W_k", "W_v"):
             rows = normed("dual_ln_l", projected(name, x))
-            common = joined(landmarks(logits, heads(rows, count)))
+            of_tokens = heads(rows, count)
+            common = joined(landmarks(logits, of_tokens))
             if cls is not None:
                 common = torch.cat([projected(name, cls), common], dim=1)
             shared.append(heads(normed("dual_ln_s", common), count))
-            windows.append(_windows(rows, w).unflatten(-1, (count, -1)))
-        blocks = query.transpose(1, 2).unflatten(1, (-1, w))  # [B, windows, w, H, e]
-        places = _windows(torch.ones_like(x[:1, :, :1]), w)[0, :, :, 0]  # [windows, keys], 0 beyond the ends
-        seen = torch.zeros_like(places).masked_fill(places == 0, -math.inf)
-        bias = functional.pad(seen, (shared[0].shape[2], 0))[None, :, None, :]
-        context = attend_windows(blocks, *windows, (shared[0], shared[1]), bias).flatten(1, 2).flatten(2)
+            seen_by_windows.append(in_windows(of_tokens, index))
+        bias = functional.pad(seen.to(x.dtype), (shared[0].shape[2], 0))[:, None, :]
+        mixed = attend_windows(blocks(query, size, w), *seen_by_windows, (shared[0], shared[1]), bias)
+        context = from_blocks(mixed, size, w)
         if cls is None:
             return projected("W_o", context)
         seen_keys = heads(torch.cat([projected("W_k", cls), context], dim=1), count)
@@ -74,9 +96,3 @@ class TextClassifier:
         cls_query = heads(projected("W_q", cls) / scale, count)
         cls_row = joined((cls_query @ seen_keys.transpose(2, 3)).softmax(dim=-1) @ seen_values)
         return projected("W_o", torch.cat([cls_row, context], dim=1))
-
-
-def _windows(rows: Tensor, w: int) -> Tensor:
-    """rows [B, n, D] -> [B, n / w, w + 2 * border, D]"""
-    border = max(w // 2, 1)
-    return functional.pad(rows, (0, 0, border, border)).unfold(1, w + 2 * border, w).transpose(2, 3)

@@ -15,14 +15,15 @@ from torch.nn import functional
 from bench.gpu.plain.parts import (
     Weights,
     attend_windows,
-    blocks_2d,
-    from_blocks_2d,
+    blocks,
+    from_blocks,
     heads,
+    in_windows,
     joined,
     landmarks,
     linear,
     norm,
-    window_2d,
+    windows,
 )
 
 _DEFAULTS = {"l": 1, "h": 3, "d": 192, "n": 1, "s": 1, "g": 1, "p": 2, "f": 7, "a": 1, "r": 0}
@@ -40,8 +41,9 @@ class Vil:
             if stage["a"]:
                 raise ValueError("only relative positions are here")
             self._stages.append(stage)
-        # Biases depend on the weights alone.
+        # Biases depend on the weights alone, and windows on the grid.
         self._biases: dict[str, Tensor] = {}
+        self._windows: dict[str, Tensor] = {}
 
     def logits(self, images: Tensor) -> Tensor:
         """images [B, channels, side, side] -> [B, classes]"""
@@ -100,18 +102,18 @@ class Vil:
         query, key, value = self._qkv(prefix, stage, x)
         key, value = (norm(self._weights, prefix + "dual_ln_full", part) for part in (key, value))
         logits = linear(self._weights, prefix + "to_dynamic_projection", x[:, g:])
-        shared, windows = [], []
-        for rows in (key, value):
-            mixed = joined(landmarks(logits, heads(rows[:, g:], count)))
-            common = torch.cat([norm(self._weights, prefix + "dual_ln_dp", mixed), rows[:, :g]], dim=1)
-            shared.append(heads(common, count))
-            places = window_2d(rows[:, g:].transpose(1, 2).unflatten(2, (n, n)), w)
-            windows.append(places.unflatten(-1, (count, -1)))
         if prefix not in self._biases:
-            self._biases[prefix] = self._window_bias(prefix, stage, n, shared[0].shape[2])
-        blocks = blocks_2d(query[:, g:].transpose(1, 2).unflatten(2, (n, n)), w).unflatten(-1, (count, -1))
-        mixed = attend_windows(blocks, *windows, (shared[0], shared[1]), self._biases[prefix]).flatten(3)
-        out = from_blocks_2d(mixed, (n, n), w).flatten(2).transpose(1, 2)
+            self._windows[prefix], seen = windows((n, n), w, x.device)
+            self._biases[prefix] = self._window_bias(prefix, stage, seen.to(x.dtype))
+        shared, seen_by_windows = [], []
+        for rows in (key, value):
+            of_tokens = heads(rows[:, g:], count)
+            mixed = norm(self._weights, prefix + "dual_ln_dp", joined(landmarks(logits, of_tokens)))
+            shared.append(heads(torch.cat([mixed, rows[:, :g]], dim=1), count))
+            seen_by_windows.append(in_windows(of_tokens, self._windows[prefix]))
+        queries = blocks(heads(query[:, g:], count), (n, n), w)
+        mixed = attend_windows(queries, *seen_by_windows, (shared[0], shared[1]), self._biases[prefix])
+        out = from_blocks(mixed, (n, n), w)
         if g:
             seen_keys = heads(torch.cat([key[:, :1], out], dim=1), count)
             seen_values = heads(torch.cat([value[:, :1], out], dim=1), count)
@@ -119,13 +121,12 @@ class Vil:
             out = torch.cat([joined(scores.softmax(dim=-1) @ seen_values), out], dim=1)
         return linear(self._weights, prefix + "proj", out)
 
-    def _window_bias(self, prefix: str, stage: Mapping[str, int], n: int, shared: int) -> Tensor:
-        """[H, windows, queries, shared + keys]; minus infinity beyond the grid."""
+    def _window_bias(self, prefix: str, stage: Mapping[str, int], seen: Tensor) -> Tensor:
+        """seen [windows, keys], minus infinity beyond the grid -> [H, windows, queries, shared + keys]"""
         table, w = self._weights[prefix + "local_relative_position_bias_table"], stage["f"]
         half = w // 2
         place = torch.arange(w, device=table.device)[:, None] - torch.arange(-half, w + half, device=table.device)
         offset = place + half + w - 1  # [query, key] along one axis
         index = offset[:, None, :, None] * (2 * half + w) + offset[None, :, None, :]
         bias = table[index.reshape(w * w, -1)].permute(2, 0, 1)[:, None]  # [H, 1, queries, keys]
-        seen = window_2d(table.new_ones(1, 1, n, n), w)[0, None, :, None, :, 0]  # [1, windows, 1, keys]
-        return functional.pad(bias.masked_fill(seen == 0, -math.inf), (shared, 0))
+        return functional.pad(bias + seen[:, None, :], (stage["r"] + stage["g"], 0))

@@ -1,0 +1,129 @@
+"""Times of published classifiers on this machine's CPU, ms per item: Longshort through its C++ API and its server,
+beside OpenVINO, ONNX Runtime and eager PyTorch, and the time at the peak of LibTorch's products in the same run.
+
+All run the same network: the weights follow a formula, and the others run the plain PyTorch form
+(tests/bench/gpu/plain), exported as an ONNX file for each batch size. Logits are compared with Longshort's in each
+case; a case whose logits differ ends the run. The server's callers are as many as the batch, on the same cores, and
+send pixels or text.
+
+Results are kept in --out by case, so an interrupted run continues where it was; delete results.json to measure again.
+On a shared machine, run it with real-time priority: chrt -r 1 tests/bench/peers/run
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from bench.gpu.bench import Bench, MeasurementError
+from bench.load.bench import processor
+from bench.peers.cases import NETWORKS, RUNNERS, Case, all_cases, failures, measure
+from bench.peers.table import draw, shown, tables
+
+ROOT = Path(__file__).resolve().parents[3]
+# What one runner may take in one case.
+RUNNER_SECONDS = 1800
+
+
+class Results:
+    """The file of what was measured on this machine. Errors: SystemExit if it is another machine's."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._found: dict[str, Any] = {}
+        if path.exists():
+            written = json.loads(path.read_text())
+            if written["machine"] != processor():
+                raise SystemExit(
+                    f"{path} is of {written['machine']}, and this machine has {processor()}: use another --out"
+                )
+            self._found = written["cases"]
+
+    def of(self, cases: Iterable[Case]) -> dict[Case, dict[str, Any]]:
+        """The complete ones."""
+        return {case: self._found[case.key] for case in cases if case.key in self._found}
+
+    def add(self, case: Case, found: dict[str, Any]) -> None:
+        self._found[case.key] = found
+        part = self._path.with_suffix(".part")
+        part.write_text(json.dumps({"machine": processor(), "cases": self._found}, indent=1) + "\n")
+        part.rename(self._path)
+
+
+def progress(case: Case, found: dict[str, Any]) -> str:
+    times = [
+        f"{name} {value if isinstance(value, str) else shown(value / case.batch * 1e3)}"
+        for runner, name in RUNNERS.items()
+        if (value := found["seconds"].get(runner)) is not None
+    ]
+    return f"{', '.join(times)}, at the peak {shown(found['at_peak'] / case.batch * 1e3)} ms per item"
+
+
+def run(cases: list[Case], seconds: float, programs: Path, out: Path) -> int:
+    """Measures what is not there yet; writes results.json, table.md and picture.svg."""
+    out.mkdir(parents=True, exist_ok=True)
+    results = Results(out / "results.json")
+    failed = {}
+    with tempfile.TemporaryDirectory(prefix="longshort-bench-") as name:
+        folder = Path(name)
+        bench = Bench(programs, "cpu", folder, compiles=False, plain_seconds=RUNNER_SECONDS)
+        missing = [case for case in cases if case not in results.of(cases)]
+        for number, case in enumerate(missing, 1):
+            print(f"[{number}/{len(missing)}] {case.key}: ", end="", flush=True)
+            try:
+                found = measure(bench, case, seconds, folder)
+            except MeasurementError as error:
+                print(f"\npeers: {error}", file=sys.stderr)
+                return 1
+            print(progress(case, found), flush=True)
+            if failures(found):
+                failed |= {f"{case.key}, {RUNNERS[runner]}": error for runner, error in failures(found).items()}
+            else:
+                results.add(case, found)
+    complete = results.of(cases)
+    if complete:
+        text = tables(processor(), complete)
+        (out / "table.md").write_text(text)
+        draw(processor(), complete, out / "picture.svg")
+        print(f"\n{text}\nwritten: {out / 'table.md'}, {out / 'picture.svg'}")
+    for what, error in failed.items():
+        print(f"peers: {what}: {error}; the case is not in the table", file=sys.stderr)
+    return 1 if failed else 0
+
+
+def main() -> int:
+    cores = len(os.sched_getaffinity(0))
+    parser = argparse.ArgumentParser(
+        prog="tests/bench/peers/run", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--networks", nargs="+", choices=NETWORKS, default=list(NETWORKS), metavar="NAME",
+                        help=", ".join(NETWORKS))  # fmt: skip
+    parser.add_argument("--batches", nargs="+", type=int, default=[1, 8, 32], metavar="N", help="items (1 8 32)")
+    parser.add_argument("--threads", nargs="+", type=int, default=sorted({1, cores}), metavar="N",
+                        help="of each runner (1 and one for each core)")  # fmt: skip
+    parser.add_argument("--precision", nargs="+", choices=["fp32", "bf16"], default=["fp32"],
+                        help="fp32 (default), bf16: Longshort's classifiers compute in float32 on CPUs with both, and "
+                        "ONNX Runtime has no bf16 there")  # fmt: skip
+    parser.add_argument(
+        "--seconds", type=float, default=3, help="each runner measures this long in a case (%(default)g)"
+    )
+    parser.add_argument("--out", type=Path, default=ROOT / "build/bench-peers", metavar="FOLDER",
+                        help="gets results.json, table.md and picture.svg (build/bench-peers)")  # fmt: skip
+    parser.add_argument(
+        "--build", type=Path, default=ROOT / "build/release", help="whose programs to run (build/release)"
+    )
+    given = parser.parse_args()
+    if min(*given.batches, *given.threads) < 1 or given.seconds <= 0:
+        parser.error("--batches and --threads must be at least 1, and --seconds more than 0")
+    cases = list(all_cases(given.networks, given.precision, given.batches, given.threads))
+    return run(cases, given.seconds, given.build / "bin", given.out)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,90 @@
+"""What the bench asks, keeps and prints. bench/gpu/test_plain.py compares its networks with the goldens."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from golden import formula
+from reference import safetensors_file
+
+from bench.gpu.bench import Bench, MeasurementError, preset
+from bench.peers import __main__ as peers
+from bench.peers.cases import Case, all_cases, workload
+from bench.peers.table import row
+
+CASES = list(all_cases(["lra-text"], ["fp32"], [1, 8], [2]))
+PROGRAMS = Path(__file__).resolve().parents[3] / "build/release/bin"
+FOUND = {
+    "seconds": {"cpp": 0.008, "server": 0.010, "pytorch": 0.02, "onnxruntime": 0.03, "openvino": 0.006},
+    "at_peak": 0.004,
+    "peaks": {"fp32_flops": 1e11, "bf16_flops": 2e11},
+}
+
+
+def run(monkeypatch: pytest.MonkeyPatch, out: Path, found: Any) -> tuple[int, list[Case]]:
+    """The exit status of a run whose measurements are `found`, and the cases that it measured."""
+    measured = []
+
+    def measure(_bench: Bench, case: Case, *_: object) -> dict[str, Any]:
+        measured.append(case)
+        return found(case)
+
+    monkeypatch.setattr(peers, "measure", measure)
+    monkeypatch.setattr(peers, "draw", lambda *_: None)
+    return peers.run(CASES, 1, PROGRAMS, out), measured
+
+
+def test_items_have_the_networks_length_or_size() -> None:
+    asked = {name: workload(preset(name), 8) for name in ("vil-ls-medium-384", "lra-listops", "lra-retrieval")}
+    assert asked["vil-ls-medium-384"] == "classify,concurrency=8,image_side=384"
+    assert asked["lra-listops"] == "classify,concurrency=8,prompt=2000,documents=1,ids=1:511"
+    assert asked["lra-retrieval"] == "classify,concurrency=8,prompt=4096,documents=2"
+
+
+def test_a_row_has_times_per_item_and_shows_who_is_fastest() -> None:
+    assert row(Case("lra-text", "fp32", 8, 2), FOUND) == (
+        "| LRA Text, 4,000 bytes | 8 | 2 | 1 | 1.25 | 2.5 | 3.75 | **0.75** | 0.75x | 0.5 | 50% |"
+    )
+
+
+def test_an_interrupted_run_continues_with_the_missing_cases(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def ended(case: Case) -> dict[str, Any]:
+        if case.batch == 8:
+            raise MeasurementError("logits differ")
+        return FOUND
+
+    assert run(monkeypatch, tmp_path, ended) == (1, CASES)
+    assert run(monkeypatch, tmp_path, lambda _: FOUND) == (0, CASES[1:])
+    assert run(monkeypatch, tmp_path, lambda _: FOUND) == (0, [])
+    assert (tmp_path / "table.md").read_text().count("LRA Text") == 2
+
+
+def test_a_case_with_a_runner_that_failed_is_measured_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    broken = FOUND | {"seconds": FOUND["seconds"] | {"openvino": "RuntimeError: no memory"}}
+    assert run(monkeypatch, tmp_path, lambda _: broken) == (1, CASES)
+    assert run(monkeypatch, tmp_path, lambda _: FOUND) == (0, CASES)
+
+
+def test_results_of_another_machine_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    run(monkeypatch, tmp_path, lambda _: FOUND)
+    monkeypatch.setattr(peers, "processor", lambda: "64 cores of another")
+    with pytest.raises(SystemExit, match="use another --out"):
+        run(monkeypatch, tmp_path, lambda _: FOUND)
+
+
+def test_weights_follow_the_formula(tmp_path: Path) -> None:
+    command = [PROGRAMS / "longshort-gpu-bench", "write", "--config=lra-text", f"--model={tmp_path}"]
+    subprocess.run(command, check=True)
+    assert json.loads((tmp_path / "config.json").read_text()) == preset("lra-text")
+    weights = safetensors_file.read(tmp_path / "model.safetensors")
+    for name, base, scale in (
+        ("model.transformer_1.mha.W_q.weight", 0.0, (3 / 64) ** 0.5),
+        ("model.norm.weight", 1.0, 0.2),
+        ("model.norm.bias", 0.0, 0.2),
+    ):
+        assert np.array_equal(weights[name], formula.tensor(name, weights[name].shape, base, scale, 0)), name
