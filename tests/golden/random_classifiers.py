@@ -14,7 +14,7 @@ from longshort_convert.fields import Fields
 from numpy.typing import NDArray
 from reference import safetensors_file
 from reference.cvt import Cvt
-from reference.text_classifier import TextClassifier
+from reference.text_classifier import TextClassifier, from_official
 from reference.vil import Vil
 
 from golden import checkpoints
@@ -51,13 +51,13 @@ def write_text_classifier_case(case: Path, random: np.random.Generator) -> dict[
     }
     config = {"form": "text_classifier", "documents": one_of(1, 2), "config": official, "weights_file": "weights.pt"}
     fields = Fields(text_classifier.from_official(official) | {"documents": config["documents"]})
-    weights = _draw_weights(text_classifier.tensor_shapes(fields), random)
+    weights = draw_weights(text_classifier.tensor_shapes(fields), random)
     _write_config(case, config)
     checkpoints.write_text_classifier(case / "weights.pt", weights)
 
     batch = int(random.integers(1, 5))
     documents = [_draw_ids(batch, length, official["vocab_size"], random) for _ in range(config["documents"])]
-    model = TextClassifier(official, weights)
+    model = TextClassifier(from_official(official), weights)
     tensors = {f"input_ids_{index}": ids for index, ids in enumerate(documents)}
     tensors |= {f"mask_{index}": (ids != 0).astype(np.float32) for index, ids in enumerate(documents)}
     tensors["logits"] = np.stack([model.logits([ids[row] for ids in documents]) for row in range(batch)])
@@ -93,7 +93,7 @@ def write_vil_case(case: Path, random: np.random.Generator) -> dict[str, Any]:
     config = {"form": "vil", "arch": arguments["arch"], "model_args": arguments, "weights_file": "weights.pt"}
     fields = Fields(vil.from_official(arguments))
     shapes = vil.tensor_shapes(fields, vil.parse_stages(arguments["arch"], sides[0], 3))
-    weights = _draw_weights(shapes, random)
+    weights = draw_weights(shapes, random)
     _write_config(case, config)
     checkpoints.write_vil(case / "weights.pt", weights)
 
@@ -134,7 +134,7 @@ def write_cvt_case(case: Path, random: np.random.Generator) -> dict[str, Any]:
         "weights_file": "weights.safetensors",
     }
     hyperparameters = {name: value for name, value in config.items() if name not in ("form", "weights_file")}
-    weights = _draw_weights(cvt.tensor_shapes(Fields(cvt.from_official(hyperparameters))), random)
+    weights = draw_weights(cvt.tensor_shapes(Fields(cvt.from_official(hyperparameters))), random)
     _write_config(case, config)
     safetensors_file.write(case / "weights.safetensors", weights)
 
@@ -171,10 +171,12 @@ def _draw_ids(batch: int, length: int, vocabulary_size: int, random: np.random.G
     return ids
 
 
-def _draw_weights(shapes: Mapping[str, tuple[int, ...]], random: np.random.Generator) -> dict[str, NDArray]:
-    """Weights as the checkpoint stores them, in float32 or all in float16."""
-    stored_type = np.float16 if random.random() < 0.2 else np.float32
-    return {name: _draw_weight(name, shape, random).astype(stored_type) for name, shape in shapes.items()}
+def draw_weights(
+    shapes: Mapping[str, tuple[int, ...]], random: np.random.Generator, kind: type | None = None
+) -> dict[str, NDArray]:
+    """Weights as the checkpoint stores them, in `kind`, or in float32 or all in float16."""
+    stored = kind or (np.float16 if random.random() < 0.2 else np.float32)
+    return {name: _draw_weight(name, shape, random).astype(stored) for name, shape in shapes.items()}
 
 
 def _draw_weight(name: str, shape: tuple[int, ...], random: np.random.Generator) -> NDArray[np.float64]:

@@ -111,20 +111,7 @@ def _write_text(repository: Path, name: str, documents: int, own: Mapping[str, o
     }
     tensors = _random(_text_shapes(documents), seed=documents)
     _write(repository / name / "1", config, tensors, TEXT_LABELS)
-    official = {
-        "num_head": HEADS,
-        "num_landmarks": 4,
-        "window_size": 8,
-        "conv_kernel_size": -1,
-        "num_layers": 1,
-        "tied_weights": False,
-        "debug": False,
-        "pooling_mode": "MEAN",
-        "vocab_size": VOCABULARY,
-        "cls_token": True,
-        "cls_last_layer": False,
-    }
-    return TextClassifier(official, tensors)
+    return TextClassifier(config, tensors)
 
 
 def _stage_shapes(stage: str, channels: int, side: int) -> Shapes:

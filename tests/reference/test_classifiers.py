@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from reference import checkpoint_file, safetensors_file
 from reference.cvt import Cvt
-from reference.text_classifier import TextClassifier
+from reference.text_classifier import TextClassifier, from_official
 from reference.vil import Vil
 
 CASES = Path(__file__).parents[1] / "golden"
@@ -46,7 +46,8 @@ def test_there_are_golden_cases() -> None:
 @pytest.mark.parametrize("case", cases("text_classifier"))
 def test_the_text_classifier_meets_the_official_logits(case: str) -> None:
     config, weights, expected = read("text_classifier", case)
-    model = TextClassifier(config["config"], weights)
+    own = config["config"]
+    model = TextClassifier(own if "architecture" in own else from_official(own), weights)
     for row, wanted in enumerate(expected["logits"]):
         documents = [expected[f"input_ids_{document}"][row] for document in range(config["documents"])]
         assert np.abs(model.logits(documents) - wanted).max() < TOLERANCE

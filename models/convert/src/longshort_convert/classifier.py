@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
-from longshort_convert import cvt, text_classifier, vil
+from longshort_convert import cvt, fairseq_roberta, hugging_face, roberta, text_classifier, vil
+from longshort_convert.bpe_tokenizer import find_tokenizer, read_tokenizer
 from longshort_convert.errors import ConvertError
 from longshort_convert.fields import Fields
 from longshort_convert.given_fields import given_fields
 from longshort_convert.input_files import read_text
 from longshort_convert.model_files import ModelFiles
-from longshort_convert.weights import StateDict
+from longshort_convert.weights import StateDict, Weight
 
 _FAMILIES: dict[str, ModuleType] = {module.ARCHITECTURE: module for module in (text_classifier, vil, cvt)}
 
@@ -27,6 +28,16 @@ class ClassifierOptions:
     assignments: Sequence[str]
     vocabulary: Path | None
     labels: Path | None
+    tokenizer: Path | None = None  # of byte-level BPE
+
+
+@dataclass(frozen=True)
+class RobertaOptions:
+    """Of a RoBERTa: where it lies, and the encoder's form. None: as the checkpoint has it."""
+
+    checkpoint: Path
+    form: roberta.Form
+    head: str | None
 
 
 def convert(architecture: str, state: StateDict, options: ClassifierOptions) -> ModelFiles:
@@ -34,15 +45,66 @@ def convert(architecture: str, state: StateDict, options: ClassifierOptions) -> 
     family = _FAMILIES[architecture]
     fields = given_fields(family, options.preset, options.config, options.assignments)
     weights = family.convert(state, fields)
-    parameters = sum(weight.values.size for name, weight in weights.items() if ".bn.running_" not in name)
-    classes = fields.values["classes"]
+    tokenizer = None
+    if options.tokenizer is not None:
+        if fields.values.get("tokenizer") != text_classifier.BYTE_LEVEL_BPE:
+            raise ConvertError("--bpe requires the tokenizer of byte-level BPE: --set tokenizer=byte_level_bpe")
+        ids = hugging_face.Ids(fields.values.get("padding_id", 0), fields.values.get("separator_id", 2), first=None)
+        tokenizer = read_tokenizer(options.tokenizer, fields.values["vocabulary_size"], ids)
+    elif fields.values.get("tokenizer") == text_classifier.BYTE_LEVEL_BPE:
+        raise ConvertError("tokenizer byte_level_bpe needs --bpe: its tokens are not in the checkpoint")
     return ModelFiles(
         config=fields.ordered(family.FIELDS),
         weights=weights,
-        summary=f"{family.describe(fields)}: {classes} classes, {parameters:,} parameters",
+        summary=_summary(family, fields, weights),
         vocabulary=_vocabulary(options.vocabulary, fields),
-        labels=_labels(options.labels, classes),
+        labels=_labels(options.labels, fields.values["classes"]),
+        tokenizer=tokenizer,
     )
+
+
+def convert_roberta(
+    form: str, state: StateDict, checkpoint: object, options: ClassifierOptions, roberta_options: RobertaOptions
+) -> ModelFiles:
+    """Of a RoBERTa of Hugging Face, whose config.json lies beside it, or of fairseq. Raises ConvertError or OSError."""
+    path = roberta_options.checkpoint
+    folder = path if path.is_dir() else path.parent
+    if form == fairseq_roberta.FORM:
+        if options.config is not None:
+            raise ConvertError("--config is not valid: the checkpoint of fairseq contains its hyperparameters")
+        state, settings = fairseq_roberta.read(state, checkpoint, roberta_options.head)
+    else:
+        if roberta_options.head is not None:
+            raise ConvertError("--head is valid for checkpoints of fairseq only, which may have several heads")
+        config = options.config or folder / hugging_face.CONFIG
+        if not config.is_file():
+            raise ConvertError(f"{config}: no such file; a RoBERTa needs its config.json beside it, or --config")
+        settings = hugging_face.read_settings(config)
+    fields = given_fields(text_classifier, None, None, options.assignments)
+    tokenizer = options.tokenizer or find_tokenizer(folder)
+    if tokenizer is not None:
+        fields.default({"tokenizer": text_classifier.BYTE_LEVEL_BPE})
+    encoder = roberta.convert(state, settings, fields, roberta_options.form)
+    has_tokenizer = fields.values["tokenizer"] == text_classifier.BYTE_LEVEL_BPE
+    if has_tokenizer and tokenizer is None:
+        raise ConvertError(f"{folder}: has no tokenizer.json, and no vocab.json with merges.txt; name one with --bpe")
+    if not has_tokenizer:
+        encoder.notes.append(f"no tokenizer beside {path.name}, and no --bpe: the model takes token ids only")
+    labels = None if encoder.labels is None else "".join(f"{label}\n" for label in encoder.labels).encode()
+    classes = fields.values["classes"]
+    return ModelFiles(
+        config=fields.ordered(text_classifier.FIELDS),
+        weights=encoder.weights,
+        summary=_summary(text_classifier, fields, encoder.weights),
+        labels=labels if options.labels is None else _labels(options.labels, classes),
+        tokenizer=read_tokenizer(tokenizer, fields.values["vocabulary_size"], settings.ids) if has_tokenizer else None,
+        notes=encoder.notes,
+    )
+
+
+def _summary(family: ModuleType, fields: Fields, weights: Mapping[str, Weight]) -> str:
+    parameters = sum(weight.values.size for name, weight in weights.items() if ".bn.running_" not in name)
+    return f"{family.describe(fields)}: {fields.values['classes']} classes, {parameters:,} parameters"
 
 
 def _vocabulary(path: Path | None, fields: Fields) -> bytes | None:

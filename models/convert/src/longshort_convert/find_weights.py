@@ -6,17 +6,20 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from longshort_convert import cvt, language_model, text_classifier, vil
+from longshort_convert import cvt, fairseq_roberta, language_model, roberta, text_classifier, vil
 from longshort_convert.errors import ConvertError
 from longshort_convert.weights import StateDict, is_tensor
 
-# The tensor that each family's state dict has, and no other family's.
-_MARKS = {
-    language_model.ARCHITECTURE: "in_emb.weight",
-    text_classifier.ARCHITECTURE: "model.embeddings.word_embeddings.weight",
-    vil.ARCHITECTURE: "layer1.0.proj.weight",
-    cvt.ARCHITECTURE: "stages.0.embed.weight",
-}
+# The tensor that each family's state dict has, and no other family's. A longer mark comes before one that ends it.
+_MARKS = (
+    (language_model.ARCHITECTURE, "in_emb.weight"),
+    (text_classifier.ARCHITECTURE, "model.embeddings.word_embeddings.weight"),
+    (roberta.FORM, "roberta.embeddings.LayerNorm.weight"),
+    (roberta.FORM, "embeddings.LayerNorm.weight"),
+    *((fairseq_roberta.FORM, side + fairseq_roberta.MARK) for side in fairseq_roberta.SIDES),
+    (vil.ARCHITECTURE, "layer1.0.proj.weight"),
+    (cvt.ARCHITECTURE, "stages.0.embed.weight"),
+)
 # Parts of names that wrappers of modules insert: torch.compile, FSDP, activation checkpointing.
 _WRAPPERS = ("_orig_mod.", "_fsdp_wrapped_module.", "_checkpoint_wrapped_module.")
 # Weights are looked for in dicts that are nested up to this depth.
@@ -78,7 +81,9 @@ def _weights(entry: str, state: Mapping[str, Any]) -> Iterator[FoundWeights]:
     if not any(_mark_of(_bare(str(name))) for name in state):
         return
     tensors = _without_wrappers(state)
-    families = {name.removesuffix(_MARKS[family]): family for name in tensors if (family := _mark_of(name))}
+    families = {name.removesuffix(mark[1]): mark[0] for name in tensors if (mark := _mark_of(name))}
+    if roberta.FORM in families.values():  # the module that holds it may have the name `model`
+        families = {prefix: family for prefix, family in families.items() if family != text_classifier.ARCHITECTURE}
     for prefix, family in families.items():
         state_of_prefix: dict[str, Any] = {}
         for name, tensor in tensors.items():
@@ -92,12 +97,9 @@ def _weights(entry: str, state: Mapping[str, Any]) -> Iterator[FoundWeights]:
         yield FoundWeights(entry, prefix, family, StateDict(state_of_prefix, prefix))
 
 
-def _mark_of(name: str) -> str | None:
-    """The family of the tensor with this name, if it is its mark."""
-    for family, mark in _MARKS.items():
-        if name == mark or name.endswith(f".{mark}"):
-            return family
-    return None
+def _mark_of(name: str) -> tuple[str, str] | None:
+    """The family of the tensor with this name, if it is its mark, and the mark."""
+    return next((mark for mark in _MARKS if name == mark[1] or name.endswith(f".{mark[1]}")), None)
 
 
 def _bare(name: str) -> str:
@@ -126,7 +128,7 @@ def _nothing_found(checkpoint: object) -> str:
         kind = type(checkpoint).__name__
         return f"the checkpoint is of type {kind}, not a dict; save the model's state_dict()"
     states = list(_dicts(checkpoint, "", _DEPTH))
-    wanted = "; ".join(f"{family}: {mark}" for family, mark in _MARKS.items())
+    wanted = "; ".join(f"{family}: {mark}" for family, mark in _MARKS)
     if states:
         entry, state = states[0]
         names = ", ".join(str(name) for name in list(state)[:3])

@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,13 +20,15 @@ _LIST_OF_PLAIN_VALUES = re.compile(r"\[\s+([^\[\]{}]*?)\s+\]")
 
 @dataclass(frozen=True)
 class ModelFiles:
-    """The content of config.json, model.safetensors and, unless None, vocabulary.txt and labels.txt."""
+    """The content of config.json, model.safetensors and, unless None, of the other files."""
 
     config: Mapping[str, Any]
     weights: Mapping[str, Weight]
     summary: str
     vocabulary: bytes | None = None
     labels: bytes | None = None
+    tokenizer: bytes | None = None
+    notes: Sequence[str] = ()  # what the user must know
 
 
 def write_directory(out: Path, files: ModelFiles) -> None:
@@ -39,7 +41,8 @@ def write_directory(out: Path, files: ModelFiles) -> None:
         write_safetensors(partial / "model.safetensors", files.weights)
         # The library makes its files readable for the owner only, but servers run as other users.
         shutil.copymode(partial / "config.json", partial / "model.safetensors")
-        for name, content in (("vocabulary.txt", files.vocabulary), ("labels.txt", files.labels)):
+        others = {"vocabulary.txt": files.vocabulary, "labels.txt": files.labels, "tokenizer.json": files.tokenizer}
+        for name, content in others.items():
             if content is not None:
                 (partial / name).write_bytes(content)
         os.rename(partial, out)

@@ -1,6 +1,7 @@
 """The text classifiers of the official Long Range Arena code: {"model_state_dict": ...}, without hyperparameters.
 
-Sizes follow from the tensors. The user must give heads, window, the kind of CLS and the number of tied layers.
+Sizes follow from the tensors. The user must give heads, window, the kind of CLS and the number of tied layers. An
+encoder with the names of this family (docs/models/long_document_encoder.md) is one of them, too.
 """
 
 from __future__ import annotations
@@ -30,15 +31,34 @@ FIELDS = (
     "tied_layers",
     "documents",
     "classes",
+    "layer_norm",
+    "layer_norm_epsilon",
+    "dual_norm",
+    "padding_id",
+    "separator_id",
+    "head",
+    "problem_type",
     "pooled_length",
     "max_document_tokens",
     "preprocessing",
 )
 LISTOPS_TOKENIZERS = ("listops_2020", "listops_2021")
-TOKENIZERS = ("none", "bytes_plus_one", *LISTOPS_TOKENIZERS, "pixels")
+BYTE_LEVEL_BPE = "byte_level_bpe"
+TOKENIZERS = ("none", "bytes_plus_one", *LISTOPS_TOKENIZERS, "pixels", BYTE_LEVEL_BPE)
+PROBLEM_TYPES = ("single_label_classification", "multi_label_classification", "regression")
 
 _DEFAULTS = {"tokenizer": "none", "normalized_cls": False}
-_POOLED = ("none", "vocabulary")  # kinds of CLS without a parameter
+# What config.json may leave out, and what that means.
+_OPTIONAL = {
+    "layer_norm": "before",
+    "layer_norm_epsilon": 1e-5,
+    "dual_norm": True,
+    "padding_id": 0,
+    "separator_id": 2,
+    "head": "relu",
+    "problem_type": "single_label_classification",
+}
+_POOLED = ("none", "vocabulary", "first_token")  # kinds of CLS without a parameter
 _CLS_PARAMETER = "model.cls_embed"
 
 _OFFICIAL_NAMES = {
@@ -97,7 +117,11 @@ def convert(state: StateDict, fields: Fields) -> dict[str, Weight]:
     fields.default(_DEFAULTS)
     fields.require("heads", "window_size", "cls")
     fields.settle(_derived(state, fields))
-    _check(state, fields)
+    if (fields.values["cls"] not in _POOLED) != (_CLS_PARAMETER in state):
+        has = "has" if _CLS_PARAMETER in state else "has no"
+        raise ConvertError(f"cls is {fields.values['cls']!r}, but the checkpoint {has} tensor {_CLS_PARAMETER}")
+    check(fields)
+    drop_defaults(fields)
     return state.take(tensor_shapes(fields))
 
 
@@ -130,14 +154,13 @@ def _derived(state: StateDict, fields: Fields) -> dict[str, Any]:
     tied = "model.transformer.norm1.weight" in state
     first = _layer_prefix(tied, 0)
     heads = fields.positive("heads")
-    projected, _ = state.shape(f"{first}.mha.dconv_fc.weight", 2)
+    projection = f"{first}.mha.dconv_fc.weight"
+    projected, _ = state.shape(projection, 2) if projection in state else (0, width)
     if width % heads != 0 or projected % heads != 0:
         raise ConvertError(f"heads is {heads}, which does not divide width {width} and projection {projected}")
     convolution = f"{first}.mha.conv.weight"
     hidden, _ = state.shape(f"{first}.mlpblock.0.weight", 2)
-    _, head_inputs = state.shape("seq_classifer.mlpblock.0.weight", 2)
-    classes, _ = state.shape("seq_classifer.mlpblock.2.weight", 2)
-    derived = {
+    derived: dict[str, Any] = {
         "architecture": ARCHITECTURE,
         "model_width": width,
         "feed_forward_width": hidden,
@@ -146,24 +169,38 @@ def _derived(state: StateDict, fields: Fields) -> dict[str, Any]:
         "max_sequence_length": positions,
         "value_convolution": state.shape(convolution, 4)[2] if convolution in state else 0,
         "tied_layers": tied,
-        "documents": 2 if head_inputs == 4 * width else 1,
-        "classes": classes,
+        "layer_norm": "after" if "model.embeddings.norm.weight" in state else "before",
+        "dual_norm": f"{first}.mha.dual_ln_l.weight" in state,
     }
+    if any(name.startswith("seq_classifer.") for name in state.names()):
+        _, head_inputs = state.shape("seq_classifer.mlpblock.0.weight", 2)
+        derived["classes"], _ = state.shape("seq_classifer.mlpblock.2.weight", 2)
+        derived["documents"] = 2 if head_inputs == 4 * width else 1
+    else:
+        derived |= {"classes": 0, "head": "tanh"}
+    if fields.values["cls"] == "first_token" or derived["classes"] == 0:
+        derived["documents"] = fields.values.get("documents", 1)
     if not tied:
         names = set(state.names())
         derived["layers"] = sum(f"{_layer_prefix(False, layer)}.norm1.weight" in names for layer in range(len(names)))
     return derived
 
 
-def _check(state: StateDict, fields: Fields) -> None:
+def drop_defaults(fields: Fields) -> None:
+    """Leaves out the optional fields that have their defaults, so that the files of other forms do not change."""
+    for name, value in _OPTIONAL.items():
+        if fields.values.get(name, value) == value:
+            fields.values.pop(name, None)
+
+
+def check(fields: Fields) -> None:
+    """The fields' ranges and the rules between them, as the server has them. Raises ConvertError."""
     fields.choice("tokenizer", TOKENIZERS)
     fields.positive("layers")
     fields.natural("window_size")
     fields.switch("normalized_cls")
-    cls = fields.choice("cls", ("none", "vocabulary", "all_layers", "last_layer"))
-    if (cls not in _POOLED) != (_CLS_PARAMETER in state):
-        has = "has" if _CLS_PARAMETER in state else "has no"
-        raise ConvertError(f"cls is {cls!r}, but the checkpoint {has} tensor {_CLS_PARAMETER}")
+    cls = fields.choice("cls", ("none", "vocabulary", "all_layers", "last_layer", "first_token"))
+    _check_encoder(fields, cls)
     if (kernel := fields.values["value_convolution"]) != 0 and kernel % 2 == 0:
         raise ConvertError(f"value_convolution is {kernel}, not an odd number")
     if "pooled_length" in fields.values:
@@ -181,6 +218,25 @@ def _check(state: StateDict, fields: Fields) -> None:
         raise ConvertError(f"documents is {fields.values['documents']}, but tokenizer 'pixels' requires 1")
 
 
+def _check_encoder(fields: Fields, cls: str) -> None:
+    optional = Fields({**_OPTIONAL, **fields.values})
+    optional.choice("head", ("relu", "tanh"))
+    optional.choice("problem_type", PROBLEM_TYPES)
+    optional.number("layer_norm_epsilon")
+    ids = fields.values["vocabulary_size"]
+    for name in ("padding_id", "separator_id") if cls == "first_token" else ("padding_id",):
+        if optional.natural(name) >= ids:
+            raise ConvertError(f"{name} is {optional.values[name]}, but there are {ids} ids")
+    if optional.choice("layer_norm", ("before", "after")) == "after" and cls != "first_token":
+        raise ConvertError(f"layer_norm is 'after', which requires cls 'first_token', not {cls!r}")
+    if not optional.switch("dual_norm") and fields.values["projection_rank"] > 0:
+        raise ConvertError(f"dual_norm is false, but projection_rank is {fields.values['projection_rank']}")
+    if cls == "first_token":
+        fields.choice("tokenizer", ("none", BYTE_LEVEL_BPE))
+    if cls != "first_token" and "separator_id" in fields.values:
+        raise ConvertError(f"separator_id requires cls 'first_token', not {cls!r}")
+
+
 def _layer_prefix(tied: bool, layer: int) -> str:
     return "model.transformer" if tied else f"model.transformer_{layer}"
 
@@ -193,20 +249,27 @@ def tensor_shapes(fields: Fields) -> Shapes:
         "model.embeddings.word_embeddings.weight": (v["vocabulary_size"], width),
         "model.embeddings.position_embeddings.weight": (v["max_sequence_length"], width),
     }
+    after = v.get("layer_norm", "before") == "after"
+    if after:
+        shapes |= norm("model.embeddings.norm", width)
     if v["cls"] not in _POOLED:
         shapes[_CLS_PARAMETER] = (1, 1, width)
     for layer in range(1 if v["tied_layers"] else v["layers"]):
         prefix = _layer_prefix(v["tied_layers"], layer)
         for projection in ("W_q", "W_k", "W_v", "W_o"):
             shapes |= affine(f"{prefix}.mha.{projection}", width, width)
-        shapes |= affine(f"{prefix}.mha.dconv_fc", heads * v["projection_rank"], width)
+        if v["projection_rank"] > 0 or v["cls"] != "first_token":  # Long Range Arena's checkpoints have it, empty
+            shapes |= affine(f"{prefix}.mha.dconv_fc", heads * v["projection_rank"], width)
         if kernel > 0:
             shapes[f"{prefix}.mha.conv.weight"] = (heads, 1, kernel, 1)
-        for name in ("norm1", "mha.dual_ln_s", "mha.dual_ln_l", "norm2"):
+        for name in ("norm1", *(("mha.dual_ln_s", "mha.dual_ln_l") if v.get("dual_norm", True) else ()), "norm2"):
             shapes |= norm(f"{prefix}.{name}", width)
         shapes |= affine(f"{prefix}.mlpblock.0", hidden, width) | affine(f"{prefix}.mlpblock.3", width, hidden)
-    head_inputs = 4 * width if v["documents"] == 2 else width
-    shapes |= norm("model.norm", width)
-    shapes |= affine("seq_classifer.mlpblock.0", hidden, head_inputs)
-    shapes |= affine("seq_classifer.mlpblock.2", v["classes"], hidden)
+    if not after:
+        shapes |= norm("model.norm", width)
+    if v["classes"] > 0:
+        head_inputs = 4 * width if v["documents"] == 2 and v["cls"] != "first_token" else width
+        head_width = width if v.get("head") == "tanh" else hidden
+        shapes |= affine("seq_classifer.mlpblock.0", head_width, head_inputs)
+        shapes |= affine("seq_classifer.mlpblock.2", v["classes"], head_width)
     return shapes

@@ -20,7 +20,7 @@ def check_vocabulary(content: str, name: str, vocabulary_size: int, tokenizer: s
 
     Raises ConvertError naming the file and an invalid line, or both sizes.
     """
-    symbols = _symbols(content, name)
+    symbols = read_symbols(content, name)
     if _SPECIAL_SYMBOLS + len(symbols) > vocabulary_size:
         raise ConvertError(
             f"{name}: {_SPECIAL_SYMBOLS} + {len(symbols)} symbols, "
@@ -36,7 +36,7 @@ def check_vocabulary(content: str, name: str, vocabulary_size: int, tokenizer: s
     return tokenizer
 
 
-def _symbols(text: str, name: str) -> list[str]:
+def read_symbols(text: str, name: str) -> list[str]:
     line_of: dict[str, int] = {}
     for number, line in enumerate(text.removesuffix("\n").split("\n") if text else [], start=1):
         if line.endswith(" #fairseq:overwrite"):
