@@ -1,7 +1,7 @@
 // The interface of a classifier, as the engine uses it. Plain types only: no LibTorch, no gRPC.
 //
-// A call takes a batch of items and returns one score for each class and item. A classifier keeps no state between
-// calls.
+// A call takes a batch of items and returns one row of numbers for each: its logits, or its embedding. A classifier
+// keeps no state between calls.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "models/model_weights.h"
@@ -22,11 +23,22 @@ enum class ClassifierInput {
   kImage,          // an image as channels
 };
 
+// What a classifier computes for each item of a batch. Features are what its head reads.
+enum class ClassifierOutput {
+  kLogits,             // [classes]
+  kLogitsAndFeatures,  // [classes + vectors * width]
+  kFeatures,           // [width]: of one document, or of an image
+  kMeanOfTokens,       // [width]: the mean of the last layer's token rows, of one document
+};
+
 // Describes a classifier.
 struct ClassifierInfo {
   std::string architecture;  // "text_classifier", "vil" or "cvt"
   ClassifierInput input = ClassifierInput::kText;
   int64_t classes = 0;
+  int64_t width = 0;                // of an embedding
+  int64_t vectors = 1;              // that the head reads for an item: 2 if it reads one for each of two documents
+  bool has_cls = false;             // the head reads a CLS row; otherwise the mean of all rows
   std::vector<std::string> labels;  // labels.txt: [classes], or empty
   int64_t parameters = 0;
   std::string precision;    // "fp32"; "bf16" if it computes in bfloat16 on any device, which only GPUs do
@@ -42,6 +54,22 @@ struct ClassifierInfo {
 
   // Images only.
   int64_t channels = 0;
+
+  // Numbers in a row of this output.
+  int64_t WidthOf(ClassifierOutput output) const {
+    if (output == ClassifierOutput::kLogits) return classes;
+    return output == ClassifierOutput::kLogitsAndFeatures ? classes + vectors * width : width;
+  }
+  // Errors: FAILED_PRECONDITION if the classifier has no such output.
+  absl::Status CheckHas(ClassifierOutput output) const {
+    if (output == ClassifierOutput::kLogits && classes == 0) {
+      return absl::FailedPreconditionError("the model has no head: it embeds, but does not classify");
+    }
+    if (output == ClassifierOutput::kMeanOfTokens && input == ClassifierInput::kImage) {
+      return absl::FailedPreconditionError("the model takes images, so it has no mean of tokens");
+    }
+    return absl::OkStatus();
+  }
 };
 
 // One or two documents as token ids in [0, vocabulary_size); id 0 is masked. A document has at least one id other than
@@ -67,8 +95,8 @@ struct ClassifierCounts {
 };
 
 struct ClassifierResult {
-  // [items, classes]; row i belongs to item i. Owned by the classifier, valid until its next call.
-  absl::Span<const float> logits;
+  // [items, WidthOf(output)]; row i belongs to item i. Owned by the classifier, valid until its next call.
+  absl::Span<const float> rows;
   ClassifierCounts counts;
 };
 
@@ -82,10 +110,15 @@ class Classifier {
 
   virtual const ClassifierInfo& info() const = 0;
 
-  // A batch may mix token sequences of any lengths; padding costs nothing. All images of a batch have the same size.
-  // Errors: INVALID_ARGUMENT for an item that violates the rules above, with its index (nothing is run); INTERNAL if
-  // the library fails.
-  virtual absl::StatusOr<ClassifierResult> Classify(absl::Span<const ClassifierItem* const> items) = 0;
+  // Computes `output` of a batch, which may mix token sequences of any lengths; padding costs nothing. All images of a
+  // batch have the same size.
+  // Errors: those of ClassifierInfo::CheckHas; INVALID_ARGUMENT for an item that violates the rules above, with its
+  // index (nothing is run); INTERNAL if the library fails.
+  virtual absl::StatusOr<ClassifierResult> Run(absl::Span<const ClassifierItem* const> items,
+                                               ClassifierOutput output) = 0;
+  absl::StatusOr<ClassifierResult> Classify(absl::Span<const ClassifierItem* const> items) {
+    return Run(items, ClassifierOutput::kLogits);
+  }
 
   // Releases resources that only a batch needs, while the worker is idle. The next batch acquires them again.
   virtual void Rest() {}

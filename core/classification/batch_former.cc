@@ -11,12 +11,14 @@
 namespace longshort::core {
 namespace {
 
-// The shape of an item. Images are grouped by size and counted; all token sequences are one kind, measured in tokens.
-RunShape ShapeOf(const models::ClassifierItem& item) {
-  if (const auto* image = std::get_if<models::ImageItem>(&item); image != nullptr) {
-    return {.kind = (image->height << 32) + image->width, .units = 1};
+// The shape of an item. Images are grouped by size and counted; token sequences of all lengths are one kind, measured
+// in tokens. Each output is a kind of its own.
+RunShape ShapeOf(const ClassificationJob& job) {
+  const int64_t output = static_cast<int64_t>(job.output()) << 60;
+  if (const auto* image = std::get_if<models::ImageItem>(&job.item()); image != nullptr) {
+    return {.kind = output + (image->height << 32) + image->width, .units = 1};
   }
-  return {.kind = 0, .units = std::max<int64_t>(1, TokensOf(item))};
+  return {.kind = output, .units = std::max<int64_t>(1, TokensOf(job.item()))};
 }
 
 // Twice the number of full batches in a full queue of the default size. So even with clients that send many kinds,
@@ -33,13 +35,13 @@ class BatchBuilder {
         estimator_(estimator),
         number_(number),
         now_(now),
-        shape_(ShapeOf(leader.item())),
+        shape_(ShapeOf(leader)),
         deadline_(leader.context().deadline),
         ended_(leader.failures.any()) {}
 
   // Items of another kind are skipped, but not forever. The first item of this kind that does not fit ends the batch.
   bool Admits(ClassificationJob& job) {
-    const RunShape more = ShapeOf(job.item());
+    const RunShape more = ShapeOf(job);
     const bool is_of_another = more.kind != shape_.kind;
     if (is_of_another && job.first_skipped_by == 0) job.first_skipped_by = number_;
     ended_ = job.failures.any() || (is_of_another && number_ - job.first_skipped_by >= kMaxSkips);
@@ -53,7 +55,7 @@ class BatchBuilder {
   }
   bool ended() const { return ended_; }
   void Add(const ClassificationJob& job) {
-    shape_.units += ShapeOf(job.item()).units;
+    shape_.units += ShapeOf(job).units;
     deadline_ = std::min(deadline_, job.context().deadline);
     ++size_;
   }
@@ -106,7 +108,7 @@ absl::Status BatchFormer::Check(const Options& options) {
 }
 
 void BatchFormer::Add(std::unique_ptr<ClassificationJob> job) {
-  job->attributes.cost = CostOf(job->item());
+  job->attributes.cost = CostOf(*job);
   WorkAttributes attributes = job->attributes;
   queue_.Add(std::move(attributes), std::move(job));
 }
@@ -170,11 +172,11 @@ std::unique_ptr<ClassificationJob> BatchFormer::TakeFirst(bool on_probation) {
 
 absl::Duration BatchFormer::Complete(int worker, const ClassificationJobs& batch, absl::Duration run, bool failed,
                                      absl::Time now) {
-  RunShape shape = {.kind = ShapeOf(batch.front()->item()).kind, .units = 0};
-  for (const auto& job : batch) shape.units += ShapeOf(job->item()).units;
+  RunShape shape = {.kind = ShapeOf(*batch.front()).kind, .units = 0};
+  for (const auto& job : batch) shape.units += ShapeOf(*job).units;
   if (!failed) Learn(worker, shape, run, now);
   const absl::Duration per_unit = estimates_.PartOfAll(worker, shape, run / shape.units);
-  for (const auto& job : batch) queue_.Complete(job->attributes, per_unit * ShapeOf(job->item()).units);
+  for (const auto& job : batch) queue_.Complete(job->attributes, per_unit * ShapeOf(*job).units);
   --running_;
   return estimates_.PartOfAll(worker, shape, run);
 }
@@ -185,20 +187,18 @@ void BatchFormer::Learn(int worker, const RunShape& shape, absl::Duration run, a
   if (!is_new) return;
   // Items queued before the first estimate had cost 0. Give them their cost, so that they count against the limit.
   queue_.SetCosts([this](const std::unique_ptr<ClassificationJob>& job) {
-    return FairQueue<std::unique_ptr<ClassificationJob>>::Costs{CostOf(job->item())};
+    return FairQueue<std::unique_ptr<ClassificationJob>>::Costs{CostOf(*job)};
   });
 }
 
 absl::Status BatchFormer::CheckDeadlineCanBeMet(const ClassificationJob& job, absl::Time now) const {
   if (job.context().deadline == absl::InfiniteFuture()) return absl::OkStatus();
-  const auto alone = estimates_.Fastest(ShapeOf(job.item()), now);
+  const auto alone = estimates_.Fastest(ShapeOf(job), now);
   if (!alone.has_value()) return absl::OkStatus();
   return CheckDeadline(*alone, job.context().deadline, now);
 }
 
-absl::Duration BatchFormer::CostOf(const models::ClassifierItem& item) const {
-  return estimates_.PartOfRun(ShapeOf(item));
-}
+absl::Duration BatchFormer::CostOf(const ClassificationJob& job) const { return estimates_.PartOfRun(ShapeOf(job)); }
 
 ClassificationJobs BatchFormer::TakeAbandoned(absl::Time now) {
   return queue_.RemoveIf(

@@ -23,10 +23,10 @@ struct BatchTaker {
 };
 
 // The first item in the order of work (core/schedule/work_order.h) leads the batch; items that can run with it join in
-// order. Images run with images of the same size, token sequences with any. A batch grows until it is full, or until
-// one more item would make its most urgent item late, by recent run times. An item that failed in a batch runs alone:
-// the batch ends when its turn comes. A batch also ends at an item that too many batches of another kind have skipped.
-// Otherwise that item could starve.
+// order. Items run with items of the same output; images with images of the same size, token sequences with any. A
+// batch grows until it is full, or until one more item would make its most urgent item late, by recent run times. An
+// item that failed in a batch runs alone: the batch ends when its turn comes. A batch also ends at an item that too
+// many batches of another kind have skipped. Otherwise that item could starve.
 //
 // An item that cannot meet its deadline, even alone and at the fastest speed, is left out, unless there is no other
 // work. So estimates from slow times are tested again.
@@ -80,7 +80,7 @@ class BatchFormer {
   // while any worker has run no similar item.
   absl::Status CheckDeadlineCanBeMet(const ClassificationJob& job, absl::Time now) const;
   // The time of all workers that an item is predicted to take of its batch; zero until a similar item has run.
-  absl::Duration CostOf(const models::ClassifierItem& item) const;
+  absl::Duration CostOf(const ClassificationJob& job) const;
 
   // Removes the items whose clients no longer wait at `now`.
   ClassificationJobs TakeAbandoned(absl::Time now);

@@ -11,6 +11,7 @@ namespace longshort::core {
 ClassificationJob::ClassificationJob(ClassificationRequest request, std::shared_ptr<ClassificationListener> listener,
                                      absl::Time submitted)
     : context_(std::move(request.context)),
+      output_(request.output),
       bytes_(request.bytes),
       preparation_work_(request.preparation_work),
       work_until_prepared_(request.work_until_prepared),
@@ -36,8 +37,8 @@ absl::Status ClassificationJob::CheckNotAbandoned(absl::Time now) const {
 
 void ClassificationJob::Fail(const absl::Status& status) { listener_->OnFinished(status); }
 
-void ClassificationJob::Finish(std::vector<float> logits, absl::Time begin, absl::Time end) {
-  listener_->OnFinished(ItemScores{.logits = std::move(logits),
+void ClassificationJob::Finish(std::vector<float> row, absl::Time begin, absl::Time end) {
+  listener_->OnFinished(ItemResult{.row = std::move(row),
                                    .timings = {.submitted = submitted_,
                                                .preparation = prepared_at_ - submitted_,
                                                .queue = begin - prepared_at_,

@@ -26,6 +26,7 @@ class ClassificationJob {
   absl::Time submitted() const { return submitted_; }
   // ClassificationRequest::bytes: the memory that it holds while it waits.
   int64_t bytes() const { return bytes_; }
+  models::ClassifierOutput output() const { return output_; }
   // As ClassificationRequest says.
   absl::Duration preparation_work() const { return preparation_work_; }
   absl::Duration work_until_prepared() const { return work_until_prepared_; }
@@ -47,8 +48,8 @@ class ClassificationJob {
 
   // Notifies the listener. REQUIRES: Fail or Finish is called, once, last.
   void Fail(const absl::Status& status);
-  // The batch ran from `begin` to `end` and returned these logits for the item.
-  void Finish(std::vector<float> logits, absl::Time begin, absl::Time end);
+  // The batch ran from `begin` to `end` and returned this row for the item.
+  void Finish(std::vector<float> row, absl::Time begin, absl::Time end);
 
   // Its entry in the order of work.
   WorkAttributes attributes;
@@ -59,6 +60,7 @@ class ClassificationJob {
 
  private:
   const RequestContext context_;
+  const models::ClassifierOutput output_;
   const int64_t bytes_;
   const absl::Duration preparation_work_;
   const absl::Duration work_until_prepared_;

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "core/classification/batch_former.h"
 #include "core/requests/request_context.h"
@@ -47,14 +48,16 @@ void ClassifierReplica::RunBatch(ClassificationJobs batch) {
     report.tokens += TokensOf(job->item());
     items.push_back(&job->item());
   }
+  const models::ClassifierOutput output = batch.front()->output();
   const absl::StatusOr<models::ClassifierResult> result = health_.RunModel(
-      "the model's batch", report.items * classifier_->info().classes, [&] { return classifier_->Classify(items); });
+      "the model's batch", &models::ClassifierResult::rows, report.items * classifier_->info().WidthOf(output),
+      [&] { return classifier_->Run(items, output); });
   const absl::Time end = clock_.Now();
   report.run = end - begin;
   if (result.ok()) report.multiply_adds = result->counts.multiply_adds;
   observer_.OnBatch(report);
   if (result.ok()) {
-    Finish(batch, result->logits, begin, end);
+    Finish(batch, result->rows, begin, end);
     health_.OnSuccess();
     items_.Complete(worker_, batch, report.run, clock_.Now());
     items_.OnModelPassed(worker_);
@@ -66,18 +69,20 @@ void ClassifierReplica::RunBatch(ClassificationJobs batch) {
   for (const auto& job : exhausted) FailItem(*job, result.status(), observer_);
 }
 
-void ClassifierReplica::Finish(const ClassificationJobs& batch, absl::Span<const float> logits, absl::Time begin,
+void ClassifierReplica::Finish(const ClassificationJobs& batch, absl::Span<const float> rows, absl::Time begin,
                                absl::Time end) {
-  const auto classes = static_cast<size_t>(classifier_->info().classes);
+  const models::ClassifierOutput output = batch.front()->output();
+  const auto width = static_cast<size_t>(classifier_->info().WidthOf(output));
   for (const std::unique_ptr<ClassificationJob>& job : batch) {
-    const absl::Span<const float> scores = logits.first(classes);
-    logits.remove_prefix(classes);
-    if (!std::all_of(scores.begin(), scores.end(), [](float logit) { return std::isfinite(logit); })) {
-      FailItem(*job, absl::InternalError("the model returned a logit that is not finite"), observer_);
+    const absl::Span<const float> row = rows.first(width);
+    rows.remove_prefix(width);
+    if (!std::all_of(row.begin(), row.end(), [](float value) { return std::isfinite(value); })) {
+      const char* const what = output == models::ClassifierOutput::kLogits ? "a logit" : "an embedding";
+      FailItem(*job, absl::InternalError(absl::StrCat("the model returned ", what, " that is not finite")), observer_);
       continue;
     }
     observer_.OnEnded(absl::OkStatus());
-    job->Finish(std::vector<float>(scores.begin(), scores.end()), begin, end);
+    job->Finish(std::vector<float>(row.begin(), row.end()), begin, end);
   }
 }
 

@@ -44,8 +44,8 @@ class ClassifierReplica final : public ModelRunner {
  private:
   // Runs a taken batch, and completes it.
   void RunBatch(ClassificationJobs batch);
-  // Passes each job its scores, or an error if its logits are not finite.
-  void Finish(const ClassificationJobs& batch, absl::Span<const float> logits, absl::Time begin, absl::Time end);
+  // Passes each job its row of `rows`, or an error if the row is not finite.
+  void Finish(const ClassificationJobs& batch, absl::Span<const float> rows, absl::Time begin, absl::Time end);
 
   const models::ClassifierWeights& weights_;
   const int worker_;

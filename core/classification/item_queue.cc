@@ -49,7 +49,7 @@ absl::Status ItemQueue::CheckAndAdd(std::unique_ptr<ClassificationJob> job, absl
       .due = std::min(context.deadline, job->submitted() + options_.patience) + job->work_until_prepared(),
       .position_in_call = context.position_in_call};
   if (job->prepared()) {
-    job->attributes.cost = batches_.CostOf(job->item());
+    job->attributes.cost = batches_.CostOf(*job);
   } else {
     job->attributes.cost = RunCost(1);
   }

@@ -278,8 +278,9 @@ void StepLoop::Step() {
     logit_rows += slice->logit_rows;
   }
   step_begun_ = clock_.Now();
-  const absl::StatusOr<models::StepResult> result = health_.RunModel(
-      "the model's step", logit_rows * model_.info().vocabulary_size, [this] { return model_.Step(slices_); });
+  const absl::StatusOr<models::StepResult> result =
+      health_.RunModel("the model's step", &models::StepResult::logits, logit_rows * model_.info().vocabulary_size,
+                       [this] { return model_.Step(slices_); });
   const absl::Duration step = clock_.Now() - step_begun_;
   states_.observer().OnStep(step, rows);
   RecordStep(step, !result.ok());

@@ -1,4 +1,4 @@
-// A request to run one item through a classifier, and the listener that receives its scores.
+// A request to run one item through a classifier, and the listener that receives its result.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +24,8 @@ struct ClassificationRequest {
   RequestContext context;
   // An item for the classifier, or a function that makes one.
   std::variant<models::ClassifierItem, ItemPreparation> item;
+  // What to compute. All items of a batch have the same.
+  models::ClassifierOutput output = models::ClassifierOutput::kLogits;
   // Memory that the request holds while it waits: the encoded image, or the ids.
   int64_t bytes = 0;
   // The approximate work to prepare this item, which its client is charged with when a thread begins it.
@@ -42,9 +44,9 @@ struct ClassificationTimings {
   absl::Duration run;          // of the whole batch
 };
 
-struct ItemScores {
-  // [classes], all finite.
-  std::vector<float> logits;
+struct ItemResult {
+  // [ClassifierInfo::WidthOf(output)], all finite.
+  std::vector<float> row;
   ClassificationTimings timings;
 };
 
@@ -54,7 +56,7 @@ class ClassificationListener {
   virtual ~ClassificationListener() = default;
   // Errors of the item: what its preparation returned, INTERNAL if the model failed. Errors of the call: CANCELLED,
   // DEADLINE_EXCEEDED, UNAVAILABLE.
-  virtual void OnFinished(absl::StatusOr<ItemScores> scores) = 0;
+  virtual void OnFinished(absl::StatusOr<ItemResult> result) = 0;
 };
 
 }  // namespace longshort::core

@@ -26,6 +26,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 
 namespace longshort::core {
 
@@ -36,15 +37,17 @@ inline constexpr absl::Duration kRebuildDelay = absl::Seconds(1);
 // Decides whether a model is still used. Thread: its worker's.
 class ModelHealth final {
  public:
-  // Calls `run`, which should return `logits` logits, and returns its result. Errors: INTERNAL for any failure; the
-  // message begins with `name`. If the model throws, it is discarded.
-  template <typename Run>
-  auto RunModel(absl::string_view name, int64_t logits, const Run& run) -> decltype(run()) {
+  // Calls `run`, whose result should have `count` of these `values`, and returns its result. Errors: INTERNAL for any
+  // failure; the message begins with `name`. If the model throws, it is discarded.
+  template <typename Result, typename Run>
+  auto RunModel(absl::string_view name, absl::Span<const float> Result::*values, int64_t count, const Run& run)
+      -> decltype(run()) {
     try {
       decltype(run()) result = run();
       if (!result.ok()) return absl::InternalError(absl::StrCat(name, " failed: ", result.status().message()));
-      if (static_cast<int64_t>(result->logits.size()) == logits) return result;
-      return absl::InternalError(absl::StrCat(name, " returned a wrong number of logits"));
+      const auto returned = static_cast<int64_t>(((*result).*values).size());
+      if (returned == count) return result;
+      return absl::InternalError(absl::StrCat(name, " returned ", returned, " numbers, not ", count));
     } catch (const std::exception& error) {
       broken_ = true;
       return absl::InternalError(absl::StrCat(name, " failed: ", error.what()));

@@ -136,6 +136,7 @@ DocumentTokens TokensOf(const PackedDocuments& packed, const at::Device& device)
   };
   return {.ids = tensor(packed.ids),
           .positions = tensor(packed.positions),
+          .lengths = tensor(packed.Lengths()),
           .documents = static_cast<int64_t>(packed.documents.size())};
 }
 

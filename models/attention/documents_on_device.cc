@@ -57,12 +57,14 @@ DocumentsOnDevice DocumentsIn(char* memory, const DocumentShape& bucket) {
 }
 
 DocumentTokens TokensOf(const DocumentsOnDevice& documents, at::Device device) {
-  const auto tensor = [&](const int64_t* numbers) {
-    return at::from_blob(const_cast<int64_t*>(numbers), {documents.shape.rows},
-                         at::TensorOptions(at::kLong).device(device));
+  const auto tensor = [&](const int64_t* numbers, int64_t count, int64_t stride) {
+    return at::from_blob(const_cast<int64_t*>(numbers), {count}, {stride}, at::TensorOptions(at::kLong).device(device));
   };
-  return {
-      .ids = tensor(documents.ids), .positions = tensor(documents.positions), .documents = documents.shape.documents};
+  constexpr int64_t kStride = sizeof(cuda::ItemRows) / sizeof(int64_t);
+  return {.ids = tensor(documents.ids, documents.shape.rows, 1),
+          .positions = tensor(documents.positions, documents.shape.rows, 1),
+          .lengths = tensor(&documents.ranges.each->rows, documents.shape.documents, kStride),
+          .documents = documents.shape.documents};
 }
 
 DocumentArrays::DocumentArrays(const PackedDocuments& packed) : packed_(packed) {

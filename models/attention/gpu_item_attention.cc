@@ -81,10 +81,11 @@ class KernelAttention final : public GpuItemAttention {
     device_->Synchronize().IgnoreError();
   }
 
-  absl::Span<const float> RunDocuments(const PackedDocuments& packed, const DocumentLayers& layers) override;
+  absl::Span<const float> RunDocuments(const PackedDocuments& packed, const DocumentLayers& layers,
+                                       bool prepared) override;
   absl::Status PrepareDocuments(int64_t item_documents, const DocumentLayers& layers) override;
   absl::Span<const float> RunImages(absl::Span<const ImageItem* const> images, int64_t channels,
-                                    const ImageLayers& layers) override;
+                                    const ImageLayers& layers, bool prepared) override;
   absl::Status PrepareImages(const ImageShape& shape, const ImageLayers& layers) override;
 
   at::Tensor AttendInDocuments(const RowsToAttend& rows) override;
@@ -135,10 +136,11 @@ class KernelAttention final : public GpuItemAttention {
   GraphCache<ImageBatchShape> image_graphs_;
 };
 
-absl::Span<const float> KernelAttention::RunDocuments(const PackedDocuments& packed, const DocumentLayers& layers) {
+absl::Span<const float> KernelAttention::RunDocuments(const PackedDocuments& packed, const DocumentLayers& layers,
+                                                      bool prepared) {
   const DocumentArrays documents(packed);
   const DocumentShape& shape = documents.shape();
-  if (auto* const graph = document_graphs_.Find(shape)) {
+  if (auto* const graph = prepared ? document_graphs_.Find(shape) : nullptr) {
     const int64_t item_documents = graph->bucket.documents / graph->batch.items();
     const int64_t items = shape.documents / item_documents, count = items * graph->batch.classes();
     float* const logits = device_.HostLogits(count);
@@ -166,11 +168,11 @@ absl::Status KernelAttention::PrepareDocuments(int64_t item_documents, const Doc
 }
 
 absl::Span<const float> KernelAttention::RunImages(absl::Span<const ImageItem* const> images, int64_t channels,
-                                                   const ImageLayers& layers) {
+                                                   const ImageLayers& layers, bool prepared) {
   const ImageItem& first = *images.front();
   const ImageBatchShape shape = {.image = {.channels = channels, .height = first.height, .width = first.width},
                                  .images = static_cast<int64_t>(images.size())};
-  if (auto* const graph = image_graphs_.Find(shape)) {
+  if (auto* const graph = prepared ? image_graphs_.Find(shape) : nullptr) {
     const int64_t count = shape.images * graph->batch.classes();
     float* const logits = device_.HostLogits(count);
     device_.ThrowUnlessOk(image_graphs_.Run(

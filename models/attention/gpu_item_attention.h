@@ -28,24 +28,25 @@ struct ImageShape {
 // Not differentiable. Thread: the worker's.
 class GpuItemAttention : public ItemAttention {
  public:
-  // A network on a batch of documents: returns logits [items, classes] float32. It calls this object for attention.
+  // A network on a batch of documents: returns rows [items, n] float32. It calls this object for attention.
   using DocumentLayers = std::function<at::Tensor(const DocumentTokens& documents)>;
-  // Runs a whole batch: copies the documents to the device and the logits to the host, with one copy each. If a graph
-  // fits the batch, runs the graph with padding. The returned logits, [items * classes], stay valid until the next
-  // batch.
-  virtual absl::Span<const float> RunDocuments(const PackedDocuments& packed, const DocumentLayers& layers) = 0;
+  // Runs a whole batch: copies the documents to the device and the rows to the host, with one copy each. If `layers`
+  // are the `prepared` ones and a graph fits the batch, runs the graph with padding. The returned rows, [items * n],
+  // stay valid until the next batch.
+  virtual absl::Span<const float> RunDocuments(const PackedDocuments& packed, const DocumentLayers& layers,
+                                               bool prepared) = 0;
   // Captures graphs for batches of documents, as PrepareImages does for images. Call once. `item_documents`: documents
   // per item.
   virtual absl::Status PrepareDocuments(int64_t item_documents, const DocumentLayers& layers) = 0;
 
-  // A network on a batch of images: [images, channels, height, width] float32 on the device -> [images, classes]
-  // float32. It calls this object for attention.
+  // A network on a batch of images: [images, channels, height, width] float32 on the device -> [images, n] float32. It
+  // calls this object for attention.
   using ImageLayers = std::function<at::Tensor(const at::Tensor& images)>;
   // As RunDocuments. REQUIRES: all images have the same size.
   virtual absl::Span<const float> RunImages(absl::Span<const ImageItem* const> images, int64_t channels,
-                                            const ImageLayers& layers) = 0;
-  // Captures graphs for batches of images of this size. Call once. RunImages then runs them instead of its `layers`,
-  // which must be the same. Objects that `layers` refers to must outlive this object.
+                                            const ImageLayers& layers, bool prepared) = 0;
+  // Captures graphs for batches of images of this size. Call once. Objects that `layers` refers to must outlive this
+  // object.
   // Errors: those of GpuDevice; if `layers` throws: RESOURCE_EXHAUSTED if there is no memory, otherwise INTERNAL.
   virtual absl::Status PrepareImages(const ImageShape& shape, const ImageLayers& layers) = 0;
 };

@@ -66,6 +66,7 @@ struct RowsToConvolve {
 struct DocumentTokens {
   at::Tensor ids;        // [rows] int64
   at::Tensor positions;  // [rows] int64
+  at::Tensor lengths;    // [documents] int64: rows of each
   int64_t documents = 0;
 };
 

@@ -23,9 +23,10 @@ class ServedCvt final : public ImageNetwork {
   absl::Status CheckSize(int64_t height, int64_t width) const override {
     return CheckCvtImageSize(config_, height, width);
   }
-  at::Tensor Logits(const at::Tensor& images, ItemAttention& attention) const override {
-    return network_.Logits(images, /*statistics=*/nullptr, attention);
+  at::Tensor Features(const at::Tensor& images, ItemAttention& attention) const override {
+    return network_.Features(images, /*statistics=*/nullptr, attention);
   }
+  const Linear& head() const override { return network_.head; }
   int64_t MultiplyAdds(int64_t height, int64_t width) const override {
     return static_cast<int64_t>(CvtMultiplyAdds(config_, height, width));
   }

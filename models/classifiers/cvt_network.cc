@@ -108,16 +108,16 @@ at::Tensor CvtStageLayers::operator()(const at::Tensor& image, BatchStatistics* 
   return ToImage(tokens, grid);
 }
 
-at::Tensor CvtNetwork::Logits(const at::Tensor& images, BatchStatistics* statistics,
-                              ItemAttention& item_attention) const {
+at::Tensor CvtNetwork::Features(const at::Tensor& images, BatchStatistics* statistics,
+                                ItemAttention& item_attention) const {
   at::Tensor image = images.to(head.weight.scalar_type()).contiguous(at::MemoryFormat::ChannelsLast);
   for (const CvtStageLayers& stage : stages) image = stage(image, statistics, item_attention);
-  return head(norm(ToTokens(image)).mean(1)).to(images.scalar_type());
+  return norm(ToTokens(image)).mean(1);
 }
 
 at::Tensor CvtNetwork::Logits(const at::Tensor& images, BatchStatistics* statistics) const {
   CpuItemAttention item_attention;
-  return Logits(images, statistics, item_attention);
+  return head(Features(images, statistics, item_attention)).to(images.scalar_type());
 }
 
 void CvtNetwork::UpdateRunningStatistics(const BatchStatistics& statistics, double momentum) const {

@@ -49,13 +49,12 @@ struct CvtNetwork {
   LayerNorm norm;
   Linear head;
 
-  // images [batch, channels, height, width], normalised, of a size that CheckCvtImageSize accepts -> [batch, classes],
-  // both of the same type.
-  // In serving and evaluation (`statistics` is null), batch norms use their running statistics. In training, each uses
-  // the batch's statistics and appends them to `statistics`, for UpdateRunningStatistics. The network does not change,
-  // so threads may share it.
-  at::Tensor Logits(const at::Tensor& images, BatchStatistics* statistics, ItemAttention& item_attention) const;
-  // The same with CpuItemAttention. Differentiable.
+  // images [batch, channels, height, width], normalised, of a size that CheckCvtImageSize accepts -> what the head
+  // reads, [batch, width], of the weights' type. In serving and evaluation (`statistics` is null), batch norms use
+  // their running statistics. In training, each uses the batch's statistics and appends them to `statistics`, for
+  // UpdateRunningStatistics. The network does not change, so threads may share it.
+  at::Tensor Features(const at::Tensor& images, BatchStatistics* statistics, ItemAttention& item_attention) const;
+  // The logits, [batch, classes], with CpuItemAttention. Differentiable.
   at::Tensor Logits(const at::Tensor& images, BatchStatistics* statistics) const;
 
   // Moves the running statistics towards those of one pass: running = (1 - momentum) * running + momentum * batch.

@@ -43,7 +43,7 @@ absl::Status CheckImage(const ClassifierItem& item, size_t index, const ImageIte
 
 }  // namespace
 
-absl::Status ImageNetwork::Check(Items items) const {
+absl::Status ImageNetwork::Check(Items items, ClassifierOutput) const {
   const ImageItem none;
   const ImageItem* const image = std::get_if<ImageItem>(items.front());
   const ImageItem& first = image == nullptr ? none : *image;
@@ -58,7 +58,7 @@ std::vector<int64_t> ImageNetwork::Work(Items items) const {
 
 MicroBatchWork ImageNetwork::micro_batch_work() const { return kMicroBatchMultiplyAdds; }
 
-ServedNetwork::Output ImageNetwork::Run(Items items) const {
+ServedNetwork::Output ImageNetwork::Run(Items items, ClassifierOutput output) const {
   const ImageItem& first = ImageOf(items.front());
   const auto count = static_cast<int64_t>(items.size());
   const at::Tensor batch = at::empty({count, made_for_.channels, first.height, first.width}, at::kFloat);
@@ -67,19 +67,32 @@ ServedNetwork::Output ImageNetwork::Run(Items items) const {
     next = std::copy(image->values.begin(), image->values.end(), next);
   }
   CpuItemAttention attention;
-  return {.logits = Logits(batch, attention), .multiply_adds = count * MultiplyAdds(first.height, first.width)};
+  return {.rows = Rows(batch, attention, output), .multiply_adds = BatchMultiplyAdds(items, output)};
 }
 
-ClassifierResult ImageNetwork::RunOn(GpuItemAttention& gpu, Items items) const {
-  const ImageItem& first = ImageOf(items.front());
-  const auto layers = [this, &gpu](const at::Tensor& images) { return Logits(images, gpu); };
-  const int64_t multiply_adds = static_cast<int64_t>(items.size()) * MultiplyAdds(first.height, first.width);
-  return {.logits = gpu.RunImages(ImagesOf(items), made_for_.channels, layers),
-          .counts = {.multiply_adds = multiply_adds}};
+ClassifierResult ImageNetwork::RunOn(GpuItemAttention& gpu, Items items, ClassifierOutput output) const {
+  const auto layers = [this, &gpu, output](const at::Tensor& images) { return Rows(images, gpu, output); };
+  return {.rows = gpu.RunImages(ImagesOf(items), made_for_.channels, layers,
+                                /*prepared=*/output == ClassifierOutput::kLogits),
+          .counts = {.multiply_adds = BatchMultiplyAdds(items, output)}};
 }
 
 absl::Status ImageNetwork::PrepareOn(GpuItemAttention& gpu) const {
-  return gpu.PrepareImages(made_for_, [this, &gpu](const at::Tensor& images) { return Logits(images, gpu); });
+  return gpu.PrepareImages(
+      made_for_, [this, &gpu](const at::Tensor& images) { return Rows(images, gpu, ClassifierOutput::kLogits); });
+}
+
+at::Tensor ImageNetwork::Rows(const at::Tensor& images, ItemAttention& attention, ClassifierOutput output) const {
+  const at::Tensor features = Features(images, attention);
+  if (output == ClassifierOutput::kFeatures) return features.to(at::kFloat);
+  const at::Tensor logits = head()(features).to(at::kFloat);
+  return output == ClassifierOutput::kLogits ? logits : at::cat({logits, features.to(at::kFloat)}, 1);
+}
+
+int64_t ImageNetwork::BatchMultiplyAdds(Items items, ClassifierOutput output) const {
+  const ImageItem& first = ImageOf(items.front());
+  const int64_t left_out = output == ClassifierOutput::kFeatures ? head().weight.numel() : 0;
+  return static_cast<int64_t>(items.size()) * (MultiplyAdds(first.height, first.width) - left_out);
 }
 
 }  // namespace longshort::models

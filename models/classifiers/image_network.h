@@ -1,4 +1,5 @@
-// The common part of the image classifiers: a batch of images becomes one tensor, from which a network computes logits.
+// The common part of the image classifiers: a batch of images becomes one tensor, from which a network computes
+// features, and its head logits.
 #pragma once
 
 #include <cstdint>
@@ -26,19 +27,23 @@ class ImageNetwork : public ServedNetwork {
   // Checks that the network accepts images of this size, in pixels. Errors: INVALID_ARGUMENT naming the size and the
   // violated rule.
   virtual absl::Status CheckSize(int64_t height, int64_t width) const = 0;
-  // images [batch, channels, height, width] of a size that CheckSize accepts -> [batch, classes].
-  virtual at::Tensor Logits(const at::Tensor& images, ItemAttention& attention) const = 0;
-  // The multiply-adds of one image, as in ClassifierCounts.
+  // images [batch, channels, height, width] of a size that CheckSize accepts -> [batch, width], of the weights' type.
+  virtual at::Tensor Features(const at::Tensor& images, ItemAttention& attention) const = 0;
+  virtual const Linear& head() const = 0;
+  // The multiply-adds of one image with the head, as in ClassifierCounts.
   virtual int64_t MultiplyAdds(int64_t height, int64_t width) const = 0;
 
-  absl::Status Check(Items items) const final;
+  absl::Status Check(Items items, ClassifierOutput output) const final;
   std::vector<int64_t> Work(Items items) const final;
   MicroBatchWork micro_batch_work() const final;
-  Output Run(Items items) const final;
-  ClassifierResult RunOn(GpuItemAttention& gpu, Items items) const final;
+  Output Run(Items items, ClassifierOutput output) const final;
+  ClassifierResult RunOn(GpuItemAttention& gpu, Items items, ClassifierOutput output) const final;
   absl::Status PrepareOn(GpuItemAttention& gpu) const final;
 
  private:
+  at::Tensor Rows(const at::Tensor& images, ItemAttention& attention, ClassifierOutput output) const;
+  int64_t BatchMultiplyAdds(Items items, ClassifierOutput output) const;
+
   ImageShape made_for_;
 };
 
@@ -58,6 +63,7 @@ ClassifierInfo ImageClassifierInfo(std::string architecture, const Config& confi
   info.architecture = std::move(architecture);
   info.input = ClassifierInput::kImage;
   info.classes = config.classes;
+  info.width = config.stages.back().width;
   info.parameters = CountParameters(tensors);
   info.channels = config.channels;
   if (options.gpus != nullptr) {

@@ -23,12 +23,13 @@ class ServedClassifier : public Classifier {
 
   const ClassifierInfo& info() const final { return *info_; }
 
-  absl::StatusOr<ClassifierResult> Classify(ServedNetwork::Items items) final {
+  absl::StatusOr<ClassifierResult> Run(ServedNetwork::Items items, ClassifierOutput output) final {
     if (items.empty()) return absl::InvalidArgumentError("a batch must have at least 1 item");
-    LS_RETURN_IF_ERROR(network_->Check(items));
+    LS_RETURN_IF_ERROR(info_->CheckHas(output));
+    LS_RETURN_IF_ERROR(network_->Check(items, output));
     kept_memory_.Use();
     try {
-      return Run(items);
+      return RunChecked(items, output);
     } catch (const std::exception& error) {
       return LibraryError(absl::StrCat("on a batch of ", items.size(), " items"), error);
     }
@@ -40,7 +41,7 @@ class ServedClassifier : public Classifier {
   }
 
  protected:
-  virtual ClassifierResult Run(ServedNetwork::Items items) = 0;
+  virtual ClassifierResult RunChecked(ServedNetwork::Items items, ClassifierOutput output) = 0;
 
   const ServedNetwork& network() const { return *network_; }
 
@@ -56,21 +57,22 @@ class CpuRunner final : public ServedClassifier {
       : ServedClassifier(std::move(info), std::move(network)), micro_batches_(threads) {}
 
  private:
-  ClassifierResult Run(ServedNetwork::Items items) override {
-    logits_.resize(items.size() * info().classes);
+  ClassifierResult RunChecked(ServedNetwork::Items items, ClassifierOutput output) override {
+    const int64_t width = info().WidthOf(output);
+    rows_.resize(items.size() * width);
     const auto run = [&](const MicroBatch& batch) {
       const c10::InferenceMode inference;  // of this thread
-      const ServedNetwork::Output output = network().Run(items.subspan(batch.first_item, batch.items));
-      const at::Tensor logits = output.logits.contiguous();
-      std::copy_n(logits.const_data_ptr<float>(), logits.numel(), &logits_[batch.first_item * info().classes]);
-      return output.multiply_adds;
+      const ServedNetwork::Output done = network().Run(items.subspan(batch.first_item, batch.items), output);
+      const at::Tensor rows = done.rows.contiguous();
+      std::copy_n(rows.const_data_ptr<float>(), rows.numel(), &rows_[batch.first_item * width]);
+      return done.multiply_adds;
     };
     const int64_t multiply_adds = micro_batches_.Run(network().Work(items), network().micro_batch_work(), run);
-    return {.logits = logits_, .counts = {.multiply_adds = multiply_adds}};
+    return {.rows = rows_, .counts = {.multiply_adds = multiply_adds}};
   }
 
   MicroBatchRunner micro_batches_;
-  std::vector<float> logits_;  // of the last batch
+  std::vector<float> rows_;  // of the last batch
 };
 
 class GpuRunner final : public ServedClassifier {
@@ -80,9 +82,9 @@ class GpuRunner final : public ServedClassifier {
       : ServedClassifier(std::move(info), std::move(network)), gpu_(std::move(gpu)) {}
 
  private:
-  ClassifierResult Run(ServedNetwork::Items items) override {
+  ClassifierResult RunChecked(ServedNetwork::Items items, ClassifierOutput output) override {
     const c10::InferenceMode inference;
-    return network().RunOn(*gpu_, items);
+    return network().RunOn(*gpu_, items, output);
   }
 
   const std::unique_ptr<GpuItemAttention> gpu_;

@@ -26,14 +26,14 @@ class ServedNetwork {
  public:
   using Items = absl::Span<const ClassifierItem* const>;
   struct Output {
-    at::Tensor logits;  // [items, classes] float32
+    at::Tensor rows;  // [items, ClassifierInfo::WidthOf(output)] float32
     int64_t multiply_adds = 0;
   };
 
   virtual ~ServedNetwork() = default;
 
-  // Errors: INVALID_ARGUMENT with the index of the first item that cannot be in a batch of this network.
-  virtual absl::Status Check(Items items) const = 0;
+  // Errors: INVALID_ARGUMENT with the index of the first item that cannot be in a batch of this network for `output`.
+  virtual absl::Status Check(Items items, ClassifierOutput output) const = 0;
 
   // All functions below REQUIRE items that Check accepts.
 
@@ -41,10 +41,10 @@ class ServedNetwork {
   virtual std::vector<int64_t> Work(Items items) const = 0;
   virtual MicroBatchWork micro_batch_work() const = 0;
   // Runs a micro-batch on the CPU.
-  virtual Output Run(Items items) const = 0;
+  virtual Output Run(Items items, ClassifierOutput output) const = 0;
   // Runs a whole batch on a GPU. PrepareOn captures the graphs, once, before the first batch. The network must then
-  // outlive `gpu`.
-  virtual ClassifierResult RunOn(GpuItemAttention& gpu, Items items) const = 0;
+  // outlive `gpu`. Graphs compute logits only: embeddings run without.
+  virtual ClassifierResult RunOn(GpuItemAttention& gpu, Items items, ClassifierOutput output) const = 0;
   virtual absl::Status PrepareOn(GpuItemAttention& gpu) const = 0;
 
   // A copy of the network on another device.

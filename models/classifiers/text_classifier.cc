@@ -32,8 +32,11 @@ class ServedText final : public ServedNetwork {
  public:
   explicit ServedText(TextNetwork network) : network_(std::move(network)) {}
 
-  absl::Status Check(Items items) const override {
-    for (size_t index = 0; index < items.size(); ++index) LS_RETURN_IF_ERROR(CheckItem(*items[index], index));
+  absl::Status Check(Items items, ClassifierOutput output) const override {
+    const bool classifies = output == ClassifierOutput::kLogits || output == ClassifierOutput::kLogitsAndFeatures;
+    const int64_t documents = classifies ? network_.config.documents : 1;
+    for (size_t index = 0; index < items.size(); ++index)
+      LS_RETURN_IF_ERROR(CheckItem(*items[index], index, documents));
     return absl::OkStatus();
   }
   // Counts tokens. Those after a document's last token that is not 0 cause no work, but are counted for simplicity.
@@ -47,17 +50,17 @@ class ServedText final : public ServedNetwork {
     return tokens;
   }
   MicroBatchWork micro_batch_work() const override { return TokensOfMicroBatch(network_.config); }
-  Output Run(Items items) const override {
+  Output Run(Items items, ClassifierOutput output) const override {
     const auto packed = std::make_shared<const PackedDocuments>(Pack(items));
-    return {.logits = network_.Logits(packed), .multiply_adds = network_.MultiplyAdds(*packed)};
+    return {.rows = network_.Run(output, packed), .multiply_adds = network_.MultiplyAdds(output, *packed)};
   }
-  ClassifierResult RunOn(GpuItemAttention& gpu, Items items) const override {
+  ClassifierResult RunOn(GpuItemAttention& gpu, Items items, ClassifierOutput output) const override {
     const PackedDocuments packed = Pack(items);
-    return {.logits = gpu.RunDocuments(packed, LayersOn(gpu)),
-            .counts = {.multiply_adds = network_.MultiplyAdds(packed)}};
+    return {.rows = gpu.RunDocuments(packed, LayersOn(gpu, output), /*prepared=*/output == ClassifierOutput::kLogits),
+            .counts = {.multiply_adds = network_.MultiplyAdds(output, packed)}};
   }
   absl::Status PrepareOn(GpuItemAttention& gpu) const override {
-    return gpu.PrepareDocuments(network_.config.documents, LayersOn(gpu));
+    return gpu.PrepareDocuments(network_.config.documents, LayersOn(gpu, ClassifierOutput::kLogits));
   }
   std::shared_ptr<const ServedNetwork> Copy(TensorMove& move) const override {
     TextNetwork copy = network_;
@@ -66,7 +69,7 @@ class ServedText final : public ServedNetwork {
   }
 
  private:
-  absl::Status CheckItem(const ClassifierItem& item, size_t index) const;
+  absl::Status CheckItem(const ClassifierItem& item, size_t index, int64_t documents) const;
   absl::Status CheckDocument(const std::vector<int32_t>& ids, const std::string& name) const;
 
   PackedDocuments Pack(Items items) const {
@@ -76,21 +79,21 @@ class ServedText final : public ServedNetwork {
     }
     return network_.Pack(documents);
   }
-  GpuItemAttention::DocumentLayers LayersOn(GpuItemAttention& gpu) const {
-    return [this, &gpu](const DocumentTokens& documents) { return network_.Logits(documents, gpu); };
+  GpuItemAttention::DocumentLayers LayersOn(GpuItemAttention& gpu, ClassifierOutput output) const {
+    return [this, &gpu, output](const DocumentTokens& documents) { return network_.Run(output, documents, gpu); };
   }
 
   TextNetwork network_;
 };
 
-absl::Status ServedText::CheckItem(const ClassifierItem& item, size_t index) const {
+absl::Status ServedText::CheckItem(const ClassifierItem& item, size_t index, int64_t documents) const {
   const std::string name = absl::StrCat("item ", index);
   const auto* const tokens = std::get_if<TokenItem>(&item);
   if (tokens == nullptr)
     return absl::InvalidArgumentError(absl::StrCat(name, " is an image, but the model accepts token sequences"));
-  if (static_cast<int64_t>(tokens->documents.size()) != network_.config.documents) {
-    return absl::InvalidArgumentError(absl::StrFormat("%s: document count is %d; it must be %d", name,
-                                                      tokens->documents.size(), network_.config.documents));
+  if (static_cast<int64_t>(tokens->documents.size()) != documents) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("%s: document count is %d; it must be %d", name, tokens->documents.size(), documents));
   }
   for (size_t number = 0; number < tokens->documents.size(); ++number) {
     LS_RETURN_IF_ERROR(CheckDocument(tokens->documents[number], absl::StrCat(name, ": document ", number)));
@@ -124,6 +127,9 @@ ClassifierInfo InfoOf(const TextClassifierConfig& config, const LoadOptions& opt
   info.architecture = "text_classifier";
   info.input = pixels ? ClassifierInput::kPixelSequence : ClassifierInput::kText;
   info.classes = config.classes;
+  info.width = config.model_width;
+  info.vectors = config.documents;
+  info.has_cls = config.cls != ClsKind::kNone;
   info.parameters = CountParameters(TextClassifierTensors(config));
   info.tokenizer = DocumentTokenizerName(config.tokenizer);
   info.documents = config.documents;

@@ -39,27 +39,50 @@ PackedDocuments TextNetwork::Pack(absl::Span<const absl::Span<const int32_t>> do
   return PackDocuments(documents, {.size = config.window_size, .see_nothing = config.projection_rank > 0});
 }
 
-at::Tensor TextNetwork::Logits(const DocumentTokens& documents, ItemAttention& attention) const {
-  at::Tensor rows = Encode(documents, attention);
-  if (config.documents == 2) {
-    const std::vector<at::Tensor> pair = rows.unflatten(0, {-1, 2}).unbind(1);
-    rows = at::cat({pair[0], pair[1], pair[0] * pair[1], pair[0] - pair[1]}, 1);
-  }
-  return head_out(at::relu(head_in(rows))).to(at::kFloat);
+at::Tensor TextNetwork::Run(ClassifierOutput output, const DocumentTokens& documents, ItemAttention& attention) const {
+  if (output == ClassifierOutput::kMeanOfTokens) return MeanOfTokens(documents, attention);
+  const at::Tensor features = Features(documents, attention);
+  if (output == ClassifierOutput::kFeatures) return features.to(at::kFloat);
+  const at::Tensor logits = Head(features).to(at::kFloat);
+  if (output == ClassifierOutput::kLogits) return logits;
+  return at::cat({logits, features.to(at::kFloat).view({logits.size(0), -1})}, 1);
 }
 
-at::Tensor TextNetwork::Logits(std::shared_ptr<const PackedDocuments> packed) const {
+at::Tensor TextNetwork::Run(ClassifierOutput output, std::shared_ptr<const PackedDocuments> packed) const {
   const DocumentTokens documents = TokensOf(*packed, word_embeddings.device());
   CpuItemAttention attention(std::move(packed));
-  return Logits(documents, attention);
+  return Run(output, documents, attention);
 }
 
-int64_t TextNetwork::MultiplyAdds(const PackedDocuments& packed) const {
-  const int64_t items = static_cast<int64_t>(packed.documents.size()) / config.documents;
-  int64_t done = items * (head_in.weight.numel() + head_out.weight.numel());
+at::Tensor TextNetwork::Head(const at::Tensor& rows) const {
+  at::Tensor items = rows;
+  if (config.documents == 2) {
+    const std::vector<at::Tensor> pair = rows.unflatten(0, {-1, 2}).unbind(1);
+    items = at::cat({pair[0], pair[1], pair[0] * pair[1], pair[0] - pair[1]}, 1);
+  }
+  return head_out(at::relu(head_in(items)));
+}
+
+at::Tensor TextNetwork::Features(const DocumentTokens& documents, ItemAttention& attention) const {
+  const HiddenRows hidden = Encode(documents, attention, /*cls_only=*/true);
+  return hidden.cls.defined() ? hidden.cls : attention.MeanOfRows(hidden.tokens, config.PooledLength());
+}
+
+at::Tensor TextNetwork::MeanOfTokens(const DocumentTokens& documents, ItemAttention& attention) const {
+  const HiddenRows hidden = Encode(documents, attention, /*cls_only=*/false);
+  return attention.MeanOfRows(hidden.tokens.to(at::kFloat), /*length=*/1) / documents.lengths.unsqueeze(1);
+}
+
+int64_t TextNetwork::MultiplyAdds(ClassifierOutput output, const PackedDocuments& packed) const {
+  int64_t done = 0;
+  if (output == ClassifierOutput::kLogits || output == ClassifierOutput::kLogitsAndFeatures) {
+    const int64_t items = static_cast<int64_t>(packed.documents.size()) / config.documents;
+    done += items * (head_in.weight.numel() + head_out.weight.numel());
+  }
   for (size_t index = 0; index < layers.size(); ++index) {
-    const bool has_cls = HasCls(index);
-    done += layers[index].MultiplyAdds(packed, has_cls, /*cls_only=*/has_cls && index + 1 == layers.size());
+    const bool has_cls = HasCls(index), last = index + 1 == layers.size();
+    done += layers[index].MultiplyAdds(packed, has_cls,
+                                       /*cls_only=*/has_cls && last && output != ClassifierOutput::kMeanOfTokens);
   }
   return done;
 }
@@ -74,7 +97,7 @@ void TextNetwork::MoveBy(TensorMove& move) {
   for (TextLayer& layer : layers) layer.MoveBy(move);
 }
 
-at::Tensor TextNetwork::Encode(const DocumentTokens& documents, ItemAttention& attention) const {
+HiddenRows TextNetwork::Encode(const DocumentTokens& documents, ItemAttention& attention, bool cls_only) const {
   const bool cls_is_token = config.cls == ClsKind::kVocabulary;
   HiddenRows hidden;
   hidden.tokens = at::embedding(word_embeddings, documents.ids) +
@@ -86,9 +109,10 @@ at::Tensor TextNetwork::Encode(const DocumentTokens& documents, ItemAttention& a
   for (size_t index = 0; index < layers.size(); ++index) {
     const bool last = index + 1 == layers.size();
     if (last && config.cls == ClsKind::kLastLayer) hidden.cls = for_each_document(cls);
-    hidden = layers[index](hidden, documents.documents, attention, /*cls_only=*/last && hidden.cls.defined());
+    hidden = layers[index](hidden, documents.documents, attention, cls_only && last && hidden.cls.defined());
   }
-  return hidden.cls.defined() ? norm(hidden.cls) : attention.MeanOfRows(norm(hidden.tokens), config.PooledLength());
+  const auto normalized = [this](const at::Tensor& rows) { return rows.defined() ? norm(rows) : rows; };
+  return {.tokens = normalized(hidden.tokens), .cls = normalized(hidden.cls)};
 }
 
 TextNetwork MakeTextNetwork(const TextClassifierConfig& config, const TensorSource& tensor) {

@@ -4,10 +4,12 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ATen/core/Tensor.h"
 #include "absl/types/span.h"
+#include "models/classifier.h"
 #include "models/classifiers/text_layer.h"
 #include "models/layers/linear.h"
 #include "models/layers/named_tensors.h"
@@ -27,18 +29,28 @@ struct TextNetwork {
   // Packs a batch: config.documents documents for each item, item by item. Ids are in [0, V), and 0 is masked. A
   // document has an id that is not 0; the last such id is among the first MaxDocumentTokens() ids.
   PackedDocuments Pack(absl::Span<const absl::Span<const int32_t>> documents) const;
-  // The logits of the items, [items, classes], float32. `attention` attends in these documents.
-  at::Tensor Logits(const DocumentTokens& documents, ItemAttention& attention) const;
+  // A row of `output` for each item, or for each document if it has no logits: float32. `attention` attends in these
+  // documents.
+  at::Tensor Run(ClassifierOutput output, const DocumentTokens& documents, ItemAttention& attention) const;
   // The same with CpuItemAttention. Differentiable.
-  at::Tensor Logits(std::shared_ptr<const PackedDocuments> packed) const;
-  // The multiply-adds of all matrix products and convolutions in Logits. Masked tokens cause none.
-  int64_t MultiplyAdds(const PackedDocuments& packed) const;
+  at::Tensor Run(ClassifierOutput output, std::shared_ptr<const PackedDocuments> packed) const;
+  at::Tensor Logits(std::shared_ptr<const PackedDocuments> packed) const {
+    return Run(ClassifierOutput::kLogits, std::move(packed));
+  }
+  // The multiply-adds of all matrix products and convolutions in Run. Masked tokens cause none.
+  int64_t MultiplyAdds(ClassifierOutput output, const PackedDocuments& packed) const;
 
   void MoveBy(TensorMove& move);
 
  private:
-  // One row for each document: [documents, D].
-  at::Tensor Encode(const DocumentTokens& documents, ItemAttention& attention) const;
+  // The last layer's rows, normalised. `cls_only`: if there is a CLS row, its rows only.
+  HiddenRows Encode(const DocumentTokens& documents, ItemAttention& attention, bool cls_only) const;
+  // What the head reads: one row for each document, [documents, D].
+  at::Tensor Features(const DocumentTokens& documents, ItemAttention& attention) const;
+  // [documents, D] float32.
+  at::Tensor MeanOfTokens(const DocumentTokens& documents, ItemAttention& attention) const;
+  // rows [documents, D] -> [items, classes].
+  at::Tensor Head(const at::Tensor& rows) const;
   bool HasCls(size_t layer) const;
 };
 

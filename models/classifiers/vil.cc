@@ -27,9 +27,10 @@ class ServedVil final : public ImageNetwork {
         absl::StrFormat("the images have %d x %d pixels (height x width), this model takes %d x %d", height, width,
                         image_size_, image_size_));
   }
-  at::Tensor Logits(const at::Tensor& images, ItemAttention& attention) const override {
-    return network_(images, attention);
+  at::Tensor Features(const at::Tensor& images, ItemAttention& attention) const override {
+    return network_.Features(images, attention);
   }
+  const Linear& head() const override { return network_.head; }
   int64_t MultiplyAdds(int64_t, int64_t) const override { return multiply_adds_; }
   std::shared_ptr<const ServedNetwork> Copy(TensorMove& move) const override {
     auto copy = std::make_shared<ServedVil>(*this);
@@ -57,9 +58,11 @@ absl::StatusOr<ClassifierWeights> LoadVil(const ModelDirectory& directory, const
   LS_ASSIGN_OR_RETURN(const VilConfig config, ParseVilConfig(directory.config_text, directory.config_path()));
   const std::vector<TensorShape> tensors = VilTensors(config);
   LS_RETURN_IF_ERROR(CheckTensors(directory.weights, tensors));
-  return LoadServedClassifier(
-      ImageClassifierInfo("vil", config, tensors, options), WidestHead(config), directory, options,
-      [&](const TensorSource& read) { return std::make_shared<ServedVil>(config, MakeVilNetwork(config, read)); });
+  ClassifierInfo info = ImageClassifierInfo("vil", config, tensors, options);
+  info.has_cls = !config.PoolsAllTokens();
+  return LoadServedClassifier(std::move(info), WidestHead(config), directory, options, [&](const TensorSource& read) {
+    return std::make_shared<ServedVil>(config, MakeVilNetwork(config, read));
+  });
 }
 
 }  // namespace longshort::models

@@ -136,17 +136,17 @@ void VilStageNetwork::MoveBy(TensorMove& move) {
   for (VilPair& pair : pairs) pair.MoveBy(move);
 }
 
-at::Tensor VilNetwork::operator()(const at::Tensor& images, ItemAttention& item_attention) const {
+at::Tensor VilNetwork::Features(const at::Tensor& images, ItemAttention& item_attention) const {
   at::Tensor tokens = stages.front()(images.to(head.weight.scalar_type()), item_attention);
   for (size_t index = 1; index < stages.size(); ++index) {
     tokens = stages[index](stages[index - 1].Image(tokens), item_attention);
   }
-  return head(pools_all_tokens ? norm(tokens).mean(1) : norm(tokens.select(1, 0))).to(images.scalar_type());
+  return pools_all_tokens ? norm(tokens).mean(1) : norm(tokens.select(1, 0));
 }
 
 at::Tensor VilNetwork::operator()(const at::Tensor& images) const {
   CpuItemAttention item_attention;
-  return (*this)(images, item_attention);
+  return head(Features(images, item_attention)).to(images.scalar_type());
 }
 
 void VilNetwork::MoveBy(TensorMove& move) {

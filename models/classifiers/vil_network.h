@@ -56,9 +56,9 @@ struct VilNetwork {
   Linear head;
   bool pools_all_tokens = false;
 
-  // images [batch, channels, image_size, image_size] -> logits [batch, classes], both of the same type.
-  at::Tensor operator()(const at::Tensor& images, ItemAttention& item_attention) const;
-  // The same with CpuItemAttention. Differentiable.
+  // images [batch, channels, image_size, image_size] -> what the head reads, [batch, width], of the weights' type.
+  at::Tensor Features(const at::Tensor& images, ItemAttention& item_attention) const;
+  // The logits, [batch, classes], with CpuItemAttention. Differentiable.
   at::Tensor operator()(const at::Tensor& images) const;
 
   void MoveBy(TensorMove& move);

@@ -48,10 +48,10 @@ absl::Status CheckAnswerFits(const ClassOptions& answer, const models::Classifie
   return CheckFieldRange(name, items * MaxBytes(answer, info), 0, limits.class_bytes);
 }
 
-Classification AnswerOf(core::ItemScores scores, const ClassOptions& answer, const models::ClassifierInfo& info) {
+Classification AnswerOf(core::ItemResult result, const ClassOptions& answer, const models::ClassifierInfo& info) {
   Classification classification;
   core::LogProbabilities probabilities;
-  if (probabilities.SetRow(scores.logits).ok()) {  // the engine returns only finite logits
+  if (probabilities.SetRow(result.row).ok()) {  // the engine returns only finite logits
     for (const core::TokenLogProbability& likely : probabilities.Likeliest(answer.top_k)) {
       ClassProbability& named = classification.classes.emplace_back();
       named.index = likely.token;
@@ -59,13 +59,13 @@ Classification AnswerOf(core::ItemScores scores, const ClassOptions& answer, con
       named.probability = std::exp(likely.log_probability);
     }
     if (answer.all_probabilities) {
-      for (int32_t i = 0; i < static_cast<int32_t>(scores.logits.size()); ++i) {
+      for (int32_t i = 0; i < static_cast<int32_t>(result.row.size()); ++i) {
         classification.probabilities.push_back(static_cast<float>(std::exp(probabilities.Of(i))));
       }
     }
   }
-  if (answer.all_logits) classification.logits = std::move(scores.logits);
-  classification.timings = scores.timings;
+  if (answer.all_logits) classification.logits = std::move(result.row);
+  classification.timings = result.timings;
   return classification;
 }
 

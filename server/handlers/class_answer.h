@@ -27,7 +27,7 @@ int64_t MaxBytes(const ClassOptions& answer, const models::ClassifierInfo& info)
 absl::Status CheckAnswerFits(const ClassOptions& answer, const models::ClassifierInfo& info, int64_t items,
                              const RequestLimits& limits, const CallNames& names);
 
-// Converts the scores to the requested answer, with the labels of `info`.
-Classification AnswerOf(core::ItemScores scores, const ClassOptions& answer, const models::ClassifierInfo& info);
+// Converts the logits to the requested answer, with the labels of `info`.
+Classification AnswerOf(core::ItemResult result, const ClassOptions& answer, const models::ClassifierInfo& info);
 
 }  // namespace longshort::server

@@ -93,7 +93,7 @@ class ImageListener final : public core::ClassificationListener {
                 const models::ClassifierInfo& info)
       : parts_(std::move(parts)), index_(index), answer_(answer), info_(info) {}
 
-  void OnFinished(absl::StatusOr<core::ItemScores> scores) override {
+  void OnFinished(absl::StatusOr<core::ItemResult> scores) override {
     const absl::Status end_of_call = EndsCall(scores.status()) ? scores.status() : absl::OkStatus();
     const core::ClassificationTimings timings = scores.ok() ? scores->timings : core::ClassificationTimings();
     absl::StatusOr<Classification> image =

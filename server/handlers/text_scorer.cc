@@ -132,7 +132,7 @@ class ClassListener final : public core::ClassificationListener {
         done_(std::move(done)),
         readings_(std::move(text.readings)) {}
 
-  void OnFinished(absl::StatusOr<core::ItemScores> scores) override {
+  void OnFinished(absl::StatusOr<core::ItemResult> scores) override {
     if (!scores.ok()) return done_(scores.status());
     TextClassification result{.classification = AnswerOf(*std::move(scores), answer_, model_->info),
                               .documents = std::move(readings_)};

@@ -13,7 +13,7 @@ constexpr int64_t kMaxItems = 12;
 
 std::vector<float> ClassifyAlone(models::Classifier& classifier, const models::ClassifierItem& item) {
   const models::ClassifierResult result = classifier.Classify({&item}).value();
-  return {result.logits.begin(), result.logits.end()};
+  return {result.rows.begin(), result.rows.end()};
 }
 
 }  // namespace

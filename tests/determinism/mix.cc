@@ -27,12 +27,12 @@ bool EndedEarly(const absl::Status& status) {
 
 class LogitsListener final : public core::ClassificationListener {
  public:
-  void OnFinished(absl::StatusOr<core::ItemScores> result) override {
+  void OnFinished(absl::StatusOr<core::ItemResult> result) override {
     scores = std::move(result);
     end.Notify();
   }
 
-  absl::StatusOr<core::ItemScores> scores = absl::UnknownError("not heard yet");
+  absl::StatusOr<core::ItemResult> scores = absl::UnknownError("not heard yet");
   core::EndSignal end;
 };
 
@@ -150,14 +150,14 @@ void Mix::RunClassification(const ExpectedClassification& expected, Random& rand
     std::vector<size_t> again;
     for (size_t i = 0; i < waiting.size(); ++i) {
       ASSERT_TRUE(listeners[i]->end.Wait()) << "an item was not classified within a minute";
-      const absl::StatusOr<core::ItemScores>& scores = listeners[i]->scores;
+      const absl::StatusOr<core::ItemResult>& scores = listeners[i]->scores;
       if (!scores.ok()) {
         EXPECT_TRUE(EndedEarly(scores.status())) << scores.status();
         happenings_.cancelled += scores.status().code() == absl::StatusCode::kCancelled;
         again.push_back(waiting[i]);
         continue;
       }
-      const Difference difference = CompareLogits(expected.logits[waiting[i]], scores->logits);
+      const Difference difference = CompareLogits(expected.logits[waiting[i]], scores->row);
       EXPECT_LE(difference.largest, kTolerance) << expected.model;
       ledger_.Add(absl::StrCat("classify, ", expected.model), difference, true);
     }

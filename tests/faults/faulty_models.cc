@@ -81,8 +81,9 @@ class FaultyClassifier final : public models::Classifier {
       : classifier_(std::move(classifier)), faults_(faults) {}
 
   const models::ClassifierInfo& info() const override { return classifier_->info(); }
-  absl::StatusOr<models::ClassifierResult> Classify(absl::Span<const models::ClassifierItem* const> items) override {
-    return faults_.Run<models::ClassifierResult>([&] { return classifier_->Classify(items); });
+  absl::StatusOr<models::ClassifierResult> Run(absl::Span<const models::ClassifierItem* const> items,
+                                               models::ClassifierOutput output) override {
+    return faults_.Run<models::ClassifierResult>([&] { return classifier_->Run(items, output); });
   }
   void Rest() override { classifier_->Rest(); }
 

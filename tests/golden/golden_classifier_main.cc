@@ -54,12 +54,12 @@ absl::Status RunBatch(models::Classifier& classifier, absl::Span<const GoldenIte
   LS_ASSIGN_OR_RETURN(const models::ClassifierResult result, classifier.Classify(items));
   size_t next = 0;
   for (const GoldenItem& item : batch) {
-    if (result.logits.size() != batch.size() * item.expected.size()) {
-      return absl::InternalError(absl::StrFormat("%d logits for %d items of %d classes", result.logits.size(),
+    if (result.rows.size() != batch.size() * item.expected.size()) {
+      return absl::InternalError(absl::StrFormat("%d logits for %d items of %d classes", result.rows.size(),
                                                  batch.size(), item.expected.size()));
     }
     for (const float expected : item.expected) {
-      comparison.Add(std::abs(static_cast<double>(result.logits[next++]) - expected));
+      comparison.Add(std::abs(static_cast<double>(result.rows[next++]) - expected));
     }
   }
   comparison.items += static_cast<int64_t>(batch.size());

@@ -137,8 +137,8 @@ absl::StatusOr<std::vector<std::vector<double>>> ClassifyLines(const models::Loa
     LS_ASSIGN_OR_RETURN(const models::ClassifierResult result, worker->Classify({&batch, 1}));
     std::vector<double>& probabilities = found.emplace_back();
     double sum = 0;
-    const double largest = *std::max_element(result.logits.begin(), result.logits.end());
-    for (const float logit : result.logits) sum += probabilities.emplace_back(std::exp(logit - largest));
+    const double largest = *std::max_element(result.rows.begin(), result.rows.end());
+    for (const float logit : result.rows) sum += probabilities.emplace_back(std::exp(logit - largest));
     for (double& probability : probabilities) probability /= sum;
   }
   return found;

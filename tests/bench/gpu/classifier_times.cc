@@ -65,7 +65,7 @@ absl::StatusOr<nlohmann::json> MeasureClassifier(const ClassifierWork& work, con
       LS_ASSIGN_OR_RETURN(const models::ClassifierResult result, replica->Classify(batch));
       seconds.push_back(absl::ToDoubleSeconds(absl::Now() - begin));
       found["batch_flops"] = 2 * result.counts.multiply_adds;
-      const auto last = result.logits.last(model->weights.info().classes);
+      const auto last = result.rows.last(model->weights.info().classes);
       found["logits"] = std::vector<float>(last.begin(), last.end());
     }
     return seconds;

@@ -47,14 +47,16 @@ class IdentityClassifier final : public models::Classifier {
 
   const models::ClassifierInfo& info() const override { return info_; }
 
-  absl::StatusOr<models::ClassifierResult> Classify(absl::Span<const models::ClassifierItem* const> items) override {
+  absl::StatusOr<models::ClassifierResult> Run(absl::Span<const models::ClassifierItem* const> items,
+                                               models::ClassifierOutput output) override {
+    if (output != models::ClassifierOutput::kLogits) return absl::FailedPreconditionError("the model embeds nothing");
     logits_.clear();
     for (const models::ClassifierItem* item : items) {
       const float odd = IsOdd(*item) ? 1 : 0;
       logits_.insert(logits_.end(), {1 - odd, odd});
     }
     models::ClassifierResult result;
-    result.logits = logits_;
+    result.rows = logits_;
     return result;
   }
 

@@ -18,10 +18,12 @@ using ::testing::ElementsAreArray;
 class BatchFormerTest : public testing::Test {
  protected:
   // Adds an item whose first logit is `name`.
-  void Add(BatchFormer& former, models::ClassifierItem item, RequestContext context = {}) {
+  void Add(BatchFormer& former, models::ClassifierItem item, RequestContext context = {},
+           models::ClassifierOutput output = models::ClassifierOutput::kLogits) {
     ClassificationRequest request;
     request.context = std::move(context);
     request.item = std::move(item);
+    request.output = output;
     auto job = std::make_unique<ClassificationJob>(std::move(request),
                                                    std::make_shared<RecordingClassificationListener>(), clock_.Now());
     job->attributes = {
@@ -75,6 +77,27 @@ TEST_F(BatchFormerTest, ImagesOfOneSizeRunTogetherAndTheOldestGoesFirst) {
   EXPECT_THAT(Names(Take(former)), ElementsAre(1, 3));
   EXPECT_THAT(Names(Take(former)), ElementsAre(2, 5));
   EXPECT_THAT(Names(Take(former)), ElementsAre(4));
+}
+
+TEST_F(BatchFormerTest, ItemsOfOneOutputRunTogetherAndTheOldestGoesFirst) {
+  constexpr auto kFeatures = models::ClassifierOutput::kFeatures, kMean = models::ClassifierOutput::kMeanOfTokens;
+  BatchFormer former({});
+  Add(former, Document(1));
+  Add(former, Document(2), {}, kFeatures);
+  Add(former, Document(3), {}, kMean);
+  Add(former, Document(4));
+  Add(former, Document(5), {}, kFeatures);
+  EXPECT_THAT(Names(Take(former)), ElementsAre(1, 4));
+  EXPECT_THAT(Names(Take(former)), ElementsAre(2, 5));
+  EXPECT_THAT(Names(Take(former)), ElementsAre(3));
+
+  Add(former, ImageOf(2, 2, 1), {}, kFeatures);
+  Add(former, ImageOf(2, 2, 2));
+  Add(former, ImageOf(2, 3, 3), {}, kFeatures);
+  Add(former, ImageOf(2, 2, 4), {}, kFeatures);
+  EXPECT_THAT(Names(Take(former)), ElementsAre(1, 4));
+  EXPECT_THAT(Names(Take(former)), ElementsAre(2));
+  EXPECT_THAT(Names(Take(former)), ElementsAre(3));
 }
 
 TEST_F(BatchFormerTest, DocumentsOfAnyLengthsRunTogetherUpToTheTokensOfABatch) {

@@ -29,7 +29,7 @@ int32_t IdOf(const models::ClassifierItem& item) {
 
 class Deaf final : public ClassificationListener {
  public:
-  void OnFinished(absl::StatusOr<ItemScores>) override {}
+  void OnFinished(absl::StatusOr<ItemResult>) override {}
 };
 
 }  // namespace
@@ -49,7 +49,7 @@ models::ClassifierItem ItemCall::Item() const {
 class ClassifierDayMachine::Listener final : public ClassificationListener {
  public:
   Listener(ClassifierDayMachine& machine, std::shared_ptr<ItemCall> call) : machine_(machine), call_(std::move(call)) {}
-  void OnFinished(absl::StatusOr<ItemScores> scores) override { machine_.Hear(call_, std::move(scores)); }
+  void OnFinished(absl::StatusOr<ItemResult> scores) override { machine_.Hear(call_, std::move(scores)); }
 
  private:
   ClassifierDayMachine& machine_;
@@ -231,7 +231,7 @@ absl::Status ClassifierDayMachine::Replicate() {
   return absl::ResourceExhaustedError("no memory for a replica");
 }
 
-void ClassifierDayMachine::Hear(const std::shared_ptr<ItemCall>& call, absl::StatusOr<ItemScores> scores) {
+void ClassifierDayMachine::Hear(const std::shared_ptr<ItemCall>& call, absl::StatusOr<ItemResult> scores) {
   std::lock_guard lock(mutex_);
   EXPECT_FALSE(std::exchange(call->ended, true)) << "ended twice";
   if (!std::exchange(call->prepared, true)) --unprepared_;

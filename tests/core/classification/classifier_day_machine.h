@@ -42,7 +42,7 @@ struct ItemCall {
   bool ended = false;
   absl::Time submitted;
   absl::Time ended_at;
-  absl::StatusOr<ItemScores> scores = absl::UnknownError("not heard yet");
+  absl::StatusOr<ItemResult> scores = absl::UnknownError("not heard yet");
 
   bool prepared = false;
   bool in_batch = false;
@@ -120,7 +120,7 @@ class ClassifierDayMachine final {
   absl::Status RunBatch(absl::Span<const models::ClassifierItem* const> items);
   absl::StatusOr<models::ClassifierItem> Prepare(ItemCall& call);
   absl::Status Replicate();
-  void Hear(const std::shared_ptr<ItemCall>& call, absl::StatusOr<ItemScores> scores);
+  void Hear(const std::shared_ptr<ItemCall>& call, absl::StatusOr<ItemResult> scores);
   // The engine ends what it has.
   void End();
 

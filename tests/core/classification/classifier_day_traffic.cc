@@ -275,7 +275,7 @@ void ClassifierDayTraffic::CheckEnd(const ItemCall& call) const {
   switch (call.scores.status().code()) {
     case absl::StatusCode::kOk: {
       const ClassificationTimings& timings = call.scores->timings;
-      EXPECT_EQ(call.scores->logits, FakeClassifier::LogitsOf(call.Item()));
+      EXPECT_EQ(call.scores->row, FakeClassifier::LogitsOf(call.Item()));
       EXPECT_EQ(timings.preparation + timings.queue + timings.run, call.ended_at - call.submitted);
       EXPECT_LT(call.ended_at - timings.run, call.context.deadline);
       EXPECT_FALSE(call.poisonous || call.broken);

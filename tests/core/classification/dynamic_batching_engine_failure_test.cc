@@ -42,7 +42,7 @@ TEST_F(DynamicBatchingEngineFailure, ItemsOfABatchThatFailsAreTriedAgainEachAlon
   for (int32_t id = 2; id < 5; ++id) {
     ASSERT_TRUE(together[id - 2]->end.Wait());
     ASSERT_TRUE(together[id - 2]->scores.ok()) << together[id - 2]->scores.status();
-    EXPECT_EQ(together[id - 2]->scores->logits, FakeClassifier::LogitsOf(Document(id)));
+    EXPECT_EQ(together[id - 2]->scores->row, FakeClassifier::LogitsOf(Document(id)));
   }
   engine->Drain(absl::InfiniteFuture());
   EXPECT_THAT(BatchSizes(), ElementsAre(1, 3, 1, 1, 1));
@@ -112,7 +112,7 @@ TEST_F(DynamicBatchingEngineFailure, WithSeveralWorkersTheOthersTakeOverWhatOneF
   for (int32_t id = 1; id < 9; ++id) {
     ASSERT_TRUE(items[id - 1]->end.Wait());
     ASSERT_TRUE(items[id - 1]->scores.ok()) << items[id - 1]->scores.status();
-    EXPECT_EQ(items[id - 1]->scores->logits, FakeClassifier::LogitsOf(Document(id)));
+    EXPECT_EQ(items[id - 1]->scores->row, FakeClassifier::LogitsOf(Document(id)));
   }
   engine->Drain(absl::InfiniteFuture());
   EXPECT_THAT(record_->rebuilt, ElementsAre(absl::ResourceExhaustedError("later")));

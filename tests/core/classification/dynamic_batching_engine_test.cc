@@ -47,8 +47,8 @@ TEST_F(DynamicBatchingEngineTest, EveryItemOfManyThreadsGetsItsOwnLogits) {
         const auto ready = Submit(*engine, Document(id));
         const auto prepared = Submit(*engine, [id] { return Document(id, 2); });
         ASSERT_TRUE(ready->end.Wait() && prepared->end.Wait());
-        EXPECT_EQ(ready->scores->logits, FakeClassifier::LogitsOf(Document(id)));
-        EXPECT_EQ(prepared->scores->logits, FakeClassifier::LogitsOf(Document(id, 2)));
+        EXPECT_EQ(ready->scores->row, FakeClassifier::LogitsOf(Document(id)));
+        EXPECT_EQ(prepared->scores->row, FakeClassifier::LogitsOf(Document(id, 2)));
       }
     });
   }
@@ -58,6 +58,30 @@ TEST_F(DynamicBatchingEngineTest, EveryItemOfManyThreadsGetsItsOwnLogits) {
   EXPECT_EQ(engine->state().waiting_bytes, 0);
   EXPECT_EQ(record_->ended.size(), 400u);
   EXPECT_EQ(record_->prepared.size(), 200u);
+}
+
+TEST_F(DynamicBatchingEngineTest, EveryItemGetsTheOutputThatItAsksFor) {
+  using models::ClassifierOutput;
+  Gate gate;
+  HoldBatches(gate);
+  const auto engine = MakeEngine();
+  std::vector<std::pair<ClassifierOutput, std::shared_ptr<RecordingClassificationListener>>> items;
+  for (int32_t id = 0; id < 30; ++id) {
+    const auto output = static_cast<ClassifierOutput>(id % 4);
+    items.emplace_back(output, std::make_shared<RecordingClassificationListener>());
+    ASSERT_EQ(engine->Classify({.context = {}, .item = Document(id), .output = output}, items.back().second),
+              absl::OkStatus());
+  }
+  gate.Open();
+  engine->Drain(absl::InfiniteFuture());
+  for (int32_t id = 0; id < 30; ++id) {
+    const auto& [output, listener] = items[id];
+    ASSERT_TRUE(listener->scores.ok());
+    EXPECT_EQ(listener->scores->row, FakeClassifier::RowOf(Document(id), output)) << id;
+  }
+  // The first batch has what was there when the worker began it. All others are there when it ends.
+  std::lock_guard lock(record_->mutex);
+  EXPECT_LE(record_->batches.size(), 5u);
 }
 
 TEST_F(DynamicBatchingEngineTest, AnIdleWorkerTakesTheFirstItemAtOnceAndThenAllThatCameMeanwhile) {

@@ -5,7 +5,7 @@
 namespace longshort::core {
 namespace {
 
-constexpr int64_t kClasses = 3;
+constexpr int64_t kClasses = 3, kWidth = 2;
 
 float SumOf(const models::ClassifierItem& item) {
   if (const auto* image = std::get_if<models::ImageItem>(&item); image != nullptr) {
@@ -23,14 +23,21 @@ float SumOf(const models::ClassifierItem& item) {
 FakeClassifier::FakeClassifier() {
   info_.architecture = "text_classifier";
   info_.classes = kClasses;
+  info_.width = kWidth;
   info_.documents = 1;
   info_.vocabulary_size = 1000;
   info_.max_document_tokens = 1000;
 }
 
 std::vector<float> FakeClassifier::LogitsOf(const models::ClassifierItem& item) {
+  return RowOf(item, models::ClassifierOutput::kLogits);
+}
+
+std::vector<float> FakeClassifier::RowOf(const models::ClassifierItem& item, models::ClassifierOutput output) {
   const float sum = SumOf(item);
-  return {sum, 2 * sum, 3 * sum};
+  if (output == models::ClassifierOutput::kLogits) return {sum, 2 * sum, 3 * sum};
+  if (output == models::ClassifierOutput::kLogitsAndFeatures) return {sum, 2 * sum, 3 * sum, sum, 1};
+  return {sum, output == models::ClassifierOutput::kFeatures ? 1.0F : 2.0F};
 }
 
 models::ClassifierWeights::Replica FakeClassifier::Replicate(const models::WorkerDevice&) const {
@@ -42,24 +49,24 @@ models::ClassifierWeights::Replica FakeClassifier::Replicate(const models::Worke
   return replica;
 }
 
-absl::StatusOr<models::ClassifierResult> FakeClassifier::Classify(
-    absl::Span<const models::ClassifierItem* const> items) {
+absl::StatusOr<models::ClassifierResult> FakeClassifier::Run(absl::Span<const models::ClassifierItem* const> items,
+                                                             models::ClassifierOutput output) {
   EXPECT_FALSE(items.empty());
   if (original_->on_batch) {
     if (absl::Status status = original_->on_batch(items); !status.ok()) return status;
   }
-  logits_.clear();
+  rows_.clear();
   for (const models::ClassifierItem* item : items) {
     EXPECT_EQ(item->index(), items.front()->index());
     if (const auto* image = std::get_if<models::ImageItem>(item); image != nullptr) {
       EXPECT_EQ(image->height, std::get<models::ImageItem>(*items.front()).height);
       EXPECT_EQ(image->width, std::get<models::ImageItem>(*items.front()).width);
     }
-    const std::vector<float> logits = LogitsOf(*item);
-    logits_.insert(logits_.end(), logits.begin(), logits.end());
+    const std::vector<float> row = RowOf(*item, output);
+    rows_.insert(rows_.end(), row.begin(), row.end());
   }
-  if (original_->on_logits) original_->on_logits(logits_);
-  return models::ClassifierResult{.logits = logits_, .counts = {.multiply_adds = 7}};
+  if (original_->on_logits) original_->on_logits(rows_);
+  return models::ClassifierResult{.rows = rows_, .counts = {.multiply_adds = 7}};
 }
 
 models::ClassifierItem Document(int32_t id, int64_t tokens) {

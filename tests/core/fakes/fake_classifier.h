@@ -14,8 +14,8 @@
 
 namespace longshort::core {
 
-// Three classes; the logit of class c is (c + 1) * the sum of the item's ids or values. Checks what models/classifier.h
-// demands of a batch.
+// Three classes; the logit of class c is (c + 1) * the sum of the item's ids or values. Embeddings have two numbers:
+// the sum, and 1 for features or 2 for the mean of tokens. Checks what models/classifier.h demands of a batch.
 class FakeClassifier final : public models::Classifier {
  public:
   using Weights = models::ClassifierWeights;
@@ -26,17 +26,20 @@ class FakeClassifier final : public models::Classifier {
   models::ClassifierInfo& mutable_info() { return info_; }
   // A replica follows this one's settings, later changes included.
   models::ClassifierWeights::Replica Replicate(const models::WorkerDevice& device) const;
-  absl::StatusOr<models::ClassifierResult> Classify(absl::Span<const models::ClassifierItem* const> items) override;
+  absl::StatusOr<models::ClassifierResult> Run(absl::Span<const models::ClassifierItem* const> items,
+                                               models::ClassifierOutput output) override;
   void Rest() override {
     if (original_->on_rest) original_->on_rest();
   }
 
-  // The logits of one item, [3].
+  // The row of one item: logits [3], logits and features [5], or an embedding [2].
+  static std::vector<float> RowOf(const models::ClassifierItem& item, models::ClassifierOutput output);
+  // Of logits.
   static std::vector<float> LogitsOf(const models::ClassifierItem& item);
 
   // Called at the beginning of every batch. What it returns, unless OK, is the result.
   std::function<absl::Status(absl::Span<const models::ClassifierItem* const>)> on_batch;
-  // Changes the logits of a batch before they are returned.
+  // Changes the rows of a batch before they are returned.
   std::function<void(std::vector<float>&)> on_logits;
   // Called when the classifier is to rest.
   std::function<void()> on_rest;
@@ -46,7 +49,7 @@ class FakeClassifier final : public models::Classifier {
  private:
   const FakeClassifier* original_ = this;
   models::ClassifierInfo info_;
-  std::vector<float> logits_;
+  std::vector<float> rows_;
 };
 
 // A document of the one token `id`, and an image whose only value (of height * width) that is not 0 is `value`.
@@ -55,7 +58,7 @@ models::ClassifierItem ImageOf(int64_t height, int64_t width, float value);
 
 class RecordingClassificationListener final : public ClassificationListener {
  public:
-  void OnFinished(absl::StatusOr<ItemScores> result) override {
+  void OnFinished(absl::StatusOr<ItemResult> result) override {
     EXPECT_FALSE(end.ended()) << "OnFinished was called twice";
     scores = std::move(result);
     if (on_finished) on_finished();
@@ -63,7 +66,7 @@ class RecordingClassificationListener final : public ClassificationListener {
   }
 
   // May be read once `end` is.
-  absl::StatusOr<ItemScores> scores = absl::UnknownError("not heard yet");
+  absl::StatusOr<ItemResult> scores = absl::UnknownError("not heard yet");
   EndSignal end;
   std::function<void()> on_finished;
 };

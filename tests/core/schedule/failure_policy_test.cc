@@ -73,10 +73,10 @@ TEST(ModelHealth, AModelThatThrowsIsDiscarded) {
   ModelHealth health;
   EXPECT_FALSE(health.broken());
   struct Result {
-    std::vector<float> logits;
+    absl::Span<const float> logits;
   };
   const auto throws = []() -> absl::StatusOr<Result> { throw std::runtime_error("no memory"); };
-  EXPECT_EQ(health.RunModel("a step", 1, throws).status().message(), "a step failed: no memory");
+  EXPECT_EQ(health.RunModel("a step", &Result::logits, 1, throws).status().message(), "a step failed: no memory");
   EXPECT_TRUE(health.broken());
 }
 

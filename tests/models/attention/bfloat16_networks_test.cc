@@ -56,9 +56,16 @@ TEST_F(BFloat16Networks, OfDocuments) {
     SCOPED_TRACE(static_cast<int>(cls));
     const TextNetwork in_bfloat16 = InBFloat16(network);
     const auto packed = std::make_shared<PackedDocuments>(network.Pack(documents));
-    const auto layers = [&](const DocumentTokens& on_device) { return in_bfloat16.Logits(on_device, *attention_); };
-    const at::Tensor expected = network.Logits(packed);
-    ExpectRounded(at::tensor(attention_->RunDocuments(*packed, layers)).view(expected.sizes()), expected);
+    for (const ClassifierOutput output :
+         {ClassifierOutput::kLogits, ClassifierOutput::kFeatures, ClassifierOutput::kMeanOfTokens}) {
+      SCOPED_TRACE(static_cast<int>(output));
+      const auto layers = [&](const DocumentTokens& on_device) {
+        return in_bfloat16.Run(output, on_device, *attention_);
+      };
+      const at::Tensor expected = network.Run(output, packed);
+      ExpectRounded(at::tensor(attention_->RunDocuments(*packed, layers, /*prepared=*/false)).view(expected.sizes()),
+                    expected);
+    }
   }
 }
 
@@ -71,7 +78,8 @@ TEST_F(BFloat16Networks, OfViL) {
     const VilNetwork network = NetworkOver(config, RandomVilTensors(config, /*seed=*/1));
     const at::Tensor images = RandomImages(config, /*batch=*/2, /*seed=*/2);
     SCOPED_TRACE(positions);
-    ExpectRounded(InBFloat16(network)(images, *attention_), network(images));
+    const VilNetwork in_bfloat16 = InBFloat16(network);
+    ExpectRounded(in_bfloat16.head(in_bfloat16.Features(images, *attention_)).to(at::kFloat), network(images));
   }
 }
 
@@ -80,8 +88,9 @@ TEST_F(BFloat16Networks, OfCvt) {
   CvtNetwork network = NetworkOver(config, RandomCvtTensors(config, /*seed=*/1));
   network.PrepareForServing();
   const at::Tensor images = RandomImages(/*batch=*/2, /*height=*/23, /*width=*/15, /*seed=*/2);
-  ExpectRounded(InBFloat16(network).Logits(images, /*statistics=*/nullptr, *attention_),
-                network.Logits(images, /*statistics=*/nullptr));
+  const CvtNetwork in_bfloat16 = InBFloat16(network);
+  const at::Tensor features = in_bfloat16.Features(images, /*statistics=*/nullptr, *attention_);
+  ExpectRounded(in_bfloat16.head(features).to(at::kFloat), network.Logits(images, /*statistics=*/nullptr));
 }
 
 }  // namespace longshort::models::bfloat16_networks_test

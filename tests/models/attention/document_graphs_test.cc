@@ -55,7 +55,8 @@ class DocumentGraphsTest : public ::testing::Test {
     const std::vector<absl::Span<const int32_t>> spans(documents.begin(), documents.end());
     const int64_t replays = device_->replays();
     shapes_.clear();
-    EXPECT_THAT(attention_->RunDocuments(PackDocuments(spans, {.size = 4}), Sums()), ElementsAreArray(expected))
+    EXPECT_THAT(attention_->RunDocuments(PackDocuments(spans, {.size = 4}), Sums(), /*prepared=*/true),
+                ElementsAreArray(expected))
         << absl::StrJoin(lengths, ", ");
     return device_->replays() > replays;
   }

@@ -103,16 +103,18 @@ TEST_P(GpuTextLayerTest, GivesWhatItGivesWithoutAGpu) {
 
   CpuItemAttention on_cpu(packed);
   const HiddenRows expected = layer(hidden, tokens.documents, on_cpu, /*cls_only=*/false);
-  attention_->RunDocuments(*packed, [&](const DocumentTokens& on_gpu) {
+  const auto layers = [&](const DocumentTokens& on_gpu) {
     EXPECT_TRUE(on_gpu.ids.equal(tokens.ids));
     EXPECT_TRUE(on_gpu.positions.equal(tokens.positions));
+    EXPECT_TRUE(on_gpu.lengths.equal(tokens.lengths));
     const HiddenRows found = layer(hidden, on_gpu.documents, *attention_, /*cls_only=*/false);
     EXPECT_LT(LargestDifference(found.tokens, expected.tokens), kRounding);
     if (tested.has_cls) {
       EXPECT_LT(LargestDifference(found.cls, expected.cls), kRounding);
     }
     return found.tokens;
-  });
+  };
+  attention_->RunDocuments(*packed, layers, /*prepared=*/true);
 
   EXPECT_THAT(device_->kernels_run(), Contains(std::pair<const std::string, int64_t>("AttendInDocuments", 1)));
   EXPECT_EQ(device_->kernels_run().count("MergeSplits"), tested.has_landmarks ? 1u : 0u);
@@ -142,8 +144,10 @@ TEST_F(GpuItemAttentionTest, ANetworkWithoutClsGivesWhatItGivesWithoutAGpu) {
   const std::vector<absl::Span<const int32_t>> documents = {masked, longer};
   const auto packed = std::make_shared<PackedDocuments>(network.Pack(documents));
   const at::Tensor expected = network.Logits(packed);
-  const auto logits = attention_->RunDocuments(
-      *packed, [&](const DocumentTokens& on_gpu) { return network.Logits(on_gpu, *attention_); });
+  const auto layers = [&](const DocumentTokens& on_gpu) {
+    return network.Run(ClassifierOutput::kLogits, on_gpu, *attention_);
+  };
+  const auto logits = attention_->RunDocuments(*packed, layers, /*prepared=*/true);
   EXPECT_LT(LargestDifference(at::tensor(logits).view(expected.sizes()), expected), kRounding);
   const std::map<std::string, int64_t> kernels = device_->kernels_run();
   EXPECT_THAT(kernels, Contains(std::pair<const std::string, int64_t>("ConvolveValues", config.layers)));
@@ -208,7 +212,7 @@ TEST_F(GpuItemAttentionTest, CvtGivesWhatItGivesWithoutAGpu) {
   const CvtNetwork network = NetworkOver(config, RandomCvtTensors(config, 1));
   const at::Tensor images = RandomImages(2, 23, 15, 1);
   const at::Tensor expected = network.Logits(images, nullptr);
-  EXPECT_LT(LargestDifference(network.Logits(images, nullptr, *attention_), expected), kRounding);
+  EXPECT_LT(LargestDifference(network.head(network.Features(images, nullptr, *attention_)), expected), kRounding);
   EXPECT_THAT(device_->kernels_run(),
               UnorderedElementsAre(std::pair<const std::string, int64_t>("MixSplits", 3),
                                    std::pair<const std::string, int64_t>("MergeSplits", 3),
@@ -271,12 +275,13 @@ class GpuItemBitsTest : public GpuItemAttentionTest, public ::testing::WithParam
     const PackedDocuments packed =
         PackDocuments(std::vector<absl::Span<const int32_t>>(ids.begin(), ids.end()), {.size = 8, .see_nothing = true});
     Verbs verbs = OverRows(rows, static_cast<int64_t>(lengths.size()), type);
-    attention_->RunDocuments(packed, [&](const DocumentTokens&) {
+    const auto layers = [&](const DocumentTokens&) {
       RunVerbs(*attention_, verbs, [&](const RowsToAttend& attend) { return attention_->AttendInDocuments(attend); });
       attention_->ConvolveValues(verbs.convolve);
       verbs.means = attention_->MeanOfRows(verbs.attended, /*length=*/7);
       return at::zeros({1, 1});
-    });
+    };
+    attention_->RunDocuments(packed, layers, /*prepared=*/true);
     return verbs;
   }
   Verbs OfImages(const at::Tensor& rows, at::ScalarType type) {
@@ -334,10 +339,11 @@ TEST_F(GpuItemAttentionTest, ImagesComeToTheDeviceInTheirOrder) {
   const ImageItem first = {.height = 1, .width = 2, .values = {1, 2, 3, 4}},
                   second = {.height = 1, .width = 2, .values = {5, 6, 7, 8}};
   for (const auto& images : {std::vector<const ImageItem*>{&first}, {&second, &first}, {&second}}) {
-    const auto logits = attention_->RunImages(images, /*channels=*/2, [&](const at::Tensor& brought) {
+    const auto layers = [&](const at::Tensor& brought) {
       EXPECT_EQ(brought.sizes(), at::IntArrayRef({static_cast<int64_t>(images.size()), 2, 1, 2}));
       return brought.flatten(1) + 1;
-    });
+    };
+    const auto logits = attention_->RunImages(images, /*channels=*/2, layers, /*prepared=*/true);
     std::vector<float> expected;
     for (const ImageItem* const image : images) {
       for (const float value : image->values) expected.push_back(value + 1);

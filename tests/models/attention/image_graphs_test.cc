@@ -59,7 +59,8 @@ class ImageGraphsTest : public ::testing::Test {
       expected.push_back(std::accumulate(image.values.begin(), channel, 0.0F));
       expected.push_back(image.values.back());
     }
-    EXPECT_THAT(attention.RunImages(batch, kShape.channels, layers), ElementsAreArray(expected)) << images.size();
+    EXPECT_THAT(attention.RunImages(batch, kShape.channels, layers, /*prepared=*/true), ElementsAreArray(expected))
+        << images.size();
   }
 
   EmulatedDevice* device_ = nullptr;

@@ -43,13 +43,25 @@ TEST_F(LoadedCvt, GivesTheLogitsOfTheNetworkAndWhatTheyCost) {
   const auto result = (*classifier)->Classify(std::vector<const ClassifierItem*>{&items[0], &items[1], &items[2]});
   ASSERT_THAT(result, IsOk());
   const at::Tensor expected = NetworkOver(config_, tensors_).Logits(images, nullptr);
-  ASSERT_EQ(result->logits.size(), 15);
+  ASSERT_EQ(result->rows.size(), 15);
   for (int64_t i = 0; i < 15; ++i) {
-    EXPECT_NEAR(result->logits[i], expected.flatten()[i].item<float>(), 1e-5);
+    EXPECT_NEAR(result->rows[i], expected.flatten()[i].item<float>(), 1e-5);
   }
   int64_t multiply_adds = 0;
   for (const StageCost& cost : CvtCosts(config_, 45, 30)) multiply_adds += cost.multiply_adds;
   EXPECT_EQ(result->counts.multiply_adds, 3 * multiply_adds);
+}
+
+TEST_F(LoadedCvt, TheHeadOfItsFeaturesGivesTheLogits) {
+  const auto classifier = Load();
+  ASSERT_THAT(classifier, IsOk());
+  const at::Tensor images = RandomImages(2, 45, 30, 12);
+  const std::vector<ClassifierItem> items = {ImageItemOf(images[0]), ImageItemOf(images[1])};
+  const auto result = (*classifier)->Run({&items[0], &items[1]}, ClassifierOutput::kFeatures);
+  ASSERT_THAT(result, IsOk());
+  const CvtNetwork network = NetworkOver(config_, tensors_);
+  const at::Tensor found = network.head(at::tensor(result->rows).view({2, config_.stages.back().width}));
+  EXPECT_LT((found - network.Logits(images, nullptr)).abs().max().item<double>(), 1e-5);
 }
 
 TEST_F(LoadedCvt, DescribesItself) {

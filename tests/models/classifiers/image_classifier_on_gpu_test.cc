@@ -42,16 +42,17 @@ class ImageClassifierOnGpu : public ::testing::Test {
     const auto weights = Load({kGpu});
     return weights.ok() ? weights->NewReplica(kGpu) : weights.status();
   }
-  static absl::StatusOr<std::vector<float>> Classify(Classifier& classifier, int64_t images, int64_t height = kHeight) {
+  static absl::StatusOr<std::vector<float>> Classify(Classifier& classifier, int64_t images, int64_t height = kHeight,
+                                                     ClassifierOutput output = ClassifierOutput::kLogits) {
     std::vector<ClassifierItem> items;
     for (const at::Tensor& image : RandomImages(images, height, kWidth, /*seed=*/2).unbind(0)) {
       items.push_back(ImageItemOf(image));
     }
     std::vector<const ClassifierItem*> batch;
     for (const ClassifierItem& item : items) batch.push_back(&item);
-    const absl::StatusOr<ClassifierResult> result = classifier.Classify(batch);
+    const absl::StatusOr<ClassifierResult> result = classifier.Run(batch, output);
     if (!result.ok()) return result.status();
-    return std::vector<float>(result->logits.begin(), result->logits.end());
+    return std::vector<float>(result->rows.begin(), result->rows.end());
   }
 
   const TemporaryDirectory directory_;
@@ -84,6 +85,22 @@ TEST_F(ImageClassifierOnGpu, AnswersWhatItAnswersOnTheCpuByGraphsAndWithout) {
   // Images of another size: call by call.
   EXPECT_THAT(Classify(*on_gpu, 1, 30).value(), Pointwise(FloatNear(2e-5), Classify(*on_cpu, 1, 30).value()));
   EXPECT_EQ(devices_[0]->replays(), prepared + 2);
+}
+
+TEST_F(ImageClassifierOnGpu, EmbedsWithoutGraphsWhatItEmbedsOnTheCpu) {
+  const ClassifierWeights weights = Load({kGpu, {.kind = DeviceKind::kCpu}}).value();
+  const std::unique_ptr<Classifier> on_gpu = weights.NewReplica(kGpu).value();
+  const std::unique_ptr<Classifier> on_cpu = weights.NewReplica({.kind = DeviceKind::kCpu}).value();
+  const int64_t prepared = devices_[0]->replays();
+  const auto embed = [](Classifier& classifier) {
+    return Classify(classifier, 2, kHeight, ClassifierOutput::kFeatures).value();
+  };
+  const std::vector<float> expected = embed(*on_cpu);
+  EXPECT_EQ(expected.size(), 2 * on_cpu->info().width);
+  EXPECT_THAT(embed(*on_gpu), Pointwise(FloatNear(2e-5), expected));
+  EXPECT_EQ(devices_[0]->replays(), prepared);
+  EXPECT_THAT(Classify(*on_gpu, 2).value(), Pointwise(FloatNear(2e-5), Classify(*on_cpu, 2).value()));
+  EXPECT_EQ(devices_[0]->replays(), prepared + 1) << "graphs still compute logits";
 }
 
 TEST_F(ImageClassifierOnGpu, AnswersInBFloat16ByGraphsToo) {

@@ -42,12 +42,15 @@ class TextClassifierOnGpu : public ::testing::Test {
   std::unique_ptr<Classifier> LoadOnGpu() { return Load({kGpu}, &backends_).value().NewReplica(kGpu).value(); }
 
   // Documents of 30 and of 40 tokens, together more rows than graphs have.
-  static absl::StatusOr<std::vector<float>> Classify(Classifier& classifier) {
+  static absl::StatusOr<std::vector<float>> Compute(Classifier& classifier, ClassifierOutput output) {
     const std::vector<ClassifierItem> items = {TokenItem{{std::vector<int32_t>(30, 3)}},
                                                TokenItem{{std::vector<int32_t>(40, 5)}}};
-    const absl::StatusOr<ClassifierResult> result = classifier.Classify({&items[0], &items[1]});
+    const absl::StatusOr<ClassifierResult> result = classifier.Run({&items[0], &items[1]}, output);
     if (!result.ok()) return result.status();
-    return std::vector<float>(result->logits.begin(), result->logits.end());
+    return std::vector<float>(result->rows.begin(), result->rows.end());
+  }
+  static absl::StatusOr<std::vector<float>> Classify(Classifier& classifier) {
+    return Compute(classifier, ClassifierOutput::kLogits);
   }
 
   TextClassifierConfig config_ = SmallTextConfig();
@@ -73,6 +76,21 @@ TEST_F(TextClassifierOnGpu, AnswersWhatItAnswersOnTheCpu) {
   EXPECT_THAT(Classify(*on_gpu).value(), Pointwise(FloatNear(2e-5), expected));
   EXPECT_EQ(devices_[0]->replays(), replays);
   EXPECT_EQ(devices_[0]->kernels_run().count("AttendInDocuments"), 1u);
+}
+
+TEST_F(TextClassifierOnGpu, EmbedsWhatItEmbedsOnTheCpu) {
+  config_.max_sequence_length = 64;
+  for (const ClsKind cls : {ClsKind::kNone, ClsKind::kLastLayer, ClsKind::kAllLayers, ClsKind::kVocabulary}) {
+    config_.cls = cls;
+    const ClassifierWeights weights = Load({kGpu, {.kind = DeviceKind::kCpu}}, &backends_).value();
+    const std::unique_ptr<Classifier> on_cpu = weights.NewReplica({.kind = DeviceKind::kCpu}).value();
+    const std::unique_ptr<Classifier> on_gpu = weights.NewReplica(kGpu).value();
+    for (const ClassifierOutput output : {ClassifierOutput::kFeatures, ClassifierOutput::kMeanOfTokens}) {
+      const std::vector<float> expected = Compute(*on_cpu, output).value();
+      ASSERT_EQ(expected.size(), 2 * config_.model_width);
+      EXPECT_THAT(Compute(*on_gpu, output).value(), Pointwise(FloatNear(2e-5), expected));
+    }
+  }
 }
 
 TEST_F(TextClassifierOnGpu, AFaultOfAnyCallFailsItsBatchAndNothingElse) {
@@ -147,7 +165,7 @@ TEST_F(TextClassifierOnGpu, AnswersByGraphsWhatItAnswersOnTheCpu) {
       for (const ClassifierItem& item : items) batch.push_back(&item);
       const int64_t replays = device.replays();
       const ClassifierResult found = on_gpu->Classify(batch).value(), expected = on_cpu->Classify(batch).value();
-      EXPECT_THAT(found.logits, Pointwise(FloatNear(2e-5), expected.logits)) << static_cast<int>(cls);
+      EXPECT_THAT(found.rows, Pointwise(FloatNear(2e-5), expected.rows)) << static_cast<int>(cls);
       EXPECT_EQ(found.counts.multiply_adds, expected.counts.multiply_adds);
       EXPECT_EQ(device.replays(), replays + (has_graph ? 1 : 0));
     }
@@ -162,8 +180,7 @@ TEST_F(TextClassifierOnGpu, HasGraphsOfWholePairs) {
   EXPECT_EQ(devices_.back()->replays(), 1);
   const ClassifierItem pair = TokenItem{{{1, 2, 3}, {4, 5}}};
   const std::vector<const ClassifierItem*> batch = {&pair};
-  EXPECT_THAT(on_gpu->Classify(batch).value().logits,
-              Pointwise(FloatNear(2e-5), on_cpu->Classify(batch).value().logits));
+  EXPECT_THAT(on_gpu->Classify(batch).value().rows, Pointwise(FloatNear(2e-5), on_cpu->Classify(batch).value().rows));
   EXPECT_EQ(devices_.back()->replays(), 2);
 }
 

@@ -6,9 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "ATen/Functions.h"
+#include "ATen/TensorOperators.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "models/attention/cpu_item_attention.h"
 #include "models/classifiers/classifiers.h"
+#include "models/classifiers/text_network.h"
 #include "tests/base/status_matchers.h"
 #include "tests/base/temporary_directory.h"
 #include "tests/models/classifiers/random_text_model.h"
@@ -27,18 +31,21 @@ std::unique_ptr<Classifier> Load(const TextClassifierConfig& config, uint64_t se
 }
 
 struct Answer {
-  std::vector<float> logits;
+  std::vector<float> rows;
   int64_t multiply_adds = 0;
 };
 
-Answer Classify(Classifier& classifier, const std::vector<TokenItem>& items) {
+Answer Compute(Classifier& classifier, const std::vector<TokenItem>& items, ClassifierOutput output) {
   const std::vector<ClassifierItem> held(items.begin(), items.end());
   std::vector<const ClassifierItem*> pointers;
   for (const ClassifierItem& item : held) pointers.push_back(&item);
-  const auto result = classifier.Classify(pointers);
+  const auto result = classifier.Run(pointers, output);
   EXPECT_THAT(result, IsOk());
   if (!result.ok()) return {};
-  return {{result->logits.begin(), result->logits.end()}, result->counts.multiply_adds};
+  return {{result->rows.begin(), result->rows.end()}, result->counts.multiply_adds};
+}
+Answer Classify(Classifier& classifier, const std::vector<TokenItem>& items) {
+  return Compute(classifier, items, ClassifierOutput::kLogits);
 }
 
 double LargestDifference(const std::vector<float>& a, const std::vector<float>& b) {
@@ -102,12 +109,12 @@ TEST(TextClassifier, ABatchGivesEachItemWhatItGetsAlone) {
     Answer alone;
     for (const TokenItem& item : items) {
       const Answer one = Classify(*classifier, {item});
-      alone.logits.insert(alone.logits.end(), one.logits.begin(), one.logits.end());
+      alone.rows.insert(alone.rows.end(), one.rows.begin(), one.rows.end());
       alone.multiply_adds += one.multiply_adds;
     }
-    EXPECT_LT(LargestDifference(together.logits, alone.logits), 1e-5);
+    EXPECT_LT(LargestDifference(together.rows, alone.rows), 1e-5);
     EXPECT_EQ(together.multiply_adds, alone.multiply_adds);
-    for (size_t i = 1; i < items.size(); ++i) EXPECT_NE(together.logits[i * 3], together.logits[0]);
+    for (size_t i = 1; i < items.size(); ++i) EXPECT_NE(together.rows[i * 3], together.rows[0]);
   }
 }
 
@@ -122,15 +129,120 @@ TEST(TextClassifier, ABatchOfManyMicroBatchesGivesEachItemWhatItGetsAlone) {
     Answer alone;
     for (const TokenItem& item : items) {
       const Answer one = Classify(*on_one_thread, {item});
-      alone.logits.insert(alone.logits.end(), one.logits.begin(), one.logits.end());
+      alone.rows.insert(alone.rows.end(), one.rows.begin(), one.rows.end());
       alone.multiply_adds += one.multiply_adds;
     }
     for (const int threads : {1, 2, 3}) {
       SCOPED_TRACE(threads);
       const auto classifier = Load(config, 1, threads);
       const Answer together = Classify(*classifier, items);
-      EXPECT_LT(LargestDifference(together.logits, alone.logits), 1e-5);
+      EXPECT_LT(LargestDifference(together.rows, alone.rows), 1e-5);
       EXPECT_EQ(together.multiply_adds, alone.multiply_adds);
+    }
+  }
+}
+
+// An embedding is of one document.
+std::vector<TokenItem> SingleDocuments(const std::vector<TokenItem>& items) {
+  std::vector<TokenItem> documents;
+  for (const TokenItem& item : items) {
+    for (const Document& document : item.documents) documents.push_back({{document}});
+  }
+  return documents;
+}
+
+TextNetwork NetworkOf(const TextClassifierConfig& config, uint64_t seed = 1) {
+  const auto tensors = RandomTextTensors(config, seed);
+  return MakeTextNetwork(config, [&](const std::string& name) { return tensors.at(name); });
+}
+
+TEST(TextClassifier, TheHeadOfTheFeaturesGivesTheLogits) {
+  for (const TextClassifierConfig& config : Configurations()) {
+    SCOPED_TRACE(ToJson(config));
+    const auto classifier = Load(config);
+    const std::vector<TokenItem> items = RandomItems(config, 7, 5);
+    const Answer features = Compute(*classifier, SingleDocuments(items), ClassifierOutput::kFeatures);
+    const TextNetwork network = NetworkOf(config);
+    at::Tensor rows = at::tensor(features.rows).view({7 * config.documents, config.model_width});
+    if (config.documents == 2) {
+      const at::Tensor first = rows.slice(0, 0, std::nullopt, 2), second = rows.slice(0, 1, std::nullopt, 2);
+      rows = at::cat({first, second, first * second, first - second}, 1);
+    }
+    const at::Tensor logits = network.head_out(at::relu(network.head_in(rows))).contiguous();
+    const float* const values = logits.const_data_ptr<float>();
+    const Answer expected = Classify(*classifier, items);
+    EXPECT_LT(LargestDifference({values, values + logits.numel()}, expected.rows), 1e-5);
+    const Answer both = Compute(*classifier, items, ClassifierOutput::kLogitsAndFeatures);
+    EXPECT_EQ(both.multiply_adds, expected.multiply_adds);
+    ASSERT_EQ(both.rows.size(), expected.rows.size() + features.rows.size());
+    const int64_t width = config.documents * config.model_width;
+    for (int64_t item = 0; item < 7; ++item) {
+      const auto row = both.rows.begin() + item * (3 + width);
+      EXPECT_LT(LargestDifference({row, row + 3}, {&expected.rows[3 * item], &expected.rows[3 * item] + 3}), 1e-5);
+      const float* const first = &features.rows[item * width];
+      EXPECT_LT(LargestDifference({row + 3, row + 3 + width}, {first, first + width}), 1e-5);
+    }
+    EXPECT_EQ(features.multiply_adds + 7 * (network.head_in.weight.numel() + network.head_out.weight.numel()),
+              expected.multiply_adds);
+  }
+}
+
+// The rows of one document after the last layer, [rows, D].
+at::Tensor LastRows(const TextNetwork& network, const Document& ids) {
+  const TextClassifierConfig& config = network.config;
+  const auto packed = std::make_shared<PackedDocuments>(network.Pack({ids}));
+  const DocumentTokens document = TokensOf(*packed);
+  CpuItemAttention attention(packed);
+  const bool in_vocabulary = config.cls == ClsKind::kVocabulary;
+  HiddenRows hidden;
+  hidden.tokens = network.word_embeddings.index_select(0, document.ids) +
+                  network.position_embeddings.index_select(0, document.positions + (in_vocabulary ? 1 : 0));
+  for (int64_t layer = 0; layer < config.layers; ++layer) {
+    if (layer == 0 && in_vocabulary)
+      hidden.cls = (network.word_embeddings[-1] + network.position_embeddings[0]).view({1, -1});
+    if (layer == (config.cls == ClsKind::kLastLayer ? config.layers - 1 : 0) && network.cls.defined())
+      hidden.cls = network.cls;
+    hidden = network.layers[layer](hidden, 1, attention, /*cls_only=*/false);
+  }
+  return network.norm(hidden.tokens);
+}
+
+TEST(TextClassifier, TheMeanOfTokensIsThatOfTheLastLayersRowsWithoutMaskedOnes) {
+  for (const TextClassifierConfig& config : Configurations()) {
+    SCOPED_TRACE(ToJson(config));
+    const std::vector<TokenItem> documents = SingleDocuments(RandomItems(config, 7, 5));
+    const Answer found = Compute(*Load(config), documents, ClassifierOutput::kMeanOfTokens);
+    const TextNetwork network = NetworkOf(config);
+    Answer expected;
+    for (const TokenItem& item : documents) {
+      const at::Tensor rows = LastRows(network, item.documents[0]);
+      EXPECT_EQ(rows.size(0),
+                std::count_if(item.documents[0].begin(), item.documents[0].end(), [](int32_t id) { return id != 0; }));
+      const at::Tensor mean = rows.to(at::kDouble).mean(0).to(at::kFloat);
+      expected.rows.insert(expected.rows.end(), mean.const_data_ptr<float>(),
+                           mean.const_data_ptr<float>() + mean.numel());
+    }
+    EXPECT_LT(LargestDifference(found.rows, expected.rows), 1e-5);
+  }
+}
+
+TEST(TextClassifier, ABatchEmbedsEachDocumentAsAlone) {
+  TextClassifierConfig config = SmallTextConfig();
+  config.max_sequence_length = 4000;
+  const std::vector<TokenItem> documents = RandomItems(config, 40, 7);
+  const auto alone = Load(config);
+  for (const ClassifierOutput output : {ClassifierOutput::kFeatures, ClassifierOutput::kMeanOfTokens}) {
+    Answer expected;
+    for (const TokenItem& document : documents) {
+      const Answer one = Compute(*alone, {document}, output);
+      expected.rows.insert(expected.rows.end(), one.rows.begin(), one.rows.end());
+      expected.multiply_adds += one.multiply_adds;
+    }
+    for (const int threads : {1, 2, 3}) {
+      SCOPED_TRACE(threads);
+      const Answer together = Compute(*Load(config, 1, threads), documents, output);
+      EXPECT_LT(LargestDifference(together.rows, expected.rows), 1e-5);
+      EXPECT_EQ(together.multiply_adds, expected.multiply_adds);
     }
   }
 }
@@ -145,7 +257,7 @@ TEST(TextClassifier, PaddingAfterADocumentChangesNothingAndCostsNothing) {
       for (Document& document : item.documents) document.resize(config.MaxDocumentTokens());
     }
     const Answer padded = Classify(*classifier, items);
-    EXPECT_EQ(padded.logits, bare.logits);
+    EXPECT_EQ(padded.rows, bare.rows);
     EXPECT_EQ(padded.multiply_adds, bare.multiply_adds);
   }
 }
@@ -157,8 +269,8 @@ TEST(TextClassifier, MaskedTokensKeepTheirPlaces) {
     const auto classifier = Load(config);
     const Answer gap = Classify(*classifier, {{{{5, 0, 0, 0, 0, 0, 6, 7}}}});
     const Answer joined = Classify(*classifier, {{{{5, 6, 7}}}});
-    EXPECT_TRUE(std::all_of(gap.logits.begin(), gap.logits.end(), [](float x) { return std::isfinite(x); }));
-    EXPECT_GT(LargestDifference(gap.logits, joined.logits), 1e-4);
+    EXPECT_TRUE(std::all_of(gap.rows.begin(), gap.rows.end(), [](float x) { return std::isfinite(x); }));
+    EXPECT_GT(LargestDifference(gap.rows, joined.rows), 1e-4);
   }
 }
 
@@ -185,8 +297,8 @@ TEST(TextClassifier, TheMeanIsOverThePooledLength) {
   const auto half = Load(config);
   config.pooled_length = 40;
   const std::vector<TokenItem> items = {{{{5, 6, 7}}}};
-  EXPECT_EQ(Classify(*Load(config), items).logits, Classify(*whole, items).logits);
-  EXPECT_GT(LargestDifference(Classify(*half, items).logits, Classify(*whole, items).logits), 1e-4);
+  EXPECT_EQ(Classify(*Load(config), items).rows, Classify(*whole, items).rows);
+  EXPECT_GT(LargestDifference(Classify(*half, items).rows, Classify(*whole, items).rows), 1e-4);
 }
 
 TEST(TextClassifier, TiedLayersAreLayersWithEqualWeights) {
@@ -197,7 +309,7 @@ TEST(TextClassifier, TiedLayersAreLayersWithEqualWeights) {
   const Answer two = Classify(*Load(tied), items);
   tied.layers = 3;
   const Answer three = Classify(*Load(tied), items);
-  EXPECT_GT(LargestDifference(two.logits, three.logits), 1e-4);
+  EXPECT_GT(LargestDifference(two.rows, three.rows), 1e-4);
 }
 
 TEST(TextClassifier, RefusesItemsThatBreakTheContractAndNamesThem) {

@@ -73,8 +73,26 @@ TEST_F(VilTest, ServesTheLogitsOfTheNetwork) {
   const std::vector<ClassifierItem> items = {Image(images[0]), Image(images[1]), Image(images[2])};
   const auto result = (*classifier)->Classify({&items[0], &items[1], &items[2]});
   ASSERT_THAT(result, IsOk());
-  ASSERT_EQ(result->logits.size(), 3 * 5);
-  for (int64_t i = 0; i < 15; ++i) EXPECT_NEAR(result->logits[i], expected.const_data_ptr<float>()[i], 1e-5);
+  ASSERT_EQ(result->rows.size(), 3 * 5);
+  for (int64_t i = 0; i < 15; ++i) EXPECT_NEAR(result->rows[i], expected.const_data_ptr<float>()[i], 1e-5);
+}
+
+TEST_F(VilTest, TheHeadOfItsFeaturesGivesTheLogits) {
+  // With a token that is classified, and with the mean of all.
+  for (const std::string stages : {kStages, "l1,h2,d8,n1,s1,g1,p2,f4,a0,r2_l2,h2,d12,n1,s1,g1,p2,f2,a1,r3"}) {
+    config_ = VilOf(stages, 16);
+    tensors_ = RandomVilTensors(config_, 1);
+    directory_.Write("config.json", ToJson(config_));
+    const auto classifier = Load();
+    ASSERT_THAT(classifier, IsOk());
+    const at::Tensor images = RandomImages(config_, 2, 2);
+    const std::vector<ClassifierItem> items = {Image(images[0]), Image(images[1])};
+    const auto result = (*classifier)->Run({&items[0], &items[1]}, ClassifierOutput::kFeatures);
+    ASSERT_THAT(result, IsOk());
+    const VilNetwork network = NetworkOver(config_, tensors_);
+    const at::Tensor found = network.head(at::tensor(result->rows).view({2, config_.stages.back().width}));
+    EXPECT_LT((found - network(images)).abs().max().item<double>(), 1e-5);
+  }
 }
 
 // Each is a micro-batch by itself, on a thread of its own.
@@ -93,7 +111,7 @@ TEST_F(VilTest, ABatchOfLargeImagesGivesEachWhatTheNetworkGives) {
   for (Classifier* const classifier : {one->get(), two->get()}) {
     const auto result = classifier->Classify({&items[0], &items[1], &items[2]});
     ASSERT_THAT(result, IsOk());
-    for (int64_t i = 0; i < 15; ++i) EXPECT_NEAR(result->logits[i], expected.const_data_ptr<float>()[i], 1e-5);
+    for (int64_t i = 0; i < 15; ++i) EXPECT_NEAR(result->rows[i], expected.const_data_ptr<float>()[i], 1e-5);
   }
 }
 

@@ -81,7 +81,7 @@ TEST_F(ImageClassifierTrainerTest, TheServedModelGivesTheTrainingModulesLogits) 
   const auto result = replica->Classify({&items[0], &items[1]});
   ASSERT_TRUE(result.ok()) << result.status();
   const at::Tensor trained = HeldOutLogits(*classifier, "model");
-  for (int64_t i = 0; i < 4; ++i) EXPECT_NEAR(result->logits[i], At(trained, i), 1e-5) << i;
+  for (int64_t i = 0; i < 4; ++i) EXPECT_NEAR(result->rows[i], At(trained, i), 1e-5) << i;
 }
 
 TEST_F(ImageClassifierTrainerTest, LearnsToClassifyColours) {

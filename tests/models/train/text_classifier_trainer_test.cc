@@ -65,7 +65,7 @@ TEST_F(TextClassifierTrainerTest, TheServedModelGivesTheTrainingModulesLogits) {
   const std::unique_ptr<Classifier> replica = served->NewReplica({}).value();                 // has the logits
   const auto result = replica->Classify({&items[0], &items[1]});
   ASSERT_TRUE(result.ok()) << result.status();
-  for (int64_t i = 0; i < 4; ++i) EXPECT_NEAR(result->logits[i], At(trained, i), 1e-5) << i;
+  for (int64_t i = 0; i < 4; ++i) EXPECT_NEAR(result->rows[i], At(trained, i), 1e-5) << i;
 }
 
 TEST_F(TextClassifierTrainerTest, LearnsWhatDecidesTheLabel) {

@@ -240,7 +240,7 @@ TEST_F(SecondFrontTest, ImagesAreNotCopiedAndEachHasItsOwnError) {
   EXPECT_FALSE(call->reply().has_value());
   for (auto& item : items) {
     const auto prepared = std::get<core::ItemPreparation>(item.request.item)();
-    item.listener->OnFinished(prepared.ok() ? ScoresFor(1) : absl::StatusOr<core::ItemScores>(prepared.status()));
+    item.listener->OnFinished(prepared.ok() ? ScoresFor(1) : absl::StatusOr<core::ItemResult>(prepared.status()));
   }
   EXPECT_EQ(pictures.use_count(), 4) << "this one, and one for each queued image";
   items.clear();

@@ -95,9 +95,9 @@ core::ServedClassifier ImageClassifier(std::unique_ptr<core::ClassifierEngine> e
   return served;
 }
 
-core::ItemScores ScoresFor(int likeliest) {
-  core::ItemScores scores{.logits = {0, 1, 2}, .timings = {}};
-  scores.logits[likeliest] = 10;
+core::ItemResult ScoresFor(int likeliest) {
+  core::ItemResult scores{.row = {0, 1, 2}, .timings = {}};
+  scores.row[likeliest] = 10;
   return scores;
 }
 

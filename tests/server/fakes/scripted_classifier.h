@@ -48,6 +48,6 @@ core::ServedClassifier TextClassifier(std::unique_ptr<core::ClassifierEngine> en
 core::ServedClassifier ImageClassifier(std::unique_ptr<core::ClassifierEngine> engine);
 
 // Scores whose likeliest class is `likeliest`, by far.
-core::ItemScores ScoresFor(int likeliest);
+core::ItemResult ScoresFor(int likeliest);
 
 }  // namespace longshort::server

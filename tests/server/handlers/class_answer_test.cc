@@ -20,7 +20,7 @@ models::ClassifierInfo Info(int64_t classes, const std::string& label) {
 TEST(ClassAnswer, HasTheMostLikelyClassesWithTheirSoftmaxAndOrdersTiesByIndex) {
   models::ClassifierInfo info = Info(4, "");
   info.labels = {"a", "b", "c", "d"};
-  const core::ItemScores scores{.logits = {0, std::log(3.0F), 0, std::log(5.0F)}, .timings = {}};
+  const core::ItemResult scores{.row = {0, std::log(3.0F), 0, std::log(5.0F)}, .timings = {}};
   const auto answer = ReadClassAnswer({.top_k = 3}, info, kPlainNames);
   const Classification classification = AnswerOf(scores, *answer, info);
   ASSERT_EQ(classification.classes.size(), 3U);

@@ -37,7 +37,7 @@ class ClassifyImageTest : public ServingFixture {
   static void Prepare(const ScriptedClassifierEngine::Item& item, int likeliest) {
     const absl::StatusOr<models::ClassifierItem> prepared = std::get<core::ItemPreparation>(item.request.item)();
     item.listener->OnFinished(prepared.ok() ? ScoresFor(likeliest)
-                                            : absl::StatusOr<core::ItemScores>(prepared.status()));
+                                            : absl::StatusOr<core::ItemResult>(prepared.status()));
   }
 
   ScriptedClassifierEngine* engine_;

@@ -161,7 +161,7 @@ TEST(ToMessages, AClassificationIsNeverLongerThanItsBound) {
   info.classes = 70000;
   info.labels.assign(info.classes, std::string(200, 'x'));
   const ClassOptions answer{.top_k = info.classes, .all_logits = true};
-  core::ItemScores scores{.logits = std::vector<float>(info.classes, -0.5F), .timings = {}};
+  core::ItemResult scores{.row = std::vector<float>(info.classes, -0.5F), .timings = {}};
   scores.timings.run = absl::Seconds(1);
   EXPECT_LE(static_cast<int64_t>(ToMessage(AnswerOf(scores, answer, info)).ByteSizeLong()), MaxBytes(answer, info));
 }

@@ -57,7 +57,7 @@ class OpenInferenceFixture : public ServingFixture {
       const auto* preparation = std::get_if<core::ItemPreparation>(&item.request.item);
       const absl::Status prepared =
           preparation == nullptr ? absl::OkStatus() : core::PrepareItem(*preparation).status();
-      item.listener->OnFinished(prepared.ok() ? ScoresFor(1) : absl::StatusOr<core::ItemScores>(prepared));
+      item.listener->OnFinished(prepared.ok() ? ScoresFor(1) : absl::StatusOr<core::ItemResult>(prepared));
     }
   }
 
