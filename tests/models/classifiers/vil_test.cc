@@ -78,8 +78,9 @@ TEST_F(VilTest, ServesTheLogitsOfTheNetwork) {
 }
 
 TEST_F(VilTest, TheHeadOfItsFeaturesGivesTheLogits) {
-  // With a token that is classified, and with the mean of all.
-  for (const std::string stages : {kStages, "l1,h2,d8,n1,s1,g1,p2,f4,a0,r2_l2,h2,d12,n1,s1,g1,p2,f2,a1,r3"}) {
+  // With the mean of all tokens, and with a token that is classified.
+  for (const std::string stages :
+       {kStages, "l1,h2,d8,n1,s1,g1,p2,f4,a0,r2_l2,h2,d12,n1,s1,g1,p2,f2,a1,r3_l3,h4,d16,n1,s0,g1,p2"}) {
     config_ = VilOf(stages, 16);
     tensors_ = RandomVilTensors(config_, 1);
     directory_.Write("config.json", ToJson(config_));
