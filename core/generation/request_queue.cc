@@ -283,15 +283,16 @@ absl::Status RequestQueue::CheckRoomFor(WorkAttributes next) const {
     ahead.waiting_cost = ahead.waiting_start_cost;
     of_client.waiting_cost = of_client.waiting_start_cost;
   }
-  RefusalBounds refusal = {.queue_depth = queue_.load().waiting};
+  const RefusalBounds refusal = {.queue_depth = queue_.load().waiting};
   WaitingLimits limits = options_.limits;
-  if (!estimates_.knows_steps()) {
-    refusal.retry_after = kMinRetryDelayOfUnknown;
-    for (absl::Duration* limit : {&limits.max_queued_cost, &limits.max_queued_cost_per_client}) {
-      *limit = std::max(*limit, kMinLimitOfUnknown);
-    }
+  if (estimates_.knows_steps()) return CheckRoom(limits, ahead, of_client, next, refusal);
+  for (absl::Duration* limit : {&limits.max_queued_cost, &limits.max_queued_cost_per_client}) {
+    *limit = std::max(*limit, kMinLimitOfUnknown);
   }
-  return CheckRoom(limits, ahead, of_client, next, refusal);
+  absl::Status status = CheckRoom(limits, ahead, of_client, next, refusal);
+  // The assumed cost may be minutes; the true one is known after a few steps.
+  if (!status.ok()) SetRefusal(status, {.retry_after = kMinRetryDelayOfUnknown, .queue_depth = refusal.queue_depth});
+  return status;
 }
 
 int64_t RequestQueue::FreeStreams() const {
