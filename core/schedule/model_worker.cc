@@ -131,6 +131,8 @@ absl::Status ModelWorkers::Add(std::unique_ptr<ModelRunner> runner) {
 }
 
 void ModelWorkers::Drain(absl::Time deadline) {
+  // First, so that no work begins between the two if no time is left.
+  if (deadline <= clock_.Now()) queue_.EndNow();
   queue_.Close();
   for (const std::unique_ptr<ModelWorker>& worker : workers_) {
     if (worker->WaitUntilEnded(deadline)) continue;

@@ -440,8 +440,6 @@ TEST_F(DynamicBatchingEngineTest, DrainEndsAtItsDeadlineWhatIsNotRunning) {
         engine->Classify({.context = {}, .item = Document(1), .bytes = 0}, std::make_shared<Listener>()));
   };
   while (!is_draining()) std::this_thread::yield();
-  // The drain refuses new requests just before it applies its deadline, which cannot be observed.
-  absl::SleepFor(absl::Milliseconds(100));
   preparation.Open();
   batch.Open();
   drain.join();
