@@ -13,10 +13,18 @@ from integration.server_process import Server, wait_until
 
 
 class RunningStream:
-    """A stream that runs and is read all the time, for 60,000 tokens."""
+    """A stream that runs and is read all the time. By default it runs far longer than a test needs it."""
 
-    def __init__(self, api: SimpleNamespace, server: Server, client: str, timeout: float | None = None) -> None:
-        request = api.inference.GenerateRequest(prompt={"text": "x"}, max_tokens=60000)
+    def __init__(
+        self,
+        api: SimpleNamespace,
+        server: Server,
+        client: str,
+        timeout: float | None = None,
+        *,
+        max_tokens: int = 60000,
+    ) -> None:
+        request = api.inference.GenerateRequest(prompt={"text": "x"}, max_tokens=max_tokens)
         stub = api.inference_grpc.InferenceStub(server.channel)
         self.stream = stub.GenerateStream(request, timeout, metadata=[("x-client-id", client)])
         self.messages = 0
