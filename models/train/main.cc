@@ -10,6 +10,7 @@
 #include "ATen/Parallel.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/thread_variables.h"
 #include "longshort_version.h"
 #include "models/train/commands.h"
 
@@ -26,6 +27,10 @@ constexpr const char kHelp[] =
 
 absl::Status Run(std::vector<std::string> arguments) {
   at::set_num_threads(1);  // each shard uses one thread
+  for (const std::string& variable : RemovedThreadVariables()) {
+    absl::FPrintF(stderr, "longshort-train: ignores the environment's %s, which would bind or limit its threads\n",
+                  variable);
+  }
   const std::string first = arguments.empty() ? "--help" : arguments.front();
   if (first == "--help") {
     absl::PrintF("%s", std::string(kHelp));

@@ -14,7 +14,7 @@
 
 namespace longshort::models {
 
-// commands.cc defines the ranges of the numbers.
+// command_options.cc defines the ranges of the numbers.
 struct RunOptions {
   LoopOptions loop;
   int64_t batch = 8;   // examples or parallel streams of a step
