@@ -96,7 +96,7 @@ endfunction()
 
 # longshort_fuzzer(name SOURCES a_fuzz.cc ... DEPENDS library ... CORPUS folder): a libFuzzer program (preset `fuzz`). In every
 # preset, a test runs the inputs of the corpus once; without libFuzzer, replay_main.cc does this. In preset `fuzz`, the test
-# name_new_inputs also searches for new inputs for 20 seconds, and writes failures to build/fuzz/found.
+# name_new_inputs also searches for new inputs for 10 seconds, and writes failures to build/fuzz/found.
 function(longshort_fuzzer name)
   cmake_parse_arguments(ARG "" "CORPUS" "SOURCES;DEPENDS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
@@ -114,7 +114,7 @@ function(longshort_fuzzer name)
   # New inputs go to the first folder, and a crashing input below the prefix.
   set(_found ${PROJECT_BINARY_DIR}/found/${_short})
   file(MAKE_DIRECTORY ${_found})
-  set(_arguments -max_total_time=20 -print_final_stats=1 -artifact_prefix=${_found}- ${_found} ${_corpus})
+  set(_arguments -max_total_time=10 -print_final_stats=1 -artifact_prefix=${_found}- ${_found} ${_corpus})
   set(_dictionary ${CMAKE_CURRENT_SOURCE_DIR}/${_short}.dict)
   if(EXISTS ${_dictionary})
     list(PREPEND _arguments -dict=${_dictionary})

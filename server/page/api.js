@@ -189,7 +189,7 @@ export async function closeSession(model, sessionId, { stopped = false } = {}) {
       return;
     } catch (error) {
       if (error.code === "not_found") return; // no call has created it, or the server has ended it
-      if (error.code !== "aborted" || pause > 4) throw error;
+      if (error.code !== "aborted" || pause > 16) throw error;
       stopped = true;
     }
   }

@@ -148,6 +148,7 @@ new PerformanceObserver((list) => {
 """
 
 
+@pytest.mark.not_sanitized("it takes the browser minutes, and the server nothing that short texts do not")
 def test_a_megabyte_stays_smooth(browser: Browser, tmp_path: Path) -> None:
     line = "".join(chr(33 + index % 90) for index in range(61))
     content = "".join(f"{number:08d} {line[number % 50 :]}\n" for number in range(30_000)).encode()[:1_000_000]
