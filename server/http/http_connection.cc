@@ -1,12 +1,17 @@
 #include "server/http/http_connection.h"
 
+#include <sys/socket.h>
+
+#include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
+#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
 #include <boost/beast/http/status.hpp>
 #include <chrono>
+#include <cstring>
 #include <limits>
 #include <tuple>
 #include <utility>
@@ -42,10 +47,14 @@ constexpr absl::Duration kLinger = absl::Seconds(1);
 
 [[noreturn]] void ThrowClosed() { throw boost::system::system_error(asio::error::operation_aborted); }
 
-std::string PeerOf(const tcp::socket& socket) {
+// In gRPC's form.
+std::string PeerOf(const HttpSocket& socket) {
   error_code error;
-  const tcp::endpoint peer = socket.remote_endpoint(error);
+  const HttpSocket::endpoint_type any = socket.remote_endpoint(error);
   if (error) return "";
+  if (any.protocol().family() == AF_UNIX) return "unix:";
+  tcp::endpoint peer;
+  std::memcpy(peer.data(), any.data(), std::min(any.size(), peer.capacity()));
   const std::string address = peer.address().to_string();
   return peer.address().is_v6() ? absl::StrCat("ipv6:[", address, "]:", peer.port())
                                 : absl::StrCat("ipv4:", address, ":", peer.port());
@@ -53,7 +62,7 @@ std::string PeerOf(const tcp::socket& socket) {
 
 }  // namespace
 
-HttpConnection::HttpConnection(tcp::socket socket, asio::ssl::context* tls, Shared& shared)
+HttpConnection::HttpConnection(HttpSocket socket, asio::ssl::context* tls, Shared& shared)
     : socket_(std::move(socket)),
       timer_(socket_.get_executor()),
       changed_(socket_.get_executor()),
@@ -89,7 +98,7 @@ void HttpConnection::BeginPhase(absl::Duration limit) {
 }
 
 void HttpConnection::EndPhase() {
-  timer_.cancel();
+  timer_.expires_at(std::chrono::steady_clock::time_point::max());  // a handler that is queued already finds this time
   LeaveEvictable();
 }
 
@@ -120,7 +129,7 @@ awaitable<size_t> HttpConnection::ReadSome() {
   }
   // The buffer is shared: no connection holds one while it waits.
   while (true) {
-    co_await socket_.async_wait(tcp::socket::wait_read, use_awaitable);
+    co_await socket_.async_wait(HttpSocket::wait_read, use_awaitable);
     error_code error;
     const size_t count = socket_.read_some(asio::buffer(shared_.scratch), error);
     if (error == asio::error::would_block) continue;
@@ -176,7 +185,7 @@ awaitable<void> HttpConnection::Linger() {
   BeginPhase(kLinger);
   error_code error;
   if (tls_.has_value()) co_await tls_->async_shutdown(redirect_error(use_awaitable, error));
-  std::ignore = socket_.shutdown(tcp::socket::shutdown_send, error);
+  std::ignore = socket_.shutdown(HttpSocket::shutdown_send, error);
   while (!at_end_) {
     received_.clear();
     room_.cancel();

@@ -9,7 +9,7 @@
 #include <array>
 #include <atomic>
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/ssl/context.hpp>
 #include <boost/asio/ssl/stream.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -33,6 +33,9 @@
 
 namespace longshort::server {
 
+// Of TCP, or a Unix socket.
+using HttpSocket = boost::asio::generic::stream_protocol::socket;
+
 class HttpConnection final : public std::enable_shared_from_this<HttpConnection> {
  public:
   // What all connections of a server share; it outlives them.
@@ -49,7 +52,7 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
   };
 
   // `tls`: null for plain HTTP.
-  HttpConnection(boost::asio::ip::tcp::socket socket, boost::asio::ssl::context* tls, Shared& shared);
+  HttpConnection(HttpSocket socket, boost::asio::ssl::context* tls, Shared& shared);
   ~HttpConnection();
   HttpConnection(const HttpConnection&) = delete;
   HttpConnection& operator=(const HttpConnection&) = delete;
@@ -98,8 +101,8 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
                                              const HttpPlan& plan);
   std::string HeadOf(const HttpResponse& response, std::optional<size_t> length) const;
 
-  boost::asio::ip::tcp::socket socket_;
-  std::optional<boost::asio::ssl::stream<boost::asio::ip::tcp::socket&>> tls_;
+  HttpSocket socket_;
+  std::optional<boost::asio::ssl::stream<HttpSocket&>> tls_;
   boost::asio::steady_timer timer_;    // of the phase
   boost::asio::steady_timer changed_;  // wakes Serve
   boost::asio::steady_timer room_;     // wakes ReadAhead

@@ -112,8 +112,14 @@ absl::StatusOr<std::unique_ptr<HttpEndpoints>> HttpEndpoints::Start(Options opti
   LS_ASSIGN_OR_RETURN(endpoints->server_, HttpServer::Start(
                                               {.option = "http-listen", .address = own.address},
                                               [&one = *endpoints](const HttpRequest& head) { return one.Route(head); },
-                                              context.get(), own.limits));
+                                              context.get(), own.limits, own.socket_mode));
   return endpoints;
+}
+
+ListenAddress HttpEndpoints::address() const {
+  ListenAddress address = options_.address;
+  address.port = server_->port();
+  return address;
 }
 
 void HttpEndpoints::Serve(std::vector<HttpFront> fronts) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -31,6 +32,8 @@ class HttpEndpoints {
 
   struct Options {
     ListenAddress address;
+    // Of the file of a Unix socket.
+    int64_t socket_mode = kDefaultSocketMode;
     // The body of /metrics. The HTTP thread calls it.
     std::function<std::string()> metrics;
     // Called by the HTTP thread. Empty: every client may read them.
@@ -58,8 +61,8 @@ class HttpEndpoints {
   // Closes all connections. When it returns no front and no call that came by one is in use.
   void Close() { server_->Close(); }
 
-  // The port that the server listens on.
-  int port() const { return server_->port(); }
+  // The address that the server listens on, with the port that the system chose.
+  ListenAddress address() const;
 
   // Sets the answer of /readyz; 503 at first. Thread-safe.
   void SetReady(bool ready) { ready_ = ready; }

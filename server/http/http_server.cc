@@ -3,10 +3,11 @@
 #include <sys/socket.h>
 
 #include <boost/asio/awaitable.hpp>
+#include <boost/asio/basic_socket_acceptor.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
+#include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/ssl/context.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -27,7 +28,8 @@ namespace asio = boost::asio;
 using asio::awaitable;
 using asio::redirect_error;
 using asio::use_awaitable;
-using asio::ip::tcp;
+using StreamProtocol = asio::generic::stream_protocol;
+using Acceptor = asio::basic_socket_acceptor<StreamProtocol>;
 using boost::system::error_code;
 
 // Interval for retrying accept while the process has no descriptor for a connection.
@@ -49,12 +51,13 @@ class HttpServer::Loop final {
   }
 
   void Listen(ListeningSockets listening) {
+    file_ = std::move(listening.file);
     for (Descriptor& socket : listening.sockets) {
       sockaddr_storage address{};
       socklen_t length = sizeof(address);
       getsockname(socket.number(), reinterpret_cast<sockaddr*>(&address), &length);
-      const tcp protocol = address.ss_family == AF_INET6 ? tcp::v6() : tcp::v4();
-      asio::co_spawn(context_, AcceptFrom(tcp::acceptor(context_, protocol, socket.Release())), asio::detached);
+      const StreamProtocol protocol(address.ss_family, 0);
+      asio::co_spawn(context_, AcceptFrom(Acceptor(context_, protocol, socket.Release())), asio::detached);
     }
   }
   void Run() { context_.run(); }
@@ -73,11 +76,11 @@ class HttpServer::Loop final {
   }
 
  private:
-  awaitable<void> AcceptFrom(tcp::acceptor acceptor) {
+  awaitable<void> AcceptFrom(Acceptor acceptor) {
     asio::steady_timer timer(context_);
     while (true) {
       error_code error;
-      tcp::socket socket = co_await acceptor.async_accept(redirect_error(use_awaitable, error));
+      HttpSocket socket = co_await acceptor.async_accept(redirect_error(use_awaitable, error));
       const bool no_descriptor = error == asio::error::no_descriptors || error.value() == ENFILE;
       if (no_descriptor || shared_.all.size() >= limits_.connections) {
         if (!shared_.evictable.empty()) {
@@ -99,6 +102,7 @@ class HttpServer::Loop final {
 
   const HttpRouter router_;
   const HttpLimits limits_;
+  std::unique_ptr<SocketFile> file_;  // of a Unix socket
   std::optional<asio::ssl::context> tls_;
   asio::thread_pool workers_{kWorkers};
   HttpConnection::Shared shared_{router_, limits_, workers_};
@@ -109,8 +113,9 @@ class HttpServer::Loop final {
 HttpServer::HttpServer(int port, std::unique_ptr<Loop> loop) : port_(port), loop_(std::move(loop)) {}
 
 absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const NamedAddress& name, HttpRouter router,
-                                                              ssl_ctx_st* tls, const HttpLimits& limits) {
-  LS_ASSIGN_OR_RETURN(ListeningSockets listening, BindSockets(name));
+                                                              ssl_ctx_st* tls, const HttpLimits& limits,
+                                                              int64_t socket_mode) {
+  LS_ASSIGN_OR_RETURN(ListeningSockets listening, BindSockets(name, socket_mode));
   LS_RETURN_IF_ERROR(Listen(name, listening));
   const int port = listening.port;
   try {

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 
 #include "absl/status/statusor.h"
@@ -39,15 +40,17 @@ struct HttpLimits {
 
 class HttpServer final {
  public:
-  // Starts to serve. `tls`: null for plain HTTP; the server holds a reference. Errors: UNAVAILABLE if the address
-  // cannot be bound; RESOURCE_EXHAUSTED if the system has no thread.
+  // Starts to serve. `tls`: null for plain HTTP; the server holds a reference. `socket_mode`: of the file of a Unix
+  // socket. Errors: UNAVAILABLE if the address cannot be bound; RESOURCE_EXHAUSTED if the system has no thread.
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(const NamedAddress& name, HttpRouter router,
-                                                           ssl_ctx_st* tls = nullptr, const HttpLimits& limits = {});
+                                                           ssl_ctx_st* tls = nullptr, const HttpLimits& limits = {},
+                                                           int64_t socket_mode = kDefaultSocketMode);
   // As Close.
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 
+  // 0 for a Unix socket.
   int port() const { return port_; }
   // Closes all connections, and waits until no exchange is in use. From then on each new connection is closed.
   void Close();

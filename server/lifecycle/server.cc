@@ -112,6 +112,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   LS_ASSIGN_OR_RETURN(server->access_, OpenAccess(options, metrics, log));
   LS_ASSIGN_OR_RETURN(server->http_,
                       HttpEndpoints::Start({.address = options.http_listen,
+                                            .socket_mode = options.listen_mode,
                                             .metrics = [&metrics] { return metrics.Serialize(); },
                                             .may_read_metrics = MetricsAccess(server->access_.get()),
                                             .tls = server->tls_ == nullptr ? nullptr : server->tls_->watch.get(),
@@ -169,10 +170,9 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
                         OpenInferenceFront(*server->environment_, server->open_inference_rpcs_),
                         OpenAiFront(*server->environment_, server->openai_rpcs_),
                         OpenApiFront(OpenApiDocument(operations, server->access_ != nullptr))});
-  LS_RETURN_IF_ERROR(port_file->Write(server->grpc_->address().port, server->http_->port()));
+  LS_RETURN_IF_ERROR(port_file->Write(server->grpc_->address().port, server->http_->address().port));
   server->http_->SetReady(true);
-  log.Info("ready", {{"grpc", server->grpc_->address().ToString()},
-                     {"http", ListenAddress{options.http_listen.host, server->http_->port()}.ToString()}});
+  log.Info("ready", {{"grpc", server->grpc_->address().ToString()}, {"http", server->http_->address().ToString()}});
   return server;
 }
 

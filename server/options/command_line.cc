@@ -20,13 +20,10 @@ constexpr OptionRange<absl::Duration> kPatience = {absl::Milliseconds(100), absl
 // gRPC stores milliseconds in an int, and varies the age by a tenth.
 constexpr OptionRange<absl::Duration> kConnectionAge = {absl::Seconds(1), absl::Hours(480), true};
 
-OptionTable::Reader AddressReader(ListenAddress* address, bool may_be_unix = false) {
-  return [address, may_be_unix](const std::string& text) -> absl::Status {
+OptionTable::Reader AddressReader(ListenAddress* address) {
+  return [address](const std::string& text) -> absl::Status {
     absl::StatusOr<ListenAddress> parsed = ParseListenAddress(text);
     if (!parsed.ok()) return absl::InvalidArgumentError(parsed.status().message());
-    if (parsed->is_unix() && !may_be_unix) {
-      return absl::InvalidArgumentError("must be host:port: only --listen can be a Unix socket");
-    }
     *address = *std::move(parsed);
     return absl::OkStatus();
   };
@@ -91,14 +88,15 @@ void AddPlaces(OptionTable& table, ServerOptions& options) {
       "Address of gRPC. With port 0 the system chooses a port. Loopback by default; any other address needs "
       "--tls-certificate or --insecure. 0.0.0.0 is all IPv4 addresses, [::] all IPv4 and IPv6 addresses. unix:/path is "
       "a Unix socket, for clients on this machine, such as a sidecar; the server removes it when it stops.",
-      AddressReader(&options.listen, true));
+      AddressReader(&options.listen));
   table.AddCustom("listen-mode", "octal", "660",
-                  "Mode of the file of a Unix socket (--listen=unix:/path): who may connect has the right to write.",
+                  "Mode of the files of Unix sockets (--listen=unix:/path, --http-listen=unix:/path): who may connect "
+                  "has the right to write.",
                   [&options](const std::string& text) { return ReadMode(text, &options.listen_mode); });
   table.AddCustom(
-      "http-listen", "host:port", options.http_listen.ToString(),
-      "Address of HTTP: every call as JSON, the page at /, /metrics (Prometheus), /livez, /readyz. An address "
-      "other than loopback needs --tls-certificate or --insecure.",
+      "http-listen", "host:port|unix:/path", options.http_listen.ToString(),
+      "Address of HTTP, as --listen: every call as JSON, the page at /, /metrics (Prometheus), /livez, /readyz. An "
+      "address other than loopback needs --tls-certificate or --insecure.",
       AddressReader(&options.http_listen));
   const std::vector<std::pair<std::string, bool>> either = {{"true", true}, {"false", false}};
   table.AddChoice("http-inference", either,

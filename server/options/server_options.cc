@@ -132,10 +132,11 @@ absl::StatusOr<ServerOptions> ValidateServerOptions(ServerOptions options, const
         "--max-connection-age-grace needs --max-connection-age: connections have no maximum age");
   }
   LS_RETURN_IF_ERROR(CheckBuckets(options.latency_buckets));
-  if (options.listen.port != 0 && options.listen.port == options.http_listen.port &&
-      options.listen.host == options.http_listen.host) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--listen and --http-listen are both ", options.listen.ToString(), "; each needs its own port"));
+  const std::string listen = options.listen.ToString();
+  if (listen == options.http_listen.ToString() && (options.listen.is_unix() || options.listen.port != 0)) {
+    return absl::InvalidArgumentError(absl::StrCat("--listen and --http-listen are both ", listen,
+                                                   "; each needs its own ",
+                                                   options.listen.is_unix() ? "socket" : "port"));
   }
   return options;
 }

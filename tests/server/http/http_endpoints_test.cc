@@ -25,7 +25,7 @@ const ListenAddress kAnyPort = {.host = "127.0.0.1", .port = 0};
 TEST(HttpEndpoints, ReadinessFollowsTheServer) {
   const auto endpoints = HttpEndpoints::Start({.address = kAnyPort, .metrics = [] { return "a_metric 1\n"; }});
   ASSERT_TRUE(endpoints.ok()) << endpoints.status();
-  const int port = (*endpoints)->port();
+  const int port = (*endpoints)->address().port;
   EXPECT_EQ(StatusOf(port, "/readyz"), 503);
   EXPECT_EQ(StatusOf(port, "/livez"), 200);
   (*endpoints)->SetReady(true);
@@ -38,7 +38,7 @@ TEST(HttpEndpoints, ADrainingServerClosesConnections) {
   const auto endpoints = HttpEndpoints::Start({.address = kAnyPort, .metrics = [] { return ""; }});
   ASSERT_TRUE(endpoints.ok()) << endpoints.status();
   (*endpoints)->SetReady(true);
-  const RawClient client((*endpoints)->port());
+  const RawClient client((*endpoints)->address().port);
   const std::string request = "GET /livez HTTP/1.1\r\n\r\n";
   ASSERT_TRUE(client.Send(request));
   EXPECT_THAT(client.Receive(50), HasSubstr("HTTP/1.1 200 OK"));
@@ -55,7 +55,7 @@ TEST(HttpEndpoints, AForbiddenReadOfTheMetricsSaysWhy) {
   const auto endpoints = HttpEndpoints::Start(
       {.address = kAnyPort, .metrics = [] { return "a_metric 1\n"; }, .may_read_metrics = may_read});
   ASSERT_TRUE(endpoints.ok()) << endpoints.status();
-  const int port = (*endpoints)->port();
+  const int port = (*endpoints)->address().port;
   const std::string nothing = Get(port, "/metrics");
   EXPECT_THAT(nothing, StartsWith("HTTP/1.1 401 Unauthorized\r\n"));
   EXPECT_THAT(nothing, HasSubstr("\r\nWWW-Authenticate: Bearer\r\n"));
@@ -69,7 +69,7 @@ TEST(HttpEndpoints, AForbiddenReadOfTheMetricsSaysWhy) {
 TEST(HttpEndpoints, ServesMetricsAndNothingElse) {
   const auto endpoints = HttpEndpoints::Start({.address = kAnyPort, .metrics = [] { return "a_metric 1\n"; }});
   ASSERT_TRUE(endpoints.ok()) << endpoints.status();
-  const int port = (*endpoints)->port();
+  const int port = (*endpoints)->address().port;
   (*endpoints)->Serve({});
   EXPECT_THAT(Get(port, "/metrics"), EndsWith("\r\n\r\na_metric 1\n"));
   EXPECT_THAT(Get(port, "/metrics?name[]=x"), EndsWith("\r\n\r\na_metric 1\n"));
@@ -81,7 +81,7 @@ TEST(HttpEndpoints, TheRootAndUnknownPathsSayWhatIsThereAndWhereGrpcIs) {
   const auto endpoints =
       HttpEndpoints::Start({.address = kAnyPort, .metrics = [] { return ""; }, .grpc = "127.0.0.1:8500"});
   ASSERT_TRUE(endpoints.ok()) << endpoints.status();
-  const int port = (*endpoints)->port();
+  const int port = (*endpoints)->address().port;
   (*endpoints)->Serve({});
   EXPECT_EQ(StatusOf(port, "/"), 200);
   EXPECT_EQ(StatusOf(port, "/v2/models/m/infer"), 404);
@@ -96,17 +96,17 @@ TEST(HttpEndpoints, TheRootAndUnknownPathsSayWhatIsThereAndWhereGrpcIs) {
 TEST(HttpEndpoints, APathThatAFrontMayHaveIsUnavailableUntilThereAreFronts) {
   const auto endpoints = HttpEndpoints::Start({.address = kAnyPort, .metrics = [] { return ""; }});
   ASSERT_TRUE(endpoints.ok()) << endpoints.status();
-  const std::string answer = Get((*endpoints)->port(), "/v2/health/ready");
+  const std::string answer = Get((*endpoints)->address().port, "/v2/health/ready");
   EXPECT_THAT(answer, StartsWith("HTTP/1.1 503 "));
   EXPECT_THAT(answer, HasSubstr("\r\nRetry-After: 1\r\n"));
-  EXPECT_EQ(StatusOf((*endpoints)->port(), "/livez"), 200);
+  EXPECT_EQ(StatusOf((*endpoints)->address().port, "/livez"), 200);
 }
 
 TEST(HttpEndpoints, APortInUseIsNamed) {
   const auto first = HttpEndpoints::Start({.address = kAnyPort, .metrics = [] { return ""; }});
   ASSERT_TRUE(first.ok()) << first.status();
-  const auto second =
-      HttpEndpoints::Start({.address = {.host = "127.0.0.1", .port = (*first)->port()}, .metrics = [] { return ""; }});
+  const auto second = HttpEndpoints::Start(
+      {.address = {.host = "127.0.0.1", .port = (*first)->address().port}, .metrics = [] { return ""; }});
   EXPECT_EQ(second.status().code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(second.status().message()), HasSubstr("--http-listen=127.0.0.1:"));
 }

@@ -34,7 +34,7 @@ TEST(CommandLine, WrongArgumentsAreNamed) {
   EXPECT_THAT(MessageOf({"--log-format=xml"}), HasSubstr("text or json"));
   EXPECT_THAT(MessageOf({"--latency-buckets=1,x"}), HasSubstr("seconds separated by commas"));
   EXPECT_THAT(MessageOf({"--listen=8500"}), HasSubstr("--listen is '8500'"));
-  EXPECT_THAT(MessageOf({"--http-listen=unix:/a"}), HasSubstr("only --listen can be a Unix socket"));
+  EXPECT_THAT(MessageOf({"--http-listen=unix:/a/"}), HasSubstr("names a folder"));
   for (const char* mode : {"--listen-mode=", "--listen-mode=8", "--listen-mode=1000", "--listen-mode=-1"}) {
     EXPECT_THAT(MessageOf({mode}), HasSubstr("must be an octal number from 0 to 777")) << mode;
   }

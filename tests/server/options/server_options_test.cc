@@ -91,6 +91,10 @@ TEST(ServerOptions, TwoEndpointsNeedTwoPorts) {
   EXPECT_THAT(MessageOf(options), HasSubstr("each needs its own port"));
   options.listen.port = options.http_listen.port = 0;
   EXPECT_TRUE(ValidateServerOptions(options, kMachine).ok());
+  options.listen = options.http_listen = {.host = "", .path = "/run/one.sock"};
+  EXPECT_THAT(MessageOf(options), HasSubstr("--listen and --http-listen are both unix:/run/one.sock"));
+  options.http_listen.path = "/run/another.sock";
+  EXPECT_TRUE(ValidateServerOptions(options, kMachine).ok());
 }
 
 TEST(ServerOptions, CorsOriginHasNoPath) {
