@@ -23,7 +23,7 @@ class GpuBackends {
   virtual void BeginLoading(const WorkerDevice& device) const = 0;
   // Prepares a language model: PrepareForGpu (models/language_model/backends.h).
   // Errors: INVALID_ARGUMENT if there is no such GPU.
-  virtual absl::StatusOr<PreparedDevice> Prepare(Decoder& decoder, const WorkerDevice& device,
+  virtual absl::StatusOr<PreparedDevice> Prepare(Decoder decoder, const WorkerDevice& device,
                                                  const std::function<void()>& between) const = 0;
   // Creates the GPU ops that the layers of one classifier worker use. `head_width`: of the model's widest heads.
   // Errors: INVALID_ARGUMENT if there is no such GPU; those of MakeGpuItemAttention (models/attention).

@@ -174,19 +174,20 @@ LS_DEVICE const unsigned char* DistanceRow(const Distances& distances, int dista
 
 // --- queries ---
 
-// A channel of a query, plus its bias unless that is null; 0 in the padding.
+// A channel of a scaled query, plus its bias unless that is null; 0 in the padding.
 LS_DEVICE float QueryElement(const CausalAttention& attention, int64_t row, int head, int channel, const float* bias) {
   if (channel >= attention.head_width) return 0.0f;
   const int column = head * attention.head_width + channel;
   const float query = RowElement(attention.row, attention.queries, row * attention.query_stride + column);
-  return bias == nullptr ? query : Add(query, bias[column]);
+  return bias == nullptr ? Multiply(query, attention.query_scale)
+                         : MultiplyAdd(query, attention.query_scale, bias[column]);
 }
 // The biases that are added to queries for keys, and for position terms.
 LS_DEVICE const float* ContentBias(const CausalAttention& attention, Part part) {
-  return part == Part::kWindow ? attention.window_bias : nullptr;
+  return part == Part::kWindow ? attention.window_bias : attention.query_bias;
 }
 LS_DEVICE const float* DistanceBias(const CausalAttention& attention, Part part) {
-  return part == Part::kWindow ? attention.relative_bias : nullptr;
+  return part == Part::kWindow ? attention.relative_bias : attention.query_bias;
 }
 
 }  // namespace longshort::models::cuda

@@ -1,49 +1,56 @@
 #include "models/gpu/cache_rows.h"
 #include "models/gpu/device.h"
+#include "models/gpu/kernel_choice.h"
 #include "models/gpu/row_access.h"
 
 namespace longshort::models::cuda {
 namespace {
 
 constexpr int kThreads = 128;
-constexpr int kWarps = kThreads / kWarpThreads;
 
-bool IsAligned(const Rows& rows, int width) {
-  return width % 4 == 0 && rows.stride % 4 == 0 && reinterpret_cast<uintptr_t>(rows.data) % 16 == 0;
+bool IsAligned(const Rows& rows, int width) { return width % 4 == 0 && cuda::IsAligned(rows); }
+
+// The address of a chunk's row on its open chunk page.
+LS_DEVICE float* OpenRow(const ChunkRows& rows, int64_t page, int64_t row) {
+  const int width = rows.heads * rows.head_width;
+  return rows.open_chunks + page * rows.page_floats + row * OpenRowFloats(width, rows.heads * rows.chunk_rank);
 }
 
-// A warp writes a row's key or its value: normalised in shared memory, then converted and stored, 16 bytes per lane.
-//   shared  [kWarps][width] float32
+// A thread block writes a row's key or its value (part 0, 1): normalised in shared memory, then converted and stored,
+// 16 bytes per thread.
+//   shared  that of NormalizeRow; x becomes the normalised row
 template <typename Element, int n>
-LS_KERNEL(kThreads)
-void Append(LS_ARGUMENTS AppendRows arguments) {
+LS_DEVICE void WriteToPage(const WriteRows& arguments, const NewKeys& rows, int64_t row, int part) {
   constexpr int kElements = 16 / sizeof(Element);
-  const int64_t item = int64_t{Block().x} * kWarps + Warp();
-  if (item >= 2 * arguments.count) return;
-  const int64_t row = item / 2;
-  const int part = static_cast<int>(item % 2);
-  const int64_t slot = arguments.slots[row];
+  const int64_t slot = rows.slots[row];
   if (slot < 0) return;
   const int width = arguments.heads * arguments.head_width;
-  float* const shared = reinterpret_cast<float*>(SharedMemory()) + Warp() * width;
-  const int64_t from = row * arguments.keys_values.stride + part * width;
-  for (int c = n * Lane(); c < width; c += n * kWarpThreads) {
-    const SomeFloats<n> floats = LoadRow<n>(arguments.row, arguments.keys_values.data, from + c);
-    LS_UNROLL
-    for (int i = 0; i < n; ++i) shared[c + i] = floats.value[i];
-  }
-  if (arguments.gain != nullptr) NormalizeRow<n>(shared, width, arguments.epsilon, arguments.gain, arguments.bias);
-  SyncWarp();
+  float* const normalized = reinterpret_cast<float*>(SharedMemory());
+  const int64_t from = row * rows.keys_values.stride + part * width;
+  NormalizeRow<n, kThreads>(
+      normalized, width, rows.norm, arguments.epsilon,
+      [&](int c) {
+        SomeFloats<n> floats = LoadRow<n>(rows.row, rows.keys_values.data, from + c);
+        if (rows.biases == nullptr) return floats;
+        LS_UNROLL
+        for (int i = 0; i < n; ++i) floats.value[i] = Add(floats.value[i], rows.biases[part * width + c + i]);
+        return floats;
+      },
+      [&](int c, const SomeFloats<n>& floats) {
+        LS_UNROLL
+        for (int i = 0; i < n; ++i) normalized[c + i] = floats.value[i];
+      });
+  SyncBlock();
 
   const int padded = static_cast<int>(PaddedHeadWidth(arguments.head_width)), pieces = padded / kElements;
-  Element* const page = static_cast<Element*>(arguments.pages) + slot / kPageRows * arguments.page_elements;
-  for (int i = Lane(); i < arguments.heads * pieces; i += kWarpThreads) {
+  Element* const page = static_cast<Element*>(rows.pages) + slot / kPageRows * arguments.page_elements;
+  for (int i = Thread(); i < arguments.heads * pieces; i += kThreads) {
     const int head = i / pieces, first = i % pieces * kElements;
     float values[kElements];
     LS_UNROLL
     for (int e = 0; e < kElements; ++e) {
       const int channel = first + e;
-      values[e] = channel < arguments.head_width ? shared[head * arguments.head_width + channel] : 0.0f;
+      values[e] = channel < arguments.head_width ? normalized[head * arguments.head_width + channel] : 0.0f;
     }
     Words<4> words;
     LS_UNROLL
@@ -59,26 +66,39 @@ void Append(LS_ARGUMENTS AppendRows arguments) {
   }
 }
 
-// The address of a chunk's row on its open chunk page.
-LS_DEVICE float* OpenRow(const ChunkRows& rows, int64_t page, int64_t row) {
-  const int width = rows.heads * rows.head_width;
-  return rows.open_chunks + page * rows.page_floats + row * OpenRowFloats(width, rows.heads * rows.chunk_rank);
-}
-
-LS_KERNEL(kThreads) void Keep(LS_ARGUMENTS KeepRows arguments) {
-  const ChunkRows& rows = arguments.rows;
-  const int64_t row = arguments.kept_rows[Block().x], slot = arguments.kept_slots[Block().x];
+template <int n>
+LS_DEVICE void Keep(const KeptRows& kept, int64_t index) {
+  const ChunkRows& rows = kept.rows;
+  const int64_t row = kept.indices[index], slot = kept.slots[index];
   if (row < 0) return;
   float* const to = OpenRow(rows, slot / rows.chunk_size, slot % rows.chunk_size);
   const int width = rows.heads * rows.head_width, columns = rows.heads * rows.chunk_rank;
-  for (int c = Thread(); c < width; c += kThreads)
-    to[c] = RowElement(rows.row, rows.inputs.data, row * rows.inputs.stride + c);
-  for (int c = Thread(); c < 2 * width; c += kThreads) {
-    to[width + c] = RowElement(rows.row, rows.keys_values.data, row * rows.keys_values.stride + c);
+  for (int c = n * Thread(); c < width; c += n * kThreads) {
+    StoreRow<n>(ElementType::kFloat, to, c,
+                LoadRow<n>(ElementType::kFloat, rows.inputs.data, row * rows.inputs.stride + c));
+  }
+  for (int c = n * Thread(); c < 2 * width; c += n * kThreads) {
+    StoreRow<n>(ElementType::kFloat, to, width + c,
+                LoadRow<n>(rows.row, rows.keys_values.data, row * rows.keys_values.stride + c));
   }
   for (int c = Thread(); c < columns; c += kThreads) {
     to[3 * width + c] = RowElement(rows.row, rows.logits.data, row * rows.logits.stride + c);
   }
+}
+
+// Two thread blocks for each row of window, memory and segment pages, then one for each kept row.
+template <typename Element, int n>
+LS_KERNEL(kThreads)
+void Write(LS_ARGUMENTS WriteRows arguments) {
+  int64_t block = Block().x;
+  const int64_t window = 2 * arguments.window.count, memory = 2 * arguments.memory.count;
+  const int64_t segment = 2 * arguments.segment.count;
+  if (block >= window + memory + segment) return Keep<n>(arguments.kept, block - window - memory - segment);
+  const NewKeys& rows = block < window            ? arguments.window
+                        : block < window + memory ? arguments.memory
+                                                  : arguments.segment;
+  block -= block < window ? 0 : block < window + memory ? window : window + memory;
+  WriteToPage<Element, n>(arguments, rows, block / 2, static_cast<int>(block % 2));
 }
 
 // A thread block mixes some channels of one chunk's inputs, keys or values (part 0, 1, 2). A thread has n channels of
@@ -119,6 +139,7 @@ void Mix(LS_ARGUMENTS MixChunks arguments) {
   const int channel = first_channel + Thread() * n;
   if (channel > last_channel) return;
   const Rows& from = part == 0 ? rows.inputs : rows.keys_values;
+  const ElementType from_type = part == 0 ? ElementType::kFloat : rows.row;
   const int from_channel = (part == 2 ? width : 0) + channel;
   const Rows& to = part == 0 ? arguments.mixed_inputs : arguments.mixed_keys_values;
   for (int t = 0; t < rank; ++t) {
@@ -127,27 +148,33 @@ void Mix(LS_ARGUMENTS MixChunks arguments) {
     for (int i = 0; i < size; ++i) {
       const SomeFloats<n> row =
           i < kept ? LoadRow<n>(ElementType::kFloat, OpenRow(rows, page, i), part * width + channel)
-                   : LoadRow<n>(rows.row, from.data, (end - (size - 1 - i)) * from.stride + from_channel);
+                   : LoadRow<n>(from_type, from.data, (end - (size - 1 - i)) * from.stride + from_channel);
       const float weight = weights[i * columns + column];
       LS_UNROLL
       for (int c = 0; c < n; ++c) mixed.value[c] = MultiplyAdd(weight, row.value[c], mixed.value[c]);
     }
-    StoreRow<n>(rows.row, to.data, (chunk * rank + t) * to.stride + from_channel, mixed);
+    StoreRow<n>(part == 0 ? rows.row : ElementType::kFloat, to.data, (chunk * rank + t) * to.stride + from_channel,
+                mixed);
   }
 }
 
-template <typename Element, int n>
-KernelCall AppendCall(const AppendRows& arguments) {
-  LaunchShape shape;
-  shape.grid.x = static_cast<unsigned>((2 * arguments.count + kWarps - 1) / kWarps);
-  shape.threads = kThreads;
-  shape.shared_bytes = sizeof(float) * kWarps * arguments.heads * arguments.head_width;
-  return MakeCall<Append<Element, n>>("Append", shape, arguments);
-}
 template <typename Element>
-KernelCall AppendCallOf(const AppendRows& arguments) {
-  return IsAligned(arguments.keys_values, arguments.heads * arguments.head_width) ? AppendCall<Element, 4>(arguments)
-                                                                                  : AppendCall<Element, 1>(arguments);
+KernelCall WriteCall(const WriteRows& arguments) {
+  const int width = arguments.heads * arguments.head_width;
+  bool aligned = arguments.kept.count == 0 ||
+                 (IsAligned(arguments.kept.rows.inputs, width) && IsAligned(arguments.kept.rows.keys_values, width) &&
+                  arguments.kept.rows.page_floats % 4 == 0);
+  int64_t page_rows = 0;
+  for (const NewKeys* const rows : {&arguments.window, &arguments.memory, &arguments.segment}) {
+    page_rows += rows->count;
+    aligned = aligned && (rows->count == 0 || (IsAligned(rows->keys_values, width) && cuda::IsAligned(rows->norm)));
+  }
+  LaunchShape shape;
+  shape.grid.x = static_cast<unsigned>(2 * page_rows + arguments.kept.count);
+  shape.threads = kThreads;
+  shape.shared_bytes = NormSharedBytes(width, kThreads);
+  return aligned ? MakeCall<Write<Element, 4>>("Write", shape, arguments)
+                 : MakeCall<Write<Element, 1>>("Write", shape, arguments);
 }
 
 template <int n>
@@ -166,15 +193,8 @@ KernelCall MixCall(const MixChunks& arguments) {
 
 }  // namespace
 
-KernelCall AppendRowsCall(const AppendRows& arguments) {
-  return arguments.element == ElementType::kFloat ? AppendCallOf<float>(arguments) : AppendCallOf<BFloat16>(arguments);
-}
-
-KernelCall KeepRowsCall(const KeepRows& arguments) {
-  LaunchShape shape;
-  shape.grid.x = static_cast<unsigned>(arguments.count);
-  shape.threads = kThreads;
-  return MakeCall<Keep>("Keep", shape, arguments);
+KernelCall WriteRowsCall(const WriteRows& arguments) {
+  return arguments.element == ElementType::kFloat ? WriteCall<float>(arguments) : WriteCall<BFloat16>(arguments);
 }
 
 KernelCall MixChunksCall(const MixChunks& arguments) {

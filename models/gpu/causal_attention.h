@@ -29,9 +29,11 @@ struct CausalAttention {
   int window_length;
   int chunk_size;
   int chunk_rank;
-  int memory_vectors;          // M/C * R
-  const float* window_bias;    // [heads, head_width]: r_w_bias, added to queries that meet window keys
-  const float* relative_bias;  // [heads, head_width]: r_r_bias, added to queries that meet window positions
+  int memory_vectors;  // M/C * R
+  // [heads, head_width], added to scaled queries. They include the bias of the queries' map.
+  const float* window_bias;    // for window keys: r_w_bias
+  const float* relative_bias;  // for window positions: r_r_bias
+  const float* query_bias;     // for vectors of chunks and their positions; null: none
   // Position terms by distance, padded as keys are: [heads, count, padded head width].
   const void* window_distances;  // count = window_length
   const void* chunk_distances;   // count = chunk_distance_count
@@ -45,7 +47,8 @@ struct CausalAttention {
   int64_t page_elements;  // from one page to the next
 
   // Rows, `..._stride` elements apart: [rows, heads * head_width].
-  const void* queries;  // scaled by 1/sqrt(head_width)
+  const void* queries;
+  float query_scale;  // 1/sqrt(head_width)
   int64_t query_stride;
   void* output;
   int64_t output_stride;

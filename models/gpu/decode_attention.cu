@@ -1,8 +1,8 @@
 // Attention of single rows: one thread block per row, head and 64 keys, and a kernel that merges their results.
 //
-// A block has four warps. For the scores, each warp has 16 keys, and loads their fragments directly from global memory.
-// For the mixed values, each warp has a share of the channels, and the values go through shared memory. Only row 0 of
-// the 16 rows of the tensor cores' operands is used: the kernel is memory-bound.
+// AttendToBlocks: a block has four warps. For the scores, each warp has 16 keys, and loads their fragments directly
+// from global memory. For the mixed values, each warp has a share of the channels, and the values go through shared
+// memory. Only row 0 of the 16 rows of the tensor cores' operands is used: the kernel is memory-bound.
 //   shared  values [64][width], swizzled; the query with each bias [2][width]; probabilities [64] float32; the warps'
 //           largest scores [4]
 
@@ -171,33 +171,42 @@ void AttendToBlocks(LS_ARGUMENTS DecodeAttention arguments) {
   }
 }
 
-constexpr int kMergeThreads = 32;
+// Results of blocks that are in shared memory at once.
+constexpr int kMergedBlocks = 64;
 
-// A warp merges the blocks of one row and head, left to right. Each lane has some channels.
+// A thread block merges the blocks of one row and head, left to right. A thread has a channel. Results are copied to
+// shared memory together, because loads one after the other would take longer than the arithmetic.
+//   shared  [kMergedBlocks][width] float32, outputs; [kMergedBlocks][2] float32, largest scores and sums
 template <int width>
-LS_KERNEL(kMergeThreads)
+LS_KERNEL(kThreads)
 void MergeBlocks(LS_ARGUMENTS DecodeAttention arguments) {
-  constexpr int kChannels = width / kWarpThreads;
   const CausalAttention& attention = arguments.attention;
   const int entry = Block().x, head = Block().y;
   const int64_t row = arguments.rows[entry];
   if (row < 0) return;
   const int64_t position = attention.positions[row];
   const int blocks = BlockCount(KeysSeenFrom(attention, attention.segment_starts[row], position, position));
-  const int64_t first = (int64_t{entry} * attention.heads + head) * arguments.max_blocks;
-  const float* const outputs = arguments.partial_outputs + first * width + Lane() * kChannels;
-  const float* const sums = arguments.partial_sums + 2 * first;
+  const int64_t place = (int64_t{entry} * attention.heads + head) * arguments.max_blocks;
+  float* const outputs = reinterpret_cast<float*>(SharedMemory());
+  float* const sums = outputs + kMergedBlocks * width;
 
-  float merged[kChannels] = {}, largest = kMinusInfinity, sum = 0;
-  MergeParts<width>(merged, largest, sum, blocks, outputs, sums);
-  const float scale = Reciprocal(sum);
-  LS_UNROLL
-  for (int c = 0; c < kChannels; ++c) {
-    const int channel = Lane() * kChannels + c;
-    if (channel >= attention.head_width) continue;
-    SetRowElement(attention.row, attention.output,
-                  row * attention.output_stride + head * attention.head_width + channel, Multiply(merged[c], scale));
+  float merged[1] = {}, largest = kMinusInfinity, sum = 0;
+  for (int first = 0; first < blocks; first += kMergedBlocks) {
+    const int count = blocks - first < kMergedBlocks ? blocks - first : kMergedBlocks;
+    for (int i = Thread() * 4; i < count * width; i += kThreads * 4) {
+      CopyAsync(outputs + i, arguments.partial_outputs + (place + first) * width + i, true);
+    }
+    CommitCopies();
+    for (int i = Thread(); i < 2 * count; i += kThreads) sums[i] = arguments.partial_sums[2 * (place + first) + i];
+    WaitForCopies<0>();
+    SyncBlock();
+    if (Thread() < width) MergeParts<width>(merged, largest, sum, count, outputs + Thread(), sums);
+    SyncBlock();  // before the next results overwrite these
   }
+  const int channel = Thread();
+  if (channel >= attention.head_width) return;
+  SetRowElement(attention.row, attention.output, row * attention.output_stride + head * attention.head_width + channel,
+                Multiply(merged[0], Reciprocal(sum)));
 }
 
 template <typename Element, int width>
@@ -215,7 +224,8 @@ KernelCall MergeBlocksOfWidth(const DecodeAttention& arguments) {
   LaunchShape shape;
   shape.grid.x = static_cast<unsigned>(arguments.row_count);
   shape.grid.y = static_cast<unsigned>(arguments.attention.heads);
-  shape.threads = kMergeThreads;
+  shape.threads = kThreads;
+  shape.shared_bytes = sizeof(float) * kMergedBlocks * (width + 2);
   return MakeCall<MergeBlocks<width>>("MergeBlocks", shape, arguments);
 }
 

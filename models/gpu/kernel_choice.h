@@ -17,6 +17,10 @@ inline bool IsAligned(const Rows& rows) {
   return rows.data == nullptr || (rows.stride % 4 == 0 && reinterpret_cast<uintptr_t>(rows.data) % 16 == 0);
 }
 
+inline bool IsAligned(const NormWeights& norm) {
+  return (reinterpret_cast<uintptr_t>(norm.gain) | reinterpret_cast<uintptr_t>(norm.bias)) % 16 == 0;
+}
+
 inline unsigned BlocksFor(int64_t items, int64_t items_of_block) {
   return static_cast<unsigned>((items + items_of_block - 1) / items_of_block);
 }

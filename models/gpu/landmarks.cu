@@ -1,5 +1,5 @@
-// One thread block for a split of an item's rows, a head and 16 of its vectors. Then one warp per item, vector and part
-// (keys, values) merges the splits and normalises.
+// One thread block for a split of an item's rows, a head and 16 of its vectors. Then one block per item, vector and
+// part (keys, values) merges the splits and normalises.
 #include "models/gpu/device.h"
 #include "models/gpu/folded_rows.h"
 #include "models/gpu/kernel_choice.h"
@@ -134,17 +134,12 @@ void MixSplits(LS_ARGUMENTS Landmarks arguments) {
   }
 }
 
-//   shared  [kWarps][heads * head_width] float32: a warp's vector; each lane accesses its own channels
-LS_KERNEL(kThreads) void MergeSplits(LS_ARGUMENTS Landmarks arguments) {
-  const int64_t index = int64_t{Block().x} * kWarps + Warp();
-  if (index >= int64_t{arguments.items} * 2 * arguments.rank) return;
-  const int vector = static_cast<int>(index % arguments.rank), part = static_cast<int>(index / arguments.rank % 2);
-  const int item = static_cast<int>(index / (2 * arguments.rank));
+LS_KERNEL(kThreads, 8) void MergeSplits(LS_ARGUMENTS Landmarks arguments) {
+  const int index = Block().x;
+  const int vector = index % arguments.rank, part = index / arguments.rank % 2, item = index / (2 * arguments.rank);
   const int splits = static_cast<int>(LandmarkSplitsOf(RangeOf(arguments.ranges, item).rows));
-  const int width = arguments.heads * arguments.head_width;
   const int padded = static_cast<int>(PaddedHeadWidth(arguments.head_width));
-  float* const shared = reinterpret_cast<float*>(SharedMemory()) + Warp() * width;
-  for (int c = Lane(); c < width; c += kWarpThreads) {
+  const auto merged_channel = [&](int c) {
     const int head = c / arguments.head_width, channel = c % arguments.head_width;
     float merged = 0, largest = kMinusInfinity, sum = 0;
     for (int split = 0; split < splits; ++split) {
@@ -155,15 +150,15 @@ LS_KERNEL(kThreads) void MergeSplits(LS_ARGUMENTS Landmarks arguments) {
       const int64_t from = MixedPlace(arguments, place, part, vector, head) * padded + channel;
       merged = Merged(merged, FloatOf(LoadConstant<1>(arguments.partial_outputs + from).word[0]), factors);
     }
-    shared[c] = Multiply(merged, Reciprocal(sum));
-  }
-  const NormWeights& norm = part == 0 ? arguments.key_norm : arguments.value_norm;
-  NormalizeRow<1>(shared, width, arguments.epsilon, norm.gain, norm.bias);
+    return SomeFloats<1>{{Multiply(merged, Reciprocal(sum))}};
+  };
   const Rows& to = part == 0 ? arguments.landmark_keys : arguments.landmark_values;
   const int64_t row = int64_t{item} * arguments.item_vectors + arguments.first_vector + vector;
-  for (int c = Lane(); c < width; c += kWarpThreads) {
-    SetRowElement(arguments.element, to.data, row * to.stride + c, shared[c]);
-  }
+  NormalizeRow<1, kThreads>(reinterpret_cast<float*>(SharedMemory()), arguments.heads * arguments.head_width,
+                            part == 0 ? arguments.key_norm : arguments.value_norm, arguments.epsilon, merged_channel,
+                            [&](int c, const SomeFloats<1>& floats) {
+                              SetRowElement(arguments.element, to.data, row * to.stride + c, floats.value[0]);
+                            });
 }
 
 template <typename Element, int width>
@@ -186,11 +181,10 @@ KernelCall MixSplitsCall(const Landmarks& arguments) {
 }
 
 KernelCall MergeSplitsCall(const Landmarks& arguments) {
-  const int64_t vectors = int64_t{arguments.items} * 2 * arguments.rank;
   LaunchShape shape;
-  shape.grid.x = static_cast<unsigned>((vectors + kWarps - 1) / kWarps);
+  shape.grid.x = static_cast<unsigned>(arguments.items * 2 * arguments.rank);
   shape.threads = kThreads;
-  shape.shared_bytes = sizeof(float) * kWarps * arguments.heads * arguments.head_width;
+  shape.shared_bytes = NormSharedBytes(arguments.heads * arguments.head_width, kThreads);
   return MakeCall<MergeSplits>("MergeSplits", shape, arguments);
 }
 

@@ -19,12 +19,6 @@ namespace longshort::models::cuda {
 constexpr int kLandmarkSplitRows = 256;
 constexpr int64_t LandmarkSplitsOf(int64_t rows) { return (rows + kLandmarkSplitRows - 1) / kLandmarkSplitRows; }
 
-// The weights of one LayerNorm of DualLN.
-struct NormWeights {
-  const float* gain;  // [heads * head_width]
-  const float* bias;  // [heads * head_width]
-};
-
 struct Landmarks {
   ElementType element;  // of all inputs and outputs, and of products; sums are float32
   int heads;

@@ -153,15 +153,32 @@ class PromptTile {
     for (int c = 0; c < Shape::kPiecesOfLane; ++c) loaded.pieces[c] = LoadConstant<4>(from + c * 64);
     return loaded;
   }
+  // The lane's pieces of the warp's rows that distances multiply. They stay in registers if there are few.
+  struct QueryPieces {
+    static constexpr bool kStay = Shape::kPiecesOfLane <= 2;
+    Words<4> rows[kStay ? Shape::kPiecesOfLane : 1][2];
+  };
+  LS_DEVICE Words<4> QueryPiece(int c, int half) const {
+    return Load<4>(Queries(true) + PieceOffset<Shape::kPiecesOfRow>(TileRow(half), 4 * c + quad_));
+  }
+  LS_DEVICE QueryPieces LoadQueryPieces() const {
+    QueryPieces loaded = {};
+    if constexpr (QueryPieces::kStay) {
+      LS_UNROLL
+      for (int i = 0; i < 2 * Shape::kPiecesOfLane; ++i) loaded.rows[i / 2][i % 2] = QueryPiece(i / 2, i % 2);
+    }
+    return loaded;
+  }
   // Multiplies the warp's rows by these distances.
-  LS_DEVICE void DistanceProducts(float (&products)[4], const DistancePieces& loaded) const {
-    const unsigned char* const queries = Queries(true);
+  LS_DEVICE void DistanceProducts(float (&products)[4], const QueryPieces& queries,
+                                  const DistancePieces& loaded) const {
     LS_UNROLL
     for (int c = 0; c < Shape::kPiecesOfLane; ++c) {
-      const int piece = 4 * c + quad_;
-      const Words<4> row = Load<4>(queries + PieceOffset<Shape::kPiecesOfRow>(TileRow(0), piece));
-      const Words<4> row_8 = Load<4>(queries + PieceOffset<Shape::kPiecesOfRow>(TileRow(1), piece));
-      MultiplyPiece<Element>(products, row, row_8, loaded.pieces[c]);
+      if constexpr (QueryPieces::kStay) {
+        MultiplyPiece<Element>(products, queries.rows[c][0], queries.rows[c][1], loaded.pieces[c]);
+      } else {
+        MultiplyPiece<Element>(products, QueryPiece(c, 0), QueryPiece(c, 1), loaded.pieces[c]);
+      }
     }
   }
 
@@ -170,11 +187,12 @@ class PromptTile {
     // The key of the block at distance 0: for the lane's two rows, and for the warp's first and last row.
     const int newest[2] = {newest_[0].Of(block.part) - block.first, newest_[1].Of(block.part) - block.first};
     const int first = Shuffle(newest[0], 0), last = Shuffle(newest[1], kWarpThreads - 1);
+    const QueryPieces queries = LoadQueryPieces();
     if (first == last) {
       LS_UNROLL
       for (int n = 0; n < kPageRows / 8; ++n) {
         float products[4] = {};
-        DistanceProducts(products, LoadDistances(distances, last, n));
+        DistanceProducts(products, queries, LoadDistances(distances, last, n));
         LS_UNROLL
         for (int i = 0; i < 4; ++i) scores[n][i] = Add(scores[n][i], products[i]);
       }
@@ -188,7 +206,7 @@ class PromptTile {
       const DistancePieces here = next;
       next = LoadDistances(distances, last, tile + 1);  // loads while this one is processed
       float products[4] = {};
-      DistanceProducts(products, here);
+      DistanceProducts(products, queries, here);
       LS_UNROLL
       for (int i = 0; i < 4; ++i) {
         const int half = i / 2, key = 8 * tile + 2 * quad_ + i % 2 - (last - newest[half]);

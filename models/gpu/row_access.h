@@ -1,10 +1,12 @@
 // Reads and writes rows of activations whose element type is known only at run time. For kernels only.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "models/gpu/device.h"
 #include "models/gpu/pages.h"
+#include "models/gpu/rows.h"
 
 namespace longshort::models::cuda {
 
@@ -65,31 +67,62 @@ LS_DEVICE float WarpSum(float value) {
   return value;
 }
 
-// A warp normalises a row of `width` floats in shared memory; lane l has n elements from each n * (l + 32 i) on:
+// A thread block normalises a row of `width` floats; thread t has n elements from each n * (t + threads * i) on:
 //   y = (x - mean) / sqrt(variance + epsilon) * gain + bias, with the biased variance
-template <int n>
-LS_DEVICE void NormalizeRow(float* row, int width, float epsilon, const float* gain, const float* bias) {
-  float sum = 0;
-  for (int c = n * Lane(); c < width; c += n * kWarpThreads) {
+// load(c) returns n elements of x from element c on, and store(c, floats) receives those of y; it may overwrite x.
+//   shared  NormSharedBytes: [3][width] float32, x, gain and bias, of which each thread accesses its own elements;
+//           [2][warps], sums of warps
+constexpr size_t NormSharedBytes(int width, int threads) { return (3 * width + threads / 16) * sizeof(float); }
+template <int n, int threads, typename LoadSome, typename StoreSome>
+LS_DEVICE void NormalizeRow(float* shared, int width, const NormWeights& norm, float epsilon, const LoadSome& load,
+                            const StoreSome& store) {
+  constexpr int kWarps = threads / kWarpThreads;
+  float* const gains = shared + width;
+  float* const biases = gains + width;
+  float* const sums = biases + width;
+  // Returns a thread's sum over the block, in a fixed order.
+  const auto block_sum = [](float mine, float* sums_of_warps) {
+    const float sum = WarpSum(mine);
+    if (Lane() == 0) sums_of_warps[Warp()] = sum;
+    SyncBlock();
+    float all = sums_of_warps[0];
     LS_UNROLL
-    for (int i = 0; i < n; ++i) sum = Add(sum, row[c + i]);
-  }
-  const float mean = Multiply(WarpSum(sum), Reciprocal(static_cast<float>(width)));
-  float squares = 0;
-  for (int c = n * Lane(); c < width; c += n * kWarpThreads) {
+    for (int warp = 1; warp < kWarps; ++warp) all = Add(all, sums_of_warps[warp]);
+    return all;
+  };
+  const float share = Reciprocal(static_cast<float>(width));
+
+  float sum = 0;
+  for (int c = n * Thread(); c < width; c += n * threads) {
+    // The weights, too, because loads that are issued together take the time of one.
+    const SomeFloats<n> row = load(c), gain = LoadRow<n>(ElementType::kFloat, norm.gain, c),
+                        bias = LoadRow<n>(ElementType::kFloat, norm.bias, c);
     LS_UNROLL
     for (int i = 0; i < n; ++i) {
-      const float difference = Add(row[c + i], -mean);
+      shared[c + i] = row.value[i];
+      gains[c + i] = gain.value[i];
+      biases[c + i] = bias.value[i];
+      sum = Add(sum, row.value[i]);
+    }
+  }
+  const float mean = Multiply(block_sum(sum, sums), share);
+  float squares = 0;
+  for (int c = n * Thread(); c < width; c += n * threads) {
+    LS_UNROLL
+    for (int i = 0; i < n; ++i) {
+      const float difference = Add(shared[c + i], -mean);
       squares = MultiplyAdd(difference, difference, squares);
     }
   }
-  const float variance = Multiply(WarpSum(squares), Reciprocal(static_cast<float>(width)));
+  const float variance = Multiply(block_sum(squares, sums + kWarps), share);
   const float scale = Reciprocal(SquareRoot(Add(variance, epsilon)));
-  for (int c = n * Lane(); c < width; c += n * kWarpThreads) {
+  for (int c = n * Thread(); c < width; c += n * threads) {
+    SomeFloats<n> normalized;
     LS_UNROLL
     for (int i = 0; i < n; ++i) {
-      row[c + i] = MultiplyAdd(Multiply(Add(row[c + i], -mean), scale), gain[c + i], bias[c + i]);
+      normalized.value[i] = MultiplyAdd(Multiply(Add(shared[c + i], -mean), scale), gains[c + i], biases[c + i]);
     }
+    store(c, normalized);
   }
 }
 

@@ -7,8 +7,6 @@ namespace longshort::models::cuda {
 namespace {
 
 constexpr int kThreads = 128;
-// Norms: one warp per row.
-constexpr int kWarps = kThreads / kWarpThreads;
 
 // One thread for n channels of a row: rows along x, channels along y.
 template <int n>
@@ -24,6 +22,14 @@ LS_DEVICE int ThreadChannel() {
   return (Block().y * kThreads + Thread()) * n;
 }
 
+// Stores n channels of a float32 row, and of its copy.
+template <int n>
+LS_DEVICE void StoreWithCopy(const Rows& output, const Rows& copy, int64_t row, int channel,
+                             const SomeFloats<n>& floats) {
+  StoreRow<n>(ElementType::kFloat, output.data, row * output.stride + channel, floats);
+  if (copy.data != nullptr) StoreRow<n>(ElementType::kBFloat16, copy.data, row * copy.stride + channel, floats);
+}
+
 template <int n>
 LS_KERNEL(kThreads)
 void Embed(LS_ARGUMENTS EmbedRows arguments) {
@@ -31,19 +37,19 @@ void Embed(LS_ARGUMENTS EmbedRows arguments) {
   const int channel = ThreadChannel<n>();
   if (channel >= arguments.width) return;
   SomeFloats<n> floats =
-      LoadRow<n>(arguments.table_type, arguments.table, arguments.tokens[row] * arguments.width + channel);
+      LoadRow<n>(ElementType::kFloat, arguments.table, arguments.tokens[row] * arguments.width + channel);
   LS_UNROLL
   for (int i = 0; i < n; ++i) floats.value[i] = Multiply(floats.value[i], arguments.scale);
-  StoreRow<n>(arguments.row, arguments.output.data, row * arguments.output.stride + channel, floats);
+  StoreWithCopy<n>(arguments.output, arguments.copy, row, channel, floats);
 }
 
 // Returns n channels of input + addend + bias of a row.
 template <int n>
-LS_DEVICE SomeFloats<n> SumOfRows(ElementType type, const Rows& input, const Rows& addend, const float* addend_bias,
-                                  int64_t row, int channel) {
-  SomeFloats<n> sum = LoadRow<n>(type, input.data, row * input.stride + channel);
+LS_DEVICE SomeFloats<n> SumOfRows(const Rows& input, ElementType addend_type, const Rows& addend,
+                                  const float* addend_bias, int64_t row, int channel) {
+  SomeFloats<n> sum = LoadRow<n>(ElementType::kFloat, input.data, row * input.stride + channel);
   if (addend.data == nullptr) return sum;
-  SomeFloats<n> added = LoadRow<n>(type, addend.data, row * addend.stride + channel);
+  SomeFloats<n> added = LoadRow<n>(addend_type, addend.data, row * addend.stride + channel);
   LS_UNROLL
   for (int i = 0; i < n; ++i) {
     if (addend_bias != nullptr) added.value[i] = Add(added.value[i], addend_bias[channel + i]);
@@ -52,26 +58,17 @@ LS_DEVICE SomeFloats<n> SumOfRows(ElementType type, const Rows& input, const Row
   return sum;
 }
 
-//   shared  [kWarps][width] float32: a warp's row; each lane accesses its own elements
+// A thread block per row.
 template <int n>
 LS_KERNEL(kThreads)
 void Norm(LS_ARGUMENTS NormRows arguments) {
-  const int64_t row = int64_t{Block().x} * kWarps + Warp();
-  if (row >= arguments.count) return;
-  float* const shared = reinterpret_cast<float*>(SharedMemory()) + Warp() * arguments.width;
-  for (int c = n * Lane(); c < arguments.width; c += n * kWarpThreads) {
-    const SomeFloats<n> sum =
-        SumOfRows<n>(arguments.row, arguments.input, arguments.addend, arguments.addend_bias, row, c);
-    LS_UNROLL
-    for (int i = 0; i < n; ++i) shared[c + i] = sum.value[i];
-  }
-  NormalizeRow<n>(shared, arguments.width, arguments.epsilon, arguments.gain, arguments.bias);
-  for (int c = n * Lane(); c < arguments.width; c += n * kWarpThreads) {
-    SomeFloats<n> floats;
-    LS_UNROLL
-    for (int i = 0; i < n; ++i) floats.value[i] = shared[c + i];
-    StoreRow<n>(arguments.row, arguments.output.data, row * arguments.output.stride + c, floats);
-  }
+  const int64_t row = Block().x;
+  NormalizeRow<n, kThreads>(
+      reinterpret_cast<float*>(SharedMemory()), arguments.width, arguments.norm, arguments.epsilon,
+      [&](int c) {
+        return SumOfRows<n>(arguments.input, arguments.addend_type, arguments.addend, arguments.addend_bias, row, c);
+      },
+      [&](int c, const SomeFloats<n>& floats) { StoreWithCopy<n>(arguments.output, arguments.copy, row, c, floats); });
 }
 
 LS_DEVICE float Activated(RowActivation activation, float x) {
@@ -103,24 +100,24 @@ void Gather(LS_ARGUMENTS GatherRows arguments) {
   const int64_t row = Block().x, from = arguments.indices[row];
   if (channel >= arguments.width || from < 0) return;
   const SomeFloats<n> sum =
-      SumOfRows<n>(arguments.row, arguments.input, arguments.addend, arguments.addend_bias, from, channel);
+      SumOfRows<n>(arguments.input, arguments.row, arguments.addend, arguments.addend_bias, from, channel);
   StoreRow<n>(arguments.row, arguments.output.data, row * arguments.output.stride + channel, sum);
 }
 
 template <int n>
 KernelCall NormCall(const NormRows& arguments) {
   LaunchShape shape;
-  shape.grid.x = BlocksFor(arguments.count, kWarps);
+  shape.grid.x = static_cast<unsigned>(arguments.count);
   shape.threads = kThreads;
-  shape.shared_bytes = sizeof(float) * kWarps * arguments.width;
+  shape.shared_bytes = NormSharedBytes(arguments.width, kThreads);
   return MakeCall<Norm<n>>("Norm", shape, arguments);
 }
 
 }  // namespace
 
 KernelCall EmbedRowsCall(const EmbedRows& arguments) {
-  const Rows table = {const_cast<void*>(arguments.table), arguments.width};
-  if (arguments.width % 4 == 0 && IsAligned(table) && IsAligned(arguments.output)) {
+  const Rows table = {const_cast<float*>(arguments.table), arguments.width};
+  if (arguments.width % 4 == 0 && IsAligned(table) && IsAligned(arguments.output) && IsAligned(arguments.copy)) {
     return MakeCall<Embed<4>>("Embed", ShapeByChannels<4>(arguments.count, arguments.width), arguments);
   }
   return MakeCall<Embed<1>>("Embed", ShapeByChannels<1>(arguments.count, arguments.width), arguments);
@@ -128,7 +125,7 @@ KernelCall EmbedRowsCall(const EmbedRows& arguments) {
 
 KernelCall NormRowsCall(const NormRows& arguments) {
   const bool aligned = arguments.width % 4 == 0 && IsAligned(arguments.input) && IsAligned(arguments.addend) &&
-                       IsAligned(arguments.output);
+                       IsAligned(arguments.norm) && IsAligned(arguments.output) && IsAligned(arguments.copy);
   return aligned ? NormCall<4>(arguments) : NormCall<1>(arguments);
 }
 

@@ -1,6 +1,7 @@
 // The row-wise operations of the language model except matrix products: embedding, norms with residual sums, bias and
-// activation, and the selection of rows for logits. Rows are [rows, width] with a stride, in float32 or bfloat16; sums
-// are float32. Pointers are device pointers. A row's bits do not depend on the other rows.
+// activation, and the selection of rows for logits. Rows are [rows, width] with a stride: the residual branch in
+// float32, products in float32 or bfloat16; sums are float32. Pointers are device pointers. A row's bits do not depend
+// on the other rows.
 #pragma once
 
 #include <cstdint>
@@ -28,31 +29,37 @@ constexpr ItemRows RangeOf(const ItemRanges& ranges, int64_t item) {
   return ranges.each != nullptr ? ranges.each[item] : ItemRows{item * ranges.step, ranges.rows};
 }
 
+// The weights of a LayerNorm.
+struct NormWeights {
+  const float* gain;  // [width]
+  const float* bias;  // [width]
+};
+
 // output[i] = scale * table[tokens[i]].
 struct EmbedRows {
-  ElementType table_type, row;
-  const void* table;  // [vocabulary, width]
+  const float* table;  // [vocabulary, width]
   const int64_t* tokens;
   int64_t count;
   int width;
   float scale;  // sqrt(width)
-  Rows output;
+  Rows output;  // float32
+  Rows copy;    // the same in bfloat16; null: none
 };
 KernelCall EmbedRowsCall(const EmbedRows& arguments);
 
 // output[i] = LayerNorm(x), with x = input[i] + addend[i] + addend_bias. The model's residual branch carries normalised
 // rows, so both z = norm2(x + Attn(x)) and the next layer's x = norm1(z + FF(z)) have this form.
 struct NormRows {
-  ElementType row;
-  Rows input;
+  ElementType addend_type;
+  Rows input;                // float32
   Rows addend;               // null: none
   const float* addend_bias;  // [width]; null: none
-  const float* gain;         // [width]
-  const float* bias;         // [width]
+  NormWeights norm;
   float epsilon;
   int64_t count;
   int width;
-  Rows output;  // may be the input
+  Rows output;  // float32; may be the input
+  Rows copy;    // the same in bfloat16; null: none
 };
 KernelCall NormRowsCall(const NormRows& arguments);
 
@@ -72,8 +79,8 @@ KernelCall ActivateRowsCall(const ActivateRows& arguments);
 // output[i] = input[indices[i]] + addend[indices[i]] + addend_bias: the last layer's sum, for the rows whose logits are
 // requested.
 struct GatherRows {
-  ElementType row;
-  Rows input;
+  ElementType row;           // of addend and output
+  Rows input;                // float32
   Rows addend;               // null: none
   const float* addend_bias;  // [width]; null: none
   const int64_t* indices;    // < 0: not written

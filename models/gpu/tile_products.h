@@ -165,14 +165,14 @@ LS_DEVICE MergeFactors Merge(float& largest, float block_largest) {
 LS_DEVICE float Merged(float before, float block, const MergeFactors& factors) {
   return MultiplyAdd(before, factors.before, Multiply(block, factors.block));
 }
-// Merges `parts` results, left to right. `outputs` points to this lane's channels of the first part, [parts, width];
+// Merges `parts` results, left to right. `outputs` points to this thread's channels of the first part, [parts, width];
 // `sums` has each part's largest score and sum, [parts, 2].
 template <int width, int channels>
 LS_DEVICE void MergeParts(float (&merged)[channels], float& largest, float& sum, int parts, const float* outputs,
                           const float* sums) {
   for (int part = 0; part < parts; ++part) {
-    const Words<2> part_sums = LoadConstant<2>(sums + 2 * part);
-    const Words<channels> mixed = LoadConstant<channels>(outputs + int64_t{part} * width);
+    const Words<2> part_sums = Load<2>(sums + 2 * part);
+    const Words<channels> mixed = Load<channels>(outputs + int64_t{part} * width);
     const MergeFactors factors = Merge(largest, FloatOf(part_sums.word[0]));
     sum = Merged(sum, FloatOf(part_sums.word[1]), factors);
     LS_UNROLL

@@ -12,19 +12,19 @@
 
 namespace longshort::models {
 
-// Prepares the decoder, whose tensors are on the host, for a device: packs the matrices that multiply tokens in the
-// device's memory order. Calls `between` repeatedly, which may throw.
+// Prepares the decoder, whose tensors are on the host, for a device: its matrices in the device's memory order, and
+// tables that depend on the weights alone. Calls `between` repeatedly, which may throw.
 // `gpus` prepares it for a GPU; null: no GPU support.
 // Throws what LibTorch throws. Errors: UNIMPLEMENTED for a kind of device that has no backend.
 absl::StatusOr<PreparedDevice> PrepareDecoder(
-    Decoder& decoder, const WorkerDevice& device, const GpuBackends* gpus = nullptr,
+    Decoder decoder, const WorkerDevice& device, const GpuBackends* gpus = nullptr,
     const std::function<void()>& between = [] {});
 
 // The same for the CPU and for a GPU. Pages hold bfloat16 if the decoder's matrices that multiply tokens do, else
-// float32. Weights that are used only to compute position tables are freed.
+// float32.
 
-PreparedDevice PrepareForCpu(Decoder& decoder, const std::function<void()>& between);
-// Moves the decoder to the GPU. Errors: UNIMPLEMENTED for heads that are too wide for the kernels.
-absl::StatusOr<PreparedDevice> PrepareForGpu(Decoder& decoder, ModelGpu gpu, const std::function<void()>& between);
+PreparedDevice PrepareForCpu(Decoder decoder, const std::function<void()>& between);
+// Errors: UNIMPLEMENTED for heads that are too wide for the kernels.
+absl::StatusOr<PreparedDevice> PrepareForGpu(Decoder decoder, ModelGpu gpu, const std::function<void()>& between);
 
 }  // namespace longshort::models

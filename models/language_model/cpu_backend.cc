@@ -7,6 +7,7 @@
 #include "ATen/Parallel.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "c10/core/InferenceMode.h"
 #include "models/kernels/causal_attention.h"
 #include "models/kernels/chunk_mixing.h"
 #include "models/language_model/backends.h"
@@ -48,20 +49,36 @@ struct HeadRange {
   int64_t count = 0;
 };
 
-// Tables computed from the weights alone, for all replicas.
+// A layer's results for the rows of a step: float32, each row contiguous.
+struct LayerRows {
+  at::Tensor input;              // [rows, d]: the input of keys and values
+  at::Tensor keys_values;        // [rows, 2, d], before DualLN
+  at::Tensor projection_logits;  // [rows, H*R]
+  at::Tensor window;             // [rows, 2, d]: keys and values after the window's DualLN
+  // Keys and values of chunks that become full, after DualLN, [full * R, 2, d]; undefined if there are none.
+  at::Tensor memory;   // mix, then project: for later segments
+  at::Tensor segment;  // project, then mix: for the chunk's own segment
+};
+
+// Chunks that become full, compressed to R vectors each: [full * R, ...].
+struct MixedChunks {
+  at::Tensor inputs;       // [full * R, d]
+  at::Tensor keys_values;  // [full * R, 2, d]
+};
+
+// The weights, packed for products, and tables that depend on them alone, for all replicas.
 template <typename Element>
-struct SharedTables {
-  explicit SharedTables(const Decoder& decoder)
-      : config(decoder.config),
+struct CpuDecoder {
+  CpuDecoder(Decoder unpacked, const std::function<void()>& between)
+      : config(unpacked.config),
         pages{.layers = config.layers, .heads = config.heads, .head_width = config.model_width / config.heads},
         open_chunks{.layers = config.layers,
                     .chunk_size = config.chunk_size,
                     .row_floats = 3 * config.model_width + config.heads * config.chunk_rank},
-        distances(decoder) {
-    for (const DecoderLayer& layer : decoder.layers) {
-      window_biases.push_back(layer.window_bias);
-      relative_biases.push_back(layer.relative_bias);
-    }
+        distances(unpacked),
+        decoder(std::move(unpacked)) {
+    decoder.Pack(between);
+    for (DecoderLayer& layer : decoder.layers) layer.window_positions = layer.chunk_positions = {};
   }
 
   CachePages PageBytes() const {
@@ -73,42 +90,50 @@ struct SharedTables {
   PageLayout pages;
   OpenChunkLayout open_chunks;
   DistanceTables<Element> distances;
-  std::vector<at::Tensor> window_biases, relative_biases;  // of each layer: [H, head_dim]
+  Decoder decoder;
 };
 
 // Element: of pages and position tables, float or cpu::BFloat16.
 template <typename Element>
 class CpuBackend final : public LanguageModelBackend {
  public:
-  CpuBackend(std::shared_ptr<const SharedTables<Element>> tables, int threads)
-      : tables_(std::move(tables)),
+  CpuBackend(std::shared_ptr<const CpuDecoder<Element>> decoder, int threads)
+      : decoder_(std::move(decoder)),
         steps_(threads),
-        window_pages_(tables_->pages),
-        segment_pages_(tables_->pages),
-        open_chunks_(tables_->open_chunks) {}
+        window_pages_(decoder_->pages),
+        segment_pages_(decoder_->pages),
+        open_chunks_(decoder_->open_chunks) {
+    WriteZeroRows();
+  }
 
   absl::Status Allocate(const CachePages& pages) override;
-  void WriteZeroRows(int64_t layer, const at::Tensor& in_window, const at::Tensor& in_segment) override;
 
   absl::Status CopyPage(PageKind kind, PageId from, PageId to) override;
   absl::StatusOr<std::string> ReadPage(PageKind kind, PageId page, const PageRows& rows) const override;
   absl::Status WritePage(PageKind kind, PageId page, std::string_view bytes) override;
 
-  at::Tensor BeginStep(const StepPlan& plan) override;
-  MixedChunks MixChunks(int64_t layer, const LayerRows& rows) override;
-  void WriteRows(int64_t layer, const LayerRows& rows) override;
-  at::Tensor Attend(int64_t layer, const at::Tensor& queries) override;
-  absl::Span<const float> EndStep(const at::Tensor& logits) override;
+  StepOutput RunStep(const StepPlan& plan) override;
 
   void Rest() override { ReleaseThreads(); }
 
  private:
-  const LanguageModelConfig& config() const { return tables_->config; }
-  const PageLayout& layout() const { return tables_->pages; }
+  const LanguageModelConfig& config() const { return decoder_->config; }
+  const PageLayout& layout() const { return decoder_->pages; }
+  // Writes the rows of zero memory, with which every sequence begins.
+  void WriteZeroRows();
   absl::Span<char> PageMemory(PageKind kind, PageId page) const;
   // The maximum number of keys that a query sees.
   int64_t VisibleKeys() const;
   void PlanRuns();
+  at::Tensor RunLayer(int64_t layer, const at::Tensor& hidden);
+  // Mixes the chunks that become full, from rows of this step and rows on open chunk pages.
+  // REQUIRES: a chunk becomes full; WriteRows has not been called for this layer.
+  MixedChunks MixChunks(int64_t layer, const LayerRows& rows);
+  // Writes every row to the places in the plan: window, memory, segment, or open chunk.
+  void WriteRows(int64_t layer, const LayerRows& rows);
+  // Attention of all rows of the step, queries [rows, d], scaled by 1/sqrt(head_dim): one softmax over the window and
+  // the compressed vectors that each row sees. REQUIRES: WriteRows has been called for this layer.
+  at::Tensor Attend(int64_t layer, const at::Tensor& queries) const;
   // Writes row i of `rows` [n, 2, d] to slots[i], for each i in begin .. end-1.
   static void WriteSlots(PageStorage<Element>& storage, int64_t layer, absl::Span<const int64_t> slots,
                          const at::Tensor& rows, int64_t begin, int64_t end);
@@ -119,7 +144,7 @@ class CpuBackend final : public LanguageModelBackend {
   cpu::KeyPages<Element> HeadPages(const PageStorage<Element>& storage, const StepPlan::PageTables& tables,
                                    int64_t slice, int64_t layer, int64_t head) const;
 
-  const std::shared_ptr<const SharedTables<Element>> tables_;
+  const std::shared_ptr<const CpuDecoder<Element>> decoder_;
   TimedSteps steps_;
   PageStorage<Element> window_pages_, segment_pages_;
   OpenChunkStorage open_chunks_;
@@ -137,12 +162,19 @@ absl::Status CpuBackend<Element>::Allocate(const CachePages& pages) {
 }
 
 template <typename Element>
-void CpuBackend<Element>::WriteZeroRows(int64_t layer, const at::Tensor& in_window, const at::Tensor& in_segment) {
-  const auto write = [&](PageStorage<Element>& storage, const at::Tensor& row) {
-    storage.WriteZeroRow(layer, Row(row, 0), Row(row, 0) + config().model_width);
-  };
-  write(window_pages_, in_window);
-  write(segment_pages_, in_segment);
+void CpuBackend<Element>::WriteZeroRows() {
+  const c10::InferenceMode inference;
+  const OneThread one_thread;
+  const at::Tensor nothing = at::zeros({1, config().model_width});
+  for (int64_t index = 0; index < config().layers; ++index) {
+    const DecoderLayer& layer = decoder_->decoder.layers[index];
+    const Projections zero = layer.Project(layer.AttentionInput(nothing));
+    const auto write = [&](PageStorage<Element>& storage, const at::Tensor& row) {
+      storage.WriteZeroRow(index, Row(row, 0), Row(row, 0) + config().model_width);
+    };
+    write(window_pages_, layer.window_norm(zero.keys_values));
+    write(segment_pages_, layer.chunk_norm(zero.keys_values));
+  }
 }
 
 template <typename Element>
@@ -184,13 +216,44 @@ absl::Status CpuBackend<Element>::WritePage(PageKind kind, PageId page, std::str
 }
 
 template <typename Element>
-at::Tensor CpuBackend<Element>::BeginStep(const StepPlan& plan) {
+StepOutput CpuBackend<Element>::RunStep(const StepPlan& plan) {
   plan_ = &plan;
   PlanRuns();
   steps_.Begin(plan.rows());
+  const Decoder& decoder = decoder_->decoder;
   // A view, which is never written.
-  return at::from_blob(const_cast<int64_t*>(plan.numbers.data()), {static_cast<int64_t>(plan.numbers.size())},
-                       at::kLong);
+  const auto numbers = [&](const StepPlan::Array& array) {
+    return at::from_blob(const_cast<int64_t*>(plan.Of(array).data()), {array.size}, at::kLong);
+  };
+  at::Tensor hidden = decoder.Embed(numbers(plan.tokens));
+  for (int64_t layer = 0; layer < config().layers; ++layer) hidden = RunLayer(layer, hidden);
+  logits_ = at::Tensor();
+  if (plan.logit_rows.size > 0) {
+    logits_ = decoder.Logits(plan.are_all_logits_wanted ? hidden : hidden.index_select(0, numbers(plan.logit_rows)));
+  }
+  steps_.End();
+  if (!logits_.defined()) return {};
+  return {.logits = {logits_.const_data_ptr<float>(), static_cast<size_t>(logits_.numel())}};
+}
+
+template <typename Element>
+at::Tensor CpuBackend<Element>::RunLayer(int64_t layer, const at::Tensor& hidden) {
+  const DecoderLayer& weights = decoder_->decoder.layers[layer];
+  const at::Tensor input = weights.AttentionInput(hidden);
+  const Projections projections = weights.Project(input);
+  LayerRows rows{.input = input,
+                 .keys_values = projections.keys_values,
+                 .projection_logits = projections.projection_logits,
+                 .window = weights.window_norm(projections.keys_values),
+                 .memory = {},
+                 .segment = {}};
+  if (plan_->full_chunks() > 0) {
+    const MixedChunks mixed = MixChunks(layer, rows);
+    rows.memory = weights.chunk_norm(weights.KeysAndValues(mixed.inputs));
+    rows.segment = weights.chunk_norm(mixed.keys_values);
+  }
+  WriteRows(layer, rows);
+  return weights.Finish(input, Attend(layer, projections.queries));
 }
 
 template <typename Element>
@@ -290,7 +353,7 @@ int64_t CpuBackend<Element>::VisibleKeys() const {
 }
 
 template <typename Element>
-at::Tensor CpuBackend<Element>::Attend(int64_t layer, const at::Tensor& queries) {
+at::Tensor CpuBackend<Element>::Attend(int64_t layer, const at::Tensor& queries) const {
   const at::Tensor attended = at::empty_like(queries);
   const int64_t heads = layout().heads;
   const auto longest = std::max_element(runs_.begin(), runs_.end(),
@@ -325,15 +388,15 @@ void CpuBackend<Element>::AttendRun(int64_t layer, const HeadRange& heads, const
       .stride = config().model_width,
       .count = run.count,
       .position = run.position,
-      .window_bias = Row(tables_->window_biases[layer], heads.first),
-      .relative_bias = Row(tables_->relative_biases[layer], heads.first),
+      .window_bias = Row(decoder_->decoder.layers[layer].window_bias, heads.first),
+      .relative_bias = Row(decoder_->decoder.layers[layer].relative_bias, heads.first),
       .first_vector = segment_vector - config().memory_length / chunk * rank,
       .segment_vector = segment_vector,
       .memory = HeadPages(segment_pages_, plan_->memory, run.slice, layer, heads.first),
       .segment = HeadPages(segment_pages_, plan_->segment, run.slice, layer, heads.first),
       .window = HeadPages(window_pages_, plan_->window, run.slice, layer, heads.first),
-      .chunk_distances = tables_->distances.Chunk(layer, heads.first),
-      .window_distances = tables_->distances.Window(layer, heads.first),
+      .chunk_distances = decoder_->distances.Chunk(layer, heads.first),
+      .window_distances = decoder_->distances.Window(layer, heads.first),
       .scratch = scratch,
   });
 }
@@ -355,35 +418,23 @@ cpu::KeyPages<Element> CpuBackend<Element>::HeadPages(const PageStorage<Element>
 }
 
 template <typename Element>
-absl::Span<const float> CpuBackend<Element>::EndStep(const at::Tensor& logits) {
-  steps_.End();
-  plan_ = nullptr;
-  logits_ = logits;
-  if (!logits_.defined()) return {};
-  return {logits_.const_data_ptr<float>(), static_cast<size_t>(logits_.numel())};
-}
-
-template <typename Element>
-PreparedDevice DeviceOf(const Decoder& decoder) {
-  const auto tables = std::make_shared<const SharedTables<Element>>(decoder);
+PreparedDevice DeviceOf(Decoder decoder, const std::function<void()>& between) {
+  const auto prepared_decoder = std::make_shared<const CpuDecoder<Element>>(std::move(decoder), between);
   PreparedDevice prepared;
   prepared.rows_per_page = cpu::kPageRows;
-  prepared.page_bytes = tables->PageBytes();
-  prepared.cache_layout = absl::StrCat("cpu-3/", 8 * sizeof(Element), "/", tables->pages.padded_width());
-  prepared.new_backend = [tables](const WorkerDevice& worker) {
-    return std::make_unique<CpuBackend<Element>>(tables, worker.threads);
+  prepared.page_bytes = prepared_decoder->PageBytes();
+  prepared.cache_layout = absl::StrCat("cpu-3/", 8 * sizeof(Element), "/", prepared_decoder->pages.padded_width());
+  prepared.new_backend = [prepared_decoder](const WorkerDevice& worker) {
+    return std::make_unique<CpuBackend<Element>>(prepared_decoder, worker.threads);
   };
   return prepared;
 }
 
 }  // namespace
 
-PreparedDevice PrepareForCpu(Decoder& decoder, const std::function<void()>& between) {
+PreparedDevice PrepareForCpu(Decoder decoder, const std::function<void()>& between) {
   const bool halves = decoder.output.weight.scalar_type() == at::kBFloat16;
-  PreparedDevice prepared = halves ? DeviceOf<cpu::BFloat16>(decoder) : DeviceOf<float>(decoder);
-  decoder.Pack(between);
-  for (DecoderLayer& layer : decoder.layers) layer.window_positions = layer.chunk_positions = {};
-  return prepared;
+  return halves ? DeviceOf<cpu::BFloat16>(std::move(decoder), between) : DeviceOf<float>(std::move(decoder), between);
 }
 
 }  // namespace longshort::models

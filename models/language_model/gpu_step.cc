@@ -12,9 +12,6 @@ namespace {
 // The minimum for tiles. A tile reads a block's keys once for all of its rows; single rows use more of the GPU in
 // parallel.
 constexpr int64_t kMinTileRows = 8;
-// Extra room for full chunks, beyond what the number of rows implies: chunks of sequences that decode together may end
-// in the same step.
-constexpr int64_t kMoreChunks = 64;
 // Extra room for tiles: some sequences may decode while others read prompts.
 constexpr int64_t kMoreTiles = 64;
 
@@ -85,7 +82,7 @@ std::vector<StepShape> ShapesOfGraphs(const LanguageModelConfig& config, int64_t
     // Slices of one token have the most ids per row; 64 more tokens need one more page in each table.
     StepShape shape = {.rows = rows, .page_ids = rows * PageIdsOfSlice(config), .single_rows = rows};
     shapes.push_back(shape);
-    shape.full_chunks = std::min(rows, rows / config.chunk_size + kMoreChunks);
+    shape.full_chunks = rows;  // sequences that decode together may end their chunks in the same step
     shape.vectors = shape.full_chunks * config.chunk_rank;
     shapes.push_back(shape);
     if (rows < kMinTileRows) continue;

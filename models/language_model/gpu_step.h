@@ -85,8 +85,8 @@ struct StepMemory {
 
 struct StepGraph {
   StepShape shape;
-  GpuStep step;                // of padding only: all steps of this shape have their arrays at the same places
-  at::Tensor numbers, logits;  // in the memory of graphs
+  GpuStep step;       // of padding only: all steps of this shape have their arrays at the same places
+  at::Tensor logits;  // in the memory of graphs
   std::unique_ptr<GpuGraph> graph;
 };
 

@@ -52,8 +52,8 @@ absl::StatusOr<LanguageModelWeights> LoadLanguageModel(const ModelDirectory& dir
     LanguageModelWeights weights;
     const auto place = [&](const WorkerDevice& device, Decoder here) -> absl::Status {
       LS_ASSIGN_OR_RETURN(PreparedDevice prepared,
-                          PrepareDecoder(here, device, options.gpus, [&reader] { reader.CheckStop(); }));
-      weights.places.push_back(PlaceOf(std::move(here), info, device, std::move(prepared)));
+                          PrepareDecoder(std::move(here), device, options.gpus, [&reader] { reader.CheckStop(); }));
+      weights.places.push_back(PlaceOf(info, device, std::move(prepared)));
       return absl::OkStatus();
     };
     for (size_t i = 0; i + 1 < devices.size(); ++i) LS_RETURN_IF_ERROR(place(devices[i], decoder));

@@ -3,7 +3,6 @@
 #include <exception>
 #include <utility>
 
-#include "ATen/Functions.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "c10/core/InferenceMode.h"
@@ -27,28 +26,12 @@ const char* NameOf(PageKind kind) {
 
 }  // namespace
 
-TransformerLs::TransformerLs(Decoder decoder, LanguageModelInfo info, std::unique_ptr<LanguageModelBackend> backend)
-    : decoder_(std::move(decoder)), info_(std::move(info)), backend_(std::move(backend)) {
-  WriteZeroRows();
-}
-
-void TransformerLs::WriteZeroRows() {
-  const c10::InferenceMode inference;
-  const OneThread one_thread;
-  for (int64_t index = 0; index < info_.layers; ++index) {
-    const DecoderLayer& layer = decoder_.layers[index];
-    const at::Tensor nothing = at::zeros({1, info_.model_width}, decoder_.embedding.options());
-    const Projections zero = layer.Project(layer.AttentionInput(nothing));
-    backend_->WriteZeroRows(index, layer.window_norm(zero.keys_values), layer.chunk_norm(zero.keys_values));
-  }
-}
-
 absl::Status TransformerLs::AllocateCache(const CachePages& pages) {
   pages_ = {};
   LS_RETURN_IF_ERROR(backend_->Allocate(pages));
   try {
     const c10::InferenceMode inference;
-    LS_RETURN_IF_ERROR(backend_->PrepareSteps(layers_));
+    LS_RETURN_IF_ERROR(backend_->PrepareSteps());
   } catch (const std::exception& error) {
     return LibraryError("to prepare the model's steps", error);
   }
@@ -68,39 +51,12 @@ absl::StatusOr<StepResult> TransformerLs::Step(absl::Span<const Slice> slices) {
 
 StepResult TransformerLs::Run(const StepPlan& plan) {
   const c10::InferenceMode inference;
-  const StepOutput output = backend_->RunStep(plan, layers_);
+  const StepOutput output = backend_->RunStep(plan);
   return {.logits = output.logits,
           .counts = {.projected_rows = plan.rows() * info_.layers,
                      .compressed_rows = plan.full_chunks() * info_.chunk_rank * info_.layers,
                      .output_rows = plan.logit_rows.size,
                      .was_replayed = output.was_replayed}};
-}
-
-at::Tensor TransformerLs::RunLayers(const StepPlan& plan, const at::Tensor& numbers) {
-  const auto on_device = [&](const StepPlan::Array& array) { return numbers.narrow(0, array.first, array.size); };
-  at::Tensor hidden = decoder_.Embed(on_device(plan.tokens));
-  for (int64_t layer = 0; layer < info_.layers; ++layer) hidden = RunLayer(layer, plan, hidden);
-  if (plan.logit_rows.size == 0) return {};
-  return decoder_.Logits(plan.are_all_logits_wanted ? hidden : hidden.index_select(0, on_device(plan.logit_rows)));
-}
-
-at::Tensor TransformerLs::RunLayer(int64_t layer, const StepPlan& plan, const at::Tensor& hidden) {
-  const DecoderLayer& weights = decoder_.layers[layer];
-  const at::Tensor input = weights.AttentionInput(hidden);
-  const Projections projections = weights.Project(input);
-  LayerRows rows{.input = input,
-                 .keys_values = projections.keys_values,
-                 .projection_logits = projections.projection_logits,
-                 .window = weights.window_norm(projections.keys_values),
-                 .memory = {},
-                 .segment = {}};
-  if (plan.full_chunks() > 0) {
-    const MixedChunks mixed = backend_->MixChunks(layer, rows);
-    rows.memory = weights.chunk_norm(weights.KeysAndValues(mixed.inputs));
-    rows.segment = weights.chunk_norm(mixed.keys_values);
-  }
-  backend_->WriteRows(layer, rows);
-  return weights.Finish(input, backend_->Attend(layer, projections.queries));
 }
 
 absl::Status TransformerLs::CheckPage(PageKind kind, PageId page) const {
@@ -136,23 +92,22 @@ absl::Status TransformerLs::WritePage(PageKind kind, PageId page, std::string_vi
   return backend_->WritePage(kind, page, bytes);
 }
 
-absl::StatusOr<PreparedDevice> PrepareDecoder(Decoder& decoder, const WorkerDevice& device, const GpuBackends* gpus,
+absl::StatusOr<PreparedDevice> PrepareDecoder(Decoder decoder, const WorkerDevice& device, const GpuBackends* gpus,
                                               const std::function<void()>& between) {
-  if (device.kind == DeviceKind::kCpu) return PrepareForCpu(decoder, between);
-  if (gpus != nullptr) return gpus->Prepare(decoder, device, between);
+  if (device.kind == DeviceKind::kCpu) return PrepareForCpu(std::move(decoder), between);
+  if (gpus != nullptr) return gpus->Prepare(std::move(decoder), device, between);
   return absl::UnimplementedError(absl::StrCat("no language model runs on ", DeviceName(device), " in this build"));
 }
 
-LanguageModelWeights::Place PlaceOf(Decoder decoder, LanguageModelInfo info, const WorkerDevice& device,
-                                    PreparedDevice prepared) {
+LanguageModelWeights::Place PlaceOf(LanguageModelInfo info, const WorkerDevice& device, PreparedDevice prepared) {
   static_cast<PageFormat&>(info) = prepared;
   return {.device = device,
           .info = info,
-          .new_replica = [decoder = std::move(decoder), info, new_backend = std::move(prepared.new_backend)](
+          .new_replica = [info, new_backend = std::move(prepared.new_backend)](
                              const WorkerDevice& worker) -> LanguageModelWeights::Replica {
             try {
               LS_ASSIGN_OR_RETURN(std::unique_ptr<LanguageModelBackend> backend, new_backend(worker));
-              return std::make_unique<TransformerLs>(decoder, info, std::move(backend));
+              return std::make_unique<TransformerLs>(info, std::move(backend));
             } catch (const std::exception& error) {
               return LibraryError("to make a replica of the model", error);
             }

@@ -112,11 +112,11 @@ class CudaBackends final : public GpuBackends {
       c10::cuda::setCurrentCUDAStream(c10::cuda::getDefaultCUDAStream(static_cast<c10::DeviceIndex>(device.index)));
     }
   }
-  absl::StatusOr<PreparedDevice> Prepare(Decoder& decoder, const WorkerDevice& device,
+  absl::StatusOr<PreparedDevice> Prepare(Decoder decoder, const WorkerDevice& device,
                                          const std::function<void()>& between) const override {
     LS_ASSIGN_OR_RETURN(ModelGpu gpu, Find(device));
     BeginLoading(device);
-    return PrepareForGpu(decoder, std::move(gpu), between);
+    return PrepareForGpu(std::move(decoder), std::move(gpu), between);
   }
   absl::StatusOr<std::unique_ptr<GpuItemAttention>> MakeItemAttention(const WorkerDevice& device,
                                                                       int64_t head_width) const override {

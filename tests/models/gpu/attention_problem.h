@@ -22,6 +22,7 @@ struct AttentionModel {
   int chunk_rank = 1;
   int memory_length = 320;
   int segment_length = 160;
+  bool has_query_bias = false;
 };
 
 // Rows of one sequence.
@@ -50,6 +51,8 @@ class AttentionProblem final {
     queries_ = RandomElements<Row>(random_, rows_ * stride_);
     window_bias_ = RandomElements<float>(random_, heads * width);
     relative_bias_ = RandomElements<float>(random_, heads * width);
+    query_bias_ = std::vector<float>(heads * width, 0.0f);
+    if (model.has_query_bias) query_bias_ = RandomElements<float>(random_, heads * width);
     window_distances_ = Distances(model.window_length);
     chunk_distances_ = Distances(chunk_distances);
 
@@ -73,6 +76,7 @@ class AttentionProblem final {
                   .memory_vectors = memory_vectors_,
                   .window_bias = arrays_.Put(window_bias_),
                   .relative_bias = arrays_.Put(relative_bias_),
+                  .query_bias = model.has_query_bias ? arrays_.Put(query_bias_) : nullptr,
                   .window_distances = arrays_.Put(window_distances_),
                   .chunk_distances = arrays_.Put(chunk_distances_),
                   .chunk_distance_count = chunk_distances,
@@ -84,6 +88,7 @@ class AttentionProblem final {
                   .window = put(window_),
                   .page_elements = page_elements_,
                   .queries = arrays_.Put(queries_),
+                  .query_scale = kQueryScale,
                   .query_stride = stride_,
                   .output = output_,
                   .output_stride = stride_};
@@ -144,6 +149,8 @@ class AttentionProblem final {
   }
 
  private:
+  static constexpr float kQueryScale = 0.75f;
+
   struct Range {
     int64_t begin, end;
   };
@@ -266,9 +273,9 @@ class AttentionProblem final {
       double score = 0;
       for (int c = 0; c < width; ++c) {
         const int column = head * width + c;
-        const double q = ToFloat(queries_[row * stride_ + column]);
-        score += rounded(q + (in_window ? window_bias_[column] : 0)) * ToFloat(keys[c]);
-        score += rounded(q + (in_window ? relative_bias_[column] : 0)) * ToFloat(term[c]);
+        const double q = kQueryScale * double{ToFloat(queries_[row * stride_ + column])};
+        score += rounded(q + (in_window ? window_bias_ : query_bias_)[column]) * ToFloat(keys[c]);
+        score += rounded(q + (in_window ? relative_bias_ : query_bias_)[column]) * ToFloat(term[c]);
       }
       scores.push_back(score);
       values.push_back(RowOf(table, slice, key, head, 1));
@@ -299,7 +306,7 @@ class AttentionProblem final {
   int64_t page_elements_ = 0, rows_ = 0, stride_ = 0;
   std::vector<Element> pages_, zero_page_, window_distances_, chunk_distances_;
   std::vector<Row> queries_;
-  std::vector<float> window_bias_, relative_bias_;
+  std::vector<float> window_bias_, relative_bias_, query_bias_;
   std::vector<int64_t> positions_, segment_starts_, row_slices_;
   Table window_, memory_, segment_;
   Row* output_ = nullptr;

@@ -42,50 +42,70 @@ TYPED_TEST(GpuCacheRows, AppendsKeysAndValuesToTheirSlots) {
   using Row = typename TypeParam::Row;
   for (const auto& [heads, head_width] : {std::pair{3, 8}, {1, 33}, {2, 64}, {1, 100}}) {
     // Rows that are read in vectors, if the width allows it; and rows where all, or every second one, begin misaligned.
-    for (const auto& [norm, first, gap] :
+    for (const auto& [has_biases, first, gap] :
          {std::tuple{false, 0, 4}, {true, 0, 4}, {false, 1, 4}, {true, 0, 5}, {false, 0, 5}}) {
       const int width = heads * head_width, padded = static_cast<int>(PaddedHeadWidth(head_width));
-      const std::vector<int64_t> slots = {0, 2 * 64 + 63, -1, 64 + 5};
       const int64_t stride = 2 * width + gap, page_elements = LayerElements(heads, head_width) + 64;
-      const std::vector<Row> rows = RandomElements<Row>(this->random_, first + 4 * stride);
-      const std::vector<float> gain = RandomElements<float>(this->random_, width);
-      const std::vector<float> bias = RandomElements<float>(this->random_, width);
       Element* const pages = this->arrays_.template Make<Element>(3 * page_elements);
-      this->arrays_.Launch(AppendRowsCall({.row = kTypeOf<Row>,
-                                           .element = kTypeOf<Element>,
-                                           .keys_values = {.data = this->arrays_.Put(rows) + first, .stride = stride},
-                                           .slots = this->arrays_.Put(slots),
-                                           .gain = norm ? this->arrays_.Put(gain) : nullptr,
-                                           .bias = norm ? this->arrays_.Put(bias) : nullptr,
-                                           .epsilon = 1e-5f,
-                                           .count = 4,
-                                           .heads = heads,
-                                           .head_width = head_width,
-                                           .pages = pages,
-                                           .page_elements = page_elements}));
+      // The rows of one kind of page, some of which others write.
+      struct Part {
+        std::vector<Row> rows;
+        std::vector<int64_t> slots;
+        std::vector<float> gain, bias;
+      };
+      const std::vector<float> biases = RandomElements<float>(this->random_, 2 * width);
+      const auto part = [&](const std::vector<int64_t>& slots) -> Part {
+        return {.rows = RandomElements<Row>(this->random_, first + slots.size() * stride),
+                .slots = slots,
+                .gain = RandomElements<float>(this->random_, width),
+                .bias = RandomElements<float>(this->random_, width)};
+      };
+      const std::vector<Part> parts = {part({0, 2 * 64 + 63, -1, 64 + 5}), part({17}), part({-1, 3})};
+      const auto keys = [&](const Part& rows) -> NewKeys {
+        return {.row = kTypeOf<Row>,
+                .keys_values = {.data = this->arrays_.Put(rows.rows) + first, .stride = stride},
+                .biases = has_biases ? this->arrays_.Put(biases) : nullptr,
+                .norm = {.gain = this->arrays_.Put(rows.gain), .bias = this->arrays_.Put(rows.bias)},
+                .slots = this->arrays_.Put(rows.slots),
+                .count = static_cast<int64_t>(rows.slots.size()),
+                .pages = pages};
+      };
+      this->arrays_.Launch(WriteRowsCall({.element = kTypeOf<Element>,
+                                          .heads = heads,
+                                          .head_width = head_width,
+                                          .epsilon = 1e-5f,
+                                          .page_elements = page_elements,
+                                          .window = keys(parts[0]),
+                                          .memory = keys(parts[1]),
+                                          .segment = keys(parts[2]),
+                                          .kept = {}}));
       const std::vector<float> got = Floats(this->arrays_.Get(pages, 3 * page_elements));
       int64_t written = 0;
       for (const float value : got) written += !std::isnan(value);
-      EXPECT_EQ(written, 3 * 2 * heads * padded);
-      for (size_t i = 0; i < slots.size(); ++i) {
-        if (slots[i] < 0) continue;
-        for (int part = 0; part < 2; ++part) {
-          const auto at = [&](int c) { return double{ToFloat(rows[first + i * stride + part * width + c])}; };
-          double mean = 0, variance = 0;
-          for (int c = 0; c < width; ++c) mean += at(c) / width;
-          for (int c = 0; c < width; ++c) variance += std::pow(at(c) - mean, 2) / width;
-          for (int head = 0; head < heads; ++head) {
-            for (int c = 0; c < padded; ++c) {
-              const int column = head * head_width + c;
-              const float value =
-                  got[slots[i] / 64 * page_elements + ((2 * head + part) * 64 + slots[i] % 64) * padded + c];
-              if (c >= head_width) {
-                ASSERT_EQ(value, 0);
-              } else if (norm) {
-                const double expected = (at(column) - mean) / std::sqrt(variance + 1e-5) * gain[column] + bias[column];
-                ASSERT_NEAR(value, expected, this->Bound(expected));
-              } else {
-                ASSERT_NEAR(value, at(column), this->Bound(at(column)));
+      EXPECT_EQ(written, 5 * 2 * heads * padded);
+      for (const Part& rows : parts) {
+        for (size_t i = 0; i < rows.slots.size(); ++i) {
+          const int64_t slot = rows.slots[i];
+          if (slot < 0) continue;
+          for (int which = 0; which < 2; ++which) {
+            const auto at = [&](int c) {
+              return double{ToFloat(rows.rows[first + i * stride + which * width + c])} +
+                     (has_biases ? biases[which * width + c] : 0.0);
+            };
+            double mean = 0, variance = 0;
+            for (int c = 0; c < width; ++c) mean += at(c) / width;
+            for (int c = 0; c < width; ++c) variance += std::pow(at(c) - mean, 2) / width;
+            for (int head = 0; head < heads; ++head) {
+              for (int c = 0; c < padded; ++c) {
+                const int column = head * head_width + c;
+                const float value = got[slot / 64 * page_elements + ((2 * head + which) * 64 + slot % 64) * padded + c];
+                if (c >= head_width) {
+                  ASSERT_EQ(value, 0);
+                } else {
+                  const double expected =
+                      (at(column) - mean) / std::sqrt(variance + 1e-5) * rows.gain[column] + rows.bias[column];
+                  ASSERT_NEAR(value, expected, this->Bound(expected));
+                }
               }
             }
           }
@@ -97,26 +117,34 @@ TYPED_TEST(GpuCacheRows, AppendsKeysAndValuesToTheirSlots) {
 
 TYPED_TEST(GpuCacheRows, FillsTheZeroPageWithOneRow) {
   using Element = typename TypeParam::Element;
-  const std::vector<float> row = RandomElements<float>(this->random_, 2 * 16);
+  // Key and value have mean 0 and variance 1.
+  std::vector<float> row(2 * 16, -1);
+  for (const int c : {1, 2, 5, 8, 9, 11, 14, 15, 16, 20, 22, 23, 24, 26, 29, 31}) row[c] = 1;
   std::vector<int64_t> slots(kPageRows);
   for (int i = 0; i < kPageRows; ++i) slots[i] = i;
   Element* const page = this->arrays_.template Make<Element>(LayerElements(2, 8));
-  this->arrays_.Launch(AppendRowsCall({.row = ElementType::kFloat,
-                                       .element = kTypeOf<Element>,
-                                       .keys_values = {.data = this->arrays_.Put(row), .stride = 0},
-                                       .slots = this->arrays_.Put(slots),
-                                       .gain = nullptr,
-                                       .bias = nullptr,
-                                       .epsilon = 0,
-                                       .count = kPageRows,
-                                       .heads = 2,
-                                       .head_width = 8,
-                                       .pages = page,
-                                       .page_elements = 0}));
+  this->arrays_.Launch(WriteRowsCall({.element = kTypeOf<Element>,
+                                      .heads = 2,
+                                      .head_width = 8,
+                                      .epsilon = 0,
+                                      .page_elements = 0,
+                                      .window = {.row = ElementType::kFloat,
+                                                 .keys_values = {.data = this->arrays_.Put(row), .stride = 0},
+                                                 .biases = nullptr,
+                                                 .norm = {.gain = this->arrays_.Put(std::vector<float>(16, 2)),
+                                                          .bias = this->arrays_.Put(std::vector<float>(16, 0))},
+                                                 .slots = this->arrays_.Put(slots),
+                                                 .count = kPageRows,
+                                                 .pages = page},
+                                      .memory = {},
+                                      .segment = {},
+                                      .kept = {}}));
   const std::vector<float> got = Floats(this->arrays_.Get(page, LayerElements(2, 8)));
   for (int i = 0; i < kPageRows; ++i) {
-    EXPECT_NEAR(got[(2 * kPageRows + i) * 32 + 3], row[8 + 3], this->Bound(row[8 + 3]));  // head 1's keys
-    EXPECT_NEAR(got[(3 * kPageRows + i) * 32 + 7], row[16 + 15], this->Bound(row[16 + 15]));
+    for (int c = 0; c < 8; ++c) {
+      ASSERT_NEAR(got[(2 * kPageRows + i) * 32 + c], 2 * row[8 + c], 1e-5);  // head 1's keys
+      ASSERT_NEAR(got[(3 * kPageRows + i) * 32 + c], 2 * row[24 + c], 1e-5);
+    }
   }
 }
 
@@ -127,7 +155,7 @@ class Stream final {
   Stream(DeviceArrays& arrays, int heads, int head_width, int chunk_size, int chunk_rank, uint64_t seed)
       : arrays_(arrays), random_(seed), width_(heads * head_width), columns_(heads * chunk_rank), size_(chunk_size) {
     page_floats_ = size_ * OpenRowFloats(width_, columns_) + 4;
-    inputs_ = RandomElements<Row>(random_, kRows * width_);
+    inputs_ = RandomElements<float>(random_, kRows * width_);
     keys_values_ = RandomElements<Row>(random_, kRows * 2 * width_);
     logits_ = RandomElements<Row>(random_, kRows * columns_, 2);
     rows_ = {.row = kTypeOf<Row>,
@@ -144,8 +172,8 @@ class Stream final {
 
   // Mixed inputs, then mixed keys and values, of the chunks that rows first .. end-1 make full.
   std::vector<float> Step(int64_t first, int64_t end) {
-    const auto part = [&](const std::vector<Row>& all, int64_t width) {
-      const std::vector<Row> rows(all.begin() + first * width, all.begin() + end * width);
+    const auto part = [&]<typename T>(const std::vector<T>& all, int64_t width) {
+      const std::vector<T> rows(all.begin() + first * width, all.begin() + end * width);
       return Rows{.data = arrays_.Put(rows), .stride = width};
     };
     rows_.inputs = part(inputs_, width_);
@@ -163,7 +191,7 @@ class Stream final {
     }
     const int64_t vectors = static_cast<int64_t>(ends.size()) * rows_.chunk_rank;
     Row* const mixed_inputs = arrays_.Make<Row>(vectors * width_);
-    Row* const mixed_keys_values = arrays_.Make<Row>(vectors * 2 * width_);
+    float* const mixed_keys_values = arrays_.Make<float>(vectors * 2 * width_);
     arrays_.Launch(MixChunksCall({.rows = rows_,
                                   .chunk_ends = arrays_.Put(ends),
                                   .chunk_kept = arrays_.Put(kept),
@@ -171,15 +199,23 @@ class Stream final {
                                   .count = static_cast<int64_t>(ends.size()),
                                   .mixed_inputs = {.data = mixed_inputs, .stride = width_},
                                   .mixed_keys_values = {.data = mixed_keys_values, .stride = 2 * width_}}));
-    arrays_.Launch(KeepRowsCall({.rows = rows_,
-                                 .kept_rows = arrays_.Put(kept_rows),
-                                 .kept_slots = arrays_.Put(kept_slots),
-                                 .count = static_cast<int64_t>(kept_rows.size())}));
+    arrays_.Launch(WriteRowsCall({.element = kTypeOf<Row>,
+                                  .heads = rows_.heads,
+                                  .head_width = rows_.head_width,
+                                  .epsilon = 0,
+                                  .page_elements = 0,
+                                  .window = {},
+                                  .memory = {},
+                                  .segment = {},
+                                  .kept = {.rows = rows_,
+                                           .indices = arrays_.Put(kept_rows),
+                                           .slots = arrays_.Put(kept_slots),
+                                           .count = static_cast<int64_t>(kept_rows.size())}}));
     // The stream's page is 1, and the padding row has page 0.
     const std::vector<float> of_another = Floats(arrays_.Get(rows_.open_chunks, page_floats_));
     EXPECT_TRUE(std::all_of(of_another.begin(), of_another.end(), [](float value) { return std::isnan(value); }));
     std::vector<float> mixed = Floats(arrays_.Get(mixed_inputs, vectors * width_));
-    const std::vector<float> others = Floats(arrays_.Get(mixed_keys_values, vectors * 2 * width_));
+    const std::vector<float> others = arrays_.Get(mixed_keys_values, vectors * 2 * width_);
     // The first chunk was padding.
     const int64_t none = rows_.chunk_rank * width_;
     EXPECT_TRUE(std::isnan(mixed[0]) && std::isnan(others[0]));
@@ -201,8 +237,7 @@ class Stream final {
         for (int64_t i = 0; i < size_; ++i) {
           const double weight = std::exp(ToFloat(logits_[i * columns_ + column]) - largest);
           sum += weight;
-          mixed += weight *
-                   (c < width_ ? ToFloat(inputs_[i * width_ + c]) : ToFloat(keys_values_[i * 2 * width_ + c - width_]));
+          mixed += weight * (c < width_ ? inputs_[i * width_ + c] : ToFloat(keys_values_[i * 2 * width_ + c - width_]));
         }
         (c < width_ ? inputs : others).push_back(mixed / sum);
       }
@@ -218,7 +253,8 @@ class Stream final {
   std::mt19937_64 random_;
   const int64_t width_, columns_, size_;
   int64_t page_floats_ = 0;
-  std::vector<Row> inputs_, keys_values_, logits_;
+  std::vector<float> inputs_;
+  std::vector<Row> keys_values_, logits_;
   ChunkRows rows_ = {};
 };
 

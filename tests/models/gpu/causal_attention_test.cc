@@ -53,7 +53,13 @@ TYPED_TEST(GpuCausalAttention, ReadsPromptsInTiles) {
 TYPED_TEST(GpuCausalAttention, MeetsPlainSumsForAnyShape) {
   const std::vector<AttentionModel> models = {
       {.heads = 1, .head_width = 1, .window_length = 1, .chunk_size = 1, .memory_length = 1, .segment_length = 1},
-      {.heads = 3, .head_width = 33, .window_length = 64, .chunk_size = 16, .memory_length = 64, .segment_length = 64},
+      {.heads = 3,
+       .head_width = 33,
+       .window_length = 64,
+       .chunk_size = 16,
+       .memory_length = 64,
+       .segment_length = 64,
+       .has_query_bias = true},
       {.heads = 1,
        .head_width = 64,
        .window_length = 65,

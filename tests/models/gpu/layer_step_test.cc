@@ -61,9 +61,9 @@ class LayerStep : public ::testing::Test {
     const at::Tensor window = window_norm_(keys_values_), memory = Compressed(0, kTokens, /*as_memory=*/true);
     std::vector<at::Tensor> outputs;
     for (int64_t start = 0; start < kTokens; start += kSegment) {
-      const at::Tensor near = RowsFrom(window, zero_window_, start - kWindow + 1, start + kSegment);
+      const at::Tensor near = RowsFrom(window, window_norm_(zero_), start - kWindow + 1, start + kSegment);
       const int64_t vector = start / kChunk * kRank;
-      at::Tensor far = RowsFrom(memory, zero_chunk_, vector - kVectors, vector);
+      at::Tensor far = RowsFrom(memory, chunk_norm_(zero_), vector - kVectors, vector);
       far = at::cat({far, Compressed(start, start + kSegment - kChunk, /*as_memory=*/false)});
       outputs.push_back(longshort::models::CausalAttention(
           ByHead(queries_.slice(0, start, start + kSegment)), ByHead(near.select(1, 0).contiguous()),
@@ -96,19 +96,25 @@ class LayerStep : public ::testing::Test {
   float* PutDistances(const at::Tensor& positions) {
     return Put(at::constant_pad_nd(positions.transpose(0, 1), {0, PaddedHeadWidth(kHeadWidth) - kHeadWidth}));
   }
-  AppendRows Append(float* rows, const int64_t* slots, int64_t count, const LayerNorm* norm, float* pages) {
+  NewKeys Keys(float* rows, const int64_t* slots, int64_t count, const LayerNorm& norm, float* pages) {
     return {.row = ElementType::kFloat,
-            .element = ElementType::kFloat,
             .keys_values = {.data = rows, .stride = 2 * kWidth},
+            .biases = nullptr,
+            .norm = {.gain = Put(norm.gain), .bias = Put(norm.bias)},
             .slots = slots,
-            .gain = norm == nullptr ? nullptr : Put(norm->gain),
-            .bias = norm == nullptr ? nullptr : Put(norm->bias),
-            .epsilon = 1e-5f,
             .count = count,
+            .pages = pages};
+  }
+  static WriteRows NoRows() {
+    return {.element = ElementType::kFloat,
             .heads = kHeads,
             .head_width = kHeadWidth,
-            .pages = pages,
-            .page_elements = LayerElements(kHeads, kHeadWidth)};
+            .epsilon = 1e-5f,
+            .page_elements = LayerElements(kHeads, kHeadWidth),
+            .window = {},
+            .memory = {},
+            .segment = {},
+            .kept = {}};
   }
 
   void MakeCache() {
@@ -118,11 +124,11 @@ class LayerStep : public ::testing::Test {
     }
     std::vector<int64_t> slots(kPageRows);
     for (int i = 0; i < kPageRows; ++i) slots[i] = i;
-    for (const auto& [row, page] : {std::pair{zero_window_, window_zero_}, {zero_chunk_, segment_zero_}}) {
-      AppendRows zero = Append(Put(row), Put(slots), kPageRows, nullptr, page);
-      zero.keys_values.stride = 0;
-      Launch(AppendRowsCall(zero));
-    }
+    WriteRows zero = NoRows();
+    zero.window = Keys(Put(zero_), Put(slots), kPageRows, window_norm_, window_zero_);
+    zero.memory = Keys(Put(zero_), Put(slots), kPageRows, chunk_norm_, segment_zero_);
+    zero.window.keys_values.stride = zero.memory.keys_values.stride = 0;
+    Launch(WriteRowsCall(zero));
     open_chunks_ = static_cast<float*>(
         device_->Allocate(kChunk * OpenRowFloats(kWidth, kHeads * kRank) * sizeof(float), GpuMemoryUse::kKernels)
             .value());
@@ -155,6 +161,7 @@ class LayerStep : public ::testing::Test {
                                   .chunk_rank = kRank,
                                   .open_chunks = open_chunks_,
                                   .page_floats = 0};
+    WriteRows write = NoRows();
     const int64_t full = plan.full_chunks();
     if (full > 0) {
       float* const mixed_inputs = Shared(full * kRank * kWidth);
@@ -173,14 +180,13 @@ class LayerStep : public ::testing::Test {
         projections.push_back(key_and_value_(row));
       }
       float* const projected = Put(at::cat(projections));
-      Launch(AppendRowsCall(Append(projected, of(plan.memory_slots), full * kRank, &chunk_norm_, segment_pages_)));
-      Launch(AppendRowsCall(Append(mixed, of(plan.segment_slots), full * kRank, &chunk_norm_, segment_pages_)));
+      write.memory = Keys(projected, of(plan.memory_slots), full * kRank, chunk_norm_, segment_pages_);
+      write.segment = Keys(mixed, of(plan.segment_slots), full * kRank, chunk_norm_, segment_pages_);
     }
-    Launch(AppendRowsCall(Append(rows(keys_values_), of(plan.window_slots), count, &window_norm_, window_pages_)));
-    Launch(KeepRowsCall({.rows = chunk_rows,
-                         .kept_rows = of(plan.kept_rows),
-                         .kept_slots = of(plan.kept_slots),
-                         .count = plan.kept_rows.size}));
+    write.window = Keys(rows(keys_values_), of(plan.window_slots), count, window_norm_, window_pages_);
+    write.kept = {
+        .rows = chunk_rows, .indices = of(plan.kept_rows), .slots = of(plan.kept_slots), .count = plan.kept_rows.size};
+    Launch(WriteRowsCall(write));
 
     float* const output = Shared(count * kWidth);
     const auto pages = [&](const StepPlan::PageTables& tables, float* first, float* zero) {
@@ -199,6 +205,7 @@ class LayerStep : public ::testing::Test {
                                        .memory_vectors = kVectors,
                                        .window_bias = Put(positions_.window_bias),
                                        .relative_bias = Put(positions_.relative_bias),
+                                       .query_bias = nullptr,
                                        .window_distances = PutDistances(positions_.window),
                                        .chunk_distances = PutDistances(positions_.chunk),
                                        .chunk_distance_count = static_cast<int>(positions_.chunk.size(0)),
@@ -210,6 +217,7 @@ class LayerStep : public ::testing::Test {
                                        .window = pages(plan.window, window_pages_, window_zero_),
                                        .page_elements = LayerElements(kHeads, kHeadWidth),
                                        .queries = rows(queries_),
+                                       .query_scale = 1,
                                        .query_stride = kWidth,
                                        .output = output,
                                        .output_stride = kWidth};
@@ -239,7 +247,7 @@ class LayerStep : public ::testing::Test {
 
   const at::Tensor inputs_ = Random({kTokens, kWidth}), keys_values_ = Random({kTokens, 2, kWidth});
   const at::Tensor logits_ = Random({kTokens, kHeads*kRank}), queries_ = Random({kTokens, kWidth});
-  const at::Tensor zero_window_ = Random({2, kWidth}), zero_chunk_ = Random({2, kWidth});
+  const at::Tensor zero_ = Random({2, kWidth});  // key and value of zero memory
   const LayerNorm window_norm_ = {.gain = Random({kWidth}), .bias = Random({kWidth})};
   const LayerNorm chunk_norm_ = {.gain = Random({kWidth}), .bias = Random({kWidth})};
   const Linear key_and_value_ = {.weight = Random({2 * kWidth, kWidth}), .bias = Random({2 * kWidth})};

@@ -9,10 +9,10 @@
 
 namespace longshort::models {
 
-absl::StatusOr<PreparedDevice> EmulatedBackends::Prepare(Decoder& decoder, const WorkerDevice& device,
+absl::StatusOr<PreparedDevice> EmulatedBackends::Prepare(Decoder decoder, const WorkerDevice& device,
                                                          const std::function<void()>& between) const {
   LS_ASSIGN_OR_RETURN(ModelGpu gpu, Find(device));
-  return PrepareForGpu(decoder, std::move(gpu), between);
+  return PrepareForGpu(std::move(decoder), std::move(gpu), between);
 }
 
 absl::StatusOr<std::unique_ptr<GpuItemAttention>> EmulatedBackends::MakeItemAttention(const WorkerDevice& device,

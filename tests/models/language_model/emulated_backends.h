@@ -37,7 +37,7 @@ class EmulatedBackends final : public GpuBackends {
                 .document_rows = kMaxGraphDocumentRows} {}
 
   void BeginLoading(const WorkerDevice&) const override {}
-  absl::StatusOr<PreparedDevice> Prepare(Decoder& decoder, const WorkerDevice& device,
+  absl::StatusOr<PreparedDevice> Prepare(Decoder decoder, const WorkerDevice& device,
                                          const std::function<void()>& between) const override;
   absl::StatusOr<std::unique_ptr<GpuItemAttention>> MakeItemAttention(const WorkerDevice& device,
                                                                       int64_t head_width) const override;

@@ -240,7 +240,7 @@ TEST_F(GpuBackendTest, HeadsThatAreTooWideAreNamed) {
   config.heads = 1;
   config.model_width = 136;
   Decoder decoder = RandomDecoder(config, 5, at::kFloat);
-  const absl::Status status = EmulatedBackends().Prepare(decoder, kWorker, [] {}).status();
+  const absl::Status status = EmulatedBackends().Prepare(std::move(decoder), kWorker, [] {}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
   EXPECT_THAT(std::string(status.message()), HasSubstr("heads are 136 wide; a GPU supports at most 128"));
 }

@@ -14,8 +14,8 @@
 namespace longshort::models {
 
 TestedBackend OnDevice(std::string name, const WorkerDevice& device, const GpuBackends* gpus) {
-  return {.name = std::move(name), .device = device, .prepare = [device, gpus](Decoder& decoder) {
-            return PrepareDecoder(decoder, device, gpus).value();
+  return {.name = std::move(name), .device = device, .prepare = [device, gpus](Decoder decoder) {
+            return PrepareDecoder(std::move(decoder), device, gpus).value();
           }};
 }
 
@@ -45,9 +45,8 @@ std::vector<TestedBackend> TestedBackends() {
 
 LanguageModelWeights RandomWeightsOn(const TestedBackend& backend, const LanguageModelConfig& config, uint64_t seed,
                                      at::ScalarType product_type) {
-  Decoder decoder = RandomDecoder(config, seed, product_type);
-  PreparedDevice prepared = backend.prepare(decoder);
-  return {.places = {PlaceOf(std::move(decoder), InfoOf(config), backend.device, std::move(prepared))}};
+  PreparedDevice prepared = backend.prepare(RandomDecoder(config, seed, product_type));
+  return {.places = {PlaceOf(InfoOf(config), backend.device, std::move(prepared))}};
 }
 
 std::unique_ptr<LanguageModel> RandomModelOn(const TestedBackend& backend, const LanguageModelConfig& config,

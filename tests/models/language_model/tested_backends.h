@@ -21,7 +21,7 @@ struct TestedBackend {
   std::string name;  // of letters and digits
   WorkerDevice device;
   // As PrepareDecoder.
-  std::function<PreparedDevice(Decoder& decoder)> prepare;
+  std::function<PreparedDevice(Decoder decoder)> prepare;
 };
 
 TestedBackend OnDevice(std::string name, const WorkerDevice& device, const GpuBackends* gpus = nullptr);

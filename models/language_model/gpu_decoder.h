@@ -1,6 +1,8 @@
-// Tables of a model on a GPU that depend on the weights alone, and the layout of its pages.
+// A language model in the form that its steps on a GPU use: weights, tables that depend on the weights alone, and the
+// layout of pages.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -10,15 +12,23 @@
 #include "models/language_model/decoder.h"
 #include "models/language_model/gpu_pages.h"
 #include "models/language_model/gpu_step.h"
+#include "models/layers/linear.h"
 #include "models/weights/language_model_config.h"
 
 namespace longshort::models {
 
 inline constexpr auto kFloatBytes = static_cast<int64_t>(sizeof(float));
 
-// The inputs of one layer's attention besides rows and pages; tensors on the GPU.
-struct LayerTables {
-  at::Tensor window_bias, relative_bias;         // [H, head_dim], float32
+// One layer. Tensors are on the GPU. Kernels add the biases of products, so biases are float32; undefined: none.
+struct GpuLayer {
+  // Maps of the same rows are one product. A kernel takes the time of some microseconds, however small it is.
+  at::Tensor projections;  // queries, keys, values, logits of the dynamic projection, zeros: [3d + columns, d]
+  at::Tensor keys_values;  // the part of keys and values, [2d, d]
+  at::Tensor keys_values_bias;
+  Linear output, feed_forward_in, feed_forward_out;
+  LayerNorm window_norm, chunk_norm, norm1, norm2;
+  // Added to queries that are multiplied by 1/sqrt(head_dim), [d]; they include the bias of the queries' map.
+  at::Tensor window_bias, relative_bias, query_bias;
   at::Tensor window_distances, chunk_distances;  // [H, count, padded head width], of the pages' type
 };
 
@@ -28,17 +38,19 @@ struct GraphMemoryBytes {
 };
 
 // Shared by all replicas.
-struct SharedTables {
-  SharedTables(const Decoder& decoder, at::ScalarType element, int64_t max_graph_rows);
+struct GpuDecoder {
+  // The decoder is on the GPU. Each of its layers is freed as soon as it is converted.
+  GpuDecoder(Decoder decoder, int64_t max_graph_rows);
 
   int64_t head_width() const { return config.model_width / config.heads; }
+  float query_scale() const { return static_cast<float>(1 / std::sqrt(static_cast<double>(head_width()))); }
   int64_t memory_vectors() const { return config.memory_length / config.chunk_size * config.chunk_rank; }
   int64_t segment_vectors() const { return config.segment_length / config.chunk_size * config.chunk_rank; }
   int64_t max_key_blocks() const {
     return cuda::MaxKeyBlocks(config.window_length, memory_vectors(), segment_vectors());
   }
   cuda::ElementType kernel_element() const {
-    return element == at::kFloat ? cuda::ElementType::kFloat : cuda::ElementType::kBFloat16;
+    return element() == at::kFloat ? cuda::ElementType::kFloat : cuda::ElementType::kBFloat16;
   }
 
   GpuPageLayout PageLayout() const;  // of window and segment pages
@@ -47,9 +59,13 @@ struct SharedTables {
   // The size of the partial results of `single_rows` single rows.
   int64_t PartialResultBytes(int64_t single_rows) const;
 
+  // Of products, pages and distances.
+  at::ScalarType element() const { return output.weight.scalar_type(); }
+
   LanguageModelConfig config;
-  at::ScalarType element;
-  std::vector<LayerTables> layers;
+  at::Tensor embedding;  // [V, d], float32
+  Linear output;
+  std::vector<GpuLayer> layers;
   std::vector<StepShape> shapes;  // of a worker's graphs
   GraphMemoryBytes graph_memory_bytes;
 };
