@@ -6,6 +6,7 @@
 #include "ATen/Functions.h"
 #include "ATen/TensorOperators.h"
 #include "models/attention/document_attention.h"
+#include "models/attention/grid_attention.h"
 #include "models/attention/long_short_attention_1d.h"
 #include "models/attention/positions.h"
 
@@ -69,12 +70,14 @@ at::Tensor CpuItemAttention::AttendInDocuments(const RowsToAttend& rows) {
 
 at::Tensor CpuItemAttention::AttendInGrids(const RowsToAttend& rows, const TokenGrid& grid,
                                            const WindowGeometry& window, const WindowBias& bias, int64_t others) {
+  const at::Tensor window_bias = bias.table.defined() ? BiasOfPairs(bias.table, bias.index) : at::Tensor();
+  if (CanAttendGrids(rows, window)) return AttendGrids(rows, grid, window, window_bias, others);
   const auto by_head = [&](const RowKeyValues& of) {
     return KeyValues{.keys = SplitHeads(of.keys, rows.heads), .values = SplitHeads(of.values, rows.heads)};
   };
-  const at::Tensor attended = LongShortAttention2d(
-      SplitHeads(Scaled(rows.queries, rows.heads), rows.heads), by_head(rows.tokens), by_head(rows.shared), grid,
-      window, bias.table.defined() ? BiasOfPairs(bias.table, bias.index) : at::Tensor());
+  const at::Tensor attended =
+      LongShortAttention2d(SplitHeads(Scaled(rows.queries, rows.heads), rows.heads), by_head(rows.tokens),
+                           by_head(rows.shared), grid, window, window_bias);
   if (others == 0) return JoinHeads(attended);
   // Concatenates the rows in place: one copy, not two.
   at::Tensor all = at::empty({attended.size(0), others + grid.tokens(), rows.queries.size(2)}, attended.options());

@@ -7,17 +7,11 @@
 
 #include <cstdint>
 
+#include "models/kernels/head_rows.h"
 #include "models/kernels/instruction_set.h"
 #include "models/kernels/window_segment.h"
 
 namespace longshort::models::cpu {
-
-// One head's channels of the rows of a matrix: row i begins at data + i * stride.
-template <typename Float>
-struct HeadRows {
-  Float* data = nullptr;
-  int64_t stride = 0;
-};
 
 struct DocumentHead {
   int64_t head_width = 0;

@@ -1,0 +1,20 @@
+// Attention of images' tokens on the CPU, without gradients: LongShortAttention2d by a kernel.
+#pragma once
+
+#include <cstdint>
+
+#include "ATen/core/Tensor.h"
+#include "models/attention/item_attention.h"
+#include "models/attention/long_short_attention_2d.h"
+
+namespace longshort::models {
+
+// Whether AttendGrids can compute this: float32 on the CPU, with a window, and no gradient is asked for.
+bool CanAttendGrids(const RowsToAttend& rows, const WindowGeometry& window);
+
+// LongShortAttention2d for each image (`window_bias` is its bias, undefined or contiguous). Returns
+// [images, others + tokens, d]: the caller writes the first `others` rows. REQUIRES: CanAttendGrids.
+at::Tensor AttendGrids(const RowsToAttend& rows, const TokenGrid& grid, const WindowGeometry& window,
+                       const at::Tensor& window_bias, int64_t others);
+
+}  // namespace longshort::models

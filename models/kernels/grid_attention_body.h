@@ -1,0 +1,155 @@
+// The body of grid_attention.h, compiled once for each instruction set (row_products_body.h).
+//
+// For each segment, the keys that its queries see are gathered as columns and the values as rows, behind those of the
+// shared vectors. So a segment has one product for its scores and one for its results.
+#pragma once
+
+#include <cstdint>
+
+#include "models/kernels/grid_attention.h"
+#include "models/kernels/row_products_body.h"
+
+// NOLINTBEGIN(misc-definitions-in-headers): a body that one file per namespace includes
+namespace longshort::models::cpu::LONGSHORT_INSTRUCTION_SET {
+namespace {
+
+// Positions begin .. end - 1 along an axis.
+struct Span {
+  int64_t begin = 0, end = 0;
+
+  int64_t count() const { return end - begin; }
+};
+
+Span Clipped(int64_t begin, int64_t end, int64_t length) {
+  return {begin > 0 ? begin : 0, end < length ? end : length};
+}
+
+// The sizes of a call's buffers, in floats.
+struct GridSizes {
+  int64_t padded_width = 0;  // of rows of values
+  int64_t max_keys = 0;      // of a segment, with the shared vectors
+  int64_t score_stride = 0;  // of a query's scores, and of the keys' channels
+  int64_t band_stride = 0;   // of the channels of a band's keys
+};
+
+GridSizes GridSizesOf(const GridHead& head) {
+  const int64_t visible = head.side + 2 * head.margin;
+  const int64_t rows = visible < head.height ? visible : head.height;
+  const int64_t columns = visible < head.width ? visible : head.width;
+  const int64_t max_keys = head.shared + rows * columns;
+  // Runs are copied kLanes floats at a time: they are read and written up to a vector beyond their ends. An odd number
+  // of vectors spreads channels over the cache's sets.
+  const auto stride = [](int64_t floats) { return ((PaddedHeadWidth(floats) / kLanes + 1) | 1) * kLanes; };
+  return {.padded_width = PaddedHeadWidth(head.head_width),
+          .max_keys = max_keys,
+          .score_stride = stride(max_keys),
+          .band_stride = stride(rows * head.width)};
+}
+
+void CopyRun(const float* from, int64_t count, float* to) {
+  for (int64_t i = 0; i < count; i += kLanes) {
+    Lanes x;
+    Load(from + i, x);
+    Store(x, to + i);
+  }
+}
+
+// A segment's queries, and the tokens that they see.
+struct Segment {
+  Span query_rows, query_columns;
+  Span key_rows, key_columns;
+};
+
+// Adds the bias to the scores of the window's keys of each query.
+void AddBias(const GridHead& head, const Segment& segment, int64_t first_row, int64_t first_column,
+             int64_t score_stride, float* scores) {
+  const int64_t visible = head.side + 2 * head.margin, columns = segment.key_columns.count();
+  const int64_t top = segment.key_rows.begin - (first_row - head.margin);
+  const int64_t left = segment.key_columns.begin - (first_column - head.margin);
+  for (int64_t y = 0; y < segment.query_rows.count(); ++y) {
+    for (int64_t x = 0; x < segment.query_columns.count(); ++x) {
+      const float* const of_query = head.bias + (y * head.side + x) * visible * visible + top * visible + left;
+      float* const row = scores + (y * segment.query_columns.count() + x) * score_stride + head.shared;
+      for (int64_t key_row = 0; key_row < segment.key_rows.count(); ++key_row) {
+        for (int64_t i = 0; i < columns; ++i) row[key_row * columns + i] += of_query[key_row * visible + i];
+      }
+    }
+  }
+}
+
+}  // namespace
+
+int64_t AttendGridScratchFloats(const GridHead& head) {
+  const GridSizes sizes = GridSizesOf(head);
+  const int64_t queries = head.side * head.side;
+  return head.head_width * (sizes.band_stride + sizes.score_stride + queries) + sizes.max_keys * sizes.padded_width +
+         queries * (sizes.score_stride + sizes.padded_width);
+}
+
+void AttendGrid(const GridHead& head, int64_t band, const HeadRows<float>& attended, float* scratch) {
+  const GridSizes sizes = GridSizesOf(head);
+  const int64_t width = head.head_width, padded_width = sizes.padded_width, stride = sizes.score_stride;
+  const int64_t max_queries = head.side * head.side;
+  float* const band_keys = Take(scratch, width * sizes.band_stride);  // [width][band_stride]
+  float* const keys = Take(scratch, width * stride);                  // [width][stride]
+  float* const values = Take(scratch, sizes.max_keys * padded_width);
+  float* const queries = Take(scratch, max_queries * width);
+  float* const scores = Take(scratch, max_queries * stride);
+  float* const results = Take(scratch, max_queries * padded_width);
+  const float scale = 1.0F / __builtin_sqrtf(static_cast<float>(width));
+
+  const int64_t first_row = band * head.side;
+  Segment segment;
+  segment.query_rows = Clipped(first_row, first_row + head.side, head.height);
+  segment.key_rows = Clipped(first_row - head.margin, first_row + head.side + head.margin, head.height);
+  const int64_t key_rows = segment.key_rows.count();
+  Transpose(From(head.keys, segment.key_rows.begin * head.width), key_rows * head.width, width, band_keys,
+            sizes.band_stride);
+  Transpose(head.shared_keys, head.shared, width, keys, stride);
+  Pad(head.shared_values, head.shared, width, values, padded_width);
+
+  for (int64_t first_column = 0; first_column < head.width; first_column += head.side) {
+    segment.query_columns = Clipped(first_column, first_column + head.side, head.width);
+    segment.key_columns = Clipped(first_column - head.margin, first_column + head.side + head.margin, head.width);
+    const int64_t columns = segment.key_columns.count(), all_keys = head.shared + key_rows * columns;
+    // The rows in order, each beyond the end of the one before.
+    for (int64_t c = 0; c < width; ++c) {
+      for (int64_t row = 0; row < key_rows; ++row) {
+        CopyRun(band_keys + c * sizes.band_stride + row * head.width + segment.key_columns.begin, columns,
+                keys + c * stride + head.shared + row * columns);
+      }
+    }
+    for (int64_t row = 0; row < key_rows; ++row) {
+      Pad(From(head.values, (segment.key_rows.begin + row) * head.width + segment.key_columns.begin), columns, width,
+          values + (head.shared + row * columns) * padded_width, padded_width);
+    }
+    int64_t count = 0;
+    for (int64_t y = segment.query_rows.begin; y < segment.query_rows.end; ++y) {
+      for (int64_t x = segment.query_columns.begin; x < segment.query_columns.end; ++x, ++count) {
+        const float* const from = head.queries.data + (y * head.width + x) * head.queries.stride;
+        for (int64_t c = 0; c < width; ++c) queries[count * width + c] = from[c] * scale;
+      }
+    }
+
+    const int64_t padded_keys = PaddedHeadWidth(all_keys);
+    Multiply<false>(count, width, padded_keys, {queries, width}, keys, stride, scores, stride);
+    if (head.bias != nullptr) AddBias(head, segment, first_row, first_column, stride, scores);
+    for (int64_t i = 0; i < count; ++i) {
+      Fill(scores + i * stride + all_keys, padded_keys - all_keys, -__builtin_inff());
+      Softmax(scores + i * stride, padded_keys / kLanes);
+    }
+    Multiply<false>(count, all_keys, padded_width, {scores, stride}, values, padded_width, results, padded_width);
+
+    for (int64_t y = segment.query_rows.begin, i = 0; y < segment.query_rows.end; ++y) {
+      const int64_t columns_of_row = segment.query_columns.count();
+      Unpad(results + i * padded_width, padded_width, columns_of_row, width,
+            From(attended, y * head.width + segment.query_columns.begin));
+      i += columns_of_row;
+    }
+  }
+}
+
+}  // namespace longshort::models::cpu::LONGSHORT_INSTRUCTION_SET
+// NOLINTEND(misc-definitions-in-headers)
+#undef LS_INLINE
+#undef LS_UNROLL
