@@ -42,6 +42,7 @@ def held_out_texts() -> list[str]:
     return [held_out[at : at + 3000].decode(errors="ignore").strip() for at in range(0, len(held_out), 80_000)]
 
 
+@pytest.mark.not_sanitized("most of it is the harness's work; test_openai makes its calls")
 @pytest.mark.skipif(not LM_EVAL.exists(), reason="build/lm_eval is missing (tests/requirements-lm-eval.txt)")
 def test_bits_per_byte_are_those_of_score_text(tmp_path: Path, api: SimpleNamespace) -> None:
     zoo = tmp_path / "zoo"

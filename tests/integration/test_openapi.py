@@ -51,6 +51,7 @@ def generated(document: dict[str, Any], tmp_path_factory: pytest.TempPathFactory
     return importlib.import_module("made_from_openapi")
 
 
+@pytest.mark.not_sanitized("most of it is the generator's work; the tests of Connect make its calls")
 def test_a_generated_client_scores_a_text(generated: ModuleType, server: Server) -> None:
     models = importlib.import_module("made_from_openapi.models")
     score_text = importlib.import_module("made_from_openapi.api.longshort_v_1_inference.score_text")

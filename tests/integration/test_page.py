@@ -21,6 +21,7 @@ from integration.server_process import ROOT, Server, wait_until
 pytestmark = [
     pytest.mark.skipif(MISSING is not None, reason=str(MISSING)),
     pytest.mark.cpu_only("the page does not know where models run"),
+    pytest.mark.not_sanitized("most of it is the browser's work; the tests of Connect make its calls"),
 ]
 
 ZOO = ROOT / "models/zoo"
@@ -148,7 +149,6 @@ new PerformanceObserver((list) => {
 """
 
 
-@pytest.mark.not_sanitized("it takes the browser minutes, and the server nothing that short texts do not")
 def test_a_megabyte_stays_smooth(browser: Browser, tmp_path: Path) -> None:
     line = "".join(chr(33 + index % 90) for index in range(61))
     content = "".join(f"{number:08d} {line[number % 50 :]}\n" for number in range(30_000)).encode()[:1_000_000]
