@@ -93,8 +93,8 @@ TEST(LoadReport, ReportsTheLastSeconds) {
 
 TEST(LoadReport, IsReadOnlyAFewTimesASecond) {
   ServerMetrics metrics({1.0});
-  LoadReport report(metrics.families(), {});
   const absl::Time begin = absl::Now();
+  LoadReport report(metrics.families(), {});
   const std::string first = report.Get();
   metrics.CountRequest({.rpc = "Generate", .model = "m", .version = 1}, absl::StatusCode::kOk, absl::Seconds(1));
   const std::string second = report.Get();
