@@ -188,6 +188,8 @@ void CallRecord::AddWork(const ScoredText& text, const std::optional<DocumentArr
   if (const auto* score = std::get_if<TextScore>(&text.result); score != nullptr) {
     trace_.AddScore(works_, text.cached_tokens, score->timings, arrival);
     AddTokens(text.tokens, 0, score->timings);
+  } else if (const auto* embedding = std::get_if<Embedding>(&text.result); embedding != nullptr) {
+    AddItem(text.tokens, embedding->timings, arrival);
   } else {
     AddItem(text.tokens, std::get<TextClassification>(text.result).classification.timings, arrival);
   }

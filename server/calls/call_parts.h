@@ -44,6 +44,12 @@ struct ImageInput {
   int64_t bytes = 0;
 };
 
+// How a document was tokenized.
+struct DocumentReading {
+  int64_t token_count = 0;
+  bool truncated = false;
+};
+
 struct Usage {
   int64_t prompt_tokens = 0;     // tokens of prompts and documents, cached or not
   int64_t generated_tokens = 0;  // sampled tokens

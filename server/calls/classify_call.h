@@ -18,6 +18,7 @@ struct ClassOptions {
   int64_t top_k = 0;  // 0: the default
   bool all_logits = false;
   bool all_probabilities = false;
+  bool features = false;
 };
 
 struct ClassProbability {
@@ -31,6 +32,7 @@ struct Classification {
   std::vector<ClassProbability> classes;  // likeliest first
   std::vector<float> logits;              // [classes], if requested
   std::vector<float> probabilities;       // [classes], if requested
+  std::vector<float> features;            // [vectors * width] (ClassifierInfo), if requested
   core::ClassificationTimings timings;
 };
 

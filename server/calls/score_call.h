@@ -13,6 +13,7 @@
 #include "core/session/session.h"
 #include "server/calls/call_parts.h"
 #include "server/calls/classify_call.h"
+#include "server/calls/embed_call.h"
 
 namespace longshort::server {
 
@@ -23,6 +24,8 @@ struct ScoreOptions {
   // For classifiers.
   bool truncate = false;
   ClassOptions classes = {};
+  // If set, documents are embedded, not classified.
+  std::optional<EmbedOptions> embedding = std::nullopt;
 };
 
 struct ScoreCall {
@@ -63,19 +66,15 @@ struct TextScore {
   std::optional<int64_t> session_tokens = std::nullopt;
 };
 
-// How a document was tokenized.
-struct DocumentReading {
-  int64_t token_count = 0;
-  bool truncated = false;
-};
-
 struct TextClassification {
   Classification classification;
   std::vector<DocumentReading> documents;
 };
 
+using TextResult = std::variant<TextScore, TextClassification, Embedding>;
+
 struct ScoredText {
-  std::variant<TextScore, TextClassification> result;
+  TextResult result;
   int64_t tokens = 0;
   int64_t cached_tokens = 0;
 };
@@ -84,7 +83,7 @@ struct ScoreResult {
   std::vector<ScoredText> texts;  // in request order
   Usage usage;
   ModelReference model = {};
-  // Owns the labels and the vocabulary of the results.
+  // Owns the labels and the vocabulary of the results. Null for embeddings, which have neither.
   std::shared_ptr<const core::ServedModel> served;
 };
 

@@ -25,17 +25,23 @@ constexpr int64_t kItemBytes = 96;
 absl::StatusOr<ClassOptions> ReadClassAnswer(const ClassOptions& options, const models::ClassifierInfo& info,
                                              const CallNames& names) {
   constexpr int64_t kMax = std::numeric_limits<int32_t>::max();
+  LS_RETURN_IF_ERROR(info.CheckHas(OutputOf(options)));
   LS_RETURN_IF_ERROR(CheckFieldRange([&] { return names.Of("top_k"); }, options.top_k, 0, kMax));
   ClassOptions answer = options;
   answer.top_k = std::min(options.top_k == 0 ? kDefaultTopK : options.top_k, info.classes);
   return answer;
 }
 
+models::ClassifierOutput OutputOf(const ClassOptions& answer) {
+  return answer.features ? models::ClassifierOutput::kLogitsAndFeatures : models::ClassifierOutput::kLogits;
+}
+
 int64_t MaxBytes(const ClassOptions& answer, const models::ClassifierInfo& info) {
   size_t longest_label = 0;
   for (const std::string& label : info.labels) longest_label = std::max(longest_label, label.size());
   const int64_t per_class = (answer.all_logits ? 1 : 0) + (answer.all_probabilities ? 1 : 0);
-  const int64_t values = per_class * info.classes * static_cast<int64_t>(sizeof(float));
+  const int64_t features = answer.features ? info.vectors * info.width : 0;
+  const int64_t values = (per_class * info.classes + features) * static_cast<int64_t>(sizeof(float));
   return kItemBytes + values + answer.top_k * (kClassBytes + static_cast<int64_t>(longest_label));
 }
 
@@ -50,6 +56,9 @@ absl::Status CheckAnswerFits(const ClassOptions& answer, const models::Classifie
 
 Classification AnswerOf(core::ItemResult result, const ClassOptions& answer, const models::ClassifierInfo& info) {
   Classification classification;
+  const auto features = result.row.begin() + info.classes;
+  classification.features.assign(features, result.row.end());
+  result.row.erase(features, result.row.end());
   core::LogProbabilities probabilities;
   if (probabilities.SetRow(result.row).ok()) {  // the engine returns only finite logits
     for (const core::TokenLogProbability& likely : probabilities.Likeliest(answer.top_k)) {

@@ -17,9 +17,12 @@ namespace longshort::server {
 inline constexpr char kClassificationOperation[] = "classify";
 
 // The options as the model can serve them: top_k is in [1, number of classes]; a larger value means all.
-// Errors: INVALID_ARGUMENT with the field, its value and the limit.
+// Errors: INVALID_ARGUMENT with the field, its value and the limit; FAILED_PRECONDITION if the model does not classify.
 absl::StatusOr<ClassOptions> ReadClassAnswer(const ClassOptions& options, const models::ClassifierInfo& info,
                                              const CallNames& names);
+
+// What the model computes for this answer.
+models::ClassifierOutput OutputOf(const ClassOptions& answer);
 
 // Upper bound of the wire size of one item's Classification, in every protocol.
 int64_t MaxBytes(const ClassOptions& answer, const models::ClassifierInfo& info);

@@ -75,7 +75,7 @@ absl::Status DocumentStream::Take(const StreamedText& message) {
 
 absl::Status DocumentStream::Open(const ScoreStreamOptions& options) {
   LS_ASSIGN_OR_RETURN(model_, record_.FindModel(options.model));
-  record_.CountIn(model_->statistics(), OperationOfTexts(*model_));
+  record_.CountIn(model_->statistics(), OperationOfTexts(*model_, options.scoring));
   LS_ASSIGN_OR_RETURN(scorer_,
                       TextScorer::Make(model_, options.scoring, record_.environment().limits, record_.names()));
   return absl::OkStatus();

@@ -12,6 +12,7 @@
 #include "server/admission/call_record.h"
 #include "server/admission/stream_events.h"
 #include "server/calls/classify_call.h"
+#include "server/calls/embed_call.h"
 #include "server/calls/generate_call.h"
 #include "server/calls/score_call.h"
 #include "server/calls/session_calls.h"
@@ -25,6 +26,9 @@ absl::Status ScoreTexts(CallRecord& record, const ScoreCall& call,
 // Classifies the images of a call. Each is an engine request; the call ends when all have ended, successfully or not.
 absl::Status ClassifyImages(CallRecord& record, ClassifyCall call,
                             std::function<void(absl::StatusOr<ClassifyResult>)> done);
+
+// Embeds the texts or images of a call with a classifier. Each is an engine request; the call ends when all have ended.
+absl::Status Embed(CallRecord& record, EmbedCall call, std::function<void(absl::StatusOr<EmbedResult>)> done);
 
 // Continues the prompt of a call. Each completion is an engine request; the call ends when all have ended.
 absl::Status Generate(CallRecord& record, const GenerateCall& call,

@@ -8,6 +8,8 @@
 #include "base/status_macros.h"
 #include "server/calls/field_error.h"
 #include "server/handlers/class_answer.h"
+#include "server/handlers/classifier_scorer.h"
+#include "server/handlers/embedding.h"
 #include "server/handlers/text_reader.h"
 
 namespace longshort::server {
@@ -19,14 +21,6 @@ constexpr char kScoringOperation[] = "score";
 // Upper bounds of wire sizes: of a score without its tokens, and of a described token or alternative.
 constexpr int64_t kScoreBytes = 128;
 constexpr int64_t kTokenBytes = 24;
-
-// A text is one of several, or the only one of the call.
-FieldPath FirstOf(std::optional<int64_t> index) {
-  return {.field = index.has_value() ? "inputs" : "input", .index = index};
-}
-FieldPath SecondOf(std::optional<int64_t> index) {
-  return {.field = index.has_value() ? "second_inputs" : "second_input", .index = index};
-}
 
 absl::Status CheckUnset(std::string_view field, int64_t value, const CallNames& names, const char* kind) {
   if (value == 0) return absl::OkStatus();
@@ -122,99 +116,6 @@ class LanguageModelScorer final : public TextScorer {
   const CallNames& names_;
 };
 
-class ClassListener final : public core::ClassificationListener {
- public:
-  ClassListener(std::shared_ptr<const core::ServedClassifier> model, const ClassOptions& answer, TextToScore& text,
-                TextScorer::Done done)
-      : model_(std::move(model)),
-        answer_(answer),
-        tokens_(text.tokens()),
-        done_(std::move(done)),
-        readings_(std::move(text.readings)) {}
-
-  void OnFinished(absl::StatusOr<core::ItemResult> scores) override {
-    if (!scores.ok()) return done_(scores.status());
-    TextClassification result{.classification = AnswerOf(*std::move(scores), answer_, model_->info),
-                              .documents = std::move(readings_)};
-    done_(ScoredText{.result = std::move(result), .tokens = tokens_});
-  }
-
- private:
-  const std::shared_ptr<const core::ServedClassifier> model_;
-  const ClassOptions answer_;
-  const int64_t tokens_;
-  const TextScorer::Done done_;
-  std::vector<DocumentReading> readings_;
-};
-
-// Computes the classes of texts.
-class ClassifierScorer final : public TextScorer {
- public:
-  ClassifierScorer(std::shared_ptr<const core::ServedClassifier> model, const ClassOptions& answer, bool truncate,
-                   const RequestLimits& limits, const CallNames& names)
-      : model_(std::move(model)),
-        answer_(answer),
-        truncate_(truncate),
-        bytes_per_text_(MaxBytes(answer, model_->info)),
-        limits_(limits),
-        names_(names) {}
-
-  absl::StatusOr<TextToScore> Read(const TextInput& first, const std::optional<TextInput>& second,
-                                   std::optional<int64_t> index) const override {
-    const bool pairs = model_->info.documents == 2;
-    if (pairs != second.has_value()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          names_.Of(SecondOf(index)), pairs ? " is unset; it must be set, because the model takes two documents"
-                                            : " is set; it must be unset, because the model takes one document"));
-    }
-    TextToScore text;
-    LS_RETURN_IF_ERROR(AddDocument({.input = first, .path = FirstOf(index)}, text));
-    if (pairs) LS_RETURN_IF_ERROR(AddDocument({.input = *second, .path = SecondOf(index)}, text));
-    return text;
-  }
-
-  int64_t AnswerBytes(int64_t texts, int64_t /*tokens*/) const override { return texts * bytes_per_text_; }
-
-  absl::Status CheckAnswerFits(int64_t texts, int64_t /*tokens*/) const override {
-    return longshort::server::CheckAnswerFits(answer_, model_->info, texts, limits_, names_);
-  }
-
-  absl::Status Submit(TextToScore text, const core::RequestContext& context, Done done) const override {
-    core::ClassificationRequest request;
-    request.context = context;
-    request.bytes = text.tokens() * static_cast<int64_t>(sizeof(int32_t));
-    auto listener = std::make_shared<ClassListener>(model_, answer_, text, std::move(done));
-    request.item = models::ClassifierItem(models::TokenItem{.documents = std::move(text.documents)});
-    return model_->engine->Classify(std::move(request), std::move(listener));
-  }
-
- private:
-  absl::Status AddDocument(const NamedText& named, TextToScore& text) const {
-    const int64_t max = model_->info.max_document_tokens;
-    LS_ASSIGN_OR_RETURN(models::DocumentBeginning document, ReadBeginning(named, names_, *model_, max));
-    const bool too_long = document.tokens > max;
-    if (too_long && !truncate_) {
-      return FieldError(
-          absl::StrCat("number of tokens of ", names_.Of(named.path)), document.tokens,
-          absl::StrCat("in [1, ", max, "] (more with ", names_.Of("truncate"), ", which reads the first ", max, ")"));
-    }
-    if (std::all_of(document.ids.begin(), document.ids.end(), [](int32_t id) { return id == 0; })) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(names_.Of(named.path), " is padding (id 0) alone; it must have at least one other token"));
-    }
-    text.readings.push_back({.token_count = static_cast<int64_t>(document.ids.size()), .truncated = too_long});
-    text.documents.push_back(std::move(document.ids));
-    return absl::OkStatus();
-  }
-
-  const std::shared_ptr<const core::ServedClassifier> model_;
-  const ClassOptions answer_;
-  const bool truncate_;
-  const int64_t bytes_per_text_;
-  const RequestLimits limits_;
-  const CallNames& names_;
-};
-
 absl::StatusOr<std::unique_ptr<TextScorer>> MakeScorer(std::shared_ptr<const core::ServedLanguageModel> model,
                                                        const ScoreOptions& options, const RequestLimits& limits,
                                                        const CallNames& names) {
@@ -224,6 +125,7 @@ absl::StatusOr<std::unique_ptr<TextScorer>> MakeScorer(std::shared_ptr<const cor
   LS_RETURN_IF_ERROR(CheckUnset("truncate", options.truncate ? 1 : 0, names, kKind));
   LS_RETURN_IF_ERROR(CheckUnset("top_k", options.classes.top_k, names, kKind));
   LS_RETURN_IF_ERROR(CheckUnset("all_logits", options.classes.all_logits ? 1 : 0, names, kKind));
+  LS_RETURN_IF_ERROR(CheckUnset("embedding", options.embedding.has_value() ? 1 : 0, names, kKind));
   return std::make_unique<LanguageModelScorer>(std::move(model), options, limits, names);
 }
 
@@ -233,11 +135,22 @@ absl::StatusOr<std::unique_ptr<TextScorer>> MakeScorer(std::shared_ptr<const cor
   constexpr char kKind[] = "classifier";
   LS_RETURN_IF_ERROR(CheckUnset("token_log_probabilities", options.token_log_probabilities ? 1 : 0, names, kKind));
   LS_RETURN_IF_ERROR(CheckUnset("top_alternatives", options.top_alternatives, names, kKind));
-  LS_ASSIGN_OR_RETURN(const ClassOptions answer, ReadClassAnswer(options.classes, model->info, names));
-  return std::make_unique<ClassifierScorer>(std::move(model), answer, options.truncate, limits, names);
+  if (!options.embedding.has_value()) return MakeClassScorer(std::move(model), options, limits, names);
+  if (options.classes.top_k != 0 || options.classes.all_logits) {
+    return absl::InvalidArgumentError(absl::StrCat(names.Of("embedding"), " is set with ", names.Of("top_k"), " or ",
+                                                   names.Of("all_logits"), "; an embedding has no classes"));
+  }
+  return MakeEmbeddingScorer(std::move(model), *options.embedding, limits, names);
 }
 
 }  // namespace
+
+FieldPath FirstOf(std::optional<int64_t> index) {
+  return {.field = index.has_value() ? "inputs" : "input", .index = index};
+}
+FieldPath SecondOf(std::optional<int64_t> index) {
+  return {.field = index.has_value() ? "second_inputs" : "second_input", .index = index};
+}
 
 int64_t TextToScore::tokens() const {
   int64_t tokens = 0;
@@ -245,8 +158,9 @@ int64_t TextToScore::tokens() const {
   return tokens;
 }
 
-const char* OperationOfTexts(const core::ServedModel& model) {
-  return model.language_model() != nullptr ? kScoringOperation : kClassificationOperation;
+const char* OperationOfTexts(const core::ServedModel& model, const ScoreOptions& options) {
+  if (model.language_model() != nullptr) return kScoringOperation;
+  return options.embedding.has_value() ? kEmbeddingOperation : kClassificationOperation;
 }
 
 absl::StatusOr<std::unique_ptr<TextScorer>> TextScorer::Make(std::shared_ptr<const core::ServedModel> model,

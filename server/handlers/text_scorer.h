@@ -58,7 +58,11 @@ class TextScorer {
   virtual absl::Status Submit(TextToScore text, const core::RequestContext& context, Done done) const = 0;
 };
 
+// The fields of a text and of its second document. The text is one of several, or the only one of the call.
+FieldPath FirstOf(std::optional<int64_t> index);
+FieldPath SecondOf(std::optional<int64_t> index);
+
 // The name of the operation in traces for texts of this model.
-const char* OperationOfTexts(const core::ServedModel& model);
+const char* OperationOfTexts(const core::ServedModel& model, const ScoreOptions& options);
 
 }  // namespace longshort::server

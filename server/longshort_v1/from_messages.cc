@@ -16,6 +16,19 @@ ScoreOptions OptionsOf(const Message& message) {
           .classes = {.top_k = message.top_k(), .all_logits = message.all_logits()}};
 }
 
+Pooling PoolingOf(v1::Pooling message) {
+  switch (message) {
+    case v1::POOLING_UNSPECIFIED:
+      return Pooling::kHead;
+    case v1::POOLING_CLS:
+      return Pooling::kCls;
+    case v1::POOLING_MEAN:
+      return Pooling::kMean;
+    default:
+      return Pooling::kUnknown;
+  }
+}
+
 models::RawImage PixelsOf(const v1::ImageTensor& tensor) {
   models::RawImage raw;
   raw.height = tensor.height();
@@ -100,6 +113,12 @@ StreamedText FromMessage(const v1::ScoreTextsRequest& message) {
     streamed.options = {.model = FromMessage(message.options().model()),
                         .scoring = OptionsOf(message.options()),
                         .keep_alives = message.options().keep_alives()};
+    if (message.options().has_embedding()) {
+      const v1::EmbeddingOptions& embedding = message.options().embedding();
+      streamed.options->scoring.embedding = {.pooling = PoolingOf(embedding.pooling()),
+                                             .normalize = embedding.normalize(),
+                                             .truncate = message.options().truncate()};
+    }
   }
   return streamed;
 }
@@ -107,6 +126,20 @@ StreamedText FromMessage(const v1::ScoreTextsRequest& message) {
 ClassifyCall FromMessage(v1::ClassifyImageRequest message) {
   ClassifyCall call{.model = FromMessage(message.model()),
                     .options = {.top_k = message.top_k(), .all_logits = message.all_logits()}};
+  call.images.reserve(message.images_size());
+  for (v1::Image& image : *message.mutable_images()) call.images.push_back(FromMessage(std::move(image)));
+  return call;
+}
+
+EmbedCall FromMessage(v1::EmbedRequest& message) {
+  EmbedCall call{
+      .model = FromMessage(message.model()),
+      .options = {
+          .pooling = PoolingOf(message.pooling()), .normalize = message.normalize(), .truncate = message.truncate()}};
+  call.texts.reserve(message.inputs_size());
+  for (const v1::Input& input : message.inputs()) call.texts.push_back(FromMessage(input));
+  call.second_texts.reserve(message.second_inputs_size());
+  for (const v1::Input& input : message.second_inputs()) call.second_texts.push_back(FromMessage(input));
   call.images.reserve(message.images_size());
   for (v1::Image& image : *message.mutable_images()) call.images.push_back(FromMessage(std::move(image)));
   return call;

@@ -8,6 +8,7 @@
 #include "longshort/v1/sessions.pb.h"
 #include "longshort/v1/types.pb.h"
 #include "server/calls/classify_call.h"
+#include "server/calls/embed_call.h"
 #include "server/calls/generate_call.h"
 #include "server/calls/request_limits.h"
 #include "server/calls/score_call.h"
@@ -27,6 +28,8 @@ ImageInput FromMessage(v1::Image message);
 ScoreCall FromMessage(const v1::ScoreTextRequest& message);
 StreamedText FromMessage(const v1::ScoreTextsRequest& message);
 ClassifyCall FromMessage(v1::ClassifyImageRequest message);
+// The call views the texts, and holds the images.
+EmbedCall FromMessage(v1::EmbedRequest& message);
 GenerateCall FromMessage(const v1::GenerateRequest& message);
 TokenizeCall FromMessage(const v1::TokenizeRequest& message);
 
@@ -44,6 +47,7 @@ v1::ScoreTextResponse ToMessage(const ScoreResult& result);
 // The answer for document `id` of a stream.
 v1::ScoreTextsResponse ToMessage(uint64_t id, const core::ServedModel& model, const absl::StatusOr<ScoredText>& scored);
 v1::ClassifyImageResponse ToMessage(const ClassifyResult& result);
+v1::EmbedResponse ToMessage(const EmbedResult& result);
 v1::GenerateResponse ToMessage(GenerateResult result);
 v1::TokenizeResponse ToMessage(TokenizeResult result);
 

@@ -76,6 +76,11 @@ std::vector<Rpc> LongshortV1Rpcs() {
             return ClassifyImages(record, FromMessage(std::move(request)),
                                   Answering<v1::ClassifyImageResponse>(answer));
           }),
+      AnswerLater<v1::EmbedRequest, v1::EmbedResponse>(
+          Named("longshort.v1.Inference/Embed", Scope::kInfer),
+          [](CallRecord& record, v1::EmbedRequest request, const auto& answer) {
+            return Embed(record, FromMessage(request), Answering<v1::EmbedResponse>(answer));
+          }),
       AnswerLater<v1::GenerateRequest, v1::GenerateResponse>(
           Named("longshort.v1.Inference/Generate", Scope::kInfer),
           [](CallRecord& record, const v1::GenerateRequest& request, const auto& answer) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/schedule/refusal.h"
+#include "server/handlers/embedding.h"
 #include "server/longshort_v1/messages.h"
 
 namespace longshort::server {
@@ -95,13 +96,24 @@ void Set(const TextScore& score, const models::Tokenizer* tokenizer, v1::TextSco
   if (score.session_tokens.has_value()) message.set_session_tokens(*score.session_tokens);
 }
 
-void Set(const TextClassification& text, v1::TextClassification& message) {
-  Set(text.classification, *message.mutable_classification());
-  for (const DocumentReading& document : text.documents) {
-    v1::DocumentReading& reading = *message.add_documents();
+void Add(const std::vector<DocumentReading>& documents,
+         google::protobuf::RepeatedPtrField<v1::DocumentReading>& messages) {
+  for (const DocumentReading& document : documents) {
+    v1::DocumentReading& reading = *messages.Add();
     reading.set_token_count(document.token_count);
     reading.set_truncated(document.truncated);
   }
+}
+
+void Set(const TextClassification& text, v1::TextClassification& message) {
+  Set(text.classification, *message.mutable_classification());
+  Add(text.documents, *message.mutable_documents());
+}
+
+void Set(const Embedding& embedding, v1::Embedding& message) {
+  message.mutable_values()->Assign(embedding.values.begin(), embedding.values.end());
+  Add(embedding.documents, *message.mutable_documents());
+  Set(embedding.timings, *message.mutable_timings());
 }
 
 const models::Tokenizer* TokenizerOf(const core::ServedModel& model) {
@@ -130,6 +142,10 @@ void Set(const models::ClassifierInfo& info, v1::ClassifierProperties& message) 
     message.set_max_document_tokens(info.max_document_tokens);
   } else {
     message.set_channels(info.channels);
+  }
+  message.set_embedding_width(info.width);
+  for (const Pooling pooling : PoolingsOf(info)) {
+    message.add_poolings(pooling == Pooling::kCls ? v1::POOLING_CLS : v1::POOLING_MEAN);
   }
 }
 
@@ -256,6 +272,8 @@ v1::ScoreTextsResponse ToMessage(uint64_t id, const core::ServedModel& model,
     *message.mutable_error() = ToItemError(scored.status());
   } else if (const auto* score = std::get_if<TextScore>(&scored->result); score != nullptr) {
     Set(*score, TokenizerOf(model), *message.mutable_score());
+  } else if (const auto* embedding = std::get_if<Embedding>(&scored->result); embedding != nullptr) {
+    Set(*embedding, *message.mutable_embedding());
   } else {
     Set(std::get<TextClassification>(scored->result), *message.mutable_classification());
   }
@@ -273,6 +291,21 @@ v1::ClassifyImageResponse ToMessage(const ClassifyResult& result) {
     }
   }
   Set(result.model, *message.mutable_model());
+  return message;
+}
+
+v1::EmbedResponse ToMessage(const EmbedResult& result) {
+  v1::EmbedResponse message;
+  for (const absl::StatusOr<Embedding>& embedding : result.embeddings) {
+    v1::EmbedResult& one = *message.add_results();
+    if (embedding.ok()) {
+      Set(*embedding, *one.mutable_embedding());
+    } else {
+      *one.mutable_error() = ToItemError(embedding.status());
+    }
+  }
+  Set(result.model, *message.mutable_model());
+  Set(result.usage, *message.mutable_usage());
   return message;
 }
 

@@ -65,8 +65,11 @@ absl::StatusOr<models::ClassifierItem> MakeItem(const models::LoadedClassifier& 
 absl::Status Run(const models::LoadedClassifier& loaded, const models::WorkerDevice& device) {
   LS_ASSIGN_OR_RETURN(const models::ClassifierItem item, MakeItem(loaded));
   LS_ASSIGN_OR_RETURN(const std::unique_ptr<models::Classifier> classifier, loaded.weights.NewReplica(device));
-  LS_RETURN_IF_ERROR(classifier->Classify({&item}).status());
-  LS_RETURN_IF_ERROR(classifier->Classify({&item, &item}).status());
+  using models::ClassifierOutput;
+  const bool has_head = classifier->info().classes > 0;
+  const ClassifierOutput output = has_head ? ClassifierOutput::kLogits : ClassifierOutput::kFeatures;
+  LS_RETURN_IF_ERROR(classifier->Run({&item}, output).status());
+  LS_RETURN_IF_ERROR(classifier->Run({&item, &item}, output).status());
   classifier->Rest();
   return absl::OkStatus();
 }

@@ -100,32 +100,37 @@ void AddClasses(const RequestedOutput& requested, const std::vector<const Classi
   writer.Add(requested.output, {static_cast<int64_t>(items.size()), classes}, absl::MakeConstSpan(elements));
 }
 
-void AddValues(const RequestedOutput& requested, const std::vector<const Classification*>& items,
+const std::vector<float>& ValuesOf(const Classification& item, Output output) {
+  if (output == Output::kEmbedding) return item.features;
+  return output == Output::kLogits ? item.logits : item.probabilities;
+}
+
+void AddValues(Output output, const std::vector<const Classification*>& items, const models::ClassifierInfo& info,
                AnswerWriter& writer) {
-  const bool logits = requested.output == Output::kLogits;
-  std::vector<float> values;
-  int64_t classes = 0;
+  std::vector<int64_t> shape = {static_cast<int64_t>(items.size()), info.classes};
+  if (output == Output::kEmbedding) shape.back() = info.width;
+  if (output == Output::kEmbedding && info.vectors > 1) shape.insert(shape.end() - 1, info.vectors);
   if (items.size() == 1) {  // the usual case: saves a copy
-    const std::vector<float>& only = logits ? items.front()->logits : items.front()->probabilities;
-    return writer.Add(requested.output, {1, static_cast<int64_t>(only.size())}, absl::MakeConstSpan(only));
+    return writer.Add(output, shape, absl::MakeConstSpan(ValuesOf(*items.front(), output)));
   }
+  std::vector<float> values;
   for (const Classification* item : items) {
-    const std::vector<float>& of_item = logits ? item->logits : item->probabilities;
-    classes = static_cast<int64_t>(of_item.size());
+    const std::vector<float>& of_item = ValuesOf(*item, output);
     values.insert(values.end(), of_item.begin(), of_item.end());
   }
-  writer.Add(requested.output, {static_cast<int64_t>(items.size()), classes}, absl::MakeConstSpan(values));
+  writer.Add(output, shape, absl::MakeConstSpan(values));
 }
 
 ModelInferResponse ClassificationAnswer(const AnswerForm& form, const ModelReference& model,
-                                        const std::vector<const Classification*>& items) {
+                                        const std::vector<const Classification*>& items,
+                                        const models::ClassifierInfo& info) {
   ModelInferResponse response = EmptyAnswer(form, model);
   AnswerWriter writer(form.raw, response);
   for (const RequestedOutput& requested : form.outputs) {
     if (requested.class_count > 0) {
       AddClasses(requested, items, writer);
     } else {
-      AddValues(requested, items, writer);
+      AddValues(requested.output, items, info, writer);
     }
   }
   return response;
@@ -228,7 +233,7 @@ absl::StatusOr<ModelInferResponse> AnswerOf(const AnswerForm& form, const Classi
     LS_RETURN_IF_ERROR(image.status());
     items.push_back(&*image);
   }
-  return ClassificationAnswer(form, result.model, items);
+  return ClassificationAnswer(form, result.model, items, result.classifier->info);
 }
 
 absl::StatusOr<ModelInferResponse> AnswerOf(const AnswerForm& form, const ScoreResult& result) {
@@ -238,7 +243,7 @@ absl::StatusOr<ModelInferResponse> AnswerOf(const AnswerForm& form, const ScoreR
   for (const ScoredText& text : result.texts) {
     items.push_back(&std::get<TextClassification>(text.result).classification);
   }
-  return ClassificationAnswer(form, result.model, items);
+  return ClassificationAnswer(form, result.model, items, result.served->classifier()->info);
 }
 
 absl::StatusOr<ModelInferResponse> AnswerOf(const AnswerForm& form, const GenerateResult& result) {

@@ -80,7 +80,7 @@ absl::StatusOr<int64_t> ReadClassCount(const inference::ModelInferRequest::Infer
   if (*count < 1) return FieldError("parameters.classification of output " + tensor.name(), *count, "at least 1");
   if (output == Output::kLogits || output == Output::kProbabilities) return *count;
   return FieldError("parameters.classification of output " + tensor.name(), *count,
-                    "unset, because only classifiers have classes");
+                    "unset, because the output has no classes");
 }
 
 // The requested outputs; empty if the request names none.
@@ -114,6 +114,7 @@ ClassOptions ClassOptionsOf(const std::vector<RequestedOutput>& outputs) {
     options.top_k = std::max(options.top_k, one.class_count);
     if (one.output == Output::kLogits) options.all_logits = true;
     if (one.output == Output::kProbabilities && one.class_count == 0) options.all_probabilities = true;
+    if (one.output == Output::kEmbedding) options.features = true;
   }
   return options;
 }
@@ -125,7 +126,10 @@ class Planner {
       : plan_(plan), inputs_(inputs), parameters_(parameters), model_(model), limits_(limits) {}
 
   absl::Status PlanClassifier(const core::ServedClassifier& classifier, const ModelReference& reference) const {
-    if (plan_.form.outputs.empty()) plan_.form.outputs = {{Output::kLogits}, {Output::kProbabilities}};
+    if (plan_.form.outputs.empty()) {
+      plan_.form.outputs = {{Output::kLogits}, {Output::kProbabilities}};
+      if (classifier.info.classes == 0) plan_.form.outputs = {{Output::kEmbedding}};
+    }
     const ClassOptions options = ClassOptionsOf(plan_.form.outputs);
     if (classifier.info.input == models::ClassifierInput::kText) return PlanDocuments(classifier, reference, options);
     LS_RETURN_IF_ERROR(RefuseUnknown(parameters_, {}));

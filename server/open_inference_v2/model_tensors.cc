@@ -14,9 +14,9 @@ namespace {
 constexpr struct {
   std::string_view name;
   std::string_view datatype;
-} kOutputs[] = {{"logits", "FP32"},       {"probabilities", "FP32"},      {"text", "BYTES"},
-                {"token_ids", "INT32"},   {"finish_reason", "BYTES"},     {"log_likelihood", "FP64"},
-                {"token_count", "INT64"}, {"scored_token_count", "INT64"}};
+} kOutputs[] = {{"logits", "FP32"},         {"probabilities", "FP32"}, {"embedding", "FP32"},
+                {"text", "BYTES"},          {"token_ids", "INT32"},    {"finish_reason", "BYTES"},
+                {"log_likelihood", "FP64"}, {"token_count", "INT64"},  {"scored_token_count", "INT64"}};
 
 OutputDescription Describe(Output output, int64_t size) {
   return {.output = output, .tensor = {.name = NameOf(output), .datatype = DatatypeOf(output), .dims = {size}}};
@@ -53,7 +53,12 @@ ModelTensors OfClassifier(const core::ServedClassifier& model, const ModelLimits
     tensors.max_batch_size = limits.images;
     tensors.inputs.push_back({.name = kImageInput, .datatype = "BYTES", .dims = {1}});
   }
-  tensors.outputs = {Describe(Output::kLogits, info.classes), Describe(Output::kProbabilities, info.classes)};
+  if (info.classes > 0) {
+    tensors.outputs = {Describe(Output::kLogits, info.classes), Describe(Output::kProbabilities, info.classes)};
+  }
+  OutputDescription embedding = Describe(Output::kEmbedding, info.width);
+  if (info.vectors > 1) embedding.tensor.dims.insert(embedding.tensor.dims.begin(), info.vectors);
+  tensors.outputs.push_back(std::move(embedding));
   return tensors;
 }
 
@@ -145,7 +150,9 @@ inference::ModelConfig ToConfig(const core::ServedModel& model, const RequestLim
   config.mutable_model_transaction_policy()->set_decoupled(tensors.decoupled);
   if (const core::ServedClassifier* classifier = model.classifier(); classifier != nullptr) {
     if (!classifier->info.labels.empty()) {
-      for (inference::ModelOutput& output : *config.mutable_output()) output.set_label_filename("labels.txt");
+      for (inference::ModelOutput& output : *config.mutable_output()) {
+        if (output.name() != NameOf(Output::kEmbedding)) output.set_label_filename("labels.txt");
+      }
     }
     inference::ModelDynamicBatching& batching = *config.mutable_dynamic_batching();
     batching.add_preferred_batch_size(static_cast<int32_t>(classifier->batches.max_size));

@@ -16,6 +16,7 @@ enum class Output {
   // For classifiers.
   kLogits,
   kProbabilities,
+  kEmbedding,
   // For language models with a prompt.
   kText,
   kTokenIds,

@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "base/utf8.h"
+#include "server/openai/prompts.h"
 
 namespace longshort::server {
 namespace {
@@ -41,12 +42,6 @@ std::string PromptText(const TextInput& prompt, const models::Tokenizer* tokeniz
 const char* NameOf(core::FinishReason reason) { return reason == core::FinishReason::kStopString ? "stop" : "length"; }
 
 }  // namespace
-
-TextInput FromMessage(const openai::Prompt& prompt) {
-  if (prompt.has_text()) return {.kind = TextInput::Kind::kText, .text = prompt.text()};
-  return {.kind = TextInput::Kind::kIds,
-          .ids = absl::MakeConstSpan(prompt.ids().ids().data(), static_cast<size_t>(prompt.ids().ids_size()))};
-}
 
 CompletionAnswer::CompletionAnswer(const openai::CompletionsRequest& request, const CallRecord& record,
                                    const core::ServedLanguageModel& model)

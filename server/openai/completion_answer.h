@@ -21,9 +21,6 @@
 
 namespace longshort::server {
 
-// The prompt, as a view of the message.
-TextInput FromMessage(const openai::Prompt& prompt);
-
 class CompletionAnswer final {
  public:
   // The answer to `request` to `model`. Keeps neither.

@@ -14,6 +14,7 @@
 #include "server/http/content_coding.h"
 #include "server/http/http_status.h"
 #include "server/openai/json_request.h"
+#include "server/openai/prompts.h"
 
 namespace longshort::server {
 namespace {
@@ -38,6 +39,9 @@ constexpr std::array<std::string_view, 17> kFields = {"model",
                                                       "stream_options",
                                                       "user"};
 
+// Of /v1/embeddings.
+constexpr std::array<std::string_view, 3> kEmbeddingsFields = {"input", "encoding_format", "dimensions"};
+
 // Fields that OpenAI's API has, here or beside completions, and models that continue a text have not.
 struct Refused {
   std::string_view field;
@@ -61,36 +65,6 @@ absl::Status RefuseForeign(const JsonRequest& json) {
       return absl::InvalidArgumentError(absl::StrCat(std::string(field), " is not supported: ", why));
   }
   return json.RefuseUnknown(kFields);
-}
-
-std::string IndexedPrompt(size_t i) { return absl::StrCat("prompt[", i, "]"); }
-
-constexpr char kPromptForms[] = "a string, a list of strings, a list of token ids, or a list of such lists";
-
-absl::Status ReadPrompts(const JsonRequest& json, openai::CompletionsRequest& request) {
-  const nlohmann::json* const found = json.Find("prompt");
-  if (found == nullptr) return absl::InvalidArgumentError(absl::StrCat("prompt is missing; it must be ", kPromptForms));
-  if (found->is_string()) {
-    request.add_prompts()->set_text(found->get<std::string>());
-    return absl::OkStatus();
-  }
-  if (!found->is_array() || found->empty()) return WrongJson("prompt", *found, kPromptForms);
-  const nlohmann::json& first = found->front();
-  if (first.is_number()) return ReadTokenIds("prompt", *found, *request.add_prompts()->mutable_ids()->mutable_ids());
-  for (size_t i = 0; i < found->size(); ++i) {
-    const nlohmann::json& one = (*found)[i];
-    if (first.is_string() && one.is_string()) {
-      request.add_prompts()->set_text(one.get<std::string>());
-    } else if (first.is_array() && one.is_array()) {
-      LS_RETURN_IF_ERROR(ReadTokenIds(IndexedPrompt(i), one, *request.add_prompts()->mutable_ids()->mutable_ids()));
-    } else {
-      return WrongJson(IndexedPrompt(i), one,
-                       first.is_string()  ? "a string, as the first prompt"
-                       : first.is_array() ? "a list of token ids, as the first prompt"
-                                          : "a string, a token id, or a list of token ids");
-    }
-  }
-  return absl::OkStatus();
 }
 
 absl::Status ReadStop(const JsonRequest& json, openai::CompletionsRequest& request) {
@@ -304,6 +278,7 @@ std::optional<std::string_view> FieldIn(std::string_view message) {
     const std::string_view word = message.substr(begin, end - begin);
     const auto refused = [&](const Refused& one) { return one.field == word; };
     if (std::find(kFields.begin(), kFields.end(), word) != kFields.end() ||
+        std::find(kEmbeddingsFields.begin(), kEmbeddingsFields.end(), word) != kEmbeddingsFields.end() ||
         std::any_of(std::begin(kRefused), std::end(kRefused), refused)) {
       return word;
     }
@@ -354,7 +329,7 @@ absl::StatusOr<openai::CompletionsRequest> ReadCompletionsRequest(std::string_vi
   LS_RETURN_IF_ERROR(RefuseForeign(json));
   openai::CompletionsRequest request;
   LS_RETURN_IF_ERROR(ReadPlainFields(json, request));
-  LS_RETURN_IF_ERROR(ReadPrompts(json, request));
+  LS_RETURN_IF_ERROR(ReadPrompts(json, "prompt", *request.mutable_prompts()));
   LS_RETURN_IF_ERROR(ReadStop(json, request));
   LS_RETURN_IF_ERROR(ReadLogitBias(json, request));
   LS_RETURN_IF_ERROR(ReadSeed(json, request));

@@ -10,6 +10,7 @@
 #include "server/handlers/handlers.h"
 #include "server/openai/completion_answer.h"
 #include "server/openai/messages.pb.h"
+#include "server/openai/prompts.h"
 #include "server/rpc/call.h"
 #include "server/rpc/generation_stream.h"
 

@@ -28,6 +28,11 @@ std::string NameOfCompletionsField(const FieldPath& path) {
   return Indexed(path.field, path);
 }
 
+std::string NameOfEmbeddingsField(const FieldPath& path) {
+  if (path.field == "model.name") return "model";
+  return path.field == "inputs" ? Indexed("input", path) : Indexed(path.field, path);
+}
+
 std::string NameOfClassifierField(const FieldPath& path) {
   if (path.field == "model.name") return "model";
   if (path.field == "images") return "the body";

@@ -6,12 +6,15 @@
 namespace longshort::server {
 
 std::string NameOfCompletionsField(const FieldPath& path);
+std::string NameOfEmbeddingsField(const FieldPath& path);
 std::string NameOfClassifierField(const FieldPath& path);
 
 inline constexpr FieldVocabulary kCompletionsVocabulary = {.name_of = NameOfCompletionsField,
                                                            .text_kinds = "text or token ids",
                                                            .image_kinds = "",
                                                            .streaming_rpc = "`stream`"};
+inline constexpr FieldVocabulary kEmbeddingsVocabulary = {
+    .name_of = NameOfEmbeddingsField, .text_kinds = "text or token ids", .image_kinds = "", .streaming_rpc = ""};
 inline constexpr FieldVocabulary kClassifierVocabulary = {
     .name_of = NameOfClassifierField, .text_kinds = "text", .image_kinds = "an image file", .streaming_rpc = ""};
 

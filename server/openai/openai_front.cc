@@ -19,6 +19,7 @@
 #include "server/openai/classifiers.h"
 #include "server/openai/completions_codec.h"
 #include "server/openai/completions_work.h"
+#include "server/openai/embeddings.h"
 #include "server/openai/json_request.h"
 #include "server/openai/names.h"
 #include "server/openai/tokenizer_calls.h"
@@ -31,7 +32,7 @@ using openai::TokenizerRequest;
 
 constexpr RpcAccess kInfer = {.scope = Scope::kInfer};
 
-enum Row { kCompletions, kModels, kPredict, kClassify, kTokenizer };
+enum Row { kCompletions, kModels, kPredict, kClassify, kTokenizer, kEmbeddings };
 
 absl::StatusOr<openai::ModelsAnswer> ListModels(CallRecord& record, const openai::ModelsRequest& request) {
   openai::ModelsAnswer answer;
@@ -92,8 +93,8 @@ HttpPlan NoSuchPath() {
     const HttpRequest& head = exchange->request();
     exchange->Answer(UnknownUrl(
         absl::StrCat("there is no ", head.method, " ", head.path,
-                     "; of OpenAI's API the server has GET /v1/models, GET /v1/models/NAME and POST /v1/completions, "
-                     "because its models continue a text")));
+                     "; of OpenAI's API the server has GET /v1/models, GET /v1/models/NAME, POST /v1/completions and "
+                     "POST /v1/embeddings, because its models continue or embed a text")));
   };
   return plan;
 }
@@ -105,14 +106,16 @@ std::vector<Rpc> OpenAiRpcs() {
   static constexpr CallNames kModelsNames(kCompletionsVocabulary, "openai.v1/Models", kInfer);
   static constexpr CallNames kPredictNames(kClassifierVocabulary, "tei/Predict", kInfer);
   static constexpr CallNames kTokenizerNames(kCompletionsVocabulary, "openai.v1/Tokenizer", kInfer);
+  static constexpr CallNames kEmbeddingsNames(kEmbeddingsVocabulary, "openai.v1/Embeddings", kInfer);
   static constexpr CallNames kClassifyNames(kClassifierVocabulary, "http/Classify", kInfer);
-  return {Streaming<openai::CompletionsRequest, openai::Completions>(kCompletionsNames, RpcKind::kServerStream,
-                                                                     MakeCompletions),
-          SideEffectFree(AnswerAtOnce<openai::ModelsRequest, openai::ModelsAnswer>(kModelsNames, ListModels)),
-          AnswerLater<openai::PredictRequest, openai::PredictAnswer>(kPredictNames, Predict),
-          AnswerLater<openai::ClassifyRequest, openai::ClassifyAnswer>(kClassifyNames, Classify),
-          SideEffectFree(
-              AnswerAtOnce<openai::TokenizerRequest, openai::TokenizerAnswer>(kTokenizerNames, AnswerTokenizer))};
+  return {
+      Streaming<openai::CompletionsRequest, openai::Completions>(kCompletionsNames, RpcKind::kServerStream,
+                                                                 MakeCompletions),
+      SideEffectFree(AnswerAtOnce<openai::ModelsRequest, openai::ModelsAnswer>(kModelsNames, ListModels)),
+      AnswerLater<openai::PredictRequest, openai::PredictAnswer>(kPredictNames, Predict),
+      AnswerLater<openai::ClassifyRequest, openai::ClassifyAnswer>(kClassifyNames, Classify),
+      SideEffectFree(AnswerAtOnce<openai::TokenizerRequest, openai::TokenizerAnswer>(kTokenizerNames, AnswerTokenizer)),
+      AnswerLater<openai::EmbeddingsRequest, openai::EmbeddingsAnswer>(kEmbeddingsNames, CreateEmbeddings)};
 }
 
 HttpFront OpenAiFront(const CallEnvironment& environment, const std::vector<Rpc>& rpcs) {
@@ -122,6 +125,10 @@ HttpFront OpenAiFront(const CallEnvironment& environment, const std::vector<Rpc>
     if (head.path == "/v1/completions") {
       return PlanOf(environment, {rpcs[kCompletions], "POST", kJsonType, OpenAiError,
                                   [max_bytes] { return MakeCompletionsCodec(max_bytes); }});
+    }
+    if (head.path == "/v1/embeddings") {
+      return PlanOf(environment, {rpcs[kEmbeddings], "POST", kJsonType, OpenAiError,
+                                  [max_bytes] { return MakeEmbeddingsCodec(max_bytes); }});
     }
     if (head.path == "/predict") {
       return PlanOf(environment, {rpcs[kPredict], "POST", kJsonType, ProblemDetails,

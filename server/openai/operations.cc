@@ -54,6 +54,38 @@ constexpr char kCompletion[] = R"json({
   }
 })json";
 
+constexpr char kEmbeddingsRequest[] = R"json({
+  "type": "object",
+  "required": ["model", "input"],
+  "additionalProperties": false,
+  "properties": {
+    "model": {"type": "string"},
+    "input": {"description": "A text, token ids, or a list of either."},
+    "encoding_format": {"type": "string", "enum": ["float", "base64"], "default": "float"},
+    "user": {"type": "string"}
+  }
+})json";
+
+constexpr char kEmbeddingsAnswer[] = R"json({
+  "type": "object",
+  "properties": {
+    "object": {"type": "string"},
+    "data": {
+      "type": "array",
+      "items": {
+        "type": "object",
+        "properties": {
+          "object": {"type": "string"},
+          "index": {"type": "integer"},
+          "embedding": {"description": "A list of numbers; with base64, their float32, lowest byte first."}
+        }
+      }
+    },
+    "model": {"type": "string"},
+    "usage": {"type": "object"}
+  }
+})json";
+
 constexpr char kModelObject[] = R"json({
   "type": "object",
   "properties": {
@@ -105,6 +137,13 @@ std::vector<HttpOperation> OpenAiOperations() {
        .summary = "Continues prompts; with stream, by server-sent events.",
        .requests = {{.schema = kCompletionRequest}},
        .answers = {{.schema = kCompletion}, events}},
+      {.method = "post",
+       .path = "/v1/embeddings",
+       .tag = kTag,
+       .id = "openai_embeddings",
+       .summary = "Embeds texts.",
+       .requests = {{.schema = kEmbeddingsRequest}},
+       .answers = {{.schema = kEmbeddingsAnswer}}},
       {.method = "post",
        .path = "/predict",
        .tag = kClassifiers,

@@ -164,9 +164,10 @@ def test_metadata_names_inputs_and_outputs_of_each_family(client: triton.Inferen
 
     assert tensors_of("images") == (
         [("image", "BYTES", [-1, 1])],
-        [("logits", "FP32", [-1, 7]), ("probabilities", "FP32", [-1, 7])],
+        [("logits", "FP32", [-1, 7]), ("probabilities", "FP32", [-1, 7]), ("embedding", "FP32", [-1, 16])],
     )
     assert [name for name, _, _ in tensors_of("pairs")[0]] == ["document", "second_document"]
+    assert tensors_of("pairs")[1][2] == ("embedding", "FP32", [-1, 2, 16])
     assert [name for name, _, _ in tensors_of("tiny")[0]] == ["prompt", "document"]
     assert [name for name, _, _ in tensors_of("tiny")[1]][:2] == ["text", "finish_reason"]
     config = client.get_model_config("images").config

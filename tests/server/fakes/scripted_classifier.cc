@@ -8,6 +8,7 @@ namespace {
 models::ClassifierInfo ScriptedClassifierInfo() {
   models::ClassifierInfo info;
   info.classes = 3;
+  info.width = 2;
   info.labels = {"cat", "dog", "owl"};
   info.parameters = 7;
   info.precision = "fp32";
@@ -79,6 +80,7 @@ core::ServedClassifier TextClassifier(std::unique_ptr<core::ClassifierEngine> en
   served.info.architecture = "text_classifier";
   served.info.tokenizer = "bytes_plus_one";
   served.info.documents = documents;
+  served.info.vectors = documents;
   served.info.vocabulary_size = 257;
   served.info.max_document_tokens = 8;
   return served;

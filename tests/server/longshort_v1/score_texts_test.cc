@@ -92,6 +92,33 @@ TEST_F(ScoreTextsTest, AnswersComeAsTheyAreReadyAndAreMatchedById) {
   EXPECT_TRUE(stream->Finish().ok());
 }
 
+TEST_F(ScoreTextsTest, DocumentsAreEmbeddedIfTheOptionsSaySo) {
+  const auto stream = Open();
+  v1::ScoreTextsRequest first = First(7, "abc");
+  first.mutable_options()->mutable_embedding()->set_pooling(v1::POOLING_MEAN);
+  first.mutable_options()->mutable_embedding()->set_normalize(true);
+  ASSERT_TRUE(stream->Write(first));
+  const auto items = engine_->TakeItems(1);
+  EXPECT_EQ(items[0].request.output, models::ClassifierOutput::kMeanOfTokens);
+  items[0].listener->OnFinished(core::ItemResult{.row = {3, 4}, .timings = {}});
+  v1::ScoreTextsResponse answer;
+  ASSERT_TRUE(stream->Read(&answer));
+  EXPECT_EQ(answer.id(), 7u);
+  EXPECT_THAT(answer.embedding().values(), testing::ElementsAre(0.6F, 0.8F));
+  EXPECT_EQ(answer.embedding().documents(0).token_count(), 3);
+  stream->WritesDone();
+  EXPECT_TRUE(stream->Finish().ok());
+}
+
+TEST_F(ScoreTextsTest, AnEmbeddingHasNoClasses) {
+  const auto stream = Open();
+  v1::ScoreTextsRequest first = First(7, "abc");
+  first.mutable_options()->mutable_embedding();
+  first.mutable_options()->set_top_k(2);
+  ASSERT_TRUE(stream->Write(first));
+  EXPECT_EQ(stream->Finish().error_message(), "embedding is set with top_k or all_logits; an embedding has no classes");
+}
+
 TEST_F(ScoreTextsTest, ABadDocumentAnswersWithItsOwnErrorAndTheStreamGoesOn) {
   const auto stream = Open();
   ASSERT_TRUE(stream->Write(First(1, "")));

@@ -83,11 +83,33 @@ TEST_F(ModelInferTest, OnlyTheOutputsThatAreAskedForComeInTheirOrder) {
   EXPECT_THAT(response_.outputs(0).contents().bytes_contents(), ElementsAre("10:1:dog", "2:2:owl", "0:0:cat"));
 }
 
+TEST_F(ModelInferTest, AnEmbeddingComesIfItIsAskedForAloneOrWithOtherOutputs) {
+  ModelInferRequest request = TypedRequest("texts", "document", {"ab", "c"});
+  request.add_outputs()->set_name("embedding");
+  ASSERT_TRUE(InferWith(*texts_, 2, request).ok());
+  ASSERT_EQ(response_.outputs_size(), 1);
+  EXPECT_EQ(response_.outputs(0).name(), "embedding");
+  EXPECT_EQ(response_.outputs(0).datatype(), "FP32");
+  EXPECT_THAT(response_.outputs(0).shape(), ElementsAre(2, 2));
+  EXPECT_THAT(response_.outputs(0).contents().fp32_contents(), ElementsAre(7, 8, 7, 8));
+
+  request.add_outputs()->set_name("logits");
+  request.add_outputs()->set_name("probabilities");
+  ASSERT_TRUE(InferWith(*texts_, 2, request).ok());
+  EXPECT_THAT(response_.outputs(0).contents().fp32_contents(), ElementsAre(7, 8, 7, 8));
+  EXPECT_THAT(response_.outputs(1).contents().fp32_contents(), ElementsAre(0, 10, 2, 0, 10, 2));
+  EXPECT_THAT(response_.outputs(2).shape(), ElementsAre(2, 3));
+
+  (*request.mutable_outputs(0)->mutable_parameters())["classification"].set_int64_param(1);
+  EXPECT_EQ(ErrorOf(request),
+            "parameters.classification of output embedding is 1; it must be unset, because the output has no classes");
+}
+
 TEST_F(ModelInferTest, WrongOutputsAreNamed) {
   ModelInferRequest request = TypedRequest("texts", "document", {"ab"});
   auto& output = *request.add_outputs();
   output.set_name("softmax");
-  EXPECT_EQ(ErrorOf(request), "output \"softmax\" is unknown; model texts has logits, probabilities");
+  EXPECT_EQ(ErrorOf(request), "output \"softmax\" is unknown; model texts has logits, probabilities, embedding");
   output.set_name("logits");
   (*output.mutable_parameters())["classification"].set_int64_param(0);
   EXPECT_EQ(ErrorOf(request), "parameters.classification of output logits is 0; it must be at least 1");
@@ -101,7 +123,7 @@ TEST_F(ModelInferTest, WrongOutputsAreNamed) {
   prompt.add_outputs()->set_name("text");
   (*prompt.mutable_outputs(0)->mutable_parameters())["classification"].set_int64_param(1);
   EXPECT_EQ(ErrorOf(prompt),
-            "parameters.classification of output text is 1; it must be unset, because only classifiers have classes");
+            "parameters.classification of output text is 1; it must be unset, because the output has no classes");
 }
 
 TEST_F(ModelInferTest, WrongInputsAreNamed) {

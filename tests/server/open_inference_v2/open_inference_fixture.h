@@ -57,7 +57,11 @@ class OpenInferenceFixture : public ServingFixture {
       const auto* preparation = std::get_if<core::ItemPreparation>(&item.request.item);
       const absl::Status prepared =
           preparation == nullptr ? absl::OkStatus() : core::PrepareItem(*preparation).status();
-      item.listener->OnFinished(prepared.ok() ? ScoresFor(1) : absl::StatusOr<core::ItemResult>(prepared));
+      core::ItemResult result = ScoresFor(1);
+      if (item.request.output == models::ClassifierOutput::kLogitsAndFeatures) {
+        result.row.insert(result.row.end(), {7, 8});
+      }
+      item.listener->OnFinished(prepared.ok() ? absl::StatusOr<core::ItemResult>(std::move(result)) : prepared);
     }
   }
 

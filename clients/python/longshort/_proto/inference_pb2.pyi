@@ -411,6 +411,7 @@ class ScoreTextsOptions(_message.Message):
     TOP_K_FIELD_NUMBER: _builtins.int
     ALL_LOGITS_FIELD_NUMBER: _builtins.int
     KEEP_ALIVES_FIELD_NUMBER: _builtins.int
+    EMBEDDING_FIELD_NUMBER: _builtins.int
     token_log_probabilities: _builtins.bool
     """Language models: return the log-probability of every scored token."""
     top_alternatives: _builtins.int
@@ -429,6 +430,10 @@ class ScoreTextsOptions(_message.Message):
     def model(self) -> _types_pb2.ModelSelector:
         """The model. Version 0 selects the newest at the start of the stream, which the stream then keeps."""
 
+    @_builtins.property
+    def embedding(self) -> Global___EmbeddingOptions:
+        """Classifiers: embed each document, as Embed does, instead of classifying it. top_k and all_logits are then unset."""
+
     def __init__(
         self,
         *,
@@ -439,14 +444,41 @@ class ScoreTextsOptions(_message.Message):
         top_k: _builtins.int = ...,
         all_logits: _builtins.bool = ...,
         keep_alives: _builtins.bool = ...,
+        embedding: Global___EmbeddingOptions | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["model", b"model"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["embedding", b"embedding", "model", b"model"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["all_logits", b"all_logits", "keep_alives", b"keep_alives", "model", b"model", "token_log_probabilities", b"token_log_probabilities", "top_alternatives", b"top_alternatives", "top_k", b"top_k", "truncate", b"truncate"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["all_logits", b"all_logits", "embedding", b"embedding", "keep_alives", b"keep_alives", "model", b"model", "token_log_probabilities", b"token_log_probabilities", "top_alternatives", b"top_alternatives", "top_k", b"top_k", "truncate", b"truncate"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ScoreTextsOptions: _TypeAlias = ScoreTextsOptions  # noqa: Y015
+
+@_typing.final
+class EmbeddingOptions(_message.Message):
+    """See the fields of the same names in EmbedRequest."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    POOLING_FIELD_NUMBER: _builtins.int
+    NORMALIZE_FIELD_NUMBER: _builtins.int
+    pooling: _types_pb2.Pooling.ValueType
+    """How the rows of the last layer become a vector."""
+    normalize: _builtins.bool
+    """Divide each vector by its length."""
+    def __init__(
+        self,
+        *,
+        pooling: _types_pb2.Pooling.ValueType = ...,
+        normalize: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["normalize", b"normalize", "pooling", b"pooling"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EmbeddingOptions: _TypeAlias = EmbeddingOptions  # noqa: Y015
 
 @_typing.final
 class ScoreTextsResponse(_message.Message):
@@ -459,6 +491,7 @@ class ScoreTextsResponse(_message.Message):
     CLASSIFICATION_FIELD_NUMBER: _builtins.int
     ERROR_FIELD_NUMBER: _builtins.int
     KEEP_ALIVE_FIELD_NUMBER: _builtins.int
+    EMBEDDING_FIELD_NUMBER: _builtins.int
     MODEL_FIELD_NUMBER: _builtins.int
     id: _builtins.int
     """The id of the document. Not set in a keepalive."""
@@ -481,6 +514,10 @@ class ScoreTextsResponse(_message.Message):
         """No answer; only with ScoreTextsOptions.keep_alives."""
 
     @_builtins.property
+    def embedding(self) -> Global___Embedding:
+        """With ScoreTextsOptions.embedding."""
+
+    @_builtins.property
     def model(self) -> _types_pb2.ModelSelector:
         """Name and version of the model that answered."""
 
@@ -492,13 +529,14 @@ class ScoreTextsResponse(_message.Message):
         classification: Global___TextClassification | None = ...,
         error: _types_pb2.ItemError | None = ...,
         keep_alive: Global___KeepAlive | None = ...,
+        embedding: Global___Embedding | None = ...,
         model: _types_pb2.ModelSelector | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["classification", b"classification", "error", b"error", "keep_alive", b"keep_alive", "model", b"model", "result", b"result", "score", b"score"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["classification", b"classification", "embedding", b"embedding", "error", b"error", "keep_alive", b"keep_alive", "model", b"model", "result", b"result", "score", b"score"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["classification", b"classification", "error", b"error", "id", b"id", "keep_alive", b"keep_alive", "model", b"model", "result", b"result", "score", b"score"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["classification", b"classification", "embedding", b"embedding", "error", b"error", "id", b"id", "keep_alive", b"keep_alive", "model", b"model", "result", b"result", "score", b"score"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_result: _TypeAlias = _typing.Literal["score", "classification", "error", "keep_alive"]  # noqa: Y015
+    _WhichOneofReturnType_result: _TypeAlias = _typing.Literal["score", "classification", "error", "keep_alive", "embedding"]  # noqa: Y015
     _WhichOneofArgType_result: _TypeAlias = _typing.Literal["result", b"result"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_result) -> _WhichOneofReturnType_result | None: ...
 
@@ -693,6 +731,160 @@ class ImageResult(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType_result) -> _WhichOneofReturnType_result | None: ...
 
 Global___ImageResult: _TypeAlias = ImageResult  # noqa: Y015
+
+@_typing.final
+class EmbedRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MODEL_FIELD_NUMBER: _builtins.int
+    INPUTS_FIELD_NUMBER: _builtins.int
+    SECOND_INPUTS_FIELD_NUMBER: _builtins.int
+    IMAGES_FIELD_NUMBER: _builtins.int
+    TRUNCATE_FIELD_NUMBER: _builtins.int
+    POOLING_FIELD_NUMBER: _builtins.int
+    NORMALIZE_FIELD_NUMBER: _builtins.int
+    truncate: _builtins.bool
+    """Texts: truncate longer documents to max_document_tokens tokens instead of refusing them."""
+    pooling: _types_pb2.Pooling.ValueType
+    """How the rows of the last layer become a vector. FAILED_PRECONDITION if the model does not have it
+    (ClassifierProperties.poolings).
+    """
+    normalize: _builtins.bool
+    """Divide each vector by its length, so that dot products are cosines."""
+    @_builtins.property
+    def model(self) -> _types_pb2.ModelSelector:
+        """The model: a classifier."""
+
+    @_builtins.property
+    def inputs(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Input]:
+        """Models of texts: 1 to Limits.inputs (64) documents, embedded independently, of 1 to max_document_tokens tokens each, and
+        not only padding (id 0). A classifier of two documents embeds each document by itself.
+        """
+
+    @_builtins.property
+    def second_inputs(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Input]:
+        """Models that read two documents as one sequence: second_inputs[i] is the second document of inputs[i]; both lists have
+        the same length. Empty for single documents, and for all other models.
+        """
+
+    @_builtins.property
+    def images(self) -> _containers.RepeatedCompositeFieldContainer[Global___Image]:
+        """Models of images: 1 to Limits.images (64) images, embedded independently."""
+
+    def __init__(
+        self,
+        *,
+        model: _types_pb2.ModelSelector | None = ...,
+        inputs: _abc.Iterable[_types_pb2.Input] | None = ...,
+        second_inputs: _abc.Iterable[_types_pb2.Input] | None = ...,
+        images: _abc.Iterable[Global___Image] | None = ...,
+        truncate: _builtins.bool = ...,
+        pooling: _types_pb2.Pooling.ValueType = ...,
+        normalize: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["model", b"model"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["images", b"images", "inputs", b"inputs", "model", b"model", "normalize", b"normalize", "pooling", b"pooling", "second_inputs", b"second_inputs", "truncate", b"truncate"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EmbedRequest: _TypeAlias = EmbedRequest  # noqa: Y015
+
+@_typing.final
+class EmbedResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RESULTS_FIELD_NUMBER: _builtins.int
+    MODEL_FIELD_NUMBER: _builtins.int
+    USAGE_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def results(self) -> _containers.RepeatedCompositeFieldContainer[Global___EmbedResult]:
+        """In the order of the inputs or images."""
+
+    @_builtins.property
+    def model(self) -> _types_pb2.ModelSelector:
+        """Name and version of the model that answered."""
+
+    @_builtins.property
+    def usage(self) -> _types_pb2.Usage:
+        """The tokens of all documents together."""
+
+    def __init__(
+        self,
+        *,
+        results: _abc.Iterable[Global___EmbedResult] | None = ...,
+        model: _types_pb2.ModelSelector | None = ...,
+        usage: _types_pb2.Usage | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["model", b"model", "usage", b"usage"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["model", b"model", "results", b"results", "usage", b"usage"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EmbedResponse: _TypeAlias = EmbedResponse  # noqa: Y015
+
+@_typing.final
+class EmbedResult(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EMBEDDING_FIELD_NUMBER: _builtins.int
+    ERROR_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def embedding(self) -> Global___Embedding: ...
+    @_builtins.property
+    def error(self) -> _types_pb2.ItemError:
+        """This image was not embedded, as in ImageResult. An error of a text ends the call."""
+
+    def __init__(
+        self,
+        *,
+        embedding: Global___Embedding | None = ...,
+        error: _types_pb2.ItemError | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["embedding", b"embedding", "error", b"error", "result", b"result"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["embedding", b"embedding", "error", b"error", "result", b"result"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_result: _TypeAlias = _typing.Literal["embedding", "error"]  # noqa: Y015
+    _WhichOneofArgType_result: _TypeAlias = _typing.Literal["result", b"result"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_result) -> _WhichOneofReturnType_result | None: ...
+
+Global___EmbedResult: _TypeAlias = EmbedResult  # noqa: Y015
+
+@_typing.final
+class Embedding(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    VALUES_FIELD_NUMBER: _builtins.int
+    DOCUMENTS_FIELD_NUMBER: _builtins.int
+    TIMINGS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def values(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
+        """ClassifierProperties.embedding_width numbers."""
+
+    @_builtins.property
+    def documents(self) -> _containers.RepeatedCompositeFieldContainer[Global___DocumentReading]:
+        """The reading of the document, and of the second one of a pair. Empty for images."""
+
+    @_builtins.property
+    def timings(self) -> Global___ClassificationTimings:
+        """The times of the item."""
+
+    def __init__(
+        self,
+        *,
+        values: _abc.Iterable[_builtins.float] | None = ...,
+        documents: _abc.Iterable[Global___DocumentReading] | None = ...,
+        timings: Global___ClassificationTimings | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["timings", b"timings"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["documents", b"documents", "timings", b"timings", "values", b"values"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Embedding: _TypeAlias = Embedding  # noqa: Y015
 
 @_typing.final
 class GenerateRequest(_message.Message):

@@ -54,21 +54,21 @@ class _ClassifierInputEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Class
     DESCRIPTOR: _descriptor.EnumDescriptor
     CLASSIFIER_INPUT_UNSPECIFIED: _ClassifierInput.ValueType  # 0
     CLASSIFIER_INPUT_TEXT: _ClassifierInput.ValueType  # 1
-    """Documents, for ScoreText and ScoreTexts."""
+    """Documents, for ScoreText, ScoreTexts and Embed."""
     CLASSIFIER_INPUT_PIXEL_SEQUENCE: _ClassifierInput.ValueType  # 2
-    """Images read as a sequence of grey values, for ClassifyImage."""
+    """Images read as a sequence of grey values, for ClassifyImage and Embed."""
     CLASSIFIER_INPUT_IMAGE: _ClassifierInput.ValueType  # 3
-    """Images, for ClassifyImage."""
+    """Images, for ClassifyImage and Embed."""
 
 class ClassifierInput(_ClassifierInput, metaclass=_ClassifierInputEnumTypeWrapper): ...
 
 CLASSIFIER_INPUT_UNSPECIFIED: ClassifierInput.ValueType  # 0
 CLASSIFIER_INPUT_TEXT: ClassifierInput.ValueType  # 1
-"""Documents, for ScoreText and ScoreTexts."""
+"""Documents, for ScoreText, ScoreTexts and Embed."""
 CLASSIFIER_INPUT_PIXEL_SEQUENCE: ClassifierInput.ValueType  # 2
-"""Images read as a sequence of grey values, for ClassifyImage."""
+"""Images read as a sequence of grey values, for ClassifyImage and Embed."""
 CLASSIFIER_INPUT_IMAGE: ClassifierInput.ValueType  # 3
-"""Images, for ClassifyImage."""
+"""Images, for ClassifyImage and Embed."""
 Global___ClassifierInput: _TypeAlias = ClassifierInput  # noqa: Y015
 
 @_typing.final
@@ -331,6 +331,8 @@ class ClassifierProperties(_message.Message):
     DOCUMENTS_FIELD_NUMBER: _builtins.int
     MAX_DOCUMENT_TOKENS_FIELD_NUMBER: _builtins.int
     CHANNELS_FIELD_NUMBER: _builtins.int
+    EMBEDDING_WIDTH_FIELD_NUMBER: _builtins.int
+    POOLINGS_FIELD_NUMBER: _builtins.int
     input: Global___ClassifierInput.ValueType
     """The kind of input."""
     classes: _builtins.int
@@ -341,9 +343,15 @@ class ClassifierProperties(_message.Message):
     """Texts: maximum number of tokens in a document."""
     channels: _builtins.int
     """Images: number of channels that the model reads; 1 (grey) or 3 (red, green, blue)."""
+    embedding_width: _builtins.int
+    """Numbers in an embedding (Embed)."""
     @_builtins.property
     def labels(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Class names, by index; empty if the model has none. Only GetModel returns them."""
+
+    @_builtins.property
+    def poolings(self) -> _containers.RepeatedScalarFieldContainer[_types_pb2.Pooling.ValueType]:
+        """The poolings that Embed can do, besides POOLING_UNSPECIFIED."""
 
     def __init__(
         self,
@@ -354,10 +362,12 @@ class ClassifierProperties(_message.Message):
         documents: _builtins.int = ...,
         max_document_tokens: _builtins.int = ...,
         channels: _builtins.int = ...,
+        embedding_width: _builtins.int = ...,
+        poolings: _abc.Iterable[_types_pb2.Pooling.ValueType] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["channels", b"channels", "classes", b"classes", "documents", b"documents", "input", b"input", "labels", b"labels", "max_document_tokens", b"max_document_tokens"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["channels", b"channels", "classes", b"classes", "documents", b"documents", "embedding_width", b"embedding_width", "input", b"input", "labels", b"labels", "max_document_tokens", b"max_document_tokens", "poolings", b"poolings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -387,9 +397,9 @@ class Limits(_message.Message):
     completions: _builtins.int
     """Language models: completions in a call."""
     inputs: _builtins.int
-    """Documents in a ScoreText call."""
+    """Documents in a ScoreText or Embed call."""
     images: _builtins.int
-    """Images in a ClassifyImage call."""
+    """Images in a ClassifyImage or Embed call."""
     image_bytes: _builtins.int
     """Bytes of an encoded image. All images of a call must fit in one message (--max-message-bytes)."""
     image_pixels: _builtins.int

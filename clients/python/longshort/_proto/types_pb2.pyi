@@ -7,6 +7,7 @@ from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -17,6 +18,30 @@ else:
     from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class _Pooling:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _PoolingEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Pooling.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    POOLING_UNSPECIFIED: _Pooling.ValueType  # 0
+    """What the model's head reads: one of the others, or the mean over a fixed length of some text classifiers."""
+    POOLING_CLS: _Pooling.ValueType  # 1
+    """The row of the CLS token."""
+    POOLING_MEAN: _Pooling.ValueType  # 2
+    """The mean of all tokens' rows. Padding does not count."""
+
+class Pooling(_Pooling, metaclass=_PoolingEnumTypeWrapper):
+    """How the rows of a model's last layer become the vector of an embedding."""
+
+POOLING_UNSPECIFIED: Pooling.ValueType  # 0
+"""What the model's head reads: one of the others, or the mean over a fixed length of some text classifiers."""
+POOLING_CLS: Pooling.ValueType  # 1
+"""The row of the CLS token."""
+POOLING_MEAN: Pooling.ValueType  # 2
+"""The mean of all tokens' rows. Padding does not count."""
+Global___Pooling: _TypeAlias = Pooling  # noqa: Y015
 
 @_typing.final
 class ModelSelector(_message.Message):

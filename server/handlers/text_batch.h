@@ -1,0 +1,22 @@
+// Runs the texts of a unary call: each is an engine request.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "server/admission/call_record.h"
+#include "server/calls/score_call.h"
+#include "server/handlers/text_scorer.h"
+
+namespace longshort::server {
+
+// Scores the texts of a call, at most `max`, in their session if there is one. `result` has its `served` model. `done`
+// holds `record`. After OK it is called once, at once or later, on any thread; after an error, never.
+// Errors: those of TextScorer; INVALID_ARGUMENT if the number of texts is out of range.
+absl::Status RunTexts(CallRecord& record, const ScoreCall& call, std::shared_ptr<const TextScorer> scorer, int64_t max,
+                      ScoreResult result, std::function<void(absl::StatusOr<ScoreResult>)> done);
+
+}  // namespace longshort::server

@@ -1,0 +1,120 @@
+#include "server/openai/embeddings.h"
+
+#include <array>
+#include <bit>
+#include <charconv>
+#include <string>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "server/calls/field_error.h"
+#include "server/handlers/handlers.h"
+#include "server/http/content_coding.h"
+#include "server/openai/completions_codec.h"
+#include "server/openai/json_request.h"
+#include "server/openai/prompts.h"
+
+namespace longshort::server {
+namespace {
+
+using Values = google::protobuf::RepeatedField<float>;
+
+constexpr char kFloat[] = "float", kBase64[] = "base64";
+
+// The numbers as a JSON list, with as few digits as identify them.
+std::string ListOf(const Values& values) {
+  constexpr size_t kMaxDigits = 32;
+  std::string list = "[";
+  std::array<char, kMaxDigits> digits;
+  for (const float value : values) {
+    if (list.size() > 1) list += ',';
+    list.append(digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr);
+  }
+  return list + "]";
+}
+
+// The numbers as float32, lowest byte first, in base64.
+std::string Base64Of(const Values& values) {
+  static_assert(std::endian::native == std::endian::little);
+  return absl::Base64Escape({reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)});
+}
+
+class EmbeddingsCodec final : public HttpCodec {
+ public:
+  explicit EmbeddingsCodec(int64_t max_body_bytes) : max_body_bytes_(max_body_bytes) {}
+
+  absl::Status ReadRequest(HttpRequest& request, google::protobuf::Message& message) override {
+    LS_RETURN_IF_ERROR(DecodeContent(request.Find("content-encoding").value_or(""), max_body_bytes_, request.body));
+    auto& embeddings = static_cast<openai::EmbeddingsRequest&>(message);
+    LS_ASSIGN_OR_RETURN(embeddings, ReadEmbeddingsRequest(request.body));
+    in_base64_ = embeddings.in_base64();
+    return absl::OkStatus();
+  }
+
+  // Writes the numbers itself: a JSON document of them would take many times their memory.
+  absl::StatusOr<HttpResponse> WriteAnswer(const google::protobuf::Message& message) override {
+    const auto& answer = static_cast<const openai::EmbeddingsAnswer&>(message);
+    std::string body = R"({"object":"list","data":[)";
+    for (int i = 0; i < answer.embeddings_size(); ++i) {
+      const Values& values = answer.embeddings(i).values();
+      absl::StrAppend(&body, i > 0 ? "," : "", R"({"object":"embedding","index":)", i, R"(,"embedding":)",
+                      in_base64_ ? absl::StrCat("\"", Base64Of(values), "\"") : ListOf(values), "}");
+    }
+    const int64_t tokens = answer.prompt_tokens();
+    absl::StrAppend(&body, R"(],"model":)", DumpJson(answer.model()), R"(,"usage":)",
+                    DumpJson({{"prompt_tokens", tokens}, {"total_tokens", tokens}}), "}");
+    return HttpResponse{.body = std::move(body), .content_type = kJsonType};
+  }
+  HttpResponse WriteError(const absl::Status& status) override { return OpenAiError(status); }
+
+ private:
+  const int64_t max_body_bytes_;
+  bool in_base64_ = false;
+};
+
+}  // namespace
+
+absl::StatusOr<openai::EmbeddingsRequest> ReadEmbeddingsRequest(std::string_view body) {
+  LS_ASSIGN_OR_RETURN(const JsonRequest json, JsonRequest::Parse(body));
+  if (json.Find("dimensions") != nullptr) {
+    return absl::InvalidArgumentError(
+        "dimensions is not supported: an embedding has as many numbers as the model's last layer");
+  }
+  LS_RETURN_IF_ERROR(json.RefuseUnknown({"model", "input", "encoding_format", "dimensions", "user"}));
+  openai::EmbeddingsRequest request;
+  std::string format = kFloat, user;
+  LS_RETURN_IF_ERROR(json.Read("model", *request.mutable_model()));
+  LS_RETURN_IF_ERROR(json.Read("encoding_format", format));
+  LS_RETURN_IF_ERROR(json.Read("user", user));
+  if (format != kFloat && format != kBase64) {
+    return FieldError("encoding_format", Quoted(format), absl::StrCat(kFloat, " or ", kBase64));
+  }
+  request.set_in_base64(format == kBase64);
+  LS_RETURN_IF_ERROR(ReadPrompts(json, "input", *request.mutable_inputs()));
+  return request;
+}
+
+absl::Status CreateEmbeddings(CallRecord& record, const openai::EmbeddingsRequest& request,
+                              std::function<void(absl::StatusOr<openai::EmbeddingsAnswer>)> answer) {
+  EmbedCall call{.model = {.name = request.model()}, .options = {.normalize = true}};
+  for (const openai::Prompt& input : request.inputs()) call.texts.push_back(FromMessage(input));
+  return Embed(record, std::move(call), [answer = std::move(answer)](absl::StatusOr<EmbedResult> result) {
+    if (!result.ok()) return answer(result.status());
+    openai::EmbeddingsAnswer message;
+    message.set_model(result->model.name);
+    message.set_prompt_tokens(result->usage.prompt_tokens);
+    for (const absl::StatusOr<Embedding>& one : result->embeddings) {
+      if (!one.ok()) return answer(one.status());
+      message.add_embeddings()->mutable_values()->Assign(one->values.begin(), one->values.end());
+    }
+    answer(std::move(message));
+  });
+}
+
+std::unique_ptr<HttpCodec> MakeEmbeddingsCodec(int64_t max_body_bytes) {
+  return std::make_unique<EmbeddingsCodec>(max_body_bytes);
+}
+
+}  // namespace longshort::server

@@ -1,0 +1,26 @@
+// OpenAI's POST /v1/embeddings, for classifiers of texts.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "server/admission/call_record.h"
+#include "server/http_rpc/http_codec.h"
+#include "server/openai/messages.pb.h"
+
+namespace longshort::server {
+
+// Reads the body. Errors: INVALID_ARGUMENT.
+absl::StatusOr<openai::EmbeddingsRequest> ReadEmbeddingsRequest(std::string_view body);
+
+// The work: the vectors that the model's head reads, divided by their length, as OpenAI's are.
+absl::Status CreateEmbeddings(CallRecord& record, const openai::EmbeddingsRequest& request,
+                              std::function<void(absl::StatusOr<openai::EmbeddingsAnswer>)> answer);
+
+std::unique_ptr<HttpCodec> MakeEmbeddingsCodec(int64_t max_body_bytes);
+
+}  // namespace longshort::server

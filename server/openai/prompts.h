@@ -1,0 +1,22 @@
+// The texts of a request: a string, a list of strings, a list of token ids, or a list of such lists.
+#pragma once
+
+#include <google/protobuf/repeated_ptr_field.h>
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "server/calls/call_parts.h"
+#include "server/openai/json_request.h"
+#include "server/openai/messages.pb.h"
+
+namespace longshort::server {
+
+// Reads the texts in `field`. Errors: INVALID_ARGUMENT with the field, its index and what it must be.
+absl::Status ReadPrompts(const JsonRequest& json, const std::string& field,
+                         google::protobuf::RepeatedPtrField<openai::Prompt>& prompts);
+
+// Views the prompt.
+TextInput FromMessage(const openai::Prompt& prompt);
+
+}  // namespace longshort::server

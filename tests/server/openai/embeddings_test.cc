@@ -1,0 +1,64 @@
+#include "server/openai/embeddings.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "nlohmann/json.hpp"
+
+namespace longshort::server::embeddings_test {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::string ErrorOf(const std::string& body) {
+  const absl::Status status = ReadEmbeddingsRequest(body).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  return std::string(status.message());
+}
+
+TEST(Embeddings, AnInputHasFourForms) {
+  EXPECT_EQ(ReadEmbeddingsRequest(R"({"input": "a"})")->inputs(0).text(), "a");
+  EXPECT_EQ(ReadEmbeddingsRequest(R"({"input": ["a", "b"]})")->inputs(1).text(), "b");
+  EXPECT_THAT(ReadEmbeddingsRequest(R"({"input": [5, 6]})")->inputs(0).ids().ids(), ElementsAre(5, 6));
+  EXPECT_THAT(ReadEmbeddingsRequest(R"({"input": [[5], [6, 7]]})")->inputs(1).ids().ids(), ElementsAre(6, 7));
+}
+
+TEST(Embeddings, WhatIsNotSupportedIsRefusedByName) {
+  EXPECT_THAT(ErrorOf(R"({"input": "a", "dimensions": 256})"), HasSubstr("dimensions is not supported"));
+  EXPECT_THAT(ErrorOf(R"({"input": "a", "encoding_format": "int8"})"),
+              HasSubstr("encoding_format is \"int8\"; it must be float or base64"));
+  EXPECT_THAT(ErrorOf(R"({"input": "a", "nonsense": 1})"), HasSubstr("\"nonsense\" is not a field"));
+  EXPECT_THAT(ErrorOf(R"({"model": "m"})"), HasSubstr("input is missing"));
+  EXPECT_THAT(ErrorOf(R"({"input": ["a", 1]})"), HasSubstr("input[1] is 1; it must be a string"));
+}
+
+// The body of an answer with one embedding, to a request with this format.
+nlohmann::json AnswerIn(const std::string& format) {
+  const auto codec = MakeEmbeddingsCodec(/*max_body_bytes=*/1000);
+  HttpRequest request;
+  request.body = R"({"input": "a", "encoding_format": ")" + format + R"("})";
+  openai::EmbeddingsRequest read;
+  EXPECT_TRUE(codec->ReadRequest(request, read).ok());
+  openai::EmbeddingsAnswer answer;
+  answer.set_model("m\"");
+  answer.set_prompt_tokens(7);
+  for (const float value : {0.1F, -2.0F, 1e-20F}) answer.add_embeddings()->add_values(value);
+  answer.mutable_embeddings(0)->add_values(1);
+  return nlohmann::json::parse(codec->WriteAnswer(answer)->body);
+}
+
+TEST(Embeddings, AnAnswerHasOpenAisForm) {
+  const nlohmann::json floats = AnswerIn("float");
+  EXPECT_EQ(floats["object"], "list");
+  EXPECT_EQ(floats["model"], "m\"");
+  EXPECT_EQ(floats["usage"], nlohmann::json({{"prompt_tokens", 7}, {"total_tokens", 7}}));
+  EXPECT_EQ(floats["data"].size(), 3u);
+  EXPECT_EQ(floats["data"][0], nlohmann::json({{"object", "embedding"}, {"index", 0}, {"embedding", {0.1, 1}}}));
+  EXPECT_EQ(floats["data"][2]["embedding"][0], 1e-20);
+  // 0.1 is 0x3dcccccd, and 1 is 0x3f800000.
+  EXPECT_EQ(AnswerIn("base64")["data"][0]["embedding"], "zczMPQAAgD8=");
+}
+
+}  // namespace longshort::server::embeddings_test
