@@ -19,9 +19,6 @@
 namespace longshort::client {
 namespace {
 
-// Concurrent calls: the server decodes the images of one call while the model runs those of another.
-constexpr size_t kCallsInFlight = 4;
-
 // A call in flight. The destructor waits until it ends.
 struct Call {
   ImageBatch batch;
@@ -169,7 +166,7 @@ Examples:
                                       const CommandContext& context) {
     std::deque<Call> calls;
     while (!batches.AtEnd() || !calls.empty()) {
-      while (!batches.AtEnd() && calls.size() < kCallsInFlight) Begin(context.client, batches.Next(), calls);
+      while (!batches.AtEnd() && calls.size() < kImageCallsInFlight) Begin(context.client, batches.Next(), calls);
       const absl::StatusOr<v1::ClassifyImageResponse> response = calls.front().response.get();
       absl::Status status = response.ok() ? PlaceResults(*response, calls.front().batch) : response.status();
       if (!status.ok()) {

@@ -62,6 +62,7 @@ absl::Status ToAbslStatus(const grpc::Status& status, const grpc::ClientContext&
 constexpr char kServiceConfig[] = R"({"methodConfig": [
   {"name": [{"service": "longshort.v1.Inference", "method": "ScoreText"},
             {"service": "longshort.v1.Inference", "method": "ClassifyImage"},
+            {"service": "longshort.v1.Inference", "method": "Embed"},
             {"service": "longshort.v1.Inference", "method": "Tokenize"}],
    "retryPolicy": {"maxAttempts": 4, "initialBackoff": "0.3s", "maxBackoff": "5s", "backoffMultiplier": 2,
                    "retryableStatusCodes": ["UNAVAILABLE", "RESOURCE_EXHAUSTED"]}},
@@ -194,6 +195,10 @@ absl::StatusOr<v1::ScoreTextResponse> Client::ScoreText(const v1::ScoreTextReque
 
 absl::StatusOr<v1::ClassifyImageResponse> Client::ClassifyImage(const v1::ClassifyImageRequest& request) {
   return Ask(*inference_, &v1::Inference::Stub::ClassifyImage, request);
+}
+
+absl::StatusOr<v1::EmbedResponse> Client::Embed(const v1::EmbedRequest& request) {
+  return Ask(*inference_, &v1::Inference::Stub::Embed, request);
 }
 
 absl::StatusOr<v1::GenerateResponse> Client::Generate(const v1::GenerateRequest& request) {

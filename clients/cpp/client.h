@@ -57,6 +57,7 @@ class Client final {
 
   absl::StatusOr<v1::ScoreTextResponse> ScoreText(const v1::ScoreTextRequest& request);
   absl::StatusOr<v1::ClassifyImageResponse> ClassifyImage(const v1::ClassifyImageRequest& request);
+  absl::StatusOr<v1::EmbedResponse> Embed(const v1::EmbedRequest& request);
   absl::StatusOr<v1::GenerateResponse> Generate(const v1::GenerateRequest& request);
   absl::StatusOr<v1::TokenizeResponse> Tokenize(const v1::TokenizeRequest& request);
   absl::StatusOr<v1::ListModelsResponse> ListModels();

@@ -59,6 +59,7 @@ class Command {
 };
 
 std::unique_ptr<Command> MakeClassifyCommand();
+std::unique_ptr<Command> MakeEmbedCommand();
 std::unique_ptr<Command> MakeScoreCommand();
 std::unique_ptr<Command> MakeGenerateCommand();
 std::unique_ptr<Command> MakeModelsCommand();

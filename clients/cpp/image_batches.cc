@@ -30,14 +30,15 @@ absl::Status PlaceResults(const v1::ClassifyImageResponse& response, ImageBatch&
   for (v1::ImageResult& result : batch.results) {
     if (result.has_error()) continue;
     result = response.results(next);
-    // The server names an image by its index in the call; here the output shows the file's name.
-    absl::string_view message = result.error().message();
-    if (absl::ConsumePrefix(&message, absl::StrCat("images[", next, "]: "))) {
-      result.mutable_error()->set_message(std::string(message));
-    }
+    if (result.has_error()) RemoveImageIndex(next, *result.mutable_error());
     ++next;
   }
   return absl::OkStatus();
+}
+
+void RemoveImageIndex(int index, v1::ItemError& error) {
+  absl::string_view message = error.message();
+  if (absl::ConsumePrefix(&message, absl::StrCat("images[", index, "]: "))) error.set_message(std::string(message));
 }
 
 ImageBatches::ImageBatches(std::vector<std::string> names, const v1::Limits& limits, const Options& options,

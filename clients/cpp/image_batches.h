@@ -1,6 +1,7 @@
 // Groups image files into calls of ClassifyImage, within the server's limits.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -13,6 +14,9 @@
 
 namespace longshort::client {
 
+// Concurrent calls: the server decodes the images of one call while the model runs those of another.
+inline constexpr size_t kImageCallsInFlight = 4;
+
 // Some of the files, in order.
 struct ImageBatch {
   std::vector<std::string> names;
@@ -24,6 +28,9 @@ struct ImageBatch {
 
 // Stores the results of the images that were sent. Errors: INTERNAL if their number differs.
 absl::Status PlaceResults(const v1::ClassifyImageResponse& response, ImageBatch& batch);
+
+// The server names an image by its index in the call. Removes it from the message: the output shows the file's name.
+void RemoveImageIndex(int index, v1::ItemError& error);
 
 // Reads files lazily, so that only a few batches are in memory.
 class ImageBatches final {

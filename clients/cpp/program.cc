@@ -37,11 +37,11 @@ struct ProgramOptions {
   }
 };
 
-using Commands = std::array<std::unique_ptr<Command>, 8>;
+using Commands = std::array<std::unique_ptr<Command>, 9>;
 
 Commands MakeCommands() {
-  return {MakeScoreCommand(), MakeClassifyCommand(), MakeGenerateCommand(), MakeModelsCommand(),
-          MakeReadyCommand(), MakeTokenizeCommand(), MakeSessionCommand(),  MakeTokenCommand()};
+  return {MakeScoreCommand(), MakeClassifyCommand(), MakeEmbedCommand(),   MakeGenerateCommand(), MakeModelsCommand(),
+          MakeReadyCommand(), MakeTokenizeCommand(), MakeSessionCommand(), MakeTokenCommand()};
 }
 
 // The last line of --help; `program`: "longshort", or with its command.
@@ -52,7 +52,7 @@ std::string AboutHelpAll(absl::string_view program) {
 
 void WriteProgramHelp(const Commands& commands, const OptionTable& table, HelpForm form, std::ostream& output) {
   output << "Usage: longshort [--server=HOST:PORT] COMMAND [options] [FILE|FOLDER|-]...\n\n"
-         << "Scores and continues text, and classifies images and texts, with the models of a Longshort "
+         << "Scores and continues text, and classifies and embeds images and texts, with the models of a Longshort "
             "server.\n\nCommands:\n";
   for (const auto& command : commands) output << absl::StrFormat("  %-10s%s\n", command->name, command->summary);
   output << "\n\"longshort COMMAND --help\" explains a command, with examples.\n";

@@ -13,7 +13,6 @@
 #include "absl/time/time.h"
 #include "base/mutex.h"
 #include "base/status_macros.h"
-#include "clients/cpp/documents.h"
 #include "clients/cpp/json_lines.h"
 #include "clients/cpp/results.h"
 
@@ -55,7 +54,8 @@ class TextRun final {
         request_(std::move(request)),
         source_(source),
         context_(context),
-        failures_(context.terminal, context.options.json, "documents") {}
+        as_json_(context.options.json || (request_.has_embedding() && options.npy == nullptr)),
+        failures_(context.terminal, as_json_, "documents") {}
 
   absl::StatusOr<ExitCode> Run() {
     if (!context_.options.json && !model_.has_classifier()) context_.terminal.output << kHeader << std::flush;
@@ -146,7 +146,10 @@ class TextRun final {
     Terminal& terminal = context_.terminal;
     if (answer.has_error()) {
       failures_.Add(name, answer.error());
-    } else if (context_.options.json) {
+      if (options_.npy != nullptr) options_.npy->AddNothing();
+    } else if (options_.npy != nullptr) {
+      options_.npy->Add(answer.embedding().values());
+    } else if (as_json_) {
       WriteJson(name, answer);
     } else if (answer.has_classification()) {
       WriteClassTable(ClassHeading(name, answer.classification()), answer.classification().classification(), terminal);
@@ -160,6 +163,11 @@ class TextRun final {
   }
 
   void WriteJson(const std::string& name, v1::ScoreTextsResponse answer) const {
+    if (answer.has_embedding()) {
+      if (!options_.timings) answer.mutable_embedding()->clear_timings();
+      WriteAnswerJsonLine(name, model_, &answer.model(), answer.embedding(), context_.terminal.output);
+      return;
+    }
     if (answer.has_classification()) {
       if (!options_.timings) answer.mutable_classification()->mutable_classification()->clear_timings();
       WriteAnswerJsonLine(name, model_, &answer.model(), answer.classification(), context_.terminal.output);
@@ -178,6 +186,7 @@ class TextRun final {
   const v1::ScoreTextsOptions request_;
   DocumentSource& source_;
   const CommandContext& context_;
+  const bool as_json_;
 
   Mutex mutex_;
   ItemFailures failures_ ABSL_GUARDED_BY(mutex_);
@@ -207,15 +216,13 @@ absl::StatusOr<ExitCode> RunTexts(const TextRunOptions& options, const v1::Model
   // Pins the version that GetModel described, even if a newer one is loaded meanwhile.
   request.mutable_model()->set_name(model.name());
   request.mutable_model()->set_version(model.version());
-  using Form = DocumentSource::Form;
-  DocumentSource source(std::move(names), std::move(second_names),
-                        {.form = options.json_lines ? Form::kJsonLines
-                                 : options.lines    ? Form::kLines
-                                                    : Form::kFile,
-                         .documents = std::max<int64_t>(model.classifier().documents(), 1),
-                         .as_ids = options.ids,
-                         .counts = !options.quiet},
-                        context.terminal);
+  DocumentSource source(
+      std::move(names), std::move(second_names),
+      {.form = options.form(),
+       .documents = request.has_embedding() ? 1 : std::max<int64_t>(model.classifier().documents(), 1),
+       .as_ids = options.ids,
+       .counts = !options.quiet},
+      context.terminal);
   return TextRun(options, model, std::move(request), source, context).Run();
 }
 

@@ -1,10 +1,12 @@
-// Runs the texts of files or lines through a model over one stream, for `longshort score` and `longshort classify`.
+// Runs the texts of files or lines through a model over one stream, for `longshort score`, `classify` and `embed`.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "clients/cpp/command.h"
+#include "clients/cpp/documents.h"
+#include "clients/cpp/npy_file.h"
 #include "longshort/v1/inference.pb.h"
 #include "longshort/v1/models.pb.h"
 
@@ -20,17 +22,25 @@ struct TextRunOptions {
   bool timings = false;
   // Show no progress.
   bool quiet = false;
+  // Gets the embeddings, if not null.
+  NpyFile* npy = nullptr;
 
   void AddTo(OptionTable& table);
   // Errors: UsageError.
   absl::Status Check() const;
   bool by_lines() const { return lines || json_lines; }
+  DocumentSource::Form form() const {
+    return json_lines ? DocumentSource::Form::kJsonLines
+           : lines    ? DocumentSource::Form::kLines
+                      : DocumentSource::Form::kFile;
+  }
 };
 
 // Sends the documents of all files to the model and writes the answers in their order. The output has for each document
 //   of a language model    a row, followed by a line for each token if requested
 //   of a classifier        a table of classes
 //   with --json            an object
+//   that is embedded       an object, or a row of `options.npy`: of NaN if the document fails
 // `request`: the options of each document, without the model. `second_names`: empty, or the second document's file for
 // each of `names`.
 //

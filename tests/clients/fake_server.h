@@ -39,6 +39,8 @@ class FakeServer final : public v1::Inference::Service, public v1::Models::Servi
   std::vector<v1::Model> models;
   // Answers one image of ClassifyImage; every call ends with `status`. Called from several threads.
   std::function<v1::ImageResult(const v1::Image&)> classify;
+  // Answers a call of Embed. Called from several threads.
+  std::function<grpc::Status(const v1::EmbedRequest&, v1::EmbedResponse&)> embed;
   // Answers one document of ScoreTexts, whose id the answer gets. Called from one thread.
   std::function<v1::ScoreTextsResponse(const v1::ScoreTextsRequest&)> score_document;
   // ScoreTexts answers this many documents at a time, the last one first: answers out of order, and a client that sends
@@ -90,6 +92,10 @@ class FakeServer final : public v1::Inference::Service, public v1::Models::Servi
                           grpc::ServerReaderWriter<v1::ScoreTextsResponse, v1::ScoreTextsRequest>* stream) override;
   grpc::Status ClassifyImage(grpc::ServerContext* context, const v1::ClassifyImageRequest* request,
                              v1::ClassifyImageResponse* response) override;
+  grpc::Status Embed(grpc::ServerContext* /*context*/, const v1::EmbedRequest* request,
+                     v1::EmbedResponse* response) override {
+    return embed(*request, *response);
+  }
   grpc::Status Generate(grpc::ServerContext* context, const v1::GenerateRequest* request,
                         v1::GenerateResponse* response) override;
   grpc::Status GenerateStream(grpc::ServerContext* context, const v1::GenerateRequest* request,

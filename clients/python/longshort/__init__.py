@@ -28,6 +28,7 @@ from longshort.answers import (
     Completion,
     Delta,
     DocumentReading,
+    Embedding,
     ExportedSession,
     Generation,
     ItemError,
@@ -60,7 +61,7 @@ from longshort.errors import (
 )
 from longshort.inputs import Document, Image, Text
 from longshort.metadata import CallOptions
-from longshort.requests import ClassifyOptions, GenerateOptions, ScoreOptions
+from longshort.requests import ClassifyOptions, EmbedOptions, GenerateOptions, ScoreOptions
 from longshort.retries import RetryPolicy
 from longshort.version import __version__
 
@@ -97,6 +98,8 @@ __all__ = [
     "Delta",
     "Document",
     "DocumentReading",
+    "EmbedOptions",
+    "Embedding",
     "ExportedSession",
     "FailedPrecondition",
     "GenerateOptions",

@@ -167,6 +167,23 @@ class Classification(Item):
 
 
 @dataclass(frozen=True, slots=True)
+class Embedding(Item):
+    """The embedding of an image or a document. numpy.array of one is [width], of a list of them [items, width]."""
+
+    values: tuple[float, ...] = ()
+    # For texts: the reading of the document, and of the second one of a pair.
+    documents: tuple[DocumentReading, ...] = ()
+    timings: ClassificationTimings = ClassificationTimings()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        """For NumPy: the values, by default as float32. Raises a LongshortError if the item failed."""
+        import numpy
+
+        self.raise_for_error()
+        return numpy.array(self.values, dtype or numpy.float32)
+
+
+@dataclass(frozen=True, slots=True)
 class Delta(Record):
     """The next piece of a completion."""
 
@@ -255,6 +272,8 @@ class ClassifierProperties(Record):
     max_document_tokens: int
     # Images: 1 (grey) or 3.
     channels: int
+    # Numbers in an embedding; 0 if the server is older than embeddings.
+    embedding_width: int
 
 
 @dataclass(frozen=True, slots=True)

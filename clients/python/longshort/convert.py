@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from longshort import errors
 from longshort._proto import inference_pb2, types_pb2
-from longshort.answers import Classification, DocumentReading, ItemError, TextScore, read
+from longshort.answers import Classification, DocumentReading, Embedding, ItemError, TextScore, read
 
 
 def item_error(error: types_pb2.ItemError, first_id: int = 0) -> ItemError:
@@ -24,6 +24,19 @@ def _image(
     if result.HasField("error"):
         return Classification(id, item_error(result.error, first_id), model.name, model.version)
     return read(Classification, result.classification, id=id, model=model.name, version=model.version)
+
+
+def embeddings(answer: inference_pb2.EmbedResponse, first_id: int) -> list[Embedding]:
+    return [_embedding(result, answer.model, first_id, i) for i, result in enumerate(answer.results)]
+
+
+def _embedding(
+    result: inference_pb2.EmbedResult, model: types_pb2.ModelSelector, first_id: int, index: int
+) -> Embedding:
+    id = first_id + index
+    if result.HasField("error"):
+        return Embedding(id, item_error(result.error, first_id), model.name, model.version)
+    return read(Embedding, result.embedding, id=id, model=model.name, version=model.version)
 
 
 def scores(answer: inference_pb2.ScoreTextResponse, first_id: int) -> list[TextScore]:

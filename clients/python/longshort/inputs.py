@@ -211,6 +211,20 @@ def image_batches(images: Image | Iterable[Image]) -> Iterator[list[inference_pb
         yield batch
 
 
+def embed_batches(items: Any, options: inference_pb2.EmbedRequest, texts: bool) -> Iterator[inference_pb2.EmbedRequest]:
+    """Groups the texts or images into requests with these options."""
+    for batch in document_batches(items) if texts else image_batches(items):
+        request = inference_pb2.EmbedRequest()
+        request.CopyFrom(options)
+        for item in batch:
+            if isinstance(item, inference_pb2.Image):
+                request.images.append(item)
+            else:
+                request.inputs.append(item[0])
+                request.second_inputs.extend([item[1]] if item[1] is not None else [])
+        yield request
+
+
 def document_batches(
     documents: Text | Iterable[Document],
 ) -> Iterator[list[tuple[types_pb2.Input, types_pb2.Input | None]]]:

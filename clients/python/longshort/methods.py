@@ -31,6 +31,7 @@ SCORE_TEXTS = Method(
 CLASSIFY_IMAGE = Method(
     "/longshort.v1.Inference/ClassifyImage", inference_pb2.ClassifyImageRequest, inference_pb2.ClassifyImageResponse
 )
+EMBED = Method("/longshort.v1.Inference/Embed", inference_pb2.EmbedRequest, inference_pb2.EmbedResponse)
 GENERATE = Method("/longshort.v1.Inference/Generate", inference_pb2.GenerateRequest, inference_pb2.GenerateResponse)
 GENERATE_STREAM = Method(
     "/longshort.v1.Inference/GenerateStream", inference_pb2.GenerateRequest, inference_pb2.GenerateStreamResponse

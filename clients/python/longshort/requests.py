@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TypedDict
+from typing import Literal, TypedDict
 
 from longshort._proto import inference_pb2, types_pb2
 from longshort.inputs import Text, selector, text_input
@@ -36,6 +36,21 @@ class ClassifyOptions(CallOptions, total=False):
     model: str
     top_k: int
     logits: bool
+    truncate: bool
+
+
+class EmbedOptions(CallOptions, total=False):
+    """Keyword arguments of embedding.
+
+    model      "name" or "name/version"; default: the client's
+    pooling    "cls": the CLS token's row; "mean": the mean of all tokens' rows; default: what the model's head reads
+    normalize  divide each vector by its length, so that dot products are cosines
+    truncate   truncate texts to the model's maximum length instead of refusing longer ones
+    """
+
+    model: str
+    pooling: Literal["cls", "mean"]
+    normalize: bool
     truncate: bool
 
 
@@ -91,6 +106,13 @@ class GenerateOptions(CallOptions, Sampling, total=False):
     top_alternatives: int
 
 
+POOLINGS: Mapping[str | None, types_pb2.Pooling.ValueType] = {
+    None: types_pb2.POOLING_UNSPECIFIED,
+    "cls": types_pb2.POOLING_CLS,
+    "mean": types_pb2.POOLING_MEAN,
+}
+
+
 def check_options(options: Mapping[str, object], kind: type) -> None:
     """Raises TypeError for a keyword that `kind` does not have, like a call of a Python function."""
     known: frozenset[str] = getattr(kind, "__optional_keys__")  # noqa: B009
@@ -99,7 +121,9 @@ def check_options(options: Mapping[str, object], kind: type) -> None:
             raise TypeError(f"unexpected keyword argument {name!r}; valid are: {', '.join(sorted(known))}")
 
 
-def model_of(options: ScoreOptions | ClassifyOptions | GenerateOptions, default: str) -> types_pb2.ModelSelector:
+def model_of(
+    options: ScoreOptions | ClassifyOptions | EmbedOptions | GenerateOptions, default: str
+) -> types_pb2.ModelSelector:
     return selector(options.get("model", default))
 
 
@@ -147,6 +171,19 @@ def classify_request(
         images=images,
         top_k=options.get("top_k", 0),
         all_logits=options.get("logits", False),
+    )
+
+
+def embed_request(options: EmbedOptions, model: str) -> inference_pb2.EmbedRequest:
+    """Returns a request without items. Raises ValueError for an unknown pooling."""
+    pooling = options.get("pooling")
+    if pooling not in POOLINGS:
+        raise ValueError(f'pooling is {pooling!r}; it must be "cls" or "mean"')
+    return inference_pb2.EmbedRequest(
+        model=model_of(options, model),
+        pooling=POOLINGS[pooling],
+        normalize=options.get("normalize", False),
+        truncate=options.get("truncate", False),
     )
 
 

@@ -13,11 +13,11 @@ from longshort._async.calls import AsyncCalls
 from longshort._async.session import AsyncSession
 from longshort._async.text_stream import AsyncTextStream
 from longshort._proto import inference_pb2, models_pb2, sessions_pb2
-from longshort.answers import Classification, ListedSession, Model, TextScore, Tokens
+from longshort.answers import Classification, Embedding, ListedSession, Model, TextScore, Tokens
 from longshort.connection import Connection, Paths, split_servers
 from longshort.inputs import Document, Image, Text
 from longshort.metadata import CallOptions
-from longshort.requests import ClassifyOptions, GenerateOptions, ScoreOptions
+from longshort.requests import ClassifyOptions, EmbedOptions, GenerateOptions, ScoreOptions
 from longshort.retries import DEFAULT_POLICY, Attempts, RetryPolicy
 from longshort.session_file import File
 
@@ -129,7 +129,28 @@ class AsyncClient:
             found += convert.images(answer, len(found))
         return found
 
-    async def _takes_texts(self, options: ClassifyOptions) -> bool:
+    @overload
+    async def embed(self, items: Image | Iterable[Image], **options: Unpack[EmbedOptions]) -> list[Embedding]: ...
+    @overload
+    async def embed(self, items: Text | Iterable[Document], **options: Unpack[EmbedOptions]) -> list[Embedding]: ...
+    async def embed(self, items: Any, **options: Unpack[EmbedOptions]) -> list[Embedding]:
+        """Embeds the items with a classifier and returns the answers in their order: the vectors that its head reads,
+        or another pooling of its last layer. numpy.array of the result is [items, width].
+
+        Items, errors and calls are those of classify. A classifier that compares two documents embeds each document by
+        itself; only models that read a pair as one text take tuples of two texts.
+        """
+        requests.check_options(options, EmbedOptions)
+        request = requests.embed_request(options, self._model)
+        batches = inputs.embed_batches(items, request, await self._takes_texts(options))
+        found: list[Embedding] = []
+        for batch in batches:
+            with errors.numbered_from(len(found)):
+                answer = await self._calls.unary(methods.EMBED, batch, options)
+            found += convert.embeddings(answer, len(found))
+        return found
+
+    async def _takes_texts(self, options: ClassifyOptions | EmbedOptions) -> bool:
         """Whether the classifier takes texts rather than images. Raises FailedPrecondition for a language model."""
         name = options.get("model", self._model)
         if name not in self._texts:

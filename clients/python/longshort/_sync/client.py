@@ -14,11 +14,11 @@ from longshort._sync.answer_stream import AnswerStream
 from longshort._sync.calls import Calls
 from longshort._sync.session import Session
 from longshort._sync.text_stream import TextStream
-from longshort.answers import Classification, ListedSession, Model, TextScore, Tokens
+from longshort.answers import Classification, Embedding, ListedSession, Model, TextScore, Tokens
 from longshort.connection import Connection, Paths, split_servers
 from longshort.inputs import Document, Image, Text
 from longshort.metadata import CallOptions
-from longshort.requests import ClassifyOptions, GenerateOptions, ScoreOptions
+from longshort.requests import ClassifyOptions, EmbedOptions, GenerateOptions, ScoreOptions
 from longshort.retries import DEFAULT_POLICY, Attempts, RetryPolicy
 from longshort.session_file import File
 
@@ -128,7 +128,28 @@ class Client:
             found += convert.images(answer, len(found))
         return found
 
-    def _takes_texts(self, options: ClassifyOptions) -> bool:
+    @overload
+    def embed(self, items: Image | Iterable[Image], **options: Unpack[EmbedOptions]) -> list[Embedding]: ...
+    @overload
+    def embed(self, items: Text | Iterable[Document], **options: Unpack[EmbedOptions]) -> list[Embedding]: ...
+    def embed(self, items: Any, **options: Unpack[EmbedOptions]) -> list[Embedding]:
+        """Embeds the items with a classifier and returns the answers in their order: the vectors that its head reads,
+        or another pooling of its last layer. numpy.array of the result is [items, width].
+
+        Items, errors and calls are those of classify. A classifier that compares two documents embeds each document by
+        itself; only models that read a pair as one text take tuples of two texts.
+        """
+        requests.check_options(options, EmbedOptions)
+        request = requests.embed_request(options, self._model)
+        batches = inputs.embed_batches(items, request, self._takes_texts(options))
+        found: list[Embedding] = []
+        for batch in batches:
+            with errors.numbered_from(len(found)):
+                answer = self._calls.unary(methods.EMBED, batch, options)
+            found += convert.embeddings(answer, len(found))
+        return found
+
+    def _takes_texts(self, options: ClassifyOptions | EmbedOptions) -> bool:
         """Whether the classifier takes texts rather than images. Raises FailedPrecondition for a language model."""
         name = options.get("model", self._model)
         if name not in self._texts:
