@@ -1,4 +1,4 @@
-"""Scores and classifies corpora with Longshort servers: every document exactly once, despite interruptions.
+"""Scores, classifies and embeds corpora with Longshort servers: every document exactly once, despite interruptions.
 
     summary = longshort.batch.score("corpus/*.parquet", "scored", server="127.0.0.1:8500", model="enwiki")
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 from longshort._extras import missing
 
 try:
-    from longshort.batch.api import classify, score
+    from longshort.batch.api import classify, embed, score
     from longshort.batch.batch_options import BatchOptions
     from longshort.batch.failures import BatchError, InUse, ModelChanged, Refused, TooFewResults, TooManyErrors
     from longshort.batch.pool import Pool
@@ -33,6 +33,7 @@ __all__ = [
     "TooManyErrors",
     "Verified",
     "classify",
+    "embed",
     "score",
     "verify",
 ]

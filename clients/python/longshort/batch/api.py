@@ -1,4 +1,4 @@
-"""The functions `score` and `classify`, which the program `longshort-batch` calls, too."""
+"""The functions `score`, `classify` and `embed`, which the program `longshort-batch` calls, too."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, Unpack
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from longshort._proto import inference_pb2
+from longshort._proto import inference_pb2, types_pb2
 from longshort.batch import inputs, manifest, output, signals
 from longshort.batch.batch_options import BatchOptions
 from longshort.batch.causes import MIN_SUCCESS, described, too_few
@@ -36,6 +36,7 @@ from longshort.batch.shard_writer import ShardWriter
 from longshort.batch.shards import SHARD_BYTES, SHARD_ROWS, Part, ShardLimits
 from longshort.batch.summary import Summary, not_carried_note
 from longshort.batch.unlisted_files import check_no_foreign_files, shard_of, unlisted
+from longshort.requests import POOLINGS
 
 
 def score(inputs: str | Sequence[str], out: str, *, region_tokens: int = 0, **options: Unpack[BatchOptions]) -> Summary:
@@ -74,6 +75,28 @@ def classify(
         raise ValueError(f"top_k is {top_k}; it must be at least 1")
     texts = inference_pb2.ScoreTextsOptions(top_k=top_k, truncate=truncate)
     return _run(_Task("classify", inputs, out, texts, options, second=second))
+
+
+def embed(
+    inputs: str | Sequence[str],
+    out: str,
+    *,
+    pooling: str = "",
+    normalize: bool = False,
+    truncate: bool = False,
+    **options: Unpack[BatchOptions],
+) -> Summary:
+    """Embeds each row of the inputs by a text classifier: a column `embedding` of 32-bit floats; as `score` otherwise.
+
+    pooling    "cls": the CLS token's row; "mean": the mean of all tokens' rows; "": what the model's head reads
+    normalize  divide each vector by its length
+    truncate   truncate documents to the model's maximum length; without it, longer ones are errors
+    """
+    if (pooling or None) not in POOLINGS:
+        raise ValueError(f"pooling is {pooling!r}; it must be cls or mean")
+    embedding = inference_pb2.EmbeddingOptions(pooling=POOLINGS[pooling or None], normalize=normalize)
+    texts = inference_pb2.ScoreTextsOptions(truncate=truncate, embedding=embedding)
+    return _run(_Task("embed", inputs, out, texts, options))
 
 
 @dataclass(frozen=True)
@@ -261,6 +284,13 @@ def _result_options(task: _Task, columns: Columns, limits: ShardLimits, format: 
     own: dict[str, Any] = {"region_tokens": task.region_tokens}
     if task.command == "classify":
         own = {"top_k": task.texts.top_k, "truncate": task.texts.truncate, "second": columns.second}
+    if task.command == "embed":
+        embedding = task.texts.embedding
+        own = {
+            "pooling": types_pb2.Pooling.Name(embedding.pooling),
+            "normalize": embedding.normalize,
+            "truncate": task.texts.truncate,
+        }
     return {
         "text": columns.text,
         "carry": None if columns.carry is None else list(columns.carry),

@@ -1,4 +1,4 @@
-"""The keywords of `score` and `classify`."""
+"""The keywords of `score`, `classify` and `embed`."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ class Entry:
 class Run:
     """The description of a run. Equal runs have equal rows in equal shards."""
 
-    # "score" or "classify".
+    # "score", "classify" or "embed".
     command: str
     # Name, version, fingerprint, precision and other properties that determine results.
     model: dict[str, Any]

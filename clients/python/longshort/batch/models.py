@@ -27,12 +27,16 @@ def check_model(model: models_pb2.Model, command: str, documents: int) -> None:
     is_classifier = model.HasField("classifier")
     if command == "score" and is_classifier:
         raise Refused(f"{model.name} is a classifier: use classify")
-    if command == "classify" and not is_classifier:
+    if command != "score" and not is_classifier:
         raise Refused(f"{model.name} is a language model: use score")
     if not is_classifier:
         return
     if model.classifier.input != models_pb2.CLASSIFIER_INPUT_TEXT:
-        raise Refused(f"the model {model.name} classifies images, not documents")
+        raise Refused(f"the model {model.name} takes images, not documents")
+    if command == "embed":
+        if not model.classifier.embedding_width:
+            raise Refused("the server is older than embeddings")
+        return
     if model.classifier.documents != documents:
         wanted = "two documents: name the second column" if documents == 1 else "one document: name no second column"
         raise Refused(f"the model {model.name} takes {wanted}")

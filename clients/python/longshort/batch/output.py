@@ -91,7 +91,7 @@ class Output:
                 table = table.append_column(field, column)
         for field in self._columns:
             values = [(found[place] or {})[field.name] for place in good]
-            table = table.append_column(field, pa.array(values, field.type))
+            table = table.append_column(field, results.column(field, values))
         buffer = io.BytesIO()
         pq.write_table(table, buffer, compression="zstd")
         return buffer.getvalue()
@@ -102,7 +102,7 @@ class Output:
         for place, extra in zip(good, carried, strict=True):
             row = rows.rows[place]
             key = {"input": row.input, "ordinal": row.ordinal, "text_hash": row.text_hash}
-            lines.append(_line(key | extra | (found[place] or {})))
+            lines.append(_line(key | extra | results.json_values(found[place] or {})))
         return b"".join(lines)
 
 

@@ -1,4 +1,4 @@
-"""`longshort-batch`: the command line of `score`, `classify` and `verify`."""
+"""`longshort-batch`: the command line of `score`, `classify`, `embed` and `verify`."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from longshort.batch.verifying import verify
 from longshort.errors import LongshortError
 from longshort.version import __version__
 
-_USAGE = """longshort-batch score|classify INPUT... --out=FOLDER [options]
+_USAGE = """longshort-batch score|classify|embed INPUT... --out=FOLDER [options]
        longshort-batch verify FOLDER..."""
-_DESCRIPTION = """Scores or classifies corpora, each row exactly once. To resume a run that was interrupted (by Ctrl-C,
-kill -9 or a crash of the machine), run the same command again.
+_DESCRIPTION = """Scores, classifies or embeds corpora, each row exactly once. To resume a run that was interrupted (by
+Ctrl-C, kill -9 or a crash of the machine), run the same command again.
 
 INPUT is a file, a folder (searched recursively, without hidden files) or a pattern, local or an fsspec URL:
   .jsonl, .ndjson         each line is a JSON object with the document in its field "text". Also .gz, .zst, .bz2, .xz
@@ -48,6 +48,7 @@ Examples:
   longshort-batch score corpus/*.parquet --out=scored --model=enwiki
   longshort-batch score books.jsonl.zst --out=scored --region-tokens=2048 --server=a:8500 --server=b:8500
   longshort-batch classify reviews/ --out=classified --model=movie_reviews --truncate --top-k=1
+  longshort-batch embed reviews/ --out=embedded --model=movie_reviews --truncate --normalize
 """
 
 _EXIT_CODES = """Exit codes:
@@ -74,7 +75,9 @@ def make_parser() -> Parser:
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"longshort {__version__}")
-    parser.add_argument("command", choices=("score", "classify", "verify"), metavar="COMMAND", help=argparse.SUPPRESS)
+    parser.add_argument(
+        "command", choices=("score", "classify", "embed", "verify"), metavar="COMMAND", help=argparse.SUPPRESS
+    )
     parser.add_argument("inputs", nargs="+", metavar="INPUT", help=argparse.SUPPRESS)
     _add_options(parser)
     _add_shards(parser)
@@ -104,7 +107,13 @@ def _add_options(parser: Parser) -> None:
         help="score: also compute the bits of each region of N tokens (region_bits).",
     )
     add("--top-k", metavar="N", type=at_least(1), help="classify: number of classes, most probable first. Default 5.")
-    add("--truncate", action="store_true", help="classify: truncate documents to the model's maximum length.")
+    add("--truncate", action="store_true", help="classify, embed: truncate documents to the model's maximum length.")
+    add(
+        "--pooling",
+        choices=("cls", "mean"),
+        help="embed: the CLS token's row, or the mean of all tokens' rows. Default: what the model's head reads.",
+    )
+    add("--normalize", action="store_true", help="embed: divide each vector by its length.")
     add(
         "--second",
         metavar="COLUMN",
@@ -221,12 +230,14 @@ def run(arguments: Sequence[str]) -> int:
     servers = [server for one in options.server or ["127.0.0.1:8500"] for server in one.split(",")]
     carry = None if options.carry is None else [name for name in options.carry if name]
     shared |= {"server": servers, "carry": carry, "progress": _style(options)}
-    work: Callable[..., Summary] = api.score if options.command == "score" else api.classify
+    works: dict[str, Callable[..., Summary]] = {"score": api.score, "classify": api.classify, "embed": api.embed}
     own: dict[str, Any] = {"region_tokens": options.region_tokens}
     if options.command == "classify":
         own = {"top_k": options.top_k or 5, "truncate": options.truncate, "second": options.second}
+    if options.command == "embed":
+        own = {"pooling": options.pooling or "", "normalize": options.normalize, "truncate": options.truncate}
     try:
-        _print(work(options.inputs, options.out, **own, **shared), options.json)
+        _print(works[options.command](options.inputs, options.out, **own, **shared), options.json)
     except ValueError as error:
         raise UsageError(with_options(str(error))) from None
     except TooFewResults as error:
@@ -267,10 +278,14 @@ def _style(options: argparse.Namespace) -> str:
 def _check_command(options: argparse.Namespace) -> None:
     if not options.out:
         raise UsageError("--out is missing: give the output folder")
-    if options.command == "classify" and options.region_tokens:
+    if options.command != "score" and options.region_tokens:
         raise UsageError("--region-tokens is only for score")
-    if options.command == "score" and (options.top_k or options.truncate or options.second):
-        raise UsageError("--top-k, --truncate and --second are only for classify")
+    if options.command == "score" and options.truncate:
+        raise UsageError("--truncate is only for classify and embed")
+    if options.command != "classify" and (options.top_k or options.second):
+        raise UsageError("--top-k and --second are only for classify")
+    if options.command != "embed" and (options.pooling or options.normalize):
+        raise UsageError("--pooling and --normalize are only for embed")
     if options.part >= options.parts:
         raise UsageError(f"--part is {options.part}; it must be below --parts, which is {options.parts}")
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+from array import array
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -35,8 +38,15 @@ CLASS_COLUMNS = pa.schema(
 )
 
 
+EMBED_COLUMNS = pa.schema(
+    [("embedding", pa.list_(pa.float32())), ("token_count", pa.int64()), ("truncated", pa.bool_())]
+)
+
+
 def columns(command: str, region_tokens: int) -> pa.Schema:
     """The columns of a run's results, without keys and carried columns."""
+    if command == "embed":
+        return EMBED_COLUMNS
     if command == "classify":
         return CLASS_COLUMNS
     return SCORE_COLUMNS.append(REGION_COLUMN) if region_tokens else SCORE_COLUMNS
@@ -51,6 +61,8 @@ def result(answer: AnyAnswer, region_tokens: int) -> dict[str, Any] | RowError:
         return RowError(code_of(answer.error.code), answer.error.message)
     if answer.HasField("classification"):
         return _classes(answer)
+    if answer.HasField("embedding"):
+        return _embedding(answer)
     score = answer.score
     found: dict[str, Any] = {
         "log_likelihood": score.log_likelihood,
@@ -64,9 +76,36 @@ def result(answer: AnyAnswer, region_tokens: int) -> dict[str, Any] | RowError:
     return found
 
 
+def column(field: pa.Field, values: Sequence[Any]) -> Any:
+    """The values of a column of results as an Arrow array."""
+    if not values or not isinstance(values[0], array):
+        return pa.array(values, field.type)
+    numbers = pa.Array.from_buffers(
+        pa.float32(), sum(map(len, values)), [None, pa.py_buffer(b"".join(one.tobytes() for one in values))]
+    )
+    return pa.ListArray.from_arrays(pa.array(itertools.accumulate(map(len, values), initial=0), pa.int32()), numbers)
+
+
+def json_values(found: dict[str, Any]) -> dict[str, Any]:
+    """The same values for a JSON line. Nine digits identify a 32-bit number."""
+    return {
+        name: [float(f"{one:.9g}") for one in value] if isinstance(value, array) else value
+        for name, value in found.items()
+    }
+
+
 def tokens_of(found: dict[str, Any]) -> int:
     """The number of tokens that the server has read."""
     return int(found["token_count"])
+
+
+def _embedding(answer: Answer) -> dict[str, Any]:
+    documents = answer.embedding.documents
+    return {
+        "embedding": array("f", answer.embedding.values),  # a list would take eight times the memory
+        "token_count": sum(one.token_count for one in documents),
+        "truncated": any(one.truncated for one in documents),
+    }
 
 
 def _classes(answer: Answer) -> dict[str, Any]:

@@ -323,4 +323,6 @@ def _cost(answer: Answer) -> tuple[int, float]:
     if answer.HasField("classification"):
         found = answer.classification
         return sum(one.token_count for one in found.documents), found.classification.timings.run_seconds
+    if answer.HasField("embedding"):
+        return sum(one.token_count for one in answer.embedding.documents), answer.embedding.timings.run_seconds
     return answer.score.token_count, answer.score.timings.prefill_seconds

@@ -45,7 +45,7 @@ class Summary:
     without_rows: tuple[str, ...] = ()
     # For all calls: the most frequent errors, and how many rows have them.
     causes: dict[str, int] = field(default_factory=dict)
-    # "score" or "classify".
+    # "score", "classify" or "embed".
     command: str = "score"
 
     @property
@@ -69,7 +69,7 @@ class Summary:
         )
         if not (self.all_rows or self.all_errors):
             wrong = " There were no rows."
-        done = "scored" if self.command == "score" else "classified"
+        done = {"score": "scored", "classify": "classified", "embed": "embedded"}[self.command]
         for name, count in self.lacking.items():
             wrong += f' {count} row{"s have" if count > 1 else " has"} no "{name}" to carry.'
         if self.without_rows:

@@ -90,6 +90,29 @@ def test_classes_of_documents(classifiers: Server, tmp_path: Path) -> None:
     assert [row["token_count"] for row in read_rows(tmp_path / "two")] == [6, 65]
 
 
+@pytest.mark.parametrize("output", ["parquet", "jsonl"])
+def test_embeddings_of_documents(classifiers: Server, tmp_path: Path, output: str) -> None:
+    texts = [{"text": "abc"}, {"text": "x" * 100}, {"text": "another"}]
+    path = write_jsonl(tmp_path / "a.jsonl", texts)
+    common = ["--model=one", f"--output={output}", "--pooling=mean", "--normalize"]
+    assert run("embed", path, f"--out={tmp_path / 'out'}", *common, server=classifiers).returncode == 0
+    rows = read_rows(tmp_path / "out")
+    with longshort.Client(address(classifiers)) as client:
+        options: dict[str, Any] = {"model": "one", "pooling": "mean", "normalize": True}
+        wanted = client.embed(["abc", "another"], **options)
+    for row, answer in zip(rows, wanted, strict=True):
+        assert row["embedding"] == pytest.approx(answer.values, abs=1e-6)
+        assert not row["truncated"]
+    assert [row["token_count"] for row in rows] == [3, 7]
+    assert "64" in read_errors(tmp_path / "out")[0]["message"]
+    cut = [f"--out={tmp_path / 'cut'}", "--model=two", "--truncate", f"--output={output}"]
+    assert run("embed", path, *cut, server=classifiers).returncode == 0
+    rows = read_rows(tmp_path / "cut")
+    assert [(row["token_count"], row["truncated"]) for row in rows] == [(3, False), (64, True), (7, False)]
+    done = run("embed", path, *cut, "--normalize", server=classifiers)
+    assert done.returncode == 2 and "options.normalize was false and is true" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
@@ -105,6 +128,9 @@ def test_classes_of_documents(classifiers: Server, tmp_path: Path) -> None:
         (["score", "nothing.jsonl", "--out=o"], 2, "nothing.jsonl cannot be read: No such file or directory"),
         (["score", "a.jsonl", "--out=o", "--model=stranger"], 2, "NOT_FOUND"),
         (["classify", "a.jsonl", "--out=o"], 2, "tiny is a language model: use score"),
+        (["embed", "a.jsonl", "--out=o"], 2, "tiny is a language model: use score"),
+        (["embed", "a.jsonl", "--out=o", "--second=b"], 1, "are only for classify"),
+        (["classify", "a.jsonl", "--out=o", "--normalize"], 1, "are only for embed"),
     ],
 )
 def test_what_is_wrong_is_said_and_coded(
