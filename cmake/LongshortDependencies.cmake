@@ -27,6 +27,12 @@ if(LONGSHORT_TORCH OR LONGSHORT_FUZZ)
   add_library(longshort::webp INTERFACE IMPORTED)
   target_include_directories(longshort::webp SYSTEM INTERFACE ${LONGSHORT_WEBP_INCLUDE})
   target_link_libraries(longshort::webp INTERFACE ${LONGSHORT_WEBP})
+  # Debian's RE2 has no CMake package. gRPC links it, too.
+  find_path(LONGSHORT_RE2_INCLUDE re2/re2.h REQUIRED DOC "RE2's headers")
+  find_library(LONGSHORT_RE2 re2 REQUIRED DOC "RE2")
+  add_library(longshort::re2 INTERFACE IMPORTED)
+  target_include_directories(longshort::re2 SYSTEM INTERFACE ${LONGSHORT_RE2_INCLUDE})
+  target_link_libraries(longshort::re2 INTERFACE ${LONGSHORT_RE2})
 endif()
 
 if(LONGSHORT_TORCH)

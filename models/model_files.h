@@ -7,7 +7,7 @@
 namespace longshort::models {
 
 // All that loading reads, and that the fingerprint covers.
-inline constexpr std::array<std::string_view, 4> kModelFiles = {"config.json", "model.safetensors", "vocabulary.txt",
-                                                                "labels.txt"};
+inline constexpr std::array<std::string_view, 5> kModelFiles = {"config.json", "model.safetensors", "vocabulary.txt",
+                                                                "tokenizer.json", "labels.txt"};
 
 }  // namespace longshort::models

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "absl/status/statusor.h"
 #include "models/classifier.h"
@@ -22,11 +23,12 @@ absl::StatusOr<ClassifierWeights> LoadVil(const ModelDirectory& directory, const
 absl::StatusOr<ClassifierWeights> LoadCvt(const ModelDirectory& directory, const LoadOptions& options);
 
 // The tokenizer of a text classifier's directory; null if it is "none" or "pixels" in config.json.
-// Errors: INVALID_ARGUMENT if vocabulary.txt is missing or broken, or if it exists but the tokenizer does not read it.
+// Errors: INVALID_ARGUMENT if the tokenizer's file is missing or broken, or if another tokenizer's file exists.
 absl::StatusOr<std::unique_ptr<TextEncoder>> LoadDocumentTokenizer(const ModelDirectory& directory);
-// Makes the tokenizer from the content of vocabulary.txt, which only ListOps reads. `name` is its name in errors.
+// The file that a tokenizer reads: vocabulary.txt, tokenizer.json, or "" for none.
+std::string_view TokenizerFile(DocumentTokenizerKind tokenizer);
+// Makes the tokenizer from the content of its file. `name` is the file's name in errors.
 absl::StatusOr<std::unique_ptr<TextEncoder>> MakeDocumentTokenizer(const TextClassifierConfig& config,
-                                                                   const std::string& vocabulary,
-                                                                   const std::string& name);
+                                                                   std::string_view content, const std::string& name);
 
 }  // namespace longshort::models

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "models/classifiers/served_classifier.h"
 #include "models/classifiers/text_network.h"
 #include "models/gpu_backends.h"
+#include "models/tokenizer/byte_level_bpe.h"
 #include "models/tokenizer/document_tokenizers.h"
 #include "models/weights/text_classifier_config.h"
 
@@ -154,28 +156,49 @@ absl::StatusOr<ClassifierWeights> LoadTextClassifier(const ModelDirectory& direc
 absl::StatusOr<std::unique_ptr<TextEncoder>> LoadDocumentTokenizer(const ModelDirectory& directory) {
   LS_ASSIGN_OR_RETURN(const TextClassifierConfig config,
                       ParseTextClassifierConfig(directory.config_text, directory.config_path()));
-  const bool is_listops = config.tokenizer == DocumentTokenizerKind::kListOps2020 ||
-                          config.tokenizer == DocumentTokenizerKind::kListOps2021;
-  if (is_listops != directory.vocabulary_text.has_value()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        directory.vocabulary_path(), is_listops ? ": missing, but config.json's tokenizer reads it"
-                                                : ": config.json's tokenizer does not read it; remove the file"));
+  const std::string_view read = TokenizerFile(config.tokenizer);
+  std::string_view content;
+  for (const auto& [file, text] : {std::pair(std::string_view("vocabulary.txt"), &directory.vocabulary_text),
+                                   std::pair(std::string_view("tokenizer.json"), &directory.tokenizer_text)}) {
+    const bool is_read = file == read;
+    if (is_read != text->has_value()) {
+      return absl::InvalidArgumentError(
+          absl::StrFormat("%s/%s: %s", directory.path, file,
+                          is_read ? "missing, but config.json's tokenizer reads it"
+                                  : "config.json's tokenizer does not read it; remove the file"));
+    }
+    if (is_read) content = **text;
   }
-  return MakeDocumentTokenizer(config, directory.vocabulary_text.value_or(""), directory.vocabulary_path());
+  return MakeDocumentTokenizer(config, content, absl::StrFormat("%s/%s", directory.path, read));
+}
+
+std::string_view TokenizerFile(DocumentTokenizerKind tokenizer) {
+  switch (tokenizer) {
+    case DocumentTokenizerKind::kListOps2020:
+    case DocumentTokenizerKind::kListOps2021:
+      return "vocabulary.txt";
+    case DocumentTokenizerKind::kByteLevelBpe:
+      return "tokenizer.json";
+    case DocumentTokenizerKind::kNone:
+    case DocumentTokenizerKind::kBytesPlusOne:
+    case DocumentTokenizerKind::kPixels:
+      break;
+  }
+  return "";
 }
 
 absl::StatusOr<std::unique_ptr<TextEncoder>> MakeDocumentTokenizer(const TextClassifierConfig& config,
-                                                                   const std::string& vocabulary,
-                                                                   const std::string& name) {
+                                                                   std::string_view content, const std::string& name) {
   switch (config.tokenizer) {
     case DocumentTokenizerKind::kBytesPlusOne:
       return MakeBytesPlusOneTokenizer();
     case DocumentTokenizerKind::kListOps2020:
-      return LoadListOpsTokenizer(ListOpsRules::k2020, vocabulary, name, config.vocabulary_size);
+      return LoadListOpsTokenizer(ListOpsRules::k2020, content, name, config.vocabulary_size);
     case DocumentTokenizerKind::kListOps2021:
-      return LoadListOpsTokenizer(ListOpsRules::k2021, vocabulary, name, config.vocabulary_size);
+      return LoadListOpsTokenizer(ListOpsRules::k2021, content, name, config.vocabulary_size);
     case DocumentTokenizerKind::kByteLevelBpe:
-      return absl::UnimplementedError(absl::StrCat(name, ": byte_level_bpe cannot be loaded yet"));
+      return LoadByteLevelBpe(content, name, config.vocabulary_size,
+                              config.JoinsPairs() ? std::optional<int32_t>(config.separator_id) : std::nullopt);
     case DocumentTokenizerKind::kNone:
     case DocumentTokenizerKind::kPixels:
       break;

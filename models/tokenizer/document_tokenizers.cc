@@ -1,6 +1,7 @@
 #include "models/tokenizer/document_tokenizers.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 #include <vector>
 
@@ -9,10 +10,17 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
+#include "models/tokenizer/token_spans.h"
 #include "models/tokenizer/vocabulary.h"
 
 namespace longshort::models {
 namespace {
+
+std::array<char, 256> AllBytes() {
+  std::array<char, 256> bytes;
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i);
+  return bytes;
+}
 
 class BytesPlusOneTokenizer final : public TextEncoder {
  public:
@@ -23,6 +31,13 @@ class BytesPlusOneTokenizer final : public TextEncoder {
                    [](char byte) { return static_cast<int32_t>(static_cast<uint8_t>(byte)) + 1; });
     return beginning;
   }
+  absl::StatusOr<std::vector<TokenSpan>> Spans(std::string_view text) const override { return SpansOfBytes(text); }
+  std::string_view Decode(int32_t id) const override {
+    return id >= 1 && id <= 256 ? std::string_view(&bytes_[static_cast<size_t>(id - 1)], 1) : std::string_view();
+  }
+
+ private:
+  const std::array<char, 256> bytes_ = AllBytes();
 };
 
 using SymbolIds = absl::flat_hash_map<std::string, int32_t>;
@@ -46,31 +61,58 @@ absl::StatusOr<SymbolIds> ReadSymbols(std::string_view text, const std::string& 
 
 class ListOpsTokenizer final : public TextEncoder {
  public:
-  ListOpsTokenizer(ListOpsRules rules, SymbolIds id_of) : rules_(rules), id_of_(std::move(id_of)) {}
+  ListOpsTokenizer(ListOpsRules rules, SymbolIds id_of) : rules_(rules), id_of_(std::move(id_of)) {
+    symbols_.resize(id_of_.size() + 1);
+    for (const auto& [symbol, id] : id_of_) symbols_[static_cast<size_t>(id)] = symbol;
+  }
 
   absl::StatusOr<DocumentBeginning> EncodeBeginning(std::string_view text, int64_t limit) const override {
     DocumentBeginning beginning;
-    std::string word;
-    const auto end_word = [&] {
-      if (word.empty()) return;
+    ForEachWord(text, [&](const std::string& word, size_t /*begin*/, size_t /*end*/) {
       if (beginning.tokens < limit) beginning.ids.push_back(IdOf(word));
       ++beginning.tokens;
-      word.clear();
-    };
-    for (const char character : text) {
-      if (IsDropped(character)) continue;
-      if (IsInWord(character)) {
-        word.push_back(rules_ == ListOpsRules::k2021 && character == ']' ? 'X' : character);
-      } else {
-        end_word();
-      }
-    }
-    end_word();
+    });
     beginning.ids.shrink_to_fit();
     return beginning;
   }
+  absl::StatusOr<std::vector<TokenSpan>> Spans(std::string_view text) const override {
+    std::vector<TokenSpan> spans;
+    ForEachWord(text, [&](const std::string& /*word*/, size_t begin, size_t end) {
+      TokenSpan& span = spans.emplace_back();
+      span.byte_begin = static_cast<int64_t>(begin);
+      span.byte_end = static_cast<int64_t>(end);
+    });
+    SetCharacters(text, spans);
+    return spans;
+  }
+  std::string_view Decode(int32_t id) const override {
+    if (id < 0 || static_cast<size_t>(id) >= symbols_.size()) return {};
+    return symbols_[static_cast<size_t>(id)];
+  }
 
  private:
+  // Calls `use(word, begin, end)` with each word and its place in the text.
+  template <typename Use>
+  void ForEachWord(std::string_view text, const Use& use) const {
+    std::string word;
+    size_t begin = 0;
+    size_t end = 0;  // behind the word's last character; dropped ones may follow
+    const auto end_word = [&] {
+      if (!word.empty()) use(word, begin, end);
+      word.clear();
+    };
+    for (size_t i = 0; i < text.size(); ++i) {
+      if (IsDropped(text[i])) continue;
+      if (!IsInWord(text[i])) {
+        end_word();
+        continue;
+      }
+      if (word.empty()) begin = i;
+      end = i + 1;
+      word.push_back(rules_ == ListOpsRules::k2021 && text[i] == ']' ? 'X' : text[i]);
+    }
+    end_word();
+  }
   bool IsDropped(char character) const {
     return rules_ == ListOpsRules::k2021 && (character == '(' || character == ')');
   }
@@ -86,6 +128,7 @@ class ListOpsTokenizer final : public TextEncoder {
 
   const ListOpsRules rules_;
   const SymbolIds id_of_;
+  std::vector<std::string_view> symbols_;  // by id; padding and unknown words have none
 };
 
 }  // namespace

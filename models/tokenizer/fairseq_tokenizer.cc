@@ -12,6 +12,7 @@
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
+#include "models/tokenizer/token_spans.h"
 #include "models/tokenizer/vocabulary.h"
 
 namespace longshort::models {
@@ -113,6 +114,11 @@ class ByteTokenizer final : public FairseqTokenizer {
     return beginning;
   }
 
+  absl::StatusOr<std::vector<TokenSpan>> Spans(std::string_view text) const override {
+    LS_RETURN_IF_ERROR(EncodeBeginning(text, 0).status());
+    return SpansOfBytes(text);
+  }
+
  private:
   static constexpr int32_t kNone = -1;
   std::array<int32_t, 256> id_of_;
@@ -145,6 +151,17 @@ class CharacterTokenizer final : public FairseqTokenizer {
     }
     beginning.ids.shrink_to_fit();
     return beginning;
+  }
+
+  absl::StatusOr<std::vector<TokenSpan>> Spans(std::string_view text) const override {
+    LS_RETURN_IF_ERROR(EncodeBeginning(text, 0).status());
+    std::vector<TokenSpan> spans;
+    for (int64_t begin = 0, end = 0; begin < static_cast<int64_t>(text.size()); begin = end) {
+      end = begin + static_cast<int64_t>(FirstUnit(text.substr(begin)).bytes);
+      const auto character = static_cast<int64_t>(spans.size());
+      spans.push_back({begin, end, character, character + 1});
+    }
+    return spans;
   }
 
  private:

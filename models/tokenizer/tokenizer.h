@@ -19,6 +19,16 @@ struct DocumentBeginning {
   int64_t tokens = 0;
 };
 
+// Where a token is in the text: its bytes, and the characters that these bytes belong to. Each maximal part of the text
+// that is not UTF-8 counts as one character, U+FFFD.
+struct TokenSpan {
+  int64_t byte_begin = 0;
+  int64_t byte_end = 0;
+  int64_t character_begin = 0;
+  int64_t character_end = 0;
+  friend bool operator==(const TokenSpan&, const TokenSpan&) = default;
+};
+
 // Converts text to ids of a model's vocabulary.
 class TextEncoder {
  public:
@@ -32,6 +42,11 @@ class TextEncoder {
     if (!all.ok()) return all.status();
     return std::move(all->ids);
   }
+  // Returns the place of each id of Encode(text).
+  // Errors: those of EncodeBeginning.
+  virtual absl::StatusOr<std::vector<TokenSpan>> Spans(std::string_view text) const = 0;
+  // The bytes of an id; empty for ids without text.
+  virtual std::string_view Decode(int32_t id) const = 0;
 };
 
 // The tokenizer of a language model, which also converts ids to text.
@@ -49,9 +64,6 @@ class Tokenizer : public TextEncoder {
   virtual int64_t vocabulary_size() const = 0;
   // Whether the model was trained to produce this id: all except 0, 1, 3 and made-up words. Only such ids are sampled.
   virtual bool IsProducible(int32_t id) const = 0;
-
-  // The bytes of an id; empty for ids without text (0, 1, 3, made-up words).
-  virtual std::string_view Decode(int32_t id) const = 0;
 };
 
 }  // namespace longshort::models

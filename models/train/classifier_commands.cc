@@ -87,7 +87,8 @@ absl::Status RunTextClassifierCommand(const std::vector<std::string>& arguments)
   OptionTable table;
   table.BeginSection("Files (--name=value or --name value):");
   table.Add("config", "FILE", "config.json of the model to train. It is copied unchanged.", &files.config);
-  table.Add("vocabulary", "FILE", "vocabulary.txt, for the ListOps tokenizers.", &files.vocabulary);
+  table.Add("vocabulary", "FILE", "vocabulary.txt of the ListOps tokenizers, or tokenizer.json of byte_level_bpe.",
+            &files.vocabulary);
   AddClassifierFiles(
       table, files, "DATA",
       "Labelled texts to train on: a folder with a folder of files for each class, a .csv or .tsv file with "

@@ -60,7 +60,7 @@ struct TrainingFiles {
   std::string config;
   std::string from;            // model directory with whose weights the run begins; empty: random weights
   std::string size = "small";  // "small" or "medium"
-  std::string vocabulary;      // vocabulary.txt, for the tokenizers that need one
+  std::string vocabulary;      // the tokenizer's file, if it reads one
   std::string train;           // JSON Lines, or a folder of class folders (labelled_data.h)
   std::string held_out;        // in the same format; empty: `held_out_fraction` of `train`, which is not trained on
   double held_out_fraction = 0.1;

@@ -155,20 +155,24 @@ absl::StatusOr<std::unique_ptr<TrainableClassifier>> LoadTrainableTextClassifier
     const TrainingFiles& files, const TextVariationOptions& variation) {
   TrainableTextClassifier::Data data;
   LS_ASSIGN_OR_RETURN(const GivenForm form, ReadGivenForm(files));
-  std::string vocabulary = form.from ? form.from->vocabulary_text.value_or("") : "";
   if (!form.config.empty()) {
     LS_ASSIGN_OR_RETURN(data.config, ParseTextClassifierConfig(form.config, form.name));
   }
   LS_ASSIGN_OR_RETURN(std::vector<LabelledText> train, ReadTexts(files.train, files, data.config.documents));
   if (form.config.empty()) data.config = PresetFor(files.size, train);
+  const std::string tokenizer_file(TokenizerFile(data.config.tokenizer));
+  std::string vocabulary;
+  if (form.from && !tokenizer_file.empty()) {
+    vocabulary = form.from->vocabulary_text.value_or(form.from->tokenizer_text.value_or(""));
+  }
   if (!files.vocabulary.empty()) {
-    if (data.config.tokenizer == DocumentTokenizerKind::kBytesPlusOne) {
+    if (tokenizer_file.empty()) {
       return absl::InvalidArgumentError(
           absl::StrCat("--vocabulary=", files.vocabulary, ": the tokenizer of ", form.name, " has no vocabulary"));
     }
     LS_ASSIGN_OR_RETURN(vocabulary, ReadTrainingFile(files.vocabulary));
   }
-  if (!vocabulary.empty()) data.files.push_back({"vocabulary.txt", vocabulary});
+  if (!vocabulary.empty()) data.files.push_back({tokenizer_file, vocabulary});
   LS_ASSIGN_OR_RETURN(const std::unique_ptr<TextEncoder> tokenizer,
                       MakeDocumentTokenizer(data.config, vocabulary, files.vocabulary));
   if (tokenizer == nullptr) {

@@ -33,6 +33,7 @@ absl::StatusOr<std::string> Fingerprint(const ModelDirectory& directory) {
   LS_ASSIGN_OR_RETURN(FingerprintHash hash, FingerprintHash::Create());
   LS_RETURN_IF_ERROR(hash.Add("config.json", directory.config_text));
   if (directory.vocabulary_text) LS_RETURN_IF_ERROR(hash.Add("vocabulary.txt", *directory.vocabulary_text));
+  if (directory.tokenizer_text) LS_RETURN_IF_ERROR(hash.Add("tokenizer.json", *directory.tokenizer_text));
   if (directory.labels_text) LS_RETURN_IF_ERROR(hash.Add("labels.txt", *directory.labels_text));
   LS_RETURN_IF_ERROR(AddBytes("model.safetensors", directory.weights.bytes(), hash));
   return hash.Finish();
@@ -46,9 +47,12 @@ absl::StatusOr<ModelDirectory> OpenModelDirectory(const std::string& path,
   LS_ASSIGN_OR_RETURN(std::string config, ReadTextFile(path + "/config.json", kConfigLimitBytes));
   LS_ASSIGN_OR_RETURN(std::optional<std::string> vocabulary,
                       ReadOptionalTextFile(path + "/vocabulary.txt", kListLimitBytes));
+  LS_ASSIGN_OR_RETURN(std::optional<std::string> tokenizer,
+                      ReadOptionalTextFile(path + "/tokenizer.json", kListLimitBytes));
   LS_ASSIGN_OR_RETURN(std::optional<std::string> labels, ReadOptionalTextFile(path + "/labels.txt", kListLimitBytes));
   LS_ASSIGN_OR_RETURN(SafetensorsFile weights, SafetensorsFile::Open(path + "/model.safetensors", stop_requested));
-  ModelDirectory directory{path, std::move(config), std::move(vocabulary), std::move(labels), std::move(weights), ""};
+  ModelDirectory directory{
+      path, std::move(config), std::move(vocabulary), std::move(tokenizer), std::move(labels), std::move(weights), ""};
   if (check != nullptr) LS_RETURN_IF_ERROR(check(directory));
   LS_ASSIGN_OR_RETURN(directory.fingerprint, Fingerprint(directory));
   return directory;

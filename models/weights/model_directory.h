@@ -1,5 +1,5 @@
 // A model directory on disk: <repository>/<model>/<version>/ with config.json, model.safetensors and, optionally,
-// vocabulary.txt and labels.txt.
+// vocabulary.txt or tokenizer.json, and labels.txt.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +19,7 @@ struct ModelDirectory {
   std::string path;
   std::string config_text;                     // config.json
   std::optional<std::string> vocabulary_text;  // vocabulary.txt; absent if the model is served with ids only
+  std::optional<std::string> tokenizer_text;   // tokenizer.json; absent unless the tokenizer reads it
   std::optional<std::string> labels_text;      // labels.txt; absent if the classes have no names
   SafetensorsFile weights;                     // model.safetensors
   // Hex SHA-256 over name, length and content of all files (models/model_files.h). Two directories have the same
@@ -27,14 +28,15 @@ struct ModelDirectory {
 
   std::string config_path() const { return path + "/config.json"; }
   std::string vocabulary_path() const { return path + "/vocabulary.txt"; }
+  std::string tokenizer_path() const { return path + "/tokenizer.json"; }
   std::string labels_path() const { return path + "/labels.txt"; }
 };
 
 // Opens the directory and reads all files once, for the fingerprint. Calls `check` before it reads the tensors, when
 // the fingerprint is not yet set. Errors: NOT_FOUND etc. for a missing file; INVALID_ARGUMENT for a config.json over 1
-// MiB, a vocabulary.txt or labels.txt over 64 MiB, or a broken model.safetensors; UNAVAILABLE for a file that cannot be
-// read or is modified during reading; those of `check`; CANCELLED if `stop_requested` returns true. All except the last
-// two name the file.
+// MiB, a vocabulary.txt, tokenizer.json or labels.txt over 64 MiB, or a broken model.safetensors; UNAVAILABLE for a
+// file that cannot be read or is modified during reading; those of `check`; CANCELLED if `stop_requested` returns true.
+// All except the last two name the file.
 absl::StatusOr<ModelDirectory> OpenModelDirectory(const std::string& path,
                                                   const std::function<absl::Status(const ModelDirectory&)>& check = {},
                                                   const std::function<bool()>& stop_requested = {});

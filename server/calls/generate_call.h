@@ -98,8 +98,10 @@ struct TokenizeCall {
 struct TokenizeResult {
   std::vector<int32_t> ids;
   ModelReference model = {};
-  // Decodes the ids; null for a classifier, and for a model without vocabulary.
-  std::shared_ptr<const models::Tokenizer> tokenizer;
+  // Decodes the ids; null for a model without vocabulary.
+  std::shared_ptr<const models::TextEncoder> tokenizer;
+  // The places of the ids in the text; empty if the input is ids.
+  std::vector<models::TokenSpan> spans = {};
 };
 
 }  // namespace longshort::server

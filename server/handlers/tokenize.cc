@@ -28,7 +28,14 @@ absl::StatusOr<TokenizeResult> Tokenize(CallRecord& record, const TokenizeCall& 
   TokenizeResult result;
   LS_ASSIGN_OR_RETURN(
       result.ids, ReadText(text, record.names(), vocabulary, std::min(limits.prompt_tokens, limits.described_tokens)));
-  if (model->language_model() != nullptr) result.tokenizer = model->language_model()->tokenizer;
+  if (model->language_model() != nullptr) {
+    result.tokenizer = model->language_model()->tokenizer;
+  } else {
+    result.tokenizer = model->classifier()->tokenizer;
+  }
+  if (call.text.kind != TextInput::Kind::kIds) {
+    LS_ASSIGN_OR_RETURN(result.spans, result.tokenizer->Spans(call.text.text));
+  }
   result.model = record.answering_model();
   return result;
 }

@@ -329,6 +329,13 @@ v1::TokenizeResponse ToMessage(TokenizeResult result) {
   if (result.tokenizer != nullptr) {
     for (const int32_t id : result.ids) message.add_pieces(std::string(result.tokenizer->Decode(id)));
   }
+  // A text has less than 2^31 bytes, because a message has.
+  for (const models::TokenSpan& span : result.spans) {
+    message.add_byte_begins(static_cast<int32_t>(span.byte_begin));
+    message.add_byte_ends(static_cast<int32_t>(span.byte_end));
+    message.add_character_begins(static_cast<int32_t>(span.character_begin));
+    message.add_character_ends(static_cast<int32_t>(span.character_end));
+  }
   Set(result.model, *message.mutable_model());
   return message;
 }

@@ -15,6 +15,7 @@ const TOKENIZERS = {
   bytes_plus_one: "bytes",
   listops_2020: "ListOps expressions",
   listops_2021: "ListOps expressions",
+  byte_level_bpe: "parts of words",
   none: "token ids only",
 };
 

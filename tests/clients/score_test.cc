@@ -112,6 +112,22 @@ TEST_F(TokenizeTest, IdsOnALineOrPiecesALineEach) {
   EXPECT_EQ(output_, "    97  \"a\"\n     2  \"\\n\"\n");
 }
 
+TEST_F(TokenizeTest, OffsetsAreThePlacesInBytesAndCharacters) {
+  for (const int i : {0, 1}) {
+    server_.tokens.add_ids(97);
+    server_.tokens.add_pieces("a");
+    server_.tokens.add_byte_begins(i);
+    server_.tokens.add_byte_ends(i + 1);
+    server_.tokens.add_character_begins(0);
+    server_.tokens.add_character_ends(1);
+  }
+  ASSERT_EQ(Run({"tokenize", "--offsets"}, "aa"), ExitCode::kOk);
+  EXPECT_EQ(output_, "    97       0      1       0      1  \"a\"\n    97       1      2       0      1  \"a\"\n");
+  server_.tokens.clear_byte_begins();
+  EXPECT_EQ(Run({"tokenize", "--offsets", "--ids"}, "97 97"), ExitCode::kUsage);
+  EXPECT_THAT(error_, HasSubstr("--offsets needs text"));
+}
+
 TEST_F(TokenizeTest, PiecesThatCannotBePrintedAreEscaped) {
   for (const char* piece : {"\xc3", "\u00e9", "\x01"}) {
     server_.tokens.add_ids(7);

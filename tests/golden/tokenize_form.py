@@ -18,11 +18,14 @@ def judge(case: Path, config: dict[str, Any], build: programs.Build) -> Outcome:
     """Counts the texts whose ids differ; none may. Errors: CaseError."""
     differences: dict[str, float] = {}
     if texts := config.get("byte_text", []):
-        wanted = [entry["ids"] for entry in texts]
-        differences["byte_text"] = _wrong(build, "bytes_plus_one", [entry["utf8_hex"] for entry in texts], wanted)
+        given = [{"hex": entry["utf8_hex"]} for entry in texts]
+        wanted = [{"ids": entry["ids"]} for entry in texts]
+        differences["byte_text"] = wrong(build, "bytes_plus_one", given, wanted)
     for name, tokenizer in _LISTOPS.items():
         if name in config:
             differences[name] = _wrong_of_listops(build, tokenizer, config[name], name)
+    if "byte_level_bpe" in config:
+        differences["byte_level_bpe"] = _wrong_of_byte_level_bpe(build, case, config["byte_level_bpe"])
     if not differences:
         raise CaseError("config.json has no texts")
     return Outcome(differences, 0.0)
@@ -37,17 +40,31 @@ def _wrong_of_listops(build: programs.Build, tokenizer: str, entry: dict[str, An
     with tempfile.TemporaryDirectory(prefix="longshort-golden-") as scratch:
         path = Path(scratch) / "vocabulary.txt"
         path.write_text("".join(f"{symbol}\n" for symbol in vocabulary))
-        texts = [text["source"].encode().hex() for text in entry["cases"]]
-        wanted = [text["ids"] for text in entry["cases"]]
-        return _wrong(build, tokenizer, texts, wanted, f"--vocabulary={path}")
+        given = [{"hex": text["source"].encode().hex()} for text in entry["cases"]]
+        wanted = [{"ids": text["ids"]} for text in entry["cases"]]
+        return wrong(build, tokenizer, given, wanted, f"--vocabulary={path}")
 
 
-def _wrong(
-    build: programs.Build, tokenizer: str, texts: Sequence[str], wanted: Sequence[list[int]], *arguments: object
+def _wrong_of_byte_level_bpe(build: programs.Build, case: Path, entries: list[dict[str, Any]]) -> int:
+    path = case / "tokenizer.json"
+    if not path.is_file():
+        raise CaseError(f"{path.name} is not there")
+    given = [{key: entry[key] for key in ("hex", "pair_hex", "limit") if key in entry} for entry in entries]
+    wanted = [{key: entry[key] for key in ("ids", "characters") if key in entry} for entry in entries]
+    return wrong(build, "byte_level_bpe", given, wanted, f"--vocabulary={path}", "--characters")
+
+
+def wrong(
+    build: programs.Build,
+    tokenizer: str,
+    given: Sequence[dict[str, Any]],
+    wanted: Sequence[dict[str, Any]],
+    *arguments: object,
 ) -> int:
-    given = "".join(json.dumps({"hex": text}) + "\n" for text in texts)
+    """The number of texts for which the tokenizer does not answer what is wanted. Errors: CaseError."""
+    lines = "".join(json.dumps(text) + "\n" for text in given)
     name = "longshort-golden-tokenize"
-    lines = programs.json_lines_of(build, name, f"--tokenizer={tokenizer}", *arguments, given=given)
-    if len(lines) != len(texts):
-        raise CaseError(f"{name} answered {len(lines)} of {len(texts)} texts")
-    return sum(line["ids"] != ids for line, ids in zip(lines, wanted, strict=True))
+    answers = programs.json_lines_of(build, name, f"--tokenizer={tokenizer}", *arguments, given=lines)
+    if len(answers) != len(given):
+        raise CaseError(f"{name} answered {len(answers)} of {len(given)} texts")
+    return sum(any(answer[key] != of[key] for key in of) for answer, of in zip(answers, wanted, strict=True))

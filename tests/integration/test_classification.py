@@ -219,7 +219,10 @@ def test_models_are_described(api: SimpleNamespace, classifiers: SimpleNamespace
 
 def test_tokenize_knows_the_classifiers_vocabulary(api: SimpleNamespace, stub: Any) -> None:
     request = api.inference.TokenizeRequest(model={"name": "texts"}, input={"text": "AB"})
-    assert list(stub.Tokenize(request).ids) == [66, 67]
+    answer = stub.Tokenize(request)
+    assert list(answer.ids) == [66, 67]
+    assert list(answer.pieces) == [b"A", b"B"]
+    assert (list(answer.byte_begins), list(answer.character_ends)) == ([0, 1], [1, 2])
     with expect.error(PRECONDITION, "images"):
         stub.Tokenize(api.inference.TokenizeRequest(model={"name": "images"}, input={"text": "AB"}))
 

@@ -69,8 +69,11 @@ def test_tokenize_gives_ids_with_their_bytes(api: SimpleNamespace, inference: An
     answer = inference.Tokenize(api.inference.TokenizeRequest(input={"text": "a\né"}))
     assert b"".join(answer.pieces) == "a\né".encode()
     assert answer.ids[1] == 2
+    assert (list(answer.byte_begins), list(answer.byte_ends)) == ([0, 1, 2, 3], [1, 2, 3, 4])
+    assert (list(answer.character_begins), list(answer.character_ends)) == ([0, 1, 2, 2], [1, 2, 3, 3])
     again = inference.Tokenize(api.inference.TokenizeRequest(input={"ids": {"ids": list(answer.ids)}}))
     assert list(again.ids) == list(answer.ids)
+    assert list(again.pieces) == list(answer.pieces) and not again.byte_begins
 
 
 def test_wrong_inputs_name_the_field(api: SimpleNamespace, inference: Any) -> None:

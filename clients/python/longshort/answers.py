@@ -237,8 +237,13 @@ class Tokens(Record):
     """The token ids of a text."""
 
     ids: tuple[int, ...]
-    # The bytes of each id; empty for classifiers and models without a vocabulary.
+    # The bytes of each id; empty for models without a vocabulary.
     pieces: tuple[bytes, ...]
+    # Where each token begins and ends in the text, in bytes of its UTF-8, and in characters; empty if the text was ids.
+    byte_begins: tuple[int, ...]
+    byte_ends: tuple[int, ...]
+    character_begins: tuple[int, ...]
+    character_ends: tuple[int, ...]
     model: str
     version: int
 

@@ -7,6 +7,8 @@
 #include <variant>
 #include <vector>
 
+#include "models/tokenizer/token_spans.h"
+
 namespace longshort::load {
 namespace {
 
@@ -74,6 +76,10 @@ class ByteTokenizer final : public models::TextEncoder {
     for (const char byte : text) beginning.ids.push_back(static_cast<unsigned char>(byte) + 1);
     return beginning;
   }
+  absl::StatusOr<std::vector<models::TokenSpan>> Spans(std::string_view text) const override {
+    return models::SpansOfBytes(text);
+  }
+  std::string_view Decode(int32_t /*id*/) const override { return {}; }
 };
 
 class PixelsAsTheyAre final : public models::ImagePreprocessor {

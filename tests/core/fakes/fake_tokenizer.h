@@ -23,6 +23,9 @@ class FakeTokenizer final : public models::Tokenizer {
   absl::StatusOr<models::DocumentBeginning> EncodeBeginning(std::string_view, int64_t) const override {
     return absl::UnimplementedError("the engine never encodes");
   }
+  absl::StatusOr<std::vector<models::TokenSpan>> Spans(std::string_view) const override {
+    return absl::UnimplementedError("the engine never encodes");
+  }
   std::string_view Decode(int32_t id) const override { return pieces_[id]; }
 
  private:

@@ -399,6 +399,13 @@ TEST_F(LoadTextClassifierTest, TheTokenizerAndTheVocabularyBelongTogether) {
   config_.vocabulary_size = 257;
   WriteConfig();
   EXPECT_THAT(LoadDocumentTokenizer(Open()), Refuses(Words{"vocabulary.txt", "does not read it"}));
+  config_.tokenizer = DocumentTokenizerKind::kByteLevelBpe;
+  WriteConfig();
+  EXPECT_THAT(LoadDocumentTokenizer(Open()), Refuses(Words{"vocabulary.txt", "does not read it"}));
+  std::filesystem::remove(directory_.File("vocabulary.txt"));
+  EXPECT_THAT(LoadDocumentTokenizer(Open()), Refuses(Words{"tokenizer.json", "missing"}));
+  directory_.Write("tokenizer.json", "{}");
+  EXPECT_THAT(LoadDocumentTokenizer(Open()), Refuses(Words{"tokenizer.json", "pre_tokenizer"}));
 }
 
 }  // namespace longshort::models::text_classifier_test

@@ -101,6 +101,9 @@ TEST_F(ModelDirectoryTest, FingerprintNoticesEveryFile) {
   const std::string unnamed = Fingerprint();
   directory_.Write("labels.txt", "daisy\n");
   EXPECT_NE(Fingerprint(), unnamed);
+  const std::string without_tokenizer = Fingerprint();
+  directory_.Write("tokenizer.json", "{}");
+  EXPECT_NE(Fingerprint(), without_tokenizer);
   const std::string first = Fingerprint();
   EXPECT_EQ(Fingerprint(), first);
   directory_.Write("config.json", "{\"a\": 2}");

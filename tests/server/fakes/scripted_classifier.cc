@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "models/tokenizer/token_spans.h"
+
 namespace longshort::server {
 namespace {
 
@@ -24,6 +26,10 @@ class BytesPlusOne final : public models::TextEncoder {
     beginning.ids.shrink_to_fit();
     return beginning;
   }
+  absl::StatusOr<std::vector<models::TokenSpan>> Spans(std::string_view text) const override {
+    return models::SpansOfBytes(text);
+  }
+  std::string_view Decode(int32_t /*id*/) const override { return {}; }
 };
 
 class CountingPreprocessor final : public models::ImagePreprocessor {

@@ -28,6 +28,9 @@ class LongCharacters final : public models::Tokenizer {
   absl::StatusOr<models::DocumentBeginning> EncodeBeginning(std::string_view, int64_t) const override {
     return absl::UnimplementedError("not needed");
   }
+  absl::StatusOr<std::vector<models::TokenSpan>> Spans(std::string_view) const override {
+    return absl::UnimplementedError("not needed");
+  }
   std::string_view Decode(int32_t) const override { return "\xF0\x9F\x98\x80"; }
 };
 

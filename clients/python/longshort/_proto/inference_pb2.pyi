@@ -1401,28 +1401,55 @@ class TokenizeResponse(_message.Message):
     IDS_FIELD_NUMBER: _builtins.int
     PIECES_FIELD_NUMBER: _builtins.int
     MODEL_FIELD_NUMBER: _builtins.int
+    BYTE_BEGINS_FIELD_NUMBER: _builtins.int
+    BYTE_ENDS_FIELD_NUMBER: _builtins.int
+    CHARACTER_BEGINS_FIELD_NUMBER: _builtins.int
+    CHARACTER_ENDS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Each in [0, vocabulary_size)."""
 
     @_builtins.property
     def pieces(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
-        """The bytes of each id, in the order of ids. Empty for classifiers and models without a vocabulary."""
+        """The bytes of each id, in the order of ids; a special token's are its name, as "<s>". Empty for models without a
+        vocabulary.
+        """
 
     @_builtins.property
     def model(self) -> _types_pb2.ModelSelector:
         """Name and version of the model that answered."""
 
+    @_builtins.property
+    def byte_begins(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Where each token is in the input, in the order of ids: its bytes, from byte_begins[i] to before byte_ends[i].
+        Equal for tokens that are not in the input, as "<s>". Empty if the input is ids.
+        """
+
+    @_builtins.property
+    def byte_ends(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
+    @_builtins.property
+    def character_begins(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """The same in characters (Unicode code points): those that the bytes belong to. Each maximal part of the input that
+        is not UTF-8 counts as one character. With tokenizer byte_level_bpe, they are the offsets of Hugging Face's
+        package tokenizers.
+        """
+
+    @_builtins.property
+    def character_ends(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
     def __init__(
         self,
         *,
         ids: _abc.Iterable[_builtins.int] | None = ...,
         pieces: _abc.Iterable[_builtins.bytes] | None = ...,
         model: _types_pb2.ModelSelector | None = ...,
+        byte_begins: _abc.Iterable[_builtins.int] | None = ...,
+        byte_ends: _abc.Iterable[_builtins.int] | None = ...,
+        character_begins: _abc.Iterable[_builtins.int] | None = ...,
+        character_ends: _abc.Iterable[_builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["model", b"model"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["ids", b"ids", "model", b"model", "pieces", b"pieces"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["byte_begins", b"byte_begins", "byte_ends", b"byte_ends", "character_begins", b"character_begins", "character_ends", b"character_ends", "ids", b"ids", "model", b"model", "pieces", b"pieces"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
