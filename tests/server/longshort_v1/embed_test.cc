@@ -211,7 +211,7 @@ TEST_F(EmbedTest, RefusesWhatTheModelDoesNotTakeAndNamesTheField) {
   constexpr auto kInvalid = grpc::StatusCode::INVALID_ARGUMENT;
   ExpectError(Request("speaker", {"a"}), grpc::StatusCode::FAILED_PRECONDITION,
               "Embed needs a classifier; model speaker is a language model");
-  ExpectError(Request("nobody", {"a"}), grpc::StatusCode::NOT_FOUND, "nobody");
+  ExpectError(Request("absent", {"a"}), grpc::StatusCode::NOT_FOUND, "absent");
   ExpectError(Request("texts"), kInvalid, "number of inputs is 0; it must be in [1, 4]");
   ExpectError(Request("texts", {"a", "b", "c", "d", "e"}), kInvalid, "number of inputs is 5; it must be in [1, 4]");
   ExpectError(Request("texts", {"a", ""}), kInvalid, "inputs[1] is empty");
