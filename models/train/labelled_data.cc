@@ -11,6 +11,7 @@
 #include "base/files.h"
 #include "base/status_macros.h"
 #include "base/strict_json.h"
+#include "models/tokenizer/sequence_pair.h"
 #include "models/weights/model_directory.h"
 
 namespace longshort::models {
@@ -62,16 +63,26 @@ absl::StatusOr<LabelledText> ParseLine(std::string_view line, const LabelledLine
 
 absl::StatusOr<TokenItem> Tokenise(const LabelledText& text, const TextClassifierConfig& config,
                                    const TextEncoder& tokenizer, const std::string& name) {
-  TokenItem item;
+  const int64_t max_tokens = config.MaxDocumentTokens();
+  std::vector<DocumentBeginning> documents;
   for (const std::string& document : text.documents) {
-    absl::StatusOr<std::vector<int32_t>> ids = tokenizer.Encode(document);
+    absl::StatusOr<DocumentBeginning> ids = tokenizer.EncodeBeginning(document, max_tokens);
     if (!ids.ok()) return absl::Status(ids.status().code(), absl::StrCat(name, ": ", ids.status().message()));
-    if (static_cast<int64_t>(ids->size()) > config.MaxDocumentTokens()) ids->resize(config.MaxDocumentTokens());
-    if (std::all_of(ids->begin(), ids->end(), [](int32_t id) { return id == 0; })) {
+    if (std::all_of(ids->ids.begin(), ids->ids.end(), [&](int32_t id) { return id == config.padding_id; })) {
       return absl::InvalidArgumentError(absl::StrCat(name, ": a document has no tokens"));
     }
-    item.documents.push_back(*std::move(ids));
+    documents.push_back(*std::move(ids));
   }
+  if (config.JoinsPairs() && documents.size() == 2) {
+    if (max_tokens < 4) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(name, ": a pair has at least 4 tokens, but max_document_tokens is ", max_tokens));
+    }
+    const auto separator = static_cast<int32_t>(config.separator_id);
+    documents = {JoinPair(documents[0], documents[1], separator, max_tokens)};
+  }
+  TokenItem item;
+  for (DocumentBeginning& document : documents) item.documents.push_back(std::move(document.ids));
   return item;
 }
 

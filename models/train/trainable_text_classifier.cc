@@ -84,18 +84,21 @@ class TrainableTextClassifier final : public TrainableClassifier {
 
  private:
   // A piece of the document at its original position: the tokens before it are masked, which costs nothing. Some tokens
-  // of the piece are masked, too, but not its first, so that at least one token is left.
+  // of the piece are masked, too, but not its first, so that at least one token is left. A first token that is
+  // classified stays, and the piece is behind it, because masked tokens of such a model have no positions.
   std::vector<int32_t> Varied(std::vector<int32_t> document, RandomDraws& random) const {
+    const auto padding = static_cast<int32_t>(data_.config.padding_id);
+    const int64_t kept = data_.config.cls == ClsKind::kFirstToken ? 1 : 0;
     int64_t first = 0;
     const int64_t longer_by = static_cast<int64_t>(document.size()) - variation_.crop_tokens;
     if (variation_.crop_tokens > 0 && longer_by > 0) {
       first = random.Below(longer_by + 1);
       document.resize(first + variation_.crop_tokens);
-      std::fill(document.begin(), document.begin() + first, 0);
+      std::fill(document.begin() + kept, document.begin() + kept + first, padding);
     }
     if (variation_.masked_tokens > 0) {
       for (size_t i = first + 1; i < document.size(); ++i) {
-        if (random.Uniform(0, 1) < variation_.masked_tokens) document[i] = 0;
+        if (random.Uniform(0, 1) < variation_.masked_tokens) document[i] = padding;
       }
     }
     return document;
@@ -116,13 +119,21 @@ class TrainableTextClassifier final : public TrainableClassifier {
 
 absl::StatusOr<std::string> ReadTrainingFile(const std::string& path) { return ReadTextFile(path, size_t{1} << 32); }
 
-constexpr char kHead[] = "seq_classifer.mlpblock.2.";  // the layer with a row for each class
+constexpr char kHead[] = "seq_classifer.";
+constexpr char kHeadOut[] = "seq_classifer.mlpblock.2.";  // the layer with a row for each class
 
 absl::StatusOr<std::vector<LabelledText>> ReadTexts(const std::string& path, const TrainingFiles& files,
                                                     int64_t documents) {
   if (files.config.empty() && documents == 1) return ReadLabelledTexts(path, files.columns);
   LS_ASSIGN_OR_RETURN(const std::string lines, ReadTrainingFile(path));
   return ParseLabelledTexts(lines, {.documents = documents}, path);
+}
+
+// The loss is that of classes of which one is right.
+absl::Status CheckProblemType(const TextClassifierConfig& config, const std::string& name) {
+  if (config.problem_type == ProblemType::kSingleLabel) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(name, ": longshort-train trains a model only if its problem_type is 'single_label_classification'"));
 }
 
 // A model of bytes for these texts.
@@ -157,6 +168,7 @@ absl::StatusOr<std::unique_ptr<TrainableClassifier>> LoadTrainableTextClassifier
   LS_ASSIGN_OR_RETURN(const GivenForm form, ReadGivenForm(files));
   if (!form.config.empty()) {
     LS_ASSIGN_OR_RETURN(data.config, ParseTextClassifierConfig(form.config, form.name));
+    LS_RETURN_IF_ERROR(CheckProblemType(data.config, form.name));
   }
   LS_ASSIGN_OR_RETURN(std::vector<LabelledText> train, ReadTexts(files.train, files, data.config.documents));
   if (form.config.empty()) data.config = PresetFor(files.size, train);
@@ -196,8 +208,8 @@ absl::StatusOr<std::unique_ptr<TrainableClassifier>> LoadTrainableTextClassifier
   LS_ASSIGN_OR_RETURN(data.held_out, TokeniseTexts(held_out, data.config, *tokenizer, data.labels));
   data.files.push_back({"labels.txt", LabelsText(data.labels)});
   if (form.from) {
-    LS_ASSIGN_OR_RETURN(data.begin,
-                        StartingWeights(*form.from, classes, data.labels, kHead, TextClassifierTensors(data.config)));
+    LS_ASSIGN_OR_RETURN(data.begin, StartingWeights(*form.from, classes, data.labels, classes == 0 ? kHead : kHeadOut,
+                                                    TextClassifierTensors(data.config)));
     AddStartingModel(*form.from, data.settings);
   }
 
