@@ -52,8 +52,8 @@ absl::StatusOr<std::string> DecodeZstd(std::string_view packed, int64_t max_byte
   return content;
 }
 
-bool Accepts(const HttpRequest& request, absl::string_view coding) {
-  for (const absl::string_view choice : absl::StrSplit(request.Find("accept-encoding").value_or(""), ',')) {
+bool Accepts(const std::string& accepted, absl::string_view coding) {
+  for (const absl::string_view choice : absl::StrSplit(accepted, ',')) {
     const std::pair<absl::string_view, absl::string_view> parts = absl::StrSplit(choice, absl::MaxSplits(';', 1));
     const absl::string_view weight = absl::StripAsciiWhitespace(parts.second);
     const bool is_refused = weight == "q=0" || weight == "q=0.0" || weight == "q=0.00" || weight == "q=0.000";
@@ -96,8 +96,10 @@ absl::Status DecodeContent(std::string_view coding, int64_t max_bytes, std::stri
   } else if (name == "zstd") {
     content = DecodeZstd(body, max_bytes);
   } else {
-    return HttpError(415, absl::StrCat("the request's content coding is ", name.substr(0, 64),
-                                       "; this server reads gzip, deflate and zstd"));
+    return HttpError(415,
+                     absl::StrCat("the request's content coding is ", name.substr(0, 64),
+                                  "; this server reads gzip, deflate and zstd"),
+                     absl::StatusCode::kUnimplemented);
   }
   if (absl::IsResourceExhausted(content.status())) return BodyTooLarge(static_cast<size_t>(max_bytes));
   LS_RETURN_IF_ERROR(content.status());
@@ -105,13 +107,27 @@ absl::Status DecodeContent(std::string_view coding, int64_t max_bytes, std::stri
   return absl::OkStatus();
 }
 
+std::string_view AcceptedCoding(const HttpRequest& request, std::string_view field) {
+  const std::string accepted = request.Find(field).value_or("");
+  for (const char* coding : {"zstd", "gzip"}) {
+    if (Accepts(accepted, coding)) return coding;
+  }
+  return "";
+}
+
+std::optional<std::string> EncodeContent(std::string_view coding, std::string_view content) {
+  if (coding.empty() || content.size() < kMinBytes) return std::nullopt;
+  std::optional<std::string> packed = coding == "zstd" ? Zstd(content) : Gzip(content);
+  if (packed.has_value() && packed->size() >= content.size()) return std::nullopt;
+  return packed;
+}
+
 void EncodeContent(const HttpRequest& request, HttpResponse& response) {
-  const bool by_zstd = Accepts(request, "zstd");
-  if (response.body.size() < kMinBytes || (!by_zstd && !Accepts(request, "gzip"))) return;
-  std::optional<std::string> packed = by_zstd ? Zstd(response.body) : Gzip(response.body);
-  if (!packed.has_value() || packed->size() >= response.body.size()) return;
+  const std::string_view coding = AcceptedCoding(request, "accept-encoding");
+  std::optional<std::string> packed = EncodeContent(coding, response.body);
+  if (!packed.has_value()) return;
   response.body = *std::move(packed);
-  response.fields.emplace_back("Content-Encoding", by_zstd ? "zstd" : "gzip");
+  response.fields.emplace_back("Content-Encoding", std::string(coding));
   response.fields.emplace_back("Vary", "Accept-Encoding");
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -14,7 +15,11 @@ namespace longshort::server {
 // `max_bytes`; 415 for another coding; INVALID_ARGUMENT for damaged data.
 absl::Status DecodeContent(std::string_view coding, int64_t max_bytes, std::string& body);
 
-// Codes the answer's body by zstd or gzip, if the client accepts one of them and it pays.
+// The coding that a client accepts by this field of its request: "zstd", "gzip", or "".
+std::string_view AcceptedCoding(const HttpRequest& request, std::string_view field);
+// Codes `content` by one of these; nullopt if it does not pay.
+std::optional<std::string> EncodeContent(std::string_view coding, std::string_view content);
+// Codes the answer's body, if the client accepts it (Accept-Encoding) and it pays.
 void EncodeContent(const HttpRequest& request, HttpResponse& response);
 
 }  // namespace longshort::server

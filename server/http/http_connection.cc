@@ -16,6 +16,7 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -74,6 +75,7 @@ HttpConnection::HttpConnection(HttpSocket socket, asio::ssl::context* tls, Share
   changed_.expires_at(std::chrono::steady_clock::time_point::max());
   room_.expires_at(std::chrono::steady_clock::time_point::max());
   shared_.all.insert(this);
+  shared_.ReportConnections();
 }
 
 HttpConnection::~HttpConnection() { Close(); }
@@ -105,6 +107,7 @@ void HttpConnection::EndPhase() {
 void HttpConnection::Close() {
   if (!std::exchange(is_open_, false)) return;
   shared_.all.erase(this);
+  shared_.ReportConnections();
   LeaveEvictable();
   timer_.cancel();
   changed_.cancel();
@@ -242,6 +245,13 @@ awaitable<bool> HttpConnection::ServeNext() {
   sends_chunks_ = parser.get().version() >= 11;
   keep_alive_ = parser.keep_alive() && plan.keep_alive && sends_chunks_ && (plan.streams_body || parser.is_done());
   EndPhase();
+  const bool is_counted = plan.is_call && shared_.calls < shared_.limits.calls();
+  if (is_counted) ++shared_.calls;
+  const absl::Cleanup uncount = [this, is_counted] { shared_.calls -= is_counted ? 1 : 0; };
+  if (plan.is_call && !is_counted) {
+    exchange->request().body_status = absl::UnavailableError(
+        absl::StrCat("the server has ", shared_.calls, " calls by HTTP in progress, its limit; try again in a second"));
+  }
   plan.serve(exchange);
   const bool stays = co_await ServeExchange(exchange, parser, plan);
   exchange_ = nullptr;
@@ -269,7 +279,8 @@ awaitable<bool> HttpConnection::ServeExchange(const std::shared_ptr<Exchange>& e
       if (!sent) ThrowClosed();
       if (part.last) co_return keep_alive_&& parser.is_done();
     } else if (exchange->reading_ != nullptr && (parser.is_done() || !received_.empty())) {
-      absl::StatusOr<std::string> body = ParseBody(parser, plan.max_body_bytes);
+      absl::StatusOr<std::string> body = "";
+      if (const absl::Status parsed = ParseBody(parser, plan.max_body_bytes); !parsed.ok()) body = parsed;
       if (body.ok()) body = std::exchange(parser.get().body(), "");
       if (!body.ok() || !body->empty() || parser.is_done()) std::exchange(exchange->reading_, nullptr)(std::move(body));
     } else if (at_end_) {

@@ -40,6 +40,10 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
  public:
   // What all connections of a server share; it outlives them.
   struct Shared {
+    void ReportConnections() const {
+      if (limits.on_connections != nullptr) limits.on_connections(all.size());
+    }
+
     const HttpRouter& router;
     const HttpLimits& limits;
     boost::asio::thread_pool& workers;
@@ -47,6 +51,7 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
     // the list while a request that was read is being served.
     std::list<HttpConnection*> evictable = {};
     std::unordered_set<HttpConnection*> all = {};
+    size_t calls = 0;                      // that are being served
     std::atomic<int64_t> exchanges = 0;    // objects, whatever thread holds them
     std::array<char, 65536> scratch = {};  // for reading; used within one function only
   };

@@ -61,6 +61,8 @@ struct HttpPlan {
   size_t max_body_bytes = 0;
   // Whether `serve` is called before the body is read.
   bool streams_body = false;
+  // Whether HttpLimits::calls counts it. If there are too many, `serve` finds UNAVAILABLE in HttpRequest::body_status.
+  bool is_call = false;
   // Whether the connection may stay open for further requests.
   bool keep_alive = true;
   // Fields of every answer, beside its own.

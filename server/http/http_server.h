@@ -2,7 +2,7 @@
 //
 // Connections, bytes of requests, and times are limited, so many slow clients do not delay others. When all connections
 // are in use, a new one closes the one whose phase (request, answer or idle) began first; a request that is being
-// served is not cut off.
+// served is not cut off. Calls (HttpPlan::is_call) cannot use all connections, so there is room for probes and metrics.
 //
 // Thread: one I/O thread serves all connections and calls the router. Large requests are processed by worker threads
 // (HttpExchange::Run).
@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "absl/status/statusor.h"
@@ -26,6 +27,8 @@ namespace longshort::server {
 
 struct HttpLimits {
   size_t connections = 128;
+  // Calls that are being served.
+  size_t calls() const { return connections - connections / 8; }
   size_t head_bytes = 16 << 10;
   // From the start of a connection (TLS handshake included) or of a later request to the end of the request's head.
   absl::Duration request = absl::Seconds(5);
@@ -36,6 +39,8 @@ struct HttpLimits {
   absl::Duration idle = absl::Seconds(75);
   // Bytes of the bodies of all requests that are being read or served, without those below 64 KiB. Null: no limit.
   std::shared_ptr<Budget> bodies = nullptr;
+  // Called by the I/O thread with the number of open connections, whenever it changes. Empty: not called.
+  std::function<void(size_t connections)> on_connections = nullptr;
 };
 
 class HttpServer final {

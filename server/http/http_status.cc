@@ -24,6 +24,8 @@ absl::StatusCode CodeOf(int http_status) {
     case 429:
       return absl::StatusCode::kResourceExhausted;
     case 405:
+    case 415:
+      return absl::StatusCode::kUnknown;
     case 501:
       return absl::StatusCode::kUnimplemented;
     case 503:
@@ -86,7 +88,11 @@ std::string HttpReason(int http_status) {
 }
 
 absl::Status HttpError(int http_status, std::string_view message) {
-  absl::Status status(CodeOf(http_status), absl::string_view(message.data(), message.size()));
+  return HttpError(http_status, message, CodeOf(http_status));
+}
+
+absl::Status HttpError(int http_status, std::string_view message, absl::StatusCode code) {
+  absl::Status status(code, absl::string_view(message.data(), message.size()));
   status.SetPayload(kPayload, absl::Cord(absl::StrCat(http_status)));
   return status;
 }

@@ -12,8 +12,10 @@ namespace longshort::server {
 // The usual words for a status code, such as "Not Found".
 std::string HttpReason(int http_status);
 
-// An error whose answer has this HTTP status, where the code of gRPC has another one: 408, 413, 415 and so on.
+// An error whose answer has this HTTP status, where the code of gRPC has another one: 408, 413, 415 and so on. By
+// default its code is the nearest one of gRPC; of 405 and 415, as Connect has it, UNKNOWN.
 absl::Status HttpError(int http_status, std::string_view message);
+absl::Status HttpError(int http_status, std::string_view message, absl::StatusCode code);
 // 413.
 absl::Status BodyTooLarge(size_t max_bytes);
 

@@ -77,13 +77,14 @@ absl::StatusOr<std::unique_ptr<AccessControl>> OpenAccess(const ServerOptions& o
   return access;
 }
 
-HttpLimits HttpLimitsOf(const ServerOptions& options, const MachineLimits& machine) {
+HttpLimits HttpLimitsOf(const ServerOptions& options, const MachineLimits& machine, ServerMetrics& metrics) {
   HttpLimits limits;
   limits.connections = HttpConnections();
   // The call's own limit ends a call whose client does not read, and counts it. This is the connection's, after that.
   limits.answer = std::max(limits.answer, options.slow_reader_timeout + absl::Seconds(2));
   limits.bodies = std::make_shared<Budget>(MessageBufferBytes(options, machine),
                                            Budget::Names{.holders = "HTTP requests", .unit = "bytes"});
+  limits.on_connections = [&metrics](size_t connections) { metrics.SetOpenHttpConnections(connections); };
   return limits;
 }
 
@@ -120,7 +121,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
                                             .cors_origin = options.http_cors_origin,
                                             .inference = options.http_inference,
                                             .page = options.http_page,
-                                            .limits = HttpLimitsOf(options, machine)}));
+                                            .limits = HttpLimitsOf(options, machine, metrics)}));
   LS_ASSIGN_OR_RETURN(std::unique_ptr<ConnectionListener> listener,
                       ConnectionListener::Bind(options.listen, options.listen_mode));
   LS_ASSIGN_OR_RETURN(server->models_, LoadModels(options, machine, loader, metrics, log));

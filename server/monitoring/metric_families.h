@@ -107,6 +107,8 @@ struct MetricFamilies {
           .Add({});
   prometheus::Gauge& open_connections =
       NewGauges("longshort_connections_open", "Open gRPC connections, updated several times a second").Add({});
+  prometheus::Gauge& open_http_connections =
+      NewGauges("longshort_http_connections_open", "Open connections of the HTTP port").Add({});
   prometheus::Gauge& cpus =
       NewGauges("longshort_cpus", "CPUs that the process may use: its affinity, or the cgroup's quota rounded down")
           .Add({});

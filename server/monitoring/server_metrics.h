@@ -74,6 +74,9 @@ class ServerMetrics {
 
   // Sets the number of open gRPC connections.
   void SetOpenConnections(int64_t connections) { families_.open_connections.Set(static_cast<double>(connections)); }
+  void SetOpenHttpConnections(size_t connections) {
+    families_.open_http_connections.Set(static_cast<double>(connections));
+  }
   // Counts a connection closed for abuse, by AbuseKindName.
   void CountClosedConnection(const std::string& reason) {
     families_.closed_connections.Add({{"reason", reason}}).Increment();

@@ -172,9 +172,10 @@ SATURATION = (
     ),
     lines(
         "Connections",
-        "Open gRPC connections of all servers.",
+        "Open connections of all servers.",
         "none",
-        Query(PROCESSES.total("longshort_connections_open"), "open"),
+        Query(PROCESSES.total("longshort_connections_open"), "gRPC"),
+        Query(PROCESSES.total("longshort_http_connections_open"), "HTTP"),
     ),
     lines(
         "Closed connections and slow readers",

@@ -6,6 +6,7 @@
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -33,6 +34,12 @@ class HttpServerTest : public ::testing::Test {
           if (head.method == "POST" && head.path == "/echo") return {.max_body_bytes = 100'000, .serve = Echo};
           HttpResponse response = {.status = 404, .body = "Not Found\n"};
           if (head.method != "POST" && head.path == "/") response = {.body = "hello\n"};
+          if (head.path == "/parts") {
+            return {.max_body_bytes = 100'000, .streams_body = true, .serve = [](const auto& exchange) {
+                      EchoParts(exchange, "");
+                    }};
+          }
+          if (head.path == "/wait") return {.is_call = true, .serve = [this](const auto& exchange) { Wait(exchange); }};
           if (head.path == "/large") response = {.body = large_};
           return {.serve = [response](const std::shared_ptr<HttpExchange>& exchange) { exchange->Answer(response); }};
         },
@@ -45,10 +52,24 @@ class HttpServerTest : public ::testing::Test {
     if (!status.ok()) return exchange->Answer({.status = HttpStatusOf(status)});
     exchange->Answer({.body = exchange->request().body});
   }
+  static void EchoParts(const std::shared_ptr<HttpExchange>& exchange, const std::string& before) {
+    exchange->Read([exchange, before](const absl::StatusOr<std::string>& part) {
+      if (!part.ok()) return exchange->Answer({.status = HttpStatusOf(part.status())});
+      if (part->empty()) return exchange->Answer({.body = before});
+      EchoParts(exchange, before + *part);
+    });
+  }
+  // Answers only what was refused.
+  void Wait(const std::shared_ptr<HttpExchange>& exchange) {
+    const absl::Status& status = exchange->request().body_status;
+    if (!status.ok()) return exchange->Answer({.status = HttpStatusOf(status)});
+    ++waiting_;
+  }
   int port() const { return server_->port(); }
   std::string Ask(const std::string& request) const { return longshort::server::Ask(port(), request); }
 
   const std::string large_ = std::string(16 << 20, 'x');  // more than sockets hold
+  std::atomic<int> waiting_ = 0;
   std::unique_ptr<HttpServer> server_;
 };
 
@@ -114,6 +135,17 @@ TEST_F(HttpServerTest, ALargeBodyIsRefusedBeforeAndWhileItArrives) {
   EXPECT_THAT(Ask("POST /echo HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n"), StartsWith("HTTP/1.1 501 "));
 }
 
+TEST_F(HttpServerTest, ABodyMayBeServedInParts) {
+  Serve();
+  const std::string body(90'000, 'b');
+  EXPECT_THAT(Ask("POST /parts HTTP/1.1\r\nConnection: close\r\nContent-Length: 90000\r\n\r\n" + body),
+              ::testing::EndsWith("\r\n\r\n" + body));
+  EXPECT_THAT(Ask("POST /parts HTTP/1.1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"),
+              StartsWith("HTTP/1.1 200 "));
+  EXPECT_THAT(Ask("POST /parts HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nnonsense\r\n"),
+              StartsWith("HTTP/1.1 400 "));
+}
+
 TEST_F(HttpServerTest, AClientMayWaitForTheServersConsent) {
   Serve();
   const RawClient client(port());
@@ -171,6 +203,35 @@ TEST_F(HttpServerTest, SlowClientsMakeRoomForNewOnes) {
   }
   EXPECT_THAT(Ask("GET / HTTP/1.1\r\nConnection: close\r\n\r\n"), StartsWith("HTTP/1.1 200 "));
   EXPECT_TRUE(slow.front()->IsClosed());
+}
+
+TEST_F(HttpServerTest, CallsInProgressLeaveRoomForProbes) {
+  std::atomic<size_t> open = 0;
+  Serve({.connections = 8, .on_connections = [&open](size_t connections) { open = connections; }});
+  std::vector<std::unique_ptr<RawClient>> calls;
+  for (int i = 0; i < 7; ++i) {
+    calls.push_back(std::make_unique<RawClient>(port()));
+    ASSERT_TRUE(calls.back()->Send("GET /wait HTTP/1.1\r\n\r\n"));
+  }
+  for (const absl::Time end = absl::Now() + absl::Seconds(kPatienceSeconds); waiting_ < 7 && absl::Now() < end;) {
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+  for (int i = 0; i < 3; ++i) {
+    const RawClient probe(port());
+    ASSERT_TRUE(probe.Send(kGet));
+    EXPECT_EQ(probe.Receive(kAnswer.size()), kAnswer);
+    EXPECT_EQ(open, 8u);
+    EXPECT_THAT(Ask("GET /wait HTTP/1.1\r\nConnection: close\r\n\r\n"), StartsWith("HTTP/1.1 503 "));
+  }
+  calls.pop_back();
+  std::string answer;
+  for (const absl::Time end = absl::Now() + absl::Seconds(kPatienceSeconds); waiting_ < 8 && absl::Now() < end;) {
+    const RawClient next(port());
+    next.Send("GET /wait HTTP/1.1\r\n\r\n");
+    absl::SleepFor(absl::Milliseconds(10));
+  }
+  EXPECT_EQ(waiting_, 8) << "the place of a call that has ended is free";
+  server_ = nullptr;
 }
 
 TEST_F(HttpServerTest, ARequestMustComeInItsTime) {
