@@ -59,7 +59,9 @@ absl::StatusOr<std::unique_ptr<ModelRegistry>> ModelRegistry::Load(const std::st
   registry->skipped_ = listing.skipped;
   for (const auto& [name, reason] : listing.unreadable) {
     registry->skipped_.insert(reason);
-    registry->failed_[{name, 0}].signature = reason;  // already reported; FollowRepository skips it
+    Failure& failure = registry->failed_[{name, 0}];
+    failure.signature = reason;  // already reported; FollowRepository skips it
+    failure.status = absl::UnavailableError(reason);
   }
   if (listing.versions.empty()) return NoModelIn(repository, registry->skipped_);
   for (const auto& [name, versions] : listing.versions) {
@@ -249,9 +251,18 @@ bool ModelRegistry::FollowVersion(const std::string& name, int64_t version, Repo
   return true;
 }
 
+std::map<std::pair<std::string, int64_t>, absl::Status> ModelRegistry::failures() const {
+  const MutexLock loading(loading_);
+  std::map<VersionId, absl::Status> failures;
+  for (const auto& [id, failure] : failed_) failures.emplace(id, failure.status);
+  for (const RegistryEvent& event : left_out_) failures.emplace(VersionId(event.model, event.version), event.status);
+  return failures;
+}
+
 void ModelRegistry::Fail(const VersionId& id, const std::string& signature, const absl::Status& status, Report report) {
   Failure& failure = failed_[id];
   failure.lasts = !absl::IsUnavailable(status);
+  failure.status = status;
   if (std::exchange(failure.signature, signature) == signature) return;
   report({RegistryEvent::Kind::kFailed, id.first, id.second, status});
 }

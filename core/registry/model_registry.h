@@ -86,6 +86,10 @@ class ModelRegistry {
     return skipped_;
   }
 
+  // Why versions are not served, or not served as their files are: they failed to load, or did not fit. Version 0: all
+  // of the model. Waits while a model is loaded.
+  std::map<std::pair<std::string, int64_t>, absl::Status> failures() const;
+
   // Loads a version (0: the newest in the repository) in addition to the loaded ones. If it is loaded, reloads it if
   // its files or its serving.json have changed since. It stays until it is unloaded. Reports what it does, unless
   // nothing was written. Errors: NOT_FOUND if the repository does not have it; UNAVAILABLE if the model's folder cannot
@@ -117,6 +121,7 @@ class ModelRegistry {
   struct Failure {
     std::string signature;  // of the files
     bool lasts = true;      // until they change
+    absl::Status status;
   };
   // The signatures of a version's files and of its serving.json.
   struct Signature {

@@ -61,7 +61,9 @@ Index IndexOfServed(const core::ModelRegistry& models, const Caller& caller) {
 }
 
 // Appends the models in the repository that are not loaded.
-Index WithOthers(Index index, const core::RepositoryListing& folders, const Caller& caller) {
+Index WithOthers(Index index, const core::RepositoryListing& folders, const core::ModelRegistry& models,
+                 const Caller& caller) {
+  const auto failures = models.failures();
   std::set<std::pair<std::string, std::string>> served;
   for (const Index::ModelIndex& model : index.models()) served.emplace(model.name(), model.version());
   for (const auto& [name, versions] : folders.versions) {
@@ -69,7 +71,10 @@ Index WithOthers(Index index, const core::RepositoryListing& folders, const Call
     for (const int64_t version : versions) {
       if (served.count({name, absl::StrCat(version)}) > 0) continue;
       Add(name, version, "UNAVAILABLE", index);
-      index.mutable_models()->rbegin()->set_reason("not loaded");
+      auto failure = failures.find({name, version});
+      if (failure == failures.end()) failure = failures.find({name, 0});
+      index.mutable_models()->rbegin()->set_reason(failure == failures.end() ? "not loaded"
+                                                                             : std::string(failure->second.message()));
     }
   }
   return index;
@@ -171,9 +176,10 @@ absl::Status RepositoryIndex(CallRecord& record, const inference::RepositoryInde
     return absl::OkStatus();
   }
   record.environment().manager.ListFolders(
-      [answer, served, caller = record.caller()](const absl::StatusOr<core::RepositoryListing>& folders) {
+      [answer, served, &models = record.environment().models,
+       caller = record.caller()](const absl::StatusOr<core::RepositoryListing>& folders) {
         if (!folders.ok()) return answer(folders.status());
-        answer(WithOthers(served, *folders, caller));
+        answer(WithOthers(served, *folders, models, caller));
       });
   return absl::OkStatus();
 }

@@ -63,10 +63,16 @@ export function askForToken(reason = "") {
   return asking;
 }
 
-function headersOf(type) {
+function headersOf(type, session) {
   const token = sessionStorage.getItem(TOKEN);
-  return { ...(type ? { "content-type": type } : {}), ...(token ? { authorization: `Bearer ${token}` } : {}) };
+  return {
+    ...(type ? { "content-type": type } : {}),
+    ...(session ? { "x-session-id": session } : {}), // a proxy sends the calls of a session to one server
+    ...(token ? { authorization: `Bearer ${token}` } : {}),
+  };
 }
+
+const sessionOf = (message) => message.session?.id ?? message.sessionId;
 
 async function request(path, options) {
   try {
@@ -94,10 +100,10 @@ async function errorOf(response) {
 }
 
 // An answer with status 200. Asks for a token where the server wants one, unless the call is `quiet`.
-async function send(path, { type, quiet = false, ...options }) {
+async function send(path, { type, session, quiet = false, ...options }) {
   for (;;) {
     const used = sessionStorage.getItem(TOKEN);
-    const response = await request(path, { ...options, headers: headersOf(type) });
+    const response = await request(path, { ...options, headers: headersOf(type, session) });
     if (response.ok) return response;
     const error = await errorOf(response);
     if (error.code !== "unauthenticated" || quiet) throw error;
@@ -107,14 +113,15 @@ async function send(path, { type, quiet = false, ...options }) {
   }
 }
 
-// A unary call: `method` as "Inference/ScoreText".
-export async function call(method, message, { signal, quiet, keepalive } = {}) {
+// The answer to a message in JSON.
+export async function post(path, message, { signal, quiet, keepalive } = {}) {
   const body = JSON.stringify(message);
-  const response = await send(`longshort.v1.${method}`, {
-    method: "POST", type: "application/json", body, signal, quiet, keepalive,
-  });
-  return response.json();
+  const session = sessionOf(message);
+  return (await send(path, { method: "POST", type: "application/json", session, body, signal, quiet, keepalive })).json();
 }
+
+// A unary call: `method` as "Inference/ScoreText".
+export const call = (method, message, options) => post(`longshort.v1.${method}`, message, options);
 
 // The text of a GET.
 export async function get(path, { signal, quiet } = {}) {
@@ -132,7 +139,8 @@ function envelope(message) {
 // The messages of a server stream. Leaving the loop, or aborting `signal`, cancels the call.
 export async function* stream(method, message, { signal } = {}) {
   const type = "application/connect+json";
-  const response = await send(`longshort.v1.${method}`, { method: "POST", type, body: envelope(message), signal });
+  const session = sessionOf(message);
+  const response = await send(`longshort.v1.${method}`, { method: "POST", type, session, body: envelope(message), signal });
   const reader = response.body.getReader();
   let data = new Uint8Array(0);
   try {
@@ -180,16 +188,17 @@ export function newSessionId() {
   return `page-${[...numbers].map((number) => number.toString(16).padStart(2, "0")).join("")}`;
 }
 
-// Ends a session; the call goes out even while the page closes. A call that was stopped may use it for a moment longer.
+// Ends a session; the call goes out even while the page closes. A call that was stopped uses it until its step ends,
+// which takes seconds on a busy server.
 export async function closeSession(model, sessionId, { stopped = false } = {}) {
-  for (let pause = 0.25; ; pause *= 2) {
+  for (let pause = 0.25; ; pause = Math.min(2 * pause, 4)) {
     if (stopped) await sleep(pause);
     try {
       await call("Sessions/CloseSession", { model, sessionId }, { quiet: true, keepalive: true });
       return;
     } catch (error) {
       if (error.code === "not_found") return; // no call has created it, or the server has ended it
-      if (error.code !== "aborted" || pause > 16) throw error;
+      if (error.code !== "aborted") throw error;
       stopped = true;
     }
   }

@@ -8,8 +8,6 @@ import { Transcript } from "./transcript.js";
 const TOP_ALTERNATIVES = 5;
 // An answer lists at most so many tokens, alternatives included.
 const LISTED = 131072;
-// A stopped call may use its session for a moment longer.
-const TRIES_OF_BUSY_SESSION = 8;
 
 export function makeGenerate(models) {
   const form = byId("generate-form");
@@ -69,18 +67,19 @@ export function makeGenerate(models) {
     stop.disabled = true;
     fresh.disabled = false;
     start.textContent = "Continue";
-    if (conversation.tokens === 0) forget();
+    // A call that was stopped this early may still create the session.
+    if (conversation?.tokens === 0) close({ stopped: true });
   }
 
-  // Repeats a call whose session is still in use by one that was stopped.
+  // Repeats a call whose session is still in use by one that was stopped, until that one's step ends.
   async function* patiently(request) {
-    for (let tries = 1; ; ++tries) {
+    for (let pause = 0.1; ; pause = Math.min(2 * pause, 1)) {
       try {
         yield* stream("Inference/GenerateStream", request, { signal: running.signal });
         return;
       } catch (error) {
-        if (error.code !== "aborted" || tries === TRIES_OF_BUSY_SESSION) throw error;
-        await sleep(0.1 * tries, running.signal);
+        if (error.code !== "aborted") throw error;
+        await sleep(pause, running.signal);
       }
     }
   }
@@ -110,23 +109,23 @@ export function makeGenerate(models) {
     return `${parts.join(", ")}.`;
   }
 
-  function forget() {
+  async function close(options) {
+    const { model, id } = conversation;
     conversation = null;
     fresh.disabled = true;
     start.textContent = "Generate";
-  }
-
-  async function startNew() {
-    const old = conversation;
-    forget();
-    transcript.clear();
-    say(status, "");
     try {
-      if (old !== null) await closeSession(old.model, old.id);
+      await closeSession(model, id, options);
     } catch (error) {
       // The server ends an idle session by itself.
       say(status, error.message, true);
     }
+  }
+
+  function startNew() {
+    transcript.clear();
+    say(status, "");
+    if (conversation !== null) close({ stopped: running !== null });
   }
 
   form.addEventListener("submit", (event) => {

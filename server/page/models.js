@@ -1,6 +1,6 @@
 // The models of the server: the list that all views share, and the view Models.
 
-import { call } from "./api.js";
+import { call, post, sentence } from "./api.js";
 import { byId, count, large, make, say, several, size } from "./dom.js";
 
 const KINDS = {
@@ -104,22 +104,57 @@ function card(model, open) {
   );
 }
 
+// Of a version in the server's repository that is not served.
+function cardOfOther({ name, version, state = "UNAVAILABLE", reason = "" }) {
+  return make(
+    "li",
+    { className: "card model" },
+    make("div", { className: "row spread" },
+      make("h3", {}, name, make("span", { className: "note", textContent: ` version ${version}` })),
+      make("span", { className: "badge off", textContent: state.toLowerCase() })),
+    make("p", { className: "kind", textContent: sentence(reason || "not loaded") }),
+  );
+}
+
 // `open(view, model)` shows another view with a model chosen.
 export function makeModels(models, open) {
   const status = byId("models-status");
   let shown = "";
+  let index = []; // of the repository
+  let indexing = false;
 
   async function refresh(options) {
     try {
       await models.load(options);
       await addLabels();
       say(status, models.list.length === 0 ? "The server has no model loaded." : "");
-      const now = JSON.stringify(models.list);
-      if (now === shown) return;
-      shown = now;
-      byId("models-list").replaceChildren(...models.list.map((model) => card(model, open)));
+      draw();
+      readIndex();
     } catch (error) {
       say(status, error.message, true);
+    }
+  }
+
+  function draw() {
+    const served = new Set(models.list.map(keyOf));
+    const others = index.filter((one) => !served.has(keyOf(one)) && one.state !== "READY");
+    const now = JSON.stringify([models.list, others]);
+    if (now === shown) return;
+    shown = now;
+    byId("models-list").replaceChildren(...models.list.map((model) => card(model, open)), ...others.map(cardOfOther));
+  }
+
+  // The server answers once it has read its repository, which waits while it loads a model.
+  async function readIndex() {
+    if (indexing) return;
+    indexing = true;
+    try {
+      index = await post("v2/repository/index", {}, { quiet: true });
+      draw();
+    } catch (error) {
+      say(status, error.message, true);
+    } finally {
+      indexing = false;
     }
   }
 

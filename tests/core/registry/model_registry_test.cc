@@ -188,8 +188,12 @@ TEST_F(ModelRegistryTest, AVersionThatFailsLeavesTheOldOneServingAndIsTriedAgain
   EXPECT_THAT(Follow(**registry), testing::ElementsAre("failed bytes/2: model bytes version 2: tensor x is missing"));
   EXPECT_THAT(Names(**registry), testing::ElementsAre("bytes/1"));
   EXPECT_TRUE(Follow(**registry).empty()) << "the same files fail the same way";
+  const auto failures = (*registry)->failures();
+  ASSERT_EQ(failures.size(), 1u);
+  EXPECT_EQ(failures.at({"bytes", 2}).message(), "model bytes version 2: tensor x is missing");
   fs::remove(repository_ / "bytes/2/model.safetensors.broken");
   EXPECT_THAT(Follow(**registry), testing::ElementsAre("loaded bytes/2", "unloaded bytes/1"));
+  EXPECT_TRUE((*registry)->failures().empty());
 }
 
 TEST_F(ModelRegistryTest, AVersionThatCannotBeReadJustNowIsTriedAgainAndReportedOnce) {

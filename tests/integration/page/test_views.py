@@ -1,0 +1,175 @@
+"""The views Models, Classify and Server, and what is common to all."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from integration.browser import Browser, Keys
+from integration.page.views import MARKS, PHOTO, TABS, generate, show
+from integration.server_process import ROOT, Server, wait_until
+
+pytestmark = MARKS
+
+
+def test_models_are_listed_with_what_they_take(browser: Browser) -> None:
+    wait_until(lambda: len(browser.all("#models-list > li")) == 6)
+    cards = {card.text.split()[0]: card.text for card in browser.all("#models-list > li")}
+    assert "2.65 million parameters" in cards["enwiki"] and "Text: up to 8,388,608 bytes" in cards["enwiki"]
+    assert "Image classifier" in cards["flowers"] and "daisy, dandelion, rose, sunflower, tulip" in cards["flowers"]
+    assert "Two texts, compared" in cards["pairs"]
+    assert all("ready" in text for text in cards.values())
+    browser.all("[aria-label='Classify with movie_reviews, version 1']")[0].click()
+    assert browser.focused() == "tab-classify"
+    assert browser.id("classify-model").get_attribute("value") == "movie_reviews/1"
+
+
+DROP = """
+const [target, files] = arguments, transfer = new DataTransfer();
+for (const [name, content] of files) transfer.items.add(new File([content], name));
+for (const type of ["dragenter", "dragover", "drop"]) {
+  target.dispatchEvent(new DragEvent(type, {bubbles: true, cancelable: true, dataTransfer: transfer}));
+}
+"""
+PASTE = """
+const [target, text] = arguments, transfer = new DataTransfer();
+transfer.setData("text", text);
+target.dispatchEvent(new ClipboardEvent("paste", {bubbles: true, cancelable: true, clipboardData: transfer}));
+"""
+
+
+def test_texts_are_dropped_and_pasted(browser: Browser) -> None:
+    show(browser, "score")
+    form, field = browser.id("score-form"), browser.id("score-text")
+    browser.script(DROP, form, [["short.txt", "A dropped text."]])
+    wait_until(lambda: field.get_attribute("value") == "A dropped text.")
+    browser.script(PASTE, field, "long " * 30_000)
+    browser.wait_for_text("score-chip", "Pasted text, 150 kB")
+    assert not field.is_displayed()
+    browser.all("#score-chip button")[0].click()
+    assert field.is_displayed() and browser.focused() == "score-text"
+    show(browser, "classify")
+    browser.choose("classify-model", "movie_reviews")
+    browser.script(DROP, browser.id("classify-form"), [["one.txt", "A fine film."], ["two.txt", "A dull film."]])
+    wait_until(lambda: len(browser.all("#classify-results > li .bar")) == 4)
+    assert [card.text.split("\n")[0] for card in browser.all("#classify-results > li")] == ["one.txt", "two.txt"]
+
+
+def test_many_images_are_classified_and_errors_are_words(browser: Browser, tmp_path: Path) -> None:
+    files = [tmp_path / f"photo{number}.jpg" for number in range(20)]
+    for file in files:
+        shutil.copy(PHOTO, file)
+    wrong = tmp_path / "notes.jpg"
+    wrong.write_text("not an image")
+    show(browser, "classify")
+    browser.choose("classify-model", "flowers")
+    browser.id("classify-file").send_keys("\n".join(map(str, [*files, wrong])))
+    browser.wait_for_text("classify-status", "All are classified.")
+    cards = browser.all("#classify-results > li")
+    assert len(cards) == 21
+    assert all("sunflower" in card.text and "%" in card.text for card in cards[:20])
+    assert "photo0.jpg" in cards[0].text
+    assert "The bytes are not a JPEG, PNG or WebP image." in cards[20].text
+    browser.click("classify-clear")
+    assert browser.all("#classify-results > li") == []
+
+
+def test_texts_and_pairs_are_classified(browser: Browser) -> None:
+    show(browser, "classify")
+    browser.choose("classify-model", "movie_reviews")
+    browser.write("classify-text", (ROOT / "deploy/review.txt").read_text())
+    browser.all("#classify-texts button")[0].click()
+    browser.wait_for_text("classify-status", "All are classified.")
+    assert browser.all("#classify-results .bar")[0].text.startswith("pos")
+    browser.choose("classify-model", "pairs")
+    browser.write("classify-text", "one")
+    browser.all("#classify-texts button")[0].click()
+    browser.wait_for_text("classify-status", "There is no text yet")
+    browser.write("classify-text-2", "two")
+    browser.all("#classify-texts button")[0].click()
+    browser.wait_for_text("classify-status", "All are classified.")
+    assert len(browser.all("#classify-results > li")) == 2
+
+
+def test_the_server_view_follows_the_metrics(browser: Browser, page: Server, api: SimpleNamespace) -> None:
+    show(browser, "server")
+    browser.wait_for_text("server-status", "Version", "running for")
+    stub = api.inference_grpc.InferenceStub(page.channel)
+    request = api.inference.TokenizeRequest(model={"name": "tiny"}, input={"text": "hello"})
+
+    def row() -> list[str]:
+        rows = browser.script(
+            "return [...document.querySelectorAll('#server-calls tr')].map((row) => row.innerText.split(/\\s+/))"
+        )
+        return next((cells for cells in rows if cells[:2] == ["Tokenize", "tiny"]), [])
+
+    for _ in range(5):
+        stub.Tokenize(request)
+    wait_until(lambda: row()[2:5] == ["5", "0", "5"] or row()[2:5] == ["5", "0", "0"])
+    for _ in range(3):
+        stub.Tokenize(request)
+    wait_until(lambda: row()[2:3] == ["8"] and int(row()[4]) >= 3)
+    assert row()[6] in ("µs", "ms", "s"), "the median has a unit"
+    latency = browser.all("#server-cards > li")[3]
+    assert latency.text.startswith("Latency of calls")
+    wait_until(lambda: "–" not in latency.text)
+
+
+def test_tabs_follow_the_keyboard(browser: Browser) -> None:
+    browser.script("document.getElementById('tab-models').focus()")
+    for key, view in (
+        (Keys.ARROW_RIGHT, "score"),
+        (Keys.END, "server"),
+        (Keys.ARROW_RIGHT, "models"),
+        (Keys.ARROW_LEFT, "server"),
+        (Keys.HOME, "models"),
+        (Keys.ARROW_RIGHT, "score"),
+    ):
+        browser.press(key)
+        assert browser.focused() == f"tab-{view}"
+        assert [one for one in TABS if browser.id(f"panel-{one}").is_displayed()] == [view]
+        chosen = [tab.get_attribute("id") for tab in browser.all("[role=tab][aria-selected=true]")]
+        assert chosen == [f"tab-{view}"]
+    browser.press(Keys.TAB)
+    assert browser.focused() == "panel-score", "the next stop is the panel, not another tab"
+    browser.driver.get(browser.driver.current_url)
+    assert browser.id("panel-score").is_displayed(), "the address keeps the view"
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_axe_finds_nothing_serious(page: Server, tmp_path: Path, dark: bool) -> None:
+    with Browser(tmp_path, dark=dark) as browser:
+        browser.open(page.http_port)
+        show(browser, "score")
+        browser.choose("score-model", "enwiki")
+        browser.click("score-example")
+        browser.click("score-start")
+        browser.wait_for_text("score-status", "Scored")
+        browser.id("score-view").send_keys(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)
+        show(browser, "generate")
+        browser.choose("generate-model", "enwiki")
+        generate(browser, "The history of ", 80)
+        browser.wait_for_text("generate-status", "Finished")
+        browser.click("generate-colour")
+        show(browser, "classify")
+        browser.choose("classify-model", "flowers")
+        browser.id("classify-file").send_keys(f"{PHOTO}\n{ROOT / 'README.md'}")
+        browser.wait_for_text("classify-status", "All are classified.")
+        show(browser, "server")
+        wait_until(lambda: len(browser.all("#server-calls tr")) > 2)
+        for view in TABS:
+            show(browser, view)
+            if view == "generate":
+                browser.script("document.querySelectorAll('.token')[5].focus()")
+            assert browser.serious_problems() == [], view
+        browser.resize(390, 800)
+        for view in TABS:
+            show(browser, view)
+            assert browser.serious_problems() == [], view
+            wide = browser.script("return document.documentElement.scrollWidth")
+            assert wide <= 390, f"{view} is wider than a telephone"
+        browser.click("tab-generate")
+        assert browser.errors() == []
