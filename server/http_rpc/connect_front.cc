@@ -19,6 +19,7 @@ HttpFront ConnectFront(const CallEnvironment& environment, const std::vector<Rpc
     const Rpc& rpc = *found->second;
     HttpPlan plan;
     plan.max_body_bytes = MaxJsonBodyBytes(environment.limits.message_bytes);
+    plan.is_call = !rpc.names.observes();
     plan.streams_body = rpc.kind == RpcKind::kClientStream;
     plan.serve = [&environment, &rpc](const std::shared_ptr<HttpExchange>& exchange) {
       absl::StatusOr<std::unique_ptr<HttpCodec>> codec =

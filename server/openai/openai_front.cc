@@ -75,6 +75,7 @@ absl::Status CheckHead(const Path& path, const HttpRequest& head) {
 
 HttpPlan PlanOf(const CallEnvironment& environment, Path path) {
   HttpPlan plan;
+  plan.is_call = !path.rpc.names.observes();
   plan.max_body_bytes = *path.content_type == '\0' ? 0 : MaxJsonBodyBytes(environment.limits.message_bytes);
   plan.serve = [&environment, path = std::move(path)](const std::shared_ptr<HttpExchange>& exchange) {
     const absl::Status status = CheckHead(path, exchange->request());
