@@ -73,10 +73,10 @@ TEST_F(RpcTableTest, EveryRpcNeedsTheScopeOfItsEffect) {
     EXPECT_EQ(rpc.names.observes(), access.scope == Scope::kObserve) << rpc.names.rpc();
   }
   using Names = std::set<std::string>;
-  EXPECT_EQ(needed["infer"],
-            (Names{"Generate", "GenerateStream", "ScoreText", "ScoreTexts", "ClassifyImage", "Tokenize", "ListModels",
-                   "GetModel", "ModelInfer", "ModelStreamInfer", "ServerMetadata", "ModelMetadata", "ModelConfig",
-                   "ModelStatistics", "RepositoryIndex", "SharedMemory", "TraceSetting", "LogSettings"}));
+  EXPECT_EQ(needed["infer"], (Names{"Generate", "GenerateStream", "ScoreText", "ScoreTexts", "ClassifyImage", "Embed",
+                                    "Tokenize", "ListModels", "GetModel", "ModelInfer", "ModelStreamInfer",
+                                    "ServerMetadata", "ModelMetadata", "ModelConfig", "ModelStatistics",
+                                    "RepositoryIndex", "SharedMemory", "TraceSetting", "LogSettings"}));
   EXPECT_EQ(needed["sessions"], (Names{"ListSessions", "CloseSession", "ExportSession", "ImportSession"}));
   EXPECT_EQ(needed["manage"], (Names{"LoadModel", "UnloadModel", "RepositoryModelLoad", "RepositoryModelUnload"}));
   // Public, unless --protect-health is set.
