@@ -31,11 +31,19 @@ enum class ClassifierOutput {
   kMeanOfTokens,       // [width]: the mean of the last layer's token rows, of one document
 };
 
+// What the logits mean.
+enum class ProblemType {
+  kSingleLabel,  // "single_label_classification": one class, by a softmax
+  kMultiLabel,   // "multi_label_classification": any number of classes, by a sigmoid each
+  kRegression,   // "regression": the logits themselves
+};
+
 // Describes a classifier.
 struct ClassifierInfo {
   std::string architecture;  // "text_classifier", "vil" or "cvt"
   ClassifierInput input = ClassifierInput::kText;
-  int64_t classes = 0;
+  int64_t classes = 0;  // 0: an encoder without a head, which has no logits
+  ProblemType problem_type = ProblemType::kSingleLabel;
   int64_t width = 0;                // of an embedding
   int64_t vectors = 1;              // that the head reads for an item: 2 if it reads one for each of two documents
   bool has_cls = false;             // the head reads a CLS row; otherwise the mean of all rows
@@ -48,9 +56,16 @@ struct ClassifierInfo {
 
   // Token sequences only.
   std::string tokenizer;        // as in config.json: "bytes_plus_one", ..., "none"
-  int64_t documents = 0;        // documents per item: 1 or 2
-  int64_t vocabulary_size = 0;  // ids are below it; id 0 is padding
+  int64_t min_documents = 0;    // documents per item: 1 or 2, at least
+  int64_t documents = 0;        // the same, at most
+  int64_t vocabulary_size = 0;  // ids are below it
+  int32_t padding_id = 0;       // tokens of this id are masked
+  // Of a document. If min_documents is not `documents`, the model joins the two documents of a pair to one, and this is
+  // the maximum of the joined one.
   int64_t max_document_tokens = 0;
+  int32_t separator_id = 0;  // replaces the first id of the second document when a pair is joined
+
+  bool JoinsPairs() const { return min_documents != documents; }
 
   // Images only.
   int64_t channels = 0;
@@ -72,8 +87,8 @@ struct ClassifierInfo {
   }
 };
 
-// One or two documents as token ids in [0, vocabulary_size); id 0 is masked. A document has at least one id other than
-// 0, and at most max_document_tokens ids.
+// One or two documents as token ids in [0, vocabulary_size); padding_id is masked. A document has at least one other
+// id. A document, or a pair that is joined, has at most max_document_tokens ids.
 struct TokenItem {
   std::vector<std::vector<int32_t>> documents;
 };

@@ -42,14 +42,21 @@ class Mixing final {
 };
 
 // Attention from one query of an item to its own key and value and to the item's rows.
-//   queries, keys, values  [..., 1, d]
+//   queries, own           [..., 1, d]
 //   rows                   [..., n, d]
 //   returns                [..., 1, d]
-at::Tensor AttendFromOne(int64_t heads, const at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
-                         const at::Tensor& rows) {
-  const auto seen = [&](const at::Tensor& own) { return SplitHeads(at::cat({own, rows}, -2), heads); };
-  const at::Tensor scores = at::matmul(SplitHeads(queries, heads), seen(keys).transpose(-2, -1));
-  return JoinHeads(at::matmul(scores.softmax(-1), seen(values)));
+at::Tensor AttendFromOne(int64_t heads, const at::Tensor& queries, const RowKeyValues& own, const RowKeyValues& rows) {
+  const auto seen = [&](const at::Tensor& one, const at::Tensor& others) {
+    return SplitHeads(at::cat({one, others}, -2), heads);
+  };
+  const at::Tensor scores = at::matmul(SplitHeads(queries, heads), seen(own.keys, rows.keys).transpose(-2, -1));
+  return JoinHeads(at::matmul(scores.softmax(-1), seen(own.values, rows.values)));
+}
+
+// The same view of keys and values.
+template <typename View>
+RowKeyValues Views(const RowKeyValues& of, const View& view) {
+  return {.keys = view(of.keys), .values = view(of.values)};
 }
 
 // Returns [items, others + n, d]: `others` vectors for the caller to write, then `vectors`, [items, n, d].
@@ -63,9 +70,9 @@ at::Tensor Behind(int64_t others, const at::Tensor& vectors) {
 
 }  // namespace
 
-at::Tensor CpuItemAttention::AttendInDocuments(const RowsToAttend& rows) {
+at::Tensor CpuItemAttention::AttendInDocuments(const RowsToAttend& rows, int64_t others) {
   return AttendDocuments(packed_, rows.heads, Scaled(rows.queries, rows.heads), rows.tokens.keys, rows.tokens.values,
-                         rows.shared.keys, rows.shared.values);
+                         rows.shared.keys, rows.shared.values, others);
 }
 
 at::Tensor CpuItemAttention::AttendInGrids(const RowsToAttend& rows, const TokenGrid& grid,
@@ -105,18 +112,17 @@ RowKeyValues CpuItemAttention::Landmarks(const RowsToCompress& rows, int64_t oth
 
 void CpuItemAttention::AttendToRows(const OwnRowsToAttend& rows) {
   const at::Tensor queries = Scaled(rows.queries, rows.heads);
-  if (rows.rows.dim() == 3) {
+  if (rows.rows.keys.dim() == 3) {
     const auto one = [](const at::Tensor& of_items) { return of_items.unsqueeze(1); };
-    rows.attended.copy_(
-        AttendFromOne(rows.heads, one(queries), one(rows.own.keys), one(rows.own.values), rows.rows).squeeze(1));
+    rows.attended.copy_(AttendFromOne(rows.heads, one(queries), Views(rows.own, one), rows.rows).squeeze(1));
     return;
   }
   std::vector<at::Tensor> attended;
   for (int64_t i = 0; i < queries.size(0); ++i) {
     const PackedDocument& document = packed_->documents[i];
     const auto one = [i](const at::Tensor& of_items) { return of_items.narrow(0, i, 1); };
-    attended.push_back(AttendFromOne(rows.heads, one(queries), one(rows.own.keys), one(rows.own.values),
-                                     rows.rows.narrow(0, document.first_row, document.rows)));
+    const auto of_document = [&](const at::Tensor& all) { return all.narrow(0, document.first_row, document.rows); };
+    attended.push_back(AttendFromOne(rows.heads, one(queries), Views(rows.own, one), Views(rows.rows, of_document)));
   }
   rows.attended.copy_(at::cat(attended));
 }
@@ -140,6 +146,7 @@ DocumentTokens TokensOf(const PackedDocuments& packed, const at::Device& device)
   return {.ids = tensor(packed.ids),
           .positions = tensor(packed.positions),
           .lengths = tensor(packed.Lengths()),
+          .cls_ids = tensor(packed.cls_ids),
           .documents = static_cast<int64_t>(packed.documents.size())};
 }
 

@@ -20,7 +20,7 @@ class CpuItemAttention final : public ItemAttention {
   // For images and this batch of documents. Gradients keep the batch alive.
   explicit CpuItemAttention(std::shared_ptr<const PackedDocuments> packed) : packed_(std::move(packed)) {}
 
-  at::Tensor AttendInDocuments(const RowsToAttend& rows) override;
+  at::Tensor AttendInDocuments(const RowsToAttend& rows, int64_t others) override;
   at::Tensor AttendInGrids(const RowsToAttend& rows, const TokenGrid& grid, const WindowGeometry& window,
                            const WindowBias& bias, int64_t others) override;
   RowKeyValues Landmarks(const RowsToCompress& rows, int64_t others) override;

@@ -80,21 +80,22 @@ void ForEachHead(const PackedDocuments& packed, int64_t heads, const Inputs& inp
 class AttendFunction final : public torch::autograd::Function<AttendFunction> {
  public:
   static Variable forward(AutogradContext* context, const std::shared_ptr<const PackedDocuments>& packed, int64_t heads,
-                          const Variable& queries, const Variable& keys, const Variable& values,
+                          int64_t others, const Variable& queries, const Variable& keys, const Variable& values,
                           const Variable& shared_keys, const Variable& shared_values) {
     const Inputs inputs{queries.contiguous(), keys.contiguous(), values.contiguous(), shared_keys.contiguous(),
                         shared_values.contiguous()};
-    at::Tensor attended = at::empty_like(inputs.queries);
+    at::Tensor attended = at::empty({others + packed->rows(), inputs.queries.size(1)}, inputs.queries.options());
     const at::Tensor log_sums = at::empty({heads, packed->rows()}, attended.options());
     ForEachHead(*packed, heads, inputs, cpu::AttendDocumentScratchFloats, [&](const Place& place, float* scratch) {
       cpu::AttendDocument(place.head,
-                          {.attended = MutableRowsFrom(attended, place.first_row, place.first_channel),
+                          {.attended = MutableRowsFrom(attended, others + place.first_row, place.first_channel),
                            .log_sums = MutableRowsFrom(log_sums, place.head_index, place.first_row).data},
                           scratch);
     });
     context->save_for_backward(
         {inputs.queries, inputs.keys, inputs.values, inputs.shared_keys, inputs.shared_values, log_sums});
     context->saved_data["heads"] = heads;
+    context->saved_data["others"] = others;
     context->saved_data["packed"] = c10::IValue::make_capsule(c10::make_intrusive<Holder>(packed));
     return attended;
   }
@@ -105,7 +106,8 @@ class AttendFunction final : public torch::autograd::Function<AttendFunction> {
     const at::Tensor& log_sums = saved[5];
     const int64_t heads = context->saved_data["heads"].toInt();
     const auto holder = c10::static_intrusive_pointer_cast<Holder>(context->saved_data["packed"].toCapsule());
-    const at::Tensor from = gradients[0].contiguous();
+    const int64_t others = context->saved_data["others"].toInt();
+    const at::Tensor from = gradients[0].narrow(0, others, inputs.queries.size(0)).contiguous();
     const Inputs to{at::empty_like(inputs.queries), at::empty_like(inputs.keys), at::empty_like(inputs.values),
                     at::empty_like(inputs.shared_keys), at::empty_like(inputs.shared_values)};
     ForEachHead(*holder->packed, heads, inputs, cpu::DocumentGradientScratchFloats,
@@ -122,7 +124,7 @@ class AttendFunction final : public torch::autograd::Function<AttendFunction> {
                                               .shared_values = MutableRowsFrom(to.shared_values, shared_row, channel)},
                                              scratch);
                 });
-    return {Variable(), Variable(), to.queries, to.keys, to.values, to.shared_keys, to.shared_values};
+    return {Variable(), Variable(), Variable(), to.queries, to.keys, to.values, to.shared_keys, to.shared_values};
   }
 
  private:
@@ -137,11 +139,12 @@ class AttendFunction final : public torch::autograd::Function<AttendFunction> {
 
 at::Tensor AttendDocuments(const std::shared_ptr<const PackedDocuments>& packed, int64_t heads,
                            const at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
-                           const at::Tensor& shared_keys, const at::Tensor& shared_values) {
-  if (!queries.device().is_cpu()) {
-    return AttendDocumentsByReference(*packed, heads, queries, keys, values, shared_keys, shared_values);
+                           const at::Tensor& shared_keys, const at::Tensor& shared_values, int64_t others) {
+  if (queries.device().is_cpu()) {
+    return AttendFunction::apply(packed, heads, others, queries, keys, values, shared_keys, shared_values);
   }
-  return AttendFunction::apply(packed, heads, queries, keys, values, shared_keys, shared_values);
+  return at::cat({at::empty({others, queries.size(1)}, queries.options()),
+                  AttendDocumentsByReference(*packed, heads, queries, keys, values, shared_keys, shared_values)});
 }
 
 at::Tensor AttendDocumentsByReference(const PackedDocuments& packed, int64_t heads, const at::Tensor& queries,

@@ -13,14 +13,15 @@ namespace longshort::models {
 // Every document attends to its own rows only, as in LongShortAttention1d.
 //   queries, keys, values       [rows, heads * head_dim]; queries scaled by 1/sqrt(head_dim)
 //   shared_keys, shared_values  [documents, m, heads * head_dim]
-//   returns                     [rows, heads * head_dim]; gradients reach all five tensors
+//   others                      number of rows before the result, for the caller to write
+//   returns                     [others + rows, heads * head_dim]; gradients reach all five tensors
 // The gradients keep `packed` alive until they are computed.
 at::Tensor AttendDocuments(const std::shared_ptr<const PackedDocuments>& packed, int64_t heads,
                            const at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
-                           const at::Tensor& shared_keys, const at::Tensor& shared_values);
+                           const at::Tensor& shared_keys, const at::Tensor& shared_values, int64_t others = 0);
 
-// The same with the reference op (models/attention/long_short_attention_1d.h), one document at a time. For any device
-// and element type.
+// The same, without others, with the reference op (models/attention/long_short_attention_1d.h), one document at a time.
+// For any device and element type.
 at::Tensor AttendDocumentsByReference(const PackedDocuments& packed, int64_t heads, const at::Tensor& queries,
                                       const at::Tensor& keys, const at::Tensor& values, const at::Tensor& shared_keys,
                                       const at::Tensor& shared_values);

@@ -16,9 +16,10 @@ struct Places {
         tiles(positions + bucket.rows * sizeof(int64_t)),
         windows(tiles + bucket.tiles * sizeof(cuda::DocumentTile)),
         ranges(windows + bucket.rows * sizeof(cuda::WindowRows)),
-        end(ranges + bucket.documents * sizeof(cuda::ItemRows)) {}
+        cls_ids(ranges + bucket.documents * sizeof(cuda::ItemRows)),
+        end(cls_ids + bucket.documents * sizeof(int64_t)) {}
 
-  size_t ids = 0, positions, tiles, windows, ranges, end;
+  size_t ids = 0, positions, tiles, windows, ranges, cls_ids, end;
 };
 
 // The shape for any documents with `rows` rows in total. The last tile of each may be partial.
@@ -50,6 +51,7 @@ DocumentsOnDevice DocumentsIn(char* memory, const DocumentShape& bucket) {
   const Places places(bucket);
   return {.ids = reinterpret_cast<const int64_t*>(memory + places.ids),
           .positions = reinterpret_cast<const int64_t*>(memory + places.positions),
+          .cls_ids = reinterpret_cast<const int64_t*>(memory + places.cls_ids),
           .tiles = reinterpret_cast<const cuda::DocumentTile*>(memory + places.tiles),
           .windows = reinterpret_cast<const cuda::WindowRows*>(memory + places.windows),
           .ranges = {.each = reinterpret_cast<const cuda::ItemRows*>(memory + places.ranges)},
@@ -57,14 +59,16 @@ DocumentsOnDevice DocumentsIn(char* memory, const DocumentShape& bucket) {
 }
 
 DocumentTokens TokensOf(const DocumentsOnDevice& documents, at::Device device) {
-  const auto tensor = [&](const int64_t* numbers, int64_t count, int64_t stride) {
+  const auto tensor = [&](const int64_t* numbers, int64_t count, int64_t stride = 1) {
     return at::from_blob(const_cast<int64_t*>(numbers), {count}, {stride}, at::TensorOptions(at::kLong).device(device));
   };
   constexpr int64_t kStride = sizeof(cuda::ItemRows) / sizeof(int64_t);
-  return {.ids = tensor(documents.ids, documents.shape.rows, 1),
-          .positions = tensor(documents.positions, documents.shape.rows, 1),
-          .lengths = tensor(&documents.ranges.each->rows, documents.shape.documents, kStride),
-          .documents = documents.shape.documents};
+  const DocumentShape& shape = documents.shape;
+  return {.ids = tensor(documents.ids, shape.rows),
+          .positions = tensor(documents.positions, shape.rows),
+          .lengths = tensor(&documents.ranges.each->rows, shape.documents, kStride),
+          .cls_ids = tensor(documents.cls_ids, shape.documents),
+          .documents = shape.documents};
 }
 
 DocumentArrays::DocumentArrays(const PackedDocuments& packed) : packed_(packed) {
@@ -90,6 +94,7 @@ void DocumentArrays::Write(const DocumentShape& bucket, char* to) const {
   write(tiles_.tiles, places.tiles);
   write(tiles_.windows, places.windows);
   write(ranges_, places.ranges);
+  write(packed_.cls_ids, places.cls_ids);
 }
 
 }  // namespace longshort::models

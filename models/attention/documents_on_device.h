@@ -37,6 +37,7 @@ int64_t DocumentGraphBytes(const GraphLimits& limits, int64_t classes);
 struct DocumentsOnDevice {
   const int64_t* ids = nullptr;
   const int64_t* positions = nullptr;
+  const int64_t* cls_ids = nullptr;
   const cuda::DocumentTile* tiles = nullptr;
   const cuda::WindowRows* windows = nullptr;
   cuda::ItemRanges ranges;

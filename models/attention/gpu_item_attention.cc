@@ -88,7 +88,7 @@ class KernelAttention final : public GpuItemAttention {
                                     const ImageLayers& layers, bool prepared) override;
   absl::Status PrepareImages(const ImageShape& shape, const ImageLayers& layers) override;
 
-  at::Tensor AttendInDocuments(const RowsToAttend& rows) override;
+  at::Tensor AttendInDocuments(const RowsToAttend& rows, int64_t others) override;
   at::Tensor AttendInGrids(const RowsToAttend& rows, const TokenGrid& grid, const WindowGeometry& window,
                            const WindowBias& bias, int64_t others) override;
   RowKeyValues Landmarks(const RowsToCompress& rows, int64_t others) override;
@@ -192,14 +192,17 @@ absl::Status KernelAttention::PrepareImages(const ImageShape& shape, const Image
   return device_.ReportLoss(image_graphs_.Capture(ImageBuckets(limits_, shape), write, bind));
 }
 
-at::Tensor KernelAttention::AttendInDocuments(const RowsToAttend& rows) {
-  const at::Tensor attended = at::empty(rows.queries.sizes(), rows.queries.options());
+at::Tensor KernelAttention::AttendInDocuments(const RowsToAttend& rows, int64_t others) {
+  const int64_t tokens = rows.queries.size(0);
+  const at::Tensor all = at::empty({others + tokens, rows.queries.size(1)}, rows.queries.options());
+  if (tokens == 0) return all;
+  const at::Tensor attended = all.narrow(0, others, tokens);
   device_.Launch(cuda::DocumentAttentionCall({.attention = RowAttentionOf(rows, attended),
                                               .tiles = documents_.tiles,
                                               .tile_count = static_cast<int>(documents_.shape.tiles),
                                               .windows = documents_.windows}));
   device_.ThrowUnlessOk(device_->BeforeLibraryCalls());
-  return attended;
+  return all;
 }
 
 at::Tensor KernelAttention::AttendInGrids(const RowsToAttend& rows, const TokenGrid& grid, const WindowGeometry& window,
@@ -252,19 +255,19 @@ RowKeyValues KernelAttention::Landmarks(const RowsToCompress& rows, int64_t othe
                                      .first_vector = static_cast<int>(others),
                                      .partial_outputs = outputs.mutable_data_ptr<float>(),
                                      .partial_sums = sums.mutable_data_ptr<float>()};
-  device_.Launch(cuda::MixSplitsCall(landmarks));
+  if (splits > 0) device_.Launch(cuda::MixSplitsCall(landmarks));
   device_.Launch(cuda::MergeSplitsCall(landmarks));
   device_.ThrowUnlessOk(device_->BeforeLibraryCalls());
   return {.keys = keys, .values = values};
 }
 
 void KernelAttention::AttendToRows(const OwnRowsToAttend& rows) {
-  const Items items = ItemsOf(rows.rows);
+  const Items items = ItemsOf(rows.rows.keys);
   const int64_t splits = cuda::SplitsOf(items.max_rows);
-  const int head_width = HeadWidth(rows.rows, rows.heads);
+  const int head_width = HeadWidth(rows.queries, rows.heads);
   const at::Tensor outputs = Workspace({items.count, rows.heads, splits, cuda::PaddedHeadWidth(head_width)});
   const at::Tensor sums = Workspace({items.count, rows.heads, splits, 2});
-  const cuda::ClsAttention attention = {.element = ElementOf(rows.rows),
+  const cuda::ClsAttention attention = {.element = ElementOf(rows.queries),
                                         .heads = static_cast<int>(rows.heads),
                                         .head_width = head_width,
                                         .scale = ScaleOf(head_width),
@@ -274,16 +277,18 @@ void KernelAttention::AttendToRows(const OwnRowsToAttend& rows) {
                                         .queries = RowsOf(rows.queries),
                                         .keys = RowsOf(rows.own.keys),
                                         .values = RowsOf(rows.own.values),
-                                        .rows = RowsOf(rows.rows),
+                                        .row_keys = RowsOf(rows.rows.keys),
+                                        .row_values = RowsOf(rows.rows.values),
                                         .output = RowsOf(rows.attended),
                                         .partial_outputs = outputs.mutable_data_ptr<float>(),
                                         .partial_sums = sums.mutable_data_ptr<float>()};
-  device_.Launch(cuda::AttendToRowsCall(attention));
+  if (splits > 0) device_.Launch(cuda::AttendToRowsCall(attention));
   device_.Launch(cuda::MergeRowsCall(attention));
   device_.ThrowUnlessOk(device_->BeforeLibraryCalls());
 }
 
 void KernelAttention::ConvolveValues(const RowsToConvolve& rows) {
+  if (rows.values.size(0) == 0) return;
   TORCH_CHECK(rows.taps.is_contiguous() && rows.taps.scalar_type() == rows.values.scalar_type(), "taps are ",
               rows.taps.scalar_type(), " and values ", rows.values.scalar_type(), ", or taps are not contiguous");
   device_.Launch(cuda::ValueConvolutionCall({.element = ElementOf(rows.values),
@@ -314,7 +319,7 @@ at::Tensor KernelAttention::MeanOfRows(const at::Tensor& rows, int64_t length) {
                                  .rows = RowsOf(rows),
                                  .output = RowsOf(means),
                                  .partial_sums = sums.mutable_data_ptr<float>()};
-  device_.Launch(cuda::SumSplitsCall(mean));
+  if (splits > 0) device_.Launch(cuda::SumSplitsCall(mean));
   device_.Launch(cuda::MergeSumsCall(mean));
   device_.ThrowUnlessOk(device_->BeforeLibraryCalls());
   return means;

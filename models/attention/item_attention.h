@@ -45,12 +45,13 @@ struct RowsToCompress {
   LayerNorm key_norm, value_norm;  // of the result, with the same epsilon
 };
 
-// Attention of one row per item to itself and to the item's rows, which serve as both keys and values.
+// Attention of one row per item to itself and to the item's rows. Long Range Arena's models and ViL pass the same rows
+// as keys and values.
 struct OwnRowsToAttend {
   int64_t heads = 0;
   at::Tensor queries;   // [items, d], not scaled
   RowKeyValues own;     // [items, d]
-  at::Tensor rows;      // rows of items
+  RowKeyValues rows;    // rows of items
   at::Tensor attended;  // [items, d], written
 };
 
@@ -67,6 +68,7 @@ struct DocumentTokens {
   at::Tensor ids;        // [rows] int64
   at::Tensor positions;  // [rows] int64
   at::Tensor lengths;    // [documents] int64: rows of each
+  at::Tensor cls_ids;    // [documents] int64; meaningless if CLS rows are not tokens
   int64_t documents = 0;
 };
 
@@ -74,9 +76,9 @@ class ItemAttention {
  public:
   virtual ~ItemAttention() = default;
 
-  // LongShortAttention1d for each document of the batch. Returns rows of the queries' shape. REQUIRES: every row sees
-  // at least one key.
-  virtual at::Tensor AttendInDocuments(const RowsToAttend& rows) = 0;
+  // LongShortAttention1d for each document of the batch. Returns [others + rows, d]: the caller writes the first
+  // `others` rows. REQUIRES: every row sees at least one key.
+  virtual at::Tensor AttendInDocuments(const RowsToAttend& rows, int64_t others) = 0;
   // LongShortAttention2d for each image. Returns [images, others + tokens, d]: the caller writes the first `others`
   // rows. On a GPU the queries have `others` rows before the tokens, too.
   virtual at::Tensor AttendInGrids(const RowsToAttend& rows, const TokenGrid& grid, const WindowGeometry& window,

@@ -33,6 +33,7 @@ RowPairs RowsApart(const PackedDocuments& packed, int64_t distance) {
 at::Tensor LongShortAttention1d(const PackedDocument& document, const at::Tensor& queries, const at::Tensor& keys,
                                 const at::Tensor& values, const at::Tensor& shared_keys,
                                 const at::Tensor& shared_values) {
+  if (document.rows == 0) return queries;
   const at::Tensor by_head = queries.transpose(0, 1);
   std::vector<at::Tensor> attended;
   for (const WindowSegment& segment : document.segments) {

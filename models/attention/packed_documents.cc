@@ -8,6 +8,7 @@ namespace {
 // `positions`: of a document's rows, ascending.
 std::vector<WindowSegment> CutSegments(absl::Span<const int64_t> positions, const WindowRule& rule) {
   const auto rows = static_cast<int64_t>(positions.size());
+  if (rows == 0) return {};
   if (rule.size == 0 && rule.see_nothing) return {{.first_query = 0, .end_query = rows}};
   const int64_t size = std::max<int64_t>(rule.size, 1);
   const int64_t margin = rule.size == 0 ? 0 : std::max<int64_t>(rule.size / 2, 1);
@@ -45,19 +46,28 @@ std::vector<int64_t> PackedDocuments::Lengths() const {
   return lengths;
 }
 
-PackedDocuments PackDocuments(absl::Span<const absl::Span<const int32_t>> documents, const WindowRule& rule) {
+PackedDocuments PackDocuments(absl::Span<const absl::Span<const int32_t>> documents, const WindowRule& windows,
+                              const TokenRule& tokens) {
   PackedDocuments packed;
   for (const absl::Span<const int32_t> document : documents) {
     const int64_t first_row = packed.rows();
-    for (size_t position = 0; position < document.size(); ++position) {
-      if (document[position] == 0) continue;
-      packed.ids.push_back(document[position]);
-      packed.positions.push_back(static_cast<int64_t>(position));
+    int64_t position = 0;
+    bool apart = tokens.first_apart;
+    for (const int32_t id : document) {
+      if (id == tokens.padding_id) {
+        if (!tokens.first_apart) ++position;
+      } else if (apart) {
+        packed.cls_ids.push_back(id);
+        apart = false;
+      } else {
+        packed.ids.push_back(id);
+        packed.positions.push_back(position++);
+      }
     }
     packed.documents.push_back(
         {.first_row = first_row,
          .rows = packed.rows() - first_row,
-         .segments = CutSegments(absl::MakeConstSpan(packed.positions).subspan(first_row), rule)});
+         .segments = CutSegments(absl::MakeConstSpan(packed.positions).subspan(first_row), windows)});
   }
   return packed;
 }

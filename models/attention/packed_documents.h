@@ -1,6 +1,6 @@
 // Documents of any lengths as the rows of one matrix: one row per token, without padding.
 //
-// Tokens of id 0 are masked: no result depends on them, so they get no rows. Positions and windows still count them.
+// Masked tokens get no rows, because no result depends on them.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +18,14 @@ struct WindowRule {
   bool see_nothing = false;
 };
 
+// The tokens that have rows.
+struct TokenRule {
+  int64_t padding_id = 0;  // masked
+  // The first token of each document that is not masked stands apart, as its CLS row, and masked tokens have no
+  // positions. Otherwise positions and windows count masked tokens.
+  bool first_apart = false;
+};
+
 struct PackedDocument {
   int64_t first_row = 0;
   int64_t rows = 0;
@@ -29,8 +37,9 @@ struct PackedDocument {
 };
 
 struct PackedDocuments {
-  std::vector<int64_t> ids;        // [rows], none is 0
-  std::vector<int64_t> positions;  // [rows]: ascending within a document, from 0
+  std::vector<int64_t> ids;        // [rows], none is masked
+  std::vector<int64_t> positions;  // [rows]: ascending within a document; from 0, without the token that stands apart
+  std::vector<int64_t> cls_ids;    // [documents]: of the CLS rows that are tokens; empty if there are none
   std::vector<PackedDocument> documents;
 
   int64_t rows() const { return static_cast<int64_t>(ids.size()); }
@@ -38,7 +47,8 @@ struct PackedDocuments {
   std::vector<int64_t> Lengths() const;
 };
 
-// REQUIRES: no document is empty or all zeros.
-PackedDocuments PackDocuments(absl::Span<const absl::Span<const int32_t>> documents, const WindowRule& rule);
+// REQUIRES: every document has a token that is not masked.
+PackedDocuments PackDocuments(absl::Span<const absl::Span<const int32_t>> documents, const WindowRule& windows,
+                              const TokenRule& tokens = {});
 
 }  // namespace longshort::models

@@ -35,13 +35,10 @@ class ServedText final : public ServedNetwork {
   explicit ServedText(TextNetwork network) : network_(std::move(network)) {}
 
   absl::Status Check(Items items, ClassifierOutput output) const override {
-    const bool classifies = output == ClassifierOutput::kLogits || output == ClassifierOutput::kLogitsAndFeatures;
-    const int64_t documents = classifies ? network_.config.documents : 1;
-    for (size_t index = 0; index < items.size(); ++index)
-      LS_RETURN_IF_ERROR(CheckItem(*items[index], index, documents));
+    for (size_t index = 0; index < items.size(); ++index) LS_RETURN_IF_ERROR(CheckItem(*items[index], index, output));
     return absl::OkStatus();
   }
-  // Counts tokens. Those after a document's last token that is not 0 cause no work, but are counted for simplicity.
+  // Counts tokens. Masked ones cause no work, but are counted for simplicity.
   std::vector<int64_t> Work(Items items) const override {
     std::vector<int64_t> tokens(items.size());
     for (size_t index = 0; index < items.size(); ++index) {
@@ -58,11 +55,11 @@ class ServedText final : public ServedNetwork {
   }
   ClassifierResult RunOn(GpuItemAttention& gpu, Items items, ClassifierOutput output) const override {
     const PackedDocuments packed = Pack(items);
-    return {.rows = gpu.RunDocuments(packed, LayersOn(gpu, output), /*prepared=*/output == ClassifierOutput::kLogits),
+    return {.rows = gpu.RunDocuments(packed, LayersOn(gpu, output), /*prepared=*/output == PreparedOutput()),
             .counts = {.multiply_adds = network_.MultiplyAdds(output, packed)}};
   }
   absl::Status PrepareOn(GpuItemAttention& gpu) const override {
-    return gpu.PrepareDocuments(network_.config.documents, LayersOn(gpu, ClassifierOutput::kLogits));
+    return gpu.PrepareDocuments(network_.config.NetworkDocuments(), LayersOn(gpu, PreparedOutput()));
   }
   std::shared_ptr<const ServedNetwork> Copy(TensorMove& move) const override {
     TextNetwork copy = network_;
@@ -71,13 +68,25 @@ class ServedText final : public ServedNetwork {
   }
 
  private:
-  absl::Status CheckItem(const ClassifierItem& item, size_t index, int64_t documents) const;
+  absl::Status CheckItem(const ClassifierItem& item, size_t index, ClassifierOutput output) const;
   absl::Status CheckDocument(const std::vector<int32_t>& ids, const std::string& name) const;
+  absl::Status CheckLength(int64_t tokens, const std::string& name) const;
 
+  // The output that graphs compute.
+  ClassifierOutput PreparedOutput() const {
+    return network_.config.classes == 0 ? ClassifierOutput::kFeatures : ClassifierOutput::kLogits;
+  }
   PackedDocuments Pack(Items items) const {
     std::vector<absl::Span<const int32_t>> documents;
+    std::vector<std::vector<int32_t>> joined;
+    joined.reserve(items.size());
     for (const ClassifierItem* const item : items) {
-      for (const auto& document : std::get<TokenItem>(*item).documents) documents.emplace_back(document);
+      const auto& of_item = std::get<TokenItem>(*item).documents;
+      if (network_.config.JoinsPairs() && of_item.size() == 2) {
+        documents.emplace_back(joined.emplace_back(network_.Joined(of_item[0], of_item[1])));
+      } else {
+        documents.insert(documents.end(), of_item.begin(), of_item.end());
+      }
     }
     return network_.Pack(documents);
   }
@@ -88,27 +97,30 @@ class ServedText final : public ServedNetwork {
   TextNetwork network_;
 };
 
-absl::Status ServedText::CheckItem(const ClassifierItem& item, size_t index, int64_t documents) const {
+absl::Status ServedText::CheckItem(const ClassifierItem& item, size_t index, ClassifierOutput output) const {
+  const TextClassifierConfig& config = network_.config;
   const std::string name = absl::StrCat("item ", index);
   const auto* const tokens = std::get_if<TokenItem>(&item);
   if (tokens == nullptr)
     return absl::InvalidArgumentError(absl::StrCat(name, " is an image, but the model accepts token sequences"));
-  if (static_cast<int64_t>(tokens->documents.size()) != documents) {
+  // One that is not joined embeds one document.
+  const bool classifies = output == ClassifierOutput::kLogits || output == ClassifierOutput::kLogitsAndFeatures;
+  const int64_t max = classifies || config.JoinsPairs() ? config.MaxDocuments() : 1;
+  const int64_t min = std::min(config.MinDocuments(), max), count = static_cast<int64_t>(tokens->documents.size());
+  if (count < min || count > max) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("%s: document count is %d; it must be %d", name, tokens->documents.size(), documents));
+        absl::StrFormat("%s: document count is %d; it must be %s", name, count, RangeText(min, max)));
   }
-  for (size_t number = 0; number < tokens->documents.size(); ++number) {
+  for (int64_t number = 0; number < count; ++number) {
     LS_RETURN_IF_ERROR(CheckDocument(tokens->documents[number], absl::StrCat(name, ": document ", number)));
   }
-  return absl::OkStatus();
+  if (!config.JoinsPairs() || count == 1) return absl::OkStatus();
+  const size_t joined = tokens->documents[0].size() + tokens->documents[1].size();
+  return CheckLength(static_cast<int64_t>(joined), name);
 }
 
 absl::Status ServedText::CheckDocument(const std::vector<int32_t>& ids, const std::string& name) const {
-  const auto size = static_cast<int64_t>(ids.size());
-  if (size > network_.config.MaxDocumentTokens()) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("%s: token count is %d, the limit is %d", name, size, network_.config.MaxDocumentTokens()));
-  }
+  LS_RETURN_IF_ERROR(CheckLength(static_cast<int64_t>(ids.size()), name));
   const auto wrong = std::find_if(ids.begin(), ids.end(),
                                   [this](int32_t id) { return id < 0 || id >= network_.config.vocabulary_size; });
   if (wrong != ids.end()) {
@@ -116,11 +128,18 @@ absl::Status ServedText::CheckDocument(const std::vector<int32_t>& ids, const st
                                                       wrong - ids.begin(), *wrong,
                                                       network_.config.vocabulary_size - 1));
   }
-  if (std::all_of(ids.begin(), ids.end(), [](int32_t id) { return id == 0; })) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(name, ids.empty() ? " is empty" : " contains only padding: every token is 0"));
+  const int64_t padding = network_.config.padding_id;
+  if (std::all_of(ids.begin(), ids.end(), [padding](int32_t id) { return id == padding; })) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        name, ids.empty() ? " is empty" : absl::StrCat(" contains only padding: every token is ", padding)));
   }
   return absl::OkStatus();
+}
+
+absl::Status ServedText::CheckLength(int64_t tokens, const std::string& name) const {
+  const int64_t max = network_.config.MaxDocumentTokens();
+  if (tokens <= max) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrFormat("%s: token count is %d, the limit is %d", name, tokens, max));
 }
 
 ClassifierInfo InfoOf(const TextClassifierConfig& config, const LoadOptions& options) {
@@ -130,14 +149,19 @@ ClassifierInfo InfoOf(const TextClassifierConfig& config, const LoadOptions& opt
   info.input = pixels ? ClassifierInput::kPixelSequence : ClassifierInput::kText;
   info.classes = config.classes;
   info.width = config.model_width;
-  info.vectors = config.documents;
+  info.vectors = config.NetworkDocuments();
   info.has_cls = config.cls != ClsKind::kNone;
   info.parameters = CountParameters(TextClassifierTensors(config));
   info.tokenizer = DocumentTokenizerName(config.tokenizer);
-  info.documents = config.documents;
+  info.min_documents = config.MinDocuments();
+  info.documents = config.MaxDocuments();
+  info.padding_id = static_cast<int32_t>(config.padding_id);
+  info.separator_id = static_cast<int32_t>(config.separator_id);
+  info.problem_type = config.problem_type;
   info.vocabulary_size = config.vocabulary_size;
   info.max_document_tokens = config.MaxDocumentTokens();
-  if (options.gpus != nullptr) info.gpu_workspace_bytes = options.gpus->DocumentGraphBytes(info.classes);
+  if (options.gpus != nullptr)
+    info.gpu_workspace_bytes = options.gpus->DocumentGraphBytes(info.classes > 0 ? info.classes : info.width);
   return info;
 }
 
@@ -146,7 +170,6 @@ ClassifierInfo InfoOf(const TextClassifierConfig& config, const LoadOptions& opt
 absl::StatusOr<ClassifierWeights> LoadTextClassifier(const ModelDirectory& directory, const LoadOptions& options) {
   LS_ASSIGN_OR_RETURN(const TextClassifierConfig config,
                       ParseTextClassifierConfig(directory.config_text, directory.config_path()));
-  if (config.JoinsPairs()) return absl::UnimplementedError(directory.path + ": cls 'first_token' cannot be served yet");
   LS_RETURN_IF_ERROR(CheckTensors(directory.weights, TextClassifierTensors(config)));
   return LoadServedClassifier(
       InfoOf(config, options), config.model_width / config.heads, directory, options,

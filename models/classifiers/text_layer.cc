@@ -1,49 +1,59 @@
 #include "models/classifiers/text_layer.h"
 
-#include <vector>
-
 #include "ATen/Functions.h"
 #include "ATen/TensorOperators.h"
 #include "models/attention/document_attention.h"
 #include "models/attention/long_short_attention_1d.h"
 
 namespace longshort::models {
+namespace {
+
+at::Tensor Normed(const LayerNorm& norm, const at::Tensor& rows) { return norm.gain.defined() ? norm(rows) : rows; }
+RowKeyValues Normed(const LayerNorm& norm, const RowKeyValues& rows) {
+  return {.keys = Normed(norm, rows.keys), .values = Normed(norm, rows.values)};
+}
+
+}  // namespace
 
 HiddenRows TextLayer::operator()(const HiddenRows& hidden, int64_t documents, ItemAttention& attention,
                                  bool cls_only) const {
-  const bool has_cls = hidden.cls.defined();
-  const int64_t cls_rows = has_cls ? documents : 0, token_rows = hidden.tokens.size(0);
-
-  const at::Tensor tokens = norm1(hidden.tokens);
-  // All rows, those of CLS first, so that there is one product per weight.
-  const at::Tensor input = has_cls ? at::cat({normalized_cls ? norm1(hidden.cls) : hidden.cls, tokens}) : tokens;
-  const auto project = [&](const Linear& map) { return map(input).split_with_sizes({cls_rows, token_rows}); };
-  const std::vector<at::Tensor> queries = project(query), keys = project(key), values = project(value);
-  const RowKeyValues window = {.keys = window_norm(keys[1]), .values = window_norm(values[1])};
-  RowKeyValues cls;
-  if (has_cls) cls = {.keys = keys[0], .values = values[0]};
-
-  const RowKeyValues shared = SharedVectors(tokens, window, cls, documents, attention);
-  const at::Tensor attended =
-      attention.AttendInDocuments({.heads = heads, .queries = queries[1], .tokens = window, .shared = shared});
-  // CLS attends to the tokens' attention output before the convolution, and to its own key and value without
-  // shared_norm.
-  at::Tensor cls_attended;
+  const bool has_cls = hidden.cls_rows > 0;
+  const HiddenRows input = AttentionInput(hidden);
+  const auto project = [&](const Linear& map) { return HiddenRows{map(input.all), hidden.cls_rows}; };
+  const HiddenRows keys = project(key), values = project(value);
+  const RowKeyValues window = Normed(window_norm, {.keys = keys.tokens(), .values = values.tokens()});
+  RowKeyValues own_cls, shared_cls;
   if (has_cls) {
-    cls_attended = at::empty(queries[0].sizes(), queries[0].options());
+    own_cls = {.keys = keys.cls(), .values = values.cls()};
+    shared_cls = Normed(shared_norm, own_cls);
+  }
+  if (cls_only && cls_sees_keys) {  // no output of a token is read
+    const at::Tensor queries = query(input.cls()), attended = at::empty(queries.sizes(), queries.options());
     attention.AttendToRows(
-        {.heads = heads, .queries = queries[0], .own = cls, .rows = attended, .attended = cls_attended});
+        {.heads = heads, .queries = queries, .own = shared_cls, .rows = window, .attended = attended});
+    return {Finish(hidden.cls(), attended), hidden.cls_rows};
   }
-  if (cls_only) return {.tokens = {}, .cls = Finish(hidden.cls, cls_attended)};
 
-  if (value_taps.defined()) {
-    attention.ConvolveValues({.heads = heads, .taps = value_taps, .values = window.values, .sums = attended});
+  const HiddenRows queries = project(query);
+  const RowKeyValues shared = SharedVectors(input.tokens(), window, shared_cls, documents, attention);
+  const HiddenRows attended = {
+      attention.AttendInDocuments({.heads = heads, .queries = queries.tokens(), .tokens = window, .shared = shared},
+                                  hidden.cls_rows),
+      hidden.cls_rows};
+  if (has_cls) {
+    OwnRowsToAttend cls{
+        .heads = heads, .queries = queries.cls(), .own = shared_cls, .rows = window, .attended = attended.cls()};
+    if (!cls_sees_keys) {
+      cls.own = own_cls;
+      cls.rows = {.keys = attended.tokens(), .values = attended.tokens()};
+    }
+    attention.AttendToRows(cls);
   }
-  if (!has_cls) return {.tokens = Finish(hidden.tokens, attended), .cls = {}};
-  const std::vector<at::Tensor> finished =
-      Finish(at::cat({hidden.cls, hidden.tokens}), at::cat({cls_attended, attended}))
-          .split_with_sizes({cls_rows, token_rows});
-  return {.tokens = finished[1], .cls = finished[0]};
+  if (cls_only) return {Finish(hidden.cls(), attended.cls()), hidden.cls_rows};
+  if (value_taps.defined()) {
+    attention.ConvolveValues({.heads = heads, .taps = value_taps, .values = window.values, .sums = attended.tokens()});
+  }
+  return {Finish(hidden.all, attended.all), hidden.cls_rows};
 }
 
 void TextLayer::MoveBy(TensorMove& move) {
@@ -55,18 +65,28 @@ void TextLayer::MoveBy(TensorMove& move) {
 int64_t TextLayer::MultiplyAdds(const PackedDocuments& packed, bool has_cls, bool cls_only) const {
   const int64_t width = output.weight.size(1), tokens = packed.rows();
   const int64_t cls = has_cls ? static_cast<int64_t>(packed.documents.size()) : 0;
-  int64_t done = (cls + tokens) * (query.weight.numel() + key.weight.numel() + value.weight.numel());
-  int64_t shared = has_cls ? 1 : 0;
-  if (dynamic_projection.weight.defined()) {
-    const int64_t rank = dynamic_projection.weight.size(0) / heads;
-    done += tokens * (dynamic_projection.weight.numel() + 2 * rank * width);
-    shared += rank;
-  }
-  done += AttentionMultiplyAdds(packed, shared, width);
+  const bool tokens_attend = !(cls_only && cls_sees_keys);
+  int64_t done = (cls + tokens) * (key.weight.numel() + value.weight.numel());
+  done += (tokens_attend ? cls + tokens : cls) * query.weight.numel();
   if (has_cls) done += 2 * (tokens + cls) * width;
+  if (tokens_attend) {
+    int64_t shared = has_cls ? 1 : 0;
+    if (dynamic_projection.weight.defined()) {
+      const int64_t rank = dynamic_projection.weight.size(0) / heads;
+      done += tokens * (dynamic_projection.weight.numel() + 2 * rank * width);
+      shared += rank;
+    }
+    done += AttentionMultiplyAdds(packed, shared, width);
+  }
   if (!cls_only && value_taps.defined()) done += ConvolvedPairs(packed, value_taps.size(1)) * width;
   const int64_t finished = cls_only ? cls : cls + tokens;
   return done + finished * (output.weight.numel() + feed_forward_in.weight.numel() + feed_forward_out.weight.numel());
+}
+
+HiddenRows TextLayer::AttentionInput(const HiddenRows& hidden) const {
+  if (norms_after) return hidden;
+  if (hidden.cls_rows == 0 || normalized_cls) return {norm1(hidden.all), hidden.cls_rows};
+  return {at::cat({hidden.cls(), norm1(hidden.tokens())}), hidden.cls_rows};
 }
 
 RowKeyValues TextLayer::SharedVectors(const at::Tensor& input, const RowKeyValues& tokens, const RowKeyValues& cls,
@@ -74,7 +94,7 @@ RowKeyValues TextLayer::SharedVectors(const at::Tensor& input, const RowKeyValue
   const bool has_cls = cls.keys.defined();
   if (!dynamic_projection.weight.defined()) {
     const auto vectors = [&](const at::Tensor& of_cls) {
-      return has_cls ? shared_norm(of_cls).unsqueeze(1) : at::empty({documents, 0, input.size(1)}, input.options());
+      return has_cls ? of_cls.unsqueeze(1) : at::empty({documents, 0, input.size(1)}, input.options());
     };
     return {.keys = vectors(cls.keys), .values = vectors(cls.values)};
   }
@@ -85,16 +105,20 @@ RowKeyValues TextLayer::SharedVectors(const at::Tensor& input, const RowKeyValue
                                                    .value_norm = shared_norm},
                                                   /*others=*/has_cls ? 1 : 0);
   if (has_cls) {
-    shared.keys.select(1, 0).copy_(shared_norm(cls.keys));
-    shared.values.select(1, 0).copy_(shared_norm(cls.values));
+    shared.keys.select(1, 0).copy_(cls.keys);
+    shared.values.select(1, 0).copy_(cls.values);
   }
   return shared;
 }
 
 at::Tensor TextLayer::Finish(const at::Tensor& rows, const at::Tensor& attended) const {
-  const at::Tensor middle = rows + output(attended);
-  const at::Tensor inner = at::gelu(feed_forward_in(norm2(middle)));
-  return middle + feed_forward_out(inner);
+  const auto feed_forward = [this](const at::Tensor& input) {
+    return feed_forward_out(at::gelu(feed_forward_in(input)));
+  };
+  const at::Tensor sum = output(attended).add_(rows);
+  if (!norms_after) return feed_forward(norm2(sum)).add_(sum);
+  const at::Tensor middle = norm1(sum);
+  return norm2(feed_forward(middle).add_(middle));
 }
 
 }  // namespace longshort::models

@@ -10,22 +10,31 @@
 
 namespace longshort::models {
 
-// The hidden state between layers.
+// Rows of a batch: the CLS rows, one for each document, then the tokens'. One matrix, so that there is one product per
+// weight.
 struct HiddenRows {
-  at::Tensor tokens;  // [rows, D]; undefined after a layer that computes only the CLS rows
-  at::Tensor cls;     // [documents, D]; undefined without CLS rows
+  at::Tensor all;        // [cls_rows + rows, D]
+  int64_t cls_rows = 0;  // 0: there are no CLS rows
+
+  at::Tensor cls() const { return all.narrow(0, 0, cls_rows); }
+  at::Tensor tokens() const { return all.narrow(0, cls_rows, all.size(0) - cls_rows); }
 };
 
 struct TextLayer {
   LayerNorm norm1, norm2;
   Linear query, key, value, output;
-  LayerNorm window_norm;      // dual_ln_l: for the tokens' keys and values
-  LayerNorm shared_norm;      // dual_ln_s: for the keys and values of CLS and the landmarks
+  LayerNorm window_norm;      // dual_ln_l: for the tokens' keys and values; undefined: none
+  LayerNorm shared_norm;      // dual_ln_s: for the keys and values of CLS and the landmarks; undefined: none
   Linear dynamic_projection;  // dconv_fc; undefined: no landmarks
   at::Tensor value_taps;      // mha.conv [H, kernel]; undefined: no convolution
   Linear feed_forward_in, feed_forward_out;
   int64_t heads = 0;
-  bool normalized_cls = false;  // norm1 normalises the CLS rows before attention
+  bool norms_after = false;  // norm1 and norm2 are behind the sums, not before attention and feed_forward_in
+  // norm1 normalises the CLS rows before attention. Without effect if norms_after.
+  bool normalized_cls = false;
+  // A CLS row attends to the keys and values of all tokens, and to its own after shared_norm. Otherwise it attends to
+  // the tokens' attention output before the convolution, and to its own key and value without shared_norm.
+  bool cls_sees_keys = false;
 
   // The layer's output. With `cls_only`, it computes only the CLS rows, because the tokens' rows are not read later.
   //   documents  number of documents of the batch in which `attention` attends
@@ -36,10 +45,11 @@ struct TextLayer {
   void MoveBy(TensorMove& move);
 
  private:
-  // The keys and values that all tokens see in addition to their windows, after shared_norm: [documents, m, D], CLS
-  // first.
+  HiddenRows AttentionInput(const HiddenRows& hidden) const;
+  // The keys and values that all tokens see in addition to their windows: [documents, m, D], CLS first.
+  //   input   [rows, D], of the tokens
   //   tokens  the tokens' keys and values, after window_norm
-  //   cls     those of CLS, [documents, D]; undefined without CLS
+  //   cls     those of CLS, [documents, D], after shared_norm; undefined without CLS
   RowKeyValues SharedVectors(const at::Tensor& input, const RowKeyValues& tokens, const RowKeyValues& cls,
                              int64_t documents, ItemAttention& attention) const;
   at::Tensor Finish(const at::Tensor& rows, const at::Tensor& attended) const;

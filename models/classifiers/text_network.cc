@@ -10,24 +10,36 @@
 namespace longshort::models {
 namespace {
 
+// Whether the CLS row is a token's, with a position before the others'.
+bool IsClsToken(const TextClassifierConfig& config) {
+  return config.cls == ClsKind::kVocabulary || config.cls == ClsKind::kFirstToken;
+}
+
 TextLayer MakeLayer(const TextClassifierConfig& config, const NamedTensors& tensors) {
+  const double epsilon = config.layer_norm_epsilon;
   TextLayer layer{
-      .norm1 = tensors.MakeNorm("norm1"),
-      .norm2 = tensors.MakeNorm("norm2"),
+      .norm1 = tensors.MakeNorm("norm1", epsilon),
+      .norm2 = tensors.MakeNorm("norm2", epsilon),
       .query = tensors.MakeLinear("mha.W_q"),
       .key = tensors.MakeLinear("mha.W_k"),
       .value = tensors.MakeLinear("mha.W_v"),
       .output = tensors.MakeLinear("mha.W_o"),
-      .window_norm = tensors.MakeNorm("mha.dual_ln_l"),
-      .shared_norm = tensors.MakeNorm("mha.dual_ln_s"),
+      .window_norm = {},
+      .shared_norm = {},
       .dynamic_projection = {},
       .value_taps = {},
       .feed_forward_in = tensors.MakeLinear("mlpblock.0"),
       .feed_forward_out = tensors.MakeLinear("mlpblock.3"),
       .heads = config.heads,
-      // A CLS token of the vocabulary is a row of the sequence, and norm1 normalises the whole sequence.
-      .normalized_cls = config.normalized_cls || config.cls == ClsKind::kVocabulary,
+      .norms_after = config.layer_norm == LayerNormPlace::kAfter,
+      // A CLS token is a row of the sequence, and norm1 normalises the whole sequence.
+      .normalized_cls = config.normalized_cls || IsClsToken(config),
+      .cls_sees_keys = config.cls == ClsKind::kFirstToken,
   };
+  if (config.dual_norm) {
+    layer.window_norm = tensors.MakeNorm("mha.dual_ln_l", epsilon);
+    layer.shared_norm = tensors.MakeNorm("mha.dual_ln_s", epsilon);
+  }
   if (config.projection_rank > 0) layer.dynamic_projection = tensors.MakeLinear("mha.dconv_fc");
   if (config.value_convolution > 0) layer.value_taps = tensors.Weight("mha.conv").flatten(1);
   return layer;
@@ -36,7 +48,22 @@ TextLayer MakeLayer(const TextClassifierConfig& config, const NamedTensors& tens
 }  // namespace
 
 PackedDocuments TextNetwork::Pack(absl::Span<const absl::Span<const int32_t>> documents) const {
-  return PackDocuments(documents, {.size = config.window_size, .see_nothing = config.projection_rank > 0});
+  PackedDocuments packed =
+      PackDocuments(documents, {.size = config.window_size, .see_nothing = config.projection_rank > 0},
+                    {.padding_id = config.padding_id, .first_apart = config.cls == ClsKind::kFirstToken});
+  if (config.cls == ClsKind::kVocabulary) packed.cls_ids.assign(documents.size(), config.vocabulary_size - 1);
+  return packed;
+}
+
+std::vector<int32_t> TextNetwork::Joined(absl::Span<const int32_t> first, absl::Span<const int32_t> second) const {
+  std::vector<int32_t> joined(first.begin(), first.end());
+  bool replaced = false;
+  for (const int32_t id : second) {
+    if (id == config.padding_id) continue;
+    joined.push_back(replaced ? id : static_cast<int32_t>(config.separator_id));
+    replaced = true;
+  }
+  return joined;
 }
 
 at::Tensor TextNetwork::Run(ClassifierOutput output, const DocumentTokens& documents, ItemAttention& attention) const {
@@ -56,27 +83,31 @@ at::Tensor TextNetwork::Run(ClassifierOutput output, std::shared_ptr<const Packe
 
 at::Tensor TextNetwork::Head(const at::Tensor& rows) const {
   at::Tensor items = rows;
-  if (config.documents == 2) {
+  if (config.NetworkDocuments() == 2) {
     const std::vector<at::Tensor> pair = rows.unflatten(0, {-1, 2}).unbind(1);
     items = at::cat({pair[0], pair[1], pair[0] * pair[1], pair[0] - pair[1]}, 1);
   }
-  return head_out(at::relu(head_in(items)));
+  const at::Tensor inner = head_in(items);
+  return head_out(config.head == HeadKind::kTanh ? at::tanh(inner) : at::relu(inner));
 }
 
 at::Tensor TextNetwork::Features(const DocumentTokens& documents, ItemAttention& attention) const {
   const HiddenRows hidden = Encode(documents, attention, /*cls_only=*/true);
-  return hidden.cls.defined() ? hidden.cls : attention.MeanOfRows(hidden.tokens, config.PooledLength());
+  return hidden.cls_rows > 0 ? hidden.cls() : attention.MeanOfRows(hidden.all, config.PooledLength());
 }
 
 at::Tensor TextNetwork::MeanOfTokens(const DocumentTokens& documents, ItemAttention& attention) const {
   const HiddenRows hidden = Encode(documents, attention, /*cls_only=*/false);
-  return attention.MeanOfRows(hidden.tokens.to(at::kFloat), /*length=*/1) / documents.lengths.unsqueeze(1);
+  const at::Tensor sums = attention.MeanOfRows(hidden.tokens().to(at::kFloat), /*length=*/1);
+  const at::Tensor lengths = documents.lengths.unsqueeze(1);
+  // The first token is one of the document's.
+  return config.cls == ClsKind::kFirstToken ? (sums + hidden.cls()) / (lengths + 1) : sums / lengths;
 }
 
 int64_t TextNetwork::MultiplyAdds(ClassifierOutput output, const PackedDocuments& packed) const {
   int64_t done = 0;
   if (output == ClassifierOutput::kLogits || output == ClassifierOutput::kLogitsAndFeatures) {
-    const int64_t items = static_cast<int64_t>(packed.documents.size()) / config.documents;
+    const int64_t items = static_cast<int64_t>(packed.documents.size()) / config.NetworkDocuments();
     done += items * (head_in.weight.numel() + head_out.weight.numel());
   }
   for (size_t index = 0; index < layers.size(); ++index) {
@@ -93,26 +124,31 @@ bool TextNetwork::HasCls(size_t layer) const {
 }
 
 void TextNetwork::MoveBy(TensorMove& move) {
-  move(word_embeddings, position_embeddings, cls, norm, head_in, head_out);
+  move(word_embeddings, position_embeddings, embedding_norm, cls, norm, head_in, head_out);
   for (TextLayer& layer : layers) layer.MoveBy(move);
 }
 
-HiddenRows TextNetwork::Encode(const DocumentTokens& documents, ItemAttention& attention, bool cls_only) const {
-  const bool cls_is_token = config.cls == ClsKind::kVocabulary;
-  HiddenRows hidden;
-  hidden.tokens = at::embedding(word_embeddings, documents.ids) +
-                  at::embedding(position_embeddings, cls_is_token ? documents.positions + 1 : documents.positions);
-  const auto for_each_document = [&](const at::Tensor& row) { return row.expand({documents.documents, -1}); };
-  if (cls_is_token) hidden.cls = for_each_document(word_embeddings[-1] + position_embeddings[0]);
-  if (config.cls == ClsKind::kAllLayers) hidden.cls = for_each_document(cls);
-
-  for (size_t index = 0; index < layers.size(); ++index) {
-    const bool last = index + 1 == layers.size();
-    if (last && config.cls == ClsKind::kLastLayer) hidden.cls = for_each_document(cls);
-    hidden = layers[index](hidden, documents.documents, attention, cls_only && last && hidden.cls.defined());
+HiddenRows TextNetwork::Embed(const DocumentTokens& documents) const {
+  at::Tensor ids = documents.ids, positions = documents.positions;
+  const bool cls_is_token = IsClsToken(config);
+  if (cls_is_token) {
+    ids = at::cat({documents.cls_ids, ids});
+    positions = at::cat({at::zeros_like(documents.cls_ids), positions + 1});
   }
-  const auto normalized = [this](const at::Tensor& rows) { return rows.defined() ? norm(rows) : rows; };
-  return {.tokens = normalized(hidden.tokens), .cls = normalized(hidden.cls)};
+  const at::Tensor rows = at::embedding(word_embeddings, ids).add_(at::embedding(position_embeddings, positions));
+  return {embedding_norm.gain.defined() ? embedding_norm(rows) : rows, cls_is_token ? documents.documents : 0};
+}
+
+HiddenRows TextNetwork::Encode(const DocumentTokens& documents, ItemAttention& attention, bool cls_only) const {
+  HiddenRows hidden = Embed(documents);
+  for (size_t index = 0; index < layers.size(); ++index) {
+    if (HasCls(index) && hidden.cls_rows == 0)
+      hidden = {at::cat({cls.expand({documents.documents, -1}), hidden.all}), documents.documents};
+    const bool last = index + 1 == layers.size();
+    hidden = layers[index](hidden, documents.documents, attention, cls_only && last && hidden.cls_rows > 0);
+  }
+  if (norm.gain.defined()) hidden.all = norm(hidden.all);
+  return hidden;
 }
 
 TextNetwork MakeTextNetwork(const TextClassifierConfig& config, const TensorSource& tensor) {
@@ -121,14 +157,22 @@ TextNetwork MakeTextNetwork(const TextClassifierConfig& config, const TensorSour
       .config = config,
       .word_embeddings = tensor("model.embeddings.word_embeddings.weight"),
       .position_embeddings = tensor("model.embeddings.position_embeddings.weight"),
+      .embedding_norm = {},
       .cls = config.HasClsParameter() ? tensor("model.cls_embed").view({1, -1}) : at::Tensor(),
       .layers = {},
-      .norm = tensors.MakeNorm("model.norm"),
-      .head_in = tensors.MakeLinear("seq_classifer.mlpblock.0"),
-      .head_out = tensors.MakeLinear("seq_classifer.mlpblock.2"),
+      .norm = {},
+      .head_in = {},
+      .head_out = {},
   };
+  const bool norms_after = config.layer_norm == LayerNormPlace::kAfter;
+  (norms_after ? network.embedding_norm : network.norm) =
+      tensors.MakeNorm(norms_after ? "model.embeddings.norm" : "model.norm", config.layer_norm_epsilon);
   for (int64_t layer = 0; layer < config.layers; ++layer)
     network.layers.push_back(MakeLayer(config, tensors.Below(TextLayerPrefix(config, layer))));
+  if (config.classes > 0) {
+    network.head_in = tensors.MakeLinear("seq_classifer.mlpblock.0");
+    network.head_out = tensors.MakeLinear("seq_classifer.mlpblock.2");
+  }
   return network;
 }
 

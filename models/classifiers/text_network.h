@@ -21,16 +21,20 @@ struct TextNetwork {
   TextClassifierConfig config;
   at::Tensor word_embeddings;      // [V, D]
   at::Tensor position_embeddings;  // [max_sequence_length, D]
+  LayerNorm embedding_norm;        // undefined: none
   at::Tensor cls;                  // [1, D]; undefined if CLS is not a parameter
   std::vector<TextLayer> layers;   // tied layers share their tensors
-  LayerNorm norm;
-  Linear head_in, head_out;
+  LayerNorm norm;                  // undefined: none
+  Linear head_in, head_out;        // undefined without classes
 
-  // Packs a batch: config.documents documents for each item, item by item. Ids are in [0, V), and 0 is masked. A
-  // document has an id that is not 0; the last such id is among the first MaxDocumentTokens() ids.
+  // Packs a batch: config.NetworkDocuments() documents for each item, item by item. Ids are in [0, V). A document has
+  // an id other than padding_id; the last such id is among the first MaxDocumentTokens() ids.
   PackedDocuments Pack(absl::Span<const absl::Span<const int32_t>> documents) const;
+  // A pair as one document. REQUIRES: config.JoinsPairs().
+  std::vector<int32_t> Joined(absl::Span<const int32_t> first, absl::Span<const int32_t> second) const;
+
   // A row of `output` for each item, or for each document if it has no logits: float32. `attention` attends in these
-  // documents.
+  // documents. REQUIRES: there are classes, or the output has no logits.
   at::Tensor Run(ClassifierOutput output, const DocumentTokens& documents, ItemAttention& attention) const;
   // The same with CpuItemAttention. Differentiable.
   at::Tensor Run(ClassifierOutput output, std::shared_ptr<const PackedDocuments> packed) const;
@@ -43,6 +47,7 @@ struct TextNetwork {
   void MoveBy(TensorMove& move);
 
  private:
+  HiddenRows Embed(const DocumentTokens& documents) const;
   // The last layer's rows, normalised. `cls_only`: if there is a CLS row, its rows only.
   HiddenRows Encode(const DocumentTokens& documents, ItemAttention& attention, bool cls_only) const;
   // What the head reads: one row for each document, [documents, D].

@@ -53,7 +53,7 @@ at::Tensor VilSparseAttention::operator()(const at::Tensor& rows, ItemAttention&
     attention.AttendToRows({.heads = heads,
                             .queries = one(queries),
                             .own = {.keys = one(keys), .values = one(values)},
-                            .rows = of_patches(attended),
+                            .rows = {.keys = of_patches(attended), .values = of_patches(attended)},
                             .attended = one(attended)});
   }
   return output(attended);

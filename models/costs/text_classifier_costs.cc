@@ -7,25 +7,27 @@
 namespace longshort::models {
 namespace {
 
-// Number of keys in the window of a query: its segment and max(w / 2, 1) tokens on both sides. Without window and
-// landmarks, a query sees itself.
-int64_t WindowKeys(const TextClassifierConfig& config) {
+// Number of keys in the window of a query: its segment and max(w / 2, 1) tokens on both sides, or all `tokens`. Without
+// window and landmarks, a query sees itself.
+int64_t WindowKeys(const TextClassifierConfig& config, int64_t tokens) {
   const int64_t window = config.window_size;
   if (window == 0) return config.projection_rank == 0 ? 1 : 0;
-  return window + 2 * std::max<int64_t>(window / 2, 1);
+  return std::min(window + 2 * std::max<int64_t>(window / 2, 1), tokens);
 }
 
 // The attention of one layer over `tokens` tokens and `cls` (0 or 1) CLS rows.
 StageCost AttentionCost(const TextClassifierConfig& config, int64_t tokens, int64_t cls) {
   const int64_t width = config.model_width, rank = config.projection_rank, rows = tokens + cls;
   StageCost cost;
-  cost.multiply_adds = 4 * rows * width * width;                                 // W_q, W_k, W_v, W_o
-  cost.multiply_adds += tokens * width * config.heads * rank;                    // dconv_fc
-  cost.multiply_adds += 2 * rank * tokens * width;                               // landmarks
-  cost.multiply_adds += 2 * tokens * (cls + rank + WindowKeys(config)) * width;  // scores and weighted sums
-  cost.multiply_adds += 2 * cls * rows * width;                                  // the same of the CLS query
-  cost.multiply_adds += config.value_convolution * tokens * width;               // depthwise
-  cost.normed_elements = 2 * (tokens + cls + rank) * width;  // dual_ln_l and dual_ln_s of keys and values
+  cost.multiply_adds = 4 * rows * width * width;               // W_q, W_k, W_v, W_o
+  cost.multiply_adds += tokens * width * config.heads * rank;  // dconv_fc
+  cost.multiply_adds += 2 * rank * tokens * width;             // landmarks
+  // Scores and weighted sums.
+  cost.multiply_adds += 2 * tokens * (cls + rank + WindowKeys(config, tokens)) * width;
+  cost.multiply_adds += 2 * cls * rows * width;                     // the same of the CLS query
+  cost.multiply_adds += config.value_convolution * tokens * width;  // depthwise
+  // dual_ln_l and dual_ln_s of keys and values.
+  if (config.dual_norm) cost.normed_elements = 2 * (tokens + cls + rank) * width;
   return cost;
 }
 
@@ -40,18 +42,23 @@ StageCost LayerCost(const TextClassifierConfig& config, int64_t tokens, int64_t 
   return cost;
 }
 
+// CLS rows that are tokens, in each document.
+int64_t ClsTokens(const TextClassifierConfig& config) {
+  return config.cls == ClsKind::kVocabulary || config.cls == ClsKind::kFirstToken ? 1 : 0;
+}
+
 bool JoinsCls(const TextClassifierConfig& config, int64_t layer) {
   return config.cls != ClsKind::kNone && (config.cls != ClsKind::kLastLayer || layer == config.layers - 1);
 }
 
 StageCost HeadCost(const TextClassifierConfig& config, int64_t tokens) {
-  const int64_t width = config.model_width, hidden = config.feed_forward_width;
-  const int64_t inputs = config.documents == 2 ? 4 * width : width;
   StageCost cost{.name = "head"};
-  cost.multiply_adds = hidden * (inputs + config.classes);
+  if (config.classes > 0) cost.multiply_adds = config.HeadWidth() * (config.HeadInputs() + config.classes);
   // model.norm normalises a learned CLS row, or all rows without one.
-  const int64_t vocabulary_cls = config.cls == ClsKind::kVocabulary ? 1 : 0;
-  cost.normed_elements = config.documents * width * (config.HasClsParameter() ? 1 : tokens + vocabulary_cls);
+  if (config.layer_norm == LayerNormPlace::kBefore) {
+    const int64_t rows = config.HasClsParameter() ? 1 : tokens + ClsTokens(config);
+    cost.normed_elements = config.NetworkDocuments() * config.model_width * rows;
+  }
   return cost;
 }
 
@@ -59,19 +66,21 @@ StageCost HeadCost(const TextClassifierConfig& config, int64_t tokens) {
 
 ModelDescription Describe(const TextClassifierConfig& config) {
   // The official code pads every document to the length of the position table.
-  const int64_t vocabulary_cls = config.cls == ClsKind::kVocabulary ? 1 : 0;
-  const int64_t tokens = config.max_sequence_length - vocabulary_cls;
+  const int64_t tokens = config.max_sequence_length - ClsTokens(config), documents = config.NetworkDocuments();
   ModelDescription description;
   description.architecture = "text_classifier";
-  description.item = config.documents == 1 ? absl::StrFormat("one document of %d tokens", tokens)
-                                           : absl::StrFormat("two documents of %d tokens", tokens);
-  description.stages.push_back({.name = "embedding"});
+  description.item = absl::StrFormat("%s of %d tokens", documents == 1 ? "one document" : "two documents",
+                                     config.JoinsPairs() ? config.max_sequence_length : tokens);
+  StageCost embedding{.name = "embedding"};
+  if (config.layer_norm == LayerNormPlace::kAfter)
+    embedding.normed_elements = config.max_sequence_length * config.model_width;
+  description.stages.push_back(embedding);
   for (int64_t layer = 0; layer < config.layers; ++layer) {
     const int64_t cls = JoinsCls(config, layer) ? 1 : 0;
     StageCost cost = LayerCost(config, tokens, cls);
     cost.name = absl::StrCat("layer ", layer + 1);
-    cost.multiply_adds *= config.documents;
-    cost.normed_elements *= config.documents;
+    cost.multiply_adds *= documents;
+    cost.normed_elements *= documents;
     cost.tokens = tokens + cls;
     cost.width = config.model_width;
     description.stages.push_back(cost);

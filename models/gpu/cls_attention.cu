@@ -28,7 +28,19 @@ struct SplitLayout {
   static constexpr int kFloats = kMixed + kThreads;
 };
 
-//   shared  rows [64][width + 1], query [width], scores [64], mixed rows [groups][width]; float32
+// Loads a head's channels of up to 64 rows, and zeros for the others.
+template <int width>
+LS_DEVICE void LoadRows(const ClsAttention& arguments, const Rows& from, int64_t first, int rows, int head,
+                        float* shared) {
+  using Layout = SplitLayout<width>;
+  for (int i = Thread(); i < kPageRows * width; i += kThreads) {
+    const int row = i / width, channel = i % width;
+    shared[Layout::kRows + row * Layout::kStride + channel] =
+        row < rows ? Element(arguments, from, first + row, head, channel) : 0.0f;
+  }
+}
+
+//   shared  rows [64][width + 1] (keys, then values), query [width], scores [64], mixed rows [groups][width]; float32
 template <int width>
 LS_KERNEL(kThreads)
 void AttendToRows(LS_ARGUMENTS ClsAttention arguments) {
@@ -39,11 +51,7 @@ void AttendToRows(LS_ARGUMENTS ClsAttention arguments) {
   if (left <= 0) return;
   const int rows = left < kPageRows ? static_cast<int>(left) : kPageRows;
   float* const shared = reinterpret_cast<float*>(SharedMemory());
-  for (int i = thread; i < kPageRows * width; i += kThreads) {
-    const int row = i / width, channel = i % width;
-    shared[Layout::kRows + row * Layout::kStride + channel] =
-        row < rows ? Element(arguments, arguments.rows, first + row, head, channel) : 0.0f;
-  }
+  LoadRows<width>(arguments, arguments.row_keys, first, rows, head, shared);
   if (thread < width) shared[Layout::kQuery + thread] = Element(arguments, arguments.queries, item, head, thread);
   SyncBlock();
 
@@ -72,6 +80,9 @@ void AttendToRows(LS_ARGUMENTS ClsAttention arguments) {
     shared[Layout::kScores + Lane()] = probabilities[0];
     shared[Layout::kScores + kWarpThreads + Lane()] = probabilities[1];
   }
+  // All scores are computed, so the keys' place is free.
+  if (arguments.row_values.data != arguments.row_keys.data)
+    LoadRows<width>(arguments, arguments.row_values, first, rows, head, shared);
   SyncBlock();
 
   const int64_t place = (int64_t{item} * arguments.heads + head) * arguments.max_splits + split;

@@ -1,6 +1,6 @@
-// Attention of one row per item (a document's CLS, an image's global token) to itself and to the item's output rows,
-// which serve as both keys and values:
-//   keys [own key; rows], values [own value; rows];  output  softmax(scale * keys . query) values
+// Attention of one row per item (a document's CLS, an image's global token) to itself and to the item's rows:
+//   keys [own key; row keys], values [own value; row values];  output  softmax(scale * keys . query) values
+// The row keys and values may be the same rows, which are then read once.
 // With only one query per item, the keys are split for parallelism. Each 64 rows of an item, from its first row on,
 // have their own softmax, and a second kernel merges these in order, the item's own key first. An item's bits do not
 // depend on the other items.
@@ -24,7 +24,7 @@ struct ClsAttention {
   ItemRanges ranges;
 
   Rows queries, keys, values;  // [items, heads * head_width]: of the items' own rows
-  Rows rows;                   // [rows, heads * head_width]
+  Rows row_keys, row_values;   // [rows, heads * head_width]
   Rows output;                 // [items, heads * head_width]
 
   float* partial_outputs;  // [items, heads, max_splits, padded head width], workspace

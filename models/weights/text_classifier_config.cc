@@ -198,8 +198,6 @@ std::string_view DocumentTokenizerName(DocumentTokenizerKind kind) {
   return kDocumentTokenizers[static_cast<size_t>(kind)];
 }
 
-std::string_view ProblemTypeName(ProblemType type) { return kProblemTypes[static_cast<size_t>(type)]; }
-
 int64_t TextClassifierConfig::PooledLength() const { return pooled_length == 0 ? max_sequence_length : pooled_length; }
 
 int64_t TextClassifierConfig::MaxDocumentTokens() const {

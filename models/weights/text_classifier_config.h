@@ -14,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "models/classifier.h"
 #include "models/weights/config_fields.h"
 #include "models/weights/image_preprocessing_config.h"
 #include "models/weights/tensors.h"
@@ -24,7 +25,7 @@ namespace longshort::models {
 // values of an image), "byte_level_bpe" (RoBERTa's, from tokenizer.json).
 enum class DocumentTokenizerKind { kNone, kBytesPlusOne, kListOps2020, kListOps2021, kPixels, kByteLevelBpe };
 
-// The names in config.json.
+// The name in config.json.
 std::string_view DocumentTokenizerName(DocumentTokenizerKind kind);
 
 // The row that is classified.
@@ -46,13 +47,6 @@ enum class LayerNormPlace {
 enum class HeadKind {
   kRelu,  // "relu": in, ReLU, out, with feed_forward_width in between
   kTanh,  // "tanh": dense, tanh, out, with model_width in between
-};
-
-// What the logits mean.
-enum class ProblemType {
-  kSingleLabel,  // "single_label_classification": softmax
-  kMultiLabel,   // "multi_label_classification": a sigmoid for each class
-  kRegression,   // "regression": numbers
 };
 
 // Lengths are in tokens. The defaults are Long Range Arena's for documents of bytes.
@@ -95,8 +89,12 @@ struct TextClassifierConfig {
   int64_t MaxDocumentTokens() const;
   // Whether the CLS row is a separate tensor.
   bool HasClsParameter() const { return cls == ClsKind::kAllLayers || cls == ClsKind::kLastLayer; }
-  // Whether the documents of a pair become one sequence. Then an item has 1 or 2 documents, whatever `documents` is.
+  // Whether the documents of a pair become one. Then an item has 1 or 2 documents, whatever `documents` is.
   bool JoinsPairs() const { return cls == ClsKind::kFirstToken; }
+  int64_t MinDocuments() const { return JoinsPairs() ? 1 : documents; }
+  int64_t MaxDocuments() const { return JoinsPairs() ? 2 : documents; }
+  // Documents that the network reads for an item.
+  int64_t NetworkDocuments() const { return JoinsPairs() ? 1 : documents; }
   // Width of the head's input: for two documents that are not joined their rows, the product and the difference.
   int64_t HeadInputs() const { return documents == 2 && !JoinsPairs() ? 4 * model_width : model_width; }
   // Width between the two maps of the head.
@@ -104,8 +102,6 @@ struct TextClassifierConfig {
 
   friend bool operator==(const TextClassifierConfig&, const TextClassifierConfig&) = default;
 };
-
-std::string_view ProblemTypeName(ProblemType type);
 
 // All fields of config.json.
 std::vector<FieldDescription> TextClassifierFields();

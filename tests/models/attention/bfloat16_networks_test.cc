@@ -47,13 +47,16 @@ class BFloat16Networks : public ::testing::Test {
 TEST_F(BFloat16Networks, OfDocuments) {
   const std::vector<int32_t> longer(30, 5), shorter = {1, 2, 3};
   const std::vector<absl::Span<const int32_t>> documents = {longer, shorter};
+  std::vector<TextClassifierConfig> configs = {SmallEncoderConfig()};
   for (const ClsKind cls : {ClsKind::kNone, ClsKind::kAllLayers, ClsKind::kLastLayer, ClsKind::kVocabulary}) {
-    TextClassifierConfig config = SmallTextConfig();
-    config.cls = cls;
-    config.value_convolution = cls == ClsKind::kNone ? 3 : 0;
+    configs.push_back(SmallTextConfig());
+    configs.back().cls = cls;
+    configs.back().value_convolution = cls == ClsKind::kNone ? 3 : 0;
+  }
+  for (const TextClassifierConfig& config : configs) {
     const auto tensors = RandomTextTensors(config, /*seed=*/1);
     const TextNetwork network = MakeTextNetwork(config, [&](const std::string& name) { return tensors.at(name); });
-    SCOPED_TRACE(static_cast<int>(cls));
+    SCOPED_TRACE(static_cast<int>(config.cls));
     const TextNetwork in_bfloat16 = InBFloat16(network);
     const auto packed = std::make_shared<PackedDocuments>(network.Pack(documents));
     for (const ClassifierOutput output :

@@ -98,8 +98,8 @@ TEST_P(GpuTextLayerTest, GivesWhatItGivesWithoutAGpu) {
   const WindowRule rule = {.size = tested.window, .see_nothing = tested.has_landmarks};
   const auto packed = std::make_shared<PackedDocuments>(PackDocuments(documents, rule));
   const DocumentTokens tokens = TokensOf(*packed);
-  const HiddenRows hidden = {.tokens = Random({packed->rows(), kWidth}),
-                             .cls = tested.has_cls ? Random({tokens.documents, kWidth}) : at::Tensor()};
+  const int64_t cls_rows = tested.has_cls ? tokens.documents : 0;
+  const HiddenRows hidden = {.all = Random({cls_rows + packed->rows(), kWidth}), .cls_rows = cls_rows};
 
   CpuItemAttention on_cpu(packed);
   const HiddenRows expected = layer(hidden, tokens.documents, on_cpu, /*cls_only=*/false);
@@ -108,11 +108,8 @@ TEST_P(GpuTextLayerTest, GivesWhatItGivesWithoutAGpu) {
     EXPECT_TRUE(on_gpu.positions.equal(tokens.positions));
     EXPECT_TRUE(on_gpu.lengths.equal(tokens.lengths));
     const HiddenRows found = layer(hidden, on_gpu.documents, *attention_, /*cls_only=*/false);
-    EXPECT_LT(LargestDifference(found.tokens, expected.tokens), kRounding);
-    if (tested.has_cls) {
-      EXPECT_LT(LargestDifference(found.cls, expected.cls), kRounding);
-    }
-    return found.tokens;
+    EXPECT_LT(LargestDifference(found.all, expected.all), kRounding);
+    return found.all;
   };
   attention_->RunDocuments(*packed, layers, /*prepared=*/true);
 
@@ -260,7 +257,7 @@ Verbs OverRows(const at::Tensor& rows, int64_t items, at::ScalarType type) {
 template <typename Attend>
 void RunVerbs(ItemAttention& attention, Verbs& verbs, const Attend& attend_rows) {
   verbs.attend.shared = attention.Landmarks(verbs.compress, /*others=*/0);
-  verbs.attended = verbs.own.rows = verbs.convolve.sums = attend_rows(verbs.attend);
+  verbs.attended = verbs.own.rows.keys = verbs.own.rows.values = verbs.convolve.sums = attend_rows(verbs.attend);
   attention.AttendToRows(verbs.own);
 }
 
@@ -276,7 +273,8 @@ class GpuItemBitsTest : public GpuItemAttentionTest, public ::testing::WithParam
         PackDocuments(std::vector<absl::Span<const int32_t>>(ids.begin(), ids.end()), {.size = 8, .see_nothing = true});
     Verbs verbs = OverRows(rows, static_cast<int64_t>(lengths.size()), type);
     const auto layers = [&](const DocumentTokens&) {
-      RunVerbs(*attention_, verbs, [&](const RowsToAttend& attend) { return attention_->AttendInDocuments(attend); });
+      RunVerbs(*attention_, verbs,
+               [&](const RowsToAttend& attend) { return attention_->AttendInDocuments(attend, 0); });
       attention_->ConvolveValues(verbs.convolve);
       verbs.means = attention_->MeanOfRows(verbs.attended, /*length=*/7);
       return at::zeros({1, 1});

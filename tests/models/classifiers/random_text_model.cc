@@ -25,6 +25,16 @@ TextClassifierConfig SmallTextConfig() {
   return config;
 }
 
+TextClassifierConfig SmallEncoderConfig() {
+  TextClassifierConfig config = SmallTextConfig();
+  config.cls = ClsKind::kFirstToken;
+  config.layer_norm = LayerNormPlace::kAfter;
+  config.layer_norm_epsilon = 1e-3;  // a visible one
+  config.padding_id = 1;
+  config.head = HeadKind::kTanh;
+  return config;
+}
+
 std::map<std::string, at::Tensor> RandomTextTensors(const TextClassifierConfig& config, uint64_t seed) {
   at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(seed);
   std::map<std::string, at::Tensor> tensors;

@@ -172,6 +172,40 @@ TEST_F(TextClassifierOnGpu, AnswersByGraphsWhatItAnswersOnTheCpu) {
   }
 }
 
+TEST_F(TextClassifierOnGpu, AnswersOfALongDocumentEncoderAreThoseOnTheCpu) {
+  config_ = SmallEncoderConfig();
+  for (const int64_t rank : {3, 0}) {
+    config_.projection_rank = rank;
+    config_.dual_norm = rank > 0;
+    const ClassifierWeights weights = Load({kGpu, {.kind = DeviceKind::kCpu}}, &backends_).value();
+    const std::unique_ptr<Classifier> on_cpu = weights.NewReplica({.kind = DeviceKind::kCpu}).value();
+    const std::unique_ptr<Classifier> on_gpu = weights.NewReplica(kGpu).value();
+    const EmulatedDevice& device = *devices_.back();
+    ASSERT_EQ(device.replays(), kMaxGraphDocuments);
+    const std::vector<int32_t> longer(30, 5);
+    struct {
+      std::vector<TokenItem> items;
+      bool has_graph;
+    } const batches[] = {
+        {{{{{0, 3, 2}, longer}}, {{{0, 4, 1, 1, 5, 2}}}}, true},  // a pair and a document with padding
+        {{{{{0}}}}, true},                                        // one token
+        {{{{{0}}}, {{{0}}}, {{{6}}}}, false},
+        {{{{longer}}, {{std::vector<int32_t>(39, 6)}}}, false},
+        {{{{{0}}}, {{longer}}}, true},
+    };
+    for (const auto& [items, has_graph] : batches) {
+      const std::vector<ClassifierItem> held(items.begin(), items.end());
+      std::vector<const ClassifierItem*> batch;
+      for (const ClassifierItem& item : held) batch.push_back(&item);
+      const int64_t replays = device.replays();
+      const ClassifierResult found = on_gpu->Classify(batch).value(), expected = on_cpu->Classify(batch).value();
+      EXPECT_THAT(found.rows, Pointwise(FloatNear(2e-5), expected.rows)) << items.size();
+      EXPECT_EQ(found.counts.multiply_adds, expected.counts.multiply_adds);
+      EXPECT_EQ(device.replays(), replays + (has_graph ? 1 : 0));
+    }
+  }
+}
+
 TEST_F(TextClassifierOnGpu, HasGraphsOfWholePairs) {
   config_.documents = 2;
   const ClassifierWeights weights = Load({kGpu, {.kind = DeviceKind::kCpu}}, &backends_).value();

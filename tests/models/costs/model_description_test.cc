@@ -68,6 +68,36 @@ TEST(TextClassifier, EachKindOfClsAddsItsRows) {
   EXPECT_EQ(Describe(config).stages[1].tokens, 7);
 }
 
+TEST(TextClassifier, ALongDocumentEncoderIsCountedAsByHand) {
+  TextClassifierConfig config = TinyText();
+  config.max_sequence_length = 7;
+  config.cls = ClsKind::kFirstToken;
+  config.layer_norm = LayerNormPlace::kAfter;
+  config.head = HeadKind::kTanh;
+  config.documents = 2;  // joined
+  const ModelDescription description = Describe(config);
+  EXPECT_THAT(description.item, HasSubstr("one document of 7 tokens"));
+  EXPECT_EQ(description.stages[0].normed_elements, 7 * 4);
+  const StageCost& layer = description.stages[1];
+  // As with one of Long Range Arena's CLS rows.
+  EXPECT_EQ(layer.multiply_adds,
+            4 * 7 * 4 * 4 + 6 * 4 * 6 + 2 * 3 * 6 * 4 + 2 * 6 * (1 + 3 + 4) * 4 + 2 * 7 * 4 + 2 * 7 * 4 * 8);
+  EXPECT_EQ(layer.normed_elements, (7 + 7 + 2 * 7 + 2 * 3) * 4);
+  EXPECT_EQ(description.stages[2].multiply_adds, 4 * (4 + 2));
+  EXPECT_EQ(description.stages[2].normed_elements, 0);
+
+  // RoBERTa: a window of all tokens, no landmarks, no head.
+  config.window_size = 100;
+  config.projection_rank = 0;
+  config.dual_norm = false;
+  config.classes = 0;
+  const ModelDescription roberta = Describe(config);
+  EXPECT_EQ(roberta.stages[1].multiply_adds, 4 * 7 * 4 * 4 + 2 * 7 * 7 * 4 + 2 * 7 * 4 * 8);
+  EXPECT_EQ(roberta.stages[1].normed_elements, 2 * 7 * 4);
+  EXPECT_EQ(roberta.stages[2].work(), 0);
+  EXPECT_EQ(roberta.parameters(), CountParameters(TextClassifierTensors(config)));
+}
+
 TEST(TextClassifier, TwoDocumentsTakeTwiceTheWorkOfTheLayers) {
   TextClassifierConfig config = TinyText();
   const int64_t one = Describe(config).stages[1].work();

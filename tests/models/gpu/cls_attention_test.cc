@@ -16,6 +16,7 @@ struct Model {
   int heads = 2;
   int head_width = 16;
   int gap = 0;  // rows between items: another item's CLS, say
+  bool values_apart = false;
 };
 
 template <typename Element>
@@ -27,8 +28,10 @@ class Problem final {
     for (const int64_t length : lengths) {
       std::mt19937_64 random(length);
       for (TestRows<Element>* const part : {&queries_, &keys_, &values_}) part->Add(1, random);
-      rows_.AddNothing(model.gap);
-      rows_.Add(length, random);
+      for (TestRows<Element>* const part : {&rows_, &row_values_}) {
+        part->AddNothing(model.gap);
+        part->Add(length, random);
+      }
       output_.AddNothing(1);
       ranges_.push_back({.first_row = all + model.gap, .rows = length});
       all += model.gap + length;
@@ -46,10 +49,12 @@ class Problem final {
                   .queries = queries_.Put(),
                   .keys = keys_.Put(),
                   .values = values_.Put(),
-                  .rows = rows_.Put(),
+                  .row_keys = rows_.Put(),
+                  .row_values = {},
                   .output = output_.Put(),
                   .partial_outputs = arrays_.Make<float>(places * PaddedHeadWidth(model.head_width)),
                   .partial_sums = arrays_.Make<float>(places * 2)};
+    attention_.row_values = model.values_apart ? row_values_.Put() : attention_.row_keys;
   }
 
   std::vector<float> Run() {
@@ -63,8 +68,8 @@ class Problem final {
         const int channel = head * model_.head_width;
         std::vector<SeenVector> seen = {{keys_.Row(item) + channel, values_.Row(item) + channel}};
         for (int64_t i = 0; i < ranges_[item].rows; ++i) {
-          const float* const row = rows_.Row(ranges_[item].first_row + i) + channel;
-          seen.push_back({row, row});
+          const int64_t row = ranges_[item].first_row + i;
+          seen.push_back({rows_.Row(row) + channel, (model_.values_apart ? row_values_ : rows_).Row(row) + channel});
         }
         const std::vector<double> expected =
             PlainAttention(queries_.Row(item) + channel, model_.head_width, kScale, seen);
@@ -87,7 +92,8 @@ class Problem final {
   int64_t max_splits_ = 0;
   const int64_t width_ = model_.heads * model_.head_width;
   TestRows<Element> queries_{arrays_, width_, width_ + 1}, keys_{arrays_, width_, width_ + 3},
-      values_{arrays_, width_, width_}, rows_{arrays_, width_, width_ + 2}, output_{arrays_, width_, width_ + 5};
+      values_{arrays_, width_, width_}, rows_{arrays_, width_, width_ + 2}, row_values_{arrays_, width_, width_ + 4},
+      output_{arrays_, width_, width_ + 5};
   ClsAttention attention_ = {};
 };
 
@@ -100,8 +106,9 @@ using Elements = ::testing::Types<float, BFloat16>;
 TYPED_TEST_SUITE(GpuClsAttention, Elements);
 
 TYPED_TEST(GpuClsAttention, AttendsToItemsOfAnyLengths) {
-  for (const Model& model : {Model{}, Model{.heads = 1, .head_width = 1}, Model{.heads = 3, .head_width = 33, .gap = 1},
-                             Model{.heads = 1, .head_width = 100}}) {
+  for (const Model& model :
+       {Model{}, Model{.heads = 1, .head_width = 1}, Model{.heads = 3, .head_width = 33, .gap = 1},
+        Model{.heads = 1, .head_width = 100}, Model{.head_width = 40, .gap = 2, .values_apart = true}}) {
     // None, one, less than a split, a split, one row more, several.
     Problem<TypeParam> problem(*this->device_, model, {0, 1, 30, 64, 65, 200});
     problem.Check(problem.Run());
@@ -118,7 +125,8 @@ TYPED_TEST(GpuClsAttention, IsTheSameInEveryOrderOfThreads) {
   std::vector<float> first;
   for (const emulated::EmulationOptions& options : emulated::EveryOrder()) {
     SetEmulation(*this->device_, options);
-    const std::vector<float> output = Problem<TypeParam>(*this->device_, {.heads = 1}, {70}).Run();
+    const std::vector<float> output =
+        Problem<TypeParam>(*this->device_, {.heads = 1, .values_apart = true}, {70}).Run();
     if (first.empty()) first = output;
     EXPECT_EQ(output, first) << NameOf(options);
   }
