@@ -53,28 +53,44 @@ LS_INLINE void MultiplyTile(int64_t inner, const Left& left, const float* right,
 
 inline constexpr int kTileVectors = kSumsInRegisters >= 4 * 2 ? 2 : 1;  // of 4 rows
 
-template <int kRows, bool kAdd>
-LS_INLINE void MultiplyRows(int64_t inner, int64_t columns, const Left& left, const float* right, int64_t right_stride,
-                            float* out, int64_t out_stride) {
-  int64_t column = 0;
-  for (; column + kTileVectors * kLanes <= columns; column += kTileVectors * kLanes)
-    MultiplyTile<kRows, kTileVectors, kAdd>(inner, left, right + column, right_stride, out + column, out_stride);
-  if (column < columns)
-    MultiplyTile<kRows, 1, kAdd>(inner, left, right + column, right_stride, out + column, out_stride);
+// Rows of `right` that are read for all rows of the result before the next ones, so that they stay in the L1 cache.
+inline constexpr int64_t kInnerBlock = 128;
+
+// kVectors * kLanes columns of all rows of the result.
+template <int kVectors, bool kAdd>
+LS_INLINE void MultiplyColumns(int64_t rows, int64_t inner, const Left& left, const float* right, int64_t right_stride,
+                               float* out, int64_t out_stride) {
+  const auto from = [&left](int64_t row) {
+    return Left{left.data + row * left.row_stride, left.row_stride, left.column_stride};
+  };
+  int64_t row = 0;
+  for (; row + 4 <= rows; row += 4)
+    MultiplyTile<4, kVectors, kAdd>(inner, from(row), right, right_stride, out + row * out_stride, out_stride);
+  for (; row < rows; ++row)
+    MultiplyTile<1, kVectors, kAdd>(inner, from(row), right, right_stride, out + row * out_stride, out_stride);
 }
 
-// out[rows][columns] = (kAdd: +=) left[rows][inner] * right[inner][columns]; columns is a multiple of kLanes.
+template <bool kAdd>
+void MultiplyBlock(int64_t rows, int64_t inner, int64_t columns, const Left& left, const float* right,
+                   int64_t right_stride, float* out, int64_t out_stride) {
+  int64_t column = 0;
+  for (; column + kTileVectors * kLanes <= columns; column += kTileVectors * kLanes)
+    MultiplyColumns<kTileVectors, kAdd>(rows, inner, left, right + column, right_stride, out + column, out_stride);
+  if (column < columns)
+    MultiplyColumns<1, kAdd>(rows, inner, left, right + column, right_stride, out + column, out_stride);
+}
+
+// out[rows][columns] = (kAdd: +=) left[rows][inner] * right[inner][columns]; columns is a multiple of kLanes. Each sum
+// adds its products in order.
 template <bool kAdd>
 void Multiply(int64_t rows, int64_t inner, int64_t columns, const Left& left, const float* right, int64_t right_stride,
               float* out, int64_t out_stride) {
-  int64_t row = 0;
-  for (; row + 4 <= rows; row += 4) {
-    MultiplyRows<4, kAdd>(inner, columns, {left.data + row * left.row_stride, left.row_stride, left.column_stride},
-                          right, right_stride, out + row * out_stride, out_stride);
-  }
-  for (; row < rows; ++row) {
-    MultiplyRows<1, kAdd>(inner, columns, {left.data + row * left.row_stride, left.row_stride, left.column_stride},
-                          right, right_stride, out + row * out_stride, out_stride);
+  const auto block = [inner](int64_t first) { return inner - first < kInnerBlock ? inner - first : kInnerBlock; };
+  MultiplyBlock<kAdd>(rows, block(0), columns, left, right, right_stride, out, out_stride);
+  for (int64_t first = kInnerBlock; first < inner; first += kInnerBlock) {
+    MultiplyBlock<true>(rows, block(first), columns,
+                        {left.data + first * left.column_stride, left.row_stride, left.column_stride},
+                        right + first * right_stride, right_stride, out, out_stride);
   }
 }
 
