@@ -55,21 +55,17 @@ struct ClassifierInfo {
   int64_t gpu_workspace_bytes = 0;
 
   // Token sequences only.
-  std::string tokenizer;        // as in config.json: "bytes_plus_one", ..., "none"
-  int64_t min_documents = 0;    // documents per item: 1 or 2, at least
-  int64_t documents = 0;        // the same, at most
-  int64_t vocabulary_size = 0;  // ids are below it
-  int32_t padding_id = 0;       // tokens of this id are masked
-  // Of a document. If min_documents is not `documents`, the model joins the two documents of a pair to one, and this is
-  // the maximum of the joined one.
-  int64_t max_document_tokens = 0;
-  int32_t separator_id = 0;  // replaces the first id of the second document when a pair is joined
-
-  bool JoinsPairs() const { return min_documents != documents; }
+  std::string tokenizer;            // as in config.json: "bytes_plus_one", ..., "none"
+  int64_t documents = 0;            // documents per item: 1 or 2
+  bool joins_pairs = false;         // an item may also have 2 documents, which the model joins to one
+  int64_t vocabulary_size = 0;      // ids are below it
+  int32_t padding_id = 0;           // tokens of this id are masked
+  int64_t max_document_tokens = 0;  // of a document, or of a joined pair
 
   // Images only.
   int64_t channels = 0;
 
+  int64_t MaxDocuments() const { return joins_pairs ? 2 : documents; }
   // Numbers in a row of this output.
   int64_t WidthOf(ClassifierOutput output) const {
     if (output == ClassifierOutput::kLogits) return classes;

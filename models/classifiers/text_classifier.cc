@@ -153,10 +153,9 @@ ClassifierInfo InfoOf(const TextClassifierConfig& config, const LoadOptions& opt
   info.has_cls = config.cls != ClsKind::kNone;
   info.parameters = CountParameters(TextClassifierTensors(config));
   info.tokenizer = DocumentTokenizerName(config.tokenizer);
-  info.min_documents = config.MinDocuments();
-  info.documents = config.MaxDocuments();
+  info.documents = config.MinDocuments();
+  info.joins_pairs = config.JoinsPairs();
   info.padding_id = static_cast<int32_t>(config.padding_id);
-  info.separator_id = static_cast<int32_t>(config.separator_id);
   info.problem_type = config.problem_type;
   info.vocabulary_size = config.vocabulary_size;
   info.max_document_tokens = config.MaxDocumentTokens();

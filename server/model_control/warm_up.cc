@@ -57,8 +57,8 @@ absl::StatusOr<models::ClassifierItem> MakeItem(const models::LoadedClassifier& 
     return loaded.preprocessor->Convert(
         {.height = kPixels, .width = kPixels, .channels = channels, .values = absl::MakeConstSpan(grey)});
   }
-  // Id 0 is masked.
-  const std::vector<int32_t> document(std::min(kTokens, info.max_document_tokens), 1);
+  const int32_t id = info.padding_id == 0 ? 1 : 0;  // not masked
+  const std::vector<int32_t> document(std::min(kTokens, info.max_document_tokens), id);
   return models::TokenItem{.documents = std::vector<std::vector<int32_t>>(info.documents, document)};
 }
 

@@ -325,11 +325,9 @@ TEST(LongDocumentEncoder, DescribesItself) {
   config.problem_type = ProblemType::kRegression;
   const auto classifier = Load(config);
   const ClassifierInfo& info = classifier->info();
-  EXPECT_EQ(info.min_documents, 1);
-  EXPECT_EQ(info.documents, 2);
-  EXPECT_TRUE(info.JoinsPairs());
+  EXPECT_EQ(info.documents, 1);
+  EXPECT_EQ(info.MaxDocuments(), 2);
   EXPECT_EQ(info.padding_id, kPadding);
-  EXPECT_EQ(info.separator_id, kSeparator);
   EXPECT_EQ(info.problem_type, ProblemType::kRegression);
 }
 

@@ -194,17 +194,19 @@ at::Tensor LastRows(const TextNetwork& network, const Document& ids) {
   const DocumentTokens document = TokensOf(*packed);
   CpuItemAttention attention(packed);
   const bool in_vocabulary = config.cls == ClsKind::kVocabulary;
-  HiddenRows hidden;
-  hidden.tokens = network.word_embeddings.index_select(0, document.ids) +
-                  network.position_embeddings.index_select(0, document.positions + (in_vocabulary ? 1 : 0));
+  HiddenRows hidden = {.all = network.word_embeddings.index_select(0, document.ids) +
+                              network.position_embeddings.index_select(0, document.positions + (in_vocabulary ? 1 : 0)),
+                       .cls_rows = 0};
+  const auto add_cls = [&hidden](const at::Tensor& row) {
+    hidden = {.all = at::cat({row.view({1, -1}), hidden.all}), .cls_rows = 1};
+  };
   for (int64_t layer = 0; layer < config.layers; ++layer) {
-    if (layer == 0 && in_vocabulary)
-      hidden.cls = (network.word_embeddings[-1] + network.position_embeddings[0]).view({1, -1});
+    if (layer == 0 && in_vocabulary) add_cls(network.word_embeddings[-1] + network.position_embeddings[0]);
     if (layer == (config.cls == ClsKind::kLastLayer ? config.layers - 1 : 0) && network.cls.defined())
-      hidden.cls = network.cls;
+      add_cls(network.cls);
     hidden = network.layers[layer](hidden, 1, attention, /*cls_only=*/false);
   }
-  return network.norm(hidden.tokens);
+  return network.norm(hidden.tokens());
 }
 
 TEST(TextClassifier, TheMeanOfTokensIsThatOfTheLastLayersRowsWithoutMaskedOnes) {
