@@ -24,7 +24,7 @@ struct ClassOptions {
 struct ClassProbability {
   int32_t index = 0;
   std::string_view label;  // owned by the model; empty if the model has no labels
-  float probability = 0;   // softmax over all classes
+  float probability = 0;   // softmax over all classes, or what the model's problem type says
 };
 
 // A classifier's result for one item.

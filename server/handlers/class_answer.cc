@@ -20,6 +20,20 @@ constexpr int64_t kClassBytes = 24;
 // Wire size of one classification without its classes and logits: timings, document lengths, tags and lengths.
 constexpr int64_t kItemBytes = 96;
 
+// A class's result, by its logit. The model's problem type says what it is.
+float ProbabilityOf(const core::LogProbabilities& softmax, absl::Span<const float> logits, int32_t index,
+                    models::ProblemType type) {
+  switch (type) {
+    case models::ProblemType::kMultiLabel:
+      return static_cast<float>(1 / (1 + std::exp(-static_cast<double>(logits[index]))));
+    case models::ProblemType::kRegression:
+      return logits[index];
+    case models::ProblemType::kSingleLabel:
+      break;
+  }
+  return static_cast<float>(std::exp(softmax.Of(index)));
+}
+
 }  // namespace
 
 absl::StatusOr<ClassOptions> ReadClassAnswer(const ClassOptions& options, const models::ClassifierInfo& info,
@@ -59,18 +73,20 @@ Classification AnswerOf(core::ItemResult result, const ClassOptions& answer, con
   const auto features = result.row.begin() + info.classes;
   classification.features.assign(features, result.row.end());
   result.row.erase(features, result.row.end());
-  core::LogProbabilities probabilities;
-  if (probabilities.SetRow(result.row).ok()) {  // the engine returns only finite logits
-    for (const core::TokenLogProbability& likely : probabilities.Likeliest(answer.top_k)) {
+  core::LogProbabilities softmax;         // its order is that of the logits
+  if (softmax.SetRow(result.row).ok()) {  // the engine returns only finite logits
+    const auto probability = [&](int32_t index) {
+      return ProbabilityOf(softmax, result.row, index, info.problem_type);
+    };
+    for (const core::TokenLogProbability& likely : softmax.Likeliest(answer.top_k)) {
       ClassProbability& named = classification.classes.emplace_back();
       named.index = likely.token;
       if (!info.labels.empty()) named.label = info.labels[likely.token];
-      named.probability = std::exp(likely.log_probability);
+      named.probability = probability(likely.token);
     }
     if (answer.all_probabilities) {
-      for (int32_t i = 0; i < static_cast<int32_t>(result.row.size()); ++i) {
-        classification.probabilities.push_back(static_cast<float>(std::exp(probabilities.Of(i))));
-      }
+      for (int32_t i = 0; i < static_cast<int32_t>(result.row.size()); ++i)
+        classification.probabilities.push_back(probability(i));
     }
   }
   if (answer.all_logits) classification.logits = std::move(result.row);

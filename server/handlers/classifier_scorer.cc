@@ -1,6 +1,5 @@
 #include "server/handlers/classifier_scorer.h"
 
-#include <algorithm>
 #include <functional>
 #include <optional>
 #include <utility>
@@ -8,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "server/calls/field_error.h"
 #include "server/handlers/class_answer.h"
+#include "server/handlers/document_reader.h"
 #include "server/handlers/embedding.h"
 #include "server/handlers/text_reader.h"
 
@@ -52,16 +51,16 @@ class ClassifierScorer final : public TextScorer {
 
   absl::StatusOr<TextToScore> Read(const TextInput& first, const std::optional<TextInput>& second,
                                    std::optional<int64_t> index) const override {
-    if (answer_.pairs != second.has_value()) {
+    const bool may_be_pair = answer_.pairs || model_->info.joins_pairs;
+    if (second.has_value() ? !may_be_pair : answer_.pairs) {
       return absl::InvalidArgumentError(absl::StrCat(
           names_.Of(SecondOf(index)),
           answer_.pairs ? " is unset; it must be set, because the model takes two documents"
                         : absl::StrCat(" is set; it must be unset, because the model ", answer_.no_pairs_because)));
     }
-    TextToScore text;
-    LS_RETURN_IF_ERROR(AddDocument({.input = first, .path = FirstOf(index)}, text));
-    if (second.has_value()) LS_RETURN_IF_ERROR(AddDocument({.input = *second, .path = SecondOf(index)}, text));
-    return text;
+    std::vector<NamedText> documents = {{.input = first, .path = FirstOf(index)}};
+    if (second.has_value()) documents.push_back({.input = *second, .path = SecondOf(index)});
+    return ReadDocuments(*model_, truncate_, names_, documents);
   }
 
   int64_t AnswerBytes(int64_t texts, int64_t /*tokens*/) const override { return texts * answer_.bytes_per_text; }
@@ -79,24 +78,6 @@ class ClassifierScorer final : public TextScorer {
   }
 
  private:
-  absl::Status AddDocument(const NamedText& named, TextToScore& text) const {
-    const int64_t max = model_->info.max_document_tokens;
-    LS_ASSIGN_OR_RETURN(models::DocumentBeginning document, ReadBeginning(named, names_, *model_, max));
-    const bool too_long = document.tokens > max;
-    if (too_long && !truncate_) {
-      return FieldError(
-          absl::StrCat("number of tokens of ", names_.Of(named.path)), document.tokens,
-          absl::StrCat("in [1, ", max, "] (more with ", names_.Of("truncate"), ", which reads the first ", max, ")"));
-    }
-    if (std::all_of(document.ids.begin(), document.ids.end(), [](int32_t id) { return id == 0; })) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(names_.Of(named.path), " is padding (id 0) alone; it must have at least one other token"));
-    }
-    text.readings.push_back({.token_count = static_cast<int64_t>(document.ids.size()), .truncated = too_long});
-    text.documents.push_back(std::move(document.ids));
-    return absl::OkStatus();
-  }
-
   const std::shared_ptr<const core::ServedClassifier> model_;
   const TextAnswer answer_;
   const bool truncate_;

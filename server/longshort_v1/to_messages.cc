@@ -74,6 +74,18 @@ v1::ClassifierInput ToMessage(models::ClassifierInput input) {
   return v1::CLASSIFIER_INPUT_UNSPECIFIED;
 }
 
+v1::ProblemType ToMessage(models::ProblemType type) {
+  switch (type) {
+    case models::ProblemType::kSingleLabel:
+      return v1::PROBLEM_TYPE_SINGLE_LABEL_CLASSIFICATION;
+    case models::ProblemType::kMultiLabel:
+      return v1::PROBLEM_TYPE_MULTI_LABEL_CLASSIFICATION;
+    case models::ProblemType::kRegression:
+      return v1::PROBLEM_TYPE_REGRESSION;
+  }
+  return v1::PROBLEM_TYPE_UNSPECIFIED;
+}
+
 void Set(const Classification& classification, v1::Classification& message) {
   for (const ClassProbability& likely : classification.classes) {
     v1::ClassProbability& named = *message.add_classes();
@@ -136,9 +148,11 @@ void Set(const models::LanguageModelInfo& info, v1::LanguageModelHyperparameters
 void Set(const models::ClassifierInfo& info, v1::ClassifierProperties& message) {
   message.set_input(ToMessage(info.input));
   message.set_classes(info.classes);
+  message.set_problem_type(ToMessage(info.problem_type));
   for (const std::string& label : info.labels) message.add_labels(label);
   if (info.input == models::ClassifierInput::kText) {
     message.set_documents(info.documents);
+    message.set_max_documents(info.MaxDocuments());
     message.set_max_document_tokens(info.max_document_tokens);
   } else {
     message.set_channels(info.channels);

@@ -167,7 +167,8 @@ class Planner {
     ScoreCall call{.model = reference, .options = {.classes = options}};
     LS_ASSIGN_OR_RETURN(const std::optional<bool> truncate, parameters_.Boolean("truncate"));
     call.options.truncate = truncate.value_or(false);
-    if (classifier.info.documents == 2) {
+    const bool has_second = classifier.info.joins_pairs && inputs_.Has(kSecondDocumentInput);
+    if (classifier.info.documents == 2 || has_second) {
       LS_RETURN_IF_ERROR(CheckInputs({kDocumentInput, kSecondDocumentInput}, {kDocumentInput, kSecondDocumentInput}));
       LS_ASSIGN_OR_RETURN(call.second_texts, inputs_.Texts(kSecondDocumentInput, limits_.inputs, &plan_.second_ids));
     } else {

@@ -46,8 +46,9 @@ ModelTensors OfClassifier(const core::ServedClassifier& model, const ModelLimits
     const std::vector<int64_t> dims = {text ? 1 : -1};
     const std::string_view datatype = text ? "BYTES" : "INT32";
     tensors.inputs.push_back({.name = kDocumentInput, .datatype = datatype, .dims = dims});
-    if (info.documents == 2) {
-      tensors.inputs.push_back({.name = kSecondDocumentInput, .datatype = datatype, .dims = dims});
+    if (info.MaxDocuments() == 2) {
+      tensors.inputs.push_back(
+          {.name = kSecondDocumentInput, .datatype = datatype, .dims = dims, .optional = info.documents == 1});
     }
   } else {
     tensors.max_batch_size = limits.images;

@@ -70,9 +70,9 @@ absl::StatusOr<std::shared_ptr<const core::ServedClassifier>> FindClassifier(Cal
 
 TextInput TextOf(const std::string& text) { return {.kind = TextInput::Kind::kText, .text = text}; }
 
-// Two strings are one pair for a model of pairs, and two inputs for a model of single texts.
+// Two strings are one pair for a model that takes pairs, and two inputs for a model of single texts.
 bool IsOnePair(const openai::PredictRequest& request, const core::ServedClassifier& model) {
-  return request.is_list() && request.inputs_size() == 2 && model.info.documents == 2;
+  return request.is_list() && request.inputs_size() == 2 && model.info.MaxDocuments() == 2;
 }
 
 absl::StatusOr<ScoreCall> ScoringOf(const openai::PredictRequest& request, const core::ServedClassifier& model,
@@ -88,10 +88,14 @@ absl::StatusOr<ScoreCall> ScoringOf(const openai::PredictRequest& request, const
   }
   for (int i = 0; i < request.inputs_size(); ++i) {
     const auto& texts = request.inputs(i).texts();
-    if (texts.size() != model.info.documents) {
-      return FieldError(absl::StrCat("number of strings of inputs[", i, "]"), texts.size(),
-                        absl::StrCat(model.info.documents, " for model ", reference.name));
+    const std::string name = absl::StrCat("number of strings of inputs[", i, "]");
+    if (texts.size() < model.info.documents || texts.size() > model.info.MaxDocuments()) {
+      return FieldError(
+          name, texts.size(),
+          absl::StrCat(model.info.documents, model.info.joins_pairs ? " or 2" : "", " for model ", reference.name));
     }
+    if (const int first = request.inputs(0).texts_size(); texts.size() != first)
+      return FieldError(name, texts.size(), absl::StrCat(first, ", as of inputs[0]"));
     call.texts.push_back(TextOf(texts[0]));
     if (texts.size() > 1) call.second_texts.push_back(TextOf(texts[1]));
   }

@@ -272,13 +272,17 @@ class ClassifierProperties(Record):
     classes: int
     # Class names by index; empty if the model has none, and in `models()`.
     labels: tuple[str, ...]
-    # Texts: number of documents in an item.
+    # Texts: number of documents that an item needs.
     documents: int
     max_document_tokens: int
     # Images: 1 (grey) or 3.
     channels: int
     # Numbers in an embedding; 0 if the server is older than embeddings.
     embedding_width: int
+    # Texts: number of documents that an item may have.
+    max_documents: int
+    # "single_label_classification", "multi_label_classification" or "regression".
+    problem_type: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,32 @@ TEST(ClassAnswer, HasTheMostLikelyClassesWithTheirSoftmaxAndOrdersTiesByIndex) {
   EXPECT_TRUE(classification.logits.empty());
 }
 
+TEST(ClassAnswer, TheProblemTypeSaysWhatTheLogitsMean) {
+  models::ClassifierInfo info = Info(3, "");
+  const core::ItemResult scores{.row = {-std::log(3.0F), 40, std::log(3.0F)}, .timings = {}};
+  const auto answer = ReadClassAnswer({.top_k = 2, .all_probabilities = true}, info, kPlainNames);
+  const auto classify = [&](models::ProblemType type) {
+    info.problem_type = type;
+    return AnswerOf(scores, *answer, info);
+  };
+  const Classification labels = classify(models::ProblemType::kMultiLabel);
+  ASSERT_EQ(labels.classes.size(), 2U);
+  EXPECT_EQ(labels.classes[0].index, 1);
+  EXPECT_FLOAT_EQ(labels.classes[0].probability, 1);
+  EXPECT_EQ(labels.classes[1].index, 2);
+  EXPECT_FLOAT_EQ(labels.classes[1].probability, 0.75);
+  EXPECT_FLOAT_EQ(labels.probabilities[0], 0.25);
+
+  const Classification numbers = classify(models::ProblemType::kRegression);
+  EXPECT_EQ(numbers.probabilities, scores.row);
+  EXPECT_EQ(numbers.classes[0].probability, 40);
+  EXPECT_EQ(numbers.classes[1].index, 2);
+}
+
+TEST(ClassAnswer, AModelWithoutClassesHasNone) {
+  EXPECT_EQ(ReadClassAnswer({}, Info(0, ""), kPlainNames).status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
 TEST(ClassAnswer, TopKIsFiveByDefaultAndAtMostTheNumberOfClasses) {
   EXPECT_EQ(ReadClassAnswer({}, Info(1000, ""), kPlainNames)->top_k, 5);
   EXPECT_EQ(ReadClassAnswer({}, Info(2, ""), kPlainNames)->top_k, 2);

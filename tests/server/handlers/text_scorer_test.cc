@@ -125,6 +125,59 @@ TEST(TextScorer, AClassifierOfPairsTakesTwoDocumentsAndOthersOne) {
   EXPECT_THAT(MessageOf((*Speaker())->Read(Text("a"), second, std::nullopt).status()), HasSubstr("language model"));
 }
 
+class JoinedPairs : public ::testing::Test {
+ protected:
+  // A model of ids with padding 1, of 8 tokens.
+  absl::StatusOr<TextToScore> Read(const std::vector<int32_t>& first, const std::optional<std::vector<int32_t>>& second,
+                                   bool truncate = false) const {
+    core::ServedClassifier model = TextClassifier(nullptr, 1);
+    model.info.joins_pairs = true;
+    model.info.padding_id = 1;
+    ScoreOptions options;
+    options.truncate = truncate;
+    const auto scorer = TextScorer::Make(Served(std::move(model)), options, kLimits, kPlainNames);
+    return (*scorer)->Read(Ids(first), second.has_value() ? std::optional(Ids(*second)) : std::nullopt, std::nullopt);
+  }
+};
+
+TEST_F(JoinedPairs, TheSecondDocumentIsOptional) {
+  EXPECT_THAT(Read({0, 5, 2}, std::nullopt)->documents, ElementsAre(ElementsAre(0, 5, 2)));
+  EXPECT_THAT(Read({0, 5, 2}, {{0, 6, 6, 6, 2}})->documents,
+              ElementsAre(ElementsAre(0, 5, 2), ElementsAre(0, 6, 6, 6, 2)));
+}
+
+TEST_F(JoinedPairs, TheLimitIsThatOfBothDocuments) {
+  EXPECT_THAT(MessageOf(Read({0, 5, 5, 2}, {{0, 6, 6, 6, 2}}).status()),
+              HasSubstr("number of tokens of text and other text is 9; it must be in [1, 8]"));
+  const auto pair = Read({0, 5, 2}, {{0, 6, 7, 8, 9, 2}}, /*truncate=*/true);
+  ASSERT_TRUE(pair.ok()) << pair.status();
+  EXPECT_THAT(pair->documents, ElementsAre(ElementsAre(0, 5, 2), ElementsAre(0, 6, 7, 8, 2)));
+  EXPECT_FALSE(pair->readings[0].truncated);
+  EXPECT_TRUE(pair->readings[1].truncated);
+  EXPECT_EQ(pair->readings[1].token_count, 5);
+  EXPECT_THAT(MessageOf(Read({5}, {{0, 6, 6, 6, 6, 6, 6, 2}}, /*truncate=*/true).status()),
+              HasSubstr("cannot be truncated to 8 tokens"));
+}
+
+TEST_F(JoinedPairs, ATruncatedDocumentKeepsItsLastToken) {
+  const auto text = Read({0, 5, 6, 7, 8, 9, 10, 11, 12, 2}, std::nullopt, /*truncate=*/true);
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_THAT(text->documents, ElementsAre(ElementsAre(0, 5, 6, 7, 8, 9, 10, 2)));
+  EXPECT_TRUE(text->readings[0].truncated);
+}
+
+TEST_F(JoinedPairs, PaddingIsTheModelsId) {
+  EXPECT_TRUE(Read({0}, std::nullopt).ok());
+  EXPECT_THAT(MessageOf(Read({1, 1}, std::nullopt).status()), HasSubstr("padding (id 1) alone"));
+}
+
+TEST(TextScorer, AModelWithoutClassesDoesNotClassify) {
+  core::ServedClassifier model = TextClassifier(nullptr, 1);
+  model.info.classes = 0;
+  EXPECT_EQ(TextScorer::Make(Served(std::move(model)), {}, kLimits, kPlainNames).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+}
+
 TEST(TextScorer, OptionsOfTheOtherKindOfModelAreRefusedByName) {
   ScoreOptions options;
   options.truncate = true;

@@ -59,7 +59,9 @@ class ScoreTextRequest(_message.Message):
     top_alternatives: _builtins.int
     """With token_log_probabilities: number of most probable tokens to return at each position; 0 to 20."""
     truncate: _builtins.bool
-    """Classifiers: truncate longer documents to max_document_tokens tokens instead of refusing them."""
+    """Classifiers: truncate longer documents to max_document_tokens tokens instead of refusing them. Models that join pairs
+    keep each document's last token, and shorten the longer document of a pair first.
+    """
     top_k: _builtins.int
     """Classifiers: number of classes to return, most probable first. 0 means 5; a larger number than classes returns all."""
     all_logits: _builtins.bool
@@ -77,7 +79,7 @@ class ScoreTextRequest(_message.Message):
     @_builtins.property
     def second_inputs(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Input]:
         """Classifiers of two documents: second_inputs[i] is the second document of inputs[i]; both lists have the same length.
-        Empty for all other models.
+        Optional for models that join pairs (ClassifierProperties.max_documents), and empty for all others.
         """
 
     @_builtins.property
@@ -223,7 +225,7 @@ class Classification(_message.Message):
     TIMINGS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def classes(self) -> _containers.RepeatedCompositeFieldContainer[Global___ClassProbability]:
-        """The top_k most probable classes, most probable first; equal ones by index."""
+        """The top_k most probable classes, most probable first; equal ones by index. For a regression, the greatest numbers."""
 
     @_builtins.property
     def logits(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
@@ -260,7 +262,9 @@ class ClassProbability(_message.Message):
     label: _builtins.str
     """Its name; empty for a model without labels."""
     probability: _builtins.float
-    """Softmax of the logits, over all classes; in [0, 1]."""
+    """By the model's problem type: the softmax of the logits over all classes, or the sigmoid of this class's logit, both in
+    [0, 1]; or the logit itself, for a regression.
+    """
     def __init__(
         self,
         *,

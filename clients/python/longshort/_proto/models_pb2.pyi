@@ -46,6 +46,32 @@ LOAD_OUTCOME_UNCHANGED: LoadOutcome.ValueType  # 3
 """It is the loaded one: nothing has changed, or its files were written again with the same content."""
 Global___LoadOutcome: _TypeAlias = LoadOutcome  # noqa: Y015
 
+class _ProblemType:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _ProblemTypeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ProblemType.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    PROBLEM_TYPE_UNSPECIFIED: _ProblemType.ValueType  # 0
+    PROBLEM_TYPE_SINGLE_LABEL_CLASSIFICATION: _ProblemType.ValueType  # 1
+    """One of the classes: a softmax over all of them."""
+    PROBLEM_TYPE_MULTI_LABEL_CLASSIFICATION: _ProblemType.ValueType  # 2
+    """Any number of the classes: a sigmoid of each."""
+    PROBLEM_TYPE_REGRESSION: _ProblemType.ValueType  # 3
+    """Numbers: the logits themselves."""
+
+class ProblemType(_ProblemType, metaclass=_ProblemTypeEnumTypeWrapper):
+    """What the logits of a classifier mean, and so what ClassProbability.probability is."""
+
+PROBLEM_TYPE_UNSPECIFIED: ProblemType.ValueType  # 0
+PROBLEM_TYPE_SINGLE_LABEL_CLASSIFICATION: ProblemType.ValueType  # 1
+"""One of the classes: a softmax over all of them."""
+PROBLEM_TYPE_MULTI_LABEL_CLASSIFICATION: ProblemType.ValueType  # 2
+"""Any number of the classes: a sigmoid of each."""
+PROBLEM_TYPE_REGRESSION: ProblemType.ValueType  # 3
+"""Numbers: the logits themselves."""
+Global___ProblemType: _TypeAlias = ProblemType  # noqa: Y015
+
 class _ClassifierInput:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -333,18 +359,24 @@ class ClassifierProperties(_message.Message):
     CHANNELS_FIELD_NUMBER: _builtins.int
     EMBEDDING_WIDTH_FIELD_NUMBER: _builtins.int
     POOLINGS_FIELD_NUMBER: _builtins.int
+    MAX_DOCUMENTS_FIELD_NUMBER: _builtins.int
+    PROBLEM_TYPE_FIELD_NUMBER: _builtins.int
     input: Global___ClassifierInput.ValueType
     """The kind of input."""
     classes: _builtins.int
-    """Number of classes; at least 1."""
+    """Number of classes, or of numbers of a regression. 0: an encoder without a head, which does not classify."""
     documents: _builtins.int
-    """Texts: number of documents in an item; 1 or 2."""
+    """Texts: number of documents that an item needs; 1 or 2."""
     max_document_tokens: _builtins.int
-    """Texts: maximum number of tokens in a document."""
+    """Texts: maximum number of tokens in a document, or in a pair that the model joins."""
     channels: _builtins.int
     """Images: number of channels that the model reads; 1 (grey) or 3 (red, green, blue)."""
     embedding_width: _builtins.int
     """Numbers in an embedding (Embed)."""
+    max_documents: _builtins.int
+    """Texts: number of documents that an item may have. If it is 2 and `documents` is 1, the model joins pairs."""
+    problem_type: Global___ProblemType.ValueType
+    """What the logits mean."""
     @_builtins.property
     def labels(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Class names, by index; empty if the model has none. Only GetModel returns them."""
@@ -364,10 +396,12 @@ class ClassifierProperties(_message.Message):
         channels: _builtins.int = ...,
         embedding_width: _builtins.int = ...,
         poolings: _abc.Iterable[_types_pb2.Pooling.ValueType] | None = ...,
+        max_documents: _builtins.int = ...,
+        problem_type: Global___ProblemType.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["channels", b"channels", "classes", b"classes", "documents", b"documents", "embedding_width", b"embedding_width", "input", b"input", "labels", b"labels", "max_document_tokens", b"max_document_tokens", "poolings", b"poolings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["channels", b"channels", "classes", b"classes", "documents", b"documents", "embedding_width", b"embedding_width", "input", b"input", "labels", b"labels", "max_document_tokens", b"max_document_tokens", "max_documents", b"max_documents", "poolings", b"poolings", "problem_type", b"problem_type"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
