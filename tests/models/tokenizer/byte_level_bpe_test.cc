@@ -9,6 +9,7 @@
 #include "gtest/gtest.h"
 #include "models/tokenizer/code_points.h"
 #include "nlohmann/json.hpp"
+#include "tests/models/tokenizer/byte_level_bpe_file.h"
 
 // The reference cases (tests/golden/text_classifier/byte_level_bpe) compare ids and offsets with the package
 // `tokenizers`.
@@ -20,42 +21,10 @@ using ::testing::HasSubstr;
 
 constexpr int64_t kRows = 300;
 
-// Symbols of all bytes from id 5 on in the order of GPT-2's characters, and a few merges.
-nlohmann::json File() {
-  nlohmann::json file = nlohmann::json::parse(R"({
-    "version": "1.0", "truncation": null, "padding": null, "normalizer": null,
-    "added_tokens": [
-      {"id": 4, "content": "<mask>", "single_word": false, "lstrip": true, "rstrip": false, "normalized": false,
-       "special": true}],
-    "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true},
-    "post_processor": {"type": "RobertaProcessing", "sep": ["</s>", 2], "cls": ["<s>", 0], "trim_offsets": true,
-                       "add_prefix_space": false},
-    "decoder": {"type": "ByteLevel", "add_prefix_space": true, "trim_offsets": true, "use_regex": true},
-    "model": {"type": "BPE", "dropout": null, "unk_token": null, "continuing_subword_prefix": "",
-              "end_of_word_suffix": "", "fuse_unk": false, "byte_fallback": false, "ignore_merges": false,
-              "vocab": {"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3, "<mask>": 4}, "merges": []}})");
-  nlohmann::json& vocabulary = file["model"]["vocab"];
-  const auto add = [&](char32_t character) {
-    std::string symbol;
-    if (character >= 0x80) symbol.push_back(static_cast<char>(0xC0 | character >> 6));
-    symbol.push_back(static_cast<char>(character >= 0x80 ? 0x80 | (character & 0x3F) : character));
-    vocabulary[symbol] = vocabulary.size();
-  };
-  for (char32_t character = '!'; character < 0x144; ++character) {
-    if ((character > '~' && character < 0xA1) || character == 0xAD) continue;
-    add(character);
-  }
-  for (const auto& [left, right] : {std::pair("t", "h"), std::pair("th", "e"), std::pair("\xC4\xA0", "the")}) {
-    vocabulary[std::string(left) + right] = vocabulary.size();
-    file["model"]["merges"].push_back({left, right});
-  }
-  return file;
-}
-
 constexpr int32_t kBegin = 0, kEnd = 2, kMask = 4, kSpace = 225, kThe = 262, kSpaceThe = 263;
 int32_t Letter(char letter) { return letter - '!' + 5; }
 
-std::unique_ptr<TextEncoder> Load(const nlohmann::json& file = File()) {
+std::unique_ptr<TextEncoder> Load(const nlohmann::json& file = ByteLevelBpeFile()) {
   auto tokenizer = LoadByteLevelBpe(file.dump(), "tokenizer.json", kRows);
   EXPECT_TRUE(tokenizer.ok()) << tokenizer.status();
   return *std::move(tokenizer);
@@ -68,7 +37,7 @@ std::string LoadError(const nlohmann::json& file) {
 }
 
 std::string ErrorAfter(const std::string& pointer, const nlohmann::json& value) {
-  nlohmann::json file = File();
+  nlohmann::json file = ByteLevelBpeFile();
   file[nlohmann::json::json_pointer(pointer)] = value;
   return LoadError(file);
 }
@@ -116,7 +85,7 @@ TEST(ByteLevelBpe, SpansAreThePlacesInTheGivenText) {
 }
 
 TEST(ByteLevelBpe, AnAddedSpaceHasNoBytes) {
-  nlohmann::json file = File();
+  nlohmann::json file = ByteLevelBpeFile();
   file["pre_tokenizer"]["add_prefix_space"] = true;
   EXPECT_THAT(*Load(file)->Encode("the"), ElementsAre(kBegin, kSpaceThe, kEnd));
   EXPECT_THAT(Load(file)->Spans("a")->at(1), (TokenSpan{0, 0, 1, 1}));
@@ -169,7 +138,7 @@ TEST(ByteLevelBpe, NamesWhatIsWrongInTheFile) {
 }
 
 TEST(ByteLevelBpe, TakesMergesAsStringsAndAModelWithoutItsType) {
-  nlohmann::json file = File();
+  nlohmann::json file = ByteLevelBpeFile();
   file["model"]["merges"] = {"#version: 0.2", "t h", "th e", "\xC4\xA0 the"};
   file["model"].erase("type");
   EXPECT_THAT(*Load(file)->Encode("the"), ElementsAre(kBegin, kThe, kEnd));
@@ -189,7 +158,7 @@ TEST(ByteLevelBpe, TakesATemplateThatMakesTheSameSequences) {
       {"single", {special("<s>"), sequence("A"), special("</s>")}},
       {"pair", {special("<s>"), sequence("A"), special("</s>"), special("</s>"), sequence("B"), special("</s>")}},
       {"special_tokens", {{"<s>", ids("<s>", 0)}, {"</s>", ids("</s>", 2)}}}};
-  nlohmann::json file = File();
+  nlohmann::json file = ByteLevelBpeFile();
   file["post_processor"] = form;
   EXPECT_THAT(*Load(file)->Encode("the"), ElementsAre(kBegin, kThe, kEnd));
   form["pair"].erase(3);
