@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from reference import safetensors_file
 
-from golden import checkpoints, formula, programs
+from golden import checkpoints, formula, programs, roberta
 from golden.outcome import CaseError, Outcome
 
 TOLERANCE = {"text_classifier": 2e-5, "vil": 2e-5, "cvt": 5e-5}
@@ -57,13 +57,16 @@ def judge(case: Path, config: dict[str, Any], build: programs.Build) -> Outcome:
     tensors = safetensors_file.read(io)
     with tempfile.TemporaryDirectory(prefix="longshort-golden-") as name:
         scratch = Path(name)
-        if "input" in config.get("formula", {}):
+        if "input" in (config.get("formula") or {}):
             io = scratch / "io.safetensors"
             safetensors_file.write(io, {"input": _input_by_formula(config, tensors), "logits": tensors["logits"]})
         model = scratch / "model"
         copies = 1 if build.is_emulated else COPIES
-        options = ["--config", _write_hyperparameters(scratch, config), *_assignments(config, tensors)]
+        options: list[object] = []
+        if "hugging_face" not in config:
+            options = ["--config", _write_hyperparameters(scratch, config), *_assignments(config, tensors)]
         programs.convert(_checkpoint(case, config, scratch), model, *options)
+        padding = json.loads((model / "config.json").read_text()).get("padding_id", 0)
         lines = programs.json_lines_of(
             build,
             "longshort-golden-classifier",
@@ -71,6 +74,7 @@ def judge(case: Path, config: dict[str, Any], build: programs.Build) -> Outcome:
             f"--file={io}",
             f"--threads={programs.threads_of(config)}",
             f"--copies={copies}",
+            f"--padding={padding}",
             f"--device={build.device}",
         )
     _check_items(tensors, {line["mode"]: line["items"] for line in lines}, copies)
@@ -109,11 +113,13 @@ def _assignments(config: Mapping[str, Any], tensors: Mapping[str, NDArray]) -> l
     """
     if config["form"] != "text_classifier":
         return []
+    assignments = ["--set", f"documents={config['documents']}"]
+    if "architecture" in config["config"]:
+        return assignments
     for document in range(config["documents"]):
         if not np.array_equal(tensors[f"mask_{document}"] != 0, tensors[f"input_ids_{document}"] != 0):
             raise CaseError(f"mask_{document} does not mark the ids other than 0")
     official = config["config"]
-    assignments = ["--set", f"documents={config['documents']}"]
     if official["pooling_mode"] == "MEAN" and not official["cls_token"] and not official["cls_last_layer"]:
         # The mean divides by the width of the rows.
         widths = {tensors[f"input_ids_{document}"].shape[1] for document in range(config["documents"])}
@@ -128,6 +134,8 @@ def _assignments(config: Mapping[str, Any], tensors: Mapping[str, NDArray]) -> l
 
 def _checkpoint(case: Path, config: Mapping[str, Any], scratch: Path) -> Path:
     """The case's checkpoint; made by formula where it has none."""
+    if "hugging_face" in config:
+        return _folder(case, config, scratch / "checkpoint")
     if config["weights_file"] is not None:
         return programs.weights_path(case, config)
     path = scratch / "checkpoint"
@@ -135,10 +143,21 @@ def _checkpoint(case: Path, config: Mapping[str, Any], scratch: Path) -> Path:
     return path
 
 
+def _folder(case: Path, config: Mapping[str, Any], folder: Path) -> Path:
+    """Of a RoBERTa, as Hugging Face's save_pretrained writes it."""
+    model = config["hugging_face"]
+    if config["weights_file"] is None:
+        return roberta.write_folder(folder, model, roberta.weights_by_formula(model, config["formula"]["seed"]))
+    return roberta.write_folder(folder, model, safetensors_file.read(programs.weights_path(case, config)))
+
+
 def _check_items(tensors: Mapping[str, NDArray], found: Mapping[str, int], copies: int) -> None:
-    """Every mode must have compared every row of logits in the case, as often as it is to stand there."""
+    """Every mode must have compared every row of results in the case, as often as it is to stand there."""
     modes = {"whole batch": 1, "one by one": 1, "shuffled mix": copies}
-    rows = sum(len(value) for name, value in tensors.items() if name == "logits" or name.startswith("logits."))
+    results = [value for name, value in tensors.items() if name.partition(".")[0] in ("logits", "first", "mean")]
+    rows = sum(len(value) for value in results)
+    if rows == 0:
+        raise CaseError("io.safetensors has no results")
     expected = {mode: rows * times for mode, times in modes.items()}
     if found != expected:
         raise CaseError(f"longshort-golden-classifier compared {dict(found)} items, not {expected}")

@@ -2,7 +2,8 @@
 // kinds.
 //
 // Prints one JSON object a line for each kind: {"mode": ..., "largest_difference": ..., "items": ...}. The difference
-// is of logits, null if the model returned no number; items counts the rows compared. On an emulated GPU there is also
+// is of logits, and of embeddings where the file has them, null if the model returned no number; items counts the rows
+// compared. On an emulated GPU there is also
 // "kernels": how many have run so far. Whether that is good enough is
 // for the caller to say (tests/golden/run): the exit code is 0 whenever the model ran.
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -31,6 +33,7 @@ ABSL_FLAG(std::string, file, "", "The case's io.safetensors");
 ABSL_FLAG(std::string, device, "cpu", "Where the model runs: cpu, emulated:N or cuda:N");
 ABSL_FLAG(int32_t, threads, 0, "Threads of the model; 0: all that the machine gives");
 ABSL_FLAG(int32_t, copies, 3, "How often each item stands in the shuffled mix");
+ABSL_FLAG(int32_t, padding, 0, "Id that documents are padded with");
 ABSL_FLAG(uint64_t, seed, 1, "Seed of the mix");
 
 namespace longshort {
@@ -48,15 +51,16 @@ struct Comparison {
 };
 
 // Runs the items as one batch.
-absl::Status RunBatch(models::Classifier& classifier, absl::Span<const GoldenItem> batch, Comparison& comparison) {
+absl::Status RunBatch(models::Classifier& classifier, models::ClassifierOutput output,
+                      absl::Span<const GoldenItem> batch, Comparison& comparison) {
   std::vector<const models::ClassifierItem*> items;
   for (const GoldenItem& item : batch) items.push_back(&item.item);
-  LS_ASSIGN_OR_RETURN(const models::ClassifierResult result, classifier.Classify(items));
+  LS_ASSIGN_OR_RETURN(const models::ClassifierResult result, classifier.Run(items, output));
   size_t next = 0;
   for (const GoldenItem& item : batch) {
     if (result.rows.size() != batch.size() * item.expected.size()) {
-      return absl::InternalError(absl::StrFormat("%d logits for %d items of %d classes", result.rows.size(),
-                                                 batch.size(), item.expected.size()));
+      return absl::InternalError(
+          absl::StrFormat("%d numbers for %d items of %d", result.rows.size(), batch.size(), item.expected.size()));
     }
     for (const float expected : item.expected) {
       comparison.Add(std::abs(static_cast<double>(result.rows[next++]) - expected));
@@ -74,15 +78,20 @@ void Print(const std::string& mode, const Comparison& comparison, const GoldenDe
 }
 
 absl::Status RunFile(models::Classifier& classifier, const GoldenDevice& device) {
-  LS_ASSIGN_OR_RETURN(const std::vector<GoldenBatch> batches, ReadGoldenBatches(absl::GetFlag(FLAGS_file)));
   Comparison whole, one_by_one, mixed;
   std::mt19937_64 random(absl::GetFlag(FLAGS_seed));
-  for (const GoldenBatch& batch : batches) {
-    LS_RETURN_IF_ERROR(RunBatch(classifier, batch, whole));
-    for (const GoldenItem& item : batch) {
-      LS_RETURN_IF_ERROR(RunBatch(classifier, {&item, 1}, one_by_one));
+  const std::pair<std::string, models::ClassifierOutput> outputs[] = {
+      {"logits", models::ClassifierOutput::kLogits},
+      {"first", models::ClassifierOutput::kFeatures},
+      {"mean", models::ClassifierOutput::kMeanOfTokens}};
+  for (const auto& [tensor, output] : outputs) {
+    LS_ASSIGN_OR_RETURN(const std::vector<GoldenBatch> batches, ReadGoldenBatches(absl::GetFlag(FLAGS_file), tensor));
+    for (const GoldenBatch& batch : batches) {
+      LS_RETURN_IF_ERROR(RunBatch(classifier, output, batch, whole));
+      for (const GoldenItem& item : batch) LS_RETURN_IF_ERROR(RunBatch(classifier, output, {&item, 1}, one_by_one));
+      const GoldenBatch mix = ShuffledMix(batch, absl::GetFlag(FLAGS_copies), absl::GetFlag(FLAGS_padding), random);
+      LS_RETURN_IF_ERROR(RunBatch(classifier, output, mix, mixed));
     }
-    LS_RETURN_IF_ERROR(RunBatch(classifier, ShuffledMix(batch, absl::GetFlag(FLAGS_copies), random), mixed));
   }
   Print("whole batch", whole, device);
   Print("one by one", one_by_one, device);

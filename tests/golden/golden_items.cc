@@ -56,17 +56,19 @@ absl::StatusOr<GoldenBatch> WithExpected(absl::StatusOr<GoldenBatch> batch, cons
   return batch;
 }
 
-void CutZerosAtTheEnd(std::vector<int32_t>& ids, std::mt19937_64& random) {
-  const auto last = std::find_if(ids.rbegin(), ids.rend(), [](int32_t id) { return id != 0; });
+void CutPaddingAtTheEnd(std::vector<int32_t>& ids, int32_t padding, std::mt19937_64& random) {
+  const auto last = std::find_if(ids.rbegin(), ids.rend(), [&](int32_t id) { return id != padding; });
   const int64_t min = std::max<int64_t>(ids.rend() - last, 1);
   ids.resize(std::uniform_int_distribution<int64_t>(min, static_cast<int64_t>(ids.size()))(random));
 }
 
 }  // namespace
 
-absl::StatusOr<std::vector<GoldenBatch>> ReadGoldenBatches(const std::string& path) {
+absl::StatusOr<std::vector<GoldenBatch>> ReadGoldenBatches(const std::string& path, const std::string& output) {
   LS_ASSIGN_OR_RETURN(const models::SafetensorsFile file, models::SafetensorsFile::Open(path));
   std::vector<GoldenBatch> batches;
+  const bool documents = file.Find("input_ids_0") != nullptr;
+  if (file.Find(output) == nullptr && (output != "logits" || documents)) return batches;
   if (file.Find("images.0") != nullptr) {
     for (int index = 0; file.Find(absl::StrCat("images.", index)) != nullptr; ++index) {
       LS_ASSIGN_OR_RETURN(GoldenBatch batch, WithExpected(ReadImages(file, absl::StrCat("images.", index)), file,
@@ -75,20 +77,19 @@ absl::StatusOr<std::vector<GoldenBatch>> ReadGoldenBatches(const std::string& pa
     }
     return batches;
   }
-  const bool documents = file.Find("input_ids_0") != nullptr;
   const std::string images = file.Find("images") != nullptr ? "images" : "input";
   LS_ASSIGN_OR_RETURN(GoldenBatch batch,
-                      WithExpected(documents ? ReadDocuments(file) : ReadImages(file, images), file, "logits"));
+                      WithExpected(documents ? ReadDocuments(file) : ReadImages(file, images), file, output));
   batches.push_back(std::move(batch));
   return batches;
 }
 
-GoldenBatch ShuffledMix(const GoldenBatch& batch, int64_t copies, std::mt19937_64& random) {
+GoldenBatch ShuffledMix(const GoldenBatch& batch, int64_t copies, int32_t padding, std::mt19937_64& random) {
   GoldenBatch mix = batch;
   for (int64_t copy = 1; copy < copies; ++copy) {
     for (GoldenItem item : batch) {
       if (auto* tokens = std::get_if<models::TokenItem>(&item.item)) {
-        for (std::vector<int32_t>& ids : tokens->documents) CutZerosAtTheEnd(ids, random);
+        for (std::vector<int32_t>& ids : tokens->documents) CutPaddingAtTheEnd(ids, padding, random);
       }
       mix.push_back(std::move(item));
     }

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from golden import random_cases, random_classifiers
+from golden import encoder_cases, random_cases, random_classifiers
 
 RUN = Path(__file__).parent / "run"
 
@@ -57,6 +57,7 @@ def test_random_configurations_meet_the_reference(tmp_path: Path) -> None:
     ("form", "write_case"),
     [
         ("text_classifier", random_classifiers.write_text_classifier_case),
+        ("encoder", encoder_cases.write_random_case),
         ("vil", random_classifiers.write_vil_case),
         ("cvt", random_classifiers.write_cvt_case),
     ],

@@ -91,6 +91,8 @@ def write_case(
         weights = roberta.weights_by_formula(model, formula_seed)
     documents = [roberta.draw_ids(model, of_document, random) for of_document in lengths]
     found = expected(model, weights, documents)
+    if len(documents) == 2:  # embeddings are of one document
+        found = {"logits": found["logits"]}
     tensors = {name: value.astype(np.float32) for name, value in found.items()}
     tensors |= {f"input_ids_{document}": ids for document, ids in enumerate(documents)}
     safetensors_file.write(case / "io.safetensors", tensors)
@@ -156,6 +158,12 @@ def write_golden() -> None:
             id2label=roberta.labels(5), problem_type=roberta.MULTI, pad_token_id=4, num_hidden_layers=1, vocab_size=30
         ),
         [[9, 61, 20]],
+    )
+    write_case(
+        "roberta_encoder",
+        "an encoder without head",
+        roberta.config(architectures=[roberta.ENCODER], hidden_size=16, num_attention_heads=2),
+        [[64, 1, 33]],
     )
     base = {"hidden_size": 768, "intermediate_size": 3072, "num_attention_heads": 12, "num_hidden_layers": 12}
     write_case(
