@@ -40,7 +40,7 @@ def read(form: str, case: str) -> tuple[dict[str, Any], dict[str, NDArray], dict
 
 
 def test_there_are_golden_cases() -> None:
-    assert [len(cases(form)) for form in ("text_classifier", "vil", "cvt")] == [13, 8, 3]
+    assert [len(cases(form)) for form in ("text_classifier", "vil", "cvt")] == [17, 8, 3]
 
 
 @pytest.mark.parametrize("case", cases("text_classifier"))

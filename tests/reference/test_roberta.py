@@ -12,12 +12,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from golden import roberta
 from longshort_convert.__main__ import main
 
 from reference import safetensors_file
 from reference.text_classifier import TextClassifier
 
 ROOT = Path(__file__).parents[2]
+GOLDEN = ROOT / "tests/golden/text_classifier"
 PYTHON = ROOT / "build/transformers/bin/python"
 COUNT = os.environ.get("LONGSHORT_RANDOM_ROBERTAS", "30")
 SEED = os.environ.get("LONGSHORT_RANDOM_SEED", "1")
@@ -37,6 +39,18 @@ def differences(model: Path, expected: Path) -> dict[str, float]:
             difference = float(np.abs(result - wanted).max() / max(1.0, np.abs(wanted).max()))
             found[name] = max(difference, found.get(name, 0.0))
     return found
+
+
+@pytest.mark.parametrize("case", [path.parent.name for path in sorted(GOLDEN.glob("roberta*/io.safetensors"))])
+def test_golden_robertas_are_those_of_transformers(case: str, tmp_path: Path) -> None:
+    config = json.loads((GOLDEN / case / "config.json").read_text())
+    if config["weights_file"] is None:
+        pytest.skip("query by query, a full-size model takes minutes")
+    weights = safetensors_file.read(GOLDEN / case / config["weights_file"])
+    folder = roberta.write_folder(tmp_path / "folder", config["hugging_face"], weights)
+    assert main([str(folder), "--out", str(tmp_path / "model")]) == 0
+    found = differences(tmp_path / "model", GOLDEN / case / "io.safetensors")
+    assert max(found.values()) < 1e-6, found  # stored as float32
 
 
 @pytest.mark.skipif(not PYTHON.exists(), reason="build/transformers is missing (tests/requirements-transformers.txt)")
