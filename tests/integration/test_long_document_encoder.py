@@ -1,0 +1,132 @@
+"""A RoBERTa from checkpoint to answers: converted, served, and called with raw text by both protocols.
+
+What it must answer is in texts.json, which Hugging Face's tokenizer and model made of the same folder
+(tests/golden/with_transformers.py).
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from longshort_convert.__main__ import main
+from numpy.typing import NDArray
+from reference import safetensors_file
+from reference.text_classifier import TextClassifier
+
+from integration import open_inference
+from integration.open_inference import strings
+from integration.server_process import ROOT, Server
+
+GOLDEN = ROOT / "tests/golden/text_classifier/roberta_texts"
+CASES: list[dict[str, Any]] = json.loads((GOLDEN / "texts.json").read_text())
+SINGLE = [case for case in CASES if len(case["texts"]) == 1]
+PAIRS = [case for case in CASES if len(case["texts"]) == 2]
+TOLERANCE = 2e-5
+LONG_SHORT = ("--window=8", "--rank=2", "--max-length=400")
+MULTI_LABEL = ("--set", "problem_type=multi_label_classification")
+
+
+def convert(folder: Path, out: Path, *options: str) -> None:
+    assert main([str(folder), *options, "--out", str(out)]) == 0
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimpleNamespace]:
+    """A server of the RoBERTa, of one with windows and landmarks, and of one with independent labels."""
+    folder = tmp_path_factory.mktemp("checkpoint")
+    for name in ("model.safetensors", "tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(GOLDEN / name, folder)
+    shutil.copy(GOLDEN / "hugging_face.json", folder / "config.json")
+    repository = tmp_path_factory.mktemp("repository")
+    for name, options in (("roberta", ()), ("long_short", LONG_SHORT), ("labels", MULTI_LABEL)):
+        convert(folder, repository / name / "1", *options)
+    with Server(repository, tmp_path_factory.mktemp("server")) as server:
+        yield SimpleNamespace(server=server, repository=repository)
+
+
+def score(api: SimpleNamespace, served: SimpleNamespace, model: str, cases: list[dict[str, Any]], **more: Any) -> Any:
+    request = api.inference.ScoreTextRequest(
+        model={"name": model},
+        inputs=[{"text": case["texts"][0]} for case in cases],
+        second_inputs=[{"text": case["texts"][1]} for case in cases if len(case["texts"]) == 2],
+        all_logits=True,
+        **more,
+    )
+    return api.inference_grpc.InferenceStub(served.server.channel).ScoreText(request, timeout=60)
+
+
+def logits_of(answer: Any) -> NDArray[np.float64]:
+    return np.array([classification.logits for classification in answer.classifications])
+
+
+@pytest.mark.parametrize("cases", [SINGLE, PAIRS])
+def test_longshort_v1_answers_as_transformers(
+    cases: list[dict[str, Any]], api: SimpleNamespace, served: SimpleNamespace
+) -> None:
+    answer = score(api, served, "roberta", cases)
+    wanted = np.array([case["logits"] for case in cases])
+    assert logits_of(answer) == pytest.approx(wanted, abs=TOLERANCE)
+    assert answer.usage.prompt_tokens == sum(len(case["ids"]) for case in cases)
+    for classification, logits in zip(answer.classifications, wanted, strict=True):
+        labels = ["bad", "good", "so so"]
+        assert [found.label for found in classification.classes] == [labels[index] for index in np.argsort(-logits)]
+
+
+@pytest.mark.parametrize("cases", [SINGLE, PAIRS])
+def test_tritonclient_answers_as_transformers(cases: list[dict[str, Any]], served: SimpleNamespace) -> None:
+    inputs = [strings("document", *(case["texts"][0].encode() for case in cases))]
+    if len(cases[0]["texts"]) == 2:
+        inputs.append(strings("second_document", *(case["texts"][1].encode() for case in cases)))
+    with open_inference.client_of(served.server) as client:
+        answer = client.infer("roberta", inputs)
+    wanted = np.array([case["logits"] for case in cases])
+    assert answer.as_numpy("logits") == pytest.approx(wanted, abs=TOLERANCE)
+    odds = np.exp(wanted)
+    assert answer.as_numpy("probabilities") == pytest.approx(odds / odds.sum(axis=1, keepdims=True), abs=1e-5)
+
+
+def test_ids_give_the_same_as_text(api: SimpleNamespace, served: SimpleNamespace) -> None:
+    request = api.inference.ScoreTextRequest(
+        model={"name": "roberta"}, inputs=[{"ids": {"ids": case["ids"]}} for case in CASES], all_logits=True
+    )
+    answer = api.inference_grpc.InferenceStub(served.server.channel).ScoreText(request, timeout=60)
+    assert logits_of(answer) == pytest.approx(np.array([case["logits"] for case in CASES]), abs=TOLERANCE)
+
+
+@pytest.mark.parametrize("cases", [SINGLE, PAIRS])
+def test_windows_and_landmarks_are_those_of_the_reference(
+    cases: list[dict[str, Any]], api: SimpleNamespace, served: SimpleNamespace
+) -> None:
+    folder = served.repository / "long_short" / "1"
+    config = json.loads((folder / "config.json").read_text())
+    reference = TextClassifier(config, safetensors_file.read(folder / "model.safetensors"))
+    wanted = np.array([reference.logits([np.array(case["ids"])]) for case in cases])
+    assert logits_of(score(api, served, "long_short", cases)) == pytest.approx(wanted, abs=TOLERANCE)
+    assert np.abs(wanted - np.array([case["logits"] for case in cases])).max() > 0.01
+
+
+def test_a_document_that_is_too_long_is_refused_or_truncated(api: SimpleNamespace, served: SimpleNamespace) -> None:
+    words = " ".join(str(number) for number in range(200))
+    answer = score(api, served, "roberta", [{"texts": [words]}], truncate=True)
+    assert answer.usage.prompt_tokens == 128
+    answer = score(api, served, "roberta", [{"texts": [words, words]}], truncate=True)
+    assert answer.usage.prompt_tokens == 128
+    refused = score(api, served, "roberta", [{"texts": ["short"]}, {"texts": [words[:400]]}], truncate=True)
+    assert len(refused.classifications) == 2
+    with pytest.raises(Exception, match="128"):
+        score(api, served, "roberta", [{"texts": [words]}])
+
+
+def test_independent_labels_have_their_own_probabilities(api: SimpleNamespace, served: SimpleNamespace) -> None:
+    answer = score(api, served, "labels", SINGLE[:1])
+    (classification,) = answer.classifications
+    for found in classification.classes:
+        logit = SINGLE[0]["logits"][found.index]
+        assert found.probability == pytest.approx(1 / (1 + np.exp(-logit)), abs=1e-5)
