@@ -34,7 +34,9 @@ absl::Status ItemPreparer::Prepare(ClassificationJob& job) {
   const absl::Time end = clock_.Now();
   job.SetPrepared(end);
   observer_.OnPrepared(end - begin);
-  return status;
+  LS_RETURN_IF_ERROR(status);
+  // A worker that took its time before now would run an item that has expired meanwhile.
+  return job.CheckNotAbandoned(end);
 }
 
 }  // namespace longshort::core
