@@ -56,27 +56,30 @@ std::string Dump(const nlohmann::json& json) {
 
 class ConnectCodec final : public HttpCodec {
  public:
-  ConnectCodec(Encoding encoding, RpcKind kind, int64_t max_message_bytes)
-      : encoding_(encoding), kind_(kind), max_message_bytes_(max_message_bytes) {}
-
-  absl::Status ReadRequest(HttpRequest& request, google::protobuf::Message& message) override {
-    coding_ = request.Find("connect-content-encoding").value_or("");
-    if (request.method == "GET") return ReadQuery(request.query, message);
-    if (kind_ == RpcKind::kUnary) {
-      LS_RETURN_IF_ERROR(
-          DecodeContent(request.Find("content-encoding").value_or(""), max_message_bytes_, request.body));
-      return ReadMessage(request.body, message);
-    }
-    LS_ASSIGN_OR_RETURN(const std::optional<std::string> only, TakeMessage(request.body));
-    if (!only.has_value() || !request.body.empty()) {
-      return absl::InvalidArgumentError(
-          "the body must be one message in an envelope: a byte of flags, four bytes of "
-          "length, and the message");
-    }
-    return ReadMessage(*only, message);
+  ConnectCodec(Encoding encoding, RpcKind kind, const HttpRequest& head, int64_t max_message_bytes)
+      : encoding_(encoding),
+        kind_(kind),
+        max_message_bytes_(max_message_bytes),
+        coding_(head.Find("connect-content-encoding").value_or("")),
+        answer_coding_(kind == RpcKind::kUnary ? "" : AcceptedCoding(head, "connect-accept-encoding")) {
+    if (coding_ == "identity") coding_.clear();
   }
 
-  absl::StatusOr<std::optional<std::string>> TakeMessage(std::string& received) override {
+  absl::StatusOr<PackedMessage> TakeOnly(HttpRequest& request) override {
+    if (request.method == "GET") return TakeFromQuery(request.query);
+    if (kind_ == RpcKind::kUnary) return HttpCodec::TakeOnly(request);
+    const bool is_empty = request.body.empty();
+    LS_ASSIGN_OR_RETURN(std::optional<PackedMessage> only, TakeNext(request.body));
+    if (only.has_value() && request.body.empty()) return *std::move(only);
+    // As in gRPC, the number of messages is wrong.
+    const auto code =
+        is_empty || only.has_value() ? absl::StatusCode::kUnimplemented : absl::StatusCode::kInvalidArgument;
+    return absl::Status(code,
+                        "the body must be one message in an envelope: a byte of flags, four bytes of length, and the "
+                        "message");
+  }
+
+  absl::StatusOr<std::optional<PackedMessage>> TakeNext(std::string& received) override {
     constexpr int kBitsOfByte = 8;
     if (received.size() < kPrefixBytes) return std::nullopt;
     const auto flags = static_cast<unsigned char>(received[0]);
@@ -85,50 +88,58 @@ class ConnectCodec final : public HttpCodec {
     if ((flags & ~kCompressed) != 0) {
       return absl::InvalidArgumentError(absl::StrCat("an envelope has the flags ", flags, "; 0 and 1 are allowed"));
     }
-    if (length > static_cast<size_t>(max_message_bytes_)) return BodyTooLarge(static_cast<size_t>(max_message_bytes_));
-    if (received.size() - kPrefixBytes < length) return std::nullopt;
-    std::string message = received.substr(kPrefixBytes, length);
-    received.erase(0, kPrefixBytes + length);
-    if ((flags & kCompressed) != 0) {
-      if (coding_.empty()) {
-        return absl::InvalidArgumentError("an envelope is compressed, but Connect-Content-Encoding is not set");
-      }
-      LS_RETURN_IF_ERROR(DecodeContent(coding_, max_message_bytes_, message));
+    if (length > MaxBytes()) return BodyTooLarge(MaxBytes());
+    const bool is_compressed = (flags & kCompressed) != 0;
+    if (is_compressed && coding_.empty()) {
+      return absl::InvalidArgumentError("an envelope is compressed, but Connect-Content-Encoding is not set");
     }
+    if (received.size() - kPrefixBytes < length) return std::nullopt;
+    PackedMessage message{received.substr(kPrefixBytes, length), is_compressed ? coding_ : ""};
+    received.erase(0, kPrefixBytes + length);
     return message;
   }
 
-  absl::Status ReadMessage(const std::string& bytes, google::protobuf::Message& message) override {
-    if (encoding_ == Encoding::kJson) return ReadJson(bytes, message);
-    google::protobuf::io::ArrayInputStream stream(bytes.data(), static_cast<int>(bytes.size()));
-    if (MeasureMessage(stream, *message.GetDescriptor(), kMaxElements).elements > kMaxElements) {
-      return absl::InvalidArgumentError(absl::StrCat("the request has more than ", kMaxElements,
-                                                     " messages, strings, map entries and unknown fields"));
-    }
-    if (message.ParseFromString(bytes)) return absl::OkStatus();
+  absl::StatusOr<int64_t> MemoryOf(const HttpRequest& request,
+                                   const google::protobuf::Descriptor& type) const override {
+    if (encoding_ == Encoding::kJson) return JsonMemory(request.body, kBytesOfNumber);
+    google::protobuf::io::ArrayInputStream stream(request.body.data(), static_cast<int>(request.body.size()));
+    const MessageSize size = MeasureMessage(stream, type, kMaxElements);
+    if (size.elements <= kMaxElements) return size.InMemory();
+    return absl::InvalidArgumentError(
+        absl::StrCat("the request has more than ", kMaxElements, " messages, strings, map entries and unknown fields"));
+  }
+
+  absl::Status ReadRequest(HttpRequest& request, google::protobuf::Message& message) override {
+    if (encoding_ == Encoding::kJson) return ReadJson(request.body, message);
+    if (request.body.size() > MaxBytes()) return BodyTooLarge(MaxBytes());
+    if (message.ParseFromString(request.body)) return absl::OkStatus();
     return absl::InvalidArgumentError(absl::StrCat("the request is not a ", message.GetDescriptor()->full_name(),
                                                    ": malformed, or a string field is not UTF-8"));
   }
 
   absl::StatusOr<HttpResponse> WriteAnswer(const google::protobuf::Message& answer) override {
-    LS_ASSIGN_OR_RETURN(std::string body, Write(answer));
-    if (kind_ == RpcKind::kUnary) {
-      return HttpResponse{.body = std::move(body), .content_type = ContentType("application/")};
+    if (kind_ != RpcKind::kUnary) {
+      LS_ASSIGN_OR_RETURN(std::string stream, WriteMessage(answer));
+      return StreamOf(absl::StrCat(stream, WriteEnd(absl::OkStatus())));
     }
-    std::string stream = absl::StrCat(Envelop(0, body), WriteEnd(absl::OkStatus()));
-    return HttpResponse{.body = std::move(stream), .content_type = stream_content_type()};
+    LS_ASSIGN_OR_RETURN(std::string body, Write(answer));
+    return HttpResponse{.body = std::move(body), .content_type = ContentType("application/")};
   }
 
   HttpResponse WriteError(const absl::Status& status) override {
-    if (kind_ == RpcKind::kUnary) return ConnectError(status);
-    return {.body = WriteEnd(status), .content_type = stream_content_type()};
+    return kind_ == RpcKind::kUnary ? ConnectError(status) : StreamOf(WriteEnd(status));
   }
 
   bool errors_in_stream() const override { return true; }
   std::string stream_content_type() const override { return ContentType("application/connect+"); }
+  HttpFields stream_fields() const override {
+    if (answer_coding_.empty()) return {};
+    return {{"Connect-Content-Encoding", std::string(answer_coding_)}};
+  }
   absl::StatusOr<std::string> WriteMessage(const google::protobuf::Message& answer) override {
     LS_ASSIGN_OR_RETURN(const std::string message, Write(answer));
-    return Envelop(0, message);
+    const std::optional<std::string> packed = EncodeContent(answer_coding_, message);
+    return packed.has_value() ? Envelop(kCompressed, *packed) : Envelop(0, message);
   }
   std::string WriteEnd(const absl::Status& status) override {
     nlohmann::json end = nlohmann::json::object();
@@ -137,22 +148,31 @@ class ConnectCodec final : public HttpCodec {
   }
 
  private:
+  // Of a message as it arrives.
+  size_t MaxBytes() const {
+    return encoding_ == Encoding::kJson ? MaxJsonBodyBytes(max_message_bytes_)
+                                        : static_cast<size_t>(max_message_bytes_);
+  }
+
   std::string ContentType(const char* prefix) const {
     return absl::StrCat(prefix, encoding_ == Encoding::kJson ? "json" : "proto");
   }
 
-  absl::Status ReadQuery(const std::string& query, google::protobuf::Message& message) {
+  HttpResponse StreamOf(std::string envelopes) const {
+    return {.body = std::move(envelopes), .content_type = stream_content_type(), .fields = stream_fields()};
+  }
+
+  static absl::StatusOr<PackedMessage> TakeFromQuery(const std::string& query) {
     std::optional<std::string> text = QueryParameter(query, "message");
     if (!text.has_value()) return absl::InvalidArgumentError("the query has no parameter `message`, or a wrong one");
-    if (QueryParameter(query, "base64") == "1") {
-      std::string bytes;
-      if (!absl::WebSafeBase64Unescape(*text, &bytes)) {
-        return absl::InvalidArgumentError("the query's `message` is not URL-safe base64");
-      }
-      text = std::move(bytes);
+    PackedMessage message{*std::move(text), QueryParameter(query, "compression").value_or("")};
+    if (QueryParameter(query, "base64") != "1") return message;
+    std::string bytes;
+    if (!absl::WebSafeBase64Unescape(message.bytes, &bytes)) {
+      return absl::InvalidArgumentError("the query's `message` is not URL-safe base64");
     }
-    LS_RETURN_IF_ERROR(DecodeContent(QueryParameter(query, "compression").value_or(""), max_message_bytes_, *text));
-    return ReadMessage(*text, message);
+    message.bytes = std::move(bytes);
+    return message;
   }
 
   absl::StatusOr<std::string> Write(const google::protobuf::Message& message) const {
@@ -163,7 +183,8 @@ class ConnectCodec final : public HttpCodec {
   const Encoding encoding_;
   const RpcKind kind_;
   const int64_t max_message_bytes_;
-  std::string coding_;  // of the request's envelopes
+  std::string coding_;                    // of the request's envelopes
+  const std::string_view answer_coding_;  // of the answer's
 };
 
 absl::StatusOr<Encoding> EncodingOf(const Rpc& rpc, const HttpRequest& head) {
@@ -195,7 +216,7 @@ absl::StatusOr<std::unique_ptr<HttpCodec>> MakeConnectCodec(const Rpc& rpc, cons
                      " streams in both directions, which HTTP/1.1 cannot; call it by gRPC, on the port of --listen"));
   }
   LS_ASSIGN_OR_RETURN(const Encoding encoding, EncodingOf(rpc, head));
-  return std::make_unique<ConnectCodec>(encoding, rpc.kind, max_message_bytes);
+  return std::make_unique<ConnectCodec>(encoding, rpc.kind, head, max_message_bytes);
 }
 
 HttpResponse ConnectError(const absl::Status& status) {

@@ -61,28 +61,55 @@ HttpCall::HttpCall(const CallEnvironment& environment, const Rpc& rpc, std::shar
       streams_answers_(rpc.kind == RpcKind::kServerStream || rpc.kind == RpcKind::kBidirectional) {}
 
 absl::StatusOr<Budget::Share> HttpCall::Decode(grpc::ByteBuffer& /*bytes*/, google::protobuf::Message& message) {
+  HttpRequest& request = exchange_->request();
   if (rpc().kind == RpcKind::kClientStream) {
     LS_RETURN_IF_ERROR(read_error_);
-    LS_RETURN_IF_ERROR(codec_->ReadMessage(std::exchange(message_, ""), message));
-    return Budget::Share();
+  } else {
+    LS_RETURN_IF_ERROR(request.body_status);
+    LS_ASSIGN_OR_RETURN(packed_, codec_->TakeOnly(request));
   }
-  HttpRequest& request = exchange_->request();
-  LS_RETURN_IF_ERROR(request.body_status);
-  LS_RETURN_IF_ERROR(codec_->ReadRequest(request, message));
+  absl::StatusOr<Budget::Share> memory = Unpack(*message.GetDescriptor());
+  if (memory.ok()) LS_RETURN_IF_ERROR(codec_->ReadRequest(request, message));
   std::string().swap(request.body);
-  return Budget::Share();
+  return memory;
+}
+
+absl::StatusOr<Budget::Share> HttpCall::Unpack(const google::protobuf::Descriptor& type) {
+  Budget::Share memory(environment().message_memory);
+  const auto take = [&memory](int64_t bytes) {
+    absl::Status status = memory.Grow(bytes);
+    if (!status.ok()) core::SetRefusal(status, {.retry_after = core::kMinRetryDelay});
+    return status;
+  };
+  std::string& body = exchange_->request().body;
+  body = std::move(packed_.bytes);
+  int64_t unpacked_bytes = 0;
+  if (!packed_.coding.empty()) {
+    environment().metrics.CountCompressedMessage();
+    const int64_t max_bytes = MaxUnpackedBytes(environment().limits.message_bytes);
+    LS_RETURN_IF_ERROR(take(max_bytes));
+    LS_RETURN_IF_ERROR(DecodeContent(packed_.coding, max_bytes, body));
+    unpacked_bytes = static_cast<int64_t>(body.size());
+  }
+  if (body.size() <= kSmallMessage) return Budget::Share();
+  LS_ASSIGN_OR_RETURN(const int64_t reading_bytes, codec_->MemoryOf(exchange_->request(), type));
+  LS_RETURN_IF_ERROR(take(unpacked_bytes + reading_bytes));
+  return memory;
 }
 
 void HttpCall::BeginRead(grpc::ByteBuffer* /*message*/) {
-  exchange_->Run(0, [self = Self()] { self->ReceivePart(std::string()); });
+  exchange_->Run(0, [self = Self()] {
+    const absl::Status& status = self->exchange_->request().body_status;
+    self->ReceivePart(status.ok() ? absl::StatusOr<std::string>("") : status);
+  });
 }
 
 void HttpCall::ReceivePart(absl::StatusOr<std::string> part) {
   if (part.ok()) {
     received_ += *part;
-    absl::StatusOr<std::optional<std::string>> message = codec_->TakeMessage(received_);
+    absl::StatusOr<std::optional<PackedMessage>> message = codec_->TakeNext(received_);
     if (message.ok() && message->has_value()) {
-      message_ = **std::move(message);
+      packed_ = **std::move(message);
       return ReadDone(true);
     }
     if (!message.ok()) part = message.status();
@@ -126,7 +153,8 @@ void HttpCall::AddFields(const absl::Status& status, HttpResponse& response) {
 
 void HttpCall::BeginStream() {
   if (std::exchange(streaming_, true)) return;
-  HttpResponse head{.content_type = codec_->stream_content_type(), .fields = {{"Cache-Control", "no-cache"}}};
+  HttpResponse head{.content_type = codec_->stream_content_type(), .fields = codec_->stream_fields()};
+  head.fields.emplace_back("Cache-Control", "no-cache");
   AddFields(absl::OkStatus(), head);
   exchange_->BeginStream(std::move(head));
 }

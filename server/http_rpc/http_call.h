@@ -36,6 +36,8 @@ class HttpCall final : public Call {
   void Abort() override { exchange_->Abort(); }
   void KeepAbortable() override {}
 
+  // Unpacks packed_ into the request's body, and takes the memory for reading the message.
+  absl::StatusOr<Budget::Share> Unpack(const google::protobuf::Descriptor& type);
   // Continues BeginRead with more of the body.
   void ReceivePart(absl::StatusOr<std::string> part);
   absl::StatusOr<std::unique_ptr<google::protobuf::Message>> Parse(const grpc::ByteBuffer& answer) const;
@@ -49,7 +51,7 @@ class HttpCall final : public Call {
   const bool streams_answers_;
   bool streaming_ = false;   // the head of a stream was sent
   std::string received_;     // of a stream of requests: not decoded yet
-  std::string message_;      // of a stream of requests: the next message
+  PackedMessage packed_;     // the next message
   absl::Status read_error_;  // of a stream of requests
 };
 

@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -18,19 +20,46 @@
 
 namespace longshort::server {
 
+// What JSON may have beside a message's texts and bytes.
+inline constexpr int64_t kJsonBesideBytes = 64 << 10;
+// The largest body of JSON that may hold a message of this size: it codes bytes by base64, four characters for three.
+inline size_t MaxJsonBodyBytes(int64_t max_message_bytes) {
+  return static_cast<size_t>(max_message_bytes / 3 * 4 + kJsonBesideBytes);
+}
+// The longest message, unpacked, of a body that was packed.
+inline int64_t MaxUnpackedBytes(int64_t max_message_bytes) { return max_message_bytes + kJsonBesideBytes; }
+
+// Maximum memory that reading JSON takes, beside the text, where a value of a list takes `bytes_of_value` (with what
+// growing lists leave behind): in a parsed document, or as a number of a message.
+inline constexpr int64_t kBytesOfJsonValue = 128, kBytesOfNumber = 16;
+int64_t JsonMemory(std::string_view json, int64_t bytes_of_value);
+
+// The bytes of a message as they arrived.
+struct PackedMessage {
+  std::string bytes;
+  std::string coding;  // content coding; empty: none
+};
+
 class HttpCodec {
  public:
   virtual ~HttpCodec() = default;
 
-  // Reads the message of a call with one message. It may move from the request's body.
-  virtual absl::Status ReadRequest(HttpRequest& request, google::protobuf::Message& message) = 0;
+  // A call with one message: moves its bytes out of the request.
+  virtual absl::StatusOr<PackedMessage> TakeOnly(HttpRequest& request) {
+    return PackedMessage{std::move(request.body), request.Find("content-encoding").value_or("")};
+  }
   // Streams of requests: removes the next message's bytes from `received`; nullopt if they have not all arrived.
-  virtual absl::StatusOr<std::optional<std::string>> TakeMessage(std::string& /*received*/) {
+  virtual absl::StatusOr<std::optional<PackedMessage>> TakeNext(std::string& /*received*/) {
     return absl::UnimplementedError("this path takes one message");
   }
-  virtual absl::Status ReadMessage(const std::string& /*bytes*/, google::protobuf::Message& /*message*/) {
-    return absl::UnimplementedError("this path takes one message");
+  // Maximum memory that reading a message of this type takes, beside the request's body, which is the message's bytes,
+  // unpacked. Errors: INVALID_ARGUMENT.
+  virtual absl::StatusOr<int64_t> MemoryOf(const HttpRequest& request,
+                                           const google::protobuf::Descriptor& /*type*/) const {
+    return JsonMemory(request.body, kBytesOfJsonValue);
   }
+  // Reads the message from the request's body, from which it may move.
+  virtual absl::Status ReadRequest(HttpRequest& request, google::protobuf::Message& message) = 0;
 
   // The answer of a call with one answer.
   virtual absl::StatusOr<HttpResponse> WriteAnswer(const google::protobuf::Message& answer) = 0;
@@ -40,18 +69,14 @@ class HttpCodec {
   // the first message is sent by WriteError, unless `errors_in_stream`.
   virtual bool errors_in_stream() const { return false; }
   virtual std::string stream_content_type() const { return ""; }
+  // Further fields of a stream's head.
+  virtual HttpFields stream_fields() const { return {}; }
   virtual absl::StatusOr<std::string> WriteMessage(const google::protobuf::Message& /*answer*/) {
     return absl::UnimplementedError("this path has one answer");
   }
   // The stream's last bytes.
   virtual std::string WriteEnd(const absl::Status& /*status*/) { return ""; }
 };
-
-// The largest body of JSON that may hold a message of this size: it codes bytes by base64, four characters for three.
-inline size_t MaxJsonBodyBytes(int64_t max_message_bytes) {
-  constexpr int64_t kBeside = 64 << 10;
-  return static_cast<size_t>(max_message_bytes / 3 * 4 + kBeside);
-}
 
 // When the client stops waiting, by the field Connect-Timeout-Ms, whatever the protocol. Errors: INVALID_ARGUMENT.
 absl::StatusOr<absl::Time> ReadDeadline(const HttpRequest& request);

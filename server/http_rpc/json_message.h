@@ -16,6 +16,12 @@ namespace longshort::server {
 // value that its field cannot have, two fields of a oneof, or more than kMaxElements (server/rpc/message_size.h).
 absl::Status ReadJson(std::string_view json, google::protobuf::Message& message);
 
-std::string WriteJson(const google::protobuf::Message& message);
+enum class JsonForm {
+  kProtobuf,
+  // As the Open Inference Protocol's REST form has messages: fields by their names in the contract, 64-bit integers as
+  // numbers, and fields without presence also if they are unset.
+  kPlain,
+};
+std::string WriteJson(const google::protobuf::Message& message, JsonForm form = JsonForm::kProtobuf);
 
 }  // namespace longshort::server

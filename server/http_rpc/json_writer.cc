@@ -4,7 +4,6 @@
 #include <charconv>
 #include <cmath>
 #include <optional>
-#include <type_traits>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/string_view.h"
@@ -66,12 +65,7 @@ void AppendString(std::string_view text, std::string& out) {
 template <typename T>
 void AppendNumber(T value, std::string& out) {
   std::array<char, 32> text;
-  const auto end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
-  // JavaScript's numbers hold no 64-bit integers: they are strings.
-  constexpr bool kIsString = std::is_integral_v<T> && sizeof(T) == sizeof(int64_t);
-  if constexpr (kIsString) out += '"';
-  out.append(text.data(), end);
-  if constexpr (kIsString) out += '"';
+  out.append(text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr);
 }
 
 template <typename T>
@@ -82,7 +76,7 @@ void AppendFloat(T value, std::string& out) {
 
 class Writer final {
  public:
-  explicit Writer(std::string& out) : out_(out) {}
+  Writer(JsonForm form, std::string& out) : form_(form), out_(out) {}
 
   void Write(const Message& message) {
     const auto& type = *message.GetDescriptor();
@@ -92,9 +86,10 @@ class Writer final {
     for (int i = 0; i < type.field_count(); ++i) {
       const FieldDescriptor& field = *type.field(i);
       const int count = field.is_repeated() ? reflection.FieldSize(message, &field) : 0;
-      if (field.is_repeated() ? count == 0 : !reflection.HasField(message, &field)) continue;
+      const bool is_set = field.is_repeated() ? count > 0 : reflection.HasField(message, &field);
+      if (!is_set && (form_ == JsonForm::kProtobuf || field.has_presence())) continue;
       if (out_.size() != begin) out_ += ',';
-      ((out_ += '"') += field.json_name()) += "\":";
+      ((out_ += '"') += form_ == JsonForm::kPlain ? field.name() : field.json_name()) += "\":";
       if (!field.is_repeated()) {
         WriteValue(message, field, -1);
       } else if (field.is_map()) {
@@ -149,16 +144,25 @@ class Writer final {
       case FieldDescriptor::CPPTYPE_INT32:
         return AppendNumber(get(&Reflection::GetInt32, &Reflection::GetRepeatedInt32), out_);
       case FieldDescriptor::CPPTYPE_INT64:
-        return AppendNumber(get(&Reflection::GetInt64, &Reflection::GetRepeatedInt64), out_);
+        return Write64(get(&Reflection::GetInt64, &Reflection::GetRepeatedInt64));
       case FieldDescriptor::CPPTYPE_UINT32:
         return AppendNumber(get(&Reflection::GetUInt32, &Reflection::GetRepeatedUInt32), out_);
       case FieldDescriptor::CPPTYPE_UINT64:
-        return AppendNumber(get(&Reflection::GetUInt64, &Reflection::GetRepeatedUInt64), out_);
+        return Write64(get(&Reflection::GetUInt64, &Reflection::GetRepeatedUInt64));
       case FieldDescriptor::CPPTYPE_FLOAT:
         return AppendFloat(get(&Reflection::GetFloat, &Reflection::GetRepeatedFloat), out_);
       case FieldDescriptor::CPPTYPE_DOUBLE:
         return AppendFloat(get(&Reflection::GetDouble, &Reflection::GetRepeatedDouble), out_);
     }
+  }
+
+  // JavaScript's numbers hold no 64-bit integers: they are strings.
+  template <typename T>
+  void Write64(T value) {
+    const char* quote = form_ == JsonForm::kProtobuf ? "\"" : "";
+    out_ += quote;
+    AppendNumber(value, out_);
+    out_ += quote;
   }
 
   void WriteText(const Message& message, const FieldDescriptor& field, int index) {
@@ -170,14 +174,15 @@ class Writer final {
     ((out_ += '"') += absl::Base64Escape(text)) += '"';
   }
 
+  const JsonForm form_;
   std::string& out_;
 };
 
 }  // namespace
 
-std::string WriteJson(const Message& message) {
+std::string WriteJson(const Message& message, JsonForm form) {
   std::string json;
-  Writer(json).Write(message);
+  Writer(form, json).Write(message);
   return json;
 }
 

@@ -14,6 +14,7 @@
 #include "server/open_inference_v2/input_tensors.h"
 #include "server/open_inference_v2/names.h"
 #include "server/open_inference_v2/parameters.h"
+#include "server/open_inference_v2/raw_binary.h"
 
 namespace longshort::server {
 namespace {
@@ -229,13 +230,16 @@ absl::StatusOr<ModelReference> ReferenceOf(const std::string& name, const std::s
 }
 
 absl::StatusOr<InferPlan> PlanInfer(CallRecord& record, inference::ModelInferRequest request) {
+  LS_ASSIGN_OR_RETURN(const ModelReference reference,
+                      ReferenceOf(request.model_name(), request.model_version(), record.names()));
+  LS_ASSIGN_OR_RETURN(const std::shared_ptr<const core::ServedModel> model, record.FindModel(reference));
+  if (HasRawBinaryInput(request)) {
+    LS_RETURN_IF_ERROR(DescribeRawBinaryInput(TensorsOf(*model, record.environment().limits), model->name, request));
+  }
   InferPlan plan;
   auto kept = std::make_shared<const inference::ModelInferRequest>(std::move(request));
   plan.request = kept;
   plan.form.id = kept->id();
-  LS_ASSIGN_OR_RETURN(const ModelReference reference,
-                      ReferenceOf(kept->model_name(), kept->model_version(), record.names()));
-  LS_ASSIGN_OR_RETURN(const std::shared_ptr<const core::ServedModel> model, record.FindModel(reference));
 
   const Parameters parameters(kept->parameters(), "parameters");
   if (!kept->parameters().empty()) {

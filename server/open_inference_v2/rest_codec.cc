@@ -7,13 +7,14 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "base/strict_json.h"
 #include "open_inference/v2/service.pb.h"
 #include "server/calls/field_error.h"
-#include "server/http/content_coding.h"
 #include "server/http/http_status.h"
-#include "server/open_inference_v2/plain_json.h"
+#include "server/http_rpc/json_message.h"
+#include "server/open_inference_v2/raw_binary.h"
 #include "server/open_inference_v2/rest_answer.h"
 #include "server/open_inference_v2/rest_request.h"
 
@@ -26,11 +27,15 @@ using nlohmann::ordered_json;
 constexpr char kJson[] = "application/json";
 constexpr char kHeaderLength[] = "Inference-Header-Content-Length";
 
-HttpResponse JsonResponse(const ordered_json& json, int status = 200) {
-  return {.status = status,
-          .body = json.dump(-1, ' ', false, ordered_json::error_handler_t::replace),
-          .content_type = kJson};
+HttpResponse JsonResponse(std::string json, int status = 200) {
+  return {.status = status, .body = std::move(json), .content_type = kJson};
 }
+
+HttpResponse JsonResponse(const ordered_json& json, int status = 200) {
+  return JsonResponse(json.dump(-1, ' ', false, ordered_json::error_handler_t::replace), status);
+}
+
+std::string PlainJson(const Message& message) { return WriteJson(message, JsonForm::kPlain); }
 
 // Sets a string field, if the message has it.
 void SetText(const char* field, const std::string& value, Message& message) {
@@ -38,23 +43,32 @@ void SetText(const char* field, const std::string& value, Message& message) {
   if (found != nullptr) message.GetReflection()->SetString(&message, found, value);
 }
 
-absl::Status DecodeBody(int64_t max_message_bytes, HttpRequest& request) {
-  return DecodeContent(request.Find("content-encoding").value_or(""),
-                       static_cast<int64_t>(MaxRestBodyBytes(max_message_bytes)), request.body);
-}
+// Requests have no list of JSON values beside the data of inputs, which become raw tensors.
+class RestCodec : public HttpCodec {
+ public:
+  absl::StatusOr<int64_t> MemoryOf(const HttpRequest& request,
+                                   const google::protobuf::Descriptor& /*type*/) const override {
+    return JsonMemory(request.body, kBytesOfNumber);
+  }
+  HttpResponse WriteError(const absl::Status& status) override { return RestError(status); }
+};
 
-class InferCodec final : public HttpCodec {
+class InferCodec final : public RestCodec {
  public:
   InferCodec(RestTarget target, int64_t max_message_bytes)
       : target_(std::move(target)), max_message_bytes_(max_message_bytes) {}
 
   absl::Status ReadRequest(HttpRequest& request, Message& message) override {
     auto& infer = static_cast<inference::ModelInferRequest&>(message);
-    LS_RETURN_IF_ERROR(DecodeBody(max_message_bytes_, request));
     const std::string_view body = request.body;
     LS_ASSIGN_OR_RETURN(const size_t json_bytes, JsonBytes(request));
     infer.set_model_name(target_.name);
     infer.set_model_version(target_.version);
+    if (json_bytes == 0 && !body.empty()) {
+      SetRawBinaryInput(std::move(request.body), infer);
+      binary_.by_default = true;
+      return absl::OkStatus();
+    }
     const absl::Status read =
         ReadRestRequest(body.substr(0, json_bytes), body.substr(json_bytes), max_message_bytes_, infer, binary_);
     return absl::IsResourceExhausted(read) ? HttpError(413, std::string(read.message())) : read;
@@ -71,8 +85,6 @@ class InferCodec final : public HttpCodec {
     return response;
   }
 
-  HttpResponse WriteError(const absl::Status& status) override { return RestError(status); }
-
  private:
   // How much of the body is JSON.
   static absl::StatusOr<size_t> JsonBytes(const HttpRequest& request) {
@@ -81,9 +93,10 @@ class InferCodec final : public HttpCodec {
     uint64_t bytes = 0;
     const bool is_number = absl::ascii_isdigit(static_cast<unsigned char>(given->empty() ? ' ' : given->front())) &&
                            absl::SimpleAtoi(*given, &bytes);
-    if (is_number && bytes > 0 && bytes <= request.body.size()) return bytes;
+    if (is_number && bytes <= request.body.size()) return bytes;
     return FieldError(kHeaderLength, Quoted(*given),
-                      absl::StrCat("the length of the JSON, from 1 to ", request.body.size(), ", the body's length"));
+                      absl::StrCat("the length of the JSON, at most ", request.body.size(),
+                                   ", the body's length; 0 if the body is the model's only input"));
   }
 
   const RestTarget target_;
@@ -91,13 +104,11 @@ class InferCodec final : public HttpCodec {
   BinaryOutputs binary_;
 };
 
-class PlainCodec final : public HttpCodec {
+class PlainCodec final : public RestCodec {
  public:
-  PlainCodec(RestTarget target, int64_t max_message_bytes)
-      : target_(std::move(target)), max_message_bytes_(max_message_bytes) {}
+  explicit PlainCodec(RestTarget target) : target_(std::move(target)) {}
 
   absl::Status ReadRequest(HttpRequest& request, Message& message) override {
-    LS_RETURN_IF_ERROR(DecodeBody(max_message_bytes_, request));
     SetText("name", target_.name, message);
     SetText("version", target_.version, message);
     SetText("model_name", target_.name, message);
@@ -119,25 +130,25 @@ class PlainCodec final : public HttpCodec {
       return JsonResponse(PlainJson(answer), ready->ready() ? 200 : kUnavailable);
     }
     if (const auto* ready = dynamic_cast<const inference::ModelReadyResponse*>(&answer); ready != nullptr) {
-      return JsonResponse({{"name", target_.name}, {"ready", ready->ready()}}, ready->ready() ? 200 : kNotFound);
+      return JsonResponse(ordered_json{{"name", target_.name}, {"ready", ready->ready()}},
+                          ready->ready() ? 200 : kNotFound);
     }
     if (const auto* config = dynamic_cast<const inference::ModelConfigResponse*>(&answer); config != nullptr) {
       return JsonResponse(PlainJson(config->config()));
     }
-    if (dynamic_cast<const inference::RepositoryIndexResponse*>(&answer) != nullptr) {
-      return JsonResponse(PlainJson(answer).at("models"));
+    if (const auto* index = dynamic_cast<const inference::RepositoryIndexResponse*>(&answer); index != nullptr) {
+      const auto append = [](std::string* list, const Message& one) { list->append(PlainJson(one)); };
+      return JsonResponse(absl::StrCat("[", absl::StrJoin(index->models(), ",", append), "]"));
     }
     if (dynamic_cast<const inference::RepositoryModelLoadResponse*>(&answer) != nullptr) {
-      return JsonResponse({{"name", target_.name}, {"load", true}});
+      return JsonResponse(ordered_json{{"name", target_.name}, {"load", true}});
     }
     if (dynamic_cast<const inference::RepositoryModelUnloadResponse*>(&answer) != nullptr) {
-      return JsonResponse({{"name", target_.name}, {"unload", true}});
+      return JsonResponse(ordered_json{{"name", target_.name}, {"unload", true}});
     }
     const bool is_empty = answer.GetDescriptor()->field_count() == 0;  // a list of shared memory, or of nothing
-    return JsonResponse(is_empty ? ordered_json::array() : PlainJson(answer));
+    return JsonResponse(is_empty ? "[]" : PlainJson(answer));
   }
-
-  HttpResponse WriteError(const absl::Status& status) override { return RestError(status); }
 
  private:
   static constexpr JsonLimits kLimits = {.depth = 8, .elements = 1024};
@@ -172,7 +183,6 @@ class PlainCodec final : public HttpCodec {
   }
 
   const RestTarget target_;
-  const int64_t max_message_bytes_;
 };
 
 }  // namespace
@@ -180,16 +190,11 @@ class PlainCodec final : public HttpCodec {
 std::unique_ptr<HttpCodec> MakeRestCodec(const Rpc& rpc, RestTarget target, int64_t max_message_bytes) {
   const bool infers = rpc.request->GetDescriptor() == inference::ModelInferRequest::descriptor();
   if (infers) return std::make_unique<InferCodec>(std::move(target), max_message_bytes);
-  return std::make_unique<PlainCodec>(std::move(target), max_message_bytes);
-}
-
-size_t MaxRestBodyBytes(int64_t max_message_bytes) {
-  constexpr int64_t kBeside = 64 << 10;  // the JSON beside the inputs
-  return static_cast<size_t>(max_message_bytes + kBeside);
+  return std::make_unique<PlainCodec>(std::move(target));
 }
 
 HttpResponse RestError(const absl::Status& status) {
-  return JsonResponse({{"error", std::string(status.message())}}, HttpStatusOf(status));
+  return JsonResponse(ordered_json{{"error", std::string(status.message())}}, HttpStatusOf(status));
 }
 
 }  // namespace longshort::server

@@ -19,9 +19,6 @@ struct RestTarget {
 // A codec for one request of `rpc`, one of OpenInferenceRpcs. `max_message_bytes`: as for a gRPC message, unpacked.
 std::unique_ptr<HttpCodec> MakeRestCodec(const Rpc& rpc, RestTarget target, int64_t max_message_bytes);
 
-// The largest body of a request, unpacked or not.
-size_t MaxRestBodyBytes(int64_t max_message_bytes);
-
 // {"error": "..."}, with the HTTP status of the error.
 HttpResponse RestError(const absl::Status& status);
 

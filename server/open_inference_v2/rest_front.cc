@@ -178,7 +178,7 @@ HttpFront OpenInferenceFront(const CallEnvironment& environment, const std::vect
       const Rpc& rpc = *by_name.find(route.rpc)->second;
       HttpPlan plan;
       plan.is_call = !rpc.names.observes();
-      plan.max_body_bytes = verb == "POST" ? MaxRestBodyBytes(environment.limits.message_bytes) : 0;
+      plan.max_body_bytes = verb == "POST" ? MaxUnpackedBytes(environment.limits.message_bytes) : 0;
       plan.serve = [&environment, &rpc, target = place->target](const std::shared_ptr<HttpExchange>& exchange) {
         HttpCall::Start(environment, rpc, exchange, MakeRestCodec(rpc, target, environment.limits.message_bytes));
       };

@@ -12,7 +12,6 @@
 #include "base/status_macros.h"
 #include "server/calls/field_error.h"
 #include "server/handlers/handlers.h"
-#include "server/http/content_coding.h"
 #include "server/http/http_query.h"
 #include "server/http/http_status.h"
 #include "server/openai/find_model.h"
@@ -115,10 +114,7 @@ HttpResponse JsonAnswer(const ordered_json& json) { return {.body = DumpJson(jso
 
 class PredictCodec final : public HttpCodec {
  public:
-  explicit PredictCodec(int64_t max_body_bytes) : max_body_bytes_(max_body_bytes) {}
-
   absl::Status ReadRequest(HttpRequest& request, google::protobuf::Message& message) override {
-    LS_RETURN_IF_ERROR(DecodeContent(request.Find("content-encoding").value_or(""), max_body_bytes_, request.body));
     auto& predict = static_cast<openai::PredictRequest&>(message);
     LS_ASSIGN_OR_RETURN(predict, ReadPredictRequest(request.body));
     predict.set_model(QueryParameter(request.query, "model").value_or(""));
@@ -138,13 +134,15 @@ class PredictCodec final : public HttpCodec {
     return JsonAnswer(predict.is_single() ? results.front() : results);
   }
   HttpResponse WriteError(const absl::Status& status) override { return ProblemDetails(status); }
-
- private:
-  const int64_t max_body_bytes_;
 };
 
 class ClassifyCodec final : public HttpCodec {
  public:
+  // The message keeps the body.
+  absl::StatusOr<int64_t> MemoryOf(const HttpRequest& /*request*/,
+                                   const google::protobuf::Descriptor& /*type*/) const override {
+    return 0;
+  }
   absl::Status ReadRequest(HttpRequest& request, google::protobuf::Message& message) override {
     auto& classify = static_cast<openai::ClassifyRequest&>(message);
     classify.set_model(QueryParameter(request.query, "model").value_or(""));
@@ -236,9 +234,7 @@ HttpResponse ProblemDetails(const absl::Status& status) {
           .content_type = "application/problem+json"};
 }
 
-std::unique_ptr<HttpCodec> MakePredictCodec(int64_t max_body_bytes) {
-  return std::make_unique<PredictCodec>(max_body_bytes);
-}
+std::unique_ptr<HttpCodec> MakePredictCodec() { return std::make_unique<PredictCodec>(); }
 
 std::unique_ptr<HttpCodec> MakeClassifyCodec() { return std::make_unique<ClassifyCodec>(); }
 

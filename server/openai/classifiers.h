@@ -24,7 +24,7 @@ absl::Status Classify(CallRecord& record, openai::ClassifyRequest request,
                       std::function<void(absl::StatusOr<openai::ClassifyAnswer>)> answer);
 
 // Errors are problem details (RFC 9457).
-std::unique_ptr<HttpCodec> MakePredictCodec(int64_t max_body_bytes);
+std::unique_ptr<HttpCodec> MakePredictCodec();
 std::unique_ptr<HttpCodec> MakeClassifyCodec();
 
 HttpResponse ProblemDetails(const absl::Status& status);

@@ -1,170 +1,19 @@
 #include "server/openai/completions_codec.h"
 
-#include <algorithm>
-#include <array>
 #include <optional>
 #include <utility>
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
-#include "server/calls/field_error.h"
-#include "server/http/content_coding.h"
 #include "server/http/http_status.h"
+#include "server/openai/completions_request.h"
 #include "server/openai/json_request.h"
-#include "server/openai/prompts.h"
 
 namespace longshort::server {
 namespace {
 
 using nlohmann::ordered_json;
-
-constexpr std::array<std::string_view, 17> kFields = {"model",
-                                                      "prompt",
-                                                      "max_tokens",
-                                                      "n",
-                                                      "best_of",
-                                                      "temperature",
-                                                      "top_p",
-                                                      "frequency_penalty",
-                                                      "presence_penalty",
-                                                      "logit_bias",
-                                                      "seed",
-                                                      "stop",
-                                                      "echo",
-                                                      "logprobs",
-                                                      "stream",
-                                                      "stream_options",
-                                                      "user"};
-
-// Of /v1/embeddings.
-constexpr std::array<std::string_view, 3> kEmbeddingsFields = {"input", "encoding_format", "dimensions"};
-
-// Fields that OpenAI's API has, here or beside completions, and models that continue a text have not.
-struct Refused {
-  std::string_view field;
-  const char* why;
-};
-constexpr Refused kRefused[] = {
-    {"suffix", "the models continue a prompt, and do not fill in before a suffix"},
-    {"messages", "messages are of chats; these models continue a text: send `prompt`"},
-    {"tools", "the models have no tools"},
-    {"tool_choice", "the models have no tools"},
-    {"functions", "the models have no tools"},
-    {"function_call", "the models have no tools"},
-    {"response_format", "the models have no answer format; `stop` and `logit_bias` guide the text"},
-    {"max_completion_tokens", "it is of chats; send `max_tokens`"},
-    {"top_logprobs", "it is of chats; send a number as `logprobs`"},
-};
-
-absl::Status RefuseForeign(const JsonRequest& json) {
-  for (const auto& [field, why] : kRefused) {
-    if (json.Find(field) != nullptr)
-      return absl::InvalidArgumentError(absl::StrCat(std::string(field), " is not supported: ", why));
-  }
-  return json.RefuseUnknown(kFields);
-}
-
-absl::Status ReadStop(const JsonRequest& json, openai::CompletionsRequest& request) {
-  const nlohmann::json* const found = json.Find("stop");
-  if (found == nullptr) return absl::OkStatus();
-  if (found->is_string()) {
-    request.add_stop(found->get<std::string>());
-    return absl::OkStatus();
-  }
-  if (!found->is_array()) return WrongJson("stop", *found, "a string or a list of strings");
-  for (size_t i = 0; i < found->size(); ++i) {
-    const nlohmann::json& one = (*found)[i];
-    if (!one.is_string()) return WrongJson(absl::StrCat("stop[", i, "]"), one, "a string");
-    request.add_stop(one.get<std::string>());
-  }
-  return absl::OkStatus();
-}
-
-absl::Status ReadLogitBias(const JsonRequest& json, openai::CompletionsRequest& request) {
-  const nlohmann::json* const found = json.Find("logit_bias");
-  if (found == nullptr) return absl::OkStatus();
-  if (!found->is_object()) return WrongJson("logit_bias", *found, "an object of numbers by token id");
-  for (const auto& [key, bias] : found->items()) {
-    int32_t token = 0;
-    if (!absl::SimpleAtoi(key, &token) || absl::StrCat(token) != key) {
-      return FieldError("a key of logit_bias", Quoted(key), "a token id");
-    }
-    if (!bias.is_number()) return WrongJson(absl::StrCat("logit_bias[", Quoted(key), "]"), bias, "a number");
-    (*request.mutable_logit_bias())[token] = bias.get<float>();
-  }
-  return absl::OkStatus();
-}
-
-absl::Status ReadSeed(const JsonRequest& json, openai::CompletionsRequest& request) {
-  const nlohmann::json* const found = json.Find("seed");
-  if (found == nullptr) return absl::OkStatus();
-  if (!found->is_number_integer()) return WrongJson("seed", *found, "an integer of at most 64 bits");
-  request.set_seed(found->is_number_unsigned() ? found->get<uint64_t>() : static_cast<uint64_t>(found->get<int64_t>()));
-  return absl::OkStatus();
-}
-
-absl::Status ReadStreamOptions(const JsonRequest& json, openai::CompletionsRequest& request) {
-  const nlohmann::json* const options = json.Find("stream_options");
-  if (options == nullptr) return absl::OkStatus();
-  if (!options->is_object()) return WrongJson("stream_options", *options, "an object");
-  if (!request.stream()) return absl::InvalidArgumentError("stream_options is set; it must be unset without `stream`");
-  for (const auto& [key, value] : options->items()) {
-    if (key != "include_usage") {
-      return absl::InvalidArgumentError(
-          absl::StrCat("stream_options has the key ", Quoted(key), "; its only key is include_usage"));
-    }
-    if (!value.is_boolean()) return WrongJson("stream_options.include_usage", value, "true or false");
-    request.set_include_usage(value.get<bool>());
-  }
-  return absl::OkStatus();
-}
-
-// Completions are not ranked.
-absl::Status CheckBestOf(const JsonRequest& json, int64_t n) {
-  int64_t best_of = n;
-  LS_RETURN_IF_ERROR(json.Read("best_of", best_of));
-  if (best_of == n) return absl::OkStatus();
-  return FieldError("best_of", best_of, absl::StrCat(n, ", as n: every completion is returned"));
-}
-
-// Fields with one number, one flag or one text.
-absl::Status ReadPlainFields(const JsonRequest& json, openai::CompletionsRequest& request) {
-  constexpr int64_t kDefaultMaxTokens = 16;
-  int64_t max_tokens = kDefaultMaxTokens, n = 1, logprobs = -1;
-  double temperature = 1, top_p = 1, frequency_penalty = 0, presence_penalty = 0;
-  bool echo = false, stream = false;
-  std::string user;
-  LS_RETURN_IF_ERROR(json.Read("model", *request.mutable_model()));
-  LS_RETURN_IF_ERROR(json.Read("max_tokens", max_tokens));
-  LS_RETURN_IF_ERROR(json.Read("n", n));
-  LS_RETURN_IF_ERROR(json.Read("temperature", temperature));
-  LS_RETURN_IF_ERROR(json.Read("top_p", top_p));
-  LS_RETURN_IF_ERROR(json.Read("frequency_penalty", frequency_penalty));
-  LS_RETURN_IF_ERROR(json.Read("presence_penalty", presence_penalty));
-  LS_RETURN_IF_ERROR(json.Read("echo", echo));
-  LS_RETURN_IF_ERROR(json.Read("stream", stream));
-  LS_RETURN_IF_ERROR(json.Read("user", user));
-  if (json.Find("logprobs") != nullptr) {
-    LS_RETURN_IF_ERROR(json.Read("logprobs", logprobs));
-    request.set_logprobs(logprobs);
-  }
-  if (n < 1) return FieldError("n", n, "at least 1");
-  if (max_tokens < 0) return FieldError("max_tokens", max_tokens, "at least 0");
-  if (max_tokens == 0 && !echo) return FieldError("max_tokens", max_tokens, "at least 1 without echo");
-  if (max_tokens == 0 && n > 1) return FieldError("n", n, "1 if max_tokens is 0");
-  request.set_max_tokens(max_tokens);
-  request.set_n(n);
-  request.set_temperature(temperature);
-  request.set_top_p(top_p);
-  request.set_frequency_penalty(frequency_penalty);
-  request.set_presence_penalty(presence_penalty);
-  request.set_echo(echo);
-  request.set_stream(stream);
-  return CheckBestOf(json, n);
-}
 
 ordered_json LogprobsOf(const openai::Choice& choice) {
   ordered_json tokens = ordered_json::array(), logprobs = tokens, tops = tokens, offsets = tokens;
@@ -207,10 +56,7 @@ ordered_json ToJson(const openai::Completions& answer) {
 
 class CompletionsCodec final : public HttpCodec {
  public:
-  explicit CompletionsCodec(int64_t max_body_bytes) : max_body_bytes_(max_body_bytes) {}
-
   absl::Status ReadRequest(HttpRequest& request, google::protobuf::Message& message) override {
-    LS_RETURN_IF_ERROR(DecodeContent(request.Find("content-encoding").value_or(""), max_body_bytes_, request.body));
     LS_ASSIGN_OR_RETURN(openai::CompletionsRequest read, ReadCompletionsRequest(request.body));
     include_usage_ = read.include_usage();
     static_cast<openai::CompletionsRequest&>(message) = std::move(read);
@@ -240,7 +86,6 @@ class CompletionsCodec final : public HttpCodec {
  private:
   static std::string Event(const std::string& data) { return absl::StrCat("data: ", data, "\n\n"); }
 
-  const int64_t max_body_bytes_;
   bool include_usage_ = false;
 };
 
@@ -266,26 +111,6 @@ class ModelsCodec final : public HttpCodec {
   const std::string name_;
   const int64_t created_;
 };
-
-// The first field that the message names as a word of its own; errors begin with it in most cases. An unknown field is
-// in quotes.
-std::optional<std::string_view> FieldIn(std::string_view message) {
-  if (!message.empty() && message.front() == '"') return message.substr(1, message.find('"', 1) - 1);
-  const auto is_name = [](char c) { return absl::ascii_isalnum(c) || c == '_'; };
-  for (size_t begin = 0; begin < message.size();) {
-    size_t end = begin;
-    while (end < message.size() && is_name(message[end])) ++end;
-    const std::string_view word = message.substr(begin, end - begin);
-    const auto refused = [&](const Refused& one) { return one.field == word; };
-    if (std::find(kFields.begin(), kFields.end(), word) != kFields.end() ||
-        std::find(kEmbeddingsFields.begin(), kEmbeddingsFields.end(), word) != kEmbeddingsFields.end() ||
-        std::any_of(std::begin(kRefused), std::end(kRefused), refused)) {
-      return word;
-    }
-    begin = end + 1;
-  }
-  return std::nullopt;
-}
 
 struct ErrorKind {
   const char* type;
@@ -324,19 +149,6 @@ HttpResponse ErrorAnswer(int http_status, std::string_view message, std::optiona
 
 }  // namespace
 
-absl::StatusOr<openai::CompletionsRequest> ReadCompletionsRequest(std::string_view body) {
-  LS_ASSIGN_OR_RETURN(const JsonRequest json, JsonRequest::Parse(body));
-  LS_RETURN_IF_ERROR(RefuseForeign(json));
-  openai::CompletionsRequest request;
-  LS_RETURN_IF_ERROR(ReadPlainFields(json, request));
-  LS_RETURN_IF_ERROR(ReadPrompts(json, "prompt", *request.mutable_prompts()));
-  LS_RETURN_IF_ERROR(ReadStop(json, request));
-  LS_RETURN_IF_ERROR(ReadLogitBias(json, request));
-  LS_RETURN_IF_ERROR(ReadSeed(json, request));
-  LS_RETURN_IF_ERROR(ReadStreamOptions(json, request));
-  return request;
-}
-
 HttpResponse OpenAiError(const absl::Status& status) {
   const int http_status = HttpStatusOf(status);
   const std::string_view message(status.message().data(), status.message().size());
@@ -350,9 +162,7 @@ HttpResponse UnknownUrl(std::string_view message) {
   return ErrorAnswer(404, message, std::nullopt, {"invalid_request_error", "unknown_url"});
 }
 
-std::unique_ptr<HttpCodec> MakeCompletionsCodec(int64_t max_body_bytes) {
-  return std::make_unique<CompletionsCodec>(max_body_bytes);
-}
+std::unique_ptr<HttpCodec> MakeCompletionsCodec() { return std::make_unique<CompletionsCodec>(); }
 
 std::unique_ptr<HttpCodec> MakeModelsCodec(std::string name, int64_t created) {
   return std::make_unique<ModelsCodec>(std::move(name), created);

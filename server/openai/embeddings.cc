@@ -11,7 +11,6 @@
 #include "base/status_macros.h"
 #include "server/calls/field_error.h"
 #include "server/handlers/handlers.h"
-#include "server/http/content_coding.h"
 #include "server/openai/completions_codec.h"
 #include "server/openai/json_request.h"
 #include "server/openai/prompts.h"
@@ -43,10 +42,7 @@ std::string Base64Of(const Values& values) {
 
 class EmbeddingsCodec final : public HttpCodec {
  public:
-  explicit EmbeddingsCodec(int64_t max_body_bytes) : max_body_bytes_(max_body_bytes) {}
-
   absl::Status ReadRequest(HttpRequest& request, google::protobuf::Message& message) override {
-    LS_RETURN_IF_ERROR(DecodeContent(request.Find("content-encoding").value_or(""), max_body_bytes_, request.body));
     auto& embeddings = static_cast<openai::EmbeddingsRequest&>(message);
     LS_ASSIGN_OR_RETURN(embeddings, ReadEmbeddingsRequest(request.body));
     in_base64_ = embeddings.in_base64();
@@ -70,7 +66,6 @@ class EmbeddingsCodec final : public HttpCodec {
   HttpResponse WriteError(const absl::Status& status) override { return OpenAiError(status); }
 
  private:
-  const int64_t max_body_bytes_;
   bool in_base64_ = false;
 };
 
@@ -113,8 +108,6 @@ absl::Status CreateEmbeddings(CallRecord& record, const openai::EmbeddingsReques
   });
 }
 
-std::unique_ptr<HttpCodec> MakeEmbeddingsCodec(int64_t max_body_bytes) {
-  return std::make_unique<EmbeddingsCodec>(max_body_bytes);
-}
+std::unique_ptr<HttpCodec> MakeEmbeddingsCodec() { return std::make_unique<EmbeddingsCodec>(); }
 
 }  // namespace longshort::server

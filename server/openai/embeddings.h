@@ -1,7 +1,6 @@
 // OpenAI's POST /v1/embeddings, for classifiers of texts.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string_view>
@@ -21,6 +20,6 @@ absl::StatusOr<openai::EmbeddingsRequest> ReadEmbeddingsRequest(std::string_view
 absl::Status CreateEmbeddings(CallRecord& record, const openai::EmbeddingsRequest& request,
                               std::function<void(absl::StatusOr<openai::EmbeddingsAnswer>)> answer);
 
-std::unique_ptr<HttpCodec> MakeEmbeddingsCodec(int64_t max_body_bytes);
+std::unique_ptr<HttpCodec> MakeEmbeddingsCodec();
 
 }  // namespace longshort::server

@@ -122,18 +122,14 @@ std::vector<Rpc> OpenAiRpcs() {
 HttpFront OpenAiFront(const CallEnvironment& environment, const std::vector<Rpc>& rpcs) {
   const int64_t created = absl::ToUnixSeconds(absl::Now());
   return [&environment, &rpcs, created](const HttpRequest& head) -> std::optional<HttpPlan> {
-    const int64_t max_bytes = environment.limits.message_bytes;
     if (head.path == "/v1/completions") {
-      return PlanOf(environment, {rpcs[kCompletions], "POST", kJsonType, OpenAiError,
-                                  [max_bytes] { return MakeCompletionsCodec(max_bytes); }});
+      return PlanOf(environment, {rpcs[kCompletions], "POST", kJsonType, OpenAiError, MakeCompletionsCodec});
     }
     if (head.path == "/v1/embeddings") {
-      return PlanOf(environment, {rpcs[kEmbeddings], "POST", kJsonType, OpenAiError,
-                                  [max_bytes] { return MakeEmbeddingsCodec(max_bytes); }});
+      return PlanOf(environment, {rpcs[kEmbeddings], "POST", kJsonType, OpenAiError, MakeEmbeddingsCodec});
     }
     if (head.path == "/predict") {
-      return PlanOf(environment, {rpcs[kPredict], "POST", kJsonType, ProblemDetails,
-                                  [max_bytes] { return MakePredictCodec(max_bytes); }});
+      return PlanOf(environment, {rpcs[kPredict], "POST", kJsonType, ProblemDetails, MakePredictCodec});
     }
     if (head.path == "/classify") {
       return PlanOf(environment, {rpcs[kClassify], "POST", "image/", ProblemDetails, MakeClassifyCodec});
@@ -141,7 +137,7 @@ HttpFront OpenAiFront(const CallEnvironment& environment, const std::vector<Rpc>
     const auto tokenizer = [&](TokenizerRequest::Kind kind) {
       const bool has_body = kind != TokenizerRequest::INFO;
       return PlanOf(environment, {rpcs[kTokenizer], has_body ? "POST" : "GET", has_body ? kJsonType : "", OpenAiError,
-                                  [kind, max_bytes] { return MakeTokenizerCodec(kind, max_bytes); }});
+                                  [kind] { return MakeTokenizerCodec(kind); }});
     };
     if (head.path == "/tokenizer_info") return tokenizer(TokenizerRequest::INFO);
     if (head.path == "/tokenize") return tokenizer(TokenizerRequest::TOKENIZE);

@@ -9,7 +9,6 @@
 #include "core/sampling/utf8_stream.h"
 #include "server/calls/field_error.h"
 #include "server/handlers/handlers.h"
-#include "server/http/content_coding.h"
 #include "server/http/http_query.h"
 #include "server/openai/completions_codec.h"
 #include "server/openai/find_model.h"
@@ -55,7 +54,7 @@ absl::Status ReadBody(std::string_view body, TokenizerRequest& request) {
 
 class TokenizerCodec final : public HttpCodec {
  public:
-  TokenizerCodec(TokenizerRequest::Kind kind, int64_t max_body_bytes) : kind_(kind), max_body_bytes_(max_body_bytes) {}
+  explicit TokenizerCodec(TokenizerRequest::Kind kind) : kind_(kind) {}
 
   absl::Status ReadRequest(HttpRequest& request, google::protobuf::Message& message) override {
     auto& read = static_cast<TokenizerRequest&>(message);
@@ -64,7 +63,6 @@ class TokenizerCodec final : public HttpCodec {
       read.set_model(QueryParameter(request.query, "model").value_or(""));
       return absl::OkStatus();
     }
-    LS_RETURN_IF_ERROR(DecodeContent(request.Find("content-encoding").value_or(""), max_body_bytes_, request.body));
     return ReadBody(request.body, read);
   }
 
@@ -89,7 +87,6 @@ class TokenizerCodec final : public HttpCodec {
 
  private:
   const TokenizerRequest::Kind kind_;
-  const int64_t max_body_bytes_;
 };
 
 }  // namespace
@@ -122,8 +119,8 @@ absl::StatusOr<TokenizerAnswer> AnswerTokenizer(CallRecord& record, const Tokeni
   return answer;
 }
 
-std::unique_ptr<HttpCodec> MakeTokenizerCodec(TokenizerRequest::Kind kind, int64_t max_body_bytes) {
-  return std::make_unique<TokenizerCodec>(kind, max_body_bytes);
+std::unique_ptr<HttpCodec> MakeTokenizerCodec(TokenizerRequest::Kind kind) {
+  return std::make_unique<TokenizerCodec>(kind);
 }
 
 }  // namespace longshort::server

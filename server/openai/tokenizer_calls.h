@@ -15,6 +15,6 @@ namespace longshort::server {
 // A request without a model's name means the only language model that the caller may use.
 absl::StatusOr<openai::TokenizerAnswer> AnswerTokenizer(CallRecord& record, const openai::TokenizerRequest& request);
 
-std::unique_ptr<HttpCodec> MakeTokenizerCodec(openai::TokenizerRequest::Kind kind, int64_t max_body_bytes);
+std::unique_ptr<HttpCodec> MakeTokenizerCodec(openai::TokenizerRequest::Kind kind);
 
 }  // namespace longshort::server

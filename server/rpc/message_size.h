@@ -5,12 +5,15 @@
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/io/zero_copy_stream.h>
 
+#include <cstddef>
 #include <cstdint>
 
 namespace longshort::server {
 
 // Maximum messages, strings, map entries and unknown fields of one request. No valid request has a tenth of them.
 inline constexpr int64_t kMaxElements = 16384;
+// The bytes of a message that takes a few MB at most, whatever it has, and so is not measured.
+inline constexpr size_t kSmallMessage = 16 << 10;
 
 struct MessageSize {
   int64_t bytes = 0;     // serialized

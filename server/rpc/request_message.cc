@@ -18,8 +18,6 @@ using MessageType = google::protobuf::Descriptor;
 using google::protobuf::io::ZeroCopyInputStream;
 
 constexpr int kPieceBytes = 64 << 10;
-// Whatever such a message has, it takes a few MB at most.
-constexpr size_t kSmallMessage = 16 << 10;
 
 class Reader final : public grpc::ProtoBufferReader {
  public:

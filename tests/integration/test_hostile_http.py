@@ -11,6 +11,7 @@ import resource
 import socket
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -164,6 +165,27 @@ def test_millions_of_empty_messages_take_little_memory(repository: Path, tmp_pat
         assert server.peak_memory() - before < 100 << 20
 
 
+@pytest.mark.not_sanitized("the sanitizers have an allocator of their own")
+def test_many_large_bodies_at_once_take_bounded_memory(repository: Path, tmp_path: Path) -> None:
+    """A document of JSON takes ten times the memory of its text, so few are read at once (http_call_test.cc: and those
+    count in a budget)."""
+    ids = b"[" + b"1," * 1_000_000 + b"1]"
+    packed = gzip.compress(b'{"wrong":1,"prompt":' + ids + b"}")
+    calls: list[tuple[str, bytes, dict[str, str]]] = [
+        (TOKENIZE, b'{"input":{"ids":{"ids":' + ids + b"}}}", {}),
+        ("/v1/completions", b'{"wrong":1,"prompt":' + ids + b"}", {}),
+        ("/v1/completions", packed, {"Content-Encoding": "gzip"}),
+    ]
+    with Server(repository, tmp_path, environment=MEASURED) as server, ThreadPoolExecutor(24) as pool:
+        server.forget_peak_memory()
+        before = server.peak_memory()
+        answers = list(pool.map(lambda one: post(server, *one), calls * 8))
+        assert lives(server)
+        for status, headers, body in answers:
+            assert status == 400 or (status in (429, 503) and "retry-after" in headers), (status, body[:200])
+        assert server.peak_memory() - before < 300 << 20, "24 at once would take 800 MB"
+
+
 def test_deep_json_is_refused(server: Server) -> None:
     for deep in (b"[" * 100_000, b'{"model":' * 100_000, b'{"stop":[' + b"[" * 100_000):
         assert post(server, TOKENIZE, deep)[0] == 400
@@ -235,6 +257,20 @@ def begin_stream(server: Server, message: object = LONG, **fields: object) -> so
     connection.sendall(head(GENERATE_STREAM, Content_Length=len(body), **STREAM_TYPE, **fields) + body)
     assert connection.recv(1 << 12).startswith(b"HTTP/1.1 200 ")
     return connection
+
+
+def test_calls_in_progress_leave_room_for_probes(repository: Path, tmp_path: Path) -> None:
+    """Of 50 connections 44 may have calls."""
+    with limited_server(repository, tmp_path, "-n 100") as server, ExitStack() as stack:
+        for _ in range(44):
+            stack.enter_context(begin_stream(server))
+        for path in (TOKENIZE, "/v1/completions", "/v2/models/tiny/infer"):
+            status, headers, body = post(server, path, {"input": {"text": "x"}})
+            assert (status, headers["retry-after"]) == (503, "1") and b"44 calls by HTTP" in body, body
+        assert server.metric("longshort_http_connections_open") == 45
+        assert lives(server) and server.http("/v2/health/live")[0] == 200
+        stack.close()
+        wait_until(lambda: post(server, TOKENIZE, {"input": {"text": "x"}})[0] == 200)
 
 
 def active_streams(server: Server) -> float:

@@ -196,5 +196,17 @@ TEST(JsonMessageTest, WritesEnumsMapsAndDamagedText) {
   EXPECT_EQ(WriteJson(v1::KeepAlive()), "{}");
 }
 
+TEST(JsonMessageTest, ThePlainFormHasTheContractsNamesAndNumbers) {
+  v1::TokenizeResponse message;
+  EXPECT_EQ(WriteJson(message, JsonForm::kPlain), R"({"ids":[],"pieces":[]})");
+  message.mutable_model()->set_version(1LL << 62);
+  EXPECT_EQ(WriteJson(message, JsonForm::kPlain),
+            R"({"ids":[],"pieces":[],"model":{"name":"","version":4611686018427387904}})");
+  v1::Completion completion;
+  completion.set_finish_reason(v1::FinishReason::FINISH_REASON_LENGTH);
+  EXPECT_THAT(WriteJson(completion, JsonForm::kPlain),
+              ::testing::HasSubstr(R"("finish_reason":"FINISH_REASON_LENGTH")"));
+}
+
 }  // namespace
 }  // namespace longshort::server

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "nlohmann/json.hpp"
+#include "server/openai/completions_request.h"
 
 namespace longshort::server::completions_codec_test {
 

@@ -36,7 +36,7 @@ TEST(Embeddings, WhatIsNotSupportedIsRefusedByName) {
 
 // The body of an answer with one embedding, to a request with this format.
 nlohmann::json AnswerIn(const std::string& format) {
-  const auto codec = MakeEmbeddingsCodec(/*max_body_bytes=*/1000);
+  const auto codec = MakeEmbeddingsCodec();
   HttpRequest request;
   request.body = R"({"input": "a", "encoding_format": ")" + format + R"("})";
   openai::EmbeddingsRequest read;
