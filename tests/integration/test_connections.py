@@ -18,12 +18,12 @@ MANY = 150
 
 
 @contextmanager
-def limited_server(repository: Path, folder: Path, ulimit: str) -> Iterator[Server]:
+def limited_server(repository: Path, folder: Path, ulimit: str, *arguments: str) -> Iterator[Server]:
     """A server that was started with this limit of descriptors."""
     program = folder / "limited-server"
     program.write_text(f'#!/bin/bash\nulimit {ulimit}\nexec "{BINARY}" "$@"\n')
     program.chmod(0o755)
-    with Server(repository, folder, program=program) as server:
+    with Server(repository, folder, *arguments, program=program) as server:
         yield server
 
 

@@ -261,7 +261,7 @@ def begin_stream(server: Server, message: object = LONG, **fields: object) -> so
 
 def test_calls_in_progress_leave_room_for_probes(repository: Path, tmp_path: Path) -> None:
     """Of 50 connections 44 may have calls."""
-    with limited_server(repository, tmp_path, "-n 100") as server, ExitStack() as stack:
+    with limited_server(repository, tmp_path, "-n 100", "--slow-reader-timeout=10m") as server, ExitStack() as stack:
         for _ in range(44):
             stack.enter_context(begin_stream(server))
         for path in (TOKENIZE, "/v1/completions", "/v2/models/tiny/infer"):
