@@ -1,5 +1,4 @@
-"""The Connect protocol, as an unmodified client of others speaks it (PyPI: connectrpc). docs/http.md lists the cases by
-the numbers in the docstrings."""
+"""The Connect protocol, as an unmodified client of others speaks it (PyPI: connectrpc)."""
 
 from __future__ import annotations
 
@@ -46,7 +45,7 @@ def client(request: pytest.FixtureRequest, server: Server) -> Iterator[ConnectCl
 
 
 def test_a_unary_call(api: SimpleNamespace, server: Server, inference: Any, client: ConnectClientSync) -> None:
-    """1, 2: the answer by JSON and by protobuf is gRPC's."""
+    """The answer by JSON and by protobuf is gRPC's."""
     request = api.inference.ScoreTextRequest(inputs=[{"text": "hello é"}], token_log_probabilities=True)
     answer = client.execute_unary(request=request, method=method(api, "ScoreText"))
     expected = inference.ScoreText(request)
@@ -56,14 +55,14 @@ def test_a_unary_call(api: SimpleNamespace, server: Server, inference: Any, clie
 
 
 def test_a_get(api: SimpleNamespace, client: ConnectClientSync) -> None:
-    """3: side-effect-free calls by GET, also with a compressed message."""
+    """Side-effect-free calls by GET, also with a compressed message."""
     request = api.inference.TokenizeRequest(input={"text": "ab" * 400})
     answer = client.execute_unary(request=request, method=method(api, "Tokenize"), use_get=True)
     assert len(answer.ids) == 800
 
 
 def test_a_stream(api: SimpleNamespace, inference: Any, client: ConnectClientSync) -> None:
-    """4, 5: a stream of answers ends with an envelope that says so."""
+    """A stream of answers ends with an envelope that says so."""
     request = api.inference.GenerateRequest(prompt={"text": "x"}, max_tokens=20, sampling={"seed": 3}, return_raw=True)
     events = list(client.execute_server_stream(request=request, method=method(api, "GenerateStream")))
     kinds = [event.WhichOneof("event") for event in events]
@@ -73,7 +72,7 @@ def test_a_stream(api: SimpleNamespace, inference: Any, client: ConnectClientSyn
 
 
 def test_errors(api: SimpleNamespace, client: ConnectClientSync) -> None:
-    """6, 7: an error has the code and the words of gRPC's, before a stream and instead of an answer."""
+    """An error has the code and the words of gRPC's, before a stream and instead of an answer."""
     request = api.inference.TokenizeRequest(model={"name": "no-such-model"}, input={"text": "x"})
     with pytest.raises(ConnectError) as unary:
         client.execute_unary(request=request, method=method(api, "Tokenize"))
@@ -85,7 +84,7 @@ def test_errors(api: SimpleNamespace, client: ConnectClientSync) -> None:
 
 
 def test_timeouts(api: SimpleNamespace, client: ConnectClientSync) -> None:
-    """8: of calls and of streams."""
+    """Of calls and of streams."""
     request = api.inference.GenerateRequest(prompt={"text": "x"}, max_tokens=60000)
     with pytest.raises(ConnectError) as late:
         client.execute_unary(request=request, method=method(api, "Generate"), timeout_ms=300)
@@ -97,7 +96,7 @@ def test_timeouts(api: SimpleNamespace, client: ConnectClientSync) -> None:
 
 @pytest.mark.parametrize("compression", [GzipCompression(), ZstdCompression()])
 def test_compression(api: SimpleNamespace, server: Server, compression: Any) -> None:
-    """9, 10: of requests and of answers; streams take compressed messages, too."""
+    """Of requests and of answers; streams take compressed messages, too."""
     with ConnectClientSync(
         f"http://127.0.0.1:{server.http_port}",
         codec=google_protobuf_json_codec(),
@@ -123,7 +122,7 @@ def test_answers_are_compressed_if_the_client_asks(server: Server, coding: str) 
         assert "content-encoding" not in coded[1]
         return
     assert coded[1]["content-encoding"] == coding and "Accept-Encoding" in coded[1]["vary"]
-    assert len(coded[2]) < len(plain[2]) / 4
+    assert len(coded[2]) < 1.1 * len(gzip.compress(plain[2], compresslevel=1))
     if coding == "gzip":
         assert gzip.decompress(coded[2]) == plain[2]
     short = post(server, TOKENIZE, {"input": {"text": "x"}}, {"Accept-Encoding": coding})
@@ -131,7 +130,7 @@ def test_answers_are_compressed_if_the_client_asks(server: Server, coding: str) 
 
 
 def test_what_a_method_does_not_take_is_refused(server: Server) -> None:
-    """11 to 14: content types, methods, codings, and streams in both directions."""
+    """Content types, methods, codings, and streams in both directions."""
     assert post(server, TOKENIZE, b"x", {"Content-Type": "text/plain"})[0] == 415
     assert post(server, TOKENIZE, b"x", {"Content-Type": "application/connect+json"})[0] == 415
     assert post(server, GENERATE_STREAM, {})[0] == 415
@@ -145,7 +144,7 @@ def test_what_a_method_does_not_take_is_refused(server: Server) -> None:
 
 
 def test_wrong_messages_are_invalid_arguments(server: Server) -> None:
-    """15, 16: of both encodings."""
+    """Of both encodings."""
     for content_type, content in (("json", b'{"input":'), ("json", b""), ("json", b'{"no":1}'), ("proto", b"\xff")):
         status, _, body = post(server, TOKENIZE, content, {"Content-Type": f"application/{content_type}"})
         assert status == 400 and json.loads(body)["code"] == "invalid_argument", body
@@ -156,13 +155,13 @@ def test_wrong_messages_are_invalid_arguments(server: Server) -> None:
 
 
 def test_metadata(server: Server) -> None:
-    """17: fields of the request are metadata, and the answer names the call."""
+    """Fields of the request are metadata, and the answer names the call."""
     status, headers, _ = post(server, TOKENIZE, {"input": {"text": "x"}}, {"X-Request-Id": "my-call"})
     assert status == 200 and headers["x-request-id"] == "my-call"
 
 
 def test_a_compressed_envelope(server: Server) -> None:
-    """18: beside one that is not."""
+    """Beside one that is not."""
     message = {"prompt": {"text": "x"}, "maxTokens": 2}
     fields = {"Content-Type": "application/connect+json", "Connect-Content-Encoding": "gzip"}
     for body in (envelope(message), envelope(gzip.compress(json.dumps(message).encode()), flags=1)):
