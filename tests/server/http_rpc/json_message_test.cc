@@ -201,9 +201,9 @@ TEST(JsonMessageTest, ThePlainFormHasTheContractsNamesAndNumbers) {
   EXPECT_EQ(WriteJson(message, JsonForm::kPlain),
             R"({"ids":[],"pieces":[],"byte_begins":[],"byte_ends":[],"character_begins":[],"character_ends":[]})");
   message.mutable_model()->set_version(1LL << 62);
-  EXPECT_EQ(
-      WriteJson(message, JsonForm::kPlain),
-      R"({"ids":[],"pieces":[],"model":{"name":"","version":4611686018427387904},"byte_begins":[],"byte_ends":[],"character_begins":[],"character_ends":[]})");
+  EXPECT_EQ(WriteJson(message, JsonForm::kPlain),
+            R"({"ids":[],"pieces":[],"model":{"name":"","version":4611686018427387904},)"
+            R"("byte_begins":[],"byte_ends":[],"character_begins":[],"character_ends":[]})");
   v1::Completion completion;
   completion.set_finish_reason(v1::FinishReason::FINISH_REASON_LENGTH);
   EXPECT_THAT(WriteJson(completion, JsonForm::kPlain),
