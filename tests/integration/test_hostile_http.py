@@ -322,7 +322,7 @@ def test_a_stream_that_the_end_of_the_drain_cuts_off_has_an_error(repository: Pa
 
 
 def test_calls_after_the_drain_began_to_end_are_503(repository: Path, tmp_path: Path) -> None:
-    with Server(repository, tmp_path, "--drain-timeout=20s", "--slow-reader-timeout=10m") as server:
+    with Server(repository, tmp_path, "--drain-timeout=8s", "--slow-reader-timeout=10m") as server:
         with begin_stream(server):
             server.terminate()
             refused = []
