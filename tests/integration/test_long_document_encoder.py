@@ -63,7 +63,7 @@ def score(api: SimpleNamespace, served: SimpleNamespace, model: str, cases: list
 
 
 def logits_of(answer: Any) -> NDArray[np.float64]:
-    return np.array([classification.logits for classification in answer.classifications])
+    return np.array([found.classification.logits for found in answer.classifications])
 
 
 @pytest.mark.parametrize("cases", [SINGLE, PAIRS])
@@ -74,9 +74,9 @@ def test_longshort_v1_answers_as_transformers(
     wanted = np.array([case["logits"] for case in cases])
     assert logits_of(answer) == pytest.approx(wanted, abs=TOLERANCE)
     assert answer.usage.prompt_tokens == sum(len(case["ids"]) for case in cases)
-    for classification, logits in zip(answer.classifications, wanted, strict=True):
+    for found, logits in zip(answer.classifications, wanted, strict=True):
         labels = ["bad", "good", "so so"]
-        assert [found.label for found in classification.classes] == [labels[index] for index in np.argsort(-logits)]
+        assert [kind.label for kind in found.classification.classes] == [labels[index] for index in np.argsort(-logits)]
 
 
 @pytest.mark.parametrize("cases", [SINGLE, PAIRS])
@@ -126,7 +126,6 @@ def test_a_document_that_is_too_long_is_refused_or_truncated(api: SimpleNamespac
 
 def test_independent_labels_have_their_own_probabilities(api: SimpleNamespace, served: SimpleNamespace) -> None:
     answer = score(api, served, "labels", SINGLE[:1])
-    (classification,) = answer.classifications
-    for found in classification.classes:
+    for found in answer.classifications[0].classification.classes:
         logit = SINGLE[0]["logits"][found.index]
         assert found.probability == pytest.approx(1 / (1 + np.exp(-logit)), abs=1e-5)

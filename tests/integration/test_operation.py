@@ -46,7 +46,7 @@ def test_reflection_returns_the_contract(server: Server) -> None:
     database = ProtoReflectionDescriptorDatabase(server.channel)
     assert {"longshort.v1.Inference", "longshort.v1.Models"} <= set(database.get_services())
     service = DescriptorPool(database).FindServiceByName("longshort.v1.Inference")
-    methods = {"ScoreText", "ScoreTexts", "ClassifyImage", "Generate", "GenerateStream", "Tokenize"}
+    methods = {"ScoreText", "ScoreTexts", "ClassifyImage", "Generate", "GenerateStream", "Tokenize", "Embed"}
     assert {method.name for method in service.methods} == methods
 
 
