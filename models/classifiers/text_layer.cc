@@ -1,5 +1,7 @@
 #include "models/classifiers/text_layer.h"
 
+#include <utility>
+
 #include "ATen/Functions.h"
 #include "ATen/TensorOperators.h"
 #include "models/attention/document_attention.h"
@@ -44,7 +46,7 @@ HiddenRows TextLayer::operator()(const HiddenRows& hidden, int64_t documents, It
     OwnRowsToAttend cls{
         .heads = heads, .queries = queries.cls(), .own = shared_cls, .rows = window, .attended = attended.cls()};
     if (!cls_sees_keys) {
-      cls.own = own_cls;
+      cls.own = std::move(own_cls);
       cls.rows = {.keys = attended.tokens(), .values = attended.tokens()};
     }
     attention.AttendToRows(cls);

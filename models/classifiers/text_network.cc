@@ -70,7 +70,7 @@ at::Tensor TextNetwork::Run(ClassifierOutput output, const DocumentTokens& docum
   if (output == ClassifierOutput::kMeanOfTokens) return MeanOfTokens(documents, attention);
   const at::Tensor features = Features(documents, attention);
   if (output == ClassifierOutput::kFeatures) return features.to(at::kFloat);
-  const at::Tensor logits = Head(features).to(at::kFloat);
+  at::Tensor logits = Head(features).to(at::kFloat);
   if (output == ClassifierOutput::kLogits) return logits;
   return at::cat({logits, features.to(at::kFloat).view({logits.size(0), -1})}, 1);
 }

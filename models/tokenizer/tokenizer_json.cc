@@ -164,8 +164,9 @@ class BpeReader final {
     if (const JsonNode dropout = node.At("dropout"); !dropout.IsNull() && dropout.value() != 0) {
       return dropout.Wrong("null: ids must not depend on chance");
     }
+    const Json empty = "";
     for (const std::string_view affix : {"continuing_subword_prefix", "end_of_word_suffix"}) {
-      if (!node.At(affix).IsNull() && node.At(affix).value() != "") return node.At(affix).Wrong("null or empty");
+      if (!node.At(affix).IsNull() && node.At(affix).value() != empty) return node.At(affix).Wrong("null or empty");
     }
     LS_RETURN_IF_ERROR(node.At("byte_fallback").CheckFalse());
     LS_ASSIGN_OR_RETURN(file_.fuse_unknown, node.At("fuse_unk").Boolean(false));

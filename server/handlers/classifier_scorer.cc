@@ -112,7 +112,7 @@ absl::StatusOr<std::unique_ptr<TextScorer>> MakeEmbeddingScorer(std::shared_ptr<
   LS_ASSIGN_OR_RETURN(answer.output, OutputOf(options.pooling, model->info, names));
   answer.no_pairs_because = "embeds each document by itself";
   answer.bytes_per_text = MaxEmbeddingBytes(model->info);
-  answer.check_fits = [model, limits, &names](int64_t texts) { return CheckEmbeddingsFit(model->info, texts, limits); };
+  answer.check_fits = [model, limits](int64_t texts) { return CheckEmbeddingsFit(model->info, texts, limits); };
   answer.make = [model, normalize = options.normalize](core::ItemResult result, std::vector<DocumentReading> readings) {
     Embedding embedding = EmbeddingOf(std::move(result), normalize);
     embedding.documents = std::move(readings);
