@@ -53,11 +53,6 @@ absl::StatusOr<TextToScore> ReadDocuments(const core::ServedClassifier& model, b
     const bool to_end = info.joins_pairs && named.input.kind == TextInput::Kind::kIds;
     LS_ASSIGN_OR_RETURN(DocumentBeginning document,
                         ReadBeginning(named, names, model, to_end ? std::numeric_limits<int64_t>::max() : max));
-    const auto is_padding = [&info](int32_t id) { return id == info.padding_id; };
-    if (std::all_of(document.ids.begin(), document.ids.end(), is_padding)) {
-      return absl::InvalidArgumentError(absl::StrCat(names.Of(named.path), " is padding (id ", info.padding_id,
-                                                     ") alone; it must have at least one other token"));
-    }
     read.push_back(std::move(document));
   }
   if (info.joins_pairs && read.size() == 2) {
@@ -74,6 +69,10 @@ absl::StatusOr<TextToScore> ReadDocuments(const core::ServedClassifier& model, b
       const int32_t last = ids.back();
       ids.resize(max);
       ids.back() = last;
+    }
+    if (std::all_of(ids.begin(), ids.end(), [&info](int32_t id) { return id == info.padding_id; })) {
+      return absl::InvalidArgumentError(absl::StrCat(names.Of(documents[i].path), " is padding (id ", info.padding_id,
+                                                     ") alone; it must have at least one other token"));
     }
     ids.shrink_to_fit();
     const auto kept = static_cast<int64_t>(ids.size());

@@ -171,6 +171,13 @@ TEST_F(JoinedPairs, PaddingIsTheModelsId) {
   EXPECT_THAT(MessageOf(Read({1, 1}, std::nullopt).status()), HasSubstr("padding (id 1) alone"));
 }
 
+TEST_F(JoinedPairs, WhatTruncationKeepsIsNotPaddingAlone) {
+  EXPECT_THAT(MessageOf(Read({1, 1, 1, 1, 1, 1, 1, 1, 5, 1}, std::nullopt, /*truncate=*/true).status()),
+              HasSubstr("padding (id 1) alone"));
+  EXPECT_THAT(MessageOf(Read({0, 5, 2}, {{1, 1, 1, 1, 1, 1, 1, 1, 5, 1}}, /*truncate=*/true).status()),
+              HasSubstr("padding (id 1) alone"));
+}
+
 TEST(TextScorer, AModelWithoutClassesDoesNotClassify) {
   core::ServedClassifier model = TextClassifier(nullptr, 1);
   model.info.classes = 0;
