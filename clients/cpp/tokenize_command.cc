@@ -28,7 +28,7 @@ begins and ends in the input, in bytes and then in characters, and its bytes.
 Examples:
   printf 'a cat' | longshort tokenize
   printf 'a cat' | longshort tokenize --pieces
-  printf 'a caf\u00e9' | longshort tokenize --offsets
+  printf 'a café' | longshort tokenize --offsets
   printf 'a cat' | longshort tokenize | longshort score --ids
 )") {}
 

@@ -174,13 +174,11 @@ absl::StatusOr<std::vector<TokenSpan>> ByteLevelBpe::Spans(std::string_view text
   Encode(repaired.text(), [&](const Token& token) {
     tokens.push_back(token);
     spans.push_back(repaired.Original(token.begin, token.end));
-    // `tokenizers` counts an added space to the first character.
-    if (token.begin == token.end && !token.is_added)
-      spans.back().byte_end += FirstUnit(text.substr(spans.back().byte_end)).bytes;
   });
   SetCharacters(text, spans);
   for (size_t i = 0; i < tokens.size(); ++i) {
-    if (tokens[i].begin == tokens[i].end) spans[i + 1].byte_end = spans[i + 1].byte_begin;
+    // `tokenizers` counts an added space to the first character.
+    if (tokens[i].begin == tokens[i].end && !tokens[i].is_added) ++spans[i + 1].character_end;
     if (file_.trim_offsets) Trim(repaired.text(), tokens[i], i == 0, spans[i + 1]);
   }
   spans.emplace_back();

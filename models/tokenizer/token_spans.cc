@@ -22,14 +22,13 @@ size_t AsciiBytes(std::string_view text) {
   return bytes;
 }
 
-// Counts the characters of a text up to places that mostly grow.
+// Counts the characters of a text up to places that do not fall.
 class CharacterCount final {
  public:
   explicit CharacterCount(std::string_view text) : text_(text) {}
 
   // The number of characters that end at or before `byte`.
   int64_t EndedBy(size_t byte) {
-    if (byte < at_) at_ = characters_ = 0;
     while (at_ < text_.size()) {
       const size_t bytes = FirstUnit(text_.substr(at_)).bytes;
       if (at_ + bytes > byte) break;
@@ -67,11 +66,12 @@ TextUnit FirstUnit(std::string_view text) {
 }
 
 void SetCharacters(std::string_view text, std::vector<TokenSpan>& spans) {
-  CharacterCount count(text);
+  // Two, because tokens of one character overlap.
+  CharacterCount begins(text), ends(text);
   for (TokenSpan& span : spans) {
-    span.character_begin = count.EndedBy(span.byte_begin);
-    span.character_end = count.EndedBy(span.byte_end);
-    if (span.byte_end > span.byte_begin && !count.IsAt(span.byte_end)) ++span.character_end;
+    span.character_begin = begins.EndedBy(span.byte_begin);
+    span.character_end = ends.EndedBy(span.byte_end);
+    if (span.byte_end > span.byte_begin && !ends.IsAt(span.byte_end)) ++span.character_end;
   }
 }
 

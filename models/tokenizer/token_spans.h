@@ -18,7 +18,7 @@ struct TextUnit {
 };
 TextUnit FirstUnit(std::string_view text);
 
-// Sets the characters of spans whose bytes are set. Fast if the spans are in the order of the text.
+// Sets the characters of spans whose bytes are set. REQUIRES: begins and ends do not fall from one span to the next.
 void SetCharacters(std::string_view text, std::vector<TokenSpan>& spans);
 
 // The spans of tokens of one byte each.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <initializer_list>
 #include <limits>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -105,22 +107,18 @@ absl::flat_hash_map<char32_t, uint8_t> BytesOfCharacters() {
   return byte_of;
 }
 
-// The bytes that a symbol stands for; the symbol itself if it has other characters.
-std::string PieceOf(std::string_view symbol) {
+// The bytes that a symbol stands for; nullopt if it has other characters.
+std::optional<std::string> PieceOf(std::string_view symbol) {
   static const auto* const byte_of = new absl::flat_hash_map<char32_t, uint8_t>(BytesOfCharacters());
   std::string piece;
   for (size_t i = 0; i < symbol.size();) {
     const CodePoint character = CodePointAt(symbol, i);
     const auto found = byte_of->find(character.value);
-    if (found == byte_of->end()) return std::string(symbol);
+    if (found == byte_of->end()) return std::nullopt;
     piece.push_back(static_cast<char>(found->second));
     i += character.bytes;
   }
   return piece;
-}
-
-bool IsOneCharacter(std::string_view symbol) {
-  return !symbol.empty() && CodePointAt(symbol, 0).bytes == symbol.size();
 }
 
 class BpeReader final {
@@ -191,10 +189,12 @@ class BpeReader final {
       LS_ASSIGN_OR_RETURN(const int32_t id, entry.Id(vocabulary_size_));
       LS_RETURN_IF_ERROR(TakeId(entry, id));
       id_of_.emplace(symbol, id);
-      file_.symbols.push_back(id);
-      std::string piece = PieceOf(symbol);
-      if (piece.size() == 1 && IsOneCharacter(symbol)) file_.byte_ids[static_cast<uint8_t>(piece[0])] = id;
-      file_.pieces[id] = std::move(piece);
+      const std::optional<std::string> piece = PieceOf(symbol);
+      if (piece.has_value()) {
+        file_.symbols.push_back(id);
+        if (piece->size() == 1) file_.byte_ids[static_cast<uint8_t>((*piece)[0])] = id;
+      }
+      file_.pieces[id] = piece.value_or(symbol);
     }
     return absl::OkStatus();
   }

@@ -17,7 +17,7 @@ namespace longshort::models {
 struct BpeFile {
   // The bytes of each id; empty for ids without a symbol. As many as the model has embedding rows.
   std::vector<std::string> pieces;
-  std::vector<int32_t> symbols;       // the ids of the model's vocabulary, without added tokens
+  std::vector<int32_t> symbols;       // the ids of symbols that stand for bytes, without added tokens
   std::array<int32_t, 256> byte_ids;  // the id of each byte; -1: none
   std::optional<int32_t> unknown_id;  // of bytes without an id; such bytes are dropped if it is absent
   bool fuse_unknown = false;          // unknown bytes that follow each other are one token

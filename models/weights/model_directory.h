@@ -28,7 +28,6 @@ struct ModelDirectory {
 
   std::string config_path() const { return path + "/config.json"; }
   std::string vocabulary_path() const { return path + "/vocabulary.txt"; }
-  std::string tokenizer_path() const { return path + "/tokenizer.json"; }
   std::string labels_path() const { return path + "/labels.txt"; }
 };
 

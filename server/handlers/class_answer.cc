@@ -63,7 +63,7 @@ absl::Status CheckAnswerFits(const ClassOptions& answer, const models::Classifie
                              const RequestLimits& limits, const CallNames& names) {
   const auto name = [&] {
     return absl::StrCat("number of bytes to return (", names.Of("top_k"), " classes with their labels, ",
-                        names.Of("all_logits"), ", times items)");
+                        names.Of("all_logits"), answer.features ? ", features" : "", ", times items)");
   };
   return CheckFieldRange(name, items * MaxBytes(answer, info), 0, limits.class_bytes);
 }

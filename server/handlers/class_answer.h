@@ -26,7 +26,7 @@ models::ClassifierOutput OutputOf(const ClassOptions& answer);
 
 // Upper bound of the wire size of one item's Classification, in every protocol.
 int64_t MaxBytes(const ClassOptions& answer, const models::ClassifierInfo& info);
-// Errors: INVALID_ARGUMENT if the classes and logits of `items` items are too large for one answer.
+// Errors: INVALID_ARGUMENT if the classes, logits and features of `items` items are too large for one answer.
 absl::Status CheckAnswerFits(const ClassOptions& answer, const models::ClassifierInfo& info, int64_t items,
                              const RequestLimits& limits, const CallNames& names);
 

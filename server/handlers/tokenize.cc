@@ -1,9 +1,11 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "server/calls/field_error.h"
 #include "server/handlers/handlers.h"
 #include "server/handlers/text_reader.h"
 
@@ -16,6 +18,15 @@ absl::StatusOr<TextVocabulary> VocabularyOf(const core::ServedModel& model, cons
   if (classifier.info.input == models::ClassifierInput::kText) return TextVocabulary(classifier);
   return absl::FailedPreconditionError(
       absl::StrCat(names.rpc(), " needs a model of texts; model ", model.name, " is a classifier of images"));
+}
+
+// Errors: INVALID_ARGUMENT if the answer may be too large for a client.
+absl::Status CheckAnswerFits(const TokenizeResult& result, const RequestLimits& limits) {
+  constexpr int64_t kTokenBytes = 18;  // of an id, four places and a piece's length, at most 3 bytes each
+  int64_t bytes = kTokenBytes * static_cast<int64_t>(result.ids.size());
+  for (const int32_t id : result.ids) bytes += static_cast<int64_t>(result.tokenizer->Decode(id).size());
+  const auto name = [] { return std::string("number of bytes to return (pieces and places of tokens)"); };
+  return CheckFieldRange(name, bytes, 0, limits.class_bytes);
 }
 
 }  // namespace
@@ -36,6 +47,7 @@ absl::StatusOr<TokenizeResult> Tokenize(CallRecord& record, const TokenizeCall& 
   if (call.text.kind != TextInput::Kind::kIds) {
     LS_ASSIGN_OR_RETURN(result.spans, result.tokenizer->Spans(call.text.text));
   }
+  LS_RETURN_IF_ERROR(CheckAnswerFits(result, limits));
   result.model = record.answering_model();
   return result;
 }

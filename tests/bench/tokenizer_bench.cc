@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <iostream>
-#include <limits>
 #include <memory>
 #include <string>
 

@@ -107,6 +107,18 @@ TEST(ByteLevelBpe, TakesNoQuadraticTimeForALongWord) {
   EXPECT_LT(processor_seconds(1 << 19), 1000 * processor_seconds(1 << 13));
 }
 
+TEST(ByteLevelBpe, TakesNoQuadraticTimeForThePlacesOfWrongBytes) {
+  const auto tokenizer = Load();
+  const auto processor_seconds = [&](size_t bytes) {
+    const std::string wrong(bytes, '\xFF');
+    const std::clock_t begin = std::clock();
+    EXPECT_TRUE(tokenizer->Spans(wrong).ok());
+    return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+  };
+  processor_seconds(1 << 12);
+  EXPECT_LT(processor_seconds(1 << 17), 200 * processor_seconds(1 << 12));
+}
+
 TEST(ByteLevelBpe, RefusesWhatItDoesNotFollow) {
   EXPECT_THAT(ErrorAfter("/model/type", "WordPiece"), HasSubstr("model.type is 'WordPiece'; it must be \"BPE\""));
   EXPECT_THAT(ErrorAfter("/model/dropout", 0.1), HasSubstr("model.dropout"));

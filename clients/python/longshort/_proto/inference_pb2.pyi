@@ -73,7 +73,7 @@ class ScoreTextRequest(_message.Message):
     @_builtins.property
     def inputs(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Input]:
         """1 to Limits.inputs (64) documents, scored independently, without context. Language models: 1 to Limits.prompt_tokens
-        tokens each. Classifiers: 1 to max_document_tokens tokens each, and not only padding (id 0).
+        tokens each. Classifiers: 1 to max_document_tokens tokens each, and not only padding.
         """
 
     @_builtins.property
@@ -762,7 +762,7 @@ class EmbedRequest(_message.Message):
     @_builtins.property
     def inputs(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Input]:
         """Models of texts: 1 to Limits.inputs (64) documents, embedded independently, of 1 to max_document_tokens tokens each, and
-        not only padding (id 0). A classifier of two documents embeds each document by itself.
+        not only padding. A classifier of two documents embeds each document by itself.
         """
 
     @_builtins.property
@@ -1382,7 +1382,9 @@ class TokenizeRequest(_message.Message):
 
     @_builtins.property
     def input(self) -> _types_pb2.Input:
-        """Text, raw bytes, or ids, which are checked and returned. 1 to 131072 tokens."""
+        """Text, raw bytes, or ids, which are checked and returned. 1 to 131072 tokens, whose pieces and places take at most
+        3 MiB.
+        """
 
     def __init__(
         self,

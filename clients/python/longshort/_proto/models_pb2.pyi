@@ -248,8 +248,8 @@ class Model(_message.Message):
     vocabulary_size: _builtins.int
     """Size of the vocabulary, including special tokens; 0 for a model of images."""
     tokenizer: _builtins.str
-    """"fairseq_bytes" or "fairseq_characters"; for classifiers, "bytes_plus_one", "listops_2020", "listops_2021" or "byte_level_bpe"; "none"
-    for a model that accepts only token ids; empty for a model of images.
+    """"fairseq_bytes" or "fairseq_characters"; for classifiers, "bytes_plus_one", "listops_2020", "listops_2021" or
+    "byte_level_bpe"; "none" for a model that accepts only token ids; empty for a model of images.
     """
     load_outcome: Global___LoadOutcome.ValueType
     """What LoadModel did; only its answer has it."""
