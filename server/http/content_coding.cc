@@ -87,9 +87,13 @@ std::optional<std::string> Gzip(std::string_view content) {
 
 }  // namespace
 
+bool IsCoded(std::string_view coding) {
+  return !coding.empty() && !absl::EqualsIgnoreCase(absl::string_view(coding.data(), coding.size()), "identity");
+}
+
 absl::Status DecodeContent(std::string_view coding, int64_t max_bytes, std::string& body) {
+  if (!IsCoded(coding)) return absl::OkStatus();
   const std::string name = absl::AsciiStrToLower(absl::string_view(coding.data(), coding.size()));
-  if (name.empty() || name == "identity") return absl::OkStatus();
   absl::StatusOr<std::string> content;
   if (name == "gzip" || name == "x-gzip" || name == "deflate") {
     content = Inflate(body, max_bytes);

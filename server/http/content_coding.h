@@ -11,7 +11,9 @@
 
 namespace longshort::server {
 
-// Replaces `body`, coded by `coding` ("" or "identity": not at all), by its content. Errors: 413 if that has more than
+// Whether a request's coding is one: neither "" nor "identity".
+bool IsCoded(std::string_view coding);
+// Replaces `body`, coded by `coding`, by its content, if IsCoded. Errors: 413 if that has more than
 // `max_bytes`; 415 for another coding; INVALID_ARGUMENT for damaged data.
 absl::Status DecodeContent(std::string_view coding, int64_t max_bytes, std::string& body);
 

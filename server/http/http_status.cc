@@ -16,20 +16,13 @@ constexpr char kPayload[] = "longshort/http-status";
 // The code of gRPC for a status of HTTP.
 absl::StatusCode CodeOf(int http_status) {
   switch (http_status) {
-    case 404:
-      return absl::StatusCode::kNotFound;
     case 408:
       return absl::StatusCode::kDeadlineExceeded;
     case 413:
-    case 429:
       return absl::StatusCode::kResourceExhausted;
     case 405:
     case 415:
       return absl::StatusCode::kUnknown;
-    case 501:
-      return absl::StatusCode::kUnimplemented;
-    case 503:
-      return absl::StatusCode::kUnavailable;
     default:
       return absl::StatusCode::kInvalidArgument;
   }

@@ -62,7 +62,7 @@ class ConnectCodec final : public HttpCodec {
         max_message_bytes_(max_message_bytes),
         coding_(head.Find("connect-content-encoding").value_or("")),
         answer_coding_(kind == RpcKind::kUnary ? "" : AcceptedCoding(head, "connect-accept-encoding")) {
-    if (coding_ == "identity") coding_.clear();
+    if (!IsCoded(coding_)) coding_.clear();
   }
 
   absl::StatusOr<PackedMessage> TakeOnly(HttpRequest& request) override {

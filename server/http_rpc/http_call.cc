@@ -11,6 +11,7 @@
 #include "base/status_macros.h"
 #include "core/schedule/refusal.h"
 #include "server/http/content_coding.h"
+#include "server/http/http_query.h"
 #include "server/http/http_status.h"
 #include "server/rpc/call_metadata.h"
 
@@ -31,8 +32,11 @@ CallOrigin OriginOf(const HttpRequest& request) {
 
 void HttpCall::Start(const CallEnvironment& environment, const Rpc& rpc, std::shared_ptr<HttpExchange> exchange,
                      std::unique_ptr<HttpCodec> codec) {
-  // A coded body may be large once decoded.
-  const bool is_coded = exchange->request().Find("content-encoding").has_value();
+  // A coded message may be large once decoded.
+  const HttpRequest& head = exchange->request();
+  const bool is_coded = IsCoded(head.Find("content-encoding").value_or("")) ||
+                        IsCoded(head.Find("connect-content-encoding").value_or("")) ||
+                        IsCoded(QueryParameter(head.query, "compression").value_or(""));
   const size_t bytes = is_coded ? std::numeric_limits<size_t>::max() : exchange->request().body.size();
   HttpExchange& runner = *exchange;
   runner.Run(bytes, [&environment, &rpc, exchange = std::move(exchange), codec = std::move(codec)]() mutable {
@@ -69,8 +73,9 @@ absl::StatusOr<Budget::Share> HttpCall::Decode(grpc::ByteBuffer& /*bytes*/, goog
     LS_ASSIGN_OR_RETURN(packed_, codec_->TakeOnly(request));
   }
   absl::StatusOr<Budget::Share> memory = Unpack(*message.GetDescriptor());
-  if (memory.ok()) LS_RETURN_IF_ERROR(codec_->ReadRequest(request, message));
+  const absl::Status read = memory.ok() ? codec_->ReadRequest(request, message) : memory.status();
   std::string().swap(request.body);
+  LS_RETURN_IF_ERROR(read);
   return memory;
 }
 
@@ -84,7 +89,7 @@ absl::StatusOr<Budget::Share> HttpCall::Unpack(const google::protobuf::Descripto
   std::string& body = exchange_->request().body;
   body = std::move(packed_.bytes);
   int64_t unpacked_bytes = 0;
-  if (!packed_.coding.empty()) {
+  if (IsCoded(packed_.coding)) {
     environment().metrics.CountCompressedMessage();
     const int64_t max_bytes = MaxUnpackedBytes(environment().limits.message_bytes);
     LS_RETURN_IF_ERROR(take(max_bytes));

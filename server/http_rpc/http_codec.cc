@@ -15,7 +15,7 @@ int64_t JsonMemory(std::string_view json, int64_t bytes_of_value) {
   for (const char c : json) {
     quotes += c == '"' ? 1 : 0;
     objects += c == '{' ? 1 : 0;
-    values += c == ',' ? 1 : 0;
+    values += c == ',' || c == '[' || c == '{' ? 1 : 0;  // a list or an object is a value, too
   }
   // Each text is copied twice: out of the JSON, and into the message.
   return 2 * static_cast<int64_t>(json.size()) + kBytesOfElement * std::min(quotes / 2 + objects, kMaxElements) +

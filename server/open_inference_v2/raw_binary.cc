@@ -9,14 +9,19 @@
 #include "server/open_inference_v2/bytes_tensor.h"
 
 namespace longshort::server {
+namespace {
+
+constexpr char kName[] = "(the body of a raw binary request)";
+
+}  // namespace
 
 void SetRawBinaryInput(std::string body, inference::ModelInferRequest& request) {
-  request.add_inputs();
+  request.add_inputs()->set_name(kName);
   request.add_raw_input_contents(std::move(body));
 }
 
 bool HasRawBinaryInput(const inference::ModelInferRequest& request) {
-  return request.inputs_size() == 1 && request.raw_input_contents_size() == 1 && request.inputs(0).name().empty() &&
+  return request.inputs_size() == 1 && request.raw_input_contents_size() == 1 && request.inputs(0).name() == kName &&
          request.inputs(0).datatype().empty() && request.inputs(0).shape().empty();
 }
 

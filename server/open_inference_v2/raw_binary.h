@@ -1,6 +1,6 @@
 // Raw binary requests of the protocol's extension of binary data (Triton's): the body is the only input of the model,
-// and the model says which name, datatype and shape it has. Until the model is known, the input has no name and no
-// datatype.
+// and the model says which name, datatype and shape it has. Until the model is known, the input has a name that no
+// model has.
 #pragma once
 
 #include <string>

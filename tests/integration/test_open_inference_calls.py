@@ -218,6 +218,13 @@ def test_wrong_requests_are_refused_with_name_value_and_limit(client: triton.Inf
     assert unimplemented.value.status() == "StatusCode.UNIMPLEMENTED"
 
 
+def test_an_input_without_a_name_is_no_raw_binary_request(server: Server) -> None:
+    request = triton.service_pb2.ModelInferRequest(model_name="texts", inputs=[{}], raw_input_contents=[b"a text"])
+    with pytest.raises(grpc.RpcError) as refused:
+        server.channel.unary_unary("/inference.GRPCInferenceService/ModelInfer")(request.SerializeToString())
+    assert refused.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+
+
 def test_a_request_ends_when_its_timeout_has_passed(server: Server, client: triton.InferenceServerClient) -> None:
     late = refusal(client, "tiny", [prompt(b"a")], timeout=20_000, parameters={"max_tokens": 60_000})
     assert late.status() == "StatusCode.DEADLINE_EXCEEDED", late
