@@ -110,18 +110,19 @@ Examples:
 
   // Checks that the number of documents suits the model. Errors: UsageError.
   absl::Status CheckPairs(const v1::Model& model, size_t names, size_t second_names) const {
-    const bool takes_two = model.classifier().documents() == 2;
+    const bool needs_two = model.classifier().documents() == 2;
+    const bool takes_two = needs_two || model.classifier().max_documents() == 2;
     if (second_names > 0 && (texts_.by_lines() || !takes_two)) {
       return UsageError(
           texts_.by_lines()
               ? std::string("--second cannot be used with --lines or --json-lines: each line holds both documents")
               : absl::StrCat("--second: the model ", model.name(), " takes one document"));
     }
-    if (takes_two && !texts_.by_lines() && second_names != names) {
-      return UsageError(absl::StrCat("the model ", model.name(), " compares two documents, but ", names, " files and ",
-                                     second_names,
-                                     " --second files were given. Give one --second for each file, or pairs as lines "
-                                     "with --lines or --json-lines"));
+    if ((needs_two || second_names > 0) && !texts_.by_lines() && second_names != names) {
+      return UsageError(absl::StrCat("the model ", model.name(), needs_two ? " compares" : " reads",
+                                     " two documents, but ", names, " files and ", second_names,
+                                     " --second files were given. Give one --second for each file",
+                                     needs_two ? ", or pairs as lines with --lines or --json-lines" : ""));
     }
     return absl::OkStatus();
   }

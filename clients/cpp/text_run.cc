@@ -216,13 +216,13 @@ absl::StatusOr<ExitCode> RunTexts(const TextRunOptions& options, const v1::Model
   // Pins the version that GetModel described, even if a newer one is loaded meanwhile.
   request.mutable_model()->set_name(model.name());
   request.mutable_model()->set_version(model.version());
-  DocumentSource source(
-      std::move(names), std::move(second_names),
-      {.form = options.form(),
-       .documents = request.has_embedding() ? 1 : std::max<int64_t>(model.classifier().documents(), 1),
-       .as_ids = options.ids,
-       .counts = !options.quiet},
-      context.terminal);
+  const int64_t documents = second_names.empty() ? std::max<int64_t>(model.classifier().documents(), 1) : 2;
+  DocumentSource source(std::move(names), std::move(second_names),
+                        {.form = options.form(),
+                         .documents = request.has_embedding() ? 1 : documents,
+                         .as_ids = options.ids,
+                         .counts = !options.quiet},
+                        context.terminal);
   return TextRun(options, model, std::move(request), source, context).Run();
 }
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,7 +23,7 @@ from reference.text_classifier import TextClassifier
 
 from integration import open_inference
 from integration.open_inference import strings
-from integration.server_process import ROOT, Server
+from integration.server_process import BINARY, ROOT, Server
 
 GOLDEN = ROOT / "tests/golden/text_classifier/roberta_texts"
 CASES: list[dict[str, Any]] = json.loads((GOLDEN / "texts.json").read_text())
@@ -129,3 +130,16 @@ def test_independent_labels_have_their_own_probabilities(api: SimpleNamespace, s
     for found in answer.classifications[0].classification.classes:
         logit = SINGLE[0]["logits"][found.index]
         assert found.probability == pytest.approx(1 / (1 + np.exp(-logit)), abs=1e-5)
+
+
+def test_the_client_reads_pairs_of_files(served: SimpleNamespace, tmp_path: Path) -> None:
+    case = PAIRS[0]
+    files = [tmp_path / name for name in ("first.txt", "second.txt")]
+    for file, text in zip(files, case["texts"], strict=True):
+        file.write_text(text)
+    program = [BINARY.with_name("longshort"), f"--server=127.0.0.1:{served.server.grpc_port}", "classify"]
+    command = [*program, "--model=roberta", "--json", "--logits", files[0], f"--second={files[1]}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout)["classification"]["logits"] == pytest.approx(case["logits"], abs=TOLERANCE)
+    refused = subprocess.run([*command, files[0]], capture_output=True, text=True, check=False)
+    assert refused.returncode == 1 and "reads two documents, but 2 files and 1 --second" in refused.stderr
