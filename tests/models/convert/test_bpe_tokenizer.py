@@ -58,6 +58,32 @@ def test_a_tokenizer_elsewhere_is_named(folder: Path, tmp_path: Path) -> None:
         assert (tmp_path / str(index) / "tokenizer.json").is_file()
 
 
+def test_the_framing_may_be_a_template_behind_byte_level(folder: Path, tmp_path: Path) -> None:
+    tokenizer = _golden()
+    tokens = {"<s>": 0, "</s>": 2}
+    template = {
+        "type": "TemplateProcessing",
+        "single": [
+            {"SpecialToken": {"id": "<s>", "type_id": 0}},
+            {"Sequence": {"id": "A", "type_id": 0}},
+            {"SpecialToken": {"id": "</s>", "type_id": 0}},
+        ],
+        "pair": [],
+        "special_tokens": {token: {"id": token, "ids": [id_], "tokens": [token]} for token, id_ in tokens.items()},
+    }
+    tokenizer["post_processor"] = {"type": "Sequence", "processors": [{"type": "ByteLevel"}, template]}
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
+    assert _run(folder, "--out", tmp_path / "model") == 0
+    assert (tmp_path / "model/tokenizer.json").is_file()
+
+
+def test_a_tokenizer_that_is_not_used_is_not_given(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ("--bpe", _TEXTS, "--set", "tokenizer=none")
+    assert "--set tokenizer=byte_level_bpe" in _refused(capsys, tmp_path / "model", folder, *options)
+
+
 def test_one_can_do_without(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shutil.copy(_TEXTS / "tokenizer.json", folder)
     assert _run(folder, "--set", "tokenizer=none", "--out", tmp_path / "model") == 0

@@ -228,6 +228,20 @@ def test_a_long_short_roberta_keeps_its_window_and_landmarks(
     assert "rank is 3" in _refused(capsys, tmp_path / "other", folder, "--rank=3")
 
 
+def test_a_long_short_roberta_may_have_no_window(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = _long_short(tmp_path, window=0)
+    assert _run(folder, "--out", tmp_path / "model") == 0
+    assert "WARNING" not in capsys.readouterr().err
+    assert _config(tmp_path / "model")["window_size"] == 0
+
+
+def test_a_window_narrower_than_in_training_is_said_loudly(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = _long_short(tmp_path, window=16)
+    for window in (8, 16, 32):
+        assert _run(folder, "--window", window, "--out", tmp_path / str(window)) == 0
+        assert ("WARNING: documents of more than 9 tokens" in capsys.readouterr().err) == (window == 8)
+
+
 @pytest.mark.parametrize(
     ("changed", "words"),
     [

@@ -88,6 +88,8 @@ def _pre_tokenizers(found: object) -> list[Any]:
 
 def _framing(found: object, name: str) -> tuple[str, str]:
     """The tokens that the tokenizer puts before and behind a document."""
+    if isinstance(found, dict) and found.get("type") == "Sequence":
+        found = found["processors"][-1]
     if isinstance(found, dict) and found.get("type") == "RobertaProcessing":
         return found["cls"][0], found["sep"][0]
     if isinstance(found, dict) and found.get("type") == "TemplateProcessing":

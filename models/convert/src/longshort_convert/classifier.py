@@ -89,7 +89,9 @@ def convert_roberta(
     if has_tokenizer and tokenizer is None:
         raise ConvertError(f"{folder}: has no tokenizer.json, and no vocab.json with merges.txt; name one with --bpe")
     if not has_tokenizer:
-        encoder.notes.append(f"no tokenizer beside {path.name}, and no --bpe: the model takes token ids only")
+        if options.tokenizer is not None:
+            raise ConvertError(f"--bpe requires --set tokenizer={text_classifier.BYTE_LEVEL_BPE}")
+        encoder.notes.append("the model has no tokenizer, so it takes token ids only; --bpe names one")
     labels = None if encoder.labels is None else "".join(f"{label}\n" for label in encoder.labels).encode()
     classes = fields.values["classes"]
     return ModelFiles(

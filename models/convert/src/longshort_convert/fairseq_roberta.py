@@ -41,7 +41,6 @@ _LAYER = {
     "fc2": "output.dense",
     "final_layer_norm": "output.LayerNorm",
 }
-_LM_HEAD = {"weight": "decoder.weight", "bias": "bias"}
 _IN_PROJECTIONS = ("query", "key", "value")
 _HEAD = re.compile(r"classification_heads\.(.+)\.((?:dense|out_proj)\.(?:weight|bias))")
 _LAYER_NAME = re.compile(r"layers\.(\d+)\.(.+)\.(weight|bias)")
@@ -121,8 +120,7 @@ def _choose_head(state: StateDict, head: str | None) -> str | None:
 def _renamed(name: str, side: str) -> str | None:
     """Hugging Face's name, None for one that is unknown. That of in_proj is not final."""
     if name.startswith(f"{side}lm_head."):
-        part = name.removeprefix(f"{side}lm_head.")
-        return f"lm_head.{_LM_HEAD.get(part, part)}"
+        return name.removeprefix(side)
     if not name.startswith(f"{side}sentence_encoder."):
         return None
     inner = name.removeprefix(f"{side}sentence_encoder.")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from longshort_convert import text_classifier
 from longshort_convert.errors import ConvertError
 from longshort_convert.fields import Fields
 from longshort_convert.input_files import read_json_object
@@ -15,7 +16,6 @@ CONFIG = "config.json"
 # The model_type of a RoBERTa with long-short attention (docs/models/long_document_encoder.md).
 LONG_SHORT = "longshort_roberta"
 CLASSIFIER, ENCODER, MASKED_LM = "RobertaForSequenceClassification", "RobertaModel", "RobertaForMaskedLM"
-PROBLEM_TYPES = ("single_label_classification", "multi_label_classification", "regression")
 
 _OTHER_MODELS = {
     "albert": "it shares its layers and has a SentencePiece tokenizer",
@@ -85,7 +85,7 @@ class Settings:
     has_head: bool | None = None  # None: by the tensors
     problem_type: str | None = None
     labels: tuple[str, ...] | None = None
-    window_size: int = 0
+    window_size: int | None = None
     sizes: Mapping[str, int] | None = None  # fields of our config.json that the tensors must confirm
     notes: tuple[str, ...] = ()
 
@@ -131,7 +131,7 @@ def _settings(fields: Fields) -> Settings:
         has_head=_has_head(values),
         problem_type=_problem_type(values),
         labels=labels,
-        window_size=fields.natural("window_size") if "window_size" in values else 0,
+        window_size=fields.natural("window_size") if "window_size" in values else None,
         sizes=sizes,
         notes=tuple(notes),
     )
@@ -167,8 +167,8 @@ def _has_head(values: Mapping[str, Any]) -> bool | None:
 
 def _problem_type(values: Mapping[str, Any]) -> str | None:
     found = values.get("problem_type")
-    if found is not None and found not in PROBLEM_TYPES:
-        raise ConvertError(f"problem_type is {found!r}, not one of {', '.join(PROBLEM_TYPES)}")
+    if found is not None and found not in text_classifier.PROBLEM_TYPES:
+        raise ConvertError(f"problem_type is {found!r}, not one of {', '.join(text_classifier.PROBLEM_TYPES)}")
     return found
 
 

@@ -64,7 +64,7 @@ def convert(state: StateDict, settings: Settings, fields: Fields, form: Form) ->
     notes = list(settings.notes)
     weights = source.encoder_weights()
     if source.has_lm_head:
-        notes.append("lm_head, the head of the masked language model, is dropped: the model is an encoder without head")
+        notes.append("lm_head, the head of the masked language model, is dropped")
     derived = source.derived()
     if source.rank > 0 and form.rank not in (None, source.rank):
         raise ConvertError(f"--rank is {form.rank}, but the checkpoint has landmarks of rank {source.rank}")
@@ -80,7 +80,8 @@ def convert(state: StateDict, settings: Settings, fields: Fields, form: Form) ->
                 f"WARNING: positions {rows} to {form.max_length - 1} are copies of the {rows} of the checkpoint, as "
                 "Longformer began: documents of more tokens need further training"
             )
-    window = form.window if form.window is not None else settings.window_size or derived["max_sequence_length"]
+    trained = derived["max_sequence_length"] if settings.window_size is None else settings.window_size
+    window = trained if form.window is None else form.window
     fields.settle({"window_size": window})
     if form.rank and source.rank == 0:
         notes.append(
@@ -89,7 +90,7 @@ def convert(state: StateDict, settings: Settings, fields: Fields, form: Form) ->
         )
         long_short_start.add_landmarks(weights, derived["layers"], settings.heads, form.rank, form.seed)
         derived |= {"projection_rank": form.rank, "dual_norm": True}
-    elif window < derived["max_sequence_length"] - 1 and settings.window_size == 0:
+    elif window < min(trained, derived["max_sequence_length"] - 1):
         notes.append(
             f"WARNING: documents of more than {window + 1} tokens are read in windows of {window}, unlike in training: "
             "the model needs further training"
@@ -152,7 +153,6 @@ class _Source:
                 )
             self.rank = rows // settings.heads
         self.has_lm_head = any(name.startswith("lm_head.") for name in names)
-        self._has_pooler = f"{self._prefix}pooler.dense.weight" in state
         self._has_head = any(name.startswith("classifier.") for name in names)
         if settings.has_head is not None and settings.has_head != self._has_head:
             has = "has no" if settings.has_head else "has"
@@ -202,13 +202,10 @@ class _Source:
 
     def encoder_weights(self) -> dict[str, Weight]:
         """By the names of the text classifier. Raises ConvertError for tensors that are missing, unknown or wrong."""
-        for name in _BUFFERS:
-            if self._prefix + name in self._state:
-                self._state.pop(self._prefix + name)
-        if "lm_head.decoder.weight" in self._state:
-            for name in ("lm_head.decoder.weight", "lm_head.decoder.bias"):  # tied to others
-                if name in self._state:
-                    self._state.pop(name)
+        unused = (*(self._prefix + name for name in _BUFFERS), f"{self._prefix}pooler.", "lm_head.")
+        for name in self._state.names():
+            if name.startswith(unused):
+                self._state.pop(name)
         taken = self._state.take(self._shapes())
         weights = {ours: taken[theirs] for theirs, ours in self._names()}
         positions = taken[f"{self._prefix}embeddings.position_embeddings.weight"]
@@ -242,14 +239,9 @@ class _Source:
             shapes |= affine(f"{prefix}output.dense", self.width, inner)
             for part in ("attention.output.LayerNorm", "output.LayerNorm"):
                 shapes |= norm(prefix + part, self.width)
-        if self._has_pooler:
-            shapes |= affine(f"{self._prefix}pooler.dense", self.width, self.width)
         if self._has_head:
             shapes |= affine("classifier.dense", self.width, self.width)
             shapes |= affine("classifier.out_proj", self.classes, self.width)
-        if self.has_lm_head:
-            shapes |= affine("lm_head.dense", self.width, self.width) | norm("lm_head.layer_norm", self.width)
-            shapes["lm_head.bias"] = (self.vocabulary_size,)
         return shapes
 
     def _names(self) -> Iterator[tuple[str, str]]:
