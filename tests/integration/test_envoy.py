@@ -222,7 +222,7 @@ def test_a_server_that_stops_finishes_its_work_and_no_call_fails(
         proxy.new_channel(NO_RETRIES) as channel,
     ):
         stub = api.inference_grpc.InferenceStub(channel)
-        long = api.inference.GenerateRequest(prompt={"text": "x"}, max_tokens=20000)
+        long = api.inference.GenerateRequest(prompt={"text": "x"}, max_tokens=8000)
         while not stopping.metric("longshort_streams_active"):
             stream = stub.GenerateStream(long)
             next(stream)
@@ -239,7 +239,7 @@ def test_a_server_that_stops_finishes_its_work_and_no_call_fails(
             assert stopping.process.poll() is None, "it has its stream yet"
             assert answered(stopping) == came, "it is given nothing more"
             *_, last = stream
-            assert last.summary.usage.generated_tokens == 20000
+            assert last.summary.usage.generated_tokens == 8000
             assert stopping.wait() == 0
             callers.go_on(50)
         assert not callers.failures

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from types import SimpleNamespace
 
 from selenium.webdriver import ActionChains
@@ -96,8 +95,13 @@ def test_a_session_is_closed_however_long_a_call_has_it(browser: Browser, page: 
     request = api.inference.GenerateRequest(model={"name": "enwiki"}, max_tokens=60_000, session=session)
     call = api.inference_grpc.InferenceStub(page.channel).GenerateStream(request, timeout=300)
     next(call)
+
+    def refused() -> float:
+        return page.metric("longshort_requests_total", rpc="CloseSession", code="ABORTED")
+
+    before = refused()
     browser.click("generate-new")
-    time.sleep(17)  # the pauses of a page that would give up after five of them
+    wait_until(lambda: refused() >= before + 7)  # more than a page tries that gives up
     call.cancel()
     wait_until(lambda: sessions_of(api, page) == [])
     browser.forget_errors()  # 409, each time

@@ -41,7 +41,7 @@ def test_killed_runs_come_to_what_an_uninterrupted_one_does(repeatable: Server, 
     report = json.loads(done.stdout)
     assert report["kills"] == KILLS
     # Runs were killed often and seldom, so early and late.
-    assert len(report["ended"]) > 10 and max(run["kills"] for run in report["ended"]) > 2
+    assert len(report["ended"]) > 5 and max(run["kills"] for run in report["ended"]) > 2
     for run in report["ended"]:
         assert hashes(run["out"]) == wanted
         assert read_rows(run["out"]) == rows
