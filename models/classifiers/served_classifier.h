@@ -43,7 +43,8 @@ class ServedNetwork {
   // Runs a micro-batch on the CPU.
   virtual Output Run(Items items, ClassifierOutput output) const = 0;
   // Runs a whole batch on a GPU. PrepareOn captures the graphs, once, before the first batch. The network must then
-  // outlive `gpu`. Graphs compute logits only: embeddings run without.
+  // outlive `gpu`. Graphs compute logits, or features if there are no classes; other
+  // outputs run without.
   virtual ClassifierResult RunOn(GpuItemAttention& gpu, Items items, ClassifierOutput output) const = 0;
   virtual absl::Status PrepareOn(GpuItemAttention& gpu) const = 0;
 

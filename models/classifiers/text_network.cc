@@ -1,5 +1,6 @@
 #include "models/classifiers/text_network.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "ATen/Functions.h"
@@ -57,12 +58,10 @@ PackedDocuments TextNetwork::Pack(absl::Span<const absl::Span<const int32_t>> do
 
 std::vector<int32_t> TextNetwork::Joined(absl::Span<const int32_t> first, absl::Span<const int32_t> second) const {
   std::vector<int32_t> joined(first.begin(), first.end());
-  bool replaced = false;
-  for (const int32_t id : second) {
-    if (id == config.padding_id) continue;
-    joined.push_back(replaced ? id : static_cast<int32_t>(config.separator_id));
-    replaced = true;
-  }
+  joined.insert(joined.end(), second.begin(), second.end());
+  const auto is_token = [this](int32_t id) { return id != config.padding_id; };
+  *std::find_if(joined.begin() + static_cast<int64_t>(first.size()), joined.end(), is_token) =
+      static_cast<int32_t>(config.separator_id);
   return joined;
 }
 

@@ -30,7 +30,7 @@ struct TextNetwork {
   // Packs a batch: config.NetworkDocuments() documents for each item, item by item. Ids are in [0, V). A document has
   // an id other than padding_id; the last such id is among the first MaxDocumentTokens() ids.
   PackedDocuments Pack(absl::Span<const absl::Span<const int32_t>> documents) const;
-  // A pair as one document. REQUIRES: config.JoinsPairs().
+  // A pair as one document. REQUIRES: config.JoinsPairs(), and `second` has an id other than padding_id.
   std::vector<int32_t> Joined(absl::Span<const int32_t> first, absl::Span<const int32_t> second) const;
 
   // A row of `output` for each item, or for each document if it has no logits: float32. `attention` attends in these

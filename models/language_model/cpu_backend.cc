@@ -232,6 +232,7 @@ StepOutput CpuBackend<Element>::RunStep(const StepPlan& plan) {
     logits_ = decoder.Logits(plan.are_all_logits_wanted ? hidden : hidden.index_select(0, numbers(plan.logit_rows)));
   }
   steps_.End();
+  plan_ = nullptr;
   if (!logits_.defined()) return {};
   return {.logits = {logits_.const_data_ptr<float>(), static_cast<size_t>(logits_.numel())}};
 }

@@ -1,7 +1,7 @@
 // The weights of a language model as tensors, for loading, serving and training.
 //
-// The functions of a layer here are row-wise. Both the served step and the trainer call them; these differ only in the
-// source of attention's keys (cache pages, or tensors with gradients).
+// The functions of a layer here are row-wise. The step on the CPU and the trainer call them; these differ only in the
+// source of attention's keys (cache pages, or tensors with gradients). gpu_layers.h has the GPU's form.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,6 @@
 #include "models/language_model/gpu_decoder.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "ATen/Functions.h"
 #include "ATen/TensorOperators.h"

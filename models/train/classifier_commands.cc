@@ -6,7 +6,6 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "base/option_table.h"
 #include "base/status_macros.h"
 #include "models/train/classifier_trainer.h"

@@ -175,7 +175,8 @@ absl::StatusOr<std::unique_ptr<TrainableClassifier>> LoadTrainableTextClassifier
   const std::string tokenizer_file(TokenizerFile(data.config.tokenizer));
   std::string vocabulary;
   if (form.from && !tokenizer_file.empty()) {
-    vocabulary = form.from->vocabulary_text.value_or(form.from->tokenizer_text.value_or(""));
+    const bool is_bpe = data.config.tokenizer == DocumentTokenizerKind::kByteLevelBpe;
+    vocabulary = (is_bpe ? form.from->tokenizer_text : form.from->vocabulary_text).value_or("");
   }
   if (!files.vocabulary.empty()) {
     if (tokenizer_file.empty()) {
@@ -185,8 +186,9 @@ absl::StatusOr<std::unique_ptr<TrainableClassifier>> LoadTrainableTextClassifier
     LS_ASSIGN_OR_RETURN(vocabulary, ReadTrainingFile(files.vocabulary));
   }
   if (!vocabulary.empty()) data.files.push_back({tokenizer_file, vocabulary});
-  LS_ASSIGN_OR_RETURN(const std::unique_ptr<TextEncoder> tokenizer,
-                      MakeDocumentTokenizer(data.config, vocabulary, files.vocabulary));
+  LS_ASSIGN_OR_RETURN(
+      const std::unique_ptr<TextEncoder> tokenizer,
+      MakeDocumentTokenizer(data.config, vocabulary, files.vocabulary.empty() ? form.name : files.vocabulary));
   if (tokenizer == nullptr) {
     return absl::InvalidArgumentError(absl::StrCat(form.name, ": its tokenizer does not accept text"));
   }

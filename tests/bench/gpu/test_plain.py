@@ -14,6 +14,7 @@ from reference import safetensors_file
 from reference.language_model import Hyperparameters
 from reference.language_model import LanguageModel as Reference
 from reference.text_classifier import TextClassifier as TextReference
+from reference.text_classifier import from_official
 
 from bench.gpu.bench import logits_differ, percentile, preset
 from bench.gpu.cases import BASE, TINY
@@ -83,7 +84,7 @@ def test_a_plain_classifier_of_two_documents_is_the_references() -> None:
     weights["seq_classifer.mlpblock.0.weight"] = np.concatenate([head, -head, head / 2, head[:, ::-1]], axis=1)
     ids = np.random.default_rng(1).integers(1, official["vocab_size"], (2, 2, 6 * official["window_size"]))
     found = classifier_logits(preset("lra-listops") | {"documents": 2}, weights, ids)
-    reference = TextReference(official, weights)
+    reference = TextReference(from_official(official), weights)
     for documents, logits in zip(ids, found, strict=True):
         assert np.abs(logits - reference.logits(list(documents))).max() < 1e-4
 

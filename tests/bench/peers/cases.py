@@ -115,7 +115,7 @@ def measure(bench: Bench, case: Case, seconds: float, folder: Path) -> dict[str,
             )
         found[runner] = statistics.median(theirs["seconds"])
     at_peak = {name: ours["batch_flops"] / peaks[f"{name}_flops"] for name in ("fp32", "bf16")}
-    return {"seconds": found, "at_peak": at_peak[case.precision], "flops": ours["batch_flops"], "peaks": peaks}
+    return {"seconds": found, "at_peak": at_peak[case.precision], "peaks": peaks}
 
 
 def failures(found: dict[str, Any]) -> dict[str, str]:
