@@ -1,8 +1,6 @@
 """What Hugging Face's `transformers` computes with a RoBERTa, in float64: `random` cases, and the `golden` ones.
 
-It runs in an environment of its own (tests/requirements-transformers.txt), with this folder's parent in PYTHONPATH:
-  PYTHONPATH=tests build/transformers/bin/python -m golden.with_transformers random OUT --seed=1 --count=20
-  PYTHONPATH=tests build/transformers/bin/python -m golden.with_transformers golden
+tests/golden/run_transformers runs it.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from reference.text_classifier import TextClassifier
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = ROOT / "tests/golden/text_classifier"
-PYTHON = ROOT / "build/transformers/bin/python"
+INSTALLED = ROOT / "build/transformers/requirements.txt"
 COUNT = os.environ.get("LONGSHORT_RANDOM_ROBERTAS", "30")
 SEED = os.environ.get("LONGSHORT_RANDOM_SEED", "1")
 TOLERANCE = 1e-10
@@ -53,12 +53,11 @@ def test_golden_robertas_are_those_of_transformers(case: str, tmp_path: Path) ->
     assert max(found.values()) < 1e-6, found  # stored as float32
 
 
-@pytest.mark.skipif(not PYTHON.exists(), reason="build/transformers is missing (tests/requirements-transformers.txt)")
+@pytest.mark.slow
+@pytest.mark.skipif(not INSTALLED.exists(), reason="build/transformers is missing: run deploy/install --tests")
 def test_random_robertas_are_those_of_transformers(tmp_path: Path) -> None:
-    command = [PYTHON, "-m", "golden.with_transformers", "random", tmp_path, f"--seed={SEED}", f"--count={COUNT}"]
-    done = subprocess.run(
-        command, env=os.environ | {"PYTHONPATH": str(ROOT / "tests")}, capture_output=True, text=True, check=False
-    )
+    command = [ROOT / "tests/golden/run_transformers", "random", tmp_path, f"--seed={SEED}", f"--count={COUNT}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     folders = sorted(tmp_path.iterdir())
     assert len(folders) == int(COUNT)
