@@ -251,6 +251,7 @@ def test_a_window_narrower_than_in_training_is_said_loudly(tmp_path: Path, capsy
         ({"model_type": "bert"}, ["model_type is 'bert'", "WordPiece"]),
         ({"model_type": "gpt2"}, ["model_type is 'gpt2'", "'roberta'"]),
         ({"model_type": None}, ["model_type is None"]),
+        ({"model_type": ["roberta"]}, ["model_type is ['roberta']"]),
         ({"architectures": ["RobertaForTokenClassification"]}, ["RobertaForTokenClassification"]),
         ({"architectures": [roberta.ENCODER]}, ["architectures", "has classifier.dense"]),
         ({"position_embedding_type": "relative_key"}, ["position_embedding_type is 'relative_key'", "'absolute'"]),
@@ -279,6 +280,16 @@ def test_a_setting_that_is_not_computed_is_refused_by_name(
     message = _refused(capsys, tmp_path / "model", folder)
     for word in words:
         assert word in message
+
+
+@pytest.mark.parametrize("kind", ["longformer", "bert", "electra", "data2vec-text", "modernbert"])
+def test_a_model_with_other_names_of_tensors_is_refused_by_its_own(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    weights = {name.replace("roberta.", f"{kind}."): value for name, value in _weights(roberta.config()).items()}
+    folder = roberta.write_folder(tmp_path / "other", roberta.config(model_type=kind), weights)
+    for checkpoint in (folder, folder / "model.safetensors"):
+        assert f"model_type is '{kind}'" in _refused(capsys, tmp_path / "model", checkpoint)
 
 
 _KEY = "roberta.encoder.layer.1.attention.self.key.weight"

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from longshort_convert import classifier, fairseq_roberta, language_model, presets, roberta, vocabulary
+from longshort_convert import classifier, fairseq_roberta, hugging_face, language_model, presets, roberta, vocabulary
 from longshort_convert.errors import ConvertError
 from longshort_convert.find_weights import FoundWeights, find_weights
 from longshort_convert.model_files import ModelFiles, write_directory
@@ -90,7 +90,9 @@ def convert(options: argparse.Namespace) -> tuple[str, Sequence[str]]:
 
 def _read(options: argparse.Namespace) -> tuple[ModelFiles, list[str]]:
     """The model, and the entries of the checkpoint that are not part of it."""
-    content = read_weights_files(options.checkpoint)
+    path = options.checkpoint
+    hugging_face.refuse_other_models((path if path.is_dir() else path.parent) / hugging_face.CONFIG)
+    content = read_weights_files(path)
     try:
         found, others = find_weights(content, options.weights)
         if found.family == language_model.ARCHITECTURE:
@@ -102,7 +104,7 @@ def _read(options: argparse.Namespace) -> tuple[ModelFiles, list[str]]:
         else:
             files = classifier.convert(found.family, found.state, _classifier_options(options, *_ROBERTA_OPTIONS))
     except ConvertError as error:
-        raise ConvertError(f"{options.checkpoint}: {error}") from error
+        raise ConvertError(f"{path}: {error}") from error
     return files, _ignored(content, found, others)
 
 

@@ -31,6 +31,7 @@ _OTHER_MODELS = {
     "electra": "it has a WordPiece tokenizer and another head",
     "led": "it has a decoder",
     "longformer": "it has own projections for global attention, and its windows slide token by token",
+    "modernbert": "its positions are rotations, and its layers have gates",
     "mpnet": "its attention has relative positions",
     "roberta-prelayernorm": "it has its layer norms before attention",
     "xlm-roberta": "it has a SentencePiece tokenizer",
@@ -90,6 +91,16 @@ class Settings:
     notes: tuple[str, ...] = ()
 
 
+def refuse_other_models(path: Path) -> None:
+    """Raises ConvertError for the config.json of a model that the converter knows and does not read."""
+    try:
+        kind = read_json_object(path).get("model_type")
+    except (ConvertError, OSError):  # other models need no config.json
+        return
+    if str(kind) in _OTHER_MODELS:
+        raise ConvertError(_other_model(kind))
+
+
 def read_settings(path: Path) -> Settings:
     """Raises ConvertError naming the file and a setting that is missing, unknown or not supported; or OSError."""
     content = read_json_object(path)
@@ -141,8 +152,7 @@ def _check_model(fields: Fields) -> None:
     values = fields.values
     kind = values.get("model_type")
     if kind not in ("roberta", LONG_SHORT):
-        reason = f": {_OTHER_MODELS[kind]}" if kind in _OTHER_MODELS else ""
-        raise ConvertError(f"model_type is {kind!r}; of Hugging Face's models, Longshort serves 'roberta'{reason}")
+        raise ConvertError(_other_model(kind))
     architecture = _architecture(values)
     if architecture not in (None, CLASSIFIER, ENCODER, MASKED_LM):
         raise ConvertError(
@@ -151,6 +161,12 @@ def _check_model(fields: Fields) -> None:
         )
     if kind == "roberta" and "window_size" in values:
         raise ConvertError(f"window_size is in a config of model_type 'roberta'; only {LONG_SHORT!r} has windows")
+
+
+def _other_model(kind: Any) -> str:
+    reason = _OTHER_MODELS.get(str(kind))
+    wanted = f"model_type is {kind!r}; of Hugging Face's models, Longshort serves 'roberta'"
+    return f"{wanted}: {reason}" if reason else wanted
 
 
 def _architecture(values: Mapping[str, Any]) -> Any:
