@@ -57,7 +57,8 @@ Images: the server decodes JPEG, PNG and WebP, and resizes and crops each image 
 Texts: each file is one document, including its final newline. With --lines, each line is a document, named FILE:LINE. With
 --json-lines, each line is an object {"text": ..., "name": ...}; "name" is optional, other fields are ignored. For models that
 compare two documents, pass --second once for each file; --lines separates the two documents with a tab, --json-lines has the
-field "second_text". With --json, the output has one line for each document: {"name": ..., "model": ..., "fingerprint": ...,
+field "second_text". Models that join two documents also take one: then --second and "second_text" are optional, and a line of
+--lines is one document. With --json, the output has one line for each document: {"name": ..., "model": ..., "fingerprint": ...,
 "precision": ..., ...} with the fields of TextClassification; empty lists are omitted. For a large corpus, use longshort-batch
 (pip install './clients/python[batch]').
 
@@ -77,7 +78,7 @@ Examples:
     table.AddSwitch("logits", "Also show the logits of all classes.", &logits_);
     table.BeginSection("Options for texts:");
     texts_.AddTo(table);
-    table.Add("second", "FILE", "Second document, for models that compare two; once for each file.", &second_);
+    texts_.AddSecondTo(table);
     table.AddSwitch("truncate", "Truncate documents to the model's maximum length.", &truncate_);
   }
 
@@ -94,42 +95,17 @@ Examples:
  private:
   absl::StatusOr<ExitCode> ClassifyTexts(const std::vector<std::string>& arguments, const v1::Model& model,
                                          const CommandContext& context) const {
-    LS_ASSIGN_OR_RETURN(CollectedFiles files, AsUsage(CollectFiles(DocumentNames(arguments), AnyFile)));
-    LS_ASSIGN_OR_RETURN(CollectedFiles seconds, AsUsage(CollectFiles(second_, AnyFile)));
-    LS_RETURN_IF_ERROR(CheckPairs(model, files.names.size(), seconds.names.size()));
+    LS_ASSIGN_OR_RETURN(TextFiles files, CollectTexts(texts_, arguments, model, /*embeds=*/false));
     v1::ScoreTextsOptions request;
     request.set_truncate(truncate_);
     request.set_top_k(top_k_);
     request.set_all_logits(logits_);
-    for (const auto& [label, count] : seconds.left_out) files.left_out[label] += count;
-    absl::StatusOr<ExitCode> code =
-        RunTexts(texts_, model, std::move(request), std::move(files.names), std::move(seconds.names), context);
-    ReportLeftOut(files.left_out, context.terminal);
-    return code;
-  }
-
-  // Checks that the number of documents suits the model. Errors: UsageError.
-  absl::Status CheckPairs(const v1::Model& model, size_t names, size_t second_names) const {
-    const bool needs_two = model.classifier().documents() == 2;
-    const bool takes_two = needs_two || model.classifier().max_documents() == 2;
-    if (second_names > 0 && (texts_.by_lines() || !takes_two)) {
-      return UsageError(
-          texts_.by_lines()
-              ? std::string("--second cannot be used with --lines or --json-lines: each line holds both documents")
-              : absl::StrCat("--second: the model ", model.name(), " takes one document"));
-    }
-    if ((needs_two || second_names > 0) && !texts_.by_lines() && second_names != names) {
-      return UsageError(absl::StrCat("the model ", model.name(), needs_two ? " compares" : " reads",
-                                     " two documents, but ", names, " files and ", second_names,
-                                     " --second files were given. Give one --second for each file",
-                                     needs_two ? ", or pairs as lines with --lines or --json-lines" : ""));
-    }
-    return absl::OkStatus();
+    return RunTexts(texts_, model, std::move(request), std::move(files), context);
   }
 
   absl::StatusOr<ExitCode> ClassifyImages(const std::vector<std::string>& arguments, const v1::Model& model,
                                           const CommandContext& context) const {
-    if (texts_.by_lines() || texts_.ids || truncate_ || !second_.empty()) {
+    if (texts_.by_lines() || texts_.ids || truncate_ || !texts_.second.empty()) {
       return UsageError(
           absl::StrCat("--lines, --json-lines, --ids, --truncate and --second are for "
                        "classifiers of texts; ",
@@ -203,7 +179,6 @@ Examples:
   int32_t top_k_ = 5;
   bool logits_ = false;
   TextRunOptions texts_;
-  std::vector<std::string> second_;
   bool truncate_ = false;
 };
 

@@ -66,6 +66,8 @@ absl::Status FitClassifier(const v1::Model& model, bool truncate, v1::Input& inp
   }
   const int64_t kept = limit + 1;
   if (input.has_ids()) {
+    // The last one stays: an encoder keeps it.
+    input.mutable_ids()->set_ids(static_cast<int>(limit), *input.ids().ids().rbegin());
     input.mutable_ids()->mutable_ids()->Truncate(static_cast<int>(kept));
   } else {
     input.mutable_raw()->resize(static_cast<size_t>(kept));
@@ -116,8 +118,8 @@ struct LineTexts {
 };
 
 // Errors: INVALID_ARGUMENT if there is no tab between two documents.
-absl::StatusOr<LineTexts> SplitLine(const std::string& line, int64_t documents) {
-  if (documents == 1) return LineTexts{line, std::nullopt};
+absl::StatusOr<LineTexts> SplitLine(const std::string& line, const Documents& documents) {
+  if (documents.least == 1) return LineTexts{line, std::nullopt};
   const size_t tab = line.find('\t');
   if (tab == std::string::npos)
     return absl::InvalidArgumentError("the line must contain two documents, separated by a tab");
@@ -131,17 +133,23 @@ std::optional<std::string> StringField(const google::protobuf::Struct& object, c
   return entry->second.string_value();
 }
 
+bool IsAbsentOrNull(const google::protobuf::Struct& object, const std::string& field) {
+  const auto entry = object.fields().find(field);
+  return entry == object.fields().end() || entry->second.has_null_value();
+}
+
 // Sets `name` if the object has one, even if an error follows. Errors: INVALID_ARGUMENT if the line is not as
 // Form::kJsonLines requires.
-absl::StatusOr<LineTexts> ParseJsonLine(const std::string& line, int64_t documents, std::string& name) {
+absl::StatusOr<LineTexts> ParseJsonLine(const std::string& line, const Documents& documents, std::string& name) {
   google::protobuf::Struct object;
   if (!google::protobuf::util::JsonStringToMessage(line, &object).ok()) {
     return absl::InvalidArgumentError("the line is not a JSON object");
   }
   name = StringField(object, "name").value_or(std::move(name));
   std::optional<std::string> first = StringField(object, "text");
-  std::optional<std::string> second = documents == 2 ? StringField(object, "second_text") : std::nullopt;
-  if (!first.has_value() || (documents == 2 && !second.has_value())) {
+  std::optional<std::string> second = documents.most == 2 ? StringField(object, "second_text") : std::nullopt;
+  const bool is_pair = documents.least == 2 || (documents.most == 2 && !IsAbsentOrNull(object, "second_text"));
+  if (!first.has_value() || (is_pair && !second.has_value())) {
     return absl::InvalidArgumentError(
         absl::StrCat("the JSON object has no string field \"", first.has_value() ? "second_text" : "text", "\""));
   }

@@ -33,10 +33,10 @@ absl::StatusOr<v1::Input> MakeInput(std::string bytes, bool as_ids);
 // The item of one document, or of two. Errors: those of MakeInput.
 absl::StatusOr<v1::ScoreTextsRequest> MakeItem(std::string first, std::optional<std::string> second, bool as_ids);
 
-// Checks the document's length in tokens before it is sent. With `truncate`, cuts it to one token more than the limit:
-// the message stays small, and the server still reports the truncation. Does not check word tokenizers, whose tokens
-// only the server can count.
-// Errors: INVALID_ARGUMENT with the length, the limit and what to do.
+// Checks the document's length in tokens before it is sent. With `truncate`, cuts it to one token more than the limit,
+// its last: the message stays small, and the server still reports the truncation. Of ids, it is the document's last.
+// Does not check word tokenizers, whose tokens only the server can count. Errors: INVALID_ARGUMENT with the length, the
+// limit and what to do.
 absl::Status FitDocument(const v1::Model& model, bool truncate, v1::ScoreTextsRequest& item);
 
 struct NamedDocument {
@@ -46,22 +46,28 @@ struct NamedDocument {
   absl::StatusOr<v1::ScoreTextsRequest> item;
 };
 
+// The documents in each item: 1 or 2.
+struct Documents {
+  int64_t least = 1;
+  int64_t most = 1;
+};
+
 // Iterates over the documents of files, in order. Not thread-safe.
 class DocumentSource final {
  public:
   enum class Form {
     // The file is the document.
     kFile,
-    // Each line is a document, without its line end (\n or \r\n). A tab separates two documents.
+    // Each line is a document, without its line end (\n or \r\n). A tab separates two documents where both are
+    // required.
     kLines,
     // Each line is {"text": ..., "second_text": ..., "name": ...}. The optional `name` replaces "file:line", in errors
-    // too. Other fields are ignored.
+    // too. `second_text` is ignored where the model takes one document, as other fields are.
     kJsonLines,
   };
   struct Options {
     Form form = Form::kFile;
-    // Documents in each item: 1 or 2.
-    int64_t documents = 1;
+    Documents documents = {};
     bool as_ids = false;
     // Whether to count the lines of all files first, for total().
     bool counts = false;

@@ -1,11 +1,11 @@
 // `longshort embed`: vectors of images or texts.
 #include <deque>
 #include <future>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "clients/cpp/command.h"
@@ -49,7 +49,8 @@ the files are images or texts: see "longshort models".
 Arguments, and options for texts, are those of "longshort classify". The output has one line of JSON for each item, in the order
 of the files: {"name": ..., "model": ..., "fingerprint": ..., "precision": ..., "values": [...], ...} with the fields of Embedding,
 or {"name": ..., "error": {...}}. With --npy, a NumPy file gets the vectors instead: float32 of shape [items, width], with a row
-of NaN for an item that failed, which is reported by name. A classifier that compares two documents embeds each by itself.
+of NaN for an item that failed, which is reported by name. A model that joins two documents embeds pairs, too; one that compares
+them embeds each by itself.
 
 If an item cannot be read or embedded, the program continues with the others, and the exit code is that of "longshort classify".
 
@@ -67,6 +68,7 @@ Examples:
     table.Add("npy", "FILE", "Write the vectors to this NumPy file.", &npy_);
     table.BeginSection("Options for texts:");
     texts_.AddTo(table);
+    texts_.AddSecondTo(table);
     table.AddSwitch("truncate", "Truncate documents to the model's maximum length.", &truncate_);
   }
 
@@ -83,26 +85,20 @@ Examples:
       return absl::FailedPreconditionError("the server is older than embeddings");
     }
     const bool texts = model.classifier().input() == v1::CLASSIFIER_INPUT_TEXT;
-    if (!texts && (texts_.by_lines() || texts_.ids || truncate_)) {
-      return UsageError(absl::StrCat("--lines, --json-lines, --ids and --truncate are for models of texts; ",
+    if (!texts && (texts_.by_lines() || texts_.ids || truncate_ || !texts_.second.empty())) {
+      return UsageError(absl::StrCat("--lines, --json-lines, --ids, --truncate and --second are for models of texts; ",
                                      model.name(), " takes images"));
     }
     if (!texts && arguments.empty() && context.terminal.input_is_terminal) {
       return UsageError("name an image, a folder, or - for standard input");
     }
-    LS_ASSIGN_OR_RETURN(CollectedFiles files,
-                        AsUsage(texts ? CollectFiles(DocumentNames(arguments), AnyFile)
-                                      : CollectFiles(DocumentNames(arguments), IsImageName, MissingFile::kStays)));
-    std::optional<NpyFile> npy;
-    if (!npy_.empty()) {
-      LS_ASSIGN_OR_RETURN(npy, AsUsage(NpyFile::Create(npy_, model.classifier().embedding_width())));
+    if (texts) {
+      LS_ASSIGN_OR_RETURN(TextFiles files, CollectTexts(texts_, arguments, model, /*embeds=*/true));
+      return WithNpy(model, [&](NpyFile* npy) { return EmbedTexts(std::move(files), model, npy, context); });
     }
-    NpyFile* const to = npy.has_value() ? &*npy : nullptr;
-    absl::StatusOr<ExitCode> code = texts ? EmbedTexts(std::move(files.names), model, to, context)
-                                          : EmbedImages(std::move(files.names), model, to, context);
-    ReportLeftOut(files.left_out, context.terminal);
-    if (npy.has_value()) LS_RETURN_IF_ERROR(npy->Finish());
-    return code;
+    LS_ASSIGN_OR_RETURN(CollectedFiles files,
+                        AsUsage(CollectFiles(DocumentNames(arguments), IsImageName, MissingFile::kStays)));
+    return WithNpy(model, [&](NpyFile* npy) { return EmbedImages(std::move(files), model, npy, context); });
   }
 
  private:
@@ -111,7 +107,17 @@ Examples:
     return name == "cls" ? v1::POOLING_CLS : name == "mean" ? v1::POOLING_MEAN : v1::POOLING_UNSPECIFIED;
   }
 
-  absl::StatusOr<ExitCode> EmbedTexts(std::vector<std::string> names, const v1::Model& model, NpyFile* npy,
+  // Calls `embed` with the file of --npy, or nullptr.
+  absl::StatusOr<ExitCode> WithNpy(const v1::Model& model,
+                                   absl::FunctionRef<absl::StatusOr<ExitCode>(NpyFile*)> embed) const {
+    if (npy_.empty()) return embed(nullptr);
+    LS_ASSIGN_OR_RETURN(NpyFile npy, AsUsage(NpyFile::Create(npy_, model.classifier().embedding_width())));
+    absl::StatusOr<ExitCode> code = embed(&npy);
+    LS_RETURN_IF_ERROR(npy.Finish());
+    return code;
+  }
+
+  absl::StatusOr<ExitCode> EmbedTexts(TextFiles files, const v1::Model& model, NpyFile* npy,
                                       const CommandContext& context) const {
     v1::ScoreTextsOptions request;
     request.set_truncate(truncate_);
@@ -119,10 +125,10 @@ Examples:
     request.mutable_embedding()->set_normalize(normalize_);
     TextRunOptions options = texts_;
     options.npy = npy;
-    return RunTexts(options, model, std::move(request), std::move(names), {}, context);
+    return RunTexts(options, model, std::move(request), std::move(files), context);
   }
 
-  absl::StatusOr<ExitCode> EmbedImages(std::vector<std::string> names, const v1::Model& model, NpyFile* npy,
+  absl::StatusOr<ExitCode> EmbedImages(CollectedFiles files, const v1::Model& model, NpyFile* npy,
                                        const CommandContext& context) const {
     v1::EmbedRequest request;
     // Pins the version that GetModel described, even if a newer one is loaded meanwhile.
@@ -130,8 +136,8 @@ Examples:
     request.mutable_model()->set_version(model.version());
     request.set_pooling(PoolingOf(pooling_));
     request.set_normalize(normalize_);
-    const auto total = static_cast<int64_t>(names.size());
-    ImageBatches batches(std::move(names), model.limits(), {}, {}, context.terminal);
+    const auto total = static_cast<int64_t>(files.names.size());
+    ImageBatches batches(std::move(files.names), model.limits(), {}, {}, context.terminal);
     ItemFailures failures(context.terminal, /*json=*/npy == nullptr, "images");
     const absl::Status status = [&] {
       ProgressBar progress(context.terminal, {.unit = "images", .total = total, .quiet = texts_.quiet});
@@ -147,6 +153,7 @@ Examples:
       return written;
     }();
     const ExitCode items = failures.Summarize(total);
+    ReportLeftOut(files.left_out, context.terminal);
     LS_RETURN_IF_ERROR(status);
     return items;
   }

@@ -58,7 +58,6 @@ Examples:
 
   absl::StatusOr<ExitCode> Run(const std::vector<std::string>& arguments, const CommandContext& context) override {
     LS_RETURN_IF_ERROR(options_.Check());
-    LS_ASSIGN_OR_RETURN(CollectedFiles files, AsUsage(CollectFiles(DocumentNames(arguments), AnyFile)));
     LS_ASSIGN_OR_RETURN(const v1::Model model, context.client.GetModel(context.model));
     if (model.has_classifier()) {
       return absl::FailedPreconditionError(absl::StrCat(model.name(), " is a classifier; use \"longshort classify\""));
@@ -66,9 +65,8 @@ Examples:
     v1::ScoreTextsOptions request;
     request.set_token_log_probabilities(log_probabilities_);
     request.set_top_alternatives(top_alternatives_);
-    absl::StatusOr<ExitCode> code = RunTexts(options_, model, std::move(request), std::move(files.names), {}, context);
-    ReportLeftOut(files.left_out, context.terminal);
-    return code;
+    LS_ASSIGN_OR_RETURN(TextFiles files, CollectTexts(options_, arguments, model, /*embeds=*/false));
+    return RunTexts(options_, model, std::move(request), std::move(files), context);
   }
 
  private:

@@ -195,6 +195,25 @@ class TextRun final {
   int64_t shown_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
+Documents DocumentsOf(const v1::Model& model, bool embeds) {
+  const bool compares = model.classifier().documents() == 2;
+  if (compares) return embeds ? Documents{1, 1} : Documents{2, 2};
+  return {1, model.classifier().max_documents() == 2 ? 2 : 1};
+}
+
+// Errors: UsageError if --second suits neither the other options nor the model.
+absl::Status CheckSecond(const TextRunOptions& options, const v1::Model& model, const Documents& documents) {
+  if (options.second.empty()) return absl::OkStatus();
+  if (options.by_lines()) {
+    return UsageError("--second cannot be used with --lines or --json-lines: each line holds both documents");
+  }
+  if (documents.most == 2) return absl::OkStatus();
+  return UsageError(absl::StrCat("--second: the model ", model.name(),
+                                 model.classifier().documents() == 2 ? " compares two documents, and embeds each by "
+                                                                       "itself: give the files as arguments"
+                                                                     : " takes one document"));
+}
+
 }  // namespace
 
 void TextRunOptions::AddTo(OptionTable& table) {
@@ -206,24 +225,47 @@ void TextRunOptions::AddTo(OptionTable& table) {
   table.AddSwitch("quiet", "Show no progress.", &quiet);
 }
 
+void TextRunOptions::AddSecondTo(OptionTable& table) {
+  table.Add("second", "FILE", "Second document, for models that compare or join two; once for each file.", &second);
+}
+
 absl::Status TextRunOptions::Check() const {
   return lines && json_lines ? UsageError("give --lines or --json-lines, not both") : absl::OkStatus();
 }
 
+absl::StatusOr<TextFiles> CollectTexts(const TextRunOptions& options, const std::vector<std::string>& arguments,
+                                       const v1::Model& model, bool embeds) {
+  TextFiles files;
+  files.documents = DocumentsOf(model, embeds);
+  LS_RETURN_IF_ERROR(CheckSecond(options, model, files.documents));
+  LS_ASSIGN_OR_RETURN(CollectedFiles first, AsUsage(CollectFiles(DocumentNames(arguments), AnyFile)));
+  LS_ASSIGN_OR_RETURN(CollectedFiles second, AsUsage(CollectFiles(options.second, AnyFile)));
+  const bool are_pairs = !second.names.empty() || (files.documents.least == 2 && !options.by_lines());
+  if (are_pairs && second.names.size() != first.names.size()) {
+    return UsageError(absl::StrCat("the model ", model.name(), files.documents.least == 2 ? " compares" : " joins",
+                                   " two documents, but ", first.names.size(), " files and ", second.names.size(),
+                                   " --second files were given. Give one --second for each file, or pairs as lines ",
+                                   files.documents.least == 2 ? "with --lines or --json-lines" : "with --json-lines"));
+  }
+  files.names = std::move(first.names);
+  files.second_names = std::move(second.names);
+  files.left_out = std::move(first.left_out);
+  for (const auto& [label, count] : second.left_out) files.left_out[label] += count;
+  return files;
+}
+
 absl::StatusOr<ExitCode> RunTexts(const TextRunOptions& options, const v1::Model& model, v1::ScoreTextsOptions request,
-                                  std::vector<std::string> names, std::vector<std::string> second_names,
-                                  const CommandContext& context) {
+                                  TextFiles files, const CommandContext& context) {
   // Pins the version that GetModel described, even if a newer one is loaded meanwhile.
   request.mutable_model()->set_name(model.name());
   request.mutable_model()->set_version(model.version());
-  const int64_t documents = second_names.empty() ? std::max<int64_t>(model.classifier().documents(), 1) : 2;
-  DocumentSource source(std::move(names), std::move(second_names),
-                        {.form = options.form(),
-                         .documents = request.has_embedding() ? 1 : documents,
-                         .as_ids = options.ids,
-                         .counts = !options.quiet},
-                        context.terminal);
-  return TextRun(options, model, std::move(request), source, context).Run();
+  DocumentSource source(
+      std::move(files.names), std::move(files.second_names),
+      {.form = options.form(), .documents = files.documents, .as_ids = options.ids, .counts = !options.quiet},
+      context.terminal);
+  absl::StatusOr<ExitCode> code = TextRun(options, model, std::move(request), source, context).Run();
+  ReportLeftOut(files.left_out, context.terminal);
+  return code;
 }
 
 }  // namespace longshort::client

@@ -121,7 +121,7 @@ TEST_F(DocumentSourceTest, StandardInputHasLinesOfUnknownNumber) {
 
 TEST_F(DocumentSourceTest, ATabPartsTwoDocumentsOfALine) {
   const std::string file = folder_.Write("pairs.tsv", "a\tb\tc\nno tab\n\t\n");
-  EXPECT_THAT(All(Source({file}, {.form = Form::kLines, .documents = 2})),
+  EXPECT_THAT(All(Source({file}, {.form = Form::kLines, .documents = {2, 2}})),
               ElementsAre(file + ":1=a|b\tc", file + ":2!the line must contain two documents, separated by a tab",
                           file + ":3=|"));
   EXPECT_THAT(All(Source({file}, {.form = Form::kLines})),
@@ -145,8 +145,20 @@ TEST_F(DocumentSourceTest, JsonLinesHoldPairs) {
   const std::string file = folder_.Write("pairs.jsonl",
                                          "{\"text\": \"a\", \"second_text\": \"b\"}\n"
                                          "{\"text\": \"a\"}\n");
-  EXPECT_THAT(All(Source({file}, {.form = Form::kJsonLines, .documents = 2})),
+  EXPECT_THAT(All(Source({file}, {.form = Form::kJsonLines, .documents = {2, 2}})),
               ElementsAre(file + ":1=a|b", file + ":2!the JSON object has no string field \"second_text\""));
+}
+
+TEST_F(DocumentSourceTest, JsonLinesHoldPairsAmongSingleDocuments) {
+  const std::string file = folder_.Write("pairs.jsonl",
+                                         "{\"text\": \"a\", \"second_text\": \"b\"}\n"
+                                         "{\"text\": \"a\"}\n"
+                                         "{\"text\": \"a\", \"second_text\": null}\n"
+                                         "{\"text\": \"a\", \"second_text\": \"\"}\n"
+                                         "{\"text\": \"a\", \"second_text\": 5}\n");
+  EXPECT_THAT(All(Source({file}, {.form = Form::kJsonLines, .documents = {1, 2}})),
+              ElementsAre(file + ":1=a|b", file + ":2=a", file + ":3=a", file + ":4=a|",
+                          file + ":5!the JSON object has no string field \"second_text\""));
 }
 
 TEST_F(DocumentSourceTest, LinesMayListTokenIds) {

@@ -1,6 +1,7 @@
 // `longshort embed`: what is asked, and the lines and files that it writes.
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -102,6 +103,27 @@ TEST_F(EmbedTest, LinesAreRowsOfAFileOfNumPy) {
   ASSERT_EQ(Run({"embed", "--lines", "--npy", folder_ / "v.npy", "-"}, lines), ExitCode::kOk) << error_;
   EXPECT_EQ(ReadNpy(folder_ / "v.npy", "(150, 2)"), expected);
   EXPECT_EQ(output_, "");
+}
+
+TEST_F(EmbedTest, PairsAreEmbeddedByAModelThatJoinsThem) {
+  server_.models[0].mutable_classifier()->set_documents(1);
+  server_.models[0].mutable_classifier()->set_max_documents(2);
+  const std::string a = folder_.Write("a", "A"), b = folder_.Write("b", "B");
+  ASSERT_EQ(Run({"embed", "--second", b, a}), ExitCode::kOk) << error_;
+  EXPECT_EQ(server_.document_requests[0].second_input().raw(), "B");
+  ASSERT_EQ(Run({"embed", "--json-lines"}, "{\"text\":\"a\",\"second_text\":\"b\"}\n"), ExitCode::kOk) << error_;
+  EXPECT_EQ(server_.document_requests[1].second_input().raw(), "b");
+}
+
+TEST_F(EmbedTest, AModelThatComparesTwoDocumentsEmbedsEachByItself) {
+  server_.models[0].mutable_classifier()->set_documents(2);
+  server_.models[0].mutable_classifier()->set_max_documents(2);
+  ASSERT_EQ(Run({"embed", "--json-lines"}, "{\"text\":\"a\",\"second_text\":\"b\"}\n"), ExitCode::kOk) << error_;
+  EXPECT_FALSE(server_.document_requests[0].has_second_input());
+  const std::string a = folder_.Write("a", "A"), npy = folder_ / "v.npy";
+  EXPECT_EQ(Run({"embed", "--npy", npy, "--second", a, a}), ExitCode::kUsage);
+  EXPECT_THAT(error_, HasSubstr("reviews compares two documents, and embeds each by itself"));
+  EXPECT_FALSE(std::filesystem::exists(npy));
 }
 
 TEST_F(EmbedTest, ATextThatTheServerRefusesIsAnErrorAndTheOthersAreEmbedded) {

@@ -158,6 +158,26 @@ TEST_F(TextRunTest, PairsAreSentAsPairs) {
   EXPECT_EQ(server_.document_requests[2].second_input().raw(), "B");
 }
 
+TEST_F(TextRunTest, PairsAndSingleDocumentsGoToAModelThatJoinsPairs) {
+  server_.models.front().mutable_classifier()->set_documents(1);
+  server_.models.front().mutable_classifier()->set_max_documents(2);
+  const std::string a = folder_.Write("a", "A"), b = folder_.Write("b", "B");
+  ASSERT_EQ(Run({"classify", "--second", b, a}), ExitCode::kOk) << error_;
+  EXPECT_EQ(server_.document_requests[0].second_input().raw(), "B");
+  ASSERT_EQ(Run({"classify", a}), ExitCode::kOk) << error_;
+  EXPECT_FALSE(server_.document_requests[1].has_second_input());
+  ASSERT_EQ(Run({"classify", "--lines"}, "a\tb\n"), ExitCode::kOk) << error_;
+  EXPECT_EQ(server_.document_requests[2].input().raw(), "a\tb");
+  ASSERT_EQ(Run({"classify", "--json-lines"}, "{\"text\":\"a\",\"second_text\":\"b\"}\n{\"text\":\"c\"}\n"),
+            ExitCode::kOk)
+      << error_;
+  ASSERT_EQ(server_.document_requests.size(), 5);
+  EXPECT_EQ(server_.document_requests[3].second_input().raw(), "b");
+  EXPECT_FALSE(server_.document_requests[4].has_second_input());
+  EXPECT_EQ(Run({"classify", "--second", b, a, b}), ExitCode::kUsage);
+  EXPECT_THAT(error_, HasSubstr("joins two documents, but 2 files and 1 --second files were given"));
+}
+
 TEST_F(TextRunTest, SecondDocumentsMustFitTheModelAndTheFiles) {
   const std::string file = folder_.Write("a", "A");
   EXPECT_EQ(Run({"classify", "--second", file, file}), ExitCode::kUsage);

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+import shutil
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+from longshort_convert.__main__ import main as convert
 from numpy.typing import NDArray
 from reference import safetensors_file
 from reference.cvt import Cvt
 from reference.text_classifier import TextClassifier
 from reference.vil import Vil
 
+ROBERTA = Path(__file__).parents[1] / "golden/text_classifier/roberta_texts"
+ROBERTA_LABELS = ["bad", "good", "so so"]
 WIDTH = 16
 HEADS = 2
 FEED_FORWARD = 24
@@ -82,6 +87,25 @@ def _text_shapes(documents: int) -> Shapes:
 def write_text(repository: Path, name: str, documents: int) -> TextClassifier:
     """Writes <repository>/<name>/1 and returns the model that it holds; it takes ids, which are bytes + 1."""
     return _write_text(repository, name, documents, {"tokenizer": "bytes_plus_one"})
+
+
+def write_encoder(repository: Path, name: str, *options: str, classes: int = len(ROBERTA_LABELS)) -> None:
+    """Writes <repository>/<name>/1, a RoBERTa with a tokenizer, converted with these options. It has the first
+    `classes` of its classes; with none, no head. ROBERTA / "texts.json" has texts, and the logits of all classes by
+    Hugging Face's model."""
+    tensors = safetensors_file.read(ROBERTA / "model.safetensors")
+    config = json.loads((ROBERTA / "hugging_face.json").read_text())
+    config["id2label"] = {str(index): label for index, label in enumerate(ROBERTA_LABELS[:classes])}
+    for part in ("weight", "bias"):
+        tensors[f"classifier.out_proj.{part}"] = tensors[f"classifier.out_proj.{part}"][:classes]
+    if classes == 0:
+        tensors = {tensor: values for tensor, values in tensors.items() if not tensor.startswith("classifier.")}
+        config["architectures"] = ["RobertaForMaskedLM"]
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copy(ROBERTA / "tokenizer.json", folder)
+        safetensors_file.write(Path(folder, "model.safetensors"), tensors)
+        Path(folder, "config.json").write_text(json.dumps(config))
+        assert convert([folder, *options, "--out", str(repository / name / "1")]) == 0
 
 
 def write_pixel_sequences(repository: Path, name: str) -> TextClassifier:

@@ -7,7 +7,6 @@ What it must answer is in texts.json, which Hugging Face's tokenizer and model m
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,17 +15,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from longshort_convert.__main__ import main
 from numpy.typing import NDArray
 from reference import safetensors_file
 from reference.text_classifier import TextClassifier
 
-from integration import open_inference
+from integration import classifier_directory, open_inference
 from integration.open_inference import strings
-from integration.server_process import BINARY, ROOT, Server
+from integration.server_process import BINARY, Server
 
-GOLDEN = ROOT / "tests/golden/text_classifier/roberta_texts"
-CASES: list[dict[str, Any]] = json.loads((GOLDEN / "texts.json").read_text())
+CASES: list[dict[str, Any]] = json.loads((classifier_directory.ROBERTA / "texts.json").read_text())
 SINGLE = [case for case in CASES if len(case["texts"]) == 1]
 PAIRS = [case for case in CASES if len(case["texts"]) == 2]
 TOLERANCE = 2e-5
@@ -34,20 +31,12 @@ LONG_SHORT = ("--window=8", "--rank=2", "--max-length=400")
 MULTI_LABEL = ("--set", "problem_type=multi_label_classification")
 
 
-def convert(folder: Path, out: Path, *options: str) -> None:
-    assert main([str(folder), *options, "--out", str(out)]) == 0
-
-
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimpleNamespace]:
     """A server of the RoBERTa, of one with windows and landmarks, and of one with independent labels."""
-    folder = tmp_path_factory.mktemp("checkpoint")
-    for name in ("model.safetensors", "tokenizer.json", "tokenizer_config.json"):
-        shutil.copy(GOLDEN / name, folder)
-    shutil.copy(GOLDEN / "hugging_face.json", folder / "config.json")
     repository = tmp_path_factory.mktemp("repository")
     for name, options in (("roberta", ()), ("long_short", LONG_SHORT), ("labels", MULTI_LABEL)):
-        convert(folder, repository / name / "1", *options)
+        classifier_directory.write_encoder(repository, name, *options)
     with Server(repository, tmp_path_factory.mktemp("server")) as server:
         yield SimpleNamespace(server=server, repository=repository)
 

@@ -22,6 +22,9 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Literal, Unpack
 
+import grpc
+
+from longshort import inputs
 from longshort._extras import missing
 
 try:
@@ -32,7 +35,7 @@ try:
 
     from longshort.batch.connecting import ConnectionOptions, connection_of
     from longshort.batch.pool import Pool
-    from longshort.batch.rows import RowError
+    from longshort.batch.rows import RowError, checked_text
     from longshort.batch.scorer import Priority
 except ModuleNotFoundError as error:
     raise missing("longshort.datatrove", "datatrove", error) from None
@@ -67,7 +70,10 @@ class BlockOptions(ConnectionOptions, total=False):
 class _Figures:
     """Adds figures to the metadata of documents, in order. Each task has its own connections."""
 
-    def __init__(self, command: Literal["score", "classify"], own: dict[str, Any], options: BlockOptions) -> None:
+    def __init__(
+        self, command: Literal["score", "classify"], own: dict[str, Any], options: BlockOptions, second: str = ""
+    ) -> None:
+        """`second`: the name of the second document in the metadata."""
         known = BlockOptions.__required_keys__ | BlockOptions.__optional_keys__
         for name in options:
             if name not in known:
@@ -75,6 +81,7 @@ class _Figures:
         if "token" in options:
             raise ValueError("token: datatrove would write it to its logs; use token_file")
         self.command: Literal["score", "classify"] = command
+        self.second = second
         self.batch_size = options.get("batch_size", 256)
         if self.batch_size < 1:
             raise ValueError(f"batch_size is {self.batch_size}; it must be at least 1")
@@ -92,11 +99,24 @@ class _Figures:
             ahead: deque[tuple[list[Document], Future[list[dict[str, Any] | RowError]]]] = deque()
             given = iter(documents)
             while batch := list(itertools.islice(given, self.batch_size)):
-                ahead.append((batch, threads.submit(pool.results, [document.text for document in batch])))
+                ahead.append((batch, threads.submit(self._results, pool, batch)))
                 if len(ahead) == _BATCHES_AHEAD:
                     yield from _answered(*ahead.popleft())
             while ahead:
                 yield from _answered(*ahead.popleft())
+
+    def _results(self, pool: Pool, batch: list[Document]) -> list[dict[str, Any] | RowError]:
+        asked = [self._texts(document) for document in batch]
+        answers = iter(pool.results([one for one in asked if not isinstance(one, RowError)]))
+        return [one if isinstance(one, RowError) else next(answers) for one in asked]
+
+    def _texts(self, document: Document) -> inputs.Document | RowError:
+        if not self.second:
+            return document.text
+        try:
+            return document.text, checked_text(document.metadata.get(self.second), self.second)
+        except ValueError as error:
+            return RowError(grpc.StatusCode.INVALID_ARGUMENT, str(error))
 
 
 _CONNECTION = ConnectionOptions.__required_keys__ | ConnectionOptions.__optional_keys__
@@ -118,6 +138,7 @@ class Annotator(PipelineStep):  # type: ignore[misc]
     region_tokens  score: also add the bits of each region of this many tokens; 0 adds none
     top_k          classify: number of classes to add, most probable first
     truncate       classify: truncate documents to the model's maximum length
+    second         classify: the name of the second document in the metadata, for models that compare or join two
     """
 
     name = "Longshort annotator"
@@ -130,13 +151,14 @@ class Annotator(PipelineStep):  # type: ignore[misc]
         region_tokens: int = 0,
         top_k: int = 5,
         truncate: bool = False,
+        second: str = "",
         **options: Unpack[BlockOptions],
     ) -> None:
         super().__init__()
         own: dict[str, Any] = {"region_tokens": region_tokens}
         if command == "classify":
             own = {"top_k": top_k, "truncate": truncate}
-        self.figures = _Figures(command, own, options)
+        self.figures = _Figures(command, own, options, second)
 
     def run(self, data: DocumentsPipeline, rank: int = 0, world_size: int = 1) -> DocumentsPipeline:
         for document in self.figures.add(data):
@@ -193,6 +215,7 @@ class ClassFilter(_Filter):
     dropped documents to `exclusion_writer`, with the reason: too_unlikely, too_likely, no_figure.
 
     truncate  truncate documents to the model's maximum length; otherwise longer ones have no figure
+    second    the name of the second document in the metadata, for models that compare or join two
     """
 
     name = "Longshort class"
@@ -204,12 +227,14 @@ class ClassFilter(_Filter):
         at_least: float | None = None,
         at_most: float | None = None,
         truncate: bool = False,
+        second: str = "",
         exclusion_writer: DiskWriter | None = None,
         **options: Unpack[BlockOptions],
     ) -> None:
         if at_least is None and at_most is None:
             raise ValueError("at_least, at_most: give one of them, or both")
-        super().__init__(_Figures("classify", {"top_k": _ALL_CLASSES, "truncate": truncate}, options), exclusion_writer)
+        figures = _Figures("classify", {"top_k": _ALL_CLASSES, "truncate": truncate}, options, second)
+        super().__init__(figures, exclusion_writer)
         self.label = label
         self.at_least = at_least
         self.at_most = at_most

@@ -69,7 +69,7 @@ def classify(
 
     top_k     number of classes, most probable first
     truncate  truncate documents to the model's maximum length; without it, longer ones are errors
-    second    the column of the second document, for models that compare two
+    second    the column of the second document, for models that compare or join two
     """
     if top_k < 1:
         raise ValueError(f"top_k is {top_k}; it must be at least 1")
@@ -84,6 +84,7 @@ def embed(
     pooling: str = "",
     normalize: bool = False,
     truncate: bool = False,
+    second: str = "",
     **options: Unpack[BatchOptions],
 ) -> Summary:
     """Embeds each row of the inputs by a text classifier: a column `embedding` of 32-bit floats; as `score` otherwise.
@@ -91,12 +92,13 @@ def embed(
     pooling    "cls": the CLS token's row; "mean": the mean of all tokens' rows; "": what the model's head reads
     normalize  divide each vector by its length
     truncate   truncate documents to the model's maximum length; without it, longer ones are errors
+    second     the column of the second document, for models that join two
     """
     if (pooling or None) not in POOLINGS:
         raise ValueError(f"pooling is {pooling!r}; it must be cls or mean")
     embedding = inference_pb2.EmbeddingOptions(pooling=POOLINGS[pooling or None], normalize=normalize)
     texts = inference_pb2.ScoreTextsOptions(truncate=truncate, embedding=embedding)
-    return _run(_Task("embed", inputs, out, texts, options))
+    return _run(_Task("embed", inputs, out, texts, options, second=second))
 
 
 @dataclass(frozen=True)
@@ -290,6 +292,7 @@ def _result_options(task: _Task, columns: Columns, limits: ShardLimits, format: 
             "pooling": types_pb2.Pooling.Name(embedding.pooling),
             "normalize": embedding.normalize,
             "truncate": task.texts.truncate,
+            "second": columns.second,
         }
     return {
         "text": columns.text,

@@ -33,10 +33,14 @@ def check_model(model: models_pb2.Model, command: str, documents: int) -> None:
         return
     if model.classifier.input != models_pb2.CLASSIFIER_INPUT_TEXT:
         raise Refused(f"the model {model.name} takes images, not documents")
-    if command == "embed":
-        if not model.classifier.embedding_width:
-            raise Refused("the server is older than embeddings")
+    if command == "embed" and not model.classifier.embedding_width:
+        raise Refused("the server is older than embeddings")
+    least = model.classifier.documents
+    most = max(least, model.classifier.max_documents)  # older servers have only the former
+    if command == "embed" and least == 2:
+        if documents == 2:
+            raise Refused(f"the model {model.name} embeds each document by itself: name no second column")
         return
-    if model.classifier.documents != documents:
+    if not least <= documents <= most:
         wanted = "two documents: name the second column" if documents == 1 else "one document: name no second column"
         raise Refused(f"the model {model.name} takes {wanted}")

@@ -118,7 +118,7 @@ def _add_options(parser: Parser) -> None:
         "--second",
         metavar="COLUMN",
         default="",
-        help="classify: column of the second document, for models that compare two.",
+        help="classify, embed: column of the second document, for models that compare or join two.",
     )
     add(
         "--min-success",
@@ -235,7 +235,8 @@ def run(arguments: Sequence[str]) -> int:
     if options.command == "classify":
         own = {"top_k": options.top_k or 5, "truncate": options.truncate, "second": options.second}
     if options.command == "embed":
-        own = {"pooling": options.pooling or "", "normalize": options.normalize, "truncate": options.truncate}
+        own = {"pooling": options.pooling or "", "normalize": options.normalize}
+        own |= {"truncate": options.truncate, "second": options.second}
     try:
         _print(works[options.command](options.inputs, options.out, **own, **shared), options.json)
     except ValueError as error:
@@ -280,10 +281,10 @@ def _check_command(options: argparse.Namespace) -> None:
         raise UsageError("--out is missing: give the output folder")
     if options.command != "score" and options.region_tokens:
         raise UsageError("--region-tokens is only for score")
-    if options.command == "score" and options.truncate:
-        raise UsageError("--truncate is only for classify and embed")
-    if options.command != "classify" and (options.top_k or options.second):
-        raise UsageError("--top-k and --second are only for classify")
+    if options.command == "score" and (options.truncate or options.second):
+        raise UsageError("--truncate and --second are only for classify and embed")
+    if options.command != "classify" and options.top_k:
+        raise UsageError("--top-k is only for classify")
     if options.command != "embed" and (options.pooling or options.normalize):
         raise UsageError("--pooling and --normalize are only for embed")
     if options.part >= options.parts:

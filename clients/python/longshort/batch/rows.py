@@ -68,7 +68,7 @@ class Columns:
 
     # The documents: strings, bytes, or lists of token ids.
     text: str = "text"
-    # The second documents, for classifiers that compare two; empty: none.
+    # The second documents, for models that compare or join two; empty: none.
     second: str = ""
     # The columns that are copied to the output. None: all others. The others of JSON lines become one column `fields`
     # of JSON text.

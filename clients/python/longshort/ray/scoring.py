@@ -77,7 +77,7 @@ def classify(
 
     top_k     number of classes to return, most probable first
     truncate  truncate documents to the model's maximum length; otherwise longer ones are errors
-    second    the column of the second document, for models that compare two
+    second    the column of the second document, for models that compare or join two
     """
     if top_k < 1:
         raise ValueError(f"top_k is {top_k}; it must be at least 1")

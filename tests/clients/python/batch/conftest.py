@@ -21,10 +21,12 @@ def repeatable(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> It
 
 @pytest.fixture(scope="session")
 def classifiers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server of tiny classifiers, `one` of documents and `two` of pairs, and of the tiny language model."""
+    """A server of tiny classifiers, `one` of documents, `two` of pairs and `joins` of both, and of the tiny
+    language model."""
     repository = tmp_path_factory.mktemp("classifiers")
     classifier_directory.write_text(repository, "one", documents=1)
     classifier_directory.write_text(repository, "two", documents=2)
+    classifier_directory.write_encoder(repository, "joins")
     model_directory.write(repository)
     with Server(repository, tmp_path_factory.mktemp("server")) as running:
         yield running

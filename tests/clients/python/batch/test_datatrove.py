@@ -117,6 +117,23 @@ def test_classes_are_kept_by_their_probability(classifiers: Server) -> None:
         list(ClassFilter("excellent", at_least=0.5, **options).run(iter([short])))
 
 
+def test_the_second_document_is_in_the_metadata(classifiers: Server) -> None:
+    def documents() -> list[Document]:
+        given = [Document("A question?", "0", metadata={"answer": "An answer."}), Document("Another?", "1")]
+        return [*given, Document("A third?", "2", metadata={"answer": 5})]
+
+    with longshort.Client(address(classifiers)) as client:
+        wanted = client.classify([("A question?", "An answer.")], model="joins")[0].classes[0]
+    options: dict[str, Any] = {"server": address(classifiers), "model": "joins", "second": "answer"}
+    pair, none, number = [one.metadata for one in Annotator("classify", **options).run(iter(documents()))]
+    assert pair["longshort_label"] == wanted.label
+    assert pair["longshort_probability"] == pytest.approx(wanted.probability)
+    assert none["longshort_error"] == 'INVALID_ARGUMENT: there is no "answer"'
+    assert number["longshort_error"].startswith('INVALID_ARGUMENT: "answer" is a number')
+    block = ClassFilter(wanted.label, at_least=wanted.probability - 1e-6, **options)
+    assert [one.id for one in block.run(iter(documents()))] == ["0"]
+
+
 def test_bounds_are_inclusive_and_one_is_enough(server: Server) -> None:
     found = list(Annotator("score", server=address(server)).run(iter([Document("some text", "0")])))[0]
     bits = found.metadata["longshort_bits_per_byte"]

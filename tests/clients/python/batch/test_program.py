@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import longshort
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from integration.server_process import ROOT, Server, wait_until
 from longshort.batch.files import open_folder
@@ -90,6 +92,50 @@ def test_classes_of_documents(classifiers: Server, tmp_path: Path) -> None:
     assert [row["token_count"] for row in read_rows(tmp_path / "two")] == [6, 65]
 
 
+@pytest.mark.parametrize("format", ["jsonl", "parquet"])
+def test_pairs_of_a_model_that_joins_them(classifiers: Server, tmp_path: Path, format: str) -> None:
+    pairs = [{"text": "A question?", "other": "An answer."}, {"text": "Only one."}, {"text": "", "other": "b"}]
+    path = tmp_path / f"a.{format}"
+    if format == "jsonl":
+        write_jsonl(path, pairs)
+    else:
+        pq.write_table(pa.Table.from_pylist(pairs), path)
+    asked = [("A question?", "An answer."), ("", "b")]
+    with longshort.Client(address(classifiers)) as client:
+        classes = client.classify(asked, model="joins", top_k=3)
+        vectors = client.embed(asked, model="joins", pooling="mean")
+    for command, more in (("classify", ()), ("embed", ("--pooling=mean",))):
+        out = tmp_path / command
+        options = [f"--out={out}", "--model=joins", "--second=other", *more]
+        assert run(command, path, *options, server=classifiers).returncode == 0
+        rows = read_rows(out)
+        for row, one, vector in zip(rows, classes, vectors, strict=True):
+            if command == "classify":
+                found = {each["index"]: each["probability"] for each in row["classes"]}
+                assert found == pytest.approx({each.index: each.probability for each in one.classes}, abs=1e-6)
+            else:
+                assert row["embedding"] == pytest.approx(vector.values, abs=1e-6)
+            assert row["token_count"] == sum(reading.token_count for reading in one.documents)
+        (error,) = read_errors(out)
+        assert error["ordinal"] == 1 and 'there is no "other"' in error["message"]
+    alone = [f"--out={tmp_path / 'alone'}", "--model=joins"]
+    assert run("classify", path, *alone, server=classifiers).returncode == 0
+    assert len(read_rows(tmp_path / "alone")) == 3
+
+
+def test_second_columns_must_suit_the_model(classifiers: Server, tmp_path: Path) -> None:
+    path = write_jsonl(tmp_path / "a.jsonl", [{"text": "abc", "other": "xyz"}])
+    for command, model, second, reason in (
+        ("classify", "one", "other", "takes one document: name no second column"),
+        ("classify", "two", "", "takes two documents: name the second column"),
+        ("embed", "one", "other", "takes one document: name no second column"),
+        ("embed", "two", "other", "embeds each document by itself: name no second column"),
+    ):
+        options = [f"--out={tmp_path / 'out'}", f"--model={model}", f"--second={second}"]
+        done = run(command, path, *options, server=classifiers)
+        assert done.returncode == 2 and f"the model {model} {reason}" in done.stderr
+
+
 @pytest.mark.parametrize("output", ["parquet", "jsonl"])
 def test_embeddings_of_documents(classifiers: Server, tmp_path: Path, output: str) -> None:
     texts = [{"text": "abc"}, {"text": "x" * 100}, {"text": "another"}]
@@ -129,7 +175,8 @@ def test_embeddings_of_documents(classifiers: Server, tmp_path: Path, output: st
         (["score", "a.jsonl", "--out=o", "--model=stranger"], 2, "NOT_FOUND"),
         (["classify", "a.jsonl", "--out=o"], 2, "tiny is a language model: use score"),
         (["embed", "a.jsonl", "--out=o"], 2, "tiny is a language model: use score"),
-        (["embed", "a.jsonl", "--out=o", "--second=b"], 1, "are only for classify"),
+        (["score", "a.jsonl", "--out=o", "--second=b"], 1, "are only for classify and embed"),
+        (["embed", "a.jsonl", "--out=o", "--top-k=2"], 1, "only for classify"),
         (["classify", "a.jsonl", "--out=o", "--normalize"], 1, "are only for embed"),
     ],
 )

@@ -258,12 +258,14 @@ def test_a_text_that_is_not_utf8_fails_its_row_alone(server: Server) -> None:
 def test_classes_are_those_of_longshort_batch(classifiers: Server, tmp_path: Path) -> None:
     rows = [{"id": i, "text": f"text {i} " * (1 + i), "other": f"another {i}"} for i in range(20)]
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet")
-    for model, second in (("one", ""), ("two", "other")):
+    for model, second in (("one", ""), ("two", "other"), ("joins", ""), ("joins", "other")):
         options: dict[str, Any] = {"server": address(classifiers), "model": model, "truncate": True, "top_k": 2}
-        longshort.batch.classify(str(tmp_path / "a.parquet"), str(tmp_path / model), second=second, **options)
+        longshort.batch.classify(
+            str(tmp_path / "a.parquet"), str(tmp_path / (model + second)), second=second, **options
+        )
         dataset = ray.data.from_items(rows)
         found = longshort.ray.classify(dataset, second=second, concurrency=1, num_cpus=0.25, **options).take_all()
-        wanted = read_rows(tmp_path / model)
+        wanted = read_rows(tmp_path / f"{model}{second}")
         for row, other in zip(sorted(found, key=lambda row: row["id"]), wanted, strict=True):
             assert row["text_hash"] == other["text_hash"]
             assert (row["label"], row["truncated"]) == (other["label"], other["truncated"])
