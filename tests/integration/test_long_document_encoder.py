@@ -13,6 +13,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import longshort
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -130,5 +131,19 @@ def test_the_client_reads_pairs_of_files(served: SimpleNamespace, tmp_path: Path
     command = [*program, "--model=roberta", "--json", "--logits", files[0], f"--second={files[1]}"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert json.loads(done.stdout)["classification"]["logits"] == pytest.approx(case["logits"], abs=TOLERANCE)
+    with longshort.Client(served.server.address, model="roberta") as client:
+        both = [tuple(case["texts"]), case["texts"][0]]
+        vectors = client.embed(both)
+        classes = client.classify(both, logits=True)
+    assert classes[0].logits == pytest.approx(case["logits"], abs=TOLERANCE)
+    assert [sum(one.token_count for one in found.documents) for found in classes][0] == len(case["ids"])
+    lines = tmp_path / "lines.jsonl"
+    texts = dict(zip(("text", "second_text"), case["texts"], strict=True))
+    lines.write_text(json.dumps(texts) + "\n" + json.dumps({"text": case["texts"][0]}) + "\n")
+    for options in ([files[0], f"--second={files[1]}"], ["--json-lines", lines]):
+        embed = [*program[:-1], "embed", "--model=roberta", *options]
+        done = subprocess.run(embed, capture_output=True, text=True, check=True)
+        for line, vector in zip(done.stdout.splitlines(), vectors, strict=False):
+            assert json.loads(line)["values"] == pytest.approx(vector.values, abs=TOLERANCE)
     refused = subprocess.run([*command, files[0]], capture_output=True, text=True, check=False)
-    assert refused.returncode == 1 and "reads two documents, but 2 files and 1 --second" in refused.stderr
+    assert refused.returncode == 1 and "joins two documents, but 2 files and 1 --second" in refused.stderr

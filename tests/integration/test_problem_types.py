@@ -70,7 +70,7 @@ def results_of(name: str, cases: list[dict[str, Any]]) -> NDArray[np.float64]:
 @pytest.mark.parametrize("name", MODELS)
 def test_get_model_says_what_the_logits_mean(name: str, api: SimpleNamespace, server: Server) -> None:
     classes, kind = MODELS[name]
-    model = api.models_grpc.ModelsStub(server.channel).GetModel({"name": name})
+    model = api.models_grpc.ModelsStub(server.channel).GetModel(api.models.GetModelRequest(model={"name": name}))
     found = model.classifier
     assert api.models.ProblemType.Name(found.problem_type) == f"PROBLEM_TYPE_{kind.upper()}"
     assert (found.classes, list(found.labels)) == (classes, LABELS[:classes])
@@ -205,7 +205,7 @@ def test_an_encoder_does_not_classify(api: SimpleNamespace, stub: Any, server: S
     with expect.error(grpc.StatusCode.FAILED_PRECONDITION, NO_HEAD):
         stub.ScoreText(api.inference.ScoreTextRequest(model={"name": "encoder"}, inputs=[{"text": "a"}]), timeout=60)
     refused = post(server, "/predict?model=encoder", {"inputs": "a"})
-    assert (refused.status, refused.body["code"], refused.body["detail"]) == (400, "FAILED_PRECONDITION", NO_HEAD)
+    assert (refused.status, refused.body["code"], refused.body["detail"]) == (400, "failed_precondition", NO_HEAD)
     for output in ("logits", "probabilities"):
         with pytest.raises(Exception, match=f'output "{output}" is unknown; model encoder has embedding'):
             ask(triton, server, "encoder", SINGLE[:1], [output])

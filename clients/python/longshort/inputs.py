@@ -228,14 +228,15 @@ def embed_batches(items: Any, options: inference_pb2.EmbedRequest, texts: bool) 
 def document_batches(
     documents: Text | Iterable[Document],
 ) -> Iterator[list[tuple[types_pb2.Input, types_pb2.Input | None]]]:
-    """Groups the documents into calls."""
+    """Groups the documents into calls. A call has pairs or single documents."""
     batch: list[tuple[types_pb2.Input, types_pb2.Input | None]] = []
     size = 0
     for document in each_document(documents):
         first, second = document_inputs(document)
         bytes_of_it = first.ByteSize() + (second.ByteSize() if second is not None else 0)
         size += bytes_of_it
-        if batch and (len(batch) == DOCUMENTS_PER_CALL or size > BYTES_PER_CALL):
+        is_other = bool(batch) and (second is None) != (batch[-1][1] is None)
+        if batch and (len(batch) == DOCUMENTS_PER_CALL or size > BYTES_PER_CALL or is_other):
             yield batch
             batch, size = [], bytes_of_it
         batch.append((first, second))

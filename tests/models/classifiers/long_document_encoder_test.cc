@@ -258,6 +258,7 @@ TEST(LongDocumentEncoder, EmbedsWithAndWithoutAHead) {
       mean.push_back(rows.mean(0));
     }
     ExpectNear(Compute(*classifier, items, ClassifierOutput::kFeatures), at::cat(first));
+    if (classes == 0) ExpectNear(Compute(*classifier, items, ClassifierOutput::kLogitsAndFeatures), at::cat(first));
     ExpectNear(Compute(*classifier, items, ClassifierOutput::kMeanOfTokens), at::cat(mean));
   }
 }

@@ -164,7 +164,7 @@ def test_embeddings_of_documents(classifiers: Server, tmp_path: Path, output: st
     [
         (["score", "a.jsonl"], 1, "--out is missing"),
         (["guess", "a.jsonl", "--out=o"], 1, "invalid choice"),
-        (["score", "a.jsonl", "--out=o", "--top-k=3"], 1, "are only for classify"),
+        (["score", "a.jsonl", "--out=o", "--top-k=3"], 1, "--top-k is only for classify"),
         (["classify", "a.jsonl", "--out=o", "--region-tokens=3"], 1, "is only for score"),
         (["score", "a.jsonl", "--out=o", "--part=2", "--parts=2"], 1, "--part is 2; it must be below --parts"),
         (["score", "a.jsonl", "--out=o", "--shard-rows=0"], 1, "must be at least 1"),
