@@ -23,7 +23,7 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr char kInputForms[] =
-    "a string, a pair of strings, or a list of strings and pairs: [[\"one\"], [\"first\", \"second\"]]";
+    "a string, a pair of strings, or a list of either: [[\"one\"], [\"two\"]] or [[\"first\", \"second\"]]";
 
 absl::Status ReadInputs(const JsonRequest& json, openai::PredictRequest& request) {
   const nlohmann::json* const found = json.Find("inputs");
