@@ -1,7 +1,7 @@
 // Options for loading a model, in plain types.
 #pragma once
 
-#include <algorithm>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,8 +13,10 @@ namespace longshort::models {
 class GpuBackends;
 
 struct LoadOptions {
-  // "fp32" or "bf16". With "bf16", weights and cache pages are bfloat16, and so are products if the processor supports
-  // them; sums, norms and softmaxes stay float32. On the CPU, classifiers always compute in float32.
+  // "fp32", "bf16" or "int8". Sums, norms and softmaxes are float32 with each.
+  // - bf16: weights and cache pages are bfloat16, and so are products if the processor supports them. On the CPU, the
+  //   products of classifiers are bfloat16 if it has tiles for them (HasBFloat16Tiles), else float32.
+  // - int8, for language models on the CPU: as bf16, but with weights in int8. Classifiers are loaded as with bf16.
   std::string precision = "fp32";
   // Threads for loading, and for one step or batch; 0: one per core.
   int threads = 0;
@@ -32,14 +34,15 @@ struct LoadOptions {
     }
     return all;
   }
-  // Whether a classifier computes in bfloat16 on this device, or on any device.
-  bool ComputesInBFloat16(const WorkerDevice& device) const {
-    return precision == "bf16" && device.kind != DeviceKind::kCpu;
-  }
-  bool ComputesInBFloat16() const {
-    return std::any_of(devices.begin(), devices.end(),
-                       [this](const WorkerDevice& device) { return ComputesInBFloat16(device); });
-  }
 };
+
+// The precision of a classifier, by what is asked for all models: int8 is for language models.
+inline std::string_view ClassifierPrecision(std::string_view asked) { return asked == "int8" ? "bf16" : asked; }
+
+// The size of a model's weights. In int8, a scale of 4 bytes belongs to 64 numbers.
+inline int64_t WeightBytes(int64_t parameters, std::string_view precision) {
+  if (precision == "int8") return parameters + parameters / 16;
+  return parameters * (precision == "bf16" ? 2 : 4);
+}
 
 }  // namespace longshort::models

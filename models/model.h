@@ -67,7 +67,7 @@ struct LanguageModelShape {
 // Describes a language model, and its page format on one device.
 struct LanguageModelInfo : LanguageModelShape, PageFormat {
   int64_t parameters = 0;        // the tied embedding is counted once
-  std::string precision = {};    // "fp32" or "bf16"
+  std::string precision = {};    // "fp32", "bf16" or "int8"
   std::string fingerprint = {};  // hex SHA-256 of config.json, vocabulary.txt and model.safetensors
 };
 

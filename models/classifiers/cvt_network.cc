@@ -110,7 +110,8 @@ at::Tensor CvtStageLayers::operator()(const at::Tensor& image, BatchStatistics* 
 
 at::Tensor CvtNetwork::Features(const at::Tensor& images, BatchStatistics* statistics,
                                 ItemAttention& item_attention) const {
-  at::Tensor image = images.to(head.weight.scalar_type()).contiguous(at::MemoryFormat::ChannelsLast);
+  at::Tensor image =
+      images.to(stages.front().embedding.kernel.scalar_type()).contiguous(at::MemoryFormat::ChannelsLast);
   for (const CvtStageLayers& stage : stages) image = stage(image, statistics, item_attention);
   return norm(ToTokens(image)).mean(1);
 }

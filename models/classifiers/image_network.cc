@@ -91,7 +91,7 @@ at::Tensor ImageNetwork::Rows(const at::Tensor& images, ItemAttention& attention
 
 int64_t ImageNetwork::BatchMultiplyAdds(Items items, ClassifierOutput output) const {
   const ImageItem& first = ImageOf(items.front());
-  const int64_t left_out = output == ClassifierOutput::kFeatures ? head().weight.numel() : 0;
+  const int64_t left_out = output == ClassifierOutput::kFeatures ? head().multiply_adds() : 0;
   return static_cast<int64_t>(items.size()) * (MultiplyAdds(first.height, first.width) - left_out);
 }
 

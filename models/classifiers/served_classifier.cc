@@ -118,7 +118,11 @@ ClassifierWeights::Replica NewReplica(std::shared_ptr<const ClassifierInfo> info
 absl::StatusOr<ClassifierWeights> LoadServedClassifier(
     ClassifierInfo info, int64_t head_width, const ModelDirectory& directory, const LoadOptions& options,
     const std::function<std::shared_ptr<const ServedNetwork>(const TensorSource& read)>& make) {
-  info.precision = options.ComputesInBFloat16() ? "bf16" : "fp32";
+  const auto computes_in_bfloat16 = [&](const WorkerDevice& device) {
+    return ClassifierPrecision(options.precision) == "bf16" && (device.kind != DeviceKind::kCpu || HasBFloat16Tiles());
+  };
+  const std::vector<WorkerDevice> devices = options.DevicesOrCpu();
+  info.precision = std::any_of(devices.begin(), devices.end(), computes_in_bfloat16) ? "bf16" : "fp32";
   info.fingerprint = directory.fingerprint;
   if (directory.labels_text) {
     LS_ASSIGN_OR_RETURN(info.labels, ParseLabels(*directory.labels_text, info.classes, directory.labels_path()));
@@ -131,14 +135,17 @@ absl::StatusOr<ClassifierWeights> LoadServedClassifier(
     const auto network = make([&](const std::string& name) { return reader.Read(name); });
     LS_RETURN_IF_ERROR(reader.Finish());
     ClassifierWeights weights;
-    for (const WorkerDevice& device : options.DevicesOrCpu()) {
+    for (const WorkerDevice& device : devices) {
       if (device.kind != DeviceKind::kCpu) {
         if (options.gpus == nullptr) {
           return absl::UnimplementedError(absl::StrCat("no classifier runs on ", DeviceName(device), " in this build"));
         }
         options.gpus->BeginLoading(device);
       }
-      TensorMove move(TensorDevice(device), options.ComputesInBFloat16(device) ? at::kBFloat16 : at::kFloat);
+      const bool halves = computes_in_bfloat16(device);
+      TensorMove move = halves && device.kind == DeviceKind::kCpu
+                            ? TensorMove::Packing(at::kBFloat16)
+                            : TensorMove(TensorDevice(device), halves ? at::kBFloat16 : at::kFloat);
       const auto here = std::make_shared<const PlacedNetwork>(network->Copy(move));
       const auto new_replica = [shared_info, head_width, gpus = options.gpus, here](const WorkerDevice& worker) {
         return NewReplica(shared_info, {here, here->network.get()}, head_width, gpus, worker);

@@ -65,24 +65,25 @@ void TextLayer::MoveBy(TensorMove& move) {
 }
 
 int64_t TextLayer::MultiplyAdds(const PackedDocuments& packed, bool has_cls, bool cls_only) const {
-  const int64_t width = output.weight.size(1), tokens = packed.rows();
+  const int64_t width = output.inputs(), tokens = packed.rows();
   const int64_t cls = has_cls ? static_cast<int64_t>(packed.documents.size()) : 0;
   const bool tokens_attend = !(cls_only && cls_sees_keys);
-  int64_t done = (cls + tokens) * (key.weight.numel() + value.weight.numel());
-  done += (tokens_attend ? cls + tokens : cls) * query.weight.numel();
+  int64_t done = (cls + tokens) * (key.multiply_adds() + value.multiply_adds());
+  done += (tokens_attend ? cls + tokens : cls) * query.multiply_adds();
   if (has_cls) done += 2 * (tokens + cls) * width;
   if (tokens_attend) {
     int64_t shared = has_cls ? 1 : 0;
-    if (dynamic_projection.weight.defined()) {
-      const int64_t rank = dynamic_projection.weight.size(0) / heads;
-      done += tokens * (dynamic_projection.weight.numel() + 2 * rank * width);
+    if (dynamic_projection.defined()) {
+      const int64_t rank = dynamic_projection.outputs() / heads;
+      done += tokens * (dynamic_projection.multiply_adds() + 2 * rank * width);
       shared += rank;
     }
     done += AttentionMultiplyAdds(packed, shared, width);
   }
   if (!cls_only && value_taps.defined()) done += ConvolvedPairs(packed, value_taps.size(1)) * width;
   const int64_t finished = cls_only ? cls : cls + tokens;
-  return done + finished * (output.weight.numel() + feed_forward_in.weight.numel() + feed_forward_out.weight.numel());
+  return done +
+         finished * (output.multiply_adds() + feed_forward_in.multiply_adds() + feed_forward_out.multiply_adds());
 }
 
 HiddenRows TextLayer::AttentionInput(const HiddenRows& hidden) const {
@@ -94,7 +95,7 @@ HiddenRows TextLayer::AttentionInput(const HiddenRows& hidden) const {
 RowKeyValues TextLayer::SharedVectors(const at::Tensor& input, const RowKeyValues& tokens, const RowKeyValues& cls,
                                       int64_t documents, ItemAttention& attention) const {
   const bool has_cls = cls.keys.defined();
-  if (!dynamic_projection.weight.defined()) {
+  if (!dynamic_projection.defined()) {
     const auto vectors = [&](const at::Tensor& of_cls) {
       return has_cls ? of_cls.unsqueeze(1) : at::empty({documents, 0, input.size(1)}, input.options());
     };
@@ -114,9 +115,7 @@ RowKeyValues TextLayer::SharedVectors(const at::Tensor& input, const RowKeyValue
 }
 
 at::Tensor TextLayer::Finish(const at::Tensor& rows, const at::Tensor& attended) const {
-  const auto feed_forward = [this](const at::Tensor& input) {
-    return feed_forward_out(at::gelu(feed_forward_in(input)));
-  };
+  const auto feed_forward = [this](const at::Tensor& input) { return feed_forward_out(feed_forward_in.Gelu(input)); };
   const at::Tensor sum = output(attended).add_(rows);
   if (!norms_after) return feed_forward(norm2(sum)).add_(sum);
   const at::Tensor middle = norm1(sum);

@@ -108,7 +108,7 @@ int64_t TextNetwork::MultiplyAdds(ClassifierOutput output, const PackedDocuments
   int64_t done = 0;
   if (output == ClassifierOutput::kLogits || output == ClassifierOutput::kLogitsAndFeatures) {
     const int64_t items = static_cast<int64_t>(packed.documents.size()) / config.NetworkDocuments();
-    done += items * (head_in.weight.numel() + head_out.weight.numel());
+    done += items * (head_in.multiply_adds() + head_out.multiply_adds());
   }
   for (size_t index = 0; index < layers.size(); ++index) {
     const bool has_cls = HasCls(index), last = index + 1 == layers.size();

@@ -66,7 +66,7 @@ void VilSparseAttention::MoveBy(TensorMove& move) {
 
 RowKeyValues VilSparseAttention::SharedVectors(const at::Tensor& rows, const RowKeyValues& global,
                                                const RowKeyValues& patches, ItemAttention& attention) const {
-  if (!dynamic_projection.weight.defined()) return global;
+  if (!dynamic_projection.defined()) return global;
   // The projection covers all tokens, so its rows must have the layout of the keys.
   const RowKeyValues shared =
       attention.Landmarks({.heads = heads,
@@ -86,10 +86,13 @@ at::Tensor VilFullAttention::operator()(const at::Tensor& rows) const {
   const std::vector<at::Tensor> projected = query_key_value(rows).chunk(3, 2);
   const std::optional<at::Tensor> bias =
       bias_table.defined() ? std::make_optional(FullBias(*this).unsqueeze(0)) : std::nullopt;
-  const at::Tensor attended = at::scaled_dot_product_attention(
-      SplitHeads(projected[0], heads), SplitHeads(projected[1], heads), SplitHeads(projected[2], heads), bias,
-      /*dropout_p=*/0.0, /*is_causal=*/false, QueryScale(rows, heads));
-  return output(JoinHeads(attended));
+  // As packed maps round their rows.
+  const at::ScalarType type = output.packed != nullptr ? at::kBFloat16 : rows.scalar_type();
+  const auto operand = [&](int64_t index) { return SplitHeads(projected[index].to(type), heads); };
+  const at::Tensor attended =
+      at::scaled_dot_product_attention(operand(0), operand(1), operand(2), bias,
+                                       /*dropout_p=*/0.0, /*is_causal=*/false, QueryScale(rows, heads));
+  return output(JoinHeads(attended).to(rows.scalar_type()));
 }
 
 void VilFullAttention::MoveBy(TensorMove& move) {

@@ -137,7 +137,7 @@ void VilStageNetwork::MoveBy(TensorMove& move) {
 }
 
 at::Tensor VilNetwork::Features(const at::Tensor& images, ItemAttention& item_attention) const {
-  at::Tensor tokens = stages.front()(images.to(head.weight.scalar_type()), item_attention);
+  at::Tensor tokens = stages.front()(images.to(stages.front().patch_weight.scalar_type()), item_attention);
   for (size_t index = 1; index < stages.size(); ++index) {
     tokens = stages[index](stages[index - 1].Image(tokens), item_attention);
   }

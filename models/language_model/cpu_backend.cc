@@ -434,7 +434,7 @@ PreparedDevice DeviceOf(Decoder decoder, const std::function<void()>& between) {
 }  // namespace
 
 PreparedDevice PrepareForCpu(Decoder decoder, const std::function<void()>& between) {
-  const bool halves = decoder.output.weight.scalar_type() == at::kBFloat16;
+  const bool halves = decoder.product_type != at::kFloat;
   return halves ? DeviceOf<cpu::BFloat16>(std::move(decoder), between) : DeviceOf<float>(std::move(decoder), between);
 }
 

@@ -41,8 +41,8 @@ at::Tensor DecoderLayer::KeysAndValues(const at::Tensor& rows) const {
 at::Tensor DecoderLayer::Finish(const at::Tensor& input, const at::Tensor& attended) const {
   const LayerNorm& after_attention = pre_layer_norm ? norm2 : norm1;
   const at::Tensor middle = after_attention(input + output(attended));
-  const at::Tensor inner = feed_forward_in(middle);
-  const at::Tensor result = middle + feed_forward_out(gelu ? at::gelu(inner) : at::relu(inner));
+  const at::Tensor inner = gelu ? feed_forward_in.Gelu(middle) : at::relu(feed_forward_in(middle));
+  const at::Tensor result = middle + feed_forward_out(inner);
   return pre_layer_norm ? result : norm2(result);
 }
 
@@ -59,11 +59,11 @@ void Decoder::Pack(const std::function<void()>& between) {
     for (Linear* const map : {&layer.query_and_logits, &layer.key_and_value, &layer.output, &layer.feed_forward_in,
                               &layer.feed_forward_out}) {
       between();
-      *map = map->Packed();
+      *map = map->Packed(product_type);
     }
   }
   between();
-  output = output.Packed();
+  output = output.Packed(product_type);
 }
 
 void Decoder::Move(const at::Device& device, const std::function<void()>& between) {
@@ -96,8 +96,10 @@ at::Tensor Decoder::ChunkPositionTable() const {
 Decoder MakeDecoder(const LanguageModelConfig& config, at::ScalarType product_type, const TensorSource& tensor) {
   Decoder decoder;
   decoder.config = config;
+  decoder.product_type = product_type;
+  const at::ScalarType weight_type = product_type == at::kChar ? at::kFloat : product_type;
   decoder.embedding = tensor("in_emb.weight");
-  decoder.output = {.weight = decoder.embedding.to(product_type), .bias = tensor("out_emb.bias")};
+  decoder.output = {.weight = decoder.embedding.to(weight_type), .bias = tensor("out_emb.bias")};
   decoder.inverse_frequencies = tensor("pos_emb.inv_freq");
 
   for (int64_t index = 0; index < config.layers; ++index) {
@@ -105,7 +107,7 @@ Decoder MakeDecoder(const LanguageModelConfig& config, at::ScalarType product_ty
     const auto map = [&](const std::string& name, bool has_bias, at::ScalarType type) {
       return Linear{.weight = layer.Weight(name).to(type), .bias = has_bias ? layer.Bias(name) : at::Tensor()};
     };
-    const auto linear = [&](const std::string& name, bool has_bias) { return map(name, has_bias, product_type); };
+    const auto linear = [&](const std::string& name, bool has_bias) { return map(name, has_bias, weight_type); };
     decoder.layers.push_back({
         .query_and_logits = StackRows(linear("attn.proj_query", config.projection_bias), linear("attn.dconv_1", true)),
         .key_and_value =

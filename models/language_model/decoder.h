@@ -59,13 +59,14 @@ struct DecoderLayer {
 
 struct Decoder {
   LanguageModelConfig config;
+  at::ScalarType product_type;     // of the matrices that multiply tokens: kFloat, kBFloat16 or kChar (int8)
   at::Tensor embedding;            // [V, d], float32; also the output map
   Linear output;                   // the embedding in the precision of the products, and a bias [V]
   at::Tensor inverse_frequencies;  // [d/2], not trained
   std::vector<DecoderLayer> layers;
 
-  // For serving only: packs the matrices that multiply tokens (Linear::Packed). Takes seconds for a large model, so it
-  // calls `between` before each matrix, which may throw.
+  // For serving only: packs the matrices that multiply tokens as elements of product_type (Linear::Packed). Takes
+  // seconds for a large model, so it calls `between` before each matrix, which may throw.
   void Pack(const std::function<void()>& between);
   // Moves all tensors to a GPU. Calls `between` before each layer, which may throw.
   void Move(const at::Device& device, const std::function<void()>& between);
@@ -81,7 +82,8 @@ struct Decoder {
 };
 
 // Builds the decoder from `tensor`, which returns a stored tensor by its name in model.safetensors (float32, with the
-// shape in LanguageModelTensors). Matrices that multiply tokens are cast to `product_type`; all others stay float32.
+// shape in LanguageModelTensors). Matrices that multiply tokens are cast to bfloat16 if that is `product_type`; kChar
+// does not change them before Pack. All others stay float32.
 Decoder MakeDecoder(const LanguageModelConfig& config, at::ScalarType product_type, const TensorSource& tensor);
 
 }  // namespace longshort::models

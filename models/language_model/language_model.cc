@@ -25,6 +25,21 @@ LanguageModelInfo MakeInfo(const LanguageModelConfig& config, const ModelDirecto
   return info;
 }
 
+absl::StatusOr<at::ScalarType> ProductType(const LoadOptions& options) {
+  if (options.precision == "fp32") return at::kFloat;
+  if (options.precision == "bf16") return at::kBFloat16;
+  if (options.precision != "int8") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("precision is '", options.precision, "'; it must be fp32, bf16 or int8"));
+  }
+  for (const WorkerDevice& device : options.devices) {
+    if (device.kind == DeviceKind::kCpu) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("precision int8 is for the CPU, and a worker is on ", DeviceName(device), "; use bf16"));
+  }
+  return at::kChar;
+}
+
 }  // namespace
 
 absl::StatusOr<LanguageModelWeights> LoadLanguageModel(const std::string& directory, const LoadOptions& options) {
@@ -33,9 +48,7 @@ absl::StatusOr<LanguageModelWeights> LoadLanguageModel(const std::string& direct
 }
 
 absl::StatusOr<LanguageModelWeights> LoadLanguageModel(const ModelDirectory& directory, const LoadOptions& options) {
-  if (options.precision != "fp32" && options.precision != "bf16") {
-    return absl::InvalidArgumentError(absl::StrCat("precision is '", options.precision, "'; it must be fp32 or bf16"));
-  }
+  LS_ASSIGN_OR_RETURN(const at::ScalarType product_type, ProductType(options));
   LS_ASSIGN_OR_RETURN(const LanguageModelConfig config,
                       ParseLanguageModelConfig(directory.config_text, directory.config_path()));
   LS_RETURN_IF_ERROR(CheckTensors(directory.weights, LanguageModelTensors(config)));
@@ -44,9 +57,7 @@ absl::StatusOr<LanguageModelWeights> LoadLanguageModel(const ModelDirectory& dir
   try {
     const c10::InferenceMode inference;
     const OneThread one_thread;
-    const bool halves = options.precision == "bf16";
-    Decoder decoder = MakeDecoder(config, halves ? at::kBFloat16 : at::kFloat,
-                                  [&](const std::string& name) { return reader.Read(name); });
+    Decoder decoder = MakeDecoder(config, product_type, [&](const std::string& name) { return reader.Read(name); });
     LS_RETURN_IF_ERROR(reader.Finish());
     const std::vector<WorkerDevice> devices = options.DevicesOrCpu();
     LanguageModelWeights weights;

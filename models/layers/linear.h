@@ -2,6 +2,7 @@
 // tensors to a device.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
@@ -9,26 +10,10 @@
 
 #include "ATen/core/Tensor.h"
 #include "c10/core/Device.h"
+#include "models/layers/packed_matrix.h"
 #include "models/worker_device.h"
 
 namespace longshort::models {
-
-// A matrix of 16-bit numbers in the memory order of the library's products. It has half the bytes of float32, and
-// reading them dominates a product with few rows. Shared by a model's replicas. Thread-safe.
-class PackedMatrix {
- public:
-  virtual ~PackedMatrix() = default;
-
-  // rows [..., rows, in] -> [..., rows, out], both float32, summed in float32. Throws what LibTorch throws.
-  virtual at::Tensor Multiply(const at::Tensor& rows) const = 0;
-};
-
-// Packs `weight` [out, in], by its type:
-// - bfloat16: for bfloat16 products (AVX-512 with bfloat16, AMX), with rows and result rounded to bfloat16. On a
-//   processor without them: for float32 rows and the weight in float16, which rounds only numbers below 2^-17.
-// - float32: for float32 rows and the weight in float16, if the conversion is exact (the weight was stored in float16).
-// Returns nullptr if none of these applies. Throws what LibTorch throws.
-std::shared_ptr<const PackedMatrix> Pack(const at::Tensor& weight);
 
 // A linear map, y = W x + b.
 struct Linear {
@@ -39,10 +24,19 @@ struct Linear {
   // rows [..., in] -> [..., out], in the rows' type: the weight's type, or float32 with bfloat16 or packed weights. In
   // the second case the bias is float32, too, and is added after the product.
   at::Tensor operator()(const at::Tensor& rows) const;
+  // gelu of the result, by erf.
+  at::Tensor Gelu(const at::Tensor& rows) const;
 
-  // The same map for serving: its weight is packed, or else float32. It is never plain bfloat16: at::linear would
-  // reorder that at every call, or multiply it without vector instructions, far slower than float32.
-  Linear Packed() const;
+  int64_t outputs() const { return packed != nullptr ? packed->outputs() : weight.size(0); }
+  int64_t inputs() const { return packed != nullptr ? packed->inputs() : weight.size(1); }
+  // Of one row.
+  int64_t multiply_adds() const { return outputs() * inputs(); }
+  bool defined() const { return packed != nullptr || weight.defined(); }
+
+  // The same map for serving: its weight is packed as elements of `type` (Pack), or else float32. It is never plain
+  // bfloat16: at::linear would reorder that at every call, or multiply it without vector instructions, far slower than
+  // float32.
+  Linear Packed(at::ScalarType type) const;
 };
 
 // Layer normalisation over the last dimension, with the biased variance. The result has the rows' type.
@@ -67,6 +61,12 @@ class TensorMove final {
   // `type`: element type; nullopt: each tensor keeps its own.
   explicit TensorMove(at::Device device, std::optional<at::ScalarType> type = std::nullopt)
       : device_(device), type_(type) {}
+  // For serving on the CPU: packs the weights of linear maps as elements of this type; all other tensors are float32.
+  static TensorMove Packing(at::ScalarType type) {
+    TensorMove move(at::kCPU, at::kFloat);
+    move.packed_type_ = type;
+    return move;
+  }
 
   // Moves to the device and converts to the type. Undefined tensors stay undefined.
   template <typename... Parts>
@@ -93,6 +93,12 @@ class TensorMove final {
   const at::Device device_;
   const std::optional<at::ScalarType> type_;
   std::map<std::pair<const void*, at::ScalarType>, Moved> shared_;
+  std::optional<at::ScalarType> packed_type_;
+  struct PackedMap {
+    at::Tensor from;  // keeps the key alive
+    Linear to;
+  };
+  std::map<const void*, PackedMap> packed_;
 };
 
 // fc2(gelu(fc1(rows))), GELU by erf.

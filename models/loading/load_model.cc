@@ -72,11 +72,11 @@ absl::StatusOr<size_t> ArchitectureOf(const ModelDirectory& directory) {
   return fields.Choice("architecture", names);
 }
 
-// The size of the loaded weights, from the header of the file.
-int64_t WeightBytes(const SafetensorsFile& weights, bool halves) {
+// From the header of the file.
+int64_t Elements(const SafetensorsFile& weights) {
   int64_t elements = 0;
   for (const auto& [name, tensor] : weights.tensors()) elements += tensor.bytes / DataTypeBytes(tensor.type);
-  return elements * (halves ? 2 : 4);
+  return elements;
 }
 
 }  // namespace
@@ -86,10 +86,14 @@ absl::StatusOr<LoadedModel> LoadModel(const std::string& directory, const LoadOp
   size_t architecture = 0;
   const auto check_room = [&](const ModelDirectory& opened) {
     if (guard.check_room == nullptr) return absl::OkStatus();
-    const bool halves = options.precision == "bf16";
+    const int64_t elements = Elements(opened.weights);
+    if (kRegistrations[architecture].load == LoadLanguage) {
+      const int64_t bytes = WeightBytes(elements, options.precision);
+      return guard.check_room(bytes, bytes);
+    }
     // The host keeps a classifier's weights in float32, even if only GPUs use them.
-    const bool host_halves = halves && kRegistrations[architecture].load == LoadLanguage;
-    return guard.check_room(WeightBytes(opened.weights, host_halves), WeightBytes(opened.weights, halves));
+    return guard.check_room(WeightBytes(elements, "fp32"),
+                            WeightBytes(elements, ClassifierPrecision(options.precision)));
   };
   const bool may_be_served = !guard.served_fingerprint.empty();
   const auto check = [&](const ModelDirectory& opened) -> absl::Status {

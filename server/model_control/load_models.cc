@@ -15,6 +15,7 @@
 #include "core/classification/dynamic_batching_engine.h"
 #include "core/classification/preparation_pool.h"
 #include "core/generation/continuous_batching_engine.h"
+#include "models/load_options.h"
 #include "server/model_control/memory_budget.h"
 #include "server/model_control/session_stores.h"
 #include "server/monitoring/engine_observers.h"
@@ -35,10 +36,6 @@ int64_t UsualCacheBytes(const models::LanguageModelInfo& info, int64_t max_strea
 
 // GPU memory for a step's tensors, graphs and libraries.
 int64_t LibraryBytes(int64_t gpu_bytes) { return gpu_bytes / 10; }
-
-int64_t WeightBytes(int64_t parameters, const std::string& precision) {
-  return parameters * (precision == "bf16" ? 2 : 4);
-}
 
 // Maximum items of one call: the queue never has room for more.
 int64_t MaxItems(const ServingOptions& serving) {
@@ -96,7 +93,7 @@ class EngineMaker {
     const models::LanguageModelInfo info = loaded.weights.info();
     core::ContinuousBatchingEngine::Options engine;
     LS_ASSIGN_OR_RETURN(engine.workers, WorkersOf(name, serving));
-    const int64_t weight_bytes = WeightBytes(info.parameters, info.precision);
+    const int64_t weight_bytes = models::WeightBytes(info.parameters, info.precision);
     const std::shared_ptr<Memory> memory = TakeForWeights(engine.workers, weight_bytes, weight_bytes);
     engine.queue.limits = serving.limits;
     engine.queue.order = serving.order;
@@ -143,9 +140,9 @@ class EngineMaker {
     const models::ClassifierInfo& info = loaded.weights.info();
     core::DynamicBatchingEngine::Options engine;
     LS_ASSIGN_OR_RETURN(engine.workers, WorkersOf(name, serving));
-    const int64_t gpu_weight_bytes = WeightBytes(info.parameters, info.precision);
+    const int64_t gpu_weight_bytes = models::WeightBytes(info.parameters, info.precision);
     const std::shared_ptr<Memory> memory =
-        TakeForWeights(engine.workers, WeightBytes(info.parameters, /*precision=*/"fp32"),
+        TakeForWeights(engine.workers, models::WeightBytes(info.parameters, /*precision=*/"fp32"),
                        gpu_weight_bytes + info.gpu_workspace_bytes);
     memory->common.push_back(CommonShare(of_waiting_, waiting_bytes_->capacity()));
     if (loaded.preprocessor != nullptr) memory->common.push_back(CommonShare(decoding_, DecodingBytes(options_)));

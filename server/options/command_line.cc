@@ -138,10 +138,11 @@ void AddEncryption(OptionTable& table, ServerOptions& options) {
 
 void AddExecution(OptionTable& table, ServerOptions& options) {
   table.BeginSection("Execution:");
-  table.AddChoice<std::string>("precision", {{"fp32", "fp32"}, {"bf16", "bf16"}},
+  table.AddChoice<std::string>("precision", {{"fp32", "fp32"}, {"bf16", "bf16"}, {"int8", "int8"}},
                                "Precision of weights, matrix products and cache pages. fp32 computes what the "
                                "reference computes. bf16 halves the memory and is faster, with about three significant "
-                               "digits. Classifiers on the CPU compute in fp32 with either.",
+                               "digits. Classifiers compute in fp32 on CPUs without AMX. int8, for CPUs, "
+                               "also halves the weights of language models again; all else is as with bf16.",
                                &options.precision);
   table.Add("threads", "N",
             "Maximum threads of one worker's model step. A step uses one thread where that is about as fast, and while "

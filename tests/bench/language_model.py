@@ -50,7 +50,7 @@ def main() -> None:
         found = subprocess.run(
             [program, "--benchmark_format=json", *directories], check=True, stdout=subprocess.PIPE
         ).stdout
-    full_attention = {"fp32": 4, "bf16": 2}
+    full_attention = {"fp32": 4, "bf16": 2, "int8": 2}  # bytes of a cached number
     print(
         f"{'M':>6} {'precision':>9} {'ms/token':>9} {'prompt tokens/s':>15}"
         f" {'MiB/stream':>10} {'planned':>8} {'full attention':>14}"

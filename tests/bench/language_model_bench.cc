@@ -95,7 +95,7 @@ int main(int argc, char** argv) {
   benchmark::Initialize(&argc, argv);
   for (int i = 1; i < argc; ++i) {
     const std::string directory = argv[i];
-    for (const char* const precision : {"fp32", "bf16"}) {
+    for (const char* const precision : {"fp32", "bf16", "int8"}) {
       const std::string name = absl::StrCat(directory, "/", precision);
       const auto read = [=](benchmark::State& state) { longshort::Read(state, directory, precision); };
       for (const auto& [tokens, steps] : {std::pair(1, 256), std::pair(longshort::kPieceTokens, 16)}) {

@@ -1,4 +1,4 @@
-"""Checks that bfloat16 changes results on a device only within its bound.
+"""Checks that bfloat16, or int8 on the CPU, changes results on a device only within its bound.
 
 Of a text's score by models/zoo/enwiki, which was trained on Wikipedia's markup and has seen none of these texts: at
 most 0.003 bits per byte, and 1 % of the likeliest bytes. Of expressions by models/zoo/listops: 1 % of the likeliest
@@ -46,10 +46,10 @@ def expressions(emulated: bool) -> bytes:
     return "".join(f"{line}\n" for line in found).encode()
 
 
-def judge_text(found: dict[str, float]) -> list[str]:
+def judge_text(found: dict[str, float], precision: str = "bf16") -> list[str]:
     """What does not hold."""
     wrong = []
-    change = found["bf16_bits_per_token"] - found["fp32_bits_per_token"]
+    change = found[f"{precision}_bits_per_token"] - found["fp32_bits_per_token"]
     if not abs(change) <= MOST_BITS:
         wrong.append(f"bits per byte change by {change:+.5f}; at most {MOST_BITS} is allowed")
     if not found["same_likeliest_token"] >= LEAST_SAME:
@@ -64,24 +64,25 @@ def judge_classes(found: dict[str, float]) -> list[str]:
     return [f"the likeliest class is the same in {found['same_likeliest_class']:.4f}; {LEAST_SAME} is needed"]
 
 
-def measure(model: Path, content: bytes, device: str, programs: Path) -> dict[str, float]:
+def measure(model: Path, content: bytes, device: str, programs: Path, precision: str) -> dict[str, float]:
     with tempfile.NamedTemporaryFile() as file:
         file.write(content)
         file.flush()
         command = [
-            programs / "longshort-bf16-difference", f"--model={model}", f"--file={file.name}", f"--device={device}"
+            programs / "longshort-bf16-difference", f"--model={model}", f"--file={file.name}", f"--device={device}",
+            f"--precision={precision}",
         ]  # fmt: skip
         return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
 
 
-def run(device: str, programs: Path) -> int:
+def run(device: str, programs: Path, precision: str) -> int:
     emulated = device.startswith("emulated:")
-    read = measure(LANGUAGE_MODEL, text(emulated), device, programs)
-    classified = measure(CLASSIFIER, expressions(emulated), device, programs)
-    wrong = judge_text(read) + judge_classes(classified)
+    read = measure(LANGUAGE_MODEL, text(emulated), device, programs, precision)
+    classified = measure(CLASSIFIER, expressions(emulated), device, programs, precision)
+    wrong = judge_text(read, precision) + judge_classes(classified)
     print(
-        f"bf16: {read['tokens']} bytes, {read['fp32_bits_per_token']:.5f} bits per byte in float32, "
-        f"{read['bf16_bits_per_token']:.5f} in bfloat16, the same likeliest byte in "
+        f"{precision}: {read['tokens']} bytes, {read['fp32_bits_per_token']:.5f} bits per byte in float32, "
+        f"{read[f'{precision}_bits_per_token']:.5f} in {precision}, the same likeliest byte in "
         f"{read['same_likeliest_token']:.4f}; {classified['items']} expressions, the same likeliest value in "
         f"{classified['same_likeliest_class']:.4f}, probabilities change by up to {classified['largest_change']:.4f}"
         f"{''.join(f'; FAIL: {what}' for what in wrong)}"
@@ -93,5 +94,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", required=True)
     parser.add_argument("--programs", type=Path, required=True)
+    parser.add_argument("--precision", choices=["bf16", "int8"], default="bf16")
     arguments = parser.parse_args()
-    sys.exit(run(arguments.device, arguments.programs))
+    sys.exit(run(arguments.device, arguments.programs, arguments.precision))

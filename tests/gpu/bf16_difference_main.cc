@@ -32,8 +32,6 @@
 namespace longshort {
 namespace {
 
-constexpr const char* kPrecisions[] = {"fp32", "bf16"};
-
 // Of a text whose first token nothing comes before.
 struct Reading {
   double bits = 0;                 // of the tokens behind the first
@@ -77,7 +75,7 @@ absl::StatusOr<Reading> Read(models::LanguageModel& model, absl::Span<const int3
 }
 
 struct Options {
-  std::string model, file, device = "cpu";
+  std::string model, file, device = "cpu", precision = "bf16";
   int64_t max_bytes = 1 << 20, piece = 256;
   bool help = false;
 };
@@ -94,7 +92,7 @@ absl::StatusOr<nlohmann::json> CompareLanguageModel(const Options& options, cons
   }
   LS_ASSIGN_OR_RETURN(const std::vector<int32_t> tokens, tokenizer->Encode(text));
   std::vector<Reading> readings;
-  for (const char* const precision : kPrecisions) {
+  for (const std::string& precision : {std::string("fp32"), options.precision}) {
     LS_ASSIGN_OR_RETURN(
         const models::LanguageModelWeights weights,
         models::LoadLanguageModel(directory, {.precision = precision, .devices = device.devices, .gpus = device.gpus}));
@@ -107,10 +105,10 @@ absl::StatusOr<nlohmann::json> CompareLanguageModel(const Options& options, cons
   for (size_t i = 0; i < full.likeliest.size(); ++i) same += full.likeliest[i] == half.likeliest[i] ? 1 : 0;
   return nlohmann::json{{"tokens", tokens.size()},
                         {"fp32_bits_per_token", full.bits / scored},
-                        {"bf16_bits_per_token", half.bits / scored},
+                        {options.precision + "_bits_per_token", half.bits / scored},
                         {"same_likeliest_token", static_cast<double>(same) / scored},
                         {"fp32_seconds", absl::ToDoubleSeconds(full.took)},
-                        {"bf16_seconds", absl::ToDoubleSeconds(half.took)}};
+                        {options.precision + "_seconds", absl::ToDoubleSeconds(half.took)}};
 }
 
 // What a line of the file says: a document, or the path of an image.
@@ -146,7 +144,7 @@ absl::StatusOr<std::vector<std::vector<double>>> ClassifyLines(const models::Loa
 
 absl::StatusOr<nlohmann::json> CompareClassifier(const Options& options, const GoldenDevice& device) {
   std::vector<std::vector<std::vector<double>>> answers;
-  for (const char* const precision : kPrecisions) {
+  for (const std::string& precision : {std::string("fp32"), options.precision}) {
     LS_ASSIGN_OR_RETURN(
         const models::LoadedModel loaded,
         models::LoadModel(options.model, {.precision = precision, .devices = device.devices, .gpus = device.gpus}));
@@ -176,6 +174,8 @@ absl::Status Main(const std::vector<std::string>& arguments) {
             &options.file);
   table.Add("most-bytes", "N", "Of the text, from its beginning.", &options.max_bytes);
   table.Add("device", "DEVICE", "cpu, emulated:N or cuda:N.", &options.device);
+  table.AddChoice<std::string>("precision", {{"bf16", "bf16"}, {"int8", "int8"}}, "Compared with fp32.",
+                               &options.precision);
   table.Add("piece", "N", "Tokens of a language model's step.", &options.piece);
   table.AddSwitch("help", "Print this and exit.", &options.help);
   LS_RETURN_IF_ERROR(table.Parse(arguments));

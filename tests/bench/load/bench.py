@@ -19,7 +19,7 @@ from bench.load.processes import LoadProcess, ServerProcess
 
 # Token ids that every language model here can read; ids below are made up.
 IDS = "ids=4:200"
-ELEMENT_BYTES = {"fp32": 4, "bf16": 2}
+ELEMENT_BYTES = {"fp32": 4, "bf16": 2, "int8": 2}
 
 
 @dataclass

@@ -108,8 +108,8 @@ def main() -> int:
     parser.add_argument("--threads", nargs="+", type=int, default=sorted({1, cores}), metavar="N",
                         help="of each runner (1 and one for each core)")  # fmt: skip
     parser.add_argument("--precision", nargs="+", choices=["fp32", "bf16"], default=["fp32"],
-                        help="fp32 (default), bf16: Longshort's classifiers compute in float32 on CPUs with both, and "
-                        "ONNX Runtime has no bf16 there")  # fmt: skip
+                        help="fp32 (default), bf16: Longshort's classifiers compute in float32 with both on CPUs "
+                        "without AMX, and ONNX Runtime has no bf16 there")  # fmt: skip
     parser.add_argument(
         "--seconds", type=float, default=3, help="each runner measures this long in a case (%(default)g)"
     )

@@ -1,4 +1,4 @@
-// Compares the classifiers' networks in bfloat16 on an emulated GPU with the same networks in float32.
+// Compares the classifiers' networks in bfloat16, on an emulated GPU and on the CPU, with the same networks in float32.
 
 #include <memory>
 #include <string>
@@ -25,6 +25,13 @@ class BFloat16Networks : public ::testing::Test {
   template <typename Network>
   static Network InBFloat16(Network network) {
     TensorMove move(at::kCPU, at::kBFloat16);
+    network.MoveBy(move);
+    return network;
+  }
+  // As on a CPU with tiles. On other processors, the products are of other kinds.
+  template <typename Network>
+  static Network Packed(Network network) {
+    TensorMove move = TensorMove::Packing(at::kBFloat16);
     network.MoveBy(move);
     return network;
   }
@@ -57,7 +64,7 @@ TEST_F(BFloat16Networks, OfDocuments) {
     const auto tensors = RandomTextTensors(config, /*seed=*/1);
     const TextNetwork network = MakeTextNetwork(config, [&](const std::string& name) { return tensors.at(name); });
     SCOPED_TRACE(static_cast<int>(config.cls));
-    const TextNetwork in_bfloat16 = InBFloat16(network);
+    const TextNetwork in_bfloat16 = InBFloat16(network), on_cpu = Packed(network);
     const auto packed = std::make_shared<PackedDocuments>(network.Pack(documents));
     for (const ClassifierOutput output :
          {ClassifierOutput::kLogits, ClassifierOutput::kFeatures, ClassifierOutput::kMeanOfTokens}) {
@@ -68,6 +75,8 @@ TEST_F(BFloat16Networks, OfDocuments) {
       const at::Tensor expected = network.Run(output, packed);
       ExpectRounded(at::tensor(attention_->RunDocuments(*packed, layers, /*prepared=*/false)).view(expected.sizes()),
                     expected);
+      ExpectRounded(on_cpu.Run(output, packed), expected);
+      EXPECT_EQ(on_cpu.MultiplyAdds(output, *packed), network.MultiplyAdds(output, *packed));
     }
   }
 }
@@ -83,6 +92,7 @@ TEST_F(BFloat16Networks, OfViL) {
     SCOPED_TRACE(positions);
     const VilNetwork in_bfloat16 = InBFloat16(network);
     ExpectRounded(in_bfloat16.head(in_bfloat16.Features(images, *attention_)).to(at::kFloat), network(images));
+    ExpectRounded(Packed(network)(images), network(images));
   }
 }
 
@@ -94,6 +104,7 @@ TEST_F(BFloat16Networks, OfCvt) {
   const CvtNetwork in_bfloat16 = InBFloat16(network);
   const at::Tensor features = in_bfloat16.Features(images, /*statistics=*/nullptr, *attention_);
   ExpectRounded(in_bfloat16.head(features).to(at::kFloat), network.Logits(images, /*statistics=*/nullptr));
+  ExpectRounded(Packed(network).Logits(images, /*statistics=*/nullptr), network.Logits(images, /*statistics=*/nullptr));
 }
 
 }  // namespace longshort::models::bfloat16_networks_test

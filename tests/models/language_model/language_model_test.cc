@@ -120,7 +120,7 @@ TEST_F(LoadLanguageModelTest, StopsAtEveryCheck) {
 // Another file is copied over the weights, in place.
 TEST_F(LoadLanguageModelTest, RefusesWeightsThatAreCutOrWrittenWhileTheyAreRead) {
   const std::string weights = directory_ + "/model.safetensors";
-  for (const std::string precision : {"fp32", "bf16"}) {
+  for (const std::string precision : {"fp32", "bf16", "int8"}) {
     const auto opened = OpenModelDirectory(directory_);
     ASSERT_TRUE(opened.ok());
     std::filesystem::resize_file(weights, std::filesystem::file_size(weights) - 4);

@@ -227,6 +227,26 @@ TEST_P(TransformerLsTest, BFloat16StaysNearFloat32) {
   }
 }
 
+TEST_P(TransformerLsTest, Int8WeightsStayNearFloat32) {
+  if (GetParam().device.kind != DeviceKind::kCpu) GTEST_SKIP() << "int8 is for the CPU";
+  LanguageModelConfig config = SmallConfig();
+  config.segment_length = 24;
+  config.heads = 2;
+  config.model_width = 2 * 35;  // a group of inputs, and one that is not full
+  const std::vector<int32_t> tokens = RandomTokens(96, config.vocabulary_size, 9);
+  Served exact = Serve(config, 4, 1, 24);
+  Served rounded = Serve(config, 4, 1, 24, at::kChar);
+  const std::vector<float> expected = ReadInSlices(exact, tokens, {24});
+  const double spread =
+      *std::max_element(expected.begin(), expected.end()) - *std::min_element(expected.begin(), expected.end());
+  for (const int64_t length : {24, 5, 1}) {
+    const double change = LargestDifference(ReadInSlices(rounded, tokens, {length}), expected);
+    EXPECT_LT(change, 0.03 * spread) << length;
+    EXPECT_GT(change, 0) << length;
+  }
+  EXPECT_EQ(rounded.model->info().page_bytes.window * 2, exact.model->info().page_bytes.window);
+}
+
 TEST_P(TransformerLsTest, RefusesSlicesThatBreakTheContract) {
   const LanguageModelConfig config = SmallConfig();
   Served served = Serve(config, 1, 1, 20);

@@ -68,7 +68,7 @@ TEST(CommandLine, HelpNamesEveryDefaultAndRange) {
 
 TEST(CommandLine, TheTablesOfTheDocsHaveTheFieldsOfServingJsonToo) {
   const std::string tables = HelpText(HelpForm::kMarkdown);
-  EXPECT_THAT(tables, HasSubstr("| `--precision=fp32\\|bf16` | `fp32` |  | Precision of weights"));
+  EXPECT_THAT(tables, HasSubstr("| `--precision=fp32\\|bf16\\|int8` | `fp32` |  | Precision of weights"));
   EXPECT_THAT(tables, HasSubstr("| `--step-time=duration` | `20ms` | 1ms to 10s | "));
   EXPECT_THAT(tables, HasSubstr("| `\"max_queue_delay\": \"duration\"` | `0` | 0 to 1m | "));
 }

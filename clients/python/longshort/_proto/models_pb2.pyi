@@ -240,8 +240,8 @@ class Model(_message.Message):
     fingerprint: _builtins.str
     """SHA-256 of the model's files, in hex: equal fingerprints give equal results (with equal precision)."""
     precision: _builtins.str
-    """"fp32" or "bf16". For a classifier, "bf16" if it has workers on GPUs that compute in bf16; workers on the CPU always
-    compute in fp32.
+    """"fp32", "bf16" or "int8" (weights; all else as with "bf16"). For a classifier, "bf16" if any of its workers computes
+    in bf16: those on GPUs, and those on CPUs with AMX.
     """
     parameters: _builtins.int
     """Number of weights; a tied embedding counts once."""

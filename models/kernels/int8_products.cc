@@ -1,0 +1,58 @@
+#include "models/kernels/int8_products.h"
+
+namespace longshort::models::cpu {
+
+#define LONGSHORT_DECLARE_INT8_PRODUCTS(set)                                                                     \
+  namespace set {                                                                                                \
+  void MultiplyInt8(const Int8Panel& panel, const HeadRows<const float>& rows, int64_t count,                    \
+                    const HeadRows<float>& out);                                                                 \
+  void WidenInt8(const Int8Panel& panel, const HeadRows<float>& weights);                                        \
+  void WidenToPairs(const Int8Panel& panel, BFloat16* pairs);                                                    \
+  void RoundToBFloat16(const float* from, int64_t count, BFloat16* to);                                          \
+  void FinishProduct(const HeadRows<float>& rows, int64_t count, int64_t columns, const float* bias, bool gelu); \
+  }
+LONGSHORT_DECLARE_INT8_PRODUCTS(avx512)
+LONGSHORT_DECLARE_INT8_PRODUCTS(avx2)
+LONGSHORT_DECLARE_INT8_PRODUCTS(baseline)
+#undef LONGSHORT_DECLARE_INT8_PRODUCTS
+
+namespace {
+
+// Calls `function` of the set's namespace.
+#define LONGSHORT_CALL(set, function, ...)    \
+  switch (set) {                              \
+    case InstructionSet::kAvx512:             \
+      return avx512::function(__VA_ARGS__);   \
+    case InstructionSet::kAvx2:               \
+      return avx2::function(__VA_ARGS__);     \
+    case InstructionSet::kBaseline:           \
+      return baseline::function(__VA_ARGS__); \
+  }
+
+}  // namespace
+
+void MultiplyInt8(const Int8Panel& panel, const HeadRows<const float>& rows, int64_t count, const HeadRows<float>& out,
+                  InstructionSet set) {
+  LONGSHORT_CALL(set, MultiplyInt8, panel, rows, count, out)
+}
+
+void WidenInt8(const Int8Panel& panel, const HeadRows<float>& weights, InstructionSet set) {
+  LONGSHORT_CALL(set, WidenInt8, panel, weights)
+}
+
+void WidenToPairs(const Int8Panel& panel, BFloat16* pairs, InstructionSet set) {
+  LONGSHORT_CALL(set, WidenToPairs, panel, pairs)
+}
+
+void RoundToBFloat16(const float* from, int64_t count, BFloat16* to, InstructionSet set) {
+  LONGSHORT_CALL(set, RoundToBFloat16, from, count, to)
+}
+
+void FinishProduct(const HeadRows<float>& rows, int64_t count, int64_t columns, const float* bias, bool gelu,
+                   InstructionSet set) {
+  LONGSHORT_CALL(set, FinishProduct, rows, count, columns, bias, gelu)
+}
+
+#undef LONGSHORT_CALL
+
+}  // namespace longshort::models::cpu

@@ -1,0 +1,47 @@
+// Products of float32 rows with panels of int8 weights, and the row-wise work around products of bfloat16 numbers.
+#pragma once
+
+#include <cstdint>
+
+#include "models/kernels/causal_attention.h"
+#include "models/kernels/head_rows.h"
+#include "models/kernels/instruction_set.h"
+
+namespace longshort::models::cpu {
+
+// Outputs of a panel of weights.
+inline constexpr int64_t kPanelOutputs = 64;
+// Inputs that share a scale.
+inline constexpr int64_t kGroupInputs = 64;
+
+// Adjacent inputs of an output, whose numbers share a word of 32 bits.
+inline constexpr int64_t kWordInputs = 4;
+
+// The weights of kPanelOutputs outputs for some inputs: numbers [inputs / kWordInputs][kPanelOutputs][kWordInputs]. A
+// weight is its number times the scale of its group and output: scales [groups][kPanelOutputs]. The last group may be
+// shorter.
+struct Int8Panel {
+  const int8_t* numbers = nullptr;
+  const float* scales = nullptr;
+  int64_t inputs = 0;  // a multiple of kWordInputs
+};
+
+// Writes out [count][kPanelOutputs] = rows [count][panel.inputs] * panel. REQUIRES: the processor supports `set`.
+void MultiplyInt8(const Int8Panel& panel, const HeadRows<const float>& rows, int64_t count, const HeadRows<float>& out,
+                  InstructionSet set = BestInstructionSet());
+
+// Writes the panel's weights, [inputs][kPanelOutputs].
+void WidenInt8(const Int8Panel& panel, const HeadRows<float>& weights, InstructionSet set = BestInstructionSet());
+
+// Writes the panel's weights, rounded to bfloat16, in pairs of inputs: [inputs / 2][kPanelOutputs][2], as bfloat16
+// products read them.
+void WidenToPairs(const Int8Panel& panel, BFloat16* pairs, InstructionSet set = BestInstructionSet());
+
+// Rounds to the nearest bfloat16, halves to even.
+void RoundToBFloat16(const float* from, int64_t count, BFloat16* to, InstructionSet set = BestInstructionSet());
+
+// row += bias [columns] (null: none), then row = gelu(row), by erf, if `gelu`.
+void FinishProduct(const HeadRows<float>& rows, int64_t count, int64_t columns, const float* bias, bool gelu,
+                   InstructionSet set = BestInstructionSet());
+
+}  // namespace longshort::models::cpu

@@ -1,0 +1,112 @@
+#include "models/layers/packed_matrix.h"
+
+#include <cstdlib>
+#include <optional>
+#include <string_view>
+
+#include "ATen/Functions.h"
+#include "ATen/core/dispatch/Dispatcher.h"
+#include "ATen/cpu/Utils.h"
+#include "ATen/native/quantized/PackedParams.h"
+#include "c10/util/Exception.h"
+#include "models/layers/panel_matrix.h"
+
+namespace longshort::models {
+namespace {
+
+// Calls a LibTorch operator by name: products with packed weights have no functions in its headers.
+template <typename Function>
+auto FindOperator(const char* name) {
+  return c10::Dispatcher::singleton().findSchemaOrThrow(name, "").typed<Function>();
+}
+
+at::Tensor Finish(at::Tensor product, const at::Tensor& bias, bool gelu) {
+  if (bias.defined()) product.add_(bias);
+  return gelu ? at::gelu(product) : product;
+}
+
+// oneDNN's bfloat16 products. Throws on a processor without AVX-512. With AVX-512 but without bfloat16 instructions,
+// they are slower than float32 products.
+class BFloat16Matrix final : public PackedMatrix {
+ public:
+  explicit BFloat16Matrix(const at::Tensor& weight) : PackedMatrix(weight.size(0), weight.size(1)) {
+    static const auto pack =
+        FindOperator<at::Tensor(const at::Tensor&, std::optional<c10::SymInt>)>("mkldnn::_reorder_linear_weight");
+    constexpr int64_t kFewestRows = 1;  // the memory order is chosen for this number of rows, and works for any
+    packed_ = pack.call(weight.to(at::kBFloat16), c10::SymInt(kFewestRows));
+  }
+
+  at::Tensor Multiply(const at::Tensor& rows, const at::Tensor& bias, bool gelu) const override {
+    static const auto product = FindOperator<at::Tensor(
+        const at::Tensor&, const at::Tensor&, const std::optional<at::Tensor>&, std::string_view,
+        c10::List<std::optional<at::Scalar>>, std::optional<std::string_view>)>("mkldnn::_linear_pointwise");
+    static const c10::List<std::optional<at::Scalar>> no_numbers;
+    const at::Tensor found = product.call(rows.to(at::kBFloat16), packed_, /*bias=*/std::nullopt, /*then=*/"none",
+                                          no_numbers, /*algorithm=*/"");
+    return Finish(found.to(at::kFloat), bias, gelu);
+  }
+
+ private:
+  at::Tensor packed_;
+};
+
+// FBGEMM's float16 products. Throws if the processor has no AVX2.
+class Float16Matrix final : public PackedMatrix {
+ public:
+  explicit Float16Matrix(const at::Tensor& weight) : PackedMatrix(weight.size(0), weight.size(1)) {
+    static const auto pack =
+        FindOperator<c10::intrusive_ptr<LinearPackedParamsBase>(at::Tensor, std::optional<at::Tensor>)>(
+            "quantized::linear_prepack_fp16");
+    packed_ = pack.call(weight.to(at::kFloat).contiguous(), /*bias=*/std::nullopt);
+  }
+
+  at::Tensor Multiply(const at::Tensor& rows, const at::Tensor& bias, bool gelu) const override {
+    return Finish(packed_->apply_dynamic(rows), bias, gelu);
+  }
+
+ private:
+  c10::intrusive_ptr<LinearPackedParamsBase> packed_;
+};
+
+template <typename Matrix>
+std::shared_ptr<const PackedMatrix> PackAs(const at::Tensor& weight) {
+  try {
+    return std::make_shared<Matrix>(weight);
+  } catch (const c10::Error&) {
+    return nullptr;  // the processor lacks the instructions
+  }
+}
+
+bool IsInRangeOfFloat16(const at::Tensor& weight) {
+  constexpr double kLargest = 65504;
+  return at::max(at::abs(weight)).item<double>() <= kLargest;
+}
+
+}  // namespace
+
+bool HasBFloat16Tiles() {
+  static const bool has = [] {
+    const char* const mask = std::getenv("ONEDNN_MAX_CPU_ISA");
+    const std::string_view allowed = mask == nullptr ? "ALL" : mask;
+    const bool is_masked = allowed != "ALL" && allowed != "DEFAULT" && allowed.find("AMX") == std::string_view::npos;
+    return !is_masked && __builtin_cpu_supports("avx512bf16") && at::cpu::init_amx();
+  }();
+  return has;
+}
+
+std::shared_ptr<const PackedMatrix> Pack(const at::Tensor& weight, at::ScalarType type) {
+  if (type == at::kChar) return std::make_shared<Int8Panels>(weight, HasBFloat16Tiles());
+  if (type == at::kBFloat16) {
+    const at::Tensor rounded = weight.to(at::kBFloat16);
+    if (HasBFloat16Tiles()) return std::make_shared<BFloat16Panels>(rounded);
+    if (__builtin_cpu_supports("avx512bf16")) {
+      if (auto matrix = PackAs<BFloat16Matrix>(rounded)) return matrix;
+    }
+    return IsInRangeOfFloat16(rounded) ? PackAs<Float16Matrix>(rounded) : nullptr;
+  }
+  const bool is_same = at::equal(weight.to(at::kHalf).to(at::kFloat), weight);
+  // Infinities would compare equal, but the library converts them to finite numbers, in `weight` too.
+  return is_same && IsInRangeOfFloat16(weight) ? PackAs<Float16Matrix>(weight) : nullptr;
+}
+
+}  // namespace longshort::models

@@ -1,0 +1,244 @@
+#include "models/layers/panel_matrix.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "ATen/Functions.h"
+#include "ATen/Parallel.h"
+#include "ATen/native/CPUBlas.h"
+#include "c10/util/BFloat16.h"
+
+namespace longshort::models {
+namespace {
+
+using cpu::kGroupInputs;
+using cpu::kPanelOutputs;
+using cpu::kWordInputs;
+
+// Rows of a call of oneDNN's kernel: its operands stay in the L1 and L2 caches.
+constexpr int64_t kBlockRows = 64;
+// Inputs whose int8 weights are widened together: the pairs fit half of the L1 cache.
+constexpr int64_t kWidenedInputs = 256;
+
+// Rows from which tiles are faster than sums in registers.
+constexpr int64_t kRowsForTiles = 8;
+// Rows from which the library's product of widened weights is faster.
+constexpr int64_t kManyRows = 48;
+// Panels that are widened together: some megabytes.
+constexpr int64_t kWidenedPanels = 16;
+
+constexpr int64_t Parts(int64_t count, int64_t size) { return (count + size - 1) / size; }
+// Inputs are padded, so that they fill words.
+constexpr int64_t Padded(int64_t inputs) { return Parts(inputs, kWordInputs) * kWordInputs; }
+
+// The rows of a kernel's call. Few different ones, because oneDNN compiles a kernel for each.
+int64_t KernelRows(int64_t rows) {
+  if (rows > 16) return Parts(rows, 16) * 16;
+  int64_t padded = 1;
+  while (padded < rows) padded *= 2;
+  return padded;
+}
+int64_t PaddedRows(int64_t rows) { return rows / kBlockRows * kBlockRows + KernelRows(rows % kBlockRows); }
+
+// Rows of `inputs` bfloat16 numbers that fit half of the L2 cache.
+int64_t CachedRows(int64_t inputs) {
+  constexpr int64_t kNumbers = 512 << 10;
+  return std::max<int64_t>(kNumbers / inputs / kBlockRows, 1) * kBlockRows;
+}
+
+// Panels that justify a thread. Waking one costs some microseconds, and a panel's weights are read whatever the rows.
+int64_t PanelsPerThread(int64_t rows, int64_t inputs) {
+  constexpr int64_t kWorthAThread = 1 << 20, kRowsOfReading = 16;
+  return std::max<int64_t>(1, kWorthAThread / ((rows + kRowsOfReading) * inputs * kPanelOutputs));
+}
+
+// [rows, inputs], with contiguous channels.
+at::Tensor AsMatrix(const at::Tensor& rows) {
+  const at::Tensor matrix = rows.reshape({-1, rows.size(-1)});
+  return matrix.stride(1) == 1 ? matrix : matrix.contiguous();
+}
+
+std::vector<int64_t> ResultSizes(const at::Tensor& rows, int64_t outputs) {
+  std::vector<int64_t> sizes = rows.sizes().vec();
+  sizes.back() = outputs;
+  return sizes;
+}
+
+const float* BiasFrom(const at::Tensor& bias, int64_t output) {
+  return bias.defined() ? bias.const_data_ptr<float>() + output : nullptr;
+}
+
+// Rounds a matrix to [PaddedRows, padded inputs]; the padding is 0.
+at::Tensor RoundedRows(const at::Tensor& matrix) {
+  const int64_t rows = matrix.size(0), inputs = matrix.size(1), stride = Padded(inputs);
+  at::Tensor rounded = at::empty({PaddedRows(rows), stride}, at::kBFloat16);
+  auto* const to = reinterpret_cast<cpu::BFloat16*>(rounded.mutable_data_ptr<at::BFloat16>());
+  constexpr int64_t kWorthAThread = 1 << 15;
+  at::parallel_for(0, rows, std::max<int64_t>(1, kWorthAThread / inputs), [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      cpu::RoundToBFloat16(matrix.const_data_ptr<float>() + row * matrix.stride(0), inputs, to + row * stride);
+      std::fill_n(to + row * stride + inputs, stride - inputs, cpu::BFloat16{});
+    }
+  });
+  std::fill_n(to + rows * stride, rounded.numel() - rows * stride, cpu::BFloat16{});
+  return rounded;
+}
+
+// The product with a matrix of `outputs` outputs.
+//   panel_pairs  (panel, first input, inputs, scratch) -> the weights [inputs / 2][kPanelOutputs][2], perhaps in
+//   scratch block        even: the inputs of a call of panel_pairs
+template <typename PanelPairs>
+at::Tensor MultiplyByKernels(const at::Tensor& rows, int64_t outputs, const at::Tensor& bias, bool gelu, int64_t block,
+                             int64_t scratch_numbers, const PanelPairs& panel_pairs) {
+  const at::Tensor matrix = AsMatrix(rows);
+  const int64_t count = matrix.size(0), inputs = Padded(matrix.size(1)), panels = Parts(outputs, kPanelOutputs);
+  const at::Tensor rounded = RoundedRows(matrix);
+  at::Tensor result = at::empty({rounded.size(0), outputs}, matrix.options());
+  const auto* const from = rounded.const_data_ptr<at::BFloat16>();
+  auto* const to = result.mutable_data_ptr<float>();
+  const int64_t cached = CachedRows(inputs), cached_parts = Parts(count, cached);
+
+  const auto multiply = [&](int64_t panel, int64_t first_row, int64_t end_row, cpu::BFloat16* scratch) {
+    const int64_t first_output = panel * kPanelOutputs, width = std::min(kPanelOutputs, outputs - first_output);
+    for (int64_t input = 0; input < inputs; input += block) {
+      const int64_t depth = std::min(block, inputs - input);
+      const auto* const weights = reinterpret_cast<const at::BFloat16*>(panel_pairs(panel, input, depth, scratch));
+      for (int64_t row = first_row; row < end_row; row += kBlockRows) {
+        at::native::cpublas::brgemm(KernelRows(std::min(kBlockRows, end_row - row)), width, depth, inputs,
+                                    kPanelOutputs, outputs, /*add_C=*/input > 0, from + row * inputs + input, weights,
+                                    to + row * outputs + first_output);
+        if (input + depth < inputs) continue;
+        cpu::FinishProduct({to + row * outputs + first_output, outputs}, std::min(kBlockRows, end_row - row), width,
+                           BiasFrom(bias, first_output), gelu);
+      }
+    }
+  };
+  const int64_t grain = PanelsPerThread(std::min(count, cached), inputs);
+  at::parallel_for(0, cached_parts * panels, grain, [&](int64_t begin, int64_t end) {
+    std::vector<cpu::BFloat16> scratch(scratch_numbers);
+    for (int64_t task = begin; task < end; ++task) {
+      const int64_t first_row = task / panels * cached;
+      multiply(task % panels, first_row, std::min(first_row + cached, count), scratch.data());
+    }
+    at::native::cpublas::brgemm_release();
+  });
+  return result.narrow(0, 0, count).view(ResultSizes(rows, outputs));
+}
+
+// weight [out, in] as float32 panels [panels, kPanelOutputs, padded inputs], padded with 0.
+at::Tensor InPanels(const at::Tensor& weight) {
+  const int64_t outputs = weight.size(0), inputs = weight.size(1), panels = Parts(outputs, kPanelOutputs);
+  at::Tensor padded = at::zeros({panels * kPanelOutputs, Padded(inputs)}, at::kFloat);
+  padded.narrow(0, 0, outputs).narrow(1, 0, inputs).copy_(weight);
+  return padded.view({panels, kPanelOutputs, -1});
+}
+
+}  // namespace
+
+BFloat16Panels::BFloat16Panels(const at::Tensor& weight) : PackedMatrix(weight.size(0), weight.size(1)) {
+  const at::Tensor pairs = InPanels(weight).to(at::kBFloat16).unflatten(2, {-1, 2}).transpose(1, 2).contiguous();
+  const auto* const from = reinterpret_cast<const cpu::BFloat16*>(pairs.const_data_ptr<at::BFloat16>());
+  pairs_.assign(from, from + pairs.numel());
+}
+
+at::Tensor BFloat16Panels::Multiply(const at::Tensor& rows, const at::Tensor& bias, bool gelu) const {
+  const int64_t depth = Padded(inputs());
+  return MultiplyByKernels(
+      rows, outputs(), bias, gelu, /*block=*/depth, /*scratch_numbers=*/0,
+      [&](int64_t panel, int64_t, int64_t, cpu::BFloat16*) { return pairs_.data() + panel * depth * kPanelOutputs; });
+}
+
+Int8Panels::Int8Panels(const at::Tensor& weight, bool by_tiles)
+    : PackedMatrix(weight.size(0), weight.size(1)), by_tiles_(by_tiles) {
+  const at::Tensor panels = InPanels(weight);
+  const int64_t depth = panels.size(2), groups = Parts(depth, kGroupInputs);
+  numbers_.resize(panels.numel());
+  scales_.resize(panels.size(0) * groups * kPanelOutputs);
+  for (int64_t row = 0; row < panels.size(0) * kPanelOutputs; ++row) {
+    const int64_t panel = row / kPanelOutputs, output = row % kPanelOutputs;
+    const float* const weights = panels.const_data_ptr<float>() + row * depth;
+    for (int64_t group = 0; group < groups; ++group) {
+      const int64_t begin = group * kGroupInputs, end = std::min(begin + kGroupInputs, depth);
+      float largest = 0;
+      for (int64_t i = begin; i < end; ++i) largest = std::max(largest, std::abs(weights[i]));
+      constexpr float kLargest = 127;
+      const float scale = largest / kLargest;
+      scales_[(panel * groups + group) * kPanelOutputs + output] = scale;
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t word = (panel * depth + i / kWordInputs * kWordInputs) * kPanelOutputs + output * kWordInputs;
+        numbers_[word + i % kWordInputs] = scale == 0 ? 0 : static_cast<int8_t>(std::nearbyint(weights[i] / scale));
+      }
+    }
+  }
+}
+
+cpu::Int8Panel Int8Panels::Panel(int64_t panel, int64_t first_input, int64_t count) const {
+  const int64_t depth = Padded(inputs()), groups = Parts(depth, kGroupInputs);
+  return {.numbers = numbers_.data() + (panel * depth + first_input) * kPanelOutputs,
+          .scales = scales_.data() + (panel * groups + first_input / kGroupInputs) * kPanelOutputs,
+          .inputs = count};
+}
+
+at::Tensor Int8Panels::Multiply(const at::Tensor& rows, const at::Tensor& bias, bool gelu) const {
+  if (!by_tiles_ || rows.numel() / inputs() < kRowsForTiles) return MultiplyInFloat32(rows, bias, gelu);
+  return MultiplyByKernels(rows, outputs(), bias, gelu, kWidenedInputs, kWidenedInputs * kPanelOutputs,
+                           [&](int64_t panel, int64_t first_input, int64_t count, cpu::BFloat16* scratch) {
+                             cpu::WidenToPairs(Panel(panel, first_input, count), scratch);
+                             return scratch;
+                           });
+}
+
+at::Tensor Int8Panels::MultiplyInFloat32(const at::Tensor& rows, const at::Tensor& bias, bool gelu) const {
+  const int64_t depth = Padded(inputs());
+  const at::Tensor matrix = AsMatrix(depth > inputs() ? at::constant_pad_nd(rows, {0, depth - inputs()}) : rows);
+  at::Tensor result = at::empty({matrix.size(0), outputs()}, matrix.options());
+  if (matrix.size(0) < kManyRows) {
+    MultiplyFewRows(matrix, bias, gelu, result);
+  } else {
+    MultiplyWidened(matrix, bias, gelu, result);
+  }
+  return result.view(ResultSizes(rows, outputs()));
+}
+
+void Int8Panels::MultiplyFewRows(const at::Tensor& matrix, const at::Tensor& bias, bool gelu,
+                                 const at::Tensor& result) const {
+  const int64_t count = matrix.size(0), depth = matrix.size(1), panels = Parts(outputs(), kPanelOutputs);
+  at::parallel_for(0, panels, PanelsPerThread(count, depth), [&](int64_t begin, int64_t end) {
+    std::vector<float> whole(count * kPanelOutputs);  // the last panel may have more outputs than the result
+    for (int64_t panel = begin; panel < end; ++panel) {
+      const int64_t first_output = panel * kPanelOutputs, width = std::min(kPanelOutputs, outputs() - first_output);
+      const cpu::HeadRows<float> to = {result.mutable_data_ptr<float>() + first_output, outputs()};
+      const cpu::HeadRows<float> product =
+          width == kPanelOutputs ? to : cpu::HeadRows<float>{whole.data(), kPanelOutputs};
+      cpu::MultiplyInt8(Panel(panel, 0, depth), {matrix.const_data_ptr<float>(), matrix.stride(0)}, count, product);
+      for (int64_t row = 0; row < count && product.data != to.data; ++row) {
+        std::copy_n(product.data + row * product.stride, width, to.data + row * to.stride);
+      }
+      cpu::FinishProduct(to, count, width, BiasFrom(bias, first_output), gelu);
+    }
+  });
+}
+
+void Int8Panels::MultiplyWidened(const at::Tensor& matrix, const at::Tensor& bias, bool gelu,
+                                 const at::Tensor& result) const {
+  const int64_t count = matrix.size(0), depth = matrix.size(1), panels = Parts(outputs(), kPanelOutputs);
+  const at::Tensor widened = at::empty({depth, std::min(panels, kWidenedPanels) * kPanelOutputs}, at::kFloat);
+  for (int64_t first = 0; first < panels; first += kWidenedPanels) {
+    const int64_t here = std::min(kWidenedPanels, panels - first), first_output = first * kPanelOutputs;
+    const int64_t width = std::min(here * kPanelOutputs, outputs() - first_output);
+    at::parallel_for(0, here, PanelsPerThread(0, depth), [&](int64_t begin, int64_t end) {
+      for (int64_t panel = begin; panel < end; ++panel) {
+        cpu::WidenInt8(Panel(first + panel, 0, depth),
+                       {widened.mutable_data_ptr<float>() + panel * kPanelOutputs, widened.stride(0)});
+      }
+    });
+    at::Tensor product = result.narrow(1, first_output, width);
+    at::mm_out(product, matrix, widened.narrow(1, 0, width));
+    at::parallel_for(0, count, PanelsPerThread(0, width), [&](int64_t begin, int64_t end) {
+      cpu::FinishProduct({product.mutable_data_ptr<float>() + begin * outputs(), outputs()}, end - begin, width,
+                         BiasFrom(bias, first_output), gelu);
+    });
+  }
+}
+
+}  // namespace longshort::models

@@ -1,0 +1,105 @@
+#include "models/layers/panel_matrix.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "ATen/Functions.h"
+#include "ATen/TensorOperators.h"
+#include "models/kernels/instruction_set.h"
+
+namespace longshort::models {
+namespace {
+
+constexpr std::pair<int64_t, int64_t> kShapes[] = {{1, 1}, {24, 40}, {64, 64}, {130, 65}, {96, 514}};
+constexpr int64_t kRows[] = {1, 3, 8, 17, 64, 70, 133};
+
+at::Tensor Rounded(const at::Tensor& numbers) { return numbers.to(at::kBFloat16).to(at::kFloat); }
+
+// The weights that Int8Panels stands for.
+at::Tensor InInt8(const at::Tensor& weight) {
+  at::Tensor rounded = weight.clone();
+  for (int64_t first = 0; first < weight.size(1); first += cpu::kGroupInputs) {
+    at::Tensor group = rounded.narrow(1, first, std::min(cpu::kGroupInputs, weight.size(1) - first));
+    const at::Tensor scale = group.abs().amax({1}, /*keepdim=*/true) / 127;
+    group.copy_(at::round(group / scale) * scale);
+  }
+  return rounded;
+}
+
+// In parts of a result's standard deviation.
+double Difference(const at::Tensor& found, const at::Tensor& rows, const at::Tensor& weight, const at::Tensor& bias,
+                  bool gelu) {
+  at::Tensor expected = at::matmul(rows.to(at::kDouble), weight.to(at::kDouble).t());
+  if (bias.defined()) expected += bias;
+  if (gelu) expected = at::gelu(expected);
+  EXPECT_EQ(found.sizes(), expected.sizes());
+  EXPECT_EQ(found.scalar_type(), at::kFloat);
+  return at::max(at::abs(found - expected)).item<double>() / std::sqrt(static_cast<double>(weight.size(1)));
+}
+
+// Calls `check(matrix's weight, rows, bias, gelu)` for many shapes.
+template <typename Check>
+void ForEachProduct(const Check& check) {
+  at::manual_seed(7);
+  for (const auto& [out, in] : kShapes) {
+    const at::Tensor weight = at::randn({out, in});
+    for (const int64_t count : kRows) {
+      SCOPED_TRACE(testing::Message() << out << " x " << in << ", " << count << " rows");
+      check(weight, at::randn({count, in}), at::Tensor(), false);
+      check(weight, at::randn({count, in}), at::randn({out}), true);
+    }
+  }
+}
+
+constexpr double kFloat32Error = 2e-5;
+
+TEST(Int8Panels, AFloat32ProductIsThatOfWeightsRoundedToMultiplesOfTheirGroupsScale) {
+  ForEachProduct([](const at::Tensor& weight, const at::Tensor& rows, const at::Tensor& bias, bool gelu) {
+    const at::Tensor found = Int8Panels(weight, /*by_tiles=*/false).Multiply(rows, bias, gelu);
+    EXPECT_LT(Difference(found, rows, InInt8(weight), bias, gelu), kFloat32Error);
+  });
+}
+
+TEST(Int8Panels, AProductByTilesRoundsRowsAndScaledWeightsToBFloat16) {
+  if (cpu::BestInstructionSet() != cpu::InstructionSet::kAvx512) GTEST_SKIP() << "no AVX-512";
+  ForEachProduct([](const at::Tensor& weight, const at::Tensor& rows, const at::Tensor& bias, bool gelu) {
+    const at::Tensor found = Int8Panels(weight, /*by_tiles=*/true).Multiply(rows, bias, gelu);
+    // A scaled weight that is nearly between two bfloat16 numbers may become either.
+    constexpr double kFewOtherRoundings = 1e-3;
+    const bool is_exact = Difference(found, rows, InInt8(weight), bias, gelu) < kFloat32Error;
+    const bool is_rounded = Difference(found, Rounded(rows), Rounded(InInt8(weight)), bias, gelu) < kFewOtherRoundings;
+    EXPECT_TRUE(rows.size(0) < 8 ? is_exact : is_rounded);
+  });
+}
+
+TEST(Int8Panels, AWeightOfZerosAndAnOutlierStayInTheirGroup) {
+  at::Tensor weight = at::randn({70, 128});
+  weight[3].zero_();
+  weight[5][100] = 1e6;
+  const at::Tensor found = Int8Panels(weight, /*by_tiles=*/false).Multiply(at::eye(128), {}, /*gelu=*/false).t();
+  EXPECT_EQ(at::max(at::abs(found[3])).item<double>(), 0);
+  EXPECT_NEAR(found[5][100].item<double>(), 1e6, 1);
+  EXPECT_LT(at::max(at::abs(found - weight).narrow(1, 0, 64)).item<double>(), 0.02);
+}
+
+TEST(BFloat16Panels, AProductIsThatOfRoundedRowsAndWeights) {
+  if (cpu::BestInstructionSet() != cpu::InstructionSet::kAvx512) GTEST_SKIP() << "no AVX-512";
+  ForEachProduct([](const at::Tensor& weight, const at::Tensor& rows, const at::Tensor& bias, bool gelu) {
+    const at::Tensor found = BFloat16Panels(weight).Multiply(rows, bias, gelu);
+    EXPECT_LT(Difference(found, Rounded(rows), Rounded(weight), bias, gelu), kFloat32Error);
+  });
+}
+
+TEST(BFloat16Panels, RowsMayHaveAStrideAndAnyDimensions) {
+  if (cpu::BestInstructionSet() != cpu::InstructionSet::kAvx512) GTEST_SKIP() << "no AVX-512";
+  const at::Tensor weight = at::randn({24, 40}), rows = at::randn({2, 3, 50}).narrow(2, 4, 40);
+  const at::Tensor found = BFloat16Panels(weight).Multiply(rows, {}, /*gelu=*/false);
+  EXPECT_EQ(found.sizes(), (std::vector<int64_t>{2, 3, 24}));
+  EXPECT_LT(Difference(found, Rounded(rows), Rounded(weight), {}, false), kFloat32Error);
+}
+
+}  // namespace
+}  // namespace longshort::models
