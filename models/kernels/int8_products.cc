@@ -7,6 +7,7 @@ namespace longshort::models::cpu {
   void MultiplyInt8(const Int8Panel& panel, const HeadRows<const float>& rows, int64_t count,                    \
                     const HeadRows<float>& out);                                                                 \
   void WidenInt8(const Int8Panel& panel, const HeadRows<float>& weights);                                        \
+  void WidenPairs(const BFloat16* pairs, int64_t inputs, const HeadRows<float>& weights);                        \
   void WidenToPairs(const Int8Panel& panel, BFloat16* pairs);                                                    \
   void RoundToBFloat16(const float* from, int64_t count, BFloat16* to);                                          \
   void FinishProduct(const HeadRows<float>& rows, int64_t count, int64_t columns, const float* bias, bool gelu); \
@@ -38,6 +39,10 @@ void MultiplyInt8(const Int8Panel& panel, const HeadRows<const float>& rows, int
 
 void WidenInt8(const Int8Panel& panel, const HeadRows<float>& weights, InstructionSet set) {
   LONGSHORT_CALL(set, WidenInt8, panel, weights)
+}
+
+void WidenPairs(const BFloat16* pairs, int64_t inputs, const HeadRows<float>& weights, InstructionSet set) {
+  LONGSHORT_CALL(set, WidenPairs, pairs, inputs, weights)
 }
 
 void WidenToPairs(const Int8Panel& panel, BFloat16* pairs, InstructionSet set) {

@@ -33,6 +33,10 @@ void MultiplyInt8(const Int8Panel& panel, const HeadRows<const float>& rows, int
 // Writes the panel's weights, [inputs][kPanelOutputs].
 void WidenInt8(const Int8Panel& panel, const HeadRows<float>& weights, InstructionSet set = BestInstructionSet());
 
+// Widens bfloat16 weights in pairs of inputs, [inputs / 2][kPanelOutputs][2], to [inputs][kPanelOutputs].
+void WidenPairs(const BFloat16* pairs, int64_t inputs, const HeadRows<float>& weights,
+                InstructionSet set = BestInstructionSet());
+
 // Writes the panel's weights, rounded to bfloat16, in pairs of inputs: [inputs / 2][kPanelOutputs][2], as bfloat16
 // products read them.
 void WidenToPairs(const Int8Panel& panel, BFloat16* pairs, InstructionSet set = BestInstructionSet());

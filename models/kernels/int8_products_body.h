@@ -212,6 +212,18 @@ void WidenInt8(const Int8Panel& panel, const HeadRows<float>& weights) {
               });
 }
 
+void WidenPairs(const BFloat16* pairs, int64_t inputs, const HeadRows<float>& weights) {
+  for (int64_t input = 0; input < inputs; input += 2) {
+    for (int64_t output = 0; output < kPanelOutputs; output += kRegisterFloats) {
+      UnsignedRegister pair;
+      __builtin_memcpy(&pair, pairs + input * kPanelOutputs + 2 * output, sizeof(pair));
+      const UnsignedRegister lower = pair << 16, upper = pair & 0xffff0000U;
+      __builtin_memcpy(weights.data + input * weights.stride + output, &lower, sizeof(lower));
+      __builtin_memcpy(weights.data + (input + 1) * weights.stride + output, &upper, sizeof(upper));
+    }
+  }
+}
+
 void WidenToPairs(const Int8Panel& panel, BFloat16* pairs) {
   ForEachWord(
       panel, [&](int64_t input, int64_t output, const UnsignedRegister& words, const Register& scale) LS_LAMBDA {

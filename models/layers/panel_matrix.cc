@@ -38,7 +38,7 @@ int64_t KernelRows(int64_t rows) {
   while (padded < rows) padded *= 2;
   return padded;
 }
-int64_t PaddedRows(int64_t rows) { return rows / kBlockRows * kBlockRows + KernelRows(rows % kBlockRows); }
+int64_t RowsOfKernels(int64_t rows) { return rows / kBlockRows * kBlockRows + KernelRows(rows % kBlockRows); }
 
 // Rows of `inputs` bfloat16 numbers that fit half of the L2 cache.
 int64_t CachedRows(int64_t inputs) {
@@ -58,6 +58,12 @@ at::Tensor AsMatrix(const at::Tensor& rows) {
   return matrix.stride(1) == 1 ? matrix : matrix.contiguous();
 }
 
+// The same with as many inputs as panels have.
+at::Tensor PaddedRows(const at::Tensor& rows) {
+  const int64_t missing = Padded(rows.size(-1)) - rows.size(-1);
+  return AsMatrix(missing > 0 ? at::constant_pad_nd(rows, {0, missing}) : rows);
+}
+
 std::vector<int64_t> ResultSizes(const at::Tensor& rows, int64_t outputs) {
   std::vector<int64_t> sizes = rows.sizes().vec();
   sizes.back() = outputs;
@@ -68,10 +74,10 @@ const float* BiasFrom(const at::Tensor& bias, int64_t output) {
   return bias.defined() ? bias.const_data_ptr<float>() + output : nullptr;
 }
 
-// Rounds a matrix to [PaddedRows, padded inputs]; the padding is 0.
+// Rounds a matrix to [RowsOfKernels, padded inputs]; the padding is 0.
 at::Tensor RoundedRows(const at::Tensor& matrix) {
   const int64_t rows = matrix.size(0), inputs = matrix.size(1), stride = Padded(inputs);
-  at::Tensor rounded = at::empty({PaddedRows(rows), stride}, at::kBFloat16);
+  at::Tensor rounded = at::empty({RowsOfKernels(rows), stride}, at::kBFloat16);
   auto* const to = reinterpret_cast<cpu::BFloat16*>(rounded.mutable_data_ptr<at::BFloat16>());
   constexpr int64_t kWorthAThread = 1 << 15;
   at::parallel_for(0, rows, std::max<int64_t>(1, kWorthAThread / inputs), [&](int64_t begin, int64_t end) {
@@ -135,21 +141,54 @@ at::Tensor InPanels(const at::Tensor& weight) {
 
 }  // namespace
 
-BFloat16Panels::BFloat16Panels(const at::Tensor& weight) : PackedMatrix(weight.size(0), weight.size(1)) {
+int64_t PanelMatrix::padded_inputs() const { return Padded(inputs()); }
+
+at::Tensor PanelMatrix::MultiplyWidened(const at::Tensor& rows, const at::Tensor& bias, bool gelu) const {
+  const at::Tensor matrix = PaddedRows(rows);
+  const int64_t count = matrix.size(0), depth = padded_inputs(), panels = Parts(outputs(), kPanelOutputs);
+  at::Tensor result = at::empty({count, outputs()}, matrix.options());
+  const at::Tensor widened = at::empty({depth, std::min(panels, kWidenedPanels) * kPanelOutputs}, at::kFloat);
+  for (int64_t first = 0; first < panels; first += kWidenedPanels) {
+    const int64_t here = std::min(kWidenedPanels, panels - first), first_output = first * kPanelOutputs;
+    const int64_t width = std::min(here * kPanelOutputs, outputs() - first_output);
+    at::parallel_for(0, here, PanelsPerThread(0, depth), [&](int64_t begin, int64_t end) {
+      for (int64_t panel = begin; panel < end; ++panel) {
+        Widen(first + panel, {widened.mutable_data_ptr<float>() + panel * kPanelOutputs, widened.stride(0)});
+      }
+    });
+    at::Tensor product = result.narrow(1, first_output, width);
+    at::mm_out(product, matrix, widened.narrow(1, 0, width));
+    at::parallel_for(0, count, PanelsPerThread(0, width), [&](int64_t begin, int64_t end) {
+      cpu::FinishProduct({product.mutable_data_ptr<float>() + begin * outputs(), outputs()}, end - begin, width,
+                         BiasFrom(bias, first_output), gelu);
+    });
+  }
+  return result.view(ResultSizes(rows, outputs()));
+}
+
+BFloat16Panels::BFloat16Panels(const at::Tensor& weight, bool widens)
+    : PanelMatrix(weight.size(0), weight.size(1)), widens_(widens) {
   const at::Tensor pairs = InPanels(weight).to(at::kBFloat16).unflatten(2, {-1, 2}).transpose(1, 2).contiguous();
   const auto* const from = reinterpret_cast<const cpu::BFloat16*>(pairs.const_data_ptr<at::BFloat16>());
   pairs_.assign(from, from + pairs.numel());
 }
 
+const cpu::BFloat16* BFloat16Panels::Pairs(int64_t panel) const {
+  return pairs_.data() + panel * padded_inputs() * kPanelOutputs;
+}
+
+void BFloat16Panels::Widen(int64_t panel, const cpu::HeadRows<float>& weights) const {
+  cpu::WidenPairs(Pairs(panel), padded_inputs(), weights);
+}
+
 at::Tensor BFloat16Panels::Multiply(const at::Tensor& rows, const at::Tensor& bias, bool gelu) const {
-  const int64_t depth = Padded(inputs());
-  return MultiplyByKernels(
-      rows, outputs(), bias, gelu, /*block=*/depth, /*scratch_numbers=*/0,
-      [&](int64_t panel, int64_t, int64_t, cpu::BFloat16*) { return pairs_.data() + panel * depth * kPanelOutputs; });
+  if (widens_ && rows.numel() / inputs() >= kManyRows) return MultiplyWidened(rows, bias, gelu);
+  return MultiplyByKernels(rows, outputs(), bias, gelu, /*block=*/padded_inputs(), /*scratch_numbers=*/0,
+                           [this](int64_t panel, int64_t, int64_t, cpu::BFloat16*) { return Pairs(panel); });
 }
 
 Int8Panels::Int8Panels(const at::Tensor& weight, bool by_tiles)
-    : PackedMatrix(weight.size(0), weight.size(1)), by_tiles_(by_tiles) {
+    : PanelMatrix(weight.size(0), weight.size(1)), by_tiles_(by_tiles) {
   const at::Tensor panels = InPanels(weight);
   const int64_t depth = panels.size(2), groups = Parts(depth, kGroupInputs);
   numbers_.resize(panels.numel());
@@ -179,8 +218,14 @@ cpu::Int8Panel Int8Panels::Panel(int64_t panel, int64_t first_input, int64_t cou
           .inputs = count};
 }
 
+void Int8Panels::Widen(int64_t panel, const cpu::HeadRows<float>& weights) const {
+  cpu::WidenInt8(Panel(panel, 0, padded_inputs()), weights);
+}
+
 at::Tensor Int8Panels::Multiply(const at::Tensor& rows, const at::Tensor& bias, bool gelu) const {
-  if (!by_tiles_ || rows.numel() / inputs() < kRowsForTiles) return MultiplyInFloat32(rows, bias, gelu);
+  const int64_t count = rows.numel() / inputs();
+  if (count < (by_tiles_ ? kRowsForTiles : kManyRows)) return MultiplyFewRows(rows, bias, gelu);
+  if (!by_tiles_) return MultiplyWidened(rows, bias, gelu);
   return MultiplyByKernels(rows, outputs(), bias, gelu, kWidenedInputs, kWidenedInputs * kPanelOutputs,
                            [&](int64_t panel, int64_t first_input, int64_t count, cpu::BFloat16* scratch) {
                              cpu::WidenToPairs(Panel(panel, first_input, count), scratch);
@@ -188,21 +233,10 @@ at::Tensor Int8Panels::Multiply(const at::Tensor& rows, const at::Tensor& bias, 
                            });
 }
 
-at::Tensor Int8Panels::MultiplyInFloat32(const at::Tensor& rows, const at::Tensor& bias, bool gelu) const {
-  const int64_t depth = Padded(inputs());
-  const at::Tensor matrix = AsMatrix(depth > inputs() ? at::constant_pad_nd(rows, {0, depth - inputs()}) : rows);
-  at::Tensor result = at::empty({matrix.size(0), outputs()}, matrix.options());
-  if (matrix.size(0) < kManyRows) {
-    MultiplyFewRows(matrix, bias, gelu, result);
-  } else {
-    MultiplyWidened(matrix, bias, gelu, result);
-  }
-  return result.view(ResultSizes(rows, outputs()));
-}
-
-void Int8Panels::MultiplyFewRows(const at::Tensor& matrix, const at::Tensor& bias, bool gelu,
-                                 const at::Tensor& result) const {
-  const int64_t count = matrix.size(0), depth = matrix.size(1), panels = Parts(outputs(), kPanelOutputs);
+at::Tensor Int8Panels::MultiplyFewRows(const at::Tensor& rows, const at::Tensor& bias, bool gelu) const {
+  const at::Tensor matrix = PaddedRows(rows);
+  const int64_t count = matrix.size(0), depth = padded_inputs(), panels = Parts(outputs(), kPanelOutputs);
+  at::Tensor result = at::empty({count, outputs()}, matrix.options());
   at::parallel_for(0, panels, PanelsPerThread(count, depth), [&](int64_t begin, int64_t end) {
     std::vector<float> whole(count * kPanelOutputs);  // the last panel may have more outputs than the result
     for (int64_t panel = begin; panel < end; ++panel) {
@@ -217,28 +251,7 @@ void Int8Panels::MultiplyFewRows(const at::Tensor& matrix, const at::Tensor& bia
       cpu::FinishProduct(to, count, width, BiasFrom(bias, first_output), gelu);
     }
   });
-}
-
-void Int8Panels::MultiplyWidened(const at::Tensor& matrix, const at::Tensor& bias, bool gelu,
-                                 const at::Tensor& result) const {
-  const int64_t count = matrix.size(0), depth = matrix.size(1), panels = Parts(outputs(), kPanelOutputs);
-  const at::Tensor widened = at::empty({depth, std::min(panels, kWidenedPanels) * kPanelOutputs}, at::kFloat);
-  for (int64_t first = 0; first < panels; first += kWidenedPanels) {
-    const int64_t here = std::min(kWidenedPanels, panels - first), first_output = first * kPanelOutputs;
-    const int64_t width = std::min(here * kPanelOutputs, outputs() - first_output);
-    at::parallel_for(0, here, PanelsPerThread(0, depth), [&](int64_t begin, int64_t end) {
-      for (int64_t panel = begin; panel < end; ++panel) {
-        cpu::WidenInt8(Panel(first + panel, 0, depth),
-                       {widened.mutable_data_ptr<float>() + panel * kPanelOutputs, widened.stride(0)});
-      }
-    });
-    at::Tensor product = result.narrow(1, first_output, width);
-    at::mm_out(product, matrix, widened.narrow(1, 0, width));
-    at::parallel_for(0, count, PanelsPerThread(0, width), [&](int64_t begin, int64_t end) {
-      cpu::FinishProduct({product.mutable_data_ptr<float>() + begin * outputs(), outputs()}, end - begin, width,
-                         BiasFrom(bias, first_output), gelu);
-    });
-  }
+  return result.view(ResultSizes(rows, outputs()));
 }
 
 }  // namespace longshort::models

@@ -10,18 +10,35 @@
 
 namespace longshort::models {
 
-// Rows are rounded to bfloat16. REQUIRES: AVX-512. Fast with HasBFloat16Tiles only.
-class BFloat16Panels final : public PackedMatrix {
+class PanelMatrix : public PackedMatrix {
  public:
-  explicit BFloat16Panels(const at::Tensor& weight);
+  using PackedMatrix::PackedMatrix;
+
+ protected:
+  int64_t padded_inputs() const;
+  // Writes a panel's weights as float32, [padded inputs][kPanelOutputs].
+  virtual void Widen(int64_t panel, const cpu::HeadRows<float>& weights) const = 0;
+  // LibTorch's product of float32 rows and widened weights, of some panels at a time. For many rows.
+  at::Tensor MultiplyWidened(const at::Tensor& rows, const at::Tensor& bias, bool gelu) const;
+};
+
+// Rows are rounded to bfloat16.
+class BFloat16Panels final : public PanelMatrix {
+ public:
+  // `widens`: many rows stay float32, and are multiplied with widened weights. REQUIRES: AVX-512 with bfloat16.
+  BFloat16Panels(const at::Tensor& weight, bool widens);
   at::Tensor Multiply(const at::Tensor& rows, const at::Tensor& bias, bool gelu) const override;
 
  private:
+  const cpu::BFloat16* Pairs(int64_t panel) const;
+  void Widen(int64_t panel, const cpu::HeadRows<float>& weights) const override;
+
+  const bool widens_;
   std::vector<cpu::BFloat16> pairs_;  // [panels][padded inputs / 2][kPanelOutputs][2]
 };
 
 // Weights in int8, with a scale for each group of inputs of an output.
-class Int8Panels final : public PackedMatrix {
+class Int8Panels final : public PanelMatrix {
  public:
   // `by_tiles`: in products of several rows, rows and weights are rounded to bfloat16 for BFloat16Panels' kernels.
   // Otherwise all is float32, and the processor may be any.
@@ -30,10 +47,8 @@ class Int8Panels final : public PackedMatrix {
 
  private:
   cpu::Int8Panel Panel(int64_t panel, int64_t first_input, int64_t count) const;
-  at::Tensor MultiplyInFloat32(const at::Tensor& rows, const at::Tensor& bias, bool gelu) const;
-  // For MultiplyInFloat32: matrix [rows, padded inputs]; writes `result` [rows, outputs].
-  void MultiplyFewRows(const at::Tensor& matrix, const at::Tensor& bias, bool gelu, const at::Tensor& result) const;
-  void MultiplyWidened(const at::Tensor& matrix, const at::Tensor& bias, bool gelu, const at::Tensor& result) const;
+  void Widen(int64_t panel, const cpu::HeadRows<float>& weights) const override;
+  at::Tensor MultiplyFewRows(const at::Tensor& rows, const at::Tensor& bias, bool gelu) const;
 
   const bool by_tiles_;
   std::vector<int8_t> numbers_;  // [panels][padded inputs / 4][kPanelOutputs][4]

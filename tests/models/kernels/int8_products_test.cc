@@ -102,6 +102,19 @@ TEST_P(Int8ProductsTest, WidenedWeightsAreNumbersTimesScales) {
   }
 }
 
+TEST_P(Int8ProductsTest, WidenedPairsAreTheirNumbers) {
+  constexpr int64_t kPairInputs = 6, kStride = kPanelOutputs + 8;
+  std::vector<BFloat16> pairs(kPairInputs * kPanelOutputs);
+  for (size_t i = 0; i < pairs.size(); ++i) pairs[i].bits = static_cast<uint16_t>(0x3f00 + i);
+  std::vector<float> widened(kPairInputs * kStride);
+  WidenPairs(pairs.data(), kPairInputs, {widened.data(), kStride}, GetParam());
+  for (int64_t i = 0; i < kPairInputs; ++i) {
+    for (int64_t output = 0; output < kPanelOutputs; ++output) {
+      ASSERT_EQ(widened[i * kStride + output], Widened(pairs[(i / 2 * kPanelOutputs + output) * 2 + i % 2])) << i;
+    }
+  }
+}
+
 TEST_P(Int8ProductsTest, RoundsToTheNearestBFloat16AndHalvesToEven) {
   const std::vector<float> halves = {Float(0x3f808000), Float(0x3f818000), Float(0xbf808000), Float(0x3f808001), 0};
   std::vector<BFloat16> rounded(halves.size());

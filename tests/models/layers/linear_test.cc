@@ -42,12 +42,10 @@ void ExpectPackedGivesWhatPlainGives(at::ScalarType type) {
         ASSERT_EQ(found.sizes(), (std::vector<int64_t>{rows, out}));
         ASSERT_EQ(found.scalar_type(), at::kFloat);
         if (ErrorOf(found, plain, input) < kFloat32Error) continue;
-        // The rows are rounded to bfloat16, and perhaps the result: a unit in the last place of 8 bits.
+        // The rows are rounded to bfloat16.
         ASSERT_TRUE(type == at::kBFloat16 && __builtin_cpu_supports("avx512bf16"));
-        at::Tensor expected = at::linear(input.to(at::kBFloat16).to(at::kFloat), plain.weight.to(at::kFloat));
-        if (has_bias) expected += plain.bias;
-        EXPECT_TRUE(at::allclose(found, expected, /*rtol=*/1.0 / 128, /*atol=*/1e-3))
-            << out << " x " << in << ", " << rows << " rows: off by " << at::max(at::abs(found - expected));
+        EXPECT_LT(ErrorOf(found, plain, input.to(at::kBFloat16)), kFloat32Error)
+            << out << " x " << in << ", " << rows << " rows";
       }
     }
   }
