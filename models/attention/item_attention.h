@@ -14,6 +14,7 @@
 
 #include "ATen/core/Tensor.h"
 #include "models/attention/long_short_attention_2d.h"
+#include "models/attention/packed_documents.h"
 #include "models/layers/linear.h"
 
 namespace longshort::models {
@@ -70,6 +71,7 @@ struct DocumentTokens {
   at::Tensor lengths;    // [documents] int64: rows of each
   at::Tensor cls_ids;    // [documents] int64; meaningless if CLS rows are not tokens
   int64_t documents = 0;
+  const PackedDocuments* packed = nullptr;  // the same on the host; null: not there
 };
 
 class ItemAttention {

@@ -6,6 +6,7 @@
 #include "ATen/Functions.h"
 #include "ATen/TensorOperators.h"
 #include "models/attention/cpu_item_attention.h"
+#include "models/classifiers/document_layers.h"
 #include "models/weights/text_classifier_config.h"
 
 namespace longshort::models {
@@ -76,7 +77,8 @@ at::Tensor TextNetwork::Run(ClassifierOutput output, const DocumentTokens& docum
 }
 
 at::Tensor TextNetwork::Run(ClassifierOutput output, std::shared_ptr<const PackedDocuments> packed) const {
-  const DocumentTokens documents = TokensOf(*packed, word_embeddings.device());
+  DocumentTokens documents = TokensOf(*packed, word_embeddings.device());
+  documents.packed = packed.get();
   CpuItemAttention attention(std::move(packed));
   return Run(output, documents, attention);
 }
@@ -141,14 +143,34 @@ HiddenRows TextNetwork::Embed(const DocumentTokens& documents) const {
 
 HiddenRows TextNetwork::Encode(const DocumentTokens& documents, ItemAttention& attention, bool cls_only) const {
   HiddenRows hidden = Embed(documents);
-  for (size_t index = 0; index < layers.size(); ++index) {
-    if (HasCls(index) && hidden.cls_rows == 0)
-      hidden = {at::cat({cls.expand({documents.documents, -1}), hidden.all}), documents.documents};
-    const bool last = index + 1 == layers.size();
-    hidden = layers[index](hidden, documents.documents, attention, cls_only && last && hidden.cls_rows > 0);
-  }
+  hidden = documents.packed != nullptr && CanFuse(layers, *documents.packed)
+               ? Fused(hidden, *documents.packed, cls_only)
+               : LayerByLayer(std::move(hidden), documents.documents, attention, cls_only);
   if (norm.gain.defined()) hidden.all = norm(hidden.all);
   return hidden;
+}
+
+HiddenRows TextNetwork::LayerByLayer(HiddenRows hidden, int64_t documents, ItemAttention& attention,
+                                     bool cls_only) const {
+  for (size_t index = 0; index < layers.size(); ++index) {
+    if (HasCls(index) && hidden.cls_rows == 0) hidden = {at::cat({cls.expand({documents, -1}), hidden.all}), documents};
+    const bool last = index + 1 == layers.size();
+    hidden = layers[index](hidden, documents, attention, cls_only && last && hidden.cls_rows > 0);
+  }
+  return hidden;
+}
+
+HiddenRows TextNetwork::Fused(const HiddenRows& embedded, const PackedDocuments& packed, bool cls_only) const {
+  size_t cls_layer = 0;
+  while (cls_layer < layers.size() && !HasCls(cls_layer)) ++cls_layer;
+  at::Tensor cls_rows;
+  if (embedded.cls_rows > 0) {
+    cls_rows = embedded.cls();
+  } else if (config.HasClsParameter()) {
+    cls_rows = cls.expand({static_cast<int64_t>(packed.documents.size()), -1});
+  }
+  return RunFused(layers, packed, embedded.tokens(), cls_rows, static_cast<int64_t>(cls_layer),
+                  cls_only && cls_rows.defined());
 }
 
 TextNetwork MakeTextNetwork(const TextClassifierConfig& config, const TensorSource& tensor) {

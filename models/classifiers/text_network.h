@@ -50,6 +50,9 @@ struct TextNetwork {
   HiddenRows Embed(const DocumentTokens& documents) const;
   // The last layer's rows, normalised. `cls_only`: if there is a CLS row, its rows only.
   HiddenRows Encode(const DocumentTokens& documents, ItemAttention& attention, bool cls_only) const;
+  // The last layer's rows, not normalised, in two ways: the reference, and for serving (document_layers.h).
+  HiddenRows LayerByLayer(HiddenRows hidden, int64_t documents, ItemAttention& attention, bool cls_only) const;
+  HiddenRows Fused(const HiddenRows& embedded, const PackedDocuments& packed, bool cls_only) const;
   // What the head reads: one row for each document, [documents, D].
   at::Tensor Features(const DocumentTokens& documents, ItemAttention& attention) const;
   // [documents, D] float32.

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "models/kernels/document_attention.h"
+#include "models/kernels/padded_rows_body.h"
 #include "models/kernels/row_products_body.h"
 
 // NOLINTBEGIN(misc-definitions-in-headers): a body that one file per namespace includes

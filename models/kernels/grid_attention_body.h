@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "models/kernels/grid_attention.h"
+#include "models/kernels/padded_rows_body.h"
 #include "models/kernels/row_products_body.h"
 
 // NOLINTBEGIN(misc-definitions-in-headers): a body that one file per namespace includes

@@ -11,7 +11,7 @@
 #ifdef __clang__
 #define LS_UNROLL _Pragma("clang loop unroll(full)")
 #else
-#define LS_UNROLL _Pragma("GCC unroll 8")
+#define LS_UNROLL _Pragma("GCC unroll 16")
 #endif
 
 namespace longshort::models::cpu::LONGSHORT_INSTRUCTION_SET {

@@ -58,6 +58,7 @@ absl::StatusOr<nlohmann::json> MeasureClassifier(const ClassifierWork& work, con
   for (const models::ClassifierItem& item : items) batch.push_back(&item);
 
   nlohmann::json found;
+  const ResidentPeak resident;
   const auto run = [&](int64_t min_runs, double min_seconds) -> absl::StatusOr<std::vector<double>> {
     std::vector<double> seconds;
     for (double sum = 0; std::ssize(seconds) < min_runs || sum < min_seconds; sum += seconds.back()) {
@@ -72,6 +73,7 @@ absl::StatusOr<nlohmann::json> MeasureClassifier(const ClassifierWork& work, con
   };
   LS_RETURN_IF_ERROR(run(work.warm_up_runs, work.seconds / 4).status());
   LS_ASSIGN_OR_RETURN(found["batch_seconds"], run(work.runs, work.seconds));
+  found["resident_peak"] = resident.Bytes();
   found["used_memory"] = UsedMemory(device) - used_before;
   return found;
 }

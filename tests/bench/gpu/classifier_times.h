@@ -20,10 +20,11 @@ struct ClassifierWork {
   int64_t warm_up_runs = 5;
 };
 
-// {"batch_seconds": [...], "batch_flops": ..., "logits": [...], "used_memory": ...}
+// {"batch_seconds": [...], "batch_flops": ..., "logits": [...], "resident_peak": ..., "used_memory": ...}
 //   batch_seconds  of Classifier::Classify: from items in the host's memory to logits there
 //   batch_flops    of its products and convolutions, 2 for each multiply-add
 //   logits         of the batch's last item
+//   resident_peak  how far the batches raised the process's resident memory
 // Item n has the values ((7919 i + 104729 n) mod 1021) / 510 - 1, or the tokens 1 + (7919 i + 104729 n) mod (V - 1);
 // of two documents, the items 2 n and 2 n + 1.
 // Errors: those of the model; INVALID_ARGUMENT if it is no classifier.

@@ -1,5 +1,9 @@
 #include "tests/bench/gpu/device_tools.h"
 
+#include <fstream>
+#include <string>
+#include <string_view>
+
 #if defined(LONGSHORT_CUDA_GPU)
 #include "c10/cuda/CUDAException.h"
 #include "cuda_profiler_api.h"
@@ -7,6 +11,19 @@
 #endif
 
 namespace longshort {
+namespace {
+
+// A line of /proc/self/status, such as "VmHWM:", in bytes; 0 if there is none.
+int64_t OwnMemory(std::string_view name) {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;) {
+    int64_t kibibytes = 0;
+    if (word == name && status >> kibibytes) return kibibytes << 10;
+  }
+  return 0;
+}
+
+}  // namespace
 
 int64_t UsedMemory([[maybe_unused]] const GoldenDevice& device) {
 #if defined(LONGSHORT_CUDA_GPU)
@@ -25,5 +42,12 @@ void StartProfiling([[maybe_unused]] const GoldenDevice& device) {
   if (device.devices.front().kind == models::DeviceKind::kCuda) C10_CUDA_CHECK(cudaProfilerStart());
 #endif
 }
+
+ResidentPeak::ResidentPeak() {
+  std::ofstream("/proc/self/clear_refs") << "5";  // the peak is now the current size
+  before_ = OwnMemory("VmRSS:");
+}
+
+int64_t ResidentPeak::Bytes() const { return OwnMemory("VmHWM:") - before_; }
 
 }  // namespace longshort

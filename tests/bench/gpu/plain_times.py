@@ -33,13 +33,33 @@ def seconds_of(run: Callable[[], object], runs: int, warm_up_runs: int, seconds:
     return found
 
 
+def own_memory(name: str) -> int:
+    """A line of /proc/self/status, such as VmHWM, in bytes."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) << 10 for line in lines if line.startswith(f"{name}:"))
+
+
+class ResidentPeak:
+    """How far this process's resident memory rises above what it is now."""
+
+    def __init__(self) -> None:
+        Path("/proc/self/clear_refs").write_text("5")  # the peak is now the current size
+        self._before = own_memory("VmRSS")
+
+    def bytes(self) -> int:
+        return own_memory("VmHWM") - self._before
+
+
 def load_classifier(directory: Path, device: torch.device, numbers: torch.dtype) -> tuple[dict[str, Any], Any]:
     """The model's config.json, and the plain model."""
-    from bench.gpu.plain import cvt, parts, text_classifier, vil  # noqa: PLC0415
+    from bench.gpu.plain import cvt, long_document_encoder, parts, text_classifier, vil  # noqa: PLC0415
 
     kinds = {"text_classifier": text_classifier.TextClassifier, "vil": vil.Vil, "cvt": cvt.Cvt}
     config = json.loads((directory / "config.json").read_text())
-    return config, kinds[config["architecture"]](config, parts.load(directory, device, numbers))
+    kind = kinds[config["architecture"]]
+    if config.get("cls") == "first_token":
+        kind = long_document_encoder.LongDocumentEncoder
+    return config, kind(config, parts.load(directory, device, numbers))
 
 
 def make_items(config: dict[str, Any], count: int, tokens: int, torch: Any) -> Tensor:
@@ -63,6 +83,7 @@ def classifier(arguments: argparse.Namespace, torch: Any, device: torch.device) 
         brought = items.to(device)
         return brought.to(numbers) if brought.is_floating_point() else brought
 
+    resident = ResidentPeak()
     model.logits(on_device(batch[:1]))  # what is made once is made now
     logits = torch.compile(model.logits) if arguments.compile else model.logits
     # As a server gets them: from the host's memory.
@@ -70,7 +91,7 @@ def classifier(arguments: argparse.Namespace, torch: Any, device: torch.device) 
     found = seconds_of(lambda: logits(on_device(batch)).float().cpu(), *runs)
     copied = seconds_of(lambda: batch.to(device).flatten()[:1].cpu(), arguments.runs, arguments.warm_up_runs)
     last = logits(on_device(batch))[-1].float().cpu().tolist()
-    return {"seconds": found, "copy_seconds": copied, "logits": last}
+    return {"seconds": found, "copy_seconds": copied, "logits": last, "resident_peak": resident.bytes()}
 
 
 def streams(arguments: argparse.Namespace, torch: Any, device: torch.device) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from reference.text_classifier import from_official
 
 from bench.gpu.bench import logits_differ, percentile, preset
 from bench.gpu.cases import BASE, TINY
+from bench.peers.lengths import BASE as ENCODER
 
 STREAMS = 2
 GOLDEN = Path(__file__).parents[2] / "golden"
@@ -87,6 +88,50 @@ def test_a_plain_classifier_of_two_documents_is_the_references() -> None:
     reference = TextReference(from_official(official), weights)
     for documents, logits in zip(ids, found, strict=True):
         assert np.abs(logits - reference.logits(list(documents))).max() < 1e-4
+
+
+@pytest.mark.parametrize(("rank", "window", "dual_norm"), [(0, 40, False), (1, 8, True), (3, 5, True), (0, 7, True)])
+def test_a_plain_encoder_is_the_references(rank: int, window: int, dual_norm: bool) -> None:
+    torch = torch_or_skip()
+    from bench.gpu.plain.long_document_encoder import LongDocumentEncoder  # noqa: PLC0415
+
+    width, inner, tokens = 12, 20, 38
+    config = ENCODER | {
+        "layers": 2, "model_width": width, "heads": 2, "feed_forward_width": inner, "window_size": window,
+        "projection_rank": rank, "vocabulary_size": 9, "max_sequence_length": tokens, "dual_norm": dual_norm,
+    }  # fmt: skip
+    generator = np.random.default_rng(rank)
+    weights: dict[str, NDArray] = {}
+
+    def linear(name: str, out: int, into: int) -> None:
+        weights[f"{name}.weight"] = generator.normal(0, 0.3, (out, into))
+        weights[f"{name}.bias"] = generator.normal(0, 0.3, out)
+
+    def norm(name: str) -> None:
+        weights[f"{name}.weight"] = generator.normal(1, 0.3, width)
+        weights[f"{name}.bias"] = generator.normal(0, 0.3, width)
+
+    weights["model.embeddings.word_embeddings.weight"] = generator.normal(0, 1, (9, width))
+    weights["model.embeddings.position_embeddings.weight"] = generator.normal(0, 1, (tokens, width))
+    norm("model.embeddings.norm")
+    for layer in range(2):
+        prefix = f"model.transformer_{layer}."
+        for name in ("W_q", "W_k", "W_v", "W_o"):
+            linear(f"{prefix}mha.{name}", width, width)
+        linear(f"{prefix}mha.dconv_fc", 2 * rank, width)
+        for name in ("norm1", "norm2", "mha.dual_ln_l", "mha.dual_ln_s"):
+            norm(prefix + name)
+        linear(prefix + "mlpblock.0", inner, width)
+        linear(prefix + "mlpblock.3", width, inner)
+    linear("seq_classifer.mlpblock.0", width, width)
+    linear("seq_classifer.mlpblock.2", 2, width)
+    ids = generator.integers(1, 9, (2, 1, tokens))
+    plain = LongDocumentEncoder(config, {name: torch.from_numpy(value) for name, value in weights.items()})
+    with torch.inference_mode():
+        found = plain.logits(torch.from_numpy(ids)).numpy()
+    reference = TextReference(config, weights)
+    for documents, logits in zip(ids, found, strict=True):
+        assert np.abs(logits - reference.logits(list(documents))).max() < 1e-10
 
 
 def test_the_plain_language_model_is_the_references() -> None:

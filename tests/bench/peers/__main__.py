@@ -8,52 +8,28 @@ send pixels or text.
 
 Results are kept in --out by case, so an interrupted run continues where it was; delete results.json to measure again.
 On a shared machine, run it with real-time priority: chrt -r 1 tests/bench/peers/run
+tests/bench/peers/run lengths measures the long-document encoder by the length of its document.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 import tempfile
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from bench.gpu.bench import Bench, MeasurementError
 from bench.load.bench import processor
+from bench.peers import lengths
 from bench.peers.cases import NETWORKS, RUNNERS, Case, all_cases, failures, measure
+from bench.peers.results import Results
 from bench.peers.table import draw, shown, tables
 
 ROOT = Path(__file__).resolve().parents[3]
 # What one runner may take in one case.
 RUNNER_SECONDS = 1800
-
-
-class Results:
-    """The file of what was measured on this machine. Errors: SystemExit if it is another machine's."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._found: dict[str, Any] = {}
-        if path.exists():
-            written = json.loads(path.read_text())
-            if written["machine"] != processor():
-                raise SystemExit(
-                    f"{path} is of {written['machine']}, and this machine has {processor()}: use another --out"
-                )
-            self._found = written["cases"]
-
-    def of(self, cases: Iterable[Case]) -> dict[Case, dict[str, Any]]:
-        """The complete ones."""
-        return {case: self._found[case.key] for case in cases if case.key in self._found}
-
-    def add(self, case: Case, found: dict[str, Any]) -> None:
-        self._found[case.key] = found
-        part = self._path.with_suffix(".part")
-        part.write_text(json.dumps({"machine": processor(), "cases": self._found}, indent=1) + "\n")
-        part.rename(self._path)
 
 
 def progress(case: Case, found: dict[str, Any]) -> str:
@@ -126,4 +102,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(lengths.main(sys.argv[2:]) if sys.argv[1:2] == ["lengths"] else main())

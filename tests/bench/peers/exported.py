@@ -71,6 +71,7 @@ def main() -> None:
     parser.add_argument("--model", type=Path, required=True)
     parser.add_argument("--onnx", type=Path, required=True, help="made from the model if it is not there")
     parser.add_argument("--items", type=int, required=True)
+    parser.add_argument("--tokens", type=int, default=0, help="of each document; 0: as many as the model takes")
     parser.add_argument("--threads", type=int, required=True)
     parser.add_argument("--precision", choices=["fp32", "bf16"], required=True)
     parser.add_argument("--runs", type=int, default=3)
@@ -81,7 +82,7 @@ def main() -> None:
         import torch  # noqa: PLC0415
 
         config, model = load_classifier(arguments.model, torch.device("cpu"), torch.float32)
-        batch = make_items(config, arguments.items, 0, torch)
+        batch = make_items(config, arguments.items, arguments.tokens, torch)
         if not arguments.onnx.exists():
             export(model, batch, arguments.onnx)
         run = RUNTIMES[arguments.runtime](arguments.onnx, arguments.threads, arguments.precision)

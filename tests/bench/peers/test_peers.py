@@ -14,7 +14,9 @@ from reference import safetensors_file
 
 from bench.gpu.bench import Bench, MeasurementError, preset
 from bench.peers import __main__ as peers
+from bench.peers import results
 from bench.peers.cases import Case, all_cases, workload
+from bench.peers.lengths import LengthCase, rows
 from bench.peers.table import row
 
 CASES = list(all_cases(["lra-text"], ["fp32"], [1, 8], [2]))
@@ -72,9 +74,19 @@ def test_a_case_with_a_runner_that_failed_is_measured_again(monkeypatch: pytest.
 
 def test_results_of_another_machine_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     run(monkeypatch, tmp_path, lambda _: FOUND)
-    monkeypatch.setattr(peers, "processor", lambda: "64 cores of another")
+    monkeypatch.setattr(results, "processor", lambda: "64 cores of another")
     with pytest.raises(SystemExit, match="use another --out"):
         run(monkeypatch, tmp_path, lambda _: FOUND)
+
+
+def test_a_table_of_lengths_has_the_fastest_times_and_each_runners_memory() -> None:
+    case = LengthCase("ls-base-r1", 512, 2)
+    found = {"longshort": {"batch_seconds": [0.9, 0.5], "resident_peak": 20 << 20}, "at_peak": 0.4,
+             "openvino": {"seconds": [1.0]}, "full": {"error": "not done after 600 s"}}  # fmt: skip
+    assert rows({case: found})[2:] == [
+        "| ls-base-r1 | 512 | 2 | Longshort, C++ | 500 | 977 | 400 | 80% | 20 |",
+        "| ls-base-r1 | 512 | 2 | OpenVINO | 1000 | 1953 | 400 | 40% |  |",
+    ]
 
 
 def test_weights_follow_the_formula(tmp_path: Path) -> None:
