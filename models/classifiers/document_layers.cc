@@ -32,7 +32,7 @@ cpu::RowNorm NormOf(const LayerNorm& norm) {
 std::vector<const Linear*> MapsOf(const TextLayer& layer) {
   std::vector<const Linear*> maps = {
       &layer.query, &layer.key, &layer.value, &layer.output, &layer.feed_forward_in, &layer.feed_forward_out};
-  if (layer.dynamic_projection.weight.defined()) maps.push_back(&layer.dynamic_projection);
+  if (layer.dynamic_projection.defined()) maps.push_back(&layer.dynamic_projection);
   return maps;
 }
 
