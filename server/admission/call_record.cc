@@ -23,7 +23,7 @@ namespace {
 constexpr absl::Duration kDeadlineSlack = absl::Milliseconds(100);
 
 // Fields of a log line.
-constexpr size_t kMaxFields = 16;
+constexpr size_t kMaxFields = 17;
 
 }  // namespace
 
@@ -40,6 +40,7 @@ CallRecord::CallRecord(const CallEnvironment& environment, const CallNames& name
       arrived_(MonotonicNow()),
       engine_context_(std::move(origin.context)),
       trace_(environment.tracer, names, std::move(origin.trace), arrived_),
+      peer_(std::move(origin.peer)),
       origin_status_(std::move(origin.status)),
       credentials_(std::move(origin.credentials)),
       named_client_(engine_context_.client) {}
@@ -49,6 +50,7 @@ CallRecord::CallRecord(const CallRecord& call, const CallNames& names, std::stri
       names_(names),
       arrived_(MonotonicNow()),
       trace_(call.trace_, names, arrived_),
+      peer_(call.peer_),
       caller_(call.caller_),
       named_client_(call.named_client_),
       within_call_(true) {
@@ -266,6 +268,7 @@ LogFields CallRecord::FieldsOf(const absl::Status& status, absl::StatusCode code
     fields.emplace_back("identity", identity->name());
   }
   if (!named_client_.empty()) fields.emplace_back("client", named_client_);
+  if (!status.ok()) fields.emplace_back("peer", peer_);
   trace_.AppendTo(fields);
   if (items_ > 0) {
     fields.insert(fields.end(), {{"items", items_},

@@ -34,6 +34,8 @@ namespace longshort::server {
 struct CallOrigin {
   // Valid whatever `status` is. The client is the unverified name that the caller gives itself.
   core::RequestContext context;
+  // The client's address, or a proxy's.
+  std::string peer;
   // Proof of the caller's identity.
   Credentials credentials;
   TraceOrigin trace;
@@ -139,6 +141,7 @@ class CallRecord {
   const absl::Time arrived_;
   core::RequestContext engine_context_;
   TracedCall trace_;
+  const std::string peer_;
   absl::Status origin_status_;
   Credentials credentials_;  // cleared by Admit: secrets are not kept longer than needed
   Caller caller_;

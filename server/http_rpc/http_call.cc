@@ -26,6 +26,7 @@ CallOrigin OriginOf(const HttpRequest& request) {
   origin.trace.authority = request.Find("host").value_or("");
   origin.status.Update(deadline.status());
   return origin;
+  origin.peer = request.peer;
 }
 
 }  // namespace

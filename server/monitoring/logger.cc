@@ -125,7 +125,9 @@ void FromGrpc(gpr_log_func_args* line) {
   if (absl::StartsWith(line->message, "Handshake failed") || absl::StrContains(line->message, "Handshake timed out")) {
     return target.load()->Info("client refused", {{"why", std::string(line->message)}});
   }
-  // Invalid headers are also a client's error, and a client can send any number of them.
+  // Invalid headers are also a client's error, and a client can send any number of them. The line cannot name the
+  // client: gRPC passes a place in its source and a text, no connection, and any of its threads may do a connection's
+  // work. The call's own line does (server/admission/call_record.cc).
   const bool from_client = absl::StartsWith(line->message, "Error parsing metadata");
   const std::optional<int64_t> left_out = PassGrpcLine(line->file, line->line);
   if (!left_out.has_value()) return;

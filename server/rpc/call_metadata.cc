@@ -166,6 +166,7 @@ CallOrigin ReadOrigin(const FindMetadata& find, absl::Time deadline) {
 
 CallOrigin ReadCallMetadata(const grpc::CallbackServerContext& context, const CallMetadataOptions& options) {
   CallOrigin origin = ReadOrigin([&context](const char* key) { return FindAll(context, key); }, DeadlineOf(context));
+  origin.peer = context.peer();
   if (options.certificates && !origin.credentials.authorization.has_value())
     ReadCertificate(context, &origin.credentials);
   if (options.authority) {

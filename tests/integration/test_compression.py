@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 import socket
 import struct
 from types import SimpleNamespace
@@ -84,16 +85,20 @@ def test_what_anonymous_callers_may_send_has_its_own_limit(server: Server) -> No
         health.Check(request, compression=grpc.Compression.Gzip, timeout=60)
 
 
-def send(server: Server, encoding: str, message: bytes, calls: int = 1) -> None:
-    """Calls of ListModels, each on a connection of its own, with a message that is marked as compressed."""
+def send(server: Server, encoding: str, message: bytes, calls: int = 1) -> list[int]:
+    """Calls of ListModels, each on a connection of its own, with a message that is marked as compressed. Returns the
+    ports of the clients."""
     headers = http2.call_headers("/longshort.v1.Models/ListModels", grpc_encoding=encoding)
     message = struct.pack(">BI", 1, len(message)) + message
+    ports = []
     for _ in range(calls):
         with socket.create_connection(("127.0.0.1", server.grpc_port), timeout=20) as client:
             client.sendall(http2.BEGINNING + http2.frame(http2.HEADERS, http2.END_HEADERS, 1, headers))
             client.sendall(http2.frame(http2.DATA, http2.END_STREAM, 1, message))
             trailers = (flags & http2.END_STREAM for kind, flags, _ in http2.frames(client) if kind == http2.HEADERS)
             assert any(trailers)
+            ports.append(client.getsockname()[1])
+    return ports
 
 
 @pytest.mark.parametrize("damage", ["not gzip", "cut", "wrong sum", "followed"])
@@ -101,10 +106,12 @@ def test_damaged_messages_are_invalid_arguments(server: Server, damage: str) -> 
     packed = gzip.compress(b"\xfa\x7f\x05hello")
     messages = {"not gzip": b"?" * 20, "cut": packed[:-9], "wrong sum": packed[:-8] + bytes(8), "followed": packed * 2}
     before = server.metric("longshort_requests_total", rpc="ListModels", code="INVALID_ARGUMENT")
-    send(server, "gzip", messages[damage])
+    (port,) = send(server, "gzip", messages[damage])
     wait_until(
         lambda: server.metric("longshort_requests_total", rpc="ListModels", code="INVALID_ARGUMENT") == before + 1
     )
+    line = rf"request .* rpc=ListModels .* code=INVALID_ARGUMENT .* peer=ipv4:127\.0\.0\.1:{port} error="
+    wait_until(lambda: re.search(line, server.log()) is not None)
 
 
 def test_encodings_that_the_server_does_not_know_make_few_lines(server: Server) -> None:
