@@ -48,12 +48,14 @@ export function makeGenerate(models) {
     say(status, "Generating …");
     const began = performance.now();
     const figures = { tokens: 0, seed: null, first: null, reason: null, cached: 0 };
+    let stopped = false;
     try {
       for await (const message of patiently(request)) take(message, figures, began);
       const ended = figures.reason === "FINISH_REASON_STOP" ? "Finished at a stop string." : "Finished.";
       say(status, `${ended} ${summary(figures, began)}`);
     } catch (error) {
-      if (error.name === "AbortError") say(status, `Stopped. ${summary(figures, began)}`);
+      stopped = error.name === "AbortError";
+      if (stopped) say(status, `Stopped. ${summary(figures, began)}`);
       else say(status, error.message, true);
       // Nothing of this turn is in the session: the next call says the prompt again.
       if (figures.tokens === 0) {
@@ -67,8 +69,11 @@ export function makeGenerate(models) {
     stop.disabled = true;
     fresh.disabled = false;
     start.textContent = "Continue";
-    // A call that was stopped this early may still create the session.
-    if (conversation?.tokens === 0) close({ stopped: true });
+    if (conversation?.tokens === 0) {
+      // A call that was stopped this early may still create the session. One that failed leaves none.
+      if (stopped) close({ stopped });
+      else forget();
+    }
   }
 
   // Repeats a call whose session is still in use by one that was stopped, until that one's step ends.
@@ -109,11 +114,15 @@ export function makeGenerate(models) {
     return `${parts.join(", ")}.`;
   }
 
-  async function close(options) {
-    const { model, id } = conversation;
+  function forget() {
     conversation = null;
     fresh.disabled = true;
     start.textContent = "Generate";
+  }
+
+  async function close(options) {
+    const { model, id } = conversation;
+    forget();
     try {
       await closeSession(model, id, options);
     } catch (error) {

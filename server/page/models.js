@@ -105,14 +105,14 @@ function card(model, open) {
 }
 
 // Of a version in the server's repository that is not served.
-function cardOfOther({ name, version, state = "UNAVAILABLE", reason = "" }) {
+function cardOfOther({ name, version, state, reason }) {
   return make(
     "li",
     { className: "card model" },
     make("div", { className: "row spread" },
       make("h3", {}, name, make("span", { className: "note", textContent: ` version ${version}` })),
       make("span", { className: "badge off", textContent: state.toLowerCase() })),
-    make("p", { className: "kind", textContent: sentence(reason || "not loaded") }),
+    make("p", { className: "kind", textContent: sentence(reason) }),
   );
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from types import SimpleNamespace
 
 from selenium.webdriver import ActionChains
@@ -105,3 +106,20 @@ def test_a_session_is_closed_however_long_a_call_has_it(browser: Browser, page: 
     call.cancel()
     wait_until(lambda: sessions_of(api, page) == [])
     browser.forget_errors()  # 409, each time
+
+
+def test_a_refused_text_leaves_no_session_to_close(browser: Browser, page: Server) -> None:
+    def closings() -> float:
+        return page.metric("longshort_requests_total", rpc="CloseSession")
+
+    show(browser, "generate")
+    browser.choose("generate-model", "tiny")
+    browser.script("document.getElementById('max-tokens').removeAttribute('max')")
+    before = closings()
+    generate(browser, "A lighthouse is ", 10**9)
+    browser.wait_for_text("generate-status", "max_tokens")
+    assert browser.id("prompt").get_attribute("value") == "A lighthouse is ", "to be changed, and said again"
+    assert transcript(browser) == ""
+    time.sleep(0.5)  # longer than a page waits before it closes the session of a stopped call
+    assert closings() == before
+    browser.forget_errors()  # 400
