@@ -57,24 +57,26 @@ absl::StatusOr<std::unique_ptr<ModelRegistry>> ModelRegistry::Load(const std::st
                                                             std::move(policies), std::move(retired)));
   const MutexLock loading(registry->loading_);
   registry->skipped_ = listing.skipped;
+  const auto ignore = [](const RegistryEvent&) {};  // skipped() and failures() tell
   for (const auto& [name, reason] : listing.unreadable) {
     registry->skipped_.insert(reason);
-    Failure& failure = registry->failed_[{name, 0}];
-    failure.signature = reason;  // already reported; FollowRepository skips it
-    failure.status = absl::UnavailableError(reason);
+    registry->Fail({name, 0}, reason, absl::UnavailableError(reason), ignore);  // it is in skipped()
   }
   if (listing.versions.empty()) return NoModelIn(repository, registry->skipped_);
+  absl::Status left_out;  // the first of the versions that do not fit
   for (const auto& [name, versions] : listing.versions) {
     LS_ASSIGN_OR_RETURN(const VersionPolicy policy, registry->ReadPolicy(name, versions));
     for (const int64_t version : policy.Choose(versions)) {
       const VersionId id(name, version);
-      absl::Status status = registry->LoadFrom(id, registry->SignatureOf(id), [](const RegistryEvent&) {}).status();
+      const Signature signature = registry->SignatureOf(id);
+      const absl::Status status = registry->LoadFrom(id, signature, ignore).status();
       if (status.ok()) continue;
       if (strict || !absl::IsResourceExhausted(status)) return status;
-      registry->left_out_.push_back({RegistryEvent::Kind::kFailed, name, version, status});
+      registry->Fail(id, signature.Text(), status, ignore);
+      left_out.Update(status);
     }
   }
-  if (registry->List().empty()) return registry->left_out_.front().status;
+  if (registry->List().empty()) return left_out;
   return registry;
 }
 
@@ -123,9 +125,12 @@ absl::StatusOr<LoadedVersion> ModelRegistry::LoadVersion(const std::string& name
                                             ThereAre(on_disk->second, absl::AlphaNumFormatter())));
   }
   const VersionId id(name, version);
-  const absl::StatusOr<LoadOutcome> outcome = LoadFrom(id, SignatureOf(id), report);
+  const Signature signature = SignatureOf(id);
+  const absl::StatusOr<LoadOutcome> outcome = LoadFrom(id, signature, report);
   if (!outcome.ok()) {
-    if (!absl::IsCancelled(outcome.status())) report({RegistryEvent::Kind::kFailed, name, version, outcome.status()});
+    if (absl::IsCancelled(outcome.status())) return outcome.status();
+    failed_.erase(id);  // each attempt of a client is reported
+    Fail(id, signature.Text(), outcome.status(), report);
     return outcome.status();
   }
   failed_.erase(id);
@@ -142,6 +147,7 @@ absl::Status ModelRegistry::Unload(const std::string& name, int64_t version) {
     if (version != 0 && loaded != version) continue;
     Remove(name, loaded);
     kept_.erase({name, loaded});
+    failed_.erase({name, loaded});  // of a reload: it is no longer why the version is not served
     unwanted_.insert({name, loaded});
   }
   return absl::OkStatus();
@@ -255,7 +261,6 @@ std::map<std::pair<std::string, int64_t>, absl::Status> ModelRegistry::failures(
   const MutexLock loading(loading_);
   std::map<VersionId, absl::Status> failures;
   for (const auto& [id, failure] : failed_) failures.emplace(id, failure.status);
-  for (const RegistryEvent& event : left_out_) failures.emplace(VersionId(event.model, event.version), event.status);
   return failures;
 }
 

@@ -61,12 +61,10 @@ class ModelRegistry {
   // without a version (lost+found).
   // Errors: those of ListRepository; NOT_FOUND if there is no model, or none of the versions that a policy wants;
   // otherwise the first failure, naming the model and version. Unless `strict`, versions that do not fit
-  // (RESOURCE_EXHAUSTED) are no failure as long as others serve: they are in left_out().
+  // (RESOURCE_EXHAUSTED) are no error as long as others serve: they are in failures().
   static absl::StatusOr<std::unique_ptr<ModelRegistry>> Load(const std::string& repository, Loader loader,
                                                              EngineFactory engine_factory, PolicyReader policies = {},
                                                              bool strict = true);
-  // The versions that Load could not load because they did not fit.
-  const std::vector<RegistryEvent>& left_out() const { return left_out_; }
 
   // `version` 0 means the newest. An empty name means the only model.
   // Errors: NOT_FOUND naming (the first of) the loaded models; INVALID_ARGUMENT for an empty name if there are several
@@ -86,8 +84,8 @@ class ModelRegistry {
     return skipped_;
   }
 
-  // Why versions are not served, or not served as their files are: they failed to load, or did not fit. Version 0: all
-  // of the model. Waits while a model is loaded.
+  // Why versions are not served, or not served as their files are: the last attempt to load them failed, whoever asked
+  // for it. Version 0: all of the model. Waits while a model is loaded.
   std::map<std::pair<std::string, int64_t>, absl::Status> failures() const;
 
   // Loads a version (0: the newest in the repository) in addition to the loaded ones. If it is loaded, reloads it if
@@ -167,7 +165,7 @@ class ModelRegistry {
   // Whether the version serves. Loads it if it is not loaded, or was loaded from other files or with another
   // serving.json, unless it is not settled or the same files failed before.
   bool FollowVersion(const std::string& name, int64_t version, Report report) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loading_);
-  // Records a failure, and reports it if it is the first with this signature.
+  // Records a failure, and reports it if it is the version's first one or has another signature than the one before.
   void Fail(const VersionId& id, const std::string& signature, const absl::Status& status, Report report)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(loading_);
 
@@ -176,7 +174,6 @@ class ModelRegistry {
   const EngineFactory engine_factory_;
   const PolicyReader policies_;
   const std::unique_ptr<RetiredModels> retired_;
-  std::vector<RegistryEvent> left_out_;  // written by Load only
 
   mutable Mutex loading_;                                            // held while a model is loaded or unloaded
   std::set<std::string> skipped_ ABSL_GUARDED_BY(loading_);          // as reported

@@ -78,11 +78,14 @@ int CheckConfig(const ServerOptions& options, const MachineLimits& machine, cons
     absl::StrAppendFormat(&text, "  %s/%d: %s\n", model->name, model->version,
                           std::visit([](const auto& kind) { return Summary(kind); }, model->kind));
   }
-  for (const core::RegistryEvent& event : (*models)->left_out()) {
-    absl::StrAppend(&text, "would not serve ", std::string(event.status.message()), "\n");
+  bool serves_all = true;
+  for (const auto& [id, failure] : (*models)->failures()) {
+    if (id.second == 0) continue;  // a skipped folder, which the log names
+    absl::StrAppend(&text, "would not serve ", std::string(failure.message()), "\n");
+    serves_all = false;
   }
   const int printed = Print(text);
-  return (*models)->left_out().empty() ? printed : 1;
+  return serves_all ? printed : 1;
 }
 
 // Aborts loading once a signal has requested a stop: the server never becomes ready then, and loads no further model.

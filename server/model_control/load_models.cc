@@ -349,10 +349,12 @@ absl::StatusOr<std::unique_ptr<core::ModelRegistry>> LoadModels(const ServerOpti
                                                 std::move(read_policy), options.strict));
   for (const std::string& reason : registry->skipped())
     log.Log(LogLevel::kWarning, "folder skipped", {{"reason", reason}});
-  for (const core::RegistryEvent& event : registry->left_out()) {
+  for (const auto& [id, failure] : registry->failures()) {
+    const auto& [name, version] = id;
+    if (version == 0) continue;  // a skipped folder
     metrics.CountModelLoadFailure();
     log.Error("model does not fit and is not served",
-              {{"model", event.model}, {"version", event.version}, {"error", std::string(event.status.message())}});
+              {{"model", name}, {"version", version}, {"error", std::string(failure.message())}});
   }
   for (const std::shared_ptr<core::ServedModel>& model : registry->List()) {
     metrics.SetModelLoadDuration(model->name, model->version, model->load_duration);

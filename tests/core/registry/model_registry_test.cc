@@ -356,6 +356,56 @@ TEST_F(ModelRegistryTest, LoadsAndUnloadsOnRequest) {
   EXPECT_THAT(Names(**registry), testing::ElementsAre("bytes/2"));
 }
 
+TEST_F(ModelRegistryTest, AVersionThatAClientCannotLoadIsAFailureUntilItLoads) {
+  MakeFolder("bytes/1");
+  const auto registry = Load();
+  ASSERT_TRUE(registry.ok());
+  MakeFolder("characters/1");
+  MakeFile("characters/1/model.safetensors.broken");
+  std::vector<std::string> reports;
+  const auto record = [&](const RegistryEvent& event) { reports.push_back(Describe(event)); };
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    EXPECT_TRUE(absl::IsDataLoss((*registry)->LoadVersion("characters", 1, record).status()));
+  }
+  EXPECT_EQ(reports.size(), 2u) << "each attempt is reported";
+  auto failures = (*registry)->failures();
+  ASSERT_EQ(failures.size(), 1u);
+  EXPECT_EQ(failures.at({"characters", 1}).message(), "model characters version 1: tensor x is missing");
+  EXPECT_TRUE(Follow(**registry).empty()) << "the same files fail the same way";
+  fs::remove(repository_ / "characters/1/model.safetensors.broken");
+  ASSERT_TRUE((*registry)->LoadVersion("characters", 1).ok());
+  EXPECT_TRUE((*registry)->failures().empty());
+}
+
+TEST_F(ModelRegistryTest, WhatDidNotFitIsForgottenOnceItWasLoaded) {
+  MakeFolder("bytes/1");
+  MakeFolder("characters/1");
+  on_load_ = [this] { full_ = loaded_.size() > 1; };
+  const auto registry = Load(/*strict=*/false);
+  ASSERT_TRUE(registry.ok()) << registry.status();
+  EXPECT_THAT(Names(**registry), testing::ElementsAre("bytes/1"));
+  auto failures = (*registry)->failures();
+  ASSERT_EQ(failures.size(), 1u);
+  EXPECT_EQ(failures.at({"characters", 1}).message(), "model characters version 1: it does not fit");
+  EXPECT_TRUE(Follow(**registry).empty()) << "reported by Load's caller";
+  on_load_ = [this] { full_ = false; };
+  ASSERT_TRUE((*registry)->LoadVersion("characters", 1).ok());
+  ASSERT_TRUE((*registry)->Unload("characters", 1).ok());
+  EXPECT_TRUE((*registry)->failures().empty());
+}
+
+TEST_F(ModelRegistryTest, AnUnloadedVersionIsNoFailureThoughItsReloadWas) {
+  MakeFolder("bytes/1");
+  WriteWeights("bytes/2", "old");
+  const auto registry = Load();
+  ASSERT_TRUE(registry.ok());
+  MakeFile("bytes/2/model.safetensors.broken");
+  EXPECT_THAT(Follow(**registry), testing::ElementsAre(testing::StartsWith("failed bytes/2")));
+  EXPECT_EQ((*registry)->failures().count({"bytes", 2}), 1u);
+  ASSERT_TRUE((*registry)->Unload("bytes", 2).ok());
+  EXPECT_TRUE((*registry)->failures().empty());
+}
+
 TEST_F(ModelRegistryTest, DrainsEveryEngine) {
   MakeFolder("bytes/1");
   MakeFolder("characters/1");

@@ -31,13 +31,14 @@ class ModelRegistryTest : public testing::Test {
   }
   ~ModelRegistryTest() override { std::filesystem::remove_all(repository_); }
 
-  absl::StatusOr<std::unique_ptr<ModelRegistry>> Load() {
+  absl::StatusOr<std::unique_ptr<ModelRegistry>> Load(bool strict = true) {
     const auto loader = [this](const std::string& directory,
                                const std::string& served) -> absl::StatusOr<models::LoadedModel> {
       loaded_.push_back(std::filesystem::relative(directory, repository_).string());
       if (on_load_ != nullptr) on_load_();
       if (std::filesystem::exists(std::filesystem::path(directory) / "model.safetensors.broken"))
         return absl::DataLossError("tensor x is missing");
+      if (full_) return absl::ResourceExhaustedError("it does not fit");
       if (!served.empty() && Weights(directory) == served) return absl::AlreadyExistsError("served");
       if (disk_is_away_) return absl::UnavailableError("cannot read");
       if (stopping_) return absl::CancelledError("nothing is loaded any more");
@@ -54,7 +55,7 @@ class ModelRegistryTest : public testing::Test {
       return served;
     };
     const auto policies = [this](const std::string& name) { return PolicyOf(name); };
-    return ModelRegistry::Load(repository_.string(), loader, factory, policies);
+    return ModelRegistry::Load(repository_.string(), loader, factory, policies, strict);
   }
 
   // serving.json holds "latest 2", "specific 1 3" or "all"; nothing else can be read.
@@ -96,6 +97,7 @@ class ModelRegistryTest : public testing::Test {
   std::function<void()> on_load_;
   bool stopping_ = false;
   bool disk_is_away_ = false;
+  bool full_ = false;  // no further model fits
   int writes_ = 0;
 };
 

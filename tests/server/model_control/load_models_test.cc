@@ -116,8 +116,9 @@ TEST(LoadModels, ModelsThatFitAreServedUnlessTheStartIsStrict) {
   const auto registry = repository.Load(64 + 64 + 16);
   ASSERT_TRUE(registry.ok()) << registry.status();
   EXPECT_EQ((*registry)->List().size(), 2);
-  ASSERT_EQ((*registry)->left_out().size(), 1);
-  EXPECT_EQ((*registry)->left_out().front().model, "image");
+  const auto failures = (*registry)->failures();
+  ASSERT_EQ(failures.size(), 1);
+  EXPECT_EQ(failures.begin()->first.first, "image");
   EXPECT_EQ(repository.Load(64 + 64 + 16, /*strict=*/true).status().code(), absl::StatusCode::kResourceExhausted);
 }
 
