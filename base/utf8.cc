@@ -57,6 +57,16 @@ std::optional<Utf8Character> FirstUtf8Character(std::string_view text) {
   return std::nullopt;
 }
 
+std::string Utf8Of(char32_t code_point) {
+  const auto continuation = [&](int shift) { return static_cast<char>(0x80 | (code_point >> shift & 0b0011'1111)); };
+  if (code_point < 0x80) return {static_cast<char>(code_point)};
+  if (code_point < 0x800) return {static_cast<char>(0xC0 | code_point >> 6), continuation(0)};
+  if (code_point < 0x10000) {
+    return {static_cast<char>(0xE0 | code_point >> 12), continuation(6), continuation(0)};
+  }
+  return {static_cast<char>(0xF0 | code_point >> 18), continuation(12), continuation(6), continuation(0)};
+}
+
 bool IsUtf8(std::string_view text) {
   while (!text.empty()) {
     const std::optional<Utf8Character> character = FirstUtf8Character(text);

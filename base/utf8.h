@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace longshort {
@@ -38,6 +39,9 @@ struct Utf8Character {
 
 // The first character of `text`, or nullopt if `text` is empty or does not start with a well-formed character.
 std::optional<Utf8Character> FirstUtf8Character(std::string_view text);
+
+// The character's form in UTF-8. REQUIRES: a code point up to U+10FFFF that is not a surrogate.
+std::string Utf8Of(char32_t code_point);
 
 // Whether `text` consists of well-formed characters.
 bool IsUtf8(std::string_view text);

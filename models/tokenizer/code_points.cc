@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/types/span.h"
+#include "base/utf8.h"
 #include "re2/re2.h"
 
 namespace longshort::models {
@@ -40,17 +41,6 @@ bool IsIn(absl::Span<const Range> ranges, char32_t code_point) {
 }
 
 bool IsSurrogate(char32_t code_point) { return code_point >= 0xD800 && code_point < 0xE000; }
-
-// REQUIRES: no surrogate.
-std::string Utf8Of(char32_t code_point) {
-  const auto continuation = [&](int shift) { return static_cast<char>(0x80 | (code_point >> shift & 0x3F)); };
-  if (code_point < 0x80) return {static_cast<char>(code_point)};
-  if (code_point < 0x800) return {static_cast<char>(0xC0 | code_point >> 6), continuation(0)};
-  if (code_point < 0x10000) {
-    return {static_cast<char>(0xE0 | code_point >> 12), continuation(6), continuation(0)};
-  }
-  return {static_cast<char>(0xF0 | code_point >> 18), continuation(12), continuation(6), continuation(0)};
-}
 
 }  // namespace
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -24,21 +25,13 @@ absl::Status CheckTokens(std::string_view name, int64_t tokens, int64_t max, boo
       absl::StrCat("in [1, ", max, "] (more with ", names.Of("truncate"), ", which reads the first ", max, ")"));
 }
 
-// Truncates a pair that is longer than `max` together.
-absl::Status Truncate(int64_t max, std::string_view name, DocumentBeginning& first, DocumentBeginning& second) {
+// Errors: INVALID_ARGUMENT if a pair, longer than `max` together, cannot be truncated to it.
+absl::Status CheckPair(int64_t max, std::string_view name, const DocumentBeginning& first,
+                       const DocumentBeginning& second) {
   constexpr int64_t kBeginAndEnd = 2;
-  if (max < 2 * kBeginAndEnd || std::min(first.tokens, second.tokens) < kBeginAndEnd) {
-    return absl::InvalidArgumentError(absl::StrCat(std::string(name), " cannot be truncated to ", max,
-                                                   " tokens: each keeps its first and its last token"));
-  }
-  constexpr int32_t kMarker = -1;
-  const DocumentBeginning pair = models::JoinPair(first, second, kMarker, max);
-  const auto middle = std::find(pair.ids.begin(), pair.ids.end(), kMarker);
-  const int32_t begin = second.ids.front();
-  first.ids.assign(pair.ids.begin(), middle);
-  second.ids.assign(middle, pair.ids.end());
-  second.ids.front() = begin;  // the model replaces it
-  return absl::OkStatus();
+  if (max >= 2 * kBeginAndEnd && std::min(first.tokens, second.tokens) >= kBeginAndEnd) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(std::string(name), " cannot be truncated to ", max,
+                                                 " tokens: each keeps its first and its last token"));
 }
 
 }  // namespace
@@ -55,19 +48,23 @@ absl::StatusOr<TextToScore> ReadDocuments(const core::ServedClassifier& model, b
                         ReadBeginning(named, names, model, to_end ? std::numeric_limits<int64_t>::max() : max));
     read.push_back(std::move(document));
   }
+  std::vector<int64_t> limits(read.size(), max);  // of each document's ids
   if (info.joins_pairs && read.size() == 2) {
     const std::string name = absl::StrCat(names.Of(documents[0].path), " and ", names.Of(documents[1].path));
     const int64_t tokens = read[0].tokens + read[1].tokens;
     LS_RETURN_IF_ERROR(CheckTokens(name, tokens, max, truncate, names));
-    if (tokens > max) LS_RETURN_IF_ERROR(Truncate(max, name, read[0], read[1]));
+    if (tokens > max) {
+      LS_RETURN_IF_ERROR(CheckPair(max, name, read[0], read[1]));
+      std::tie(limits[0], limits[1]) = models::KeptOfPair(read[0].tokens, read[1].tokens, max);
+    }
   }
   TextToScore text;
   for (size_t i = 0; i < read.size(); ++i) {
     std::vector<int32_t>& ids = read[i].ids;
     LS_RETURN_IF_ERROR(CheckTokens(names.Of(documents[i].path), read[i].tokens, max, truncate, names));
-    if (static_cast<int64_t>(ids.size()) > max) {
+    if (static_cast<int64_t>(ids.size()) > limits[i]) {
       const int32_t last = ids.back();
-      ids.resize(max);
+      ids.resize(limits[i]);
       ids.back() = last;
     }
     if (std::all_of(ids.begin(), ids.end(), [&info](int32_t id) { return id == info.padding_id; })) {

@@ -21,23 +21,6 @@ constexpr std::array<bool, 256> PlainBytes() {
 }
 constexpr std::array<bool, 256> kPlain = PlainBytes();
 
-void AppendUtf8(char32_t character, std::string& text) {
-  constexpr int kBits = 6;
-  const auto tail = [&](int place) { text += static_cast<char>(0x80 | (character >> (kBits * place) & 0b0011'1111)); };
-  if (character < 0x80) {
-    text += static_cast<char>(character);
-  } else if (character < 0x800) {
-    text += static_cast<char>(0xC0 | character >> kBits);
-    tail(0);
-  } else if (character < 0x10000) {
-    text += static_cast<char>(0xE0 | character >> (2 * kBits));
-    tail(1), tail(0);
-  } else {
-    text += static_cast<char>(0xF0 | character >> (3 * kBits));
-    tail(2), tail(1), tail(0);
-  }
-}
-
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 }  // namespace
@@ -167,7 +150,7 @@ absl::Status JsonScanner::ReadEscape(std::string& text) {
     if (low >= 0xDC00 && low < 0xE000) character = 0x10000 + ((character - 0xD800) << 10) + (low - 0xDC00);
   }
   if (character >= 0xD800 && character < 0xE000) return Wrong("a string has half of a surrogate pair");
-  AppendUtf8(character, text);
+  text += Utf8Of(character);
   return absl::OkStatus();
 }
 

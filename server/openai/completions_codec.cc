@@ -8,6 +8,7 @@
 #include "nlohmann/json.hpp"
 #include "server/http/http_status.h"
 #include "server/openai/completions_request.h"
+#include "server/openai/fields.h"
 #include "server/openai/json_request.h"
 
 namespace longshort::server {

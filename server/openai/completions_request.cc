@@ -1,64 +1,23 @@
 #include "server/openai/completions_request.h"
 
-#include <algorithm>
-#include <array>
-
-#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "server/calls/field_error.h"
+#include "server/openai/fields.h"
 #include "server/openai/json_request.h"
 #include "server/openai/prompts.h"
 
 namespace longshort::server {
 namespace {
 
-constexpr std::array<std::string_view, 17> kFields = {"model",
-                                                      "prompt",
-                                                      "max_tokens",
-                                                      "n",
-                                                      "best_of",
-                                                      "temperature",
-                                                      "top_p",
-                                                      "frequency_penalty",
-                                                      "presence_penalty",
-                                                      "logit_bias",
-                                                      "seed",
-                                                      "stop",
-                                                      "echo",
-                                                      "logprobs",
-                                                      "stream",
-                                                      "stream_options",
-                                                      "user"};
-
-// Of /v1/embeddings.
-constexpr std::array<std::string_view, 3> kEmbeddingsFields = {"input", "encoding_format", "dimensions"};
-
-// Fields that OpenAI's API has, here or beside completions, and models that continue a text have not.
-struct Refused {
-  std::string_view field;
-  const char* why;
-};
-constexpr Refused kRefused[] = {
-    {"suffix", "the models continue a prompt, and do not fill in before a suffix"},
-    {"messages", "messages are of chats; these models continue a text: send `prompt`"},
-    {"tools", "the models have no tools"},
-    {"tool_choice", "the models have no tools"},
-    {"functions", "the models have no tools"},
-    {"function_call", "the models have no tools"},
-    {"response_format", "the models have no answer format; `stop` and `logit_bias` guide the text"},
-    {"max_completion_tokens", "it is of chats; send `max_tokens`"},
-    {"top_logprobs", "it is of chats; send a number as `logprobs`"},
-};
-
 absl::Status RefuseForeign(const JsonRequest& json) {
-  for (const auto& [field, why] : kRefused) {
+  for (const auto& [field, why] : kRefusedFields) {
     if (json.Find(field) != nullptr)
       return absl::InvalidArgumentError(absl::StrCat(std::string(field), " is not supported: ", why));
   }
-  return json.RefuseUnknown(kFields);
+  return json.RefuseUnknown(kCompletionsFields);
 }
 
 absl::Status ReadStop(const JsonRequest& json, openai::CompletionsRequest& request) {
@@ -173,24 +132,6 @@ absl::StatusOr<openai::CompletionsRequest> ReadCompletionsRequest(std::string_vi
   LS_RETURN_IF_ERROR(ReadSeed(json, request));
   LS_RETURN_IF_ERROR(ReadStreamOptions(json, request));
   return request;
-}
-
-std::optional<std::string_view> FieldIn(std::string_view message) {
-  if (!message.empty() && message.front() == '"') return message.substr(1, message.find('"', 1) - 1);
-  const auto is_name = [](char c) { return absl::ascii_isalnum(c) || c == '_'; };
-  for (size_t begin = 0; begin < message.size();) {
-    size_t end = begin;
-    while (end < message.size() && is_name(message[end])) ++end;
-    const std::string_view word = message.substr(begin, end - begin);
-    const auto refused = [&](const Refused& one) { return one.field == word; };
-    if (std::find(kFields.begin(), kFields.end(), word) != kFields.end() ||
-        std::find(kEmbeddingsFields.begin(), kEmbeddingsFields.end(), word) != kEmbeddingsFields.end() ||
-        std::any_of(std::begin(kRefused), std::end(kRefused), refused)) {
-      return word;
-    }
-    begin = end + 1;
-  }
-  return std::nullopt;
 }
 
 }  // namespace longshort::server

@@ -2,7 +2,6 @@
 // has and this server has not.
 #pragma once
 
-#include <optional>
 #include <string_view>
 
 #include "absl/status/statusor.h"
@@ -12,9 +11,5 @@ namespace longshort::server {
 
 // Reads the body of POST /v1/completions.
 absl::StatusOr<openai::CompletionsRequest> ReadCompletionsRequest(std::string_view body);
-
-// The first field that an error's message names as a word of its own; most errors begin with it. An unknown field is in
-// quotes.
-std::optional<std::string_view> FieldIn(std::string_view message);
 
 }  // namespace longshort::server

@@ -12,6 +12,7 @@
 #include "server/calls/field_error.h"
 #include "server/handlers/handlers.h"
 #include "server/openai/completions_codec.h"
+#include "server/openai/fields.h"
 #include "server/openai/json_request.h"
 #include "server/openai/prompts.h"
 
@@ -77,7 +78,7 @@ absl::StatusOr<openai::EmbeddingsRequest> ReadEmbeddingsRequest(std::string_view
     return absl::InvalidArgumentError(
         "dimensions is not supported: an embedding has as many numbers as the model's last layer");
   }
-  LS_RETURN_IF_ERROR(json.RefuseUnknown({"model", "input", "encoding_format", "dimensions", "user"}));
+  LS_RETURN_IF_ERROR(json.RefuseUnknown(kEmbeddingsFields));
   openai::EmbeddingsRequest request;
   std::string format = kFloat, user;
   LS_RETURN_IF_ERROR(json.Read("model", *request.mutable_model()));

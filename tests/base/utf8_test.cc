@@ -18,7 +18,7 @@ std::string Encode(char32_t c) {
           static_cast<char>(0x80 | (c >> 6 & 63)), static_cast<char>(0x80 | (c & 63))};
 }
 
-TEST(Utf8, ReadsEveryCharacter) {
+TEST(Utf8, ReadsAndWritesEveryCharacter) {
   for (char32_t c = 0; c <= 0x10FFFF; ++c) {
     const std::string form = Encode(c);
     const auto character = FirstUtf8Character(form + "x");
@@ -26,6 +26,7 @@ TEST(Utf8, ReadsEveryCharacter) {
     ASSERT_EQ(character.has_value(), !surrogate) << static_cast<uint32_t>(c);
     if (surrogate) continue;
     ASSERT_EQ(character->code_point, c);
+    ASSERT_EQ(Utf8Of(c), form);
     ASSERT_EQ(character->bytes, static_cast<int64_t>(form.size()));
   }
 }
