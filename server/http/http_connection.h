@@ -79,6 +79,12 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
     HttpExchange::Done done;
   };
 
+  // A client must send or take so many bytes within one phase.
+  static constexpr size_t kSliceBytes = 64 << 10;
+
+  // For the coroutines: ends Serve.
+  [[noreturn]] static void ThrowClosed();
+
   // Each begins a phase: the connection closes if the phase lasts longer than `limit`, or for a new connection.
   void BeginPhase(absl::Duration limit);
   // Ends the phase; the connection stays as long as its request is being served.
@@ -94,6 +100,7 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
   boost::asio::awaitable<void> Send(std::string_view head, std::string_view body);
   boost::asio::awaitable<void> Linger();
 
+  // In connection_requests.cc:
   // Serves the next request. Returns whether the connection stays open for another one.
   boost::asio::awaitable<bool> ServeNext();
   // Reads the head. Returns the HTTP status of an error, or 0.

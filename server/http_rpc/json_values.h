@@ -1,0 +1,70 @@
+// The values of a message's fields in JSON, but for messages: texts, bytes, numbers, booleans, enums, and keys of maps.
+#pragma once
+
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/message.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "server/http_rpc/json_scanner.h"
+
+namespace longshort::server {
+
+// Sets a field, or adds to a list.
+struct JsonTarget {
+  using Reflection = google::protobuf::Reflection;
+
+  google::protobuf::Message& message;
+  const google::protobuf::FieldDescriptor& field;
+
+  void Put(int32_t value) const { Call(&Reflection::AddInt32, &Reflection::SetInt32, value); }
+  void Put(int64_t value) const { Call(&Reflection::AddInt64, &Reflection::SetInt64, value); }
+  void Put(uint32_t value) const { Call(&Reflection::AddUInt32, &Reflection::SetUInt32, value); }
+  void Put(uint64_t value) const { Call(&Reflection::AddUInt64, &Reflection::SetUInt64, value); }
+  void Put(float value) const { Call(&Reflection::AddFloat, &Reflection::SetFloat, value); }
+  void Put(double value) const { Call(&Reflection::AddDouble, &Reflection::SetDouble, value); }
+  void Put(bool value) const { Call(&Reflection::AddBool, &Reflection::SetBool, value); }
+  void Put(std::string value) const { Call(&Reflection::AddString, &Reflection::SetString, std::move(value)); }
+  void PutEnum(int value) const { Call(&Reflection::AddEnumValue, &Reflection::SetEnumValue, value); }
+
+ private:
+  template <typename Function, typename Value>
+  void Call(Function add, Function set, Value value) const {
+    const Function function = field.is_repeated() ? add : set;
+    (message.GetReflection()->*function)(&message, &field, std::move(value));
+  }
+};
+
+class JsonValueReader : public JsonScanner {
+ protected:
+  using JsonScanner::JsonScanner;
+
+  // Reads a value for the target, which is not a message.
+  absl::Status ReadScalar(const JsonTarget& target);
+  // Sets a map entry's key from its text.
+  absl::Status PutKey(const std::string& key, const JsonTarget& target) const;
+
+ private:
+  absl::Status ReadText(const JsonTarget& target);
+  absl::Status ReadBytes(const JsonTarget& target);
+  absl::Status ReadBool(const JsonTarget& target);
+  absl::Status ReadEnum(const JsonTarget& target);
+  template <typename T>
+  absl::Status ReadInteger(const JsonTarget& target);
+  template <typename T>
+  absl::Status PutInteger(const std::string& text, const JsonTarget& target) const;
+  template <typename T>
+  absl::Status ParseInteger(const std::string& text, T& value) const;
+  template <typename T>
+  absl::Status ReadFloat(const JsonTarget& target);
+
+  std::string number_;  // the text of one
+};
+
+// The key of a map entry as the one text that stands for it.
+std::string KeyText(const google::protobuf::Message& entry, const google::protobuf::FieldDescriptor& key);
+
+}  // namespace longshort::server
