@@ -18,27 +18,29 @@
 namespace longshort::server {
 namespace {
 
+// For HttpExchange::Run: a coded message may be large once decoded.
+constexpr size_t kLarge = std::numeric_limits<size_t>::max();
+
 CallOrigin OriginOf(const HttpRequest& request) {
   const absl::StatusOr<absl::Time> deadline = ReadDeadline(request);
   CallOrigin origin =
       ReadOrigin([&request](const char* key) { return request.Find(key); }, deadline.value_or(absl::InfiniteFuture()));
   if (!origin.credentials.authorization.has_value()) origin.credentials = request.certificate;
+  origin.peer = request.peer;
   origin.trace.authority = request.Find("host").value_or("");
   origin.status.Update(deadline.status());
   return origin;
-  origin.peer = request.peer;
 }
 
 }  // namespace
 
 void HttpCall::Start(const CallEnvironment& environment, const Rpc& rpc, std::shared_ptr<HttpExchange> exchange,
                      std::unique_ptr<HttpCodec> codec) {
-  // A coded message may be large once decoded.
   const HttpRequest& head = exchange->request();
   const bool is_coded = IsCoded(head.Find("content-encoding").value_or("")) ||
                         IsCoded(head.Find("connect-content-encoding").value_or("")) ||
                         IsCoded(QueryParameter(head.query, "compression").value_or(""));
-  const size_t bytes = is_coded ? std::numeric_limits<size_t>::max() : exchange->request().body.size();
+  const size_t bytes = is_coded ? kLarge : exchange->request().body.size();
   HttpExchange& runner = *exchange;
   runner.Run(bytes, [&environment, &rpc, exchange = std::move(exchange), codec = std::move(codec)]() mutable {
     // The deleter holds the exchange: while one is in use, the server keeps what the destructor of a call needs.
@@ -116,7 +118,8 @@ void HttpCall::ReceivePart(absl::StatusOr<std::string> part) {
     absl::StatusOr<std::optional<PackedMessage>> message = codec_->TakeNext(received_);
     if (message.ok() && message->has_value()) {
       packed_ = **std::move(message);
-      return ReadDone(true);
+      const size_t bytes = IsCoded(packed_.coding) ? kLarge : packed_.bytes.size();
+      return exchange_->Run(bytes, [self = Self()] { self->ReadDone(true); });  // decodes it
     }
     if (!message.ok()) part = message.status();
   }

@@ -5,13 +5,19 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <deque>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/functional/any_invocable.h"
 #include "absl/strings/str_cat.h"
+#include "base/mutex.h"
 #include "server/http/http_endpoints.h"
+#include "server/http_rpc/connect_codec.h"
 #include "server/http_rpc/connect_front.h"
 #include "server/longshort_v1/rpcs.h"
 #include "server/open_inference_v2/rest_front.h"
@@ -71,6 +77,89 @@ TEST_F(HttpCallTest, MessagesCountInTheBudgetOfAllThatAreRead) {
     EXPECT_THAT(Post(path, body), AllOf(StartsWith("HTTP/1.1 400 "), HasSubstr("wrong"))) << "there is room again";
   }
   EXPECT_EQ(environment_->message_memory->held(), 0);
+}
+
+// An exchange whose tasks the test runs. It keeps how many bytes each of them was said to process.
+class FakeExchange final : public HttpExchange {
+ public:
+  FakeExchange(HttpRequest request, std::string body) : request_(std::move(request)), body_(std::move(body)) {}
+
+  HttpRequest& request() override { return request_; }
+  void Read(absl::AnyInvocable<void(absl::StatusOr<std::string>)> received) override {
+    Run(0, [this, received = std::move(received)]() mutable { received(std::exchange(body_, "")); });
+  }
+  void Answer(HttpResponse response, Done done) override {
+    BeginStream(std::move(response)), EndStream("", std::move(done));
+  }
+  void BeginStream(HttpResponse head) override { status_ = head.status; }
+  void Write(std::string /*part*/, Done done) override { done(true); }
+  void EndStream(std::string /*last*/, Done done) override {
+    done(true);
+    const MutexLock lock(mutex_);
+    answered_ = true;
+    changed_.NotifyAll();
+  }
+  void WhenClosed(absl::AnyInvocable<void()> /*closed*/) override {}
+  void SetTimer(absl::Time /*time*/, absl::AnyInvocable<void()> /*reached*/) override {}
+  void Abort() override {}
+  void Run(size_t bytes, absl::AnyInvocable<void()> task) override {
+    const MutexLock lock(mutex_);
+    largest_ = std::max(largest_, bytes);
+    tasks_.push_back(std::move(task));
+    changed_.NotifyAll();
+  }
+
+  // Runs all tasks until the answer. Returns the largest number of bytes of those that these have begun.
+  size_t Serve() {
+    MutexLock lock(mutex_);
+    largest_ = 0;
+    while (true) {
+      changed_.Wait(mutex_, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return answered_ || !tasks_.empty(); });
+      if (tasks_.empty()) return largest_;
+      absl::AnyInvocable<void()> task = std::move(tasks_.front());
+      tasks_.pop_front();
+      lock.Unlock();
+      task();
+      lock.Lock();
+    }
+  }
+  int status() const { return status_; }
+
+ private:
+  HttpRequest request_;
+  std::string body_;
+  int status_ = 0;
+  Mutex mutex_;
+  ConditionVariable changed_;
+  std::deque<absl::AnyInvocable<void()>> tasks_ ABSL_GUARDED_BY(mutex_);
+  size_t largest_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool answered_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+// Serves a stream of one message, and returns the largest number of bytes of a task after the first.
+size_t BytesAtOnce(const CallEnvironment& environment, const std::vector<Rpc>& rpcs, const std::string& message,
+                   bool is_compressed) {
+  const auto rpc =
+      std::find_if(rpcs.begin(), rpcs.end(), [](const Rpc& one) { return one.kind == RpcKind::kClientStream; });
+  const auto size = static_cast<uint32_t>(message.size());
+  std::string body = {static_cast<char>(is_compressed)};
+  for (int shift = 24; shift >= 0; shift -= 8) body += static_cast<char>(size >> shift);
+  HttpRequest request{.method = "POST", .path = "/longshort.v1.Sessions/ImportSession"};
+  request.fields = {{"content-type", "application/connect+json"}, {"connect-content-encoding", "gzip"}};
+  auto codec = MakeConnectCodec(*rpc, request, environment.limits.message_bytes);
+  EXPECT_TRUE(codec.ok()) << codec.status();
+  const auto exchange = std::make_shared<FakeExchange>(std::move(request), body + message);
+  HttpCall::Start(environment, *rpc, exchange, *std::move(codec));
+  const size_t largest = exchange->Serve();
+  EXPECT_NE(exchange->status(), 0);
+  return largest;
+}
+
+TEST_F(HttpCallTest, LargeMessagesOfAStreamAreDecodedApart) {
+  EXPECT_LT(BytesAtOnce(*environment_, longshort_, R"({"wrong": 1})", false), 100u);
+  const std::string large = absl::StrCat(R"({"wrong": ")", std::string(100'000, 'x'), R"("})");
+  EXPECT_EQ(BytesAtOnce(*environment_, longshort_, large, false), large.size());
+  EXPECT_GT(BytesAtOnce(*environment_, longshort_, "small, and no one knows what it unpacks to", true), 1u << 30);
 }
 
 }  // namespace longshort::server::http_call_test
