@@ -31,7 +31,7 @@ const char* AbuseKindName(AbuseKind abuse);
 struct AbuseLimits {
   // Maximum calls of a connection in memory: open ones, and ended ones that are not destroyed yet. Twice as many may
   // begin without a message between them.
-  int64_t calls = 3072;
+  int64_t calls = 2048;
   // Maximum bytes received without a message. gRPC allows 16 MiB before it must send anything.
   int64_t idle_bytes = int64_t{64} << 20;
   // The largest message, and the maximum bytes of all incomplete messages together. Each open call may have one.

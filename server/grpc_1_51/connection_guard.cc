@@ -2,6 +2,7 @@
 
 #include <sys/epoll.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <ctime>
@@ -22,9 +23,11 @@ constexpr absl::Duration kInterval = absl::Milliseconds(20);
 constexpr int64_t kIdlePolls = 50;
 // Minimum interval between reports of closed connections.
 constexpr absl::Duration kReportInterval = absl::Seconds(1);
-// gRPC destroys a connection with many calls within this time. Then its memory is returned to the system; otherwise
-// the allocator would keep it, as it does for the models' batches (models/layers/kept_memory.h).
+// gRPC usually destroys a connection with many calls within this time. Then its memory is returned to the system;
+// otherwise the allocator would keep it, as it does for the models' batches (models/layers/kept_memory.h). On a busy
+// machine gRPC takes longer, and the memory is returned again, for as long as gRPC has the connection.
 constexpr absl::Duration kMemoryReturnDelay = absl::Seconds(2);
+constexpr int kMaxLooks = 30;
 // A connection that sent at least this much may leave freed memory behind, even if it ended normally.
 constexpr int64_t kNoticedBytes = 256 * 1024;
 
@@ -65,11 +68,7 @@ void ConnectionGuard::Poll() {
     open = static_cast<int64_t>(connections_.size());
     if (now >= next_report_) ended.swap(ended_);
     if (!ended.empty()) next_report_ = now + kReportInterval;
-    return_memory = now >= return_memory_at_;
-    if (return_memory) {
-      return_memory_at_ = absl::InfiniteFuture();
-      if (last_end_ + kMemoryReturnDelay > now) ReturnMemoryAfter(last_end_);
-    }
+    return_memory = ReturnsMemory(now);
   }
   if (!ended.empty()) handlers_.ended(ended);
   handlers_.open(open);
@@ -112,7 +111,7 @@ void ConnectionGuard::PollAll(const PollTime& time) {
 bool ConnectionGuard::PollConnection(Connection& connection, const PollTime& time) {
   const std::optional<ConnectionBytes> bytes = ReadConnectionBytes(connection.socket);
   if (!bytes.has_value()) {
-    if (connection.bytes.received > kNoticedBytes) ReturnMemoryAfter(time.now);
+    if (connection.bytes.received > kNoticedBytes) ReturnMemoryOf(connection, time.now);
     return false;
   }
   if (connection.moving) {
@@ -129,14 +128,22 @@ bool ConnectionGuard::PollConnection(Connection& connection, const PollTime& tim
                     .received_bytes = bytes->received,
                     .idle_bytes = connection.detector.idle_bytes(),
                     .open_calls = calls.value_or(ConnectionCalls()).open});
-  ReturnMemoryAfter(time.now);
+  ReturnMemoryOf(connection, time.now);
   return false;
 }
 
-void ConnectionGuard::ReturnMemoryAfter(absl::Time end) {
-  last_end_ = end;
+void ConnectionGuard::ReturnMemoryOf(const Connection& connection, absl::Time end) {
+  closing_.push_back({.peer = connection.peer});
   // Later connections do not postpone it, since they may end continually.
   if (return_memory_at_ == absl::InfiniteFuture()) return_memory_at_ = end + kMemoryReturnDelay;
+}
+
+bool ConnectionGuard::ReturnsMemory(absl::Time now) {
+  if (now < return_memory_at_) return false;
+  const auto is_gone = [this](Closing& one) { return ++one.looks > kMaxLooks || !calls_.Read(one.peer).has_value(); };
+  closing_.erase(std::remove_if(closing_.begin(), closing_.end(), is_gone), closing_.end());
+  return_memory_at_ = closing_.empty() ? absl::InfiniteFuture() : now + kMemoryReturnDelay;
+  return true;
 }
 
 }  // namespace longshort::server

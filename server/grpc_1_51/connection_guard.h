@@ -61,6 +61,11 @@ class ConnectionGuard final {
     ConnectionBytes bytes;
     bool moving = true;  // polled each time
   };
+  // A closed connection, whose memory gRPC may not have freed yet.
+  struct Closing {
+    std::string peer;
+    int looks = 0;  // for it in gRPC
+  };
 
   // What the thread does at each poll.
   void Poll();
@@ -73,7 +78,9 @@ class ConnectionGuard final {
   // Has the system report when bytes arrive. False if it cannot.
   bool Rest(const Connection& connection);
   // Schedules the return of a closed connection's memory to the system.
-  void ReturnMemoryAfter(absl::Time end) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ReturnMemoryOf(const Connection& connection, absl::Time end) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether freed memory is to be returned now. Schedules the next time if gRPC has not freed all.
+  bool ReturnsMemory(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const AbuseLimits limits_;
   const Handlers handlers_;
@@ -85,7 +92,7 @@ class ConnectionGuard final {
   int64_t polls_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<Ended> ended_ ABSL_GUARDED_BY(mutex_);  // since the last report
   absl::Time next_report_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
-  absl::Time last_end_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
+  std::vector<Closing> closing_ ABSL_GUARDED_BY(mutex_);
   absl::Time return_memory_at_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();  // freed memory
   TaskThread thread_;                                                             // last: it uses the other members
 };

@@ -273,6 +273,19 @@ def test_answers_that_nobody_reads_take_little_memory(
     wait_until(lambda: memory_now() < memory + 32 * MIB, seconds=10)
 
 
+@pytest.mark.parametrize("attack", ["calls without heeding settings", "calls that are reset"])
+@pytest.mark.not_sanitized("the sanitizers have an allocator of their own")
+def test_nor_do_calls_of_a_client_that_reads(attacked: Server, attack: str) -> None:
+    attacked.forget_peak_memory()
+    memory = attacked.peak_memory()
+    client = HostileClient(attacked.grpc_port, ATTACKS[attack][1]())
+    try:
+        wait_until(client.is_closed, seconds=30)
+    finally:
+        client.close()
+    assert attacked.peak_memory() - memory < 100 * MIB
+
+
 @pytest.mark.not_sanitized("the sanitizers have an allocator of their own")
 def test_what_attacks_have_taken_goes_back(tmp_path: Path) -> None:
     """Though there is a classifier, for whose batches the allocator keeps what is free."""

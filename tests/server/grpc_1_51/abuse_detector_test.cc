@@ -50,7 +50,7 @@ TEST(AbuseDetector, CallsInMemoryAreBounded) {
     connection.calls.open += 1000;
     connection.bytes.received += 150'000;
   };
-  EXPECT_EQ(connection.Look(3, open_a_thousand), std::nullopt) << "3,000 of 3,072";
+  EXPECT_EQ(connection.Look(2, open_a_thousand), std::nullopt) << "2,000 of 2,048";
   EXPECT_THAT(connection.Look(1, open_a_thousand), Optional(AbuseKind::kCalls));
 }
 
@@ -68,7 +68,7 @@ TEST(AbuseDetector, CallsWithoutAMessageAreBounded) {
     connection.calls.begun += 1000;
     connection.bytes.received += 50'000;
   };
-  EXPECT_EQ(connection.Look(6, reset_a_thousand), std::nullopt) << "6,000 of 6,144";
+  EXPECT_EQ(connection.Look(4, reset_a_thousand), std::nullopt) << "4,000 of 4,096";
   EXPECT_THAT(connection.Look(1, reset_a_thousand), Optional(AbuseKind::kCalls));
 
   Watched busy;
@@ -117,7 +117,7 @@ TEST(AbuseDetector, EachOpenCallMayHaveAMessageOnItsWay) {
 // Who opens calls only to be allowed more must not be.
 TEST(AbuseDetector, MessagesOnTheirWayAreBoundedTogether) {
   Watched connection({.message_bytes = 100 * kMiB, .messages_bytes = 200 * kMiB});
-  connection.calls.open = 3000;
+  connection.calls.open = 2000;
   const auto send = [&] {
     connection.bytes.received += 10 * kMiB;
     connection.bytes.taken += 9;
