@@ -57,7 +57,7 @@ absl::StatusOr<std::unique_ptr<ModelRegistry>> ModelRegistry::Load(const std::st
                                                             std::move(policies), std::move(retired)));
   const MutexLock loading(registry->loading_);
   registry->skipped_ = listing.skipped;
-  const auto ignore = [](const RegistryEvent&) {};  // skipped() and failures() tell
+  const auto ignore = [](const RegistryEvent&) {};  // as skipped() and failures() return it
   for (const auto& [name, reason] : listing.unreadable) {
     registry->skipped_.insert(reason);
     registry->Fail({name, 0}, reason, absl::UnavailableError(reason), ignore);  // it is in skipped()

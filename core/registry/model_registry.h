@@ -84,8 +84,8 @@ class ModelRegistry {
     return skipped_;
   }
 
-  // Why versions are not served, or not served as their files are: the last attempt to load them failed, whoever asked
-  // for it. Version 0: all of the model. Waits while a model is loaded.
+  // Why versions are not served, or not served as their files are: the last attempt to load them failed, that of a
+  // client or the registry's own. Version 0: all of the model. Waits while a model is loaded.
   std::map<std::pair<std::string, int64_t>, absl::Status> failures() const;
 
   // Loads a version (0: the newest in the repository) in addition to the loaded ones. If it is loaded, reloads it if

@@ -1,4 +1,5 @@
-// The values of a message's fields in JSON, but for messages: texts, bytes, numbers, booleans, enums, and keys of maps.
+// The values of a message's fields in JSON, except for messages: texts, bytes, numbers, booleans, enums, and keys of
+// maps.
 #pragma once
 
 #include <google/protobuf/descriptor.h>
