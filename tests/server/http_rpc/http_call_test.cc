@@ -144,7 +144,9 @@ size_t BytesAtOnce(const CallEnvironment& environment, const std::vector<Rpc>& r
   const auto size = static_cast<uint32_t>(message.size());
   std::string body = {static_cast<char>(is_compressed)};
   for (int shift = 24; shift >= 0; shift -= 8) body += static_cast<char>(size >> shift);
-  HttpRequest request{.method = "POST", .path = "/longshort.v1.Sessions/ImportSession"};
+  HttpRequest request;
+  request.method = "POST";
+  request.path = "/longshort.v1.Sessions/ImportSession";
   request.fields = {{"content-type", "application/connect+json"}, {"connect-content-encoding", "gzip"}};
   auto codec = MakeConnectCodec(*rpc, request, environment.limits.message_bytes);
   EXPECT_TRUE(codec.ok()) << codec.status();
