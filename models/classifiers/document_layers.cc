@@ -179,12 +179,8 @@ void DocumentRun::Run(const KernelLayer& of, float* cls, bool cls_only) {
   }
 }
 
-}  // namespace
-
-bool CanFuse(absl::Span<const TextLayer> layers, const PackedDocuments& packed) {
-  if (c10::GradMode::is_enabled()) return false;
-  const bool are_long = packed.rows() >= kLongDocument * std::ssize(packed.documents);
-  const int64_t max_floats = are_long ? kReadFloats : kCachedFloats;
+// Whether the kernels can read the weights, and no layer has more than so many.
+bool Fit(absl::Span<const TextLayer> layers, int64_t max_floats) {
   return std::all_of(layers.begin(), layers.end(), [max_floats](const TextLayer& layer) {
     int64_t floats = 0;
     for (const Linear* map : MapsOf(layer)) {
@@ -195,6 +191,15 @@ bool CanFuse(absl::Span<const TextLayer> layers, const PackedDocuments& packed) 
     }
     return !layer.value_taps.defined() && floats <= max_floats;
   });
+}
+
+}  // namespace
+
+bool CanFuse(absl::Span<const TextLayer> layers) { return Fit(layers, kCachedFloats); }
+
+bool CanFuse(absl::Span<const TextLayer> layers, const PackedDocuments& packed) {
+  const bool are_long = packed.rows() >= kLongDocument * std::ssize(packed.documents);
+  return !c10::GradMode::is_enabled() && Fit(layers, are_long ? kReadFloats : kCachedFloats);
 }
 
 HiddenRows RunFused(absl::Span<const TextLayer> layers, const PackedDocuments& packed, const at::Tensor& tokens,

@@ -118,22 +118,23 @@ ClassifierWeights::Replica NewReplica(std::shared_ptr<const ClassifierInfo> info
 absl::StatusOr<ClassifierWeights> LoadServedClassifier(
     ClassifierInfo info, int64_t head_width, const ModelDirectory& directory, const LoadOptions& options,
     const std::function<std::shared_ptr<const ServedNetwork>(const TensorSource& read)>& make) {
-  const auto computes_in_bfloat16 = [&](const WorkerDevice& device) {
-    return ClassifierPrecision(options.precision) == "bf16" && (device.kind != DeviceKind::kCpu || HasBFloat16Tiles());
-  };
   const std::vector<WorkerDevice> devices = options.DevicesOrCpu();
-  info.precision = std::any_of(devices.begin(), devices.end(), computes_in_bfloat16) ? "bf16" : "fp32";
   info.fingerprint = directory.fingerprint;
   if (directory.labels_text) {
     LS_ASSIGN_OR_RETURN(info.labels, ParseLabels(*directory.labels_text, info.classes, directory.labels_path()));
   }
-  const auto shared_info = std::make_shared<const ClassifierInfo>(std::move(info));
   TensorReader reader(directory.weights);
   try {
     const c10::InferenceMode inference;
     const OneThread one_thread;
     const auto network = make([&](const std::string& name) { return reader.Read(name); });
     LS_RETURN_IF_ERROR(reader.Finish());
+    const bool is_faster_on_cpu = HasBFloat16Tiles() && network->IsFasterInBFloat16();
+    const auto computes_in_bfloat16 = [&](const WorkerDevice& device) {
+      return ClassifierPrecision(options.precision) == "bf16" && (device.kind != DeviceKind::kCpu || is_faster_on_cpu);
+    };
+    info.precision = std::any_of(devices.begin(), devices.end(), computes_in_bfloat16) ? "bf16" : "fp32";
+    const auto shared_info = std::make_shared<const ClassifierInfo>(std::move(info));
     ClassifierWeights weights;
     for (const WorkerDevice& device : devices) {
       if (device.kind != DeviceKind::kCpu) {

@@ -48,6 +48,8 @@ class ServedNetwork {
   virtual ClassifierResult RunOn(GpuItemAttention& gpu, Items items, ClassifierOutput output) const = 0;
   virtual absl::Status PrepareOn(GpuItemAttention& gpu) const = 0;
 
+  // Whether bfloat16 with AMX makes it faster on CPUs.
+  virtual bool IsFasterInBFloat16() const { return true; }
   // A copy of the network on another device.
   virtual std::shared_ptr<const ServedNetwork> Copy(TensorMove& move) const = 0;
 };

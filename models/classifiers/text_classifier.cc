@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "models/classifiers/classifiers.h"
+#include "models/classifiers/document_layers.h"
 #include "models/classifiers/served_classifier.h"
 #include "models/classifiers/text_network.h"
 #include "models/gpu_backends.h"
@@ -61,6 +62,8 @@ class ServedText final : public ServedNetwork {
   absl::Status PrepareOn(GpuItemAttention& gpu) const override {
     return gpu.PrepareDocuments(network_.config.NetworkDocuments(), LayersOn(gpu, PreparedOutput()));
   }
+  // The fused kernels have float32 only.
+  bool IsFasterInBFloat16() const override { return !CanFuse(network_.layers); }
   std::shared_ptr<const ServedNetwork> Copy(TensorMove& move) const override {
     TextNetwork copy = network_;
     copy.MoveBy(move);

@@ -108,7 +108,7 @@ at::Tensor TextNetwork::MeanOfTokens(const DocumentTokens& documents, ItemAttent
 
 int64_t TextNetwork::MultiplyAdds(ClassifierOutput output, const PackedDocuments& packed) const {
   int64_t done = 0;
-  if (output == ClassifierOutput::kLogits || output == ClassifierOutput::kLogitsAndFeatures) {
+  if (config.classes > 0 && (output == ClassifierOutput::kLogits || output == ClassifierOutput::kLogitsAndFeatures)) {
     const int64_t items = static_cast<int64_t>(packed.documents.size()) / config.NetworkDocuments();
     done += items * (head_in.multiply_adds() + head_out.multiply_adds());
   }

@@ -36,7 +36,7 @@ def check_model(model: models_pb2.Model, command: str, documents: int) -> None:
     if command == "embed" and not model.classifier.embedding_width:
         raise Refused("the server is older than embeddings")
     least = model.classifier.documents
-    most = max(least, model.classifier.max_documents)  # older servers have only the former
+    most = max(least, model.classifier.max_documents)  # older servers do not say max_documents
     if command == "embed" and least == 2:
         if documents == 2:
             raise Refused(f"the model {model.name} embeds each document by itself: name no second column")
