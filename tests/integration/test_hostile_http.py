@@ -37,6 +37,8 @@ from integration.tls_calls import files_of
 STREAM_TYPE = {"Content_Type": "application/connect+json"}
 LIVEZ = b"GET /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
 LONG = {"prompt": {"text": "x"}, "maxTokens": 60000}
+# Its answer of 6 MB does not fit into the buffers of a connection that nobody reads.
+LARGE = LONG | {"maxTokens": 6000, "tokenLogProbabilities": True, "topAlternatives": 20}
 
 
 def lives(server: Server) -> bool:
@@ -251,7 +253,7 @@ def test_pipelined_requests_whose_answers_are_not_read(repository: Path, tmp_pat
 
 
 def begin_stream(server: Server, message: object = LONG, **fields: object) -> socket.socket:
-    """The connection of a stream whose first bytes have come, and that stalls unless more of it is read."""
+    """The connection of a stream whose first bytes have come. It receives little more unless more of it is read."""
     body = envelope(message)
     connection = connect(server)
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -262,9 +264,10 @@ def begin_stream(server: Server, message: object = LONG, **fields: object) -> so
 
 def test_calls_in_progress_leave_room_for_probes(repository: Path, tmp_path: Path) -> None:
     """Of 50 connections 44 may have calls."""
-    with limited_server(repository, tmp_path, "-n 100", "--slow-reader-timeout=10m") as server, ExitStack() as stack:
+    options = ("--slow-reader-timeout=10m", "--max-queue-time=1h")
+    with limited_server(repository, tmp_path, "-n 100", *options) as server, ExitStack() as stack:
         for _ in range(44):
-            stack.enter_context(begin_stream(server))
+            stack.enter_context(begin_stream(server, LARGE))
         for path in (TOKENIZE, "/v1/completions", "/v2/models/tiny/infer"):
             status, headers, body = post(server, path, {"input": {"text": "x"}})
             assert status == 503 and b"44 calls by HTTP" in body, body

@@ -111,10 +111,11 @@ class _Figures:
         return [one if isinstance(one, RowError) else next(answers) for one in asked]
 
     def _texts(self, document: Document) -> inputs.Document | RowError:
+        text: str = document.text
         if not self.second:
-            return document.text
+            return text
         try:
-            return document.text, checked_text(document.metadata.get(self.second), self.second)
+            return text, checked_text(document.metadata.get(self.second), self.second)
         except ValueError as error:
             return RowError(grpc.StatusCode.INVALID_ARGUMENT, str(error))
 
