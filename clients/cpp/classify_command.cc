@@ -66,8 +66,8 @@ Examples:
   longshort classify photo.jpg
   longshort classify --model=flowers --top-k=1 photos 'more/2024-*.jpg'
   curl -s https://example.org/cat.jpg | longshort classify -
-  longshort classify --model=movie_reviews review.txt
-  longshort classify --model=movie_reviews --truncate --top-k=1 reviews/
+  longshort classify --model=languages letter.txt
+  longshort classify --model=languages --truncate --top-k=1 letters/
   longshort classify --model=citations --second cited.txt citing.txt
   longshort classify --json photos | jq -r 'select(.classification) | [.name, .classification.classes[0].label] | @tsv'
 )") {}

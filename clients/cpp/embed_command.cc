@@ -55,8 +55,8 @@ them embeds each by itself.
 If an item cannot be read or embedded, the program continues with the others, and the exit code is that of "longshort classify".
 
 Examples:
-  longshort embed --model=movie_reviews review.txt
-  longshort embed --model=movie_reviews --normalize --lines --npy=reviews.npy reviews.txt
+  longshort embed --model=languages letter.txt
+  longshort embed --model=languages --normalize --lines --npy=lines.npy lines.txt
   longshort embed --model=flowers --npy=photos.npy photos
 )") {}
 

@@ -4,6 +4,7 @@
 import argparse
 import re
 from pathlib import Path
+from urllib.parse import unquote
 
 import pyarrow.parquet as pq
 
@@ -13,12 +14,10 @@ KINDS = ("parquet", "warc.gz")
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("scored", type=Path, help="folder with the outputs enwiki.KIND and movie_reviews.KIND")
+    parser.add_argument("scored", type=Path, help="folder with the outputs enwiki.KIND and languages.KIND")
     given = parser.parse_args()
     bits = re.search(r"^\| this model, .* \*\*([\d.]+)\*\* \|$", (ZOO / "enwiki/README.md").read_text(), re.MULTILINE)
-    right = re.search(
-        r"^\| this model \|.*\((\d+) of 400;", (ZOO / "movie_reviews/README.md").read_text(), re.MULTILINE
-    )
+    right = re.search(r"\((\d+) of (\d+) documents\)", (ZOO / "languages/README.md").read_text())
     assert bits and right, "the cards have their figures elsewhere"
     different = []
     for kind in KINDS:
@@ -27,17 +26,17 @@ def main() -> None:
         print(f"enwiki, {kind}: {found} bits per byte over {row['scored_token_count']:,} bytes; the card: {bits[1]}")
         different += [found] if found != bits[1] else []
 
-        reviews = pq.read_table(given.scored / f"movie_reviews.{kind}" / "rows").to_pylist()
-        count = sum(row["label"] == truth_of(row) for row in reviews)
-        print(f"movie_reviews, {kind}: {count} of {len(reviews)} are right; the card: {right[1]} of 400")
-        different += [count] if (count, len(reviews)) != (int(right[1]), 400) else []
+        texts = pq.read_table(given.scored / f"languages.{kind}" / "rows").to_pylist()
+        count = sum(row["label"] == truth_of(row) for row in texts)
+        print(f"languages, {kind}: {count} of {len(texts)} are right; the card: {right[1]} of {right[2]}")
+        different += [count] if (str(count), str(len(texts))) != right.groups() else []
     if different:
         raise SystemExit("not the figures of the cards")
 
 
 def truth_of(row: dict[str, str]) -> str:
     """The correct label: a column of Parquet, or a part of the URL of a WARC record."""
-    return row["truth"] if "truth" in row else row["url"].removeprefix("urn:").partition("/")[0]
+    return row["truth"] if "truth" in row else unquote(row["url"].removeprefix("urn:").partition("/")[0])
 
 
 if __name__ == "__main__":

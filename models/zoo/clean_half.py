@@ -2,8 +2,8 @@
 """Keeps the cleanest half of a mixed corpus, by the bits per byte of enwiki, and draws the histogram.
 
 The corpus is the held-out text of enwiki, cut into pieces of 1,500 bytes. Every other piece is unchanged. The rest is
-spoiled in turn: it is replaced by a film review, every tenth letter is changed, the words are shuffled, or the bytes
-are encoded in base64.
+spoiled in turn: it is replaced by a text in another language, every tenth letter is changed, the words are shuffled,
+or the bytes are encoded in base64.
 """
 
 import argparse
@@ -21,21 +21,22 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 PIECE = 1500
-KINDS = ("clean", "film review", "letters changed", "words shuffled", "base64")
+KINDS = ("clean", "other language", "letters changed", "words shuffled", "base64")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("text", type=Path, help="the held-out part of enwiki_p10.xml")
-    parser.add_argument("reviews", type=Path, help="held_out.jsonl, as movie_reviews/prepare.py makes it")
+    parser.add_argument("others", type=Path, help="held_out.jsonl, as languages/prepare.py makes it")
     parser.add_argument("out", type=Path, help="folder to write mixed.parquet, scored and kept.parquet into")
     parser.add_argument("--server", default="127.0.0.1:8500", help="default 127.0.0.1:8500")
     parser.add_argument("--picture", type=Path, help="PNG of the histogram (needs matplotlib)")
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
 
-    reviews = [json.loads(line)["text"].encode() for line in given.reviews.read_text().splitlines()]
-    rows = mixed(given.text.read_bytes(), reviews)
+    lines = [json.loads(line) for line in given.others.read_text().splitlines()]
+    others = [one["text"].encode() for one in lines if one["label"] != "English" and len(one["text"].encode()) >= PIECE]
+    rows = mixed(given.text.read_bytes(), others)
     pq.write_table(pa.Table.from_pylist(rows), given.out / "mixed.parquet")
     longshort.batch.score(
         str(given.out / "mixed.parquet"),
@@ -58,21 +59,21 @@ def main() -> None:
         draw(scored, bound, given.picture)
 
 
-def mixed(text: bytes, reviews: list[bytes]) -> list[dict[str, Any]]:
+def mixed(text: bytes, others: list[bytes]) -> list[dict[str, Any]]:
     """The documents, in a fixed random order."""
     draw = random.Random(1)
     pieces = [text[begin : begin + PIECE] for begin in range(0, len(text) - PIECE + 1, PIECE)]
     rows = []
     for place, piece in enumerate(pieces):
         kind = KINDS[0] if place % 2 == 0 else KINDS[1 + place // 2 % 4]
-        rows.append({"text": spoiled(piece, kind, reviews[place % len(reviews)], draw), "kind": kind})
+        rows.append({"text": spoiled(piece, kind, others[place % len(others)], draw), "kind": kind})
     draw.shuffle(rows)
     return rows
 
 
-def spoiled(piece: bytes, kind: str, review: bytes, draw: random.Random) -> bytes:
-    if kind == "film review":
-        return review[:PIECE]
+def spoiled(piece: bytes, kind: str, other: bytes, draw: random.Random) -> bytes:
+    if kind == "other language":
+        return other[:PIECE]
     if kind == "letters changed":
         letters = b"abcdefghijklmnopqrstuvwxyz"
         return re.sub(rb"[a-z]", lambda one: bytes([draw.choice(letters)]) if draw.random() < 0.1 else one[0], piece)

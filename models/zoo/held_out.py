@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Writes the held-out data of enwiki and movie_reviews in the formats of corpora: Parquet and WARC."""
+"""Writes the held-out data of enwiki and languages in the formats of corpora: Parquet and WARC."""
 
 import argparse
 import io
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,8 +18,8 @@ DATE = "2026-01-01T00:00:00Z"
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("text", type=Path, help="the held-out part of enwiki_p10.xml")
-    parser.add_argument("reviews", type=Path, help="held_out.jsonl, as movie_reviews/prepare.py makes it")
-    parser.add_argument("out", type=Path, help="folder to write enwiki.* and movie_reviews.* into")
+    parser.add_argument("texts", type=Path, help="held_out.jsonl, as languages/prepare.py makes it")
+    parser.add_argument("out", type=Path, help="folder to write enwiki.* and languages.* into")
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
 
@@ -29,17 +30,17 @@ def main() -> None:
     )
     write_warc(given.out / "enwiki.warc.gz", [("held-out", text)])
 
-    reviews = [json.loads(line) for line in given.reviews.read_text().splitlines()]
+    texts = [json.loads(line) for line in given.texts.read_text().splitlines()]
     # The results also have a column "label".
-    table = pa.table({"text": [one["text"] for one in reviews], "truth": [one["label"] for one in reviews]})
-    pq.write_table(table, given.out / "movie_reviews.parquet")
-    write_warc(given.out / "movie_reviews.warc.gz", named(reviews))
+    table = pa.table({"text": [one["text"] for one in texts], "truth": [one["label"] for one in texts]})
+    pq.write_table(table, given.out / "languages.parquet")
+    write_warc(given.out / "languages.warc.gz", named(texts))
 
 
-def named(reviews: Iterable[dict[str, str]]) -> Iterator[tuple[str, bytes]]:
-    """Each review with a name that contains its label, like a URL."""
-    for place, review in enumerate(reviews):
-        yield f"{review['label']}/{place}", review["text"].encode()
+def named(texts: Iterable[dict[str, str]]) -> Iterator[tuple[str, bytes]]:
+    """Each text with a name that contains its label, like a URL."""
+    for place, one in enumerate(texts):
+        yield f"{quote(one['label'])}/{place}", one["text"].encode()
 
 
 def write_warc(path: Path, documents: Iterable[tuple[str, bytes]]) -> None:

@@ -49,7 +49,7 @@ class Fleet:
         self.identity: Server
 
     def _write_models(self) -> None:
-        for name in ("flowers", "movie_reviews"):
+        for name in ("flowers", "languages"):
             shutil.copytree(ZOO / name / "1", self.repository / name / "1")
         (self.repository / "enwiki").mkdir()
         (self.repository / "enwiki/serving.json").write_text(

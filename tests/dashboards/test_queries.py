@@ -93,9 +93,9 @@ def test_variables_offer_what_is_served(prometheus: Prometheus) -> None:
         for board in DASHBOARDS.values()
         for variable in variables(board)
     }
-    assert found["longshort-overview", "model"] == {"enwiki", "flowers", "movie_reviews", "echo"}
+    assert found["longshort-overview", "model"] == {"enwiki", "flowers", "languages", "echo"}
     assert found["longshort-language-models", "model"] == {"enwiki"}
-    assert found["longshort-classifiers", "model"] == {"flowers", "movie_reviews", "echo"}
+    assert found["longshort-classifiers", "model"] == {"flowers", "languages", "echo"}
     assert {"1", "2"} <= found["longshort-overview", "version"]
     assert len(found["longshort-fleet", "instance"]) == 3
     assert all(found[uid, name] == {"longshort"} for uid, name in found if name == "job")

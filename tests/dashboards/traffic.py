@@ -14,7 +14,7 @@ from dashboards.fleet import Fleet
 
 PHOTO = (ROOT / "deploy/photo.jpg").read_bytes()
 PARAGRAPH = (ROOT / "deploy/paragraph.txt").read_text()
-REVIEW = (ROOT / "deploy/review.txt").read_text()
+LETTER = (ROOT / "deploy/letter.txt").read_text()
 NO_RETRIES = longshort.RetryPolicy(attempts=1)
 
 
@@ -31,7 +31,7 @@ class Traffic:
         self._batch = fleet.client("batch", retry=NO_RETRIES, timeout=30)
         self._stranger = fleet.client("unknown", retry=NO_RETRIES)
         self._identity = fleet.client("app", fleet.identity)
-        kinds = [self._read, self._write, self._talk, self._score, self._review, self._look, self._echo, self._err]
+        kinds = [self._read, self._write, self._talk, self._score, self._letter, self._look, self._echo, self._err]
         self._threads = [threading.Thread(target=self._run, args=(kind,)) for kind in kinds]
 
     def _run(self, act: Callable[[random.Random], None]) -> None:
@@ -70,10 +70,10 @@ class Traffic:
     def _score(self, chance: random.Random) -> None:
         self._notebook.score([PARAGRAPH[chance.randint(0, 500) :] for _ in range(2)], model="enwiki")
 
-    def _review(self, chance: random.Random) -> None:
+    def _letter(self, chance: random.Random) -> None:
         """Documents for a classifier; now and then one without any text."""
-        documents = [REVIEW[: chance.randint(100, len(REVIEW))] for _ in range(chance.randint(1, 12))]
-        self._notebook.classify([*documents, *([""] if chance.random() < 0.1 else [])], model="movie_reviews")
+        documents = [LETTER[: chance.randint(100, len(LETTER))] for _ in range(chance.randint(1, 12))]
+        self._notebook.classify([*documents, *([""] if chance.random() < 0.1 else [])], model="languages")
 
     def _look(self, chance: random.Random) -> None:
         """Photos; now and then a damaged one."""
@@ -82,7 +82,7 @@ class Traffic:
 
     def _echo(self, chance: random.Random) -> None:
         for _ in range(20):
-            self._identity.classify([REVIEW] * chance.randint(1, 4), model="echo")
+            self._identity.classify([LETTER] * chance.randint(1, 4), model="echo")
 
     def _err(self, chance: random.Random) -> None:
         """A call that is wrong, late, or more than its client may have."""

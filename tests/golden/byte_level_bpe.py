@@ -76,7 +76,7 @@ SETTINGS = {
 
 def corpus() -> list[str]:
     """Text that the checkout has."""
-    paths = [ROOT / "deploy/paragraph.txt", ROOT / "deploy/review.txt", *sorted((ROOT / "docs").glob("*.md"))]
+    paths = [ROOT / "deploy/paragraph.txt", ROOT / "deploy/letter.txt", *sorted((ROOT / "docs").glob("*.md"))]
     return [line for path in paths for line in path.read_text(encoding="utf-8").splitlines(keepends=True)]
 
 

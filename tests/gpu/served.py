@@ -41,7 +41,7 @@ def calls(folder: Path, device: str) -> list[Call]:
     return [
         Call("continue a text", "Generate", ["--model=enwiki", "generate", *go_on]),
         Call("score a text", "ScoreTexts", ["--model=enwiki", "score", str(text)]),
-        Call("classify a review", "ScoreTexts", ["--model=movie_reviews", "classify", str(ROOT / "deploy/review.txt")]),
+        Call("classify a letter", "ScoreTexts", ["--model=languages", "classify", str(ROOT / "deploy/letter.txt")]),
         Call("classify a photo", "ClassifyImage", ["--model=flowers", "classify", str(ROOT / "deploy/photo.jpg")]),
     ]
 

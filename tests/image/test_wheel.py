@@ -68,7 +68,7 @@ def client(server: Container, *arguments: str) -> str:
 
 def test_it_serves_the_demo_models_and_stops(server: Container) -> None:
     listed = client(server, "models")
-    assert all(name in listed for name in ("enwiki", "flowers", "listops", "movie_reviews")), listed
+    assert all(name in listed for name in ("enwiki", "flowers", "languages", "listops")), listed
     photo = client(server, "--model=flowers", "classify", "--json", "/samples/photo.jpg")
     assert json.loads(photo)["classification"]["classes"][0]["label"] == "sunflower"
     assert "bits/byte" in client(server, "--model=enwiki", "score", "/samples/paragraph.txt")

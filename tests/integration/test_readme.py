@@ -61,21 +61,23 @@ def test_the_first_call_is_on_the_first_screen() -> None:
 
 
 @pytest.mark.parametrize(
-    ("page", "review", "label"),
+    ("page", "text", "label"),
     [
-        ("README.md", "deploy/review.txt", "pos"),
-        ("clients/python/README.md", "This is a great film, moving and beautifully acted.", "pos"),
-        ("docs/other_languages.md", "This is a great film, moving and beautifully acted.", "pos"),
-        ("docs/operations/open_inference.md", "This is a great film, moving and beautifully acted.", "pos"),
-        ("docs/operations/open_inference.md", "The worst movie of the year, boring and stupid.", "neg"),
-        ("docs/operations/open_inference.md", "This film is a waste of time: dull, badly acted and too long.", "neg"),
+        ("README.md", "deploy/letter.txt", "German"),
+        ("clients/python/README.md", "Wohin fährt dieser Zug, und wann kommt er an?", "German"),
+        ("docs/other_languages.md", "Wohin fährt dieser Zug, und wann kommt er an?", "German"),
+        ("docs/operations/open_inference.md", "Wohin fährt dieser Zug, und wann kommt er an?", "German"),
+        ("docs/operations/open_inference.md", "Où va ce train, et à quelle heure arrive-t-il ?", "French"),
+        ("docs/operations/open_inference.md", "Où va ce train, et quand arrive-t-il ?", "French"),
+        ("docs/operations/openai.md", "Das Wetter ist heute schön.", "German"),
+        ("docs/operations/openai.md", "Bonjour à tous les amis !", "French"),
     ],
 )
-def test_a_review_on_a_page_is_classified_as_a_reader_expects(zoo: Server, page: str, review: str, label: str) -> None:
-    assert review in (ROOT / page).read_text()
-    text = ROOT / review if review.startswith("deploy/") else None
-    with longshort.Client(f"127.0.0.1:{zoo.grpc_port}", model="movie_reviews") as client:
-        (answer,) = client.classify(text.read_text() if text else review)
+def test_a_text_on_a_page_is_in_the_language_that_a_reader_sees(zoo: Server, page: str, text: str, label: str) -> None:
+    assert text in (ROOT / page).read_text()
+    file = ROOT / text if text.startswith("deploy/") else None
+    with longshort.Client(f"127.0.0.1:{zoo.grpc_port}", model="languages") as client:
+        (answer,) = client.classify(file.read_text() if file else text)
     assert answer.top.label == label
 
 

@@ -32,7 +32,7 @@ TEST(ParseWorkload, ReadsEveryKindOfValue) {
 
 TEST(ParseWorkload, AClassifierTakesTextsOrImages) {
   EXPECT_EQ(Parsed("classify,model=flowers").rpc, Rpc::kClassifyImage);
-  EXPECT_EQ(Parsed("classify,model=movie_reviews,prompt=200:900").rpc, Rpc::kScoreText);
+  EXPECT_EQ(Parsed("classify,model=languages,prompt=200:900").rpc, Rpc::kScoreText);
   EXPECT_THAT(ParseWorkload("classify,prompt=9,image_side=32").status().message(), HasSubstr("texts or images"));
 }
 

@@ -24,7 +24,7 @@ def _chromium() -> None:
 def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The demo models, tiny and fast language models of bytes and of characters, and a tiny classifier of pairs."""
     repository = tmp_path_factory.mktemp("models")
-    for name in ("enwiki", "flowers", "movie_reviews"):
+    for name in ("enwiki", "flowers", "languages"):
         shutil.copytree(ROOT / "models/zoo" / name / "1", repository / name / "1")
     model_directory.write(repository)
     characters = model_directory.write(repository, "characters")

@@ -22,9 +22,9 @@ def test_models_are_listed_with_what_they_take(browser: Browser) -> None:
     assert "Image classifier" in cards["flowers"] and "daisy, dandelion, rose, sunflower, tulip" in cards["flowers"]
     assert "Two texts, compared" in cards["pairs"]
     assert all("ready" in text for text in cards.values())
-    browser.all("[aria-label='Classify with movie_reviews, version 1']")[0].click()
+    browser.all("[aria-label='Classify with languages, version 1']")[0].click()
     assert browser.focused() == "tab-classify"
-    assert browser.id("classify-model").get_attribute("value") == "movie_reviews/1"
+    assert browser.id("classify-model").get_attribute("value") == "languages/1"
 
 
 DROP = """
@@ -52,9 +52,9 @@ def test_texts_are_dropped_and_pasted(browser: Browser) -> None:
     browser.all("#score-chip button")[0].click()
     assert field.is_displayed() and browser.focused() == "score-text"
     show(browser, "classify")
-    browser.choose("classify-model", "movie_reviews")
-    browser.script(DROP, browser.id("classify-form"), [["one.txt", "A fine film."], ["two.txt", "A dull film."]])
-    wait_until(lambda: len(browser.all("#classify-results > li .bar")) == 4)
+    browser.choose("classify-model", "languages")
+    browser.script(DROP, browser.id("classify-form"), [["one.txt", "A fine day."], ["two.txt", "Guten Tag!"]])
+    wait_until(lambda: len(browser.all("#classify-results > li .bar")) == 10)
     assert [card.text.split("\n")[0] for card in browser.all("#classify-results > li")] == ["one.txt", "two.txt"]
 
 
@@ -79,11 +79,11 @@ def test_many_images_are_classified_and_errors_are_words(browser: Browser, tmp_p
 
 def test_texts_and_pairs_are_classified(browser: Browser) -> None:
     show(browser, "classify")
-    browser.choose("classify-model", "movie_reviews")
-    browser.write("classify-text", (ROOT / "deploy/review.txt").read_text())
+    browser.choose("classify-model", "languages")
+    browser.write("classify-text", (ROOT / "deploy/letter.txt").read_text())
     browser.all("#classify-texts button")[0].click()
     browser.wait_for_text("classify-status", "All are classified.")
-    assert browser.all("#classify-results .bar")[0].text.startswith("pos")
+    assert browser.all("#classify-results .bar")[0].text.startswith("German")
     browser.choose("classify-model", "pairs")
     browser.write("classify-text", "one")
     browser.all("#classify-texts button")[0].click()

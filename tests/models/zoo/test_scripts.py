@@ -1,14 +1,18 @@
 """The scripts beside the zoo's models, as they are run."""
 
+import importlib
 import io
+import itertools
 import json
+import re
 import subprocess
 import sys
 import tarfile
-import zipfile
 from pathlib import Path
 
 ZOO = Path(__file__).parents[3] / "models" / "zoo"
+sys.path.append(str(ZOO / "languages"))
+LANGUAGES: dict[str, str] = importlib.import_module("prepare").LANGUAGES
 
 
 def run(script: str, *arguments: object, given: str = "") -> subprocess.CompletedProcess[str]:
@@ -24,18 +28,46 @@ def answer(label: str, name: str = "-") -> str:
     return json.dumps({"name": name, "classification": {"classes": [{"label": label}, {"label": "other"}]}}) + "\n"
 
 
-def test_reviews_are_split_by_the_tags_of_their_names(tmp_path: Path) -> None:
-    archive = tmp_path / "reviews.zip"
-    with zipfile.ZipFile(archive, "w") as file:
-        file.writestr("movie_reviews/README", "not a review")
-        for name in ("neg/cv799_1.txt", "pos/cv800_2.txt", "pos/cv000_3.txt"):
-            file.writestr(f"movie_reviews/{name}", f"text of {name}, d\u00e9j\u00e0 vu".encode("latin-1"))
-    assert run("movie_reviews/prepare.py", archive, tmp_path / "out").returncode == 0
-    assert read_lines(tmp_path / "out" / "train.jsonl") == [
-        {"label": "neg", "text": "text of neg/cv799_1.txt, d\u00e9j\u00e0 vu"},
-        {"label": "pos", "text": "text of pos/cv000_3.txt, d\u00e9j\u00e0 vu"},
+def test_languages_hold_out_the_same_topics_in_all_languages(tmp_path: Path) -> None:
+    """42 pages of two sentences: one that all pages have, and one that names language and page."""
+    pages = [
+        "".join(pair) for pair in itertools.permutations(("lake", "moon", "hill", "fern", "gold", "wind", "rose"), 2)
     ]
-    assert [line["label"] for line in read_lines(tmp_path / "out" / "held_out.jsonl")] == ["pos"]
+    archive = tmp_path / "translations.tar"
+    with tarfile.open(archive, "w") as tar:
+        for code in LANGUAGES.values():
+            entry = '#. x\n#: {0}.xhp\nmsgctxt ""\n"{0}.xhp\\n"\nmsgid "{1}"\nmsgstr ""\n"<b>{2}</b> "\n"{3}"\n\n'
+            content = "".join(
+                entry.format(page, "The same", f"Sentence of {code}", "of all pages")
+                + entry.format(
+                    page, f"It is {page}", f"Sentence in {code} about", page + " &amp; nothing" + " else" * 20
+                )
+                for page in pages
+            ).encode()
+            member = tarfile.TarInfo(f"translations/source/{code}/helpcontent2/text.po")
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
+    done = run("languages/prepare.py", archive, tmp_path / "out", "--train=60", "--held-out=9")
+    assert done.returncode == 0, done.stderr
+    found: dict[str, dict[str, set[str]]] = {}
+    for part in ("train", "held_out_letters_lost", "held_out"):
+        of_part = found[part] = {}
+        for line in read_lines(tmp_path / f"out/{part}.jsonl"):
+            of_part.setdefault(line["label"], set()).update(re.findall(r"about (\w{8}) & nothing", line["text"]))
+    assert found["held_out"]["Danish"] and found["held_out"]["Danish"] == found["held_out"]["Thai"]
+    assert not found["held_out"]["Danish"] & set().union(*found["train"].values())
+    assert set(found["train"]) == set(LANGUAGES)
+    assert found["held_out_letters_lost"]["Danish"] < found["held_out"]["Danish"]
+
+
+def test_shares_count_the_likeliest_language_and_both_of_a_mixture(tmp_path: Path) -> None:
+    texts = tmp_path / "mixed.jsonl"
+    texts.write_text('{"label": "Danish + Thai"}\n{"label": "Thai + Danish"}\n')
+    classes = [{"label": "Danish", "probability": 0.6}, {"label": "Thai", "probability": 0.3}, {"label": "Welsh"}]
+    given = json.dumps({"classification": {"classes": classes}}) + "\n"
+    assert run("languages/shares.py", texts, given=given + given).stdout == (
+        "mixed: accuracy 0.5000, 1 of 2; both languages 1.0000, the second's median share 0.60\n  Thai as Danish 1\n"
+    )
 
 
 def test_flowers_keep_the_split_of_the_archive_and_the_attribution(tmp_path: Path) -> None:

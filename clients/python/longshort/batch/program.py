@@ -47,8 +47,8 @@ verify reads all files of a run and compares them with the manifest. The exit co
 Examples:
   longshort-batch score corpus/*.parquet --out=scored --model=enwiki
   longshort-batch score books.jsonl.zst --out=scored --region-tokens=2048 --server=a:8500 --server=b:8500
-  longshort-batch classify reviews/ --out=classified --model=movie_reviews --truncate --top-k=1
-  longshort-batch embed reviews/ --out=embedded --model=movie_reviews --truncate --normalize
+  longshort-batch classify pages/ --out=classified --model=languages --truncate --top-k=1
+  longshort-batch embed pages/ --out=embedded --model=languages --truncate --normalize
 """
 
 _EXIT_CODES = """Exit codes:
