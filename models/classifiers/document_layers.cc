@@ -134,7 +134,7 @@ void DocumentRun::Run(const KernelLayer& of, float* cls, bool cls_only) {
   const cpu::DocumentLayer& layer = of.kernel;
   const int64_t matrix = blocks_ * width_ * kBlockRows, shared = layer.rank + (cls == nullptr ? 0 : 1);
   std::vector<float> vectors((2 * shared + 3) * width_);  // shared keys and values; query, key and value of CLS
-  float *const query = &vectors[2 * shared * width_], *const key = query + width_, *const value = key + width_;
+  float *const query = vectors.data() + 2 * shared * width_, *const key = query + width_, *const value = key + width_;
   const cpu::LayerRows rows{.rows = document_.rows,
                             .segments = document_.segments.data(),
                             .segment_count = static_cast<int64_t>(document_.segments.size()),
@@ -155,8 +155,8 @@ void DocumentRun::Run(const KernelLayer& of, float* cls, bool cls_only) {
   const int64_t landmark_floats = cpu::LandmarkSumsFloats(layer), cls_floats = cpu::ClsSumsFloats(layer);
   std::vector<float> landmark_sums(pieces_ * landmark_floats), cls_sums(pieces_ * cls_floats);
   ForEachBlock([&](int64_t piece, int64_t block, float* scratch) {
-    kernels_.collect_block(layer, rows, block, block == FirstBlock(piece), &landmark_sums[piece * landmark_floats],
-                           scratch);
+    kernels_.collect_block(layer, rows, block, block == FirstBlock(piece),
+                           landmark_sums.data() + piece * landmark_floats, scratch);
   });
   if (pieces_ > 0) kernels_.finish_landmarks(layer, rows, landmark_sums.data(), pieces_);
 
@@ -169,7 +169,7 @@ void DocumentRun::Run(const KernelLayer& of, float* cls, bool cls_only) {
     if (cls != nullptr) {
       kernels_.add_to_cls(layer, query, sees_keys ? rows.keys + offset : attended,
                           sees_keys ? rows.values + offset : attended, RowsOf(block), block == FirstBlock(piece),
-                          &cls_sums[piece * cls_floats], scratch);
+                          cls_sums.data() + piece * cls_floats, scratch);
     }
     if (!cls_only) kernels_.finish_block(layer, attended, RowsOf(block), rows.hidden + offset, scratch);
   });
