@@ -37,7 +37,7 @@ from integration.tls_calls import files_of
 STREAM_TYPE = {"Content_Type": "application/connect+json"}
 LIVEZ = b"GET /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
 LONG = {"prompt": {"text": "x"}, "maxTokens": 60000}
-# Its answer of 6 MB does not fit into the buffers of a connection that nobody reads.
+# Its answer of 6 MB does not fit into the buffers of a connection whose client reads nothing.
 LARGE = LONG | {"maxTokens": 6000, "tokenLogProbabilities": True, "topAlternatives": 20}
 
 
