@@ -69,7 +69,7 @@ absl::StatusOr<std::unique_ptr<ModelRegistry>> ModelRegistry::Load(const std::st
     for (const int64_t version : policy.Choose(versions)) {
       const VersionId id(name, version);
       const Signature signature = registry->SignatureOf(id);
-      const absl::Status status = registry->LoadFrom(id, signature, ignore).status();
+      absl::Status status = registry->LoadFrom(id, signature, ignore).status();
       if (status.ok()) continue;
       if (strict || !absl::IsResourceExhausted(status)) return status;
       registry->Fail(id, signature.Text(), status, ignore);

@@ -70,7 +70,7 @@ at::Tensor TextNetwork::Run(ClassifierOutput output, const DocumentTokens& docum
   if (output == ClassifierOutput::kMeanOfTokens) return MeanOfTokens(documents, attention);
   const at::Tensor features = Features(documents, attention);
   if (output == ClassifierOutput::kFeatures) return features.to(at::kFloat);
-  const at::Tensor of_items = features.to(at::kFloat).view({-1, config.NetworkDocuments() * config.model_width});
+  at::Tensor of_items = features.to(at::kFloat).view({-1, config.NetworkDocuments() * config.model_width});
   if (config.classes == 0) return of_items;
   at::Tensor logits = Head(features).to(at::kFloat);
   return output == ClassifierOutput::kLogits ? logits : at::cat({logits, of_items}, 1);

@@ -5,13 +5,13 @@
 namespace longshort::models::cpu {
 
 namespace avx512 {
-extern const DocumentLayerKernels document_layer_kernels;
+extern const DocumentLayerKernels kDocumentLayerKernels;
 }
 namespace avx2 {
-extern const DocumentLayerKernels document_layer_kernels;
+extern const DocumentLayerKernels kDocumentLayerKernels;
 }
 namespace baseline {
-extern const DocumentLayerKernels document_layer_kernels;
+extern const DocumentLayerKernels kDocumentLayerKernels;
 }
 
 int64_t LandmarkSumsFloats(const DocumentLayer& layer) {
@@ -34,13 +34,13 @@ int64_t DocumentLayerScratchFloats(const DocumentLayer& layer, int64_t shared, i
 const DocumentLayerKernels& DocumentLayerKernelsFor(InstructionSet set) {
   switch (set) {
     case InstructionSet::kAvx512:
-      return avx512::document_layer_kernels;
+      return avx512::kDocumentLayerKernels;
     case InstructionSet::kAvx2:
-      return avx2::document_layer_kernels;
+      return avx2::kDocumentLayerKernels;
     case InstructionSet::kBaseline:
-      return baseline::document_layer_kernels;
+      return baseline::kDocumentLayerKernels;
   }
-  return baseline::document_layer_kernels;
+  return baseline::kDocumentLayerKernels;
 }
 
 }  // namespace longshort::models::cpu

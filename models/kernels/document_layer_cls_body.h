@@ -112,8 +112,8 @@ void FinishCls(const DocumentLayer& layer, const float* query, const float* key,
 
 }  // namespace
 
-extern const DocumentLayerKernels document_layer_kernels = {CollectBlock, FinishLandmarks, AttendBlock, FinishBlock,
-                                                            ProjectCls,   NormalizeRow,    AddToCls,    FinishCls};
+extern const DocumentLayerKernels kDocumentLayerKernels = {CollectBlock, FinishLandmarks, AttendBlock, FinishBlock,
+                                                           ProjectCls,   NormalizeRow,    AddToCls,    FinishCls};
 
 }  // namespace longshort::models::cpu::LONGSHORT_INSTRUCTION_SET
 // NOLINTEND(misc-definitions-in-headers)

@@ -20,7 +20,7 @@ auto FindOperator(const char* name) {
   return c10::Dispatcher::singleton().findSchemaOrThrow(name, "").typed<Function>();
 }
 
-at::Tensor Finish(at::Tensor product, const at::Tensor& bias, bool gelu) {
+at::Tensor Finish(const at::Tensor& product, const at::Tensor& bias, bool gelu) {
   if (bias.defined()) product.add_(bias);
   return gelu ? at::gelu(product) : product;
 }
