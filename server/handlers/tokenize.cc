@@ -22,9 +22,12 @@ absl::StatusOr<TextVocabulary> VocabularyOf(const core::ServedModel& model, cons
 
 // Errors: INVALID_ARGUMENT if the answer may be too large for a client.
 absl::Status CheckAnswerFits(const TokenizeResult& result, const RequestLimits& limits) {
-  constexpr int64_t kTokenBytes = 18;  // of an id, four places and a piece's length, at most 3 bytes each
-  int64_t bytes = kTokenBytes * static_cast<int64_t>(result.ids.size());
-  for (const int32_t id : result.ids) bytes += static_cast<int64_t>(result.tokenizer->Decode(id).size());
+  // An id, its piece's length and, unless ids were sent, four places: at most 3 bytes each.
+  const int64_t token_bytes = result.spans.empty() ? 6 : 18;
+  int64_t bytes = token_bytes * static_cast<int64_t>(result.ids.size());
+  if (result.tokenizer != nullptr) {
+    for (const int32_t id : result.ids) bytes += static_cast<int64_t>(result.tokenizer->Decode(id).size());
+  }
   const auto name = [] { return std::string("number of bytes to return (pieces and places of tokens)"); };
   return CheckFieldRange(name, bytes, 0, limits.class_bytes);
 }

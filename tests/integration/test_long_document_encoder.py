@@ -13,6 +13,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import grpc
 import longshort
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 from reference import safetensors_file
 from reference.text_classifier import TextClassifier
 
-from integration import classifier_directory, open_inference
+from integration import classifier_directory, expect, open_inference
 from integration.open_inference import strings
 from integration.server_process import BINARY, Server
 
@@ -140,10 +141,24 @@ def test_the_client_reads_pairs_of_files(served: SimpleNamespace, tmp_path: Path
     lines = tmp_path / "lines.jsonl"
     texts = dict(zip(("text", "second_text"), case["texts"], strict=True))
     lines.write_text(json.dumps(texts) + "\n" + json.dumps({"text": case["texts"][0]}) + "\n")
-    for options in ([files[0], f"--second={files[1]}"], ["--json-lines", lines]):
+    for options, wanted in (([files[0], f"--second={files[1]}"], vectors[:1]), (["--json-lines", lines], vectors)):
         embed = [*program[:-1], "embed", "--model=roberta", *options]
         done = subprocess.run(embed, capture_output=True, text=True, check=True)
-        for line, vector in zip(done.stdout.splitlines(), vectors, strict=False):
+        for line, vector in zip(done.stdout.splitlines(), wanted, strict=True):
             assert json.loads(line)["values"] == pytest.approx(vector.values, abs=TOLERANCE)
     refused = subprocess.run([*command, files[0]], capture_output=True, text=True, check=False)
     assert refused.returncode == 1 and "joins two documents, but 2 files and 1 --second" in refused.stderr
+
+
+def test_an_answer_of_tokenize_is_bounded_by_bytes(api: SimpleNamespace, served: SimpleNamespace) -> None:
+    tokenize = api.inference_grpc.InferenceStub(served.server.channel).Tokenize
+
+    def request(text: str) -> Any:
+        return api.inference.TokenizeRequest(model={"name": "roberta"}, input={"text": text})
+
+    pieces = [piece for case in CASES for piece in tokenize(request(case["texts"][0])).pieces]
+    longest = max(pieces, key=len).decode()
+    count = (3 << 20) // (18 + len(longest))
+    with expect.error(grpc.StatusCode.INVALID_ARGUMENT, "pieces and places"):
+        tokenize(request(longest * (count + count // 50)))
+    assert len(tokenize(request(longest * (count // 2))).pieces) == count // 2

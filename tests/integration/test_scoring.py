@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import math
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import grpc
 import pytest
 
-from integration import expect
+from integration import expect, model_directory
 from integration.model_directory import FIRST_BYTE_ID
+from integration.server_process import Server
 
 TEXT = "The quick brown fox\njumps over the lazy dog. " * 5
 INVALID = grpc.StatusCode.INVALID_ARGUMENT
@@ -74,6 +77,17 @@ def test_tokenize_gives_ids_with_their_bytes(api: SimpleNamespace, inference: An
     again = inference.Tokenize(api.inference.TokenizeRequest(input={"ids": {"ids": list(answer.ids)}}))
     assert list(again.ids) == list(answer.ids)
     assert list(again.pieces) == list(answer.pieces) and not again.byte_begins
+
+
+def test_tokenize_takes_ids_of_a_model_without_vocabulary(api: SimpleNamespace, tmp_path: Path) -> None:
+    config = model_directory.write(tmp_path / "repository") / "config.json"
+    config.write_text(json.dumps(json.loads(config.read_text()) | {"tokenizer": "none"}))
+    with Server(tmp_path / "repository", tmp_path / "server") as server:
+        tokenize = api.inference_grpc.InferenceStub(server.channel).Tokenize
+        answer = tokenize(api.inference.TokenizeRequest(input={"ids": {"ids": [3, 4]}}))
+        assert list(answer.ids) == [3, 4] and not answer.pieces
+        with expect.error(INVALID, "tokenizer"):
+            tokenize(api.inference.TokenizeRequest(input={"text": "a"}))
 
 
 def test_wrong_inputs_name_the_field(api: SimpleNamespace, inference: Any) -> None:
