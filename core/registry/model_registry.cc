@@ -147,7 +147,6 @@ absl::Status ModelRegistry::Unload(const std::string& name, int64_t version) {
     if (version != 0 && loaded != version) continue;
     Remove(name, loaded);
     kept_.erase({name, loaded});
-    failed_.erase({name, loaded});  // of a reload: it is no longer why the version is not served
     unwanted_.insert({name, loaded});
   }
   return absl::OkStatus();
@@ -350,6 +349,7 @@ absl::StatusOr<ServedModel> ModelRegistry::MakeServed(const VersionId& id,
 
 bool ModelRegistry::Remove(const std::string& name, int64_t version) {
   served_.erase({name, version});
+  failed_.erase({name, version});     // of a reload: it is no longer why the version is not served
   std::shared_ptr<ServedModel> last;  // released after the lock
   const MutexLock lock(mutex_);
   const auto model = models_.find(name);

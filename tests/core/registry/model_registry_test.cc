@@ -406,6 +406,17 @@ TEST_F(ModelRegistryTest, AnUnloadedVersionIsNoFailureThoughItsReloadWas) {
   EXPECT_TRUE((*registry)->failures().empty());
 }
 
+TEST_F(ModelRegistryTest, AReplacedVersionIsNoFailureThoughItsReloadWas) {
+  WriteWeights("bytes/1", "old");
+  const auto registry = Load();
+  ASSERT_TRUE(registry.ok());
+  MakeFile("bytes/1/model.safetensors.broken");
+  EXPECT_THAT(Follow(**registry), testing::ElementsAre(testing::StartsWith("failed bytes/1")));
+  WriteWeights("bytes/2", "new");
+  EXPECT_THAT(Follow(**registry), testing::Contains(testing::StartsWith("unloaded bytes/1")));
+  EXPECT_TRUE((*registry)->failures().empty());
+}
+
 TEST_F(ModelRegistryTest, DrainsEveryEngine) {
   MakeFolder("bytes/1");
   MakeFolder("characters/1");
