@@ -117,6 +117,8 @@ class CallRecord {
   void SetLoadOutcome(core::LoadOutcome outcome) { load_outcome_ = outcome; }
   std::optional<core::LoadOutcome> load_outcome() const { return load_outcome_; }
 
+  // The client's address.
+  const std::string& peer() const { return peer_; }
   // The call's trace.
   TracedCall& trace() { return trace_; }
   const TracedCall& trace() const { return trace_; }

@@ -27,7 +27,7 @@ constexpr absl::Duration kReportInterval = absl::Seconds(1);
 // otherwise the allocator would keep it, as it does for the models' batches (models/layers/kept_memory.h). On a busy
 // machine gRPC takes longer, and the memory is returned again, for as long as gRPC has the connection.
 constexpr absl::Duration kMemoryReturnDelay = absl::Seconds(2);
-constexpr int kMaxLooks = 30;
+constexpr absl::Duration kLongestClosing = absl::Minutes(1);
 // A connection that sent at least this much may leave freed memory behind, even if it ended normally.
 constexpr int64_t kNoticedBytes = 256 * 1024;
 
@@ -133,14 +133,14 @@ bool ConnectionGuard::PollConnection(Connection& connection, const PollTime& tim
 }
 
 void ConnectionGuard::ReturnMemoryOf(const Connection& connection, absl::Time end) {
-  closing_.push_back({.peer = connection.peer});
+  closing_.push_back({connection.peer, end + kLongestClosing});
   // Later connections do not postpone it, since they may end continually.
   if (return_memory_at_ == absl::InfiniteFuture()) return_memory_at_ = end + kMemoryReturnDelay;
 }
 
 bool ConnectionGuard::ReturnsMemory(absl::Time now) {
   if (now < return_memory_at_) return false;
-  const auto is_gone = [this](Closing& one) { return ++one.looks > kMaxLooks || !calls_.Read(one.peer).has_value(); };
+  const auto is_gone = [&](const Closing& one) { return now >= one.until || !calls_.Read(one.peer).has_value(); };
   closing_.erase(std::remove_if(closing_.begin(), closing_.end(), is_gone), closing_.end());
   return_memory_at_ = closing_.empty() ? absl::InfiniteFuture() : now + kMemoryReturnDelay;
   return true;

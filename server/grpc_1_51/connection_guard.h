@@ -64,7 +64,7 @@ class ConnectionGuard final {
   // A closed connection, whose memory gRPC may not have freed yet.
   struct Closing {
     std::string peer;
-    int looks = 0;  // for it in gRPC
+    absl::Time until;  // looked for in gRPC
   };
 
   // What the thread does at each poll.

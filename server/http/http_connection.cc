@@ -44,7 +44,7 @@ std::string PeerOf(const HttpSocket& socket) {
   tcp::endpoint peer;
   std::memcpy(peer.data(), any.data(), std::min(any.size(), peer.capacity()));
   const std::string address = peer.address().to_string();
-  return peer.address().is_v6() ? absl::StrCat("ipv6:[", address, "]:", peer.port())
+  return peer.address().is_v6() ? absl::StrCat("ipv6:%5B", address, "%5D:", peer.port())
                                 : absl::StrCat("ipv4:", address, ":", peer.port());
 }
 

@@ -65,8 +65,12 @@ class ConnectCodec final : public HttpCodec {
     if (!IsCoded(coding_)) coding_.clear();
   }
 
+  std::string CodingOf(const HttpRequest& request) const override {
+    if (request.method == "GET") return QueryParameter(request.query, "compression").value_or("");
+    return kind_ == RpcKind::kUnary ? HttpCodec::CodingOf(request) : coding_;
+  }
   absl::StatusOr<PackedMessage> TakeOnly(HttpRequest& request) override {
-    if (request.method == "GET") return TakeFromQuery(request.query);
+    if (request.method == "GET") return TakeFromQuery(request);
     if (kind_ == RpcKind::kUnary) return HttpCodec::TakeOnly(request);
     const bool is_empty = request.body.empty();
     LS_ASSIGN_OR_RETURN(std::optional<PackedMessage> only, TakeNext(request.body));
@@ -162,11 +166,11 @@ class ConnectCodec final : public HttpCodec {
     return {.body = std::move(envelopes), .content_type = stream_content_type(), .fields = stream_fields()};
   }
 
-  static absl::StatusOr<PackedMessage> TakeFromQuery(const std::string& query) {
-    std::optional<std::string> text = QueryParameter(query, "message");
+  absl::StatusOr<PackedMessage> TakeFromQuery(const HttpRequest& request) const {
+    std::optional<std::string> text = QueryParameter(request.query, "message");
     if (!text.has_value()) return absl::InvalidArgumentError("the query has no parameter `message`, or a wrong one");
-    PackedMessage message{*std::move(text), QueryParameter(query, "compression").value_or("")};
-    if (QueryParameter(query, "base64") != "1") return message;
+    PackedMessage message{*std::move(text), CodingOf(request)};
+    if (QueryParameter(request.query, "base64") != "1") return message;
     std::string bytes;
     if (!absl::WebSafeBase64Unescape(message.bytes, &bytes)) {
       return absl::InvalidArgumentError("the query's `message` is not URL-safe base64");

@@ -11,7 +11,6 @@
 #include "base/status_macros.h"
 #include "core/schedule/refusal.h"
 #include "server/http/content_coding.h"
-#include "server/http/http_query.h"
 #include "server/http/http_status.h"
 #include "server/rpc/call_metadata.h"
 
@@ -36,11 +35,8 @@ CallOrigin OriginOf(const HttpRequest& request) {
 
 void HttpCall::Start(const CallEnvironment& environment, const Rpc& rpc, std::shared_ptr<HttpExchange> exchange,
                      std::unique_ptr<HttpCodec> codec) {
-  const HttpRequest& head = exchange->request();
-  const bool is_coded = IsCoded(head.Find("content-encoding").value_or("")) ||
-                        IsCoded(head.Find("connect-content-encoding").value_or("")) ||
-                        IsCoded(QueryParameter(head.query, "compression").value_or(""));
-  const size_t bytes = is_coded ? kLarge : exchange->request().body.size();
+  const HttpRequest& request = exchange->request();
+  const size_t bytes = IsCoded(codec->CodingOf(request)) ? kLarge : request.body.size();
   HttpExchange& runner = *exchange;
   runner.Run(bytes, [&environment, &rpc, exchange = std::move(exchange), codec = std::move(codec)]() mutable {
     // The deleter holds the exchange: while one is in use, the server keeps what the destructor of a call needs.
@@ -106,10 +102,8 @@ absl::StatusOr<Budget::Share> HttpCall::Unpack(const google::protobuf::Descripto
 }
 
 void HttpCall::BeginRead(grpc::ByteBuffer* /*message*/) {
-  exchange_->Run(0, [self = Self()] {
-    const absl::Status& status = self->exchange_->request().body_status;
-    self->ReceivePart(status.ok() ? absl::StatusOr<std::string>("") : status);
-  });
+  const absl::Status& status = exchange_->request().body_status;
+  ReceivePart(status.ok() ? absl::StatusOr<std::string>("") : status);
 }
 
 void HttpCall::ReceivePart(absl::StatusOr<std::string> part) {

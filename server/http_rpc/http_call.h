@@ -23,8 +23,6 @@ class HttpCall final : public Call {
   HttpCall(const CallEnvironment& environment, const Rpc& rpc, std::shared_ptr<HttpExchange> exchange,
            std::unique_ptr<HttpCodec> codec);
 
-  std::string peer() const override { return exchange_->request().peer; }
-
  private:
   std::shared_ptr<HttpCall> Self() { return std::static_pointer_cast<HttpCall>(shared_from_this()); }
 

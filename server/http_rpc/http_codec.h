@@ -44,9 +44,13 @@ class HttpCodec {
  public:
   virtual ~HttpCodec() = default;
 
+  // The content coding of the call's messages.
+  virtual std::string CodingOf(const HttpRequest& request) const {
+    return request.Find("content-encoding").value_or("");
+  }
   // A call with one message: moves its bytes out of the request.
   virtual absl::StatusOr<PackedMessage> TakeOnly(HttpRequest& request) {
-    return PackedMessage{std::move(request.body), request.Find("content-encoding").value_or("")};
+    return PackedMessage{std::move(request.body), CodingOf(request)};
   }
   // Streams of requests: removes the next message's bytes from `received`; nullopt if they have not all arrived.
   virtual absl::StatusOr<std::optional<PackedMessage>> TakeNext(std::string& /*received*/) {

@@ -39,6 +39,7 @@ struct JsonTarget {
   }
 };
 
+// Reads such values, one after another.
 class JsonValueReader : public JsonScanner {
  protected:
   using JsonScanner::JsonScanner;

@@ -46,7 +46,7 @@ int Milliseconds(absl::Duration duration) { return static_cast<int>(absl::ToInt6
 // gRPC limits neither bytes without a message, nor calls of a client that does not acknowledge the server's settings.
 AbuseLimits LimitsOfConnections(const ServerOptions& options, const MachineLimits& machine) {
   AbuseLimits limits;
-  // One more for each that has ended and is not destroyed yet. A call takes some 25 KB, so this bounds the memory.
+  // As many again may have ended and not be destroyed yet. A call takes some 25 KB, so this bounds the memory.
   limits.calls = 2 * kMaxCallsPerConnection;
   limits.message_bytes = options.max_message_bytes;
   limits.messages_bytes = MessageBufferBytes(options, machine);

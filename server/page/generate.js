@@ -48,13 +48,14 @@ export function makeGenerate(models) {
     say(status, "Generating …");
     const began = performance.now();
     const figures = { tokens: 0, seed: null, first: null, reason: null, cached: 0 };
-    let stopped = false;
+    let mayExist = false;
     try {
       for await (const message of patiently(request)) take(message, figures, began);
       const ended = figures.reason === "FINISH_REASON_STOP" ? "Finished at a stop string." : "Finished.";
       say(status, `${ended} ${summary(figures, began)}`);
     } catch (error) {
-      stopped = error.name === "AbortError";
+      const stopped = error.name === "AbortError";
+      mayExist = stopped || error.code === "unavailable";
       if (stopped) say(status, `Stopped. ${summary(figures, began)}`);
       else say(status, error.message, true);
       // Nothing of this turn is in the session: the next call says the prompt again.
@@ -70,8 +71,8 @@ export function makeGenerate(models) {
     fresh.disabled = false;
     start.textContent = "Continue";
     if (conversation?.tokens === 0) {
-      // A call that was stopped this early may still create the session. One that failed leaves none.
-      if (stopped) close({ stopped });
+      // A call that was stopped this early, or whose connection broke, may still create the session.
+      if (mayExist) close({ stopped: true });
       else forget();
     }
   }

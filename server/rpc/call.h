@@ -54,8 +54,6 @@ class Call : public std::enable_shared_from_this<Call> {
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
 
-  // The client's address, for limits of a connection.
-  virtual std::string peer() const = 0;
   CallRecord& record() { return record_; }
   const CallEnvironment& environment() const { return record_.environment(); }
 

@@ -47,8 +47,6 @@ class GrpcCall final : public Reactor, public Call {
         context_(context),
         response_(response) {}
 
-  std::string peer() const override { return context_.peer(); }
-
  private:
   static constexpr bool kReads = std::is_same_v<Reactor, Bidirectional>;
   static constexpr bool kWrites = !std::is_same_v<Reactor, Unary>;

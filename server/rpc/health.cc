@@ -35,7 +35,7 @@ class HealthWatch final : public CallWork {
   absl::Status Take(google::protobuf::Message& request) override {
     name_ = static_cast<const HealthCheckRequest&>(request).service();
     const std::weak_ptr<Call> weak = call_.weak_from_this();
-    LS_ASSIGN_OR_RETURN(held_, health_.watches.Add(call_.peer(), [weak] {
+    LS_ASSIGN_OR_RETURN(held_, health_.watches.Add(call_.record().peer(), [weak] {
       if (const std::shared_ptr<Call> call = weak.lock()) {
         call->EndNow(absl::ResourceExhaustedError(absl::StrCat("ended to admit another watch: the server allows ",
                                                                Health::kMaxWatches, " open health watches")));

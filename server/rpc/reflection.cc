@@ -103,7 +103,7 @@ class ReflectionStream final : public CallWork {
  private:
   absl::Status Admitted() override {
     const std::weak_ptr<Call> weak = call_.weak_from_this();
-    LS_ASSIGN_OR_RETURN(held_, reflection_.streams.Add(call_.peer(), [weak] {
+    LS_ASSIGN_OR_RETURN(held_, reflection_.streams.Add(call_.record().peer(), [weak] {
       if (const std::shared_ptr<Call> call = weak.lock()) {
         call->EndNow(absl::ResourceExhaustedError(absl::StrCat("ended to admit another stream: the server allows ",
                                                                Reflection::kMax, " open reflection streams")));

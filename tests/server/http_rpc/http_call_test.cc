@@ -79,7 +79,7 @@ TEST_F(HttpCallTest, MessagesCountInTheBudgetOfAllThatAreRead) {
   EXPECT_EQ(environment_->message_memory->held(), 0);
 }
 
-// An exchange whose tasks the test runs. It keeps how many bytes each of them was said to process.
+// An exchange whose tasks the test runs. It keeps the most bytes that one was said to process.
 class FakeExchange final : public HttpExchange {
  public:
   FakeExchange(HttpRequest request, std::string body) : request_(std::move(request)), body_(std::move(body)) {}
