@@ -15,7 +15,8 @@ class GpuBackends;
 struct LoadOptions {
   // "fp32", "bf16" or "int8". Sums, norms and softmaxes are float32 with each.
   // - bf16: weights and cache pages are bfloat16, and so are products if the processor supports them. On the CPU, the
-  //   products of classifiers are bfloat16 if it has tiles for them (HasBFloat16Tiles), else float32.
+  //   products of classifiers are bfloat16 if it has tiles for them (HasBFloat16Tiles) and the network gains from them
+  //   (ServedNetwork::IsFasterInBFloat16), else float32.
   // - int8, for language models on the CPU: as bf16, but with weights in int8. Classifiers are loaded as with bf16.
   std::string precision = "fp32";
   // Threads for loading, and for one step or batch; 0: one per core.

@@ -132,7 +132,9 @@ struct StepResult {
 // The autoregressive model. It has no cache until AllocateCache. Thread: one at a time; a worker owns its replica.
 //
 // A result depends on the weights, M, L, the precision and the tokens of the sequence only: not on how its history was
-// cut into slices, nor on the other slices of a step (up to rounding in the library's matrix products).
+// cut into slices, nor on the other slices of a step (up to rounding in matrix products, which may depend on their
+// rows: in int8 with AMX, and in bf16 on Intel's CPUs without AMX, numbers are rounded to bfloat16 for some numbers of
+// rows only).
 class LanguageModel {
  public:
   virtual ~LanguageModel() = default;

@@ -15,7 +15,7 @@ namespace longshort::models {
 // Whether the kernels compute these layers faster than LibTorch: float32 weights on the CPU, few enough for a core's
 // cache, no convolution of values, and no gradients to keep.
 bool CanFuse(absl::Span<const TextLayer> layers, const PackedDocuments& packed);
-// The same for documents of any length.
+// Whether that holds for short documents, too, gradients aside.
 bool CanFuse(absl::Span<const TextLayer> layers);
 
 // The last layer's rows. With `cls_only`, the CLS rows only.

@@ -161,16 +161,14 @@ HiddenRows TextNetwork::LayerByLayer(HiddenRows hidden, int64_t documents, ItemA
 }
 
 HiddenRows TextNetwork::Fused(const HiddenRows& embedded, const PackedDocuments& packed, bool cls_only) const {
-  size_t cls_layer = 0;
-  while (cls_layer < layers.size() && !HasCls(cls_layer)) ++cls_layer;
+  const int64_t cls_layer = config.cls == ClsKind::kLastLayer ? std::ssize(layers) - 1 : 0;
   at::Tensor cls_rows;
   if (embedded.cls_rows > 0) {
     cls_rows = embedded.cls();
   } else if (config.HasClsParameter()) {
     cls_rows = cls.expand({static_cast<int64_t>(packed.documents.size()), -1});
   }
-  return RunFused(layers, packed, embedded.tokens(), cls_rows, static_cast<int64_t>(cls_layer),
-                  cls_only && cls_rows.defined());
+  return RunFused(layers, packed, embedded.tokens(), cls_rows, cls_layer, cls_only && cls_rows.defined());
 }
 
 TextNetwork MakeTextNetwork(const TextClassifierConfig& config, const TensorSource& tensor) {

@@ -86,7 +86,7 @@ at::Tensor VilFullAttention::operator()(const at::Tensor& rows) const {
   const std::vector<at::Tensor> projected = query_key_value(rows).chunk(3, 2);
   const std::optional<at::Tensor> bias =
       bias_table.defined() ? std::make_optional(FullBias(*this).unsqueeze(0)) : std::nullopt;
-  // As packed maps round their rows.
+  // Classifiers are packed only for bfloat16 tiles.
   const at::ScalarType type = output.packed != nullptr ? at::kBFloat16 : rows.scalar_type();
   const auto operand = [&](int64_t index) { return SplitHeads(projected[index].to(type), heads); };
   const at::Tensor attended =

@@ -6,8 +6,8 @@
 // over lanes, and any number of channels and heads fits. Lanes without a row hold finite numbers that nothing reads.
 //
 // A layer has two passes over the blocks. Each block may run on another thread, and the caller waits between passes:
-//   1. CollectBlock for each block, then FinishLandmarks and, with CLS, ProjectCls;
-//   2. AttendBlock, and FinishBlock if later layers read the rows; for CLS AddToCls, then FinishCls.
+//   1. collect_block for each block, then finish_landmarks; with CLS, project_cls before;
+//   2. attend_block, and finish_block if later layers read the rows; for CLS add_to_cls, then finish_cls.
 #pragma once
 
 #include <cstdint>

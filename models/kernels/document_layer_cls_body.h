@@ -23,24 +23,20 @@ void Gather(const float* block, int64_t width, float* row) {
   for (int64_t c = 0; c < width; ++c) row[c] = block[c * kBlockRows];
 }
 
-void MapRow(const RowMap& map, int64_t width, const float* row, float* to) {
-  for (int64_t i = 0; i < width; ++i) {
-    float sum = map.bias[i];
-    for (int64_t c = 0; c < width; ++c) sum += map.weight[i * width + c] * row[c];
-    to[i] = sum;
-  }
-}
-
 void ProjectCls(const DocumentLayer& layer, const float* cls, bool normalized, float* query, float* key, float* value,
                 float* scratch) {
   const int64_t width = layer.width;
-  if (normalized && !layer.norms_after) {
-    NormalizeRow(layer.norm1, width, cls, scratch);
-    cls = scratch;
-  }
-  MapRow(layer.query, width, cls, query);
-  MapRow(layer.key, width, cls, key);
-  MapRow(layer.value, width, cls, value);
+  float* const row = Take(scratch, layer.block_floats());
+  float* const mapped = Take(scratch, layer.block_floats());
+  Spread(cls, width, row);
+  if (normalized && !layer.norms_after) NormalizeRows(layer.norm1, width, kLanes, row, row);
+  const auto project = [&](const RowMap& map, float* to) {
+    MapRows<false>(map, width, width, kLanes, row, mapped);
+    Gather(mapped, width, to);
+  };
+  project(layer.query, query);
+  project(layer.key, key);
+  project(layer.value, value);
   const float scale = 1.0f / __builtin_sqrtf(static_cast<float>(layer.head_width()));
   for (int64_t c = 0; c < width; ++c) query[c] *= scale;
 }
@@ -55,7 +51,6 @@ void AddToCls(const DocumentLayer& layer, const float* query, const float* keys,
     const int64_t channel = head * width;
     Multiply<false>(1, width, lanes, {query + channel, 0, 1}, keys + channel * kBlockRows, kBlockRows, scores,
                     kBlockRows);
-    Fill(scores + rows, lanes - rows, -__builtin_inff());
     const float before = first ? -__builtin_inff() : sums[head];
     float maximum = before;
     for (int64_t i = 0; i < rows; ++i) maximum = scores[i] > maximum ? scores[i] : maximum;

@@ -17,8 +17,6 @@ LONGSHORT_DECLARE_INT8_PRODUCTS(avx2)
 LONGSHORT_DECLARE_INT8_PRODUCTS(baseline)
 #undef LONGSHORT_DECLARE_INT8_PRODUCTS
 
-namespace {
-
 // Calls `function` of the set's namespace.
 #define LONGSHORT_CALL(set, function, ...)    \
   switch (set) {                              \
@@ -29,8 +27,6 @@ namespace {
     case InstructionSet::kBaseline:           \
       return baseline::function(__VA_ARGS__); \
   }
-
-}  // namespace
 
 void MultiplyInt8(const Int8Panel& panel, const HeadRows<const float>& rows, int64_t count, const HeadRows<float>& out,
                   InstructionSet set) {

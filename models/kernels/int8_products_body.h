@@ -154,24 +154,6 @@ LS_INLINE UnsignedRegister Pair(const Register& lower, const Register& upper) {
   return ((Bits(lower) + 0x8000U) >> 16) | ((Bits(upper) + 0x8000U) & 0xffff0000U);
 }
 
-// gelu(x) = x * (1 + erf(x / sqrt(2))) / 2, with the rational approximation 7.1.26 of Abramowitz and Stegun: erf is
-// exact to 1.5e-7.
-LS_INLINE void Gelu(Lanes& x) {
-  constexpr float kSqrtHalf = 0.70710678118654752f;
-  LS_UNROLL
-  for (int64_t p = 0; p < kParts; ++p) {
-    const Register scaled = x.part[p] * kSqrtHalf;
-    const Register size = scaled < 0.0f ? -scaled : scaled;
-    const Register t = 1.0f / (1.0f + 0.3275911f * size);
-    Register e = -size * size;
-    Exponential(e);
-    const Register tail =
-        ((((1.061405429f * t - 1.453152027f) * t + 1.421413741f) * t - 0.284496736f) * t + 0.254829592f) * t * e;
-    const Register upper = 2.0f - tail;  // 1 + erf of a positive number
-    x.part[p] = 0.5f * x.part[p] * (scaled < 0.0f ? tail : upper);
-  }
-}
-
 }  // namespace
 
 void MultiplyInt8(const Int8Panel& panel, const HeadRows<const float>& rows, int64_t count,
@@ -251,31 +233,29 @@ void RoundToBFloat16(const float* from, int64_t count, BFloat16* to) {
 }
 
 void FinishProduct(const HeadRows<float>& rows, int64_t count, int64_t columns, const float* bias, bool gelu) {
+  if (bias == nullptr && !gelu) return;
+  const auto finish = [gelu](const float* added, float* numbers) {
+    Lanes x, y;
+    Load(numbers, x);
+    if (added != nullptr) {
+      Load(added, y);
+      x += y;
+    }
+    LS_UNROLL
+    for (int64_t p = 0; p < kParts && gelu; ++p) Gelu(x.part[p]);
+    Store(x, numbers);
+  };
+  // The rest of a row is shorter than a vector.
+  const int64_t whole = columns / kLanes * kLanes, left = columns - whole;
+  float rest[kLanes] = {}, rest_of_bias[kLanes] = {};
+  if (bias != nullptr) __builtin_memcpy(rest_of_bias, bias + whole, left * sizeof(float));
   for (int64_t row = 0; row < count; ++row) {
     float* const to = rows.data + row * rows.stride;
-    for (int64_t c = 0; c < columns; c += kLanes) {
-      // The rest of a row is shorter than a vector.
-      float rest[kLanes] = {}, rest_of_bias[kLanes] = {};
-      const int64_t here = columns - c < kLanes ? columns - c : kLanes;
-      const bool is_rest = here < kLanes;
-      if (is_rest) {
-        for (int64_t i = 0; i < here; ++i) rest[i] = to[c + i];
-        for (int64_t i = 0; i < here && bias != nullptr; ++i) rest_of_bias[i] = bias[c + i];
-      }
-      Lanes x, added;
-      Load(is_rest ? rest : to + c, x);
-      if (bias != nullptr) {
-        Load(is_rest ? rest_of_bias : bias + c, added);
-        x += added;
-      }
-      if (gelu) Gelu(x);
-      if (is_rest) {
-        Store(x, rest);
-        for (int64_t i = 0; i < here; ++i) to[c + i] = rest[i];
-      } else {
-        Store(x, to + c);
-      }
-    }
+    for (int64_t c = 0; c < whole; c += kLanes) finish(bias == nullptr ? nullptr : bias + c, to + c);
+    if (left == 0) continue;
+    __builtin_memcpy(rest, to + whole, left * sizeof(float));
+    finish(rest_of_bias, rest);
+    __builtin_memcpy(to + whole, rest, left * sizeof(float));
   }
 }
 

@@ -122,6 +122,25 @@ LS_INLINE void Exponential(Register& x) {
   bits += exponent;
   __builtin_memcpy(&x, &bits, sizeof(x));
 }
+
+// x (1 + erf(x / sqrt(2))) / 2, to 4e-8. For x <= 0 it is x e^r / 2 with r = log(erfc(|x| / sqrt(2))), and for x > 0 it
+// is x minus that. r is |x| times a polynomial that was fitted to [0, 7], with the error of the result as its weight.
+LS_INLINE void Gelu(Register& x) {
+  Register size = x < 0.0f ? -x : x;
+  size = size > 7.0f ? Splat(7.0f) : size;
+  Register r = size * 2.7231013177697605e-07f - 5.407468961493578e-06f;
+  r = r * size + 4.464675294002518e-05f;
+  r = r * size - 0.00017375180323142558f;
+  r = r * size - 3.241424565203488e-05f;
+  r = r * size + 0.004849940538406372f;
+  r = r * size - 0.036372214555740356f;
+  r = r * size - 0.31829994916915894f;
+  r = r * size - 0.7978855967521667f;
+  r = r * size;
+  Exponential(r);
+  const Register half = size * r * 0.5f;
+  x = x > 0.0f ? x - half : -half;
+}
 LS_INLINE void Exponential(Lanes& x) {
   LS_UNROLL
   for (int64_t p = 0; p < kParts; ++p) Exponential(x.part[p]);

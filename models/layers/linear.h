@@ -81,7 +81,6 @@ class TensorMove final {
 
  private:
   void Move(at::Tensor& tensor, std::optional<at::ScalarType> type);
-  // REQUIRES: not packed.
   void Move(Linear& map, std::optional<at::ScalarType> type);
   void Move(LayerNorm& norm, std::optional<at::ScalarType> type);
 

@@ -1,12 +1,12 @@
 #include "models/layers/packed_matrix.h"
 
-#include <cstdlib>
+#include <exception>
 #include <optional>
-#include <string_view>
 
 #include "ATen/Functions.h"
 #include "ATen/core/dispatch/Dispatcher.h"
 #include "ATen/cpu/Utils.h"
+#include "ATen/native/CPUBlas.h"
 #include "ATen/native/quantized/PackedParams.h"
 #include "c10/util/Exception.h"
 #include "models/layers/panel_matrix.h"
@@ -57,15 +57,25 @@ bool IsInRangeOfFloat16(const at::Tensor& weight) {
   return at::max(at::abs(weight)).item<double>() <= kLargest;
 }
 
+// Whether the processor has bfloat16 instructions, and ONEDNN_MAX_CPU_ISA allows the library's kernels.
+bool CanMultiplyBFloat16() {
+  static const bool can = [] {
+    if (!__builtin_cpu_supports("avx512bf16")) return false;
+    try {
+      BFloat16Panels(at::zeros({1, 2}, at::kBFloat16), /*widens=*/false)
+          .Multiply(at::zeros({1, 2}), /*bias=*/{}, /*gelu=*/false);
+      return true;
+    } catch (const std::exception&) {
+      return false;
+    }
+  }();
+  return can;
+}
+
 }  // namespace
 
 bool HasBFloat16Tiles() {
-  static const bool has = [] {
-    const char* const mask = std::getenv("ONEDNN_MAX_CPU_ISA");
-    const std::string_view allowed = mask == nullptr ? "ALL" : mask;
-    const bool is_masked = allowed != "ALL" && allowed != "DEFAULT" && allowed.find("AMX") == std::string_view::npos;
-    return !is_masked && __builtin_cpu_supports("avx512bf16") && at::cpu::init_amx();
-  }();
+  static const bool has = at::native::cpublas::could_pack(at::kBFloat16) && at::cpu::init_amx();
   return has;
 }
 
@@ -74,7 +84,7 @@ std::shared_ptr<const PackedMatrix> Pack(const at::Tensor& weight, at::ScalarTyp
   if (type == at::kBFloat16) {
     const at::Tensor rounded = weight.to(at::kBFloat16);
     if (HasBFloat16Tiles()) return std::make_shared<BFloat16Panels>(rounded, /*widens=*/false);
-    if (__builtin_cpu_supports("avx512bf16")) {
+    if (CanMultiplyBFloat16()) {
       // Intel's AVX-512 multiplies bfloat16 numbers at half of the rate of float32's.
       return std::make_shared<BFloat16Panels>(rounded, /*widens=*/__builtin_cpu_is("intel"));
     }

@@ -91,8 +91,9 @@ at::Tensor RoundedRows(const at::Tensor& matrix) {
 }
 
 // The product with a matrix of `outputs` outputs.
-//   panel_pairs  (panel, first input, inputs, scratch) -> the weights [inputs / 2][kPanelOutputs][2], perhaps in
-//   scratch block        even: the inputs of a call of panel_pairs
+//   block        the inputs of a call of panel_pairs: a multiple of kGroupInputs, or all
+//   panel_pairs  (panel, first input, inputs, scratch) -> the weights [inputs / 2][kPanelOutputs][2], which may be in
+//                scratch
 template <typename PanelPairs>
 at::Tensor MultiplyByKernels(const at::Tensor& rows, int64_t outputs, const at::Tensor& bias, bool gelu, int64_t block,
                              int64_t scratch_numbers, const PanelPairs& panel_pairs) {
@@ -131,10 +132,10 @@ at::Tensor MultiplyByKernels(const at::Tensor& rows, int64_t outputs, const at::
   return result.narrow(0, 0, count).view(ResultSizes(rows, outputs));
 }
 
-// weight [out, in] as float32 panels [panels, kPanelOutputs, padded inputs], padded with 0.
+// weight [out, in] as panels [panels, kPanelOutputs, padded inputs], padded with 0.
 at::Tensor InPanels(const at::Tensor& weight) {
   const int64_t outputs = weight.size(0), inputs = weight.size(1), panels = Parts(outputs, kPanelOutputs);
-  at::Tensor padded = at::zeros({panels * kPanelOutputs, Padded(inputs)}, at::kFloat);
+  at::Tensor padded = at::zeros({panels * kPanelOutputs, Padded(inputs)}, weight.options());
   padded.narrow(0, 0, outputs).narrow(1, 0, inputs).copy_(weight);
   return padded.view({panels, kPanelOutputs, -1});
 }
@@ -167,14 +168,13 @@ at::Tensor PanelMatrix::MultiplyWidened(const at::Tensor& rows, const at::Tensor
 }
 
 BFloat16Panels::BFloat16Panels(const at::Tensor& weight, bool widens)
-    : PanelMatrix(weight.size(0), weight.size(1)), widens_(widens) {
-  const at::Tensor pairs = InPanels(weight).to(at::kBFloat16).unflatten(2, {-1, 2}).transpose(1, 2).contiguous();
-  const auto* const from = reinterpret_cast<const cpu::BFloat16*>(pairs.const_data_ptr<at::BFloat16>());
-  pairs_.assign(from, from + pairs.numel());
-}
+    : PanelMatrix(weight.size(0), weight.size(1)),
+      widens_(widens),
+      pairs_(InPanels(weight).unflatten(2, {-1, 2}).transpose(1, 2).contiguous()) {}
 
 const cpu::BFloat16* BFloat16Panels::Pairs(int64_t panel) const {
-  return pairs_.data() + panel * padded_inputs() * kPanelOutputs;
+  const auto* const pairs = reinterpret_cast<const cpu::BFloat16*>(pairs_.const_data_ptr<at::BFloat16>());
+  return pairs + panel * padded_inputs() * kPanelOutputs;
 }
 
 void BFloat16Panels::Widen(int64_t panel, const cpu::HeadRows<float>& weights) const {
@@ -212,7 +212,7 @@ Int8Panels::Int8Panels(const at::Tensor& weight, bool by_tiles)
 }
 
 cpu::Int8Panel Int8Panels::Panel(int64_t panel, int64_t first_input, int64_t count) const {
-  const int64_t depth = Padded(inputs()), groups = Parts(depth, kGroupInputs);
+  const int64_t depth = padded_inputs(), groups = Parts(depth, kGroupInputs);
   return {.numbers = numbers_.data() + (panel * depth + first_input) * kPanelOutputs,
           .scales = scales_.data() + (panel * groups + first_input / kGroupInputs) * kPanelOutputs,
           .inputs = count};

@@ -25,7 +25,9 @@ class PanelMatrix : public PackedMatrix {
 // Rows are rounded to bfloat16.
 class BFloat16Panels final : public PanelMatrix {
  public:
-  // `widens`: many rows stay float32, and are multiplied with widened weights. REQUIRES: AVX-512 with bfloat16.
+  //   weight  [outputs, inputs] bfloat16
+  //   widens  many rows stay float32, and are multiplied with widened weights
+  // REQUIRES: AVX-512 with bfloat16.
   BFloat16Panels(const at::Tensor& weight, bool widens);
   at::Tensor Multiply(const at::Tensor& rows, const at::Tensor& bias, bool gelu) const override;
 
@@ -34,7 +36,7 @@ class BFloat16Panels final : public PanelMatrix {
   void Widen(int64_t panel, const cpu::HeadRows<float>& weights) const override;
 
   const bool widens_;
-  std::vector<cpu::BFloat16> pairs_;  // [panels][padded inputs / 2][kPanelOutputs][2]
+  const at::Tensor pairs_;  // [panels, padded inputs / 2, kPanelOutputs, 2]
 };
 
 // Weights in int8, with a scale for each group of inputs of an output.

@@ -88,8 +88,9 @@ absl::StatusOr<LoadedModel> LoadModel(const std::string& directory, const LoadOp
     if (guard.check_room == nullptr) return absl::OkStatus();
     const int64_t elements = Elements(opened.weights);
     if (kRegistrations[architecture].load == LoadLanguage) {
-      const int64_t bytes = WeightBytes(elements, options.precision);
-      return guard.check_room(bytes, bytes);
+      // int8 is read in float32, and packed at the end.
+      const std::string read_as = options.precision == "int8" ? "fp32" : options.precision;
+      return guard.check_room(WeightBytes(elements, read_as), WeightBytes(elements, options.precision));
     }
     // The host keeps a classifier's weights in float32, even if only GPUs use them.
     return guard.check_room(WeightBytes(elements, "fp32"),

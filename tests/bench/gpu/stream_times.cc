@@ -135,7 +135,7 @@ class Bench {
 
 // What a step must compute and read.
 nlohmann::json Costs(const StreamWork& work, const models::ModelDescription& description) {
-  const auto element = work.precision == "bf16" ? 2.0 : 4.0;
+  const double cached = work.precision == "fp32" ? 4.0 : 2.0;
   const auto streams = static_cast<double>(work.streams + (work.prompt_tokens > 0 ? 1 : 0));
   const auto tokens = static_cast<double>(work.streams * work.step_tokens + work.prompt_tokens);
   double flops = 0;
@@ -144,8 +144,8 @@ nlohmann::json Costs(const StreamWork& work, const models::ModelDescription& des
   }
   return {{"step_tokens", tokens},
           {"step_flops", flops},
-          {"step_bytes", element * (static_cast<double>(description.parameters()) +
-                                    streams * static_cast<double>(description.cached_numbers))}};
+          {"step_bytes", static_cast<double>(models::WeightBytes(description.parameters(), work.precision)) +
+                             cached * streams * static_cast<double>(description.cached_numbers)}};
 }
 
 }  // namespace

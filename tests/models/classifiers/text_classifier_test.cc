@@ -372,6 +372,19 @@ TEST_F(LoadTextClassifierTest, DescribesTheModel) {
   EXPECT_EQ(info.fingerprint.size(), 64u);
 }
 
+TEST_F(LoadTextClassifierTest, WideLayersComputeInBFloat16IfTheProcessorHasTilesAndSmallOnesNever) {
+  const TemporaryDirectory directory;
+  TextClassifierConfig wide = SmallTextConfig();
+  wide.feed_forward_width = 40000;
+  WriteTextModel(directory.path(), wide, /*seed=*/1);
+  for (const std::string precision : {"bf16", "int8"}) {
+    const LoadOptions options = {.precision = precision};
+    EXPECT_EQ(LoadTextClassifier(Open(), options)->info().precision, "fp32");
+    EXPECT_EQ(LoadTextClassifier(OpenModelDirectory(directory.path()).value(), options)->info().precision,
+              HasBFloat16Tiles() ? "bf16" : "fp32");
+  }
+}
+
 TEST_F(LoadTextClassifierTest, NamesWhatDoesNotFitTheConfig) {
   directory_.Write("labels.txt", "yes\nno\n");
   EXPECT_THAT(LoadTextClassifier(Open(), {}), Refuses(Words{"labels.txt", "2 labels", "3 classes"}));

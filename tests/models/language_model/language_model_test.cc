@@ -65,6 +65,9 @@ TEST_F(LoadLanguageModelTest, NamesTheTensorThatDoesNotFitTheConfig) {
 TEST_F(LoadLanguageModelTest, RefusesAnUnknownPrecisionAndAMissingFile) {
   EXPECT_THAT(std::string(LoadLanguageModel(directory_, {.precision = "int4", .threads = 1}).status().message()),
               HasSubstr("'int4'"));
+  const LoadOptions on_gpu = {.precision = "int8", .devices = {{.kind = DeviceKind::kEmulated}}};
+  EXPECT_THAT(std::string(LoadLanguageModel(directory_, on_gpu).status().message()),
+              HasSubstr("int8 is for the CPU, and a worker is on emulated:0"));
   std::filesystem::remove(directory_ + "/model.safetensors");
   EXPECT_THAT(std::string(Refusal().message()), HasSubstr("model.safetensors"));
 }

@@ -38,6 +38,14 @@ TEST(TensorMove, CopiesNothingThatIsThere) {
   EXPECT_EQ(tensor.const_data_ptr(), before);
 }
 
+TEST(TensorMove, PackedMapsOfOneWeightShareItsPanels) {
+  Linear one = {at::ones({64, 64}), {}}, same = one;
+  TensorMove move = TensorMove::Packing(at::kChar);
+  move(one, same);
+  ASSERT_NE(one.packed, nullptr);
+  EXPECT_EQ(one.packed, same.packed);
+}
+
 TEST(TensorMove, WhatLayersShareStaysShared) {
   at::Tensor one = at::ones({2}), same = one, other = at::ones({2}), in_float = one;
   TensorMove move(at::kCPU, at::kBFloat16);
