@@ -40,9 +40,3 @@ client() {
   port=$(sed 's/.*"grpc": *\([0-9]*\).*/\1/' "$scratch/ports")
   "$programs/longshort" --server="127.0.0.1:$port" "$@"
 }
-
-# score_accuracy MODEL TITLE FILE: the accuracy for labelled texts, in JSON Lines.
-score_accuracy() {
-  client --model="$1" classify --json --json-lines --truncate "$3" >"$scratch/answers.jsonl"
-  python3 "$zoo/accuracy.py" "$2" --labels="$3" <"$scratch/answers.jsonl"
-}

@@ -55,7 +55,7 @@ def test_pairs_are_truncated_alike(tokenizer: tuple[byte_level_bpe.Setting, Any,
     assert wrong(path, given, wanted) == 0
 
 
-@pytest.mark.parametrize("around", ["{}", "a{}a", "1{}1", " {} ", "!{}der{}"])
+@pytest.mark.parametrize("around", ["{}", "a{}a", "1{}1", " {} "])
 def test_every_code_point_has_its_class(tokenizer: tuple[byte_level_bpe.Setting, Any, Path], around: str) -> None:
     setting, trained, path = tokenizer
     if setting != byte_level_bpe.SETTINGS["roberta"]:

@@ -80,6 +80,8 @@ class _Figures:
                 raise TypeError(f"unexpected keyword argument {name!r}; valid are: {', '.join(sorted(known))}")
         if "token" in options:
             raise ValueError("token: datatrove would write it to its logs; use token_file")
+        if second and command == "score":
+            raise ValueError("second is only for classify")
         self.command: Literal["score", "classify"] = command
         self.second = second
         self.batch_size = options.get("batch_size", 256)
@@ -95,7 +97,10 @@ class _Figures:
 
     def add(self, documents: Iterable[Document]) -> Iterator[Document]:
         """Raises LongshortError if no server is available, and ModelChanged."""
-        with Pool(self.command, **self.pool) as pool, ThreadPoolExecutor(_BATCHES_AHEAD - 1) as threads:
+        with (
+            Pool(self.command, documents=2 if self.second else 1, **self.pool) as pool,
+            ThreadPoolExecutor(_BATCHES_AHEAD - 1) as threads,
+        ):
             ahead: deque[tuple[list[Document], Future[list[dict[str, Any] | RowError]]]] = deque()
             given = iter(documents)
             while batch := list(itertools.islice(given, self.batch_size)):

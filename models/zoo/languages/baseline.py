@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures bags of byte trigrams on the same texts: naive Bayes and logistic regression over the counts of all
+"""Measures two bags of bytes on the same texts: naive Bayes and logistic regression over the counts of all
 sequences of 1 to 3 bytes, trained on the same train.jsonl. Needs scikit-learn (models/zoo/requirements.txt).
 """
 

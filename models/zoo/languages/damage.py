@@ -37,12 +37,7 @@ def in_markup(text: str, draw: random.Random) -> str:
 
 
 KINDS = {
-    "without_spaces": without_spaces,
-    "capitals": capitals,
-    "small_letters": small_letters,
-    "letters_lost": letters_lost,
-    "letters_changed": letters_changed,
-    "in_markup": in_markup,
+    one.__name__: one for one in (without_spaces, capitals, small_letters, letters_lost, letters_changed, in_markup)
 }
 
 

@@ -114,7 +114,7 @@ def is_translated(original: str, text: str) -> bool:
 
 
 def split(topics: dict[str, Topics]) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
-    """The sentences to train on, and the others, in the order of the topics. None is in both, none twice."""
+    """The sentences to train on, and the others, in the order of the topics. None of a language is in both or twice."""
     train: dict[str, list[str]] = {label: [] for label in topics}
     held_out: dict[str, list[str]] = {label: [] for label in topics}
     dropped = 0

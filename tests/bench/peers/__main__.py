@@ -85,7 +85,7 @@ def main() -> int:
                         help="of each runner (1 and one for each core)")  # fmt: skip
     parser.add_argument("--precision", nargs="+", choices=["fp32", "bf16"], default=["fp32"],
                         help="fp32 (default), bf16: Longshort's classifiers compute in float32 with both on CPUs "
-                        "without AMX, and ONNX Runtime has no bf16 there")  # fmt: skip
+                        "without AMX (small text classifiers on all), and ONNX Runtime has no bf16 there")  # fmt: skip
     parser.add_argument(
         "--seconds", type=float, default=3, help="each runner measures this long in a case (%(default)g)"
     )

@@ -1,6 +1,5 @@
 """The scripts beside the zoo's models, as they are run."""
 
-import importlib
 import io
 import itertools
 import json
@@ -11,8 +10,9 @@ import tarfile
 from pathlib import Path
 
 ZOO = Path(__file__).parents[3] / "models" / "zoo"
-sys.path.append(str(ZOO / "languages"))
-LANGUAGES: dict[str, str] = importlib.import_module("prepare").LANGUAGES
+LANGUAGES = dict(
+    line.split("\t")[:2] for line in (ZOO / "languages" / "languages.tsv").read_text().splitlines()[1:]
+)
 
 
 def run(script: str, *arguments: object, given: str = "") -> subprocess.CompletedProcess[str]:
@@ -43,10 +43,16 @@ def test_languages_hold_out_the_same_topics_in_all_languages(tmp_path: Path) -> 
                     page, f"It is {page}", f"Sentence in {code} about", page + " &amp; nothing" + " else" * 20
                 )
                 for page in pages
-            ).encode()
+            )
+            content += entry.format("moon", "It is", f"A fuzzy sentence in {code}", "left out").replace(
+                "\nmsgctxt", "\n#, fuzzy\nmsgctxt", 1
+            )
+            content += entry.format(
+                "moon", f"It is not translated into {code}", f"It is not translated into {code}", "left out"
+            )
             member = tarfile.TarInfo(f"translations/source/{code}/helpcontent2/text.po")
-            member.size = len(content)
-            tar.addfile(member, io.BytesIO(content))
+            member.size = len(content.encode())
+            tar.addfile(member, io.BytesIO(content.encode()))
     done = run("languages/prepare.py", archive, tmp_path / "out", "--train=60", "--held-out=9")
     assert done.returncode == 0, done.stderr
     found: dict[str, dict[str, set[str]]] = {}
@@ -57,6 +63,11 @@ def test_languages_hold_out_the_same_topics_in_all_languages(tmp_path: Path) -> 
     assert found["held_out"]["Danish"] and found["held_out"]["Danish"] == found["held_out"]["Thai"]
     assert not found["held_out"]["Danish"] & set().union(*found["train"].values())
     assert set(found["train"]) == set(LANGUAGES)
+    lines = {
+        part: (tmp_path / f"out/{part}.jsonl").read_text().splitlines() for part in ("train", "train_plain", "held_out")
+    }
+    assert not any("left out" in line for part in lines.values() for line in part)
+    assert set(lines["train_plain"]) < set(lines["train"]) and not any("<p>" in line for line in lines["train_plain"])
     assert found["held_out_letters_lost"]["Danish"] < found["held_out"]["Danish"]
 
 

@@ -241,7 +241,7 @@ class Model(_message.Message):
     """SHA-256 of the model's files, in hex: equal fingerprints give equal results (with equal precision)."""
     precision: _builtins.str
     """"fp32", "bf16" or "int8" (weights; all else as with "bf16"). For a classifier, "bf16" if any of its workers computes
-    in bf16: those on GPUs, and those on CPUs with AMX.
+    in bf16: those on GPUs, and those on CPUs with AMX, except of small text classifiers.
     """
     parameters: _builtins.int
     """Number of weights; a tied embedding counts once."""

@@ -38,6 +38,7 @@ class Pool:
         self,
         command: Literal["score", "classify"],
         *,
+        documents: int = 1,
         model: str = "",
         region_tokens: int = 0,
         top_k: int = 5,
@@ -48,7 +49,7 @@ class Pool:
         patience: float = 600.0,
         **connection: Unpack[ConnectionOptions],
     ) -> None:
-        """The keywords are those of longshort.batch.score and classify.
+        """`documents`: in each row. The other keywords are those of longshort.batch.score and classify.
 
         Errors: LongshortError if no server answers within a minute (or `patience`); Refused if the model does not
         support the command; ValueError for wrong options.
@@ -78,7 +79,7 @@ class Pool:
                 return await self._scorer.start()
 
             found = self._await(start())
-            check_model(found, command, 2 if found.classifier.documents == 2 else 1)
+            check_model(found, command, documents)
             self._model = found
         except BaseException:
             self.close()

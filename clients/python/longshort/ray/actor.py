@@ -46,7 +46,7 @@ class Actor:
         if plan.start is not None:
             self._server = OwnServer(plan.start, plan.num_cpus)
             where["server"] = self._server.address
-        self._pool = Pool(plan.command, **where)
+        self._pool = Pool(plan.command, documents=len(plan.texts), **where)
 
     def __call__(self, batch: pa.Table) -> pa.Table:
         """Returns the batch with the result columns. Raises ValueError if a column is missing or exists already, and

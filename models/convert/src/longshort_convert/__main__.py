@@ -91,7 +91,8 @@ def convert(options: argparse.Namespace) -> tuple[str, Sequence[str]]:
 def _read(options: argparse.Namespace) -> tuple[ModelFiles, list[str]]:
     """The model, and the entries of the checkpoint that are not part of it."""
     path = options.checkpoint
-    hugging_face.refuse_other_models((path if path.is_dir() else path.parent) / hugging_face.CONFIG)
+    folder = path if path.is_dir() else path.parent
+    hugging_face.refuse_other_models(options.config or folder / hugging_face.CONFIG)
     content = read_weights_files(path)
     try:
         found, others = find_weights(content, options.weights)

@@ -98,7 +98,7 @@ def refuse_other_models(path: Path) -> None:
     except (ConvertError, OSError):  # other models need no config.json
         return
     if str(kind) in _OTHER_MODELS:
-        raise ConvertError(_other_model(kind))
+        raise ConvertError(f"{path}: {_other_model(kind)}")
 
 
 def read_settings(path: Path) -> Settings:

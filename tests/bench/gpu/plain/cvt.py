@@ -10,19 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from bench.gpu.plain.parts import (
-    Weights,
-    attend_windows,
-    blocks,
-    from_blocks,
-    heads,
-    in_windows,
-    joined,
-    landmarks,
-    linear,
-    norm,
-    windows,
-)
+from bench.gpu.plain.parts import Weights, attend_near, heads, joined, landmarks, linear, norm
 
 
 class Cvt:
@@ -71,17 +59,14 @@ class Cvt:
         query = self._convolved(prefix + "to_q.", grid) / math.sqrt(grid.shape[1] // count)
         logits = self._convolved(prefix + "to_dyn.", grid).flatten(2).transpose(1, 2)
         of_values = "" if self._config["shared_dual_norm"] else "_v"
-        index, seen = windows(tuple(size), w, grid.device)
-        shared, seen_by_windows = [], []
+        shared, tokens = [], []
         for part, which in (("to_k.", ""), ("to_v.", of_values)):
             rows = self._norm(prefix + "ln_l" + which, self._convolved(prefix + part, grid).flatten(2).transpose(1, 2))
             of_tokens = heads(rows, count)
             shared.append(heads(self._norm(prefix + "ln_g" + which, joined(landmarks(logits, of_tokens))), count))
-            seen_by_windows.append(in_windows(of_tokens, index))
-        bias = functional.pad(seen.to(grid.dtype), (shared[0].shape[2], 0))[:, None, :]
-        queries = blocks(heads(query.flatten(2).transpose(1, 2), count), tuple(size), w)
-        mixed = attend_windows(queries, *seen_by_windows, (shared[0], shared[1]), bias)
-        return linear(self._weights, prefix + "proj", from_blocks(mixed, tuple(size), w))
+            tokens.append(of_tokens)
+        queries = heads(query.flatten(2).transpose(1, 2), count)
+        return linear(self._weights, prefix + "proj", attend_near(queries, tokens, shared, tuple(size), w))
 
     def _convolved(self, prefix: str, grid: Tensor) -> Tensor:
         """Depthwise convolution, batch norm where there is one, pointwise."""

@@ -11,19 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from bench.gpu.plain.parts import (
-    Weights,
-    attend_windows,
-    blocks,
-    from_blocks,
-    heads,
-    in_windows,
-    joined,
-    landmarks,
-    linear,
-    norm,
-    windows,
-)
+from bench.gpu.plain.parts import Weights, attend_near, heads, joined, landmarks, linear, norm
 
 
 class LongDocumentEncoder:
@@ -72,15 +60,11 @@ class LongDocumentEncoder:
     def _tokens(self, prefix: str, x: Tensor, query: Tensor, own: list[Tensor], seen: list[Tensor]) -> Tensor:
         """The rows of all tokens but the first, which sees more."""
         length, window = x.shape[1], self._config["window_size"]
-        index, bias = windows((length,), window, x.device)
         shared = own
         if self._config["projection_rank"] > 0:
             logits = linear(self._weights, prefix + "dconv_fc", x)
             mixed = (self._norm(prefix + "dual_ln_s", joined(landmarks(logits, rows))) for rows in seen)
             count = self._config["heads"]
             shared = [torch.cat([of_cls, heads(rows, count)], dim=2) for of_cls, rows in zip(own, mixed, strict=True)]
-        bias = functional.pad(bias, (shared[0].shape[2], 0))[:, None, :]
         whole = functional.pad(query, (0, 0, 0, -length % window))
-        keys, values = (in_windows(rows, index) for rows in seen)
-        attended = attend_windows(blocks(whole, (whole.shape[2],), window), keys, values, (shared[0], shared[1]), bias)
-        return from_blocks(attended, (whole.shape[2],), window)[:, :length]
+        return attend_near(whole, seen, shared, (length,), window)[:, :length]

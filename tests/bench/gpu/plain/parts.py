@@ -4,7 +4,7 @@ operations, batched and without loops over tokens, as a straightforward implemen
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -98,3 +98,17 @@ def attend_windows(query: Tensor, keys: Tensor, values: Tensor, shared: tuple[Te
     of_shared, of_window = probabilities.split([shared_keys.shape[2], keys.shape[3]], dim=-1)
     mixed = (of_shared.flatten(2, 3) @ shared_values).unflatten(2, query.shape[2:4])
     return mixed + of_window @ values
+
+
+def attend_near(
+    query: Tensor, tokens: Sequence[Tensor], shared: Sequence[Tensor], size: tuple[int, ...], window: int
+) -> Tensor:
+    """Each window's queries see the window, its neighbours and the shared vectors.
+
+    query [B, H, n, e], tokens: keys and values [B, H, n, e], shared [B, H, r, e] twice -> [B, n, H * e]
+    """
+    index, bias = windows(size, window, query.device)
+    bias = functional.pad(bias.to(query.dtype), (shared[0].shape[2], 0))[:, None, :]
+    keys, values = (in_windows(rows, index) for rows in tokens)
+    mixed = attend_windows(blocks(query, size, window), keys, values, (shared[0], shared[1]), bias)
+    return from_blocks(mixed, size, window)

@@ -11,19 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from bench.gpu.plain.parts import (
-    Weights,
-    attend_windows,
-    blocks,
-    from_blocks,
-    heads,
-    in_windows,
-    joined,
-    landmarks,
-    linear,
-    norm,
-    windows,
-)
+from bench.gpu.plain.parts import Weights, attend_near, heads, joined, landmarks, linear, norm
 
 
 class TextClassifier:
@@ -75,9 +63,7 @@ class TextClassifier:
 
         query = heads(projected("W_q", x) / scale, count)
         logits = projected("dconv_fc", x)
-        size = (x.shape[1],)
-        index, seen = windows(size, w, x.device)
-        shared, seen_by_windows = [], []
+        shared, tokens = [], []
         for name in ("W_k", "W_v"):
             rows = normed("dual_ln_l", projected(name, x))
             of_tokens = heads(rows, count)
@@ -85,10 +71,8 @@ class TextClassifier:
             if cls is not None:
                 common = torch.cat([projected(name, cls), common], dim=1)
             shared.append(heads(normed("dual_ln_s", common), count))
-            seen_by_windows.append(in_windows(of_tokens, index))
-        bias = functional.pad(seen.to(x.dtype), (shared[0].shape[2], 0))[:, None, :]
-        mixed = attend_windows(blocks(query, size, w), *seen_by_windows, (shared[0], shared[1]), bias)
-        context = from_blocks(mixed, size, w)
+            tokens.append(of_tokens)
+        context = attend_near(query, tokens, shared, (x.shape[1],), w)
         if cls is None:
             return projected("W_o", context)
         seen_keys = heads(torch.cat([projected("W_k", cls), context], dim=1), count)

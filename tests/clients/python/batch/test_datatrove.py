@@ -134,6 +134,15 @@ def test_the_second_document_is_in_the_metadata(classifiers: Server) -> None:
     assert [one.id for one in block.run(iter(documents()))] == ["0"]
 
 
+def test_a_second_document_must_suit_model_and_command(classifiers: Server) -> None:
+    for model, second, reason in (("one", "answer", "takes one document"), ("two", "", "takes two documents")):
+        block = Annotator("classify", server=address(classifiers), model=model, second=second)
+        with pytest.raises(longshort.batch.Refused, match=reason):
+            list(block.run(iter([Document("A question?", "0", metadata={"answer": "An answer."})])))
+    with pytest.raises(ValueError, match="second is only for classify"):
+        Annotator("score", second="answer")
+
+
 def test_bounds_are_inclusive_and_one_is_enough(server: Server) -> None:
     found = list(Annotator("score", server=address(server)).run(iter([Document("some text", "0")])))[0]
     bits = found.metadata["longshort_bits_per_byte"]
