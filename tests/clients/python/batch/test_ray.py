@@ -30,8 +30,8 @@ pytestmark = pytest.mark.slow
 ROWS = 1200
 
 
-# Of 30 starts of Ray on a busy machine, two were never done: its first process stayed silent for minutes.
-STARTS = 3
+# On a busy machine, Ray may not start: its first process stays silent for minutes, or a node registers after 30 s.
+STARTS = 5
 
 
 def start_ray(folder: str) -> None:
@@ -56,7 +56,7 @@ def cluster() -> Iterator[None]:
             try:
                 start_ray(f"{folder}/{start}")
                 break
-            except RuntimeError:
+            except Exception:  # Ray raises no narrower type
                 if start == STARTS - 1:
                     raise
                 ray.shutdown()
