@@ -10,6 +10,7 @@ import ssl
 import struct
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -404,6 +405,25 @@ def test_nor_are_as_many_calls_as_a_connection_may_have(api: SimpleNamespace, at
         assert any((kind, flags) == (http2.PING, http2.ACKNOWLEDGED) for kind, flags, _ in answers), (
             "it is still served"
         )
+    assert closed_for_anything(attacked) == before
+
+
+def test_nor_is_a_client_whose_calls_all_pass_their_deadline(api: SimpleNamespace, attacked: Server) -> None:
+    """It opens as many again at once, when gRPC has not destroyed those that ended."""
+    before = closed_for_anything(attacked)
+    request = api.inference.ScoreTextRequest(inputs=[{"raw": b"x" * 4000}] * 4)
+    codes: Counter[grpc.StatusCode] = Counter()
+    with attacked.new_channel() as channel:
+        stub = api.inference_grpc.InferenceStub(channel)
+        for _ in range(6):
+            calls = [stub.ScoreText.future(request, timeout=0.3) for _ in range(1024)]
+            codes.update(call.code() for call in calls)
+    assert codes[grpc.StatusCode.DEADLINE_EXCEEDED] > 1024
+    assert codes.keys() <= {
+        grpc.StatusCode.OK,
+        grpc.StatusCode.DEADLINE_EXCEEDED,
+        grpc.StatusCode.RESOURCE_EXHAUSTED,
+    }
     assert closed_for_anything(attacked) == before
 
 
