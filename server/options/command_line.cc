@@ -141,7 +141,8 @@ void AddExecution(OptionTable& table, ServerOptions& options) {
   table.AddChoice<std::string>("precision", {{"fp32", "fp32"}, {"bf16", "bf16"}, {"int8", "int8"}},
                                "Precision of weights, matrix products and cache pages. fp32 computes what the "
                                "reference computes. bf16 halves the memory and is faster, with about three significant "
-                               "digits. Classifiers compute in fp32 on CPUs without AMX. int8, for CPUs, "
+                               "digits. Classifiers compute in fp32 on CPUs without AMX, and small text classifiers on "
+                               "all CPUs. int8, for CPUs, "
                                "also halves the weights of language models again; all else is as with bf16.",
                                &options.precision);
   table.Add("threads", "N",
