@@ -161,4 +161,4 @@ def test_an_answer_of_tokenize_is_bounded_by_bytes(api: SimpleNamespace, served:
     count = (3 << 20) // (18 + len(longest))
     with expect.error(grpc.StatusCode.INVALID_ARGUMENT, "pieces and places"):
         tokenize(request(longest * (count + count // 50)))
-    assert len(tokenize(request(longest * (count // 2))).pieces) == count // 2
+    assert list(tokenize(request(longest * (count // 2))).pieces).count(longest.encode()) == count // 2

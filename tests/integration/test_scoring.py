@@ -80,13 +80,15 @@ def test_tokenize_gives_ids_with_their_bytes(api: SimpleNamespace, inference: An
 
 
 def test_tokenize_takes_ids_of_a_model_without_vocabulary(api: SimpleNamespace, tmp_path: Path) -> None:
-    config = model_directory.write(tmp_path / "repository") / "config.json"
+    directory = model_directory.write(tmp_path / "repository")
+    config = directory / "config.json"
     config.write_text(json.dumps(json.loads(config.read_text()) | {"tokenizer": "none"}))
+    (directory / "vocabulary.txt").unlink()
     with Server(tmp_path / "repository", tmp_path / "server") as server:
         tokenize = api.inference_grpc.InferenceStub(server.channel).Tokenize
         answer = tokenize(api.inference.TokenizeRequest(input={"ids": {"ids": [3, 4]}}))
         assert list(answer.ids) == [3, 4] and not answer.pieces
-        with expect.error(INVALID, "tokenizer"):
+        with expect.error(INVALID, "no vocabulary"):
             tokenize(api.inference.TokenizeRequest(input={"text": "a"}))
 
 
