@@ -40,7 +40,7 @@ def main() -> None:
     )
     tokenizer.train_from_iterator((text for path in given.files for text in texts(path)), trainer)
     tokenizer.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0), add_prefix_space=False)
-    tokenizer.save(str(given.out))
+    tokenizer.save(str(given.out), pretty=False)
     print(f"{given.out}: {tokenizer.get_vocab_size()} ids")
 
 
