@@ -89,17 +89,31 @@ struct SomePages {
   const Element* values[kPagesPerBlock];
 };
 
+// Addresses of a head's keys and values in a page.
+template <typename Element>
+struct HeadPage {
+  const Element* keys;
+  const Element* values;
+};
+
+// Page `page` of the grid, of the first head.
+template <typename Element>
+LS_INLINE HeadPage<Element> FindPage(const KeyPages<Element>& pages, int64_t page) {
+  // No query sees keys of a missing page: the zero page stands in for it, and its scores are dropped.
+  const int64_t index = page - pages.first;
+  const int64_t id = index >= 0 && index < pages.count ? pages.ids[index] : -1;
+  const Element* const found = id < 0 ? pages.zero_page : pages.pages + id * pages.page_elements;
+  return {found + pages.key_offset, found + pages.value_offset};
+}
+
 // Page `first` of the grid and the pages after it.
 template <typename Element>
 LS_INLINE SomePages<Element> FindPages(const KeyPages<Element>& pages, int64_t first) {
   SomePages<Element> found;
   for (int64_t i = 0; i < kPagesPerBlock; ++i) {
-    // No query sees keys of a missing page: the zero page stands in for it, and its scores are dropped.
-    const int64_t index = first + i - pages.first;
-    const int64_t id = index >= 0 && index < pages.count ? pages.ids[index] : -1;
-    const Element* const page = id < 0 ? pages.zero_page : pages.pages + id * pages.page_elements;
-    found.keys[i] = page + pages.key_offset;
-    found.values[i] = page + pages.value_offset;
+    const HeadPage<Element> page = FindPage(pages, first + i);
+    found.keys[i] = page.keys;
+    found.values[i] = page.values;
   }
   return found;
 }

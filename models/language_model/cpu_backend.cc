@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -10,10 +11,13 @@
 #include "c10/core/InferenceMode.h"
 #include "models/kernels/causal_attention.h"
 #include "models/kernels/chunk_mixing.h"
+#include "models/kernels/tile_attention.h"
 #include "models/language_model/backends.h"
 #include "models/language_model/distance_tables.h"
 #include "models/language_model/page_storage.h"
+#include "models/layers/kept_memory.h"
 #include "models/layers/library.h"
+#include "models/layers/packed_matrix.h"
 #include "models/layers/timed_steps.h"
 
 namespace longshort::models {
@@ -86,6 +90,7 @@ struct CpuDecoder {
     return {.window = bytes, .segment = bytes, .open_chunk = open_chunks.page_bytes()};
   }
 
+  KeptMemory kept_memory;  // first, so that it is destroyed last
   LanguageModelConfig config;
   PageLayout pages;
   OpenChunkLayout open_chunks;
@@ -99,6 +104,8 @@ class CpuBackend final : public LanguageModelBackend {
  public:
   CpuBackend(std::shared_ptr<const CpuDecoder<Element>> decoder, int threads)
       : decoder_(std::move(decoder)),
+        fits_tiles_(std::is_same_v<Element, cpu::BFloat16> && HasBFloat16Tiles() &&
+                    cpu::FitsTiles(decoder_->pages.head_width, config().chunk_size, config().chunk_rank)),
         steps_(threads),
         window_pages_(decoder_->pages),
         segment_pages_(decoder_->pages),
@@ -114,7 +121,10 @@ class CpuBackend final : public LanguageModelBackend {
 
   StepOutput RunStep(const StepPlan& plan) override;
 
-  void Rest() override { ReleaseThreads(); }
+  void Rest() override {
+    ReleaseThreads();
+    kept_memory_.Rest();
+  }
 
  private:
   const LanguageModelConfig& config() const { return decoder_->config; }
@@ -138,13 +148,18 @@ class CpuBackend final : public LanguageModelBackend {
   static void WriteSlots(PageStorage<Element>& storage, int64_t layer, absl::Span<const int64_t> slots,
                          const at::Tensor& rows, int64_t begin, int64_t end);
   void KeepOpenRows(int64_t layer, const LayerRows& rows);
-  // For these heads, which are adjacent in a page. `scratch` must fit them.
+  // Of AttendRun, for all heads.
+  int64_t ScratchFloats() const;
+  // For these heads, which are adjacent in a page.
   void AttendRun(int64_t layer, const HeadRange& heads, const QueryRun& run, const at::Tensor& queries,
                  const at::Tensor& attended, float* scratch) const;
   cpu::KeyPages<Element> HeadPages(const PageStorage<Element>& storage, const StepPlan::PageTables& tables,
                                    int64_t slice, int64_t layer, int64_t head) const;
 
+  KeptMemory kept_memory_;  // first, so that it is destroyed last
   const std::shared_ptr<const CpuDecoder<Element>> decoder_;
+  // Whether runs of a few queries are attended to by tiles.
+  const bool fits_tiles_;
   TimedSteps steps_;
   PageStorage<Element> window_pages_, segment_pages_;
   OpenChunkStorage open_chunks_;
@@ -217,6 +232,7 @@ absl::Status CpuBackend<Element>::WritePage(PageKind kind, PageId page, std::str
 
 template <typename Element>
 StepOutput CpuBackend<Element>::RunStep(const StepPlan& plan) {
+  kept_memory_.Use();
   plan_ = &plan;
   PlanRuns();
   steps_.Begin(plan.rows());
@@ -363,7 +379,7 @@ at::Tensor CpuBackend<Element>::Attend(int64_t layer, const at::Tensor& queries)
   const int64_t work = longest->count * VisibleKeys() * layout().head_width * 3;
   at::parallel_for(0, static_cast<int64_t>(runs_.size()) * heads, ItemsPerThread(work),
                    [&](int64_t begin, int64_t end) {
-                     std::vector<float> scratch(cpu::AttentionScratchFloats(layout().head_width, heads));
+                     std::vector<float> scratch(ScratchFloats());
                      for (int64_t i = begin; i < end;) {
                        const HeadRange together = {.first = i % heads, .count = std::min(heads - i % heads, end - i)};
                        AttendRun(layer, together, runs_[i / heads], queries, attended, scratch.data());
@@ -374,11 +390,17 @@ at::Tensor CpuBackend<Element>::Attend(int64_t layer, const at::Tensor& queries)
 }
 
 template <typename Element>
+int64_t CpuBackend<Element>::ScratchFloats() const {
+  const int64_t floats = cpu::AttentionScratchFloats(layout().head_width, layout().heads);
+  return fits_tiles_ ? std::max(floats, cpu::TileScratchFloats(layout().head_width)) : floats;
+}
+
+template <typename Element>
 void CpuBackend<Element>::AttendRun(int64_t layer, const HeadRange& heads, const QueryRun& run,
                                     const at::Tensor& queries, const at::Tensor& attended, float* scratch) const {
   const int64_t head_width = layout().head_width, chunk = config().chunk_size, rank = config().chunk_rank;
   const int64_t segment_vector = run.segment_start / chunk * rank;
-  cpu::Attend<Element>({
+  const cpu::AttentionRun<Element> attention = {
       .head_width = head_width,
       .window_length = config().window_length,
       .chunk_size = chunk,
@@ -399,7 +421,11 @@ void CpuBackend<Element>::AttendRun(int64_t layer, const HeadRange& heads, const
       .chunk_distances = decoder_->distances.Chunk(layer, heads.first),
       .window_distances = decoder_->distances.Window(layer, heads.first),
       .scratch = scratch,
-  });
+  };
+  if constexpr (std::is_same_v<Element, cpu::BFloat16>) {
+    if (fits_tiles_ && run.count >= cpu::kQueriesForTiles) return cpu::AttendByTiles(attention);
+  }
+  cpu::Attend(attention);
 }
 
 template <typename Element>

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "models/kernels/tile_attention.h"
+#include "models/layers/packed_matrix.h"
 #include "tests/models/kernels/instruction_set_name.h"
 
 namespace longshort::models::cpu::kernels_causal_attention_test {
@@ -60,6 +62,11 @@ class Problem {
 
   // Largest difference between the kernel and sums in double precision.
   double Error(InstructionSet set) {
+    PlacePages();
+    Attend(run_, set);
+    return ErrorOfOutput();
+  }
+  void PlacePages() {
     for (KeyPages<Element>* const pages : {&run_.memory, &run_.segment, &run_.window}) {
       pages->pages = pages_.data();
       pages->zero_page = zero_page_.data();
@@ -68,7 +75,8 @@ class Problem {
       pages->value_offset = EvenHeadWidth(run_.head_width) * kPageRows;
       pages->head_elements = HeadElements();
     }
-    Attend(run_, set);
+  }
+  double ErrorOfOutput() const {
     double largest = 0;
     for (int64_t i = 0; i < run_.count * run_.heads; ++i) {
       const int64_t query = i / run_.heads, head = i % run_.heads;
@@ -271,6 +279,77 @@ TYPED_TEST(CausalAttention, SurvivesScoresThatOverflowAnExponential) {
   for (float& value : large) value *= 200;
   problem.run().queries = large.data();
   for (const InstructionSet set : InstructionSetsHere()) EXPECT_LT(problem.Error(set), 1e-3);
+}
+
+// A problem whose queries with their biases are bfloat16 numbers, so that tiles round only probabilities.
+class TileProblem {
+ public:
+  TileProblem(int64_t heads, int64_t head_width, int64_t window, int64_t chunk, int64_t rank, int64_t memory,
+              int64_t position, int64_t count, uint64_t seed)
+      : problem_(heads, head_width, window, chunk, rank, memory, position, count, seed),
+        scratch_(TileScratchFloats(head_width)) {
+    const AttentionRun<BFloat16>& run = problem_.run();
+    queries_ = Eighths(run.queries, run.stride * count);
+    window_bias_ = Eighths(run.window_bias, heads * head_width);
+    relative_bias_ = Eighths(run.relative_bias, heads * head_width);
+    problem_.run().queries = queries_.data();
+    problem_.run().window_bias = window_bias_.data();
+    problem_.run().relative_bias = relative_bias_.data();
+    problem_.PlacePages();
+  }
+
+  void AttendByTiles() {
+    run().scratch = scratch_.data();
+    cpu::AttendByTiles(run());
+  }
+  AttentionRun<BFloat16>& run() { return problem_.run(); }
+  const Problem<BFloat16>& problem() const { return problem_; }
+
+ private:
+  static std::vector<float> Eighths(const float* from, int64_t count) {
+    std::vector<float> rounded(count);
+    for (int64_t i = 0; i < count; ++i) rounded[i] = std::round(from[i] * 8) / 16;
+    return rounded;
+  }
+
+  Problem<BFloat16> problem_;
+  std::vector<float> scratch_, queries_, window_bias_, relative_bias_;
+};
+
+TEST(TileAttention, MeetsExactSumsForAnyShape) {
+  if (!HasBFloat16Tiles()) GTEST_SKIP() << "no tiles for bfloat16";
+  std::mt19937_64 random(1);
+  for (int trial = 0; trial < 24; ++trial) {
+    const int64_t head_width = 32 * (1 + static_cast<int64_t>(random() % 4));
+    const int64_t chunk = trial % 2 == 0 ? 16 : 1 + static_cast<int64_t>(random() % 9);
+    const int64_t window = 1 + static_cast<int64_t>(random() % 600), rank = 1 + static_cast<int64_t>(random() % 3);
+    const int64_t memory = chunk * static_cast<int64_t>(random() % 400), segment = 4 * chunk;
+    const int64_t position = static_cast<int64_t>(random() % 5000);
+    const int64_t count =
+        1 + static_cast<int64_t>(random() % std::min<int64_t>(segment - position % segment, 64 - position % 64));
+    TileProblem problem(1 + trial % 3, head_width, window, chunk, rank, memory, position, count, trial);
+    problem.AttendByTiles();
+    EXPECT_LT(problem.problem().ErrorOfOutput(), 1.2e-2)
+        << "heads " << 1 + trial % 3 << " width " << head_width << " window " << window << " chunk " << chunk
+        << " rank " << rank << " memory " << memory << " position " << position << " count " << count;
+  }
+}
+
+TEST(TileAttention, AQuerysBitsDoNotDependOnTheQueriesBesideIt) {
+  if (!HasBFloat16Tiles()) GTEST_SKIP() << "no tiles for bfloat16";
+  TileProblem problem(2, 64, 100, 16, 2, 512, 1001, 20, 5);
+  problem.AttendByTiles();
+  const std::vector<float> together = problem.problem().output();
+  AttentionRun<BFloat16>& run = problem.run();
+  for (int64_t i = 0; i < 20; ++i) {
+    run.count = 1 + i % 2 * std::min<int64_t>(19 - i, 3);
+    run.position = 1001 + i;
+    std::fill_n(run.output, run.stride, 0.0f);
+    problem.AttendByTiles();
+    EXPECT_EQ(0, std::memcmp(run.output, &together[i * run.stride], 128 * sizeof(float))) << "query " << i;
+    run.queries += run.stride;
+    run.output += run.stride;
+  }
 }
 
 }  // namespace longshort::models::cpu::kernels_causal_attention_test
