@@ -49,8 +49,9 @@ def test_so_are_the_messages_of_streams(
     texts = [api.inference.ScoreTextsRequest(id=n, input={"text": TEXT * n}) for n in range(1, 4)]
     plain = {answer.id: answer for answer in inference.ScoreTexts(iter(texts), timeout=60)}
     unpacked = {answer.id: answer for answer in inference.ScoreTexts(iter(texts), compression=compression, timeout=60)}
+    # Documents of a stream may share steps, whose rounding depends on their rows.
     assert {n: likelihoods(answer) for n, answer in unpacked.items()} == {
-        n: likelihoods(answer) for n, answer in plain.items()
+        n: pytest.approx(likelihoods(answer), rel=1e-6) for n, answer in plain.items()
     }
     question = api.inference.GenerateRequest(prompt={"text": TEXT}, max_tokens=3)
     assert len(list(inference.GenerateStream(question, compression=compression, timeout=60))) >= 3
