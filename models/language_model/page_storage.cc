@@ -36,6 +36,24 @@ void Convert(float from, cpu::BFloat16& to) {
   to.bits = static_cast<uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
 
+// Channels that WritePairs writes at once: as many as ValuePlace groups.
+constexpr int64_t kPairedChannels = 2 * cpu::kLanes;
+
+// Writes kPairedChannels channels of a row's key and value, from `channel` on, in words of two numbers.
+void WritePairs(const float* key, const float* value, int64_t channel, int64_t row, int64_t padded_width,
+                cpu::BFloat16* head_keys, cpu::BFloat16* head_values) {
+  cpu::BFloat16 keys[kPairedChannels], values[kPairedChannels], words[kPairedChannels];
+  for (int64_t c = 0; c < kPairedChannels; ++c) Convert(key[channel + c], keys[c]);
+  for (int64_t c = 0; c < kPairedChannels; ++c) Convert(value[channel + c], values[c]);
+  for (int64_t c = 0; c < kPairedChannels; c += 2) {
+    std::memcpy(head_keys + cpu::KeyPlace<cpu::BFloat16>(channel + c, row), keys + c, 2 * sizeof(*keys));
+  }
+  for (int64_t c = 0; c < kPairedChannels; ++c) {
+    words[cpu::ValuePlace<cpu::BFloat16>(kPairedChannels, /*row=*/0, c)] = values[c];
+  }
+  std::memcpy(head_values + row * padded_width + channel, words, sizeof(words));
+}
+
 }  // namespace
 
 void UnmapMemory::operator()(void* memory) const { munmap(memory, bytes); }
@@ -96,11 +114,19 @@ void PageStorage<Element>::WriteRowAt(Element* layer_part, int64_t row, const fl
   for (int64_t head = 0; head < layout_.heads; ++head) {
     Element* const head_keys = layer_part + layout_.key_offset(head);
     Element* const head_values = layer_part + layout_.value_offset(head);
-    for (int64_t c = 0; c < width; ++c) Convert(keys[head * width + c], head_keys[cpu::KeyPlace<Element>(c, row)]);
+    int64_t written = 0;
+    if constexpr (cpu::kChannelsInPairs<Element>) {
+      for (; written + kPairedChannels <= width; written += kPairedChannels) {
+        WritePairs(keys + head * width, values + head * width, written, row, padded_width, head_keys, head_values);
+      }
+    }
+    for (int64_t c = written; c < width; ++c) {
+      Convert(keys[head * width + c], head_keys[cpu::KeyPlace<Element>(c, row)]);
+    }
     const auto value = [&](int64_t c) -> Element& {
       return head_values[cpu::ValuePlace<Element>(padded_width, row, c)];
     };
-    for (int64_t c = 0; c < width; ++c) Convert(values[head * width + c], value(c));
+    for (int64_t c = written; c < width; ++c) Convert(values[head * width + c], value(c));
     for (int64_t c = width; c < padded_width; ++c) value(c) = Element{};
   }
 }

@@ -73,7 +73,9 @@ def _plain_steps(bench: Bench, items: int, tokens: int, ours: float) -> dict[str
     """The cells of plain PyTorch. Of tokens, some chunks are ended among the runs."""
     name, config = _language_model(bench, 8192)
     runs = {"runs": 4, "warm_up_runs": 1} if bench.tiny else {"runs": 64, "warm_up_runs": 32}
-    options = {"model": bench.model(name, config), "items": items, "tokens": tokens, **runs}
+    options = {
+        "model": bench.model(name, config), "items": items, "tokens": tokens, "precision": "bf16", **runs
+    }  # fmt: skip
     return _both(bench, "streams", options, ours)
 
 

@@ -99,7 +99,8 @@ def streams(arguments: argparse.Namespace, torch: Any, device: torch.device) -> 
     from bench.gpu.plain import language_model, parts  # noqa: PLC0415
 
     config = json.loads((arguments.model / "config.json").read_text())
-    model = language_model.LanguageModel(config, parts.load(arguments.model, device, torch.bfloat16))
+    numbers = {"fp32": torch.float32, "bf16": torch.bfloat16}[arguments.precision]
+    model = language_model.LanguageModel(config, parts.load(arguments.model, device, numbers))
     states = model.begin(arguments.items)
     states.position = config["memory_length"] + config["segment_length"]
     tokens = torch.arange(arguments.items * arguments.tokens, device=device).view(arguments.items, -1)
@@ -140,7 +141,7 @@ def main() -> None:
     parser.add_argument("--warm-up-runs", type=int, default=5)
     parser.add_argument("--run-seconds", type=float, default=0, help="of a classifier: more runs, until that long")
     parser.add_argument("--threads", type=int, default=0, help="of the CPU; 0: PyTorch's default")
-    parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32", help="of classifiers")
+    parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32", help="of classifiers and streams")
     parser.add_argument("--compile", action="store_true")
     parser.add_argument("--fused", action="store_true")
     arguments = parser.parse_args()
