@@ -2,8 +2,8 @@
 
 namespace longshort::models {
 
-at::Tensor CvtAttention::operator()(const at::Tensor& tokens, const TokenGrid& grid, BatchStatistics* statistics,
-                                    ItemAttention& item_attention) const {
+at::Tensor CvtAttention::operator()(const at::Tensor& tokens, const at::Tensor& added, const TokenGrid& grid,
+                                    BatchStatistics* statistics, ItemAttention& item_attention) const {
   const at::Tensor queries = query(tokens, grid, statistics), keys = key(tokens, grid, statistics);
   const at::Tensor values = value(tokens, grid, statistics);
   const RowKeyValues local = {.keys = local_key_norm(keys), .values = local_value_norm(values)};
@@ -15,7 +15,8 @@ at::Tensor CvtAttention::operator()(const at::Tensor& tokens, const TokenGrid& g
                                                           /*others=*/0);
   return output(item_attention.AttendInGrids({.heads = heads, .queries = queries, .tokens = local, .shared = landmarks},
                                              grid, window, /*bias=*/{},
-                                             /*others=*/0));
+                                             /*others=*/0),
+                added);
 }
 
 void CvtAttention::PrepareForServing() {

@@ -90,8 +90,8 @@ class Maker final {
 
 at::Tensor CvtBlock::operator()(const at::Tensor& tokens, const TokenGrid& grid, BatchStatistics* statistics,
                                 ItemAttention& item_attention) const {
-  const at::Tensor attended = tokens + attention(norm1(tokens), grid, statistics, item_attention);
-  return attended + feed_forward(norm2(attended));
+  const at::Tensor attended = attention(norm1(tokens), tokens, grid, statistics, item_attention);
+  return feed_forward(norm2(attended), attended);
 }
 
 at::Tensor CvtEmbedding::operator()(const at::Tensor& image) const {

@@ -36,6 +36,7 @@ class ImageNetwork : public ServedNetwork {
   absl::Status Check(Items items, ClassifierOutput output) const final;
   std::vector<int64_t> Work(Items items) const final;
   MicroBatchWork micro_batch_work() const final;
+  bool IsFasterInPanels() const final { return true; }
   Output Run(Items items, ClassifierOutput output) const final;
   ClassifierResult RunOn(GpuItemAttention& gpu, Items items, ClassifierOutput output) const final;
   absl::Status PrepareOn(GpuItemAttention& gpu) const final;

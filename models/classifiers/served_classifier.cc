@@ -144,9 +144,9 @@ absl::StatusOr<ClassifierWeights> LoadServedClassifier(
         options.gpus->BeginLoading(device);
       }
       const bool halves = computes_in_bfloat16(device);
-      TensorMove move = halves && device.kind == DeviceKind::kCpu
-                            ? TensorMove::Packing(at::kBFloat16)
-                            : TensorMove(TensorDevice(device), halves ? at::kBFloat16 : at::kFloat);
+      const at::ScalarType type = halves ? at::kBFloat16 : at::kFloat;
+      const bool packs = device.kind == DeviceKind::kCpu && (halves || network->IsFasterInPanels());
+      TensorMove move = packs ? TensorMove::Packing(type) : TensorMove(TensorDevice(device), type);
       const auto here = std::make_shared<const PlacedNetwork>(network->Copy(move));
       const auto new_replica = [shared_info, head_width, gpus = options.gpus, here](const WorkerDevice& worker) {
         return NewReplica(shared_info, {here, here->network.get()}, head_width, gpus, worker);

@@ -50,6 +50,8 @@ class ServedNetwork {
 
   // Whether bfloat16 with AMX makes it faster on CPUs.
   virtual bool IsFasterInBFloat16() const { return true; }
+  // Whether float32 panels (FloatPanels) make it faster on CPUs.
+  virtual bool IsFasterInPanels() const { return false; }
   // A copy of the network on another device.
   virtual std::shared_ptr<const ServedNetwork> Copy(TensorMove& move) const = 0;
 };

@@ -6,6 +6,7 @@
 
 #include "ATen/Functions.h"
 #include "ATen/TensorOperators.h"
+#include "models/attention/full_attention.h"
 #include "models/attention/positions.h"
 
 namespace longshort::models {
@@ -20,7 +21,7 @@ double QueryScale(const at::Tensor& rows, int64_t heads) {
 }
 
 // The biases for the scores of all pairs of tokens: [heads, g + patches, g + patches].
-at::Tensor FullBias(const VilFullAttention& attention) {
+at::Tensor FullBiases(const VilFullAttention& attention) {
   at::Tensor patches = BiasOfPairs(attention.bias_table, attention.bias_index);
   if (!attention.global_biases.defined()) return patches;
   const int64_t heads = patches.size(0), count = patches.size(1), globals = attention.global_biases.size(2);
@@ -31,7 +32,8 @@ at::Tensor FullBias(const VilFullAttention& attention) {
 
 }  // namespace
 
-at::Tensor VilSparseAttention::operator()(const at::Tensor& rows, ItemAttention& attention) const {
+at::Tensor VilSparseAttention::operator()(const at::Tensor& rows, const at::Tensor& added,
+                                          ItemAttention& attention) const {
   const std::vector<at::Tensor> projected = query_key_value(rows).chunk(3, 2);
   const at::Tensor& queries = projected[0];
   const at::Tensor keys = full_norm(projected[1]), values = full_norm(projected[2]);
@@ -56,7 +58,7 @@ at::Tensor VilSparseAttention::operator()(const at::Tensor& rows, ItemAttention&
                             .rows = {.keys = of_patches(attended), .values = of_patches(attended)},
                             .attended = one(attended)});
   }
-  return output(attended);
+  return output(attended, added);
 }
 
 void VilSparseAttention::MoveBy(TensorMove& move) {
@@ -82,22 +84,31 @@ RowKeyValues VilSparseAttention::SharedVectors(const at::Tensor& rows, const Row
   return shared;
 }
 
-at::Tensor VilFullAttention::operator()(const at::Tensor& rows) const {
-  const std::vector<at::Tensor> projected = query_key_value(rows).chunk(3, 2);
+at::Tensor VilFullAttention::operator()(const at::Tensor& rows, const at::Tensor& added) const {
+  const at::Tensor all = query_key_value(rows);
+  // As packed maps round their rows.
+  const bool rounds = output.packed != nullptr && output.packed->rounds_rows();
+  const at::ScalarType type = rounds ? at::kBFloat16 : rows.scalar_type();
+  if (type == at::kFloat && CanAttendFully(all)) {
+    const at::Tensor of_patches =
+        bias_table.defined() && !kernel_bias.defined() ? BiasForKernel(bias_table) : kernel_bias;
+    const FullBias of_scores{.patches = of_patches, .of_globals = global_biases, .between_globals = between_globals};
+    return output(AttendFully(all, heads, of_scores), added);
+  }
+  const std::vector<at::Tensor> projected = all.chunk(3, 2);
   const std::optional<at::Tensor> bias =
-      bias_table.defined() ? std::make_optional(FullBias(*this).unsqueeze(0)) : std::nullopt;
-  // Classifiers are packed only for bfloat16 tiles.
-  const at::ScalarType type = output.packed != nullptr ? at::kBFloat16 : rows.scalar_type();
+      bias_table.defined() ? std::make_optional(FullBiases(*this).unsqueeze(0)) : std::nullopt;
   const auto operand = [&](int64_t index) { return SplitHeads(projected[index].to(type), heads); };
   const at::Tensor attended =
       at::scaled_dot_product_attention(operand(0), operand(1), operand(2), bias,
                                        /*dropout_p=*/0.0, /*is_causal=*/false, QueryScale(rows, heads));
-  return output(JoinHeads(attended).to(rows.scalar_type()));
+  return output(JoinHeads(attended).to(rows.scalar_type()), added);
 }
 
 void VilFullAttention::MoveBy(TensorMove& move) {
   move(query_key_value, output, bias_table, global_biases, between_globals);
   move.AsTheyAre(bias_index);
+  if (bias_table.defined() && bias_table.is_cpu()) kernel_bias = BiasForKernel(bias_table);
 }
 
 }  // namespace longshort::models

@@ -24,8 +24,8 @@ struct VilSparseAttention {
   int64_t window_size = 0;    // 0: no windows
   int64_t side = 0;           // of the grid, a multiple of window_size
 
-  // rows [batch, global_tokens + side^2, d] -> the same shape.
-  at::Tensor operator()(const at::Tensor& rows, ItemAttention& attention) const;
+  // rows [batch, global_tokens + side^2, d] -> the same shape, plus `added` as in Linear.
+  at::Tensor operator()(const at::Tensor& rows, const at::Tensor& added, ItemAttention& attention) const;
 
   void MoveBy(TensorMove& move);
 
@@ -46,9 +46,10 @@ struct VilFullAttention {
                                // a table or global tokens
   at::Tensor between_globals;  // g2g, [heads, g, g]; likewise
   int64_t heads = 0;
+  at::Tensor kernel_bias = {};  // BiasForKernel of the table, which MoveBy makes for serving on the CPU
 
-  // rows [batch, g + side^2, d] -> the same shape.
-  at::Tensor operator()(const at::Tensor& rows) const;
+  // rows [batch, g + side^2, d] -> the same shape, plus `added` as in Linear.
+  at::Tensor operator()(const at::Tensor& rows, const at::Tensor& added) const;
 
   void MoveBy(TensorMove& move);
 };

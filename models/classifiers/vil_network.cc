@@ -102,10 +102,9 @@ at::Tensor PatchPositions(const at::Tensor& row_positions, const at::Tensor& col
 at::Tensor VilPair::operator()(const at::Tensor& tokens, ItemAttention& item_attention) const {
   const at::Tensor normed = attention_norm(tokens);
   const auto* const sparse = std::get_if<VilSparseAttention>(&attention);
-  const at::Tensor attended =
-      sparse != nullptr ? (*sparse)(normed, item_attention) : std::get<VilFullAttention>(attention)(normed);
-  const at::Tensor middle = tokens + attended;
-  return middle + feed_forward(feed_forward_norm(middle));
+  const at::Tensor middle = sparse != nullptr ? (*sparse)(normed, tokens, item_attention)
+                                              : std::get<VilFullAttention>(attention)(normed, tokens);
+  return feed_forward(feed_forward_norm(middle), middle);
 }
 
 void VilPair::MoveBy(TensorMove& move) {

@@ -47,14 +47,6 @@ GridSizes GridSizesOf(const GridHead& head) {
           .band_stride = stride(rows * head.width)};
 }
 
-void CopyRun(const float* from, int64_t count, float* to) {
-  for (int64_t i = 0; i < count; i += kLanes) {
-    Lanes x;
-    Load(from + i, x);
-    Store(x, to + i);
-  }
-}
-
 // A segment's queries, and the tokens that they see.
 struct Segment {
   Span query_rows, query_columns;

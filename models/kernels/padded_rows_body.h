@@ -34,6 +34,15 @@ void Unpad(const float* from, int64_t padded, int64_t count, int64_t width, cons
   }
 }
 
+// Copies `count` floats kLanes at a time: up to a vector more is read and written.
+LS_INLINE void CopyRun(const float* from, int64_t count, float* to) {
+  for (int64_t i = 0; i < count; i += kLanes) {
+    Lanes x;
+    Load(from + i, x);
+    Store(x, to + i);
+  }
+}
+
 template <typename Float>
 HeadRows<Float> From(const HeadRows<Float>& rows, int64_t first) {
   return {rows.data + first * rows.stride, rows.stride};

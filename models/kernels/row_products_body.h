@@ -107,11 +107,11 @@ void Multiply(int64_t rows, int64_t inner, int64_t columns, const Left& left, co
   }
 }
 
-void Fill(float* to, int64_t count, float value) {
+LS_INLINE void Fill(float* to, int64_t count, float value) {
   for (int64_t i = 0; i < count; ++i) to[i] = value;
 }
 
-float* Take(float*& scratch, int64_t floats) {
+LS_INLINE float* Take(float*& scratch, int64_t floats) {
   float* const taken = scratch;
   scratch += floats;
   return taken;

@@ -5,11 +5,15 @@
 
 #include "ATen/Functions.h"
 #include "ATen/TensorOperators.h"
+#include "models/kernels/instruction_set.h"
+#include "models/layers/float_panels.h"
 
 namespace longshort::models {
 
-at::Tensor Linear::operator()(const at::Tensor& rows) const {
+at::Tensor Linear::operator()(const at::Tensor& rows, const at::Tensor& added) const {
+  if (packed != nullptr && added.defined()) return packed->MultiplyAndAdd(rows, bias, added);
   if (packed != nullptr) return packed->Multiply(rows, bias, /*gelu=*/false);
+  if (added.defined()) return added + (*this)(rows);
   if (weight.scalar_type() == rows.scalar_type())
     return at::linear(rows, weight, bias.defined() ? c10::make_optional(bias) : c10::nullopt);
   at::Tensor product = at::linear(rows.to(at::kBFloat16), weight).to(at::kFloat);
@@ -18,6 +22,11 @@ at::Tensor Linear::operator()(const at::Tensor& rows) const {
 
 at::Tensor Linear::Gelu(const at::Tensor& rows) const {
   return packed != nullptr ? packed->Multiply(rows, bias, /*gelu=*/true) : at::gelu((*this)(rows));
+}
+
+Linear Linear::InPanels() const {
+  if (packed != nullptr || cpu::BestInstructionSet() == cpu::InstructionSet::kBaseline) return *this;
+  return {.weight = {}, .bias = bias, .packed = std::make_shared<FloatPanels>(weight.to(at::kFloat))};
 }
 
 Linear Linear::Packed(at::ScalarType type) const {
@@ -46,7 +55,9 @@ void TensorMove::Move(at::Tensor& tensor, std::optional<at::ScalarType> type) {
 void TensorMove::Move(Linear& map, std::optional<at::ScalarType> type) {
   if (packed_type_ && type && map.weight.defined()) {
     const auto [packed, is_new] = packed_.try_emplace(map.weight.unsafeGetTensorImpl());
-    if (is_new) packed->second = {.from = map.weight, .to = map.Packed(*packed_type_)};
+    if (is_new)
+      packed->second = {.from = map.weight,
+                        .to = *packed_type_ == at::kFloat ? map.InPanels() : map.Packed(*packed_type_)};
     map.weight = packed->second.to.weight;
     map.packed = packed->second.to.packed;
   }
@@ -59,6 +70,8 @@ void TensorMove::Move(LayerNorm& norm, std::optional<at::ScalarType> type) {
   Move(norm.bias, type);
 }
 
-at::Tensor FeedForward::operator()(const at::Tensor& rows) const { return out(in.Gelu(rows)); }
+at::Tensor FeedForward::operator()(const at::Tensor& rows, const at::Tensor& added) const {
+  return out(in.Gelu(rows), added);
+}
 
 }  // namespace longshort::models

@@ -23,7 +23,8 @@ struct Linear {
 
   // rows [..., in] -> [..., out], in the rows' type: the weight's type, or float32 with bfloat16 or packed weights. In
   // the second case the bias is float32, too, and is added after the product.
-  at::Tensor operator()(const at::Tensor& rows) const;
+  //   added  of the result's shape and type, added to it; undefined: none
+  at::Tensor operator()(const at::Tensor& rows, const at::Tensor& added = {}) const;
   // gelu of the result, by erf.
   at::Tensor Gelu(const at::Tensor& rows) const;
 
@@ -33,6 +34,8 @@ struct Linear {
   int64_t multiply_adds() const { return outputs() * inputs(); }
   bool defined() const { return packed != nullptr || weight.defined(); }
 
+  // The same map for serving of products of many rows, in float32: FloatPanels, if the processor has AVX2.
+  Linear InPanels() const;
   // The same map for serving: its weight is packed as elements of `type` (Pack), or else float32. It is never plain
   // bfloat16: at::linear would reorder that at every call, or multiply it without vector instructions, far slower than
   // float32.
@@ -61,7 +64,8 @@ class TensorMove final {
   // `type`: element type; nullopt: each tensor keeps its own.
   explicit TensorMove(at::Device device, std::optional<at::ScalarType> type = std::nullopt)
       : device_(device), type_(type) {}
-  // For serving on the CPU: packs the weights of linear maps as elements of this type; all other tensors are float32.
+  // For serving of products of many rows on the CPU: packs the weights of linear maps, as panels of float32 or as
+  // elements of another type (Linear::Packed). All other tensors are float32.
   static TensorMove Packing(at::ScalarType type) {
     TensorMove move(at::kCPU, at::kFloat);
     move.packed_type_ = type;
@@ -100,11 +104,11 @@ class TensorMove final {
   std::map<const void*, PackedMap> packed_;
 };
 
-// fc2(gelu(fc1(rows))), GELU by erf.
+// fc2(gelu(fc1(rows))), GELU by erf, plus `added` as in Linear.
 struct FeedForward {
   Linear in, out;
 
-  at::Tensor operator()(const at::Tensor& rows) const;
+  at::Tensor operator()(const at::Tensor& rows, const at::Tensor& added = {}) const;
 
   void MoveBy(TensorMove& move) { move(in, out); }
 };

@@ -74,6 +74,11 @@ bool CanMultiplyBFloat16() {
 
 }  // namespace
 
+at::Tensor AsMatrix(const at::Tensor& rows) {
+  const at::Tensor matrix = rows.reshape({-1, rows.size(-1)});
+  return matrix.stride(1) == 1 ? matrix : matrix.contiguous();
+}
+
 bool HasBFloat16Tiles() {
   static const bool has = at::native::cpublas::could_pack(at::kBFloat16) && at::cpu::init_amx();
   return has;

@@ -24,10 +24,19 @@ class PackedMatrix {
   //   gelu  whether gelu (by erf) of the sum is the result
   // Throws what LibTorch throws.
   virtual at::Tensor Multiply(const at::Tensor& rows, const at::Tensor& bias, bool gelu) const = 0;
+  // The same, without gelu, plus `added`, of the result's shape.
+  virtual at::Tensor MultiplyAndAdd(const at::Tensor& rows, const at::Tensor& bias, const at::Tensor& added) const {
+    return Multiply(rows, bias, /*gelu=*/false).add_(added);
+  }
+  // Whether it rounds rows to bfloat16.
+  virtual bool rounds_rows() const { return true; }
 
  private:
   const int64_t outputs_, inputs_;
 };
+
+// [..., inputs] -> [rows, inputs], with contiguous channels.
+at::Tensor AsMatrix(const at::Tensor& rows);
 
 // Packs `weight` [out, in], float32 or bfloat16, as elements of `type`:
 // - kFloat: no rounding. For float32 rows and the weight in float16, if the conversion is exact (the weight was stored

@@ -52,13 +52,7 @@ int64_t PanelsPerThread(int64_t rows, int64_t inputs) {
   return std::max<int64_t>(1, kWorthAThread / ((rows + kRowsOfReading) * inputs * kPanelOutputs));
 }
 
-// [rows, inputs], with contiguous channels.
-at::Tensor AsMatrix(const at::Tensor& rows) {
-  const at::Tensor matrix = rows.reshape({-1, rows.size(-1)});
-  return matrix.stride(1) == 1 ? matrix : matrix.contiguous();
-}
-
-// The same with as many inputs as panels have.
+// AsMatrix, with as many inputs as panels have.
 at::Tensor PaddedRows(const at::Tensor& rows) {
   const int64_t missing = Padded(rows.size(-1)) - rows.size(-1);
   return AsMatrix(missing > 0 ? at::constant_pad_nd(rows, {0, missing}) : rows);

@@ -188,10 +188,10 @@ TEST_P(GpuVilAttentionTest, GivesWhatItGivesWithoutAGpu) {
   const VilSparseAttention vil = RandomAttention(GetParam());
   const at::Tensor rows = Random({2, GetParam().global_tokens + kSide * kSide, kWidth});
   CpuItemAttention on_cpu;
-  EXPECT_LT(LargestDifference(vil(rows, *attention_), vil(rows, on_cpu)), kRounding);
+  EXPECT_LT(LargestDifference(vil(rows, {}, *attention_), vil(rows, {}, on_cpu)), kRounding);
   // A single image: the stride between images must not be used.
   const at::Tensor first = rows.narrow(0, 0, 1);
-  EXPECT_LT(LargestDifference(vil(first, *attention_), vil(first, on_cpu)), kRounding);
+  EXPECT_LT(LargestDifference(vil(first, {}, *attention_), vil(first, {}, on_cpu)), kRounding);
   EXPECT_THAT(device_->kernels_run(), Contains(std::pair<const std::string, int64_t>("AttendInWindows", 2)));
 }
 

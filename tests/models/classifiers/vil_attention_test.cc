@@ -12,8 +12,11 @@
 #include "absl/strings/str_format.h"
 #include "gtest/gtest.h"
 #include "models/attention/cpu_item_attention.h"
+#include "models/attention/full_attention.h"
+#include "models/layers/linear.h"
 #include "tests/models/classifiers/attention_loop.h"
 #include "tests/models/classifiers/random_vil.h"
+#include "tests/models/kernels/instruction_set_name.h"
 
 namespace longshort::models::vil_attention_test {
 
@@ -179,7 +182,7 @@ TEST(VilSparseAttention, EqualsALoopOverQueries) {
           const at::Tensor first = RandomRows(globals + side * side, heads * kHeadDim, 2 * seed);
           const at::Tensor second = RandomRows(globals + side * side, heads * kHeadDim, 2 * seed + 1);
           CpuItemAttention on_cpu;
-          const at::Tensor found = attention(at::stack({first, second}), on_cpu);
+          const at::Tensor found = attention(at::stack({first, second}), {}, on_cpu);
           EXPECT_LT(Difference(found[0], SparseLoop(attention, first).Output()), 1e-12) << attributes;
           EXPECT_LT(Difference(found[1], SparseLoop(attention, second).Output()), 1e-12) << attributes;
         }
@@ -198,10 +201,31 @@ TEST(VilFullAttention, EqualsALoopOverQueries) {
         const auto attention = FirstAttention<VilFullAttention>(attributes, heads, side, seed);
         const at::Tensor first = RandomRows(globals + side * side, heads * kHeadDim, 2 * seed);
         const at::Tensor second = RandomRows(globals + side * side, heads * kHeadDim, 2 * seed + 1);
-        const at::Tensor found = attention(at::stack({first, second}));
+        const at::Tensor found = attention(at::stack({first, second}), {});
         EXPECT_LT(Difference(found[0], FullLoop(attention, first, globals, side)), 1e-12) << attributes;
         EXPECT_LT(Difference(found[1], FullLoop(attention, second, globals, side)), 1e-12) << attributes;
       }
+    }
+  }
+}
+
+TEST(VilFullAttention, TheKernelIsTheReferenceOnEveryInstructionSet) {
+  uint64_t seed = 200;
+  for (const int64_t side : {1, 3, 7, 14}) {
+    for (const char* const attributes : {"g0,a0,s0", "g1,a0,s0", "g2,a0,s0", "g1,a1,s0"}) {
+      auto attention = FirstAttention<VilFullAttention>(attributes, 2, side, ++seed);
+      const at::Tensor rows = RandomRows(attributes[1] - '0' + side * side, 2 * kHeadDim, seed).expand({2, -1, -1});
+      const at::Tensor exact = attention(rows, {}), all = attention.query_key_value(rows).to(at::kFloat);
+      TensorMove move(at::kCPU, at::kFloat);
+      attention.MoveBy(move);
+      const FullBias bias{attention.kernel_bias, attention.global_biases, attention.between_globals};
+      for (const cpu::InstructionSet set :
+           {cpu::InstructionSet::kBaseline, cpu::InstructionSet::kAvx2, cpu::InstructionSet::kAvx512}) {
+        if (set > cpu::BestInstructionSet()) continue;
+        const at::Tensor found = attention.output(AttendFully(all, attention.heads, bias, set));
+        EXPECT_LT(Difference(found, exact), 1e-5) << cpu::InstructionSetName(set) << ", " << attributes << side;
+      }
+      EXPECT_LT(Difference(attention(rows.to(at::kFloat), {}), exact), 1e-5) << attributes << side;
     }
   }
 }

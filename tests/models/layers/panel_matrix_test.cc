@@ -8,7 +8,10 @@
 
 #include "ATen/Functions.h"
 #include "ATen/TensorOperators.h"
+#include "models/kernels/float_products.h"
 #include "models/kernels/instruction_set.h"
+#include "models/layers/float_panels.h"
+#include "tests/models/kernels/instruction_set_name.h"
 
 namespace longshort::models {
 namespace {
@@ -61,6 +64,42 @@ TEST(Int8Panels, AFloat32ProductIsThatOfWeightsRoundedToMultiplesOfTheirGroupsSc
     const at::Tensor found = Int8Panels(weight, /*by_tiles=*/false).Multiply(rows, bias, gelu);
     EXPECT_LT(Difference(found, rows, InInt8(weight), bias, gelu), kFloat32Error);
   });
+}
+
+TEST(FloatPanels, AProductIsExactAndMayBeAdded) {
+  ForEachProduct([](const at::Tensor& weight, const at::Tensor& rows, const at::Tensor& bias, bool gelu) {
+    const FloatPanels panels(weight);
+    EXPECT_LT(Difference(panels.Multiply(rows, bias, gelu), rows, weight, bias, gelu), kFloat32Error);
+    const at::Tensor added = at::randn({rows.size(0), weight.size(0)});
+    EXPECT_LT(Difference(panels.MultiplyAndAdd(rows, bias, added) - added, rows, weight, bias, false), kFloat32Error);
+  });
+}
+
+TEST(FloatPanels, ARowHasTheSameBitsAmongOthersAndWithAStride) {
+  const FloatPanels panels(at::randn({100, 800}));
+  const at::Tensor rows = at::randn({500, 2, 800}).select(1, 1);
+  const at::Tensor found = panels.Multiply(rows, {}, /*gelu=*/true);
+  for (const int64_t row : {0, 7, 499}) {
+    EXPECT_TRUE(at::equal(found[row], panels.Multiply(rows.narrow(0, row, 1), {}, /*gelu=*/true)[0]));
+  }
+}
+
+TEST(FloatProducts, AreTheSameOnEveryInstructionSet) {
+  for (const int64_t outputs : {1, 16, 33, 48}) {
+    const at::Tensor weight = at::randn({48, 1000}), bias = at::randn({outputs}), rows = at::randn({13, 1000});
+    weight.narrow(0, outputs, 48 - outputs).zero_();
+    const at::Tensor panel = weight.t().contiguous();
+    for (const cpu::InstructionSet set :
+         {cpu::InstructionSet::kBaseline, cpu::InstructionSet::kAvx2, cpu::InstructionSet::kAvx512}) {
+      if (set > cpu::BestInstructionSet()) continue;
+      const at::Tensor out = at::zeros({13, outputs});
+      cpu::MultiplyFloats({panel.const_data_ptr<float>(), 1000, outputs, bias.const_data_ptr<float>()},
+                          {rows.const_data_ptr<float>(), 1000}, 13, {out.mutable_data_ptr<float>(), outputs},
+                          /*added=*/{}, /*gelu=*/true, set);
+      EXPECT_LT(Difference(out, rows, weight.narrow(0, 0, outputs), bias, true), kFloat32Error)
+          << cpu::InstructionSetName(set) << ", " << outputs;
+    }
+  }
 }
 
 TEST(Int8Panels, AProductByTilesRoundsRowsAndScaledWeightsToBFloat16) {

@@ -1,0 +1,29 @@
+// Matrices in panels of float32 weights, for products of many rows.
+#pragma once
+
+#include "ATen/core/Tensor.h"
+#include "models/kernels/head_rows.h"
+#include "models/layers/packed_matrix.h"
+
+namespace longshort::models {
+
+// Faster than LibTorch's products of the rows of an image, which copy the weights at each call. The bits of a row do
+// not depend on the other rows.
+class FloatPanels final : public PackedMatrix {
+ public:
+  // weight [outputs, inputs] float32
+  explicit FloatPanels(const at::Tensor& weight);
+
+  at::Tensor Multiply(const at::Tensor& rows, const at::Tensor& bias, bool gelu) const override;
+  at::Tensor MultiplyAndAdd(const at::Tensor& rows, const at::Tensor& bias, const at::Tensor& added) const override;
+  bool rounds_rows() const override { return false; }
+
+ private:
+  //   added  null data: none
+  at::Tensor Product(const at::Tensor& rows, const at::Tensor& bias, const cpu::HeadRows<const float>& added,
+                     bool gelu) const;
+
+  const at::Tensor panels_;  // [panels, inputs, kFloatPanelOutputs], padded with 0
+};
+
+}  // namespace longshort::models
