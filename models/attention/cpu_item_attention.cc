@@ -77,8 +77,13 @@ at::Tensor CpuItemAttention::AttendInDocuments(const RowsToAttend& rows, int64_t
 
 at::Tensor CpuItemAttention::AttendInGrids(const RowsToAttend& rows, const TokenGrid& grid,
                                            const WindowGeometry& window, const WindowBias& bias, int64_t others) {
+  const bool can_use_kernel = CanAttendGrids(rows, window);
+  if (can_use_kernel && bias.for_kernel.defined()) return AttendGrids(rows, grid, window, bias.for_kernel, others);
   const at::Tensor window_bias = bias.table.defined() ? BiasOfPairs(bias.table, bias.index) : at::Tensor();
-  if (CanAttendGrids(rows, window)) return AttendGrids(rows, grid, window, window_bias, others);
+  if (can_use_kernel) {
+    const at::Tensor for_kernel = window_bias.defined() ? WithVectorBehind(window_bias) : window_bias;
+    return AttendGrids(rows, grid, window, for_kernel, others);
+  }
   const auto by_head = [&](const RowKeyValues& of) {
     return KeyValues{.keys = SplitHeads(of.keys, rows.heads), .values = SplitHeads(of.values, rows.heads)};
   };

@@ -6,6 +6,7 @@
 #include "ATen/Functions.h"
 #include "ATen/Parallel.h"
 #include "ATen/core/grad_mode.h"
+#include "models/attention/grid_attention.h"
 #include "models/kernels/full_attention.h"
 
 namespace longshort::models {
@@ -18,11 +19,8 @@ const float* DataFrom(const at::Tensor& tensor, int64_t offset) {
 }  // namespace
 
 at::Tensor BiasForKernel(const at::Tensor& table) {
-  // The kernel counts from the query to the key, the table from the key to the query. The kernel reads a vector more.
-  const at::Tensor padded = at::zeros({table.numel() + cpu::kLanes}, table.options());
-  const at::Tensor patches = padded.narrow(0, 0, table.numel()).view({table.size(1), table.size(0)});
-  patches.copy_(table.flip(0).t());
-  return patches;
+  // The kernel counts from the query to the key, the table from the key to the query.
+  return WithVectorBehind(table.flip(0).t());
 }
 
 bool CanAttendFully(const at::Tensor& query_key_value) {

@@ -27,6 +27,12 @@ bool CanAttendGrids(const RowsToAttend& rows, const WindowGeometry& window) {
   return true;
 }
 
+at::Tensor WithVectorBehind(const at::Tensor& biases) {
+  at::Tensor copy = at::zeros({biases.numel() + cpu::kLanes}, biases.options());
+  copy = copy.narrow(0, 0, biases.numel()).view(biases.sizes());
+  return copy.copy_(biases);
+}
+
 at::Tensor AttendGrids(const RowsToAttend& rows, const TokenGrid& grid, const WindowGeometry& window,
                        const at::Tensor& window_bias, int64_t others) {
   const int64_t images = rows.queries.size(0), channels = rows.queries.size(2), head_width = channels / rows.heads;

@@ -36,6 +36,8 @@ struct RowsToAttend {
 struct WindowBias {
   at::Tensor table;  // [positions, heads], float32 on GPUs; undefined: none
   at::Tensor index;  // WindowBiasIndex (positions.h), if there is a table
+  // BiasOfPairs of them WithVectorBehind (grid_attention.h), if it was made before, for serving on the CPU.
+  at::Tensor for_kernel = {};
 };
 
 // The dynamic projection of whole items to R vectors each.

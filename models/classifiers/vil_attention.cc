@@ -7,6 +7,7 @@
 #include "ATen/Functions.h"
 #include "ATen/TensorOperators.h"
 #include "models/attention/full_attention.h"
+#include "models/attention/grid_attention.h"
 #include "models/attention/positions.h"
 
 namespace longshort::models {
@@ -64,6 +65,8 @@ at::Tensor VilSparseAttention::operator()(const at::Tensor& rows, const at::Tens
 void VilSparseAttention::MoveBy(TensorMove& move) {
   move(query_key_value, dynamic_projection, full_norm, output);
   move.AsTheyAre(landmark_norm, bias.table, bias.index);  // kernels read them
+  if (bias.table.defined() && bias.table.is_cpu())
+    bias.for_kernel = WithVectorBehind(BiasOfPairs(bias.table, bias.index));
 }
 
 RowKeyValues VilSparseAttention::SharedVectors(const at::Tensor& rows, const RowKeyValues& global,

@@ -38,6 +38,7 @@ void AttendFully(const FullHead& head, const HeadRows<float>& attended, float* s
   float* const queries = Take(scratch, kFullQueries * width);
   float* const scores = Take(scratch, kFullQueries * stride);
   float* const results = Take(scratch, kFullQueries * padded_width);
+  float sums[kFullQueries];
   const float scale = 1.0F / __builtin_sqrtf(static_cast<float>(width));
   Transpose(head.keys, tokens, width, keys, stride);
   Pad(head.values, tokens, width, values, padded_width);
@@ -52,10 +53,10 @@ void AttendFully(const FullHead& head, const HeadRows<float>& attended, float* s
     Multiply<true>(count, width, padded_tokens, {queries, width}, keys, stride, scores, stride);
     for (int64_t i = 0; i < count; ++i) {
       Fill(scores + i * stride + tokens, padded_tokens - tokens, -__builtin_inff());
-      Softmax(scores + i * stride, padded_tokens / kLanes);
+      sums[i] = Exponentials(scores + i * stride, padded_tokens / kLanes).sum;
     }
     Multiply<false>(count, tokens, padded_width, {scores, stride}, values, padded_width, results, padded_width);
-    Unpad(results, padded_width, count, width, From(attended, first));
+    UnpadDivided(results, padded_width, count, width, sums, From(attended, first));
   }
 }
 

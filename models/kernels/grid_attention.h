@@ -22,7 +22,7 @@ struct GridHead {
   HeadRows<const float> keys, values;
   HeadRows<const float> shared_keys, shared_values;
   // Added to the scores of window keys; null: none. [side * side][(side + 2 * margin)^2], queries of a segment and keys
-  // around it row-major.
+  // around it row-major. Behind the biases are kLanes more floats that may be read.
   const float* bias = nullptr;
 
   // Rows of segments.

@@ -53,19 +53,20 @@ struct Segment {
   Span key_rows, key_columns;
 };
 
-// Adds the bias to the scores of the window's keys of each query.
-void AddBias(const GridHead& head, const Segment& segment, int64_t first_row, int64_t first_column,
-             int64_t score_stride, float* scores) {
+// The biases of a segment's scores: 0 for shared vectors, then the window's keys, and up to a vector more.
+void BeginScores(const GridHead& head, const Segment& segment, int64_t first_row, int64_t first_column,
+                 int64_t score_stride, float* scores) {
   const int64_t visible = head.side + 2 * head.margin, columns = segment.key_columns.count();
   const int64_t top = segment.key_rows.begin - (first_row - head.margin);
   const int64_t left = segment.key_columns.begin - (first_column - head.margin);
   for (int64_t y = 0; y < segment.query_rows.count(); ++y) {
     for (int64_t x = 0; x < segment.query_columns.count(); ++x) {
       const float* const of_query = head.bias + (y * head.side + x) * visible * visible + top * visible + left;
-      float* const row = scores + (y * segment.query_columns.count() + x) * score_stride + head.shared;
-      for (int64_t key_row = 0; key_row < segment.key_rows.count(); ++key_row) {
-        for (int64_t i = 0; i < columns; ++i) row[key_row * columns + i] += of_query[key_row * visible + i];
-      }
+      Fill(scores, head.shared, 0.0f);
+      // The key's rows in order, each beyond the end of the one before.
+      for (int64_t key_row = 0; key_row < segment.key_rows.count(); ++key_row)
+        CopyRun(of_query + key_row * visible, columns, scores + head.shared + key_row * columns);
+      scores += score_stride;
     }
   }
 }
@@ -76,7 +77,7 @@ int64_t AttendGridScratchFloats(const GridHead& head) {
   const GridSizes sizes = GridSizesOf(head);
   const int64_t queries = head.side * head.side;
   return head.head_width * (sizes.band_stride + sizes.score_stride + queries) + sizes.max_keys * sizes.padded_width +
-         queries * (sizes.score_stride + sizes.padded_width);
+         queries * (sizes.score_stride + sizes.padded_width + 1);
 }
 
 void AttendGrid(const GridHead& head, int64_t band, const HeadRows<float>& attended, float* scratch) {
@@ -89,6 +90,7 @@ void AttendGrid(const GridHead& head, int64_t band, const HeadRows<float>& atten
   float* const queries = Take(scratch, max_queries * width);
   float* const scores = Take(scratch, max_queries * stride);
   float* const results = Take(scratch, max_queries * padded_width);
+  float* const sums = Take(scratch, max_queries);
   const float scale = 1.0F / __builtin_sqrtf(static_cast<float>(width));
 
   const int64_t first_row = band * head.side;
@@ -125,18 +127,22 @@ void AttendGrid(const GridHead& head, int64_t band, const HeadRows<float>& atten
     }
 
     const int64_t padded_keys = PaddedHeadWidth(all_keys);
-    Multiply<false>(count, width, padded_keys, {queries, width}, keys, stride, scores, stride);
-    if (head.bias != nullptr) AddBias(head, segment, first_row, first_column, stride, scores);
+    if (head.bias == nullptr) {
+      Multiply<false>(count, width, padded_keys, {queries, width}, keys, stride, scores, stride);
+    } else {
+      BeginScores(head, segment, first_row, first_column, stride, scores);
+      Multiply<true>(count, width, padded_keys, {queries, width}, keys, stride, scores, stride);
+    }
     for (int64_t i = 0; i < count; ++i) {
       Fill(scores + i * stride + all_keys, padded_keys - all_keys, -__builtin_inff());
-      Softmax(scores + i * stride, padded_keys / kLanes);
+      sums[i] = Exponentials(scores + i * stride, padded_keys / kLanes).sum;
     }
     Multiply<false>(count, all_keys, padded_width, {scores, stride}, values, padded_width, results, padded_width);
 
     for (int64_t y = segment.query_rows.begin, i = 0; y < segment.query_rows.end; ++y) {
       const int64_t columns_of_row = segment.query_columns.count();
-      Unpad(results + i * padded_width, padded_width, columns_of_row, width,
-            From(attended, y * head.width + segment.query_columns.begin));
+      UnpadDivided(results + i * padded_width, padded_width, columns_of_row, width, sums + i,
+                   From(attended, y * head.width + segment.query_columns.begin));
       i += columns_of_row;
     }
   }

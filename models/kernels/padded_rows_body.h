@@ -28,9 +28,18 @@ void Transpose(const HeadRows<const float>& rows, int64_t count, int64_t width, 
   }
 }
 
-void Unpad(const float* from, int64_t padded, int64_t count, int64_t width, const HeadRows<float>& rows) {
+LS_INLINE void Unpad(const float* from, int64_t padded, int64_t count, int64_t width, const HeadRows<float>& rows) {
   for (int64_t i = 0; i < count; ++i) {
     for (int64_t c = 0; c < width; ++c) rows.data[i * rows.stride + c] = from[i * padded + c];
+  }
+}
+
+// The same, divided by `sums` [count].
+LS_INLINE void UnpadDivided(const float* from, int64_t padded, int64_t count, int64_t width, const float* sums,
+                            const HeadRows<float>& rows) {
+  for (int64_t i = 0; i < count; ++i) {
+    const float scale = 1.0f / sums[i];
+    for (int64_t c = 0; c < width; ++c) rows.data[i * rows.stride + c] = from[i * padded + c] * scale;
   }
 }
 
@@ -48,9 +57,14 @@ HeadRows<Float> From(const HeadRows<Float>& rows, int64_t first) {
   return {rows.data + first * rows.stride, rows.stride};
 }
 
-// Replaces the scores of one query by probabilities. Returns the log of the sum of e^score. There are `vectors` vectors
-// of kLanes scores; padding is -infinity.
-float Softmax(float* scores, int64_t vectors) {
+// What was subtracted from scores, and the sum of their exponentials.
+struct ExponentialSum {
+  float maximum = 0, sum = 0;
+};
+
+// Replaces the scores of one query by e^(score - the largest). There are `vectors` vectors of kLanes scores; padding is
+// -infinity.
+LS_INLINE ExponentialSum Exponentials(float* scores, int64_t vectors) {
   Lanes largest, x;
   Load(scores, largest);
   for (int64_t v = 1; v < vectors; ++v) {
@@ -66,13 +80,20 @@ float Softmax(float* scores, int64_t vectors) {
     Store(x, scores + v * kLanes);
     sums += x;
   }
-  const float sum = Sum(sums), scale = 1.0f / sum;
+  return {maximum, Sum(sums)};
+}
+
+// The same by probabilities. Returns the log of the sum of e^score.
+LS_INLINE float Softmax(float* scores, int64_t vectors) {
+  const ExponentialSum of_row = Exponentials(scores, vectors);
+  const float scale = 1.0f / of_row.sum;
   for (int64_t v = 0; v < vectors; ++v) {
+    Lanes x;
     Load(scores + v * kLanes, x);
     x = x * scale;
     Store(x, scores + v * kLanes);
   }
-  return maximum + __builtin_logf(sum);
+  return of_row.maximum + __builtin_logf(of_row.sum);
 }
 
 }  // namespace

@@ -4,7 +4,10 @@
 #include <utility>
 
 #include "ATen/Functions.h"
+#include "ATen/Parallel.h"
 #include "ATen/TensorOperators.h"
+#include "ATen/core/grad_mode.h"
+#include "models/kernels/float_products.h"
 #include "models/kernels/instruction_set.h"
 #include "models/layers/float_panels.h"
 
@@ -37,7 +40,27 @@ Linear Linear::Packed(at::ScalarType type) const {
 
 at::Tensor LayerNorm::operator()(const at::Tensor& rows) const {
   const at::ScalarType type = rows.scalar_type();
+  const bool computes_gradients =
+      at::GradMode::is_enabled() && (rows.requires_grad() || gain.requires_grad() || bias.requires_grad());
+  if (rows.is_cpu() && type == at::kFloat && gain.scalar_type() == type && !computes_gradients) return Normalized(rows);
   return at::layer_norm(rows, {rows.size(-1)}, gain.to(type), bias.to(type), epsilon);
+}
+
+at::Tensor LayerNorm::Normalized(const at::Tensor& rows) const {
+  const at::Tensor matrix = AsMatrix(rows);
+  at::Tensor normalized = at::empty(rows.sizes(), rows.options());
+  const cpu::FloatNorm norm{.width = matrix.size(1),
+                            .gain = gain.const_data_ptr<float>(),
+                            .bias = bias.const_data_ptr<float>(),
+                            .epsilon = static_cast<float>(epsilon)};
+  const float* const from = matrix.const_data_ptr<float>();
+  float* const to = normalized.mutable_data_ptr<float>();
+  constexpr int64_t kWorthAThread = 1 << 15;
+  at::parallel_for(0, matrix.size(0), kWorthAThread / norm.width + 1, [&](int64_t begin, int64_t end) {
+    cpu::NormalizeFloats(norm, {from + begin * matrix.stride(0), matrix.stride(0)}, end - begin,
+                         {to + begin * norm.width, norm.width});
+  });
+  return normalized;
 }
 
 void TensorMove::Move(at::Tensor& tensor, std::optional<at::ScalarType> type) {

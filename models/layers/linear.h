@@ -49,6 +49,10 @@ struct LayerNorm {
   double epsilon = 1e-5;
 
   at::Tensor operator()(const at::Tensor& rows) const;
+
+ private:
+  // The same of float32 rows on the CPU, without gradients.
+  at::Tensor Normalized(const at::Tensor& rows) const;
 };
 
 // The LibTorch device of the tensors of a model on this device. An emulated GPU keeps its memory on the CPU.
