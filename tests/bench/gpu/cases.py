@@ -167,7 +167,7 @@ def lengths(bench: Bench) -> Iterator[Row]:
         )  # fmt: skip
         ours = sum(found["step_seconds"])
         runs = {"runs": 1 if bench.tiny else 3, "warm_up_runs": 1}
-        options = {"model": bench.model(name, config), "tokens": count, **runs}
+        options = {"model": bench.model(name, config), "tokens": count, "precision": "bf16", **runs}
         fused = bench.plain("full_attention", **options, fused=True)
         written_out = bench.plain("full_attention", **options, fused=False)
         segment = {**options, "tokens": config["segment_length"], "runs": max(1, count // config["segment_length"])}

@@ -50,11 +50,15 @@ class ResidentPeak:
         return own_memory("VmHWM") - self._before
 
 
-def load_classifier(directory: Path, device: torch.device, numbers: torch.dtype) -> tuple[dict[str, Any], Any]:
-    """The model's config.json, and the plain model."""
+def load_classifier(
+    directory: Path, device: torch.device, numbers: torch.dtype, *, full_attention: bool = False
+) -> tuple[dict[str, Any], Any]:
+    """The model's config.json, and the plain model. Only CvT can have full attention."""
     from bench.gpu.plain import cvt, long_document_encoder, parts, text_classifier, vil  # noqa: PLC0415
 
     kinds = {"text_classifier": text_classifier.TextClassifier, "vil": vil.Vil, "cvt": cvt.Cvt}
+    if full_attention:
+        kinds = {"cvt": cvt.FullCvt}
     config = json.loads((directory / "config.json").read_text())
     kind = kinds[config["architecture"]]
     if config.get("cls") == "first_token":
@@ -74,9 +78,13 @@ def make_items(config: dict[str, Any], count: int, tokens: int, torch: Any) -> T
     return ((scattered(places, torch.arange(count)[:, None]) % 1021).float() / 510 - 1).unflatten(1, shape)
 
 
+def numbers_of(arguments: argparse.Namespace, torch: Any) -> torch.dtype:
+    return {"fp32": torch.float32, "bf16": torch.bfloat16}[arguments.precision]
+
+
 def classifier(arguments: argparse.Namespace, torch: Any, device: torch.device) -> dict[str, Any]:
-    numbers = {"fp32": torch.float32, "bf16": torch.bfloat16}[arguments.precision]
-    config, model = load_classifier(arguments.model, device, numbers)
+    numbers = numbers_of(arguments, torch)
+    config, model = load_classifier(arguments.model, device, numbers, full_attention=arguments.full_attention)
     batch = make_items(config, arguments.items, arguments.tokens, torch)
 
     def on_device(items: Tensor) -> Tensor:
@@ -99,8 +107,7 @@ def streams(arguments: argparse.Namespace, torch: Any, device: torch.device) -> 
     from bench.gpu.plain import language_model, parts  # noqa: PLC0415
 
     config = json.loads((arguments.model / "config.json").read_text())
-    numbers = {"fp32": torch.float32, "bf16": torch.bfloat16}[arguments.precision]
-    model = language_model.LanguageModel(config, parts.load(arguments.model, device, numbers))
+    model = language_model.LanguageModel(config, parts.load(arguments.model, device, numbers_of(arguments, torch)))
     states = model.begin(arguments.items)
     states.position = config["memory_length"] + config["segment_length"]
     tokens = torch.arange(arguments.items * arguments.tokens, device=device).view(arguments.items, -1)
@@ -115,16 +122,19 @@ def streams(arguments: argparse.Namespace, torch: Any, device: torch.device) -> 
 
 
 def full_attention(arguments: argparse.Namespace, torch: Any, device: torch.device) -> dict[str, Any]:
-    """The time of a text of that many tokens at once, and its peak memory."""
+    """The time of a text of that many tokens, at once or behind a memory of as many tokens, and its peak memory."""
     from bench.gpu.plain.full_attention import FullAttention  # noqa: PLC0415
 
     config = json.loads((arguments.model / "config.json").read_text())
-    model = FullAttention(config, device, torch.bfloat16, fused=arguments.fused)
+    model = FullAttention(config, device, numbers_of(arguments, torch), fused=arguments.fused)
+    resident = ResidentPeak()
+    if arguments.memory:
+        model.remember(arguments.memory)
     tokens = torch.arange(arguments.tokens, device=device)[None] % config["vocabulary_size"]
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats()
     read = seconds_of(lambda: model.read(tokens).float().cpu(), arguments.runs, arguments.warm_up_runs)
-    found: dict[str, Any] = {"seconds": read}
+    found: dict[str, Any] = {"seconds": read, "resident_peak": resident.bytes()}
     if device.type == "cuda":
         found["used_memory"] = torch.cuda.max_memory_allocated()
     return found
@@ -141,7 +151,9 @@ def main() -> None:
     parser.add_argument("--warm-up-runs", type=int, default=5)
     parser.add_argument("--run-seconds", type=float, default=0, help="of a classifier: more runs, until that long")
     parser.add_argument("--threads", type=int, default=0, help="of the CPU; 0: PyTorch's default")
-    parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32", help="of classifiers and streams")
+    parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32")
+    parser.add_argument("--full-attention", action="store_true", help="a CvT whose tokens see all tokens")
+    parser.add_argument("--memory", type=int, default=0, help="of full_attention: cached tokens before the text")
     parser.add_argument("--compile", action="store_true")
     parser.add_argument("--fused", action="store_true")
     arguments = parser.parse_args()

@@ -160,6 +160,7 @@ absl::StatusOr<nlohmann::json> MeasureStreams(const StreamWork& work, const Gold
                           directory, {.precision = work.precision, .devices = device.devices, .gpus = device.gpus}));
   const models::WorkerDevice worker = device.devices.empty() ? models::WorkerDevice{} : device.devices.front();
   LS_ASSIGN_OR_RETURN(const std::unique_ptr<models::LanguageModel> model, weights.NewReplica(worker));
+  const ResidentPeak resident;
   Bench bench(*model, work);
   LS_RETURN_IF_ERROR(bench.Prepare());
   const absl::Time begin = absl::Now();
@@ -175,6 +176,7 @@ absl::StatusOr<nlohmann::json> MeasureStreams(const StreamWork& work, const Gold
   }
   found["step_seconds"] = seconds;
   found["stream_bytes"] = core::Bytes(core::PagesForStreams(model->info(), 1), model->info().page_bytes);
+  found["resident_peak"] = resident.Bytes();
   found["used_memory"] = UsedMemory(device) - used_before;
   return found;
 }

@@ -26,12 +26,13 @@ struct StreamWork {
 };
 
 // {"step_seconds": [...], "step_flops": ..., "step_bytes": ..., "read_seconds": ..., "stream_bytes": ...,
-//  "used_memory": ...}
+//  "resident_peak": ..., "used_memory": ...}
 //   step_seconds  of LanguageModel::Step: from the plan to the logits in the host's memory
 //   step_flops    of a step's products, 2 for each multiply-add, all of them behind a full memory
 //   step_bytes    what a step must read: each matrix once, and each stream's window and memory
 //   read_seconds  of the tokens before
 //   stream_bytes  what the cache keeps of a stream
+//   resident_peak  how far cache and steps raised the process's resident memory
 // Errors: those of the model.
 absl::StatusOr<nlohmann::json> MeasureStreams(const StreamWork& work, const GoldenDevice& device);
 

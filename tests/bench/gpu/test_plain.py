@@ -18,7 +18,7 @@ from reference.text_classifier import from_official
 
 from bench.gpu.bench import logits_differ, percentile, preset
 from bench.gpu.cases import BASE, TINY
-from bench.peers.lengths import BASE as ENCODER
+from bench.peers.subjects import ENCODER
 
 STREAMS = 2
 GOLDEN = Path(__file__).parents[2] / "golden"

@@ -16,7 +16,8 @@ from bench.gpu.bench import Bench, MeasurementError, preset
 from bench.peers import __main__ as peers
 from bench.peers import results
 from bench.peers.cases import Case, all_cases, workload
-from bench.peers.lengths import LengthCase, rows
+from bench.peers.lengths import rows
+from bench.peers.subjects import SUBJECTS, LengthCase
 from bench.peers.table import row
 
 CASES = list(all_cases(["lra-text"], ["fp32"], [1, 8], [2]))
@@ -83,7 +84,7 @@ def test_a_table_of_lengths_has_the_fastest_times_and_each_runners_memory() -> N
     case = LengthCase("ls-base-r1", 512, 2)
     found = {"longshort": {"batch_seconds": [0.9, 0.5], "resident_peak": 20 << 20}, "at_peak": 0.4,
              "openvino": {"seconds": [1.0]}, "full": {"error": "not done after 600 s"}}  # fmt: skip
-    assert rows({case: found})[2:] == [
+    assert rows(SUBJECTS["documents"], {case: found})[2:] == [
         "| ls-base-r1 | 512 | 2 | Longshort, C++ | 500 | 977 | 400 | 80% | 20 |",
         "| ls-base-r1 | 512 | 2 | OpenVINO | 1000 | 1953 | 400 | 40% |  |",
     ]

@@ -83,3 +83,16 @@ class Cvt:
         return functional.conv2d(
             mixed, self._weights[prefix + "pointwise.weight"], self._weights[prefix + "pointwise.bias"]
         )
+
+
+class FullCvt(Cvt):
+    """The same network with full attention: all tokens see all tokens of the grid, without landmarks."""
+
+    def _attention(self, prefix: str, stage: int, grid: Tensor) -> Tensor:
+        query, key, value = (
+            heads(self._convolved(prefix + name, grid).flatten(2).transpose(1, 2), self._config["stage_heads"][stage])
+            for name in ("to_q.", "to_k.", "to_v.")
+        )
+        # Only if each head's numbers lie side by side does PyTorch not keep all scores.
+        mixed = functional.scaled_dot_product_attention(query.contiguous(), key.contiguous(), value.contiguous())
+        return linear(self._weights, prefix + "proj", joined(mixed))
