@@ -8,7 +8,7 @@ send pixels or text.
 
 Results are kept in --out by case, so an interrupted run continues where it was; delete results.json to measure again.
 On a shared machine, run it with real-time priority: chrt -r 1 tests/bench/peers/run
-tests/bench/peers/run lengths measures the long-document encoder by the length of its document.
+tests/bench/peers/run lengths measures time and memory by length, beside full attention.
 """
 
 from __future__ import annotations
