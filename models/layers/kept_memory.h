@@ -1,4 +1,4 @@
-// Keeps the memory that one batch has freed for the next batch.
+// Keeps the memory that one batch, or step of a language model, has freed for the next.
 //
 // The allocator (jemalloc) returns unused pages to the system after a while. The next batch must then fault them in one
 // by one, which can take as long as the batch itself. While any model works, this class therefore disables that return.
