@@ -143,7 +143,7 @@ TEST(Int8Panels, AWeightOfZerosAndAnOutlierStayInTheirGroup) {
 TEST(BFloat16Panels, AProductIsThatOfRoundedRowsAndWeights) {
   if (cpu::BestInstructionSet() != cpu::InstructionSet::kAvx512) GTEST_SKIP() << "no AVX-512";
   ForEachProduct([](const at::Tensor& weight, const at::Tensor& rows, const at::Tensor& bias, bool gelu) {
-    const at::Tensor found = BFloat16Panels(weight, /*widens=*/false).Multiply(rows, bias, gelu);
+    const at::Tensor found = BFloat16Panels(weight.to(at::kBFloat16), /*widens=*/false).Multiply(rows, bias, gelu);
     EXPECT_LT(Difference(found, Rounded(rows), Rounded(weight), bias, gelu), kFloat32Error);
   });
 }
@@ -151,7 +151,7 @@ TEST(BFloat16Panels, AProductIsThatOfRoundedRowsAndWeights) {
 TEST(BFloat16Panels, ManyRowsStayFloat32IfTheWeightsAreWidened) {
   if (cpu::BestInstructionSet() != cpu::InstructionSet::kAvx512) GTEST_SKIP() << "no AVX-512";
   ForEachProduct([](const at::Tensor& weight, const at::Tensor& rows, const at::Tensor& bias, bool gelu) {
-    const at::Tensor found = BFloat16Panels(weight, /*widens=*/true).Multiply(rows, bias, gelu);
+    const at::Tensor found = BFloat16Panels(weight.to(at::kBFloat16), /*widens=*/true).Multiply(rows, bias, gelu);
     const at::Tensor seen = rows.size(0) < 48 ? Rounded(rows) : rows;
     EXPECT_LT(Difference(found, seen, Rounded(weight), bias, gelu), kFloat32Error);
   });
@@ -160,7 +160,8 @@ TEST(BFloat16Panels, ManyRowsStayFloat32IfTheWeightsAreWidened) {
 TEST(BFloat16Panels, RowsMayHaveAStrideAndAnyDimensions) {
   if (cpu::BestInstructionSet() != cpu::InstructionSet::kAvx512) GTEST_SKIP() << "no AVX-512";
   const at::Tensor weight = at::randn({24, 40}), rows = at::randn({2, 3, 50}).narrow(2, 4, 40);
-  const at::Tensor found = BFloat16Panels(weight, /*widens=*/false).Multiply(rows, {}, /*gelu=*/false);
+  const at::Tensor found =
+      BFloat16Panels(weight.to(at::kBFloat16), /*widens=*/false).Multiply(rows, {}, /*gelu=*/false);
   EXPECT_EQ(found.sizes(), (std::vector<int64_t>{2, 3, 24}));
   EXPECT_LT(Difference(found, Rounded(rows), Rounded(weight), {}, false), kFloat32Error);
 }
