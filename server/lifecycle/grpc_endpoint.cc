@@ -46,8 +46,9 @@ int Milliseconds(absl::Duration duration) { return static_cast<int>(absl::ToInt6
 // gRPC limits neither bytes without a message, nor calls of a client that does not acknowledge the server's settings.
 AbuseLimits LimitsOfConnections(const ServerOptions& options, const MachineLimits& machine) {
   AbuseLimits limits;
-  // As many again may have ended and not be destroyed yet. A call takes some 25 KB, so this bounds the memory.
-  limits.calls = 2 * kMaxCallsPerConnection;
+  // Twice as many may have ended and not be destroyed yet: those of a client whose calls all pass their deadlines. A
+  // call takes some 25 KB, so this bounds the memory.
+  limits.calls = 3 * kMaxCallsPerConnection;
   limits.message_bytes = options.max_message_bytes;
   limits.messages_bytes = MessageBufferBytes(options, machine);
   return limits;
