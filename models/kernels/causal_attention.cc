@@ -1,5 +1,7 @@
 #include "models/kernels/causal_attention.h"
 
+#include "models/kernels/call_kernel.h"
+
 namespace longshort::models::cpu {
 namespace avx512 {
 template <typename Element>
@@ -16,14 +18,7 @@ void Attend(const AttentionRun<Element>& run);
 
 template <typename Element>
 void Attend(const AttentionRun<Element>& run, InstructionSet set) {
-  switch (set) {
-    case InstructionSet::kAvx512:
-      return avx512::Attend(run);
-    case InstructionSet::kAvx2:
-      return avx2::Attend(run);
-    case InstructionSet::kBaseline:
-      return baseline::Attend(run);
-  }
+  LONGSHORT_CALL(set, Attend, run)
 }
 
 template void Attend(const AttentionRun<float>& run, InstructionSet set);

@@ -1,5 +1,7 @@
 #include "models/kernels/document_attention.h"
 
+#include "models/kernels/call_kernel.h"
+
 namespace longshort::models::cpu {
 
 #define LONGSHORT_DECLARE_DOCUMENT_ATTENTION(set)                                                           \
@@ -21,26 +23,12 @@ int64_t DocumentGradientScratchFloats(const DocumentHead& head) {
 }
 
 void AttendDocument(const DocumentHead& head, const DocumentOutput& output, float* scratch, InstructionSet set) {
-  switch (set) {
-    case InstructionSet::kAvx512:
-      return avx512::AttendDocument(head, output, scratch);
-    case InstructionSet::kAvx2:
-      return avx2::AttendDocument(head, output, scratch);
-    case InstructionSet::kBaseline:
-      return baseline::AttendDocument(head, output, scratch);
-  }
+  LONGSHORT_CALL(set, AttendDocument, head, output, scratch)
 }
 
 void DifferentiateDocument(const DocumentHead& head, const DocumentGradients& gradients, float* scratch,
                            InstructionSet set) {
-  switch (set) {
-    case InstructionSet::kAvx512:
-      return avx512::DifferentiateDocument(head, gradients, scratch);
-    case InstructionSet::kAvx2:
-      return avx2::DifferentiateDocument(head, gradients, scratch);
-    case InstructionSet::kBaseline:
-      return baseline::DifferentiateDocument(head, gradients, scratch);
-  }
+  LONGSHORT_CALL(set, DifferentiateDocument, head, gradients, scratch)
 }
 
 }  // namespace longshort::models::cpu

@@ -1,5 +1,7 @@
 #include "models/kernels/float_products.h"
 
+#include "models/kernels/call_kernel.h"
+
 namespace longshort::models::cpu {
 
 #define LONGSHORT_DECLARE_FLOAT_PRODUCTS(set)                                                     \
@@ -14,21 +16,6 @@ LONGSHORT_DECLARE_FLOAT_PRODUCTS(avx2)
 LONGSHORT_DECLARE_FLOAT_PRODUCTS(baseline)
 #undef LONGSHORT_DECLARE_FLOAT_PRODUCTS
 
-namespace {
-
-// Calls `function` of the set's namespace.
-#define LONGSHORT_CALL(set, function, ...)    \
-  switch (set) {                              \
-    case InstructionSet::kAvx512:             \
-      return avx512::function(__VA_ARGS__);   \
-    case InstructionSet::kAvx2:               \
-      return avx2::function(__VA_ARGS__);     \
-    case InstructionSet::kBaseline:           \
-      return baseline::function(__VA_ARGS__); \
-  }
-
-}  // namespace
-
 void MultiplyFloats(const FloatPanel& panel, const HeadRows<const float>& rows, int64_t count,
                     const HeadRows<float>& out, const HeadRows<const float>& added, bool gelu, InstructionSet set) {
   LONGSHORT_CALL(set, MultiplyFloats, panel, rows, count, out, added, gelu)
@@ -38,7 +25,5 @@ void NormalizeFloats(const FloatNorm& norm, const HeadRows<const float>& rows, i
                      const HeadRows<float>& out, InstructionSet set) {
   LONGSHORT_CALL(set, NormalizeFloats, norm, rows, count, out)
 }
-
-#undef LONGSHORT_CALL
 
 }  // namespace longshort::models::cpu

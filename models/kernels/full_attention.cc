@@ -1,5 +1,7 @@
 #include "models/kernels/full_attention.h"
 
+#include "models/kernels/call_kernel.h"
+
 namespace longshort::models::cpu {
 
 #define LONGSHORT_DECLARE_FULL_ATTENTION(set)                                              \
@@ -17,14 +19,7 @@ int64_t AttendFullyScratchFloats(const FullHead& head) {
 }
 
 void AttendFully(const FullHead& head, const HeadRows<float>& attended, float* scratch, InstructionSet set) {
-  switch (set) {
-    case InstructionSet::kAvx512:
-      return avx512::AttendFully(head, attended, scratch);
-    case InstructionSet::kAvx2:
-      return avx2::AttendFully(head, attended, scratch);
-    case InstructionSet::kBaseline:
-      return baseline::AttendFully(head, attended, scratch);
-  }
+  LONGSHORT_CALL(set, AttendFully, head, attended, scratch)
 }
 
 }  // namespace longshort::models::cpu

@@ -1,5 +1,7 @@
 #include "models/kernels/grid_attention.h"
 
+#include "models/kernels/call_kernel.h"
+
 namespace longshort::models::cpu {
 
 #define LONGSHORT_DECLARE_GRID_ATTENTION(set)                                                           \
@@ -16,14 +18,7 @@ int64_t AttendGridScratchFloats(const GridHead& head) { return baseline::AttendG
 
 void AttendGrid(const GridHead& head, int64_t band, const HeadRows<float>& attended, float* scratch,
                 InstructionSet set) {
-  switch (set) {
-    case InstructionSet::kAvx512:
-      return avx512::AttendGrid(head, band, attended, scratch);
-    case InstructionSet::kAvx2:
-      return avx2::AttendGrid(head, band, attended, scratch);
-    case InstructionSet::kBaseline:
-      return baseline::AttendGrid(head, band, attended, scratch);
-  }
+  LONGSHORT_CALL(set, AttendGrid, head, band, attended, scratch)
 }
 
 }  // namespace longshort::models::cpu

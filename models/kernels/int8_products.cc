@@ -1,5 +1,7 @@
 #include "models/kernels/int8_products.h"
 
+#include "models/kernels/call_kernel.h"
+
 namespace longshort::models::cpu {
 
 #define LONGSHORT_DECLARE_INT8_PRODUCTS(set)                                                                     \
@@ -16,17 +18,6 @@ LONGSHORT_DECLARE_INT8_PRODUCTS(avx512)
 LONGSHORT_DECLARE_INT8_PRODUCTS(avx2)
 LONGSHORT_DECLARE_INT8_PRODUCTS(baseline)
 #undef LONGSHORT_DECLARE_INT8_PRODUCTS
-
-// Calls `function` of the set's namespace.
-#define LONGSHORT_CALL(set, function, ...)    \
-  switch (set) {                              \
-    case InstructionSet::kAvx512:             \
-      return avx512::function(__VA_ARGS__);   \
-    case InstructionSet::kAvx2:               \
-      return avx2::function(__VA_ARGS__);     \
-    case InstructionSet::kBaseline:           \
-      return baseline::function(__VA_ARGS__); \
-  }
 
 void MultiplyInt8(const Int8Panel& panel, const HeadRows<const float>& rows, int64_t count, const HeadRows<float>& out,
                   InstructionSet set) {
@@ -53,7 +44,5 @@ void FinishProduct(const HeadRows<float>& rows, int64_t count, int64_t columns, 
                    InstructionSet set) {
   LONGSHORT_CALL(set, FinishProduct, rows, count, columns, bias, gelu)
 }
-
-#undef LONGSHORT_CALL
 
 }  // namespace longshort::models::cpu

@@ -16,7 +16,6 @@ class FloatPanels final : public PackedMatrix {
 
   at::Tensor Multiply(const at::Tensor& rows, const at::Tensor& bias, bool gelu) const override;
   at::Tensor MultiplyAndAdd(const at::Tensor& rows, const at::Tensor& bias, const at::Tensor& added) const override;
-  bool rounds_rows() const override { return false; }
 
  private:
   //   added  null data: none

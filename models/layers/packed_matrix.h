@@ -28,8 +28,8 @@ class PackedMatrix {
   virtual at::Tensor MultiplyAndAdd(const at::Tensor& rows, const at::Tensor& bias, const at::Tensor& added) const {
     return Multiply(rows, bias, /*gelu=*/false).add_(added);
   }
-  // Whether it rounds rows to bfloat16.
-  virtual bool rounds_rows() const { return true; }
+  // Whether it rounds all rows to bfloat16.
+  virtual bool rounds_rows() const { return false; }
 
  private:
   const int64_t outputs_, inputs_;

@@ -30,6 +30,7 @@ class BFloat16Panels final : public PanelMatrix {
   // REQUIRES: AVX-512 with bfloat16.
   BFloat16Panels(const at::Tensor& weight, bool widens);
   at::Tensor Multiply(const at::Tensor& rows, const at::Tensor& bias, bool gelu) const override;
+  bool rounds_rows() const override { return !widens_; }
 
  private:
   const cpu::BFloat16* Pairs(int64_t panel) const;
