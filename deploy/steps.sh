@@ -17,6 +17,12 @@ say() { printf '%s%s%s\n' "$bold" "$*" "$plain"; }
 # seconds_since START: prints the whole seconds since START, a value of $SECONDS.
 seconds_since() { echo "$((SECONDS - $1)) s"; }
 
+# Sets `cpu_seconds` to the processor time of the ended children of this shell, and of theirs.
+_count_cpu_seconds() {
+  times >"$step_logs/times"
+  cpu_seconds=$(awk -F '[ms ]+' 'NR == 2 { printf "%d", 60 * ($1 + $3) + $2 + $4 }' "$step_logs/times")
+}
+
 # A descriptor that never has data: a read with a timeout sleeps without starting a process.
 exec {_never}<> <(:)
 
@@ -39,19 +45,23 @@ _watch_step() {
 # try_step TITLE COMMAND...: runs a command with its output in the log `step_log`, and prints one line with the elapsed time.
 # Returns the command's exit status; on failure also prints the end of the log.
 try_step() {
-  local title=$1 started=$SECONDS status=0 watcher
+  local title=$1 started=$SECONDS status=0 watcher cpu_seconds cpu_started took
   shift
   step_log=$step_logs/$(tr -c '[:alnum:]\n' '-' <<<"$title").log
   : >"$step_log"
+  _count_cpu_seconds
+  cpu_started=$cpu_seconds
   _watch_step "$title" "$step_log" &
   watcher=$!
   "$@" </dev/null >"$step_log" 2>&1 || status=$?
   kill "$watcher" 2>/dev/null || true
   wait "$watcher" 2>/dev/null || true
+  _count_cpu_seconds
+  took="$(seconds_since "$started"), CPU $((cpu_seconds - cpu_started)) s"
   if ((status == 0)); then
-    printf '%s%sok%s      %s (%s)\n' "$clear_line" "$green" "$plain" "$title" "$(seconds_since "$started")"
+    printf '%s%sok%s      %s (%s)\n' "$clear_line" "$green" "$plain" "$title" "$took"
   else
-    printf '%s%sFAILED%s  %s (%s, exit status %d)\n' "$clear_line" "$red" "$plain" "$title" "$(seconds_since "$started")" "$status"
+    printf '%s%sFAILED%s  %s (%s, exit status %d)\n' "$clear_line" "$red" "$plain" "$title" "$took" "$status"
     tail -n 25 "$step_log" | sed 's/^/        | /'
     printf '        full log: %s\n' "$step_log"
   fi

@@ -20,6 +20,7 @@ from integration.images import png
 from integration.server_process import EMULATED, Server, run, wait_until
 
 pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="the emulator switches stacks on x86-64 only")
+MUCH_ARITHMETIC = pytest.mark.not_sanitized("much arithmetic; the C++ tests of models have the same steps")
 
 
 # Graphs that loading captures, and runs once each: emulated ones have at most 4 rows, or 2 images.
@@ -47,6 +48,7 @@ def answer(api: SimpleNamespace, server: Server, request: Any) -> bytes:
     return stub(api, server).Generate(request, timeout=60).completions[0].raw
 
 
+@MUCH_ARITHMETIC
 @pytest.mark.parametrize("devices", ["emulated:0", "emulated:0,emulated:1,cpu"])
 def test_streams_on_gpus_say_what_streams_on_the_cpu_say(
     api: SimpleNamespace, repository: Path, server: Server, tmp_path: Path, devices: str
@@ -91,7 +93,7 @@ def logits_on_cpu(api: SimpleNamespace, classifiers: Path, tmp_path_factory: pyt
         return [pytest.approx(logits, abs=1e-4) for logits in classify(api, running)]
 
 
-@pytest.mark.not_sanitized("much arithmetic; the C++ tests of models have the same steps")
+@MUCH_ARITHMETIC
 def test_classifiers_answer_on_gpus_what_they_answer_on_the_cpu(
     api: SimpleNamespace, classifiers: Path, logits_on_cpu: list[Any], tmp_path: Path
 ) -> None:
@@ -100,6 +102,7 @@ def test_classifiers_answer_on_gpus_what_they_answer_on_the_cpu(
         assert gpus.metric("longshort_step_failures_total") == 0
 
 
+@MUCH_ARITHMETIC
 def test_classifiers_in_bfloat16_answer_about_what_they_answer_on_the_cpu(
     api: SimpleNamespace, classifiers: Path, logits_on_cpu: list[Any], tmp_path: Path
 ) -> None:
@@ -129,6 +132,7 @@ def test_a_server_that_lost_a_gpu_of_a_classifier_ends_to_be_restarted(
         assert "GPU lost" in gpu.log()
 
 
+@MUCH_ARITHMETIC
 def test_a_conversation_goes_on_on_a_gpu(
     api: SimpleNamespace, repository: Path, server: Server, tmp_path: Path
 ) -> None:
