@@ -5,8 +5,12 @@
 
 #include "ATen/Functions.h"
 #include "ATen/TensorOperators.h"
+#include "c10/core/GradMode.h"
+#include "models/attention/cls_attention.h"
 #include "models/attention/document_attention.h"
+#include "models/attention/document_functions.h"
 #include "models/attention/grid_attention.h"
+#include "models/attention/landmarks.h"
 #include "models/attention/long_short_attention_1d.h"
 #include "models/attention/positions.h"
 
@@ -71,8 +75,8 @@ at::Tensor Behind(int64_t others, const at::Tensor& vectors) {
 }  // namespace
 
 at::Tensor CpuItemAttention::AttendInDocuments(const RowsToAttend& rows, int64_t others) {
-  return AttendDocuments(packed_, rows.heads, Scaled(rows.queries, rows.heads), rows.tokens.keys, rows.tokens.values,
-                         rows.shared.keys, rows.shared.values, others);
+  return AttendDocuments(packed_, rows.heads, rows.queries, rows.tokens.keys, rows.tokens.values, rows.shared.keys,
+                         rows.shared.values, others);
 }
 
 at::Tensor CpuItemAttention::AttendInGrids(const RowsToAttend& rows, const TokenGrid& grid,
@@ -102,6 +106,8 @@ RowKeyValues CpuItemAttention::Landmarks(const RowsToCompress& rows, int64_t oth
   if (rows.logits.dim() == 3) {
     const Mixing mix(rows.logits, rows.heads);
     mixed = {.keys = mix(rows.tokens.keys), .values = mix(rows.tokens.values)};
+  } else if (c10::GradMode::is_enabled() && HaveVectorHeads(rows.heads, rows.tokens.keys)) {
+    mixed = MixDocuments(packed_, rows.heads, rows.logits, rows.tokens);
   } else {
     std::vector<at::Tensor> keys, values;
     for (const PackedDocument& document : packed_->documents) {
@@ -120,6 +126,10 @@ void CpuItemAttention::AttendToRows(const OwnRowsToAttend& rows) {
   if (rows.rows.keys.dim() == 3) {
     const auto one = [](const at::Tensor& of_items) { return of_items.unsqueeze(1); };
     rows.attended.copy_(AttendFromOne(rows.heads, one(queries), Views(rows.own, one), rows.rows).squeeze(1));
+    return;
+  }
+  if (c10::GradMode::is_enabled() && HaveVectorHeads(rows.heads, rows.rows.keys)) {
+    rows.attended.copy_(AttendFromDocuments(packed_, rows.heads, queries, rows.own, rows.rows));
     return;
   }
   std::vector<at::Tensor> attended;

@@ -1,12 +1,14 @@
 #include "models/attention/document_attention.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <memory>
 #include <vector>
 
 #include "ATen/Functions.h"
 #include "ATen/Parallel.h"
+#include "models/attention/document_functions.h"
 #include "models/attention/long_short_attention_1d.h"
 #include "models/kernels/document_attention.h"
 #include "torch/csrc/autograd/custom_function.h"
@@ -23,14 +25,6 @@ struct Inputs {
   at::Tensor queries, keys, values;       // [rows, D]
   at::Tensor shared_keys, shared_values;  // [documents, m, D]
 };
-
-// One head's channels of a matrix's rows from `row` on; the matrix may be [rows, D] or [documents, m, D].
-cpu::HeadRows<const float> RowsFrom(const at::Tensor& matrix, int64_t row, int64_t channel) {
-  return {matrix.const_data_ptr<float>() + row * matrix.size(-1) + channel, matrix.size(-1)};
-}
-cpu::HeadRows<float> MutableRowsFrom(const at::Tensor& matrix, int64_t row, int64_t channel) {
-  return {matrix.mutable_data_ptr<float>() + row * matrix.size(-1) + channel, matrix.size(-1)};
-}
 
 // One head of one document, and its place in the batch.
 struct Place {
@@ -51,6 +45,7 @@ Place PlaceOf(const PackedDocuments& packed, int64_t heads, const Inputs& inputs
                    .shared = shared,
                    .segments = document.segments.data(),
                    .segment_count = static_cast<int64_t>(document.segments.size()),
+                   .query_scale = 1.0F / std::sqrt(static_cast<float>(head_width)),
                    .queries = RowsFrom(inputs.queries, row, channel),
                    .keys = RowsFrom(inputs.keys, row, channel),
                    .values = RowsFrom(inputs.values, row, channel),
@@ -96,7 +91,7 @@ class AttendFunction final : public torch::autograd::Function<AttendFunction> {
         {inputs.queries, inputs.keys, inputs.values, inputs.shared_keys, inputs.shared_values, log_sums});
     context->saved_data["heads"] = heads;
     context->saved_data["others"] = others;
-    context->saved_data["packed"] = c10::IValue::make_capsule(c10::make_intrusive<Holder>(packed));
+    context->saved_data["packed"] = HeldDocuments::Hold(packed);
     return attended;
   }
 
@@ -105,12 +100,11 @@ class AttendFunction final : public torch::autograd::Function<AttendFunction> {
     const Inputs inputs{saved[0], saved[1], saved[2], saved[3], saved[4]};
     const at::Tensor& log_sums = saved[5];
     const int64_t heads = context->saved_data["heads"].toInt();
-    const auto holder = c10::static_intrusive_pointer_cast<Holder>(context->saved_data["packed"].toCapsule());
     const int64_t others = context->saved_data["others"].toInt();
     const at::Tensor from = gradients[0].narrow(0, others, inputs.queries.size(0)).contiguous();
     const Inputs to{at::empty_like(inputs.queries), at::empty_like(inputs.keys), at::empty_like(inputs.values),
                     at::empty_like(inputs.shared_keys), at::empty_like(inputs.shared_values)};
-    ForEachHead(*holder->packed, heads, inputs, cpu::DocumentGradientScratchFloats,
+    ForEachHead(HeldDocuments::In(context->saved_data["packed"]), heads, inputs, cpu::DocumentGradientScratchFloats,
                 [&](const Place& place, float* scratch) {
                   const int64_t row = place.first_row, shared_row = place.first_shared_row;
                   const int64_t channel = place.first_channel;
@@ -126,13 +120,6 @@ class AttendFunction final : public torch::autograd::Function<AttendFunction> {
                 });
     return {Variable(), Variable(), Variable(), to.queries, to.keys, to.values, to.shared_keys, to.shared_values};
   }
-
- private:
-  // Keeps the packed documents alive for the gradient.
-  struct Holder final : torch::CustomClassHolder {
-    explicit Holder(std::shared_ptr<const PackedDocuments> held) : packed(std::move(held)) {}
-    std::shared_ptr<const PackedDocuments> packed;
-  };
 };
 
 }  // namespace
@@ -150,6 +137,7 @@ at::Tensor AttendDocuments(const std::shared_ptr<const PackedDocuments>& packed,
 at::Tensor AttendDocumentsByReference(const PackedDocuments& packed, int64_t heads, const at::Tensor& queries,
                                       const at::Tensor& keys, const at::Tensor& values, const at::Tensor& shared_keys,
                                       const at::Tensor& shared_values) {
+  const double scale = std::sqrt(static_cast<double>(heads) / static_cast<double>(queries.size(1)));
   std::vector<at::Tensor> attended;
   for (size_t i = 0; i < packed.documents.size(); ++i) {
     const PackedDocument& document = packed.documents[i];
@@ -159,8 +147,8 @@ at::Tensor AttendDocumentsByReference(const PackedDocuments& packed, int64_t hea
     const auto shared = [&](const at::Tensor& of_all) {
       return of_all.select(0, static_cast<int64_t>(i)).unflatten(1, {heads, -1});
     };
-    attended.push_back(LongShortAttention1d(document, rows(queries), rows(keys), rows(values), shared(shared_keys),
-                                            shared(shared_values)));
+    attended.push_back(LongShortAttention1d(document, rows(queries) * scale, rows(keys), rows(values),
+                                            shared(shared_keys), shared(shared_values)));
   }
   return at::cat(attended).flatten(1);
 }

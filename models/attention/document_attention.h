@@ -11,7 +11,7 @@
 namespace longshort::models {
 
 // Every document attends to its own rows only, as in LongShortAttention1d.
-//   queries, keys, values       [rows, heads * head_dim]; queries scaled by 1/sqrt(head_dim)
+//   queries, keys, values       [rows, heads * head_dim]; queries not scaled
 //   shared_keys, shared_values  [documents, m, heads * head_dim]
 //   others                      number of rows before the result, for the caller to write
 //   returns                     [others + rows, heads * head_dim]; gradients reach all five tensors

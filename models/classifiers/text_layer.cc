@@ -6,6 +6,7 @@
 #include "ATen/TensorOperators.h"
 #include "models/attention/document_attention.h"
 #include "models/attention/long_short_attention_1d.h"
+#include "models/classifiers/layer_halves.h"
 
 namespace longshort::models {
 namespace {
@@ -19,39 +20,37 @@ RowKeyValues Normed(const LayerNorm& norm, const RowKeyValues& rows) {
 
 HiddenRows TextLayer::operator()(const HiddenRows& hidden, int64_t documents, ItemAttention& attention,
                                  bool cls_only) const {
-  const bool has_cls = hidden.cls_rows > 0;
-  const HiddenRows input = AttentionInput(hidden);
-  const auto project = [&](const Linear& map) { return HiddenRows{map(input.all), hidden.cls_rows}; };
-  const HiddenRows keys = project(key), values = project(value);
-  const RowKeyValues window = Normed(window_norm, {.keys = keys.tokens(), .values = values.tokens()});
-  RowKeyValues own_cls, shared_cls;
-  if (has_cls) {
-    own_cls = {.keys = keys.cls(), .values = values.cls()};
-    shared_cls = Normed(shared_norm, own_cls);
-  }
-  if (cls_only && cls_sees_keys) {  // no output of a token is read
-    const at::Tensor queries = query(input.cls()), attended = at::empty(queries.sizes(), queries.options());
+  const bool has_cls = hidden.cls_rows > 0, only_keys = cls_only && cls_sees_keys;
+  Projections rows = only_keys || !CanRunHalves(hidden.all, output, feed_forward_in) ? Project(hidden, only_keys)
+                                                                                     : ProjectFused(hidden);
+  const RowKeyValues& window = rows.window;
+  const RowKeyValues shared_cls = has_cls ? Normed(shared_norm, rows.cls) : RowKeyValues();
+  if (only_keys) {  // no output of a token is read
+    const at::Tensor attended = at::empty(rows.cls_queries.sizes(), rows.cls_queries.options());
     attention.AttendToRows(
-        {.heads = heads, .queries = queries, .own = shared_cls, .rows = window, .attended = attended});
+        {.heads = heads, .queries = rows.cls_queries, .own = shared_cls, .rows = window, .attended = attended});
     return {Finish(hidden.cls(), attended), hidden.cls_rows};
   }
 
-  const HiddenRows queries = project(query);
-  const RowKeyValues shared = SharedVectors(input.tokens(), window, shared_cls, documents, attention);
+  const RowKeyValues shared = SharedVectors(rows.logits, window, shared_cls, documents, attention);
+  // Without tokens behind them, the CLS rows need no place before the tokens' rows.
+  const int64_t others = cls_only ? 0 : hidden.cls_rows;
   const HiddenRows attended = {
-      attention.AttendInDocuments({.heads = heads, .queries = queries.tokens(), .tokens = window, .shared = shared},
-                                  hidden.cls_rows),
-      hidden.cls_rows};
+      attention.AttendInDocuments({.heads = heads, .queries = rows.queries, .tokens = window, .shared = shared},
+                                  others),
+      others};
+  const at::Tensor attended_cls =
+      cls_only ? at::empty(rows.cls_queries.sizes(), rows.cls_queries.options()) : attended.cls();
   if (has_cls) {
     OwnRowsToAttend cls{
-        .heads = heads, .queries = queries.cls(), .own = shared_cls, .rows = window, .attended = attended.cls()};
+        .heads = heads, .queries = rows.cls_queries, .own = shared_cls, .rows = window, .attended = attended_cls};
     if (!cls_sees_keys) {
-      cls.own = std::move(own_cls);
+      cls.own = std::move(rows.cls);
       cls.rows = {.keys = attended.tokens(), .values = attended.tokens()};
     }
     attention.AttendToRows(cls);
   }
-  if (cls_only) return {Finish(hidden.cls(), attended.cls()), hidden.cls_rows};
+  if (cls_only) return {Finish(hidden.cls(), attended_cls), hidden.cls_rows};
   if (value_taps.defined()) {
     attention.ConvolveValues({.heads = heads, .taps = value_taps, .values = window.values, .sums = attended.tokens()});
   }
@@ -92,21 +91,56 @@ HiddenRows TextLayer::AttentionInput(const HiddenRows& hidden) const {
   return {at::cat({hidden.cls(), norm1(hidden.tokens())}), hidden.cls_rows};
 }
 
-RowKeyValues TextLayer::SharedVectors(const at::Tensor& input, const RowKeyValues& tokens, const RowKeyValues& cls,
+TextLayer::Projections TextLayer::Project(const HiddenRows& hidden, bool only_keys) const {
+  const HiddenRows input = AttentionInput(hidden);
+  const auto project = [&](const Linear& map) { return HiddenRows{map(input.all), hidden.cls_rows}; };
+  const HiddenRows keys = project(key), values = project(value);
+  Projections rows{.queries = {},
+                   .window = Normed(window_norm, {.keys = keys.tokens(), .values = values.tokens()}),
+                   .logits = {},
+                   .cls_queries = {},
+                   .cls = {}};
+  if (hidden.cls_rows > 0) rows.cls = {.keys = keys.cls(), .values = values.cls()};
+  if (only_keys) {
+    rows.cls_queries = query(input.cls());
+    return rows;
+  }
+  const HiddenRows queries = project(query);
+  rows.queries = queries.tokens();
+  rows.cls_queries = queries.cls();
+  if (dynamic_projection.defined()) rows.logits = dynamic_projection(input.tokens());
+  return rows;
+}
+
+TextLayer::Projections TextLayer::ProjectFused(const HiddenRows& hidden) const {
+  const LayerNorm none;
+  const ProjectedRows tokens =
+      BeforeAttention{norms_after ? none : norm1, query, key, value, dynamic_projection, window_norm}(hidden.tokens());
+  Projections rows{.queries = tokens.queries,
+                   .window = {.keys = tokens.keys, .values = tokens.values},
+                   .logits = tokens.logits,
+                   .cls_queries = {},
+                   .cls = {}};
+  if (hidden.cls_rows > 0) {
+    const at::Tensor cls = normalized_cls && !norms_after ? norm1(hidden.cls()) : hidden.cls();
+    rows.cls_queries = query(cls);
+    rows.cls = {.keys = key(cls), .values = value(cls)};
+  }
+  return rows;
+}
+
+RowKeyValues TextLayer::SharedVectors(const at::Tensor& logits, const RowKeyValues& tokens, const RowKeyValues& cls,
                                       int64_t documents, ItemAttention& attention) const {
   const bool has_cls = cls.keys.defined();
   if (!dynamic_projection.defined()) {
     const auto vectors = [&](const at::Tensor& of_cls) {
-      return has_cls ? of_cls.unsqueeze(1) : at::empty({documents, 0, input.size(1)}, input.options());
+      return has_cls ? of_cls.unsqueeze(1) : at::empty({documents, 0, tokens.keys.size(1)}, tokens.keys.options());
     };
     return {.keys = vectors(cls.keys), .values = vectors(cls.values)};
   }
-  const RowKeyValues shared = attention.Landmarks({.heads = heads,
-                                                   .logits = dynamic_projection(input),
-                                                   .tokens = tokens,
-                                                   .key_norm = shared_norm,
-                                                   .value_norm = shared_norm},
-                                                  /*others=*/has_cls ? 1 : 0);
+  const RowKeyValues shared = attention.Landmarks(
+      {.heads = heads, .logits = logits, .tokens = tokens, .key_norm = shared_norm, .value_norm = shared_norm},
+      /*others=*/has_cls ? 1 : 0);
   if (has_cls) {
     shared.keys.select(1, 0).copy_(cls.keys);
     shared.values.select(1, 0).copy_(cls.values);
@@ -115,6 +149,11 @@ RowKeyValues TextLayer::SharedVectors(const at::Tensor& input, const RowKeyValue
 }
 
 at::Tensor TextLayer::Finish(const at::Tensor& rows, const at::Tensor& attended) const {
+  if (CanRunHalves(rows, output, feed_forward_in)) {
+    const at::Tensor sum = AfterAttention{output, norms_after ? norm1 : norm2, feed_forward_in, feed_forward_out,
+                                          /*normed_residual=*/norms_after}(rows, attended);
+    return norms_after ? norm2(sum) : sum;
+  }
   const auto feed_forward = [this](const at::Tensor& input) { return feed_forward_out(feed_forward_in.Gelu(input)); };
   const at::Tensor sum = output(attended).add_(rows);
   if (!norms_after) return feed_forward(norm2(sum)).add_(sum);

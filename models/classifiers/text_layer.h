@@ -45,12 +45,25 @@ struct TextLayer {
   void MoveBy(TensorMove& move);
 
  private:
+  // What attention reads.
+  struct Projections {
+    at::Tensor queries;      // of the tokens; undefined if only keys and values are read
+    RowKeyValues window;     // of the tokens, after window_norm
+    at::Tensor logits;       // of the tokens: dynamic_projection's
+    at::Tensor cls_queries;  // [documents, D]; meaningless without CLS
+    RowKeyValues cls;        // the same, before shared_norm; undefined without CLS
+  };
+
   HiddenRows AttentionInput(const HiddenRows& hidden) const;
+  // In two ways: the reference, and for training (layer_halves.h).
+  //   only_keys  no query of a token is read
+  Projections Project(const HiddenRows& hidden, bool only_keys) const;
+  Projections ProjectFused(const HiddenRows& hidden) const;
   // The keys and values that all tokens see in addition to their windows: [documents, m, D], CLS first.
-  //   input   [rows, D], of the tokens
+  //   logits  of the dynamic projection
   //   tokens  the tokens' keys and values, after window_norm
   //   cls     those of CLS, [documents, D], after shared_norm; undefined without CLS
-  RowKeyValues SharedVectors(const at::Tensor& input, const RowKeyValues& tokens, const RowKeyValues& cls,
+  RowKeyValues SharedVectors(const at::Tensor& logits, const RowKeyValues& tokens, const RowKeyValues& cls,
                              int64_t documents, ItemAttention& attention) const;
   at::Tensor Finish(const at::Tensor& rows, const at::Tensor& attended) const;
 };

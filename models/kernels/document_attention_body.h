@@ -6,6 +6,8 @@
 #include "models/kernels/document_attention.h"
 #include "models/kernels/padded_rows_body.h"
 #include "models/kernels/row_products_body.h"
+#include "models/kernels/softmax_body.h"
+#include "models/kernels/softmax_gradient_body.h"
 
 // NOLINTBEGIN(misc-definitions-in-headers): a body that one file per namespace includes
 namespace longshort::models::cpu::LONGSHORT_INSTRUCTION_SET {
@@ -145,23 +147,6 @@ void Probabilities(float* scores, int64_t vectors, float log_sum) {
   }
 }
 
-// The gradient of a softmax: turns `gradients` of the probabilities into those of the scores.
-void DifferentiateSoftmax(const float* probabilities, int64_t vectors, float* gradients) {
-  Lanes sums{}, p, g;
-  for (int64_t v = 0; v < vectors; ++v) {
-    Load(probabilities + v * kLanes, p);
-    Load(gradients + v * kLanes, g);
-    sums += p * g;
-  }
-  const float mean = Sum(sums);
-  for (int64_t v = 0; v < vectors; ++v) {
-    Load(probabilities + v * kLanes, p);
-    Load(gradients + v * kLanes, g);
-    g = p * (g - mean);
-    Store(g, gradients + v * kLanes);
-  }
-}
-
 }  // namespace
 
 int64_t AttendDocumentScratchFloats(const DocumentHead& head) {
@@ -179,8 +164,8 @@ void AttendDocument(const DocumentHead& head, const DocumentOutput& output, floa
   float* const shared_values = Take(scratch, sizes.rows(head.shared));
   float* const scores = Take(scratch, sizes.scores());
   float* const attended = Take(scratch, sizes.block_rows());
-  Transpose(head.keys, head.rows, width, keys, sizes.padded_rows);
-  Transpose(head.shared_keys, head.shared, width, shared_keys, sizes.padded_shared);
+  Transpose(head.keys, head.rows, width, keys, sizes.padded_rows, head.query_scale);
+  Transpose(head.shared_keys, head.shared, width, shared_keys, sizes.padded_shared, head.query_scale);
   Pad(head.values, head.rows, width, values, padded_width);
   Pad(head.shared_values, head.shared, width, shared_values, padded_width);
 
@@ -220,12 +205,12 @@ void DifferentiateDocument(const DocumentHead& head, const DocumentGradients& gr
   float* const probabilities = Take(scratch, sizes.scores());
   float* const to_scores = Take(scratch, sizes.scores());
   float* const rows = Take(scratch, sizes.block_rows());
-  Transpose(head.keys, head.rows, width, key_columns, sizes.padded_rows);
+  Transpose(head.keys, head.rows, width, key_columns, sizes.padded_rows, head.query_scale);
   Transpose(head.values, head.rows, width, value_columns, sizes.padded_rows);
-  Transpose(head.shared_keys, head.shared, width, shared_key_columns, sizes.padded_shared);
+  Transpose(head.shared_keys, head.shared, width, shared_key_columns, sizes.padded_shared, head.query_scale);
   Transpose(head.shared_values, head.shared, width, shared_value_columns, sizes.padded_shared);
-  Pad(head.keys, head.rows, width, keys, padded_width);
-  Pad(head.shared_keys, head.shared, width, shared_keys, padded_width);
+  Pad(head.keys, head.rows, width, keys, padded_width, head.query_scale);
+  Pad(head.shared_keys, head.shared, width, shared_keys, padded_width, head.query_scale);
   Fill(to_keys, 2 * sizes.rows(head.rows + head.shared), 0.0f);
 
   for (Block block; Next(head, block);) {
@@ -241,7 +226,7 @@ void DifferentiateDocument(const DocumentHead& head, const DocumentGradients& gr
     }
     Pad(From(gradients.attended, block.first_row), block.rows, width, rows, padded_width);
     AddOverQueries(head, sizes, block, probabilities, rows, to_shared_values, to_values);
-    Pad(From(head.queries, block.first_row), block.rows, width, rows, padded_width);
+    Pad(From(head.queries, block.first_row), block.rows, width, rows, padded_width, head.query_scale);
     AddOverQueries(head, sizes, block, to_scores, rows, to_shared_keys, to_keys);
     SumOverKeys(head, sizes, block, to_scores, shared_keys, keys, rows);
     Unpad(rows, padded_width, block.rows, width, From(gradients.queries, block.first_row));

@@ -9,6 +9,7 @@
 #include "models/kernels/grid_attention.h"
 #include "models/kernels/padded_rows_body.h"
 #include "models/kernels/row_products_body.h"
+#include "models/kernels/softmax_body.h"
 
 // NOLINTBEGIN(misc-definitions-in-headers): a body that one file per namespace includes
 namespace longshort::models::cpu::LONGSHORT_INSTRUCTION_SET {

@@ -74,6 +74,12 @@ LS_INLINE Lanes operator-(const Lanes& a, float b) {
   for (int64_t p = 0; p < kParts; ++p) difference.part[p] = a.part[p] - b;
   return difference;
 }
+LS_INLINE Lanes operator-(const Lanes& a, const Lanes& b) {
+  Lanes difference;
+  LS_UNROLL
+  for (int64_t p = 0; p < kParts; ++p) difference.part[p] = a.part[p] - b.part[p];
+  return difference;
+}
 LS_INLINE Lanes Larger(const Lanes& a, const Lanes& b) {
   Lanes larger;
   LS_UNROLL
@@ -123,22 +129,38 @@ LS_INLINE void Exponential(Register& x) {
   __builtin_memcpy(&x, &bits, sizeof(x));
 }
 
-// x (1 + erf(x / sqrt(2))) / 2, to 4e-8. For x <= 0 it is x e^r / 2 with r = log(erfc(|x| / sqrt(2))), and for x > 0 it
-// is x minus that. r is |x| times a polynomial that was fitted to [0, 7], with the error of the result as its weight.
-LS_INLINE void Gelu(Register& x) {
-  Register size = x < 0.0f ? -x : x;
-  size = size > 7.0f ? Splat(7.0f) : size;
-  Register r = size * 2.7231013177697605e-07f - 5.407468961493578e-06f;
-  r = r * size + 4.464675294002518e-05f;
-  r = r * size - 0.00017375180323142558f;
-  r = r * size - 3.241424565203488e-05f;
-  r = r * size + 0.004849940538406372f;
-  r = r * size - 0.036372214555740356f;
-  r = r * size - 0.31829994916915894f;
-  r = r * size - 0.7978855967521667f;
-  r = r * size;
+// erfc(x / sqrt(2)) for 0 <= x <= 7, as e^r: r is x times a polynomial that was fitted to this range, with the error of
+// GELU as its weight.
+LS_INLINE Register Tails(const Register& x) {
+  Register r = x * 2.7231013177697605e-07f - 5.407468961493578e-06f;
+  r = r * x + 4.464675294002518e-05f;
+  r = r * x - 0.00017375180323142558f;
+  r = r * x - 3.241424565203488e-05f;
+  r = r * x + 0.004849940538406372f;
+  r = r * x - 0.036372214555740356f;
+  r = r * x - 0.31829994916915894f;
+  r = r * x - 0.7978855967521667f;
+  r = r * x;
   Exponential(r);
-  const Register half = size * r * 0.5f;
+  return r;
+}
+
+LS_INLINE Register SizeUpTo7(const Register& x) {
+  const Register size = x < 0.0f ? -x : x;
+  return size > 7.0f ? Splat(7.0f) : size;
+}
+
+// x (1 + erf(x / sqrt(2))) / 2, to 4e-8: for x <= 0 it is x erfc(|x| / sqrt(2)) / 2, and for x > 0 it is x minus that.
+LS_INLINE void Gelu(Register& x) {
+  const Register size = SizeUpTo7(x), half = size * Tails(size) * 0.5f;
+  x = x > 0.0f ? x - half : -half;
+}
+// The same, and its derivative.
+LS_INLINE void GeluAndSlope(Register& x, Register& slope) {
+  const Register size = SizeUpTo7(x), tail = Tails(size) * 0.5f, half = size * tail;
+  Register density = x * x * -0.5f;
+  Exponential(density);
+  slope = (x > 0.0f ? 1.0f - tail : tail) + x * density * 0.3989422804014327f;  // 1 / sqrt(2 pi)
   x = x > 0.0f ? x - half : -half;
 }
 LS_INLINE void Exponential(Lanes& x) {
@@ -159,11 +181,25 @@ LS_INLINE float Maximum(const Lanes& x) {
   FoldLanes<kLanes / 2>(lanes, [](float a, float b) { return a > b ? a : b; });
   return lanes[0];
 }
+// In registers, in the order of FoldLanes.
 LS_INLINE float Sum(const Lanes& x) {
-  float lanes[kLanes];
-  Store(x, lanes);
-  FoldLanes<kLanes / 2>(lanes, [](float a, float b) { return a + b; });
-  return lanes[0];
+  Lanes folded = x;
+  LS_UNROLL
+  for (int64_t half = kParts / 2; half > 0; half /= 2) {
+    for (int64_t p = 0; p < half; ++p) folded.part[p] += folded.part[p + half];
+  }
+  Register sum = folded.part[0];
+#if defined(__AVX512F__)
+  sum += __builtin_shufflevector(sum, sum, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);
+  sum += __builtin_shufflevector(sum, sum, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11);
+  sum += __builtin_shufflevector(sum, sum, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13);
+#elif defined(__AVX2__)
+  sum += __builtin_shufflevector(sum, sum, 4, 5, 6, 7, 0, 1, 2, 3);
+  sum += __builtin_shufflevector(sum, sum, 2, 3, 0, 1, 6, 7, 4, 5);
+#else
+  sum += __builtin_shufflevector(sum, sum, 2, 3, 0, 1);
+#endif
+  return sum[0] + sum[1];
 }
 
 }  // namespace

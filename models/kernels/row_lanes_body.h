@@ -9,12 +9,6 @@
 namespace longshort::models::cpu::LONGSHORT_INSTRUCTION_SET {
 namespace {
 
-LS_INLINE Lanes operator-(const Lanes& a, const Lanes& b) {
-  Lanes difference;
-  LS_UNROLL
-  for (int64_t p = 0; p < kParts; ++p) difference.part[p] = a.part[p] - b.part[p];
-  return difference;
-}
 // 1 / sqrt(x / width + epsilon) of each lane.
 LS_INLINE Lanes InverseDeviation(const Lanes& squares, float width, float epsilon) {
   float lanes[kLanes];

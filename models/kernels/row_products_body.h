@@ -107,6 +107,16 @@ void Multiply(int64_t rows, int64_t inner, int64_t columns, const Left& left, co
   }
 }
 
+LS_INLINE float Dot(int64_t width, const float* a, const float* b) {
+  Lanes sums{}, x, y;
+  for (int64_t c = 0; c < width; c += kLanes) {
+    Load(a + c, x);
+    Load(b + c, y);
+    sums += x * y;
+  }
+  return Sum(sums);
+}
+
 LS_INLINE void Fill(float* to, int64_t count, float value) {
   for (int64_t i = 0; i < count; ++i) to[i] = value;
 }

@@ -43,6 +43,7 @@ void AddOutput(OptionTable& table, std::string& output_directory, LoopOptions& l
 }
 
 absl::Status CompleteLoop(const std::string& output_directory, const RunLength& length, LoopOptions& loop) {
+  if (loop.optimizer.schedule == Schedule::kOneCycle) UseOneCycle(loop.optimizer);
   loop.time_limit = length.time.value_or(absl::InfiniteDuration());
   loop.optimizer.total_steps = length.steps.value_or(length.time ? kMaxSteps : loop.optimizer.total_steps);
   if (loop.checkpoint_path == "none") {
@@ -74,6 +75,10 @@ void AddLoop(OptionTable& table, LoopOptions& loop, RunLength& length) {
       &length.time, {absl::Seconds(1), absl::Hours(24 * 365)});
   table.Add("stop-after-steps", "N", "Step after which the run saves its checkpoint and stops; 0: the last step.",
             &loop.stop_after_steps, {0, kMaxSteps});
+  table.AddChoice("schedule", {{"cosine", Schedule::kCosine}, {"one-cycle", Schedule::kOneCycle}},
+                  "Course of the learning rate. one-cycle is that of Long Range Arena's official training, with its "
+                  "beta1, beta2 0.999, epsilon 1e-6 and no clipping of gradients.",
+                  &optimizer.schedule);
   table.Add("learning-rate", "X", "Peak learning rate.", &optimizer.peak_learning_rate, {1e-9, 1000});
   table.Add("warmup-steps", "N", "Steps in which the learning rate rises to its peak.", &optimizer.warmup_steps,
             {0, kMaxSteps});

@@ -158,19 +158,19 @@ class TrainingLoop final {
     return steps >= static_cast<double>(total) ? total : std::max(state_.steps_done, static_cast<int64_t>(steps));
   }
 
-  double RateOf(int64_t step) const {
+  StepRates RatesOfStep(int64_t step) const {
     OptimizerOptions optimizer = options_.optimizer;
     optimizer.total_steps = std::max(TotalSteps(), step + 1);
     // The number of steps is not known before: the warm-up must not last until the end.
     if (IsTimed()) optimizer.warmup_steps = std::min(optimizer.warmup_steps, optimizer.total_steps / 10 + 1);
-    return LearningRate(optimizer, step);
+    return RatesOf(optimizer, step);
   }
 
   absl::Status Step(TrainingProgress& progress) {
     const int64_t step = state_.steps_done;
     const double loss = task_.LossStep(step);
-    const double rate = RateOf(step);
-    const double norm = optimizer_.Step(step, rate);
+    const StepRates rates = RatesOfStep(step);
+    const double norm = optimizer_.Step(step, rates);
     if (!std::isfinite(norm)) {
       return absl::OutOfRangeError(absl::StrCat("step ", step + 1, ": the gradient is not finite (loss ", loss,
                                                 " nats); start again with a lower --learning-rate"));
@@ -178,7 +178,7 @@ class TrainingLoop final {
     task_.WeightsChanged(step);
     ++state_.steps_done;
     progress.set_total_steps(IsDone() ? state_.steps_done : TotalSteps());
-    progress.Report(state_.steps_done, loss, norm, rate);
+    progress.Report(state_.steps_done, loss, norm, rates.learning_rate);
     return absl::OkStatus();
   }
 
@@ -226,11 +226,13 @@ class TrainingLoop final {
 }  // namespace
 
 RunSettings SettingsOf(const OptimizerOptions& optimizer) {
-  return {{"--learning-rate", absl::StrCat(optimizer.peak_learning_rate)},
-          {"--warmup-steps", absl::StrCat(optimizer.warmup_steps)},
-          {"--weight-decay", absl::StrCat(optimizer.weight_decay)},
-          {"final_fraction", absl::StrCat(optimizer.final_fraction)},
-          {"gradient_norm", absl::StrCat(optimizer.gradient_norm)}};
+  RunSettings settings = {{"--learning-rate", absl::StrCat(optimizer.peak_learning_rate)},
+                          {"--warmup-steps", absl::StrCat(optimizer.warmup_steps)},
+                          {"--weight-decay", absl::StrCat(optimizer.weight_decay)},
+                          {"final_fraction", absl::StrCat(optimizer.final_fraction)},
+                          {"gradient_norm", absl::StrCat(optimizer.gradient_norm)}};
+  if (optimizer.schedule == Schedule::kOneCycle) settings["--schedule"] = "one-cycle";
+  return settings;
 }
 
 absl::Status CheckCheckpoint(const LoopOptions& options) {

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
+#include "models/layers/kept_memory.h"
 #include "models/layers/library.h"
 #include "models/train/model_writer.h"
 
@@ -27,6 +28,7 @@ absl::Status CheckOutput(const RunOptions& options) {
 absl::Status TrainModel(const RunOptions& options, const ModelRun& run) {
   if (!options.loop.replace) LS_RETURN_IF_ERROR(CheckReplacesOwnModel(options.output_directory, run.settings));
   try {
+    const KeptMemory memory;  // each step needs what the last one has freed
     LS_ASSIGN_OR_RETURN(const std::unique_ptr<TrainingTask> task, run.make_task());
     LS_ASSIGN_OR_RETURN(const TrainingResult result, RunTrainingLoop(options.loop, run.settings, run.units, *task));
     if (!result.done) return absl::OkStatus();

@@ -220,14 +220,6 @@ class Problem {
   std::vector<int64_t> memory_ids_, segment_ids_, window_ids_;
 };
 
-std::vector<InstructionSet> InstructionSetsHere() {
-  std::vector<InstructionSet> sets;
-  for (const InstructionSet set : {InstructionSet::kBaseline, InstructionSet::kAvx2, InstructionSet::kAvx512}) {
-    if (set <= BestInstructionSet()) sets.push_back(set);
-  }
-  return sets;
-}
-
 template <typename Element>
 class CausalAttention : public ::testing::Test {};
 using ElementTypes = ::testing::Types<float, BFloat16>;

@@ -11,6 +11,8 @@
 
 namespace longshort::models::cpu::kernels_document_attention_test {
 
+constexpr float kQueryScale = 0.75F;
+
 // A random document of one head among others, and the same arithmetic in double precision, pair by pair.
 class Problem {
  public:
@@ -32,6 +34,7 @@ class Problem {
                             .shared = shared_,
                             .segments = segments_.data(),
                             .segment_count = static_cast<int64_t>(segments_.size()),
+                            .query_scale = kQueryScale,
                             .queries = {queries_.data(), stride_},
                             .keys = {keys_.data(), stride_},
                             .values = {values_.data(), stride_},
@@ -107,19 +110,20 @@ class Problem {
     const auto value = [&](int64_t n) -> const std::vector<float>& { return n < shared_ ? shared_values_ : values_; };
     std::vector<double> weights(seen), gradients(seen);
     double sum = 0, mean = 0;
-    for (int64_t n = 0; n < seen; ++n) sum += weights[n] = std::exp(Dot(queries_, query, key(n), place(n)));
+    for (int64_t n = 0; n < seen; ++n)
+      sum += weights[n] = std::exp(kQueryScale * Dot(queries_, query, key(n), place(n)));
     for (int64_t n = 0; n < seen; ++n) {
       weights[n] /= sum;
       gradients[n] = Dot(from_, query, value(n), place(n));
       mean += weights[n] * gradients[n];
     }
     for (int64_t n = 0; n < seen; ++n) {
-      const double to_score = weights[n] * (gradients[n] - mean);
+      const double to_product = kQueryScale * weights[n] * (gradients[n] - mean);
       for (int64_t c = 0; c < width_; ++c) {
         const int64_t at_query = query * stride_ + c, at_key = place(n) * stride_ + c;
         exact.attended[at_query] += weights[n] * value(n)[at_key];
-        exact.to[0][at_query] += to_score * key(n)[at_key];
-        exact.to[n < shared_ ? 3 : 1][at_key] += to_score * queries_[at_query];
+        exact.to[0][at_query] += to_product * key(n)[at_key];
+        exact.to[n < shared_ ? 3 : 1][at_key] += to_product * queries_[at_query];
         exact.to[n < shared_ ? 4 : 2][at_key] += weights[n] * from_[at_query];
       }
     }
@@ -130,14 +134,6 @@ class Problem {
   std::vector<WindowSegment> segments_;
   std::vector<float> queries_, keys_, values_, shared_keys_, shared_values_, from_;
 };
-
-std::vector<InstructionSet> InstructionSetsHere() {
-  std::vector<InstructionSet> sets;
-  for (const InstructionSet set : {InstructionSet::kBaseline, InstructionSet::kAvx2, InstructionSet::kAvx512}) {
-    if (set <= BestInstructionSet()) sets.push_back(set);
-  }
-  return sets;
-}
 
 struct Shape {
   int64_t rows, shared, head_width, segment, margin;

@@ -1,5 +1,7 @@
-// Names of instruction sets, for messages.
+// The instruction sets of this processor, and their names for messages.
 #pragma once
+
+#include <vector>
 
 #include "models/kernels/instruction_set.h"
 
@@ -16,6 +18,15 @@ inline const char* InstructionSetName(InstructionSet set) {
       break;
   }
   return "baseline";
+}
+
+// The sets that this processor supports, slowest first.
+inline std::vector<InstructionSet> InstructionSetsHere() {
+  std::vector<InstructionSet> sets;
+  for (const InstructionSet set : {InstructionSet::kBaseline, InstructionSet::kAvx2, InstructionSet::kAvx512}) {
+    if (set <= BestInstructionSet()) sets.push_back(set);
+  }
+  return sets;
 }
 
 }  // namespace longshort::models::cpu

@@ -11,6 +11,7 @@
 #include "models/train/parameters.h"
 #include "models/train/training_text.h"
 #include "models/weights/language_model_config.h"
+#include "tests/base/temporary_directory.h"
 #include "tests/models/language_model/random_decoder.h"
 
 namespace longshort::models::language_model_test {
@@ -20,9 +21,7 @@ using ::testing::HasSubstr;
 // A model directory with random weights, to be damaged.
 class LoadLanguageModelTest : public ::testing::Test {
  protected:
-  LoadLanguageModelTest()
-      : directory_(::testing::TempDir() + "/load_" + ::testing::UnitTest::GetInstance()->current_test_info()->name()) {
-    std::filesystem::remove_all(directory_);
+  LoadLanguageModelTest() {
     config_.vocabulary_size = 264;
     config_.tokenizer = TokenizerKind::kFairseqBytes;
     Write(config_);
@@ -38,7 +37,8 @@ class LoadLanguageModelTest : public ::testing::Test {
   }
   absl::Status Refusal() { return LoadLanguageModel(directory_, {}).status(); }
 
-  std::string directory_;
+  const TemporaryDirectory temporary_;
+  const std::string directory_ = temporary_.path();
   LanguageModelConfig config_ = SmallConfig();
 };
 

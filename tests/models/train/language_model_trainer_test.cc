@@ -18,6 +18,7 @@
 #include "models/train/model_writer.h"
 #include "models/train/training_text.h"
 #include "models/weights/model_directory.h"
+#include "tests/base/temporary_directory.h"
 #include "tests/models/train/trained_weights.h"
 
 namespace longshort::models::language_model_trainer_test {
@@ -31,10 +32,7 @@ std::string Contents(const std::string& path) {
 
 class LanguageModelTrainerTest : public ::testing::Test {
  protected:
-  LanguageModelTrainerTest()
-      : directory_(::testing::TempDir() + "/" + ::testing::UnitTest::GetInstance()->current_test_info()->name()) {
-    std::filesystem::remove_all(directory_);
-    std::filesystem::create_directories(directory_);
+  LanguageModelTrainerTest() {
     for (int i = 0; i < 400; ++i) text_ += "the quick brown fox no. " + std::to_string(i % 7) + "\n";
   }
 
@@ -61,7 +59,9 @@ class LanguageModelTrainerTest : public ::testing::Test {
     return options;
   }
 
-  std::string directory_, text_;
+  const TemporaryDirectory temporary_;
+  const std::string directory_ = temporary_.path();
+  std::string text_;
 };
 
 TEST_F(LanguageModelTrainerTest, AStoppedRunGoesOnExactlyWhereItStopped) {

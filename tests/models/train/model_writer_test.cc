@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "ATen/Functions.h"
+#include "tests/base/temporary_directory.h"
 
 namespace longshort::models::model_writer_test {
 
@@ -21,13 +22,6 @@ using ::testing::UnorderedElementsAre;
 
 class ModelWriter : public ::testing::Test {
  protected:
-  ModelWriter()
-      : directory_(::testing::TempDir() + "/" + ::testing::UnitTest::GetInstance()->current_test_info()->name()) {
-    fs::remove_all(directory_);
-    fs::create_directories(directory_);
-  }
-  ~ModelWriter() override { fs::remove_all(directory_); }
-
   std::string Path(const std::string& name) const { return directory_ / name; }
   absl::Status Write(const std::string& name) const {
     return WriteModelDirectory(Path(name), {{"weight", at::ones({2, 2})}}, /*exact=*/{}, {{"config.json", "{}"}});
@@ -49,7 +43,8 @@ class ModelWriter : public ::testing::Test {
     EXPECT_THAT(std::string(status.message()), HasSubstr(why));
   }
 
-  const fs::path directory_;
+  const TemporaryDirectory temporary_;
+  const fs::path directory_ = temporary_.path();
 };
 
 TEST_F(ModelWriter, MakesFoldersAndNothingBesideThem) {

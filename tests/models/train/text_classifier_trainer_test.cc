@@ -72,6 +72,7 @@ TEST_F(TextClassifierTrainerTest, LearnsWhatDecidesTheLabel) {
   const auto classifier = Load({});
   ClassifierTrainerOptions options = Options("learned", 120);
   options.loop.optimizer.peak_learning_rate = 5e-3;
+  options.loop.checkpoint_interval = 120;  // each waits for the disk
   ASSERT_TRUE(TrainClassifier(options, *classifier).ok());
   const at::Tensor logits = HeldOutLogits(*classifier, "learned");
   for (int64_t i = 0; i < 12; ++i) EXPECT_EQ(At(logits, 2 * i) > At(logits, 2 * i + 1), i % 2 == 0) << i;  // x first

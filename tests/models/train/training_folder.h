@@ -6,25 +6,18 @@
 #include <iterator>
 #include <string>
 
-#include "gtest/gtest.h"
+#include "tests/base/temporary_directory.h"
 
 namespace longshort::models {
 
 class TrainingFolder {
  public:
-  TrainingFolder() : path_(MakePath()) {
-    std::filesystem::remove_all(path_);
-    std::filesystem::create_directories(path_);
-  }
-
-  std::string Path(const std::string& name) const { return path_ + "/" + name; }
+  std::string Path(const std::string& name) const { return directory_.File(name); }
 
   // Returns the path.
   std::string Write(const std::string& name, const std::string& content) const {
-    const std::filesystem::path path = Path(name);
-    std::filesystem::create_directories(path.parent_path());
-    std::ofstream(path, std::ios::binary) << content;
-    return path.string();
+    std::filesystem::create_directories(std::filesystem::path(Path(name)).parent_path());
+    return directory_.Write(name, content);
   }
 
   std::string Read(const std::string& name) const {
@@ -33,12 +26,7 @@ class TrainingFolder {
   }
 
  private:
-  static std::string MakePath() {
-    const ::testing::TestInfo& test = *::testing::UnitTest::GetInstance()->current_test_info();
-    return ::testing::TempDir() + "/" + test.test_suite_name() + "." + test.name();
-  }
-
-  std::string path_;
+  TemporaryDirectory directory_;
 };
 
 }  // namespace longshort::models

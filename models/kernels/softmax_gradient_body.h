@@ -1,0 +1,29 @@
+// The gradient of a softmax, for the bodies of kernels for training (row_products_body.h).
+#pragma once
+
+#include <cstdint>
+
+#include "models/kernels/lanes_body.h"
+
+namespace longshort::models::cpu::LONGSHORT_INSTRUCTION_SET {
+namespace {
+
+// The gradient of a softmax: turns `gradients` of the probabilities into those of the scores.
+void DifferentiateSoftmax(const float* probabilities, int64_t vectors, float* gradients) {
+  Lanes sums{}, p, g;
+  for (int64_t v = 0; v < vectors; ++v) {
+    Load(probabilities + v * kLanes, p);
+    Load(gradients + v * kLanes, g);
+    sums += p * g;
+  }
+  const float mean = Sum(sums);
+  for (int64_t v = 0; v < vectors; ++v) {
+    Load(probabilities + v * kLanes, p);
+    Load(gradients + v * kLanes, g);
+    g = p * (g - mean);
+    Store(g, gradients + v * kLanes);
+  }
+}
+
+}  // namespace
+}  // namespace longshort::models::cpu::LONGSHORT_INSTRUCTION_SET
