@@ -19,13 +19,13 @@ expect_hash() {
   fi
 }
 
-# start_server: serves models/zoo on a free port of the loopback.
+# start_server [REPOSITORY]: serves models/zoo or other models on a free port of the loopback.
 start_server() {
   if [[ ! -x $programs/longshort-server || ! -x $programs/longshort ]]; then
     echo "no release build yet: run deploy/quickstart first" >&2
     exit 1
   fi
-  "$programs/longshort-server" --model-repository="$zoo" --listen=127.0.0.1:0 --http-listen=127.0.0.1:0 \
+  "$programs/longshort-server" --model-repository="${1:-$zoo}" --listen=127.0.0.1:0 --http-listen=127.0.0.1:0 \
     --port-file="$scratch/ports" --log-level=error &
   server=$!
   until [[ -s $scratch/ports ]]; do
