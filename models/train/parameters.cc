@@ -1,7 +1,7 @@
 #include "models/train/parameters.h"
 
 #include <cmath>
-#include <future>
+#include <exception>
 #include <map>
 #include <utility>
 
@@ -59,7 +59,7 @@ TensorSource ByName(const std::vector<NamedParameter>& parameters) {
 }
 
 ParameterShards::ParameterShards(std::vector<NamedParameter> parameters, int64_t shards)
-    : parameters_(std::move(parameters)), shards_(shards) {
+    : parameters_(std::move(parameters)), shards_(shards), threads_(static_cast<int>(shards) - 1) {
   for (std::vector<NamedParameter>& shard : shards_) {
     for (const NamedParameter& parameter : parameters_) {
       const at::Tensor alias = parameter.value.detach();
@@ -69,13 +69,20 @@ ParameterShards::ParameterShards(std::vector<NamedParameter> parameters, int64_t
 }
 
 void ParameterShards::Run(const std::function<void(int64_t shard)>& work) {
-  std::vector<std::future<void>> running;
-  running.reserve(shards_.size());
-  for (int64_t shard = 0; shard < size(); ++shard) {
-    running.push_back(std::async(std::launch::async, [&work, shard] { work(shard); }));
+  std::vector<std::exception_ptr> errors(shards_.size());
+  const auto run = [&work, &errors](int64_t shard) {
+    try {
+      work(shard);
+    } catch (...) {
+      errors[shard] = std::current_exception();
+    }
+  };
+  for (int64_t shard = 1; shard < size(); ++shard) threads_.run([&run, shard] { run(shard); });
+  run(0);
+  threads_.waitWorkComplete();
+  for (const std::exception_ptr& error : errors) {
+    if (error != nullptr) std::rethrow_exception(error);
   }
-  for (const std::future<void>& shard : running) shard.wait();
-  for (std::future<void>& shard : running) shard.get();
 
   for (std::vector<NamedParameter>& shard : shards_) {
     for (size_t i = 0; i < parameters_.size(); ++i) {

@@ -8,6 +8,7 @@
 
 #include "ATen/core/Tensor.h"
 #include "absl/types/span.h"
+#include "c10/core/thread_pool.h"
 #include "models/layers/named_tensors.h"
 #include "models/weights/tensors.h"
 
@@ -39,13 +40,15 @@ class ParameterShards final {
   // The weights of a shard. They alias the shared storage.
   const std::vector<NamedParameter>& of(int64_t shard) const { return shards_[shard]; }
 
-  // Calls work(shard) for every shard, each on its own thread. Then adds the shards' gradients to those of the weights,
-  // in the order of the shards. Rethrows an exception of `work` after all threads have ended.
+  // Calls work(shard) for every shard, each on its own thread, the first on the calling one. Then adds the shards'
+  // gradients to those of the weights, in the order of the shards. Rethrows an exception of `work` after all threads
+  // have ended.
   void Run(const std::function<void(int64_t shard)>& work);
 
  private:
   std::vector<NamedParameter> parameters_;
   std::vector<std::vector<NamedParameter>> shards_;
+  c10::ThreadPool threads_;  // they stay: a thread's end would return the memory that it freed to the system
 };
 
 }  // namespace longshort::models
