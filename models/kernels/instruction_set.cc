@@ -1,5 +1,9 @@
 #include "models/kernels/instruction_set.h"
 
+#include <algorithm>
+#include <cstdlib>
+#include <string_view>
+
 namespace longshort::models::cpu {
 namespace {
 
@@ -11,10 +15,18 @@ InstructionSet DetectInstructionSet() {
                                                                          : InstructionSet::kBaseline;
 }
 
+// What the environment allows, by LibTorch's variable: one mask counts for its kernels and for these.
+InstructionSet AllowedInstructionSet() {
+  const char* value = std::getenv("ATEN_CPU_CAPABILITY");
+  const std::string_view mask = value == nullptr ? "" : value;
+  if (mask == "default") return InstructionSet::kBaseline;
+  return mask == "avx2" ? InstructionSet::kAvx2 : InstructionSet::kAvx512;
+}
+
 }  // namespace
 
 InstructionSet BestInstructionSet() {
-  static const InstructionSet best = DetectInstructionSet();
+  static const InstructionSet best = std::min(DetectInstructionSet(), AllowedInstructionSet());
   return best;
 }
 

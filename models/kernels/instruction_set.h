@@ -13,7 +13,7 @@ constexpr int64_t PaddedHeadWidth(int64_t head_width) { return (head_width + kLa
 // The code is compiled for each of these, slowest first.
 enum class InstructionSet { kBaseline, kAvx2, kAvx512 };
 
-// The fastest set that this processor supports.
+// The fastest set that this processor supports and ATEN_CPU_CAPABILITY (default, avx2 or avx512) allows.
 InstructionSet BestInstructionSet();
 
 }  // namespace longshort::models::cpu
