@@ -6,7 +6,7 @@
 #include "ATen/TensorOperators.h"
 #include "models/attention/document_attention.h"
 #include "models/attention/long_short_attention_1d.h"
-#include "models/classifiers/layer_halves.h"
+#include "models/layers/layer_halves.h"
 
 namespace longshort::models {
 namespace {

@@ -55,7 +55,7 @@ struct TextLayer {
   };
 
   HiddenRows AttentionInput(const HiddenRows& hidden) const;
-  // In two ways: the reference, and for training (layer_halves.h).
+  // In two ways: the reference, and for training (models/layers/layer_halves.h).
   //   only_keys  no query of a token is read
   Projections Project(const HiddenRows& hidden, bool only_keys) const;
   Projections ProjectFused(const HiddenRows& hidden) const;

@@ -136,17 +136,6 @@ int64_t HideFilling(const DocumentHead& head, const Sizes& sizes, const WindowSe
   return (sizes.padded_shared + padded_keys) / kLanes;
 }
 
-// Recomputes the probabilities of one query from its scores and the stored log of the sum.
-void Probabilities(float* scores, int64_t vectors, float log_sum) {
-  for (int64_t v = 0; v < vectors; ++v) {
-    Lanes x;
-    Load(scores + v * kLanes, x);
-    x = Smaller(x - log_sum, 0.0f);
-    Exponential(x);
-    Store(x, scores + v * kLanes);
-  }
-}
-
 }  // namespace
 
 int64_t AttendDocumentScratchFloats(const DocumentHead& head) {

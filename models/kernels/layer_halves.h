@@ -1,4 +1,4 @@
-// The row-wise halves of a layer of documents for training: what is before attention, and what is behind it, with their
+// The row-wise halves of a layer for training: what is before attention, and what is behind it, with their
 // gradients. They equal LibTorch's operations (models/classifiers/text_layer.h) up to rounding.
 //
 // A block of rows passes through all steps of a half while it is in the cache. The forward pass keeps what the gradient
@@ -46,9 +46,11 @@ struct BeforeAttentionRows {
   float *queries = nullptr, *keys = nullptr, *values = nullptr;  // [rows][D]
   float* logits = nullptr;                                       // [rows][logits]
   float* raw = nullptr;                                          // [rows][2 D]: keys and values before window_norm
+  float* normed = nullptr;                                       // [rows][D]: norm(input); null: not kept
 };
 struct BeforeAttentionGradient {
   const float *queries = nullptr, *keys = nullptr, *values = nullptr, *logits = nullptr;  // as in BeforeAttentionRows
+  const float *raw = nullptr, *normed = nullptr;                                          // null: zero
   float* input = nullptr;                                                                 // written
   NormGradient norm, window_norm;
   MapGradient map;

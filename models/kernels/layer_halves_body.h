@@ -74,10 +74,11 @@ int64_t AfterAttentionScratchFloats(const AfterAttention& half) {
 
 void RunBeforeAttention(const BeforeAttention& half, const BeforeAttentionRows& all, float* scratch) {
   const int64_t width = half.width, columns = half.map.outputs;
-  float* const normed = Take(scratch, kTrainedRows * width);
+  float* const block = Take(scratch, kTrainedRows * width);
   float* const mapped = scratch;
   for (int64_t first = 0; first < all.rows; first += kTrainedRows) {
     const int64_t rows = Min(kTrainedRows, all.rows - first), offset = first * width;
+    float* const normed = all.normed == nullptr ? block : all.normed + offset;
     Normalize(half.norm, rows, width, all.input + offset, width, normed);
     Map<false>(half.map, rows, normed, mapped);
     for (int64_t row = 0; row < rows; ++row) {
@@ -111,8 +112,17 @@ void DifferentiateBeforeAttention(const BeforeAttention& half, const BeforeAtten
                              gradient.window_norm, to_mapped + width, columns);
     DifferentiateNorm<false>(half.window_norm, rows, width, raw + width, 2 * width, gradient.values + offset,
                              gradient.window_norm, to_mapped + 2 * width, columns);
+    if (gradient.raw != nullptr) {
+      for (int64_t row = 0; row < rows; ++row) {
+        float* const to = to_mapped + row * columns + width;
+        for (int64_t c = 0; c < 2 * width; ++c) to[c] += gradient.raw[2 * (offset + row * width) + c];
+      }
+    }
     AddMapGradient(half.map, rows, normed, to_mapped, gradient.map);
     DifferentiateInput(half.map, rows, to_mapped, to_normed);
+    if (gradient.normed != nullptr) {
+      for (int64_t i = 0; i < rows * width; ++i) to_normed[i] += gradient.normed[offset + i];
+    }
     DifferentiateNorm<false>(half.norm, rows, width, all.input + offset, width, to_normed, gradient.norm,
                              gradient.input + offset, width);
   }

@@ -21,8 +21,12 @@ void Pad(const HeadRows<const float>& rows, int64_t count, int64_t width, float*
 // Transposes rows, times `scale`: to[channel][row], padded with zeros to `padded` columns.
 void Transpose(const HeadRows<const float>& rows, int64_t count, int64_t width, float* to, int64_t padded,
                float scale = 1.0f) {
-  for (int64_t i = 0; i < count; ++i) {
-    for (int64_t c = 0; c < width; ++c) to[c * padded + i] = rows.data[i * rows.stride + c] * scale;
+  // kLanes rows at once: what is written follows each other.
+  for (int64_t first = 0; first < count; first += kLanes) {
+    const int64_t end = first + kLanes < count ? first + kLanes : count;
+    for (int64_t c = 0; c < width; ++c) {
+      for (int64_t i = first; i < end; ++i) to[c * padded + i] = rows.data[i * rows.stride + c] * scale;
+    }
   }
   for (int64_t c = 0; c < width; ++c) {
     for (int64_t i = count; i < padded; ++i) to[c * padded + i] = 0;

@@ -1,11 +1,13 @@
 #include "models/language_model/segment_forward.h"
 
-#include <algorithm>
+#include <cmath>
 
 #include "ATen/Functions.h"
 #include "ATen/TensorOperators.h"
 #include "c10/core/GradMode.h"
 #include "models/attention/dynamic_projection.h"
+#include "models/attention/segment_attention.h"
+#include "models/layers/layer_halves.h"
 
 namespace longshort::models {
 namespace {
@@ -27,53 +29,80 @@ CompressedChunks Compress(const DecoderLayer& layer, const at::Tensor& input, co
           .memory_values = memory.select(-2, 1)};
 }
 
-// Queries attend in blocks of whole chunks that divide a segment. Shorter blocks have fewer masked window keys.
-int64_t QueryBlock(const LanguageModelConfig& config) {
-  const int64_t chunks = config.segment_length / config.chunk_size;
-  int64_t best = 1;
-  for (int64_t count = 1; count <= chunks; ++count) {
-    if (chunks % count == 0 && count * config.chunk_size <= std::max<int64_t>(64, config.window_length / 2))
-      best = count;
-  }
-  return best * config.chunk_size;
+// What is before attention, of rows [batch, T, d].
+struct ProjectedInput {
+  at::Tensor input;
+  Projections projections;
+  at::Tensor window_keys, window_values;  // after DualLN
+};
+
+ProjectedInput Project(const DecoderLayer& layer, const at::Tensor& hidden) {
+  const at::Tensor input = layer.AttentionInput(hidden);
+  const Projections projections = layer.Project(input);
+  return {.input = input,
+          .projections = projections,
+          .window_keys = layer.window_norm(projections.keys()),
+          .window_values = layer.window_norm(projections.values())};
 }
 
-at::Tensor Heads(const at::Tensor& rows, int64_t heads) { return rows.view({rows.size(0), rows.size(1), heads, -1}); }
+ProjectedInput ProjectFused(const DecoderLayer& layer, const at::Tensor& hidden) {
+  const int64_t batch = hidden.size(0), width = hidden.size(2);
+  const auto part = [](const Linear& map, int64_t first, int64_t count) {
+    return Linear{.weight = map.weight.narrow(0, first, count),
+                  .bias = map.bias.defined() ? map.bias.narrow(0, first, count) : at::Tensor()};
+  };
+  const double scale = std::sqrt(static_cast<double>(width) / static_cast<double>(layer.heads));
+  Linear query = part(layer.query_and_logits, 0, width);
+  query.weight = query.weight / scale;
+  if (query.bias.defined()) query.bias = query.bias / scale;
+  const Linear logits = part(layer.query_and_logits, width, layer.query_and_logits.outputs() - width);
+  const Linear key = part(layer.key_and_value, 0, width), value = part(layer.key_and_value, width, width);
+  const LayerNorm none;
+  const ProjectedRows rows = BeforeAttention{layer.pre_layer_norm ? layer.norm1 : none,
+                                             query,
+                                             key,
+                                             value,
+                                             logits,
+                                             layer.window_norm,
+                                             /*keeps_input=*/true}(hidden.flatten(0, 1));
+  const auto of_streams = [&](const at::Tensor& of_rows) { return of_rows.unflatten(0, {batch, -1}); };
+  return {.input = of_streams(rows.input),
+          .projections = {.queries = of_streams(rows.queries),
+                          .projection_logits = of_streams(rows.logits),
+                          .keys_values = of_streams(rows.keys_values).unflatten(2, {2, width})},
+          .window_keys = of_streams(rows.keys),
+          .window_values = of_streams(rows.values)};
+}
 
 // Runs one layer over hidden [batch, T, d]. Reads and then replaces `memory`.
 at::Tensor ForwardLayer(const LanguageModelConfig& config, const DecoderLayer& layer,
                         const RelativePositions& positions, const at::Tensor& hidden, LayerMemory& memory) {
-  const int64_t tokens = hidden.size(1), heads = config.heads, rank = config.chunk_rank;
-  const int64_t past_rows = config.window_length - 1, past_vectors = config.memory_length / config.chunk_size * rank;
-  const at::Tensor input = layer.AttentionInput(hidden);
-  const Projections projections = layer.Project(input);
+  const int64_t past_rows = config.window_length - 1;
+  const int64_t past_vectors = config.memory_length / config.chunk_size * config.chunk_rank;
+  const bool fused = CanRunHalves(hidden, layer.output, layer.feed_forward_in);
+  const ProjectedInput projected = fused ? ProjectFused(layer, hidden) : Project(layer, hidden);
+  const at::Tensor& input = projected.input;
+  const Projections& projections = projected.projections;
   const CompressedChunks chunks = Compress(layer, input, projections, config.chunk_size);
 
-  const at::Tensor window_keys = at::cat({memory.window_keys, layer.window_norm(projections.keys())}, 1);
-  const at::Tensor window_values = at::cat({memory.window_values, layer.window_norm(projections.values())}, 1);
+  const at::Tensor window_keys = at::cat({memory.window_keys, projected.window_keys}, 1);
+  const at::Tensor window_values = at::cat({memory.window_values, projected.window_values}, 1);
   const at::Tensor memory_keys = at::cat({memory.memory_keys, chunks.memory_keys}, 1);
   const at::Tensor memory_values = at::cat({memory.memory_values, chunks.memory_values}, 1);
 
-  const int64_t block = QueryBlock(config);
-  std::vector<at::Tensor> attended;
-  for (int64_t begin = 0; begin < tokens; begin += block) {
-    const int64_t segment_vectors = begin / config.segment_length * (config.segment_length / config.chunk_size) * rank;
-    const int64_t seen_in_segment = begin / config.chunk_size * rank - segment_vectors;
-    const int64_t added_within_block = (block / config.chunk_size - 1) * rank;
-    // First the memory, which ends at the segment's start, then the segment's own chunks.
-    const auto visible_chunks = [&](const at::Tensor& in_memory, const at::Tensor& in_segment) {
-      return Heads(at::cat({in_memory.narrow(1, segment_vectors, past_vectors),
-                            in_segment.narrow(1, segment_vectors, seen_in_segment + added_within_block)},
-                           1),
-                   heads);
-    };
-    attended.push_back(CausalAttention(Heads(projections.queries.narrow(1, begin, block), heads),
-                                       Heads(window_keys.narrow(1, begin, past_rows + block), heads),
-                                       Heads(window_values.narrow(1, begin, past_rows + block), heads),
-                                       visible_chunks(memory_keys, chunks.segment_keys),
-                                       visible_chunks(memory_values, chunks.segment_values),
-                                       past_vectors + seen_in_segment, config.chunk_size, rank, positions));
-  }
+  const at::Tensor attended = AttendSegments({.heads = config.heads,
+                                              .segment_length = config.segment_length,
+                                              .chunk_size = config.chunk_size,
+                                              .rank = config.chunk_rank,
+                                              .past_vectors = past_vectors},
+                                             {.queries = projections.queries,
+                                              .window_keys = window_keys,
+                                              .window_values = window_values,
+                                              .memory_keys = memory_keys,
+                                              .memory_values = memory_values,
+                                              .segment_keys = chunks.segment_keys,
+                                              .segment_values = chunks.segment_values},
+                                             positions);
 
   const auto last = [](const at::Tensor& rows, int64_t count) {
     return rows.narrow(1, rows.size(1) - count, count).detach();
@@ -82,7 +111,10 @@ at::Tensor ForwardLayer(const LanguageModelConfig& config, const DecoderLayer& l
             .window_values = last(window_values, past_rows),
             .memory_keys = last(memory_keys, past_vectors),
             .memory_values = last(memory_values, past_vectors)};
-  return layer.Finish(input, at::cat(attended, 1));
+  if (!fused || !layer.pre_layer_norm || !layer.gelu) return layer.Finish(input, attended);
+  const AfterAttention finish{layer.output, layer.norm2, layer.feed_forward_in, layer.feed_forward_out,
+                              /*normed_residual=*/true};
+  return finish(input.flatten(0, 1), attended.flatten(0, 1)).view_as(hidden);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// The row-wise halves of a text layer for training on CPUs, by the fused kernels of models/kernels/layer_halves.h. The
-// reference is TextLayer's form of LibTorch's operations, which has the same result and the same gradients.
+// The row-wise halves of a layer for training on CPUs, by the fused kernels of models/kernels/layer_halves.h. The
+// references are the layers' forms of LibTorch's operations, which have the same results and the same gradients.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,16 @@
 
 namespace longshort::models {
 
+// Biases of maps may be undefined: none.
+
 // Whether gradients are kept, and the kernels can compute them: float32 on the CPU, and widths of whole vectors.
 bool CanRunHalves(const at::Tensor& rows, const Linear& output, const Linear& feed_forward_in);
 
 struct ProjectedRows {
   at::Tensor queries, keys, values;  // [rows, D]; keys and values after window_norm
   at::Tensor logits;                 // [rows, heads * R]; without a projection [rows, 0]
+  at::Tensor keys_values;            // [rows, 2 D]: before window_norm
+  at::Tensor input;                  // [rows, D]: norm(rows); without `keeps_input` [0]
 };
 
 // What is before attention, of rows [rows, D].
@@ -24,6 +28,7 @@ struct BeforeAttention {
   const LayerNorm& norm;
   const Linear &query, &key, &value, &projection;
   const LayerNorm& window_norm;
+  bool keeps_input = false;
 
   ProjectedRows operator()(const at::Tensor& rows) const;
 };

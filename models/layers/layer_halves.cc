@@ -1,4 +1,4 @@
-#include "models/classifiers/layer_halves.h"
+#include "models/layers/layer_halves.h"
 
 #include <vector>
 
@@ -17,6 +17,10 @@ using torch::autograd::variable_list;
 // Autograd has no undefined inputs: what is absent has no elements.
 at::Tensor OrEmpty(const at::Tensor& tensor, const at::Tensor& rows) {
   return tensor.defined() ? tensor : at::empty({0}, rows.options());
+}
+
+at::Tensor BiasOf(const Linear& map) {
+  return map.bias.defined() ? map.bias : at::zeros({map.weight.size(0)}, map.weight.options().requires_grad(false));
 }
 
 const float* FloatsOf(const at::Tensor& tensor) {
@@ -59,18 +63,20 @@ struct JoinedMap {
 // window_norm.
 class BeforeFunction final : public torch::autograd::Function<BeforeFunction> {
  public:
-  static variable_list forward(AutogradContext* context, double epsilon, double window_epsilon, const Variable& rows,
-                               const Variable& gain, const Variable& norm_bias, const Variable& query,
-                               const Variable& query_bias, const Variable& key, const Variable& key_bias,
-                               const Variable& value, const Variable& value_bias, const Variable& projection,
-                               const Variable& projection_bias, const Variable& window_gain,
+  static variable_list forward(AutogradContext* context, bool keeps_input, double epsilon, double window_epsilon,
+                               const Variable& rows, const Variable& gain, const Variable& norm_bias,
+                               const Variable& query, const Variable& query_bias, const Variable& key,
+                               const Variable& key_bias, const Variable& value, const Variable& value_bias,
+                               const Variable& projection, const Variable& projection_bias, const Variable& window_gain,
                                const Variable& window_bias) {
     const at::Tensor input = rows.contiguous();
     const JoinedMap map({query, key, value, projection}, {query_bias, key_bias, value_bias, projection_bias});
     const int64_t count = input.size(0), width = input.size(1), logits = projection.size(0);
-    const variable_list results = {at::empty_like(input), at::empty_like(input), at::empty_like(input),
-                                   at::empty({count, logits}, input.options())};
-    const at::Tensor raw = at::empty({count, 2 * width}, input.options()), transposed = Transposed(map.weight);
+    const auto rows_of = [&](int64_t columns) { return at::empty({count, columns}, input.options()); };
+    const variable_list results = {rows_of(width),     rows_of(width),
+                                   rows_of(width),     rows_of(logits),
+                                   rows_of(2 * width), keeps_input ? rows_of(width) : at::empty({0}, input.options())};
+    const at::Tensor transposed = Transposed(map.weight);
     const cpu::BeforeAttention half{.width = width,
                                     .logits = logits,
                                     .norm = TrainedNormOf(gain, norm_bias, epsilon),
@@ -84,9 +90,11 @@ class BeforeFunction final : public torch::autograd::Function<BeforeFunction> {
                              .keys = MutableFloatsOf(results[1]),
                              .values = MutableFloatsOf(results[2]),
                              .logits = MutableFloatsOf(results[3]),
-                             .raw = MutableFloatsOf(raw)},
+                             .raw = MutableFloatsOf(results[4]),
+                             .normed = MutableFloatsOf(results[5])},
                             scratch.data());
-    context->save_for_backward({input, raw, map.weight, map.bias, gain, norm_bias, window_gain, window_bias});
+    context->set_materialize_grads(false);
+    context->save_for_backward({input, results[4], map.weight, map.bias, gain, norm_bias, window_gain, window_bias});
     context->saved_data["epsilon"] = epsilon;
     context->saved_data["window_epsilon"] = window_epsilon;
     context->saved_data["logits"] = logits;
@@ -98,7 +106,11 @@ class BeforeFunction final : public torch::autograd::Function<BeforeFunction> {
     const at::Tensor &input = saved[0], &raw = saved[1], &weight = saved[2];
     const int64_t width = input.size(1), logits = context->saved_data["logits"].toInt();
     variable_list gradients;
-    for (const Variable& gradient : given) gradients.push_back(gradient.contiguous());
+    for (const Variable& gradient : given) gradients.push_back(gradient.defined() ? gradient.contiguous() : gradient);
+    for (const int of : {0, 1, 2}) {
+      if (!gradients[of].defined()) gradients[of] = at::zeros_like(input);
+    }
+    if (!gradients[3].defined()) gradients[3] = at::zeros({input.size(0), logits}, input.options());
     const at::Tensor to_input = at::empty_like(input), to_weight = at::zeros_like(weight),
                      to_bias = at::zeros_like(saved[3]);
     const at::Tensor to_gain = at::zeros_like(saved[4]), to_norm_bias = at::zeros_like(saved[5]),
@@ -116,6 +128,8 @@ class BeforeFunction final : public torch::autograd::Function<BeforeFunction> {
          .keys = FloatsOf(gradients[1]),
          .values = FloatsOf(gradients[2]),
          .logits = FloatsOf(gradients[3]),
+         .raw = FloatsOf(gradients[4]),
+         .normed = FloatsOf(gradients[5]),
          .input = MutableFloatsOf(to_input),
          .norm = {.gain = MutableFloatsOf(to_gain), .bias = MutableFloatsOf(to_norm_bias)},
          .window_norm = {.gain = MutableFloatsOf(to_window_gain), .bias = MutableFloatsOf(to_window_bias)},
@@ -124,8 +138,8 @@ class BeforeFunction final : public torch::autograd::Function<BeforeFunction> {
     const std::vector<int64_t> outputs = {width, width, width, logits, weight.size(0) - 3 * width - logits};
     const std::vector<at::Tensor> weights = to_weight.split_with_sizes(outputs),
                                   biases = to_bias.split_with_sizes(outputs);
-    return {Variable(), Variable(), to_input,  to_gain,    to_norm_bias, weights[0],     biases[0],     weights[1],
-            biases[1],  weights[2], biases[2], weights[3], biases[3],    to_window_gain, to_window_bias};
+    return {Variable(), Variable(), Variable(), to_input,  to_gain,    to_norm_bias, weights[0],     biases[0],
+            weights[1], biases[1],  weights[2], biases[2], weights[3], biases[3],    to_window_gain, to_window_bias};
   }
 };
 
@@ -203,15 +217,16 @@ bool CanRunHalves(const at::Tensor& rows, const Linear& output, const Linear& fe
 ProjectedRows BeforeAttention::operator()(const at::Tensor& rows) const {
   const at::Tensor no_rows = at::empty({0, rows.size(1)}, rows.options());
   const variable_list of = BeforeFunction::apply(
-      norm.epsilon, window_norm.epsilon, rows, OrEmpty(norm.gain, rows), OrEmpty(norm.bias, rows), query.weight,
-      query.bias, key.weight, key.bias, value.weight, value.bias, projection.defined() ? projection.weight : no_rows,
-      OrEmpty(projection.bias, rows), OrEmpty(window_norm.gain, rows), OrEmpty(window_norm.bias, rows));
-  return {.queries = of[0], .keys = of[1], .values = of[2], .logits = of[3]};
+      keeps_input, norm.epsilon, window_norm.epsilon, rows, OrEmpty(norm.gain, rows), OrEmpty(norm.bias, rows),
+      query.weight, BiasOf(query), key.weight, BiasOf(key), value.weight, BiasOf(value),
+      projection.defined() ? projection.weight : no_rows, OrEmpty(projection.bias, rows),
+      OrEmpty(window_norm.gain, rows), OrEmpty(window_norm.bias, rows));
+  return {.queries = of[0], .keys = of[1], .values = of[2], .logits = of[3], .keys_values = of[4], .input = of[5]};
 }
 
 at::Tensor AfterAttention::operator()(const at::Tensor& rows, const at::Tensor& attended) const {
-  return AfterFunction::apply(normed_residual, norm.epsilon, rows, attended, output.weight, output.bias, norm.gain,
-                              norm.bias, in.weight, in.bias, out.weight, out.bias);
+  return AfterFunction::apply(normed_residual, norm.epsilon, rows, attended, output.weight, BiasOf(output), norm.gain,
+                              norm.bias, in.weight, BiasOf(in), out.weight, BiasOf(out));
 }
 
 }  // namespace longshort::models
