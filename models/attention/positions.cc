@@ -26,7 +26,7 @@ at::Tensor SinusoidalPositions(const at::Tensor& inverse_frequencies, int64_t co
   at::Tensor positions = at::arange(count, inverse_frequencies.options().dtype(at::kDouble));
   if (clamp > 0) positions = positions.clamp_max(clamp);
   const at::Tensor angles = at::outer(positions, inverse_frequencies.to(at::kDouble));
-  return at::cat({angles.sin(), angles.cos()}, 1).to(at::kFloat);
+  return at::cat({angles.sin(), angles.cos()}, 1).to(inverse_frequencies.scalar_type());
 }
 
 at::Tensor WindowBiasIndex(int64_t window_size, const at::Device& device) {

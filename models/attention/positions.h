@@ -8,8 +8,8 @@
 namespace longshort::models {
 
 // S(min(p, clamp)) for p = 0 .. count-1; a clamp below 1 has no effect.
-//   inverse_frequencies  [d/2], float32, as stored with the weights
-//   returns              [count, d], float32, on the same device
+//   inverse_frequencies  [d/2], as stored with the weights
+//   returns              [count, d], of the same type, on the same device
 at::Tensor SinusoidalPositions(const at::Tensor& inverse_frequencies, int64_t count, int64_t clamp);
 
 // The index into the bias table for each query of a window of w x w patches and each place that it sees, both

@@ -104,17 +104,16 @@ Decoder MakeDecoder(const LanguageModelConfig& config, at::ScalarType product_ty
 
   for (int64_t index = 0; index < config.layers; ++index) {
     const NamedTensors layer(tensor, "layers." + std::to_string(index) + ".");
-    const auto map = [&](const std::string& name, bool has_bias, at::ScalarType type) {
-      return Linear{.weight = layer.Weight(name).to(type), .bias = has_bias ? layer.Bias(name) : at::Tensor()};
+    const auto linear = [&](const std::string& name, bool has_bias) {
+      return Linear{.weight = layer.Weight(name).to(weight_type), .bias = has_bias ? layer.Bias(name) : at::Tensor()};
     };
-    const auto linear = [&](const std::string& name, bool has_bias) { return map(name, has_bias, weight_type); };
     decoder.layers.push_back({
         .query_and_logits = StackRows(linear("attn.proj_query", config.projection_bias), linear("attn.dconv_1", true)),
         .key_and_value =
             StackRows(linear("attn.proj_key", config.projection_bias), linear("attn.proj_val", config.projection_bias)),
         .output = linear("attn.proj_out", config.projection_bias),
-        .window_positions = map("attn.r_net", false, at::kFloat),
-        .chunk_positions = map("attn.r_net_chunk", true, at::kFloat),
+        .window_positions = {.weight = layer.Weight("attn.r_net"), .bias = {}},
+        .chunk_positions = layer.MakeLinear("attn.r_net_chunk"),
         .window_bias = layer("attn.r_w_bias"),
         .relative_bias = layer("attn.r_r_bias"),
         .window_norm = layer.MakeNorm("attn.dual_ln_win"),

@@ -10,6 +10,7 @@
 #include "models/kernels/cls_attention.h"
 #include "models/kernels/landmarks.h"
 #include "models/kernels/layer_halves.h"
+#include "models/kernels/segment_attention.h"
 #include "tests/models/kernels/instruction_set_name.h"
 
 namespace longshort::models::cpu::kernels_training_kernels_test {
@@ -73,11 +74,14 @@ std::vector<float> ResultsOfBeforeAttention(InstructionSet set) {
                                  .keys = arrays.Output(kRows * kWidth),
                                  .values = arrays.Output(kRows * kWidth),
                                  .logits = arrays.Output(kRows * kLogits),
-                                 .raw = arrays.Output(kRows * 2 * kWidth)};
+                                 .raw = arrays.Output(kRows * 2 * kWidth),
+                                 .normed = arrays.Output(kRows * kWidth)};
   const BeforeAttentionGradient gradient{.queries = arrays.Input(kRows * kWidth),
                                          .keys = arrays.Input(kRows * kWidth),
                                          .values = arrays.Input(kRows * kWidth),
                                          .logits = arrays.Input(kRows * kLogits),
+                                         .raw = arrays.Input(kRows * 2 * kWidth),
+                                         .normed = arrays.Input(kRows * kWidth),
                                          .input = arrays.Output(kRows * kWidth),
                                          .norm = arrays.ToNorm(kWidth),
                                          .window_norm = arrays.ToNorm(kWidth),
@@ -160,6 +164,46 @@ std::vector<float> ResultsOfClsAttention(InstructionSet set) {
   return arrays.Results();
 }
 
+std::vector<float> ResultsOfSegmentAttention(InstructionSet set) {
+  constexpr int64_t kWidth = 20, kWindow = 19, kSegments = 3;
+  Arrays arrays;
+  const SegmentShape shape{
+      .tokens = 24 * kSegments, .segment_length = 24, .chunk_size = 6, .rank = 2, .window = kWindow, .past = 7};
+  const int64_t rows = kWindow - 1 + shape.tokens, vectors = shape.vectors(), all = shape.past + vectors;
+  const auto added_to = [&](int64_t count) { return HeadRows<float>{arrays.Sum(count * kWidth), kWidth}; };
+  const SegmentHead head{.head_width = kWidth,
+                         .shape = shape,
+                         .queries = arrays.InputRows(shape.tokens, kWidth),
+                         .window_keys = arrays.InputRows(rows, kWidth),
+                         .window_values = arrays.InputRows(rows, kWidth),
+                         .memory_keys = arrays.InputRows(all, kWidth),
+                         .memory_values = arrays.InputRows(all, kWidth),
+                         .segment_keys = arrays.InputRows(vectors, kWidth),
+                         .segment_values = arrays.InputRows(vectors, kWidth),
+                         .window_positions = arrays.InputRows(kWindow, kWidth),
+                         .chunk_positions = arrays.InputRows(shape.distances(), kWidth),
+                         .window_bias = arrays.Input(kWidth),
+                         .relative_bias = arrays.Input(kWidth)};
+  const SegmentOutput output{.attended = arrays.OutputRows(shape.tokens, kWidth),
+                             .log_sums = arrays.Output(shape.tokens)};
+  AttendSegments(head, output, arrays.Scratch(AttendSegmentsScratchFloats(head)), set);
+  const SegmentGradient gradient{.attended = arrays.InputRows(shape.tokens, kWidth),
+                                 .log_sums = output.log_sums,
+                                 .queries = arrays.OutputRows(shape.tokens, kWidth),
+                                 .window_keys = arrays.OutputRows(rows, kWidth),
+                                 .window_values = arrays.OutputRows(rows, kWidth),
+                                 .memory_keys = arrays.OutputRows(all, kWidth),
+                                 .memory_values = arrays.OutputRows(all, kWidth),
+                                 .segment_keys = arrays.OutputRows(vectors, kWidth),
+                                 .segment_values = arrays.OutputRows(vectors, kWidth),
+                                 .window_positions = added_to(kWindow),
+                                 .chunk_positions = added_to(shape.distances()),
+                                 .window_bias = arrays.Sum(kWidth),
+                                 .relative_bias = arrays.Sum(kWidth)};
+  DifferentiateSegments(head, gradient, arrays.Scratch(SegmentGradientScratchFloats(head)), set);
+  return arrays.Results();
+}
+
 TEST(TrainingKernels, GiveTheSameOnEveryInstructionSet) {
   const struct {
     const char* name;
@@ -167,7 +211,8 @@ TEST(TrainingKernels, GiveTheSameOnEveryInstructionSet) {
   } kernels[] = {{"before attention", ResultsOfBeforeAttention},
                  {"after attention", ResultsOfAfterAttention},
                  {"landmarks", ResultsOfLandmarks},
-                 {"CLS attention", ResultsOfClsAttention}};
+                 {"CLS attention", ResultsOfClsAttention},
+                 {"segment attention", ResultsOfSegmentAttention}};
   for (const auto& [name, results] : kernels) {
     const std::vector<float> expected = results(BestInstructionSet());
     for (const InstructionSet set : InstructionSetsHere()) {
