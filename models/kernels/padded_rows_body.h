@@ -21,7 +21,7 @@ void Pad(const HeadRows<const float>& rows, int64_t count, int64_t width, float*
 // Transposes rows, times `scale`: to[channel][row], padded with zeros to `padded` columns.
 void Transpose(const HeadRows<const float>& rows, int64_t count, int64_t width, float* to, int64_t padded,
                float scale = 1.0f) {
-  // kLanes rows at once: what is written follows each other.
+  // kLanes rows at once, so that writes are adjacent.
   for (int64_t first = 0; first < count; first += kLanes) {
     const int64_t end = first + kLanes < count ? first + kLanes : count;
     for (int64_t c = 0; c < width; ++c) {

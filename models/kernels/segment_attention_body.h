@@ -55,8 +55,10 @@ struct SegmentBlock {
   int64_t first_position;  // of those from the oldest on
 };
 
-// The rows of a matrix in reverse order.
-HeadRows<const float> Reversed(const HeadRows<const float>& rows, int64_t count) {
+// The rows of a matrix in reverse order. Of none, the data may be null.
+template <typename Number>
+HeadRows<Number> Reversed(const HeadRows<Number>& rows, int64_t count) {
+  if (count == 0) return rows;
   return {rows.data + (count - 1) * rows.stride, -rows.stride};
 }
 
@@ -199,7 +201,6 @@ void AddSum(const float* rows, const SegmentSizes& sizes, int64_t count, float* 
 }
 
 int64_t BlockFloats(const SegmentHead& head, const SegmentSizes& sizes, int64_t rows, int64_t scores) {
-  // Of the scores' last row, the relative ones end behind its stride.
   return head.shape.chunk_size * (rows * sizes.padded_width + scores * sizes.score_stride);
 }
 
@@ -302,11 +303,13 @@ void DifferentiateSegments(const SegmentHead& head, const SegmentGradient& gradi
                     to_scores + sizes.window_columns, stride);
     for (int64_t i = 0; i < rows; ++i) {
       Probabilities(probabilities + i * stride, vectors, gradient.log_sums[block.first_row + i]);
-      DifferentiateSoftmax(probabilities + i * stride, vectors, to_scores + i * stride);
     }
-    // Numbers as small as those of hidden scores would be slow.
+    // Numbers as small as those of hidden scores would be slow, and padding has any numbers.
     Hide(head, sizes, block, 0, probabilities);
     Hide(head, sizes, block, 0, to_scores);
+    for (int64_t i = 0; i < rows; ++i) {
+      DifferentiateSoftmax(probabilities + i * stride, vectors, to_scores + i * stride);
+    }
 
     const auto by_column = [stride](const float* scores) { return Left{scores, 1, stride}; };
     const float *const of_vectors = probabilities + sizes.window_columns, *const to_vectors =
@@ -342,11 +345,8 @@ void DifferentiateSegments(const SegmentHead& head, const SegmentGradient& gradi
   }
   to_keys.Write(head, sizes, gradient.window_keys, gradient.memory_keys, gradient.segment_keys);
   to_values.Write(head, sizes, gradient.window_values, gradient.memory_values, gradient.segment_values);
-  const auto reversed = [](const HeadRows<float>& to, int64_t count) {
-    return HeadRows<float>{to.data + (count - 1) * to.stride, -to.stride};
-  };
-  AddTo(to_window_positions, sizes, shape.window, reversed(gradient.window_positions, shape.window));
-  AddTo(to_positions, sizes, distances, reversed(gradient.chunk_positions, distances));
+  AddTo(to_window_positions, sizes, shape.window, Reversed(gradient.window_positions, shape.window));
+  AddTo(to_positions, sizes, distances, Reversed(gradient.chunk_positions, distances));
 }
 
 }  // namespace longshort::models::cpu::LONGSHORT_INSTRUCTION_SET

@@ -216,11 +216,12 @@ bool CanRunHalves(const at::Tensor& rows, const Linear& output, const Linear& fe
 
 ProjectedRows BeforeAttention::operator()(const at::Tensor& rows) const {
   const at::Tensor no_rows = at::empty({0, rows.size(1)}, rows.options());
-  const variable_list of = BeforeFunction::apply(
-      keeps_input, norm.epsilon, window_norm.epsilon, rows, OrEmpty(norm.gain, rows), OrEmpty(norm.bias, rows),
-      query.weight, BiasOf(query), key.weight, BiasOf(key), value.weight, BiasOf(value),
-      projection.defined() ? projection.weight : no_rows, OrEmpty(projection.bias, rows),
-      OrEmpty(window_norm.gain, rows), OrEmpty(window_norm.bias, rows));
+  const variable_list of =
+      BeforeFunction::apply(keeps_input, norm.epsilon, window_norm.epsilon, rows, OrEmpty(norm.gain, rows),
+                            OrEmpty(norm.bias, rows), query.weight, BiasOf(query), key.weight, BiasOf(key),
+                            value.weight, BiasOf(value), projection.defined() ? projection.weight : no_rows,
+                            projection.defined() ? BiasOf(projection) : at::empty({0}, rows.options()),
+                            OrEmpty(window_norm.gain, rows), OrEmpty(window_norm.bias, rows));
   return {.queries = of[0], .keys = of[1], .values = of[2], .logits = of[3], .keys_values = of[4], .input = of[5]};
 }
 

@@ -20,8 +20,12 @@ namespace {
 // Threads in the calling thread's team, itself included.
 thread_local int team_size = 1;
 
-// Whether the system can create this many threads at once.
-bool CanMake(int threads) {
+// On a CPU, LibTorch has no exception type for this; only the allocator's text identifies it.
+constexpr std::string_view kNoMemory = "DefaultCPUAllocator: ";
+
+}  // namespace
+
+bool CanMakeThreads(int threads) {
   Mutex end;
   std::vector<std::thread> made;
   bool can = true;
@@ -37,11 +41,6 @@ bool CanMake(int threads) {
   return can;
 }
 
-// On a CPU, LibTorch has no exception type for this; only the allocator's text identifies it.
-constexpr std::string_view kNoMemory = "DefaultCPUAllocator: ";
-
-}  // namespace
-
 int OwnThreads() {
   static const int threads = at::get_num_threads();
   return threads;
@@ -50,7 +49,7 @@ int OwnThreads() {
 void UseThreads(int threads) {
   OwnThreads();
   thread_local int used = 0;
-  if (threads > team_size && !CanMake(threads - team_size)) threads = team_size;
+  if (threads > team_size && !CanMakeThreads(threads - team_size)) threads = team_size;
   if (threads > 1) team_size = threads;
   if (threads == used) return;
   at::set_num_threads(threads);

@@ -18,6 +18,9 @@ namespace longshort::models {
 // before each step, because a new thread may run it. REQUIRES: threads >= 1.
 void UseThreads(int threads);
 
+// Whether the system can create this many threads at once.
+bool CanMakeThreads(int threads);
+
 // LibTorch's default number of threads.
 int OwnThreads();
 

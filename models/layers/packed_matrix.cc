@@ -9,6 +9,7 @@
 #include "ATen/native/CPUBlas.h"
 #include "ATen/native/quantized/PackedParams.h"
 #include "c10/util/Exception.h"
+#include "models/kernels/instruction_set.h"
 #include "models/layers/panel_matrix.h"
 
 namespace longshort::models {
@@ -57,10 +58,12 @@ bool IsInRangeOfFloat16(const at::Tensor& weight) {
   return at::max(at::abs(weight)).item<double>() <= kLargest;
 }
 
-// Whether the processor has bfloat16 instructions, and ONEDNN_MAX_CPU_ISA allows the library's kernels.
+// Whether the processor has bfloat16 instructions, ATEN_CPU_CAPABILITY allows AVX-512, and ONEDNN_MAX_CPU_ISA the
+// library's kernels.
 bool CanMultiplyBFloat16() {
   static const bool can = [] {
-    if (!__builtin_cpu_supports("avx512bf16")) return false;
+    if (cpu::BestInstructionSet() != cpu::InstructionSet::kAvx512 || !__builtin_cpu_supports("avx512bf16"))
+      return false;
     try {
       BFloat16Panels(at::zeros({1, 2}, at::kBFloat16), /*widens=*/false)
           .Multiply(at::zeros({1, 2}), /*bias=*/{}, /*gelu=*/false);
@@ -80,7 +83,8 @@ at::Tensor AsMatrix(const at::Tensor& rows) {
 }
 
 bool HasBFloat16Tiles() {
-  static const bool has = at::native::cpublas::could_pack(at::kBFloat16) && at::cpu::init_amx();
+  static const bool has = cpu::BestInstructionSet() == cpu::InstructionSet::kAvx512 &&
+                          at::native::cpublas::could_pack(at::kBFloat16) && at::cpu::init_amx();
   return has;
 }
 

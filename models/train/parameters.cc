@@ -3,11 +3,14 @@
 #include <cmath>
 #include <exception>
 #include <map>
+#include <system_error>
 #include <utility>
 
 #include "ATen/CPUGeneratorImpl.h"
 #include "ATen/Functions.h"
 #include "ATen/TensorOperators.h"
+#include "absl/strings/str_cat.h"
+#include "models/layers/library.h"
 
 namespace longshort::models {
 namespace {
@@ -39,6 +42,17 @@ at::Tensor InitialValue(const TensorShape& tensor, at::Generator& generator) {
   return at::normal(0.0, 1.0 / std::sqrt(inputs), tensor.shape, generator);
 }
 
+// The threads beside the calling one. Throws std::system_error if the system cannot create them: the pool would end the
+// process.
+int ThreadsBeside(int64_t shards) {
+  const int threads = static_cast<int>(shards) - 1;
+  if (!CanMakeThreads(threads)) {
+    throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again),
+                            absl::StrCat("--shards=", shards, " needs ", threads, " more threads"));
+  }
+  return threads;
+}
+
 }  // namespace
 
 std::vector<NamedParameter> InitialParameters(absl::Span<const TensorShape> tensors, uint64_t seed) {
@@ -59,7 +73,7 @@ TensorSource ByName(const std::vector<NamedParameter>& parameters) {
 }
 
 ParameterShards::ParameterShards(std::vector<NamedParameter> parameters, int64_t shards)
-    : parameters_(std::move(parameters)), shards_(shards), threads_(static_cast<int>(shards) - 1) {
+    : parameters_(std::move(parameters)), shards_(shards), threads_(ThreadsBeside(shards)) {
   for (std::vector<NamedParameter>& shard : shards_) {
     for (const NamedParameter& parameter : parameters_) {
       const at::Tensor alias = parameter.value.detach();

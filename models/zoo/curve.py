@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Prints the accuracy at the last and at the best evaluation of runs of a classifier's recipe, and draws their curves.
 
-The best evaluation is chosen by the same examples as it is measured on, so its accuracy is too high. Only the last
+The best evaluation is chosen on the examples that it is measured on, so its accuracy is too high. Only the last
 step's is a fair figure. Needs only Python.
 """
 

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Common functions of the scripts models/zoo/*/measure, to be sourced: a scratch folder, the server, the client.
+# Common functions of the scripts models/zoo/*/measure and models/train/lra_text/measure, to be sourced: a scratch folder, the server, the client.
 zoo=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 programs=$(cd "$zoo/../.." && pwd)/build/release/bin
 scratch=$(mktemp -d)

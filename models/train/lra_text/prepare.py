@@ -46,8 +46,10 @@ def without_punctuation(text: str) -> str:
 
 
 def write(path: Path, rows: Iterable[dict[str, str]]) -> None:
-    with path.open("w") as out:
+    part = path.with_suffix(".part")
+    with part.open("w") as out:
         out.writelines(json.dumps(row) + "\n" for row in rows)
+    part.replace(path)
 
 
 def main() -> None:
@@ -59,7 +61,7 @@ def main() -> None:
     reviews = read_reviews(given.archive)
     for part, rows in reviews.items():
         if len(rows) != 25000:
-            raise SystemExit(f"{given.archive}: {len(rows)} reviews to {part}, not 25000")
+            raise SystemExit(f"{given.archive}: {len(rows)} reviews in {part}, not 25000")
     test = reviews["test"]
     draw = random.Random(SEED)
     given.folder.mkdir(parents=True, exist_ok=True)

@@ -168,7 +168,7 @@ std::vector<float> ResultsOfSegmentAttention(InstructionSet set) {
   constexpr int64_t kWidth = 20, kWindow = 19, kSegments = 3;
   Arrays arrays;
   const SegmentShape shape{
-      .tokens = 24 * kSegments, .segment_length = 24, .chunk_size = 6, .rank = 2, .window = kWindow, .past = 7};
+      .tokens = 60 * kSegments, .segment_length = 60, .chunk_size = 6, .rank = 2, .window = kWindow, .past = 10};
   const int64_t rows = kWindow - 1 + shape.tokens, vectors = shape.vectors(), all = shape.past + vectors;
   const auto added_to = [&](int64_t count) { return HeadRows<float>{arrays.Sum(count * kWidth), kWidth}; };
   const SegmentHead head{.head_width = kWidth,
