@@ -1,7 +1,9 @@
 # shellcheck shell=bash
-# Common functions of the scripts models/zoo/*/measure and models/train/lra_text/measure, to be sourced: a scratch folder, the server, the client.
+# Common functions of the scripts models/zoo/*/measure and models/train/lra_text/measure, to be sourced: a scratch folder, the
+# server, the client.
 zoo=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 programs=$(cd "$zoo/../.." && pwd)/build/release/bin
+repository=$zoo
 scratch=$(mktemp -d)
 server=
 
@@ -19,13 +21,13 @@ expect_hash() {
   fi
 }
 
-# start_server [REPOSITORY]: serves models/zoo or other models on a free port of the loopback.
+# start_server: serves `repository`, by default models/zoo, on a free port of the loopback.
 start_server() {
   if [[ ! -x $programs/longshort-server || ! -x $programs/longshort ]]; then
     echo "no release build yet: run deploy/quickstart first" >&2
     exit 1
   fi
-  "$programs/longshort-server" --model-repository="${1:-$zoo}" --listen=127.0.0.1:0 --http-listen=127.0.0.1:0 \
+  "$programs/longshort-server" --model-repository="$repository" --listen=127.0.0.1:0 --http-listen=127.0.0.1:0 \
     --port-file="$scratch/ports" --log-level=error &
   server=$!
   until [[ -s $scratch/ports ]]; do
