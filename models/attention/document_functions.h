@@ -1,4 +1,4 @@
-// What the functions of autograd over packed documents share.
+// What the functions of autograd over rows of heads share.
 #pragma once
 
 #include <cstdint>

@@ -5,6 +5,7 @@
 
 #include "ATen/Functions.h"
 #include "c10/core/GradMode.h"
+#include "models/attention/document_functions.h"
 #include "models/kernels/segment_attention.h"
 #include "torch/csrc/autograd/custom_function.h"
 
@@ -31,28 +32,21 @@ enum Argument {
   kArguments
 };
 
-// One head's channels of a stream's rows [batch, rows, d]. Positions have no streams.
-cpu::HeadRows<const float> RowsOf(const at::Tensor& tensor, int64_t stream, int64_t channel) {
-  const int64_t width = tensor.size(-1);
-  return {tensor.const_data_ptr<float>() + stream * tensor.size(1) * width + channel, width};
-}
-cpu::HeadRows<float> MutableRowsOf(const at::Tensor& tensor, int64_t stream, int64_t channel) {
-  const int64_t width = tensor.size(-1);
-  return {tensor.mutable_data_ptr<float>() + stream * tensor.size(1) * width + channel, width};
-}
-
 // Calls work(head, stream, channel, index), in order.
 template <typename Work>
 void ForEachHead(const SegmentGrid& grid, const variable_list& tensors, const Work& work) {
   const int64_t width = tensors[kQueries].size(2), head_width = width / grid.heads;
-  const auto positions = [&](Argument argument, int64_t channel) {
-    return cpu::HeadRows<const float>{tensors[argument].const_data_ptr<float>() + channel, width};
-  };
+  const int64_t tokens = tensors[kQueries].size(1);
   for (int64_t stream = 0; stream < tensors[kQueries].size(0); ++stream) {
     for (int64_t channel = 0; channel < width; channel += head_width) {
-      const auto rows = [&](Argument argument) { return RowsOf(tensors[argument], stream, channel); };
+      const auto rows = [&](Argument argument) {
+        return RowsFrom(tensors[argument], stream * tensors[argument].size(1), channel);
+      };
+      const auto positions = [&](Argument argument) {
+        return cpu::HeadRows<const float>{tensors[argument].const_data_ptr<float>() + channel, width};
+      };
       work(cpu::SegmentHead{.head_width = head_width,
-                            .shape = {.tokens = tensors[kQueries].size(1),
+                            .shape = {.tokens = tokens,
                                       .segment_length = grid.segment_length,
                                       .chunk_size = grid.chunk_size,
                                       .rank = grid.rank,
@@ -65,10 +59,10 @@ void ForEachHead(const SegmentGrid& grid, const variable_list& tensors, const Wo
                             .memory_values = rows(kMemoryValues),
                             .segment_keys = rows(kSegmentKeys),
                             .segment_values = rows(kSegmentValues),
-                            .window_positions = positions(kWindowPositions, channel),
-                            .chunk_positions = positions(kChunkPositions, channel),
-                            .window_bias = positions(kWindowBias, channel).data,
-                            .relative_bias = positions(kRelativeBias, channel).data},
+                            .window_positions = positions(kWindowPositions),
+                            .chunk_positions = positions(kChunkPositions),
+                            .window_bias = positions(kWindowBias).data,
+                            .relative_bias = positions(kRelativeBias).data},
            stream, channel, stream * grid.heads + channel / head_width);
     }
   }
@@ -87,7 +81,7 @@ class SegmentFunction final : public torch::autograd::Function<SegmentFunction> 
     ForEachHead(grid, tensors, [&](const cpu::SegmentHead& head, int64_t stream, int64_t channel, int64_t index) {
       scratch.resize(cpu::AttendSegmentsScratchFloats(head));
       cpu::AttendSegments(head,
-                          {.attended = MutableRowsOf(attended, stream, channel),
+                          {.attended = MutableRowsFrom(attended, stream * tokens, channel),
                            .log_sums = log_sums.mutable_data_ptr<float>() + index * tokens},
                           scratch.data());
     });
@@ -111,12 +105,14 @@ class SegmentFunction final : public torch::autograd::Function<SegmentFunction> 
     std::vector<float> scratch;
     ForEachHead(grid, tensors, [&](const cpu::SegmentHead& head, int64_t stream, int64_t channel, int64_t index) {
       scratch.resize(cpu::SegmentGradientScratchFloats(head));
-      const auto rows = [&](Argument argument) { return MutableRowsOf(to[1 + argument], stream, channel); };
+      const auto rows = [&](Argument argument) {
+        return MutableRowsFrom(to[1 + argument], stream * to[1 + argument].size(1), channel);
+      };
       const auto positions = [&](Argument argument) {
         return cpu::HeadRows<float>{to[1 + argument].mutable_data_ptr<float>() + channel, width};
       };
       cpu::DifferentiateSegments(head,
-                                 {.attended = RowsOf(from, stream, channel),
+                                 {.attended = RowsFrom(from, stream * tokens, channel),
                                   .log_sums = log_sums.const_data_ptr<float>() + index * tokens,
                                   .queries = rows(kQueries),
                                   .window_keys = rows(kWindowKeys),

@@ -20,7 +20,7 @@ struct DocumentHead {
   const WindowSegment* segments = nullptr;  // each row is a query of one segment, in row order
   int64_t segment_count = 0;
 
-  float query_scale = 1;  // of the queries: 1/sqrt(head_width), or 1 if they are scaled already
+  float query_scale = 0;  // of the queries: 1/sqrt(head_width)
   HeadRows<const float> queries;
   HeadRows<const float> keys, values;
   HeadRows<const float> shared_keys, shared_values;
