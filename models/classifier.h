@@ -49,7 +49,7 @@ struct ClassifierInfo {
   bool has_cls = false;             // the head reads a CLS row; otherwise the mean of all rows
   std::vector<std::string> labels;  // labels.txt: [classes], or empty
   int64_t parameters = 0;
-  std::string precision;    // "fp32"; "bf16" if it computes in bfloat16 on any device
+  std::string precision;    // "fp32"; "bf16" or "int8" if it computes products in that on any device
   std::string fingerprint;  // hex SHA-256 of the model's files
   // GPU memory that each worker needs in addition to the weights.
   int64_t gpu_workspace_bytes = 0;

@@ -16,8 +16,9 @@ struct LoadOptions {
   // "fp32", "bf16" or "int8". Sums, norms and softmaxes are float32 with each.
   // - bf16: weights and cache pages are bfloat16, and so are products if the processor supports them. On the CPU, the
   //   products of classifiers are bfloat16 if it has tiles for them (HasBFloat16Tiles) and the network gains from them
-  //   (ServedNetwork::IsFasterInBFloat16), else float32.
-  // - int8, for language models on the CPU: as bf16, but with weights in int8. Classifiers are loaded as with bf16.
+  //   (ServedNetwork::GainsFromNarrowProducts), else float32.
+  // - int8: as bf16, but on the CPU the weights of language models are int8, and both weights and rows of classifiers
+  //   if the network gains and the processor has dot products of bytes, but no tiles.
   std::string precision = "fp32";
   // Threads for loading, and for one step or batch; 0: one per core.
   int threads = 0;
@@ -37,7 +38,7 @@ struct LoadOptions {
   }
 };
 
-// The precision of a classifier, by what is asked for all models: int8 is for language models.
+// The precision that is assumed for the size of a classifier's weights.
 inline std::string_view ClassifierPrecision(std::string_view asked) { return asked == "int8" ? "bf16" : asked; }
 
 // The size of a model's weights. In int8, a scale of 4 bytes belongs to 64 numbers.

@@ -1,15 +1,17 @@
 #include "models/classifiers/served_classifier.h"
 
-#include <algorithm>
 #include <exception>
+#include <string_view>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "c10/core/InferenceMode.h"
 #include "models/gpu_backends.h"
+#include "models/kernels/int8_rows.h"
 #include "models/layers/kept_memory.h"
 #include "models/layers/library.h"
+#include "models/layers/packed_matrix.h"
 #include "models/layers/stored_tensor.h"
 #include "models/weights/model_directory.h"
 
@@ -113,6 +115,15 @@ ClassifierWeights::Replica NewReplica(std::shared_ptr<const ClassifierInfo> info
   }
 }
 
+// The type of a network's products, and of its packed weights. kQInt8: rows are int8, too (Pack).
+at::ScalarType ProductType(std::string_view precision, const WorkerDevice& device, const ServedNetwork& network) {
+  if (precision == "fp32") return at::kFloat;
+  if (device.kind != DeviceKind::kCpu) return at::kBFloat16;
+  if (!network.GainsFromNarrowProducts()) return at::kFloat;
+  if (HasBFloat16Tiles()) return at::kBFloat16;
+  return precision == "int8" && cpu::HasInt8DotProducts() ? at::kQInt8 : at::kFloat;
+}
+
 }  // namespace
 
 absl::StatusOr<ClassifierWeights> LoadServedClassifier(
@@ -129,11 +140,12 @@ absl::StatusOr<ClassifierWeights> LoadServedClassifier(
     const OneThread one_thread;
     const auto network = make([&](const std::string& name) { return reader.Read(name); });
     LS_RETURN_IF_ERROR(reader.Finish());
-    const bool is_faster_on_cpu = HasBFloat16Tiles() && network->IsFasterInBFloat16();
-    const auto computes_in_bfloat16 = [&](const WorkerDevice& device) {
-      return ClassifierPrecision(options.precision) == "bf16" && (device.kind != DeviceKind::kCpu || is_faster_on_cpu);
-    };
-    info.precision = std::any_of(devices.begin(), devices.end(), computes_in_bfloat16) ? "bf16" : "fp32";
+    const auto type_on = [&](const WorkerDevice& device) { return ProductType(options.precision, device, *network); };
+    info.precision = "fp32";
+    for (const WorkerDevice& device : devices) {
+      const at::ScalarType type = type_on(device);
+      if (type != at::kFloat) info.precision = type == at::kQInt8 ? "int8" : "bf16";
+    }
     const auto shared_info = std::make_shared<const ClassifierInfo>(std::move(info));
     ClassifierWeights weights;
     for (const WorkerDevice& device : devices) {
@@ -143,9 +155,8 @@ absl::StatusOr<ClassifierWeights> LoadServedClassifier(
         }
         options.gpus->BeginLoading(device);
       }
-      const bool halves = computes_in_bfloat16(device);
-      const at::ScalarType type = halves ? at::kBFloat16 : at::kFloat;
-      const bool packs = device.kind == DeviceKind::kCpu && (halves || network->IsFasterInPanels());
+      const at::ScalarType type = type_on(device);
+      const bool packs = device.kind == DeviceKind::kCpu && (type != at::kFloat || network->IsFasterInPanels());
       TensorMove move = packs ? TensorMove::Packing(type) : TensorMove(TensorDevice(device), type);
       const auto here = std::make_shared<const PlacedNetwork>(network->Copy(move));
       const auto new_replica = [shared_info, head_width, gpus = options.gpus, here](const WorkerDevice& worker) {

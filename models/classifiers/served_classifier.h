@@ -48,8 +48,8 @@ class ServedNetwork {
   virtual ClassifierResult RunOn(GpuItemAttention& gpu, Items items, ClassifierOutput output) const = 0;
   virtual absl::Status PrepareOn(GpuItemAttention& gpu) const = 0;
 
-  // Whether bfloat16 with AMX makes it faster on CPUs.
-  virtual bool IsFasterInBFloat16() const { return true; }
+  // Whether products of bfloat16 numbers with AMX, or of int8 numbers, make it faster on CPUs.
+  virtual bool GainsFromNarrowProducts() const { return true; }
   // Whether float32 panels (FloatPanels) make it faster on CPUs.
   virtual bool IsFasterInPanels() const { return false; }
   // A copy of the network on another device.

@@ -63,7 +63,7 @@ class ServedText final : public ServedNetwork {
     return gpu.PrepareDocuments(network_.config.NetworkDocuments(), LayersOn(gpu, PreparedOutput()));
   }
   // The fused kernels have float32 only.
-  bool IsFasterInBFloat16() const override { return !CanFuse(network_.layers); }
+  bool GainsFromNarrowProducts() const override { return !CanFuse(network_.layers); }
   std::shared_ptr<const ServedNetwork> Copy(TensorMove& move) const override {
     TextNetwork copy = network_;
     copy.MoveBy(move);

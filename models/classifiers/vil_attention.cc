@@ -89,10 +89,7 @@ RowKeyValues VilSparseAttention::SharedVectors(const at::Tensor& rows, const Row
 
 at::Tensor VilFullAttention::operator()(const at::Tensor& rows, const at::Tensor& added) const {
   const at::Tensor all = query_key_value(rows);
-  // As packed maps round their rows.
-  const bool rounds = output.packed != nullptr && output.packed->rounds_rows();
-  const at::ScalarType type = rounds ? at::kBFloat16 : rows.scalar_type();
-  if (type == at::kFloat && CanAttendFully(all)) {
+  if (CanAttendFully(all)) {
     const at::Tensor of_patches =
         bias_table.defined() && !kernel_bias.defined() ? BiasForKernel(bias_table) : kernel_bias;
     const FullBias of_scores{.patches = of_patches, .of_globals = global_biases, .between_globals = between_globals};
@@ -101,11 +98,11 @@ at::Tensor VilFullAttention::operator()(const at::Tensor& rows, const at::Tensor
   const std::vector<at::Tensor> projected = all.chunk(3, 2);
   const std::optional<at::Tensor> bias =
       bias_table.defined() ? std::make_optional(FullBiases(*this).unsqueeze(0)) : std::nullopt;
-  const auto operand = [&](int64_t index) { return SplitHeads(projected[index].to(type), heads); };
+  const auto operand = [&](int64_t index) { return SplitHeads(projected[index], heads); };
   const at::Tensor attended =
       at::scaled_dot_product_attention(operand(0), operand(1), operand(2), bias,
                                        /*dropout_p=*/0.0, /*is_causal=*/false, QueryScale(rows, heads));
-  return output(JoinHeads(attended).to(rows.scalar_type()), added);
+  return output(JoinHeads(attended), added);
 }
 
 void VilFullAttention::MoveBy(TensorMove& move) {

@@ -4,15 +4,15 @@
 
 namespace longshort::models::cpu {
 
-#define LONGSHORT_DECLARE_INT8_PRODUCTS(set)                                                                     \
-  namespace set {                                                                                                \
-  void MultiplyInt8(const Int8Panel& panel, const HeadRows<const float>& rows, int64_t count,                    \
-                    const HeadRows<float>& out);                                                                 \
-  void WidenInt8(const Int8Panel& panel, const HeadRows<float>& weights);                                        \
-  void WidenPairs(const BFloat16* pairs, int64_t inputs, const HeadRows<float>& weights);                        \
-  void WidenToPairs(const Int8Panel& panel, BFloat16* pairs);                                                    \
-  void RoundToBFloat16(const float* from, int64_t count, BFloat16* to);                                          \
-  void FinishProduct(const HeadRows<float>& rows, int64_t count, int64_t columns, const float* bias, bool gelu); \
+#define LONGSHORT_DECLARE_INT8_PRODUCTS(set)                                                                         \
+  namespace set {                                                                                                    \
+  void MultiplyInt8(const Int8Panel& panel, const HeadRows<const float>& rows, int64_t count,                        \
+                    const HeadRows<float>& out);                                                                     \
+  void WidenInt8(const Int8Panel& panel, const HeadRows<float>& weights);                                            \
+  void WidenPairs(const BFloat16* pairs, int64_t inputs, const HeadRows<float>& weights);                            \
+  void WidenToPairs(const Int8Panel& panel, BFloat16* pairs);                                                        \
+  void RoundToBFloat16(const float* from, int64_t count, BFloat16* to);                                              \
+  void FinishProduct(const HeadRows<float>& rows, int64_t count, int64_t columns, const Summands& added, bool gelu); \
   }
 LONGSHORT_DECLARE_INT8_PRODUCTS(avx512)
 LONGSHORT_DECLARE_INT8_PRODUCTS(avx2)
@@ -40,9 +40,9 @@ void RoundToBFloat16(const float* from, int64_t count, BFloat16* to, Instruction
   LONGSHORT_CALL(set, RoundToBFloat16, from, count, to)
 }
 
-void FinishProduct(const HeadRows<float>& rows, int64_t count, int64_t columns, const float* bias, bool gelu,
+void FinishProduct(const HeadRows<float>& rows, int64_t count, int64_t columns, const Summands& added, bool gelu,
                    InstructionSet set) {
-  LONGSHORT_CALL(set, FinishProduct, rows, count, columns, bias, gelu)
+  LONGSHORT_CALL(set, FinishProduct, rows, count, columns, added, gelu)
 }
 
 }  // namespace longshort::models::cpu

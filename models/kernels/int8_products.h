@@ -44,8 +44,14 @@ void WidenToPairs(const Int8Panel& panel, BFloat16* pairs, InstructionSet set = 
 // Rounds to the nearest bfloat16, halves to even.
 void RoundToBFloat16(const float* from, int64_t count, BFloat16* to, InstructionSet set = BestInstructionSet());
 
-// row += bias [columns] (null: none), then row = gelu(row), by erf, if `gelu`.
-void FinishProduct(const HeadRows<float>& rows, int64_t count, int64_t columns, const float* bias, bool gelu,
+// What is added to a product, row by row. Null data: nothing.
+struct Summands {
+  const float* bias = nullptr;  // [columns]
+  HeadRows<const float> rows = {};
+};
+
+// Adds the bias to rows [count][columns], then takes gelu of them, by erf, if `gelu`, then adds the other rows.
+void FinishProduct(const HeadRows<float>& rows, int64_t count, int64_t columns, const Summands& added, bool gelu,
                    InstructionSet set = BestInstructionSet());
 
 }  // namespace longshort::models::cpu

@@ -232,30 +232,41 @@ void RoundToBFloat16(const float* from, int64_t count, BFloat16* to) {
   }
 }
 
-void FinishProduct(const HeadRows<float>& rows, int64_t count, int64_t columns, const float* bias, bool gelu) {
-  if (bias == nullptr && !gelu) return;
-  const auto finish = [gelu](const float* added, float* numbers) {
-    Lanes x, y;
+void FinishProduct(const HeadRows<float>& rows, int64_t count, int64_t columns, const Summands& added, bool gelu) {
+  if (added.bias == nullptr && !gelu && added.rows.data == nullptr) return;
+  const auto add = [](const float* from, Lanes& x) {
+    Lanes y;
+    Load(from, y);
+    x += y;
+  };
+  const auto finish = [&](const float* bias, const float* row, float* numbers) {
+    Lanes x;
     Load(numbers, x);
-    if (added != nullptr) {
-      Load(added, y);
-      x += y;
+    if (bias != nullptr) add(bias, x);
+    if (gelu) {
+      LS_UNROLL
+      for (int64_t p = 0; p < kParts; ++p) Gelu(x.part[p]);
     }
-    LS_UNROLL
-    for (int64_t p = 0; p < kParts && gelu; ++p) Gelu(x.part[p]);
+    if (row != nullptr) add(row, x);
     Store(x, numbers);
   };
+  const auto at = [](const float* from, int64_t column) { return from == nullptr ? nullptr : from + column; };
   // The rest of a row is shorter than a vector.
   const int64_t whole = columns / kLanes * kLanes, left = columns - whole;
-  float rest[kLanes] = {}, rest_of_bias[kLanes] = {};
-  if (bias != nullptr) __builtin_memcpy(rest_of_bias, bias + whole, left * sizeof(float));
-  for (int64_t row = 0; row < count; ++row) {
-    float* const to = rows.data + row * rows.stride;
-    for (int64_t c = 0; c < whole; c += kLanes) finish(bias == nullptr ? nullptr : bias + c, to + c);
+  float rest[kLanes] = {}, rest_of_bias[kLanes] = {}, rest_of_row[kLanes] = {};
+  const auto copy = [left](float* to, const float* from) {
+    if (from != nullptr) __builtin_memcpy(to, from, left * sizeof(float));
+  };
+  copy(rest_of_bias, at(added.bias, whole));
+  for (int64_t i = 0; i < count; ++i) {
+    float* const to = rows.data + i * rows.stride;
+    const float* const row = at(added.rows.data, i * added.rows.stride);
+    for (int64_t c = 0; c < whole; c += kLanes) finish(at(added.bias, c), at(row, c), to + c);
     if (left == 0) continue;
-    __builtin_memcpy(rest, to + whole, left * sizeof(float));
-    finish(rest_of_bias, rest);
-    __builtin_memcpy(to + whole, rest, left * sizeof(float));
+    copy(rest, to + whole);
+    copy(rest_of_row, at(row, whole));
+    finish(rest_of_bias, rest_of_row, rest);
+    copy(to + whole, rest);
   }
 }
 

@@ -29,17 +29,7 @@ at::Tensor PaddedPanels(const at::Tensor& weight) {
 FloatPanels::FloatPanels(const at::Tensor& weight)
     : PackedMatrix(weight.size(0), weight.size(1)), panels_(PaddedPanels(weight)) {}
 
-at::Tensor FloatPanels::Multiply(const at::Tensor& rows, const at::Tensor& bias, bool gelu) const {
-  return Product(rows, bias, /*added=*/{}, gelu);
-}
-
-at::Tensor FloatPanels::MultiplyAndAdd(const at::Tensor& rows, const at::Tensor& bias, const at::Tensor& added) const {
-  const at::Tensor matrix = AsMatrix(added);
-  return Product(rows, bias, {matrix.const_data_ptr<float>(), matrix.stride(0)}, /*gelu=*/false);
-}
-
-at::Tensor FloatPanels::Product(const at::Tensor& rows, const at::Tensor& bias, const cpu::HeadRows<const float>& added,
-                                bool gelu) const {
+at::Tensor FloatPanels::Multiply(const at::Tensor& rows, const ProductEnd& end) const {
   const at::Tensor matrix = AsMatrix(rows);
   std::vector<int64_t> sizes = rows.sizes().vec();
   sizes.back() = outputs();
@@ -48,17 +38,19 @@ at::Tensor FloatPanels::Product(const at::Tensor& rows, const at::Tensor& bias, 
   auto* const to = result.mutable_data_ptr<float>();
   const int64_t count = matrix.size(0), panels = panels_.size(0), stride = matrix.stride(0);
   const int64_t blocks = std::max<int64_t>(1, std::min(count, count * inputs() / kCachedFloats));
+  const at::Tensor added = end.added.defined() ? AsMatrix(end.added) : end.added;
   const auto multiply = [&](int64_t block, int64_t panel) {
-    const int64_t first = block * count / blocks, end = (block + 1) * count / blocks;
+    const int64_t first = block * count / blocks, last = (block + 1) * count / blocks;
     const int64_t output = panel * kFloatPanelOutputs;
-    cpu::HeadRows<const float> added_here = added;
-    if (added.data != nullptr) added_here.data += first * added.stride + output;
+    cpu::HeadRows<const float> added_here;
+    if (added.defined())
+      added_here = {added.const_data_ptr<float>() + first * added.stride(0) + output, added.stride(0)};
     cpu::MultiplyFloats({.weights = panels_.const_data_ptr<float>() + output * inputs(),
                          .inputs = inputs(),
                          .outputs = std::min(kFloatPanelOutputs, outputs() - output),
-                         .bias = bias.defined() ? bias.const_data_ptr<float>() + output : nullptr},
-                        {from + first * stride, stride}, end - first, {to + first * outputs() + output, outputs()},
-                        added_here, gelu);
+                         .bias = end.bias.defined() ? end.bias.const_data_ptr<float>() + output : nullptr},
+                        {from + first * stride, stride}, last - first, {to + first * outputs() + output, outputs()},
+                        added_here, end.gelu);
   };
   const int64_t work = std::max<int64_t>(1, count / blocks * inputs() * kFloatPanelOutputs);
   at::parallel_for(0, blocks * panels, std::max<int64_t>(1, kWorthAThread / work), [&](int64_t begin, int64_t end) {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "ATen/core/Tensor.h"
-#include "models/kernels/head_rows.h"
 #include "models/layers/packed_matrix.h"
 
 namespace longshort::models {
@@ -14,14 +13,10 @@ class FloatPanels final : public PackedMatrix {
   // weight [outputs, inputs] float32
   explicit FloatPanels(const at::Tensor& weight);
 
-  at::Tensor Multiply(const at::Tensor& rows, const at::Tensor& bias, bool gelu) const override;
-  at::Tensor MultiplyAndAdd(const at::Tensor& rows, const at::Tensor& bias, const at::Tensor& added) const override;
+  // REQUIRES: not both `gelu` and `added`.
+  at::Tensor Multiply(const at::Tensor& rows, const ProductEnd& end) const override;
 
  private:
-  //   added  null data: none
-  at::Tensor Product(const at::Tensor& rows, const at::Tensor& bias, const cpu::HeadRows<const float>& added,
-                     bool gelu) const;
-
   const at::Tensor panels_;  // [panels, inputs, kFloatPanelOutputs], padded with 0
 };
 

@@ -14,8 +14,7 @@
 namespace longshort::models {
 
 at::Tensor Linear::operator()(const at::Tensor& rows, const at::Tensor& added) const {
-  if (packed != nullptr && added.defined()) return packed->MultiplyAndAdd(rows, bias, added);
-  if (packed != nullptr) return packed->Multiply(rows, bias, /*gelu=*/false);
+  if (packed != nullptr) return packed->Multiply(rows, {.bias = bias, .added = added});
   if (added.defined()) return added + (*this)(rows);
   if (weight.scalar_type() == rows.scalar_type())
     return at::linear(rows, weight, bias.defined() ? c10::make_optional(bias) : c10::nullopt);
@@ -24,7 +23,7 @@ at::Tensor Linear::operator()(const at::Tensor& rows, const at::Tensor& added) c
 }
 
 at::Tensor Linear::Gelu(const at::Tensor& rows) const {
-  return packed != nullptr ? packed->Multiply(rows, bias, /*gelu=*/true) : at::gelu((*this)(rows));
+  return packed != nullptr ? packed->Multiply(rows, {.bias = bias, .gelu = true}) : at::gelu((*this)(rows));
 }
 
 Linear Linear::InPanels() const {

@@ -10,6 +10,7 @@
 #include "ATen/native/quantized/PackedParams.h"
 #include "c10/util/Exception.h"
 #include "models/kernels/instruction_set.h"
+#include "models/kernels/int8_rows.h"
 #include "models/layers/panel_matrix.h"
 
 namespace longshort::models {
@@ -19,11 +20,6 @@ namespace {
 template <typename Function>
 auto FindOperator(const char* name) {
   return c10::Dispatcher::singleton().findSchemaOrThrow(name, "").typed<Function>();
-}
-
-at::Tensor Finish(const at::Tensor& product, const at::Tensor& bias, bool gelu) {
-  if (bias.defined()) product.add_(bias);
-  return gelu ? at::gelu(product) : product;
 }
 
 // FBGEMM's float16 products. Throws if the processor has no AVX2.
@@ -36,8 +32,11 @@ class Float16Matrix final : public PackedMatrix {
     packed_ = pack.call(weight.to(at::kFloat).contiguous(), /*bias=*/std::nullopt);
   }
 
-  at::Tensor Multiply(const at::Tensor& rows, const at::Tensor& bias, bool gelu) const override {
-    return Finish(packed_->apply_dynamic(rows), bias, gelu);
+  at::Tensor Multiply(const at::Tensor& rows, const ProductEnd& end) const override {
+    at::Tensor product = packed_->apply_dynamic(rows);
+    if (end.bias.defined()) product.add_(end.bias);
+    if (end.gelu) product = at::gelu(product);
+    return end.added.defined() ? product.add_(end.added) : product;
   }
 
  private:
@@ -65,8 +64,7 @@ bool CanMultiplyBFloat16() {
     if (cpu::BestInstructionSet() != cpu::InstructionSet::kAvx512 || !__builtin_cpu_supports("avx512bf16"))
       return false;
     try {
-      BFloat16Panels(at::zeros({1, 2}, at::kBFloat16), /*widens=*/false)
-          .Multiply(at::zeros({1, 2}), /*bias=*/{}, /*gelu=*/false);
+      BFloat16Panels(at::zeros({1, 2}, at::kBFloat16), /*widens=*/false).Multiply(at::zeros({1, 2}), {});
       return true;
     } catch (const std::exception&) {
       return false;
@@ -89,7 +87,13 @@ bool HasBFloat16Tiles() {
 }
 
 std::shared_ptr<const PackedMatrix> Pack(const at::Tensor& weight, at::ScalarType type) {
-  if (type == at::kChar) return std::make_shared<Int8Panels>(weight, HasBFloat16Tiles());
+  if (type == at::kQInt8) {
+    return cpu::HasInt8DotProducts() ? std::make_shared<Int8Panels>(weight, Int8Panels::Rows::kInt8) : nullptr;
+  }
+  if (type == at::kChar) {
+    return std::make_shared<Int8Panels>(weight,
+                                        HasBFloat16Tiles() ? Int8Panels::Rows::kBFloat16 : Int8Panels::Rows::kFloat);
+  }
   if (type == at::kBFloat16) {
     const at::Tensor rounded = weight.to(at::kBFloat16);
     if (HasBFloat16Tiles()) return std::make_shared<BFloat16Panels>(rounded, /*widens=*/false);

@@ -8,6 +8,13 @@
 
 namespace longshort::models {
 
+// What follows a product, in this order.
+struct ProductEnd {
+  at::Tensor bias = {};   // [outputs] float32, added; undefined: none
+  bool gelu = false;      // by erf
+  at::Tensor added = {};  // of the result's shape, float32, added; undefined: none
+};
+
 // Reading the weights dominates a product with few rows. Shared by a model's replicas. Thread-safe.
 class PackedMatrix {
  public:
@@ -19,17 +26,8 @@ class PackedMatrix {
   int64_t outputs() const { return outputs_; }
   int64_t inputs() const { return inputs_; }
 
-  // rows [..., inputs] -> [..., outputs], both float32, summed in float32.
-  //   bias  [outputs] float32, added; undefined: none
-  //   gelu  whether gelu (by erf) of the sum is the result
-  // Throws what LibTorch throws.
-  virtual at::Tensor Multiply(const at::Tensor& rows, const at::Tensor& bias, bool gelu) const = 0;
-  // The same, without gelu, plus `added`, of the result's shape.
-  virtual at::Tensor MultiplyAndAdd(const at::Tensor& rows, const at::Tensor& bias, const at::Tensor& added) const {
-    return Multiply(rows, bias, /*gelu=*/false).add_(added);
-  }
-  // Whether it rounds all rows to bfloat16.
-  virtual bool rounds_rows() const { return false; }
+  // rows [..., inputs] -> [..., outputs], both float32, summed in float32. Throws what LibTorch throws.
+  virtual at::Tensor Multiply(const at::Tensor& rows, const ProductEnd& end) const = 0;
 
  private:
   const int64_t outputs_, inputs_;
@@ -46,6 +44,8 @@ at::Tensor AsMatrix(const at::Tensor& rows);
 //   rounds only numbers below 2^-17.
 // - kChar: int8 numbers, times a float32 scale for each 64 inputs of an output. In products of
 //   several rows with AMX, rows and scaled weights are rounded to bfloat16; else they stay float32.
+// - kQInt8: as kChar, and rows are rounded to int8, too, with a scale for each 64 inputs of a row. For processors with
+//   AVX-512's dot products of bytes.
 // Returns nullptr if none of these applies. Throws what LibTorch throws.
 std::shared_ptr<const PackedMatrix> Pack(const at::Tensor& weight, at::ScalarType type);
 

@@ -7,6 +7,7 @@
 #include "ATen/Parallel.h"
 #include "ATen/native/CPUBlas.h"
 #include "c10/util/BFloat16.h"
+#include "models/kernels/int8_rows.h"
 
 namespace longshort::models {
 namespace {
@@ -64,8 +65,40 @@ std::vector<int64_t> ResultSizes(const at::Tensor& rows, int64_t outputs) {
   return sizes;
 }
 
-const float* BiasFrom(const at::Tensor& bias, int64_t output) {
-  return bias.defined() ? bias.const_data_ptr<float>() + output : nullptr;
+// Finishes results from (row, output) on.
+class Finish final {
+ public:
+  explicit Finish(const ProductEnd& end)
+      : bias_(end.bias), added_(end.added.defined() ? AsMatrix(end.added) : end.added), gelu_(end.gelu) {}
+
+  void operator()(int64_t row, int64_t output, const cpu::HeadRows<float>& results, int64_t count,
+                  int64_t columns) const {
+    cpu::Summands summands;
+    if (bias_.defined()) summands.bias = bias_.const_data_ptr<float>() + output;
+    if (added_.defined())
+      summands.rows = {added_.const_data_ptr<float>() + row * added_.stride(0) + output, added_.stride(0)};
+    cpu::FinishProduct(results, count, columns, summands, gelu_);
+  }
+
+ private:
+  const at::Tensor bias_, added_;
+  const bool gelu_;
+};
+
+// Divides a product into blocks of rows that fit half of the L2 cache, times panels, for several threads. Each calls
+// thread(for_each_block), which calls for_each_block(work), and that work(panel, first row, end row).
+template <typename Thread>
+void DivideWork(int64_t rows, int64_t inputs, int64_t panels, const Thread& thread) {
+  const int64_t cached = CachedRows(inputs);
+  const int64_t grain = PanelsPerThread(std::min(rows, cached), inputs);
+  at::parallel_for(0, Parts(rows, cached) * panels, grain, [&](int64_t begin, int64_t end) {
+    thread([&](const auto& work) {
+      for (int64_t task = begin; task < end; ++task) {
+        const int64_t first_row = task / panels * cached;
+        work(task % panels, first_row, std::min(first_row + cached, rows));
+      }
+    });
+  });
 }
 
 // Rounds a matrix to [RowsOfKernels, padded inputs]; the padding is 0.
@@ -89,7 +122,7 @@ at::Tensor RoundedRows(const at::Tensor& matrix) {
 //   panel_pairs  (panel, first input, inputs, scratch) -> the weights [inputs / 2][kPanelOutputs][2], which may be in
 //                scratch
 template <typename PanelPairs>
-at::Tensor MultiplyByKernels(const at::Tensor& rows, int64_t outputs, const at::Tensor& bias, bool gelu, int64_t block,
+at::Tensor MultiplyByKernels(const at::Tensor& rows, int64_t outputs, const ProductEnd& end, int64_t block,
                              int64_t scratch_numbers, const PanelPairs& panel_pairs) {
   const at::Tensor matrix = AsMatrix(rows);
   const int64_t count = matrix.size(0), inputs = Padded(matrix.size(1)), panels = Parts(outputs, kPanelOutputs);
@@ -97,8 +130,7 @@ at::Tensor MultiplyByKernels(const at::Tensor& rows, int64_t outputs, const at::
   at::Tensor result = at::empty({rounded.size(0), outputs}, matrix.options());
   const auto* const from = rounded.const_data_ptr<at::BFloat16>();
   auto* const to = result.mutable_data_ptr<float>();
-  const int64_t cached = CachedRows(inputs), cached_parts = Parts(count, cached);
-
+  const Finish finish(end);
   const auto multiply = [&](int64_t panel, int64_t first_row, int64_t end_row, cpu::BFloat16* scratch) {
     const int64_t first_output = panel * kPanelOutputs, width = std::min(kPanelOutputs, outputs - first_output);
     for (int64_t input = 0; input < inputs; input += block) {
@@ -109,18 +141,16 @@ at::Tensor MultiplyByKernels(const at::Tensor& rows, int64_t outputs, const at::
                                     kPanelOutputs, outputs, /*add_C=*/input > 0, from + row * inputs + input, weights,
                                     to + row * outputs + first_output);
         if (input + depth < inputs) continue;
-        cpu::FinishProduct({to + row * outputs + first_output, outputs}, std::min(kBlockRows, end_row - row), width,
-                           BiasFrom(bias, first_output), gelu);
+        finish(row, first_output, {to + row * outputs + first_output, outputs}, std::min(kBlockRows, end_row - row),
+               width);
       }
     }
   };
-  const int64_t grain = PanelsPerThread(std::min(count, cached), inputs);
-  at::parallel_for(0, cached_parts * panels, grain, [&](int64_t begin, int64_t end) {
+  DivideWork(count, inputs, panels, [&](const auto& for_each_block) {
     std::vector<cpu::BFloat16> scratch(scratch_numbers);
-    for (int64_t task = begin; task < end; ++task) {
-      const int64_t first_row = task / panels * cached;
-      multiply(task % panels, first_row, std::min(first_row + cached, count), scratch.data());
-    }
+    for_each_block([&](int64_t panel, int64_t first_row, int64_t end_row) {
+      multiply(panel, first_row, end_row, scratch.data());
+    });
     at::native::cpublas::brgemm_release();
   });
   return result.narrow(0, 0, count).view(ResultSizes(rows, outputs));
@@ -138,7 +168,8 @@ at::Tensor InPanels(const at::Tensor& weight) {
 
 int64_t PanelMatrix::padded_inputs() const { return Padded(inputs()); }
 
-at::Tensor PanelMatrix::MultiplyWidened(const at::Tensor& rows, const at::Tensor& bias, bool gelu) const {
+at::Tensor PanelMatrix::MultiplyWidened(const at::Tensor& rows, const ProductEnd& end) const {
+  const Finish finish(end);
   const at::Tensor matrix = PaddedRows(rows);
   const int64_t count = matrix.size(0), depth = padded_inputs(), panels = Parts(outputs(), kPanelOutputs);
   at::Tensor result = at::empty({count, outputs()}, matrix.options());
@@ -153,9 +184,9 @@ at::Tensor PanelMatrix::MultiplyWidened(const at::Tensor& rows, const at::Tensor
     });
     at::Tensor product = result.narrow(1, first_output, width);
     at::mm_out(product, matrix, widened.narrow(1, 0, width));
-    at::parallel_for(0, count, PanelsPerThread(0, width), [&](int64_t begin, int64_t end) {
-      cpu::FinishProduct({product.mutable_data_ptr<float>() + begin * outputs(), outputs()}, end - begin, width,
-                         BiasFrom(bias, first_output), gelu);
+    at::parallel_for(0, count, PanelsPerThread(0, width), [&](int64_t first_row, int64_t end_row) {
+      finish(first_row, first_output, {product.mutable_data_ptr<float>() + first_row * outputs(), outputs()},
+             end_row - first_row, width);
     });
   }
   return result.view(ResultSizes(rows, outputs()));
@@ -175,40 +206,44 @@ void BFloat16Panels::Widen(int64_t panel, const cpu::HeadRows<float>& weights) c
   cpu::WidenPairs(Pairs(panel), padded_inputs(), weights);
 }
 
-at::Tensor BFloat16Panels::Multiply(const at::Tensor& rows, const at::Tensor& bias, bool gelu) const {
-  if (widens_ && rows.numel() / inputs() >= kManyRows) return MultiplyWidened(rows, bias, gelu);
-  return MultiplyByKernels(rows, outputs(), bias, gelu, /*block=*/padded_inputs(), /*scratch_numbers=*/0,
+at::Tensor BFloat16Panels::Multiply(const at::Tensor& rows, const ProductEnd& end) const {
+  if (widens_ && rows.numel() / inputs() >= kManyRows) return MultiplyWidened(rows, end);
+  return MultiplyByKernels(rows, outputs(), end, /*block=*/padded_inputs(), /*scratch_numbers=*/0,
                            [this](int64_t panel, int64_t, int64_t, cpu::BFloat16*) { return Pairs(panel); });
 }
 
-Int8Panels::Int8Panels(const at::Tensor& weight, bool by_tiles)
-    : PanelMatrix(weight.size(0), weight.size(1)), by_tiles_(by_tiles) {
+Int8Panels::Int8Panels(const at::Tensor& weight, Rows rows) : PanelMatrix(weight.size(0), weight.size(1)), rows_(rows) {
   const at::Tensor panels = InPanels(weight);
-  const int64_t depth = panels.size(2), groups = Parts(depth, kGroupInputs);
+  const int64_t depth = panels.size(2);
   numbers_.resize(panels.numel());
-  scales_.resize(panels.size(0) * groups * kPanelOutputs);
+  scales_.resize(panels.size(0) * groups() * kPanelOutputs);
+  if (rows == Rows::kInt8) corrections_.resize(scales_.size());
   for (int64_t row = 0; row < panels.size(0) * kPanelOutputs; ++row) {
     const int64_t panel = row / kPanelOutputs, output = row % kPanelOutputs;
     const float* const weights = panels.const_data_ptr<float>() + row * depth;
-    for (int64_t group = 0; group < groups; ++group) {
+    for (int64_t group = 0; group < groups(); ++group) {
       const int64_t begin = group * kGroupInputs, end = std::min(begin + kGroupInputs, depth);
       float largest = 0;
       for (int64_t i = begin; i < end; ++i) largest = std::max(largest, std::abs(weights[i]));
       constexpr float kLargest = 127;
       const float scale = largest / kLargest;
-      scales_[(panel * groups + group) * kPanelOutputs + output] = scale;
+      const int64_t index = (panel * groups() + group) * kPanelOutputs + output;
+      scales_[index] = scale;
       for (int64_t i = begin; i < end; ++i) {
         const int64_t word = (panel * depth + i / kWordInputs * kWordInputs) * kPanelOutputs + output * kWordInputs;
-        numbers_[word + i % kWordInputs] = scale == 0 ? 0 : static_cast<int8_t>(std::nearbyint(weights[i] / scale));
+        const auto number = static_cast<int8_t>(scale == 0 ? 0 : std::nearbyint(weights[i] / scale));
+        numbers_[word + i % kWordInputs] = number;
+        if (rows == Rows::kInt8) corrections_[index] -= 128 * number;
       }
     }
   }
 }
 
+int64_t Int8Panels::groups() const { return Parts(padded_inputs(), kGroupInputs); }
+
 cpu::Int8Panel Int8Panels::Panel(int64_t panel, int64_t first_input, int64_t count) const {
-  const int64_t depth = padded_inputs(), groups = Parts(depth, kGroupInputs);
-  return {.numbers = numbers_.data() + (panel * depth + first_input) * kPanelOutputs,
-          .scales = scales_.data() + (panel * groups + first_input / kGroupInputs) * kPanelOutputs,
+  return {.numbers = numbers_.data() + (panel * padded_inputs() + first_input) * kPanelOutputs,
+          .scales = scales_.data() + (panel * groups() + first_input / kGroupInputs) * kPanelOutputs,
           .inputs = count};
 }
 
@@ -216,36 +251,62 @@ void Int8Panels::Widen(int64_t panel, const cpu::HeadRows<float>& weights) const
   cpu::WidenInt8(Panel(panel, 0, padded_inputs()), weights);
 }
 
-at::Tensor Int8Panels::Multiply(const at::Tensor& rows, const at::Tensor& bias, bool gelu) const {
+at::Tensor Int8Panels::Multiply(const at::Tensor& rows, const ProductEnd& end) const {
+  if (rows_ == Rows::kInt8) return MultiplyInt8Rows(rows, end);
   const int64_t count = rows.numel() / inputs();
-  if (count < (by_tiles_ ? kRowsForTiles : kManyRows)) return MultiplyFewRows(rows, bias, gelu);
-  if (!by_tiles_) return MultiplyWidened(rows, bias, gelu);
-  return MultiplyByKernels(rows, outputs(), bias, gelu, kWidenedInputs, kWidenedInputs * kPanelOutputs,
+  if (count < (rows_ == Rows::kBFloat16 ? kRowsForTiles : kManyRows)) return MultiplyFewRows(rows, end);
+  if (rows_ == Rows::kFloat) return MultiplyWidened(rows, end);
+  return MultiplyByKernels(rows, outputs(), end, kWidenedInputs, kWidenedInputs * kPanelOutputs,
                            [&](int64_t panel, int64_t first_input, int64_t count, cpu::BFloat16* scratch) {
                              cpu::WidenToPairs(Panel(panel, first_input, count), scratch);
                              return scratch;
                            });
 }
 
-at::Tensor Int8Panels::MultiplyFewRows(const at::Tensor& rows, const at::Tensor& bias, bool gelu) const {
+at::Tensor Int8Panels::MultiplyFewRows(const at::Tensor& rows, const ProductEnd& end) const {
   const at::Tensor matrix = PaddedRows(rows);
   const int64_t count = matrix.size(0), depth = padded_inputs(), panels = Parts(outputs(), kPanelOutputs);
-  at::Tensor result = at::empty({count, outputs()}, matrix.options());
-  at::parallel_for(0, panels, PanelsPerThread(count, depth), [&](int64_t begin, int64_t end) {
-    std::vector<float> whole(count * kPanelOutputs);  // the last panel may have more outputs than the result
-    for (int64_t panel = begin; panel < end; ++panel) {
-      const int64_t first_output = panel * kPanelOutputs, width = std::min(kPanelOutputs, outputs() - first_output);
-      const cpu::HeadRows<float> to = {result.mutable_data_ptr<float>() + first_output, outputs()};
-      const cpu::HeadRows<float> product =
-          width == kPanelOutputs ? to : cpu::HeadRows<float>{whole.data(), kPanelOutputs};
-      cpu::MultiplyInt8(Panel(panel, 0, depth), {matrix.const_data_ptr<float>(), matrix.stride(0)}, count, product);
-      for (int64_t row = 0; row < count && product.data != to.data; ++row) {
-        std::copy_n(product.data + row * product.stride, width, to.data + row * to.stride);
-      }
-      cpu::FinishProduct(to, count, width, BiasFrom(bias, first_output), gelu);
+  at::Tensor result = at::empty({count, panels * kPanelOutputs}, matrix.options());
+  const Finish finish(end);
+  at::parallel_for(0, panels, PanelsPerThread(count, depth), [&](int64_t first, int64_t last) {
+    for (int64_t panel = first; panel < last; ++panel) {
+      const int64_t output = panel * kPanelOutputs;
+      const cpu::HeadRows<float> to = {result.mutable_data_ptr<float>() + output, result.stride(0)};
+      cpu::MultiplyInt8(Panel(panel, 0, depth), {matrix.const_data_ptr<float>(), matrix.stride(0)}, count, to);
+      finish(0, output, to, count, std::min(kPanelOutputs, outputs() - output));
     }
   });
-  return result.view(ResultSizes(rows, outputs()));
+  return result.narrow(1, 0, outputs()).contiguous().view(ResultSizes(rows, outputs()));
+}
+
+at::Tensor Int8Panels::MultiplyInt8Rows(const at::Tensor& rows, const ProductEnd& end) const {
+  const at::Tensor matrix = AsMatrix(rows);
+  const int64_t count = matrix.size(0), panels = Parts(outputs(), kPanelOutputs), stride = groups() * kGroupInputs;
+  const at::Tensor numbers = at::empty({count, stride}, at::kByte), scales = at::empty({count, groups()}, at::kFloat);
+  constexpr int64_t kWorthAThread = 1 << 15;
+  at::parallel_for(0, count, std::max<int64_t>(1, kWorthAThread / stride), [&](int64_t first, int64_t last) {
+    for (int64_t row = first; row < last; ++row) {
+      cpu::RoundToInt8(matrix.const_data_ptr<float>() + row * matrix.stride(0), inputs(),
+                       numbers.mutable_data_ptr<uint8_t>() + row * stride,
+                       scales.mutable_data_ptr<float>() + row * groups());
+    }
+  });
+  at::Tensor result = at::empty({count, panels * kPanelOutputs}, matrix.options());
+  const Finish finish(end);
+  DivideWork(count, inputs(), panels, [&](const auto& for_each_block) {
+    for_each_block([&](int64_t panel, int64_t first_row, int64_t end_row) {
+      const int64_t output = panel * kPanelOutputs;
+      const cpu::HeadRows<float> to = {result.mutable_data_ptr<float>() + first_row * result.stride(0) + output,
+                                       result.stride(0)};
+      cpu::MultiplyInt8Rows(Panel(panel, 0, padded_inputs()), corrections_.data() + panel * groups() * kPanelOutputs,
+                            {.numbers = numbers.const_data_ptr<uint8_t>() + first_row * stride,
+                             .scales = scales.const_data_ptr<float>() + first_row * groups(),
+                             .groups = groups()},
+                            end_row - first_row, to);
+      finish(first_row, output, to, end_row - first_row, std::min(kPanelOutputs, outputs() - output));
+    });
+  });
+  return result.narrow(1, 0, outputs()).contiguous().view(ResultSizes(rows, outputs()));
 }
 
 }  // namespace longshort::models

@@ -142,8 +142,9 @@ void AddExecution(OptionTable& table, ServerOptions& options) {
                                "Precision of weights, matrix products and cache pages. fp32 computes what the "
                                "reference computes. bf16 halves the memory and is faster, with about three significant "
                                "digits. Classifiers compute in fp32 on CPUs without AMX, and small text classifiers on "
-                               "all CPUs. int8, for CPUs, "
-                               "also halves the weights of language models again; all else is as with bf16.",
+                               "all CPUs. int8, for CPUs, also halves the weights of language models again, and lets "
+                               "classifiers multiply in int8 on CPUs with AVX-512 VNNI and without AMX; all else is as "
+                               "with bf16.",
                                &options.precision);
   table.Add("threads", "N",
             "Maximum threads of one worker's model step. A step uses one thread where that is about as fast, and while "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -143,3 +144,30 @@ def test_models_are_described(api: SimpleNamespace, served: SimpleNamespace) -> 
     assert pixels.architecture == "text_classifier"
     assert pixels.classifier.input == api.models.CLASSIFIER_INPUT_PIXEL_SEQUENCE
     assert list(pixels.classifier.labels) == TEXT_LABELS
+
+
+@pytest.mark.skipif("avx512_vnni" not in Path("/proc/cpuinfo").read_text(), reason="no dot products of bytes")
+@pytest.mark.skipif(ON_GPUS, reason="int8 is for CPUs")
+def test_int8_stays_near_float32_and_an_image_gets_in_a_batch_what_it_gets_alone(
+    api: SimpleNamespace, tmp_path: Path
+) -> None:
+    cvt = classifier_directory.write_cvt(tmp_path / "models", "cvt", *CVT_SIZES["square"])
+    pixels = [some_pixels(seed, 24, 24) for seed in range(4)]
+    exact = np.array([cvt.logits(classifier_directory.normalised(image)) for image in pixels])
+    without_tiles = {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE_VNNI"}
+    with Server(tmp_path / "models", tmp_path, "--precision=int8", environment=without_tiles) as server:
+        stub = api.inference_grpc.InferenceStub(server.channel)
+
+        def ask(images: list[NDArray[np.uint8]]) -> NDArray[np.float64]:
+            tensors = [{"tensor": raw(image)} for image in images]
+            request = api.inference.ClassifyImageRequest(model={"name": "cvt"}, images=tensors, all_logits=True)
+            return np.array([logits(result) for result in stub.ClassifyImage(request, timeout=60).results])
+
+        together = ask(pixels)
+        alone = np.concatenate([ask([image]) for image in pixels])
+        models = api.models_grpc.ModelsStub(server.channel)
+        (model,) = models.ListModels(api.models.ListModelsRequest(), timeout=5).models
+    assert model.precision == "int8"
+    difference = np.abs(together - exact).max() / np.abs(exact).max()
+    assert 1e-4 < difference < 0.05, "rows are rounded to 8 bits"
+    np.testing.assert_allclose(together, alone, atol=BATCH_TOLERANCE)

@@ -25,7 +25,7 @@ import damage
 with (Path(__file__).parent / "languages.tsv").open() as table:
     CODES = {row["label"]: row for row in csv.DictReader(table, delimiter="\t")}
 LANGUAGES = {label: row["libreoffice"] for label, row in CODES.items()}
-SHORTEST, LONGEST = 24, 4096  # bytes of a training text
+SHORTEST, MIDDLE, LONGEST = 24, 512, 4096  # bytes of a training text: three in four are at most MIDDLE
 ENTRY = re.compile(
     r'^#: (?P<topic>[^\s:]+).*\n(?:#.*\n)*msgctxt (?:.*\n)+?msgid (?P<id>(?:".*"\n)+)msgstr (?P<text>(?:".*"\n?)+)',
     re.MULTILINE,
@@ -45,17 +45,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("archive", type=Path, help="libreoffice_7.4.7.orig-translations.tar.xz")
     parser.add_argument("out", type=Path, help="folder to write train.jsonl and the held-out files into")
-    parser.add_argument("--train", type=int, default=2500, help="training texts of each language; default 2500")
+    parser.add_argument("--train", type=int, default=4000, help="training texts of each language; default 4000")
     parser.add_argument("--held-out", type=int, default=60, help="most held-out texts of a language; default 60")
     given = parser.parse_args()
 
     topics = read_topics(given.archive)
     train, held_out = split(topics)
-    draw = random.Random(1)
     given.out.mkdir(parents=True, exist_ok=True)
-    texts = list(training_texts(train, given.train, draw))
+    texts = list(training_texts(train, given.train, random.Random(1)))
     write(given.out, "train", [(label, text) for label, text, _ in texts])
     write(given.out, "train_plain", [(label, text) for label, text, is_plain in texts if is_plain])
+    draw = random.Random(2)
     documents = [(label, text) for label in LANGUAGES for text in documents_of(held_out[label], given.held_out, draw)]
     write(given.out, "held_out", documents)
     write(given.out, "held_out_short", [(label, text_of(held_out[label], 40, draw)) for label, _ in documents])
@@ -169,10 +169,10 @@ def training_texts(sentences: dict[str, list[str]], count: int, draw: random.Ran
     kinds = list(damage.KINDS.values())
     for label in sentences:
         for _ in range(count):
-            length = log_uniform(SHORTEST, LONGEST, draw)
+            length = log_uniform(SHORTEST, MIDDLE if draw.random() < 0.75 else LONGEST, draw)
             text, truth = text_of(sentences[label], length, draw), label
             plain = text
-            if draw.random() < 0.15:
+            if draw.random() < 0.25:
                 other = draw.choice(list(sentences))
                 share = draw.uniform(0.1, 0.5)
                 text = damage.joined(text, text_of(sentences[other], length, draw), share, draw)

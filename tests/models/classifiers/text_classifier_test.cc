@@ -13,6 +13,8 @@
 #include "models/attention/cpu_item_attention.h"
 #include "models/classifiers/classifiers.h"
 #include "models/classifiers/text_network.h"
+#include "models/kernels/int8_rows.h"
+#include "models/layers/packed_matrix.h"
 #include "tests/base/status_matchers.h"
 #include "tests/base/temporary_directory.h"
 #include "tests/models/classifiers/random_text_model.h"
@@ -372,17 +374,18 @@ TEST_F(LoadTextClassifierTest, DescribesTheModel) {
   EXPECT_EQ(info.fingerprint.size(), 64u);
 }
 
-TEST_F(LoadTextClassifierTest, WideLayersComputeInBFloat16IfTheProcessorHasTilesAndSmallOnesNever) {
+TEST_F(LoadTextClassifierTest, WideLayersComputeInWhatTheProcessorIsFastInAndSmallOnesInFloat32) {
   const TemporaryDirectory directory;
   TextClassifierConfig wide = SmallTextConfig();
   wide.feed_forward_width = 40000;
   WriteTextModel(directory.path(), wide, /*seed=*/1);
-  for (const std::string precision : {"bf16", "int8"}) {
-    const LoadOptions options = {.precision = precision};
+  const auto precision_of = [&](const std::string& asked) {
+    const LoadOptions options = {.precision = asked};
     EXPECT_EQ(LoadTextClassifier(Open(), options)->info().precision, "fp32");
-    EXPECT_EQ(LoadTextClassifier(OpenModelDirectory(directory.path()).value(), options)->info().precision,
-              HasBFloat16Tiles() ? "bf16" : "fp32");
-  }
+    return LoadTextClassifier(OpenModelDirectory(directory.path()).value(), options)->info().precision;
+  };
+  EXPECT_EQ(precision_of("bf16"), HasBFloat16Tiles() ? "bf16" : "fp32");
+  EXPECT_EQ(precision_of("int8"), HasBFloat16Tiles() ? "bf16" : cpu::HasInt8DotProducts() ? "int8" : "fp32");
 }
 
 TEST_F(LoadTextClassifierTest, NamesWhatDoesNotFitTheConfig) {

@@ -130,21 +130,25 @@ TEST_P(Int8ProductsTest, RoundsToTheNearestBFloat16AndHalvesToEven) {
   }
 }
 
-TEST_P(Int8ProductsTest, FinishesWithBiasAndGelu) {
+TEST_P(Int8ProductsTest, FinishesWithBiasGeluAndRows) {
   for (const int64_t columns : {1, 15, 16, 37, 64}) {
     constexpr int64_t kRows = 3;
     const int64_t stride = columns + 2;
-    const std::vector<float> rows = Random(kRows * stride), bias = Random(columns);
-    for (const bool has_bias : {false, true}) {
+    const std::vector<float> rows = Random(kRows * stride), bias = Random(columns), others = Random(kRows * columns);
+    for (const int has : {0, 1, 2, 3}) {
+      const bool has_bias = has % 2 == 1, has_rows = has >= 2;
       for (const bool gelu : {false, true}) {
         std::vector<float> found = rows;
-        FinishProduct({found.data(), stride}, kRows, columns, has_bias ? bias.data() : nullptr, gelu, GetParam());
+        const Summands added = {.bias = has_bias ? bias.data() : nullptr,
+                                .rows = {has_rows ? others.data() : nullptr, columns}};
+        FinishProduct({found.data(), stride}, kRows, columns, added, gelu, GetParam());
         for (int64_t i = 0; i < kRows * stride; ++i) {
           const int64_t column = i % stride;
           double expected = rows[i];
           if (column < columns) {
             if (has_bias) expected = rows[i] + bias[column];
             if (gelu) expected = expected * (1 + std::erf(expected / std::sqrt(2.0))) / 2;
+            if (has_rows) expected += others[i / stride * columns + column];
           }
           ASSERT_NEAR(found[i], expected, 2e-6) << columns << " columns, number " << i;
         }
@@ -156,7 +160,7 @@ TEST_P(Int8ProductsTest, FinishesWithBiasAndGelu) {
 TEST_P(Int8ProductsTest, GeluOfLargeNumbersIsTheNumberOrZero) {
   std::vector<float> row = {-1e4F, -30, -6, 0, 6, 30, 1e4F};
   const std::vector<float> expected = {0, 0, -6 * 9.8659e-10F, 0, 6, 30, 1e4F};
-  FinishProduct({row.data(), 7}, 1, 7, nullptr, /*gelu=*/true, GetParam());
+  FinishProduct({row.data(), 7}, 1, 7, /*added=*/{}, /*gelu=*/true, GetParam());
   for (size_t i = 0; i < row.size(); ++i) EXPECT_NEAR(row[i], expected[i], 1e-6) << i;
 }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "ATen/TensorOperators.h"
 #include "models/kernels/float_products.h"
 #include "models/kernels/instruction_set.h"
+#include "models/kernels/int8_rows.h"
 #include "models/layers/float_panels.h"
 #include "tests/models/kernels/instruction_set_name.h"
 
@@ -61,7 +63,7 @@ constexpr double kFloat32Error = 2e-5;
 
 TEST(Int8Panels, AFloat32ProductIsThatOfWeightsRoundedToMultiplesOfTheirGroupsScale) {
   ForEachProduct([](const at::Tensor& weight, const at::Tensor& rows, const at::Tensor& bias, bool gelu) {
-    const at::Tensor found = Int8Panels(weight, /*by_tiles=*/false).Multiply(rows, bias, gelu);
+    const at::Tensor found = Int8Panels(weight, Int8Panels::Rows::kFloat).Multiply(rows, {.bias = bias, .gelu = gelu});
     EXPECT_LT(Difference(found, rows, InInt8(weight), bias, gelu), kFloat32Error);
   });
 }
@@ -69,18 +71,19 @@ TEST(Int8Panels, AFloat32ProductIsThatOfWeightsRoundedToMultiplesOfTheirGroupsSc
 TEST(FloatPanels, AProductIsExactAndMayBeAdded) {
   ForEachProduct([](const at::Tensor& weight, const at::Tensor& rows, const at::Tensor& bias, bool gelu) {
     const FloatPanels panels(weight);
-    EXPECT_LT(Difference(panels.Multiply(rows, bias, gelu), rows, weight, bias, gelu), kFloat32Error);
+    EXPECT_LT(Difference(panels.Multiply(rows, {.bias = bias, .gelu = gelu}), rows, weight, bias, gelu), kFloat32Error);
     const at::Tensor added = at::randn({rows.size(0), weight.size(0)});
-    EXPECT_LT(Difference(panels.MultiplyAndAdd(rows, bias, added) - added, rows, weight, bias, false), kFloat32Error);
+    EXPECT_LT(Difference(panels.Multiply(rows, {.bias = bias, .added = added}) - added, rows, weight, bias, false),
+              kFloat32Error);
   });
 }
 
 TEST(FloatPanels, ARowHasTheSameBitsAmongOthersAndWithAStride) {
   const FloatPanels panels(at::randn({100, 800}));
   const at::Tensor rows = at::randn({500, 2, 800}).select(1, 1);
-  const at::Tensor found = panels.Multiply(rows, {}, /*gelu=*/true);
+  const at::Tensor found = panels.Multiply(rows, {.gelu = true});
   for (const int64_t row : {0, 7, 499}) {
-    EXPECT_TRUE(at::equal(found[row], panels.Multiply(rows.narrow(0, row, 1), {}, /*gelu=*/true)[0]));
+    EXPECT_TRUE(at::equal(found[row], panels.Multiply(rows.narrow(0, row, 1), {.gelu = true})[0]));
   }
 }
 
@@ -121,7 +124,8 @@ TEST(FloatProducts, NormalizeRowsOnEveryInstructionSet) {
 TEST(Int8Panels, AProductByTilesRoundsRowsAndScaledWeightsToBFloat16) {
   if (cpu::BestInstructionSet() != cpu::InstructionSet::kAvx512) GTEST_SKIP() << "no AVX-512";
   ForEachProduct([](const at::Tensor& weight, const at::Tensor& rows, const at::Tensor& bias, bool gelu) {
-    const at::Tensor found = Int8Panels(weight, /*by_tiles=*/true).Multiply(rows, bias, gelu);
+    const at::Tensor found =
+        Int8Panels(weight, Int8Panels::Rows::kBFloat16).Multiply(rows, {.bias = bias, .gelu = gelu});
     // A scaled weight that is nearly between two bfloat16 numbers may become either.
     constexpr double kFewOtherRoundings = 1e-3;
     const bool is_exact = Difference(found, rows, InInt8(weight), bias, gelu) < kFloat32Error;
@@ -134,24 +138,65 @@ TEST(Int8Panels, AWeightOfZerosAndAnOutlierStayInTheirGroup) {
   at::Tensor weight = at::randn({70, 128});
   weight[3].zero_();
   weight[5][100] = 1e6;
-  const at::Tensor found = Int8Panels(weight, /*by_tiles=*/false).Multiply(at::eye(128), {}, /*gelu=*/false).t();
+  const at::Tensor found = Int8Panels(weight, Int8Panels::Rows::kFloat).Multiply(at::eye(128), {}).t();
   EXPECT_EQ(at::max(at::abs(found[3])).item<double>(), 0);
   EXPECT_NEAR(found[5][100].item<double>(), 1e6, 1);
   EXPECT_LT(at::max(at::abs(found - weight).narrow(1, 0, 64)).item<double>(), 0.02);
 }
 
+TEST(Int8Panels, AProductOfInt8RowsIsThatOfRowsAndWeightsRoundedToMultiplesOfTheirGroupsScale) {
+  if (!cpu::HasInt8DotProducts()) GTEST_SKIP() << "no dot products of bytes";
+  ForEachProduct([](const at::Tensor& weight, const at::Tensor& rows, const at::Tensor& bias, bool gelu) {
+    const Int8Panels panels(weight, Int8Panels::Rows::kInt8);
+    const at::Tensor found = panels.Multiply(rows, {.bias = bias, .gelu = gelu});
+    // A number that is nearly between two multiples may become either.
+    constexpr double kFewOtherRoundings = 5e-3;
+    EXPECT_LT(Difference(found, InInt8(rows), InInt8(weight), bias, gelu), kFewOtherRoundings);
+    EXPECT_TRUE(at::equal(panels.Multiply(rows.narrow(0, rows.size(0) - 1, 1), {.bias = bias, .gelu = gelu})[0],
+                          found[rows.size(0) - 1]))
+        << "a row's bits depend on other rows";
+    const at::Tensor added = at::randn_like(found);
+    EXPECT_LT(Difference(panels.Multiply(rows, {.bias = bias, .added = added}) - added, InInt8(rows), InInt8(weight),
+                         bias, false),
+              kFewOtherRoundings);
+  });
+}
+
+TEST(Int8Panels, Int8RowsMayBeZeroOrHugeAndPassOnWhatIsNotFinite) {
+  if (!cpu::HasInt8DotProducts()) GTEST_SKIP() << "no dot products of bytes";
+  const at::Tensor weight = at::randn({70, 130});
+  at::Tensor rows = at::zeros({5, 130});
+  rows[1].fill_(1e30);
+  rows[2][129] = std::numeric_limits<float>::quiet_NaN();
+  rows[3][64] = std::numeric_limits<float>::infinity();
+  rows[4].fill_(1e-42);
+  const at::Tensor found = Int8Panels(weight, Int8Panels::Rows::kInt8).Multiply(rows, {});
+  EXPECT_TRUE(at::equal(found[0], at::zeros({70})));
+  EXPECT_LT(Difference(found.narrow(0, 1, 1) / 1e30, InInt8(rows[1].unsqueeze(0)) / 1e30, InInt8(weight), {}, false),
+            1e-3);
+  EXPECT_FALSE(at::isfinite(found[2]).any().item<bool>());
+  EXPECT_FALSE(at::isfinite(found[3]).any().item<bool>());
+  EXPECT_LT(at::max(at::abs(found[4])).item<double>(), 1e-38);
+}
+
 TEST(BFloat16Panels, AProductIsThatOfRoundedRowsAndWeights) {
   if (cpu::BestInstructionSet() != cpu::InstructionSet::kAvx512) GTEST_SKIP() << "no AVX-512";
   ForEachProduct([](const at::Tensor& weight, const at::Tensor& rows, const at::Tensor& bias, bool gelu) {
-    const at::Tensor found = BFloat16Panels(weight.to(at::kBFloat16), /*widens=*/false).Multiply(rows, bias, gelu);
+    const BFloat16Panels panels(weight.to(at::kBFloat16), /*widens=*/false);
+    const at::Tensor found = panels.Multiply(rows, {.bias = bias, .gelu = gelu});
     EXPECT_LT(Difference(found, Rounded(rows), Rounded(weight), bias, gelu), kFloat32Error);
+    const at::Tensor added = at::randn_like(found);
+    EXPECT_LT(Difference(panels.Multiply(rows, {.bias = bias, .added = added}) - added, Rounded(rows), Rounded(weight),
+                         bias, false),
+              kFloat32Error);
   });
 }
 
 TEST(BFloat16Panels, ManyRowsStayFloat32IfTheWeightsAreWidened) {
   if (cpu::BestInstructionSet() != cpu::InstructionSet::kAvx512) GTEST_SKIP() << "no AVX-512";
   ForEachProduct([](const at::Tensor& weight, const at::Tensor& rows, const at::Tensor& bias, bool gelu) {
-    const at::Tensor found = BFloat16Panels(weight.to(at::kBFloat16), /*widens=*/true).Multiply(rows, bias, gelu);
+    const at::Tensor found =
+        BFloat16Panels(weight.to(at::kBFloat16), /*widens=*/true).Multiply(rows, {.bias = bias, .gelu = gelu});
     const at::Tensor seen = rows.size(0) < 48 ? Rounded(rows) : rows;
     EXPECT_LT(Difference(found, seen, Rounded(weight), bias, gelu), kFloat32Error);
   });
@@ -160,8 +205,7 @@ TEST(BFloat16Panels, ManyRowsStayFloat32IfTheWeightsAreWidened) {
 TEST(BFloat16Panels, RowsMayHaveAStrideAndAnyDimensions) {
   if (cpu::BestInstructionSet() != cpu::InstructionSet::kAvx512) GTEST_SKIP() << "no AVX-512";
   const at::Tensor weight = at::randn({24, 40}), rows = at::randn({2, 3, 50}).narrow(2, 4, 40);
-  const at::Tensor found =
-      BFloat16Panels(weight.to(at::kBFloat16), /*widens=*/false).Multiply(rows, {}, /*gelu=*/false);
+  const at::Tensor found = BFloat16Panels(weight.to(at::kBFloat16), /*widens=*/false).Multiply(rows, {});
   EXPECT_EQ(found.sizes(), (std::vector<int64_t>{2, 3, 24}));
   EXPECT_LT(Difference(found, Rounded(rows), Rounded(weight), {}, false), kFloat32Error);
 }

@@ -28,7 +28,7 @@ TEST(LoadModel, AClassifierNeedsFloat32OnTheHostWhateverItsGpusComputeIn) {
   EXPECT_GT(host_bytes, 0);
   EXPECT_EQ(gpu_bytes, host_bytes);
   EXPECT_EQ(asked("bf16"), std::pair(host_bytes, host_bytes / 2));
-  EXPECT_EQ(asked("int8"), asked("bf16")) << "int8 is for language models";
+  EXPECT_EQ(asked("int8"), asked("bf16")) << "GPUs compute in bfloat16 then";
 }
 
 }  // namespace longshort::models::load_model_test
