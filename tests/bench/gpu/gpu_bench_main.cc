@@ -49,7 +49,8 @@ void AddOptions(OptionTable& table, Options& options) {
   table.Add("copied-bytes", "N", "Of the copy.", &options.peaks.copied_bytes);
   table.Add("seconds", "X", "Of each measurement of peaks.", &options.peaks.seconds);
   table.Add("threads", "N", "Of the CPU; 0: one per core.", &options.threads, {0, 1024});
-  table.Add("precision", "NAME", "fp32, bf16 or int8.", &options.streams.precision);
+  table.Add("precision", "NAME", "fp32, bf16 or int8. With fp32, peaks does not measure bf16.",
+            &options.streams.precision);
   table.Add("streams", "N", "Streams of a step.", &options.streams.streams);
   table.Add("step-tokens", "N", "Tokens of each stream in a step.", &options.streams.step_tokens);
   table.Add("prompt-tokens", "N", "Tokens of one more stream's prompt in a step.", &options.streams.prompt_tokens);
@@ -91,6 +92,7 @@ absl::StatusOr<nlohmann::json> Measure(const std::string& command, Options& opti
   if (command == "classifier") {
     options.classifier.model = options.model;
     options.classifier.precision = options.streams.precision;
+    options.peaks.bfloat16 = options.streams.precision != "fp32";
     return MeasureClassifier(options.classifier, device);
   }
   return absl::InvalidArgumentError(absl::StrCat("there is no command '", command, "'; --help lists them"));

@@ -45,9 +45,10 @@ nlohmann::json MeasurePeaks(const GoldenDevice& device, const PeakSizes& sizes) 
   const at::Tensor from = at::zeros({sizes.copied_bytes}, on_device.dtype(at::kByte));
   at::Tensor to = at::empty_like(from);
   const double copies = RunsASecond(sizes.seconds, [&] { return to.copy_(from); });
-  return {{"bf16_flops", flops(at::kBFloat16)},
-          {"fp32_flops", flops(at::kFloat)},
-          {"copy_bytes", copies * 2 * static_cast<double>(sizes.copied_bytes)}};
+  nlohmann::json peaks = {{"fp32_flops", flops(at::kFloat)},
+                          {"copy_bytes", copies * 2 * static_cast<double>(sizes.copied_bytes)}};
+  if (sizes.bfloat16) peaks["bf16_flops"] = flops(at::kBFloat16);
+  return peaks;
 }
 
 }  // namespace longshort

@@ -12,10 +12,12 @@ struct PeakSizes {
   int64_t side = 8192;                      // of square matrices
   int64_t copied_bytes = int64_t{2} << 30;  // from one place of the device's memory to another
   double seconds = 1;                       // of each measurement, at least
+  // Whether products of bfloat16 are measured, too. CPUs without instructions for them take minutes for one.
+  bool bfloat16 = true;
 };
 
-// {"bf16_flops": ..., "fp32_flops": ..., "copy_bytes": ...}, all a second; a copied byte counts twice, read and
-// written. Float32 products are float32's own (LibTorch's default), not TF32. Throws what LibTorch throws.
+// {"fp32_flops": ..., "bf16_flops": ... (if measured), "copy_bytes": ...}, all a second; a copied byte counts twice,
+// read and written. Float32 products are float32's own (LibTorch's default), not TF32. Throws what LibTorch throws.
 nlohmann::json MeasurePeaks(const GoldenDevice& device, const PeakSizes& sizes);
 
 }  // namespace longshort

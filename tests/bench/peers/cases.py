@@ -91,7 +91,7 @@ def measure(bench: Bench, case: Case, seconds: float, folder: Path) -> dict[str,
     """
     config = preset(case.network)
     model = bench.model(case.network, config)
-    peaks = bench.measure("peaks", threads=case.threads, **PEAK)
+    peaks = bench.measure("peaks", threads=case.threads, precision=case.precision, **PEAK)
     options = {"model": model, "items": case.batch, "threads": case.threads, "precision": case.precision,
                "run_seconds": seconds, **RUNS}  # fmt: skip
     ours = bench.measure("classifier", **options)
@@ -114,8 +114,7 @@ def measure(bench: Bench, case: Case, seconds: float, folder: Path) -> dict[str,
                 f"{ours['logits'][:4]}: it is not the same network"
             )
         found[runner] = statistics.median(theirs["seconds"])
-    at_peak = {name: ours["batch_flops"] / peaks[f"{name}_flops"] for name in ("fp32", "bf16")}
-    return {"seconds": found, "at_peak": at_peak[case.precision], "peaks": peaks}
+    return {"seconds": found, "at_peak": ours["batch_flops"] / peaks[f"{case.precision}_flops"], "peaks": peaks}
 
 
 def failures(found: dict[str, Any]) -> dict[str, str]:

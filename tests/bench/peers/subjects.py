@@ -71,9 +71,9 @@ def _flops(found: dict[str, Any]) -> float:
 
 def _with_peak(bench: Bench, case: LengthCase, command: str, **options: Any) -> dict[str, Any]:
     """Longshort's time, and that of its products at the peak."""
-    peaks = [bench.measure("peaks", threads=case.threads, **PEAK)["fp32_flops"]]
+    peaks = [bench.measure("peaks", threads=case.threads, precision="fp32", **PEAK)["fp32_flops"]]
     found = bench.measure(command, threads=case.threads, precision="fp32", **options)
-    peaks.append(bench.measure("peaks", threads=case.threads, **PEAK)["fp32_flops"])
+    peaks.append(bench.measure("peaks", threads=case.threads, precision="fp32", **PEAK)["fp32_flops"])
     return {"longshort": found, "at_peak": _flops(found) / max(peaks)}
 
 
