@@ -84,7 +84,10 @@ absl::Status Write(const Options& options) {
 absl::StatusOr<nlohmann::json> Measure(const std::string& command, Options& options) {
   LS_ASSIGN_OR_RETURN(GoldenDevice device, FindGoldenDevice(options.device));
   device.devices.front().threads = static_cast<int>(options.threads);
-  if (command == "peaks") return MeasurePeaks(device, options.peaks);
+  if (command == "peaks") {
+    options.peaks.bfloat16 = options.streams.precision != "fp32";
+    return MeasurePeaks(device, options.peaks);
+  }
   if (command == "streams") {
     options.streams.model = options.model;
     return MeasureStreams(options.streams, device);
@@ -92,7 +95,6 @@ absl::StatusOr<nlohmann::json> Measure(const std::string& command, Options& opti
   if (command == "classifier") {
     options.classifier.model = options.model;
     options.classifier.precision = options.streams.precision;
-    options.peaks.bfloat16 = options.streams.precision != "fp32";
     return MeasureClassifier(options.classifier, device);
   }
   return absl::InvalidArgumentError(absl::StrCat("there is no command '", command, "'; --help lists them"));
