@@ -12,6 +12,7 @@
 
 #include <cstdint>
 
+#include "models/kernels/head_rows.h"
 #include "models/kernels/instruction_set.h"
 #include "models/kernels/window_segment.h"
 
@@ -22,12 +23,6 @@ inline constexpr int64_t kBlockRows = 64;
 struct RowMap {
   const float* weight = nullptr;  // [out][in]
   const float* bias = nullptr;    // [out]
-};
-
-struct RowNorm {
-  const float* gain = nullptr;  // [width]; null: no norm
-  const float* bias = nullptr;
-  float epsilon = 0;
 };
 
 struct DocumentLayer {

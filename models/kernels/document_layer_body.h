@@ -5,11 +5,16 @@
 
 #include "models/kernels/document_layer.h"
 #include "models/kernels/row_lanes_body.h"
+#include "models/kernels/row_norms_body.h"
 #include "models/kernels/row_products_body.h"
 
 // NOLINTBEGIN(misc-definitions-in-headers): a body that one file per namespace includes
 namespace longshort::models::cpu::LONGSHORT_INSTRUCTION_SET {
 namespace {
+
+void NormalizeRow(const RowNorm& norm, int64_t width, const float* x, float* y) {
+  Normalize(norm, 1, width, {x, width}, {y, width});
+}
 
 inline constexpr float kHidden = -__builtin_inff();
 inline constexpr bool kBoth[] = {true, false};
@@ -216,7 +221,7 @@ void AttendGroup(const DocumentLayer& layer, const LayerRows& rows, int64_t firs
   HideUnseen(rows, first_row, group, key_scores);
   const int64_t seen = rows.shared + group.end_key - group.first_key;
   float sums[kBlockRows];
-  ExponentialsOfColumns(seen, group.lanes, shared_scores, sums);
+  ExponentialsOfColumns(seen, group.lanes, kBlockRows, shared_scores, sums);
 
   float* const to = attended + channel * kBlockRows + group.first_lane;
   Multiply<false>(width, rows.shared, group.lanes, {rows.shared_values + channel, 1, layer.width}, shared_scores,
@@ -226,7 +231,7 @@ void AttendGroup(const DocumentLayer& layer, const LayerRows& rows, int64_t firs
                     Multiply<true>(width, count, group.lanes, {values, kBlockRows, 1}, key_scores + offset * kBlockRows,
                                    kBlockRows, to, kBlockRows);
                   });
-  DivideColumns(width, group.lanes, sums, to);
+  DivideColumns(width, group.lanes, kBlockRows, sums, to);
 }
 
 void AttendBlock(const DocumentLayer& layer, const LayerRows& rows, int64_t block, float* attended, float* scratch) {

@@ -4,12 +4,12 @@
 
 namespace longshort::models::cpu {
 
-#define LONGSHORT_DECLARE_FLOAT_PRODUCTS(set)                                                     \
-  namespace set {                                                                                 \
-  void MultiplyFloats(const FloatPanel& panel, const HeadRows<const float>& rows, int64_t count,  \
-                      const HeadRows<float>& out, const HeadRows<const float>& added, bool gelu); \
-  void NormalizeFloats(const FloatNorm& norm, const HeadRows<const float>& rows, int64_t count,   \
-                       const HeadRows<float>& out);                                               \
+#define LONGSHORT_DECLARE_FLOAT_PRODUCTS(set)                                                                \
+  namespace set {                                                                                            \
+  void MultiplyFloats(const FloatPanel& panel, const HeadRows<const float>& rows, int64_t count,             \
+                      const HeadRows<float>& out, const HeadRows<const float>& added, bool gelu);            \
+  void NormalizeFloats(const RowNorm& norm, int64_t width, const HeadRows<const float>& rows, int64_t count, \
+                       const HeadRows<float>& out);                                                          \
   }
 LONGSHORT_DECLARE_FLOAT_PRODUCTS(avx512)
 LONGSHORT_DECLARE_FLOAT_PRODUCTS(avx2)
@@ -21,9 +21,9 @@ void MultiplyFloats(const FloatPanel& panel, const HeadRows<const float>& rows, 
   LONGSHORT_CALL(set, MultiplyFloats, panel, rows, count, out, added, gelu)
 }
 
-void NormalizeFloats(const FloatNorm& norm, const HeadRows<const float>& rows, int64_t count,
+void NormalizeFloats(const RowNorm& norm, int64_t width, const HeadRows<const float>& rows, int64_t count,
                      const HeadRows<float>& out, InstructionSet set) {
-  LONGSHORT_CALL(set, NormalizeFloats, norm, rows, count, out)
+  LONGSHORT_CALL(set, NormalizeFloats, norm, width, rows, count, out)
 }
 
 }  // namespace longshort::models::cpu

@@ -27,14 +27,8 @@ void MultiplyFloats(const FloatPanel& panel, const HeadRows<const float>& rows, 
                     const HeadRows<float>& out, const HeadRows<const float>& added, bool gelu,
                     InstructionSet set = BestInstructionSet());
 
-// Layer normalisation of rows [count][width], with the biased variance; gain and bias [width].
-struct FloatNorm {
-  int64_t width = 0;
-  const float* gain = nullptr;
-  const float* bias = nullptr;
-  float epsilon = 0;
-};
-void NormalizeFloats(const FloatNorm& norm, const HeadRows<const float>& rows, int64_t count,
+// out = norm(rows [count][width]).
+void NormalizeFloats(const RowNorm& norm, int64_t width, const HeadRows<const float>& rows, int64_t count,
                      const HeadRows<float>& out, InstructionSet set = BestInstructionSet());
 
 }  // namespace longshort::models::cpu

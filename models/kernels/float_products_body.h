@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "models/kernels/float_products.h"
+#include "models/kernels/row_norms_body.h"
 #include "models/kernels/row_products_body.h"
 
 // NOLINTBEGIN(misc-definitions-in-headers): a body that one file per namespace includes
@@ -72,22 +73,6 @@ void GeluRow(int64_t columns, float* row) {
   }
 }
 
-// work(x) for vectors of a row; numbers beyond its end are `filling`.
-template <typename Work>
-LS_INLINE void ForEachVector(const float* row, int64_t width, float filling, const Work& work) {
-  Lanes x;
-  int64_t c = 0;
-  for (; c + kLanes <= width; c += kLanes) {
-    Load(row + c, x);
-    work(c, x);
-  }
-  if (c == width) return;
-  float rest[kLanes];
-  for (int64_t i = 0; i < kLanes; ++i) rest[i] = c + i < width ? row[c + i] : filling;
-  Load(rest, x);
-  work(c, x);
-}
-
 }  // namespace
 
 void MultiplyFloats(const FloatPanel& panel, const HeadRows<const float>& rows, int64_t count,
@@ -122,36 +107,9 @@ void MultiplyFloats(const FloatPanel& panel, const HeadRows<const float>& rows, 
   }
 }
 
-void NormalizeFloats(const FloatNorm& norm, const HeadRows<const float>& rows, int64_t count,
+void NormalizeFloats(const RowNorm& norm, int64_t width, const HeadRows<const float>& rows, int64_t count,
                      const HeadRows<float>& out) {
-  const auto width = static_cast<float>(norm.width);
-  for (int64_t i = 0; i < count; ++i) {
-    const float* const row = rows.data + i * rows.stride;
-    float* const to = out.data + i * out.stride;
-    Lanes sums{}, squares{};
-    ForEachVector(row, norm.width, 0.0f, [&](int64_t, const Lanes& x) { sums += x; });
-    const float mean = Sum(sums) / width;
-    ForEachVector(row, norm.width, mean, [&](int64_t, const Lanes& x) {
-      const Lanes centred = x - mean;
-      squares += centred * centred;
-    });
-    const float scale = 1.0f / __builtin_sqrtf(Sum(squares) / width + norm.epsilon);
-    ForEachVector(row, norm.width, 0.0f, [&](int64_t c, const Lanes& x) {
-      Lanes y = (x - mean) * scale;
-      if (c + kLanes > norm.width) {
-        float rest[kLanes];
-        Store(y, rest);
-        for (int64_t j = 0; c + j < norm.width; ++j) to[c + j] = rest[j] * norm.gain[c + j] + norm.bias[c + j];
-        return;
-      }
-      Lanes gain, bias;
-      Load(norm.gain + c, gain);
-      Load(norm.bias + c, bias);
-      y = y * gain;
-      y += bias;
-      Store(y, to + c);
-    });
-  }
+  Normalize(norm, count, width, rows, out);
 }
 
 }  // namespace longshort::models::cpu::LONGSHORT_INSTRUCTION_SET

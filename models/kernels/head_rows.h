@@ -1,4 +1,4 @@
-// Where a kernel finds one head's rows.
+// Rows of a matrix, and their layer normalisation, as kernels take them.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,19 @@ template <typename Float>
 struct HeadRows {
   Float* data = nullptr;
   int64_t stride = 0;
+};
+
+// Layer normalisation over a row's `width` numbers, with the biased variance.
+struct RowNorm {
+  const float* gain = nullptr;  // [width]; null: no norm
+  const float* bias = nullptr;
+  float epsilon = 0;
+};
+
+// Gradients, which are added to.
+struct NormGradient {
+  float* gain = nullptr;  // null: there is no norm
+  float* bias = nullptr;
 };
 
 }  // namespace longshort::models::cpu

@@ -6,6 +6,7 @@
 #include "models/kernels/landmarks.h"
 #include "models/kernels/padded_rows_body.h"
 #include "models/kernels/row_products_body.h"
+#include "models/kernels/softmax_body.h"
 
 // NOLINTBEGIN(misc-definitions-in-headers): a body that one file per namespace includes
 namespace longshort::models::cpu::LONGSHORT_INSTRUCTION_SET {
@@ -17,27 +18,9 @@ inline constexpr int64_t kGradientRows = 96;
 // Replaces the numbers of each column, [rows][padded], by their softmax.
 void SoftmaxOfColumns(int64_t rows, int64_t padded, float* scores) {
   for (int64_t column = 0; column < padded; column += kLanes) {
-    float* const first = scores + column;
-    Lanes maximum, x, sum{};
-    Load(first, maximum);
-    for (int64_t row = 1; row < rows; ++row) {
-      Load(first + row * padded, x);
-      maximum = Larger(x, maximum);
-    }
-    for (int64_t row = 0; row < rows; ++row) {
-      Load(first + row * padded, x);
-      x = x - maximum;
-      Exponential(x);
-      Store(x, first + row * padded);
-      sum += x;
-    }
-    LS_UNROLL
-    for (int64_t p = 0; p < kParts; ++p) sum.part[p] = 1.0f / sum.part[p];
-    for (int64_t row = 0; row < rows; ++row) {
-      Load(first + row * padded, x);
-      x = x * sum;
-      Store(x, first + row * padded);
-    }
+    float sums[kLanes];
+    ExponentialsOfColumns(rows, kLanes, padded, scores + column, sums);
+    DivideColumns(rows, kLanes, padded, sums, scores + column);
   }
 }
 

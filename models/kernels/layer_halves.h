@@ -27,10 +27,6 @@ struct MapGradient {
   float* weight = nullptr;  // [outputs][inputs]
   float* bias = nullptr;    // [outputs]
 };
-struct NormGradient {
-  float* gain = nullptr;  // null: there is no norm
-  float* bias = nullptr;
-};
 
 // norm, one map to queries, keys, values and logits of the projection, and DualLN of keys and values.
 struct BeforeAttention {

@@ -79,7 +79,7 @@ void RunBeforeAttention(const BeforeAttention& half, const BeforeAttentionRows& 
   for (int64_t first = 0; first < all.rows; first += kTrainedRows) {
     const int64_t rows = Min(kTrainedRows, all.rows - first), offset = first * width;
     float* const normed = all.normed == nullptr ? block : all.normed + offset;
-    Normalize(half.norm, rows, width, all.input + offset, width, normed);
+    Normalize(half.norm, rows, width, {all.input + offset, width}, {normed, width});
     Map<false>(half.map, rows, normed, mapped);
     for (int64_t row = 0; row < rows; ++row) {
       const float* const from = mapped + row * columns;
@@ -87,8 +87,8 @@ void RunBeforeAttention(const BeforeAttention& half, const BeforeAttentionRows& 
       for (int64_t c = 0; c < 2 * width; ++c) all.raw[2 * (offset + row * width) + c] = from[width + c];
       for (int64_t c = 0; c < half.logits; ++c) all.logits[(first + row) * half.logits + c] = from[3 * width + c];
     }
-    Normalize(half.window_norm, rows, width, mapped + width, columns, all.keys + offset);
-    Normalize(half.window_norm, rows, width, mapped + 2 * width, columns, all.values + offset);
+    Normalize(half.window_norm, rows, width, {mapped + width, columns}, {all.keys + offset, width});
+    Normalize(half.window_norm, rows, width, {mapped + 2 * width, columns}, {all.values + offset, width});
   }
 }
 
@@ -100,7 +100,7 @@ void DifferentiateBeforeAttention(const BeforeAttention& half, const BeforeAtten
   float* const to_mapped = scratch;
   for (int64_t first = 0; first < all.rows; first += kTrainedRows) {
     const int64_t rows = Min(kTrainedRows, all.rows - first), offset = first * width;
-    Normalize(half.norm, rows, width, all.input + offset, width, normed);
+    Normalize(half.norm, rows, width, {all.input + offset, width}, {normed, width});
     for (int64_t row = 0; row < rows; ++row) {
       float* const to = to_mapped + row * columns;
       for (int64_t c = 0; c < width; ++c) to[c] = gradient.queries[offset + row * width + c];
@@ -139,7 +139,7 @@ void RunAfterAttention(const AfterAttention& half, const AfterAttentionRows& all
     float* const result = all.result + offset;
     for (int64_t i = 0; i < rows * width; ++i) sum[i] = all.input[offset + i];
     Map<true>(half.output, rows, all.attended + offset, sum);
-    Normalize(half.norm, rows, width, sum, width, normed);
+    Normalize(half.norm, rows, width, {sum, width}, {normed, width});
     Map<false>(half.in, rows, normed, inner);
     for (int64_t i = 0; i < rows * inner_width; i += kLanes) {
       Lanes x;
@@ -166,7 +166,7 @@ void DifferentiateAfterAttention(const AfterAttention& half, const AfterAttentio
     const float* const inner = all.inner + first * inner_width;
     const float* const sum = all.sum + offset;
     const float* const to_result = gradient.result + offset;
-    Normalize(half.norm, rows, width, sum, width, normed);
+    Normalize(half.norm, rows, width, {sum, width}, {normed, width});
     DifferentiateInput(half.out, rows, to_result, to_inner);
     DifferentiateGelu(rows * inner_width, inner, gelu, to_inner);
     AddMapGradient(half.out, rows, gelu, to_result, gradient.out);

@@ -1,4 +1,4 @@
-// The softmax of a row of scores, for the bodies of attention kernels (row_products_body.h).
+// Softmaxes of rows and of columns of scores, for the bodies of attention kernels (row_products_body.h).
 #pragma once
 
 #include <cstdint>
@@ -45,6 +45,59 @@ LS_INLINE float Softmax(float* scores, int64_t vectors) {
     Store(x, scores + v * kLanes);
   }
   return of_row.maximum + __builtin_logf(of_row.sum);
+}
+
+// Calls work for 4 vectors of lanes at once, whose sums do not wait for each other, then for single ones.
+template <typename Work>
+LS_INLINE void ForEachVectors(int64_t lanes, const Work& work) {
+  int64_t lane = 0;
+  for (; lane + 4 * kLanes <= lanes; lane += 4 * kLanes) work.template operator()<4>(lane);
+  for (; lane < lanes; lane += kLanes) work.template operator()<1>(lane);
+}
+
+// Replaces the scores, in `count` rows that are `stride` floats apart, by e^(score - maximum of the lane), and writes
+// their sums. Every lane has a score above minus infinity.
+inline void ExponentialsOfColumns(int64_t count, int64_t lanes, int64_t stride, float* scores, float* sums) {
+  ForEachVectors(lanes, [&]<int kVectors>(int64_t lane) {
+    Lanes maxima[kVectors], all[kVectors], x;
+    for (int v = 0; v < kVectors; ++v) {
+      Load(scores + lane + v * kLanes, maxima[v]);
+      all[v] = Lanes{};
+    }
+    for (int64_t i = 1; i < count; ++i) {
+      LS_UNROLL
+      for (int v = 0; v < kVectors; ++v) {
+        Load(scores + i * stride + lane + v * kLanes, x);
+        maxima[v] = Larger(x, maxima[v]);
+      }
+    }
+    for (int64_t i = 0; i < count; ++i) {
+      LS_UNROLL
+      for (int v = 0; v < kVectors; ++v) {
+        Load(scores + i * stride + lane + v * kLanes, x);
+        x = x - maxima[v];
+        Exponential(x);
+        Store(x, scores + i * stride + lane + v * kLanes);
+        all[v] += x;
+      }
+    }
+    for (int v = 0; v < kVectors; ++v) Store(all[v], sums + lane + v * kLanes);
+  });
+}
+
+// Divides the numbers of each lane, in `count` rows, by its sum.
+inline void DivideColumns(int64_t count, int64_t lanes, int64_t stride, const float* sums, float* x) {
+  for (int64_t lane = 0; lane < lanes; lane += kLanes) {
+    Lanes scale, value;
+    Load(sums + lane, scale);
+    LS_UNROLL
+    for (int64_t p = 0; p < kParts; ++p) scale.part[p] = 1.0f / scale.part[p];
+    for (int64_t c = 0; c < count; ++c) {
+      Load(x + c * stride + lane, value);
+      value = value * scale;
+      Store(value, x + c * stride + lane);
+    }
+  }
 }
 
 }  // namespace

@@ -48,16 +48,16 @@ at::Tensor LayerNorm::operator()(const at::Tensor& rows) const {
 at::Tensor LayerNorm::Normalized(const at::Tensor& rows) const {
   const at::Tensor matrix = AsMatrix(rows);
   at::Tensor normalized = at::empty(rows.sizes(), rows.options());
-  const cpu::FloatNorm norm{.width = matrix.size(1),
-                            .gain = gain.const_data_ptr<float>(),
-                            .bias = bias.const_data_ptr<float>(),
-                            .epsilon = static_cast<float>(epsilon)};
+  const cpu::RowNorm norm{.gain = gain.const_data_ptr<float>(),
+                          .bias = bias.const_data_ptr<float>(),
+                          .epsilon = static_cast<float>(epsilon)};
+  const int64_t width = matrix.size(1);
   const float* const from = matrix.const_data_ptr<float>();
   float* const to = normalized.mutable_data_ptr<float>();
   constexpr int64_t kWorthAThread = 1 << 15;
-  at::parallel_for(0, matrix.size(0), kWorthAThread / norm.width + 1, [&](int64_t begin, int64_t end) {
-    cpu::NormalizeFloats(norm, {from + begin * matrix.stride(0), matrix.stride(0)}, end - begin,
-                         {to + begin * norm.width, norm.width});
+  at::parallel_for(0, matrix.size(0), kWorthAThread / width + 1, [&](int64_t begin, int64_t end) {
+    cpu::NormalizeFloats(norm, width, {from + begin * matrix.stride(0), matrix.stride(0)}, end - begin,
+                         {to + begin * width, width});
   });
   return normalized;
 }

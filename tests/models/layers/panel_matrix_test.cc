@@ -109,12 +109,12 @@ TEST(FloatProducts, NormalizeRowsOnEveryInstructionSet) {
   for (const int64_t width : {1, 24, 96, 385}) {
     const at::Tensor rows = at::randn({5, 2, width}).select(1, 1), gain = at::randn({width}), bias = at::randn({width});
     const at::Tensor exact = at::layer_norm(rows.to(at::kDouble), {width}, gain.to(at::kDouble), bias.to(at::kDouble));
-    const cpu::FloatNorm norm{width, gain.const_data_ptr<float>(), bias.const_data_ptr<float>(), 1e-5F};
+    const cpu::RowNorm norm{gain.const_data_ptr<float>(), bias.const_data_ptr<float>(), 1e-5F};
     for (const cpu::InstructionSet set :
          {cpu::InstructionSet::kBaseline, cpu::InstructionSet::kAvx2, cpu::InstructionSet::kAvx512}) {
       if (set > cpu::BestInstructionSet()) continue;
       const at::Tensor out = at::empty({5, width});
-      cpu::NormalizeFloats(norm, {rows.const_data_ptr<float>(), rows.stride(0)}, 5,
+      cpu::NormalizeFloats(norm, width, {rows.const_data_ptr<float>(), rows.stride(0)}, 5,
                            {out.mutable_data_ptr<float>(), width}, set);
       EXPECT_LT(at::max(at::abs(out - exact)).item<double>(), 1e-5) << cpu::InstructionSetName(set) << ", " << width;
     }
