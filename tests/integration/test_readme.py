@@ -68,7 +68,6 @@ def test_the_first_call_is_on_the_first_screen() -> None:
         ("docs/other_languages.md", "Wohin fährt dieser Zug, und wann kommt er an?", "German"),
         ("docs/operations/open_inference.md", "Wohin fährt dieser Zug, und wann kommt er an?", "German"),
         ("docs/operations/open_inference.md", "Où va ce train, et à quelle heure arrive-t-il ?", "French"),
-        ("docs/operations/open_inference.md", "Où va ce train, et quand arrive-t-il ?", "French"),
         ("docs/operations/openai.md", "Das Wetter ist heute schön.", "German"),
         ("docs/operations/openai.md", "Bonjour à tous les amis !", "French"),
     ],
