@@ -1,23 +1,33 @@
 """The scripts beside the zoo's models, as they are run."""
 
+import importlib.util
 import io
 import itertools
 import json
+import random
 import re
+import string
 import subprocess
 import sys
 import tarfile
 from pathlib import Path
+from types import ModuleType
 
 ZOO = Path(__file__).parents[3] / "models" / "zoo"
-LANGUAGES = dict(
-    line.split("\t")[:2] for line in (ZOO / "languages" / "languages.tsv").read_text().splitlines()[1:]
-)
+LANGUAGES = dict(line.split("\t")[:2] for line in (ZOO / "languages" / "languages.tsv").read_text().splitlines()[1:])
 
 
 def run(script: str, *arguments: object, given: str = "") -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(ZOO / script), *map(str, arguments)]
     return subprocess.run(command, input=given, capture_output=True, text=True, check=False)
+
+
+def load(script: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location("script", ZOO / script)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def read_lines(path: Path) -> list[dict[str, str]]:
@@ -127,3 +137,49 @@ def test_accuracy_refuses_answers_that_are_missing_or_errors(tmp_path: Path) -> 
     broken = json.dumps({"name": "held_out/rose/1.jpg", "error": {"message": "not an image"}}) + "\n"
     assert "held_out/rose/1.jpg: not an image" in run("accuracy.py", "photos", given=broken).stderr
     assert run("accuracy.py", "photos").returncode == 1
+
+
+def test_lra_text_has_the_archives_reviews_and_refuses_an_archive_without_some(tmp_path: Path) -> None:
+    reviews = {f"{part}/{label}/{n}_7.txt": f"{part} {label} {n}" for part in ("train", "test")
+               for label in ("neg", "pos") for n in range(8)}  # fmt: skip
+    archive = tmp_path / "aclImdb.tar.gz"
+    with tarfile.open(archive, "w:gz") as tar:
+        for name, text in {**reviews, "train/unsup/0_0.txt": "no label", "train/pos/urls.md": "no review"}.items():
+            member = tarfile.TarInfo(f"aclImdb/{name}")
+            member.size = len(text)
+            tar.addfile(member, io.BytesIO(text.encode()))
+    found = load("../train/lra_text/prepare.py").read_reviews(archive)
+    for part, rows in found.items():
+        assert sorted(row["text"] for row in rows) == sorted(text for name, text in reviews.items() if part in name)
+        assert all(row["text"].split()[1] == row["label"] for row in rows)
+        assert [row["label"] for row in rows] != sorted(row["label"] for row in rows), "not shuffled"
+    done = run("../train/lra_text/prepare.py", archive, tmp_path / "out")
+    assert done.returncode != 0
+    assert "16 reviews in train, not 25000" in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_lra_texts_damage_inserts_ten_marks_or_deletes_all() -> None:
+    script = load("../train/lra_text/prepare.py")
+    review = "It's \u201cgood\u201d, isn't it?<br />"
+    damaged = script.with_insertions(review, random.Random(1))
+    left = iter(damaged)
+    assert all(letter in left for letter in review), "the review's characters stay, in their order"
+    assert sum(one in string.punctuation for one in damaged) == sum(one in string.punctuation for one in review) + 10
+    assert len(damaged) == len(review) + 10
+    assert script.without_punctuation(review) == "Its \u201cgood\u201d isnt itbr "
+
+
+def test_a_curve_has_each_evaluation_once_and_names_the_last_and_the_best(tmp_path: Path) -> None:
+    evaluations = [(250, 0.2), (500, 0.3), (500, 0.35), (750, 0.31)]  # a continued run evaluates step 500 again
+    lines = [f"step {step}: held-out accuracy {value:.4f} (1 of 2), loss 1.0 nats" for step, value in evaluations]
+    (tmp_path / "8_32_seed_2.log").write_text("\n".join(["resuming after step 499", *lines]))
+    (tmp_path / "16_2_seed_1.log").write_text("begun\n")
+    picture = tmp_path / "curve.svg"
+    done = run("curve.py", *sorted(tmp_path.glob("*.log")), "--steps=1000", f"--picture={picture}")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "w 8, r 32, seed 2: 0.3100 at step 750; best on the test 0.3500 at step 500\n"
+    (points,) = re.findall(r'<polyline points="([^"]*)"', picture.read_text())
+    xs, ys = zip(*(map(float, point.split(",")) for point in points.split()), strict=True)
+    assert xs[1] - xs[0] == xs[2] - xs[1] > 0
+    assert ys[1] < ys[2] < ys[0], "a higher accuracy is further up"
