@@ -177,7 +177,7 @@ TEST_F(SessionDrainTest, OneWhoseNextTurnDidNotComeIsLeftForTheReasonOfItsLast) 
     over->WaitForNotification();
     lock.lock();
   };
-  const absl::StatusOr<DrainResult> result = Drain(absl::Seconds(1));
+  const absl::StatusOr<DrainResult> result = Drain(absl::Seconds(2));
   over->Notify();
   ASSERT_TRUE(result.ok()) << result.status();
   ASSERT_EQ(result->left.size(), 5U);
