@@ -25,6 +25,8 @@ constexpr int64_t kWidenedInputs = 256;
 constexpr int64_t kRowsForTiles = 8;
 // Rows from which the library's product of widened weights is faster.
 constexpr int64_t kManyRows = 48;
+// Numbers whose rounding justifies a thread.
+constexpr int64_t kRoundedPerThread = 1 << 15;
 // Panels that are widened together: some megabytes.
 constexpr int64_t kWidenedPanels = 16;
 
@@ -106,8 +108,7 @@ at::Tensor RoundedRows(const at::Tensor& matrix) {
   const int64_t rows = matrix.size(0), inputs = matrix.size(1), stride = Padded(inputs);
   at::Tensor rounded = at::empty({RowsOfKernels(rows), stride}, at::kBFloat16);
   auto* const to = reinterpret_cast<cpu::BFloat16*>(rounded.mutable_data_ptr<at::BFloat16>());
-  constexpr int64_t kWorthAThread = 1 << 15;
-  at::parallel_for(0, rows, std::max<int64_t>(1, kWorthAThread / inputs), [&](int64_t begin, int64_t end) {
+  at::parallel_for(0, rows, std::max<int64_t>(1, kRoundedPerThread / inputs), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       cpu::RoundToBFloat16(matrix.const_data_ptr<float>() + row * matrix.stride(0), inputs, to + row * stride);
       std::fill_n(to + row * stride + inputs, stride - inputs, cpu::BFloat16{});
@@ -283,8 +284,7 @@ at::Tensor Int8Panels::MultiplyInt8Rows(const at::Tensor& rows, const ProductEnd
   const at::Tensor matrix = AsMatrix(rows);
   const int64_t count = matrix.size(0), panels = Parts(outputs(), kPanelOutputs), stride = groups() * kGroupInputs;
   const at::Tensor numbers = at::empty({count, stride}, at::kByte), scales = at::empty({count, groups()}, at::kFloat);
-  constexpr int64_t kWorthAThread = 1 << 15;
-  at::parallel_for(0, count, std::max<int64_t>(1, kWorthAThread / stride), [&](int64_t first, int64_t last) {
+  at::parallel_for(0, count, std::max<int64_t>(1, kRoundedPerThread / stride), [&](int64_t first, int64_t last) {
     for (int64_t row = first; row < last; ++row) {
       cpu::RoundToInt8(matrix.const_data_ptr<float>() + row * matrix.stride(0), inputs(),
                        numbers.mutable_data_ptr<uint8_t>() + row * stride,

@@ -21,14 +21,14 @@ expect_hash() {
   fi
 }
 
-# start_server: serves `repository`, by default models/zoo, on a free port of the loopback.
+# start_server OPTION...: serves `repository`, by default models/zoo, on a free port of the loopback.
 start_server() {
   if [[ ! -x $programs/longshort-server || ! -x $programs/longshort ]]; then
     echo "no release build yet: run deploy/quickstart first" >&2
     exit 1
   fi
   "$programs/longshort-server" --model-repository="$repository" --listen=127.0.0.1:0 --http-listen=127.0.0.1:0 \
-    --port-file="$scratch/ports" --log-level=error &
+    --port-file="$scratch/ports" --log-level=error "$@" &
   server=$!
   until [[ -s $scratch/ports ]]; do
     kill -0 "$server" || exit 1
