@@ -4,6 +4,7 @@
 zoo=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 programs=$(cd "$zoo/../.." && pwd)/build/release/bin
 repository=$zoo
+server_options=()
 scratch=$(mktemp -d)
 server=
 
@@ -21,14 +22,14 @@ expect_hash() {
   fi
 }
 
-# start_server OPTION...: serves `repository`, by default models/zoo, on a free port of the loopback.
+# start_server: serves `repository`, by default models/zoo, with `server_options`, on a free port of the loopback.
 start_server() {
   if [[ ! -x $programs/longshort-server || ! -x $programs/longshort ]]; then
     echo "no release build yet: run deploy/quickstart first" >&2
     exit 1
   fi
   "$programs/longshort-server" --model-repository="$repository" --listen=127.0.0.1:0 --http-listen=127.0.0.1:0 \
-    --port-file="$scratch/ports" --log-level=error "$@" &
+    --port-file="$scratch/ports" --log-level=error "${server_options[@]}" &
   server=$!
   until [[ -s $scratch/ports ]]; do
     kill -0 "$server" || exit 1
