@@ -262,7 +262,8 @@ def test_answers_that_nobody_reads_take_little_memory(
         client.close()
     wait_until(lambda: reader.messages > messages or reader.is_complete)
     reader.cancel()
-    assert server.peak_memory() - memory < 100 * MIB
+    # 3,072 calls of some 25 KB, and those that begin before the guard's next check.
+    assert server.peak_memory() - memory < 128 * MIB
     if reasons:
         wait_until(lambda: closed(server, *reasons.split("|")) == before + 1)
         wait_until(lambda: re.search(f"connections closed: .* why=({reasons}) ", server.log()) is not None)
