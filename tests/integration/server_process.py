@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import re
@@ -34,7 +35,8 @@ def wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
     machine takes."""
     end = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < end, "the condition did not come true in time"
+        if time.monotonic() >= end:
+            raise AssertionError(f"did not come true within {seconds:g} s: {inspect.getsource(condition).strip()}")
         time.sleep(0.02)
 
 
