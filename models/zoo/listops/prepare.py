@@ -1,77 +1,61 @@
 #!/usr/bin/env python3
-"""Makes ListOps training and held-out files for longshort-train from the folder with gen.py and the given splits.
+"""Makes the files of ListOps that longshort-train reads.
 
-Training data: short_train.tsv and more expressions of gen.py, short (16 to 512 tokens, evenly spread lengths) and long
-(Long Range Arena's 501 to 1999). Held out: short_test.tsv and lra_test.tsv, whose expressions are not in the training
-data.
+Those of the demo model: train.jsonl has short expressions (16 to 512 symbols, of evenly spread lengths) and long ones
+(Long Range Arena's 501 to 1,999), and held_out_short.jsonl and held_out_lra.jsonl have others. With --published, those
+of Long Range Arena's recipe: 96,000 long expressions to train on, and 2,000 in test.jsonl. Needs only Python.
 """
 
 import argparse
 import hashlib
 import json
-import subprocess
-import sys
-import tempfile
 from pathlib import Path
 
-SHORT = ["--min-len", "15", "--max-len", "513", "--spread", "8"]
-LONG = ["--min-len", "500", "--max-len", "2000"]
+from expressions import random_expressions
+
+SHORT = {"lengths": range(16, 513), "bins": 8}
+# As the tokenizers name them: "[MAX" is MAX, and the tokenizer of 2021 has X for "]".
+SYMBOLS = [*"0123456789", "MAX", "MED", "MIN", "SM"]
+SYMBOLS_2021 = [*"0123456789", "X", "[MAX", "[MED", "[MIN", "[SM"]
+
+Rows = list[tuple[str, str]]
 
 
-def read_rows(path: Path) -> list[tuple[str, str]]:
-    """Expressions and values of a file with the header Source, Target."""
-    header, *lines = path.read_text().splitlines()
-    if header != "Source\tTarget":
-        raise SystemExit(f"{path}: the first line is {header!r}, not Source, tab, Target")
-    rows = []
-    for line in lines:
-        source, target = line.split("\t")
-        rows.append((source, target))
-    return rows
+def demo_data(short: int, long: int) -> dict[str, Rows]:
+    """With so many short and long expressions beside the first 5,000 of training."""
+    first = random_expressions(5500, seed=1, **SHORT)
+    held_out = {"held_out_short": first[5000:], "held_out_lra": random_expressions(200, seed=2)}
+    held_out["held_out"] = held_out["held_out_short"] + held_out["held_out_lra"]
+    rows = first[:5000] + random_expressions(short, seed=2021, **SHORT) + random_expressions(long, seed=2022)
+    left_out = {*held_out["held_out"]}
+    train = [row for row in dict.fromkeys(rows) if row not in left_out]
+    return {"train": train, **held_out}
 
 
-def generate(generator: Path, count: int, seed: int, shape: list[str]) -> list[tuple[str, str]]:
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "made.tsv"
-        command = [sys.executable, str(generator), "--split", f"{file}={count}", "--seed", str(seed), *shape]
-        subprocess.run(command, check=True)
-        return read_rows(file)
-
-
-def write_examples(path: Path, rows: list[tuple[str, str]]) -> str:
-    """Writes JSON Lines and returns their SHA-256."""
-    content = "".join(json.dumps({"label": value, "text": text}) + "\n" for text, value in rows).encode()
-    path.write_bytes(content)
-    return hashlib.sha256(content).hexdigest()
+def published_data() -> dict[str, Rows]:
+    # 2,000 more are for the choice of a checkpoint, which is not made here.
+    rows = random_expressions(100_000, seed=2020)
+    return {"train": rows[:96_000], "test": rows[98_000:]}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("source", type=Path, help="folder with gen.py, short_train.tsv, short_test.tsv, lra_test.tsv")
-    parser.add_argument("out", type=Path, help="folder to write train.jsonl, held_out*.jsonl, vocabulary.txt into")
+    parser.add_argument("folder", type=Path, help="where the files are written")
+    parser.add_argument("--published", action="store_true", help="the data of Long Range Arena's recipe")
     parser.add_argument("--short", type=int, default=60000, help="short expressions to make (default: %(default)s)")
     parser.add_argument("--long", type=int, default=30000, help="long expressions to make (default: %(default)s)")
-    parser.add_argument("--seed", type=int, default=2021, help="seed of the generator (default: %(default)s)")
     given = parser.parse_args()
 
-    held_out_short = read_rows(given.source / "short_test.tsv")
-    held_out_long = read_rows(given.source / "lra_test.tsv")
-    held_out = {text for text, _ in held_out_short + held_out_long}
-    made = generate(given.source / "gen.py", given.short, given.seed, SHORT)
-    made += generate(given.source / "gen.py", given.long, given.seed + 1, LONG)
-    rows = read_rows(given.source / "short_train.tsv") + made
-    train = [row for row in dict.fromkeys(rows) if row[0] not in held_out]
-
-    given.out.mkdir(parents=True, exist_ok=True)
-    words = {word for text, _ in train for word in text.split()}
-    # As the tokenizer listops_2021 names them.
-    symbols = sorted("X" if word == "]" else word for word in words)
-    (given.out / "vocabulary.txt").write_text("".join(f"{symbol}\n" for symbol in symbols))
-    files = {"train": train, "held_out_short": held_out_short, "held_out_lra": held_out_long,
-             "held_out": held_out_short + held_out_long}  # fmt: skip
-    for name, part in files.items():
-        digest = write_examples(given.out / f"{name}.jsonl", part)
-        print(f"{digest}  {name}.jsonl, {len(part)} expressions")
+    given.folder.mkdir(parents=True, exist_ok=True)
+    vocabulary = SYMBOLS if given.published else SYMBOLS_2021
+    (given.folder / "vocabulary.txt").write_text("".join(f"{symbol}\n" for symbol in vocabulary))
+    data = published_data() if given.published else demo_data(given.short, given.long)
+    for name, rows in reversed(data.items()):  # train.jsonl is the last, and marks that all are there
+        content = "".join(json.dumps({"label": value, "text": text}) + "\n" for text, value in rows).encode()
+        part = given.folder / f"{name}.part"
+        part.write_bytes(content)
+        part.rename(given.folder / f"{name}.jsonl")
+        print(f"{hashlib.sha256(content).hexdigest()}  {name}.jsonl, {len(rows)} expressions")
 
 
 if __name__ == "__main__":

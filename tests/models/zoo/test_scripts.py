@@ -6,12 +6,15 @@ import itertools
 import json
 import random
 import re
+import statistics
 import string
 import subprocess
 import sys
 import tarfile
 from pathlib import Path
 from types import ModuleType
+
+import pytest
 
 ZOO = Path(__file__).parents[3] / "models" / "zoo"
 LANGUAGES = dict(line.split("\t")[:2] for line in (ZOO / "languages" / "languages.tsv").read_text().splitlines()[1:])
@@ -106,19 +109,51 @@ def test_flowers_keep_the_split_of_the_archive_and_the_attribution(tmp_path: Pat
     assert run("flowers/prepare.py", archive, tmp_path / "again").stdout == first.stdout
 
 
-def test_listops_leaves_the_held_out_expressions_out_of_training(tmp_path: Path) -> None:
-    rows = {
-        "short_train": "[MAX 1 2 ]\t2\n[MIN 1 2 ]\t1\n",
-        "short_test": "[MAX 1 2 ]\t2\n",
-        "lra_test": "[SM 9 9 ]\t8\n",
+def evaluate(expression: str) -> int:
+    """By a stack of operators and values, as the model's card defines them."""
+    functions = {"[MIN": min, "[MAX": max, "[MED": lambda values: int(statistics.median(values)),
+                 "[SM": lambda values: sum(values) % 10}  # fmt: skip
+    stack: list[list[object]] = [[]]
+    for symbol in expression.split():
+        if symbol in functions:
+            stack.append([symbol])
+        elif symbol == "]":
+            operator, *values = stack.pop()
+            stack[-1].append(functions[operator](values))
+        else:
+            stack[-1].append(int(symbol))
+    ((value,),) = stack
+    return value
+
+
+def test_expressions_have_their_values_and_lengths_and_occur_once() -> None:
+    script = load("listops/expressions.py")
+    rows = script.random_expressions(60, seed=3, lengths=range(16, 113), bins=4)
+    assert all(str(evaluate(text)) == value for text, value in rows)
+    lengths = sorted(len(text.split()) for text, _ in rows)
+    assert (
+        lengths[0] >= 16 and lengths[14] < 40 <= lengths[15] and lengths[44] < 89 <= lengths[45] and lengths[-1] < 113
+    )
+    assert len(dict(rows)) == 60
+    assert rows == script.random_expressions(60, seed=3, lengths=range(16, 113), bins=4)
+    assert rows != script.random_expressions(60, seed=4, lengths=range(16, 113), bins=4)
+    assert script.OPERATORS["[MED"]([5, 1, 4, 2]) == 3 and script.OPERATORS["[MED"]([3, 0, 1]) == 1
+
+
+def test_listops_leaves_the_held_out_expressions_out_of_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ZOO / "listops"))
+    script = load("listops/prepare.py")
+    first = [(f"[MAX {number} 2 ]", "x") for number in range(5500)]
+    made = {
+        1: first,
+        2: [("[SM 9 9 ]", "8")],
+        2021: [first[5499], first[0]],
+        2022: [("[SM 9 9 ]", "8"), ("[MIN 1 2 ]", "1")],
     }
-    for name, lines in rows.items():
-        (tmp_path / f"{name}.tsv").write_text("Source\tTarget\n" + lines)
-    generator = "import sys; open(sys.argv[2].split('=')[0], 'w').write('Source\\tTarget\\n[SM 9 9 ]\\t8\\n')"
-    (tmp_path / "gen.py").write_text(generator)
-    assert run("listops/prepare.py", tmp_path, tmp_path / "out", "--short=1", "--long=1").returncode == 0
-    assert read_lines(tmp_path / "out" / "train.jsonl") == [{"label": "1", "text": "[MIN 1 2 ]"}]
-    assert (tmp_path / "out" / "vocabulary.txt").read_text() == "1\n2\nX\n[MIN\n"
+    monkeypatch.setattr(script, "random_expressions", lambda count, seed, **_: made[seed])
+    data = script.demo_data(2, 2)
+    assert data["held_out_short"] == first[5000:] and data["held_out_lra"] == made[2]
+    assert data["train"] == [*first[:5000], ("[MIN 1 2 ]", "1")]
 
 
 def test_accuracy_counts_the_likeliest_class_against_labels_or_folders(tmp_path: Path) -> None:
