@@ -1,5 +1,5 @@
-// ItemAttention on LibTorch's ops and, for documents on the CPU, a kernel of models/kernels. Differentiable. The CPU
-// serves it, training runs it, and it is the reference of the GPU kernels.
+// ItemAttention on LibTorch's ops and, without gradients, the kernels of models/kernels. The CPU serves it, training
+// runs it, and it is the reference of the GPU kernels.
 #pragma once
 
 #include <cstdint>

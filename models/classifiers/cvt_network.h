@@ -1,7 +1,6 @@
 // The network of CvT*-LS: its weights as tensors, and its forward pass, for serving and training.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "ATen/core/Tensor.h"

@@ -1,5 +1,6 @@
 #include "models/classifiers/served_classifier.h"
 
+#include <algorithm>
 #include <exception>
 #include <string_view>
 #include <utility>
@@ -8,7 +9,7 @@
 #include "base/status_macros.h"
 #include "c10/core/InferenceMode.h"
 #include "models/gpu_backends.h"
-#include "models/kernels/int8_rows.h"
+#include "models/kernels/instruction_set.h"
 #include "models/layers/kept_memory.h"
 #include "models/layers/library.h"
 #include "models/layers/packed_matrix.h"
@@ -124,6 +125,11 @@ at::ScalarType ProductType(std::string_view precision, const WorkerDevice& devic
   return precision == "int8" && cpu::HasInt8DotProducts() ? at::kQInt8 : at::kFloat;
 }
 
+std::string_view PrecisionName(at::ScalarType type) {
+  if (type == at::kFloat) return "fp32";
+  return type == at::kQInt8 ? "int8" : "bf16";
+}
+
 }  // namespace
 
 absl::StatusOr<ClassifierWeights> LoadServedClassifier(
@@ -140,13 +146,6 @@ absl::StatusOr<ClassifierWeights> LoadServedClassifier(
     const OneThread one_thread;
     const auto network = make([&](const std::string& name) { return reader.Read(name); });
     LS_RETURN_IF_ERROR(reader.Finish());
-    const auto type_on = [&](const WorkerDevice& device) { return ProductType(options.precision, device, *network); };
-    info.precision = "fp32";
-    for (const WorkerDevice& device : devices) {
-      const at::ScalarType type = type_on(device);
-      if (type != at::kFloat) info.precision = type == at::kQInt8 ? "int8" : "bf16";
-    }
-    const auto shared_info = std::make_shared<const ClassifierInfo>(std::move(info));
     ClassifierWeights weights;
     for (const WorkerDevice& device : devices) {
       if (device.kind != DeviceKind::kCpu) {
@@ -155,14 +154,16 @@ absl::StatusOr<ClassifierWeights> LoadServedClassifier(
         }
         options.gpus->BeginLoading(device);
       }
-      const at::ScalarType type = type_on(device);
+      const at::ScalarType type = ProductType(options.precision, device, *network);
+      info.precision = PrecisionName(type);
+      const auto info_here = std::make_shared<const ClassifierInfo>(info);
       const bool packs = device.kind == DeviceKind::kCpu && (type != at::kFloat || network->IsFasterInPanels());
       TensorMove move = packs ? TensorMove::Packing(type) : TensorMove(TensorDevice(device), type);
       const auto here = std::make_shared<const PlacedNetwork>(network->Copy(move));
-      const auto new_replica = [shared_info, head_width, gpus = options.gpus, here](const WorkerDevice& worker) {
-        return NewReplica(shared_info, {here, here->network.get()}, head_width, gpus, worker);
+      const auto new_replica = [info_here, head_width, gpus = options.gpus, here](const WorkerDevice& worker) {
+        return NewReplica(info_here, {here, here->network.get()}, head_width, gpus, worker);
       };
-      weights.places.push_back({device, *shared_info, new_replica});
+      weights.places.push_back({device, info, new_replica});
     }
     return weights;
   } catch (const std::exception& error) {

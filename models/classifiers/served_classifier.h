@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "ATen/core/Tensor.h"
@@ -43,8 +42,7 @@ class ServedNetwork {
   // Runs a micro-batch on the CPU.
   virtual Output Run(Items items, ClassifierOutput output) const = 0;
   // Runs a whole batch on a GPU. PrepareOn captures the graphs, once, before the first batch. The network must then
-  // outlive `gpu`. Graphs compute logits, or features if there are no classes; other
-  // outputs run without.
+  // outlive `gpu`. Graphs compute logits, or features if there are no classes; other outputs run without.
   virtual ClassifierResult RunOn(GpuItemAttention& gpu, Items items, ClassifierOutput output) const = 0;
   virtual absl::Status PrepareOn(GpuItemAttention& gpu) const = 0;
 

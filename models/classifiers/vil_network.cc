@@ -1,7 +1,6 @@
 #include "models/classifiers/vil_network.h"
 
 #include <string_view>
-#include <utility>
 
 #include "ATen/Functions.h"
 #include "ATen/TensorOperators.h"

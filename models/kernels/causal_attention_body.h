@@ -1,6 +1,4 @@
-// The body of causal_attention.h, compiled once for each instruction set (LONGSHORT_INSTRUCTION_SET names the
-// namespace). It uses only builtins and plain loops: the linker could keep this file's AVX-512 copy of a library's
-// inline function for every processor.
+// The body of causal_attention.h (row_products_body.h says how bodies are compiled).
 #pragma once
 
 #include <cstdint>

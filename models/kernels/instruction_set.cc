@@ -30,4 +30,8 @@ InstructionSet BestInstructionSet() {
   return best;
 }
 
+bool HasInt8DotProducts() {
+  return BestInstructionSet() == InstructionSet::kAvx512 && __builtin_cpu_supports("avx512vnni");
+}
+
 }  // namespace longshort::models::cpu

@@ -16,4 +16,7 @@ enum class InstructionSet { kBaseline, kAvx2, kAvx512 };
 // The fastest set that this processor supports and ATEN_CPU_CAPABILITY (default, avx2 or avx512) allows.
 InstructionSet BestInstructionSet();
 
+// Whether the processor has AVX-512 VNNI, and ATEN_CPU_CAPABILITY allows AVX-512.
+bool HasInt8DotProducts();
+
 }  // namespace longshort::models::cpu

@@ -77,10 +77,6 @@ LS_INLINE void MultiplyTile(int64_t count, const Int8Panel& panel, const int32_t
 
 }  // namespace
 
-bool HasInt8DotProducts() {
-  return BestInstructionSet() == InstructionSet::kAvx512 && __builtin_cpu_supports("avx512vnni");
-}
-
 void RoundToInt8(const float* row, int64_t inputs, uint8_t* numbers, float* scales) {
   constexpr int64_t kParts = kGroupInputs / kOutputs;
   for (int64_t group = 0; group * kGroupInputs < inputs; ++group) {

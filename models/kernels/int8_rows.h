@@ -8,9 +8,6 @@
 
 namespace longshort::models::cpu {
 
-// Whether the processor has these instructions, and ATEN_CPU_CAPABILITY allows AVX-512.
-bool HasInt8DotProducts();
-
 // A row in int8. Its numbers are stored plus 128, because one operand of the instructions is unsigned. An input is its
 // number times the scale of its group of kGroupInputs. Behind the inputs are zeros up to a whole group.
 struct Int8Rows {

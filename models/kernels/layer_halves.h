@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-#include "models/kernels/document_layer.h"
+#include "models/kernels/head_rows.h"
 #include "models/kernels/instruction_set.h"
 
 namespace longshort::models::cpu {

@@ -1,6 +1,6 @@
-// Products of rows, for the bodies of attention kernels. A body is compiled once for each
-// instruction set (LONGSHORT_INSTRUCTION_SET names the namespace). It uses only builtins and plain loops: the linker
-// could keep the AVX-512 copy of a library's inline function for every processor.
+// Products of rows, for the bodies of attention kernels. A body is compiled once for each instruction set
+// (LONGSHORT_INSTRUCTION_SET names the namespace). It uses only builtins and plain loops: the linker could keep the
+// AVX-512 copy of a library's inline function for every processor.
 //
 // All products have the form out = left * right. `left` is read one number at a time, so it may be transposed. `right`
 // and `out` are accessed kLanes columns at a time, so their rows are padded.

@@ -36,7 +36,7 @@ size_t Arenas() {
 }
 
 Mutex mutex;
-int models ABSL_GUARDED_BY(mutex) = 0;               // number of KeptMemory objects
+int kept_models ABSL_GUARDED_BY(mutex) = 0;          // number of KeptMemory objects
 ssize_t new_arenas_before ABSL_GUARDED_BY(mutex);    // setting before the first of them
 std::vector<ssize_t> before ABSL_GUARDED_BY(mutex);  // of each arena; new arenas may exist by now
 
@@ -64,14 +64,14 @@ void KeepNoLonger() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
 KeptMemory::KeptMemory() {
   if (mallctl == nullptr) return;
   const MutexLock lock(mutex);
-  if (models++ == 0) Keep();
+  if (kept_models++ == 0) Keep();
 }
 
 KeptMemory::~KeptMemory() {
   if (mallctl == nullptr) return;
   if (in_use_) --models_in_use;
   const MutexLock lock(mutex);
-  if (--models == 0) KeepNoLonger();
+  if (--kept_models == 0) KeepNoLonger();
   ReturnFreedMemory();
 }
 

@@ -2,8 +2,6 @@
 // references are the layers' forms of LibTorch's operations, which have the same results and the same gradients.
 #pragma once
 
-#include <cstdint>
-
 #include "ATen/core/Tensor.h"
 #include "models/layers/linear.h"
 

@@ -36,14 +36,14 @@ class PackedMatrix {
 // [..., inputs] -> [rows, inputs], with contiguous channels.
 at::Tensor AsMatrix(const at::Tensor& rows);
 
-// Packs `weight` [out, in], float32 or bfloat16, as elements of `type`:
+// Packs `weight` [out, in], float32 (for kBFloat16 also bfloat16), as elements of `type`:
 // - kFloat: no rounding. For float32 rows and the weight in float16, if the conversion is exact (the weight was stored
 //   in float16).
 // - kBFloat16: with AMX or AVX-512's bfloat16 instructions, rows are rounded to bfloat16, too; without AMX on Intel's
 //   processors, only a few rows at a time. On other processors, for float32 rows and the weight in float16, which
 //   rounds only numbers below 2^-17.
-// - kChar: int8 numbers, times a float32 scale for each 64 inputs of an output. In products of
-//   several rows with AMX, rows and scaled weights are rounded to bfloat16; else they stay float32.
+// - kChar: int8 numbers, times a float32 scale for each 64 inputs of an output. In products of several rows with AMX,
+//   rows and scaled weights are rounded to bfloat16; else they stay float32.
 // - kQInt8: as kChar, and rows are rounded to int8, too, with a scale for each 64 inputs of a row. For processors with
 //   AVX-512's dot products of bytes.
 // Returns nullptr if none of these applies. Throws what LibTorch throws.

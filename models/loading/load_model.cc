@@ -1,5 +1,6 @@
 #include "models/loading/load_model.h"
 
+#include <algorithm>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -92,8 +93,13 @@ absl::StatusOr<LoadedModel> LoadModel(const std::string& directory, const LoadOp
       const std::string read_as = options.precision == "int8" ? "fp32" : options.precision;
       return guard.check_room(WeightBytes(elements, read_as), WeightBytes(elements, options.precision));
     }
-    // The host keeps a classifier's weights in float32, even if only GPUs use them.
-    return guard.check_room(WeightBytes(elements, "fp32"),
+    // A CPU packs all weights (ServedNetwork::IsFasterInPanels) or those of narrow products, while the host still has
+    // what it read in float32.
+    const std::vector<WorkerDevice> devices = options.DevicesOrCpu();
+    const bool packs = (options.precision != "fp32" || kRegistrations[architecture].load != LoadText) &&
+                       std::any_of(devices.begin(), devices.end(),
+                                   [](const WorkerDevice& device) { return device.kind == DeviceKind::kCpu; });
+    return guard.check_room(WeightBytes(elements, "fp32") * (packs ? 2 : 1),
                             WeightBytes(elements, ClassifierPrecision(options.precision)));
   };
   const bool may_be_served = !guard.served_fingerprint.empty();

@@ -60,14 +60,30 @@ void AddClassifierFiles(OptionTable& table, TrainingFiles& files, const std::str
       &files.from);
 }
 
+// Refuses options that others make meaningless.
+absl::Status CheckFiles(const TrainingFiles& files) {
+  const TrainingFiles defaults;
+  if (!files.config.empty() && !files.from.empty()) {
+    return absl::InvalidArgumentError("--config and --from exclude each other: the form is that of --from");
+  }
+  if (!files.vocabulary.empty() && !files.from.empty()) {
+    return absl::InvalidArgumentError("--vocabulary and --from exclude each other: the tokenizer is that of --from");
+  }
+  if (files.size != defaults.size && (!files.config.empty() || !files.from.empty())) {
+    return absl::InvalidArgumentError("--size is of models without --config and --from, which have a size already");
+  }
+  if (files.held_out_fraction != defaults.held_out_fraction && !files.held_out.empty()) {
+    return absl::InvalidArgumentError("--held-out-fraction and --held-out exclude each other");
+  }
+  return absl::OkStatus();
+}
+
 // Completes the options of a classifier, loads its data, and trains.
 absl::Status CompleteAndTrain(const std::vector<std::string>& others, const RunLength& length,
                               ClassifierTrainerOptions& options, TrainingFiles& files,
                               absl::FunctionRef<absl::StatusOr<std::unique_ptr<TrainableClassifier>>()> load) {
   LS_RETURN_IF_ERROR(CompletePaths(others, files.train, options.output_directory));
-  if (!files.config.empty() && !files.from.empty()) {
-    return absl::InvalidArgumentError("--config and --from exclude each other: the form is that of --from");
-  }
+  LS_RETURN_IF_ERROR(CheckFiles(files));
   // A smaller batch alone is no mistake.
   if (options.group == ClassifierTrainerOptions().group) options.group = std::min(options.group, options.batch);
   LS_RETURN_IF_ERROR(CompleteLoop(options.output_directory, length, options.loop));

@@ -2,7 +2,6 @@
 
 #include <filesystem>
 #include <system_error>
-#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -101,7 +100,13 @@ absl::Status CompletePaths(const std::vector<std::string>& others, std::string& 
     return absl::InvalidArgumentError(absl::StrCat("unexpected argument '", others.back(), "'; see --help"));
   }
   if (!others.empty()) data = others.front();
-  if (data.empty()) return absl::InvalidArgumentError("the data to train on is required; see --help");
+  if (data.empty()) {
+    return absl::InvalidArgumentError("no data to train on: name a file or folder, as the examples of --help do");
+  }
+  // Checked before the folder of --out is made.
+  if (std::error_code unknown; !std::filesystem::exists(data, unknown)) {
+    return absl::NotFoundError(absl::StrCat(data, ": there is no such file or folder to train on"));
+  }
   if (!output_directory.empty()) return absl::OkStatus();
   std::string name;
   std::filesystem::path path(data);
@@ -109,7 +114,10 @@ absl::Status CompletePaths(const std::vector<std::string>& others, std::string& 
   for (const char character : path.stem().string()) {
     if (absl::ascii_isalnum(character) || character == '_' || character == '-') name.push_back(character);
   }
-  if (name.empty()) return absl::InvalidArgumentError("--out is required; see --help");
+  if (name.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--out is required: the name of ", data, " gives no name to the model"));
+  }
   output_directory = absl::StrCat("my_models/", name, "/1");
   return absl::OkStatus();
 }

@@ -91,9 +91,9 @@ struct TokenisedTexts {
   int64_t Tokens(int64_t item) const;
 };
 
-// Tokenises labelled texts. A document that is longer than the model's maximum is cut at its end, as for
-// a request with `truncate`. A pair is joined to one document if the model does that. Errors: those of tokenising;
-// INVALID_ARGUMENT for a label that `labels` lacks, or a document without tokens. All name the text's place.
+// Tokenises labelled texts. A document that is longer than the model's maximum is cut at its end, as for a request with
+// `truncate`. A pair is joined to one document if the model does that. Errors: those of tokenising; INVALID_ARGUMENT
+// for a label that `labels` lacks, or a document without tokens. All name the text's place.
 absl::StatusOr<TokenisedTexts> TokeniseTexts(absl::Span<const LabelledText> texts, const TextClassifierConfig& config,
                                              const TextEncoder& tokenizer, absl::Span<const std::string> labels);
 

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 #include <string_view>
+#include <system_error>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -53,6 +54,8 @@ absl::StatusOr<std::vector<std::string>> TakeRow(std::string_view& text, char se
 
 absl::StatusOr<std::vector<LabelledText>> ParseTable(std::string_view text, char separator, const TextColumns& columns,
                                                      const std::string& path) {
+  if (text.empty())
+    return absl::InvalidArgumentError(absl::StrCat(path, ": is empty; it must begin with a row of names"));
   int64_t line = 1;
   LS_ASSIGN_OR_RETURN(const std::vector<std::string> names, TakeRow(text, separator, line));
   const auto index_of = [&](const std::string& column, const std::string& option) -> absl::StatusOr<size_t> {
@@ -98,12 +101,11 @@ absl::StatusOr<std::vector<LabelledText>> ReadLabelledTexts(const std::string& p
     LS_ASSIGN_OR_RETURN(texts, ReadFolders(path));
   } else {
     LS_ASSIGN_OR_RETURN(const std::string content, ReadTextFile(path, kFileLimitBytes));
-    const std::string_view text = WithoutByteOrderMark(content);
-    if (absl::EndsWithIgnoreCase(path, ".csv") || absl::EndsWithIgnoreCase(path, ".tsv")) {
-      LS_ASSIGN_OR_RETURN(texts, ParseTable(text, absl::EndsWithIgnoreCase(path, ".tsv") ? '\t' : ',', columns, path));
-    } else {
-      LS_ASSIGN_OR_RETURN(texts, ParseLabelledTexts(text, {.columns = columns, .only_these = false}, path));
+    const bool is_tsv = absl::EndsWithIgnoreCase(path, ".tsv");
+    if (!is_tsv && !absl::EndsWithIgnoreCase(path, ".csv")) {
+      return ParseLabelledTexts(content, {.columns = columns, .only_these = false}, path);
     }
+    LS_ASSIGN_OR_RETURN(texts, ParseTable(WithoutByteOrderMark(content), is_tsv ? '\t' : ',', columns, path));
   }
   LS_RETURN_IF_ERROR(CheckLabelledTexts(texts, path));
   return texts;
@@ -124,9 +126,9 @@ absl::StatusOr<std::vector<bool>> ChooseHeldOut(const std::vector<Example>& exam
   std::vector<bool> is_held_out(examples.size());
   for (const auto& [label, different] : classes) {
     if (different.size() < 2) {
-      return absl::InvalidArgumentError(absl::StrCat(name, ": class ", QuoteForMessage(label), " has ",
-                                                     different.size(),
-                                                     " different example; at least 2 are needed to hold one out"));
+      return absl::InvalidArgumentError(absl::StrCat(name, ": class ", QuoteForMessage(label),
+                                                     " has only 1 distinct example; at least 2 are needed to hold "
+                                                     "one out"));
     }
     const auto wanted = static_cast<size_t>(static_cast<double>(different.size()) * fraction);
     size_t left = std::clamp<size_t>(wanted, 1, different.size() - 1);

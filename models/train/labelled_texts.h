@@ -1,7 +1,6 @@
 // Reads labelled texts from what users have: JSON Lines, a table (CSV, TSV), or a folder for each class.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>

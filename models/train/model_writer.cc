@@ -10,7 +10,6 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <iterator>
 #include <random>
 #include <string>
 #include <string_view>
@@ -85,8 +84,9 @@ absl::Status WriteFiles(const fs::path& directory, const std::vector<NamedParame
     const bool is_exact = std::find(exact.begin(), exact.end(), parameter.name) != exact.end();
     values.push_back(parameter.value.detach().to(is_exact ? at::kFloat : at::kHalf).contiguous());
     if (!at::isfinite(values.back()).all().item<bool>()) {
-      return absl::OutOfRangeError(absl::StrCat("the weights ", parameter.name, " are not finite, or too large for ",
-                                                is_exact ? "float32" : "float16", ": the training has diverged"));
+      return absl::OutOfRangeError(absl::StrCat(
+          "the weights ", parameter.name, " are not finite, or too large for ", is_exact ? "float32" : "float16",
+          ": the training has diverged; train again with a lower --learning-rate"));
     }
     tensors.push_back(
         {.name = parameter.name,

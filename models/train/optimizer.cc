@@ -97,6 +97,7 @@ double Optimizer::Step(int64_t step, const StepRates& rates) {
 }
 
 void Optimizer::StepGroup(Group& group, const StepRates& rates, double scale) {
+  if (group.values.empty()) return;
   std::vector<at::Tensor> gradients;
   for (at::Tensor& value : group.values) {
     gradients.push_back(scale == 1.0 ? value.grad() : value.grad().mul_(scale));

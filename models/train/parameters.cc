@@ -1,25 +1,22 @@
 #include "models/train/parameters.h"
 
+#include <algorithm>
 #include <cmath>
 #include <exception>
 #include <map>
-#include <system_error>
 #include <utility>
 
 #include "ATen/CPUGeneratorImpl.h"
 #include "ATen/Functions.h"
 #include "ATen/TensorOperators.h"
 #include "absl/strings/str_cat.h"
-#include "models/layers/library.h"
+#include "base/status_macros.h"
+#include "c10/core/GradMode.h"
 
 namespace longshort::models {
 namespace {
 
 bool IsFrequencies(const std::string& name) { return name.ends_with(".inv_freq"); }
-
-bool IsTrained(const std::string& name) {
-  return !name.ends_with(".running_mean") && !name.ends_with(".running_var") && !IsFrequencies(name);
-}
 
 // Tables whose rows are looked up or added: they have no sum over inputs.
 bool IsTable(const std::string& name) {
@@ -42,17 +39,6 @@ at::Tensor InitialValue(const TensorShape& tensor, at::Generator& generator) {
   return at::normal(0.0, 1.0 / std::sqrt(inputs), tensor.shape, generator);
 }
 
-// The threads beside the calling one. Throws std::system_error if the system cannot create them: the pool would end the
-// process.
-int ThreadsBeside(int64_t shards) {
-  const int threads = static_cast<int>(shards) - 1;
-  if (!CanMakeThreads(threads)) {
-    throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again),
-                            absl::StrCat("--shards=", shards, " needs ", threads, " more threads"));
-  }
-  return threads;
-}
-
 }  // namespace
 
 std::vector<NamedParameter> InitialParameters(absl::Span<const TensorShape> tensors, uint64_t seed) {
@@ -60,10 +46,28 @@ std::vector<NamedParameter> InitialParameters(absl::Span<const TensorShape> tens
   std::vector<NamedParameter> parameters;
   for (const TensorShape& tensor : tensors) {
     at::Tensor value = InitialValue(tensor, generator);
-    value.requires_grad_(IsTrained(tensor.name));
+    value.requires_grad_(tensor.is_trained);
     parameters.push_back({tensor.name, std::move(value)});
   }
   return parameters;
+}
+
+absl::Status CopyStored(const SafetensorsFile& file, const std::vector<NamedParameter>& tensors) {
+  const c10::NoGradGuard no_grad;
+  for (const NamedParameter& tensor : tensors) {
+    const StoredTensor* const stored = file.Find(tensor.name);
+    const auto shape = tensor.value.sizes();
+    if (stored == nullptr || !std::equal(shape.begin(), shape.end(), stored->shape.begin(), stored->shape.end())) {
+      return absl::FailedPreconditionError(absl::StrCat("tensor ", tensor.name, " is missing or has another shape"));
+    }
+  }
+  for (const NamedParameter& tensor : tensors) {
+    at::Tensor value = at::empty(tensor.value.sizes());
+    LS_RETURN_IF_ERROR(ReadAsFloat32(file, *file.Find(tensor.name),
+                                     {value.mutable_data_ptr<float>(), static_cast<size_t>(value.numel())}));
+    tensor.value.copy_(value);
+  }
+  return absl::OkStatus();
 }
 
 TensorSource ByName(const std::vector<NamedParameter>& parameters) {
@@ -73,7 +77,7 @@ TensorSource ByName(const std::vector<NamedParameter>& parameters) {
 }
 
 ParameterShards::ParameterShards(std::vector<NamedParameter> parameters, int64_t shards)
-    : parameters_(std::move(parameters)), shards_(shards), threads_(ThreadsBeside(shards)) {
+    : parameters_(std::move(parameters)), shards_(shards), threads_(static_cast<int>(shards) - 1) {
   for (std::vector<NamedParameter>& shard : shards_) {
     for (const NamedParameter& parameter : parameters_) {
       const at::Tensor alias = parameter.value.detach();

@@ -7,9 +7,11 @@
 #include <vector>
 
 #include "ATen/core/Tensor.h"
+#include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "c10/core/thread_pool.h"
 #include "models/layers/named_tensors.h"
+#include "models/weights/safetensors.h"
 #include "models/weights/tensors.h"
 
 namespace longshort::models {
@@ -27,6 +29,10 @@ struct NamedParameter {
 //   biases, running means                           0
 // Running statistics and the frequencies of positions are not trained; all other tensors are.
 std::vector<NamedParameter> InitialParameters(absl::Span<const TensorShape> tensors, uint64_t seed);
+
+// Copies the values that `file` has for these tensors into them. Errors: FAILED_PRECONDITION naming a tensor that is
+// missing or has another shape, and then none has changed; those of reading.
+absl::Status CopyStored(const SafetensorsFile& file, const std::vector<NamedParameter>& tensors);
 
 // Returns a source that finds these tensors by name, without copies, so that gradients reach them.
 TensorSource ByName(const std::vector<NamedParameter>& parameters);

@@ -18,21 +18,14 @@ constexpr size_t kConfigLimitBytes = size_t{1} << 20;
 
 absl::Status BeginWith(const ModelDirectory& model, const std::string& new_head,
                        const std::vector<NamedParameter>& parameters) {
-  const c10::NoGradGuard no_grad;
-  for (const NamedParameter& parameter : parameters) {
-    if (!new_head.empty() && parameter.name.starts_with(new_head)) continue;
-    const StoredTensor* const stored = model.weights.Find(parameter.name);
-    const auto shape = parameter.value.sizes();
-    if (stored == nullptr || !std::equal(shape.begin(), shape.end(), stored->shape.begin(), stored->shape.end())) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--from=", model.path, ": tensor ", parameter.name, " is missing or has another shape"));
-    }
-    at::Tensor value = at::empty(shape);
-    LS_RETURN_IF_ERROR(
-        ReadAsFloat32(model.weights, *stored, {value.mutable_data_ptr<float>(), static_cast<size_t>(value.numel())}));
-    parameter.value.copy_(value);
+  std::vector<NamedParameter> old = parameters;
+  if (!new_head.empty()) {
+    std::erase_if(old, [&](const NamedParameter& parameter) { return parameter.name.starts_with(new_head); });
   }
-  return absl::OkStatus();
+  const absl::Status copied = CopyStored(model.weights, old);
+  return absl::IsFailedPrecondition(copied)
+             ? absl::InvalidArgumentError(absl::StrCat("--from=", model.path, ": ", copied.message()))
+             : copied;
 }
 
 void Overwrite(const std::vector<NamedParameter>& begin, const std::vector<NamedParameter>& parameters) {

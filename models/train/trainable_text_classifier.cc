@@ -126,7 +126,7 @@ absl::StatusOr<std::vector<LabelledText>> ReadTexts(const std::string& path, con
                                                     int64_t documents) {
   if (files.config.empty() && documents == 1) return ReadLabelledTexts(path, files.columns);
   LS_ASSIGN_OR_RETURN(const std::string lines, ReadTrainingFile(path));
-  return ParseLabelledTexts(lines, {.documents = documents}, path);
+  return ParseLabelledTexts(lines, {.columns = files.columns, .documents = documents}, path);
 }
 
 // The loss is that of classes of which one is right.
@@ -186,9 +186,13 @@ absl::StatusOr<std::unique_ptr<TrainableClassifier>> LoadTrainableTextClassifier
     LS_ASSIGN_OR_RETURN(vocabulary, ReadTrainingFile(files.vocabulary));
   }
   if (!vocabulary.empty()) data.files.push_back({tokenizer_file, vocabulary});
-  LS_ASSIGN_OR_RETURN(
-      const std::unique_ptr<TextEncoder> tokenizer,
-      MakeDocumentTokenizer(data.config, vocabulary, files.vocabulary.empty() ? form.name : files.vocabulary));
+  if (vocabulary.empty() && !tokenizer_file.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(form.name, ": its tokenizer reads ", tokenizer_file, "; give it with --vocabulary"));
+  }
+  const std::string vocabulary_name = form.from ? absl::StrCat(form.from->path, "/", tokenizer_file) : files.vocabulary;
+  LS_ASSIGN_OR_RETURN(const std::unique_ptr<TextEncoder> tokenizer,
+                      MakeDocumentTokenizer(data.config, vocabulary, vocabulary_name));
   if (tokenizer == nullptr) {
     return absl::InvalidArgumentError(absl::StrCat(form.name, ": its tokenizer does not accept text"));
   }

@@ -77,20 +77,9 @@ absl::Status LoadCheckpoint(const std::string& path, TrainingState& state) {
     return absl::FailedPreconditionError(absl::StrCat(path, ": total_steps is '", text("total_steps"),
                                                       "' and seconds is '", text("seconds"), "', not numbers"));
   }
-  const c10::NoGradGuard no_grad;
-  for (NamedParameter& tensor : state.tensors) {
-    const StoredTensor* const saved = file.Find(tensor.name);
-    const auto shape = tensor.value.sizes();
-    if (saved == nullptr || !std::equal(shape.begin(), shape.end(), saved->shape.begin(), saved->shape.end())) {
-      return absl::FailedPreconditionError(
-          absl::StrCat(path, ": tensor ", tensor.name, " is missing or has another shape"));
-    }
-    at::Tensor value = at::empty(shape);
-    LS_RETURN_IF_ERROR(
-        ReadAsFloat32(file, *saved, {value.mutable_data_ptr<float>(), static_cast<size_t>(value.numel())}));
-    tensor.value.copy_(value);
-  }
-  return absl::OkStatus();
+  const absl::Status copied = CopyStored(file, state.tensors);
+  return absl::IsFailedPrecondition(copied) ? absl::FailedPreconditionError(absl::StrCat(path, ": ", copied.message()))
+                                            : copied;
 }
 
 class TrainingLoop final {

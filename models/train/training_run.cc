@@ -27,6 +27,10 @@ absl::Status CheckOutput(const RunOptions& options) {
 
 absl::Status TrainModel(const RunOptions& options, const ModelRun& run) {
   if (!options.loop.replace) LS_RETURN_IF_ERROR(CheckReplacesOwnModel(options.output_directory, run.settings));
+  if (!CanMakeThreads(static_cast<int>(options.shards) - 1)) {
+    return absl::ResourceExhaustedError(absl::StrCat("--shards=", options.shards, " needs ", options.shards - 1,
+                                                     " more threads, which the system does not allow; give fewer"));
+  }
   try {
     const KeptMemory memory;  // each step needs what the last one has freed
     LS_ASSIGN_OR_RETURN(const std::unique_ptr<TrainingTask> task, run.make_task());
@@ -36,7 +40,7 @@ absl::Status TrainModel(const RunOptions& options, const ModelRun& run) {
     absl::PrintF("%s", NextSteps(options.output_directory, result.held_out, run.call));
     return absl::OkStatus();
   } catch (const std::exception& error) {
-    return LibraryError("training", error);
+    return LibraryError("in training", error);
   }
 }
 

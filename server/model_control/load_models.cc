@@ -140,10 +140,13 @@ class EngineMaker {
     const models::ClassifierInfo& info = loaded.weights.info();
     core::DynamicBatchingEngine::Options engine;
     LS_ASSIGN_OR_RETURN(engine.workers, WorkersOf(name, serving));
-    const int64_t gpu_weight_bytes = models::WeightBytes(info.parameters, info.precision);
-    const std::shared_ptr<Memory> memory =
-        TakeForWeights(engine.workers, models::WeightBytes(info.parameters, /*precision=*/"fp32"),
-                       gpu_weight_bytes + info.gpu_workspace_bytes);
+    // CPUs are first (WorkersOn). They keep some of the weights in float32 with any precision.
+    const models::WorkerDevice first = engine.workers.front(), last = engine.workers.back();
+    const int64_t gpu_weight_bytes = models::WeightBytes(info.parameters, loaded.weights.info(last).precision);
+    const std::shared_ptr<Memory> memory = TakeForWeights(
+        engine.workers,
+        first.kind == models::DeviceKind::kCpu ? models::WeightBytes(info.parameters, /*precision=*/"fp32") : 0,
+        gpu_weight_bytes + info.gpu_workspace_bytes);
     memory->common.push_back(CommonShare(of_waiting_, waiting_bytes_->capacity()));
     if (loaded.preprocessor != nullptr) memory->common.push_back(CommonShare(decoding_, DecodingBytes(options_)));
     LS_RETURN_IF_ERROR(CheckModelFits(*budget_, name));

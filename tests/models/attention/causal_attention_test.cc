@@ -124,15 +124,15 @@ TEST(CausalAttention, NothingAfterAQueryTouchesIt) {
 
 TEST(CausalAttention, HasGradientsOfAllItsArguments) {
   Problem problem;
-  for (at::Tensor* argument : {&problem.query, &problem.window_keys, &problem.window_values, &problem.chunk_keys,
-                               &problem.chunk_values, &problem.positions.window, &problem.positions.chunk,
-                               &problem.positions.window_bias, &problem.positions.relative_bias}) {
-    argument->requires_grad_();
-  }
+  at::Tensor* const arguments[] = {
+      &problem.query,           &problem.window_keys,           &problem.window_values,
+      &problem.chunk_keys,      &problem.chunk_values,          &problem.positions.window,
+      &problem.positions.chunk, &problem.positions.window_bias, &problem.positions.relative_bias};
+  for (at::Tensor* const argument : arguments) argument->requires_grad_();
   problem.Attend().square().sum().backward();
-  for (const at::Tensor& argument : {problem.query, problem.window_keys, problem.chunk_values, problem.positions.chunk,
-                                     problem.positions.relative_bias}) {
-    EXPECT_GT(argument.grad().abs().max().item<double>(), 0);
+  for (const at::Tensor* const argument : arguments) {
+    ASSERT_TRUE(argument->grad().defined());
+    EXPECT_GT(argument->grad().abs().max().item<double>(), 0);
   }
 }
 

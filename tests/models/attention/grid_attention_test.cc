@@ -101,9 +101,7 @@ TEST(GridAttention, IsTheReferenceForAnyShapeOnEveryInstructionSet) {
     const std::string shape = absl::StrCat(grid.height, " x ", grid.width, ", w ", side, ", ", shared, " shared, ",
                                            heads, " heads of ", width);
     const at::Tensor exact = problem.Exact();
-    for (const cpu::InstructionSet set :
-         {cpu::InstructionSet::kBaseline, cpu::InstructionSet::kAvx2, cpu::InstructionSet::kAvx512}) {
-      if (set > cpu::BestInstructionSet()) continue;
+    for (const cpu::InstructionSet set : cpu::InstructionSetsHere()) {
       EXPECT_LT(LargestDifference(FirstHead(problem, set), exact[0].narrow(1, 0, width)), kTolerance)
           << cpu::InstructionSetName(set) << ", " << shape;
     }

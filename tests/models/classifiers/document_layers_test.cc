@@ -98,9 +98,7 @@ TEST(DocumentLayers, AreTheReferenceForAnyShapeOnEveryInstructionSet) {
     for (const bool cls_only : {false, true}) {
       if (cls_only && !problem.HasCls()) continue;
       const at::Tensor expected = problem.ByReference(cls_only);
-      for (const cpu::InstructionSet set :
-           {cpu::InstructionSet::kBaseline, cpu::InstructionSet::kAvx2, cpu::InstructionSet::kAvx512}) {
-        if (set > cpu::BestInstructionSet()) continue;
+      for (const cpu::InstructionSet set : cpu::InstructionSetsHere()) {
         const at::Tensor found = problem.ByKernels(cls_only, set);
         ASSERT_EQ(found.sizes(), expected.sizes());
         const double difference = (found - expected).abs().max().item<double>();

@@ -219,9 +219,7 @@ TEST(VilFullAttention, TheKernelIsTheReferenceOnEveryInstructionSet) {
       TensorMove move(at::kCPU, at::kFloat);
       attention.MoveBy(move);
       const FullBias bias{attention.kernel_bias, attention.global_biases, attention.between_globals};
-      for (const cpu::InstructionSet set :
-           {cpu::InstructionSet::kBaseline, cpu::InstructionSet::kAvx2, cpu::InstructionSet::kAvx512}) {
-        if (set > cpu::BestInstructionSet()) continue;
+      for (const cpu::InstructionSet set : cpu::InstructionSetsHere()) {
         const at::Tensor found = attention.output(AttendFully(all, attention.heads, bias, set));
         EXPECT_LT(Difference(found, exact), 1e-5) << cpu::InstructionSetName(set) << ", " << attributes << side;
       }

@@ -20,14 +20,6 @@ float Float(uint32_t bits) {
 }
 float Widened(BFloat16 number) { return Float(static_cast<uint32_t>(number.bits) << 16); }
 
-std::vector<InstructionSet> Sets() {
-  std::vector<InstructionSet> sets;
-  for (const InstructionSet set : {InstructionSet::kBaseline, InstructionSet::kAvx2, InstructionSet::kAvx512}) {
-    if (set <= BestInstructionSet()) sets.push_back(set);
-  }
-  return sets;
-}
-
 class Int8ProductsTest : public ::testing::TestWithParam<InstructionSet> {
  protected:
   std::vector<float> Random(int64_t count) {
@@ -164,7 +156,7 @@ TEST_P(Int8ProductsTest, GeluOfLargeNumbersIsTheNumberOrZero) {
   for (size_t i = 0; i < row.size(); ++i) EXPECT_NEAR(row[i], expected[i], 1e-6) << i;
 }
 
-INSTANTIATE_TEST_SUITE_P(Sets, Int8ProductsTest, ::testing::ValuesIn(Sets()),
+INSTANTIATE_TEST_SUITE_P(Sets, Int8ProductsTest, ::testing::ValuesIn(InstructionSetsHere()),
                          [](const auto& info) { return InstructionSetName(info.param); });
 
 }  // namespace

@@ -92,9 +92,7 @@ TEST(FloatProducts, AreTheSameOnEveryInstructionSet) {
     const at::Tensor weight = at::randn({48, 1000}), bias = at::randn({outputs}), rows = at::randn({13, 1000});
     weight.narrow(0, outputs, 48 - outputs).zero_();
     const at::Tensor panel = weight.t().contiguous();
-    for (const cpu::InstructionSet set :
-         {cpu::InstructionSet::kBaseline, cpu::InstructionSet::kAvx2, cpu::InstructionSet::kAvx512}) {
-      if (set > cpu::BestInstructionSet()) continue;
+    for (const cpu::InstructionSet set : cpu::InstructionSetsHere()) {
       const at::Tensor out = at::zeros({13, outputs});
       cpu::MultiplyFloats({panel.const_data_ptr<float>(), 1000, outputs, bias.const_data_ptr<float>()},
                           {rows.const_data_ptr<float>(), 1000}, 13, {out.mutable_data_ptr<float>(), outputs},
@@ -110,9 +108,7 @@ TEST(FloatProducts, NormalizeRowsOnEveryInstructionSet) {
     const at::Tensor rows = at::randn({5, 2, width}).select(1, 1), gain = at::randn({width}), bias = at::randn({width});
     const at::Tensor exact = at::layer_norm(rows.to(at::kDouble), {width}, gain.to(at::kDouble), bias.to(at::kDouble));
     const cpu::RowNorm norm{gain.const_data_ptr<float>(), bias.const_data_ptr<float>(), 1e-5F};
-    for (const cpu::InstructionSet set :
-         {cpu::InstructionSet::kBaseline, cpu::InstructionSet::kAvx2, cpu::InstructionSet::kAvx512}) {
-      if (set > cpu::BestInstructionSet()) continue;
+    for (const cpu::InstructionSet set : cpu::InstructionSetsHere()) {
       const at::Tensor out = at::empty({5, width});
       cpu::NormalizeFloats(norm, width, {rows.const_data_ptr<float>(), rows.stride(0)}, 5,
                            {out.mutable_data_ptr<float>(), width}, set);

@@ -78,7 +78,7 @@ TEST_F(LabelledTextsTest, ASplitHoldsOutAPartOfEachClassAndKeepsEqualExamplesTog
   EXPECT_EQ(trained.size(), 16);
   for (const std::string& text : kept_out) EXPECT_FALSE(trained.contains(text)) << text;
   std::vector<Item> equal = {{"x", "a", "b"}, {"x", "a", "b"}};
-  EXPECT_THAT(HoldOut(equal, held_out, 0.2, "data", example_of).message(), HasSubstr("class 'x' has 1"));
+  EXPECT_THAT(HoldOut(equal, held_out, 0.2, "data", example_of).message(), HasSubstr("class 'x' has only 1"));
 }
 
 TEST_F(LabelledTextsTest, AFolderOfTextsBecomesAModelAndThatAModelWithOtherLabels) {
