@@ -1,4 +1,4 @@
-// Macros that return errors to the caller. The project has no other macros.
+// Macros that return errors to the caller.
 #pragma once
 
 #include <utility>

@@ -3,6 +3,18 @@
 
 #include "models/kernels/instruction_set.h"
 
+// Declares the functions for each instruction set, in its namespace.
+#define LONGSHORT_DECLARE(...) \
+  namespace avx512 {           \
+  __VA_ARGS__                  \
+  }                            \
+  namespace avx2 {             \
+  __VA_ARGS__                  \
+  }                            \
+  namespace baseline {         \
+  __VA_ARGS__                  \
+  }
+
 // Returns what `function` of the set's namespace returns.
 #define LONGSHORT_CALL(set, function, ...)    \
   switch (set) {                              \

@@ -3,18 +3,8 @@
 #include "models/kernels/call_kernel.h"
 
 namespace longshort::models::cpu {
-namespace avx512 {
-template <typename Element>
-void Attend(const AttentionRun<Element>& run);
-}
-namespace avx2 {
-template <typename Element>
-void Attend(const AttentionRun<Element>& run);
-}
-namespace baseline {
-template <typename Element>
-void Attend(const AttentionRun<Element>& run);
-}
+
+LONGSHORT_DECLARE(template <typename Element> void Attend(const AttentionRun<Element>& run);)
 
 template <typename Element>
 void Attend(const AttentionRun<Element>& run, InstructionSet set) {

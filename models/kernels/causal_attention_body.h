@@ -168,7 +168,3 @@ template void Attend(const AttentionRun<float>& run);
 template void Attend(const AttentionRun<BFloat16>& run);
 
 }  // namespace longshort::models::cpu::LONGSHORT_INSTRUCTION_SET
-
-#undef LS_ALONE
-#undef LS_UNROLL
-#undef LS_INLINE

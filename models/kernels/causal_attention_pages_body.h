@@ -49,8 +49,6 @@ struct Range {
   int64_t begin = 0;
   int64_t end = 0;
 };
-LS_INLINE int64_t Min(int64_t a, int64_t b) { return a < b ? a : b; }
-LS_INLINE int64_t Max(int64_t a, int64_t b) { return a > b ? a : b; }
 LS_INLINE int64_t FloorDivide(int64_t a, int64_t b) { return a >= 0 ? a / b : -((b - 1 - a) / b); }
 
 // How many queries or pages, with `sums` sums of kLanes floats each, are processed at once: `all`, or `all` halved

@@ -57,6 +57,3 @@ void DifferentiateCls(const ClsHead& head, const ClsGradient& gradient, float* s
 
 }  // namespace longshort::models::cpu::LONGSHORT_INSTRUCTION_SET
 // NOLINTEND(misc-definitions-in-headers)
-
-#undef LS_UNROLL
-#undef LS_INLINE

@@ -4,17 +4,11 @@
 
 namespace longshort::models::cpu {
 
-#define LONGSHORT_DECLARE_DOCUMENT_ATTENTION(set)                                                           \
-  namespace set {                                                                                           \
-  int64_t AttendDocumentScratchFloats(const DocumentHead& head);                                            \
-  int64_t DocumentGradientScratchFloats(const DocumentHead& head);                                          \
-  void AttendDocument(const DocumentHead& head, const DocumentOutput& output, float* scratch);              \
-  void DifferentiateDocument(const DocumentHead& head, const DocumentGradients& gradients, float* scratch); \
-  }
-LONGSHORT_DECLARE_DOCUMENT_ATTENTION(avx512)
-LONGSHORT_DECLARE_DOCUMENT_ATTENTION(avx2)
-LONGSHORT_DECLARE_DOCUMENT_ATTENTION(baseline)
-#undef LONGSHORT_DECLARE_DOCUMENT_ATTENTION
+LONGSHORT_DECLARE(int64_t AttendDocumentScratchFloats(const DocumentHead& head);
+                  int64_t DocumentGradientScratchFloats(const DocumentHead& head);
+                  void AttendDocument(const DocumentHead& head, const DocumentOutput& output, float* scratch);
+                  void DifferentiateDocument(const DocumentHead& head, const DocumentGradients& gradients,
+                                             float* scratch);)
 
 int64_t AttendDocumentScratchFloats(const DocumentHead& head) { return baseline::AttendDocumentScratchFloats(head); }
 

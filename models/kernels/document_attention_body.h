@@ -34,13 +34,11 @@ Sizes SizesOf(const DocumentHead& head) {
   int64_t max_keys = 0;
   for (int64_t i = 0; i < head.segment_count; ++i) {
     const int64_t keys = head.segments[i].end_key - head.segments[i].first_key;
-    max_keys = keys > max_keys ? keys : max_keys;
+    max_keys = Max(keys, max_keys);
   }
-  // Leaves room to read a whole vector at any row. An odd number of vectors spreads columns over the cache's sets.
-  const int64_t row_vectors = PaddedHeadWidth(head.rows) / kLanes + 1;
   const int64_t padded_shared = PaddedHeadWidth(head.shared);
   return {.padded_width = PaddedHeadWidth(head.head_width),
-          .padded_rows = (row_vectors | 1) * kLanes,
+          .padded_rows = SpreadStride(head.rows),
           .padded_shared = padded_shared,
           .score_stride = padded_shared + PaddedHeadWidth(max_keys)};
 }
@@ -63,7 +61,7 @@ struct Block {
 // The piece of the block that begins at query `query`, in segment `segment`.
 Piece PieceAt(const DocumentHead& head, const Block& block, int64_t query, int64_t segment) {
   const WindowSegment& window = head.segments[segment];
-  const int64_t end = window.end_query - block.first_row < block.rows ? window.end_query - block.first_row : block.rows;
+  const int64_t end = Min(window.end_query - block.first_row, block.rows);
   return {query, end - query, window.first_key, window.end_key - window.first_key};
 }
 
@@ -71,7 +69,7 @@ Piece PieceAt(const DocumentHead& head, const Block& block, int64_t query, int64
 bool Next(const DocumentHead& head, Block& block) {
   block.first_row += block.rows;
   if (block.first_row == head.rows) return false;
-  block.rows = head.rows - block.first_row < kBlockQueries ? head.rows - block.first_row : kBlockQueries;
+  block.rows = Min(head.rows - block.first_row, kBlockQueries);
   while (head.segments[block.first_segment].end_query <= block.first_row) ++block.first_segment;
   return true;
 }
@@ -228,6 +226,3 @@ void DifferentiateDocument(const DocumentHead& head, const DocumentGradients& gr
 
 }  // namespace longshort::models::cpu::LONGSHORT_INSTRUCTION_SET
 // NOLINTEND(misc-definitions-in-headers)
-
-#undef LS_UNROLL
-#undef LS_INLINE

@@ -2,17 +2,11 @@
 
 #include <algorithm>
 
+#include "models/kernels/call_kernel.h"
+
 namespace longshort::models::cpu {
 
-namespace avx512 {
-extern const DocumentLayerKernels kDocumentLayerKernels;
-}
-namespace avx2 {
-extern const DocumentLayerKernels kDocumentLayerKernels;
-}
-namespace baseline {
-extern const DocumentLayerKernels kDocumentLayerKernels;
-}
+LONGSHORT_DECLARE(extern const DocumentLayerKernels kDocumentLayerKernels;)
 
 int64_t LandmarkSumsFloats(const DocumentLayer& layer) {
   return 2 * layer.projection_columns() + 2 * layer.width * layer.padded_rank();

@@ -19,8 +19,6 @@ void NormalizeRow(const RowNorm& norm, int64_t width, const float* x, float* y) 
 inline constexpr float kHidden = -__builtin_inff();
 inline constexpr bool kBoth[] = {true, false};
 
-int64_t Min(int64_t a, int64_t b) { return a < b ? a : b; }
-int64_t Max(int64_t a, int64_t b) { return a > b ? a : b; }
 int64_t RowsOf(const LayerRows& rows, int64_t block) { return Min(rows.rows - block * kBlockRows, kBlockRows); }
 
 // out = (kAdd: +=) map of a block's rows; the widths are those of the map.
@@ -296,6 +294,3 @@ void FinishBlock(const DocumentLayer& layer, const float* attended, int64_t rows
 // NOLINTEND(misc-definitions-in-headers)
 
 #include "models/kernels/document_layer_cls_body.h"
-
-#undef LS_UNROLL
-#undef LS_INLINE

@@ -4,17 +4,10 @@
 
 namespace longshort::models::cpu {
 
-#define LONGSHORT_DECLARE_FLOAT_PRODUCTS(set)                                                                \
-  namespace set {                                                                                            \
-  void MultiplyFloats(const FloatPanel& panel, const HeadRows<const float>& rows, int64_t count,             \
-                      const HeadRows<float>& out, const HeadRows<const float>& added, bool gelu);            \
-  void NormalizeFloats(const RowNorm& norm, int64_t width, const HeadRows<const float>& rows, int64_t count, \
-                       const HeadRows<float>& out);                                                          \
-  }
-LONGSHORT_DECLARE_FLOAT_PRODUCTS(avx512)
-LONGSHORT_DECLARE_FLOAT_PRODUCTS(avx2)
-LONGSHORT_DECLARE_FLOAT_PRODUCTS(baseline)
-#undef LONGSHORT_DECLARE_FLOAT_PRODUCTS
+LONGSHORT_DECLARE(void MultiplyFloats(const FloatPanel& panel, const HeadRows<const float>& rows, int64_t count,
+                                      const HeadRows<float>& out, const HeadRows<const float>& added, bool gelu);
+                  void NormalizeFloats(const RowNorm& norm, int64_t width, const HeadRows<const float>& rows,
+                                       int64_t count, const HeadRows<float>& out);)
 
 void MultiplyFloats(const FloatPanel& panel, const HeadRows<const float>& rows, int64_t count,
                     const HeadRows<float>& out, const HeadRows<const float>& added, bool gelu, InstructionSet set) {

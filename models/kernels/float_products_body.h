@@ -20,8 +20,7 @@ template <int kRows, int kVectors>
 void AddProducts(const FloatPanel& panel, int64_t first_output, const HeadRows<const float>& rows, float* out,
                  int64_t out_stride) {
   for (int64_t input = 0; input < panel.inputs; input += kInnerBlock) {
-    MultiplyTile<kRows, kVectors, true>(panel.inputs - input < kInnerBlock ? panel.inputs - input : kInnerBlock,
-                                        {rows.data + input, rows.stride, 1},
+    MultiplyTile<kRows, kVectors, true>(Min(panel.inputs - input, kInnerBlock), {rows.data + input, rows.stride, 1},
                                         panel.weights + input * kFloatPanelOutputs + first_output, kFloatPanelOutputs,
                                         out + first_output, out_stride, nullptr);
   }
@@ -63,15 +62,6 @@ void BeginRow(const float* bias, const float* added, int64_t columns, float* row
     Store(x, row + c);
   }
 }
-void GeluRow(int64_t columns, float* row) {
-  for (int64_t c = 0; c < columns; c += kLanes) {
-    Lanes x;
-    Load(row + c, x);
-    LS_UNROLL
-    for (int64_t p = 0; p < kParts; ++p) Gelu(x.part[p]);
-    Store(x, row + c);
-  }
-}
 
 }  // namespace
 
@@ -100,7 +90,7 @@ void MultiplyFloats(const FloatPanel& panel, const HeadRows<const float>& rows, 
     Prefetch(panel.weights + panel.inputs * kFloatPanelOutputs, tile * lines / tiles, (tile + 1) * lines / tiles);
     AddCountedRows<kPanelTileRows>(tile_rows, panel, {rows.data + first * rows.stride, rows.stride}, to, stride);
     for (int64_t row = 0; row < tile_rows; ++row) {
-      if (gelu) GeluRow(columns, to + row * stride);
+      if (gelu) GeluRow(columns, to + row * stride, to + row * stride);
       for (int64_t c = 0; c < panel.outputs && !in_place; ++c)
         out.data[(first + row) * out.stride + c] = to[row * stride + c];
     }
@@ -114,5 +104,3 @@ void NormalizeFloats(const RowNorm& norm, int64_t width, const HeadRows<const fl
 
 }  // namespace longshort::models::cpu::LONGSHORT_INSTRUCTION_SET
 // NOLINTEND(misc-definitions-in-headers)
-#undef LS_INLINE
-#undef LS_UNROLL

@@ -4,17 +4,10 @@
 
 namespace longshort::models::cpu {
 
-#define LONGSHORT_DECLARE_FULL_ATTENTION(set)                                              \
-  namespace set {                                                                          \
-  void AttendFully(const FullHead& head, const HeadRows<float>& attended, float* scratch); \
-  }
-LONGSHORT_DECLARE_FULL_ATTENTION(avx512)
-LONGSHORT_DECLARE_FULL_ATTENTION(avx2)
-LONGSHORT_DECLARE_FULL_ATTENTION(baseline)
-#undef LONGSHORT_DECLARE_FULL_ATTENTION
+LONGSHORT_DECLARE(void AttendFully(const FullHead& head, const HeadRows<float>& attended, float* scratch);)
 
 int64_t AttendFullyScratchFloats(const FullHead& head) {
-  const int64_t tokens = head.tokens, stride = FullScoreStride(tokens), padded_width = PaddedHeadWidth(head.head_width);
+  const int64_t tokens = head.tokens, stride = SpreadStride(tokens), padded_width = PaddedHeadWidth(head.head_width);
   return head.head_width * stride + tokens * padded_width + kFullQueries * (head.head_width + stride + padded_width);
 }
 

@@ -26,9 +26,6 @@ struct FullHead {
 
 // Queries whose scores are computed together.
 inline constexpr int64_t kFullQueries = 24;
-// Of a query's scores, and of the keys' channels: rows are written up to a vector beyond their ends, and an odd number
-// of vectors spreads channels over the cache's sets.
-constexpr int64_t FullScoreStride(int64_t tokens) { return ((PaddedHeadWidth(tokens) / kLanes + 1) | 1) * kLanes; }
 
 // Size of a call's `scratch`, in floats.
 int64_t AttendFullyScratchFloats(const FullHead& head);

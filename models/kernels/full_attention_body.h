@@ -33,7 +33,7 @@ void BeginScores(const FullHead& head, int64_t query, float* scores) {
 
 void AttendFully(const FullHead& head, const HeadRows<float>& attended, float* scratch) {
   const int64_t tokens = head.tokens, width = head.head_width, padded_width = PaddedHeadWidth(width);
-  const int64_t padded_tokens = PaddedHeadWidth(tokens), stride = FullScoreStride(tokens);
+  const int64_t padded_tokens = PaddedHeadWidth(tokens), stride = SpreadStride(tokens);
   float* const keys = Take(scratch, width * stride);  // [width][stride]
   float* const values = Take(scratch, tokens * padded_width);
   float* const queries = Take(scratch, kFullQueries * width);
@@ -45,7 +45,7 @@ void AttendFully(const FullHead& head, const HeadRows<float>& attended, float* s
   Pad(head.values, tokens, width, values, padded_width);
 
   for (int64_t first = 0; first < tokens; first += kFullQueries) {
-    const int64_t count = tokens - first < kFullQueries ? tokens - first : kFullQueries;
+    const int64_t count = Min(tokens - first, kFullQueries);
     for (int64_t i = 0; i < count; ++i) {
       const float* const query = head.queries.data + (first + i) * head.queries.stride;
       for (int64_t c = 0; c < width; ++c) queries[i * width + c] = query[c] * scale;
@@ -63,5 +63,3 @@ void AttendFully(const FullHead& head, const HeadRows<float>& attended, float* s
 
 }  // namespace longshort::models::cpu::LONGSHORT_INSTRUCTION_SET
 // NOLINTEND(misc-definitions-in-headers)
-#undef LS_INLINE
-#undef LS_UNROLL

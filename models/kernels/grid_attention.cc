@@ -4,15 +4,8 @@
 
 namespace longshort::models::cpu {
 
-#define LONGSHORT_DECLARE_GRID_ATTENTION(set)                                                           \
-  namespace set {                                                                                       \
-  int64_t AttendGridScratchFloats(const GridHead& head);                                                \
-  void AttendGrid(const GridHead& head, int64_t band, const HeadRows<float>& attended, float* scratch); \
-  }
-LONGSHORT_DECLARE_GRID_ATTENTION(avx512)
-LONGSHORT_DECLARE_GRID_ATTENTION(avx2)
-LONGSHORT_DECLARE_GRID_ATTENTION(baseline)
-#undef LONGSHORT_DECLARE_GRID_ATTENTION
+LONGSHORT_DECLARE(int64_t AttendGridScratchFloats(const GridHead& head);
+                  void AttendGrid(const GridHead& head, int64_t band, const HeadRows<float>& attended, float* scratch);)
 
 int64_t AttendGridScratchFloats(const GridHead& head) { return baseline::AttendGridScratchFloats(head); }
 

@@ -22,9 +22,7 @@ struct Span {
   int64_t count() const { return end - begin; }
 };
 
-Span Clipped(int64_t begin, int64_t end, int64_t length) {
-  return {begin > 0 ? begin : 0, end < length ? end : length};
-}
+Span Clipped(int64_t begin, int64_t end, int64_t length) { return {Max(begin, 0), Min(end, length)}; }
 
 // The sizes of a call's buffers, in floats.
 struct GridSizes {
@@ -36,16 +34,12 @@ struct GridSizes {
 
 GridSizes GridSizesOf(const GridHead& head) {
   const int64_t visible = head.side + 2 * head.margin;
-  const int64_t rows = visible < head.height ? visible : head.height;
-  const int64_t columns = visible < head.width ? visible : head.width;
+  const int64_t rows = Min(visible, head.height), columns = Min(visible, head.width);
   const int64_t max_keys = head.shared + rows * columns;
-  // Runs are copied kLanes floats at a time: they are read and written up to a vector beyond their ends. An odd number
-  // of vectors spreads channels over the cache's sets.
-  const auto stride = [](int64_t floats) { return ((PaddedHeadWidth(floats) / kLanes + 1) | 1) * kLanes; };
   return {.padded_width = PaddedHeadWidth(head.head_width),
           .max_keys = max_keys,
-          .score_stride = stride(max_keys),
-          .band_stride = stride(rows * head.width)};
+          .score_stride = SpreadStride(max_keys),
+          .band_stride = SpreadStride(rows * head.width)};
 }
 
 // A segment's queries, and the tokens that they see.
@@ -151,5 +145,3 @@ void AttendGrid(const GridHead& head, int64_t band, const HeadRows<float>& atten
 
 }  // namespace longshort::models::cpu::LONGSHORT_INSTRUCTION_SET
 // NOLINTEND(misc-definitions-in-headers)
-#undef LS_INLINE
-#undef LS_UNROLL

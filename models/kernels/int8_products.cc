@@ -4,20 +4,14 @@
 
 namespace longshort::models::cpu {
 
-#define LONGSHORT_DECLARE_INT8_PRODUCTS(set)                                                                         \
-  namespace set {                                                                                                    \
-  void MultiplyInt8(const Int8Panel& panel, const HeadRows<const float>& rows, int64_t count,                        \
-                    const HeadRows<float>& out);                                                                     \
-  void WidenInt8(const Int8Panel& panel, const HeadRows<float>& weights);                                            \
-  void WidenPairs(const BFloat16* pairs, int64_t inputs, const HeadRows<float>& weights);                            \
-  void WidenToPairs(const Int8Panel& panel, BFloat16* pairs);                                                        \
-  void RoundToBFloat16(const float* from, int64_t count, BFloat16* to);                                              \
-  void FinishProduct(const HeadRows<float>& rows, int64_t count, int64_t columns, const Summands& added, bool gelu); \
-  }
-LONGSHORT_DECLARE_INT8_PRODUCTS(avx512)
-LONGSHORT_DECLARE_INT8_PRODUCTS(avx2)
-LONGSHORT_DECLARE_INT8_PRODUCTS(baseline)
-#undef LONGSHORT_DECLARE_INT8_PRODUCTS
+LONGSHORT_DECLARE(void MultiplyInt8(const Int8Panel& panel, const HeadRows<const float>& rows, int64_t count,
+                                    const HeadRows<float>& out);
+                  void WidenInt8(const Int8Panel& panel, const HeadRows<float>& weights);
+                  void WidenPairs(const BFloat16* pairs, int64_t inputs, const HeadRows<float>& weights);
+                  void WidenToPairs(const Int8Panel& panel, BFloat16* pairs);
+                  void RoundToBFloat16(const float* from, int64_t count, BFloat16* to);
+                  void FinishProduct(const HeadRows<float>& rows, int64_t count, int64_t columns, const Summands& added,
+                                     bool gelu);)
 
 void MultiplyInt8(const Int8Panel& panel, const HeadRows<const float>& rows, int64_t count, const HeadRows<float>& out,
                   InstructionSet set) {

@@ -37,10 +37,7 @@ LS_INLINE UnsignedRegister LoadWords(const int8_t* from, int64_t part) {
   return words;
 }
 
-LS_INLINE int64_t GroupInputs(const Int8Panel& panel, int64_t first) {
-  const int64_t left = panel.inputs - first;
-  return left < kGroupInputs ? left : kGroupInputs;
-}
+LS_INLINE int64_t GroupInputs(const Int8Panel& panel, int64_t first) { return Min(panel.inputs - first, kGroupInputs); }
 
 // Adds a group's part to kRows x (kVectors * kLanes) results, or writes it for the first group.
 template <int kRows, int kVectors>
@@ -243,10 +240,7 @@ void FinishProduct(const HeadRows<float>& rows, int64_t count, int64_t columns, 
     Lanes x;
     Load(numbers, x);
     if (bias != nullptr) add(bias, x);
-    if (gelu) {
-      LS_UNROLL
-      for (int64_t p = 0; p < kParts; ++p) Gelu(x.part[p]);
-    }
+    if (gelu) Gelu(x);
     if (row != nullptr) add(row, x);
     Store(x, numbers);
   };
@@ -272,7 +266,3 @@ void FinishProduct(const HeadRows<float>& rows, int64_t count, int64_t columns, 
 
 }  // namespace longshort::models::cpu::LONGSHORT_INSTRUCTION_SET
 // NOLINTEND(misc-definitions-in-headers)
-
-#undef LS_LAMBDA
-#undef LS_UNROLL
-#undef LS_INLINE

@@ -114,7 +114,4 @@ void MultiplyInt8Rows(const Int8Panel& panel, const int32_t* corrections, const 
   }
 }
 
-#undef LS_UNROLL
-#undef LS_INLINE
-
 }  // namespace longshort::models::cpu

@@ -55,7 +55,7 @@ void DifferentiateLandmarks(const LandmarkHead& head, const LandmarkGradient& gr
                Dot(width, From(gradient.to_landmark_values, t).data, From(gradient.landmark_values, t).data);
   }
   for (int64_t first = 0; first < head.rows; first += kGradientRows) {
-    const int64_t rows = kGradientRows < head.rows - first ? kGradientRows : head.rows - first;
+    const int64_t rows = Min(kGradientRows, head.rows - first);
     const float* const weights = gradient.weights + first * padded;
     const HeadRows<const float> keys = From(head.keys, first), values = From(head.values, first);
     Multiply<false>(rows, width, padded, {keys.data, keys.stride}, key_columns, padded, to_weights, padded);
@@ -73,6 +73,3 @@ void DifferentiateLandmarks(const LandmarkHead& head, const LandmarkGradient& gr
 
 }  // namespace longshort::models::cpu::LONGSHORT_INSTRUCTION_SET
 // NOLINTEND(misc-definitions-in-headers)
-
-#undef LS_UNROLL
-#undef LS_INLINE

@@ -1,5 +1,4 @@
-// Arithmetic on kLanes floats at once, for the bodies of kernels (LONGSHORT_INSTRUCTION_SET names the namespace; a body
-// undefines LS_INLINE and LS_UNROLL at its end).
+// Arithmetic on kLanes floats at once, for the bodies of kernels (LONGSHORT_INSTRUCTION_SET names the namespace).
 #pragma once
 
 #include <cstdint>
@@ -43,6 +42,9 @@ struct Lanes {
   }
 };
 
+LS_INLINE int64_t Min(int64_t a, int64_t b) { return a < b ? a : b; }
+LS_INLINE int64_t Max(int64_t a, int64_t b) { return a > b ? a : b; }
+
 LS_INLINE Register Splat(float value) { return value - Register{}; }
 LS_INLINE void Load(const float* from, Register& to) { __builtin_memcpy(&to, from, sizeof(to)); }
 LS_INLINE void Load(const float* from, Lanes& to) {
@@ -67,6 +69,12 @@ LS_INLINE Lanes operator*(const Lanes& a, float b) {
   LS_UNROLL
   for (int64_t p = 0; p < kParts; ++p) product.part[p] = a.part[p] * b;
   return product;
+}
+LS_INLINE Lanes operator+(const Lanes& a, float b) {
+  Lanes sum;
+  LS_UNROLL
+  for (int64_t p = 0; p < kParts; ++p) sum.part[p] = a.part[p] + b;
+  return sum;
 }
 LS_INLINE Lanes operator-(const Lanes& a, float b) {
   Lanes difference;
@@ -162,6 +170,18 @@ LS_INLINE void GeluAndSlope(Register& x, Register& slope) {
   Exponential(density);
   slope = (x > 0.0f ? 1.0f - tail : tail) + x * density * 0.3989422804014327f;  // 1 / sqrt(2 pi)
   x = x > 0.0f ? x - half : -half;
+}
+LS_INLINE void Gelu(Lanes& x) {
+  LS_UNROLL
+  for (int64_t p = 0; p < kParts; ++p) Gelu(x.part[p]);
+}
+inline void GeluRow(int64_t count, const float* from, float* to) {
+  for (int64_t i = 0; i < count; i += kLanes) {
+    Lanes x;
+    Load(from + i, x);
+    Gelu(x);
+    Store(x, to + i);
+  }
 }
 LS_INLINE void Exponential(Lanes& x) {
   LS_UNROLL

@@ -4,21 +4,14 @@
 
 namespace longshort::models::cpu {
 
-#define LONGSHORT_DECLARE_LAYER_HALVES(set)                                                              \
-  namespace set {                                                                                        \
-  int64_t BeforeAttentionScratchFloats(const BeforeAttention& half);                                     \
-  int64_t AfterAttentionScratchFloats(const AfterAttention& half);                                       \
-  void RunBeforeAttention(const BeforeAttention& half, const BeforeAttentionRows& rows, float* scratch); \
-  void DifferentiateBeforeAttention(const BeforeAttention& half, const BeforeAttentionRows& rows,        \
-                                    const BeforeAttentionGradient& gradient, float* scratch);            \
-  void RunAfterAttention(const AfterAttention& half, const AfterAttentionRows& rows, float* scratch);    \
-  void DifferentiateAfterAttention(const AfterAttention& half, const AfterAttentionRows& rows,           \
-                                   const AfterAttentionGradient& gradient, float* scratch);              \
-  }
-LONGSHORT_DECLARE_LAYER_HALVES(avx512)
-LONGSHORT_DECLARE_LAYER_HALVES(avx2)
-LONGSHORT_DECLARE_LAYER_HALVES(baseline)
-#undef LONGSHORT_DECLARE_LAYER_HALVES
+LONGSHORT_DECLARE(int64_t BeforeAttentionScratchFloats(const BeforeAttention& half);
+                  int64_t AfterAttentionScratchFloats(const AfterAttention& half);
+                  void RunBeforeAttention(const BeforeAttention& half, const BeforeAttentionRows& rows, float* scratch);
+                  void DifferentiateBeforeAttention(const BeforeAttention& half, const BeforeAttentionRows& rows,
+                                                    const BeforeAttentionGradient& gradient, float* scratch);
+                  void RunAfterAttention(const AfterAttention& half, const AfterAttentionRows& rows, float* scratch);
+                  void DifferentiateAfterAttention(const AfterAttention& half, const AfterAttentionRows& rows,
+                                                   const AfterAttentionGradient& gradient, float* scratch);)
 
 int64_t BeforeAttentionScratchFloats(const BeforeAttention& half) {
   return baseline::BeforeAttentionScratchFloats(half);

@@ -14,8 +14,6 @@ namespace {
 // Rows of a block.
 inline constexpr int64_t kTrainedRows = 96;
 
-int64_t Min(int64_t a, int64_t b) { return a < b ? a : b; }
-
 // y = map(x) (kAdd: added to y).
 template <bool kAdd>
 void Map(const TrainedMap& map, int64_t rows, const float* x, float* y) {
@@ -141,13 +139,7 @@ void RunAfterAttention(const AfterAttention& half, const AfterAttentionRows& all
     Map<true>(half.output, rows, all.attended + offset, sum);
     Normalize(half.norm, rows, width, {sum, width}, {normed, width});
     Map<false>(half.in, rows, normed, inner);
-    for (int64_t i = 0; i < rows * inner_width; i += kLanes) {
-      Lanes x;
-      Load(inner + i, x);
-      LS_UNROLL
-      for (int64_t p = 0; p < kParts; ++p) Gelu(x.part[p]);
-      Store(x, gelu + i);
-    }
+    GeluRow(rows * inner_width, inner, gelu);
     const float* const residual = half.normed_residual ? normed : sum;
     for (int64_t i = 0; i < rows * width; ++i) result[i] = residual[i];
     Map<true>(half.out, rows, gelu, result);
@@ -187,6 +179,3 @@ void DifferentiateAfterAttention(const AfterAttention& half, const AfterAttentio
 
 }  // namespace longshort::models::cpu::LONGSHORT_INSTRUCTION_SET
 // NOLINTEND(misc-definitions-in-headers)
-
-#undef LS_UNROLL
-#undef LS_INLINE

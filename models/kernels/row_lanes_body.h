@@ -50,7 +50,7 @@ void NormalizeRows(const RowNorm& norm, int64_t width, int64_t lanes, const floa
       LS_UNROLL
       for (int v = 0; v < kVectors; ++v) {
         Load(x + c * kBlockRows + lane + v * kLanes, value);
-        value = (value - means[v]) * squares[v] * gain - (-bias);
+        value = (value - means[v]) * squares[v] * gain + bias;
         Store(value, y + c * kBlockRows + lane + v * kLanes);
       }
     }
@@ -75,8 +75,7 @@ void GeluRows(int64_t width, int64_t lanes, float* rows) {
       for (int v = 0; v < kVectors; ++v) {
         Lanes x;
         Load(rows + c * kBlockRows + lane + v * kLanes, x);
-        LS_UNROLL
-        for (int64_t p = 0; p < kParts; ++p) Gelu(x.part[p]);
+        Gelu(x);
         Store(x, rows + c * kBlockRows + lane + v * kLanes);
       }
     }

@@ -31,7 +31,7 @@ LS_INLINE void MultiplyTile(int64_t inner, const Left& left, const float* right,
     for (int v = 0; v < kVectors; ++v) {
       sums[i][v] = Lanes{};
       if (kAdd) Load(out + i * out_stride + v * kLanes, sums[i][v]);
-      if (start != nullptr) sums[i][v] = sums[i][v] - (-start[i]);
+      if (start != nullptr) sums[i][v] = sums[i][v] + start[i];
     }
   }
   for (int64_t k = 0; k < inner; ++k) {

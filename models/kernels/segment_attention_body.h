@@ -25,18 +25,14 @@ struct SegmentSizes {
         distance_columns(PaddedHeadWidth(head.shape.window)),
         window_columns(PaddedHeadWidth(head.shape.chunk_size + distance_columns)),
         score_stride(window_columns + PaddedHeadWidth(head.shape.distances())),
-        row_columns(OddVectors(head.shape.tokens + window_columns)),
-        vector_columns(OddVectors(head.shape.past + head.shape.vectors() + kLanes)),
-        position_columns(OddVectors(head.shape.distances() + kLanes)) {}
+        row_columns(SpreadStride(head.shape.tokens + window_columns)),
+        vector_columns(SpreadStride(head.shape.past + head.shape.vectors())),
+        position_columns(SpreadStride(head.shape.distances())) {}
 
   int64_t width, padded_width;
   int64_t distance_columns, window_columns, score_stride;
-  // Columns of rows, of vectors, and of positions or vectors that one block sees: with room to read a vector more. An
-  // odd number of vectors spreads columns over the cache's sets.
+  // Columns of rows, of vectors, and of positions or vectors that one block sees.
   int64_t row_columns, vector_columns, position_columns;
-
- private:
-  static int64_t OddVectors(int64_t count) { return (PaddedHeadWidth(count) / kLanes | 1) * kLanes; }
 };
 
 // The queries of one chunk.
@@ -351,6 +347,3 @@ void DifferentiateSegments(const SegmentHead& head, const SegmentGradient& gradi
 
 }  // namespace longshort::models::cpu::LONGSHORT_INSTRUCTION_SET
 // NOLINTEND(misc-definitions-in-headers)
-
-#undef LS_UNROLL
-#undef LS_INLINE
