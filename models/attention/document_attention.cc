@@ -127,7 +127,7 @@ class AttendFunction final : public torch::autograd::Function<AttendFunction> {
 at::Tensor AttendDocuments(const std::shared_ptr<const PackedDocuments>& packed, int64_t heads,
                            const at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
                            const at::Tensor& shared_keys, const at::Tensor& shared_values, int64_t others) {
-  if (queries.device().is_cpu()) {
+  if (queries.device().is_cpu() && queries.scalar_type() == at::kFloat) {
     return AttendFunction::apply(packed, heads, others, queries, keys, values, shared_keys, shared_values);
   }
   return at::cat({at::empty({others, queries.size(1)}, queries.options()),

@@ -31,7 +31,7 @@ cpu::RowNorm NormOf(const LayerNorm& norm) {
 
 std::vector<const Linear*> MapsOf(const TextLayer& layer) {
   std::vector<const Linear*> maps = {
-      &layer.query, &layer.key, &layer.value, &layer.output, &layer.feed_forward_in, &layer.feed_forward_out};
+      &layer.query, &layer.key, &layer.value, &layer.output, &layer.feed_forward.in, &layer.feed_forward.out};
   if (layer.dynamic_projection.defined()) maps.push_back(&layer.dynamic_projection);
   return maps;
 }
@@ -41,7 +41,7 @@ struct KernelLayer {
   explicit KernelLayer(const TextLayer& layer)
       : kernel{.width = layer.output.weight.size(0),
                .heads = layer.heads,
-               .feed_forward_width = layer.feed_forward_in.weight.size(0),
+               .feed_forward_width = layer.feed_forward.in.weight.size(0),
                .norms_after = layer.norms_after,
                .norm1 = NormOf(layer.norm1),
                .norm2 = NormOf(layer.norm2),
@@ -51,8 +51,8 @@ struct KernelLayer {
                .key = MapOf(layer.key),
                .value = MapOf(layer.value),
                .output = MapOf(layer.output),
-               .feed_forward_in = MapOf(layer.feed_forward_in),
-               .feed_forward_out = MapOf(layer.feed_forward_out)},
+               .feed_forward_in = MapOf(layer.feed_forward.in),
+               .feed_forward_out = MapOf(layer.feed_forward.out)},
         layer(layer) {
     if (!layer.dynamic_projection.weight.defined()) return;
     const at::Tensor& weight = layer.dynamic_projection.weight;

@@ -21,7 +21,7 @@ RowKeyValues Normed(const LayerNorm& norm, const RowKeyValues& rows) {
 HiddenRows TextLayer::operator()(const HiddenRows& hidden, int64_t documents, ItemAttention& attention,
                                  bool cls_only) const {
   const bool has_cls = hidden.cls_rows > 0, only_keys = cls_only && cls_sees_keys;
-  Projections rows = only_keys || !CanRunHalves(hidden.all, output, feed_forward_in) ? Project(hidden, only_keys)
+  Projections rows = only_keys || !CanRunHalves(hidden.all, output, feed_forward.in) ? Project(hidden, only_keys)
                                                                                      : ProjectFused(hidden);
   const RowKeyValues& window = rows.window;
   const RowKeyValues shared_cls = has_cls ? Normed(shared_norm, rows.cls) : RowKeyValues();
@@ -59,7 +59,7 @@ HiddenRows TextLayer::operator()(const HiddenRows& hidden, int64_t documents, It
 
 void TextLayer::MoveBy(TensorMove& move) {
   move(norm1, norm2, query, key, value, output, window_norm, dynamic_projection, value_taps);
-  move(feed_forward_in, feed_forward_out);
+  feed_forward.MoveBy(move);
   move.AsTheyAre(shared_norm);  // kernels read it in its stored type
 }
 
@@ -82,7 +82,7 @@ int64_t TextLayer::MultiplyAdds(const PackedDocuments& packed, bool has_cls, boo
   if (!cls_only && value_taps.defined()) done += ConvolvedPairs(packed, value_taps.size(1)) * width;
   const int64_t finished = cls_only ? cls : cls + tokens;
   return done +
-         finished * (output.multiply_adds() + feed_forward_in.multiply_adds() + feed_forward_out.multiply_adds());
+         finished * (output.multiply_adds() + feed_forward.in.multiply_adds() + feed_forward.out.multiply_adds());
 }
 
 HiddenRows TextLayer::AttentionInput(const HiddenRows& hidden) const {
@@ -149,16 +149,15 @@ RowKeyValues TextLayer::SharedVectors(const at::Tensor& logits, const RowKeyValu
 }
 
 at::Tensor TextLayer::Finish(const at::Tensor& rows, const at::Tensor& attended) const {
-  if (CanRunHalves(rows, output, feed_forward_in)) {
-    const at::Tensor sum = AfterAttention{output, norms_after ? norm1 : norm2, feed_forward_in, feed_forward_out,
+  if (CanRunHalves(rows, output, feed_forward.in)) {
+    const at::Tensor sum = AfterAttention{output, norms_after ? norm1 : norm2, feed_forward.in, feed_forward.out,
                                           /*normed_residual=*/norms_after}(rows, attended);
     return norms_after ? norm2(sum) : sum;
   }
-  const auto feed_forward = [this](const at::Tensor& input) { return feed_forward_out(feed_forward_in.Gelu(input)); };
-  const at::Tensor sum = output(attended).add_(rows);
-  if (!norms_after) return feed_forward(norm2(sum)).add_(sum);
+  const at::Tensor sum = output(attended, rows);
+  if (!norms_after) return feed_forward(norm2(sum), sum);
   const at::Tensor middle = norm1(sum);
-  return norm2(feed_forward(middle).add_(middle));
+  return norm2(feed_forward(middle, middle));
 }
 
 }  // namespace longshort::models

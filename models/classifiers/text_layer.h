@@ -27,9 +27,9 @@ struct TextLayer {
   LayerNorm shared_norm;      // dual_ln_s: for the keys and values of CLS and the landmarks; undefined: none
   Linear dynamic_projection;  // dconv_fc; undefined: no landmarks
   at::Tensor value_taps;      // mha.conv [H, kernel]; undefined: no convolution
-  Linear feed_forward_in, feed_forward_out;
+  FeedForward feed_forward;
   int64_t heads = 0;
-  bool norms_after = false;  // norm1 and norm2 are behind the sums, not before attention and feed_forward_in
+  bool norms_after = false;  // norm1 and norm2 are behind the sums, not before attention and feed_forward
   // norm1 normalises the CLS rows before attention. Without effect if norms_after.
   bool normalized_cls = false;
   // A CLS row attends to the keys and values of all tokens, and to its own after shared_norm. Otherwise it attends to

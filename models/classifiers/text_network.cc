@@ -30,8 +30,7 @@ TextLayer MakeLayer(const TextClassifierConfig& config, const NamedTensors& tens
       .shared_norm = {},
       .dynamic_projection = {},
       .value_taps = {},
-      .feed_forward_in = tensors.MakeLinear("mlpblock.0"),
-      .feed_forward_out = tensors.MakeLinear("mlpblock.3"),
+      .feed_forward = {.in = tensors.MakeLinear("mlpblock.0"), .out = tensors.MakeLinear("mlpblock.3")},
       .heads = config.heads,
       .norms_after = config.layer_norm == LayerNormPlace::kAfter,
       // A CLS token is a row of the sequence, and norm1 normalises the whole sequence.

@@ -1,4 +1,4 @@
-// The network of ViL-LS: its weights as tensors, and its forward pass, for serving and training.
+// The network of ViL-LS: its weights as tensors, and its forward pass. Differentiable.
 #pragma once
 
 #include <cstdint>

@@ -15,7 +15,7 @@ namespace longshort::models {
 
 at::Tensor Linear::operator()(const at::Tensor& rows, const at::Tensor& added) const {
   if (packed != nullptr) return packed->Multiply(rows, {.bias = bias, .added = added});
-  if (added.defined()) return added + (*this)(rows);
+  if (added.defined()) return (*this)(rows).add_(added);
   if (weight.scalar_type() == rows.scalar_type())
     return at::linear(rows, weight, bias.defined() ? c10::make_optional(bias) : c10::nullopt);
   at::Tensor product = at::linear(rows.to(at::kBFloat16), weight).to(at::kFloat);

@@ -80,8 +80,8 @@ class GpuTextLayerTest : public GpuItemAttentionTest, public ::testing::WithPara
     }
     if (tested.has_landmarks) layer.dynamic_projection = RandomLinear(kHeads * kRank, kWidth);
     if (tested.taps > 0) layer.value_taps = Random({kHeads, tested.taps});
-    layer.feed_forward_in = RandomLinear(2 * kWidth, kWidth);
-    layer.feed_forward_out = RandomLinear(kWidth, 2 * kWidth);
+    layer.feed_forward.in = RandomLinear(2 * kWidth, kWidth);
+    layer.feed_forward.out = RandomLinear(kWidth, 2 * kWidth);
     layer.heads = kHeads;
     return layer;
   }

@@ -11,40 +11,12 @@
 #include "ATen/core/Reduction.h"
 #include "c10/core/GradMode.h"
 #include "gtest/gtest.h"
-#include "models/attention/cpu_item_attention.h"
-#include "models/attention/document_attention.h"
 #include "models/classifiers/text_network.h"
 #include "models/train/optimizer.h"
 #include "models/train/parameters.h"
 #include "tests/models/classifiers/random_text_model.h"
 
 namespace longshort::models::classifiers_layer_halves_test {
-
-// LibTorch's operations only, for any type.
-class ReferenceAttention final : public ItemAttention {
- public:
-  explicit ReferenceAttention(std::shared_ptr<const PackedDocuments> packed) : packed_(packed), others_(packed) {}
-
-  at::Tensor AttendInDocuments(const RowsToAttend& rows, int64_t others) override {
-    return at::cat({at::empty({others, rows.queries.size(1)}, rows.queries.options()),
-                    AttendDocumentsByReference(*packed_, rows.heads, rows.queries, rows.tokens.keys, rows.tokens.values,
-                                               rows.shared.keys, rows.shared.values)});
-  }
-  at::Tensor AttendInGrids(const RowsToAttend&, const TokenGrid&, const WindowGeometry&, const WindowBias&,
-                           int64_t) override {
-    return {};
-  }
-  RowKeyValues Landmarks(const RowsToCompress& rows, int64_t others) override {
-    return others_.Landmarks(rows, others);
-  }
-  void AttendToRows(const OwnRowsToAttend& rows) override { others_.AttendToRows(rows); }
-  void ConvolveValues(const RowsToConvolve& rows) override { others_.ConvolveValues(rows); }
-  at::Tensor MeanOfRows(const at::Tensor& rows, int64_t length) override { return others_.MeanOfRows(rows, length); }
-
- private:
-  std::shared_ptr<const PackedDocuments> packed_;
-  CpuItemAttention others_;
-};
 
 // A network in one precision, and a batch of documents with their classes. Around the kernels' blocks of rows.
 class Problem {
@@ -69,14 +41,7 @@ class Problem {
     });
     const auto packed = std::make_shared<const PackedDocuments>(
         network.Pack(std::vector<absl::Span<const int32_t>>(documents_.begin(), documents_.end())));
-    at::Tensor logits;
-    if (parameters_.front().value.scalar_type() == at::kDouble) {
-      ReferenceAttention attention(packed);
-      logits = network.Run(ClassifierOutput::kLogits, TokensOf(*packed), attention);
-    } else {
-      logits = network.Logits(packed);
-    }
-    const at::Tensor loss = at::cross_entropy_loss(logits, targets_);
+    const at::Tensor loss = at::cross_entropy_loss(network.Logits(packed), targets_);
     if (c10::GradMode::is_enabled()) loss.backward();
     return loss.item<double>();
   }
