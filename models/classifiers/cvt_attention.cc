@@ -1,5 +1,7 @@
 #include "models/classifiers/cvt_attention.h"
 
+#include "models/layers/tensor_move.h"
+
 namespace longshort::models {
 
 at::Tensor CvtAttention::operator()(const at::Tensor& tokens, const at::Tensor& added, const TokenGrid& grid,

@@ -7,6 +7,7 @@
 #include "ATen/core/grad_mode.h"
 #include "absl/strings/str_cat.h"
 #include "models/attention/cpu_item_attention.h"
+#include "models/layers/tensor_move.h"
 
 namespace longshort::models {
 namespace {

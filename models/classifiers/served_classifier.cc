@@ -14,6 +14,7 @@
 #include "models/layers/library.h"
 #include "models/layers/packed_matrix.h"
 #include "models/layers/stored_tensor.h"
+#include "models/layers/tensor_move.h"
 #include "models/weights/model_directory.h"
 
 namespace longshort::models {

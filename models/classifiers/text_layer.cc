@@ -7,6 +7,7 @@
 #include "models/attention/document_attention.h"
 #include "models/attention/long_short_attention_1d.h"
 #include "models/layers/layer_halves.h"
+#include "models/layers/tensor_move.h"
 
 namespace longshort::models {
 namespace {

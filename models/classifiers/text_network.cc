@@ -7,6 +7,7 @@
 #include "ATen/TensorOperators.h"
 #include "models/attention/cpu_item_attention.h"
 #include "models/classifiers/document_layers.h"
+#include "models/layers/tensor_move.h"
 #include "models/weights/text_classifier_config.h"
 
 namespace longshort::models {

@@ -9,6 +9,7 @@
 #include "models/attention/full_attention.h"
 #include "models/attention/grid_attention.h"
 #include "models/attention/positions.h"
+#include "models/layers/tensor_move.h"
 
 namespace longshort::models {
 namespace {

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "models/attention/cpu_item_attention.h"
 #include "models/attention/positions.h"
+#include "models/layers/tensor_move.h"
 
 namespace longshort::models {
 namespace {

@@ -6,6 +6,7 @@
 #include "ATen/TensorOperators.h"
 #include "models/attention/positions.h"
 #include "models/layers/linear.h"
+#include "models/layers/tensor_move.h"
 
 namespace longshort::models {
 namespace {

@@ -7,6 +7,13 @@
 
 namespace longshort::models {
 
+NamedTensor AsNamed(const std::string& name, const at::Tensor& value) {
+  return {.name = name,
+          .type = value.scalar_type() == at::kHalf ? DataType::kF16 : DataType::kF32,
+          .shape = value.sizes().vec(),
+          .data = {static_cast<const std::byte*>(value.const_data_ptr()), value.nbytes()}};
+}
+
 at::Tensor TensorReader::Read(const std::string& name) {
   const StoredTensor& stored = *file_.Find(name);
   at::Tensor tensor = at::empty(stored.shape, at::kFloat);

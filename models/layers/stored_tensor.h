@@ -1,4 +1,4 @@
-// Reads stored tensors as LibTorch tensors.
+// LibTorch tensors that are read from or written to safetensors files.
 #pragma once
 
 #include <string>
@@ -8,6 +8,9 @@
 #include "models/weights/safetensors.h"
 
 namespace longshort::models {
+
+// What WriteSafetensors writes of a contiguous tensor, which must outlive the result: float16, or else float32.
+NamedTensor AsNamed(const std::string& name, const at::Tensor& value);
 
 // Reads the weights of a network while it is built.
 class TensorReader final {

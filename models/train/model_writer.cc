@@ -19,6 +19,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/files.h"
 #include "base/status_macros.h"
+#include "models/layers/stored_tensor.h"
 #include "models/model_files.h"
 #include "models/weights/safetensors.h"
 
@@ -88,11 +89,7 @@ absl::Status WriteFiles(const fs::path& directory, const std::vector<NamedParame
           "the weights ", parameter.name, " are not finite, or too large for ", is_exact ? "float32" : "float16",
           ": the training has diverged; train again with a lower --learning-rate"));
     }
-    tensors.push_back(
-        {.name = parameter.name,
-         .type = is_exact ? DataType::kF32 : DataType::kF16,
-         .shape = values.back().sizes().vec(),
-         .data = {static_cast<const std::byte*>(values.back().const_data_ptr()), values.back().nbytes()}});
+    tensors.push_back(AsNamed(parameter.name, values.back()));
   }
   LS_RETURN_IF_ERROR(WriteSafetensors((directory / "model.safetensors").string(), tensors, metadata));
   for (const ModelFile& file : files) {

@@ -7,7 +7,6 @@
 #include "base/files.h"
 #include "base/status_macros.h"
 #include "c10/core/GradMode.h"
-#include "models/weights/tensors.h"
 
 namespace longshort::models {
 namespace {

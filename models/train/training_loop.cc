@@ -10,15 +10,13 @@
 #include <filesystem>
 #include <utility>
 
-#include "ATen/Functions.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "base/status_macros.h"
-#include "c10/core/GradMode.h"
+#include "models/layers/stored_tensor.h"
 #include "models/weights/safetensors.h"
-#include "models/weights/tensors.h"
 
 namespace longshort::models {
 namespace {
@@ -40,11 +38,7 @@ absl::Status SaveCheckpoint(const std::string& path, const TrainingState& state)
   std::vector<NamedTensor> tensors;
   for (const NamedParameter& tensor : state.tensors) {
     values.push_back(tensor.value.detach().contiguous());
-    tensors.push_back(
-        {.name = tensor.name,
-         .type = DataType::kF32,
-         .shape = values.back().sizes().vec(),
-         .data = {static_cast<const std::byte*>(values.back().const_data_ptr()), values.back().nbytes()}});
+    tensors.push_back(AsNamed(tensor.name, values.back()));
   }
   return WriteSafetensors(path, tensors,
                           {{"steps_done", absl::StrCat(state.steps_done)},

@@ -8,7 +8,7 @@
 #include "absl/time/time.h"
 #include "c10/core/InferenceMode.h"
 #include "models/layers/library.h"
-#include "models/layers/linear.h"
+#include "models/layers/tensor_move.h"
 
 namespace longshort {
 namespace {

@@ -12,7 +12,7 @@
 #include "models/attention/gpu_item_attention.h"
 #include "models/classifiers/text_network.h"
 #include "models/gpu/gpu_loss.h"
-#include "models/layers/linear.h"
+#include "models/layers/tensor_move.h"
 #include "tests/models/classifiers/random_cvt.h"
 #include "tests/models/classifiers/random_text_model.h"
 #include "tests/models/classifiers/random_vil.h"

@@ -6,6 +6,7 @@
 #include "ATen/CPUGeneratorImpl.h"
 #include "ATen/Functions.h"
 #include "ATen/TensorOperators.h"
+#include "models/layers/stored_tensor.h"
 #include "models/weights/cvt_config.h"
 #include "models/weights/safetensors.h"
 
@@ -66,12 +67,7 @@ absl::Status WriteImageModel(const TemporaryDirectory& directory, const std::str
                              const std::map<std::string, at::Tensor>& tensors) {
   directory.Write("config.json", config);
   std::vector<NamedTensor> named;
-  for (const auto& [name, tensor] : tensors) {
-    named.push_back({.name = name,
-                     .type = DataType::kF32,
-                     .shape = tensor.sizes().vec(),
-                     .data = {static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes()}});
-  }
+  for (const auto& [name, tensor] : tensors) named.push_back(AsNamed(name, tensor));
   return WriteSafetensors(directory.File("model.safetensors"), named);
 }
 

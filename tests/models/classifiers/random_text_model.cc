@@ -8,6 +8,7 @@
 #include "ATen/Functions.h"
 #include "ATen/TensorOperators.h"
 #include "gtest/gtest.h"
+#include "models/layers/stored_tensor.h"
 #include "models/weights/safetensors.h"
 #include "models/weights/text_classifier_config.h"
 
@@ -50,12 +51,7 @@ std::map<std::string, at::Tensor> RandomTextTensors(const TextClassifierConfig& 
 void WriteTextModel(const std::string& directory, const TextClassifierConfig& config, uint64_t seed) {
   const std::map<std::string, at::Tensor> tensors = RandomTextTensors(config, seed);
   std::vector<NamedTensor> named;
-  for (const auto& [name, value] : tensors) {
-    named.push_back({.name = name,
-                     .type = DataType::kF32,
-                     .shape = value.sizes().vec(),
-                     .data = {static_cast<const std::byte*>(value.const_data_ptr()), value.nbytes()}});
-  }
+  for (const auto& [name, value] : tensors) named.push_back(AsNamed(name, value));
   ASSERT_TRUE(WriteSafetensors(directory + "/model.safetensors", named).ok());
   std::ofstream(directory + "/config.json") << ToJson(config);
 }

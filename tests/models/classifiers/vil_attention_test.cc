@@ -13,7 +13,7 @@
 #include "gtest/gtest.h"
 #include "models/attention/cpu_item_attention.h"
 #include "models/attention/full_attention.h"
-#include "models/layers/linear.h"
+#include "models/layers/tensor_move.h"
 #include "tests/models/classifiers/attention_loop.h"
 #include "tests/models/classifiers/random_vil.h"
 #include "tests/models/kernels/instruction_set_name.h"

@@ -8,6 +8,7 @@
 #include "gtest/gtest.h"
 #include "models/classifiers/classifiers.h"
 #include "models/costs/costs.h"
+#include "models/layers/stored_tensor.h"
 #include "models/weights/safetensors.h"
 #include "tests/base/status_matchers.h"
 #include "tests/base/temporary_directory.h"
@@ -28,12 +29,7 @@ class VilTest : public ::testing::Test {
 
   absl::StatusOr<ClassifierWeights> LoadWeights() const {
     std::vector<NamedTensor> named;
-    for (const auto& [name, tensor] : tensors_) {
-      named.push_back({.name = name,
-                       .type = DataType::kF32,
-                       .shape = tensor.sizes().vec(),
-                       .data = {static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes()}});
-    }
+    for (const auto& [name, tensor] : tensors_) named.push_back(AsNamed(name, tensor));
     if (absl::Status status = WriteSafetensors(directory_.File("model.safetensors"), named); !status.ok()) {
       return status;
     }

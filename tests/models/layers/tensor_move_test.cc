@@ -1,3 +1,5 @@
+#include "models/layers/tensor_move.h"
+
 #include "ATen/Functions.h"
 #include "gtest/gtest.h"
 #include "models/layers/linear.h"
