@@ -5,7 +5,6 @@
 #include "ATen/Functions.h"
 #include "ATen/TensorOperators.h"
 #include "absl/strings/str_cat.h"
-#include "models/attention/cpu_item_attention.h"
 #include "models/attention/positions.h"
 #include "models/layers/tensor_move.h"
 
@@ -141,11 +140,6 @@ at::Tensor VilNetwork::Features(const at::Tensor& images, ItemAttention& item_at
     tokens = stages[index](stages[index - 1].Image(tokens), item_attention);
   }
   return pools_all_tokens ? norm(tokens).mean(1) : norm(tokens.select(1, 0));
-}
-
-at::Tensor VilNetwork::operator()(const at::Tensor& images) const {
-  CpuItemAttention item_attention;
-  return head(Features(images, item_attention)).to(images.scalar_type());
 }
 
 void VilNetwork::MoveBy(TensorMove& move) {

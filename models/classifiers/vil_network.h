@@ -57,8 +57,6 @@ struct VilNetwork {
 
   // images [batch, channels, image_size, image_size] -> what the head reads, [batch, width], of the weights' type.
   at::Tensor Features(const at::Tensor& images, ItemAttention& item_attention) const;
-  // The logits, [batch, classes], with CpuItemAttention. Differentiable.
-  at::Tensor operator()(const at::Tensor& images) const;
 
   void MoveBy(TensorMove& move);
 };

@@ -91,8 +91,8 @@ TEST_F(BFloat16Networks, OfViL) {
     const at::Tensor images = RandomImages(config, /*batch=*/2, /*seed=*/2);
     SCOPED_TRACE(positions);
     const VilNetwork in_bfloat16 = InBFloat16(network);
-    ExpectRounded(in_bfloat16.head(in_bfloat16.Features(images, *attention_)).to(at::kFloat), network(images));
-    ExpectRounded(Packed(network)(images), network(images));
+    ExpectRounded(in_bfloat16.head(in_bfloat16.Features(images, *attention_)).to(at::kFloat), Logits(network, images));
+    ExpectRounded(Logits(Packed(network), images), Logits(network, images));
   }
 }
 

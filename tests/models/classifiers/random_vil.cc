@@ -5,6 +5,7 @@
 #include "ATen/CPUGeneratorImpl.h"
 #include "ATen/Functions.h"
 #include "ATen/TensorOperators.h"
+#include "models/attention/cpu_item_attention.h"
 #include "models/weights/vil_config.h"
 
 namespace longshort::models {
@@ -33,6 +34,11 @@ TensorsByName RandomVilTensors(const VilConfig& config, uint64_t seed, at::Scala
 
 VilNetwork NetworkOver(const VilConfig& config, const TensorsByName& tensors) {
   return MakeVilNetwork(config, [&](const std::string& name) { return tensors.at(name); });
+}
+
+at::Tensor Logits(const VilNetwork& network, const at::Tensor& images) {
+  CpuItemAttention attention;
+  return network.head(network.Features(images, attention)).to(images.scalar_type());
 }
 
 at::Tensor RandomImages(const VilConfig& config, int64_t batch, uint64_t seed) {

@@ -22,6 +22,9 @@ TensorsByName RandomVilTensors(const VilConfig& config, uint64_t seed, at::Scala
 // The network over these very tensors.
 VilNetwork NetworkOver(const VilConfig& config, const TensorsByName& tensors);
 
+// [batch, classes], of the images' type, with CpuItemAttention.
+at::Tensor Logits(const VilNetwork& network, const at::Tensor& images);
+
 // Normal numbers: [batch, 3, image_size, image_size].
 at::Tensor RandomImages(const VilConfig& config, int64_t batch, uint64_t seed);
 

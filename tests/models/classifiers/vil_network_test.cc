@@ -23,16 +23,16 @@ TEST(VilNetwork, AnImageHasTheSameLogitsInAnyBatch) {
   const VilConfig config = VilOf(kStages, 16);
   const VilNetwork network = NetworkOver(config, RandomVilTensors(config, 1));
   const at::Tensor images = RandomImages(config, 5, 2);
-  const at::Tensor together = network(images);
+  const at::Tensor together = Logits(network, images);
   ASSERT_EQ(together.sizes(), at::IntArrayRef({5, 5}));
-  for (int64_t i = 0; i < 5; ++i) EXPECT_LT(Difference(network(images.narrow(0, i, 1))[0], together[i]), 1e-5);
+  for (int64_t i = 0; i < 5; ++i) EXPECT_LT(Difference(Logits(network, images.narrow(0, i, 1))[0], together[i]), 1e-5);
 }
 
 TEST(VilNetwork, MakesAllTensorsOnTheDeviceOfItsWeights) {
   const VilConfig config = VilOf(kStages, 16);
   const TensorsByName tensors = RandomVilTensors(config, 1);
   const at::Tensor images = RandomImages(config, 1, 2);
-  EXPECT_THAT(FactoriesWithoutDevice([&] { NetworkOver(config, tensors)(images); }), testing::IsEmpty());
+  EXPECT_THAT(FactoriesWithoutDevice([&] { Logits(NetworkOver(config, tensors), images); }), testing::IsEmpty());
 }
 
 TEST(VilNetwork, PixelsThatFillNoPatchAreDropped) {
@@ -41,11 +41,11 @@ TEST(VilNetwork, PixelsThatFillNoPatchAreDropped) {
   divided.stages[0].window_size = 3;
   const VilNetwork network = NetworkOver(divided, RandomVilTensors(divided, 1));
   const at::Tensor images = RandomImages(divided, 1, 2);
-  const at::Tensor logits = network(images);
+  const at::Tensor logits = Logits(network, images);
   const auto with_noise_in_column = [&](int64_t column) {
     at::Tensor changed = images.clone();
     changed.select(3, column).add_(100);
-    return network(changed);
+    return Logits(network, changed);
   };
   EXPECT_TRUE(at::equal(with_noise_in_column(18), logits));
   EXPECT_GT(Difference(with_noise_in_column(15), logits), 1e-3);
@@ -95,9 +95,9 @@ TEST(VilNetwork, PoolsTheFirstGlobalTokenOrAllTokens) {
     }
     return network.head(all ? hidden.sum(1) / 6 : hidden.select(1, 0));  // 2 global tokens and 4 patches
   };
-  EXPECT_LT(Difference(NetworkOver(config, tensors)(images), expected(false)), 1e-5);
+  EXPECT_LT(Difference(Logits(NetworkOver(config, tensors), images), expected(false)), 1e-5);
   config.average_pooling = true;
-  EXPECT_LT(Difference(NetworkOver(config, tensors)(images), expected(true)), 1e-5);
+  EXPECT_LT(Difference(Logits(NetworkOver(config, tensors), images), expected(true)), 1e-5);
 }
 
 // What is trained is what is served.
@@ -107,7 +107,7 @@ TEST(VilNetwork, GradientsReachEveryTensor) {
   TensorsByName tensors = RandomVilTensors(config, 1, at::kDouble);
   for (auto& [name, tensor] : tensors) tensor.requires_grad_(true);
   const at::Tensor images = RandomImages(config, 3, 2).to(at::kDouble);
-  NetworkOver(config, tensors)(images).pow(2).sum().backward();
+  Logits(NetworkOver(config, tensors), images).pow(2).sum().backward();
   for (const auto& [name, tensor] : tensors) {
     ASSERT_TRUE(tensor.grad().defined()) << name;
     // A softmax over the patches does not see what is added to all of them.
@@ -125,7 +125,7 @@ TEST(VilNetwork, GradientsAreThoseOfTheLogits) {
   const auto loss = [&](double step) {
     TensorsByName moved;
     for (const auto& [name, tensor] : tensors) moved[name] = tensor + direction.at(name) * step;
-    return NetworkOver(config, moved)(images).pow(2).sum();
+    return Logits(NetworkOver(config, moved), images).pow(2).sum();
   };
   constexpr double kStep = 1e-5;
   const double difference = (loss(kStep) - loss(-kStep)).item<double>() / (2 * kStep);

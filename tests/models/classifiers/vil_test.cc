@@ -65,7 +65,7 @@ TEST_F(VilTest, ServesTheLogitsOfTheNetwork) {
   const auto classifier = Load();
   ASSERT_THAT(classifier, IsOk());
   const at::Tensor images = RandomImages(config_, 3, 2);
-  const at::Tensor expected = NetworkOver(config_, tensors_)(images).contiguous();
+  const at::Tensor expected = Logits(NetworkOver(config_, tensors_), images).contiguous();
   const std::vector<ClassifierItem> items = {Image(images[0]), Image(images[1]), Image(images[2])};
   const auto result = (*classifier)->Classify({&items[0], &items[1], &items[2]});
   ASSERT_THAT(result, IsOk());
@@ -88,7 +88,7 @@ TEST_F(VilTest, TheHeadOfItsFeaturesGivesTheLogits) {
     ASSERT_THAT(result, IsOk());
     const VilNetwork network = NetworkOver(config_, tensors_);
     const at::Tensor found = network.head(at::tensor(result->rows).view({2, config_.stages.back().width}));
-    EXPECT_LT((found - network(images)).abs().max().item<double>(), 1e-5);
+    EXPECT_LT((found - Logits(network, images)).abs().max().item<double>(), 1e-5);
   }
 }
 
@@ -103,7 +103,7 @@ TEST_F(VilTest, ABatchOfLargeImagesGivesEachWhatTheNetworkGives) {
   ASSERT_THAT(one, IsOk());
   ASSERT_THAT(two, IsOk());
   const at::Tensor images = RandomImages(config_, 3, 2);
-  const at::Tensor expected = NetworkOver(config_, tensors_)(images).contiguous();
+  const at::Tensor expected = Logits(NetworkOver(config_, tensors_), images).contiguous();
   const std::vector<ClassifierItem> items = {Image(images[0]), Image(images[1]), Image(images[2])};
   for (Classifier* const classifier : {one->get(), two->get()}) {
     const auto result = classifier->Classify({&items[0], &items[1], &items[2]});
