@@ -41,7 +41,7 @@ def prometheus(fleet: Fleet, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     with Prometheus(folder, *servers, token=TOKENS["prometheus"]) as prometheus:
         wait_until(lambda: len(up(prometheus)) == len(servers))
         # Two things that alerts are about, once Prometheus has seen that there were none.
-        fleet.add_version(3, layers=6)
+        fleet.add_version(3, layers=7)
         fleet.write_tokens("no token\n")
         yield prometheus
 
