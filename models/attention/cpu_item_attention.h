@@ -1,5 +1,5 @@
-// ItemAttention on LibTorch's ops and, without gradients, the kernels of models/kernels. The CPU serves it, training
-// runs it, and it is the reference of the GPU kernels.
+// ItemAttention on the kernels of models/kernels, and on LibTorch's ops where these have no form for the type or for
+// gradients. Differentiable. The CPU serves it, training runs it, and it is the reference of the GPU kernels.
 #pragma once
 
 #include <cstdint>

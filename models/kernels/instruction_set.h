@@ -10,8 +10,8 @@ inline constexpr int64_t kLanes = 16;
 
 constexpr int64_t PaddedHeadWidth(int64_t head_width) { return (head_width + kLanes - 1) / kLanes * kLanes; }
 
-// From one row of `floats` to the next: kLanes more may be read, and an odd number of vectors spreads a column over the
-// cache's sets.
+// From one row of `floats` to the next: kLanes more may be read or written, and an odd number of vectors spreads a
+// column over the cache's sets.
 constexpr int64_t SpreadStride(int64_t floats) { return ((PaddedHeadWidth(floats) / kLanes + 1) | 1) * kLanes; }
 
 // The code is compiled for each of these, slowest first.

@@ -186,7 +186,7 @@ absl::StatusOr<std::unique_ptr<TrainableClassifier>> LoadTrainableTextClassifier
     LS_ASSIGN_OR_RETURN(vocabulary, ReadTrainingFile(files.vocabulary));
   }
   if (!vocabulary.empty()) data.files.push_back({tokenizer_file, vocabulary});
-  if (vocabulary.empty() && !tokenizer_file.empty()) {
+  if (!form.from && files.vocabulary.empty() && !tokenizer_file.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat(form.name, ": its tokenizer reads ", tokenizer_file, "; give it with --vocabulary"));
   }

@@ -15,15 +15,15 @@ end_script() {
 }
 trap end_script EXIT
 
-# expect_arguments MINIMUM USAGE ARGUMENT...: explains the script if that is wanted, or if arguments are missing.
+# expect_arguments MINIMUM MAXIMUM USAGE ARGUMENT...: explains the script if that is wanted, or if the number of arguments is wrong.
 expect_arguments() {
-  local minimum=$1 usage=$2
-  shift 2
+  local minimum=$1 maximum=$2 usage=$3
+  shift 3
   if [[ ${1:-} == --help ]]; then
     echo "$usage"
     exit 0
   fi
-  if (($# < minimum)); then
+  if (($# < minimum || $# > maximum)); then
     echo "$usage" >&2
     exit 2
   fi
@@ -45,7 +45,7 @@ expect_hash() {
   fi
 }
 
-# unpack_enwiki ARCHIVE: writes $scratch/train.xml and $scratch/held_out.xml, the parts of the text of enwiki's card.
+# unpack_enwiki ARCHIVE: writes the text of enwiki's card to $scratch/all.xml, and its parts to train.xml and held_out.xml there.
 unpack_enwiki() {
   local text=$scratch/all.xml train_size
   bzip2 -dc "$1" >"$text"
@@ -58,7 +58,7 @@ unpack_enwiki() {
 # train_recipe CONFIG WINDOW RANK SEEDS OPTION...: trains a classifier by the configuration with this w and r, once for each of the
 # seeds, with the options, in the current folder. Continues what was stopped.
 train_recipe() {
-  local run config=config_$2_$3.json
+  local run seed config=config_$2_$3.json
   sed "s/\"window_size\": 8/\"window_size\": $2/; s/\"projection_rank\": 32/\"projection_rank\": $3/" "$1" >"$config"
   for seed in $4; do
     run=$2_$3_seed_$seed

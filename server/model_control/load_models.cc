@@ -141,7 +141,7 @@ class EngineMaker {
     core::DynamicBatchingEngine::Options engine;
     LS_ASSIGN_OR_RETURN(engine.workers, WorkersOf(name, serving));
     // CPUs are first (WorkersOn). They keep some of the weights in float32 with any precision.
-    const models::WorkerDevice first = engine.workers.front(), last = engine.workers.back();
+    const models::WorkerDevice &first = engine.workers.front(), &last = engine.workers.back();
     const int64_t gpu_weight_bytes = models::WeightBytes(info.parameters, loaded.weights.info(last).precision);
     const std::shared_ptr<Memory> memory = TakeForWeights(
         engine.workers,

@@ -151,9 +151,10 @@ def test_listops_leaves_the_held_out_expressions_out_of_training(monkeypatch: py
         2022: [("[SM 9 9 ]", "8"), ("[MIN 1 2 ]", "1")],
     }
     monkeypatch.setattr(script, "random_expressions", lambda count, seed, **_: made[seed])
-    data = script.demo_data(2, 2)
+    data = script.demo_data(held_out_only=False)
     assert data["held_out_short"] == first[5000:] and data["held_out_lra"] == made[2]
     assert data["train"] == [*first[:5000], ("[MIN 1 2 ]", "1")]
+    assert script.demo_data(held_out_only=True) == {name: rows for name, rows in data.items() if name != "train"}
 
 
 def test_accuracy_counts_the_likeliest_class_against_labels_or_folders(tmp_path: Path) -> None:
