@@ -62,7 +62,7 @@ train_recipe() {
   sed "s/\"window_size\": 8/\"window_size\": $2/; s/\"projection_rank\": 32/\"projection_rank\": $3/" "$1" >"$config"
   for seed in $4; do
     run=$2_$3_seed_$seed
-    "$programs/longshort-train" text-classifier --config="$config" --train=train.jsonl --out="$run/1" --batch=32 --group=4 \
+    "$programs/longshort-train" text-classifier --config="$config" --train=train.jsonl --out="$run/1" --batch=32 --group=4 --shards=2 \
       --schedule=one-cycle --learning-rate=1e-4 --seed="$seed" "${@:5}" 2>&1 | tee --append --ignore-interrupts "$run.log"
   done
 }
