@@ -38,7 +38,8 @@ class ContinuousBatchingEngine final : public LanguageModelEngine {
   struct Options {
     // The order of requests that wait for a stream, and their limits.
     RequestQueue::Options queue = {};
-    // Prompt tokens that all waiting and running requests may hold; more are refused. 2^26 take 256 MiB. Engines may
+    // Prompt tokens that all waiting and running requests may hold; more are refused. 2^26 take 256 MiB. Engines
+    // may share it.
     std::shared_ptr<Budget> token_budget = PromptTokenBudget(int64_t{1} << 26);
     // For all workers together. Each worker gets an equal part of max_streams and cache_bytes. If the workers' devices
     // set memory_bytes, these are the sizes of their caches, and the streams are divided in proportion.

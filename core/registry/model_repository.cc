@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
-#include "core/sampling/utf8_stream.h"
+#include "base/utf8.h"
 #include "models/model_files.h"
 
 namespace longshort::core {
@@ -83,11 +83,6 @@ absl::StatusOr<std::set<int64_t>> VersionsIn(const fs::path& model_folder, std::
 bool IsOfModel(const std::string& file_name) {
   return std::any_of(models::kModelFiles.begin(), models::kModelFiles.end(),
                      [&](std::string_view name) { return file_name.find(name) != std::string::npos; });
-}
-
-bool IsUtf8(const std::string& text) {
-  Utf8Stream stream;
-  return stream.Append(text) + stream.Flush() == text;
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ struct SessionOwner {
 };
 
 // Parses the owner's name on a server with or without authentication.
-// Errors: INVALID_ARGUMENT that completes "...; it must be ", if the name has not the form for such a server.
+// Errors: INVALID_ARGUMENT that completes "...; it must be ", if the name does not have the form for such a server.
 absl::StatusOr<SessionOwner> ReadSessionOwner(const std::string& name, bool authentication);
 
 // The key by which the engines know the owner's session `id`.

@@ -31,8 +31,6 @@ constexpr int kMaxLastTurns = 64;
 // Minimum interval between reports of refused connections.
 constexpr absl::Duration kRefusalLogInterval = absl::Seconds(1);
 
-bool IsOutOfDescriptors(int error) { return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM; }
-
 int64_t DescriptorLimit() {
   rlimit limit{};
   return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? static_cast<int64_t>(limit.rlim_cur) : 1024;

@@ -32,7 +32,7 @@ absl::StatusOr<core::SessionKey> FindSessionKey(const CallRecord& record, const 
 // Whether the caller may import a session for its original owner. Errors: PERMISSION_DENIED without the scope `manage`.
 absl::Status CheckKeepsOwner(const CallRecord& record);
 // The engines' key of an imported session with this owner in its data. Errors: FAILED_PRECONDITION if the owner's name
-// has not the form for this server.
+// does not have the form for this server.
 absl::StatusOr<core::SessionKey> KeyOfImported(const CallRecord& record, const std::string& owner,
                                                const std::string& id);
 

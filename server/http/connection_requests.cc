@@ -84,18 +84,24 @@ awaitable<bool> HttpConnection::ServeExchange(const std::shared_ptr<Exchange>& e
       part.done(sent);
       if (!sent) ThrowClosed();
       if (part.last) co_return keep_alive_&& parser.is_done();
-    } else if (exchange->reading_ != nullptr && (parser.is_done() || !received_.empty())) {
-      absl::StatusOr<std::string> body = "";
-      if (const absl::Status parsed = ParseBody(parser, plan.max_body_bytes); !parsed.ok()) body = parsed;
-      if (body.ok()) body = std::exchange(parser.get().body(), "");
-      if (!body.ok() || !body->empty() || parser.is_done()) std::exchange(exchange->reading_, nullptr)(std::move(body));
-    } else if (at_end_) {
-      Close();
-      ThrowClosed();
-    } else {
+    } else if (!PassBody(*exchange, parser, plan.max_body_bytes)) {
+      if (at_end_) {
+        Close();
+        ThrowClosed();
+      }
       co_await Change();
     }
   }
+}
+
+bool HttpConnection::PassBody(Exchange& exchange, Parser& parser, size_t max_bytes) {
+  if (exchange.reading_ == nullptr) return false;
+  const absl::Status parsed = ParseBody(parser, max_bytes);
+  std::string body = std::exchange(parser.get().body(), "");
+  if (parsed.ok() && body.empty() && !parser.is_done()) return false;
+  auto read = std::exchange(exchange.reading_, nullptr);
+  read(parsed.ok() ? absl::StatusOr<std::string>(std::move(body)) : parsed);
+  return true;
 }
 
 awaitable<int> HttpConnection::ReadHead(Parser& parser) {
@@ -143,14 +149,21 @@ HttpRequest HttpConnection::RequestOf(const Parser& parser) const {
 }
 
 absl::Status HttpConnection::ParseBody(Parser& parser, size_t max_bytes) {
-  while (!received_.empty() && !parser.is_done()) {
+  size_t parsed = 0;
+  while (parsed < received_.size() && !parser.is_done()) {
     error_code error;
-    const size_t parsed = parser.put(asio::buffer(received_), error);
-    received_.erase(0, parsed);
+    const size_t more = parser.put(asio::buffer(received_) + parsed, error);
     if (error && error != http::error::need_more) return HttpError(400, "the request's body is malformed");
-    if (parsed == 0) break;
+    if (more == 0) break;
+    parsed += more;
   }
-  room_.cancel();
+  received_.erase(0, parsed);
+  if (parsed > 0) {
+    room_.cancel();
+  } else if (received_.size() >= kReadAheadBytes && !parser.is_done()) {
+    return HttpError(400, absl::StrCat("the head of a chunk, or the trailer, of the request's body has more than ",
+                                       kReadAheadBytes, " bytes; send shorter ones"));
+  }
   const size_t bytes = parser.get().body().size();
   if (bytes > max_bytes) return BodyTooLarge(max_bytes);
   if (bytes <= kSliceBytes || shared_.limits.bodies == nullptr) return absl::OkStatus();

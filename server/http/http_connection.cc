@@ -29,7 +29,6 @@ using asio::ip::tcp;
 using boost::system::error_code;
 
 // Received bytes that are not parsed yet, at most. A client that sends more waits.
-constexpr size_t kReadAheadBytes = 64 << 10;
 constexpr size_t kTlsReadBytes = 16 << 10;  // of one record
 // Lingering close: a client may still be sending when it gets its last answer. If the connection closed at once, the
 // system would reset it and the client would lose the answer.

@@ -81,6 +81,8 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
 
   // A client must send or take so many bytes within one phase.
   static constexpr size_t kSliceBytes = 64 << 10;
+  // If so many bytes wait to be parsed, reading pauses.
+  static constexpr size_t kReadAheadBytes = 64 << 10;
 
   // For the coroutines: ends Serve.
   [[noreturn]] static void ThrowClosed();
@@ -108,6 +110,9 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
   HttpRequest RequestOf(const Parser& parser) const;
   // Parses what was received, and counts it against the budget of bodies.
   absl::Status ParseBody(Parser& parser, size_t max_bytes);
+  // Passes what has arrived of a streamed body, its end, or an error to its reader. Returns false if there is nothing
+  // to pass.
+  bool PassBody(Exchange& exchange, Parser& parser, size_t max_bytes);
   boost::asio::awaitable<absl::Status> ReadBody(Parser& parser, size_t max_bytes);
   boost::asio::awaitable<bool> ServeExchange(const std::shared_ptr<Exchange>& exchange, Parser& parser,
                                              const HttpPlan& plan);

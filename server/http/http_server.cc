@@ -17,6 +17,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "base/status_macros.h"
 #include "server/http/http_connection.h"
@@ -32,7 +33,7 @@ using StreamProtocol = asio::generic::stream_protocol;
 using Acceptor = asio::basic_socket_acceptor<StreamProtocol>;
 using boost::system::error_code;
 
-// Interval for retrying accept while the process has no descriptor for a connection.
+// Interval for retrying accept while there is no descriptor for a connection.
 constexpr std::chrono::milliseconds kAcceptAgain(100);
 // For large requests, so that one of them does not keep the others from being processed.
 constexpr size_t kWorkers = 2;
@@ -61,12 +62,16 @@ class HttpServer::Loop final {
     }
   }
   void Run() { context_.run(); }
-  // Closes all connections and waits until no exchange is in use. Thread-safe; not to be called by the loop's thread.
+  // Closes all connections and waits until no exchange is in use. Thread-safe.
+  // REQUIRES: another thread is in Run.
   void Close() {
-    asio::post(context_, [this] {
+    absl::Notification closed;
+    asio::post(context_, [this, &closed] {
       closed_ = true;
       while (!shared_.all.empty()) (*shared_.all.begin())->Close();
+      closed.Notify();
     });
+    closed.WaitForNotification();
     while (shared_.exchanges > 0) absl::SleepFor(kPollInterval);
   }
   // Thread-safe.
@@ -81,7 +86,7 @@ class HttpServer::Loop final {
     while (true) {
       error_code error;
       HttpSocket socket = co_await acceptor.async_accept(redirect_error(use_awaitable, error));
-      const bool no_descriptor = error == asio::error::no_descriptors || error.value() == ENFILE;
+      const bool no_descriptor = IsOutOfDescriptors(error.value());
       if (no_descriptor || shared_.all.size() >= limits_.connections) {
         if (!shared_.evictable.empty()) {
           shared_.evictable.front()->Close();
@@ -132,7 +137,7 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const NamedAddress
 void HttpServer::Close() { loop_->Close(); }
 
 HttpServer::~HttpServer() {
-  Close();
+  if (thread_.started()) Close();
   loop_->Stop();
   thread_.Join();
 }

@@ -32,7 +32,7 @@ struct HttpLimits {
   size_t head_bytes = 16 << 10;
   // From the start of a connection (TLS handshake included) or of a later request to the end of the request's head.
   absl::Duration request = absl::Seconds(5);
-  // For each 64 KiB of a request's body, and of an answer.
+  // For each 64 KiB of a request's body, unless it is served in parts, and of an answer.
   absl::Duration body = absl::Seconds(10);
   absl::Duration answer = absl::Seconds(10);
   // Between an answer and the next request. Longer than the default interval of scrapers.

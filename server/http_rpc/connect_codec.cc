@@ -10,6 +10,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/byte_order.h"
 #include "base/status_macros.h"
 #include "core/schedule/refusal.h"
 #include "nlohmann/json.hpp"
@@ -32,11 +33,8 @@ constexpr size_t kPrefixBytes = 5;
 constexpr unsigned char kCompressed = 1, kEndOfStream = 2;
 
 std::string Envelop(unsigned char flags, std::string_view message) {
-  constexpr int kBitsOfByte = 8;
-  std::string envelope(1, static_cast<char>(flags));
-  for (int shift = 3 * kBitsOfByte; shift >= 0; shift -= kBitsOfByte) {
-    envelope += static_cast<char>(message.size() >> shift);
-  }
+  std::string envelope(kPrefixBytes, static_cast<char>(flags));
+  WriteNumber(message.size(), ByteOrder::kBigEndian, kPrefixBytes - 1, &envelope[1]);
   return envelope.append(message);
 }
 
@@ -84,11 +82,9 @@ class ConnectCodec final : public HttpCodec {
   }
 
   absl::StatusOr<std::optional<PackedMessage>> TakeNext(std::string& received) override {
-    constexpr int kBitsOfByte = 8;
     if (received.size() < kPrefixBytes) return std::nullopt;
     const auto flags = static_cast<unsigned char>(received[0]);
-    size_t length = 0;
-    for (size_t i = 1; i < kPrefixBytes; ++i) length = length << kBitsOfByte | static_cast<unsigned char>(received[i]);
+    const size_t length = ReadNumber(std::string_view(received).substr(1, kPrefixBytes - 1), ByteOrder::kBigEndian);
     if ((flags & ~kCompressed) != 0) {
       return absl::InvalidArgumentError(absl::StrCat("an envelope has the flags ", flags, "; 0 and 1 are allowed"));
     }

@@ -31,6 +31,13 @@ CallOrigin OriginOf(const HttpRequest& request) {
   return origin;
 }
 
+// Sets the share to `bytes`. Errors: RESOURCE_EXHAUSTED with a Refusal.
+absl::Status Hold(int64_t bytes, Budget::Share& memory) {
+  absl::Status status = memory.Grow(bytes);
+  if (!status.ok()) core::SetRefusal(status, {.retry_after = core::kMinRetryDelay});
+  return status;
+}
+
 }  // namespace
 
 void HttpCall::Start(const CallEnvironment& environment, const Rpc& rpc, std::shared_ptr<HttpExchange> exchange,
@@ -61,7 +68,8 @@ HttpCall::HttpCall(const CallEnvironment& environment, const Rpc& rpc, std::shar
     : Call(environment, rpc, OriginOf(exchange->request())),
       exchange_(std::move(exchange)),
       codec_(std::move(codec)),
-      streams_answers_(rpc.kind == RpcKind::kServerStream || rpc.kind == RpcKind::kBidirectional) {}
+      streams_answers_(rpc.kind == RpcKind::kServerStream || rpc.kind == RpcKind::kBidirectional),
+      received_memory_(environment.message_memory) {}
 
 absl::StatusOr<Budget::Share> HttpCall::Decode(grpc::ByteBuffer& /*bytes*/, google::protobuf::Message& message) {
   HttpRequest& request = exchange_->request();
@@ -80,24 +88,19 @@ absl::StatusOr<Budget::Share> HttpCall::Decode(grpc::ByteBuffer& /*bytes*/, goog
 
 absl::StatusOr<Budget::Share> HttpCall::Unpack(const google::protobuf::Descriptor& type) {
   Budget::Share memory(environment().message_memory);
-  const auto take = [&memory](int64_t bytes) {
-    absl::Status status = memory.Grow(bytes);
-    if (!status.ok()) core::SetRefusal(status, {.retry_after = core::kMinRetryDelay});
-    return status;
-  };
   std::string& body = exchange_->request().body;
   body = std::move(packed_.bytes);
   int64_t unpacked_bytes = 0;
   if (IsCoded(packed_.coding)) {
     environment().metrics.CountCompressedMessage();
     const int64_t max_bytes = MaxUnpackedBytes(environment().limits.message_bytes);
-    LS_RETURN_IF_ERROR(take(max_bytes));
+    LS_RETURN_IF_ERROR(Hold(max_bytes, memory));
     LS_RETURN_IF_ERROR(DecodeContent(packed_.coding, max_bytes, body));
     unpacked_bytes = static_cast<int64_t>(body.size());
   }
   if (body.size() <= kSmallMessage) return Budget::Share();
   LS_ASSIGN_OR_RETURN(const int64_t reading_bytes, codec_->MemoryOf(exchange_->request(), type));
-  LS_RETURN_IF_ERROR(take(unpacked_bytes + reading_bytes));
+  LS_RETURN_IF_ERROR(Hold(unpacked_bytes + reading_bytes, memory));
   return memory;
 }
 
@@ -109,6 +112,14 @@ void HttpCall::BeginRead(grpc::ByteBuffer* /*message*/) {
 void HttpCall::ReceivePart(absl::StatusOr<std::string> part) {
   if (part.ok()) {
     received_ += *part;
+    // Until the next part this includes the message that is taken out.
+    received_memory_.SetAmount(0);
+    if (received_.size() > kSmallMessage) {
+      if (const absl::Status held = Hold(static_cast<int64_t>(received_.size()), received_memory_); !held.ok())
+        part = held;
+    }
+  }
+  if (part.ok()) {
     absl::StatusOr<std::optional<PackedMessage>> message = codec_->TakeNext(received_);
     if (message.ok() && message->has_value()) {
       packed_ = **std::move(message);
@@ -181,7 +192,6 @@ void HttpCall::Finish(const absl::Status& work_status, std::optional<grpc::ByteB
 }
 
 absl::StatusOr<HttpResponse> HttpCall::WriteAnswer(const std::optional<grpc::ByteBuffer>& answer) {
-  record().trace().BeginMessage();
   if (!answer.has_value()) return absl::InternalError("there is no answer");
   LS_ASSIGN_OR_RETURN(const std::unique_ptr<google::protobuf::Message> message, Parse(*answer));
   return codec_->WriteAnswer(*message);

@@ -47,8 +47,9 @@ class HttpCall final : public Call {
   const std::shared_ptr<HttpExchange> exchange_;
   const std::unique_ptr<HttpCodec> codec_;
   const bool streams_answers_;
-  bool streaming_ = false;   // the head of a stream was sent
-  std::string received_;     // of a stream of requests: not decoded yet
+  bool streaming_ = false;  // the head of a stream was sent
+  std::string received_;    // of a stream of requests: not decoded yet
+  Budget::Share received_memory_;
   PackedMessage packed_;     // the next message
   absl::Status read_error_;  // of a stream of requests
 };

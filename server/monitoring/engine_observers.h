@@ -1,6 +1,7 @@
 // Observers that turn reports of engines and session stores into metrics, and failures also into log lines. Series
 // have the labels model and version (sessions, which versions may share: model only). Several engines of a version add
-// up. An engine that ends subtracts its part of the gauges; the last one of a version removes the version's series.
+// up. An engine that ends subtracts its part of the gauges. A version's series stay for kKeptAfterUnload after its last
+// engine.
 #pragma once
 
 #include <cstdint>

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/byte_order.h"
 #include "base/clock.h"
 #include "server/monitoring/process_metrics.h"
 
@@ -28,7 +29,9 @@ void AddDouble(int field, double value, std::string& message) {
   uint64_t bits = 0;
   std::memcpy(&bits, &value, sizeof(bits));
   message.push_back(static_cast<char>(field << 3 | 1));
-  for (size_t i = 0; i < sizeof(bits); ++i) message.push_back(static_cast<char>(bits >> (8 * i) & 0xff));
+  char bytes[sizeof(bits)];
+  WriteNumber(bits, ByteOrder::kLittleEndian, sizeof(bits), bytes);
+  message.append(bytes, sizeof(bytes));
 }
 
 std::string LabelOf(const prometheus::ClientMetric& metric, std::string_view name) {

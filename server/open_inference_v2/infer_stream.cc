@@ -36,6 +36,7 @@ class InferStream final : public CallWork {
       const MutexLock lock(call_.mutex());
       in_work_.insert(request);
       in_order_.push_back(request);
+      if (!call_.is_well()) request->Cancel();  // Cancel came before
     }
     absl::Status status = request->Plan(std::move(static_cast<inference::ModelInferRequest&>(message)));
     if (status.ok() && request->is_generation()) {

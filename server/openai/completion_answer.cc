@@ -52,8 +52,7 @@ CompletionAnswer::CompletionAnswer(const openai::CompletionsRequest& request, co
       completions_(request.n()),
       describes_tokens_(request.has_logprobs() || model.tokenizer == nullptr),
       echo_(request.echo()),
-      include_usage_(request.include_usage()),
-      positions_(static_cast<size_t>(request.prompts_size() * request.n())) {
+      include_usage_(request.include_usage()) {
   for (const openai::Prompt& one : request.prompts()) {
     const TextInput input = FromMessage(one);
     Prompt& prompt = prompts_.emplace_back();
@@ -85,8 +84,14 @@ std::string CompletionAnswer::TextOf(int32_t id) const {
   return text;
 }
 
+CompletionAnswer::Position& CompletionAnswer::PositionOf(const openai::Choice& choice) {
+  const auto index = static_cast<size_t>(choice.index());
+  if (index >= positions_.size()) positions_.resize(index + 1);
+  return positions_[index];
+}
+
 openai::Token& CompletionAnswer::AddToken(int32_t id, openai::Choice& choice) {
-  Position& position = positions_[choice.index()];
+  Position& position = PositionOf(choice);
   openai::Token& token = *choice.add_tokens();
   token.set_text(TextOf(id));
   token.set_text_offset(position.characters);
@@ -96,7 +101,7 @@ openai::Token& CompletionAnswer::AddToken(int32_t id, openai::Choice& choice) {
 
 void CompletionAnswer::AddTokens(const std::vector<core::GeneratedToken>& tokens, bool at_end, openai::Choice& choice) {
   if (!describes_tokens_) return;
-  if ((!tokens.empty() || at_end) && !std::exchange(positions_[choice.index()].begun, true)) {
+  if ((!tokens.empty() || at_end) && !std::exchange(PositionOf(choice).begun, true)) {
     const std::optional<int32_t> first = prompts_[choice.index() / completions_].first_token;
     if (first.has_value()) AddToken(*first, choice);
   }

@@ -32,7 +32,7 @@ class CompletionAnswer final {
   openai::Completions OfScores(const ScoreResult& result);
   // The stream's part for an event; nullopt if there is none.
   std::optional<openai::Completions> OfEvent(StreamEvent event);
-  // The part of a stream that has only the usage of `answer`; nullopt if the client has not asked for it.
+  // The part of a stream that has only the usage of `answer`; nullopt if the client did not ask for it.
   std::optional<openai::Completions> UsagePart(const openai::Completions& answer) const;
 
  private:
@@ -50,6 +50,7 @@ class CompletionAnswer final {
   openai::Choice& AddChoice(int64_t index, openai::Completions& answer) const;
   // Adds the next tokens of the choice's text, after the prompt's first one. `at_end`: no further ones follow.
   void AddTokens(const std::vector<core::GeneratedToken>& tokens, bool at_end, openai::Choice& choice);
+  Position& PositionOf(const openai::Choice& choice);
   openai::Token& AddToken(int32_t id, openai::Choice& choice);
   std::string TextOf(int32_t id) const;
   void Set(const Usage& usage, openai::Usage& message) const;
@@ -63,7 +64,7 @@ class CompletionAnswer final {
   const bool echo_;
   const bool include_usage_;
   std::vector<Prompt> prompts_;
-  std::vector<Position> positions_;  // by choice
+  std::vector<Position> positions_;  // by choice, up to the last one that has tokens
 };
 
 }  // namespace longshort::server

@@ -1,5 +1,5 @@
-// Reads requests of OpenAI's completions. Errors are INVALID_ARGUMENT in OpenAI's words, also for fields that the API
-// has and this server has not.
+// Reads requests of OpenAI's completions. Errors are INVALID_ARGUMENT in OpenAI's words, also for fields that this
+// server does not support.
 #pragma once
 
 #include <string_view>

@@ -28,7 +28,7 @@ inline constexpr std::array<std::string_view, 17> kCompletionsFields = {"model",
 inline constexpr std::array<std::string_view, 5> kEmbeddingsFields = {"model", "input", "encoding_format", "dimensions",
                                                                       "user"};
 
-// Fields that OpenAI's API has, here or beside completions, and models that continue a text have not.
+// Fields of OpenAI's API, of completions and of other calls, that models that continue a text do not support.
 struct RefusedField {
   std::string_view field;
   const char* why;

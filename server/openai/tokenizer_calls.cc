@@ -23,7 +23,9 @@ using openai::TokenizerRequest;
 // The text between documents: fairseq's </s> has this id in every vocabulary, and stands for the newline.
 constexpr int32_t kEndOfDocument = 2;
 
-absl::StatusOr<std::string> Decode(const TokenizerRequest& request, const models::Tokenizer& tokenizer) {
+absl::StatusOr<std::string> Decode(const TokenizerRequest& request, const models::Tokenizer& tokenizer,
+                                   int64_t max_tokens) {
+  LS_RETURN_IF_ERROR(CheckFieldRange([] { return "number of tokens"; }, request.tokens_size(), 0, max_tokens));
   core::Utf8Stream stream;
   std::string text;
   for (int i = 0; i < request.tokens_size(); ++i) {
@@ -111,7 +113,8 @@ absl::StatusOr<TokenizerAnswer> AnswerTokenizer(CallRecord& record, const Tokeni
                                           .text = {.kind = TextInput::Kind::kText, .text = request.prompt()}}));
     answer.mutable_tokens()->Add(result.ids.begin(), result.ids.end());
   } else if (request.kind() == TokenizerRequest::DETOKENIZE) {
-    LS_ASSIGN_OR_RETURN(*answer.mutable_text(), Decode(request, *model->tokenizer));
+    LS_ASSIGN_OR_RETURN(*answer.mutable_text(),
+                        Decode(request, *model->tokenizer, record.environment().limits.described_tokens));
   } else {
     answer.set_vocabulary_size(model->info.vocabulary_size);
     answer.set_text(std::string(model->tokenizer->Decode(kEndOfDocument)));

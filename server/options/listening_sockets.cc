@@ -90,6 +90,8 @@ absl::StatusOr<ListeningSockets> BindUnixSocket(const NamedAddress& name, int64_
 
 }  // namespace
 
+bool IsOutOfDescriptors(int error) { return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM; }
+
 int PortOf(int socket) {
   sockaddr_storage address{};
   socklen_t length = sizeof(address);

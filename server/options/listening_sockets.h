@@ -31,6 +31,10 @@ struct NamedAddress {
   ListenAddress address;
 };
 
+// Whether accept failed with this errno because the process or the system cannot make another socket now. Other errors
+// concern only one connection.
+bool IsOutOfDescriptors(int error);
+
 absl::Status CannotBind(const NamedAddress& name, const std::string& why);
 
 // Binds all addresses that the host resolves to; connections are refused until Listen. "[::]" is any IPv4 or IPv6

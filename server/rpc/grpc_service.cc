@@ -56,12 +56,13 @@ class GrpcCall final : public Reactor, public Call {
     if constexpr (kReads) this->StartRead(message);
   }
   void BeginWrite(const ByteBuffer* message) override {
-    BeginAnswer();
+    record().trace().BeginMessage();
+    SendId();
     if constexpr (kWrites) this->StartWrite(message);
   }
   void Finish(const absl::Status& work_status, std::optional<ByteBuffer> answer) override {
     const absl::Status status = record().Finish(work_status);
-    if (status.ok()) BeginAnswer();
+    if (status.ok()) SendId();
     grpc::Status final_status = SetTrailingMetadata(status, record(), context_);
     if (!answer.has_value()) return Reactor::Finish(std::move(final_status));
     if constexpr (kWrites) {
@@ -85,8 +86,7 @@ class GrpcCall final : public Reactor, public Call {
   // Called before each message. Before the first one it puts the call's id into the initial metadata. Clients take
   // initial metadata as the start of an answer and do not retry such a call. So a call that ends without a message has
   // its id in the trailing metadata only.
-  void BeginAnswer() {
-    record().trace().BeginMessage();
+  void SendId() {
     if (!std::exchange(answering_, true)) context_.AddInitialMetadata(kIdKey, record().engine_context().id);
   }
 

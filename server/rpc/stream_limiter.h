@@ -25,7 +25,7 @@ class StreamLimiter final {
       : kind_(std::move(kind)), max_of_connection_(max_of_connection), max_(max) {}
 
   // Adds a stream of this connection. At the total limit, calls the `end_stream` of the stream that is replaced, in
-  // this thread; it must not call the limiter. Returns the stream's number. Errors: RESOURCE_EXHAUSTED if the
+  // this thread and without the limiter's lock. Returns the stream's number. Errors: RESOURCE_EXHAUSTED if the
   // connection is at its limit.
   absl::StatusOr<int64_t> Add(const std::string& connection, std::function<void()> end_stream);
   // Marks the stream as active now.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/byte_order.h"
 #include "base/status_macros.h"
 #include "server/sessions/session_archive.pb.h"
 
@@ -17,21 +18,6 @@ constexpr int64_t kMaxTokenBytes = 5;
 constexpr int64_t kMaxNameBytes = 4096;
 // The limit of protobuf's parser.
 constexpr int64_t kMaxDescriptionBytes = (int64_t{1} << 31) - 1;
-
-std::string LittleEndian(uint64_t value) {
-  std::string bytes(sizeof(value), '\0');
-  for (char& byte : bytes) {
-    byte = static_cast<char>(value & 0xff);
-    value >>= 8;
-  }
-  return bytes;
-}
-
-uint64_t FromLittleEndian(std::string_view bytes) {
-  uint64_t value = 0;
-  for (size_t i = sizeof(value); i-- > 0;) value = value << 8 | static_cast<unsigned char>(bytes[i]);
-  return value;
-}
 
 archive::SessionDescription Describe(const ExportedSession& session) {
   archive::SessionDescription description;
@@ -55,7 +41,10 @@ int64_t MaxArchiveBytes(const core::SessionSize& size) {
 
 ArchiveWriter::ArchiveWriter(ExportedSession session) {
   const std::string description = Describe(session).SerializeAsString();
-  head_ = absl::StrCat(std::string(kMagic), LittleEndian(description.size()), description);
+  head_.assign(kFixedBytes, '\0');
+  head_.replace(0, kMagic.size(), kMagic);
+  WriteNumber(description.size(), ByteOrder::kLittleEndian, sizeof(uint64_t), &head_[kMagic.size()]);
+  head_ += description;
   if (session.archive.cached.has_value()) contents_ = std::move(session.archive.cached->contents);
 }
 
@@ -73,7 +62,8 @@ std::string ArchiveWriter::Next(size_t max) {
 
 int64_t ArchiveReader::HeadBytes() const {
   if (head_.size() < kFixedBytes) return static_cast<int64_t>(kFixedBytes);
-  const uint64_t description = FromLittleEndian(std::string_view(head_).substr(kMagic.size()));
+  const uint64_t description =
+      ReadNumber(std::string_view(head_).substr(kMagic.size(), sizeof(uint64_t)), ByteOrder::kLittleEndian);
   const auto max = static_cast<uint64_t>(kMaxDescriptionBytes);
   return static_cast<int64_t>(kFixedBytes + std::min(description, max + 1));
 }

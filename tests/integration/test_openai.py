@@ -186,6 +186,8 @@ def test_the_asynchronous_client_works(server: Server) -> None:
         ({"top_p": 0}, "top_p", "(0, 1]"),
         ({"n": 0}, "n", "at least 1"),
         ({"n": 17}, "n", "16"),
+        ({"n": 10**18}, "n", "16"),
+        ({"n": 2**62, "prompt": ["a", "b"]}, "n", "16"),
         ({"best_of": 2}, "best_of", "every completion is returned"),
         ({"stop": 5}, "stop", "a string"),
         ({"stop": ["x"] * 17}, "stop", "16"),

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "server/http/http_status.h"
 #include "tests/server/http/raw_client.h"
@@ -144,6 +145,33 @@ TEST_F(HttpServerTest, ABodyMayBeServedInParts) {
               StartsWith("HTTP/1.1 200 "));
   EXPECT_THAT(Ask("POST /parts HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nnonsense\r\n"),
               StartsWith("HTTP/1.1 400 "));
+}
+
+TEST_F(HttpServerTest, ABodyMayPauseAnywhere) {
+  Serve();
+  for (const std::string path : {"/echo", "/parts"}) {
+    const RawClient client(port());
+    ASSERT_TRUE(client.Send(
+        absl::StrCat("POST ", path, " HTTP/1.1\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n")));
+    for (const char byte : std::string("3;x=y\r\nabc\r\n2\r\nde\r\n0\r\nTrailer: t\r\n\r\n")) {
+      ASSERT_TRUE(client.Send(std::string(1, byte)));
+      ASSERT_THAT(Get(port(), "/"), ::testing::EndsWith("hello\n")) << "others are served meanwhile";
+    }
+    EXPECT_THAT(client.Receive(10'000), ::testing::EndsWith("\r\n\r\nabcde")) << path;
+  }
+}
+
+TEST_F(HttpServerTest, ChunksMayBeShortButTheirHeadsNotLong) {
+  Serve();
+  std::string chunks;
+  for (int i = 0; i < 100'000; ++i) chunks += "1\r\nx\r\n";
+  for (const std::string path : {"/echo", "/parts"}) {
+    const std::string head =
+        absl::StrCat("POST ", path, " HTTP/1.1\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n");
+    EXPECT_THAT(Ask(absl::StrCat(head, chunks, "0\r\n\r\n")), ::testing::EndsWith(std::string(100'000, 'x')));
+    EXPECT_THAT(Ask(absl::StrCat(head, "3;", std::string(70'000, 'x'))), StartsWith("HTTP/1.1 400 "));
+    EXPECT_THAT(Ask(absl::StrCat(head, "0\r\nTrailer: ", std::string(70'000, 'x'))), StartsWith("HTTP/1.1 400 "));
+  }
 }
 
 TEST_F(HttpServerTest, AClientMayWaitForTheServersConsent) {

@@ -15,6 +15,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/any_invocable.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "base/mutex.h"
 #include "server/http/http_endpoints.h"
 #include "server/http_rpc/connect_codec.h"
@@ -76,6 +77,27 @@ TEST_F(HttpCallTest, MessagesCountInTheBudgetOfAllThatAreRead) {
   for (const auto& [path, body] : calls) {
     EXPECT_THAT(Post(path, body), AllOf(StartsWith("HTTP/1.1 400 "), HasSubstr("wrong"))) << "there is room again";
   }
+  EXPECT_EQ(environment_->message_memory->held(), 0);
+}
+
+// A client that stops within a message of a stream holds what it has sent.
+TEST_F(HttpCallTest, PartsOfMessagesCountInTheBudget) {
+  const std::string envelope = {0, 0, 0x0c, 0, 0};  // of a message of 786,432 bytes
+  const std::string request = absl::StrCat(
+      "POST /longshort.v1.Sessions/ImportSession HTTP/1.1\r\nContent-Type: application/connect+json\r\n",
+      "Transfer-Encoding: chunked\r\n\r\n80000\r\n", envelope, std::string(0x80000 - envelope.size(), ' '), "\r\n");
+  {
+    const RawClient first(endpoints_->address().port);
+    ASSERT_TRUE(first.Send(request));
+    for (int i = 0; i < 1000 && environment_->message_memory->held() < 0x80000; ++i)
+      absl::SleepFor(absl::Milliseconds(10));
+    EXPECT_EQ(environment_->message_memory->held(), 0x80000);
+    const auto others = Budget::Take(environment_->message_memory, 0x80000);
+    const RawClient second(endpoints_->address().port);
+    ASSERT_TRUE(second.Send(request));
+    EXPECT_THAT(second.Receive(10'000), HasSubstr("resource_exhausted"));
+  }
+  for (int i = 0; i < 1000 && environment_->message_memory->held() > 0; ++i) absl::SleepFor(absl::Milliseconds(10));
   EXPECT_EQ(environment_->message_memory->held(), 0);
 }
 
