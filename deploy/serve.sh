@@ -29,7 +29,7 @@ wait_until_ready() {
   local tries=0
   until [[ -s ${port_file:?} ]] && read_ports && get readyz >/dev/null; do
     if ! kill -0 "${server:?}" 2>/dev/null; then fail_server "the server ended while starting"; fi
-    if ((++tries > 600)); then fail_server "the server is not ready after a minute"; fi
+    if ((++tries > 6000)); then fail_server "the server is not ready after 10 minutes"; fi
     sleep 0.1
   done
 }

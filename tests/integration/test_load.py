@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import subprocess
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import grpc
 import pytest
 from bench.load.kept_ends import KeptEnds
 
@@ -66,6 +69,30 @@ def test_a_run_of_which_every_request_fails_says_why_and_is_an_error(server: Ser
     assert "every request failed: there is no model nowhere" in done.stderr
     if warm_up == "0s":
         assert "NOT_FOUND " in done.stdout and "first failure: there is no model nowhere" in done.stdout
+
+
+class Silent(grpc.GenericRpcHandler):
+    """Answers no call before it ends."""
+
+    def service(self, handler_call_details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler:
+        def wait(_: bytes, context: grpc.ServicerContext) -> bytes:
+            ended = threading.Event()
+            context.add_callback(ended.set)
+            ended.wait()
+            return b""
+
+        return grpc.unary_unary_rpc_method_handler(wait)
+
+
+def test_a_server_that_answers_nothing_is_an_error() -> None:
+    silent = grpc.server(ThreadPoolExecutor(8), [Silent()])
+    port = silent.add_insecure_port("127.0.0.1:0")
+    silent.start()
+    workload = "--workload=score,model=tiny,prompt=8,concurrency=2"
+    command = [CLIENT, f"--server=127.0.0.1:{port}", workload, "--warm-up=0s", "--seconds=1s", "--grace=0s"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    silent.stop(0)
+    assert done.returncode == 1 and "no request was answered" in done.stderr, done
 
 
 def test_a_stream_that_began_in_the_warm_up_is_no_failure(server: Server, tmp_path: Path) -> None:

@@ -185,18 +185,19 @@ absl::Status Print(const std::string& text) {
   return absl::UnavailableError("standard output cannot be written");
 }
 
-// Errors: UNAVAILABLE if every request failed, including those of the warm-up.
+// Errors: UNAVAILABLE if nothing was answered, in the warm-up either. A stream that is cut off has answered what it
+// brought.
 absl::Status CheckSomeRequest(const RunResult& result) {
   const CallOutcome* failed = nullptr;
   for (const std::vector<CallOutcome>& outcomes : result.outcomes) {
     for (const CallOutcome& outcome : outcomes) {
       const bool is_answer =
           outcome.code == grpc::StatusCode::OK || outcome.code == grpc::StatusCode::RESOURCE_EXHAUSTED;
-      if (is_answer || outcome.cut_off) return absl::OkStatus();
-      failed = &outcome;
+      if (is_answer || outcome.tokens() > 0) return absl::OkStatus();
+      if (!outcome.cut_off) failed = &outcome;
     }
   }
-  if (failed == nullptr) return absl::OkStatus();
+  if (failed == nullptr) return absl::UnavailableError("no request was answered before the run's end");
   return absl::UnavailableError(absl::StrCat("every request failed: ", failed->error));
 }
 

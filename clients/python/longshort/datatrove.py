@@ -35,6 +35,7 @@ try:
 
     from longshort.batch.connecting import ConnectionOptions, connection_of
     from longshort.batch.pool import Pool
+    from longshort.batch.results import columns
     from longshort.batch.rows import RowError, checked_text
     from longshort.batch.scorer import Priority
 except ModuleNotFoundError as error:
@@ -55,7 +56,7 @@ class BlockOptions(ConnectionOptions, total=False):
     batch_size  documents that are sent together; three such batches are in memory. Default 256
     priority    priority of the documents over other calls; default "low"
     client_id   name of this client
-    timeout     seconds without an answer after which another server gets a server's documents; default 1800
+    timeout     seconds after which the documents of a server that sends no answer go to others; default 1800
     patience    seconds without any available server after which the task fails; default 600
     """
 
@@ -106,9 +107,9 @@ class _Figures:
             while batch := list(itertools.islice(given, self.batch_size)):
                 ahead.append((batch, threads.submit(self._results, pool, batch)))
                 if len(ahead) == _BATCHES_AHEAD:
-                    yield from _answered(*ahead.popleft())
+                    yield from self._answered(*ahead.popleft())
             while ahead:
-                yield from _answered(*ahead.popleft())
+                yield from self._answered(*ahead.popleft())
 
     def _results(self, pool: Pool, batch: list[Document]) -> list[dict[str, Any] | RowError]:
         asked = [self._texts(document) for document in batch]
@@ -116,25 +117,25 @@ class _Figures:
         return [one if isinstance(one, RowError) else next(answers) for one in asked]
 
     def _texts(self, document: Document) -> inputs.Document | RowError:
-        text: str = document.text
-        if not self.second:
-            return text
         try:
-            return text, checked_text(document.metadata.get(self.second), self.second)
+            text = checked_text(document.text, "text")
+            return (text, checked_text(document.metadata.get(self.second), self.second)) if self.second else text
         except ValueError as error:
             return RowError(grpc.StatusCode.INVALID_ARGUMENT, str(error))
 
+    def _answered(self, batch: list[Document], results: Future[list[dict[str, Any] | RowError]]) -> Iterator[Document]:
+        for document, found in zip(batch, results.result(), strict=True):
+            # Those of an earlier block or run are of another model.
+            for name in ("error", *columns(self.command, self.pool.get("region_tokens", 0)).names):
+                document.metadata.pop(f"{PREFIX}{name}", None)
+            if isinstance(found, RowError):
+                document.metadata[f"{PREFIX}error"] = f"{found.code.name}: {found.message}"
+            else:
+                document.metadata |= {f"{PREFIX}{name}": value for name, value in found.items()}
+            yield document
+
 
 _CONNECTION = ConnectionOptions.__required_keys__ | ConnectionOptions.__optional_keys__
-
-
-def _answered(batch: list[Document], results: Future[list[dict[str, Any] | RowError]]) -> Iterator[Document]:
-    for document, found in zip(batch, results.result(), strict=True):
-        if isinstance(found, RowError):
-            document.metadata[f"{PREFIX}error"] = f"{found.code.name}: {found.message}"
-        else:
-            document.metadata |= {f"{PREFIX}{name}": value for name, value in found.items()}
-        yield document
 
 
 class Annotator(PipelineStep):  # type: ignore[misc]

@@ -17,7 +17,7 @@ HITS = MODELS.rate("longshort_cache_hits_total", by=BY_VERSION)
 MISSES = MODELS.rate("longshort_cache_misses_total", by=BY_VERSION)
 REUSED = MODELS.rate("longshort_reused_tokens_total", by=BY_VERSION)
 READ = MODELS.rate("longshort_prompt_tokens_total", by=BY_VERSION)
-IN_TIME = MODELS.rate(f"{FIRST}_bucket", 'le="2"', by=BY_VERSION)
+IN_TIME = MODELS.rate(f"{FIRST}_bucket", 'le=~"2(\\\\.0)?"', by=BY_VERSION)
 LATE = f"1 - {IN_TIME} / {MODELS.rate(f'{FIRST}_count', by=BY_VERSION)}"
 
 NOW = (

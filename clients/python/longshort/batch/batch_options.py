@@ -29,7 +29,7 @@ class BatchOptions(ConnectionOptions, total=False):
     max_errors  the run stops if more rows have errors; default: never
     priority    priority over other calls; default "low"
     client_id   name of this client
-    timeout     seconds without an answer after which another server gets a server's documents; default 1800
+    timeout     seconds after which the documents of a server that sends no answer go to others; default 1800
     patience    seconds without any available server after which the run stops; default 600
     progress    "bar", "lines", "json" or "quiet" (default), on standard error
     """

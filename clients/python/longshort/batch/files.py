@@ -152,11 +152,18 @@ class LocalFolder:
             raise BatchError(f"{self.name}/{name} cannot be removed: {error.strerror or error}") from error
 
     def sizes(self, folder: str) -> dict[str, int]:
+        sizes = {}
         try:
             with os.scandir(os.path.join(self.name, folder)) as found:
-                return {entry.name: entry.stat().st_size for entry in found if entry.is_file()}
+                for entry in found:
+                    with contextlib.suppress(FileNotFoundError):  # removed meanwhile
+                        if entry.is_file():
+                            sizes[entry.name] = entry.stat().st_size
         except FileNotFoundError:
             return {}
+        except OSError as error:
+            raise BatchError(f"{self.name}/{folder} cannot be read: {error.strerror or error}") from error
+        return sizes
 
     def lock(self, part: int, parts: int) -> Any:
         """Part 0 of 1 locks the folder exclusively; other parts share it."""
@@ -201,7 +208,7 @@ class LocalFolder:
 
 
 def _open_lock(path: str) -> TextIO:
-    return open(path, "a")
+    return open(path, "a+")  # NFS locks a file for sharing only if it can be read
 
 
 def _take(file: Any, how: int, refusal: str) -> None:

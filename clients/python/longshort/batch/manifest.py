@@ -22,7 +22,7 @@ from longshort.batch import completion
 from longshort.batch.checksummed_json import add_checksum, json_line, parse_checksummed
 from longshort.batch.completion import CompletionMarker
 from longshort.batch.failures import ModelChanged, Refused
-from longshort.batch.files import UNFINISHED, Folder
+from longshort.batch.files import Folder
 from longshort.batch.inputs import Input
 from longshort.batch.shards import shard_name
 
@@ -173,8 +173,7 @@ class Manifest:
             yield f"{FOLDER}/{name}", completion.parse_marker(name, content)
 
     def _has_foreign_files(self) -> bool:
-        foreign = [name for name in self._folder.sizes("") if name != UNFINISHED]
-        return bool(foreign or self._folder.sizes(ROWS) or self._folder.sizes(ERRORS))
+        return bool(self._folder.sizes("") or self._folder.sizes(ROWS) or self._folder.sizes(ERRORS))
 
     def _has_results(self) -> bool:
         own = self._folder.sizes(FOLDER)

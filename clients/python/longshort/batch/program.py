@@ -7,6 +7,7 @@ import asyncio
 import io
 import json
 import sys
+import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -179,7 +180,7 @@ def _add_servers(parser: Parser) -> None:
         metavar="TIME",
         type=duration,
         default=1800.0,
-        help="Time without an answer after which another server gets a server's documents. Default 30m.",
+        help="If a server sends no answer for this time, its documents go to other servers. Default 30m.",
     )
     add(
         "--patience",
@@ -240,6 +241,8 @@ def run(arguments: Sequence[str]) -> int:
     try:
         _print(works[options.command](options.inputs, options.out, **own, **shared), options.json)
     except ValueError as error:
+        if type(error) is not ValueError:  # not of an option, but of a library
+            raise
         raise UsageError(with_options(str(error))) from None
     except TooFewResults as error:
         if error.summary is not None:
@@ -317,6 +320,10 @@ def main(arguments: Sequence[str]) -> int:
         return _failed(f"{with_options(str(error))}. The results so far stay valid: {later}.", code, as_json)
     except (KeyboardInterrupt, asyncio.CancelledError):
         return _failed(_INTERRUPTED, command_line.CANCELLED, as_json)
+    except Exception as error:
+        traceback.print_exc()
+        advice = "The results so far stay valid: run the same command again to resume"
+        return _failed(f"{type(error).__name__}: {error}. {advice}", command_line.OTHER, as_json)
 
 
 def _failed(message: str, code: int, as_json: bool) -> int:

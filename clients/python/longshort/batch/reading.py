@@ -13,7 +13,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 from longshort.batch.causes import FIELDS
 from longshort.batch.completion import Extent
-from longshort.batch.failures import Refused
+from longshort.batch.failures import BatchError, Refused
 from longshort.batch.inputs import Source, check_unchanged
 from longshort.batch.json_lines import JsonLines
 from longshort.batch.manifest import Entry
@@ -147,7 +147,7 @@ def read_shards(
                 shard.rows = []
                 yield ReadShard(source.index, shard.number, rows, begin.row, begin.begin, end.offset, read, held)
         except OSError as error:
-            raise Refused(
+            raise BatchError(
                 f"the input {source.files[0].name} cannot be read: {error.strerror or error}. The results so far"
                 " stay valid: once it can be read, run the same command again"
             ) from error

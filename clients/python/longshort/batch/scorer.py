@@ -6,6 +6,7 @@ When a server is lost, the others get its documents. It is tried again until it 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Iterable
 from typing import Any, Literal
 
@@ -47,7 +48,7 @@ class Scorer:
         model          "name" or "name/version"; empty for the only model of the servers
         texts          options of the stream; the scorer sets `model`
         region_tokens  tokens in a region, for documents that need several calls; 0: no regions
-        timeout        seconds without an answer after which another server gets a server's documents
+        timeout        seconds after which the documents of a server that sends no answer go to others
         patience       seconds without any available server (at the beginning, at most a minute) before the work fails
 
         Raises ValueError for invalid files, names and times.
@@ -91,6 +92,7 @@ class Scorer:
         for name, server in self._servers.items():
             self._begin(name, server)
         self._watch = asyncio.ensure_future(self._watch_servers())
+        self._watch.add_done_callback(self._watched)
         return model
 
     async def _first_model(self) -> models_pb2.Model | LongshortError:
@@ -188,6 +190,10 @@ class Scorer:
         if error is not None and (not others or not isinstance(error, LongshortError)):
             self._fail(error)
 
+    def _watched(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._fail(error)
+
     def _fail(self, error: BaseException) -> None:
         if not self.failure.done():
             self.failure.set_exception(error)
@@ -215,7 +221,9 @@ class Scorer:
                 server.poll(now)
             if now - resolved > _RESOLVE_SECONDS:
                 resolved = now
-                await self._find_servers()
+                # A file of tokens or certificates may be missing while it is replaced: the next time, it is there.
+                with contextlib.suppress(ValueError):
+                    await self._find_servers()
             self._check_patience(now)
 
     def _check_patience(self, now: float) -> None:

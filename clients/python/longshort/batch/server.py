@@ -22,6 +22,7 @@ from longshort.retries import PATIENT, Attempts, RetryPolicy, not_all_at_once
 
 # Timeout of a GetModel call.
 _LOOKUP_SECONDS = 20.0
+_CLOSE_SECONDS = 2.0
 _ONCE = RetryPolicy(attempts=1)
 _INVALID_ARGUMENT = 3
 _RESOURCE_EXHAUSTED = 8
@@ -69,6 +70,8 @@ class Server:
         self._model = models_pb2.Model()
         # Tasks of documents that need several calls.
         self._long: dict[int, asyncio.Task[None]] = {}
+        # Those of them that were cancelled, and close their sessions.
+        self._ending: set[asyncio.Task[None]] = set()
         self._exchange: transport.Exchange[inference_pb2.ScoreTextsRequest, Answer] | None = None
         self._unanswered: dict[int, Job] = {}
         self._next_id = 0
@@ -97,6 +100,9 @@ class Server:
                 self._lose(None)
 
     async def close(self) -> None:
+        # They close their sessions.
+        if self._ending:
+            await asyncio.wait(self._ending, timeout=_CLOSE_SECONDS)
         await self._calls.close()
 
     async def wanted_model(self) -> models_pb2.Model:
@@ -234,12 +240,14 @@ class Server:
             )
             # Its calls are not those of the stream, so the model may have changed.
             self._check(await self.model(), self.name)
-        except (errors.NotFound, BatchError) as error:
-            # The model is gone, or has changed.
+        except (errors.NotFound, errors.Unavailable, BatchError) as error:
+            # The model is gone or has changed, or the server stops. The stream would stay open while the server drains.
             self._end(error)
             return
         except LongshortError as error:
             found = error
+        except (TypeError, ValueError) as error:
+            found = errors.InvalidArgument(str(error))
         del self._unanswered[id], self._long[id]
         self._alone = False
         if isinstance(found, LongScore):
@@ -284,6 +292,8 @@ class Server:
             self._exchange = None
         for task in self._long.values():
             task.cancel()
+            self._ending.add(task)
+            task.add_done_callback(self._ending.discard)
         self._long.clear()
         jobs, self._unanswered, self._alone = list(self._unanswered.values()), {}, False
         if error is None:

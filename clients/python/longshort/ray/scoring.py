@@ -29,7 +29,7 @@ class RayOptions(ConnectionOptions, total=False):
     text         the column to score: strings, bytes or lists of token ids; default "text"
     priority     priority of the documents over other calls; default "low"
     client_id    name of this client
-    timeout      seconds without an answer after which another server gets a server's documents; default 1800
+    timeout      seconds after which the documents of a server that sends no answer go to others; default 1800
     patience     seconds without any available server after which the dataset fails; default 600
     """
 

@@ -135,7 +135,7 @@ def _classifier_options(options: argparse.Namespace, *refused: str) -> classifie
 def _roberta_options(options: argparse.Namespace) -> classifier.RobertaOptions:
     _refuse(options, "a RoBERTa", "vocabulary")
     if options.seed is not None and not options.rank:
-        raise ConvertError("--seed is of the landmarks' projections: it needs --rank")
+        raise ConvertError("--seed is the random seed of the landmarks' projections: it needs --rank")
     form = roberta.Form(options.window, options.rank, 1 if options.seed is None else options.seed, options.max_length)
     return classifier.RobertaOptions(options.checkpoint, form, options.head)
 
@@ -176,7 +176,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--weights",
         metavar="NAME",
-        help="which of a checkpoint's weights to convert, for example model_ema (default: those that are no average)",
+        help="which of a checkpoint's weights to convert, for example model_ema (default: not a moving average)",
     )
     parser.add_argument(
         "--vocabulary",
@@ -246,7 +246,9 @@ def _add_roberta_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--rank", type=_natural, metavar="R", help="landmarks of a document, for each head (default: none)"
     )
-    group.add_argument("--seed", type=_natural, metavar="N", help="of the landmarks' projections (default: 1)")
+    group.add_argument(
+        "--seed", type=_natural, metavar="N", help="seed of the landmarks' random projections (default: 1)"
+    )
     group.add_argument(
         "--max-length",
         type=_positive,

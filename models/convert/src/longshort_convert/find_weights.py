@@ -42,7 +42,8 @@ class FoundWeights:
 
 
 def find_weights(checkpoint: object, choice: str | None) -> tuple[FoundWeights, list[str]]:
-    """The weights that `choice` names, or else the only ones or those that are no average; and the names of the others.
+    """The weights that `choice` names, or else the only ones or those that are not a moving average; and the names of
+    the others.
 
     Raises ConvertError if there are none, or if the choice is the user's.
     """

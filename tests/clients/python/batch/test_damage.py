@@ -161,8 +161,9 @@ def test_a_disk_that_fails_is_no_damage(server: Server, tmp_path: Path, monkeypa
     opened = parquet.open_input
     monkeypatch.setattr(parquet, "open_input", lambda name: Failing(opened(name)))
     monkeypatch.setattr(parquet, "_BUFFER_BYTES", 4000)
-    with pytest.raises(longshort.batch.Refused, match="cannot be read: Input/output error.*run the same command again"):
+    with pytest.raises(longshort.batch.BatchError, match="cannot be read: Input/output error") as failed:
         longshort.batch.score(str(path), str(tmp_path / "out"), server=address(server), shard_rows=50)
+    assert type(failed.value) is longshort.batch.BatchError and "run the same command again" in str(failed.value)
     monkeypatch.undo()
     summary = longshort.batch.score(str(path), str(tmp_path / "out"), server=address(server), shard_rows=50)
     assert (summary.all_rows, summary.all_errors) == (ROWS, 0)

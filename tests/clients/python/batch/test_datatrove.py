@@ -95,6 +95,25 @@ def test_the_annotator_adds_figures_and_errors_and_keeps_all(
     assert block.stats["errors"].total == 1 and block.stats["annotated"].total == ROWS
 
 
+def test_figures_and_errors_of_another_block_do_not_stay(server: Server) -> None:
+    before = {"longshort_bits_per_byte": 0.1, "longshort_label": "other", "longshort_error": "of another model"}
+    given = [Document("some text", "0", metadata=dict(before)), Document("", "1", metadata=dict(before))]
+    block = BitsPerByteFilter(server=address(server), at_least=0.0)
+    (kept,) = block.run(iter(given))
+    assert kept.id == "0" and kept.metadata["longshort_bits_per_byte"] > 1
+    assert "longshort_error" not in kept.metadata
+    assert kept.metadata["longshort_label"] == "other", "a classifier's figures stay"
+    assert "longshort_bits_per_byte" not in given[1].metadata
+    assert block.stats["dropped_no_figure"].total == 1
+
+
+def test_a_text_that_is_no_unicode_is_an_error(server: Server) -> None:
+    given = [Document("four " * 40_000 + "\ud800", "0"), Document("some text", "1")]
+    first, second = Annotator("score", server=address(server)).run(iter(given))
+    assert first.metadata["longshort_error"].startswith("INVALID_ARGUMENT: ")
+    assert second.metadata["longshort_bits_per_byte"] > 1
+
+
 def test_classes_are_kept_by_their_probability(classifiers: Server) -> None:
     texts = [f"text {i} " * (1 + i) for i in range(20)]
     options: dict[str, Any] = {"server": address(classifiers), "model": "one", "truncate": True}

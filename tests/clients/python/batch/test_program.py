@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import io
 import json
 import os
@@ -19,6 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from integration.server_process import ROOT, Server, wait_until
+from longshort.batch import api, files, program
 from longshort.batch.files import open_folder
 from longshort.batch.progress import Progress
 
@@ -348,6 +350,32 @@ def test_a_program_that_cannot_begin_says_so_in_a_line(tmp_path: Path, before: s
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout) == (code, "")
     assert done.stderr.startswith(message) and done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "says"),
+    [
+        (ValueError("token_file: there is none"), 1, "--token-file: there is none"),
+        (pa.ArrowInvalid("no such encoding"), 5, "ArrowInvalid: no such encoding"),
+        (ImportError("install s3fs"), 5, "ImportError: install s3fs"),
+    ],
+)
+def test_an_error_of_a_library_is_no_wrong_option(
+    error: Exception, code: int, says: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(api, "score", fail)
+    monkeypatch.setattr(program, "handle_signals", lambda *_: None)
+    assert program.main(["score", "a.jsonl", "--out=out"]) == code
+    assert says in capsys.readouterr().err
+
+
+def test_a_lock_can_be_shared_on_nfs(tmp_path: Path) -> None:
+    """NFS makes flock a lock of POSIX, and such a lock for sharing needs a file that can be read."""
+    with files._open_lock(str(tmp_path / "lock")) as lock:
+        fcntl.lockf(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
 
 
 class Clock:

@@ -239,6 +239,26 @@ def test_a_document_in_pieces_waits_for_a_model_that_was_unloaded(
         assert row["log_likelihood"] == pytest.approx(wanted.log_likelihood, rel=1e-6)
 
 
+def test_documents_in_pieces_wait_for_a_server_that_stops_and_comes_back(
+    server: Server, repository: Path, tmp_path: Path
+) -> None:
+    text = "four " * 40_000
+    corpus = write_jsonl(tmp_path / "a.jsonl", [{"text": text}] * 8)
+    with longshort.Client(address(server)) as client:
+        (wanted,) = client.score([text])
+    with Server(repository, tmp_path / "0", "--max-message-bytes=20000") as narrow, ThreadPoolExecutor(1) as thread:
+        port = narrow.grpc_port
+        run = thread.submit(longshort.batch.score, str(corpus), str(tmp_path / "out"), server=address(narrow))
+        wait_until(lambda: scored(narrow) > 0)
+        narrow.process.terminate()
+        narrow.wait()
+        with Server(repository, tmp_path / "1", "--max-message-bytes=20000", grpc_port=port):
+            summary = run.result(60)
+    assert (summary.rows, summary.errors) == (8, 0), read_errors(tmp_path / "out")
+    for row in read_rows(tmp_path / "out"):
+        assert row["log_likelihood"] == pytest.approx(wanted.log_likelihood, rel=1e-6)
+
+
 def test_servers_with_different_models_are_not_mixed(corpus: Path, server: Server, tmp_path: Path) -> None:
     model_directory.write(tmp_path / "changed", seed=2)
     with Server(tmp_path / "changed", tmp_path / "1") as other, pytest.raises(longshort.batch.ModelChanged):
