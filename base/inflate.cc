@@ -71,4 +71,19 @@ absl::StatusOr<std::string> Inflate(std::string_view packed, int64_t max_bytes) 
   return content;
 }
 
+std::optional<std::string> Gzip(std::string_view content, int level) {
+  constexpr int kWindow = MAX_WBITS + 16, kMemory = 8;  // the largest window with gzip's header, and zlib's default
+  z_stream stream{};
+  if (deflateInit2(&stream, level, Z_DEFLATED, kWindow, kMemory, Z_DEFAULT_STRATEGY) != Z_OK) return std::nullopt;
+  std::string packed(deflateBound(&stream, content.size()), '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(content.data()));
+  stream.avail_in = static_cast<uInt>(content.size());
+  stream.next_out = reinterpret_cast<Bytef*>(packed.data());
+  stream.avail_out = static_cast<uInt>(packed.size());
+  const bool is_whole = deflate(&stream, Z_FINISH) == Z_STREAM_END;
+  packed.resize(stream.total_out);
+  deflateEnd(&stream);
+  return is_whole ? std::optional(std::move(packed)) : std::nullopt;
+}
+
 }  // namespace longshort

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -44,5 +45,8 @@ class Inflater final {
 
 // The content of `packed`. Errors: as Inflater::Read.
 absl::StatusOr<std::string> Inflate(std::string_view packed, int64_t max_bytes);
+
+// The content in gzip's format. `level`: 1 (fast) to 9 (small). nullopt if zlib has no memory.
+std::optional<std::string> Gzip(std::string_view content, int level);
 
 }  // namespace longshort

@@ -1,6 +1,5 @@
 #include "server/http/content_coding.h"
 
-#include <zlib.h>
 #include <zstd.h>
 
 #include <algorithm>
@@ -25,8 +24,6 @@ namespace {
 // Shorter bodies fit into one packet anyway.
 constexpr size_t kMinBytes = 1400;
 constexpr int kFast = 1;
-// zlib's windowBits for the gzip format with the largest window, and its default for the memory of compression.
-constexpr int kGzip = 15 + 16, kMemory = 8;
 // Larger windows, which zstd's --ultra and --long make, would cost the server more memory.
 constexpr int kZstdWindowLog = 23;
 
@@ -70,21 +67,6 @@ std::optional<std::string> Zstd(std::string_view content) {
   return packed;
 }
 
-std::optional<std::string> Gzip(std::string_view content) {
-  z_stream stream{};
-  if (deflateInit2(&stream, kFast, Z_DEFLATED, kGzip, kMemory, Z_DEFAULT_STRATEGY) != Z_OK) return std::nullopt;
-  std::string packed(deflateBound(&stream, content.size()), '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(content.data()));
-  stream.avail_in = static_cast<uInt>(content.size());
-  stream.next_out = reinterpret_cast<Bytef*>(packed.data());
-  stream.avail_out = static_cast<uInt>(packed.size());
-  const bool is_whole = deflate(&stream, Z_FINISH) == Z_STREAM_END;
-  packed.resize(stream.total_out);
-  deflateEnd(&stream);
-  if (!is_whole) return std::nullopt;
-  return packed;
-}
-
 }  // namespace
 
 bool IsCoded(std::string_view coding) {
@@ -121,7 +103,7 @@ std::string_view AcceptedCoding(const HttpRequest& request, std::string_view fie
 
 std::optional<std::string> EncodeContent(std::string_view coding, std::string_view content) {
   if (coding.empty() || content.size() < kMinBytes) return std::nullopt;
-  std::optional<std::string> packed = coding == "zstd" ? Zstd(content) : Gzip(content);
+  std::optional<std::string> packed = coding == "zstd" ? Zstd(content) : Gzip(content, kFast);
   if (packed.has_value() && packed->size() >= content.size()) return std::nullopt;
   return packed;
 }

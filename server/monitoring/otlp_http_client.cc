@@ -1,4 +1,3 @@
-#include <zlib.h>
 
 // clang-format off: boost/asio/awaitable.hpp needs <utility> and does not include it
 #include <utility>
@@ -27,6 +26,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
+#include "base/inflate.h"
 #include "base/mutex.h"
 #include "base/status_macros.h"
 #include "longshort_version.h"
@@ -46,28 +46,10 @@ using asio::ip::tcp;
 // A collector's answer is short.
 constexpr uint64_t kMaxAnswerBytes = uint64_t{1} << 20;
 constexpr char kProtobuf[] = "application/x-protobuf";
+constexpr int kLevel = 6;  // of gzip: zlib's default
 
 using Request = http::request<http::string_body>;
 using Answer = http::response<http::string_body>;
-
-absl::StatusOr<std::string> Gzip(const std::string& text) {
-  constexpr int kGzipWindow = 15 + 16;
-  constexpr int kMemory = 8;
-  z_stream stream{};
-  if (deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, kGzipWindow, kMemory, Z_DEFAULT_STRATEGY) != Z_OK) {
-    return absl::ResourceExhaustedError("zlib is out of memory");
-  }
-  std::string packed(deflateBound(&stream, text.size()), '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
-  stream.avail_in = static_cast<uInt>(text.size());
-  stream.next_out = reinterpret_cast<Bytef*>(packed.data());
-  stream.avail_out = static_cast<uInt>(packed.size());
-  const int result = deflate(&stream, Z_FINISH);
-  packed.resize(stream.total_out);
-  deflateEnd(&stream);
-  if (result != Z_STREAM_END) return absl::InternalError("zlib cannot compress the spans");
-  return packed;
-}
 
 // Why the collector refused: the message of a google.rpc.Status, or nothing.
 std::string MessageIn(const Answer& answer) {
@@ -131,7 +113,9 @@ class OtlpHttpClient final : public OtlpClient {
     request.set(http::field::user_agent, absl::StrCat("longshort-server/", std::string(kVersion)));
     request.set(http::field::content_type, kProtobuf);
     if (options_.gzip) {
-      LS_ASSIGN_OR_RETURN(request.body(), Gzip(body));
+      std::optional<std::string> packed = Gzip(body, kLevel);
+      if (!packed.has_value()) return absl::ResourceExhaustedError("zlib has no memory for the spans");
+      request.body() = *std::move(packed);
       request.set(http::field::content_encoding, "gzip");
     } else {
       request.body() = body;
