@@ -131,10 +131,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   absl::StatusOr<SessionTransfers> transfers = TransfersOf(options, machine);
   LS_RETURN_IF_ERROR(transfers.status());
   if (options.report_load) {
-    LS_ASSIGN_OR_RETURN(const Devices devices, ParseDevices(options.serving.devices));
     server->load_report_ = std::make_unique<LoadReport>(
-        metrics.families(),
-        LoadReport::Capacity{.cpus = machine.cpus, .memory_bytes = machine.memory_bytes, .workers = devices.workers()});
+        metrics.families(), LoadReport::Capacity{.cpus = machine.cpus, .memory_bytes = machine.memory_bytes});
   }
   if (!options.tracing.endpoint.empty()) {
     server->tracing_ = std::make_unique<Tracing>(options.tracing, metrics, log);

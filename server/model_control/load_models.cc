@@ -129,7 +129,8 @@ class EngineMaker {
     LS_ASSIGN_OR_RETURN(served.engine,
                         core::ContinuousBatchingEngine::Create(
                             std::move(loaded.weights), std::move(loaded.tokenizer),
-                            ObserveEngine(metrics_, log_, name, version, served.statistics), SystemClock(), engine));
+                            ObserveEngine(metrics_, log_, name, version, served.statistics, WorkerCount(engine)),
+                            SystemClock(), engine));
     engine.session_store->SetTimeToLive(serving.session_time_to_live);  // a shared store may have another one
     return served;
   }
@@ -177,10 +178,11 @@ class EngineMaker {
         .batches = {.max_size = serving.max_batch_size, .max_queue_delay = serving.max_queue_delay},
         .max_items = MaxItems(serving),
         .statistics = std::make_shared<core::ServingStatistics>(serving.max_batch_size)};
-    LS_ASSIGN_OR_RETURN(
-        served.engine, core::DynamicBatchingEngine::Create(
-                           std::move(loaded.weights), preparation_,
-                           ObserveClassifier(metrics_, log_, name, version, served.statistics), SystemClock(), engine));
+    LS_ASSIGN_OR_RETURN(served.engine,
+                        core::DynamicBatchingEngine::Create(
+                            std::move(loaded.weights), preparation_,
+                            ObserveClassifier(metrics_, log_, name, version, served.statistics, WorkerCount(engine)),
+                            SystemClock(), engine));
     return served;
   }
 

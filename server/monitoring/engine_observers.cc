@@ -109,11 +109,13 @@ template <typename Observer>
 class EngineMetrics : public Observer {
  public:
   EngineMetrics(ServerMetrics& metrics, Logger& log, const std::string& model, int64_t version,
-                std::shared_ptr<core::ServingStatistics> statistics)
+                std::shared_ptr<core::ServingStatistics> statistics, int64_t workers)
       : all_(metrics.families()),
         series_(metrics.series_of_versions().Of(model, version)),
         statistics_(std::move(statistics)),
-        failures_(*series_, all_, log, model) {}
+        failures_(*series_, all_, log, model) {
+    workers_.Set(static_cast<double>(workers));
+  }
 
   void OnQueued(absl::Duration waited) final { queue_.Observe(absl::ToDoubleSeconds(waited)); }
   void OnFailure(const absl::Status& failure) final { failures_.CountStep(failure); }
@@ -131,6 +133,7 @@ class EngineMetrics : public Observer {
 
  private:
   Failures failures_;
+  Portion workers_{series_->Add(all_.workers)};
   prometheus::Histogram& queue_ = series_->Add(all_.queue_duration, {}, all_.latency_buckets);
 };
 
@@ -262,14 +265,16 @@ class SessionMetrics final : public core::SessionObserver {
 
 std::unique_ptr<core::LanguageModelEngineObserver> ObserveEngine(ServerMetrics& metrics, Logger& log,
                                                                  const std::string& model, int64_t version,
-                                                                 std::shared_ptr<core::ServingStatistics> statistics) {
-  return std::make_unique<LanguageModelMetrics>(metrics, log, model, version, std::move(statistics));
+                                                                 std::shared_ptr<core::ServingStatistics> statistics,
+                                                                 int64_t workers) {
+  return std::make_unique<LanguageModelMetrics>(metrics, log, model, version, std::move(statistics), workers);
 }
 
 std::unique_ptr<core::ClassifierEngineObserver> ObserveClassifier(ServerMetrics& metrics, Logger& log,
                                                                   const std::string& model, int64_t version,
-                                                                  std::shared_ptr<core::ServingStatistics> statistics) {
-  return std::make_unique<ClassifierMetrics>(metrics, log, model, version, std::move(statistics));
+                                                                  std::shared_ptr<core::ServingStatistics> statistics,
+                                                                  int64_t workers) {
+  return std::make_unique<ClassifierMetrics>(metrics, log, model, version, std::move(statistics), workers);
 }
 
 std::unique_ptr<core::SessionObserver> ObserveSessions(ServerMetrics& metrics, const std::string& model) {

@@ -21,10 +21,12 @@ namespace longshort::server {
 // engine or store.
 std::unique_ptr<core::LanguageModelEngineObserver> ObserveEngine(ServerMetrics& metrics, Logger& log,
                                                                  const std::string& model, int64_t version,
-                                                                 std::shared_ptr<core::ServingStatistics> statistics);
+                                                                 std::shared_ptr<core::ServingStatistics> statistics,
+                                                                 int64_t workers);
 std::unique_ptr<core::ClassifierEngineObserver> ObserveClassifier(ServerMetrics& metrics, Logger& log,
                                                                   const std::string& model, int64_t version,
-                                                                  std::shared_ptr<core::ServingStatistics> statistics);
+                                                                  std::shared_ptr<core::ServingStatistics> statistics,
+                                                                  int64_t workers);
 std::unique_ptr<core::SessionObserver> ObserveSessions(ServerMetrics& metrics, const std::string& model);
 
 }  // namespace longshort::server

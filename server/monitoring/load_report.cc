@@ -71,7 +71,7 @@ std::string LoadReport::Get() {
 }
 
 LoadReport::Totals LoadReport::ReadTotals() const {
-  Totals totals{.at = MonotonicNow(), .cpu_seconds = ProcessCpuSeconds(), .busy_seconds = {}};
+  Totals totals{.at = MonotonicNow(), .cpu_seconds = ProcessCpuSeconds(), .models = {}};
   for (const prometheus::MetricFamily& family : families_.requests.Collect()) {
     for (const prometheus::ClientMetric& metric : family.metric) {
       totals.calls += metric.counter.value;
@@ -81,8 +81,13 @@ LoadReport::Totals LoadReport::ReadTotals() const {
   for (const auto* durations : {&families_.step_duration, &families_.batch_duration}) {
     for (const prometheus::MetricFamily& family : durations->Collect()) {
       for (const prometheus::ClientMetric& metric : family.metric) {
-        totals.busy_seconds[LabelOf(metric, "model")] += metric.histogram.sample_sum;
+        totals.models[LabelOf(metric, "model")].busy_seconds += metric.histogram.sample_sum;
       }
+    }
+  }
+  for (const prometheus::MetricFamily& family : families_.workers.Collect()) {
+    for (const prometheus::ClientMetric& metric : family.metric) {
+      totals.models[LabelOf(metric, "model")].workers += metric.gauge.value;
     }
   }
   return totals;
@@ -91,9 +96,10 @@ LoadReport::Totals LoadReport::ReadTotals() const {
 std::string LoadReport::Serialize(const Totals& before, const Totals& now) const {
   const double seconds = std::max(absl::ToDoubleSeconds(now.at - before.at), 1e-3);
   double busiest = 0;
-  for (const auto& [model, busy] : now.busy_seconds) {
-    const auto was = before.busy_seconds.find(model);
-    busiest = std::max(busiest, busy - (was == before.busy_seconds.end() ? 0 : was->second));
+  for (const auto& [name, model] : now.models) {
+    const auto was = before.models.find(name);
+    const double busy = model.busy_seconds - (was == before.models.end() ? 0 : was->second.busy_seconds);
+    busiest = std::max(busiest, busy / std::max(model.workers, 1.0));
   }
   std::string message;
   AddDouble(kCpuUtilization, (now.cpu_seconds - before.cpu_seconds) / seconds / static_cast<double>(capacity_.cpus),
@@ -104,7 +110,7 @@ std::string LoadReport::Serialize(const Totals& before, const Totals& now) const
   // An unloaded version's counts are gone, so a total may decrease.
   AddDouble(kCallsPerSecond, std::max(0.0, now.calls - before.calls) / seconds, message);
   AddDouble(kErrorsPerSecond, std::max(0.0, now.failed_calls - before.failed_calls) / seconds, message);
-  AddDouble(kApplicationUtilization, busiest / seconds / static_cast<double>(capacity_.workers), message);
+  AddDouble(kApplicationUtilization, busiest / seconds, message);
   return message;
 }
 

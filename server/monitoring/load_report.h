@@ -21,7 +21,6 @@ class LoadReport final {
   struct Capacity {
     int64_t cpus = 1;
     int64_t memory_bytes = 0;  // 0 if unknown: then its utilization is not reported
-    int64_t workers = 1;       // of each model
   };
 
   // Computes the load from `families`, which must outlive the report.
@@ -32,13 +31,17 @@ class LoadReport final {
   std::string Get();
 
  private:
+  struct OfModel {
+    double busy_seconds = 0;  // over all workers
+    double workers = 0;
+  };
   // Totals up to a moment.
   struct Totals {
     absl::Time at;
     double cpu_seconds = 0;
     double calls = 0;
-    double failed_calls = 0;                     // server errors and overload
-    std::map<std::string, double> busy_seconds;  // by model, over all its workers
+    double failed_calls = 0;  // server errors and overload
+    std::map<std::string, OfModel> models;
   };
 
   Totals ReadTotals() const;

@@ -60,6 +60,7 @@ struct MetricFamilies {
                                         "Multiply-adds of the classifiers' matrix products and convolutions");
   Counters& prompt_tokens = NewCounters("longshort_prompt_tokens_total", "Tokens of prompts and documents read");
   Counters& generated_tokens = NewCounters("longshort_generated_tokens_total", "Tokens sampled");
+  Gauges& workers = NewGauges("longshort_workers", "Workers of the model");
   Counters& step_failures = NewCounters("longshort_step_failures_total",
                                         "Steps and batches of the model that failed; each of their requests is tried "
                                         "again, unless it has failed too often");

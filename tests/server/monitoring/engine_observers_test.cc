@@ -17,7 +17,7 @@ Logger& Log() {
 
 TEST(EngineObservers, AnEngineReportsThroughItsObserver) {
   ServerMetrics metrics({0.1, 1});
-  const auto observer = ObserveEngine(metrics, Log(), "m", 1, std::make_shared<core::ServingStatistics>());
+  const auto observer = ObserveEngine(metrics, Log(), "m", 1, std::make_shared<core::ServingStatistics>(), 2);
   observer->OnQueued(absl::Milliseconds(1));
   observer->OnPrefilled(absl::Milliseconds(2), 7);
   observer->OnStep(absl::Milliseconds(3), 9);
@@ -35,6 +35,7 @@ TEST(EngineObservers, AnEngineReportsThroughItsObserver) {
            R"(longshort_batch_rows_sum{model="m",version="1"} 9)",
            R"(longshort_prompt_tokens_total{model="m",version="1"} 7)",
            R"(longshort_generated_tokens_total{model="m",version="1"} 3)",
+           R"(longshort_workers{model="m",version="1"} 2)",
            R"(longshort_streams_active{model="m",version="1"} 2)",
            R"(longshort_cache_use_ratio{model="m",version="1"} 0.3)",
            R"(longshort_cache_bytes{model="m",state="used",version="1"} 30)",
@@ -48,11 +49,11 @@ TEST(EngineObservers, AnEngineReportsThroughItsObserver) {
 TEST(EngineObservers, RunsOfAModelAreCountedInItsStatistics) {
   ServerMetrics metrics({0.1, 1});
   const auto of_engine = std::make_shared<core::ServingStatistics>();
-  const auto engine = ObserveEngine(metrics, Log(), "m", 1, of_engine);
+  const auto engine = ObserveEngine(metrics, Log(), "m", 1, of_engine, 2);
   engine->OnStep(absl::Milliseconds(3), 9);
   EXPECT_EQ(of_engine->executions(), 1);
   const auto of_classifier = std::make_shared<core::ServingStatistics>(8);
-  const auto classifier = ObserveClassifier(metrics, Log(), "c", 1, of_classifier);
+  const auto classifier = ObserveClassifier(metrics, Log(), "c", 1, of_classifier, 2);
   classifier->OnBatch({.items = 3, .tokens = 0, .multiply_adds = 0, .run = absl::Milliseconds(2)});
   EXPECT_EQ(of_classifier->executions(), 1);
   EXPECT_EQ(of_classifier->batches()[3].nanoseconds(), 2'000'000);
@@ -60,8 +61,8 @@ TEST(EngineObservers, RunsOfAModelAreCountedInItsStatistics) {
 
 TEST(EngineObservers, FailuresAreCountedOfEveryKindOfEngine) {
   ServerMetrics metrics({0.1, 1});
-  const auto engine = ObserveEngine(metrics, Log(), "m", 1, std::make_shared<core::ServingStatistics>());
-  const auto classifier = ObserveClassifier(metrics, Log(), "c", 1, std::make_shared<core::ServingStatistics>());
+  const auto engine = ObserveEngine(metrics, Log(), "m", 1, std::make_shared<core::ServingStatistics>(), 2);
+  const auto classifier = ObserveClassifier(metrics, Log(), "c", 1, std::make_shared<core::ServingStatistics>(), 2);
   const absl::Status failure = absl::InternalError("as the test wants");
   const auto fail = [&](auto& observer) {
     for (int step = 0; step < 3; ++step) observer.OnFailure(failure);
@@ -97,8 +98,8 @@ TEST(EngineObservers, StoresOfAModelAddUpTheirSessions) {
 
 TEST(EngineObservers, EnginesOfAModelAddUpWhatTheirCachesCount) {
   ServerMetrics metrics({0.1, 1});
-  const auto first = ObserveEngine(metrics, Log(), "m", 1, std::make_shared<core::ServingStatistics>());
-  auto second = ObserveEngine(metrics, Log(), "m", 1, std::make_shared<core::ServingStatistics>());
+  const auto first = ObserveEngine(metrics, Log(), "m", 1, std::make_shared<core::ServingStatistics>(), 2);
+  auto second = ObserveEngine(metrics, Log(), "m", 1, std::make_shared<core::ServingStatistics>(), 2);
   core::LanguageModelEngineState state;
   state.queued_requests = 3;
   state.cache.counters = {.hits = 1,
@@ -130,8 +131,8 @@ TEST(EngineObservers, EnginesOfAModelAddUpWhatTheirCachesCount) {
 
 TEST(EngineObservers, ClassifiersOfAModelAddUpWaitingItems) {
   ServerMetrics metrics({0.1, 1});
-  const auto first = ObserveClassifier(metrics, Log(), "m", 1, std::make_shared<core::ServingStatistics>());
-  auto second = ObserveClassifier(metrics, Log(), "m", 1, std::make_shared<core::ServingStatistics>());
+  const auto first = ObserveClassifier(metrics, Log(), "m", 1, std::make_shared<core::ServingStatistics>(), 2);
+  auto second = ObserveClassifier(metrics, Log(), "m", 1, std::make_shared<core::ServingStatistics>(), 2);
   EXPECT_THAT(metrics.Serialize(), HasSubstr(R"(longshort_queued_items{model="m",version="1"} 0)"));
   first->OnState({.waiting_items = 5});
   second->OnState({.waiting_items = 7});
@@ -145,8 +146,8 @@ TEST(EngineObservers, ClassifiersOfAModelAddUpWaitingItems) {
 
 TEST(EngineObservers, EnginesOfAModelAddUpTheirPagesAndNotTheSizeOfOne) {
   ServerMetrics metrics({0.1, 1});
-  auto first = ObserveEngine(metrics, Log(), "m", 1, std::make_shared<core::ServingStatistics>());
-  auto second = ObserveEngine(metrics, Log(), "m", 1, std::make_shared<core::ServingStatistics>());
+  auto first = ObserveEngine(metrics, Log(), "m", 1, std::make_shared<core::ServingStatistics>(), 2);
+  auto second = ObserveEngine(metrics, Log(), "m", 1, std::make_shared<core::ServingStatistics>(), 2);
   core::LanguageModelEngineState state;
   state.cache_bytes_free = 5000;
   state.cache_page_bytes = {.window = 1000, .segment = 2000, .open_chunk = 300};
@@ -177,8 +178,8 @@ TEST(EngineObservers, EnginesOfAModelAddUpTheirPagesAndNotTheSizeOfOne) {
 
 TEST(EngineObservers, VersionsOfAModelAreDistinguished) {
   ServerMetrics metrics({0.1, 1});
-  const auto old_one = ObserveEngine(metrics, Log(), "m", 1, std::make_shared<core::ServingStatistics>());
-  const auto new_one = ObserveEngine(metrics, Log(), "m", 2, std::make_shared<core::ServingStatistics>());
+  const auto old_one = ObserveEngine(metrics, Log(), "m", 1, std::make_shared<core::ServingStatistics>(), 2);
+  const auto new_one = ObserveEngine(metrics, Log(), "m", 2, std::make_shared<core::ServingStatistics>(), 2);
   old_one->OnFirstToken(absl::Milliseconds(4));
   new_one->OnFirstToken(absl::Milliseconds(4));
   new_one->OnNextToken(absl::Milliseconds(4));
@@ -190,10 +191,10 @@ TEST(EngineObservers, VersionsOfAModelAreDistinguished) {
 TEST(EngineObservers, SeriesOfAVersionLeaveAWhileAfterItsLastEngine) {
   core::FakeClock clock;
   ServerMetrics metrics({0.1, 1}, clock);
-  auto engine = ObserveEngine(metrics, Log(), "m", 1, std::make_shared<core::ServingStatistics>());
-  auto loaded_anew = ObserveEngine(metrics, Log(), "m", 1, std::make_shared<core::ServingStatistics>());
-  auto classifier = ObserveClassifier(metrics, Log(), "c", 1, std::make_shared<core::ServingStatistics>());
-  const auto other = ObserveClassifier(metrics, Log(), "c", 2, std::make_shared<core::ServingStatistics>());
+  auto engine = ObserveEngine(metrics, Log(), "m", 1, std::make_shared<core::ServingStatistics>(), 2);
+  auto loaded_anew = ObserveEngine(metrics, Log(), "m", 1, std::make_shared<core::ServingStatistics>(), 2);
+  auto classifier = ObserveClassifier(metrics, Log(), "c", 1, std::make_shared<core::ServingStatistics>(), 2);
+  const auto other = ObserveClassifier(metrics, Log(), "c", 2, std::make_shared<core::ServingStatistics>(), 2);
   classifier->OnEnded(absl::InvalidArgumentError("as the test wants"));
   other->OnEnded(absl::InvalidArgumentError("as the test wants"));
   engine->OnNextToken(absl::Milliseconds(4));
@@ -209,7 +210,7 @@ TEST(EngineObservers, SeriesOfAVersionLeaveAWhileAfterItsLastEngine) {
   EXPECT_THAT(text, Not(HasSubstr(R"(version="1")")));
   EXPECT_THAT(text, HasSubstr(R"(longshort_items_total{code="INVALID_ARGUMENT",model="c",version="2"} 1)"));
   // Loaded again, it begins at 0.
-  engine = ObserveEngine(metrics, Log(), "m", 1, std::make_shared<core::ServingStatistics>());
+  engine = ObserveEngine(metrics, Log(), "m", 1, std::make_shared<core::ServingStatistics>(), 2);
   EXPECT_THAT(metrics.Serialize(), HasSubstr(R"(longshort_generated_tokens_total{model="m",version="1"} 0)"));
 }
 

@@ -71,7 +71,9 @@ TEST(LoadReport, ReportsTheLastSeconds) {
   ServerMetrics metrics({1.0});
   MetricFamilies& families = metrics.families();
   const absl::Time begin = absl::Now();
-  LoadReport report(families, {.cpus = 2, .memory_bytes = int64_t{1} << 40, .workers = 2});
+  LoadReport report(families, {.cpus = 2, .memory_bytes = int64_t{1} << 40});
+  families.workers.Add({{"model", "m"}}).Set(2);
+  families.workers.Add({{"model", "many workers"}}).Set(8);
   for (int i = 0; i < 60; ++i)
     metrics.CountRequest({.rpc = "Generate", .model = "m", .version = 1}, absl::StatusCode::kOk, absl::Seconds(1));
   for (int i = 0; i < 30; ++i)
@@ -80,6 +82,7 @@ TEST(LoadReport, ReportsTheLastSeconds) {
     metrics.CountRequest({.rpc = "Generate", .model = "m", .version = 1}, absl::StatusCode::kResourceExhausted,
                          absl::Seconds(1));
   families.step_duration.Add({{"model", "m"}}, families.latency_buckets).Observe(0.25);
+  families.step_duration.Add({{"model", "many workers"}}, families.latency_buckets).Observe(0.9);
   families.batch_duration.Add({{"model", "idle"}}, families.latency_buckets).Observe(0.1);
   absl::SleepFor(absl::Milliseconds(260));
   std::map<std::string, double> load = OrcaReader().Read(report.Get());
