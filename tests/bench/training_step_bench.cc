@@ -172,10 +172,10 @@ class LanguageModelStreams final : public Workload {
 
 LanguageModelConfig EnwikiConfig() {
   LanguageModelConfig config;
-  config.layers = 5;
-  config.model_width = 192;
-  config.heads = 6;
-  config.feed_forward_width = 768;
+  config.layers = 6;
+  config.model_width = 256;
+  config.heads = 8;
+  config.feed_forward_width = 1024;
   config.chunk_size = 16;
   config.chunk_rank = 1;
   config.window_length = 128;
