@@ -84,6 +84,10 @@ absl::StatusOr<nlohmann::json> ParseJsonObject(std::string_view text, const std:
   }
 }
 
+std::string DumpJson(const nlohmann::ordered_json& json) {
+  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
 std::string QuoteForMessage(std::string_view text) {
   constexpr size_t kLongest = 100;
   if (text.size() <= kLongest) return absl::StrFormat("'%s'", absl::CHexEscape(std::string(text)));

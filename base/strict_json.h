@@ -1,5 +1,5 @@
 // JSON from untrusted files, with limits on depth and size and without duplicate keys. JsonFields reads its fields,
-// with errors for operators.
+// with errors for operators. DumpJson writes JSON.
 #pragma once
 
 #include <cstdint>
@@ -27,6 +27,9 @@ struct JsonLimits {
 // (naming the key), or exceeds a limit.
 absl::StatusOr<nlohmann::json> ParseJsonObject(std::string_view text, const std::string& name,
                                                const JsonLimits& limits = {});
+
+// JSON text on one line. Bytes of strings that are not UTF-8 become U+FFFD.
+std::string DumpJson(const nlohmann::ordered_json& json);
 
 // Quotes a string from a file for an error message: in single quotes, escaped, cut at 100 bytes.
 std::string QuoteForMessage(std::string_view text);

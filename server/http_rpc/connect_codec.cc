@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/byte_order.h"
 #include "base/status_macros.h"
+#include "base/strict_json.h"
 #include "core/schedule/refusal.h"
 #include "nlohmann/json.hpp"
 #include "server/calls/field_error.h"
@@ -38,18 +39,15 @@ std::string Envelop(unsigned char flags, std::string_view message) {
   return envelope.append(message);
 }
 
-nlohmann::json ErrorJson(const absl::Status& status) {
-  nlohmann::json error = {{"code", std::string(CodeName(status.code()))}, {"message", std::string(status.message())}};
+nlohmann::ordered_json ErrorJson(const absl::Status& status) {
+  nlohmann::ordered_json error = {{"code", std::string(CodeName(status.code()))},
+                                  {"message", std::string(status.message())}};
   if (const std::optional<core::Refusal> refusal = core::GetRefusal(status); refusal.has_value()) {
     std::string value = absl::Base64Escape(SerializeRetryInfo(refusal->retry_after));
     while (absl::EndsWith(value, "=")) value.pop_back();
     error["details"] = {{{"type", "google.rpc.RetryInfo"}, {"value", std::move(value)}}};
   }
   return error;
-}
-
-std::string Dump(const nlohmann::json& json) {
-  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 class ConnectCodec final : public HttpCodec {
@@ -142,9 +140,9 @@ class ConnectCodec final : public HttpCodec {
     return packed.has_value() ? Envelop(kCompressed, *packed) : Envelop(0, message);
   }
   std::string WriteEnd(const absl::Status& status) override {
-    nlohmann::json end = nlohmann::json::object();
+    nlohmann::ordered_json end = nlohmann::ordered_json::object();
     if (!status.ok()) end["error"] = ErrorJson(status);
-    return Envelop(kEndOfStream, Dump(end));
+    return Envelop(kEndOfStream, DumpJson(end));
   }
 
  private:
@@ -220,7 +218,7 @@ absl::StatusOr<std::unique_ptr<HttpCodec>> MakeConnectCodec(const Rpc& rpc, cons
 }
 
 HttpResponse ConnectError(const absl::Status& status) {
-  return {.status = HttpStatusOf(status), .body = Dump(ErrorJson(status)), .content_type = "application/json"};
+  return {.status = HttpStatusOf(status), .body = DumpJson(ErrorJson(status)), .content_type = "application/json"};
 }
 
 }  // namespace longshort::server

@@ -3,12 +3,9 @@
 #include <utility>
 #include <vector>
 
+#include "core/requests/request_context.h"
+
 namespace longshort::server {
-namespace {
-
-absl::Status Stopping() { return absl::UnavailableError("the server is stopping"); }
-
-}  // namespace
 
 void ModelManager::Stop() {
   {
@@ -35,17 +32,17 @@ absl::Status ModelManager::Start(absl::Duration watch_interval, Listener listene
 
 void ModelManager::LoadVersion(std::string name, int64_t version, Loaded done) {
   Post([this, name = std::move(name), version, done = std::move(done)](bool stopped) {
-    if (stopped) return done(Stopping());
+    if (stopped) return done(core::ServerIsStopping());
     absl::StatusOr<core::LoadedVersion> loaded =
         models_.LoadVersion(name, version, [this](const core::RegistryEvent& event) { Notify(event); });
-    if (absl::IsCancelled(loaded.status())) return done(Stopping());
+    if (absl::IsCancelled(loaded.status())) return done(core::ServerIsStopping());
     done(std::move(loaded));
   });
 }
 
 void ModelManager::Unload(std::string name, int64_t version, Unloaded done) {
   Post([this, name = std::move(name), version, done = std::move(done)](bool stopped) {
-    if (stopped) return done(Stopping());
+    if (stopped) return done(core::ServerIsStopping());
     std::vector<int64_t> versions;
     for (const std::shared_ptr<core::ServedModel>& served : models_.List()) {
       if (served->name == name && (version == 0 || served->version == version)) versions.push_back(served->version);
@@ -58,7 +55,7 @@ void ModelManager::Unload(std::string name, int64_t version, Unloaded done) {
 
 void ModelManager::ListFolders(Listed done) {
   Post([this, done = std::move(done)](bool stopped) {
-    if (stopped) return done(Stopping());
+    if (stopped) return done(core::ServerIsStopping());
     done(models_.ListFolders());
   });
 }

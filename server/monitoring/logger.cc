@@ -19,6 +19,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/clock.h"
+#include "base/strict_json.h"
 #include "server/monitoring/line_limit.h"
 
 namespace longshort::server {
@@ -46,11 +47,6 @@ nlohmann::ordered_json ToJson(const LogValue& value) {
   return std::visit([](const auto& held) { return nlohmann::ordered_json(held); }, value);
 }
 
-// JSON text; bytes that are not UTF-8 become U+FFFD.
-std::string Dump(const nlohmann::ordered_json& json) {
-  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-}
-
 // Text that JSON would not escape.
 bool IsPlain(std::string_view text) {
   return std::all_of(text.begin(), text.end(),
@@ -65,13 +61,13 @@ bool IsWord(std::string_view text) {
 std::string TextOf(const LogValue& value) {
   if (const auto* number = std::get_if<int64_t>(&value); number != nullptr) return absl::StrCat(*number);
   const auto* text = std::get_if<std::string>(&value);
-  return text != nullptr && IsWord(*text) ? *text : Dump(ToJson(value));
+  return text != nullptr && IsWord(*text) ? *text : DumpJson(ToJson(value));
 }
 
 // A message may quote a client or a file, so its control characters are escaped as in JSON.
 std::string MessageText(const std::string& message) {
   if (IsPlain(message)) return message;
-  const std::string quoted = Dump(nlohmann::ordered_json(message));
+  const std::string quoted = DumpJson(nlohmann::ordered_json(message));
   return quoted.substr(1, quoted.size() - 2);
 }
 
@@ -150,7 +146,7 @@ std::string FormatLogLine(LogFormat format, absl::Time time, LogLevel level, con
   if (format == LogFormat::kJson) {
     nlohmann::ordered_json line = {{"time", stamp}, {"level", Name(level)}, {"message", message}};
     for (const auto& [key, value] : fields) line[key] = ToJson(value);
-    return Dump(line);
+    return DumpJson(line);
   }
   std::string line = absl::StrCat(stamp, " ", Name(level), " ", MessageText(message));
   for (const auto& [key, value] : fields) absl::StrAppend(&line, " ", key, "=", TextOf(value));

@@ -31,9 +31,7 @@ HttpResponse JsonResponse(std::string json, int status = 200) {
   return {.status = status, .body = std::move(json), .content_type = kJson};
 }
 
-HttpResponse JsonResponse(const ordered_json& json, int status = 200) {
-  return JsonResponse(json.dump(-1, ' ', false, ordered_json::error_handler_t::replace), status);
-}
+HttpResponse JsonResponse(const ordered_json& json, int status = 200) { return JsonResponse(DumpJson(json), status); }
 
 std::string PlainJson(const Message& message) { return WriteJson(message, JsonForm::kPlain); }
 

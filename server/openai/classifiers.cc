@@ -10,6 +10,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "base/strict_json.h"
 #include "server/calls/field_error.h"
 #include "server/handlers/handlers.h"
 #include "server/http/http_query.h"

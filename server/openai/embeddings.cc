@@ -9,6 +9,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "base/strict_json.h"
 #include "server/calls/field_error.h"
 #include "server/handlers/handlers.h"
 #include "server/openai/completions_codec.h"

@@ -100,8 +100,4 @@ absl::Status ReadTokenIds(const std::string& field, const nlohmann::json& list,
   return absl::OkStatus();
 }
 
-std::string DumpJson(const nlohmann::ordered_json& json) {
-  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-}
-
 }  // namespace longshort::server

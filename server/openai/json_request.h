@@ -48,7 +48,4 @@ absl::StatusOr<int64_t> IntegerOf(const std::string& field, const nlohmann::json
 absl::Status ReadTokenIds(const std::string& field, const nlohmann::json& list,
                           google::protobuf::RepeatedField<int32_t>& ids);
 
-// The text of a message body.
-std::string DumpJson(const nlohmann::ordered_json& json);
-
 }  // namespace longshort::server

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "base/strict_json.h"
 #include "core/sampling/utf8_stream.h"
 #include "server/calls/field_error.h"
 #include "server/handlers/handlers.h"

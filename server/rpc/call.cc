@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
+#include "core/requests/request_context.h"
 #include "server/rpc/request_message.h"
 
 namespace longshort::server {
@@ -69,7 +70,7 @@ void Call::OnStopping() {
     const MutexLock lock(mutex_);
     if (ended_.has_value() && !work_->HasHeld()) return;
   }
-  End(absl::UnavailableError("the server is stopping"));
+  End(core::ServerIsStopping());
 }
 
 absl::Status Call::Take(grpc::ByteBuffer& bytes) {
