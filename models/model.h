@@ -68,7 +68,7 @@ struct LanguageModelShape {
 struct LanguageModelInfo : LanguageModelShape, PageFormat {
   int64_t parameters = 0;        // the tied embedding is counted once
   std::string precision = {};    // "fp32", "bf16" or "int8"
-  std::string fingerprint = {};  // hex SHA-256 of config.json, vocabulary.txt and model.safetensors
+  std::string fingerprint = {};  // ModelDirectory::fingerprint
 };
 
 // Rows first .. end-1 of a page. A page of an open chunk has C rows.

@@ -34,7 +34,7 @@ absl::Status NpyFile::Finish() {
   file_ << Header();
   file_.close();
   if (file_) return absl::OkStatus();
-  return absl::DataLossError(absl::StrCat(name_, " cannot be written: ", std::strerror(errno)));
+  return absl::InternalError(absl::StrCat(name_, " cannot be written: ", std::strerror(errno)));
 }
 
 // The format's magic string, its version, the length of the rest, and a Python dictionary that ends with a newline. The

@@ -21,7 +21,7 @@ class NpyFile final {
   void Add(absl::Span<const float> row);
   // The row of an item that failed: NaN.
   void AddNothing();
-  // Writes the number of rows. Without it, the file has none. Errors: DATA_LOSS if the file could not be written.
+  // Writes the number of rows. Without it, the file has none. Errors: INTERNAL if the file could not be written.
   absl::Status Finish();
 
  private:

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "clients/cpp/command.h"
 
@@ -78,9 +79,11 @@ Probe Ask(const char* scheme, const std::string& address, SSL_CTX* tls, absl::Du
 Probe AskEither(const std::string& address, absl::Duration timeout) {
   // Accepts any certificate, as Kubernetes' probes do: the request has no secret.
   const TlsContext tls(SSL_CTX_new(TLS_client_method()));
+  const absl::Time end = absl::Now() + timeout;
   Probe plain = Ask("http", address, tls.get(), timeout);
-  if (plain.answered) return plain;
-  const Probe encrypted = Ask("https", address, tls.get(), timeout);
+  const absl::Duration left = end - absl::Now();
+  if (plain.answered || left <= absl::ZeroDuration()) return plain;
+  const Probe encrypted = Ask("https", address, tls.get(), left);
   return encrypted.answered ? encrypted : plain;
 }
 
@@ -92,7 +95,7 @@ class ReadyCommand final : public Command {
 
 Requests /readyz from the server's HTTP port, by default 127.0.0.1:8501. If the server is ready, prints "ready" and exits with
 0. Otherwise prints the reason and exits with 3. Uses HTTP or HTTPS, as the port requires, and accepts any certificate. Give
---timeout: a busy or suspended server may never answer. All other options are ignored.
+--timeout: a busy or suspended server may never answer.
 
 Examples:
   longshort ready --timeout=4s

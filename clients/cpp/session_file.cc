@@ -79,8 +79,10 @@ absl::Status SessionFileWriter::Keep() {
 }
 
 absl::Status SessionFileWriter::CannotWrite() const {
-  return UsageError(
-      absl::StrCat(path_ == "-" ? "standard output" : path_, " cannot be written: ", std::strerror(error_)));
+  const std::string what =
+      absl::StrCat(path_ == "-" ? "standard output" : path_, " cannot be written: ", std::strerror(error_));
+  const bool is_full = error_ == ENOSPC || error_ == EDQUOT || error_ == EIO;
+  return is_full ? absl::InternalError(what) : UsageError(what);
 }
 
 bool SessionFileReader::Read(v1::SessionPart& part) {

@@ -156,13 +156,20 @@ class SessionDrain final {
 
   absl::StatusOr<DrainResult> MoveUntilNoneIsLeft() {
     std::vector<SessionOfModel> sessions;
+    absl::Status unknown = absl::DeadlineExceededError(
+        "the drain ended before a list of the server's sessions showed that none is left; drain again");
     for (bool goes_on = true; goes_on;) {
       absl::StatusOr<std::vector<SessionOfModel>> listed = List();
       if (!listed.ok() && (sessions.empty() || WaitUntil(absl::InfinitePast()))) return listed.status();
-      if (!listed.ok()) break;  // keeps the last list as the sessions that are left
-      sessions = *std::move(listed);
-      if (std::none_of(sessions.begin(), sessions.end(), [this](const auto& session) { return MayMove(session); }))
+      if (!listed.ok()) {  // the last list has the sessions that are left
+        unknown = listed.status();
         break;
+      }
+      sessions = *std::move(listed);
+      if (std::none_of(sessions.begin(), sessions.end(), [this](const auto& session) { return MayMove(session); })) {
+        unknown = absl::OkStatus();
+        break;
+      }
       options_.on_sessions(static_cast<int64_t>(sessions.size()));
       LS_RETURN_IF_ERROR(MoveSome(sessions));
       goes_on = WaitUntil(NextTry(sessions));
@@ -172,6 +179,7 @@ class SessionDrain final {
       const auto failure = failures_.find(NameOf(session));
       if (failure != failures_.end()) result_.left.push_back({std::move(session), failure->second.status});
     }
+    if (result_.left.empty() && !unknown.ok()) return unknown;
     return std::move(result_);
   }
 

@@ -223,7 +223,8 @@ absl::StatusOr<std::unique_ptr<TextEncoder>> MakeDocumentTokenizer(const TextCla
       return LoadListOpsTokenizer(ListOpsRules::k2021, content, name, config.vocabulary_size);
     case DocumentTokenizerKind::kByteLevelBpe:
       return LoadByteLevelBpe(content, name, config.vocabulary_size,
-                              config.JoinsPairs() ? std::optional<int32_t>(config.separator_id) : std::nullopt);
+                              config.JoinsPairs() ? std::optional<int32_t>(config.separator_id) : std::nullopt,
+                              static_cast<int32_t>(config.padding_id));
     case DocumentTokenizerKind::kNone:
     case DocumentTokenizerKind::kPixels:
       break;

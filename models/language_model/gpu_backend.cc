@@ -110,6 +110,8 @@ StepOutput GpuBackend::RunStep(const StepPlan& plan) {
     if (FitsIn(plan, tiles, graph->shape)) return {.logits = Replay(*graph, plan, tiles), .was_replayed = true};
   }
   const GpuStep step = MakeGpuStep(plan);
+  // Before the first tensor, whose memory belongs to the thread's current stream.
+  device_.ThrowUnlessOk(device_->BeforeLibraryCalls());
   device_.ThrowUnlessOk(eager_memory_.Queue(step));
   at::Tensor logits;
   if (plan.logit_rows.size > 0) {

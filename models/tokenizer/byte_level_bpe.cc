@@ -17,6 +17,9 @@
 namespace longshort::models {
 namespace {
 
+// Merging a word takes some 50 times its bytes.
+constexpr size_t kMaxWordBytes = size_t{1} << 20;
+
 // The spaces at the ends of a token, which its offsets leave out.
 struct Spaces {
   int64_t leading = 0;  // characters
@@ -71,12 +74,13 @@ class ByteLevelBpe final : public TextEncoder {
     bool is_added;
   };
 
-  // Calls `use(token)` for each token of well-formed text, from left to right.
+  // Calls `use(token)` for each token of well-formed text, from left to right. Errors: INVALID_ARGUMENT if a word is
+  // too long.
   template <typename Use>
-  void Encode(std::string_view text, const Use& use) const;
+  absl::Status Encode(std::string_view text, const Use& use) const;
   // The same for the part of `text` from `begin` to `end`, without added tokens.
   template <typename Use>
-  void EncodeWords(std::string_view text, size_t begin, size_t end, const Use& use) const;
+  absl::Status EncodeWords(std::string_view text, size_t begin, size_t end, const Use& use) const;
   // The parts of a word that is not a symbol.
   void MergeWord(std::string_view word, std::vector<WordPart>& parts) const;
   // Leaves out spaces at the ends of a token's span.
@@ -117,7 +121,7 @@ void ByteLevelBpe::MergeWord(std::string_view word, std::vector<WordPart>& parts
 }
 
 template <typename Use>
-void ByteLevelBpe::EncodeWords(std::string_view text, size_t begin, size_t end, const Use& use) const {
+absl::Status ByteLevelBpe::EncodeWords(std::string_view text, size_t begin, size_t end, const Use& use) const {
   std::string with_space;
   std::string_view words = text.substr(begin, end - begin);
   const bool adds_space = file_.add_prefix_space && words.front() != ' ';
@@ -132,6 +136,11 @@ void ByteLevelBpe::EncodeWords(std::string_view text, size_t begin, size_t end, 
   for (size_t at = 0, next = 0; at < words.size(); at = next) {
     next = EndOfWord(words, at, classes_);
     const std::string_view word = words.substr(at, next - at);
+    if (word.size() > kMaxWordBytes) {
+      return absl::InvalidArgumentError(absl::StrFormat(
+          "a word of %d bytes begins at byte %d; it must be at most %d bytes long, as those between spaces are",
+          word.size(), place(at), kMaxWordBytes));
+    }
     if (const auto whole = whole_words_.find(word); whole != whole_words_.end()) {
       use(Token{whole->second, place(at), place(next), false});
       continue;
@@ -139,19 +148,22 @@ void ByteLevelBpe::EncodeWords(std::string_view text, size_t begin, size_t end, 
     MergeWord(word, parts);
     for (const WordPart& part : parts) use(Token{part.id, place(at + part.begin), place(at + part.end), false});
   }
+  return absl::OkStatus();
 }
 
 template <typename Use>
-void ByteLevelBpe::Encode(std::string_view text, const Use& use) const {
+absl::Status ByteLevelBpe::Encode(std::string_view text, const Use& use) const {
+  absl::Status status;
   added_.Split(text, [&](const AddedTokens::Part& outer) {
     if (outer.token != nullptr) return use(Token{outer.token->id, outer.begin, outer.end, true});
     normalized_added_.Split(text.substr(outer.begin, outer.end - outer.begin), [&](const AddedTokens::Part& inner) {
       const size_t begin = outer.begin + inner.begin;
       const size_t end = outer.begin + inner.end;
       if (inner.token != nullptr) return use(Token{inner.token->id, begin, end, true});
-      EncodeWords(text, begin, end, use);
+      if (status.ok()) status = EncodeWords(text, begin, end, use);
     });
   });
+  return status;
 }
 
 absl::StatusOr<DocumentBeginning> ByteLevelBpe::EncodeBeginning(std::string_view text, int64_t limit) const {
@@ -159,9 +171,9 @@ absl::StatusOr<DocumentBeginning> ByteLevelBpe::EncodeBeginning(std::string_view
   DocumentBeginning beginning;
   beginning.tokens = 2;
   if (limit >= 1) beginning.ids.push_back(file_.begin_id);
-  Encode(repaired.text(), [&](const Token& token) {
+  LS_RETURN_IF_ERROR(Encode(repaired.text(), [&](const Token& token) {
     if (beginning.tokens++ < limit) beginning.ids.push_back(token.id);
-  });
+  }));
   if (limit >= 2) beginning.ids.push_back(file_.end_id);
   beginning.ids.shrink_to_fit();
   return beginning;
@@ -171,10 +183,10 @@ absl::StatusOr<std::vector<TokenSpan>> ByteLevelBpe::Spans(std::string_view text
   const RepairedText repaired(text);
   std::vector<TokenSpan> spans = {TokenSpan()};
   std::vector<Token> tokens;
-  Encode(repaired.text(), [&](const Token& token) {
+  LS_RETURN_IF_ERROR(Encode(repaired.text(), [&](const Token& token) {
     tokens.push_back(token);
     spans.push_back(repaired.Original(token.begin, token.end));
-  });
+  }));
   SetCharacters(text, spans);
   for (size_t i = 0; i < tokens.size(); ++i) {
     // `tokenizers` counts an added space to the first character.
@@ -205,12 +217,20 @@ void ByteLevelBpe::Trim(std::string_view text, const Token& token, bool is_first
 
 absl::StatusOr<std::unique_ptr<TextEncoder>> LoadByteLevelBpe(std::string_view text, const std::string& name,
                                                               int64_t vocabulary_size,
-                                                              std::optional<int32_t> separator_id) {
+                                                              std::optional<int32_t> separator_id,
+                                                              std::optional<int32_t> padding_id) {
   LS_ASSIGN_OR_RETURN(BpeFile file, ParseTokenizerJson(text, name, vocabulary_size));
   if (separator_id && *separator_id != file.end_id) {
     return absl::InvalidArgumentError(
         absl::StrFormat("%s: the token that ends a sequence has id %d; config.json's separator_id is %d", name,
                         file.end_id, *separator_id));
+  }
+  if (padding_id && (*padding_id == file.begin_id || *padding_id == file.end_id)) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("%s: config.json's padding_id is %d, which is the token that begins or ends a sequence (%d, "
+                        "%d) and must not be "
+                        "masked",
+                        name, *padding_id, file.begin_id, file.end_id));
   }
   return std::make_unique<ByteLevelBpe>(std::move(file));
 }

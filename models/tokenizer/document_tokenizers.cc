@@ -10,6 +10,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
+#include "base/text_lines.h"
 #include "models/tokenizer/token_spans.h"
 #include "models/tokenizer/vocabulary.h"
 
@@ -44,9 +45,9 @@ using SymbolIds = absl::flat_hash_map<std::string, int32_t>;
 
 absl::StatusOr<SymbolIds> ReadSymbols(std::string_view text, const std::string& name) {
   SymbolIds id_of;
+  text = WithoutByteOrderMark(text);
   while (!text.empty()) {
-    const std::string_view line = text.substr(0, text.find('\n'));
-    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    const std::string_view line = TakeLine(text);
     const auto id = static_cast<int32_t>(id_of.size()) + 1;
     const auto wrong = [&](std::string_view reason) {
       return absl::InvalidArgumentError(absl::StrFormat("%s: line %d: %s", name, id, reason));

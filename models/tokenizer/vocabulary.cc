@@ -7,6 +7,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_format.h"
+#include "base/text_lines.h"
 
 namespace longshort::models {
 namespace {
@@ -35,13 +36,10 @@ absl::StatusOr<std::vector<std::string_view>> ParseVocabulary(std::string_view t
     return absl::InvalidArgumentError(absl::StrFormat("%s: line %d: %s", name, line_number, reason));
   };
   // A byte order mark, unless it is the first symbol.
-  if (text.starts_with("\xef\xbb\xbf") && !text.starts_with("\xef\xbb\xbf ")) text.remove_prefix(3);
+  if (!text.starts_with("\xef\xbb\xbf ")) text = WithoutByteOrderMark(text);
   while (!text.empty()) {
     ++line_number;
-    std::string_view line = text.substr(0, text.find('\n'));
-    text.remove_prefix(std::min(line.size() + 1, text.size()));
-    if (line.ends_with('\r')) line.remove_suffix(1);  // no symbol: a line ends with a digit
-
+    const std::string_view line = TakeLine(text);
     if (line.ends_with(kOverwriteFlag)) return wrong("#fairseq:overwrite is not supported: symbols have one id");
     const std::string_view symbol = SymbolOf(line);
     if (symbol.empty()) return wrong(absl::StrFormat("%s is not \"symbol count\"", QuoteSymbol(line)));

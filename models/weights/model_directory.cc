@@ -9,6 +9,7 @@
 #include "base/files.h"
 #include "base/sha256.h"
 #include "base/status_macros.h"
+#include "base/text_lines.h"
 #include "base/utf8.h"
 
 namespace longshort::models {
@@ -60,20 +61,20 @@ absl::StatusOr<ModelDirectory> OpenModelDirectory(const std::string& path,
 
 absl::StatusOr<std::vector<std::string>> ParseLabels(std::string_view text, int64_t classes, const std::string& name) {
   std::vector<std::string> labels;
-  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // a byte order mark
+  text = WithoutByteOrderMark(text);
+  int64_t lines = 0;
   while (!text.empty()) {
-    std::string_view line = text.substr(0, text.find('\n'));
-    text.remove_prefix(std::min(line.size() + 1, text.size()));
-    if (line.ends_with('\r')) line.remove_suffix(1);  // as some editors end lines
+    const std::string_view line = TakeLine(text);
+    ++lines;
     if (line.empty() || !IsUtf8(line)) {
-      return absl::InvalidArgumentError(absl::StrFormat("%s: line %d is %s; it must be a label", name,
-                                                        labels.size() + 1, line.empty() ? "empty" : "not UTF-8"));
+      return absl::InvalidArgumentError(
+          absl::StrFormat("%s: line %d is %s; it must be a label", name, lines, line.empty() ? "empty" : "not UTF-8"));
     }
-    labels.emplace_back(line);
+    if (lines <= classes) labels.emplace_back(line);
   }
-  if (static_cast<int64_t>(labels.size()) != classes) {
+  if (lines != classes) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("%s: there are %d labels, the model has %d classes", name, labels.size(), classes));
+        absl::StrFormat("%s: there are %d labels, the model has %d classes", name, lines, classes));
   }
   return labels;
 }

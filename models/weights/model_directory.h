@@ -19,7 +19,7 @@ struct ModelDirectory {
   std::string path;
   std::string config_text;                     // config.json
   std::optional<std::string> vocabulary_text;  // vocabulary.txt; absent if the model is served with ids only
-  std::optional<std::string> tokenizer_text;   // tokenizer.json; absent unless the tokenizer reads it
+  std::optional<std::string> tokenizer_text;   // tokenizer.json; absent if there is none
   std::optional<std::string> labels_text;      // labels.txt; absent if the classes have no names
   SafetensorsFile weights;                     // model.safetensors
   // Hex SHA-256 over name, length and content of all files (models/model_files.h). Two directories have the same

@@ -118,15 +118,12 @@ absl::StatusOr<TextClassifierConfig> ParseTextClassifierConfig(std::string_view 
 // The text of config.json; parsing it gives the same config.
 std::string ToJson(const TextClassifierConfig& config);
 
-// The tensors that model.safetensors of a text classifier holds: the official names, `seq_classifer` included.
-//
-// Tensors without elements (mha.dconv_fc of a model without landmarks) are not stored.
-
 // What the names of a layer's tensors start with: "model.transformer_1.", or "model.transformer." for tied layers.
 std::string TextLayerPrefix(const TextClassifierConfig& config, int64_t layer);
-//
-// Every tensor of a model of this configuration, in the order of use: embeddings, layers, classifying head. All are
-// trained.
+
+// The tensors that model.safetensors of a text classifier holds, in the order of use: embeddings, layers, classifying
+// head. They have the official names, `seq_classifer` included, and all are trained. Tensors without elements
+// (mha.dconv_fc of a model without landmarks) are not stored.
 std::vector<TensorShape> TextClassifierTensors(const TextClassifierConfig& config);
 
 }  // namespace longshort::models

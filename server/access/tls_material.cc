@@ -92,11 +92,13 @@ absl::Status TlsMaterial::TryIdentity(const PemFile& file) const {
 
 absl::Status TlsMaterial::LoadClientAuthorities(const PemFile& file, absl::Time now) {
   LS_ASSIGN_OR_RETURN(client_authorities_, ReadCertificates(file));
-  absl::Status why_not;
   for (const Certificate& authority : client_authorities_) {
     if (X509_check_ca(authority.get()) == 0) {
       return file.Wrong(absl::StrCat("holds ", SubjectOf(*authority), ", which is not a CA certificate"));
     }
+  }
+  absl::Status why_not;
+  for (const Certificate& authority : client_authorities_) {
     why_not = CheckValidity(file, *authority, now);
     // One of several authorities may have expired while they are being replaced.
     if (why_not.ok()) return why_not;

@@ -4,7 +4,7 @@
 //   alice   token-sha256=9f86d081884c7d65...  scopes=infer,sessions  models=enwiki,vil-*  expires=2027-01-31
 //   alice   token-sha256=60303ae22b998861...  scopes=infer,sessions
 //   web     spiffe-id=spiffe://example.org/web  scopes=infer  calls-per-second=50  tokens-per-second=20000
-//   scraper certificate-subject="CN=prometheus,O=Example Inc"  scopes=observe
+//   backup  certificate-subject="CN=backup,O=Example Inc"  scopes=infer,sessions
 //
 // - A line begins with the identity's name. Lines with the same name are one identity: they share its sessions, its
 //   part of the server, and its limits.

@@ -25,6 +25,8 @@ absl::StatusOr<std::unique_ptr<PortFile>> PortFile::Create(const std::string& pa
   }
   std::unique_ptr<PortFile> file(new PortFile(path));
   if (path.empty()) return file;
+  std::error_code gone;  // usually
+  fs::remove(path, gone);
   file->file_.open(file->beside_);
   if (!file->file_) return CannotWrite(path);
   return file;

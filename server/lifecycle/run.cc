@@ -123,8 +123,9 @@ int Serve(const ServerOptions& options, const MachineLimits& machine, const Guar
   }
   signals.WaitForStop();
   (*server)->Drain();
-  signals.ExitAfter(kLibrariesEndSeconds);
-  return is_lost ? 1 : 0;
+  const int status = is_lost ? 1 : 0;
+  signals.ExitAfter(kLibrariesEndSeconds, status);
+  return status;
 }
 
 int Run(const std::vector<std::string>& arguments, const LoaderFactory& make_loader, const GpusOfBuild& gpus) {

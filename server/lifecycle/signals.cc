@@ -65,14 +65,14 @@ void SignalWatcher::Stop() {
   if (!stop_requested()) kill(getpid(), SIGTERM);
 }
 
-void SignalWatcher::ExitAfter(unsigned int seconds) {
-  exits_ = true;
+void SignalWatcher::ExitAfter(unsigned int seconds, int status) {
+  exit_status_ = status;
   alarm(seconds);
 }
 
 void SignalWatcher::Watch() {
   for (int received = 0; sigwait(&signals_, &received) == 0 && !ending_;) {
-    if (received == SIGALRM && exits_) _exit(0);
+    if (received == SIGALRM && exit_status_ >= 0) _exit(exit_status_);
     if (received == SIGALRM || received == kEndWatch) continue;
     if (stop_.HasBeenNotified()) _exit(kExitBase + received);
     stop_.Notify();

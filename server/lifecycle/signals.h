@@ -32,8 +32,8 @@ class SignalWatcher {
   // Requests a stop, as the first signal does. Later calls do nothing. Thread-safe.
   void Stop();
 
-  // Ends the process with exit status 0 after `seconds`, unless the watcher is destroyed before.
-  void ExitAfter(unsigned int seconds);
+  // Ends the process with this exit status after `seconds`, unless the watcher is destroyed before.
+  void ExitAfter(unsigned int seconds, int status);
 
  private:
   void Watch();
@@ -41,7 +41,7 @@ class SignalWatcher {
   sigset_t signals_;
   absl::Notification stop_;
   std::atomic<bool> ending_ = false;
-  std::atomic<bool> exits_ = false;
+  std::atomic<int> exit_status_ = -1;  // of ExitAfter
   Thread thread_;
 };
 

@@ -96,7 +96,7 @@ struct MetricFamilies {
   Gauges& session_tokens = NewGauges("longshort_session_tokens", "Tokens of the live sessions");
   Gauges& load_duration = NewGauges("longshort_model_load_duration_seconds", "How long the model took to load");
   prometheus::Counter& load_failures = NewCounters("longshort_model_load_failures_total",
-                                                   "Model versions that failed to load while the server was running")
+                                                   "Model versions that failed to load, or did not fit in the memory")
                                            .Add({});
   prometheus::Counter& token_file_failures =
       NewCounters("longshort_token_file_failures_total",

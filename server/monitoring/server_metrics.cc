@@ -75,8 +75,13 @@ void ServerMetrics::SetModelLoadDuration(const std::string& model, int64_t versi
 }
 
 void ServerMetrics::RemoveModel(const std::string& model, int64_t version) {
-  const MutexLock lock(mutex_);
-  unloaded_.insert_or_assign({model, version}, clock_.Now());
+  {
+    const MutexLock lock(mutex_);
+    unloaded_.insert_or_assign({model, version}, clock_.Now());
+  }
+  // Their number is bounded, even if nothing reads the metrics.
+  series_of_versions_.RemoveUnheld(absl::InfinitePast(), kMaxUnloaded);
+  RemoveUnloaded(absl::InfinitePast());
 }
 
 void ServerMetrics::RemoveSeries(const std::pair<std::string, int64_t>& version) {

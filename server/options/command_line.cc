@@ -76,7 +76,7 @@ void AddPlaces(OptionTable& table, ServerOptions& options) {
   table.AddSwitch(
       "strict",
       "Do not start unless every model fits in the memory. By default the server serves the models that fit, "
-      "in the order of their names; the log and longshort_model_load_failures_total say which do not.",
+      "in the order of their names; the log says which do not, and longshort_model_load_failures_total counts them.",
       &options.strict);
   table.AddSwitch("model-control",
                   "Let clients load and unload models (longshort.v1.Models LoadModel, UnloadModel). Off by default, "
@@ -90,8 +90,8 @@ void AddPlaces(OptionTable& table, ServerOptions& options) {
       "a Unix socket, for clients on this machine, such as a sidecar; the server removes it when it stops.",
       AddressReader(&options.listen));
   table.AddCustom("listen-mode", "octal", "660",
-                  "Mode of the files of Unix sockets (--listen=unix:/path, --http-listen=unix:/path): who may connect "
-                  "has the right to write.",
+                  "Mode of the files of Unix sockets (--listen=unix:/path, --http-listen=unix:/path): clients "
+                  "need write permission to connect.",
                   [&options](const std::string& text) { return ReadMode(text, &options.listen_mode); });
   table.AddCustom(
       "http-listen", "host:port|unix:/path", options.http_listen.ToString(),

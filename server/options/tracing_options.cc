@@ -108,12 +108,15 @@ absl::Status UseOption(const std::string& text, const Environment& environment, 
   return absl::OkStatus();
 }
 
+bool IsSwitchedOff(const Environment& environment) {
+  return WordOf(environment, kDisabled) == "true" || WordOf(environment, kExporter) == "none";
+}
+
 // Errors: the variable cannot be used, and there are no traces.
 absl::Status UseVariables(const Environment& environment, TracingOptions& options) {
   using Protocol = TracingOptions::Protocol;
-  if (WordOf(environment, kDisabled) == "true") return absl::OkStatus();
+  if (IsSwitchedOff(environment)) return absl::OkStatus();
   const std::string exporters = WordOf(environment, kExporter);
-  if (exporters == "none") return absl::OkStatus();
   const std::optional<Protocol> named = NamedProtocol(environment);
   auto [name, text] = Find(environment, kEndpoint);
   if (text.empty() && Lists(exporters, "otlp")) {
@@ -124,7 +127,9 @@ absl::Status UseVariables(const Environment& environment, TracingOptions& option
     return Wrong(kExporter, exporters, "this server supports only otlp; none switches traces off");
   }
   absl::StatusOr<CollectorUrl> url = ParseCollectorUrl(text);
-  if (!url.ok()) return Wrong(name, text, std::string(url.status().message()));
+  // The log does not get a password.
+  const std::string shown = absl::StrContains(text, '@') ? absl::StrCat("...", text.substr(text.rfind('@'))) : text;
+  if (!url.ok()) return Wrong(name, shown, std::string(url.status().message()));
   const bool is_base = !absl::StrContains(name, "TRACES_");
   const bool looks_like_http = url->address.port == kHttpPort || url->path.size() > 1;
   UseUrl(is_base ? ForTraces(*url) : *url, named.value_or(looks_like_http ? Protocol::kHttp : Protocol::kGrpc),
@@ -401,7 +406,7 @@ absl::StatusOr<TracingOptions> ReadTracingOptions(const std::string& otlp_endpoi
     warn(UseVariables(environment, options));
   }
   if (options.endpoint.empty()) {
-    if (!trace_sample_ratio.has_value() || !options.warnings.empty()) return options;
+    if (!trace_sample_ratio.has_value() || !options.warnings.empty() || IsSwitchedOff(environment)) return options;
     return absl::InvalidArgumentError(
         "--trace-sample-ratio needs --otlp-endpoint (or OTEL_EXPORTER_OTLP_ENDPOINT): there is no collector");
   }

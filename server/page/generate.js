@@ -56,8 +56,9 @@ export function makeGenerate(models) {
     } catch (error) {
       const stopped = error.name === "AbortError";
       mayExist = stopped || error.code === "unavailable";
-      if (stopped) say(status, `Stopped. ${summary(figures, began)}`);
-      else say(status, error.message, true);
+      // Without a conversation, another model was chosen.
+      if (stopped && conversation !== null) say(status, `Stopped. ${summary(figures, began)}`);
+      else if (!stopped) say(status, error.message, true);
       // Nothing of this turn is in the session: the next call says the prompt again.
       if (figures.tokens === 0) {
         transcript.takeBack();
@@ -68,9 +69,10 @@ export function makeGenerate(models) {
     running = null;
     start.disabled = false;
     stop.disabled = true;
+    if (conversation === null) return;
     fresh.disabled = false;
     start.textContent = "Continue";
-    if (conversation?.tokens === 0) {
+    if (conversation.tokens === 0) {
       // A call that was stopped this early, or whose connection broke, may still create the session.
       if (mayExist) close({ stopped: true });
       else forget();
@@ -161,7 +163,7 @@ export function makeGenerate(models) {
   });
   byId("generate-colour").addEventListener("change", (event) => byId("transcript").classList.toggle("coloured", event.target.checked));
   addEventListener("pagehide", () => {
-    // The page is going: nobody reads an error.
+    // The page is closing, so no error is shown.
     if (conversation !== null) closeSession(conversation.model, conversation.id).catch(() => {});
   });
   new Alternatives(byId("transcript"), byId("popup"));

@@ -59,9 +59,10 @@ export function describeToken(bytes, logProbability, alternatives = []) {
   return `${named(bytes)}: ${chance}; expected ${expected.join(", ")}`;
 }
 
-// Columns that a character takes in a font of equal widths: two for East Asian characters and emoji.
+// Columns that a character takes in a font of equal widths: two for East Asian characters and emoji, and four for a byte
+// that is shown by its number.
 function columnsOf(bytes, at, length) {
-  if (length < 3) return 1;
+  if (length < 3) return length > 1 ? 1 : visible(bytes.subarray(at, at + 1)).length;
   const code = new TextDecoder().decode(bytes.subarray(at, at + length)).codePointAt(0);
   const wide = (code >= 0x1100 && code <= 0x115f) || (code >= 0x2e80 && code <= 0xa4cf) ||
     (code >= 0xac00 && code <= 0xd7a3) || (code >= 0xf900 && code <= 0xfaff) || (code >= 0xfe30 && code <= 0xfe6f) ||
@@ -161,13 +162,13 @@ export class ScoredText {
     const starts = [0];
     let used = 0;
     let space = -1; // the last one of the line
+    let usedAtSpace = 0; // with the space
     for (let character = 0; character < this.characters; ++character) {
       const at = this.starts[character];
       const width = columnsOf(this.bytes, at, this.starts[character + 1] - at);
       if (used + width > columns) {
-        const start = space >= 0 ? space + 1 : character;
-        starts.push(start);
-        used = character - start;
+        starts.push(space >= 0 ? space + 1 : character);
+        used = space >= 0 ? used - usedAtSpace : 0;
         space = -1;
       }
       used += width;
@@ -177,6 +178,7 @@ export class ScoredText {
         space = -1;
       } else if (this.bytes[at] === 0x20) {
         space = character;
+        usedAtSpace = used;
       }
     }
     return Uint32Array.from([...starts, this.characters]);

@@ -64,7 +64,7 @@ TEST_F(SessionTest, AnExportThatFailsLeavesNoFileAndNoOldOneChanged) {
   EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
   EXPECT_EQ(Run({"session", "export", "talk", folder_ / "no/such/folder"}), ExitCode::kUsage);
   EXPECT_THAT(error_, HasSubstr("/no/such/folder cannot be written: No such file"));
-  EXPECT_EQ(Run({"session", "export", "talk", "/dev/full"}), ExitCode::kUsage);
+  EXPECT_EQ(Run({"session", "export", "talk", "/dev/full"}), ExitCode::kOther);
   EXPECT_THAT(error_, HasSubstr("/dev/full cannot be written: No space left"));
 }
 

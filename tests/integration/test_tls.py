@@ -246,6 +246,7 @@ def test_errors_in_files_are_reported_at_the_start(
     make_weak = ["openssl", "req", "-x509", "-newkey", "rsa:1024", "-noenc", "-subj", "/CN=weak"]
     subprocess.run([*make_weak, "-keyout", weak_key, "-out", weak], capture_output=True, check=True)
     known = write_at_once(tmp_path / "clients.pem", clients.pem)
+    mixed = write_at_once(tmp_path / "mixed.pem", clients.pem + certificate.read_bytes())
     late = write_at_once(tmp_path / "late.crl", clients.revocations(end=-DAY / 2))
     strange = write_at_once(tmp_path / "strange.crl", authority.revocations())
     mutual = {"client-ca": known}
@@ -273,6 +274,7 @@ def test_errors_in_files_are_reported_at_the_start(
         ({"certificate": None, "key": None, **mutual}, "--tls-client-ca needs --tls-certificate and --tls-key"),
         ({"client-crl": late}, "--tls-client-crl needs --tls-client-ca"),
         ({"client-ca": certificate}, str(certificate), "is not a CA certificate"),
+        ({"client-ca": mixed}, str(mixed), "is not a CA certificate"),
         ({"client-crl": late, **mutual}, str(late), "a list that expired at"),
         ({"client-crl": strange, **mutual}, str(strange), "no list signed by CN=clients"),
         ({"client-crl": known, **mutual}, str(known), "contains no revocation list"),

@@ -149,6 +149,27 @@ TEST(ByteLevelBpe, NamesWhatIsWrongInTheFile) {
   EXPECT_EQ(LoadByteLevelBpe("{", "tokenizer.json", kRows).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
+TEST(ByteLevelBpe, WhatBeginsOrEndsASequenceIsNotMasked) {
+  const std::string file = ByteLevelBpeFile().dump();
+  for (const int32_t padding : {kBegin, kEnd}) {
+    const absl::Status status = LoadByteLevelBpe(file, "tokenizer.json", kRows, kEnd, padding).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(status.message()), HasSubstr("padding_id"));
+  }
+  EXPECT_TRUE(LoadByteLevelBpe(file, "tokenizer.json", kRows, kEnd, 1).ok());
+}
+
+TEST(ByteLevelBpe, AWordHasAMaximumLength) {
+  const auto tokenizer = Load();
+  const std::string word(size_t{1} << 20, '=');
+  EXPECT_TRUE(tokenizer->Encode(word).ok());
+  for (const std::string& text : {"a " + word + "=", word + word, std::string(word.size(), '\xff')}) {
+    EXPECT_EQ(tokenizer->Encode(text).status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_EQ(tokenizer->Spans(text).status().code(), absl::StatusCode::kInvalidArgument);
+  }
+  EXPECT_THAT(std::string(tokenizer->Encode("a " + word + "=").status().message()), HasSubstr("begins at byte 1"));
+}
+
 TEST(ByteLevelBpe, TakesMergesAsStringsAndAModelWithoutItsType) {
   nlohmann::json file = ByteLevelBpeFile();
   file["model"]["merges"] = {"#version: 0.2", "t h", "th e", "\xC4\xA0 the"};

@@ -44,6 +44,13 @@ TEST(BytesPlusOneTokenizer, HoldsNoMoreThanTheBeginningThatWasAskedFor) {
   EXPECT_EQ(beginning->tokens, 1'000'000);
 }
 
+TEST(ListOpsTokenizer, TheFileMayBeginAndEndItsLinesAsEditorsOfWindowsDo) {
+  const auto tokenizer = Load(ListOpsRules::k2020,
+                              "\xef\xbb\xbf"
+                              "MAX\r\n1\r\n");
+  EXPECT_THAT(*tokenizer->Encode("[MAX 1 ]"), ElementsAre(1, 2));
+}
+
 TEST(ListOpsTokenizer, HoldsNoMoreThanTheBeginningThatWasAskedFor) {
   const auto beginning = Load(ListOpsRules::k2020, kWords2020)->EncodeBeginning("[MAX 1 2 3 4 5 6 7]", 5);
   ASSERT_TRUE(beginning.ok()) << beginning.status();

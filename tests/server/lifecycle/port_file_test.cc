@@ -35,10 +35,10 @@ class PortFileTest : public testing::Test {
 };
 
 TEST_F(PortFileTest, IsThereOnceItIsWritten) {
-  for (int port = 1; port <= 2; ++port) {  // the second takes the place of the first
+  for (int port = 1; port <= 2; ++port) {  // the first one's file goes when the second begins
     auto file = PortFile::Create(path_.string());
     ASSERT_TRUE(file.ok()) << file.status();
-    EXPECT_EQ(fs::exists(path_), port == 2);
+    EXPECT_FALSE(fs::exists(path_));
     ASSERT_TRUE((*file)->Write(port, 3).ok());
     EXPECT_EQ(Read(), port == 1 ? "{\"grpc\": 1, \"http\": 3}\n" : "{\"grpc\": 2, \"http\": 3}\n");
     file->reset();

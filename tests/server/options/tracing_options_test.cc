@@ -85,6 +85,13 @@ TEST(TracingOptions, VariablesSwitchOffWhatVariablesAskFor) {
   EXPECT_EQ(Read({endpoint, {"OTEL_TRACES_EXPORTER", "none"}})->endpoint, "");
   EXPECT_EQ(Read({endpoint, {"OTEL_SDK_DISABLED", "no"}})->endpoint, "c:1");
   EXPECT_EQ(Read({{"OTEL_SDK_DISABLED", "true"}}, "c:1")->endpoint, "c:1");
+  EXPECT_EQ(Read({endpoint, {"OTEL_SDK_DISABLED", "true"}}, "", 0.5)->endpoint, "");
+}
+
+TEST(TracingOptions, APasswordIsNotInTheWarning) {
+  const std::string warning = WarningOf({{"OTEL_EXPORTER_OTLP_ENDPOINT", "http://user:word@c:1"}}, "");
+  EXPECT_THAT(warning, HasSubstr("OTEL_EXPORTER_OTLP_ENDPOINT is '...@c:1'"));
+  EXPECT_THAT(warning, ::testing::Not(HasSubstr("word")));
 }
 
 TEST(TracingOptions, AWrongEndpointIsRefusedWithItsName) {
