@@ -1,5 +1,7 @@
 #include "models/attention/positions.h"
 
+#include <algorithm>
+
 #include "ATen/Functions.h"
 #include "ATen/TensorOperators.h"
 
@@ -23,10 +25,17 @@ at::Tensor PairIndex(const at::Tensor& offsets, int64_t factor) {
 }  // namespace
 
 at::Tensor SinusoidalPositions(const at::Tensor& inverse_frequencies, int64_t count, int64_t clamp) {
+  constexpr int64_t kRows = 4096;  // at a time, since doubles take several times the memory of the result
   at::Tensor positions = at::arange(count, inverse_frequencies.options().dtype(at::kDouble));
   if (clamp > 0) positions = positions.clamp_max(clamp);
-  const at::Tensor angles = at::outer(positions, inverse_frequencies.to(at::kDouble));
-  return at::cat({angles.sin(), angles.cos()}, 1).to(inverse_frequencies.scalar_type());
+  const at::Tensor frequencies = inverse_frequencies.to(at::kDouble);
+  at::Tensor table = at::empty({count, 2 * frequencies.size(0)}, inverse_frequencies.options());
+  for (int64_t first = 0; first < count; first += kRows) {
+    const int64_t rows = std::min(kRows, count - first);
+    const at::Tensor angles = at::outer(positions.narrow(0, first, rows), frequencies);
+    table.narrow(0, first, rows).copy_(at::cat({angles.sin(), angles.cos()}, 1));
+  }
+  return table;
 }
 
 at::Tensor WindowBiasIndex(int64_t window_size, const at::Device& device) {

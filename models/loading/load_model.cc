@@ -11,6 +11,7 @@
 #include "models/images/image_preprocessor.h"
 #include "models/language_model/language_model.h"
 #include "models/weights/image_preprocessing_config.h"
+#include "models/weights/language_model_config.h"
 #include "models/weights/model_directory.h"
 #include "models/weights/text_classifier_config.h"
 
@@ -85,13 +86,20 @@ int64_t Elements(const SafetensorsFile& weights) {
 absl::StatusOr<LoadedModel> LoadModel(const std::string& directory, const LoadOptions& options, const LoadGuard& guard,
                                       const ImageLimits& image_limits) {
   size_t architecture = 0;
-  const auto check_room = [&](const ModelDirectory& opened) {
+  const auto check_room = [&](const ModelDirectory& opened) -> absl::Status {
     if (guard.check_room == nullptr) return absl::OkStatus();
     const int64_t elements = Elements(opened.weights);
     if (kRegistrations[architecture].load == LoadLanguage) {
       // int8 is read in float32, and packed at the end.
       const std::string read_as = options.precision == "int8" ? "fp32" : options.precision;
-      return guard.check_room(WeightBytes(elements, read_as), WeightBytes(elements, options.precision));
+      LS_ASSIGN_OR_RETURN(const LanguageModelConfig config,
+                          ParseLanguageModelConfig(opened.config_text, directory + "/config.json"));
+      // In every precision, positions and the rows of the embedding are float32.
+      const int64_t positions = WeightBytes(config.PositionTableElements(), "fp32");
+      const int64_t embedding =
+          options.precision == "fp32" ? 0 : WeightBytes(config.vocabulary_size * config.model_width, "fp32");
+      return guard.check_room(WeightBytes(elements, read_as) + positions + embedding,
+                              WeightBytes(elements, options.precision) + positions + embedding);
     }
     // A CPU packs all weights (ServedNetwork::IsFasterInPanels) or those of narrow products, while the host still has
     // what it read in float32.
