@@ -164,6 +164,14 @@ TEST_F(SessionDrainTest, OneThatAlwaysGoesOnIsLeftWhenTheTimeIsOver) {
   EXPECT_GE(from_.held["talk"], 5) << "it is where it was";
 }
 
+TEST_F(SessionDrainTest, WithoutALastListItIsNotKnownThatNoneIsLeft) {
+  from_.held["talk"] = 5;
+  from_.on_close = [&](const std::string&) { from_.listing_takes = absl::Seconds(1); };
+  const absl::StatusOr<DrainResult> result = Drain(absl::Milliseconds(300));
+  EXPECT_FALSE(result.ok());
+  EXPECT_THAT(from_.closed, ElementsAre("talk 5 moved"));
+}
+
 TEST_F(SessionDrainTest, OneWhoseNextTurnDidNotComeIsLeftForTheReasonOfItsLast) {
   for (const char* id : {"a", "b", "c", "d", "e"}) from_.held[id] = 5;
   from_.on_close = [&](const std::string& id) { ++from_.held[id]; };

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 from types import SimpleNamespace
@@ -46,6 +47,30 @@ def test_a_text_has_the_scores_of_the_rpc(browser: Browser, page: Server, api: S
     assert have["log_probabilities"][1:] == pytest.approx(expected, abs=1e-3)
     assert f"{want.bits_per_byte:.4g}" in browser.id("score-totals").text
     wait_until(lambda: sessions_of(api, page) == [])
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        (b"one two three", ["one two ", "three"]),
+        # Each of these takes two columns, also behind a space at which a line ends.
+        ("日本語 日本語日".encode(), ["日本語 ", "日本語日"]),
+        ("한글 한글한글한글한".encode(), ["한글 ", "한글한글한", "글한"]),
+        # A byte that is no character is shown as 0xe9.
+        (b"caf\xe9 caf\xe9 caf\xe9", ["caf\\xe9 ", "caf\\xe9 ", "caf\\xe9"]),
+        (b"\xff\xfe\xfd", ["\\xff\\xfe", "\\xfd"]),
+    ],
+)
+def test_lines_have_at_most_their_columns(browser: Browser, text: bytes, lines: list[str]) -> None:
+    show(browser, "score")
+    program = """const done = arguments[1];
+        import("/surprise.js").then(({ScoredText}) => {
+          const text = new ScoredText(Uint8Array.from(arguments[0]), false);
+          done(Array.from(text.lines(10), (one) => text.starts[one]));
+        });"""
+    starts = browser.driver.execute_async_script(program, list(text))
+    found = [text[begin:end].decode(errors="backslashreplace") for begin, end in itertools.pairwise(starts)]
+    assert found == lines
 
 
 def test_a_character_shows_what_was_expected(browser: Browser) -> None:
