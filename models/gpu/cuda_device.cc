@@ -149,11 +149,13 @@ absl::Status CudaDevice::Launch(const KernelCall& call) {
   if (call.empty()) return absl::OkStatus();
   LS_RETURN_IF_ERROR(Use());
   if (call.shape.shared_bytes > kSharedBytesOfEveryKernel) {
-    LS_RETURN_IF_ERROR(Check(cudaFuncSetAttribute(call.function, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                                  static_cast<int>(call.shape.shared_bytes)),
-                             absl::StrCat("kernel ", call.name, " needs ", call.shape.shared_bytes,
-                                          " bytes of shared memory for a block at this model's widths, which this GPU "
-                                          "does not allow; serve the model on another GPU or with --devices=cpu")));
+    const cudaError_t error = cudaFuncSetAttribute(call.function, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                                   static_cast<int>(call.shape.shared_bytes));
+    if (error != cudaSuccess) {
+      return Check(error, absl::StrCat("kernel ", call.name, " needs ", call.shape.shared_bytes,
+                                       " bytes of shared memory for a block at this model's widths, which this GPU "
+                                       "does not allow; serve the model on another GPU or with --devices=cpu"));
+    }
   }
   const GridSize& grid = call.shape.grid;
   cudaLaunchConfig_t configuration = {};

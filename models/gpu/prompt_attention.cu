@@ -27,7 +27,8 @@ template <typename Element, int width>
 struct SharedLayout {
   using Shape = Tile<Element, width>;
   // Two, unless a block of keys has more than 16 KiB. The total is at most 114 KiB with two stages and 150 KiB with
-  // one, which chips of the capabilities 8.0 and 9.0 have. Others have 99 KiB, and load no float32 heads wider than 32.
+  // one. Chips of the capabilities 8.6, 8.9 and 12.0 allow 99 KiB: float32 heads wider than 32 and bfloat16 heads wider
+  // than 64 do not run there.
   static constexpr int kStages = Shape::kBlockBytes <= 16 * 1024 ? 2 : 1;
   static constexpr int kKeys = 0;
   static constexpr int kValues = kKeys + kStages * Shape::kBlockBytes;

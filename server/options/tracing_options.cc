@@ -127,9 +127,11 @@ absl::Status UseVariables(const Environment& environment, TracingOptions& option
     return Wrong(kExporter, exporters, "this server supports only otlp; none switches traces off");
   }
   absl::StatusOr<CollectorUrl> url = ParseCollectorUrl(text);
-  // The log does not get a password.
-  const std::string shown = absl::StrContains(text, '@') ? absl::StrCat("...", text.substr(text.rfind('@'))) : text;
-  if (!url.ok()) return Wrong(name, shown, std::string(url.status().message()));
+  if (!url.ok()) {
+    // The log does not get a password.
+    if (absl::StrContains(text, '@')) text = absl::StrCat("...", text.substr(text.rfind('@')));
+    return Wrong(name, text, std::string(url.status().message()));
+  }
   const bool is_base = !absl::StrContains(name, "TRACES_");
   const bool looks_like_http = url->address.port == kHttpPort || url->path.size() > 1;
   UseUrl(is_base ? ForTraces(*url) : *url, named.value_or(looks_like_http ? Protocol::kHttp : Protocol::kGrpc),

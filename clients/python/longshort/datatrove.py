@@ -124,9 +124,10 @@ class _Figures:
             return RowError(grpc.StatusCode.INVALID_ARGUMENT, str(error))
 
     def _answered(self, batch: list[Document], results: Future[list[dict[str, Any] | RowError]]) -> Iterator[Document]:
+        own = ("error", *columns(self.command, self.pool.get("region_tokens", 0)).names)
         for document, found in zip(batch, results.result(), strict=True):
             # Those of an earlier block or run are of another model.
-            for name in ("error", *columns(self.command, self.pool.get("region_tokens", 0)).names):
+            for name in own:
                 document.metadata.pop(f"{PREFIX}{name}", None)
             if isinstance(found, RowError):
                 document.metadata[f"{PREFIX}error"] = f"{found.code.name}: {found.message}"

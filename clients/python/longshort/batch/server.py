@@ -22,6 +22,7 @@ from longshort.retries import PATIENT, Attempts, RetryPolicy, not_all_at_once
 
 # Timeout of a GetModel call.
 _LOOKUP_SECONDS = 20.0
+# For cancelled tasks to close their sessions.
 _CLOSE_SECONDS = 2.0
 _ONCE = RetryPolicy(attempts=1)
 _INVALID_ARGUMENT = 3
@@ -100,7 +101,7 @@ class Server:
                 self._lose(None)
 
     async def close(self) -> None:
-        # They close their sessions.
+        # Cancelled tasks close their sessions.
         if self._ending:
             await asyncio.wait(self._ending, timeout=_CLOSE_SECONDS)
         await self._calls.close()
