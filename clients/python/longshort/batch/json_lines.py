@@ -7,6 +7,7 @@ import io
 import itertools
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any, BinaryIO, cast
@@ -18,6 +19,7 @@ from longshort.batch.compression import uncompressed
 from longshort.batch.failures import InputDamaged
 from longshort.batch.files import open_input
 from longshort.batch.inputs import Input, Source
+from longshort.batch.memory import Memory
 from longshort.batch.rows import (
     Columns,
     LongNumber,
@@ -37,7 +39,7 @@ from longshort.inputs import Text
 
 _BUFFER_BYTES = 1 << 20
 # Some programs write it at the beginning of a file.
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_BYTE_ORDER_MARKS = re.compile(rb"(?:\xef\xbb\xbf)++")
 _WIDE_MARKS = (
     (b"\xff\xfe\0\0", "UTF-32LE"),
     (b"\0\0\xfe\xff", "UTF-32BE"),
@@ -53,6 +55,16 @@ _WIDE_ZEROS: dict[tuple[bool, ...], str] = {
 }
 # Python converts integers of up to 4300 digits.
 _MAX_DIGITS = 4300
+# json.loads and json.dumps allow about 1000, fewer in a deeper call.
+_MAX_DEPTH = 256
+# What is read of a file without finding a row's end.
+_MAX_LINE_BYTES = 1 << 30
+_MAX_BLANK_BYTES = 1 << 20
+_ENDLESS = "the file is damaged from here on: a {} has more than {} bytes"
+_TOO_DEEP = f"the line is nested too deeply: at most {_MAX_DEPTH} levels are read"
+# Strings and brackets of a line, and its commas outside of strings; and the memory that the objects of each take.
+_TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[{,]', re.DOTALL)
+_OBJECT_BYTES, _ITEM_BYTES = 80, 44
 # The first rows of a file, which show the fields that it has.
 _FIRST_ROWS = 100
 _FIRST_BYTES = 4 << 20
@@ -85,8 +97,8 @@ class JsonLines:
             lines = _lines(uncompressed(stored, self._file.compression), offset == 0, self._columns.memory.row_bytes)
             while (line := _next(lines)) is not None:
                 length = line[1] if isinstance(line, tuple) else len(line) if isinstance(line, bytes) else 0
-                # The end of an unreadable file is the file's, so that a resumed run finds no further row.
-                end = self._file.bytes if isinstance(line, _NotUtf8File) else offset + length
+                # The end of a damaged file is the file's, so that a resumed run finds no further row.
+                end = max(offset, self._file.bytes) if isinstance(line, InputDamaged) else offset + length
                 begin, offset = offset, end
                 self._offset = offset
                 if _is_blank(line):
@@ -100,7 +112,7 @@ class JsonLines:
         for raw in itertools.islice(self.rows(Position()), _FIRST_ROWS):
             if isinstance(raw.data, bytes):
                 with contextlib.suppress(ValueError):  # an error of the row, as parse() reports it
-                    yield _object(raw.data).keys()
+                    yield _object(raw.data, self._columns.memory).keys()
             if raw.end > _FIRST_BYTES:
                 return
 
@@ -129,7 +141,7 @@ class JsonLines:
         if isinstance(line, tuple):
             return bad(name, ordinal, too_large("line", line[1], columns.memory)), self._carry({})
         try:
-            fields = _object(line)
+            fields = _object(line, columns.memory)
         except ValueError as error:
             return bad(name, ordinal, str(error)), self._carry({})
         carried = self._carry(fields)
@@ -165,13 +177,19 @@ def _lines(file: BinaryIO, is_begin: bool, max_bytes: int) -> Iterator[_Line]:
     if is_begin and (encoding := _wide_encoding(_peek(file))):
         yield _NotUtf8File(f"the file is {encoding}; it must be UTF-8: convert it by `iconv -f {encoding} -t UTF-8`")
         return
+    blank = 0
     while line := file.readline(max_bytes + 1):
+        blank = blank + len(line) if _is_blank(line) else 0
+        if blank > _MAX_BLANK_BYTES:
+            raise InputDamaged(_ENDLESS.format("run of blank lines", _MAX_BLANK_BYTES))
         if len(line) <= max_bytes:
             yield line
             continue
         length = len(line)
         while not line.endswith(b"\n") and (line := file.readline(_BUFFER_BYTES)):
             length += len(line)
+            if length > _MAX_LINE_BYTES:
+                raise InputDamaged(_ENDLESS.format("line", _MAX_LINE_BYTES))
         yield None, length
 
 
@@ -205,19 +223,23 @@ def _is_blank(line: _Line | InputDamaged) -> bool:
 
 def _without_marks(line: bytes) -> bytes:
     """Files that were joined have byte order marks at the beginning of lines."""
-    while line.startswith(_BYTE_ORDER_MARK):
-        line = line[len(_BYTE_ORDER_MARK) :]
-    return line
+    marks = _BYTE_ORDER_MARKS.match(line)
+    return line[marks.end() :] if marks else line
 
 
-def _object(line: bytes) -> dict[str, Any]:
+def _object(line: bytes, memory: Memory) -> dict[str, Any]:
     """Parses a line. Raises ValueError, which says what is wrong with it."""
+    if (size := _parsed_bytes(line, memory.parsed_bytes)) > memory.parsed_bytes:
+        raise ValueError(
+            f"the values of the line take some {size} bytes of memory; at most {memory.parsed_bytes} are allowed: give"
+            " more --memory"
+        )
     try:
         found = json.loads(_without_marks(line).decode(), parse_int=_integer, parse_float=_number)
     except UnicodeDecodeError as error:
         raise ValueError(f"the line is not UTF-8: byte {error.start} is {error.object[error.start]:#04x}") from None
     except RecursionError:
-        raise ValueError("the line is nested too deeply") from None
+        raise ValueError(_TOO_DEEP) from None
     except ValueError as error:
         if b"\r" in line.rstrip(b"\r\n"):
             raise ValueError(
@@ -226,7 +248,30 @@ def _object(line: bytes) -> dict[str, Any]:
         raise ValueError(f"the line is not JSON: {error}") from None
     if not isinstance(found, dict):
         raise ValueError(f"the line is {kind(found)}; it must be an object")
+    if line.count(b"[") + line.count(b"{") > _MAX_DEPTH and _is_deep(found):
+        raise ValueError(_TOO_DEEP)
     return found
+
+
+def _parsed_bytes(line: bytes, limit: int) -> int:
+    """About how many bytes of memory the values of a line take, apart from the strings' own; 0 if they cannot exceed
+    the limit."""
+    if _OBJECT_BYTES * len(line) <= limit:
+        return 0
+    objects = line.count(b'"') // 2 + line.count(b"[") + line.count(b"{")
+    if _OBJECT_BYTES * objects + _ITEM_BYTES * line.count(b",") <= limit:
+        return 0
+    return sum(_ITEM_BYTES if token[0] == b"," else _OBJECT_BYTES for token in _TOKEN.finditer(line))
+
+
+def _is_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(_MAX_DEPTH):
+        nested = (one for one in level if isinstance(one, dict | list))
+        level = [value for one in nested for value in (one.values() if isinstance(one, dict) else one)]
+        if not level:
+            return False
+    return True
 
 
 def _integer(digits: str) -> int | LongNumber:

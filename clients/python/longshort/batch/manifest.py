@@ -31,8 +31,8 @@ RUN = f"{FOLDER}/run.json"
 INPUTS = f"{FOLDER}/inputs.jsonl"
 ROWS = "rows"
 ERRORS = "errors"
-# 2: carried columns count for the bytes of a shard.
-VERSION = 2
+# 2: carried columns count for the bytes of a shard. 3: so do those of WARC files.
+VERSION = 3
 _INPUTS_HASH = "inputs_sha256"
 
 
@@ -128,7 +128,7 @@ class Manifest:
             return None
         try:
             return None if content is None else [Input(**json.loads(line)) for line in content.splitlines()]
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, RecursionError):
             return None
 
     def is_damaged(self) -> bool:
@@ -187,7 +187,7 @@ class Manifest:
         found: list[str] = []
         for line, now in zip(before, _lines_of_inputs(inputs), strict=True):
             if line != now.rstrip(b"\n"):
-                found.append(_input_difference(json.loads(line), json.loads(now)))
+                found.append(_input_difference(line, json.loads(now)))
         return [*found[:3], *([f"and {len(found) - 3} more inputs"] if len(found) > 3 else [])]
 
 
@@ -217,7 +217,11 @@ def _differences(before: Any, now: Any, place: str = "") -> Iterator[str]:
         yield f"{place} was {json.dumps(before)} and is {json.dumps(now)}"
 
 
-def _input_difference(before: dict[str, Any], now: dict[str, Any]) -> str:
+def _input_difference(line: bytes, now: dict[str, Any]) -> str:
+    try:
+        before = dataclasses.asdict(Input(**json.loads(line)))
+    except (ValueError, TypeError, RecursionError):
+        return f"{INPUTS} is damaged where it had {now['name']}"
     if before["name"] != now["name"]:
         return f"an input was {before['name']} and is {now['name']}"
     if before["bytes"] != now["bytes"]:

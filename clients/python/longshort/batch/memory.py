@@ -39,6 +39,11 @@ class Memory:
         return min(_MAX_ROW_BYTES, self.bytes // 32)
 
     @property
+    def parsed_bytes(self) -> int:
+        """Maximum bytes of the objects of one row of JSON lines. Two rows may be parsed at a time."""
+        return self.bytes // 8 * 3
+
+    @property
     def page_bytes(self) -> int:
         """Maximum bytes of a page of a Parquet file."""
         return self.bytes // 16

@@ -87,13 +87,13 @@ class _Walk:
             file.seek(self.place - begin)
             try:
                 fields = _struct(file, 0)
-                stored = fields[_COMPRESSED_BYTES]
-                if stored < 0:
-                    raise ValueError("the size is negative")
-                self.pages.append(Page(self._rows(fields), fields[_UNCOMPRESSED_BYTES]))
+                stored, size = fields[_COMPRESSED_BYTES], fields[_UNCOMPRESSED_BYTES]
+                if min(stored, size) < 0:
+                    raise ValueError("a size is negative")
+                self.pages.append(Page(self._rows(fields), 0 + size))
             except EOFError:
                 break
-            except (KeyError, TypeError, ValueError):
+            except (KeyError, OverflowError, TypeError, ValueError):
                 self.end = self.place
                 return
             self.place = begin + file.tell() + stored

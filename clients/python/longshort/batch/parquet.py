@@ -22,6 +22,7 @@ from longshort.batch.shards import Position, RawRow
 # How many bytes are decoded, and read, at a time.
 _PIECE_BYTES = 1 << 20
 _BUFFER_BYTES = 1 << 20
+_SHOWN = 200  # characters of an error
 
 # pyarrow's errors for damaged pages. Its codecs raise OSError.
 _DAMAGE_ERRORS = (pa.ArrowException, EOFError, OSError)
@@ -65,14 +66,18 @@ class Parquet:
         try:
             with open_input(self._file.name) as stored:
                 self._layout = Layout(self._file.name, stored, columns)
-        except (OSError, pa.ArrowException) as error:
-            raise Refused(f"{self._file.name} cannot be read as Parquet: {error}") from error
+        except Refused:
+            raise
+        except Exception as error:  # damaged footers make pyarrow raise anything
+            raise Refused(f"{self._file.name} cannot be read as Parquet: {str(error)[:_SHOWN]}") from error
         # The columns of the run. A file without one has nulls.
         self.carried = self._layout.columns
         self.too_large = self._layout.too_large
 
     def rows(self, start: Position) -> Iterator[RawRow]:
         """Rows from `start` on. A damaged file ends with a row that is an InputDamaged. Raises OSError."""
+        if start.offset > start.row:  # behind damage
+            return
         row = 0
         columns = [
             *dict.fromkeys((*self._texts, *(name for name in self._layout.columns.names if name in self.carried.names)))
@@ -94,6 +99,7 @@ class Parquet:
                     if row + count <= start.row:
                         row += count
                         continue
+                    self._layout.check_sizes(file.metadata, group)
                     for batch in self._batches(file, group, columns, stored):
                         skipped = min(batch.num_rows, max(0, start.row - row))
                         row += skipped
@@ -104,7 +110,8 @@ class Parquet:
                 if stored.failure is not None:
                     raise stored.failure from error
                 if row >= start.row:
-                    yield RawRow(row, row, row + 1, 0, InputDamaged(f"the file is damaged from here on: {error}"))
+                    reason = f"the file is damaged from here on: {str(error)[:_SHOWN]}"
+                    yield RawRow(row, row, max(row + 1, self._all_rows), 0, InputDamaged(reason))
 
     def _batches(self, file: Any, group: int, columns: list[str], stored: _FailureRecorder) -> Iterator[Any]:
         """The batches of a row group. Raises pyarrow's error for damage, after the last readable row."""

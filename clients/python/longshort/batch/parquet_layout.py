@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Any, BinaryIO
@@ -21,6 +22,9 @@ MAX_BATCH_ROWS = 256
 _MIN_BATCH_ROWS = 4
 # Columns with more bytes a value, on the average, are carried only if they are named.
 _LARGE_VALUE_BYTES = 1 << 10
+# A footer may have this share of memory. Behind it stand its size and PAR1.
+_FOOTER_SHARE = 64
+_FOOTER_END_BYTES = 8
 
 
 class Layout:
@@ -33,6 +37,7 @@ class Layout:
         self._memory = columns.memory
         self._may_leave_out = columns.carry is None
         self._texts = [columns.text, *([columns.second] if columns.second else [])]
+        self._check_footer(stored)
         file = pq.ParquetFile(stored)
         schema, metadata = file.schema_arrow, file.metadata
         # Columns that are carried only if they are named, and why.
@@ -49,18 +54,43 @@ class Layout:
         leaves = [metadata.schema.column(place) for place in range(metadata.num_columns)]
         # The columns of strings and bytes, by their paths.
         self.byte_arrays = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
-        read = {*self._texts, *own} - self.too_large.keys()
+        self._read = {*self._texts, *own} - self.too_large.keys()
         # For each row group, how many rows may be read at a time.
-        self.batch_rows = self._batch_rows(metadata, read)
+        self.batch_rows = self._batch_rows(metadata, self._read)
+
+    def check_sizes(self, metadata: Any, place: int) -> None:
+        """Raises ArrowInvalid if the pages of a row group have more bytes than its footer says, and than memory has
+        room for; OSError."""
+        group = _Group(metadata, place, self._read - self.too_large.keys(), self._memory)
+        said = sum(chunk.bytes for chunk in group.chunks)
+        pages = self._pages(metadata, group.chunks)
+        size = sum(page.bytes for found in pages for page in found)
+        if size > max(said, self._memory.page_bytes):
+            raise pa.ArrowInvalid(f"row group {place} has pages of {size} bytes; its footer says {said}")
+
+    def _check_footer(self, stored: BinaryIO) -> None:
+        """pyarrow parses a footer whole."""
+        most = self._memory.bytes // _FOOTER_SHARE
+        stored.seek(-_FOOTER_END_BYTES, os.SEEK_END)
+        end = stored.read(_FOOTER_END_BYTES)
+        size = int.from_bytes(end[:4], "little")
+        if size > most and end.endswith(b"PAR1"):
+            raise Refused(
+                f"{self._name} has a footer of {size} bytes; at most {most} are read with this --memory. Give at least"
+                f" --memory={-(-_FOOTER_SHARE * size >> 20)}MB, or write the file with fewer row groups"
+            )
+        stored.seek(0)
+
+    def _pages(self, metadata: Any, chunks: Sequence[_Chunk]) -> list[list[Page]]:
+        nested = [metadata.schema.column(chunk.place).max_repetition_level > 0 for chunk in chunks]
+        return read_pages([chunk.metadata for chunk in chunks], nested, partial(read_ranges, self._name))
 
     def _batch_rows(self, metadata: Any, columns: Collection[str]) -> list[int]:
         """Raises Refused if memory has no room for a page. Carried columns with such pages are left out if they are not
         named."""
         groups = [_Group(metadata, place, columns, self._memory) for place in range(metadata.num_row_groups)]
         chunks = [chunk for group in groups for chunk in group.walked]
-        nested = [metadata.schema.column(chunk.place).max_repetition_level > 0 for chunk in chunks]
-        found = read_pages([chunk.metadata for chunk in chunks], nested, partial(read_ranges, self._name))
-        for chunk, pages in zip(chunks, found, strict=True):
+        for chunk, pages in zip(chunks, self._pages(metadata, chunks), strict=True):
             chunk.pages = pages
             self._check_pages(chunk)
         return [rows_at_once(group.largest_rows, self._memory.ahead_bytes) for group in groups]
@@ -112,20 +142,20 @@ class _Group:
 
     def __init__(self, metadata: Any, place: int, columns: Collection[str], memory: Memory) -> None:
         group = metadata.row_group(place)
-        chunks: list[_Chunk] = []
+        self.chunks: list[_Chunk] = []
         # Values of fixed size may be decoded from a small dictionary.
         self._fixed_bytes: int = 0
         for index in range(group.num_columns):
             leaf = metadata.schema.column(index)
             if (name := column_of(leaf.path, columns)) is not None:
-                chunks.append(_Chunk(group.column(index), index, name))
+                self.chunks.append(_Chunk(group.column(index), index, name))
                 self._fixed_bytes += leaf.length if leaf.physical_type == "FIXED_LEN_BYTE_ARRAY" else 0
         # The chunks whose pages matter. The others are small, also together: other values of dictionaries are not
         # decoded.
         self.walked: list[_Chunk] = []
-        self._others_bytes = sum(chunk.bytes for chunk in chunks)
+        self._others_bytes = sum(chunk.bytes for chunk in self.chunks)
         if self._others_bytes > memory.page_bytes:
-            for chunk in sorted(chunks, key=lambda chunk: -chunk.bytes):
+            for chunk in sorted(self.chunks, key=lambda chunk: -chunk.bytes):
                 if self._others_bytes <= memory.ahead_bytes // 2:
                     break
                 self.walked.append(chunk)

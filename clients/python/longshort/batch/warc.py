@@ -9,6 +9,7 @@ from typing import Any, BinaryIO
 
 import grpc
 from warcio.archiveiterator import ArchiveIterator  # type: ignore[import-untyped]
+from warcio.bufferedreaders import DecompressingBufferedReader  # type: ignore[import-untyped]
 
 from longshort.batch.compression import unbuffered
 from longshort.batch.failures import InputDamaged, Refused
@@ -21,12 +22,49 @@ from longshort.batch.shards import Position, RawRow
 _DAMAGED = "the file is damaged from here on: {}"
 # Bytes that are read at a time to find out how a file is compressed.
 _DETECTION_BYTES = 64 << 10
+# Of a record: the lines of its headers, also HTTP's, and blank lines. Crawlers stop at some 64 KiB of HTTP headers.
+_MAX_HEAD_BYTES = 1 << 20
+# Of a Content-Length.
+_MAX_DIGITS = 18
+_SHOWN = 200  # characters of an error
 CARRIED = {
     "url": "WARC-Target-URI",
     "date": "WARC-Date",
     "record_id": "WARC-Record-ID",
     "content_type": "",
 }
+
+
+class _RecordReader(DecompressingBufferedReader):  # type: ignore[misc]
+    """warcio's reader of a file. A record's header lines are limited, and damaged gzip is an error."""
+
+    def begin_record(self) -> None:
+        self._room = _MAX_HEAD_BYTES
+
+    def read(self, length: int | None = None) -> bytes:
+        self.begin_record()  # chunks of HTTP have lines in a record's content
+        return bytes(super().read(length))
+
+    def readline(self, length: int | None = None) -> bytes:
+        """Raises ValueError beyond the limit."""
+        room = self._room + 1 if length is None else min(length, self._room + 1)
+        pieces: list[bytes] = []
+        while room > 0 and not (pieces and pieces[-1].endswith(b"\n")):
+            self._fillbuff()
+            if self.empty():
+                break
+            pieces.append(self.buff.readline(room))
+            room -= len(pieces[-1])
+        line = b"".join(pieces)
+        self._room -= len(line)
+        if self._room < 0:
+            raise ValueError(f"a record's headers have more than {_MAX_HEAD_BYTES} bytes, which is the limit")
+        return line
+
+    def _decompress(self, data: bytes) -> bytes:
+        if self.decompressor is None or not self.num_block_read:
+            return bytes(super()._decompress(data))
+        return bytes(self.decompressor.decompress(data))
 
 
 class Warc:
@@ -52,6 +90,8 @@ class Warc:
             self._stored = stored
             content_file = unbuffered(stored, self._compression) if self._compression else stored
             records = ArchiveIterator(content_file)
+            records.reader = reader = _RecordReader(records.fh)
+            reader.begin_record()
             try:
                 for record in records:
                     is_text = _is_text(record)
@@ -59,13 +99,14 @@ class Warc:
                     content = _content(record, self._max_bytes) if is_text and is_new else b""
                     # Reads to the record's end, since its offset is not known before.
                     begin, end = records.get_record_offset(), records.offset
-                    if not _is_whole(record, records.reader.decompressor):
-                        raise EOFError("a record is truncated")
+                    _check_whole(record, reader.decompressor)
+                    reader.begin_record()
                     self._offset = end
                     if is_text and is_new:
                         fields = {name: record.rec_headers.get_header(key) for name, key in CARRIED.items() if key}
                         fields["content_type"] = _content_type(record)
                         size = 0 if isinstance(content, NotDecoded) else len(content)
+                        size += sum(len(fields[name] or "") for name in self._names if name in fields)
                         yield RawRow(row, begin, end, size, (content, fields))
                     row += is_text
                 if self._offset < (content_file.tell() if self._compression else self._file.bytes):
@@ -73,7 +114,8 @@ class Warc:
             except OSError:
                 raise
             except Exception as error:  # broken headers make warcio raise anything
-                damaged = error if isinstance(error, InputDamaged) else InputDamaged(_DAMAGED.format(error))
+                reason = _DAMAGED.format(str(error)[:_SHOWN])
+                damaged = error if isinstance(error, InputDamaged) else InputDamaged(reason)
                 # Its end is the file's, so that a resumed run finds no further row.
                 if row >= start.row:
                     yield RawRow(row, self._offset, max(self._offset, self._file.bytes), 0, damaged)
@@ -133,7 +175,7 @@ def _is_gzipped_as_a_whole(stored: BinaryIO) -> bool:
         if record_bytes is None:
             begin += content
             head, end, _ = begin.partition(b"\r\n\r\n")
-            length = re.search(rb"\r\ncontent-length:[ \t]*(\d+)", head, re.IGNORECASE)
+            length = re.search(rb"\r\ncontent-length:[ \t]*(\d{1,%d})\s" % _MAX_DIGITS, head + b"\r\n", re.IGNORECASE)
             if not end and len(begin) < _DETECTION_BYTES and not member.eof:
                 continue
             if not end or length is None:
@@ -158,12 +200,13 @@ def _content_type(record: Any) -> str:
     return (headers.get_header("Content-Type") or "").partition(";")[0].strip().lower()
 
 
-def _is_whole(record: Any, decompressor: Any) -> bool:
-    """Whether a record that was read to its end is complete, and its gzip member, too."""
+def _check_whole(record: Any, decompressor: Any) -> None:
+    """Raises an error unless a record that was read to its end is complete, and its gzip member, too."""
     length = record.rec_headers.get_header("Content-Length") or ""
-    if not length.isdecimal() or record.raw_stream.limit > 0:
-        return False
-    return decompressor is None or bool(decompressor.eof)
+    if not length.isdecimal() or len(length) > _MAX_DIGITS:
+        raise ValueError(f'a record\'s Content-Length is "{length[:_MAX_DIGITS]}", which is no size')
+    if record.raw_stream.limit > 0 or not (decompressor is None or decompressor.eof):
+        raise EOFError("a record is truncated")
 
 
 def _is_text(record: Any) -> bool:

@@ -167,6 +167,22 @@ def test_linked_folders_are_read_and_loops_noticed(tmp_path: Path) -> None:
     assert left_out == {f"{tmp_path}/top/sub/{name} (a link to a folder above it)": 1 for name in ("up", "self")}
 
 
+def test_links_that_lead_to_folders_in_a_million_ways_are_refused_at_once(tmp_path: Path) -> None:
+    for level in range(40):
+        (tmp_path / f"tree/{level}").mkdir(parents=True)
+        for name in ("one", "other"):
+            (tmp_path / f"tree/{level}/{name}").symlink_to(f"../{level + 1}")
+    (tmp_path / "tree/40").mkdir()
+    for argument in ("tree/0", "tree/0/**/*.jsonl"):
+        with pytest.raises(longshort.batch.Refused, match=r"the folder .* is given twice \(also as "):
+            inputs.find([str(tmp_path / argument)])
+    (tmp_path / "loops").mkdir()
+    for name in ("one", "other"):
+        (tmp_path / "loops" / name).symlink_to(".")
+    with pytest.raises(longshort.batch.Refused, match=r"loops/\w+ \(a link to a folder above it\)"):
+        inputs.find([str(tmp_path / "loops/**/*.jsonl")])
+
+
 def test_a_link_to_nothing_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").symlink_to("nothing")
     (tmp_path / "b.jsonl").write_bytes(LINE)

@@ -1,0 +1,72 @@
+"""Reads inputs and writes results as a run does, without servers, in a process whose memory has a hard limit.
+
+For each path on standard input it prints a line of JSON: rows, errors, CPU seconds, and the most bytes of memory.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import resource
+import sys
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+from longshort.batch import inputs, output, reading, results
+from longshort.batch.failures import Refused
+from longshort.batch.memory import return_freed_blocks
+from longshort.batch.rows import Columns
+from longshort.batch.shards import Position, ShardLimits, cut
+
+LIMIT_BYTES = 1 << 30
+COLUMNS = results.columns("score", 0)
+
+
+class Nowhere:
+    """An output folder without a place."""
+
+    def put(self, name: str, content: bytes) -> None: ...
+
+
+def read(path: str, found: dict[str, Any]) -> None:
+    (source,) = inputs.sources(inputs.find([path]))
+    reader = reading.open_reader(source, Columns())
+    outputs: list[output.Output] = []
+    for format in output.OUTPUT_FORMATS:
+        outputs.append(output.Output(Nowhere(), format, "score", 0))  # type: ignore[arg-type]
+        outputs[-1].carry(reader.carried)
+    for shard in cut(0, reader.rows(Position()), ShardLimits()):
+        rows = reader.parse(shard.rows)
+        found["rows"] += len(rows.rows)
+        found["errors"] += [f"{row.error.code.name}: {row.error.message}" for row in rows.rows if row.error is not None]
+        scores = [None if row.error else dict.fromkeys(COLUMNS.names) for row in rows.rows]
+        for one in outputs:
+            one.write(shard.name, rows, scores)  # type: ignore[arg-type]
+
+
+def peak() -> int:
+    found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    assert found
+    return int(found[1]) << 10
+
+
+def main() -> None:
+    resource.setrlimit(resource.RLIMIT_DATA, (LIMIT_BYTES, LIMIT_BYTES))
+    return_freed_blocks()
+    for line in sys.stdin:
+        Path("/proc/self/clear_refs").write_text("5")  # forgets the peak
+        began = time.process_time()
+        found: dict[str, Any] = {"rows": 0, "errors": [], "refused": "", "failed": ""}
+        try:
+            read(line[:-1], found)
+        except Refused as error:
+            found["refused"] = str(error)
+        except Exception:
+            found["failed"] = traceback.format_exc()
+        print(json.dumps(found | {"seconds": time.process_time() - began, "peak": peak()}), flush=True)
+
+
+if __name__ == "__main__":
+    main()
