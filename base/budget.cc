@@ -2,34 +2,60 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 
 namespace longshort {
 
 absl::StatusOr<Budget::Share> Budget::Take(const std::shared_ptr<Budget>& budget, int64_t amount, int64_t more) {
-  int64_t before = budget->held_;
-  while (before == 0 || before + amount + more <= budget->capacity_) {
-    if (budget->held_.compare_exchange_weak(before, before + amount)) return Share(budget, amount);
-  }
-  return budget->Refuse(before, amount + more);
+  LS_RETURN_IF_ERROR(budget->TryAdd(0, amount, more));
+  return Share(budget, amount);
 }
 
 absl::Status Budget::Share::Grow(int64_t amount) {
-  int64_t others = budget_->held_ - amount_;
-  while (others == 0 || others + amount <= budget_->capacity_) {
-    int64_t before = others + amount_;
-    if (budget_->held_.compare_exchange_weak(before, others + amount)) {
-      amount_ = amount;
-      return absl::OkStatus();
-    }
-    others = before - amount_;
+  if (amount <= amount_) {
+    SetAmount(amount);
+    return absl::OkStatus();
   }
-  return budget_->Refuse(others, amount);
+  const absl::Status status = budget_->TryAdd(amount_, amount - amount_, 0);
+  if (status.ok()) amount_ = amount;
+  return status;
 }
 
-absl::Status Budget::Refuse(int64_t before, int64_t amount) const {
-  return absl::ResourceExhaustedError(absl::StrCat(names_.holders, " hold ", before, " ", names_.unit,
-                                                   " and this one has ", amount, "; together they may hold ",
-                                                   capacity_));
+void Budget::Add(int64_t amount) {
+  for (Budget* budget = this; budget != nullptr; budget = budget->parent_.get()) {
+    budget->NotePeak(budget->held_ += amount);
+  }
+}
+
+absl::Status Budget::TryAdd(int64_t own, int64_t amount, int64_t more) {
+  int64_t before = held_;
+  do {
+    if (before + amount + more > capacity_) {
+      return absl::ResourceExhaustedError(absl::StrCat(names_.holders, " hold ", before - own, " ", names_.unit,
+                                                       " and this one has ", own + amount + more,
+                                                       "; together they may hold ", capacity_));
+    }
+  } while (!held_.compare_exchange_weak(before, before + amount));
+  if (parent_ != nullptr) {
+    if (absl::Status status = parent_->TryAdd(own, amount, more); !status.ok()) {
+      held_ -= amount;
+      return status;
+    }
+  }
+  NotePeak(before + amount);
+  return absl::OkStatus();
+}
+
+std::shared_ptr<Budget> ClientBudgets::Of(const std::string& client) {
+  const MutexLock lock(mutex_);
+  if (clients_.size() >= next_clean_up_) {
+    std::erase_if(clients_, [](const auto& one) { return one.second.expired(); });
+    next_clean_up_ = 2 * clients_.size() + 16;
+  }
+  std::weak_ptr<Budget>& known = clients_[client];
+  std::shared_ptr<Budget> budget = known.lock();
+  if (budget == nullptr) known = budget = std::make_shared<Budget>(of_client_, names_, all_);
+  return budget;
 }
 
 }  // namespace longshort

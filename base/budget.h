@@ -1,15 +1,22 @@
 // A limit on the total of a resource, such as tokens or bytes, that all holders have together. A limit on the number of
 // holders would not bound memory, because one of them may hold millions.
+//
+// Budgets form a tree: what a share takes from a budget, it also takes from the budgets above it.
 #pragma once
 
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 
 namespace longshort {
 
@@ -29,30 +36,29 @@ class Budget final {
     Share() = default;
     // Starts with an amount of 0.
     explicit Share(std::shared_ptr<Budget> budget) : budget_(std::move(budget)) {}
-    Share(Share&& other) noexcept : budget_(std::move(other.budget_)), amount_(other.amount_) {}
+    Share(Share&& other) noexcept : budget_(std::move(other.budget_)), amount_(std::exchange(other.amount_, 0)) {}
     Share& operator=(Share&& other) noexcept {
       std::swap(budget_, other.budget_);
       std::swap(amount_, other.amount_);
       return *this;
     }
-    ~Share() {
-      if (budget_ != nullptr) budget_->held_ -= amount_;
-    }
+    ~Share() { SetAmount(0); }
 
     // Sets the amount that is really held, even if that exceeds the budget.
     void SetAmount(int64_t amount) {
       if (budget_ == nullptr) return;
-      budget_->held_ += amount - amount_;
+      budget_->Add(amount - amount_);
       amount_ = amount;
     }
 
     // Adds to the amount, even if that exceeds the budget.
     void Add(int64_t amount) { SetAmount(amount_ + amount); }
 
-    // Increases the amount to `amount` if the budget has room for it, or if no other share holds anything.
+    // Sets the amount to `amount`. It may be increased only if the budget has room.
     // Errors: RESOURCE_EXHAUSTED, as Take; the amount is then unchanged.
     absl::Status Grow(int64_t amount);
 
+    int64_t amount() const { return amount_; }
     // REQUIRES: the share is not empty.
     const Budget& budget() const { return *budget_; }
 
@@ -64,10 +70,11 @@ class Budget final {
     int64_t amount_ = 0;
   };
 
-  Budget(int64_t capacity, Names names) : capacity_(capacity), names_(std::move(names)) {}
+  // `parent`: the budget above; null for a root.
+  Budget(int64_t capacity, Names names, std::shared_ptr<Budget> parent = nullptr)
+      : capacity_(capacity), names_(std::move(names)), parent_(std::move(parent)) {}
 
-  // Takes `amount` of the budget if it also has room for `more`, which will follow. If nothing is held, any amount is
-  // accepted.
+  // Takes `amount` of the budget if it also has room for `more`, which will follow.
   // Errors: RESOURCE_EXHAUSTED naming the held amount. The status carries no Refusal: only the caller knows the queue.
   static absl::StatusOr<Share> Take(const std::shared_ptr<Budget>& budget, int64_t amount, int64_t more = 0);
 
@@ -75,13 +82,45 @@ class Budget final {
   int64_t capacity() const { return capacity_; }
   // The rest of the capacity; 0 if more than the capacity is held.
   int64_t left() const { return std::max<int64_t>(0, capacity_ - held_); }
+  // The most that was held since the last call.
+  int64_t TakePeak() { return peak_.exchange(held_); }
 
  private:
-  absl::Status Refuse(int64_t before, int64_t amount) const;
+  void Add(int64_t amount);
+  void NotePeak(int64_t held) {
+    for (int64_t peak = peak_; held > peak && !peak_.compare_exchange_weak(peak, held);) {
+    }
+  }
+  // Takes `amount` for a holder that has `own` already.
+  absl::Status TryAdd(int64_t own, int64_t amount, int64_t more);
 
   const int64_t capacity_;
   const Names names_;
+  const std::shared_ptr<Budget> parent_;
   std::atomic<int64_t> held_ = 0;
+  std::atomic<int64_t> peak_ = 0;
+};
+
+// Gives each client a budget of its own below one that all have together.
+//
+// Thread-safe.
+class ClientBudgets final {
+ public:
+  // `of_client`: what one client may hold.
+  ClientBudgets(std::shared_ptr<Budget> all, int64_t of_client, Budget::Names names)
+      : all_(std::move(all)), of_client_(of_client), names_(std::move(names)) {}
+
+  // The budget of a client, which exists while a caller has a pointer to it.
+  std::shared_ptr<Budget> Of(const std::string& client);
+  const std::shared_ptr<Budget>& all() const { return all_; }
+
+ private:
+  const std::shared_ptr<Budget> all_;
+  const int64_t of_client_;
+  const Budget::Names names_;
+  Mutex mutex_;
+  std::map<std::string, std::weak_ptr<Budget>> clients_ ABSL_GUARDED_BY(mutex_);
+  size_t next_clean_up_ ABSL_GUARDED_BY(mutex_) = 16;  // the number of clients at which those without a budget leave
 };
 
 }  // namespace longshort

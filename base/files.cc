@@ -8,8 +8,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
-#include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -29,13 +27,16 @@ absl::Status SystemError(int number, const std::string& message) {
 struct FileState {
   int64_t bytes = 0;
   absl::Time written;
+  bool is_open_to_others = false;
 };
 
 absl::StatusOr<FileState> StateOf(int descriptor, const std::string& path) {
   struct stat status = {};
   if (fstat(descriptor, &status) != 0) return SystemError(errno, absl::StrFormat("%s: cannot stat", path));
   if (!S_ISREG(status.st_mode)) return absl::InvalidArgumentError(absl::StrFormat("%s: not a regular file", path));
-  return FileState{.bytes = status.st_size, .written = absl::TimeFromTimespec(status.st_mtim)};
+  return FileState{.bytes = status.st_size,
+                   .written = absl::TimeFromTimespec(status.st_mtim),
+                   .is_open_to_others = (status.st_mode & S_IRWXO) != 0};
 }
 
 absl::Status WriteAll(int descriptor, std::string_view bytes, const std::string& path) {
@@ -61,6 +62,16 @@ absl::Status WriteAndClose(int descriptor, absl::Span<const std::string_view> pi
   return status;
 }
 
+absl::StatusOr<std::string> ReadText(const StoredBytes& file, const std::string& path, size_t limit_bytes) {
+  const auto size = static_cast<size_t>(file.size());
+  if (size > limit_bytes) {
+    return absl::InvalidArgumentError(absl::StrFormat("%s: %d bytes; the limit is %d", path, size, limit_bytes));
+  }
+  std::string text(size, '\0');
+  LS_RETURN_IF_ERROR(file.Read(0, absl::MakeSpan(reinterpret_cast<std::byte*>(text.data()), size)));
+  return text;
+}
+
 }  // namespace
 
 absl::StatusOr<StoredBytes> StoredBytes::OpenFile(const std::string& path, std::function<bool()> stop_requested) {
@@ -73,6 +84,7 @@ absl::StatusOr<StoredBytes> StoredBytes::OpenFile(const std::string& path, std::
   LS_ASSIGN_OR_RETURN(const FileState state, StateOf(file.descriptor_, path));
   file.size_ = state.bytes;
   file.written_ = state.written;
+  file.is_open_to_others_ = state.is_open_to_others;
   return file;
 }
 
@@ -89,6 +101,7 @@ StoredBytes& StoredBytes::operator=(StoredBytes&& other) noexcept {
   std::swap(path_, other.path_);
   std::swap(descriptor_, other.descriptor_);
   std::swap(written_, other.written_);
+  std::swap(is_open_to_others_, other.is_open_to_others_);
   std::swap(stop_requested_, other.stop_requested_);
   return *this;
 }
@@ -134,13 +147,7 @@ absl::Status StoredBytes::CheckUnchanged() const {
 
 absl::StatusOr<std::string> ReadTextFile(const std::string& path, size_t limit_bytes) {
   LS_ASSIGN_OR_RETURN(const StoredBytes file, StoredBytes::OpenFile(path));
-  const auto size = static_cast<size_t>(file.size());
-  if (size > limit_bytes) {
-    return absl::InvalidArgumentError(absl::StrFormat("%s: %d bytes; the limit is %d", path, size, limit_bytes));
-  }
-  std::string text(size, '\0');
-  LS_RETURN_IF_ERROR(file.Read(0, absl::MakeSpan(reinterpret_cast<std::byte*>(text.data()), size)));
-  return text;
+  return ReadText(file, path, limit_bytes);
 }
 
 absl::StatusOr<std::optional<std::string>> ReadOptionalTextFile(const std::string& path, size_t limit_bytes) {
@@ -169,13 +176,13 @@ absl::StatusOr<std::string> ReadSecretFile(const std::string& option, const std:
   const auto wrong = [&](const std::string& what) {
     return absl::InvalidArgumentError(absl::StrCat(option, "=", path, " ", what));
   };
-  std::error_code error;
-  const std::filesystem::perms all = std::filesystem::status(path, error).permissions();
-  if (error) return wrong(absl::StrCat("cannot be read: ", error.message()));
-  absl::StatusOr<std::string> text = ReadTextFile(path, limit_bytes);
+  const absl::StatusOr<StoredBytes> file = StoredBytes::OpenFile(path);
+  if (file.ok() && file->is_open_to_others()) {
+    return wrong("is accessible to all users of this machine; remove their access with chmod o=");
+  }
+  absl::StatusOr<std::string> text = file.ok() ? ReadText(*file, path, limit_bytes) : file.status();
   if (!text.ok()) return wrong(absl::StrCat("cannot be read: ", std::string(text.status().message())));
-  if ((all & std::filesystem::perms::others_all) == std::filesystem::perms::none) return text;
-  return wrong("is accessible to all users of this machine; remove their access with chmod o=");
+  return text;
 }
 
 }  // namespace longshort

@@ -36,6 +36,8 @@ class StoredBytes final {
   ~StoredBytes();
 
   int64_t size() const { return size_; }
+  // Whether users other than the file's owner and group have access to it.
+  bool is_open_to_others() const { return is_open_to_others_; }
 
   // Fills `to` with the bytes from `offset` on. REQUIRES: 0 <= offset, offset + to.size() <= size().
   // Errors: UNAVAILABLE naming the file if it cannot be read or has been truncated; CANCELLED after a stop.
@@ -56,6 +58,7 @@ class StoredBytes final {
   std::string path_;
   int descriptor_ = -1;  // the open file, or -1
   absl::Time written_;   // the file's modification time
+  bool is_open_to_others_ = false;
   std::function<bool()> stop_requested_;
 };
 

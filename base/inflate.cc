@@ -2,6 +2,7 @@
 
 #include <zlib.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -33,9 +34,7 @@ absl::StatusOr<size_t> Inflater::Read(char* buffer, size_t size) {
   while (stream_->avail_out > 0 && !ended_) LS_RETURN_IF_ERROR(Step());
   const size_t written = size - stream_->avail_out;
   bytes_ += static_cast<int64_t>(written);
-  if (bytes_ > max_bytes_) {
-    return absl::ResourceExhaustedError(absl::StrCat("the content has more than ", max_bytes_, " bytes"));
-  }
+  LS_RETURN_IF_ERROR(CheckInflation(static_cast<int64_t>(stream_->total_in), bytes_, max_bytes_));
   return written;
 }
 
@@ -59,16 +58,39 @@ absl::Status Inflater::Step() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::string> Inflate(std::string_view packed, int64_t max_bytes) {
-  Inflater inflater([&packed] { return std::exchange(packed, std::string_view()); }, max_bytes);
-  std::string content;
-  for (size_t read = kReadBytes; read == kReadBytes;) {
-    const size_t before = content.size();
-    content.resize(before + kReadBytes);
-    LS_ASSIGN_OR_RETURN(read, inflater.Read(content.data() + before, kReadBytes));
-    content.resize(before + read);
+absl::Status CheckInflation(int64_t packed, int64_t content, int64_t max_bytes) {
+  constexpr int64_t kFree = int64_t{1} << 20, kMaxRatio = 100;
+  if (content > max_bytes) {
+    return absl::ResourceExhaustedError(absl::StrCat("the content has more than ", max_bytes, " bytes"));
   }
-  return content;
+  if (content <= kFree || content / kMaxRatio <= packed) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat("the content has more than ", kFree, " bytes and more than ",
+                                                   kMaxRatio, " times the compressed data; send it uncompressed"));
+}
+
+absl::StatusOr<size_t> InflatedText::Append(size_t size,
+                                            const std::function<absl::StatusOr<size_t>(char* place)>& write) {
+  const size_t before = text_.size(), old_capacity = text_.capacity();
+  if (before + size > old_capacity) {
+    // A text of the greatest length has room for one more byte, by which the next Append finds that there is more.
+    const size_t capacity = std::max(before + size, std::min(2 * old_capacity, static_cast<size_t>(max_bytes_) + 1));
+    if (charge_ != nullptr) LS_RETURN_IF_ERROR(charge_(static_cast<int64_t>(old_capacity + capacity)));
+    text_.reserve(capacity);
+    if (charge_ != nullptr) LS_RETURN_IF_ERROR(charge_(static_cast<int64_t>(text_.capacity())));
+  }
+  text_.resize(before + size);
+  LS_ASSIGN_OR_RETURN(const size_t written, write(text_.data() + before));
+  text_.resize(before + written);
+  return written;
+}
+
+absl::StatusOr<std::string> Inflate(std::string_view packed, int64_t max_bytes, InflatedText::Charge charge) {
+  Inflater inflater([&packed] { return std::exchange(packed, std::string_view()); }, max_bytes);
+  InflatedText text(max_bytes, std::move(charge));
+  for (size_t read = kReadBytes; read == kReadBytes;) {
+    LS_ASSIGN_OR_RETURN(read, text.Append(kReadBytes, [&](char* place) { return inflater.Read(place, kReadBytes); }));
+  }
+  return text.Take();
 }
 
 std::optional<std::string> Gzip(std::string_view content, int level) {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "absl/status/statusor.h"
 
@@ -28,7 +29,7 @@ class Inflater final {
 
   // Writes the next bytes of the content to `buffer`, and returns how many: `size`, except at the end of the content.
   // Errors, after which it must not be called again:
-  // - RESOURCE_EXHAUSTED: the content has more than `max_bytes`.
+  // - RESOURCE_EXHAUSTED: CheckInflation.
   // - INVALID_ARGUMENT: the data is damaged, incomplete, or followed by other bytes.
   // - INTERNAL: zlib has no memory.
   absl::StatusOr<size_t> Read(char* buffer, size_t size);
@@ -43,8 +44,32 @@ class Inflater final {
   std::unique_ptr<z_stream_s> stream_;
 };
 
-// The content of `packed`. Errors: as Inflater::Read.
-absl::StatusOr<std::string> Inflate(std::string_view packed, int64_t max_bytes);
+// A decompressed text that grows. Its memory is charged before it is taken.
+class InflatedText final {
+ public:
+  // Called with all bytes that the text takes from now on.
+  using Charge = std::function<absl::Status(int64_t bytes)>;
+
+  InflatedText(int64_t max_bytes, Charge charge) : max_bytes_(max_bytes), charge_(std::move(charge)) {}
+
+  // Appends up to `size` bytes, which `write` writes to their place. Returns how many it wrote. Errors: those of
+  // `charge` and of `write`.
+  absl::StatusOr<size_t> Append(size_t size, const std::function<absl::StatusOr<size_t>(char* place)>& write);
+  std::string Take() { return std::move(text_); }
+
+ private:
+  const int64_t max_bytes_;
+  const Charge charge_;
+  std::string text_;
+};
+
+// Whether `content` bytes from `packed` bytes of compressed data are allowed. Errors: RESOURCE_EXHAUSTED if they are
+// more than `max_bytes`, or more than 1 MiB and than 100 times the compressed data: no honest data shrinks that much,
+// and a few bytes would have the server work for long.
+absl::Status CheckInflation(int64_t packed, int64_t content, int64_t max_bytes);
+
+// The content of `packed`. Errors: as Inflater::Read and InflatedText.
+absl::StatusOr<std::string> Inflate(std::string_view packed, int64_t max_bytes, InflatedText::Charge charge = nullptr);
 
 // The content in gzip's format. `level`: 1 (fast) to 9 (small). nullopt if zlib has no memory.
 std::optional<std::string> Gzip(std::string_view content, int level);

@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
-#include <set>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/strings/escaping.h"
@@ -15,38 +16,10 @@
 namespace longshort {
 namespace {
 
-using Event = nlohmann::json::parse_event_t;
+using nlohmann::json;
 
-// Thrown by Watcher to leave the parser, caught in ParseJsonObject.
-struct Refusal {
-  std::string reason;
-};
-
-// Receives every event of a parse, and rejects documents that the parser would accept.
-class Watcher final {
- public:
-  explicit Watcher(const JsonLimits& limits) : limits_(limits) {}
-
-  void See(int depth, Event event, const nlohmann::json& parsed) {
-    if (++elements_ > limits_.elements) throw Refusal{absl::StrFormat("more than %d elements", limits_.elements)};
-    if (depth >= limits_.depth) throw Refusal{absl::StrFormat("nested deeper than %d", limits_.depth)};
-    if (event == Event::object_start) keys_.emplace_back();
-    if (event == Event::object_end) keys_.pop_back();
-    if (event == Event::key) {
-      const auto& key = parsed.get_ref<const std::string&>();
-      if (!keys_.back().insert(key).second) throw Refusal{absl::StrFormat("duplicate key %s", QuoteForMessage(key))};
-    }
-  }
-
- private:
-  const JsonLimits limits_;
-  int64_t elements_ = 0;
-  std::vector<std::set<std::string>> keys_;  // of the open objects, outermost first
-};
-
-absl::StatusOr<nlohmann::json> Refuse(const std::string& name, std::string_view reason) {
-  return absl::InvalidArgumentError(absl::StrFormat("%s: %s", name, reason));
-}
+// A node of std::map has a color and three pointers beside its value.
+constexpr int64_t kMemberBytes = HeapBytes(4 * sizeof(void*) + sizeof(json::object_t::value_type));
 
 std::string Listed(absl::Span<const std::string_view> names) {
   return absl::StrJoin(names, ", ", [](std::string* out, std::string_view name) { out->append(name); });
@@ -61,27 +34,134 @@ bool IsFinite(const nlohmann::json& value) { return value.is_number() && std::is
 
 }  // namespace
 
-absl::StatusOr<nlohmann::json> ParseJsonObject(std::string_view text, const std::string& name,
-                                               const JsonLimits& limits) {
-  // The parser would ignore everything after a NUL.
-  if (const size_t nul = text.find('\0'); nul != std::string_view::npos) {
-    return Refuse(name, absl::StrFormat("not valid JSON: NUL at byte %d", nul));
+void FreeJson(json& document) {
+  if (auto* const array = document.get_ptr<json::array_t*>(); array != nullptr) {
+    for (json& one : *array) FreeJson(one);
+    json::array_t().swap(*array);
+  } else if (auto* const object = document.get_ptr<json::object_t*>(); object != nullptr) {
+    for (auto& [key, one] : *object) FreeJson(one);
+    object->clear();
   }
-  try {
-    Watcher watcher(limits);
-    auto document = nlohmann::json::parse(text, [&watcher](int depth, Event event, const nlohmann::json& parsed) {
-      watcher.See(depth, event, parsed);
-      return true;
-    });
-    if (!document.is_object()) return Refuse(name, absl::StrFormat("a JSON %s, not an object", document.type_name()));
-    return document;
-  } catch (const Refusal& refusal) {
-    return Refuse(name, refusal.reason);
-  } catch (const nlohmann::json::parse_error& error) {
-    return Refuse(name, absl::StrFormat("not valid JSON at byte %d (counted from 1)", error.byte));
-  } catch (const std::exception& error) {
-    return Refuse(name, absl::StrFormat("not readable as JSON: %s", QuoteForMessage(error.what())));
+}
+
+JsonBuilder::JsonBuilder(std::string_view text, std::string name, const JsonLimits& limits, MemoryMeter& meter)
+    : JsonScanner(text, meter), name_(std::move(name)), limits_(limits) {}
+
+absl::Status JsonBuilder::Refuse(std::string_view what) const {
+  return absl::InvalidArgumentError(absl::StrFormat("%s: %s", name_, what));
+}
+
+absl::Status JsonBuilder::Wrong(std::string_view what) const {
+  return Refuse(absl::StrFormat("not valid JSON at byte %d (counted from 1): %s", place(), what));
+}
+
+absl::Status JsonBuilder::Build(json& document) {
+  TakeWord("\xEF\xBB\xBF");  // a byte order mark
+  LS_RETURN_IF_ERROR(ReadValue(document));
+  if (!AtEnd()) return Wrong("something follows the value");
+  return document.is_object() ? absl::OkStatus()
+                              : Refuse(absl::StrFormat("a JSON %s, not an object", document.type_name()));
+}
+
+absl::Status JsonBuilder::Count(bool is_part) {
+  if (++elements_ > limits_.elements) return Refuse(absl::StrFormat("more than %d elements", limits_.elements));
+  if (is_part && ++parts_ > limits_.parts) {
+    return Refuse(absl::StrFormat("more than %d strings, lists, objects and keys", limits_.parts));
   }
+  return absl::OkStatus();
+}
+
+absl::Status JsonBuilder::CheckLength(int64_t elements, int64_t numbers) const {
+  if (list_ == nullptr || (elements <= list_->elements && numbers <= list_->numbers)) return absl::OkStatus();
+  const bool has_numbers = numbers > list_->numbers;
+  return Refuse(absl::StrFormat("%s has more than %d %s", list_->key, has_numbers ? list_->numbers : list_->elements,
+                                has_numbers ? "numbers" : "elements"));
+}
+
+absl::Status JsonBuilder::ReadValue(json& value) {
+  const bool is_object = NextIs('{'), is_array = NextIs('['), is_text = NextIs('"');
+  LS_RETURN_IF_ERROR(Count(is_object || is_array || is_text));
+  if (is_object) return ReadObject(value);
+  if (is_array) return ReadArray(value);
+  if (is_text) return ReadText(value);
+  if (TakeWord("null")) return value = nullptr, absl::OkStatus();
+  if (TakeWord("true")) return value = true, absl::OkStatus();
+  if (TakeWord("false")) return value = false, absl::OkStatus();
+  JsonNumber number;
+  LS_RETURN_IF_ERROR(ReadNumber(number));
+  std::visit([&value](auto known) { value = known; }, number);
+  return absl::OkStatus();
+}
+
+absl::Status JsonBuilder::ReadText(json& value) {
+  std::string text;
+  LS_RETURN_IF_ERROR(ReadString(text));
+  LS_RETURN_IF_ERROR(meter_.Add(HeapBytes(sizeof(text))));
+  value = std::move(text);
+  return absl::OkStatus();
+}
+
+absl::Status JsonBuilder::Open(json& value, json empty, int64_t bytes) {
+  if (std::ssize(open_) == limits_.depth) return Refuse(absl::StrFormat("nested deeper than %d", limits_.depth));
+  LS_RETURN_IF_ERROR(meter_.Add(HeapBytes(bytes)));
+  LS_RETURN_IF_ERROR(meter_.MakeRoom(open_, 1));
+  value = std::move(empty);
+  open_.push_back(&value);
+  return absl::OkStatus();
+}
+
+absl::Status JsonBuilder::ReadArray(json& value) {
+  LS_RETURN_IF_ERROR(Open(value, json::array(), sizeof(json::array_t)));
+  auto& array = value.get_ref<json::array_t&>();
+  int64_t numbers = 0;
+  Take('[');
+  if (!Take(']')) {
+    do {
+      LS_RETURN_IF_ERROR(meter_.MakeRoom(array, 1));
+      if (NextIsNumber()) ++numbers;
+      LS_RETURN_IF_ERROR(CheckLength(std::ssize(array) + 1 - numbers, numbers));
+      LS_RETURN_IF_ERROR(ReadValue(array.emplace_back()));
+    } while (Take(','));
+    if (!Take(']')) return WrongKind("a comma or the end of the list");
+  }
+  open_.pop_back();
+  return absl::OkStatus();
+}
+
+absl::Status JsonBuilder::ReadObject(json& value) {
+  LS_RETURN_IF_ERROR(Open(value, json::object(), sizeof(json::object_t)));
+  auto& object = value.get_ref<json::object_t&>();
+  Take('{');
+  if (!Take('}')) {
+    do {
+      if (!NextIs('"')) return WrongKind("a key");
+      LS_RETURN_IF_ERROR(Count(true));
+      LS_RETURN_IF_ERROR(CheckLength(std::ssize(object) + 1, 0));
+      std::string key;
+      LS_RETURN_IF_ERROR(ReadString(key));
+      if (!Take(':')) return WrongKind("a colon");
+      LS_RETURN_IF_ERROR(meter_.Add(kMemberBytes));
+      const auto [member, is_new] = object.try_emplace(std::move(key));
+      if (!is_new) return Refuse(absl::StrFormat("duplicate key %s", QuoteForMessage(member->first)));
+      const JsonListLimit* const outer = list_;
+      for (const JsonListLimit& limit : limits_.lists) list_ = limit.key == member->first ? &limit : list_;
+      LS_RETURN_IF_ERROR(ReadMember(member->first, member->second));
+      list_ = outer;
+    } while (Take(','));
+    if (!Take('}')) return WrongKind("a comma or the end of the object");
+  }
+  open_.pop_back();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<json> ParseJsonObject(std::string_view text, const std::string& name, const JsonLimits& limits,
+                                     MemoryMeter* meter) {
+  MemoryMeter none;
+  json document;
+  absl::Status built = JsonBuilder(text, name, limits, meter == nullptr ? none : *meter).Build(document);
+  if (built.ok()) return document;
+  FreeJson(document);
+  return built;
 }
 
 std::string DumpJson(const nlohmann::ordered_json& json) {

@@ -28,7 +28,8 @@ struct ProgramOptions {
     table.Add("model", "NAME[/VERSION]", "Model to use; optional if the server has only one.", &common.model);
     table.Add("timeout", "TIME", "Deadline of each call, such as 30s or 5m; inf means none.", &common.timeout,
               {absl::Milliseconds(1), absl::InfiniteDuration()});
-    table.Add("client-id", "ID", "Name of this client, which owns its sessions and gets a fair share of the server.",
+    table.Add("client-id", "ID",
+              "Name of this client, which owns its sessions. A server with --trust-client-id gives it a fair share.",
               &common.client_id);
     common.connection.AddTo(table);
     table.AddSwitch("json", "Write JSON lines with the field names of longshort.v1.", &common.json);

@@ -119,6 +119,8 @@ Examples:
                     [this](const std::string& text) { return ReadScopes(text, &scopes_); });
     table.AddCustom("models", "LIST", models_, "Models that it may use: names, or prefixes followed by *.",
                     [this](const std::string& text) { return ReadModels(text, &models_); });
+    table.AddChoice<std::string>("priority", {{"normal", "normal"}, {"high", "high"}},
+                                 "Highest priority that calls with it may ask for.", &priority_);
     table.Add("calls-per-second", "N", "Rate limit of the identity, over all of its tokens; unlimited if not given.",
               &calls_per_second_, kRates);
     table.Add("tokens-per-second", "N", "The same for tokens read and generated.", &tokens_per_second_, kRates);
@@ -151,6 +153,7 @@ Examples:
   std::string Line(const std::string& name, const std::string& digest) const {
     std::string line = absl::StrCat(name, " token-sha256=", digest, " scopes=", scopes_);
     if (models_ != "*") absl::StrAppend(&line, " models=", models_);
+    if (priority_ != "normal") absl::StrAppend(&line, " priority=", priority_);
     if (calls_per_second_.has_value()) absl::StrAppend(&line, " calls-per-second=", *calls_per_second_);
     if (tokens_per_second_.has_value()) absl::StrAppend(&line, " tokens-per-second=", *tokens_per_second_);
     if (lifetime_.has_value()) {
@@ -162,6 +165,7 @@ Examples:
 
   std::string scopes_ = "infer,sessions";
   std::string models_ = "*";
+  std::string priority_ = "normal";
   std::optional<double> calls_per_second_;
   std::optional<double> tokens_per_second_;
   std::optional<absl::Duration> lifetime_;

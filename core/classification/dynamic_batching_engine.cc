@@ -9,7 +9,7 @@
 namespace longshort::core {
 
 absl::StatusOr<std::unique_ptr<DynamicBatchingEngine>> DynamicBatchingEngine::Create(
-    models::ClassifierWeights weights, std::shared_ptr<PreparationPool> pool,
+    models::ClassifierWeights weights, std::shared_ptr<FairPool> pool,
     std::unique_ptr<ClassifierEngineObserver> observer, const Clock& clock, const Options& options) {
   LS_RETURN_IF_ERROR(ItemQueue::Check(options.items));
   if (options.workers.empty()) return absl::InvalidArgumentError("workers is 0, must be at least 1");
@@ -24,7 +24,7 @@ absl::StatusOr<std::unique_ptr<DynamicBatchingEngine>> DynamicBatchingEngine::Cr
   return engine;
 }
 
-DynamicBatchingEngine::DynamicBatchingEngine(models::ClassifierWeights weights, std::shared_ptr<PreparationPool> pool,
+DynamicBatchingEngine::DynamicBatchingEngine(models::ClassifierWeights weights, std::shared_ptr<FairPool> pool,
                                              std::unique_ptr<ClassifierEngineObserver> observer, const Clock& clock,
                                              const Options& options)
     : weights_(std::move(weights)),

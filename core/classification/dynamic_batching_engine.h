@@ -12,8 +12,8 @@
 #include "base/clock.h"
 #include "core/classification/item_preparer.h"
 #include "core/classification/item_queue.h"
-#include "core/classification/preparation_pool.h"
 #include "core/requests/classifier_engine.h"
+#include "core/schedule/fair_pool.h"
 #include "core/schedule/model_worker.h"
 #include "models/classifier.h"
 #include "models/worker_device.h"
@@ -36,7 +36,7 @@ class DynamicBatchingEngine final : public ClassifierEngine {
   // Errors: INVALID_ARGUMENT for options out of range, RESOURCE_EXHAUSTED if no thread can be created, those of
   // ClassifierWeights::NewReplica.
   static absl::StatusOr<std::unique_ptr<DynamicBatchingEngine>> Create(
-      models::ClassifierWeights weights, std::shared_ptr<PreparationPool> pool,
+      models::ClassifierWeights weights, std::shared_ptr<FairPool> pool,
       std::unique_ptr<ClassifierEngineObserver> observer, const Clock& clock, const Options& options);
 
   absl::Status Classify(ClassificationRequest request, std::shared_ptr<ClassificationListener> listener) override;
@@ -44,7 +44,7 @@ class DynamicBatchingEngine final : public ClassifierEngine {
   void Drain(absl::Time deadline) override { workers_.Drain(deadline); }
 
  private:
-  DynamicBatchingEngine(models::ClassifierWeights weights, std::shared_ptr<PreparationPool> pool,
+  DynamicBatchingEngine(models::ClassifierWeights weights, std::shared_ptr<FairPool> pool,
                         std::unique_ptr<ClassifierEngineObserver> observer, const Clock& clock, const Options& options);
 
   const models::ClassifierWeights weights_;

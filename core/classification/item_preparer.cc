@@ -6,7 +6,7 @@
 namespace longshort::core {
 
 void ItemPreparer::Submit(int64_t tasks) {
-  for (; tasks > 0; --tasks) pool_->Submit(owner_, [this] { return PrepareNext(); });
+  for (; tasks > 0; --tasks) pool_->Submit({.client = owner_}, [this] { return PrepareNext(); });
 }
 
 absl::Duration ItemPreparer::PrepareNext() {

@@ -9,8 +9,8 @@
 #include "absl/time/time.h"
 #include "base/clock.h"
 #include "core/classification/item_queue.h"
-#include "core/classification/preparation_pool.h"
 #include "core/requests/classifier_engine.h"
+#include "core/schedule/fair_pool.h"
 
 namespace longshort::core {
 
@@ -20,8 +20,7 @@ namespace longshort::core {
 class ItemPreparer final {
  public:
   // The arguments must outlive this.
-  ItemPreparer(std::shared_ptr<PreparationPool> pool, ItemQueue& items, ClassifierEngineObserver& observer,
-               const Clock& clock)
+  ItemPreparer(std::shared_ptr<FairPool> pool, ItemQueue& items, ClassifierEngineObserver& observer, const Clock& clock)
       : pool_(std::move(pool)), owner_(pool_->NewOwner()), items_(items), observer_(observer), clock_(clock) {}
 
   // Submits a task for each item that may be prepared now.
@@ -34,8 +33,8 @@ class ItemPreparer final {
   // Makes the job's item. Errors: the status to end the job with.
   absl::Status Prepare(ClassificationJob& job);
 
-  const std::shared_ptr<PreparationPool> pool_;
-  const PreparationPool::Owner owner_;
+  const std::shared_ptr<FairPool> pool_;
+  const std::string owner_;
   ItemQueue& items_;
   ClassifierEngineObserver& observer_;
   const Clock& clock_;

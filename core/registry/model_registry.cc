@@ -1,11 +1,13 @@
 #include "core/registry/model_registry.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <iterator>
 #include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
 #include "base/thread.h"
@@ -98,6 +100,15 @@ absl::StatusOr<std::shared_ptr<ServedModel>> ModelRegistry::Find(std::string_vie
         absl::StrCat("model ", model->first, " has no version ", version, ThereAre(versions, kAppendKey)));
   }
   return found->second;
+}
+
+absl::Status ModelRegistry::WithoutPath(const absl::Status& status) const {
+  const std::string root = (std::filesystem::path(repository_) / "").string();  // ends with a slash
+  constexpr char kItself[] = "of the repository:";
+  return absl::Status(status.code(), absl::StrReplaceAll(status.message(),
+                                                         {{absl::StrCat(root, ":"), kItself},
+                                                          {absl::StrCat(root.substr(0, root.size() - 1), ":"), kItself},
+                                                          {root, ""}}));
 }
 
 std::vector<std::shared_ptr<ServedModel>> ModelRegistry::List() const {

@@ -74,6 +74,9 @@ class ModelRegistry {
   // Lists the models in the repository's folders, by reading them. Errors: those of ListRepository.
   absl::StatusOr<RepositoryListing> ListFolders() const { return ListRepository(repository_); }
 
+  // The error as clients may see it: with files by their names in the repository, not by the path to it.
+  absl::Status WithoutPath(const absl::Status& status) const;
+
   // By name, then version.
   std::vector<std::shared_ptr<ServedModel>> List() const;
 

@@ -73,6 +73,12 @@ std::optional<Refusal> GetRefusal(const absl::Status& status) {
   return refusal;
 }
 
+absl::Status Hold(int64_t amount, Budget::Share& share) {
+  absl::Status status = share.Grow(amount);
+  if (!status.ok()) SetRefusal(status, {.retry_after = kMinRetryDelay});
+  return status;
+}
+
 absl::Status CheckLimits(const WaitingLimits& limits) {
   LS_RETURN_IF_ERROR(CheckQueued("max_queued", limits.max_queued));
   LS_RETURN_IF_ERROR(CheckCost("max_queued_cost", limits.max_queued_cost));

@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "base/budget.h"
 #include "core/schedule/work_attributes.h"
 #include "core/schedule/work_order.h"
 
@@ -26,6 +27,9 @@ struct Refusal {
 void SetRefusal(absl::Status& status, const Refusal& refusal);
 // nullopt if the status carries none.
 std::optional<Refusal> GetRefusal(const absl::Status& status);
+
+// As Budget::Share::Grow, for a call: the error has a Refusal, to retry soon.
+absl::Status Hold(int64_t amount, Budget::Share& share);
 
 // Limits of the queue. Work beyond them is refused at once.
 struct WaitingLimits {

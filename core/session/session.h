@@ -13,7 +13,9 @@ namespace longshort::core {
 
 // The session that a request continues or creates. It belongs to the request's client.
 struct SessionReference {
-  std::string id;
+  // Whose session it is; the request's client if it is not set.
+  std::optional<std::string> owner = std::nullopt;
+  std::string id = {};
   // The session must exist; the request does not create one.
   bool must_exist = false;
   // The number of tokens that the session must hold; 0 if it must be new.

@@ -16,6 +16,13 @@ absl::Status Caller::CheckScope(Scope scope, const std::string& what) const {
                                                   " does not have"));
 }
 
+absl::Status Caller::CheckPriority(core::Priority priority) const {
+  if (grant_ == nullptr || priority <= grant_->max_priority) return absl::OkStatus();
+  return absl::PermissionDeniedError(
+      absl::StrCat("priority high needs the field priority=high, which the credential of ", grant_->identity->name(),
+                   " does not have in the token file"));
+}
+
 absl::StatusOr<std::unique_ptr<AccessControl>> AccessControl::Open(Options options, Report report) {
   auto control = std::unique_ptr<AccessControl>(new AccessControl(std::move(options)));
   const auto read = [path = control->options_.token_file] { return ReadTokenFile(path); };

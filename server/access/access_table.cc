@@ -65,8 +65,11 @@ bool AccessTable::DigestEqual::operator()(const std::string& a, const std::strin
 
 AccessTable::AccessTable(const std::vector<AccessEntry>& entries, const IdentityOf& identity_of) {
   for (const AccessEntry& entry : entries) {
-    auto grant = std::make_shared<const Grant>(Grant{
-        .identity = identity_of(entry.name), .scopes = entry.scopes, .models = entry.models, .expires = entry.expires});
+    auto grant = std::make_shared<const Grant>(Grant{.identity = identity_of(entry.name),
+                                                     .scopes = entry.scopes,
+                                                     .models = entry.models,
+                                                     .max_priority = entry.max_priority,
+                                                     .expires = entry.expires});
     switch (entry.kind) {
       case CredentialKind::kToken:
         tokens_.emplace(entry.credential, std::move(grant));

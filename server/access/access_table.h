@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "core/schedule/work_attributes.h"
 #include "server/access/identity.h"
 #include "server/access/scopes.h"
 #include "server/access/token_file.h"
@@ -32,6 +33,7 @@ struct Grant {
   std::shared_ptr<Identity> identity;
   ScopeSet scopes;
   ModelPatterns models;
+  core::Priority max_priority = core::Priority::kNormal;
   absl::Time expires;  // by the wall clock
 };
 
@@ -79,6 +81,8 @@ class Caller final {
   bool MayUse(const std::string& model) const { return grant_ == nullptr || grant_->models.Allow(model); }
   // Checks that the caller has the scope that `what` needs. Errors: PERMISSION_DENIED naming the scope.
   absl::Status CheckScope(Scope scope, const std::string& what) const;
+  // Checks that calls of this caller may have the priority. Errors: PERMISSION_DENIED naming the token file's field.
+  absl::Status CheckPriority(core::Priority priority) const;
 
  private:
   std::shared_ptr<const Grant> grant_;

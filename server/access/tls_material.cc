@@ -35,9 +35,29 @@ bool IsListOf(X509_CRL* list, X509* authority) {
   return is_signed;
 }
 
-// OpenSSL calls this for each certificate. Ignores a missing revocation list for the topmost authority: the operator
-// trusts it directly.
-int OverlookListOfAuthority(int is_right, X509_STORE_CTX* check) {
+bool Revokes(X509_CRL* list, X509& certificate) {
+  X509_REVOKED* entry = nullptr;
+  return X509_NAME_cmp(X509_CRL_get_issuer(list), X509_get_issuer_name(&certificate)) == 0 &&
+         X509_CRL_get0_by_cert(list, &entry, &certificate) == 1;
+}
+
+bool AnyListRevokes(X509_STORE_CTX* check) {
+  X509* const certificate = X509_STORE_CTX_get_current_cert(check);
+  STACK_OF(X509_CRL)* const lists = X509_STORE_CTX_get1_crls(check, X509_get_issuer_name(certificate));
+  bool revoked = false;
+  for (int i = 0; i < sk_X509_CRL_num(lists); ++i) revoked |= Revokes(sk_X509_CRL_value(lists, i), *certificate);
+  sk_X509_CRL_pop_free(lists, X509_CRL_free);
+  return revoked;
+}
+
+// OpenSSL calls this for each certificate.
+// - Ignores a missing revocation list for the topmost authority: the operator trusts it directly.
+// - Refuses a certificate that any list of its authority revokes. OpenSSL asks only one of them.
+int CheckLists(int is_right, X509_STORE_CTX* check) {
+  if (is_right == 1 && AnyListRevokes(check)) {
+    X509_STORE_CTX_set_error(check, X509_V_ERR_CERT_REVOKED);
+    return 0;
+  }
   const int top = sk_X509_num(X509_STORE_CTX_get0_chain(check)) - 1;
   const bool is_that = X509_STORE_CTX_get_error(check) == X509_V_ERR_UNABLE_TO_GET_CRL && top > 0 &&
                        X509_STORE_CTX_get_error_depth(check) == top;
@@ -131,7 +151,7 @@ void TlsMaterial::MakeClientStore() {
   X509_STORE_set_flags(client_store_.get(), X509_V_FLAG_PARTIAL_CHAIN);
   if (has_revocation_lists()) {
     X509_STORE_set_flags(client_store_.get(), X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL);
-    X509_STORE_set_verify_cb(client_store_.get(), OverlookListOfAuthority);
+    X509_STORE_set_verify_cb(client_store_.get(), CheckLists);
   }
   X509_STORE_set_purpose(client_store_.get(), X509_PURPOSE_SSL_CLIENT);
   ERR_clear_error();
@@ -186,9 +206,8 @@ int TlsMaterial::CheckAlone(X509& certificate) const {
   int error = has_revocation_lists() ? X509_V_ERR_UNABLE_TO_GET_CRL : X509_V_OK;
   for (const RevocationList& list : revocation_lists_) {
     if (X509_NAME_cmp(X509_CRL_get_issuer(list.get()), X509_get_issuer_name(&certificate)) != 0) continue;
-    X509_REVOKED* revoked = nullptr;
-    if (X509_CRL_get0_by_cert(list.get(), &revoked, &certificate) == 1) return X509_V_ERR_CERT_REVOKED;
-    error = now > ExpiryOf(*list) ? X509_V_ERR_CRL_HAS_EXPIRED : X509_V_OK;
+    if (Revokes(list.get(), certificate)) return X509_V_ERR_CERT_REVOKED;
+    if (error != X509_V_OK) error = now > ExpiryOf(*list) ? X509_V_ERR_CRL_HAS_EXPIRED : X509_V_OK;
   }
   return error;
 }

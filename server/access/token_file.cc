@@ -111,6 +111,12 @@ absl::Status ReadCertificateName(const Field& field, const char* beginning, std:
                                  *beginning == '\0' ? "" : absl::StrCat(" that begin with ", beginning)));
 }
 
+absl::Status ReadPriority(const Field& field, core::Priority* priority) {
+  if (field.value == "high") return *priority = core::Priority::kHigh, absl::OkStatus();
+  if (field.value == "normal") return *priority = core::Priority::kNormal, absl::OkStatus();
+  return FieldError(field.name, Quoted(field.value), "high or normal");
+}
+
 absl::Status ReadField(const Field& field, AccessEntry* entry) {
   if (field.name == "token-sha256") {
     entry->kind = CredentialKind::kToken;
@@ -126,13 +132,14 @@ absl::Status ReadField(const Field& field, AccessEntry* entry) {
   }
   if (field.name == "scopes") return ReadScopes(field.value, &entry->scopes);
   if (field.name == "models") return ModelPatterns::Read(field.value, &entry->models);
+  if (field.name == "priority") return ReadPriority(field, &entry->max_priority);
   if (field.name == "calls-per-second") return ReadRate(field, &entry->limits.calls_per_second);
   if (field.name == "tokens-per-second") return ReadRate(field, &entry->limits.tokens_per_second);
   if (field.name == "expires") return ReadExpiry(field, &entry->expires);
   return absl::InvalidArgumentError(
       absl::StrCat("there is no field ", Quoted(field.name),
-                   "; it must be token-sha256, spiffe-id, certificate-subject, scopes, models, calls-per-second, "
-                   "tokens-per-second or expires"));
+                   "; it must be token-sha256, spiffe-id, certificate-subject, scopes, models, priority, "
+                   "calls-per-second, tokens-per-second or expires"));
 }
 
 // `words` has at least one.

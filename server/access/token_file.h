@@ -11,7 +11,8 @@
 // - Fields follow in any order, each once. A value with spaces is in double quotes. In them, a backslash before a quote
 //   is part of the value, as in RFC 2253.
 // - Required: one of token-sha256 (64 hex digits), spiffe-id and certificate-subject; and scopes.
-// - models: all models if absent. expires: a day (its beginning, UTC), or a time such as 2027-01-31T12:00:00Z.
+// - models: all models if absent. priority: high or normal, which is the default; the highest that calls may ask for.
+// - expires: a day (its beginning, UTC), or a time such as 2027-01-31T12:00:00Z.
 // - calls-per-second, tokens-per-second: limits of the identity, equal in all its lines.
 // - Empty lines and lines that begin with # are ignored.
 #pragma once
@@ -23,6 +24,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "core/schedule/work_attributes.h"
 #include "server/access/identity.h"
 #include "server/access/scopes.h"
 
@@ -38,6 +40,7 @@ struct AccessEntry {
   std::string credential;
   ScopeSet scopes;
   ModelPatterns models;
+  core::Priority max_priority = core::Priority::kNormal;
   IdentityLimits limits;
   absl::Time expires = absl::InfiniteFuture();
 };

@@ -1,14 +1,21 @@
 #include "server/admission/call_record.h"
 
+#include <arpa/inet.h>
+
 #include <algorithm>
+#include <array>
+#include <iterator>
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "base/clock.h"
 #include "base/random_number.h"
 #include "base/status_macros.h"
@@ -25,6 +32,24 @@ constexpr absl::Duration kDeadlineSlack = absl::Milliseconds(100);
 // Fields of a log line.
 constexpr size_t kMaxFields = 17;
 
+// The part of a peer that distinguishes clients: "ipv4:127.0.0.1" of "ipv4:127.0.0.1:40312". A client of IPv6 usually has
+// a whole network of 64 bits, and so counts by it.
+std::string AddressOf(std::string_view peer) {
+  std::string_view address = peer.substr(0, peer.rfind(':'));
+  if (!absl::StartsWith(absl::string_view(peer.data(), peer.size()), "ipv6:")) {
+    return std::string(absl::StartsWith(absl::string_view(peer.data(), peer.size()), "ipv4:") ? address : peer);
+  }
+  std::string text = absl::StrReplaceAll(absl::string_view(address.data(), address.size()).substr(5),
+                                         {{"%5B", ""}, {"%5D", ""}, {"[", ""}, {"]", ""}});
+  in6_addr network{};
+  if (inet_pton(AF_INET6, text.substr(0, text.find('%')).c_str(), &network) != 1) return std::string(peer);
+  constexpr size_t kNetworkBytes = 8;
+  if (!IN6_IS_ADDR_V4MAPPED(&network)) std::fill(network.s6_addr + kNetworkBytes, std::end(network.s6_addr), 0);
+  std::array<char, INET6_ADDRSTRLEN> shown{};
+  inet_ntop(AF_INET6, &network, shown.data(), shown.size());
+  return absl::StrCat("ipv6:", shown.data());
+}
+
 }  // namespace
 
 absl::Status CheckModelReference(const ModelReference& reference, const CallNames& names) {
@@ -34,13 +59,15 @@ absl::Status CheckModelReference(const ModelReference& reference, const CallName
                          static_cast<int64_t>(reference.name.size()), 0, kMaxNameBytes);
 }
 
-CallRecord::CallRecord(const CallEnvironment& environment, const CallNames& names, CallOrigin origin)
+CallRecord::CallRecord(const CallEnvironment& environment, const CallNames& names, CallOrigin origin,
+                       std::function<UnreadAnswers::Owner()> owner)
     : environment_(environment),
       names_(names),
       arrived_(MonotonicNow()),
       engine_context_(std::move(origin.context)),
       trace_(environment.tracer, names, std::move(origin.trace), arrived_),
       peer_(std::move(origin.peer)),
+      answers_(*environment.answers, std::move(owner)),
       origin_status_(std::move(origin.status)),
       credentials_(std::move(origin.credentials)),
       named_client_(engine_context_.client) {}
@@ -51,6 +78,7 @@ CallRecord::CallRecord(const CallRecord& call, const CallNames& names, std::stri
       arrived_(MonotonicNow()),
       trace_(call.trace_, names, arrived_),
       peer_(call.peer_),
+      answers_(*call.environment_.answers, call.answers_.owner()),
       caller_(call.caller_),
       named_client_(call.named_client_),
       within_call_(true) {
@@ -71,7 +99,11 @@ absl::Status CallRecord::Admit() {
     Identity* const identity = caller_.identity();
     return identity == nullptr ? absl::OkStatus() : identity->TakeCall(MonotonicNow());
   }
-  if (environment_.access != nullptr) LS_RETURN_IF_ERROR(Identify());
+  if (environment_.access != nullptr) {
+    LS_RETURN_IF_ERROR(Identify());
+  } else if (!environment_.trusts_client_ids) {
+    engine_context_.client = AddressOf(peer_);
+  }
   return origin_status_;
 }
 
@@ -81,6 +113,7 @@ absl::Status CallRecord::Identify() {
   const absl::Time now = MonotonicNow();
   LS_ASSIGN_OR_RETURN(caller_, environment_.access->Identify(credentials, names_.access(), now));
   if (const Identity* identity = caller_.identity(); identity != nullptr) engine_context_.client = identity->name();
+  LS_RETURN_IF_ERROR(caller_.CheckPriority(engine_context_.priority));
   return AccessControl::Admit(caller_, names_.rpc(), names_.access(), now);
 }
 
@@ -92,8 +125,7 @@ absl::Status CallRecord::CheckMayUse(const std::string& model) const {
 
 SessionOwner CallRecord::session_owner() const {
   const Identity* const identity = caller_.identity();
-  if (identity == nullptr) return {.identity = std::nullopt, .client = engine_context_.client};
-  return {.identity = identity->name(), .client = named_client_};
+  return {.identity = identity == nullptr ? std::nullopt : std::optional(identity->name()), .client = named_client_};
 }
 
 absl::StatusOr<std::shared_ptr<const core::ServedModel>> CallRecord::FindModel(const ModelReference& reference) {
@@ -230,7 +262,14 @@ absl::Status CallRecord::Finish(const absl::Status& work_status) {
   const LogLevel usual = names_.observes() ? LogLevel::kDebug : refused ? LogLevel::kWarning : LogLevel::kInfo;
   const auto one_of = static_cast<uint64_t>(environment_.log_requests);
   if (code != absl::StatusCode::kOk || (one_of > 0 && (one_of == 1 || RandomNumber() % one_of == 0))) {
-    environment_.log.Log(our_fault ? LogLevel::kError : usual, "request", FieldsOf(status, code, now - arrived_));
+    const LogLevel level = our_fault ? LogLevel::kError : usual;
+    LogFields fields = FieldsOf(status, code, now - arrived_);
+    if (environment_.access != nullptr && caller_.identity() == nullptr) {  // a stranger can make any number of calls
+      environment_.log.LogLimited(absl::StrCat("request ", absl::StatusCodeToString(code)), now, level, "request",
+                                  std::move(fields));
+    } else {
+      environment_.log.Log(level, "request", std::move(fields));
+    }
   }
   if (code != status.code()) status = absl::Status(code, status.message());
   trace_.End({.status = status,

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,6 +24,7 @@
 #include "server/access/access_table.h"
 #include "server/admission/call_environment.h"
 #include "server/admission/traced_call.h"
+#include "server/admission/unread_answers.h"
 #include "server/calls/call_names.h"
 #include "server/calls/call_parts.h"
 #include "server/calls/score_call.h"
@@ -49,7 +51,9 @@ absl::Status CheckModelReference(const ModelReference& reference, const CallName
 
 class CallRecord {
  public:
-  CallRecord(const CallEnvironment& environment, const CallNames& names, CallOrigin origin);
+  // `owner` is for the account of the call's answers.
+  CallRecord(const CallEnvironment& environment, const CallNames& names, CallOrigin origin,
+             std::function<UnreadAnswers::Owner()> owner);
   // A request within `call`, which was admitted: a call of its own with the same caller, priority and deadline, but
   // with its own `names` and `id`.
   CallRecord(const CallRecord& call, const CallNames& names, std::string id);
@@ -58,9 +62,10 @@ class CallRecord {
   CallRecord(const CallRecord&) = delete;
   CallRecord& operator=(const CallRecord&) = delete;
 
-  // Admits and identifies the caller. With authentication, the engines' client is the identity; the name that the
-  // caller gives itself only separates the sessions of one identity. Errors: UNAVAILABLE if the gate is closed; those
-  // of AccessControl::Identify and Admit; the origin's status.
+  // Admits and identifies the caller. The engines' client is the identity; without authentication the client's address,
+  // or the name that it gives itself if CallEnvironment::trusts_client_ids. Otherwise that name only separates
+  // sessions. Errors: UNAVAILABLE if the gate is closed; those of AccessControl::Identify and Admit, and of
+  // Caller::CheckPriority; the origin's status.
   absl::Status Admit();
   const Caller& caller() const { return caller_; }
   // Finds the model that the call names, and uses it for the call's metrics and log line. Errors: those of
@@ -88,8 +93,11 @@ class CallRecord {
   // For the engine: id, client, priority, deadline, and the flags of Cancel() and Pause().
   const core::RequestContext& engine_context() const { return engine_context_; }
   // Set a priority, or shorten the deadline to `longest` after the call's arrival, as the call's message says. Call
-  // them before the work begins.
-  void SetPriority(core::Priority priority) { engine_context_.priority = priority; }
+  // them before the work begins. Errors: those of Caller::CheckPriority.
+  absl::Status SetPriority(core::Priority priority) {
+    engine_context_.priority = priority;
+    return caller_.CheckPriority(priority);
+  }
   void EndWithin(absl::Duration longest) {
     engine_context_.deadline = std::min(engine_context_.deadline, arrived_ + longest);
   }
@@ -106,6 +114,9 @@ class CallRecord {
   absl::Status CheckTokenLimit() const;
   // Counts tokens read or generated for the call against the identity's limit. Thread-safe.
   void ChargeTokens(int64_t tokens) const;
+
+  // The account of the call's answers.
+  UnreadAnswers::Account& answers() { return answers_; }
 
   // Adds completion `index` to the log line and the trace. `complete`: it finished normally.
   void AddWork(int64_t index, const core::GenerationSummary& summary, bool complete);
@@ -144,6 +155,7 @@ class CallRecord {
   core::RequestContext engine_context_;
   TracedCall trace_;
   const std::string peer_;
+  UnreadAnswers::Account answers_;
   absl::Status origin_status_;
   Credentials credentials_;  // cleared by Admit: secrets are not kept longer than needed
   Caller caller_;

@@ -22,6 +22,8 @@ const char* AbuseKindName(AbuseKind abuse) {
       return "pings";
     case AbuseKind::kStalled:
       return "stalled";
+    case AbuseKind::kRoom:
+      return "room";
   }
   return "";
 }

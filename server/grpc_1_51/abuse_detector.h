@@ -23,12 +23,17 @@
 
 namespace longshort::server {
 
-enum class AbuseKind { kCalls, kBytes, kPings, kStalled };
+// The last one is no abuse by itself: the connection makes room for another one.
+enum class AbuseKind { kCalls, kBytes, kPings, kStalled, kRoom };
 
-// The name in metrics and the log: "calls", "bytes", "pings", "stalled".
+// The name in metrics and the log: "calls", "bytes", "pings", "stalled", "room".
 const char* AbuseKindName(AbuseKind abuse);
 
 struct AbuseLimits {
+  // Maximum connections of all clients.
+  int64_t connections = 4096;
+  // What each takes in memory without its calls.
+  int64_t connection_bytes = 0;
   // Maximum calls of a connection in memory: open ones, and ended ones that are not destroyed yet. Twice as many may
   // begin without a message between them.
   int64_t calls = 2048;

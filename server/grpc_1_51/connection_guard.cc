@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <ctime>
 #include <optional>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -49,12 +50,50 @@ absl::Status ConnectionGuard::Start() {
 void ConnectionGuard::Watch(int socket) {
   const std::optional<SocketIdentity> identity = IdentityOf(socket);
   if (!identity.has_value()) return;
-  Connection connection{.socket = *identity, .peer = PeerOf(socket), .detector = {}, .bytes = {}, .moving = true};
+  Connection connection{.socket = *identity,
+                        .peer = PeerOf(socket),
+                        .detector = {},
+                        .bytes = {},
+                        .moving = true,
+                        .active = MonotonicNow()};
   epoll_event none_yet{.events = EPOLLONESHOT, .data = {.fd = socket}};
   epoll_ctl(arrivals_.number(), EPOLL_CTL_ADD, socket, &none_yet);
   const MutexLock lock(mutex_);
+  if (static_cast<int64_t>(connections_.size()) >= limits_.connections) MakeRoom();
   // An earlier connection with this number is closed.
   connections_.insert_or_assign(socket, std::move(connection));
+}
+
+void ConnectionGuard::MakeRoom() {
+  constexpr int64_t kPartAtOnce = 64;  // of all, so that a flood of connections does not search all for each
+  const auto address = [](const Connection& one) { return std::string_view(one.peer).substr(0, one.peer.rfind(':')); };
+  std::unordered_map<std::string_view, int64_t> clients;
+  for (const auto& [number, one] : connections_) ++clients[address(one)];
+  const auto largest = std::max_element(clients.begin(), clients.end(),
+                                        [](const auto& a, const auto& b) { return a.second < b.second; });
+  std::vector<std::pair<absl::Time, int>> idle;
+  for (const auto& [number, one] : connections_) {
+    if (address(one) == largest->first) idle.emplace_back(one.active, number);
+  }
+  std::sort(idle.begin(), idle.end());
+  idle.resize(std::min<size_t>(idle.size(), 1 + limits_.connections / kPartAtOnce));
+  const absl::Time now = MonotonicNow();
+  for (const auto& [active, number] : idle) {
+    const auto one = connections_.find(number);
+    Sever(one->second, AbuseKind::kRoom, now, 0);
+    connections_.erase(one);
+  }
+}
+
+bool ConnectionGuard::Sever(Connection& connection, AbuseKind why, absl::Time now, int64_t open_calls) {
+  if (!SeverConnection(connection.socket)) return false;  // already closed, or no descriptor available now
+  ended_.push_back({.why = why,
+                    .peer = connection.peer,
+                    .received_bytes = connection.bytes.received,
+                    .idle_bytes = connection.detector.idle_bytes(),
+                    .open_calls = open_calls});
+  ReturnMemoryOf(connection, now);
+  return true;
 }
 
 void ConnectionGuard::Poll() {
@@ -117,19 +156,15 @@ bool ConnectionGuard::PollConnection(Connection& connection, const PollTime& tim
   if (connection.moving) {
     connection.moving = bytes->received != connection.bytes.received || bytes->unread > 0 || !Rest(connection);
   }
+  if (bytes->received != connection.bytes.received || bytes->taken != connection.bytes.taken) {
+    connection.active = time.now;
+  }
   connection.bytes = *bytes;
   std::optional<ConnectionCalls> calls;
   if (connection.detector.WantsCalls(*bytes)) calls = calls_.Read(connection.peer);
   const std::optional<AbuseKind> why = connection.detector.Judge(time, *bytes, calls, limits_);
   if (!why.has_value()) return true;
-  if (!SeverConnection(connection.socket)) return true;  // already closed, or no descriptor available now
-  ended_.push_back({.why = *why,
-                    .peer = connection.peer,
-                    .received_bytes = bytes->received,
-                    .idle_bytes = connection.detector.idle_bytes(),
-                    .open_calls = calls.value_or(ConnectionCalls()).open});
-  ReturnMemoryOf(connection, time.now);
-  return false;
+  return !Sever(connection, *why, time.now, calls.value_or(ConnectionCalls()).open);
 }
 
 void ConnectionGuard::ReturnMemoryOf(const Connection& connection, absl::Time end) {

@@ -60,6 +60,7 @@ class ConnectionGuard final {
     AbuseDetector detector;
     ConnectionBytes bytes;
     bool moving = true;  // polled each time
+    absl::Time active;   // when bytes were last found to have moved
   };
   // A closed connection, whose memory gRPC may not have freed yet.
   struct Closing {
@@ -73,6 +74,11 @@ class ConnectionGuard final {
   void FindWoken() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Polls the connections whose turn it is.
   void PollAll(const PollTime& time) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Closes some connections of the client that has the most, those that have been idle for longest.
+  void MakeRoom() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Returns whether the connection was open.
+  bool Sever(Connection& connection, AbuseKind why, absl::Time now, int64_t open_calls)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Returns whether the connection is still open.
   bool PollConnection(Connection& connection, const PollTime& time) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Has the system report when bytes arrive. False if it cannot.

@@ -16,7 +16,9 @@ absl::Status ClassifyImages(CallRecord& record, ClassifyCall call,
   record.CountIn(model->statistics, kClassificationOperation);
   LS_RETURN_IF_ERROR(CheckImages(record, *model, call.images.size()));
   LS_ASSIGN_OR_RETURN(const ClassOptions answer, ReadClassAnswer(call.options, model->info, names));
-  LS_RETURN_IF_ERROR(CheckAnswerFits(answer, model->info, static_cast<int64_t>(call.images.size()), limits, names));
+  const auto count = static_cast<int64_t>(call.images.size());
+  LS_RETURN_IF_ERROR(CheckAnswerFits(answer, model->info, count, limits, names));
+  LS_RETURN_IF_ERROR(record.answers().Hold(count * MaxBytes(answer, model->info)));
 
   RunImages(record, model, std::move(call.images), OutputOf(answer),
             [&record, model, answer, done = std::move(done)](absl::StatusOr<ImageResults> images) {

@@ -50,8 +50,9 @@ absl::Status EmbedImages(CallRecord& record, const std::shared_ptr<const core::S
   LS_RETURN_IF_ERROR(CheckNotSet("truncate", call.options.truncate, names, "images"));
   LS_RETURN_IF_ERROR(CheckImages(record, *model, call.images.size()));
   LS_ASSIGN_OR_RETURN(const models::ClassifierOutput output, OutputOf(call.options.pooling, model->info, names));
-  LS_RETURN_IF_ERROR(
-      CheckEmbeddingsFit(model->info, static_cast<int64_t>(call.images.size()), record.environment().limits));
+  const auto count = static_cast<int64_t>(call.images.size());
+  LS_RETURN_IF_ERROR(CheckEmbeddingsFit(model->info, count, record.environment().limits));
+  LS_RETURN_IF_ERROR(record.answers().Hold(count * MaxEmbeddingBytes(model->info)));
   RunImages(record, model, std::move(call.images), output,
             [&record, normalize = call.options.normalize, done = std::move(done)](absl::StatusOr<ImageResults> images) {
               if (!images.ok()) return done(images.status());

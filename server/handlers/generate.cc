@@ -192,6 +192,7 @@ absl::Status Generate(CallRecord& record, const GenerateCall& call,
                       std::function<void(absl::StatusOr<GenerateResult>)> done) {
   LS_ASSIGN_OR_RETURN(PlannedGeneration planned, Plan(record, call));
   LS_RETURN_IF_ERROR(CheckFitsOneAnswer(planned.plan, record.environment().limits, record.names()));
+  LS_RETURN_IF_ERROR(record.answers().Hold(planned.plan.AnswerBytes()));
   // Nothing reaches the client before the end.
   for (core::GenerationRequest& one : planned.plan.requests) {
     if (one.session.has_value()) one.session->keep_partial = false;

@@ -173,6 +173,19 @@ absl::StatusOr<GenerationPlan> PlanGeneration(const GenerateCall& call, const co
   return plan;
 }
 
+int64_t GenerationPlan::AnswerBytes() const {
+  // Text and raw bytes of a token; the description of a token or alternative.
+  constexpr int64_t kTextBytes = 8, kDescriptionBytes = 24;
+  int64_t bytes = 0;
+  for (const core::GenerationRequest& one : requests) {
+    const int64_t described = one.max_tokens + static_cast<int64_t>(echoes.front().empty() ? 0 : one.prompt.size());
+    bytes += one.max_tokens * kTextBytes;
+    if (describe_tokens) bytes += described * (1 + one.top_alternatives) * kDescriptionBytes;
+  }
+  for (const std::string& echo : echoes) bytes += completions * static_cast<int64_t>(echo.size());
+  return bytes;
+}
+
 absl::Status CheckFitsOneAnswer(const GenerationPlan& plan, const RequestLimits& limits, const CallNames& names) {
   const auto completions = static_cast<int64_t>(plan.requests.size());
   const auto name = [&] {

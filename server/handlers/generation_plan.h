@@ -27,6 +27,9 @@ struct GenerationPlan {
   // Whether the answer describes tokens: the generated ones, and with echo the prompt's.
   bool describe_tokens = false;
   bool return_raw = false;
+
+  // Upper bound of the answer's bytes, unless it streams.
+  int64_t AnswerBytes() const;
 };
 
 // The call's sampling options in the engine's canonical form, in which equal calls have equal options. Keeps the seed.

@@ -1,5 +1,7 @@
 #include "server/handlers/session_check.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "server/access/scopes.h"
@@ -26,7 +28,9 @@ absl::Status TakeSession(const CallRecord& record, std::optional<core::SessionRe
   const CallNames& names = record.names();
   LS_RETURN_IF_ERROR(
       record.caller().CheckScope(Scope::kSessions, absl::StrCat(names.rpc(), " with ", names.Of("session"))));
-  (*session)->id = KeyOfSession(record.session_owner(), (*session)->id).id;
+  core::SessionKey key = KeyOfSession(record.session_owner(), (*session)->id);
+  (*session)->owner = std::move(key.client);
+  (*session)->id = std::move(key.id);
   return absl::OkStatus();
 }
 

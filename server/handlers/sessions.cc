@@ -38,7 +38,7 @@ absl::StatusOr<SessionList> ListSessions(CallRecord& record, const ListSessionsC
     LS_RETURN_IF_ERROR(
         record.caller().CheckScope(Scope::kManage, absl::StrCat(names.rpc(), " with ", names.Of("all_owners"))));
   } else {
-    client = record.engine_context().client;
+    client = KeyOfSession(record.session_owner(), "").client;
   }
   LS_RETURN_IF_ERROR(
       CheckFieldRange([&] { return names.Of("page_size"); }, call.page_size, 0, std::numeric_limits<int32_t>::max()));

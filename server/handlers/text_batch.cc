@@ -55,6 +55,7 @@ absl::Status RunTexts(CallRecord& record, const ScoreCall& call, std::shared_ptr
 
   int64_t tokens = 0;
   for (const TextToScore& text : texts) tokens += text.tokens();
+  LS_RETURN_IF_ERROR(record.answers().Hold(scorer->AnswerBytes(static_cast<int64_t>(texts.size()), tokens)));
   result.texts.resize(texts.size());
   // The scorer lives until all texts have ended.
   const auto parts = std::make_shared<ScatterGather<ScoreResult>>(

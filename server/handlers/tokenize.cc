@@ -42,6 +42,8 @@ absl::StatusOr<TokenizeResult> Tokenize(CallRecord& record, const TokenizeCall& 
   TokenizeResult result;
   LS_ASSIGN_OR_RETURN(
       result.ids, ReadText(text, record.names(), vocabulary, std::min(limits.prompt_tokens, limits.described_tokens)));
+  // A token has an id and, unless ids were sent, a span: here and, with the token's piece, in the message.
+  LS_RETURN_IF_ERROR(record.answers().Hold(static_cast<int64_t>(call.text.text.size() + 96 * result.ids.size())));
   if (model->language_model() != nullptr) {
     result.tokenizer = model->language_model()->tokenizer;
   } else {

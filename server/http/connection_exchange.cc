@@ -1,5 +1,6 @@
 #include "server/http/connection_exchange.h"
 
+#include <algorithm>
 #include <boost/asio/dispatch.hpp>
 #include <boost/asio/post.hpp>
 #include <utility>
@@ -13,14 +14,11 @@ namespace {
 namespace asio = boost::asio;
 using boost::system::error_code;
 
-// Requests and answers with more bytes are processed on a worker thread.
-constexpr size_t kSmallBytes = 16 << 10;
-
 }  // namespace
 
 HttpConnection::Exchange::Exchange(HttpConnection& connection, HttpRequest request)
     : connection_(connection.weak_from_this()),
-      executor_(connection.socket_.get_executor()),
+      executor_(connection.timer_.get_executor()),
       shared_(connection.shared_),
       request_(std::move(request)) {
   ++shared_.exchanges;
@@ -38,7 +36,20 @@ void HttpConnection::Exchange::Post(Act act) {
   });
 }
 
-void HttpConnection::Exchange::Read(absl::AnyInvocable<void(absl::StatusOr<std::string>)> received) {
+void HttpConnection::Exchange::ReadBody(size_t max_bytes, Charge charge, Received received) {
+  Post([max_bytes, charge = std::move(charge), received = std::move(received)](Exchange& self,
+                                                                               HttpConnection* connection) mutable {
+    if (connection == nullptr) return received(absl::CancelledError("the client disconnected"));
+    Body::value_type& body = connection->parser_->get().body();
+    body.max_bytes = max_bytes;
+    body.length = std::min<uint64_t>(max_bytes, connection->parser_->content_length().value_or(max_bytes));
+    body.charge = std::move(charge);
+    self.reads_whole_ = true;
+    self.reading_ = std::move(received);
+  });
+}
+
+void HttpConnection::Exchange::Read(Received received) {
   Post([received = std::move(received)](Exchange& self, HttpConnection* connection) mutable {
     if (connection == nullptr) return received(absl::CancelledError("the client disconnected"));
     self.reading_ = std::move(received);
@@ -84,11 +95,7 @@ void HttpConnection::Exchange::Abort() {
   });
 }
 
-void HttpConnection::Exchange::Run(size_t bytes, absl::AnyInvocable<void()> task) {
-  // Posted, not run in here: a call that reads many small messages would fill the stack.
-  if (bytes <= kSmallBytes) return asio::post(executor_, std::move(task));
-  asio::post(shared_.workers, std::move(task));
-}
+void HttpConnection::Exchange::RunSoon(absl::AnyInvocable<void()> task) { asio::post(executor_, std::move(task)); }
 
 void HttpConnection::Exchange::End() {
   timer_.reset();

@@ -1,28 +1,52 @@
 // The exchange of an HttpConnection, and the body that its parser fills.
 #pragma once
 
-#include <boost/asio/ip/tcp.hpp>
+#include <algorithm>
 #include <boost/asio/steady_timer.hpp>
+#include <boost/beast/http/error.hpp>
 #include <boost/beast/http/message.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "absl/functional/any_invocable.h"
-#include "absl/status/statusor.h"
+#include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "base/status_macros.h"
 #include "server/http/http_connection.h"
 #include "server/http/http_exchange.h"
+#include "server/http/http_status.h"
 
 namespace longshort::server {
 
 // A body as it arrives. Unlike Beast's string_body it reserves no memory for the length that the client announces.
 struct HttpConnection::Body {
   // NOLINTBEGIN(readability-identifier-naming): Beast requires these names
-  using value_type = std::string;
+  struct value_type {
+    // Errors: 413, and those of `charge`.
+    absl::Status Append(std::string_view more) {
+      const size_t size = bytes.size() + more.size();
+      if (size > max_bytes) return BodyTooLarge(max_bytes);
+      if (size > bytes.capacity()) {
+        const size_t room = std::max(size, std::min(length, 2 * bytes.capacity()));
+        if (charge != nullptr) LS_RETURN_IF_ERROR(charge(static_cast<int64_t>(room)));
+        bytes.reserve(room);
+      }
+      bytes.append(more);
+      return absl::OkStatus();
+    }
+
+    std::string bytes = {};
+    size_t max_bytes = std::numeric_limits<size_t>::max();
+    size_t length = max_bytes;  // as far as it is known
+    HttpExchange::Charge charge = nullptr;
+    absl::Status status = {};  // the first error, after which nothing is parsed
+  };
   class reader {
    public:
     template <bool is_request, class Fields>
@@ -35,9 +59,10 @@ struct HttpConnection::Body {
       for (auto part = boost::asio::buffer_sequence_begin(buffers); part != boost::asio::buffer_sequence_end(buffers);
            ++part) {
         const boost::asio::const_buffer bytes(*part);
-        body_.append(static_cast<const char*>(bytes.data()), bytes.size());
+        body_.status.Update(body_.Append({static_cast<const char*>(bytes.data()), bytes.size()}));
         count += bytes.size();
       }
+      if (!body_.status.ok()) error = boost::beast::http::error::body_limit;
       return count;
     }
     void finish(boost::system::error_code& error) { error = {}; }
@@ -57,7 +82,8 @@ class HttpConnection::Exchange final : public HttpExchange, public std::enable_s
   Exchange& operator=(const Exchange&) = delete;
 
   HttpRequest& request() override { return request_; }
-  void Read(absl::AnyInvocable<void(absl::StatusOr<std::string>)> received) override;
+  void ReadBody(size_t max_bytes, Charge charge, Received received) override;
+  void Read(Received received) override;
   void Answer(HttpResponse response, Done done) override;
   void BeginStream(HttpResponse head) override;
   void Write(std::string part, Done done) override { Push(std::move(part), false, std::move(done)); }
@@ -65,14 +91,15 @@ class HttpConnection::Exchange final : public HttpExchange, public std::enable_s
   void WhenClosed(absl::AnyInvocable<void()> closed) override;
   void SetTimer(absl::Time time, absl::AnyInvocable<void()> reached) override;
   void Abort() override;
-  void Run(size_t bytes, absl::AnyInvocable<void()> task) override;
+  void RunSoon(absl::AnyInvocable<void()> task) override;
 
   // For the connection, on the I/O thread:
   // The exchange is over: what still waits ends with an error.
   void End();
   std::deque<Part> parts_;  // of the answer, not sent yet
-  absl::AnyInvocable<void(absl::StatusOr<std::string>)> reading_;
-  bool answered_ = false;  // the whole answer was sent
+  Received reading_;
+  bool reads_whole_ = false;  // reading_ is of ReadBody
+  bool answered_ = false;     // the whole answer was sent
 
  private:
   // Calls `act` on the I/O thread, with nullptr if the exchange is over.
@@ -81,7 +108,7 @@ class HttpConnection::Exchange final : public HttpExchange, public std::enable_s
   void Push(std::string part, bool last, Done done);
 
   const std::weak_ptr<HttpConnection> connection_;
-  const boost::asio::ip::tcp::socket::executor_type executor_;
+  const boost::asio::steady_timer::executor_type executor_;
   Shared& shared_;
   HttpRequest request_;
   // On the I/O thread:

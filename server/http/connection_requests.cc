@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/beast/http/status.hpp>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -8,6 +9,9 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "base/status_macros.h"
 #include "server/http/connection_exchange.h"
 #include "server/http/http_connection.h"
 #include "server/http/http_status.h"
@@ -19,6 +23,28 @@ namespace asio = boost::asio;
 namespace http = boost::beast::http;
 using asio::awaitable;
 using boost::system::error_code;
+
+constexpr std::string_view kNewLine = "\r\n";
+constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
+// Interval for looking whether a client that sends nothing more is still there.
+constexpr absl::Duration kLookInterval = absl::Milliseconds(500);
+
+// The host and port of a target in absolute form, such as "http://host:1/path"; nullopt for other targets.
+std::optional<std::string_view> AuthorityOf(std::string_view target) {
+  for (const std::string_view scheme : {"http://", "https://"}) {
+    if (absl::EqualsIgnoreCase(std::string(target.substr(0, scheme.size())), std::string(scheme))) {
+      target.remove_prefix(scheme.size());
+      return target.substr(0, target.find_first_of("/?"));
+    }
+  }
+  return std::nullopt;
+}
+
+// Each takes memory beside its text.
+bool HasTooManyFields(const auto& parser) {
+  constexpr auto kMaxFields = 128;
+  return std::distance(parser.get().begin(), parser.get().end()) > kMaxFields;
+}
 
 }  // namespace
 
@@ -35,39 +61,47 @@ awaitable<bool> HttpConnection::ServeNext() {
     co_return false;
   }
   HttpRequest head = RequestOf(parser);
+  without_body_ = head.method == "HEAD";
+  if (without_body_) head.method = "GET";
   HttpPlan plan = shared_.router(head);
   fields_ = std::move(plan.fields);
   exchange_ = std::make_shared<Exchange>(*this, std::move(head));
   const std::shared_ptr<Exchange> exchange = exchange_;
-  if (!parser.is_done() && absl::EqualsIgnoreCase(exchange->request().Find("expect").value_or(""), "100-continue") &&
-      parser.content_length().value_or(0) <= plan.max_body_bytes) {
-    co_await Send("HTTP/1.1 100 Continue\r\n\r\n", "");
-  }
-  if (!plan.streams_body) {
-    exchange->request().body_status = co_await ReadBody(parser, plan.max_body_bytes);
-    exchange->request().body = std::move(parser.get().body());
-  }
-  without_body_ = exchange->request().method == "HEAD";
+  parser_ = &parser;
+  is_call_ = plan.is_call;
+  const absl::Cleanup end = [this] {
+    EndCall();
+    parser_ = nullptr;
+  };
+  expects_ = absl::EqualsIgnoreCase(exchange->request().Find("expect").value_or(""), "100-continue");
   sends_chunks_ = parser.get().version() >= 11;
-  keep_alive_ = parser.keep_alive() && plan.keep_alive && sends_chunks_ && (plan.streams_body || parser.is_done());
+  has_answered_ = false;
+  question_interval_ = absl::ZeroDuration();
+  next_question_ = absl::InfinitePast();
+  keep_alive_ = parser.keep_alive() && plan.keep_alive && sends_chunks_;
   EndPhase();
-  const bool is_counted = plan.is_call && shared_.calls < shared_.limits.calls();
-  if (is_counted) ++shared_.calls;
-  const absl::Cleanup uncount = [this, is_counted] { shared_.calls -= is_counted ? 1 : 0; };
-  if (plan.is_call && !is_counted) {
-    exchange->request().body_status = absl::UnavailableError(
-        absl::StrCat("the server has ", shared_.calls, " calls by HTTP in progress, its limit; try again in a second"));
-  }
+  exchange->request().body_status = BeginCall();
   plan.serve(exchange);
-  const bool stays = co_await ServeExchange(exchange, parser, plan);
+  const bool stays = co_await ServeExchange(exchange);
   exchange_ = nullptr;
   exchange->End();
-  body_bytes_.SetAmount(0);
   co_return stays;
 }
 
-awaitable<bool> HttpConnection::ServeExchange(const std::shared_ptr<Exchange>& exchange, Parser& parser,
-                                              const HttpPlan& plan) {
+absl::Status HttpConnection::BeginCall() {
+  if (!is_call_) return absl::OkStatus();
+  if (shared_.calls >= shared_.limits.calls()) {
+    return absl::UnavailableError(
+        absl::StrCat("the server has ", shared_.calls, " calls by HTTP in progress, its limit; try again in a second"));
+  }
+  ++shared_.calls;
+  is_counted_ = true;
+  return absl::OkStatus();
+}
+
+void HttpConnection::EndCall() { shared_.calls -= std::exchange(is_counted_, false) ? 1 : 0; }
+
+awaitable<bool> HttpConnection::ServeExchange(const std::shared_ptr<Exchange>& exchange) {
   while (true) {
     if (!exchange->parts_.empty()) {
       Part part = std::move(exchange->parts_.front());
@@ -80,28 +114,54 @@ awaitable<bool> HttpConnection::ServeExchange(const std::shared_ptr<Exchange>& e
       } catch (const boost::system::system_error&) {
         Close();
       }
+      has_answered_ = true;
       exchange->answered_ = sent && part.last;
       part.done(sent);
       if (!sent) ThrowClosed();
-      if (part.last) co_return keep_alive_&& parser.is_done();
-    } else if (!PassBody(*exchange, parser, plan.max_body_bytes)) {
-      if (at_end_) {
-        Close();
-        ThrowClosed();
-      }
-      co_await Change();
+      if (part.last) co_return keep_alive_;
+    } else if (exchange->reading_ == nullptr || !co_await PassBody(*exchange)) {
+      // ReadAhead finds the end of what the client sends, unless it has paused.
+      const bool reads = !at_end_ && received_.size() < kReadAheadBytes;
+      if (!reads) co_await LookForClient(*exchange);
+      if (exchange->parts_.empty()) co_await Change(reads ? absl::InfiniteDuration() : kLookInterval);
     }
   }
 }
 
-bool HttpConnection::PassBody(Exchange& exchange, Parser& parser, size_t max_bytes) {
-  if (exchange.reading_ == nullptr) return false;
-  const absl::Status parsed = ParseBody(parser, max_bytes);
-  std::string body = std::exchange(parser.get().body(), "");
-  if (parsed.ok() && body.empty() && !parser.is_done()) return false;
-  auto read = std::exchange(exchange.reading_, nullptr);
-  read(parsed.ok() ? absl::StatusOr<std::string>(std::move(body)) : parsed);
-  return true;
+awaitable<void> HttpConnection::LookForClient(const Exchange& exchange) {
+  const HttpStream::State state = stream_.Look();
+  const bool waits_for_more = at_end_ && exchange.reading_ != nullptr;
+  if (state == HttpStream::State::kGone || (state == HttpStream::State::kEnded && (!sends_chunks_ || waits_for_more))) {
+    Close();
+    ThrowClosed();
+  }
+  if (state == HttpStream::State::kOpen || has_answered_ || absl::Now() < next_question_) co_return;
+  question_interval_ = std::max(kLookInterval, 2 * question_interval_);
+  next_question_ = absl::Now() + question_interval_;
+  co_await Send(kContinue, "");
+  EndPhase();
+}
+
+awaitable<bool> HttpConnection::PassBody(Exchange& exchange) {
+  const Body::value_type& body = parser_->get().body();
+  const bool may_continue = parser_->content_length().value_or(0) <= body.max_bytes && !parser_->is_done();
+  if (std::exchange(expects_, false) && may_continue && sends_chunks_) {
+    co_await Send(kContinue, "");
+    EndPhase();
+  }
+  absl::StatusOr<std::string> received;
+  if (exchange.reads_whole_) {
+    EndCall();  // for a new connection the server may close this one
+    received = co_await ReadBody(exchange);
+    EndPhase();
+    if (const absl::Status counted = BeginCall(); received.ok() && !counted.ok()) received = counted;
+  } else {
+    const absl::Status parsed = ParseBody();
+    received = parsed.ok() ? absl::StatusOr<std::string>(std::exchange(parser_->get().body().bytes, "")) : parsed;
+    if (received.ok() && received->empty() && !parser_->is_done()) co_return false;
+  }
+  std::exchange(exchange.reading_, nullptr)(std::move(received));
+  co_return true;
 }
 
 awaitable<int> HttpConnection::ReadHead(Parser& parser) {
@@ -109,15 +169,17 @@ awaitable<int> HttpConnection::ReadHead(Parser& parser) {
   bool has_begun = false;
   size_t used = 0;
   while (true) {
-    if (!received_.empty()) {
+    // A client may end the request before with an empty line (RFC 9112, 2.2).
+    while (!has_begun && received_.starts_with(kNewLine)) Consume(kNewLine.size());
+    if (has_begun ? !received_.empty() : !kNewLine.starts_with(received_)) {
       if (!std::exchange(has_begun, true)) BeginPhase(shared_.limits.request);
       const std::string_view head = std::string_view(received_).substr(0, shared_.limits.head_bytes - used);
       const size_t parsed = parser.put(asio::buffer(head.data(), head.size()), error);
-      received_.erase(0, parsed);
+      Consume(parsed);
       used += parsed;
-      room_.cancel();
       if (parser.is_header_done()) break;
       if (error != http::error::need_more) co_return 400;
+      if (HasTooManyFields(parser)) co_return 431;
       if (used + received_.size() >= shared_.limits.head_bytes) co_return 431;
     }
     if (at_end_) ThrowClosed();
@@ -126,6 +188,11 @@ awaitable<int> HttpConnection::ReadHead(Parser& parser) {
     receiving_ = false;
     if (timed_out_) co_return 408;
   }
+  if (HasTooManyFields(parser)) co_return 431;
+  const size_t hosts = parser.get().count(http::field::host);
+  if (hosts > 1 || (hosts == 0 && parser.get().version() >= 11)) co_return 400;
+  const std::string_view target(parser.get().target().data(), parser.get().target().size());
+  if (!target.starts_with('/') && !AuthorityOf(target).has_value() && target != "*") co_return 400;
   const auto transfer = parser.get().find(http::field::transfer_encoding);
   const bool knows =
       transfer == parser.get().end() || absl::EqualsIgnoreCase(std::string(transfer->value()), "chunked");
@@ -135,12 +202,16 @@ awaitable<int> HttpConnection::ReadHead(Parser& parser) {
 HttpRequest HttpConnection::RequestOf(const Parser& parser) const {
   HttpRequest request;
   request.method = std::string(parser.get().method_string());
-  const std::string target(parser.get().target());
+  std::string_view target(parser.get().target().data(), parser.get().target().size());
+  const std::optional<std::string_view> authority = AuthorityOf(target);
+  if (authority.has_value()) target.remove_prefix(authority->data() + authority->size() - target.data());
   const size_t query = target.find('?');
   request.path = target.substr(0, query);
+  if (authority.has_value() && request.path.empty()) request.path = "/";
   if (query != std::string::npos) request.query = target.substr(query + 1);
   for (const auto& field : parser.get()) {
     request.fields.emplace_back(absl::AsciiStrToLower(std::string(field.name_string())), std::string(field.value()));
+    if (authority.has_value() && field.name() == http::field::host) request.fields.back().second = *authority;
   }
   request.peer = peer_;
   request.certificate = certificate_;
@@ -148,61 +219,86 @@ HttpRequest HttpConnection::RequestOf(const Parser& parser) const {
   return request;
 }
 
-absl::Status HttpConnection::ParseBody(Parser& parser, size_t max_bytes) {
+absl::Status HttpConnection::ParseBody() {
+  absl::Status& status = parser_->get().body().status;
   size_t parsed = 0;
-  while (parsed < received_.size() && !parser.is_done()) {
+  while (parsed < received_.size() && !parser_->is_done() && status.ok()) {
     error_code error;
-    const size_t more = parser.put(asio::buffer(received_) + parsed, error);
-    if (error && error != http::error::need_more) return HttpError(400, "the request's body is malformed");
+    const size_t more = parser_->put(asio::buffer(received_) + parsed, error);
+    if (error && error != http::error::need_more) status.Update(HttpError(400, "the request's body is malformed"));
     if (more == 0) break;
     parsed += more;
   }
-  received_.erase(0, parsed);
-  if (parsed > 0) {
-    room_.cancel();
-  } else if (received_.size() >= kReadAheadBytes && !parser.is_done()) {
-    return HttpError(400, absl::StrCat("the head of a chunk, or the trailer, of the request's body has more than ",
-                                       kReadAheadBytes, " bytes; send shorter ones"));
+  Consume(parsed);
+  if (parsed == 0 && received_.size() >= kReadAheadBytes && !parser_->is_done()) {
+    status.Update(
+        HttpError(400, absl::StrCat("the head of a chunk, or the trailer, of the request's body has more than ",
+                                    kReadAheadBytes, " bytes; send shorter ones")));
   }
-  const size_t bytes = parser.get().body().size();
-  if (bytes > max_bytes) return BodyTooLarge(max_bytes);
-  if (bytes <= kSliceBytes || shared_.limits.bodies == nullptr) return absl::OkStatus();
-  if (body_bytes_.Grow(static_cast<int64_t>(bytes)).ok()) return absl::OkStatus();
-  return absl::UnavailableError("the server holds too many bytes of requests; try again in a second");
+  return status;
 }
 
-awaitable<absl::Status> HttpConnection::ReadBody(Parser& parser, size_t max_bytes) {
-  if (parser.content_length().value_or(0) > max_bytes) co_return BodyTooLarge(max_bytes);
+bool HttpConnection::BodyIsHere() {
+  if (!parser_->get().body().status.ok()) return false;  // where the body ends is unknown
+  if (parser_->is_done()) return true;
+  parser_->get().body() = {};
+  const bool parsed = ParseBody().ok();
+  parser_->get().body().bytes.clear();
+  return parsed && parser_->is_done();
+}
+
+awaitable<absl::StatusOr<std::string>> HttpConnection::ReadBody(Exchange& exchange) {
+  Body::value_type& body = parser_->get().body();
+  if (const uint64_t length = parser_->content_length().value_or(body.max_bytes); length > body.max_bytes) {
+    co_return BodyTooLarge(body.max_bytes);
+  }
   size_t next = 0;
-  while (true) {
-    if (absl::Status status = ParseBody(parser, max_bytes); !status.ok()) co_return status;
-    if (parser.is_done()) co_return absl::OkStatus();
+  while (exchange.parts_.empty()) {
+    if (absl::Status status = ParseBody(); !status.ok()) co_return status;
+    if (parser_->is_done()) co_return std::move(body.bytes);
     if (at_end_) ThrowClosed();
-    if (parser.get().body().size() >= next) {
+    if (body.bytes.size() >= next) {
       BeginPhase(shared_.limits.body);
-      next = parser.get().body().size() + kSliceBytes;
+      next = body.bytes.size() + kSliceBytes;
     }
     receiving_ = true;
     co_await Change();
     receiving_ = false;
     if (timed_out_) {
       co_return HttpError(
-          408, absl::StrCat("the request's body came too slowly: ", parser.get().body().size(),
+          408, absl::StrCat("the request's body came too slowly: ", body.bytes.size(),
                             " bytes arrived; send at least 64 KiB in ", absl::FormatDuration(shared_.limits.body)));
     }
   }
+  co_return absl::CancelledError("the request has its answer");
 }
 
-std::string HttpConnection::HeadOf(const HttpResponse& response, std::optional<size_t> length) const {
-  std::string head = absl::StrCat("HTTP/1.1 ", response.status, " ", HttpReason(response.status), "\r\n");
-  if (!response.content_type.empty()) absl::StrAppend(&head, "Content-Type: ", response.content_type, "\r\n");
-  if (length.has_value()) {
+const std::string& HttpConnection::DateNow() {
+  const absl::Time now = absl::Now();
+  if (const int64_t second = absl::ToUnixSeconds(now); std::exchange(shared_.date_second, second) != second) {
+    shared_.date = absl::FormatTime("%a, %d %b %Y %H:%M:%S GMT", now, absl::UTCTimeZone());
+  }
+  return shared_.date;
+}
+
+std::string HttpConnection::HeadOf(const HttpResponse& response, std::optional<size_t> length) {
+  keep_alive_ = keep_alive_ && BodyIsHere();
+  const bool has_body = response.status != 204;
+  std::string head =
+      absl::StrCat("HTTP/1.1 ", response.status, " ", HttpReason(response.status), "\r\nDate: ", DateNow(), "\r\n");
+  if (has_body) absl::StrAppend(&head, "Content-Type: ", response.content_type, "\r\n");
+  if (has_body && length.has_value()) {
     absl::StrAppend(&head, "Content-Length: ", *length, "\r\n");
-  } else if (sends_chunks_) {
+  } else if (has_body && sends_chunks_) {
     absl::StrAppend(&head, "Transfer-Encoding: chunked\r\n");
   }
-  absl::StrAppend(&head, "Connection: ", keep_alive_ ? "keep-alive" : "close", "\r\n");
-  for (const HttpFields* fields : {&response.fields, &fields_}) {
+  if (keep_alive_) {
+    absl::StrAppend(&head, "Connection: keep-alive\r\nKeep-Alive: timeout=", absl::ToInt64Seconds(shared_.limits.idle),
+                    "\r\n");
+  } else {
+    absl::StrAppend(&head, "Connection: close\r\n");
+  }
+  for (const HttpFields* fields : {&response.fields, &std::as_const(fields_)}) {
     for (const auto& [name, value] : *fields) absl::StrAppend(&head, name, ": ", value, "\r\n");
   }
   return absl::StrCat(head, "\r\n");

@@ -3,7 +3,6 @@
 #include <zstd.h>
 
 #include <algorithm>
-#include <array>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -26,27 +25,32 @@ constexpr size_t kMinBytes = 1400;
 constexpr int kFast = 1;
 // Larger windows, which zstd's --ultra and --long make, would cost the server more memory.
 constexpr int kZstdWindowLog = 23;
+constexpr int64_t kZstdWindowBytes = int64_t{1} << kZstdWindowLog;
 
-absl::StatusOr<std::string> DecodeZstd(std::string_view packed, int64_t max_bytes) {
+absl::StatusOr<std::string> DecodeZstd(std::string_view packed, int64_t max_bytes, InflatedText::Charge charge) {
+  constexpr size_t kPieceBytes = size_t{64} << 10;
   const std::unique_ptr<ZSTD_DCtx, size_t (*)(ZSTD_DCtx*)> context(ZSTD_createDCtx(), ZSTD_freeDCtx);
   if (context == nullptr) return absl::InternalError("zstd has no memory");
   ZSTD_DCtx_setParameter(context.get(), ZSTD_d_windowLogMax, kZstdWindowLog);
-  std::string content;
-  std::array<char, 65536> piece;
+  InflatedText text(max_bytes, std::move(charge));
   ZSTD_inBuffer in{packed.data(), packed.size(), 0};
   size_t left = 1;
-  while (true) {
-    ZSTD_outBuffer out{piece.data(), piece.size(), 0};
+  for (int64_t content = 0;;) {
     const size_t read_before = in.pos;
-    left = ZSTD_decompressStream(context.get(), &out, &in);
-    if (ZSTD_isError(left) != 0) return absl::InvalidArgumentError(absl::StrCat("zstd: ", ZSTD_getErrorName(left)));
-    content.append(piece.data(), out.pos);
-    if (static_cast<int64_t>(content.size()) > max_bytes) return absl::ResourceExhaustedError("too large");
-    const bool stands_still = out.pos == 0 && in.pos == read_before;
-    if ((in.pos == in.size && out.pos < out.size) || stands_still) break;
+    const auto decode = [&](char* place) -> absl::StatusOr<size_t> {
+      ZSTD_outBuffer out{place, kPieceBytes, 0};
+      left = ZSTD_decompressStream(context.get(), &out, &in);
+      if (ZSTD_isError(left) != 0) return absl::InvalidArgumentError(absl::StrCat("zstd: ", ZSTD_getErrorName(left)));
+      return out.pos;
+    };
+    LS_ASSIGN_OR_RETURN(const size_t written, text.Append(kPieceBytes, decode));
+    content += static_cast<int64_t>(written);
+    LS_RETURN_IF_ERROR(CheckInflation(static_cast<int64_t>(in.pos), content, max_bytes));
+    const bool stands_still = written == 0 && in.pos == read_before;
+    if ((in.pos == in.size && written < kPieceBytes) || stands_still) break;
   }
   if (left != 0) return absl::InvalidArgumentError("zstd: the data ends too early");
-  return content;
+  return text.Take();
 }
 
 bool Accepts(const std::string& accepted, absl::string_view coding) {
@@ -73,21 +77,27 @@ bool IsCoded(std::string_view coding) {
   return !coding.empty() && !absl::EqualsIgnoreCase(absl::string_view(coding.data(), coding.size()), "identity");
 }
 
-absl::Status DecodeContent(std::string_view coding, int64_t max_bytes, std::string& body) {
+absl::Status DecodeContent(std::string_view coding, int64_t max_bytes, const InflatedText::Charge& charge,
+                           std::string& body) {
   if (!IsCoded(coding)) return absl::OkStatus();
+  absl::Status charged;
+  const auto note = [&](int64_t bytes) { return charged = charge(bytes); };
   const std::string name = absl::AsciiStrToLower(absl::string_view(coding.data(), coding.size()));
   absl::StatusOr<std::string> content;
   if (name == "gzip" || name == "x-gzip" || name == "deflate") {
-    content = Inflate(body, max_bytes);
+    content = Inflate(body, max_bytes, note);
   } else if (name == "zstd") {
-    content = DecodeZstd(body, max_bytes);
+    content = DecodeZstd(body, max_bytes, [&](int64_t bytes) { return note(bytes + kZstdWindowBytes); });
   } else {
     return HttpError(415,
                      absl::StrCat("the request's content coding is ", name.substr(0, 64),
                                   "; this server reads gzip, deflate and zstd"),
                      absl::StatusCode::kUnimplemented);
   }
-  if (absl::IsResourceExhausted(content.status())) return BodyTooLarge(static_cast<size_t>(max_bytes));
+  LS_RETURN_IF_ERROR(charged);
+  if (absl::IsResourceExhausted(content.status())) {
+    return HttpError(413, absl::StrCat("the request's body is too large: ", content.status().message()));
+  }
   LS_RETURN_IF_ERROR(content.status());
   body = *std::move(content);
   return absl::OkStatus();

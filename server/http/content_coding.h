@@ -7,15 +7,18 @@
 #include <string_view>
 
 #include "absl/status/status.h"
+#include "base/inflate.h"
 #include "server/http/http_message.h"
 
 namespace longshort::server {
 
 // Whether a request's coding is one: neither "" nor "identity".
 bool IsCoded(std::string_view coding);
-// Replaces `body`, coded by `coding`, by its content, if IsCoded. Errors: 413 if that has more than
-// `max_bytes`; 415 for another coding; INVALID_ARGUMENT for damaged data.
-absl::Status DecodeContent(std::string_view coding, int64_t max_bytes, std::string& body);
+// Replaces `body`, coded by `coding`, by its content, if IsCoded. Charges the memory that this takes beside `body`
+// before it is taken. Errors: 413 if the content is too large (CheckInflation); 415 for another coding;
+// INVALID_ARGUMENT for damaged data; those of `charge`.
+absl::Status DecodeContent(std::string_view coding, int64_t max_bytes, const InflatedText::Charge& charge,
+                           std::string& body);
 
 // The coding that a client accepts by this field of its request: "zstd", "gzip", or "".
 std::string_view AcceptedCoding(const HttpRequest& request, std::string_view field);

@@ -1,14 +1,15 @@
 #include "server/http/http_connection.h"
 
+#include <openssl/ssl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <boost/asio/write.hpp>
 #include <chrono>
 #include <cstring>
 #include <tuple>
@@ -28,8 +29,6 @@ using asio::use_awaitable;
 using asio::ip::tcp;
 using boost::system::error_code;
 
-// Received bytes that are not parsed yet, at most. A client that sends more waits.
-constexpr size_t kTlsReadBytes = 16 << 10;  // of one record
 // Lingering close: a client may still be sending when it gets its last answer. If the connection closed at once, the
 // system would reset it and the client would lose the answer.
 constexpr absl::Duration kLinger = absl::Seconds(1);
@@ -49,16 +48,13 @@ std::string PeerOf(const HttpSocket& socket) {
 
 }  // namespace
 
-HttpConnection::HttpConnection(HttpSocket socket, asio::ssl::context* tls, Shared& shared)
-    : socket_(std::move(socket)),
-      timer_(socket_.get_executor()),
-      changed_(socket_.get_executor()),
-      room_(socket_.get_executor()),
+HttpConnection::HttpConnection(HttpSocket socket, SSL_CTX* tls, Shared& shared)
+    : stream_(std::move(socket), tls),
+      timer_(stream_.socket().get_executor()),
+      changed_(timer_.get_executor()),
+      room_(timer_.get_executor()),
       shared_(shared),
-      peer_(PeerOf(socket_)),
-      body_bytes_(shared.limits.bodies) {
-  if (tls != nullptr) tls_.emplace(socket_, *tls);
-  changed_.expires_at(std::chrono::steady_clock::time_point::max());
+      peer_(PeerOf(stream_.socket())) {
   room_.expires_at(std::chrono::steady_clock::time_point::max());
   shared_.all.insert(this);
   shared_.ReportConnections();
@@ -99,39 +95,25 @@ void HttpConnection::Close() {
   changed_.cancel();
   room_.cancel();
   error_code ignored;
-  std::ignore = socket_.close(ignored);
+  std::ignore = stream_.socket().close(ignored);
 }
 
 void HttpConnection::ThrowClosed() { throw boost::system::system_error(asio::error::operation_aborted); }
 
-awaitable<void> HttpConnection::Change() {
+awaitable<void> HttpConnection::Change(absl::Duration limit) {
   if (!is_open_) ThrowClosed();
   error_code ignored;
+  if (limit == absl::InfiniteDuration()) {
+    changed_.expires_at(std::chrono::steady_clock::time_point::max());
+  } else {
+    changed_.expires_after(absl::ToChronoNanoseconds(limit));
+  }
   co_await changed_.async_wait(redirect_error(use_awaitable, ignored));
   if (!is_open_) ThrowClosed();
 }
 
-awaitable<size_t> HttpConnection::ReadSome() {
-  if (tls_.has_value()) {
-    tls_buffer_.resize(kTlsReadBytes);
-    const size_t count = co_await tls_->async_read_some(asio::buffer(tls_buffer_), use_awaitable);
-    received_.append(tls_buffer_.data(), count);
-    co_return count;
-  }
-  // The buffer is shared: no connection holds one while it waits.
-  while (true) {
-    co_await socket_.async_wait(HttpSocket::wait_read, use_awaitable);
-    error_code error;
-    const size_t count = socket_.read_some(asio::buffer(shared_.scratch), error);
-    if (error == asio::error::would_block) continue;
-    if (error) throw boost::system::system_error(error);
-    received_.append(shared_.scratch.data(), count);
-    co_return count;
-  }
-}
-
 void HttpConnection::ReadCertificate() {
-  const std::unique_ptr<X509, void (*)(X509*)> certificate(SSL_get1_peer_certificate(tls_->native_handle()), X509_free);
+  const std::unique_ptr<X509, void (*)(X509*)> certificate(SSL_get1_peer_certificate(stream_.tls()), X509_free);
   has_certificate_ = certificate != nullptr;
   if (has_certificate_) certificate_ = CredentialsOf(*certificate);
 }
@@ -139,18 +121,28 @@ void HttpConnection::ReadCertificate() {
 awaitable<void> HttpConnection::ReadAhead() {
   try {
     while (is_open_) {
-      if (received_.size() < kReadAheadBytes) {
-        co_await ReadSome();
+      if (lingers_) {
+        at_end_ = !co_await stream_.Discard();
+        changed_.cancel();
+        if (at_end_) co_return;
+      } else if (received_.size() < kReadAheadBytes) {
+        at_end_ = !co_await stream_.Read(received_, kReadAheadBytes);
+        changed_.cancel();
+        if (at_end_) co_return;
       } else {
         error_code ignored;
         co_await room_.async_wait(redirect_error(use_awaitable, ignored));
       }
-      changed_.cancel();
     }
   } catch (const boost::system::system_error&) {
-    at_end_ = true;
-    changed_.cancel();
+    Close();
   }
+}
+
+void HttpConnection::Consume(size_t bytes) {
+  received_.erase(0, bytes);
+  if (received_.empty()) std::string().swap(received_);
+  if (bytes > 0) room_.cancel();
 }
 
 awaitable<void> HttpConnection::Send(std::string_view head, std::string_view body) {
@@ -161,25 +153,20 @@ awaitable<void> HttpConnection::Send(std::string_view head, std::string_view bod
   std::string_view rest = body.substr(beside);
   while (true) {
     BeginPhase(shared_.limits.answer);
-    if (tls_.has_value()) {
-      co_await asio::async_write(*tls_, asio::buffer(slice), use_awaitable);
-    } else {
-      co_await asio::async_write(socket_, asio::buffer(slice), use_awaitable);
-    }
+    co_await stream_.Write(slice);
     if (rest.empty()) co_return;
     slice = rest.substr(0, kSliceBytes);
     rest.remove_prefix(slice.size());
+    co_await asio::post(timer_.get_executor(), use_awaitable);  // other connections' turn
   }
 }
 
 awaitable<void> HttpConnection::Linger() {
   BeginPhase(kLinger);
-  error_code error;
-  if (tls_.has_value()) co_await tls_->async_shutdown(redirect_error(use_awaitable, error));
-  std::ignore = socket_.shutdown(HttpSocket::shutdown_send, error);
+  lingers_ = true;
+  co_await stream_.ShutDown();
   while (!at_end_) {
-    received_.clear();
-    room_.cancel();
+    Consume(received_.size());
     co_await Change();
   }
 }
@@ -187,14 +174,11 @@ awaitable<void> HttpConnection::Linger() {
 awaitable<void> HttpConnection::Serve() {
   const std::shared_ptr<HttpConnection> keep = shared_from_this();
   try {
-    socket_.non_blocking(true);
     BeginPhase(shared_.limits.request);
-    if (tls_.has_value()) {
-      co_await tls_->async_handshake(asio::ssl::stream_base::server, use_awaitable);
-      ReadCertificate();
-    }
+    co_await stream_.Handshake();
+    if (stream_.tls() != nullptr) ReadCertificate();
     asio::co_spawn(
-        socket_.get_executor(), [keep]() { return keep->ReadAhead(); }, asio::detached);
+        timer_.get_executor(), [keep]() { return keep->ReadAhead(); }, asio::detached);
     while (co_await ServeNext()) BeginPhase(shared_.limits.idle);
     co_await Linger();
   } catch (const boost::system::system_error&) {

@@ -6,14 +6,9 @@
 // clang-format off
 #include <utility>  // Boost 1.74's awaitable.hpp needs it
 // clang-format on
-#include <array>
 #include <atomic>
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/generic/stream_protocol.hpp>
-#include <boost/asio/ssl/context.hpp>
-#include <boost/asio/ssl/stream.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/asio/thread_pool.hpp>
 #include <boost/beast/http/parser.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -25,16 +20,14 @@
 #include <string_view>
 #include <unordered_set>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "base/budget.h"
 #include "server/http/http_exchange.h"
 #include "server/http/http_server.h"
+#include "server/http/http_stream.h"
 
 namespace longshort::server {
-
-// Of TCP, or a Unix socket.
-using HttpSocket = boost::asio::generic::stream_protocol::socket;
 
 class HttpConnection final : public std::enable_shared_from_this<HttpConnection> {
  public:
@@ -46,22 +39,26 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
 
     const HttpRouter& router;
     const HttpLimits& limits;
-    boost::asio::thread_pool& workers;
     // Those that may be closed for a new connection, the one whose phase began first in front. A connection is not in
     // the list while a request that was read is being served.
     std::list<HttpConnection*> evictable = {};
     std::unordered_set<HttpConnection*> all = {};
-    size_t calls = 0;                      // that are being served
-    std::atomic<int64_t> exchanges = 0;    // objects, whatever thread holds them
-    std::array<char, 65536> scratch = {};  // for reading; used within one function only
+    size_t calls = 0;                    // that are being served
+    std::atomic<int64_t> exchanges = 0;  // objects, whatever thread holds them
+    int64_t date_second = 0;
+    std::string date = {};  // Date in that second: to write it takes as long as the rest of a head
   };
 
   // `tls`: null for plain HTTP.
-  HttpConnection(HttpSocket socket, boost::asio::ssl::context* tls, Shared& shared);
+  HttpConnection(HttpSocket socket, ssl_ctx_st* tls, Shared& shared);
   ~HttpConnection();
   HttpConnection(const HttpConnection&) = delete;
   HttpConnection& operator=(const HttpConnection&) = delete;
 
+  // The client's address in gRPC's form.
+  const std::string& peer() const { return peer_; }
+  // The connection waits for Serve. It may be closed for a new one.
+  void AwaitTurn() { BeginPhase(shared_.limits.request); }
   // Serves the client until the connection closes.
   boost::asio::awaitable<void> Serve();
   // Pending reads and writes end with an error.
@@ -82,7 +79,7 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
   // A client must send or take so many bytes within one phase.
   static constexpr size_t kSliceBytes = 64 << 10;
   // If so many bytes wait to be parsed, reading pauses.
-  static constexpr size_t kReadAheadBytes = 64 << 10;
+  static constexpr size_t kReadAheadBytes = 16 << 10;
 
   // For the coroutines: ends Serve.
   [[noreturn]] static void ThrowClosed();
@@ -94,11 +91,12 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
   void LeaveEvictable();
 
   boost::asio::awaitable<void> ReadAhead();
-  boost::asio::awaitable<size_t> ReadSome();
+  // Removes so many bytes from received_.
+  void Consume(size_t bytes);
   // Of the client, after the handshake.
   void ReadCertificate();
-  // Waits until something was received, an exchange has work, or the connection closed.
-  boost::asio::awaitable<void> Change();
+  // Waits until something was received, an exchange has work, the connection closed, or `limit` has passed.
+  boost::asio::awaitable<void> Change(absl::Duration limit = absl::InfiniteDuration());
   boost::asio::awaitable<void> Send(std::string_view head, std::string_view body);
   boost::asio::awaitable<void> Linger();
 
@@ -108,18 +106,26 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
   // Reads the head. Returns the HTTP status of an error, or 0.
   boost::asio::awaitable<int> ReadHead(Parser& parser);
   HttpRequest RequestOf(const Parser& parser) const;
-  // Parses what was received, and counts it against the budget of bodies.
-  absl::Status ParseBody(Parser& parser, size_t max_bytes);
-  // Passes what has arrived of a streamed body, its end, or an error to its reader. Returns false if there is nothing
-  // to pass.
-  bool PassBody(Exchange& exchange, Parser& parser, size_t max_bytes);
-  boost::asio::awaitable<absl::Status> ReadBody(Parser& parser, size_t max_bytes);
-  boost::asio::awaitable<bool> ServeExchange(const std::shared_ptr<Exchange>& exchange, Parser& parser,
-                                             const HttpPlan& plan);
-  std::string HeadOf(const HttpResponse& response, std::optional<size_t> length) const;
+  // Counts the request among the calls that are being served, if it is one. Errors: UNAVAILABLE.
+  absl::Status BeginCall();
+  void EndCall();
+  // Parses what was received of the body.
+  absl::Status ParseBody();
+  // Whether the whole body is here. Drops what has arrived of it.
+  bool BodyIsHere();
+  // Gives the body to its reader: all of it, or what has arrived, or an error. Returns false if there is nothing yet.
+  boost::asio::awaitable<bool> PassBody(Exchange& exchange);
+  // Returns when the whole body has arrived, or an answer waits to be sent.
+  boost::asio::awaitable<absl::StatusOr<std::string>> ReadBody(Exchange& exchange);
+  boost::asio::awaitable<bool> ServeExchange(const std::shared_ptr<Exchange>& exchange);
+  // Ends Serve if the client has left. A client that sends nothing more may still wait for its answer: if it does not,
+  // its system answers an interim response with a reset, which the next look finds.
+  boost::asio::awaitable<void> LookForClient(const Exchange& exchange);
+  // The value of the field Date.
+  const std::string& DateNow();
+  std::string HeadOf(const HttpResponse& response, std::optional<size_t> length);
 
-  HttpSocket socket_;
-  std::optional<boost::asio::ssl::stream<HttpSocket&>> tls_;
+  HttpStream stream_;
   boost::asio::steady_timer timer_;    // of the phase
   boost::asio::steady_timer changed_;  // wakes Serve
   boost::asio::steady_timer room_;     // wakes ReadAhead
@@ -130,18 +136,24 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
   Credentials certificate_;
   bool has_certificate_ = false;
 
-  std::string tls_buffer_;
-  std::string received_;      // not parsed yet
-  bool at_end_ = false;       // the client sends nothing more
-  Budget::Share body_bytes_;  // of the request that is being read or served
+  std::string received_;  // not parsed yet
+  bool at_end_ = false;   // the client sends nothing more
+  bool lingers_ = false;  // what still comes is dropped
   std::shared_ptr<Exchange> exchange_;
   // Of the current request:
+  Parser* parser_ = nullptr;
+  bool is_call_ = false;
+  bool is_counted_ = false;    // in Shared::calls
+  bool expects_ = false;       // the client waits for consent before it sends the body
   bool receiving_ = false;     // a phase that is too long ends with 408
   bool timed_out_ = false;     // that happened
   bool without_body_ = false;  // HEAD
   bool sends_chunks_ = true;   // not to clients of HTTP/1.0
   bool keep_alive_ = true;
-  HttpFields fields_;  // of the plan
+  bool has_answered_ = false;  // a part of the answer was sent
+  absl::Duration question_interval_;
+  absl::Time next_question_;  // when LookForClient may send the next interim response
+  HttpFields fields_;         // of the plan
 };
 
 }  // namespace longshort::server

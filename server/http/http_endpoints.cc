@@ -1,13 +1,19 @@
 #include "server/http/http_endpoints.h"
 
+#include <arpa/inet.h>
 #include <openssl/ssl.h>
 
 #include <optional>
 #include <utility>
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/clock.h"
 #include "base/status_macros.h"
+#include "server/http/http_status.h"
 #include "server/http/page.h"
 
 namespace longshort::server {
@@ -53,11 +59,28 @@ HttpResponse Refuse(const absl::Status& status) {
   return response;
 }
 
-void RefuseWithoutCertificate(const std::shared_ptr<HttpExchange>& exchange) {
-  exchange->Answer({.status = 403,
-                    .body = R"({"status":403,"title":"Forbidden","detail":"calls need a client certificate, because )"
-                            R"(the server has --tls-client-ca; metrics and probes need none"})",
-                    .content_type = "application/problem+json"});
+HttpResponse WithoutCertificate() {
+  return {.status = 403,
+          .body = R"({"status":403,"title":"Forbidden","detail":"calls need a client certificate, because )"
+                  R"(the server has --tls-client-ca; metrics and probes need none"})",
+          .content_type = "application/problem+json"};
+}
+
+// "host" of "host:port" and "[host]:port".
+std::string_view WithoutPort(std::string_view authority) {
+  if (authority.starts_with('[')) return authority.substr(1, authority.find(']') - 1);
+  return authority.substr(0, authority.find(':'));
+}
+
+// Whether a page of another origin has its browser send this.
+bool IsCrossSite(const HttpRequest& head) {
+  const std::optional<std::string> site = head.Find("sec-fetch-site");
+  if (site.has_value()) return *site != "same-origin" && *site != "none";
+  const std::optional<std::string> origin = head.Find("origin");
+  if (!origin.has_value()) return false;
+  const size_t scheme = origin->find("://");
+  return scheme == std::string::npos ||
+         !absl::EqualsIgnoreCase(origin->substr(scheme + 3), head.Find("host").value_or(""));
 }
 
 // Whether a browser asks, and not curl.
@@ -76,8 +99,6 @@ HttpResponse AnswerOf(const PageFile& file) {
 
 // Lets pages of `origin` read the answers (CORS), and answers a browser's question beforehand.
 void AddCors(const std::string& origin, const HttpRequest& head, HttpPlan& plan) {
-  const std::optional<std::string> asking = head.Find("origin");
-  if (origin.empty() || !asking.has_value() || (origin != "*" && *asking != origin)) return;
   plan.fields = {{"Access-Control-Allow-Origin", origin},
                  {"Access-Control-Expose-Headers", "x-request-id, retry-after, longshort-queue-depth"},
                  {"Vary", "Origin"}};
@@ -87,9 +108,7 @@ void AddCors(const std::string& origin, const HttpRequest& head, HttpPlan& plan)
                            "authorization, content-type, connect-protocol-version, connect-timeout-ms, x-client-id, "
                            "x-priority, x-request-id, x-session-id, inference-header-content-length");
   plan.fields.emplace_back("Access-Control-Max-Age", "7200");
-  plan.serve = [](const std::shared_ptr<HttpExchange>& exchange) {
-    exchange->Answer({.status = 204, .content_type = ""});
-  };
+  plan.serve = AnswerWith({.status = 204});
 }
 
 }  // namespace
@@ -128,53 +147,118 @@ void HttpEndpoints::Serve(std::vector<HttpFront> fronts) {
   fronts_ = std::make_shared<const std::vector<HttpFront>>(std::move(fronts));
 }
 
+bool HttpEndpoints::AllowsOrigin(const std::optional<std::string>& origin) const {
+  return origin.has_value() && !options_.cors_origin.empty() &&
+         (options_.cors_origin == "*" || options_.cors_origin == *origin);
+}
+
+bool HttpEndpoints::Serves(std::string_view host) const {
+  if (!options_.checks_host) return true;
+  const std::string name = absl::AsciiStrToLower(std::string(WithoutPort(host)));
+  in_addr address{};
+  return name == "localhost" || name == "::1" || absl::c_linear_search(options_.hosts, name) ||
+         (inet_pton(AF_INET, name.c_str(), &address) == 1 && name.starts_with("127."));
+}
+
 HttpPlan HttpEndpoints::Route(const HttpRequest& head) const {
+  HttpPlan plan = PlanOf(head);
+  const auto refuse = [&plan](const absl::Status& status) {
+    HttpResponse response =
+        plan.write_error != nullptr
+            ? plan.write_error(status)
+            : HttpResponse{.status = HttpStatusOf(status), .body = absl::StrCat(std::string(status.message()), "\n")};
+    plan.serve = AnswerWith(std::move(response));
+    plan.is_call = false;
+  };
+  const bool takes_method = absl::c_linear_search(plan.methods, head.method);
+  const bool is_probe = head.path == "/livez" || head.path == "/readyz";  // balancers choose any host
+  if (const std::string host = head.Find("host").value_or("localhost"); !is_probe && !Serves(host)) {
+    constexpr int kMisdirected = 421;
+    refuse(
+        HttpError(kMisdirected, absl::StrCat("the host is ", "'", host, "'",
+                                             ", but this address serves localhost; start the server with --http-host=",
+                                             std::string(WithoutPort(host)), " to serve it")));
+  } else if (!plan.methods.empty() && !takes_method) {
+    std::string allow = absl::StrCat(absl::StrJoin(plan.methods, ", "),
+                                     absl::c_linear_search(plan.methods, "GET") ? ", HEAD" : "", ", OPTIONS");
+    if (head.method == "OPTIONS") {
+      plan.serve = AnswerWith({.status = 204});
+      plan.is_call = false;
+    } else {
+      constexpr int kMethodNotAllowed = 405;
+      refuse(HttpError(kMethodNotAllowed, absl::StrCat(head.path, " takes ", absl::StrJoin(plan.methods, " or "))));
+    }
+    plan.fields.emplace_back("Allow", std::move(allow));
+  }
+  if (AllowsOrigin(head.Find("origin"))) AddCors(options_.cors_origin, head, plan);
+  plan.keep_alive = ready_;  // clients of a server that drains find another one with their next connection
+  return plan;
+}
+
+HttpPlan HttpEndpoints::PlanOf(const HttpRequest& head) const {
+  if (head.path == "/metrics") {
+    return {.methods = {"GET"},
+            .serve = [this](const std::shared_ptr<HttpExchange>& exchange) { ServeMetrics(exchange, MonotonicNow()); }};
+  }
+  if (std::function<HttpResponse(const HttpRequest&)> answer = OwnAnswer(head); answer != nullptr) {
+    return {.methods = {"GET"}, .serve = [answer = std::move(answer)](const std::shared_ptr<HttpExchange>& exchange) {
+              exchange->Answer(answer(exchange->request()));
+            }};
+  }
+  if (head.path == "*") return {.methods = {"GET", "POST"}};  // OPTIONS *
   std::shared_ptr<const std::vector<HttpFront>> fronts;
   {
     const MutexLock lock(mutex_);
     fronts = fronts_;
   }
-  HttpPlan plan;
-  plan.serve = [this, is_loading = fronts == nullptr](const std::shared_ptr<HttpExchange>& exchange) {
-    constexpr int kNotFound = 404;
-    HttpResponse response = Respond(exchange->request());
-    if (is_loading && response.status == kNotFound) {  // a front may have the path
-      response = {.status = 503, .body = "the server loads its models\n", .fields = {{"Retry-After", "1"}}};
-    }
-    exchange->Answer(std::move(response));
-  };
-  if (fronts != nullptr) {
-    for (const HttpFront& front : *fronts) {
-      if (std::optional<HttpPlan> found = front(head); found.has_value()) {
-        plan = *std::move(found);
-        if (asks_clients_ && !head.has_certificate) plan = {.serve = RefuseWithoutCertificate};
-        break;
-      }
-    }
+  if (fronts == nullptr) {  // a front may have the path
+    return {.serve =
+                AnswerWith({.status = 503, .body = "the server loads its models\n", .fields = {{"Retry-After", "1"}}})};
   }
-  AddCors(options_.cors_origin, head, plan);
-  plan.keep_alive = ready_;  // clients of a server that drains find another one with their next connection
-  return plan;
+  for (const HttpFront& front : *fronts) {
+    std::optional<HttpPlan> plan = front(head);
+    if (!plan.has_value()) continue;
+    if (IsCrossSite(head) && !AllowsOrigin(head.Find("origin"))) {
+      return {.serve = AnswerWith(
+                  {.status = 403,
+                   .body = "a page of another origin may call the server only if --http-cors-origin names it\n"})};
+    }
+    if (asks_clients_ && !head.has_certificate) return {.serve = AnswerWith(WithoutCertificate())};
+    return *std::move(plan);
+  }
+  return {.serve = AnswerWith({.status = 404, .body = absl::StrCat("Not Found\n\n", what_)})};
 }
 
-HttpResponse HttpEndpoints::Respond(const HttpRequest& request) const {
-  const bool reads = request.method == "GET" || request.method == "HEAD";
-  if (reads && request.path == "/metrics") {
-    const absl::Status status = options_.may_read_metrics == nullptr
-                                    ? absl::OkStatus()
-                                    : options_.may_read_metrics(request.Find("authorization"));
-    if (!status.ok()) return Refuse(status);
-    return {.body = options_.metrics(), .content_type = kPrometheusText};
+std::function<HttpResponse(const HttpRequest&)> HttpEndpoints::OwnAnswer(const HttpRequest& head) const {
+  if (head.path == "/livez") return [](const HttpRequest&) { return HttpResponse{.body = "ok\n"}; };
+  if (head.path == "/readyz") {
+    return [this](const HttpRequest&) {
+      return ready_ ? HttpResponse{.body = "ready\n"} : HttpResponse{.status = 503, .body = "not ready\n"};
+    };
   }
-  if (reads && request.path == "/livez") return {.body = "ok\n"};
-  if (reads && request.path == "/readyz") {
-    return ready_ ? HttpResponse{.body = "ready\n"} : HttpResponse{.status = 503, .body = "not ready\n"};
+  if (head.path == "/" && !WantsHtml(head)) return [this](const HttpRequest&) { return HttpResponse{.body = what_}; };
+  if (options_.inference && options_.page) {
+    if (const std::optional<PageFile> file = FindPageFile(head.path); file.has_value()) {
+      return [file = *file](const HttpRequest&) { return AnswerOf(file); };
+    }
   }
-  if (reads && request.path == "/" && !WantsHtml(request)) return {.body = what_};
-  if (reads && options_.inference && options_.page) {
-    if (const std::optional<PageFile> file = FindPageFile(request.path); file.has_value()) return AnswerOf(*file);
+  return nullptr;
+}
+
+void HttpEndpoints::ServeMetrics(const std::shared_ptr<HttpExchange>& exchange, absl::Time asked) const {
+  constexpr absl::Duration kInterval = absl::Milliseconds(100);
+  if (options_.may_read_metrics != nullptr) {
+    const absl::Status status = options_.may_read_metrics(exchange->request().Find("authorization"));
+    if (!status.ok()) return exchange->Answer(Refuse(status));
   }
-  return {.status = 404, .body = absl::StrCat("Not Found\n\n", what_)};
+  if (metrics_time_ < asked) {
+    if (const absl::Time next = metrics_time_ + kInterval; MonotonicNow() < next) {
+      return exchange->SetTimer(next, [this, exchange, asked] { ServeMetrics(exchange, asked); });
+    }
+    metrics_ = options_.metrics();
+    metrics_time_ = MonotonicNow();
+  }
+  exchange->Answer({.body = metrics_, .content_type = kPrometheusText});
 }
 
 }  // namespace longshort::server

@@ -10,12 +10,14 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "base/mutex.h"
 #include "server/access/tls_watch.h"
 #include "server/http/http_front.h"
@@ -45,6 +47,10 @@ class HttpEndpoints {
     std::string grpc = {};
     // The origin whose pages may call the server from a browser; "*": every origin, "": none.
     std::string cors_origin = {};
+    // Whether a request's Host must be localhost, a loopback address, or one of `hosts`. Otherwise a page of any site
+    // could read what is served to this machine's users: by DNS, its own name may become a loopback address.
+    bool checks_host = false;
+    std::vector<std::string> hosts = {};
     // Whether fronts and the page are served.
     bool inference = true;
     // Whether / is the page.
@@ -71,12 +77,23 @@ class HttpEndpoints {
   explicit HttpEndpoints(Options options) : options_(std::move(options)) {}
 
   HttpPlan Route(const HttpRequest& head) const;
-  HttpResponse Respond(const HttpRequest& request) const;
+  // The plan for the path, whatever the method.
+  HttpPlan PlanOf(const HttpRequest& head) const;
+  // The answer to a GET of one of the port's own paths; nullptr for other paths.
+  std::function<HttpResponse(const HttpRequest&)> OwnAnswer(const HttpRequest& head) const;
+  // Answers with metrics that were rendered after `asked`. They are rendered at most ten times a second, so the answer
+  // may wait.
+  void ServeMetrics(const std::shared_ptr<HttpExchange>& exchange, absl::Time asked) const;
+  bool Serves(std::string_view host) const;
+  bool AllowsOrigin(const std::optional<std::string>& origin) const;
 
   const Options options_;
   std::string what_;           // what the port has, for people
   bool asks_clients_ = false;  // for a certificate
   std::atomic<bool> ready_ = false;
+  // Of the HTTP thread: the metrics as they were rendered last.
+  mutable std::string metrics_;
+  mutable absl::Time metrics_time_ = absl::InfinitePast();
   mutable Mutex mutex_;
   std::shared_ptr<const std::vector<HttpFront>> fronts_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<HttpServer> server_;  // last: its thread uses the other members

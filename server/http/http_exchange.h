@@ -5,12 +5,15 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "server/http/http_message.h"
@@ -23,15 +26,23 @@ class HttpExchange {
 
   virtual ~HttpExchange() = default;
 
-  // The request. For a plan with `streams_body` the body is empty; Read returns it.
-  // Thread: the one that serves the exchange, which may move from it.
+  // The request's head; the body is empty. Thread: the one that serves the exchange, which may move from it.
   virtual HttpRequest& request() = 0;
 
-  // Waits for more of the request's body: a part that is not empty, or an empty one at the body's end. The status is an
-  // error if the body cannot be read to its end. Only for a plan with `streams_body`; one at a time.
-  virtual void Read(absl::AnyInvocable<void(absl::StatusOr<std::string> part)> received) = 0;
+  // Takes the memory for `bytes` of a body, all that the server is going to hold. An error ends the reading.
+  using Charge = absl::AnyInvocable<absl::Status(int64_t bytes)>;
+  using Received = absl::AnyInvocable<void(absl::StatusOr<std::string> bytes)>;
 
-  // Sends the whole answer. It ends the exchange.
+  // Reads the whole body, once. Errors: 413 beyond `max_bytes`, 408 if it comes too slowly, 400 if it is malformed,
+  // what `charge` returns, UNAVAILABLE if HttpLimits::calls are in progress by then. Thread of both callbacks: the I/O
+  // thread.
+  virtual void ReadBody(size_t max_bytes, Charge charge, Received received) = 0;
+  // Waits for more of the request's body: a part that is not empty, or an empty one at the body's end. Errors: 400. One
+  // at a time, and not beside ReadBody.
+  virtual void Read(Received received) = 0;
+
+  // Sends the whole answer. It ends the exchange. The connection closes after an answer that was given before the body
+  // had arrived.
   virtual void Answer(HttpResponse response, Done done) = 0;
   // The same without a callback.
   void Answer(HttpResponse response) {
@@ -50,28 +61,33 @@ class HttpExchange {
   // Closes the connection.
   virtual void Abort() = 0;
 
-  // Runs `task`, which processes `bytes`, on the I/O thread if they are few, and otherwise on a worker thread, so that
-  // a large request does not delay others.
-  virtual void Run(size_t bytes, absl::AnyInvocable<void()> task) = 0;
+  // Runs `task` on the I/O thread, later.
+  virtual void RunSoon(absl::AnyInvocable<void()> task) = 0;
 };
 
 // How the server treats a request, decided by its head.
 struct HttpPlan {
-  // A larger body is not read; `serve` finds the reason in HttpRequest::body_status.
-  size_t max_body_bytes = 0;
-  // Whether `serve` is called before the body is read.
-  bool streams_body = false;
+  // The methods that the path takes, without HEAD and OPTIONS. Empty: there is no such path, and `serve` says so.
+  std::vector<std::string> methods = {};
+  // Writes an error in the form of the path's protocol. Null: as plain text.
+  HttpResponse (*write_error)(const absl::Status& status) = nullptr;
   // Whether HttpLimits::calls counts it. If there are too many, `serve` finds UNAVAILABLE in HttpRequest::body_status.
   bool is_call = false;
   // Whether the connection may stay open for further requests.
   bool keep_alive = true;
   // Fields of every answer, beside its own.
   HttpFields fields = {};
-  // Called on the I/O thread. It must answer, at once or later.
-  std::function<void(const std::shared_ptr<HttpExchange>&)> serve;
+  // Called on the I/O thread as soon as the head has been read, for one of `methods`. It must answer, at once or later.
+  std::function<void(const std::shared_ptr<HttpExchange>&)> serve = nullptr;
 };
 
-// Called on the I/O thread.
+// For HttpPlan::serve.
+inline std::function<void(const std::shared_ptr<HttpExchange>&)> AnswerWith(HttpResponse response) {
+  return
+      [response = std::move(response)](const std::shared_ptr<HttpExchange>& exchange) { exchange->Answer(response); };
+}
+
+// Called on the I/O thread. The method of `head` is never HEAD: that is a GET whose answer is sent without its body.
 using HttpRouter = std::function<HttpPlan(const HttpRequest& head)>;
 
 }  // namespace longshort::server

@@ -23,7 +23,7 @@ struct HttpRequest {
   std::string query;  // as sent, without "?"
   HttpFields fields;  // names in lower case, in the order of the request
   std::string body;
-  // Why the body was not read to its end: it is too large, for example. OK otherwise.
+  // Why the request is refused unread, or its body was not read to the end. OK otherwise.
   absl::Status body_status;
   // The client's address in gRPC's form, such as "ipv4:127.0.0.1:40312".
   std::string peer;

@@ -1,5 +1,6 @@
 #include "server/http/http_server.h"
 
+#include <openssl/ssl.h>
 #include <sys/socket.h>
 
 #include <boost/asio/awaitable.hpp>
@@ -8,13 +9,15 @@
 #include <boost/asio/detached.hpp>
 #include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
-#include <boost/asio/ssl/context.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/asio/thread_pool.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <chrono>
-#include <optional>
+#include <deque>
+#include <map>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "absl/synchronization/notification.h"
@@ -35,8 +38,7 @@ using boost::system::error_code;
 
 // Interval for retrying accept while there is no descriptor for a connection.
 constexpr std::chrono::milliseconds kAcceptAgain(100);
-// For large requests, so that one of them does not keep the others from being processed.
-constexpr size_t kWorkers = 2;
+constexpr int kAcceptedAtOnce = 64;
 // While exchanges end.
 constexpr absl::Duration kPollInterval = absl::Milliseconds(1);
 
@@ -46,9 +48,8 @@ constexpr absl::Duration kPollInterval = absl::Milliseconds(1);
 class HttpServer::Loop final {
  public:
   Loop(HttpRouter router, ssl_ctx_st* tls, const HttpLimits& limits) : router_(std::move(router)), limits_(limits) {
-    if (tls == nullptr) return;
-    SSL_CTX_up_ref(tls);
-    tls_.emplace(tls);  // takes a reference
+    if (tls != nullptr) SSL_CTX_up_ref(tls);
+    tls_.reset(tls);
   }
 
   void Listen(ListeningSockets listening) {
@@ -75,42 +76,71 @@ class HttpServer::Loop final {
     while (shared_.exchanges > 0) absl::SleepFor(kPollInterval);
   }
   // Thread-safe.
-  void Stop() {
-    context_.stop();
-    workers_.join();
-  }
+  void Stop() { context_.stop(); }
 
  private:
   awaitable<void> AcceptFrom(Acceptor acceptor) {
+    acceptor.non_blocking(true);
     asio::steady_timer timer(context_);
     while (true) {
       error_code error;
       HttpSocket socket = co_await acceptor.async_accept(redirect_error(use_awaitable, error));
-      const bool no_descriptor = IsOutOfDescriptors(error.value());
-      if (no_descriptor || shared_.all.size() >= limits_.connections) {
-        if (!shared_.evictable.empty()) {
-          shared_.evictable.front()->Close();
-        } else if (no_descriptor) {
-          timer.expires_after(kAcceptAgain);
-          co_await timer.async_wait(use_awaitable);
-        } else {
-          continue;  // every connection is being served: the new one is closed
-        }
+      // Those that came together are accepted together, so that all of them can take turns.
+      for (int i = 0; i < kAcceptedAtOnce && !error; ++i) {
+        Admit(std::move(socket));
+        socket = acceptor.accept(error);
       }
-      if (error || closed_) continue;
-      const auto connection =
-          std::make_shared<HttpConnection>(std::move(socket), tls_.has_value() ? &*tls_ : nullptr, shared_);
+      if (!IsOutOfDescriptors(error.value())) continue;
+      if (!shared_.evictable.empty()) {
+        shared_.evictable.front()->Close();
+      } else {
+        timer.expires_after(kAcceptAgain);
+        co_await timer.async_wait(use_awaitable);
+      }
+    }
+  }
+
+  void Admit(HttpSocket socket) {
+    if (closed_) return;
+    if (shared_.all.size() >= limits_.connections) {
+      if (shared_.evictable.empty()) return;  // every connection is being served: the new one is closed
+      shared_.evictable.front()->Close();
+    }
+    try {
+      const auto connection = std::make_shared<HttpConnection>(std::move(socket), tls_.get(), shared_);
+      connection->AwaitTurn();
+      const std::string_view peer = connection->peer();
+      starting_[std::string(peer.substr(0, peer.rfind(':')))].push_back(connection);
+    } catch (const boost::system::system_error&) {
+      return;  // OpenSSL has no memory: the connection is closed
+    }
+    if (!std::exchange(is_starting_, true)) asio::co_spawn(context_, StartInTurns(), asio::detached);
+  }
+
+  // Begins to serve one connection of each client after another, so that a client that opens many at once delays
+  // mostly its own.
+  awaitable<void> StartInTurns() {
+    for (std::string client; !starting_.empty(); co_await asio::post(context_, use_awaitable)) {
+      auto next = starting_.upper_bound(client);
+      if (next == starting_.end()) next = starting_.begin();
+      client = next->first;
+      const std::shared_ptr<HttpConnection> connection = std::move(next->second.front());
+      next->second.pop_front();
+      if (next->second.empty()) starting_.erase(next);
       asio::co_spawn(
           context_, [connection] { return connection->Serve(); }, asio::detached);
     }
+    is_starting_ = false;
   }
 
   const HttpRouter router_;
   const HttpLimits limits_;
   std::unique_ptr<SocketFile> file_;  // of a Unix socket
-  std::optional<asio::ssl::context> tls_;
-  asio::thread_pool workers_{kWorkers};
-  HttpConnection::Shared shared_{router_, limits_, workers_};
+  std::unique_ptr<SSL_CTX, void (*)(SSL_CTX*)> tls_{nullptr, SSL_CTX_free};
+  HttpConnection::Shared shared_{router_, limits_};
+  // Connections that were accepted and are not served yet, by the client's address.
+  std::map<std::string, std::deque<std::shared_ptr<HttpConnection>>> starting_;
+  bool is_starting_ = false;
   bool closed_ = false;
   asio::io_context context_{1};  // last: it owns the coroutines, and with them the connections
 };

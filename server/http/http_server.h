@@ -4,8 +4,7 @@
 // are in use, a new one closes the one whose phase (request, answer or idle) began first; a request that is being
 // served is not cut off. Calls (HttpPlan::is_call) cannot use all connections, so there is room for probes and metrics.
 //
-// Thread: one I/O thread serves all connections and calls the router. Large requests are processed by worker threads
-// (HttpExchange::Run).
+// Thread: one I/O thread serves all connections and calls the router.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +14,6 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "base/budget.h"
 #include "base/thread.h"
 #include "server/http/http_exchange.h"
 #include "server/options/listening_sockets.h"
@@ -27,26 +25,26 @@ namespace longshort::server {
 
 struct HttpLimits {
   size_t connections = 128;
-  // Calls that are being served.
+  // Calls that are being served, without those whose body is being read.
   size_t calls() const { return connections - connections / 8; }
   size_t head_bytes = 16 << 10;
   // From the start of a connection (TLS handshake included) or of a later request to the end of the request's head.
   absl::Duration request = absl::Seconds(5);
-  // For each 64 KiB of a request's body, unless it is served in parts, and of an answer.
+  // For each 64 KiB of a request's body, unless it is read in parts, and of an answer.
   absl::Duration body = absl::Seconds(10);
   absl::Duration answer = absl::Seconds(10);
-  // Between an answer and the next request. Longer than the default interval of scrapers.
+  // Between an answer and the next request; clients read it as whole seconds. Longer than the default interval of
+  // scrapers.
   absl::Duration idle = absl::Seconds(75);
-  // Bytes of the bodies of all requests that are being read or served, without those below 64 KiB. Null: no limit.
-  std::shared_ptr<Budget> bodies = nullptr;
   // Called by the I/O thread with the number of open connections, whenever it changes. Empty: not called.
   std::function<void(size_t connections)> on_connections = nullptr;
 };
 
 class HttpServer final {
  public:
-  // Starts to serve. `tls`: null for plain HTTP; the server holds a reference. `socket_mode`: of the file of a Unix
-  // socket. Errors: UNAVAILABLE if the address cannot be bound; RESOURCE_EXHAUSTED if the system has no thread.
+  // Starts to serve. `tls`: null for plain HTTP; the server holds a reference, and the process must ignore SIGPIPE.
+  // `socket_mode`: of the file of a Unix socket. Errors: UNAVAILABLE if the address cannot be bound; RESOURCE_EXHAUSTED
+  // if the system has no thread.
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(const NamedAddress& name, HttpRouter router,
                                                            ssl_ctx_st* tls = nullptr, const HttpLimits& limits = {},
                                                            int64_t socket_mode = kDefaultSocketMode);

@@ -62,7 +62,7 @@ class ConnectCodec final : public HttpCodec {
   }
 
   std::string CodingOf(const HttpRequest& request) const override {
-    if (request.method == "GET") return QueryParameter(request.query, "compression").value_or("");
+    if (request.method == "GET") return "";
     return kind_ == RpcKind::kUnary ? HttpCodec::CodingOf(request) : coding_;
   }
   absl::StatusOr<PackedMessage> TakeOnly(HttpRequest& request) override {
@@ -97,19 +97,13 @@ class ConnectCodec final : public HttpCodec {
     return message;
   }
 
-  absl::StatusOr<int64_t> MemoryOf(const HttpRequest& request,
-                                   const google::protobuf::Descriptor& type) const override {
-    if (encoding_ == Encoding::kJson) return JsonMemory(request.body, kBytesOfNumber);
-    google::protobuf::io::ArrayInputStream stream(request.body.data(), static_cast<int>(request.body.size()));
-    const MessageSize size = MeasureMessage(stream, type, kMaxElements);
-    if (size.elements <= kMaxElements) return size.InMemory();
-    return absl::InvalidArgumentError(
-        absl::StrCat("the request has more than ", kMaxElements, " messages, strings, map entries and unknown fields"));
-  }
-
-  absl::Status ReadRequest(HttpRequest& request, google::protobuf::Message& message) override {
-    if (encoding_ == Encoding::kJson) return ReadJson(request.body, message);
+  absl::Status ReadRequest(HttpRequest& request, google::protobuf::Message& message, MemoryMeter& meter) override {
+    if (encoding_ == Encoding::kJson) return ReadJson(request.body, message, meter);
     if (request.body.size() > MaxBytes()) return BodyTooLarge(MaxBytes());
+    google::protobuf::io::ArrayInputStream stream(request.body.data(), static_cast<int>(request.body.size()));
+    const MessageSize size = MeasureMessage(stream, *message.GetDescriptor(), kMaxElements);
+    LS_RETURN_IF_ERROR(CheckElements(size));
+    LS_RETURN_IF_ERROR(meter.Add(size.memory));
     if (message.ParseFromString(request.body)) return absl::OkStatus();
     return absl::InvalidArgumentError(absl::StrCat("the request is not a ", message.GetDescriptor()->full_name(),
                                                    ": malformed, or a string field is not UTF-8"));
@@ -163,7 +157,7 @@ class ConnectCodec final : public HttpCodec {
   absl::StatusOr<PackedMessage> TakeFromQuery(const HttpRequest& request) const {
     std::optional<std::string> text = QueryParameter(request.query, "message");
     if (!text.has_value()) return absl::InvalidArgumentError("the query has no parameter `message`, or a wrong one");
-    PackedMessage message{*std::move(text), CodingOf(request)};
+    PackedMessage message{*std::move(text), ""};
     if (QueryParameter(request.query, "base64") != "1") return message;
     std::string bytes;
     if (!absl::WebSafeBase64Unescape(message.bytes, &bytes)) {
@@ -186,14 +180,15 @@ class ConnectCodec final : public HttpCodec {
 };
 
 absl::StatusOr<Encoding> EncodingOf(const Rpc& rpc, const HttpRequest& head) {
-  if (head.method == "GET" && rpc.side_effect_free) {
+  if (head.method == "GET") {
+    if (const std::string coding = QueryParameter(head.query, "compression").value_or(""); IsCoded(coding)) {
+      return absl::UnimplementedError(
+          absl::StrCat("the query's `compression` is ", Quoted(coding), "; GET takes no compression, POST does"));
+    }
     const std::string encoding = QueryParameter(head.query, "encoding").value_or("");
     if (encoding == "json") return Encoding::kJson;
     if (encoding == "proto") return Encoding::kProto;
     return HttpError(415, "the query's `encoding` must be json or proto");
-  }
-  if (head.method != "POST") {
-    return HttpError(405, absl::StrCat(rpc.names.method(), " takes POST", rpc.side_effect_free ? " or GET" : ""));
   }
   const bool is_unary = rpc.kind == RpcKind::kUnary;
   const std::string prefix = is_unary ? "application/" : "application/connect+";

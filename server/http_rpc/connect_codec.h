@@ -12,8 +12,9 @@
 
 namespace longshort::server {
 
-// A codec for a request of `rpc`. `max_message_bytes`: of a message, unpacked. Errors: those that HttpError makes, for
-// a method or a content type that the RPC does not have; UNIMPLEMENTED for bidirectional streams.
+// A codec for a request of `rpc`, by POST, or by GET if it has no side effects. `max_message_bytes`: of a message,
+// unpacked. Errors: 415 for a content type that the RPC does not have; UNIMPLEMENTED for bidirectional streams, and for
+// compression in a query.
 absl::StatusOr<std::unique_ptr<HttpCodec>> MakeConnectCodec(const Rpc& rpc, const HttpRequest& head,
                                                             int64_t max_message_bytes);
 

@@ -18,16 +18,18 @@ HttpFront ConnectFront(const CallEnvironment& environment, const std::vector<Rpc
     if (found == paths.end()) return std::nullopt;
     const Rpc& rpc = *found->second;
     HttpPlan plan;
-    plan.max_body_bytes = MaxJsonBodyBytes(environment.limits.message_bytes);
+    plan.methods = {"POST"};
+    if (rpc.side_effect_free) plan.methods.emplace_back("GET");
+    plan.write_error = ConnectError;
     plan.is_call = !rpc.names.observes();
-    plan.streams_body = rpc.kind == RpcKind::kClientStream;
     plan.serve = [&environment, &rpc](const std::shared_ptr<HttpExchange>& exchange) {
       absl::StatusOr<std::unique_ptr<HttpCodec>> codec =
           MakeConnectCodec(rpc, exchange->request(), environment.limits.message_bytes);
-      if (codec.ok()) return HttpCall::Start(environment, rpc, exchange, *std::move(codec));
-      HttpResponse response = ConnectError(codec.status());
-      if (response.status == 405) response.fields.emplace_back("Allow", rpc.side_effect_free ? "GET, POST" : "POST");
-      exchange->Answer(std::move(response));
+      if (codec.ok()) {
+        return HttpCall::Start(environment, rpc, exchange, *std::move(codec),
+                               MaxJsonBodyBytes(environment.limits.message_bytes));
+      }
+      exchange->Answer(ConnectError(codec.status()));
     };
     return plan;
   };

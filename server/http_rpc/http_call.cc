@@ -17,8 +17,10 @@
 namespace longshort::server {
 namespace {
 
-// For HttpExchange::Run: a coded message may be large once decoded.
-constexpr size_t kLarge = std::numeric_limits<size_t>::max();
+// Larger answers are encoded by a thread of CallEnvironment::work.
+constexpr int64_t kSmallAnswer = 4 << 10;
+// The same for messages of streams, which have a delivery thread.
+constexpr size_t kSmallPart = 64 << 10;
 
 CallOrigin OriginOf(const HttpRequest& request) {
   const absl::StatusOr<absl::Time> deadline = ReadDeadline(request);
@@ -26,41 +28,45 @@ CallOrigin OriginOf(const HttpRequest& request) {
       ReadOrigin([&request](const char* key) { return request.Find(key); }, deadline.value_or(absl::InfiniteFuture()));
   if (!origin.credentials.authorization.has_value()) origin.credentials = request.certificate;
   origin.peer = request.peer;
-  origin.trace.authority = request.Find("host").value_or("");
+  origin.trace.authority = request.Find("host").value_or("").substr(0, kMaxAuthorityBytes);
   origin.status.Update(deadline.status());
   return origin;
 }
 
-// Sets the share to `bytes`. Errors: RESOURCE_EXHAUSTED with a Refusal.
-absl::Status Hold(int64_t bytes, Budget::Share& memory) {
-  absl::Status status = memory.Grow(bytes);
-  if (!status.ok()) core::SetRefusal(status, {.retry_after = core::kMinRetryDelay});
-  return status;
-}
-
 }  // namespace
 
-void HttpCall::Start(const CallEnvironment& environment, const Rpc& rpc, std::shared_ptr<HttpExchange> exchange,
-                     std::unique_ptr<HttpCodec> codec) {
-  const HttpRequest& request = exchange->request();
-  const size_t bytes = IsCoded(codec->CodingOf(request)) ? kLarge : request.body.size();
-  HttpExchange& runner = *exchange;
-  runner.Run(bytes, [&environment, &rpc, exchange = std::move(exchange), codec = std::move(codec)]() mutable {
-    // The deleter holds the exchange: while one is in use, the server keeps what the destructor of a call needs.
-    const std::shared_ptr<HttpCall> call(new HttpCall(environment, rpc, exchange, std::move(codec)),
-                                         [exchange](HttpCall* one) { delete one; });
-    const std::weak_ptr<HttpCall> weak = call;
-    call->exchange_->WhenClosed([weak] {
-      if (const std::shared_ptr<HttpCall> one = weak.lock(); one != nullptr) one->Cancelled();
-    });
-    if (const absl::Time deadline = call->record().engine_context().deadline; deadline != absl::InfiniteFuture()) {
-      call->exchange_->SetTimer(deadline, [weak] {
-        if (const std::shared_ptr<HttpCall> one = weak.lock(); one != nullptr) one->Expired();
-      });
-    }
-    grpc::ByteBuffer first;
-    call->Begin(&first);
+void HttpCall::Start(const CallEnvironment& environment, const Rpc& rpc, const std::shared_ptr<HttpExchange>& exchange,
+                     std::unique_ptr<HttpCodec> codec, size_t max_body_bytes) {
+  // The deleter holds the exchange: while one is in use, the server keeps what the destructor of a call needs.
+  const std::shared_ptr<HttpCall> call(new HttpCall(environment, rpc, exchange, std::move(codec)),
+                                       [exchange](HttpCall* one) { delete one; });
+  const std::weak_ptr<HttpCall> weak = call;
+  exchange->WhenClosed([weak] {
+    if (const std::shared_ptr<HttpCall> one = weak.lock(); one != nullptr) one->Cancelled();
   });
+  if (!call->Open()) return;
+  if (rpc.kind == RpcKind::kClientStream || !exchange->request().body_status.ok()) return call->BeginWork();
+  exchange->ReadBody(
+      max_body_bytes, [call](int64_t bytes) { return call->HoldArriving(bytes); },
+      [call](absl::StatusOr<std::string> body) {
+        HttpRequest& request = call->exchange_->request();
+        request.body_status = body.status();
+        if (body.ok()) request.body = *std::move(body);
+        call->BeginWork();
+      });
+}
+
+void HttpCall::BeginWork() {
+  if (rpc().kind == RpcKind::kClientStream) {
+    received_memory_ = Budget::Share(environment().message_memory->Of(record().engine_context().client));
+  }
+  if (const absl::Time deadline = record().engine_context().deadline; deadline != absl::InfiniteFuture()) {
+    exchange_->SetTimer(deadline, [weak = weak_from_this()] {
+      const std::shared_ptr<Call> one = weak.lock();
+      if (one != nullptr) static_cast<HttpCall&>(*one).Expired();
+    });
+  }
+  Begin(&no_bytes_);
 }
 
 HttpCall::HttpCall(const CallEnvironment& environment, const Rpc& rpc, std::shared_ptr<HttpExchange> exchange,
@@ -68,10 +74,21 @@ HttpCall::HttpCall(const CallEnvironment& environment, const Rpc& rpc, std::shar
     : Call(environment, rpc, OriginOf(exchange->request())),
       exchange_(std::move(exchange)),
       codec_(std::move(codec)),
-      streams_answers_(rpc.kind == RpcKind::kServerStream || rpc.kind == RpcKind::kBidirectional),
-      received_memory_(environment.message_memory) {}
+      streams_answers_(rpc.kind == RpcKind::kServerStream || rpc.kind == RpcKind::kBidirectional) {}
 
-absl::StatusOr<Budget::Share> HttpCall::Decode(grpc::ByteBuffer& /*bytes*/, google::protobuf::Message& message) {
+Call::Received HttpCall::Look(grpc::ByteBuffer& /*bytes*/) {
+  const HttpRequest& request = exchange_->request();
+  if (rpc().kind == RpcKind::kClientStream) {
+    return {.bytes = static_cast<int64_t>(packed_.bytes.size()), .is_compressed = IsCoded(packed_.coding)};
+  }
+  constexpr absl::Duration kTimeOfJson = absl::Nanoseconds(50);
+  Received received{.bytes = static_cast<int64_t>(request.body.size() + request.query.size()),
+                    .is_compressed = IsCoded(codec_->CodingOf(request))};
+  if (request.MediaType() == "application/json") received.time_of_byte = kTimeOfJson;
+  return received;
+}
+
+absl::Status HttpCall::Decode(grpc::ByteBuffer& /*bytes*/, google::protobuf::Message& message, Budget::Share& memory) {
   HttpRequest& request = exchange_->request();
   if (rpc().kind == RpcKind::kClientStream) {
     LS_RETURN_IF_ERROR(read_error_);
@@ -79,29 +96,26 @@ absl::StatusOr<Budget::Share> HttpCall::Decode(grpc::ByteBuffer& /*bytes*/, goog
     LS_RETURN_IF_ERROR(request.body_status);
     LS_ASSIGN_OR_RETURN(packed_, codec_->TakeOnly(request));
   }
-  absl::StatusOr<Budget::Share> memory = Unpack(*message.GetDescriptor());
-  const absl::Status read = memory.ok() ? codec_->ReadRequest(request, message) : memory.status();
+  request.body = std::move(packed_.bytes);
+  const absl::Status status = ReadUnpacked(request, message, memory);
   std::string().swap(request.body);
-  LS_RETURN_IF_ERROR(read);
-  return memory;
+  return status;
 }
 
-absl::StatusOr<Budget::Share> HttpCall::Unpack(const google::protobuf::Descriptor& type) {
-  Budget::Share memory(environment().message_memory);
-  std::string& body = exchange_->request().body;
-  body = std::move(packed_.bytes);
-  int64_t unpacked_bytes = 0;
+absl::Status HttpCall::ReadUnpacked(HttpRequest& request, google::protobuf::Message& message, Budget::Share& memory) {
   if (IsCoded(packed_.coding)) {
     environment().metrics.CountCompressedMessage();
-    const int64_t max_bytes = MaxUnpackedBytes(environment().limits.message_bytes);
-    LS_RETURN_IF_ERROR(Hold(max_bytes, memory));
-    LS_RETURN_IF_ERROR(DecodeContent(packed_.coding, max_bytes, body));
-    unpacked_bytes = static_cast<int64_t>(body.size());
+    const int64_t before = memory.amount();
+    LS_RETURN_IF_ERROR(DecodeContent(
+        packed_.coding, MaxUnpackedBytes(environment().limits.message_bytes),
+        [&](int64_t bytes) { return core::Hold(before + bytes, memory); }, request.body));
   }
-  if (body.size() <= kSmallMessage) return Budget::Share();
-  LS_ASSIGN_OR_RETURN(const int64_t reading_bytes, codec_->MemoryOf(exchange_->request(), type));
-  LS_RETURN_IF_ERROR(Hold(unpacked_bytes + reading_bytes, memory));
-  return memory;
+  MemoryMeter meter = request.body.size() <= kSmallMessage ? MemoryMeter() : MemoryMeter(memory, memory.amount());
+  absl::Status read = codec_->ReadRequest(request, message, meter);
+  if (meter.status().ok()) return read;
+  absl::Status refused = meter.status();
+  core::SetRefusal(refused, {.retry_after = core::kMinRetryDelay});
+  return refused;
 }
 
 void HttpCall::BeginRead(grpc::ByteBuffer* /*message*/) {
@@ -115,7 +129,7 @@ void HttpCall::ReceivePart(absl::StatusOr<std::string> part) {
     // Until the next part this includes the message that is taken out.
     received_memory_.SetAmount(0);
     if (received_.size() > kSmallMessage) {
-      if (const absl::Status held = Hold(static_cast<int64_t>(received_.size()), received_memory_); !held.ok())
+      if (const absl::Status held = core::Hold(static_cast<int64_t>(received_.size()), received_memory_); !held.ok())
         part = held;
     }
   }
@@ -123,8 +137,8 @@ void HttpCall::ReceivePart(absl::StatusOr<std::string> part) {
     absl::StatusOr<std::optional<PackedMessage>> message = codec_->TakeNext(received_);
     if (message.ok() && message->has_value()) {
       packed_ = **std::move(message);
-      const size_t bytes = IsCoded(packed_.coding) ? kLarge : packed_.bytes.size();
-      return exchange_->Run(bytes, [self = Self()] { self->ReadDone(true); });  // decodes it
+      // Posted: a stream of many small messages would fill the stack.
+      return exchange_->RunSoon([self = Self()] { self->ReadDone(true); });
     }
     if (!message.ok()) part = message.status();
   }
@@ -175,8 +189,13 @@ void HttpCall::BeginStream() {
 
 void HttpCall::BeginWrite(const grpc::ByteBuffer* message) {
   record().trace().BeginMessage();
+  if (message->Length() <= kSmallPart) return WriteMessage(*message);
+  RunLater([self = Self(), message] { self->WriteMessage(*message); });  // Call keeps it until WriteDone
+}
+
+void HttpCall::WriteMessage(const grpc::ByteBuffer& message) {
   absl::StatusOr<std::string> part;
-  absl::StatusOr<std::unique_ptr<google::protobuf::Message>> answer = Parse(*message);
+  absl::StatusOr<std::unique_ptr<google::protobuf::Message>> answer = Parse(message);
   part = answer.ok() ? codec_->WriteMessage(**answer) : answer.status();
   if (!part.ok()) End(part.status());
   BeginStream();
@@ -184,11 +203,16 @@ void HttpCall::BeginWrite(const grpc::ByteBuffer* message) {
 }
 
 void HttpCall::Finish(const absl::Status& work_status, std::optional<grpc::ByteBuffer> answer) {
-  absl::Status status = record().Finish(work_status);
-  const size_t bytes = answer.has_value() ? answer->Length() : 0;
-  exchange_->Run(bytes, [self = Self(), status = std::move(status), answer = std::move(answer)] {
+  // The message, its JSON, and the compressed JSON.
+  constexpr int64_t kCopies = 5;
+  const int64_t bytes = answer.has_value() ? static_cast<int64_t>(answer->Length()) : 0;
+  const absl::Status held = record().answers().Hold(kCopies * bytes);
+  absl::Status status = record().Finish(held.ok() ? work_status : held);
+  auto send = [self = Self(), status = std::move(status), answer = std::move(answer)] {
     self->SendEnd(status, answer);
-  });
+  };
+  if (bytes > kSmallAnswer) return RunLater(std::move(send));
+  exchange_->RunSoon(std::move(send));
 }
 
 absl::StatusOr<HttpResponse> HttpCall::WriteAnswer(const std::optional<grpc::ByteBuffer>& answer) {
@@ -208,6 +232,8 @@ void HttpCall::SendEnd(const absl::Status& status, const std::optional<grpc::Byt
   if (!response.ok()) response = codec_->WriteError(response.status());
   AddFields(status, *response);
   EncodeContent(exchange_->request(), *response);
+  record().answers().SetHeld(static_cast<int64_t>(response->body.size()));
+  record().answers().SetWaiting(true);
   exchange_->Answer(*std::move(response), std::move(done));
 }
 

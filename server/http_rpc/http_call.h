@@ -1,6 +1,7 @@
 // A Call that came by HTTP: the same limits, order, metrics, log lines and traces as by gRPC.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,9 +16,9 @@ namespace longshort::server {
 class HttpCall final : public Call {
  public:
   // Begins a call of `rpc` with the exchange's request. It answers the exchange. `environment` and `rpc` must outlive
-  // the call.
-  static void Start(const CallEnvironment& environment, const Rpc& rpc, std::shared_ptr<HttpExchange> exchange,
-                    std::unique_ptr<HttpCodec> codec);
+  // the call. `max_body_bytes`: of a call with one message.
+  static void Start(const CallEnvironment& environment, const Rpc& rpc, const std::shared_ptr<HttpExchange>& exchange,
+                    std::unique_ptr<HttpCodec> codec, size_t max_body_bytes);
 
   // Use Start.
   HttpCall(const CallEnvironment& environment, const Rpc& rpc, std::shared_ptr<HttpExchange> exchange,
@@ -27,15 +28,18 @@ class HttpCall final : public Call {
   std::shared_ptr<HttpCall> Self() { return std::static_pointer_cast<HttpCall>(shared_from_this()); }
 
   // Call:
-  absl::StatusOr<Budget::Share> Decode(grpc::ByteBuffer& bytes, google::protobuf::Message& message) override;
+  Received Look(grpc::ByteBuffer& bytes) override;
+  absl::Status Decode(grpc::ByteBuffer& bytes, google::protobuf::Message& message, Budget::Share& memory) override;
   void BeginRead(grpc::ByteBuffer* message) override;
   void BeginWrite(const grpc::ByteBuffer* message) override;
   void Finish(const absl::Status& work_status, std::optional<grpc::ByteBuffer> answer) override;
-  void Abort() override { exchange_->Abort(); }
+  void Abort(const absl::Status& /*why*/) override { exchange_->Abort(); }
   void KeepAbortable() override {}
 
-  // Unpacks packed_ into the request's body, and takes the memory for reading the message.
-  absl::StatusOr<Budget::Share> Unpack(const google::protobuf::Descriptor& type);
+  void WriteMessage(const grpc::ByteBuffer& message);
+  // Begins the work, once the body is in the request if the call has one message.
+  void BeginWork();
+  absl::Status ReadUnpacked(HttpRequest& request, google::protobuf::Message& message, Budget::Share& memory);
   // Continues BeginRead with more of the body.
   void ReceivePart(absl::StatusOr<std::string> part);
   absl::StatusOr<std::unique_ptr<google::protobuf::Message>> Parse(const grpc::ByteBuffer& answer) const;
@@ -50,8 +54,9 @@ class HttpCall final : public Call {
   bool streaming_ = false;  // the head of a stream was sent
   std::string received_;    // of a stream of requests: not decoded yet
   Budget::Share received_memory_;
-  PackedMessage packed_;     // the next message
-  absl::Status read_error_;  // of a stream of requests
+  grpc::ByteBuffer no_bytes_;  // the message is in the exchange
+  PackedMessage packed_;       // the next message
+  absl::Status read_error_;    // of a stream of requests
 };
 
 }  // namespace longshort::server

@@ -10,12 +10,12 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/memory_meter.h"
 #include "server/http/http_message.h"
 
 namespace longshort::server {
@@ -28,11 +28,6 @@ inline size_t MaxJsonBodyBytes(int64_t max_message_bytes) {
 }
 // The longest message, unpacked, of a body that was packed.
 inline int64_t MaxUnpackedBytes(int64_t max_message_bytes) { return max_message_bytes + kJsonBesideBytes; }
-
-// Maximum memory that reading JSON takes, beside the text, where a value of a list takes `bytes_of_value` (with what
-// growing lists leave behind): in a parsed document, or as a number of a message.
-inline constexpr int64_t kBytesOfJsonValue = 128, kBytesOfNumber = 16;
-int64_t JsonMemory(std::string_view json, int64_t bytes_of_value);
 
 // The bytes of a message as they arrived.
 struct PackedMessage {
@@ -56,14 +51,9 @@ class HttpCodec {
   virtual absl::StatusOr<std::optional<PackedMessage>> TakeNext(std::string& /*received*/) {
     return absl::UnimplementedError("this path takes one message");
   }
-  // Maximum memory that reading a message of this type takes, beside the request's body, which is the message's bytes,
-  // unpacked. Errors: INVALID_ARGUMENT.
-  virtual absl::StatusOr<int64_t> MemoryOf(const HttpRequest& request,
-                                           const google::protobuf::Descriptor& /*type*/) const {
-    return JsonMemory(request.body, kBytesOfJsonValue);
-  }
-  // Reads the message from the request's body, from which it may move.
-  virtual absl::Status ReadRequest(HttpRequest& request, google::protobuf::Message& message) = 0;
+  // Reads the message from the request's body, which is the message's bytes, unpacked, and from which it may move. The
+  // meter counts what the message takes, and what reading it takes beside.
+  virtual absl::Status ReadRequest(HttpRequest& request, google::protobuf::Message& message, MemoryMeter& meter) = 0;
 
   // The answer of a call with one answer.
   virtual absl::StatusOr<HttpResponse> WriteAnswer(const google::protobuf::Message& answer) = 0;

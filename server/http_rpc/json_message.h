@@ -8,13 +8,15 @@
 #include <string_view>
 
 #include "absl/status/status.h"
+#include "base/memory_meter.h"
 
 namespace longshort::server {
 
-// Reads a message, which must be empty. All memory that it takes is a small multiple of the text's.
-// Errors: INVALID_ARGUMENT naming field and byte, for what is not JSON in UTF-8, repeats a key, has an unknown field, a
-// value that its field cannot have, two fields of a oneof, or more than kMaxElements (server/rpc/message_size.h).
-absl::Status ReadJson(std::string_view json, google::protobuf::Message& message);
+// Reads a message, which must be empty. The meter counts what the message takes, and what reading it takes beside.
+// Errors: the meter's; INVALID_ARGUMENT naming field and byte, for what is not JSON in UTF-8, repeats a key, has an
+// unknown field, a value that its field cannot have, two fields of a oneof, or more than kMaxElements
+// (server/rpc/message_size.h).
+absl::Status ReadJson(std::string_view json, google::protobuf::Message& message, MemoryMeter& meter);
 
 enum class JsonForm {
   kProtobuf,

@@ -25,7 +25,8 @@ constexpr int kMaxDepth = 100;
 
 class Reader final : public JsonValueReader {
  public:
-  Reader(std::string_view json, const Descriptor& type) : JsonValueReader(json), type_(type) {}
+  Reader(std::string_view json, const Descriptor& type, MemoryMeter& meter)
+      : JsonValueReader(json, meter), type_(type) {}
 
   absl::Status Read(Message& message) {
     if (AtEnd()) return Wrong("the text is empty; a message without fields is {}");
@@ -113,8 +114,10 @@ class Reader final : public JsonValueReader {
   absl::Status ReadList(Message& message, const FieldDescriptor& field) {
     if (!Take('[')) return WrongKind("a list");
     if (Take(']')) return absl::OkStatus();
+    RepeatedArray array(field);
     do {
       ++path_.back().index;
+      LS_RETURN_IF_ERROR(array.Add(1, false, meter_));
       if (field.cpp_type() == FieldDescriptor::CPPTYPE_STRING) LS_RETURN_IF_ERROR(CountElement());
       LS_RETURN_IF_ERROR(ReadValue(message, field));
     } while (Take(','));
@@ -125,12 +128,25 @@ class Reader final : public JsonValueReader {
 
   absl::Status ReadMap(Message& message, const FieldDescriptor& field) {
     const FieldDescriptor& key = *field.message_type()->map_key();
+    // Until all are read, a key is in a node of a set, which has a color and three pointers beside it. With the first
+    // look into the map, protobuf copies the entries' messages to a table, and keeps them.
+    constexpr int64_t kKeyBytes = HeapBytes(4 * sizeof(void*) + sizeof(std::string)), kEntryBytes = 48;
     std::set<std::string> keys;
+    int64_t bytes_of_keys = 0;
+    RepeatedArray entries(field), table(field, true);
     if (!Take('{')) return WrongKind("an object");
     if (Take('}')) return absl::OkStatus();
     do {
       LS_RETURN_IF_ERROR(CountElement());
       LS_RETURN_IF_ERROR(ReadKey());
+      const int64_t bytes_of_text = HeapBytesOfText(key_.size());
+      const int64_t in_message =
+          key.cpp_type() == FieldDescriptor::CPPTYPE_STRING ? kStringBytes + 2 * bytes_of_text : 0;
+      bytes_of_keys += kKeyBytes + bytes_of_text;
+      LS_RETURN_IF_ERROR(entries.Add(1, false, meter_));
+      LS_RETURN_IF_ERROR(table.Add(1, false, meter_));
+      LS_RETURN_IF_ERROR(
+          meter_.Add(kKeyBytes + bytes_of_text + kEntryBytes + in_message + MapNodeBytes(*field.message_type())));
       Message& entry = *message.GetReflection()->AddMessage(&message, &field);
       LS_RETURN_IF_ERROR(PutKey(key_, {entry, key}));
       // Keys of a number may have several texts: their values count.
@@ -139,12 +155,14 @@ class Reader final : public JsonValueReader {
       }
       LS_RETURN_IF_ERROR(ReadValue(entry, *field.message_type()->map_value()));
     } while (Take(','));
+    meter_.Remove(bytes_of_keys);
     return Take('}') ? absl::OkStatus() : WrongKind("a comma or the end of the object");
   }
 
   absl::Status ReadValue(Message& message, const FieldDescriptor& field) {
     if (field.cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) return ReadScalar({message, field});
     const Reflection& reflection = *message.GetReflection();
+    LS_RETURN_IF_ERROR(meter_.Add(ObjectBytes(*field.message_type())));
     return ReadMessage(
         *(field.is_repeated() ? reflection.AddMessage(&message, &field) : reflection.MutableMessage(&message, &field)));
   }
@@ -158,8 +176,8 @@ class Reader final : public JsonValueReader {
 
 }  // namespace
 
-absl::Status ReadJson(std::string_view json, google::protobuf::Message& message) {
-  return Reader(json, *message.GetDescriptor()).Read(message);
+absl::Status ReadJson(std::string_view json, google::protobuf::Message& message, MemoryMeter& meter) {
+  return Reader(json, *message.GetDescriptor(), meter).Read(message);
 }
 
 }  // namespace longshort::server

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "server/calls/field_error.h"
+#include "server/rpc/message_size.h"
 
 namespace longshort::server {
 
@@ -20,6 +21,7 @@ using google::protobuf::Reflection;
 absl::Status JsonValueReader::ReadText(const JsonTarget& target) {
   std::string text;
   LS_RETURN_IF_ERROR(ReadString(text));
+  LS_RETURN_IF_ERROR(meter_.Add(kStringBytes));
   target.Put(std::move(text));
   return absl::OkStatus();
 }
@@ -27,6 +29,10 @@ absl::Status JsonValueReader::ReadText(const JsonTarget& target) {
 absl::Status JsonValueReader::ReadBytes(const JsonTarget& target) {
   std::string text, bytes;
   LS_RETURN_IF_ERROR(ReadString(text));
+  constexpr size_t kCharacters = 4, kBytes = 3;
+  const size_t capacity = text.size() / kCharacters * kBytes + text.size() % kCharacters;
+  LS_RETURN_IF_ERROR(meter_.Add(kStringBytes + HeapBytesOfText(capacity)));
+  meter_.Remove(HeapBytesOfText(text.capacity()));
   const bool is_url_safe = text.find_first_of("-_") != std::string::npos;
   if (!(is_url_safe ? absl::WebSafeBase64Unescape(text, &bytes) : absl::Base64Unescape(text, &bytes))) {
     return Wrong("the string is not base64");
@@ -80,6 +86,7 @@ absl::Status JsonValueReader::ReadEnum(const JsonTarget& target) {
   if (NextIs('"')) {
     std::string name;
     LS_RETURN_IF_ERROR(ReadString(name));
+    meter_.Remove(HeapBytesOfText(name.capacity()));
     const auto* value = type.FindValueByName(name);
     if (value == nullptr) return Wrong(absl::StrCat(Quoted(name), " is not a ", type.name()));
     return target.PutEnum(value->number()), absl::OkStatus();

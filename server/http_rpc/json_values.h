@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "server/http_rpc/json_scanner.h"
+#include "base/json_scanner.h"
 
 namespace longshort::server {
 

@@ -182,10 +182,10 @@ std::string OpenApiDocument(const std::vector<HttpOperation>& operations, bool w
 HttpFront OpenApiFront(std::string document) {
   const auto shared = std::make_shared<const std::string>(std::move(document));
   return [shared](const HttpRequest& head) -> std::optional<HttpPlan> {
-    if (head.path != "/openapi.json" || (head.method != "GET" && head.method != "HEAD")) return std::nullopt;
-    return HttpPlan{.serve = [shared](const std::shared_ptr<HttpExchange>& exchange) {
-      exchange->Answer({.body = *shared, .content_type = "application/json"});
-    }};
+    if (head.path != "/openapi.json") return std::nullopt;
+    return HttpPlan{.methods = {"GET"}, .serve = [shared](const std::shared_ptr<HttpExchange>& exchange) {
+                      exchange->Answer({.body = *shared, .content_type = "application/json"});
+                    }};
   };
 }
 

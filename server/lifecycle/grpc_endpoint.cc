@@ -49,6 +49,9 @@ AbuseLimits LimitsOfConnections(const ServerOptions& options, const MachineLimit
   // Twice as many may have ended and not be destroyed yet: those of a client whose calls all pass their deadlines. A
   // call takes some 25 KB, so this bounds the memory.
   limits.calls = 3 * kMaxCallsPerConnection;
+  const ConnectionLimit connections = GrpcConnectionsOf(options, machine);
+  limits.connections = connections.number;
+  limits.connection_bytes = connections.bytes / connections.number;
   limits.message_bytes = options.max_message_bytes;
   limits.messages_bytes = MessageBufferBytes(options, machine);
   return limits;
@@ -100,7 +103,7 @@ GrpcEndpoint::GrpcEndpoint(const CallEnvironment& environment, const AbuseLimits
       address_(listener->address()),
       service_(environment, AllRpcs(health_, reflection_)),
       listener_(std::move(listener)),
-      guard_(limits, GuardHandlers()) {}
+      guard_(limits, GuardHandlers(limits.connection_bytes)) {}
 
 absl::StatusOr<std::unique_ptr<GrpcEndpoint>> GrpcEndpoint::Start(const ServerOptions& options,
                                                                   const MachineLimits& machine,
@@ -127,15 +130,20 @@ absl::StatusOr<std::unique_ptr<GrpcEndpoint>> GrpcEndpoint::Start(const ServerOp
   return endpoint;
 }
 
-ConnectionGuard::Handlers GrpcEndpoint::GuardHandlers() {
-  return {.open = [this](int64_t connections) { environment_.metrics.SetOpenConnections(connections); },
+ConnectionGuard::Handlers GrpcEndpoint::GuardHandlers(int64_t bytes_of_connection) {
+  auto held = std::make_shared<Budget::Share>(environment_.connection_memory);
+  return {.open =
+              [this, bytes_of_connection, held](int64_t connections) {
+                environment_.metrics.SetOpenConnections(connections);
+                held->SetAmount(connections * bytes_of_connection);
+              },
           .ended =
               [this](const std::vector<ConnectionGuard::Ended>& connections) {
                 for (const ConnectionGuard::Ended& ended : connections) {
                   environment_.metrics.CountClosedConnection(AbuseKindName(ended.why));
                 }
                 const ConnectionGuard::Ended& first = connections.front();
-                environment_.log.Error("connections closed: their clients abuse HTTP/2",
+                environment_.log.Error("connections closed: their clients abuse HTTP/2, or others need room",
                                        {{"connections", static_cast<int64_t>(connections.size())},
                                         {"first", first.peer},
                                         {"why", std::string(AbuseKindName(first.why))},

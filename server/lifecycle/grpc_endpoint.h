@@ -51,7 +51,7 @@ class GrpcEndpoint {
   GrpcEndpoint(const CallEnvironment& environment, const AbuseLimits& limits,
                std::unique_ptr<ConnectionListener> listener);
 
-  ConnectionGuard::Handlers GuardHandlers();
+  ConnectionGuard::Handlers GuardHandlers(int64_t bytes_of_connection);
   absl::Status StartListening();
   void AnnounceServing();
 

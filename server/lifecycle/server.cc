@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/random_number.h"
 #include "base/status_macros.h"
+#include "core/schedule/fair_pool.h"
 #include "server/http_rpc/connect_front.h"
 #include "server/http_rpc/openapi.h"
 #include "server/lifecycle/port_file.h"
@@ -48,11 +49,11 @@ RequestLimits LimitsOf(const ServerOptions& options) {
   return limits;
 }
 
-absl::StatusOr<SessionTransfers> TransfersOf(const ServerOptions& options, const MachineLimits& machine) {
+absl::StatusOr<SessionTransfers> TransfersOf(const ServerOptions& options, const CallMemory& memory) {
   SessionTransfers transfers;
   if (options.session_key_file.empty()) return transfers;
   LS_ASSIGN_OR_RETURN(transfers.key, ReadSessionKey(options.session_key_file));
-  transfers.budget = std::make_shared<TransferBudget>(SessionTransferBytes(options, machine));
+  transfers.budget = memory.transfers();
   transfers.server = absl::StrFormat("%016x", RandomNumber());
   return transfers;
 }
@@ -77,14 +78,37 @@ absl::StatusOr<std::unique_ptr<AccessControl>> OpenAccess(const ServerOptions& o
   return access;
 }
 
-HttpLimits HttpLimitsOf(const ServerOptions& options, const MachineLimits& machine, ServerMetrics& metrics) {
+CallMemory::Sizes MemoryOfCalls(const ServerOptions& options, const MachineLimits& machine) {
+  return {.messages = MessageBufferBytes(options, machine),
+          .answers = AnswerBytes(machine),
+          .transfers = SessionTransferBytes(options, machine),
+          .connections = GrpcConnectionsOf(options, machine).bytes + HttpConnectionsOf(options, machine).bytes};
+}
+
+// The threads that read large messages and encode large answers. A client may have two seconds of work in the queue.
+absl::StatusOr<std::shared_ptr<core::FairPool>> MakeWorkPool(const MachineLimits& machine) {
+  constexpr int64_t kMinThreads = 2, kCpusOfThread = 4, kMaxQueued = 1024, kMaxQueuedOfClient = 256;
+  constexpr absl::Duration kMaxTime = absl::Seconds(10), kMaxTimeOfClient = absl::Seconds(2);
+  return core::FairPool::Create(std::max(kMinThreads, machine.cpus / kCpusOfThread),
+                                {.max_queued = kMaxQueued,
+                                 .max_queued_cost = kMaxTime,
+                                 .max_queued_per_client = kMaxQueuedOfClient,
+                                 .max_queued_cost_per_client = kMaxTimeOfClient});
+}
+
+HttpLimits HttpLimitsOf(const ServerOptions& options, const MachineLimits& machine, ServerMetrics& metrics,
+                        const CallMemory& memory) {
   HttpLimits limits;
-  limits.connections = HttpConnections();
+  limits.connections = static_cast<size_t>(HttpConnectionsOf(options, machine).number);
   // The call's own limit ends a call whose client does not read, and counts it. This is the connection's, after that.
   limits.answer = std::max(limits.answer, options.slow_reader_timeout + absl::Seconds(2));
-  limits.bodies = std::make_shared<Budget>(MessageBufferBytes(options, machine),
-                                           Budget::Names{.holders = "HTTP requests", .unit = "bytes"});
-  limits.on_connections = [&metrics](size_t connections) { metrics.SetOpenHttpConnections(connections); };
+  limits.idle = options.http_idle_timeout;
+  const ConnectionLimit allowed = HttpConnectionsOf(options, machine);
+  limits.on_connections = [&metrics, bytes_of_one = allowed.bytes / allowed.number,
+                           held = std::make_shared<Budget::Share>(memory.connections())](size_t connections) {
+    metrics.SetOpenHttpConnections(connections);
+    held->SetAmount(static_cast<int64_t>(connections) * bytes_of_one);
+  };
   return limits;
 }
 
@@ -111,25 +135,31 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   LS_ASSIGN_OR_RETURN(const std::unique_ptr<PortFile> port_file, PortFile::Create(options.port_file));
   LS_ASSIGN_OR_RETURN(server->tls_, WatchTlsFiles(options.tls, metrics, log));
   LS_ASSIGN_OR_RETURN(server->access_, OpenAccess(options, metrics, log));
-  LS_ASSIGN_OR_RETURN(server->http_,
-                      HttpEndpoints::Start({.address = options.http_listen,
-                                            .socket_mode = options.listen_mode,
-                                            .metrics = [&metrics] { return metrics.Serialize(); },
-                                            .may_read_metrics = MetricsAccess(server->access_.get()),
-                                            .tls = server->tls_ == nullptr ? nullptr : server->tls_->watch.get(),
-                                            .grpc = options.listen.ToString(),
-                                            .cors_origin = options.http_cors_origin,
-                                            .inference = options.http_inference,
-                                            .page = options.http_page,
-                                            .limits = HttpLimitsOf(options, machine, metrics)}));
+  server->memory_ =
+      std::make_unique<CallMemory>(MemoryOfCalls(options, machine), options.slow_reader_timeout, metrics.families());
+  LS_RETURN_IF_ERROR(server->memory_->Start());
+  LS_ASSIGN_OR_RETURN(server->http_, HttpEndpoints::Start(
+                                         {.address = options.http_listen,
+                                          .socket_mode = options.listen_mode,
+                                          .metrics = [&metrics] { return metrics.Serialize(); },
+                                          .may_read_metrics = MetricsAccess(server->access_.get()),
+                                          .tls = server->tls_ == nullptr ? nullptr : server->tls_->watch.get(),
+                                          .grpc = options.listen.ToString(),
+                                          .cors_origin = options.http_cors_origin,
+                                          .checks_host = options.token_file.empty() && !options.http_listen.is_unix() &&
+                                                         CheckIsLoopback("http-listen", options.http_listen).ok(),
+                                          .hosts = options.http_hosts,
+                                          .inference = options.http_inference,
+                                          .page = options.http_page,
+                                          .limits = HttpLimitsOf(options, machine, metrics, *server->memory_)}));
   LS_ASSIGN_OR_RETURN(std::unique_ptr<ConnectionListener> listener,
                       ConnectionListener::Bind(options.listen, options.listen_mode));
   LS_ASSIGN_OR_RETURN(server->models_, LoadModels(options, machine, loader, metrics, log));
   server->manager_ = std::make_unique<ModelManager>(*server->models_, metrics, log);
   server->deliveries_ = std::make_unique<DeliveryThreads>(machine.cpus);
   LS_RETURN_IF_ERROR(server->deliveries_->Start());
-  absl::StatusOr<SessionTransfers> transfers = TransfersOf(options, machine);
-  LS_RETURN_IF_ERROR(transfers.status());
+  LS_ASSIGN_OR_RETURN(SessionTransfers transfers, TransfersOf(options, *server->memory_));
+  LS_ASSIGN_OR_RETURN(std::shared_ptr<core::FairPool> work, MakeWorkPool(machine));
   if (options.report_load) {
     server->load_report_ = std::make_unique<LoadReport>(
         metrics.families(), LoadReport::Capacity{.cpus = machine.cpus, .memory_bytes = machine.memory_bytes});
@@ -151,11 +181,15 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
                           .slow_reader_timeout = options.slow_reader_timeout,
                           .log_requests = options.log_requests,
                           .model_control = options.model_control,
-                          .session_transfers = *std::move(transfers),
-                          .message_memory = MessageBudget(MessageBufferBytes(options, machine)),
+                          .session_transfers = std::move(transfers),
+                          .message_memory = server->memory_->messages(),
+                          .answers = server->memory_->answers(),
+                          .connection_memory = server->memory_->connections(),
                           .access = server->access_.get(),
+                          .trusts_client_ids = options.trust_client_id,
                           .load_report = server->load_report_.get(),
-                          .tracer = server->tracing_ == nullptr ? nullptr : &server->tracing_->tracer()});
+                          .tracer = server->tracing_ == nullptr ? nullptr : &server->tracing_->tracer(),
+                          .work = std::move(work)});
   LS_ASSIGN_OR_RETURN(server->grpc_, GrpcEndpoint::Start(options, machine, *server->environment_, std::move(listener),
                                                          server->tls_.get()));
   LS_RETURN_IF_ERROR(server->manager_->Start(

@@ -51,6 +51,7 @@ class Server {
   Logger& log_;
   ServerMetrics metrics_;
   CallGate gate_;
+  std::unique_ptr<CallMemory> memory_;
   // In the order of their dependencies; destroyed last to first.
   std::unique_ptr<ServerTls> tls_;  // null without TLS
   std::unique_ptr<AccessControl> access_;

@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "base/clock.h"
 #include "base/pem_files.h"
 #include "base/status_macros.h"
 
@@ -36,8 +37,9 @@ class ClientCheck final : public tls_api::ExternalCertificateVerifier {
     const absl::Status status =
         tls_.current()->CheckClient(View(request->peer_cert()), View(request->peer_cert_full_chain()));
     if (!status.ok()) {
-      log_.Info("client refused",
-                {{"why", std::string(status.message())}, {"common_name", std::string(View(request->common_name()))}});
+      log_.LogLimited(
+          absl::StrCat("client refused: ", status.message()), MonotonicNow(), LogLevel::kInfo, "client refused",
+          {{"why", std::string(status.message())}, {"common_name", std::string(View(request->common_name()))}});
       *now = grpc::Status(grpc::StatusCode::UNAUTHENTICATED, std::string(status.message()));
     }
     return true;  // decided synchronously

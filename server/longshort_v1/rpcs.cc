@@ -40,7 +40,9 @@ absl::StatusOr<Message> MessageOf(absl::StatusOr<Result> result) {
 // A callback that answers with a result's message.
 template <typename Message, typename Answer>
 auto Answering(const Answer& answer) {
-  return [answer](auto result) { answer(MessageOf<Message>(std::move(result))); };
+  return [answer](auto result) {
+    answer.From([result = std::move(result)]() mutable { return MessageOf<Message>(std::move(result)); });
+  };
 }
 
 absl::StatusOr<v1::ListModelsResponse> ListModels(CallRecord& record, const v1::ListModelsRequest& /*request*/) {

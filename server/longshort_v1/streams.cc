@@ -83,6 +83,8 @@ class ScoreStream final : public CallWork, public DocumentSink {
     Answer answer = std::move(answers_.front());
     answers_.pop_front();
     written_answer_bytes_ = answer.max_bytes;
+    waiting_bytes_ -= answer.message.Length();
+    call_.SetWaitingBytes(waiting_bytes_);
     last_write_ = MonotonicNow();
     return std::move(answer.message);
   }
@@ -96,7 +98,7 @@ class ScoreStream final : public CallWork, public DocumentSink {
     absl::StatusOr<grpc::ByteBuffer> message = SerializeMessage(ToMessage(id, model, scored));
     if (!message.ok()) return call_.End(message.status());
     const MutexLock lock(call_.mutex());
-    answers_.push_back({*std::move(message), answer_bytes});
+    Add({*std::move(message), answer_bytes});
   }
   void End(const absl::Status& status) override { call_.End(status); }
   void Advance() override { call_.Advance(); }
@@ -115,7 +117,13 @@ class ScoreStream final : public CallWork, public DocumentSink {
     v1::ScoreTextsResponse keep_alive;
     keep_alive.mutable_keep_alive();
     absl::StatusOr<grpc::ByteBuffer> message = SerializeMessage(keep_alive);
-    if (message.ok()) answers_.push_back({*std::move(message), std::nullopt});
+    if (message.ok()) Add({*std::move(message), std::nullopt});
+  }
+
+  void Add(Answer answer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
+    waiting_bytes_ += answer.message.Length();
+    call_.SetWaitingBytes(waiting_bytes_);
+    answers_.push_back(std::move(answer));
   }
 
   void SetTimer() ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
@@ -127,6 +135,7 @@ class ScoreStream final : public CallWork, public DocumentSink {
   Call& call_;
   DocumentStream documents_;
   std::deque<Answer> answers_ ABSL_GUARDED_BY(call_.mutex());                   // not written yet
+  size_t waiting_bytes_ ABSL_GUARDED_BY(call_.mutex()) = 0;                     // of these
   std::optional<int64_t> written_answer_bytes_ ABSL_GUARDED_BY(call_.mutex());  // of the pending write
   bool keep_alives_ ABSL_GUARDED_BY(call_.mutex()) = false;
   absl::Time last_write_ ABSL_GUARDED_BY(call_.mutex());  // when the last write began

@@ -13,8 +13,8 @@
 #include "base/status_macros.h"
 #include "core/cache/cache_pages.h"
 #include "core/classification/dynamic_batching_engine.h"
-#include "core/classification/preparation_pool.h"
 #include "core/generation/continuous_batching_engine.h"
+#include "core/schedule/fair_pool.h"
 #include "models/load_options.h"
 #include "server/model_control/memory_budget.h"
 #include "server/model_control/session_stores.h"
@@ -45,8 +45,8 @@ int64_t MaxItems(const ServingOptions& serving) {
 // Makes the engines of loaded models, and takes their memory from one budget.
 class EngineMaker {
  public:
-  EngineMaker(const ServerOptions& options, const MachineLimits& machine,
-              std::shared_ptr<core::PreparationPool> preparation, ServerMetrics& metrics, Logger& log)
+  EngineMaker(const ServerOptions& options, const MachineLimits& machine, std::shared_ptr<core::FairPool> preparation,
+              ServerMetrics& metrics, Logger& log)
       : options_(options),
         machine_(machine),
         preparation_(std::move(preparation)),
@@ -57,8 +57,9 @@ class EngineMaker {
         waiting_bytes_(core::WaitingByteBudget(WaitingBytes(options, machine))),
         session_tokens_(core::SessionTokenBudget(SessionTokens(options, machine))),
         of_server_(budget_) {
-    of_server_.Add(MessageBufferBytes(options, machine) + PromptTokens(options, machine) * kTokenBytes +
-                   SessionTransferBytes(options, machine));
+    of_server_.Add(MessageBufferBytes(options, machine) + AnswerBytes(machine) +
+                   GrpcConnectionsOf(options, machine).bytes + HttpConnectionsOf(options, machine).bytes +
+                   PromptTokens(options, machine) * kTokenBytes + SessionTransferBytes(options, machine));
     if (!machine.gpus.has_value()) return;
     for (const int64_t bytes : machine.gpus->memory_bytes) {
       gpu_budgets_.push_back(MemoryBudget(bytes - LibraryBytes(bytes)));
@@ -310,7 +311,7 @@ class EngineMaker {
 
   const ServerOptions options_;
   const MachineLimits machine_;
-  const std::shared_ptr<core::PreparationPool> preparation_;
+  const std::shared_ptr<core::FairPool> preparation_;
   ServerMetrics& metrics_;
   Logger& log_;
   const std::shared_ptr<Budget> prompts_;
@@ -332,8 +333,7 @@ absl::StatusOr<std::unique_ptr<core::ModelRegistry>> LoadModels(const ServerOpti
                                                                 const MachineLimits& machine,
                                                                 const GuardedLoader& loader, ServerMetrics& metrics,
                                                                 Logger& log) {
-  LS_ASSIGN_OR_RETURN(std::shared_ptr<core::PreparationPool> preparation,
-                      core::PreparationPool::Create(options.preparation_threads));
+  LS_ASSIGN_OR_RETURN(std::shared_ptr<core::FairPool> preparation, core::FairPool::Create(options.preparation_threads));
   // The registry owns it, because models are loaded while the server runs.
   auto maker = std::make_shared<EngineMaker>(options, machine, std::move(preparation), metrics, log);
   auto load = [loader, maker](const std::string& directory,

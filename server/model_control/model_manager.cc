@@ -36,6 +36,7 @@ void ModelManager::LoadVersion(std::string name, int64_t version, Loaded done) {
     absl::StatusOr<core::LoadedVersion> loaded =
         models_.LoadVersion(name, version, [this](const core::RegistryEvent& event) { Notify(event); });
     if (absl::IsCancelled(loaded.status())) return done(core::ServerIsStopping());
+    if (!loaded.ok()) return done(models_.WithoutPath(loaded.status()));
     done(std::move(loaded));
   });
 }
@@ -56,7 +57,9 @@ void ModelManager::Unload(std::string name, int64_t version, Unloaded done) {
 void ModelManager::ListFolders(Listed done) {
   Post([this, done = std::move(done)](bool stopped) {
     if (stopped) return done(core::ServerIsStopping());
-    done(models_.ListFolders());
+    const absl::StatusOr<core::RepositoryListing> folders = models_.ListFolders();
+    if (!folders.ok()) return done(models_.WithoutPath(folders.status()));
+    done(folders);
   });
 }
 

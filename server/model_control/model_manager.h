@@ -44,7 +44,7 @@ class ModelManager final {
 
   using Listed = std::function<void(absl::StatusOr<core::RepositoryListing>)>;
 
-  // As the ModelRegistry functions with these names.
+  // As the ModelRegistry functions with these names, for clients: errors are WithoutPath.
   void LoadVersion(std::string name, int64_t version, Loaded done);
   void Unload(std::string name, int64_t version, Unloaded done);
   void ListFolders(Listed done);

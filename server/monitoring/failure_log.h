@@ -1,17 +1,12 @@
-// Logs why a model's steps fail and why its workers have no replica: at most one line of each kind a second, with the
-// number of lines left out before it.
+// Logs why a model's steps fail and why its workers have no replica: at most one line of each kind a second.
 #pragma once
 
-#include <cstdint>
-#include <optional>
 #include <string>
 #include <utility>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "base/mutex.h"
-#include "server/monitoring/line_limit.h"
 #include "server/monitoring/logger.h"
 
 namespace longshort::server {
@@ -24,35 +19,21 @@ class FailureLog {
 
   // A step or a batch failed; each of its requests is tried again, unless it has failed too often. `now` is
   // MonotonicNow(), here and below.
-  void StepFailed(const absl::Status& why, absl::Time now) { Say(steps_, why, now); }
+  void StepFailed(const absl::Status& why, absl::Time now) { Say("step failed", why, now); }
   // A worker has no replica, and keeps trying to get one.
-  void WorkerNotRebuilt(const absl::Status& why, absl::Time now) { Say(rebuilds_, why, now); }
+  void WorkerNotRebuilt(const absl::Status& why, absl::Time now) {
+    Say("worker has no model; it retries every second", why, now);
+  }
 
  private:
-  // Lines of one kind.
-  struct Lines {
-    const char* message;
-    Mutex mutex = {};
-    LineLimit limit ABSL_GUARDED_BY(mutex) = LineLimit(absl::Seconds(1));
-  };
-
-  void Say(Lines& lines, const absl::Status& why, absl::Time now) {
-    std::optional<int64_t> left_out;
-    {
-      const MutexLock lock(lines.mutex);
-      left_out = lines.limit.Pass(now);
-    }
-    if (!left_out.has_value()) return;
-    LogFields fields = {
-        {"model", model_}, {"code", absl::StatusCodeToString(why.code())}, {"error", std::string(why.message())}};
-    if (*left_out > 0) fields.emplace_back("left_out", *left_out);
-    log_.Error(lines.message, std::move(fields));
+  void Say(const char* message, const absl::Status& why, absl::Time now) {
+    log_.LogLimited(
+        absl::StrCat(message, " ", model_), now, LogLevel::kError, message,
+        {{"model", model_}, {"code", absl::StatusCodeToString(why.code())}, {"error", std::string(why.message())}});
   }
 
   Logger& log_;
   const std::string model_;
-  Lines steps_{"step failed"};
-  Lines rebuilds_{"worker has no model; it retries every second"};
 };
 
 }  // namespace longshort::server

@@ -8,9 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <map>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -20,12 +18,12 @@
 #include "absl/time/clock.h"
 #include "base/clock.h"
 #include "base/strict_json.h"
-#include "server/monitoring/line_limit.h"
 
 namespace longshort::server {
 namespace {
 
 constexpr size_t kWaitingLines = 8192;
+constexpr size_t kWaitingBytes = size_t{8} << 20;
 // Waking a thread costs as much as answering a short call, so lines are written in batches.
 constexpr absl::Duration kGatherTime = absl::Milliseconds(10);
 
@@ -56,6 +54,16 @@ bool IsPlain(std::string_view text) {
 // Whether `key=value` needs no quotes.
 bool IsWord(std::string_view text) {
   return !text.empty() && IsPlain(text) && text.find_first_of(" =") == std::string_view::npos;
+}
+
+// What a line takes in memory.
+size_t BytesOf(const std::string& message, const LogFields& fields) {
+  constexpr size_t kLineBytes = 128;
+  size_t bytes = kLineBytes + message.size() + fields.capacity() * sizeof(fields[0]);
+  for (const auto& [key, value] : fields) {
+    if (const auto* text = std::get_if<std::string>(&value); text != nullptr) bytes += text->size();
+  }
+  return bytes;
 }
 
 std::string TextOf(const LogValue& value) {
@@ -106,36 +114,27 @@ class LineWriter final {
 // The libraries accept only functions without state.
 std::atomic<Logger*> target = nullptr;
 
-// Limits the lines of each place in gRPC's source: some are errors of clients, who can cause any number of them.
-std::optional<int64_t> PassGrpcLine(const char* file, int line) {
-  constexpr absl::Duration kInterval = absl::Seconds(10);
-  static Mutex& mutex = *new Mutex;
-  static auto& places = *new std::map<std::pair<std::string, int>, LineLimit>;
-  const MutexLock lock(mutex);
-  return places.try_emplace({file, line}, kInterval).first->second.Pass(MonotonicNow());
-}
-
 void FromGrpc(gpr_log_func_args* line) {
   if (line->severity != GPR_LOG_SEVERITY_ERROR) return;
   // A failed handshake is a client's error: no TLS, no valid certificate, or a timeout.
   if (absl::StartsWith(line->message, "Handshake failed") || absl::StrContains(line->message, "Handshake timed out")) {
-    return target.load()->Info("client refused", {{"why", std::string(line->message)}});
+    return target.load()->LogLimited("handshake", MonotonicNow(), LogLevel::kInfo, "client refused",
+                                     {{"why", std::string(line->message)}});
   }
   // Invalid headers are also a client's error, and a client can send any number of them. The line cannot name the
   // client: gRPC passes a place in its source and a text, no connection, and any of its threads may do a connection's
   // work. The line of a call that fails does (server/admission/call_record.cc).
   const bool from_client = absl::StartsWith(line->message, "Error parsing metadata");
-  const std::optional<int64_t> left_out = PassGrpcLine(line->file, line->line);
-  if (!left_out.has_value()) return;
-  LogFields fields = {{"error", std::string(line->message)}};
-  if (*left_out > 0) fields.emplace_back("left_out", *left_out);
-  target.load()->Log(from_client ? LogLevel::kDebug : LogLevel::kError, "gRPC", std::move(fields));
+  target.load()->LogLimited(absl::StrCat(line->file, ":", line->line), MonotonicNow(),
+                            from_client ? LogLevel::kDebug : LogLevel::kError, "gRPC",
+                            {{"error", std::string(line->message)}});
 }
 
 // An invalid message is the client's error, and is in its call's log line.
-void FromProtobuf(google::protobuf::LogLevel level, const char*, int, const std::string& message) {
+void FromProtobuf(google::protobuf::LogLevel level, const char* file, int line, const std::string& message) {
   const bool fatal = level == google::protobuf::LOGLEVEL_FATAL;
-  target.load()->Log(fatal ? LogLevel::kError : LogLevel::kDebug, "Protobuf", {{"error", message}});
+  target.load()->LogLimited(absl::StrCat(file, ":", line), MonotonicNow(), fatal ? LogLevel::kError : LogLevel::kDebug,
+                            "Protobuf", {{"error", message}});
 }
 
 }  // namespace
@@ -172,14 +171,31 @@ void Logger::Log(LogLevel level, std::string message, LogFields fields) {
   {
     const MutexLock lock(mutex_);
     if (closed_) return;
-    if (lines_.size() == kWaitingLines) {
-      lines_.pop_front();
-      ++lost_;
-    }
+    waiting_bytes_ += BytesOf(line.message, line.fields);
     lines_.push_back(std::move(line));
+    for (; lines_.size() > kWaitingLines || waiting_bytes_ > kWaitingBytes; ++lost_) {
+      waiting_bytes_ -= BytesOf(lines_.front().message, lines_.front().fields);
+      lines_.pop_front();
+    }
     first = lines_.size() == 1;
   }
   if (first) changed_.NotifyOne();
+}
+
+void Logger::LogLimited(const std::string& kind, absl::Time now, LogLevel level, std::string message,
+                        LogFields fields) {
+  if (level < min_) return;
+  {
+    const MutexLock lock(mutex_);
+    Limit& limit = limits_[kind];
+    if (now < limit.next) {
+      ++limit.left_out;
+      return;
+    }
+    limit.next = now + absl::Seconds(1);
+    if (limit.left_out > 0) fields.emplace_back("left_out", std::exchange(limit.left_out, 0));
+  }
+  Log(level, std::move(message), std::move(fields));
 }
 
 void Logger::Write() {
@@ -193,6 +209,7 @@ void Logger::Write() {
     changed_.WaitFor(mutex_, kGatherTime, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return closed_; });
     if (lines_.empty()) break;
     lines.swap(lines_);
+    waiting_bytes_ = 0;
     lost += std::exchange(lost_, 0);
     lock.Unlock();
     if (lost > 0) {

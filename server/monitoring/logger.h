@@ -5,13 +5,14 @@
 //   {"time":"2026-05-04T12:00:00.123Z","level":"info","message":"request","id":"4f1c","rpc":"Generate","code":"OK"}
 //
 // Thread-safe, and Log never blocks: a thread writes lines in batches of 10 ms, so that it does not wake for every
-// line. If standard error is stuck, the oldest of 8192 queued lines is dropped. Lines that cannot be written (a full
-// disk) are lost. A later line reports how many were lost. Every line is one line of valid UTF-8, whatever its fields
-// hold.
+// line. If standard error is stuck, the oldest of 8192 queued lines, or of 8 MiB, is dropped. Lines that cannot be
+// written (a full disk) are lost. A later line reports how many were lost. Every line is one line of valid UTF-8,
+// whatever its fields hold.
 #pragma once
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <string>
 #include <utility>
 #include <variant>
@@ -54,6 +55,11 @@ class Logger {
     Log(LogLevel::kError, std::move(message), std::move(fields));
   }
 
+  // Logs at most one line of each kind a second: for what may happen any number of times, because clients cause it or
+  // because it goes on. The next line of the kind has the number of those left out (`left_out`). There must be a fixed
+  // number of kinds. `now` is MonotonicNow().
+  void LogLimited(const std::string& kind, absl::Time now, LogLevel level, std::string message, LogFields fields);
+
   // Writes the queued lines, and drops later ones. Returns after `patience` even if standard error is stuck.
   void Flush(absl::Duration patience);
 
@@ -65,6 +71,11 @@ class Logger {
     LogFields fields;
   };
 
+  struct Limit {
+    absl::Time next = absl::InfinitePast();  // when the next line may be written
+    int64_t left_out = 0;
+  };
+
   // The writer's thread: until Flush, or the end.
   void Write();
 
@@ -73,7 +84,9 @@ class Logger {
   Mutex mutex_;
   ConditionVariable changed_;
   std::deque<Line> lines_ ABSL_GUARDED_BY(mutex_);
-  int64_t lost_ ABSL_GUARDED_BY(mutex_) = 0;  // lines lost since the last report
+  std::map<std::string, Limit> limits_ ABSL_GUARDED_BY(mutex_);  // by kind
+  size_t waiting_bytes_ ABSL_GUARDED_BY(mutex_) = 0;             // of these
+  int64_t lost_ ABSL_GUARDED_BY(mutex_) = 0;                     // lines lost since the last report
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   bool all_written_ ABSL_GUARDED_BY(mutex_) = false;
 
@@ -81,7 +94,7 @@ class Logger {
 };
 
 // Sends the libraries' errors to `log`, which must live until the process exits. Only errors, because their other
-// lines are of little use; and of gRPC's one in ten seconds from each place in its source.
+// lines are of little use; and at most one line a second from each place in their source.
 void CaptureLibraryLogs(Logger& log);
 
 }  // namespace longshort::server

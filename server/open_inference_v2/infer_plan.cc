@@ -46,11 +46,11 @@ absl::Status ReadPriority(const Parameters& parameters, CallRecord& record) {
     case 0:
       return absl::OkStatus();
     case 1:
-      return record.SetPriority(core::Priority::kHigh), absl::OkStatus();
+      return record.SetPriority(core::Priority::kHigh);
     case 2:
-      return record.SetPriority(core::Priority::kNormal), absl::OkStatus();
+      return record.SetPriority(core::Priority::kNormal);
     case 3:
-      return record.SetPriority(core::Priority::kLow), absl::OkStatus();
+      return record.SetPriority(core::Priority::kLow);
     default:
       return FieldError("parameters.priority", *level, "1 (high), 2 (normal), 3 (low) or 0 (the call's priority)");
   }

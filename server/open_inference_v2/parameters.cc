@@ -115,8 +115,9 @@ absl::StatusOr<std::vector<std::string>> ParseStopList(const std::string& text) 
   absl::Status wrong =
       FieldError("parameters.stop", Quoted(text),
                  "a stop string, or a JSON list of strings if it begins with [ (for the stop string [ use [\"[\"])");
+  constexpr JsonLimits kLimits = {.depth = 2, .elements = 1024};
   // Wrapped into an object, because ParseJsonObject parses only objects.
-  const absl::StatusOr<nlohmann::json> parsed = ParseJsonObject(absl::StrCat("{\"stop\":", text, "}"), "stop");
+  const absl::StatusOr<nlohmann::json> parsed = ParseJsonObject(absl::StrCat("{\"stop\":", text, "}"), "stop", kLimits);
   if (!parsed.ok() || parsed->size() != 1 || !parsed->at("stop").is_array()) return wrong;
   std::vector<std::string> strings;
   for (const nlohmann::json& one : parsed->at("stop")) {

@@ -41,13 +41,8 @@ void SetText(const char* field, const std::string& value, Message& message) {
   if (found != nullptr) message.GetReflection()->SetString(&message, found, value);
 }
 
-// Requests have no list of JSON values beside the data of inputs, which become raw tensors.
 class RestCodec : public HttpCodec {
  public:
-  absl::StatusOr<int64_t> MemoryOf(const HttpRequest& request,
-                                   const google::protobuf::Descriptor& /*type*/) const override {
-    return JsonMemory(request.body, kBytesOfNumber);
-  }
   HttpResponse WriteError(const absl::Status& status) override { return RestError(status); }
 };
 
@@ -56,19 +51,20 @@ class InferCodec final : public RestCodec {
   InferCodec(RestTarget target, int64_t max_message_bytes)
       : target_(std::move(target)), max_message_bytes_(max_message_bytes) {}
 
-  absl::Status ReadRequest(HttpRequest& request, Message& message) override {
+  absl::Status ReadRequest(HttpRequest& request, Message& message, MemoryMeter& meter) override {
     auto& infer = static_cast<inference::ModelInferRequest&>(message);
     const std::string_view body = request.body;
     LS_ASSIGN_OR_RETURN(const size_t json_bytes, JsonBytes(request));
     infer.set_model_name(target_.name);
     infer.set_model_version(target_.version);
     if (json_bytes == 0 && !body.empty()) {
-      SetRawBinaryInput(std::move(request.body), infer);
       binary_.by_default = true;
+      LS_RETURN_IF_ERROR(meter.Add(HeapBytesOfText(request.body.capacity())));
+      SetRawBinaryInput(std::move(request.body), infer);
       return absl::OkStatus();
     }
     const absl::Status read =
-        ReadRestRequest(body.substr(0, json_bytes), body.substr(json_bytes), max_message_bytes_, infer, binary_);
+        ReadRestRequest(body.substr(0, json_bytes), body.substr(json_bytes), max_message_bytes_, meter, infer, binary_);
     return absl::IsResourceExhausted(read) ? HttpError(413, std::string(read.message())) : read;
   }
 
@@ -106,18 +102,18 @@ class PlainCodec final : public RestCodec {
  public:
   explicit PlainCodec(RestTarget target) : target_(std::move(target)) {}
 
-  absl::Status ReadRequest(HttpRequest& request, Message& message) override {
+  absl::Status ReadRequest(HttpRequest& request, Message& message, MemoryMeter& meter) override {
     SetText("name", target_.name, message);
     SetText("version", target_.version, message);
     SetText("model_name", target_.name, message);
     if (auto* const index = dynamic_cast<inference::RepositoryIndexRequest*>(&message); index != nullptr) {
-      return ReadIndex(request.body, *index);
+      return ReadIndex(request.body, meter, *index);
     }
     if (auto* const load = dynamic_cast<inference::RepositoryModelLoadRequest*>(&message); load != nullptr) {
-      return ReadParameters(request.body, *load->mutable_parameters());
+      return ReadParameters(request.body, meter, *load->mutable_parameters());
     }
     if (auto* const unload = dynamic_cast<inference::RepositoryModelUnloadRequest*>(&message); unload != nullptr) {
-      return ReadParameters(request.body, *unload->mutable_parameters());
+      return ReadParameters(request.body, meter, *unload->mutable_parameters());
     }
     return absl::OkStatus();
   }
@@ -152,16 +148,17 @@ class PlainCodec final : public RestCodec {
   static constexpr JsonLimits kLimits = {.depth = 8, .elements = 1024};
 
   // An empty body is an empty object.
-  static absl::StatusOr<nlohmann::json> ReadObject(const std::string& body,
+  static absl::StatusOr<nlohmann::json> ReadObject(const std::string& body, MemoryMeter& meter,
                                                    std::initializer_list<std::string_view> known) {
     if (body.empty()) return nlohmann::json::object();
-    LS_ASSIGN_OR_RETURN(nlohmann::json object, ParseJsonObject(body, "the request", kLimits));
+    LS_ASSIGN_OR_RETURN(nlohmann::json object, ParseJsonObject(body, "the request", kLimits, &meter));
     LS_RETURN_IF_ERROR(RefuseUnknownFields(object, "the request", known));
     return object;
   }
 
-  static absl::Status ReadIndex(const std::string& body, inference::RepositoryIndexRequest& request) {
-    LS_ASSIGN_OR_RETURN(const nlohmann::json object, ReadObject(body, {"ready"}));
+  static absl::Status ReadIndex(const std::string& body, MemoryMeter& meter,
+                                inference::RepositoryIndexRequest& request) {
+    LS_ASSIGN_OR_RETURN(const nlohmann::json object, ReadObject(body, meter, {"ready"}));
     const auto ready = object.find("ready");
     if (ready == object.end()) return absl::OkStatus();
     if (!ready->is_boolean()) return absl::InvalidArgumentError("ready must be true or false");
@@ -171,11 +168,13 @@ class PlainCodec final : public RestCodec {
 
   // Only the names: the RPCs refuse all but one, whose value does not matter.
   static absl::Status ReadParameters(
-      const std::string& body, google::protobuf::Map<std::string, inference::ModelRepositoryParameter>& parameters) {
-    LS_ASSIGN_OR_RETURN(const nlohmann::json object, ReadObject(body, {"parameters"}));
+      const std::string& body, MemoryMeter& meter,
+      google::protobuf::Map<std::string, inference::ModelRepositoryParameter>& parameters) {
+    LS_ASSIGN_OR_RETURN(const nlohmann::json object, ReadObject(body, meter, {"parameters"}));
     const auto given = object.find("parameters");
     if (given == object.end() || given->is_null()) return absl::OkStatus();
     if (!given->is_object()) return absl::InvalidArgumentError("parameters must be an object");
+    LS_RETURN_IF_ERROR(meter.Add(meter.held()));  // the names, again
     for (const auto& [name, value] : given->items()) parameters[name];
     return absl::OkStatus();
   }

@@ -20,8 +20,8 @@ std::string Listed(absl::Span<const int64_t> sizes) { return absl::StrCat("[", a
 
 }  // namespace
 
-RestData::RestData(std::string place, std::string_view datatype, int64_t max_bytes)
-    : place_(std::move(place)), max_bytes_(max_bytes) {
+RestData::RestData(std::string place, std::string_view datatype, int64_t max_bytes, MemoryMeter& meter)
+    : place_(std::move(place)), max_bytes_(max_bytes), meter_(&meter) {
   if (datatype == "BYTES") kind_ = Kind::kBytes;
   if (datatype == "INT32") kind_ = Kind::kInt32;
   if (datatype == "UINT8") kind_ = Kind::kUint8;
@@ -49,12 +49,12 @@ absl::Status RestData::EndArray() {
   return absl::OkStatus();
 }
 
-absl::Status RestData::CountElement() {
+absl::Status RestData::CountElement(size_t bytes) {
   if (element_level_ == 0) element_level_ = counts_.size();
   if (element_level_ != counts_.size() || sizes_.size() > element_level_) return Ragged();
   ++counts_.back();
   ++elements_;
-  if (static_cast<int64_t>(raw_.size()) <= max_bytes_) return absl::OkStatus();
+  if (static_cast<int64_t>(raw_.size()) <= max_bytes_) return meter_->MakeRoom(raw_, bytes);
   return absl::ResourceExhaustedError(
       absl::StrCat("the inputs have more than ", max_bytes_, " bytes, the limit of a message"));
 }
@@ -95,7 +95,7 @@ absl::Status RestData::AppendWhole(Number number) {
 
 template <typename Number>
 absl::Status RestData::AppendNumber(Number number) {
-  LS_RETURN_IF_ERROR(CountElement());
+  LS_RETURN_IF_ERROR(CountElement(is_known() ? sizeof(int32_t) : 0));
   switch (kind_) {
     case Kind::kBytes:
       return WrongElement(absl::StrCat(number));
@@ -121,13 +121,13 @@ absl::Status RestData::Add(uint64_t number) { return AppendNumber(number); }
 
 absl::Status RestData::Add(const std::string& text) {
   if (kind_ != Kind::kBytes) return AddOther(Quoted(text));
-  LS_RETURN_IF_ERROR(CountElement());
+  LS_RETURN_IF_ERROR(CountElement(sizeof(int32_t) + text.size()));
   AppendBytesElement(text, raw_);
   return absl::OkStatus();
 }
 
 absl::Status RestData::AddOther(const std::string& shown) {
-  LS_RETURN_IF_ERROR(CountElement());
+  LS_RETURN_IF_ERROR(CountElement(0));
   return is_known() ? WrongElement(shown) : absl::OkStatus();
 }
 

@@ -1,6 +1,7 @@
 // The `data` of one input in a JSON request: its elements as raw_input_contents has them, and how its arrays nest.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -9,15 +10,17 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "base/memory_meter.h"
 
 namespace longshort::server {
 
 // The functions are called in the order of the JSON text. Errors: INVALID_ARGUMENT with the element, its value and the
-// rule; RESOURCE_EXHAUSTED for more than `max_bytes`.
+// rule; RESOURCE_EXHAUSTED for more than `max_bytes`; the meter's.
 class RestData final {
  public:
-  // `place` names the data in errors. Elements of a datatype that models do not take are counted, but not kept.
-  RestData(std::string place, std::string_view datatype, int64_t max_bytes);
+  // `place` names the data in errors. Elements of a datatype that models do not take are counted, but not kept. The
+  // meter counts what is kept; it must outlive this.
+  RestData(std::string place, std::string_view datatype, int64_t max_bytes, MemoryMeter& meter);
 
   absl::Status StartArray();
   absl::Status EndArray();
@@ -33,12 +36,15 @@ class RestData final {
   bool is_known() const { return kind_ != Kind::kOther; }
   // Errors: unless the data is flat with as many elements as the shape has, or nested as the shape is.
   absl::Status CheckShape(absl::Span<const int64_t> shape) const;
+  // Of what the meter counts.
+  int64_t raw_bytes() const { return HeapBytesOfText(raw_.capacity()); }
   std::string TakeRaw() { return std::move(raw_); }
 
  private:
   enum class Kind { kBytes, kInt32, kUint8, kFp32, kOther };
 
-  absl::Status CountElement();
+  // Counts an element, and makes room for `bytes` of it.
+  absl::Status CountElement(size_t bytes);
   absl::Status WrongElement(const std::string& shown) const;
   absl::Status Ragged() const;
   template <typename Value, typename Number>
@@ -49,6 +55,7 @@ class RestData final {
   std::string place_;
   Kind kind_ = Kind::kOther;
   int64_t max_bytes_;
+  MemoryMeter* meter_;
   std::string raw_;
   int64_t elements_ = 0;
   std::vector<int64_t> sizes_;   // of the arrays of each level; -1: not known yet

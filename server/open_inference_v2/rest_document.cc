@@ -2,170 +2,102 @@
 
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "server/calls/field_error.h"
+#include "server/rpc/message_size.h"
 
 namespace longshort::server {
 namespace {
 
 using nlohmann::json;
 
-// Limits of the document without its data.
-constexpr size_t kMaxDepth = 16;
-constexpr int64_t kMaxElements = int64_t{1} << 16;
+constexpr JsonListLimit kShapes[] = {{.key = "shape", .elements = 8}};
+// Of the document without its data.
+constexpr JsonLimits kLimits = {.elements = int64_t{1} << 16, .parts = kMaxElements, .lists = kShapes};
 
-std::string GivenDatatype(const json& input) {
-  const auto found = input.find("datatype");
-  return found != input.end() && found->is_string() ? found->get<std::string>() : "";
-}
+// Of data beside its elements: a node of RestDocument's map, the place, and the sizes of up to 8 nested arrays.
+constexpr int64_t kDataBytes = HeapBytes(4 * sizeof(void*) + sizeof(std::pair<const size_t, RestData>)) +
+                               HeapBytesOfText(30) + 2 * HeapBytes(8 * sizeof(int64_t));
 
-// Receives the parser's events. An event that returns false ends the parse; error() says why.
-class DocumentBuilder final : public nlohmann::json_sax<json> {
+class DocumentReader final : public JsonBuilder {
  public:
-  // `datatypes`: of the inputs, as far as they are known from an earlier parse.
-  DocumentBuilder(int64_t max_bytes, std::vector<std::string> datatypes)
-      : max_bytes_(max_bytes), datatypes_(std::move(datatypes)) {}
+  DocumentReader(std::string_view text, int64_t max_bytes, MemoryMeter& meter, RestDocument& document)
+      : JsonBuilder(text, "the request", kLimits, meter), max_bytes_(max_bytes), document_(document) {}
 
-  const absl::Status& error() const { return error_; }
-  // Whether some data came before its datatype, so that it was not kept.
-  bool needs_datatypes() const { return needs_datatypes_; }
-  RestDocument& document() { return document_; }
-
-  // The parser's events:
-  bool null() override { return InData() ? Note(data_->AddOther("null")) : AddScalar(nullptr); }
-  bool boolean(bool value) override {
-    return InData() ? Note(data_->AddOther(value ? "true" : "false")) : AddScalar(value);
-  }
-  bool number_integer(number_integer_t value) override {
-    return InData() ? Note(data_->Add(int64_t{value})) : AddScalar(value);
-  }
-  bool number_unsigned(number_unsigned_t value) override {
-    return InData() ? Note(data_->Add(uint64_t{value})) : AddScalar(value);
-  }
-  bool number_float(number_float_t value, const string_t& /*text*/) override {
-    return InData() ? Note(data_->Add(value)) : AddScalar(value);
-  }
-  bool string(string_t& value) override { return InData() ? Note(data_->Add(value)) : AddScalar(std::move(value)); }
-  bool binary(binary_t& /*value*/) override { return Refuse("has binary values"); }
-
-  bool start_object(std::size_t /*size*/) override {
-    if (InData()) return Refuse("has an object within the data of an input");
-    return Open(json::object());
-  }
-  bool end_object() override { return Close(); }
-  bool start_array(std::size_t /*size*/) override {
-    if (begins_data_) StartData();
-    if (InData()) return Note(data_->StartArray());
-    return Open(json::array());
-  }
-  bool end_array() override {
-    if (!InData()) return Close();
-    const bool is_well = Note(data_->EndArray());
-    if (!data_->open()) data_ = nullptr;
-    return is_well;
-  }
-
-  bool key(string_t& name) override {
-    json& object = *open_.back();
-    if (object.contains(name)) return Refuse(absl::StrCat("has the key ", Quoted(name), " twice in one object"));
-    slot_ = &object[name];
-    if (open_.size() == 1) in_inputs_ = name == "inputs";
-    begins_data_ = open_.size() == 3 && in_inputs_ && open_[1]->is_array() && name == "data";
-    return true;
-  }
-
-  bool parse_error(std::size_t position, const std::string& /*token*/, const json::exception& error) override {
-    constexpr int kNumberOutOfRange = 406;
-    const char* what = error.id == kNumberOutOfRange ? "has a number that is out of range" : "is not valid JSON";
-    return Refuse(absl::StrCat(what, " at byte ", position));
+  absl::Status Read() {
+    const int64_t before = meter_.held();
+    LS_RETURN_IF_ERROR(Build(document_.root));
+    for (const auto& [input, place] : skipped_) {
+      ReadAgain(place);
+      LS_RETURN_IF_ERROR(ReadData(input, document_.root.at("inputs").at(input)));
+    }
+    meter_.Remove(HeapBytesOfText(text_.capacity()));
+    document_.root_bytes = meter_.held() - before;
+    for (const auto& [input, data] : document_.data) document_.root_bytes -= data.raw_bytes();
+    return absl::OkStatus();
   }
 
  private:
-  bool Refuse(const std::string& why) { return Note(absl::InvalidArgumentError(absl::StrCat("the request ", why))); }
-  bool Note(absl::Status status) {
-    if (!status.ok()) error_ = std::move(status);
-    return error_.ok();
+  absl::Status ReadMember(const std::string& key, json& value) override {
+    if (open().size() == 1) in_inputs_ = key == "inputs";
+    const bool is_data = open().size() == 3 && in_inputs_ && open()[1]->is_array() && key == "data";
+    if (!is_data) return ReadValue(value);
+    const size_t input = open()[1]->size() - 1;
+    if (!NextIs('[')) return Refuse(absl::StrCat("inputs[", input, "].data is not an array"));
+    if (open()[2]->contains("datatype")) return ReadData(input, *open()[2]);
+    skipped_.emplace_back(input, next());  // until the datatype is known
+    return SkipNested();
   }
 
-  bool InData() const { return data_ != nullptr; }
-
-  void StartData() {
-    begins_data_ = false;
-    const size_t input = open_[1]->size() - 1;
-    std::string datatype = GivenDatatype(*open_[2]);
-    if (datatype.empty() && input < datatypes_.size()) datatype = datatypes_[input];
-    if (datatype.empty()) needs_datatypes_ = true;
-    data_ = &document_.data.emplace(input, RestData(absl::StrCat("inputs[", input, "].data"), datatype, max_bytes_))
-                 .first->second;
+  absl::Status ReadData(size_t input, const json& object) {
+    LS_RETURN_IF_ERROR(meter_.Add(kDataBytes));
+    const auto datatype = object.find("datatype");
+    const bool is_text = datatype != object.end() && datatype->is_string();
+    return ReadList(document_.data
+                        .try_emplace(input, absl::StrCat("inputs[", input, "].data"),
+                                     is_text ? datatype->get_ref<const std::string&>() : "", max_bytes_, meter_)
+                        .first->second);
   }
 
-  // Puts a value where the next one belongs.
-  json* Put(json value) {
-    if (begins_data_) {
-      Refuse(absl::StrCat("has inputs[", open_[1]->size() - 1, "].data that is not an array"));
-      return nullptr;
-    }
-    if (++elements_ > kMaxElements) {
-      Refuse(absl::StrCat("has more than ", kMaxElements, " elements beside the data of inputs"));
-      return nullptr;
-    }
-    if (open_.empty()) {
-      document_.root = std::move(value);
-      return &document_.root;
-    }
-    if (open_.back()->is_array()) {
-      open_.back()->push_back(std::move(value));
-      return &open_.back()->back();
-    }
-    *slot_ = std::move(value);
-    return slot_;
+  absl::Status ReadList(RestData& data) {
+    Take('[');
+    LS_RETURN_IF_ERROR(data.StartArray());
+    if (Take(']')) return data.EndArray();
+    do {
+      LS_RETURN_IF_ERROR(ReadElement(data));
+    } while (Take(','));
+    return Take(']') ? data.EndArray() : WrongKind("a comma or the end of the list");
   }
-  bool AddScalar(json value) { return Put(std::move(value)) != nullptr; }
-  bool Open(json container) {
-    if (open_.size() == kMaxDepth) return Refuse(absl::StrCat("is nested deeper than ", kMaxDepth));
-    json* const placed = Put(std::move(container));
-    if (placed == nullptr) return false;
-    open_.push_back(placed);
-    return true;
-  }
-  bool Close() {
-    open_.pop_back();
-    return true;
+
+  absl::Status ReadElement(RestData& data) {
+    if (NextIs('[')) return ReadList(data);
+    if (NextIs('{')) return Refuse("an object within the data of an input");
+    if (NextIs('"')) {
+      LS_RETURN_IF_ERROR(ReadString(text_));
+      return data.Add(text_);
+    }
+    for (const char* const word : {"null", "true", "false"}) {
+      if (TakeWord(word)) return data.AddOther(word);
+    }
+    JsonNumber number;
+    LS_RETURN_IF_ERROR(ReadNumber(number));
+    return std::visit([&data](auto known) { return data.Add(known); }, number);
   }
 
   const int64_t max_bytes_;
-  const std::vector<std::string> datatypes_;
-  RestDocument document_;
-  std::vector<json*> open_;   // objects and arrays, outermost first
-  json* slot_ = nullptr;      // of the last key
-  RestData* data_ = nullptr;  // that is being read
+  RestDocument& document_;
+  std::vector<std::pair<size_t, const char*>> skipped_;  // inputs, and where their data begin
+  std::string text_;                                     // of one element
   bool in_inputs_ = false;
-  bool begins_data_ = false;  // the next value is the data of an input
-  bool needs_datatypes_ = false;
-  int64_t elements_ = 0;
-  absl::Status error_;
 };
 
 }  // namespace
 
-absl::StatusOr<RestDocument> ParseRestDocument(std::string_view text, int64_t max_bytes) {
-  // The parser would ignore everything after a NUL.
-  if (const size_t nul = text.find('\0'); nul != std::string_view::npos) {
-    return absl::InvalidArgumentError(absl::StrCat("the request is not valid JSON at byte ", nul + 1));
-  }
-  std::vector<std::string> datatypes;
-  while (true) {
-    DocumentBuilder builder(max_bytes, datatypes);
-    json::sax_parse(text, &builder);
-    LS_RETURN_IF_ERROR(builder.error());
-    RestDocument& document = builder.document();
-    if (!document.root.is_object()) return absl::InvalidArgumentError("the request is not a JSON object");
-    if (!builder.needs_datatypes() || !datatypes.empty()) return std::move(document);
-    for (const json& input : document.root.at("inputs")) datatypes.push_back(GivenDatatype(input));
-  }
+absl::Status ParseRestDocument(std::string_view text, int64_t max_bytes, MemoryMeter& meter, RestDocument& document) {
+  return DocumentReader(text, max_bytes, meter, document).Read();
 }
 
 }  // namespace longshort::server

@@ -124,29 +124,6 @@ std::optional<Place> ReadPath(std::string_view path) {
   return place;
 }
 
-// A page of another site can send a request of these types without the server's consent (CORS).
-bool IsFromOtherSite(const HttpRequest& head) {
-  if (!head.Find("origin").has_value()) return false;
-  const std::string type = head.MediaType();
-  return type != "application/json" && type != "application/octet-stream";
-}
-
-HttpPlan AnswerWith(HttpResponse response) {
-  HttpPlan plan;
-  plan.serve = [response = std::move(response)](const std::shared_ptr<HttpExchange>& exchange) {
-    exchange->Answer(response);
-  };
-  return plan;
-}
-
-HttpPlan WrongVerb(const std::vector<std::string>& verbs) {
-  constexpr int kMethodNotAllowed = 405;
-  const std::string list = absl::StrJoin(verbs, ", ");
-  HttpResponse response = RestError(HttpError(kMethodNotAllowed, absl::StrCat("this path takes ", list)));
-  response.fields.emplace_back("Allow", list);
-  return AnswerWith(std::move(response));
-}
-
 }  // namespace
 
 HttpFront OpenInferenceFront(const CallEnvironment& environment, const std::vector<Rpc>& rpcs) {
@@ -163,32 +140,27 @@ HttpFront OpenInferenceFront(const CallEnvironment& environment, const std::vect
     if (!path.empty()) path.remove_prefix(1);
 
     const std::optional<Place> place = ReadPath(path);
-    const std::string_view verb = head.method == "HEAD" ? "GET" : std::string_view(head.method);
-    std::vector<std::string> verbs;
+    HttpPlan plan{.write_error = RestError};
     for (const Route& route : kRoutes) {
       if (!place.has_value() || route.path != place->path) continue;
-      verbs.emplace_back(route.verb);
-      if (route.verb != verb) continue;
-      if (verb == "POST" && IsFromOtherSite(head)) {
-        constexpr int kUnsupportedMediaType = 415;
-        return AnswerWith(RestError(
-            HttpError(kUnsupportedMediaType,
-                      "a page's request must have the content type application/json or application/octet-stream")));
-      }
+      plan.methods.emplace_back(route.verb);
+      if (route.verb != head.method) continue;
       const Rpc& rpc = *by_name.find(route.rpc)->second;
-      HttpPlan plan;
       plan.is_call = !rpc.names.observes();
-      plan.max_body_bytes = verb == "POST" ? MaxUnpackedBytes(environment.limits.message_bytes) : 0;
-      plan.serve = [&environment, &rpc, target = place->target](const std::shared_ptr<HttpExchange>& exchange) {
-        HttpCall::Start(environment, rpc, exchange, MakeRestCodec(rpc, target, environment.limits.message_bytes));
+      const size_t max_body_bytes = route.verb == "POST" ? MaxUnpackedBytes(environment.limits.message_bytes) : 0;
+      plan.serve = [&environment, &rpc, max_body_bytes,
+                    target = place->target](const std::shared_ptr<HttpExchange>& exchange) {
+        HttpCall::Start(environment, rpc, exchange, MakeRestCodec(rpc, target, environment.limits.message_bytes),
+                        max_body_bytes);
       };
-      return plan;
     }
-    if (!verbs.empty()) return WrongVerb(verbs);
-    return AnswerWith(
-        RestError(absl::NotFoundError(absl::StrCat(Quoted(head.path),
-                                                   " is not a path of the Open Inference Protocol; /v2/models/NAME and "
-                                                   "/v2/models/NAME/infer are, for example"))));
+    if (plan.methods.empty()) {
+      plan.serve = AnswerWith(RestError(
+          absl::NotFoundError(absl::StrCat(Quoted(head.path),
+                                           " is not a path of the Open Inference Protocol; /v2/models/NAME and "
+                                           "/v2/models/NAME/infer are, for example"))));
+    }
+    return plan;
   };
 }
 

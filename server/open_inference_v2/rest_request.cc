@@ -12,6 +12,7 @@
 #include "base/status_macros.h"
 #include "server/calls/field_error.h"
 #include "server/open_inference_v2/rest_document.h"
+#include "server/rpc/message_size.h"
 
 namespace longshort::server {
 namespace {
@@ -38,6 +39,9 @@ absl::StatusOr<std::string> Text(const json& object, const std::string& place, c
   return value->get<std::string>();
 }
 
+// What a message takes for a text.
+int64_t BytesOf(const std::string& text) { return kStringBytes + HeapBytesOfText(text.size()); }
+
 absl::Status SetParameter(const json& value, const std::string& place, inference::InferParameter& parameter) {
   if (value.is_boolean()) {
     parameter.set_bool_param(value.get<bool>());
@@ -57,14 +61,21 @@ absl::Status SetParameter(const json& value, const std::string& place, inference
   return absl::OkStatus();
 }
 
-absl::Status ReadParameters(const json& object, const std::string& place, ParameterMap& parameters) {
+absl::Status ReadParameters(const json& object, const std::string& place, MemoryMeter& meter,
+                            ParameterMap& parameters) {
   const json* const given = Find(object, "parameters");
   if (given == nullptr) return absl::OkStatus();
   if (!given->is_object()) return FieldError(place + "parameters", ShownJson(*given), "an object");
+  static const auto& field = *inference::ModelInferRequest::descriptor()->FindFieldByName("parameters");
+  RepeatedArray table(field, true);
   for (const auto& [name, value] : given->items()) {
     if (value.is_null()) continue;
+    LS_RETURN_IF_ERROR(table.Add(1, false, meter));
+    LS_RETURN_IF_ERROR(meter.Add(MapNodeBytes(*field.message_type()) + HeapBytesOfText(name.size())));
+    if (value.is_string()) LS_RETURN_IF_ERROR(meter.Add(BytesOf(value.get_ref<const std::string&>())));
     const std::string shown = absl::StrCat(place, "parameters.", name.substr(0, 64));
     LS_RETURN_IF_ERROR(SetParameter(value, shown, parameters[name]));
+    if (value.is_array()) LS_RETURN_IF_ERROR(meter.Add(BytesOf(parameters[name].string_param())));
   }
   return absl::OkStatus();
 }
@@ -98,8 +109,9 @@ absl::StatusOr<const json*> FindList(const json& root, const char* field) {
 
 class RequestReader final {
  public:
-  RequestReader(std::string_view binary, RestDocument& document, inference::ModelInferRequest& request)
-      : binary_(binary), document_(document), request_(request) {}
+  RequestReader(std::string_view binary, RestDocument& document, MemoryMeter& meter,
+                inference::ModelInferRequest& request)
+      : binary_(binary), document_(document), meter_(meter), request_(request) {}
 
   absl::Status ReadInputs() {
     LS_ASSIGN_OR_RETURN(const json* const inputs, FindList(document_.root, "inputs"));
@@ -117,15 +129,23 @@ class RequestReader final {
       LS_RETURN_IF_ERROR(RefuseUnknownFields(output, place, {"name", "parameters"}));
       inference::ModelInferRequest::InferRequestedOutputTensor& tensor = *request_.add_outputs();
       LS_ASSIGN_OR_RETURN(*tensor.mutable_name(), Text(output, place, "name"));
-      LS_RETURN_IF_ERROR(ReadParameters(output, place + ".", *tensor.mutable_parameters()));
+      LS_RETURN_IF_ERROR(ReadParameters(output, place + ".", meter_, *tensor.mutable_parameters()));
       LS_ASSIGN_OR_RETURN(const std::optional<bool> is_binary,
                           TakeBoolean(*tensor.mutable_parameters(), place + ".", kBinaryData));
-      if (is_binary.has_value()) binary.by_name[tensor.name()] = *is_binary;
+      LS_RETURN_IF_ERROR(meter_.Add(ObjectBytes(*tensor.GetDescriptor()) + kPlaceBytes + BytesOf(tensor.name())));
+      if (!is_binary.has_value()) continue;
+      LS_RETURN_IF_ERROR(meter_.Add(kNamedOutputBytes + HeapBytesOfText(tensor.name().size())));
+      binary.by_name[tensor.name()] = *is_binary;
     }
     return absl::OkStatus();
   }
 
  private:
+  // Of an element of a repeated field: a pointer in an array that doubles.
+  static constexpr int64_t kPlaceBytes = 3 * sizeof(void*);
+  // A node of BinaryOutputs.
+  static constexpr int64_t kNamedOutputBytes = HeapBytes(4 * sizeof(void*) + sizeof(std::pair<std::string, bool>));
+
   absl::Status ReadInput(const json& input, size_t index) {
     const std::string place = absl::StrCat("inputs[", index, "]");
     LS_RETURN_IF_ERROR(RefuseUnknownFields(input, place, {"name", "shape", "datatype", "parameters", "data"}));
@@ -134,9 +154,12 @@ class RequestReader final {
     LS_ASSIGN_OR_RETURN(*tensor.mutable_datatype(), Text(input, place, "datatype"));
     LS_RETURN_IF_ERROR(ReadShape(input, place, tensor));
     ParameterMap& parameters = *tensor.mutable_parameters();
-    LS_RETURN_IF_ERROR(ReadParameters(input, place + ".", parameters));
+    LS_RETURN_IF_ERROR(ReadParameters(input, place + ".", meter_, parameters));
     LS_ASSIGN_OR_RETURN(const std::optional<size_t> binary_size, TakeBinarySize(parameters, place));
 
+    const size_t bytes_of_shape = static_cast<size_t>(tensor.shape_size()) * sizeof(int64_t);
+    LS_RETURN_IF_ERROR(meter_.Add(ObjectBytes(*tensor.GetDescriptor()) + 2 * kPlaceBytes + BytesOf(tensor.name()) +
+                                  BytesOf(tensor.datatype()) + HeapBytesOfText(2 * bytes_of_shape) + kStringBytes));
     std::string& raw = *request_.add_raw_input_contents();
     const auto data = document_.data.find(index);
     if (data != document_.data.end()) {
@@ -146,6 +169,7 @@ class RequestReader final {
       LS_RETURN_IF_ERROR(data->second.CheckShape(tensor.shape()));
       raw = data->second.TakeRaw();
     } else if (binary_size.has_value()) {
+      LS_RETURN_IF_ERROR(meter_.Add(HeapBytesOfText(*binary_size)));
       raw = binary_.substr(0, *binary_size);
       binary_.remove_prefix(*binary_size);
     } else if (parameters.count("shared_memory_region") == 0) {  // which is refused later
@@ -188,6 +212,7 @@ class RequestReader final {
 
   std::string_view binary_;  // what is not read yet
   RestDocument& document_;
+  MemoryMeter& meter_;
   inference::ModelInferRequest& request_;
 };
 
@@ -205,9 +230,10 @@ absl::Status RefuseUnknownFields(const json& object, const std::string& place,
   return absl::OkStatus();
 }
 
-absl::Status ReadRestRequest(std::string_view text, std::string_view binary, int64_t max_bytes,
+absl::Status ReadRestRequest(std::string_view text, std::string_view binary, int64_t max_bytes, MemoryMeter& meter,
                              inference::ModelInferRequest& request, BinaryOutputs& outputs) {
-  LS_ASSIGN_OR_RETURN(RestDocument document, ParseRestDocument(text, max_bytes));
+  RestDocument document;
+  LS_RETURN_IF_ERROR(ParseRestDocument(text, max_bytes, meter, document));
   const json& root = document.root;
   LS_RETURN_IF_ERROR(RefuseUnknownFields(root, "the request",
                                          {"id", "inputs", "outputs", "parameters", "model_name", "model_version"}));
@@ -216,13 +242,15 @@ absl::Status ReadRestRequest(std::string_view text, std::string_view binary, int
   if (Find(root, "id") != nullptr) {
     LS_ASSIGN_OR_RETURN(*request.mutable_id(), Text(root, "the request", "id"));
   }
-  LS_RETURN_IF_ERROR(ReadParameters(root, "", *request.mutable_parameters()));
+  LS_RETURN_IF_ERROR(ReadParameters(root, "", meter, *request.mutable_parameters()));
   LS_ASSIGN_OR_RETURN(const std::optional<bool> by_default,
                       TakeBoolean(*request.mutable_parameters(), "", kBinaryDataOutput));
   outputs.by_default = by_default.value_or(false);
-  RequestReader reader(binary, document, request);
+  RequestReader reader(binary, document, meter, request);
   LS_RETURN_IF_ERROR(reader.ReadInputs());
-  return reader.ReadOutputs(outputs);
+  LS_RETURN_IF_ERROR(reader.ReadOutputs(outputs));
+  meter.Remove(document.root_bytes);
+  return absl::OkStatus();
 }
 
 }  // namespace longshort::server

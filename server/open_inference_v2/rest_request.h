@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "absl/status/status.h"
+#include "base/memory_meter.h"
 #include "nlohmann/json.hpp"
 #include "open_inference/v2/service.pb.h"
 
@@ -24,8 +25,8 @@ struct BinaryOutputs {
 };
 
 // Reads a request whose inputs have together at most `max_bytes`. `request` has the model's name and version already,
-// and gets raw contents for all inputs. Errors: INVALID_ARGUMENT; RESOURCE_EXHAUSTED for larger inputs.
-absl::Status ReadRestRequest(std::string_view json, std::string_view binary, int64_t max_bytes,
+// and gets raw contents for all inputs. Errors: INVALID_ARGUMENT; RESOURCE_EXHAUSTED for larger inputs; the meter's.
+absl::Status ReadRestRequest(std::string_view json, std::string_view binary, int64_t max_bytes, MemoryMeter& meter,
                              inference::ModelInferRequest& request, BinaryOutputs& outputs);
 
 // An object without other fields than `known`. `place` names it in errors.

@@ -73,8 +73,8 @@ Index WithOthers(Index index, const core::RepositoryListing& folders, const core
       Add(name, version, "UNAVAILABLE", index);
       auto failure = failures.find({name, version});
       if (failure == failures.end()) failure = failures.find({name, 0});
-      index.mutable_models()->rbegin()->set_reason(failure == failures.end() ? "not loaded"
-                                                                             : std::string(failure->second.message()));
+      index.mutable_models()->rbegin()->set_reason(
+          failure == failures.end() ? "not loaded" : std::string(models.WithoutPath(failure->second).message()));
     }
   }
   return index;

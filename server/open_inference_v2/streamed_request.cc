@@ -103,6 +103,7 @@ void StreamedRequest::Answer(absl::StatusOr<inference::ModelInferResponse> answe
   if (status.ok()) {
     const MutexLock lock(stream_->mutex());
     answer_ = *std::move(answer);
+    record_.answers().SetHeld(static_cast<int64_t>(answer_->ByteSizeLong()));
   }
   End(status);
 }
@@ -178,6 +179,7 @@ void StreamedRequest::RemoveAnswers() {
 
 void StreamedRequest::SetPause() {
   const size_t waiting = generation_->waiting_bytes();
+  record_.answers().SetHeld(static_cast<int64_t>(waiting));
   if (waiting > kPauseBytes) {
     record_.Pause(true);
   } else if (waiting <= kResumeBytes) {

@@ -26,30 +26,27 @@ using nlohmann::ordered_json;
 constexpr char kInputForms[] =
     "a string, a pair of strings, or a list of either: [[\"one\"], [\"two\"]] or [[\"first\", \"second\"]]";
 
-absl::Status ReadInputs(const JsonRequest& json, openai::PredictRequest& request) {
-  const nlohmann::json* const found = json.Find("inputs");
+absl::Status ReadInputs(JsonRequest& json, openai::PredictRequest& request) {
+  nlohmann::json* const found = json.Find("inputs");
   if (found == nullptr) return absl::InvalidArgumentError(absl::StrCat("inputs is missing; it must be ", kInputForms));
   if (found->is_string()) {
     request.set_is_string(true);
-    request.add_inputs()->add_texts(found->get<std::string>());
-    return absl::OkStatus();
+    return json.MoveText("inputs", *found, kInputForms, *request.add_inputs()->add_texts());
   }
   if (!found->is_array() || found->empty()) return WrongJson("inputs", *found, kInputForms);
   request.set_is_list(found->front().is_string());
   for (size_t i = 0; i < found->size(); ++i) {
-    const nlohmann::json& one = (*found)[i];
+    nlohmann::json& one = (*found)[i];
     const std::string name = absl::StrCat("inputs[", i, "]");
+    LS_RETURN_IF_ERROR(json.CountPart());
     openai::PredictRequest::Sequence& sequence = *request.add_inputs();
     if (request.is_list()) {
-      if (!one.is_string()) return WrongJson(name, one, "a string, as the first input");
-      sequence.add_texts(one.get<std::string>());
+      LS_RETURN_IF_ERROR(json.MoveText(name, one, "a string, as the first input", *sequence.add_texts()));
       continue;
     }
-    if (!one.is_array() || one.empty() || one.size() > 2) return WrongJson(name, one, "a list of one or two strings");
-    for (const nlohmann::json& text : one) {
-      if (!text.is_string()) return WrongJson(name, text, "a list of one or two strings");
-      sequence.add_texts(text.get<std::string>());
-    }
+    constexpr char kPair[] = "a list of one or two strings";
+    if (!one.is_array() || one.empty() || one.size() > 2) return WrongJson(name, one, kPair);
+    for (nlohmann::json& text : one) LS_RETURN_IF_ERROR(json.MoveText(name, text, kPair, *sequence.add_texts()));
   }
   return absl::OkStatus();
 }
@@ -115,9 +112,11 @@ HttpResponse JsonAnswer(const ordered_json& json) { return {.body = DumpJson(jso
 
 class PredictCodec final : public HttpCodec {
  public:
-  absl::Status ReadRequest(HttpRequest& request, google::protobuf::Message& message) override {
+  explicit PredictCodec(const RequestLimits& limits) : limits_(limits) {}
+
+  absl::Status ReadRequest(HttpRequest& request, google::protobuf::Message& message, MemoryMeter& meter) override {
     auto& predict = static_cast<openai::PredictRequest&>(message);
-    LS_ASSIGN_OR_RETURN(predict, ReadPredictRequest(request.body));
+    LS_RETURN_IF_ERROR(ReadPredictRequest(request.body, limits_, meter, predict));
     predict.set_model(QueryParameter(request.query, "model").value_or(""));
     return absl::OkStatus();
   }
@@ -135,16 +134,14 @@ class PredictCodec final : public HttpCodec {
     return JsonAnswer(predict.is_single() ? results.front() : results);
   }
   HttpResponse WriteError(const absl::Status& status) override { return ProblemDetails(status); }
+
+ private:
+  const RequestLimits& limits_;
 };
 
 class ClassifyCodec final : public HttpCodec {
  public:
-  // The message keeps the body.
-  absl::StatusOr<int64_t> MemoryOf(const HttpRequest& /*request*/,
-                                   const google::protobuf::Descriptor& /*type*/) const override {
-    return 0;
-  }
-  absl::Status ReadRequest(HttpRequest& request, google::protobuf::Message& message) override {
+  absl::Status ReadRequest(HttpRequest& request, google::protobuf::Message& message, MemoryMeter& meter) override {
     auto& classify = static_cast<openai::ClassifyRequest&>(message);
     classify.set_model(QueryParameter(request.query, "model").value_or(""));
     if (const std::optional<std::string> top_k = QueryParameter(request.query, "top_k"); top_k.has_value()) {
@@ -154,7 +151,7 @@ class ClassifyCodec final : public HttpCodec {
     }
     if (request.body.empty()) return absl::InvalidArgumentError("the body is empty; it must be an image file");
     classify.set_image(std::move(request.body));
-    return absl::OkStatus();
+    return meter.Add(HeapBytesOfText(classify.image().capacity()));
   }
 
   absl::StatusOr<HttpResponse> WriteAnswer(const google::protobuf::Message& answer) override {
@@ -170,17 +167,18 @@ class ClassifyCodec final : public HttpCodec {
 
 }  // namespace
 
-absl::StatusOr<openai::PredictRequest> ReadPredictRequest(std::string_view body) {
-  LS_ASSIGN_OR_RETURN(const JsonRequest json, JsonRequest::Parse(body));
+absl::Status ReadPredictRequest(std::string_view body, const RequestLimits& limits, MemoryMeter& meter,
+                                openai::PredictRequest& request) {
+  const JsonListLimit lists[] = {{.key = "inputs", .elements = limits.inputs}};
+  JsonRequest json(meter, lists);
+  LS_RETURN_IF_ERROR(json.Parse(body));
   LS_RETURN_IF_ERROR(json.RefuseUnknown({"inputs", "truncate", "raw_scores"}));
-  openai::PredictRequest request;
   bool truncate = false, raw_scores = false;
   LS_RETURN_IF_ERROR(json.Read("truncate", truncate));
   LS_RETURN_IF_ERROR(json.Read("raw_scores", raw_scores));
   request.set_truncate(truncate);
   request.set_raw_scores(raw_scores);
-  LS_RETURN_IF_ERROR(ReadInputs(json, request));
-  return request;
+  return ReadInputs(json, request);
 }
 
 absl::Status Predict(CallRecord& record, const openai::PredictRequest& request,
@@ -235,7 +233,9 @@ HttpResponse ProblemDetails(const absl::Status& status) {
           .content_type = "application/problem+json"};
 }
 
-std::unique_ptr<HttpCodec> MakePredictCodec() { return std::make_unique<PredictCodec>(); }
+std::unique_ptr<HttpCodec> MakePredictCodec(const RequestLimits& limits) {
+  return std::make_unique<PredictCodec>(limits);
+}
 
 std::unique_ptr<HttpCodec> MakeClassifyCodec() { return std::make_unique<ClassifyCodec>(); }
 

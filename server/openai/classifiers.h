@@ -14,8 +14,9 @@
 
 namespace longshort::server {
 
-// Reads the body of /predict. Errors: INVALID_ARGUMENT.
-absl::StatusOr<openai::PredictRequest> ReadPredictRequest(std::string_view body);
+// Reads the body of /predict. Errors: INVALID_ARGUMENT; the meter's.
+absl::Status ReadPredictRequest(std::string_view body, const RequestLimits& limits, MemoryMeter& meter,
+                                openai::PredictRequest& request);
 
 // The work. A request without a model's name means the only model of its kind that the caller may use.
 absl::Status Predict(CallRecord& record, const openai::PredictRequest& request,
@@ -23,8 +24,8 @@ absl::Status Predict(CallRecord& record, const openai::PredictRequest& request,
 absl::Status Classify(CallRecord& record, openai::ClassifyRequest request,
                       std::function<void(absl::StatusOr<openai::ClassifyAnswer>)> answer);
 
-// Errors are problem details (RFC 9457).
-std::unique_ptr<HttpCodec> MakePredictCodec();
+// Errors are problem details (RFC 9457). `limits` must outlive the codec.
+std::unique_ptr<HttpCodec> MakePredictCodec(const RequestLimits& limits);
 std::unique_ptr<HttpCodec> MakeClassifyCodec();
 
 HttpResponse ProblemDetails(const absl::Status& status);

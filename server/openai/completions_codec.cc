@@ -17,20 +17,36 @@ namespace {
 
 using nlohmann::ordered_json;
 
-ordered_json LogprobsOf(const openai::Choice& choice) {
-  ordered_json tokens = ordered_json::array(), logprobs = tokens, tops = tokens, offsets = tokens;
-  for (const openai::Token& token : choice.tokens()) {
-    tokens.push_back(token.text());
-    logprobs.push_back(token.has_logprob() ? ordered_json(token.logprob()) : ordered_json());
+// Appends "[ONE,ONE]" with what `append` appends for each element.
+template <typename List, typename Append>
+void AppendList(const List& list, std::string& json, const Append& append) {
+  json += '[';
+  for (const auto& one : list) {
+    if (json.back() != '[') json += ',';
+    append(one);
+  }
+  json += ']';
+}
+
+// Appends the JSON itself: a document of it would take many times its memory.
+void AppendLogprobs(const openai::Choice& choice, std::string& json) {
+  const auto append_text = [&json](const openai::Token& token) { json += DumpJson(token.text()); };
+  const auto append_number = [&json](float number) { json += DumpJson(number); };
+  json += R"({"tokens":)";
+  AppendList(choice.tokens(), json, append_text);
+  json += R"(,"token_logprobs":)";
+  AppendList(choice.tokens(), json, [&](const openai::Token& token) {
+    token.has_logprob() ? append_number(token.logprob()) : void(json += "null");
+  });
+  json += R"(,"top_logprobs":)";
+  AppendList(choice.tokens(), json, [&](const openai::Token& token) {
     ordered_json top;
     for (const openai::Token& one : token.top()) top[one.text()] = one.logprob();
-    tops.push_back(std::move(top));
-    offsets.push_back(token.text_offset());
-  }
-  return {{"tokens", std::move(tokens)},
-          {"token_logprobs", std::move(logprobs)},
-          {"top_logprobs", std::move(tops)},
-          {"text_offset", std::move(offsets)}};
+    json += DumpJson(top);
+  });
+  json += R"(,"text_offset":)";
+  AppendList(choice.tokens(), json, [&](const openai::Token& token) { absl::StrAppend(&json, token.text_offset()); });
+  json += '}';
 }
 
 ordered_json ToJson(const openai::Usage& usage) {
@@ -40,36 +56,34 @@ ordered_json ToJson(const openai::Usage& usage) {
           {"prompt_tokens_details", {{"cached_tokens", usage.cached_tokens()}}}};
 }
 
-ordered_json ToJson(const openai::Completions& answer) {
-  ordered_json choices = ordered_json::array();
-  for (const openai::Choice& choice : answer.choices()) {
-    choices.push_back(
-        {{"index", choice.index()},
-         {"text", choice.text()},
-         {"logprobs", choice.has_logprobs() ? LogprobsOf(choice) : ordered_json()},
-         {"finish_reason", choice.finish_reason().empty() ? ordered_json() : ordered_json(choice.finish_reason())}});
-  }
-  return {{"id", answer.id()},
-          {"object", "text_completion"},
-          {"created", answer.created()},
-          {"model", answer.model()},
-          {"choices", std::move(choices)}};
+// `usage`: nullopt if the answer has no such field.
+std::string JsonOf(const openai::Completions& answer, const std::optional<ordered_json>& usage) {
+  std::string json = absl::StrCat(R"({"id":)", DumpJson(answer.id()), R"(,"object":"text_completion","created":)",
+                                  answer.created(), R"(,"model":)", DumpJson(answer.model()), R"(,"choices":)");
+  AppendList(answer.choices(), json, [&json](const openai::Choice& choice) {
+    absl::StrAppend(&json, R"({"index":)", choice.index(), R"(,"text":)", DumpJson(choice.text()), R"(,"logprobs":)");
+    choice.has_logprobs() ? AppendLogprobs(choice, json) : void(json += "null");
+    const std::string& reason = choice.finish_reason();
+    absl::StrAppend(&json, R"(,"finish_reason":)", reason.empty() ? "null" : DumpJson(reason), "}");
+  });
+  if (usage.has_value()) absl::StrAppend(&json, R"(,"usage":)", DumpJson(*usage));
+  return json + "}";
 }
 
 class CompletionsCodec final : public HttpCodec {
  public:
-  absl::Status ReadRequest(HttpRequest& request, google::protobuf::Message& message) override {
-    LS_ASSIGN_OR_RETURN(openai::CompletionsRequest read, ReadCompletionsRequest(request.body));
-    include_usage_ = read.include_usage();
-    static_cast<openai::CompletionsRequest&>(message) = std::move(read);
+  explicit CompletionsCodec(const RequestLimits& limits) : limits_(limits) {}
+
+  absl::Status ReadRequest(HttpRequest& request, google::protobuf::Message& message, MemoryMeter& meter) override {
+    auto& completions = static_cast<openai::CompletionsRequest&>(message);
+    LS_RETURN_IF_ERROR(ReadCompletionsRequest(request.body, limits_, meter, completions));
+    include_usage_ = completions.include_usage();
     return absl::OkStatus();
   }
 
   absl::StatusOr<HttpResponse> WriteAnswer(const google::protobuf::Message& answer) override {
     const auto& completions = static_cast<const openai::Completions&>(answer);
-    ordered_json json = ToJson(completions);
-    json["usage"] = ToJson(completions.usage());
-    return HttpResponse{.body = DumpJson(json), .content_type = kJsonType};
+    return HttpResponse{.body = JsonOf(completions, ToJson(completions.usage())), .content_type = kJsonType};
   }
   HttpResponse WriteError(const absl::Status& status) override { return OpenAiError(status); }
 
@@ -77,9 +91,9 @@ class CompletionsCodec final : public HttpCodec {
   absl::StatusOr<std::string> WriteMessage(const google::protobuf::Message& answer) override {
     const auto& part = static_cast<const openai::Completions&>(answer);
     if (part.choices().empty() && !part.has_usage()) return std::string(": keepalive\n\n");
-    ordered_json json = ToJson(part);
-    if (include_usage_) json["usage"] = part.has_usage() ? ToJson(part.usage()) : ordered_json();
-    return Event(DumpJson(json));
+    std::optional<ordered_json> usage;
+    if (include_usage_) usage = part.has_usage() ? ToJson(part.usage()) : ordered_json();
+    return Event(JsonOf(part, usage));
   }
   std::string WriteEnd(const absl::Status& status) override {
     return Event(status.ok() ? "[DONE]" : OpenAiError(status).body);
@@ -88,6 +102,7 @@ class CompletionsCodec final : public HttpCodec {
  private:
   static std::string Event(const std::string& data) { return absl::StrCat("data: ", data, "\n\n"); }
 
+  const RequestLimits& limits_;
   bool include_usage_ = false;
 };
 
@@ -95,7 +110,8 @@ class ModelsCodec final : public HttpCodec {
  public:
   ModelsCodec(std::string name, int64_t created) : name_(std::move(name)), created_(created) {}
 
-  absl::Status ReadRequest(HttpRequest& /*request*/, google::protobuf::Message& message) override {
+  absl::Status ReadRequest(HttpRequest& /*request*/, google::protobuf::Message& message,
+                           MemoryMeter& /*meter*/) override {
     static_cast<openai::ModelsRequest&>(message).set_name(name_);
     return absl::OkStatus();
   }
@@ -164,7 +180,9 @@ HttpResponse UnknownUrl(std::string_view message) {
   return ErrorAnswer(404, message, std::nullopt, {"invalid_request_error", "unknown_url"});
 }
 
-std::unique_ptr<HttpCodec> MakeCompletionsCodec() { return std::make_unique<CompletionsCodec>(); }
+std::unique_ptr<HttpCodec> MakeCompletionsCodec(const RequestLimits& limits) {
+  return std::make_unique<CompletionsCodec>(limits);
+}
 
 std::unique_ptr<HttpCodec> MakeModelsCodec(std::string name, int64_t created) {
   return std::make_unique<ModelsCodec>(std::move(name), created);

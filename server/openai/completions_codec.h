@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "absl/status/status.h"
+#include "server/calls/request_limits.h"
 #include "server/http_rpc/http_codec.h"
 
 namespace longshort::server {
@@ -16,8 +17,8 @@ HttpResponse OpenAiError(const absl::Status& status);
 // 404 for a path.
 HttpResponse UnknownUrl(std::string_view message);
 
-// For CompletionsRequest and Completions.
-std::unique_ptr<HttpCodec> MakeCompletionsCodec();
+// For CompletionsRequest and Completions. `limits` must outlive the codec.
+std::unique_ptr<HttpCodec> MakeCompletionsCodec(const RequestLimits& limits);
 
 // For ModelsRequest and ModelsAnswer: the list of all models, or with a name the description of one. `created`, a Unix
 // time, stands for the time when each model was made.

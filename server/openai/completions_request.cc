@@ -12,7 +12,7 @@
 namespace longshort::server {
 namespace {
 
-absl::Status RefuseForeign(const JsonRequest& json) {
+absl::Status RefuseForeign(JsonRequest& json) {
   for (const auto& [field, why] : kRefusedFields) {
     if (json.Find(field) != nullptr)
       return absl::InvalidArgumentError(absl::StrCat(std::string(field), " is not supported: ", why));
@@ -20,23 +20,18 @@ absl::Status RefuseForeign(const JsonRequest& json) {
   return json.RefuseUnknown(kCompletionsFields);
 }
 
-absl::Status ReadStop(const JsonRequest& json, openai::CompletionsRequest& request) {
-  const nlohmann::json* const found = json.Find("stop");
+absl::Status ReadStop(JsonRequest& json, openai::CompletionsRequest& request) {
+  nlohmann::json* const found = json.Find("stop");
   if (found == nullptr) return absl::OkStatus();
-  if (found->is_string()) {
-    request.add_stop(found->get<std::string>());
-    return absl::OkStatus();
-  }
-  if (!found->is_array()) return WrongJson("stop", *found, "a string or a list of strings");
+  constexpr char kForms[] = "a string or a list of strings";
+  if (!found->is_array()) return json.MoveText("stop", *found, kForms, *request.add_stop());
   for (size_t i = 0; i < found->size(); ++i) {
-    const nlohmann::json& one = (*found)[i];
-    if (!one.is_string()) return WrongJson(absl::StrCat("stop[", i, "]"), one, "a string");
-    request.add_stop(one.get<std::string>());
+    LS_RETURN_IF_ERROR(json.MoveText(absl::StrCat("stop[", i, "]"), (*found)[i], "a string", *request.add_stop()));
   }
   return absl::OkStatus();
 }
 
-absl::Status ReadLogitBias(const JsonRequest& json, openai::CompletionsRequest& request) {
+absl::Status ReadLogitBias(JsonRequest& json, openai::CompletionsRequest& request) {
   const nlohmann::json* const found = json.Find("logit_bias");
   if (found == nullptr) return absl::OkStatus();
   if (!found->is_object()) return WrongJson("logit_bias", *found, "an object of numbers by token id");
@@ -46,12 +41,13 @@ absl::Status ReadLogitBias(const JsonRequest& json, openai::CompletionsRequest& 
       return FieldError("a key of logit_bias", Quoted(key), "a token id");
     }
     if (!bias.is_number()) return WrongJson(absl::StrCat("logit_bias[", Quoted(key), "]"), bias, "a number");
+    LS_RETURN_IF_ERROR(json.CountPart());
     (*request.mutable_logit_bias())[token] = bias.get<float>();
   }
   return absl::OkStatus();
 }
 
-absl::Status ReadSeed(const JsonRequest& json, openai::CompletionsRequest& request) {
+absl::Status ReadSeed(JsonRequest& json, openai::CompletionsRequest& request) {
   const nlohmann::json* const found = json.Find("seed");
   if (found == nullptr) return absl::OkStatus();
   if (!found->is_number_integer()) return WrongJson("seed", *found, "an integer of at most 64 bits");
@@ -59,7 +55,7 @@ absl::Status ReadSeed(const JsonRequest& json, openai::CompletionsRequest& reque
   return absl::OkStatus();
 }
 
-absl::Status ReadStreamOptions(const JsonRequest& json, openai::CompletionsRequest& request) {
+absl::Status ReadStreamOptions(JsonRequest& json, openai::CompletionsRequest& request) {
   const nlohmann::json* const options = json.Find("stream_options");
   if (options == nullptr) return absl::OkStatus();
   if (!options->is_object()) return WrongJson("stream_options", *options, "an object");
@@ -76,7 +72,7 @@ absl::Status ReadStreamOptions(const JsonRequest& json, openai::CompletionsReque
 }
 
 // Completions are not ranked.
-absl::Status CheckBestOf(const JsonRequest& json, int64_t n) {
+absl::Status CheckBestOf(JsonRequest& json, int64_t n) {
   int64_t best_of = n;
   LS_RETURN_IF_ERROR(json.Read("best_of", best_of));
   if (best_of == n) return absl::OkStatus();
@@ -84,7 +80,7 @@ absl::Status CheckBestOf(const JsonRequest& json, int64_t n) {
 }
 
 // Fields with one number, one flag or one text.
-absl::Status ReadPlainFields(const JsonRequest& json, openai::CompletionsRequest& request) {
+absl::Status ReadPlainFields(JsonRequest& json, openai::CompletionsRequest& request) {
   constexpr int64_t kDefaultMaxTokens = 16;
   int64_t max_tokens = kDefaultMaxTokens, n = 1, logprobs = -1;
   double temperature = 1, top_p = 1, frequency_penalty = 0, presence_penalty = 0;
@@ -121,17 +117,20 @@ absl::Status ReadPlainFields(const JsonRequest& json, openai::CompletionsRequest
 
 }  // namespace
 
-absl::StatusOr<openai::CompletionsRequest> ReadCompletionsRequest(std::string_view body) {
-  LS_ASSIGN_OR_RETURN(const JsonRequest json, JsonRequest::Parse(body));
+absl::Status ReadCompletionsRequest(std::string_view body, const RequestLimits& limits, MemoryMeter& meter,
+                                    openai::CompletionsRequest& request) {
+  const JsonListLimit lists[] = {LimitOfPrompts("prompt", limits),
+                                 {.key = "stop", .elements = limits.stop_strings},
+                                 {.key = "logit_bias", .elements = limits.logit_biases}};
+  JsonRequest json(meter, lists);
+  LS_RETURN_IF_ERROR(json.Parse(body));
   LS_RETURN_IF_ERROR(RefuseForeign(json));
-  openai::CompletionsRequest request;
   LS_RETURN_IF_ERROR(ReadPlainFields(json, request));
   LS_RETURN_IF_ERROR(ReadPrompts(json, "prompt", *request.mutable_prompts()));
   LS_RETURN_IF_ERROR(ReadStop(json, request));
   LS_RETURN_IF_ERROR(ReadLogitBias(json, request));
   LS_RETURN_IF_ERROR(ReadSeed(json, request));
-  LS_RETURN_IF_ERROR(ReadStreamOptions(json, request));
-  return request;
+  return ReadStreamOptions(json, request);
 }
 
 }  // namespace longshort::server

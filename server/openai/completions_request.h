@@ -4,12 +4,15 @@
 
 #include <string_view>
 
-#include "absl/status/statusor.h"
+#include "absl/status/status.h"
+#include "base/memory_meter.h"
+#include "server/calls/request_limits.h"
 #include "server/openai/messages.pb.h"
 
 namespace longshort::server {
 
-// Reads the body of POST /v1/completions.
-absl::StatusOr<openai::CompletionsRequest> ReadCompletionsRequest(std::string_view body);
+// Reads the body of POST /v1/completions. The meter counts what the request takes, and may be full.
+absl::Status ReadCompletionsRequest(std::string_view body, const RequestLimits& limits, MemoryMeter& meter,
+                                    openai::CompletionsRequest& request);
 
 }  // namespace longshort::server

@@ -7,6 +7,7 @@
 #include "absl/base/thread_annotations.h"
 #include "base/mutex.h"
 #include "base/status_macros.h"
+#include "server/calls/field_error.h"
 #include "server/handlers/handlers.h"
 #include "server/openai/completion_answer.h"
 #include "server/openai/messages.pb.h"
@@ -42,6 +43,14 @@ ScoreCall ScoringOf(const openai::CompletionsRequest& request, const ModelRefere
   return call;
 }
 
+// A request that generates nothing is answered with its prompts' text, which is many times longer than their ids.
+absl::Status CheckEchoedIds(const openai::CompletionsRequest& request, const RequestLimits& limits) {
+  int64_t ids = 0;
+  for (const openai::Prompt& prompt : request.prompts()) ids += prompt.ids().ids_size();
+  if (request.max_tokens() > 0) return absl::OkStatus();
+  return CheckFieldRange([] { return "number of ids of prompt without max_tokens"; }, ids, 0, limits.described_tokens);
+}
+
 class CompletionsWork final : public GenerationStream {
  public:
   explicit CompletionsWork(Call& call) : GenerationStream(call) {}
@@ -52,6 +61,7 @@ class CompletionsWork final : public GenerationStream {
     CallRecord& record = call_.record();
     LS_ASSIGN_OR_RETURN(const std::shared_ptr<const core::ServedLanguageModel> model,
                         record.FindLanguageModel({.name = request.model()}));
+    LS_RETURN_IF_ERROR(CheckEchoedIds(request, record.environment().limits));
     answer_.emplace(request, record, *model);
     streams_ = request.stream();
     const ModelReference reference = record.answering_model();

@@ -44,9 +44,11 @@ std::string Base64Of(const Values& values) {
 
 class EmbeddingsCodec final : public HttpCodec {
  public:
-  absl::Status ReadRequest(HttpRequest& request, google::protobuf::Message& message) override {
+  explicit EmbeddingsCodec(const RequestLimits& limits) : limits_(limits) {}
+
+  absl::Status ReadRequest(HttpRequest& request, google::protobuf::Message& message, MemoryMeter& meter) override {
     auto& embeddings = static_cast<openai::EmbeddingsRequest&>(message);
-    LS_ASSIGN_OR_RETURN(embeddings, ReadEmbeddingsRequest(request.body));
+    LS_RETURN_IF_ERROR(ReadEmbeddingsRequest(request.body, limits_, meter, embeddings));
     in_base64_ = embeddings.in_base64();
     return absl::OkStatus();
   }
@@ -68,19 +70,22 @@ class EmbeddingsCodec final : public HttpCodec {
   HttpResponse WriteError(const absl::Status& status) override { return OpenAiError(status); }
 
  private:
+  const RequestLimits& limits_;
   bool in_base64_ = false;
 };
 
 }  // namespace
 
-absl::StatusOr<openai::EmbeddingsRequest> ReadEmbeddingsRequest(std::string_view body) {
-  LS_ASSIGN_OR_RETURN(const JsonRequest json, JsonRequest::Parse(body));
+absl::Status ReadEmbeddingsRequest(std::string_view body, const RequestLimits& limits, MemoryMeter& meter,
+                                   openai::EmbeddingsRequest& request) {
+  const JsonListLimit lists[] = {LimitOfPrompts("input", limits)};
+  JsonRequest json(meter, lists);
+  LS_RETURN_IF_ERROR(json.Parse(body));
   if (json.Find("dimensions") != nullptr) {
     return absl::InvalidArgumentError(
         "dimensions is not supported: an embedding has as many numbers as the model's last layer");
   }
   LS_RETURN_IF_ERROR(json.RefuseUnknown(kEmbeddingsFields));
-  openai::EmbeddingsRequest request;
   std::string format = kFloat, user;
   LS_RETURN_IF_ERROR(json.Read("model", *request.mutable_model()));
   LS_RETURN_IF_ERROR(json.Read("encoding_format", format));
@@ -89,8 +94,7 @@ absl::StatusOr<openai::EmbeddingsRequest> ReadEmbeddingsRequest(std::string_view
     return FieldError("encoding_format", Quoted(format), absl::StrCat(kFloat, " or ", kBase64));
   }
   request.set_in_base64(format == kBase64);
-  LS_RETURN_IF_ERROR(ReadPrompts(json, "input", *request.mutable_inputs()));
-  return request;
+  return ReadPrompts(json, "input", *request.mutable_inputs());
 }
 
 absl::Status CreateEmbeddings(CallRecord& record, const openai::EmbeddingsRequest& request,
@@ -110,6 +114,8 @@ absl::Status CreateEmbeddings(CallRecord& record, const openai::EmbeddingsReques
   });
 }
 
-std::unique_ptr<HttpCodec> MakeEmbeddingsCodec() { return std::make_unique<EmbeddingsCodec>(); }
+std::unique_ptr<HttpCodec> MakeEmbeddingsCodec(const RequestLimits& limits) {
+  return std::make_unique<EmbeddingsCodec>(limits);
+}
 
 }  // namespace longshort::server

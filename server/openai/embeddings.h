@@ -13,13 +13,15 @@
 
 namespace longshort::server {
 
-// Reads the body. Errors: INVALID_ARGUMENT.
-absl::StatusOr<openai::EmbeddingsRequest> ReadEmbeddingsRequest(std::string_view body);
+// Reads the body. Errors: INVALID_ARGUMENT; the meter's.
+absl::Status ReadEmbeddingsRequest(std::string_view body, const RequestLimits& limits, MemoryMeter& meter,
+                                   openai::EmbeddingsRequest& request);
 
 // The work: the vectors that the model's head reads, divided by their length, as OpenAI's are.
 absl::Status CreateEmbeddings(CallRecord& record, const openai::EmbeddingsRequest& request,
                               std::function<void(absl::StatusOr<openai::EmbeddingsAnswer>)> answer);
 
-std::unique_ptr<HttpCodec> MakeEmbeddingsCodec();
+// `limits` must outlive the codec.
+std::unique_ptr<HttpCodec> MakeEmbeddingsCodec(const RequestLimits& limits);
 
 }  // namespace longshort::server

@@ -6,20 +6,24 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
-#include "base/strict_json.h"
 #include "server/calls/field_error.h"
+#include "server/rpc/message_size.h"
 
 namespace longshort::server {
-namespace {
+JsonRequest::~JsonRequest() {
+  FreeJson(document_);
+  meter_.Remove(document_bytes_);
+}
 
-// Each token id of a prompt is an element.
-constexpr JsonLimits kLimits = {.depth = 8, .elements = int64_t{1} << 21};
-
-}  // namespace
-
-absl::StatusOr<JsonRequest> JsonRequest::Parse(std::string_view body) {
-  LS_ASSIGN_OR_RETURN(nlohmann::json document, ParseJsonObject(body, "the body", kLimits));
-  return JsonRequest(std::move(document));
+absl::Status JsonRequest::Parse(std::string_view body) {
+  // Each token id of a prompt is an element.
+  constexpr int64_t kElements = int64_t{1} << 21;
+  const int64_t before = meter_.held();
+  JsonBuilder builder(body, "the body", {.depth = 8, .elements = kElements, .parts = kMaxElements, .lists = lists_},
+                      meter_);
+  LS_RETURN_IF_ERROR(builder.Build(document_));
+  document_bytes_ = meter_.held() - before;
+  return absl::OkStatus();
 }
 
 absl::Status JsonRequest::RefuseUnknown(absl::Span<const std::string_view> known) const {
@@ -32,12 +36,12 @@ absl::Status JsonRequest::RefuseUnknown(absl::Span<const std::string_view> known
   return absl::OkStatus();
 }
 
-const nlohmann::json* JsonRequest::Find(std::string_view field) const {
+nlohmann::json* JsonRequest::Find(std::string_view field) {
   const auto found = document_.find(field);
   return found == document_.end() || found->is_null() ? nullptr : &*found;
 }
 
-absl::Status JsonRequest::Read(std::string_view field, bool& value) const {
+absl::Status JsonRequest::Read(std::string_view field, bool& value) {
   const nlohmann::json* const found = Find(field);
   if (found == nullptr) return absl::OkStatus();
   if (!found->is_boolean()) return WrongJson(std::string(field), *found, "true or false");
@@ -45,14 +49,14 @@ absl::Status JsonRequest::Read(std::string_view field, bool& value) const {
   return absl::OkStatus();
 }
 
-absl::Status JsonRequest::Read(std::string_view field, int64_t& value) const {
+absl::Status JsonRequest::Read(std::string_view field, int64_t& value) {
   const nlohmann::json* const found = Find(field);
   if (found == nullptr) return absl::OkStatus();
   LS_ASSIGN_OR_RETURN(value, IntegerOf(std::string(field), *found, "an integer"));
   return absl::OkStatus();
 }
 
-absl::Status JsonRequest::Read(std::string_view field, double& value) const {
+absl::Status JsonRequest::Read(std::string_view field, double& value) {
   const nlohmann::json* const found = Find(field);
   if (found == nullptr) return absl::OkStatus();
   if (!found->is_number()) return WrongJson(std::string(field), *found, "a number");
@@ -60,11 +64,32 @@ absl::Status JsonRequest::Read(std::string_view field, double& value) const {
   return absl::OkStatus();
 }
 
-absl::Status JsonRequest::Read(std::string_view field, std::string& value) const {
-  const nlohmann::json* const found = Find(field);
+absl::Status JsonRequest::Read(std::string_view field, std::string& value) {
+  nlohmann::json* const found = Find(field);
   if (found == nullptr) return absl::OkStatus();
-  if (!found->is_string()) return WrongJson(std::string(field), *found, "a string");
-  value = found->get<std::string>();
+  return MoveText(std::string(field), *found, "a string", value);
+}
+
+absl::Status JsonRequest::MoveText(const std::string& name, nlohmann::json& text, const char* wanted, std::string& to) {
+  if (!text.is_string()) return WrongJson(name, text, wanted);
+  to = std::move(text.get_ref<std::string&>());
+  document_bytes_ -= HeapBytesOfText(to.capacity());
+  return meter_.Add(kStringBytes + kPartBytes);
+}
+
+absl::Status JsonRequest::ReadTokenIds(const std::string& name, const nlohmann::json& list,
+                                       google::protobuf::RepeatedField<int32_t>& ids) {
+  if (!list.is_array()) return WrongJson(name, list, "a list of token ids");
+  LS_RETURN_IF_ERROR(
+      meter_.Add(kPartBytes + HeapBytes(static_cast<int64_t>(sizeof(void*) + list.size() * sizeof(int32_t)))));
+  ids.Reserve(static_cast<int>(list.size()));
+  for (size_t i = 0; i < list.size(); ++i) {
+    const nlohmann::json& value = list[i];
+    const bool fits = value.is_number_integer() && value >= std::numeric_limits<int32_t>::min() &&
+                      value <= std::numeric_limits<int32_t>::max();
+    if (!fits) return WrongJson(absl::StrCat(name, "[", i, "]"), value, "a token id");
+    ids.Add(value.get<int32_t>());
+  }
   return absl::OkStatus();
 }
 
@@ -84,20 +109,6 @@ absl::StatusOr<int64_t> IntegerOf(const std::string& field, const nlohmann::json
   const bool too_large = value.is_number_unsigned() && value.get<uint64_t>() > std::numeric_limits<int64_t>::max();
   if (!value.is_number_integer() || too_large) return WrongJson(field, value, wanted);
   return value.get<int64_t>();
-}
-
-absl::Status ReadTokenIds(const std::string& field, const nlohmann::json& list,
-                          google::protobuf::RepeatedField<int32_t>& ids) {
-  if (!list.is_array()) return WrongJson(field, list, "a list of token ids");
-  ids.Reserve(static_cast<int>(list.size()));
-  for (size_t i = 0; i < list.size(); ++i) {
-    const nlohmann::json& value = list[i];
-    const bool fits = value.is_number_integer() && value >= std::numeric_limits<int32_t>::min() &&
-                      value <= std::numeric_limits<int32_t>::max();
-    if (!fits) return WrongJson(absl::StrCat(field, "[", i, "]"), value, "a token id");
-    ids.Add(value.get<int32_t>());
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace longshort::server

@@ -62,8 +62,7 @@ struct Path {
   MakeCodec make_codec;
 };
 
-absl::Status CheckHead(const Path& path, const HttpRequest& head) {
-  if (head.method != path.method) return HttpError(405, absl::StrCat(head.path, " takes ", path.method));
+absl::Status CheckContentType(const Path& path, const HttpRequest& head) {
   const std::string type = head.MediaType();
   const bool is_kind = absl::EndsWith(path.content_type, "/");  // such as image/
   if (is_kind ? absl::StartsWith(type, path.content_type) : type == path.content_type || *path.content_type == '\0') {
@@ -74,15 +73,15 @@ absl::Status CheckHead(const Path& path, const HttpRequest& head) {
 }
 
 HttpPlan PlanOf(const CallEnvironment& environment, Path path) {
-  HttpPlan plan;
+  HttpPlan plan{.methods = {path.method}, .write_error = path.write_error};
   plan.is_call = !path.rpc.names.observes();
-  plan.max_body_bytes = *path.content_type == '\0' ? 0 : MaxJsonBodyBytes(environment.limits.message_bytes);
   plan.serve = [&environment, path = std::move(path)](const std::shared_ptr<HttpExchange>& exchange) {
-    const absl::Status status = CheckHead(path, exchange->request());
-    if (status.ok()) return HttpCall::Start(environment, path.rpc, exchange, path.make_codec());
-    HttpResponse response = path.write_error(status);
-    if (response.status == 405) response.fields.emplace_back("Allow", path.method);
-    exchange->Answer(std::move(response));
+    const absl::Status status = CheckContentType(path, exchange->request());
+    if (status.ok()) {
+      return HttpCall::Start(environment, path.rpc, exchange, path.make_codec(),
+                             *path.content_type == '\0' ? 0 : MaxJsonBodyBytes(environment.limits.message_bytes));
+    }
+    exchange->Answer(path.write_error(status));
   };
   return plan;
 }
@@ -121,15 +120,19 @@ std::vector<Rpc> OpenAiRpcs() {
 
 HttpFront OpenAiFront(const CallEnvironment& environment, const std::vector<Rpc>& rpcs) {
   const int64_t created = absl::ToUnixSeconds(absl::Now());
-  return [&environment, &rpcs, created](const HttpRequest& head) -> std::optional<HttpPlan> {
+  const RequestLimits& limits = environment.limits;
+  return [&environment, &limits, &rpcs, created](const HttpRequest& head) -> std::optional<HttpPlan> {
     if (head.path == "/v1/completions") {
-      return PlanOf(environment, {rpcs[kCompletions], "POST", kJsonType, OpenAiError, MakeCompletionsCodec});
+      return PlanOf(environment, {rpcs[kCompletions], "POST", kJsonType, OpenAiError,
+                                  [&limits] { return MakeCompletionsCodec(limits); }});
     }
     if (head.path == "/v1/embeddings") {
-      return PlanOf(environment, {rpcs[kEmbeddings], "POST", kJsonType, OpenAiError, MakeEmbeddingsCodec});
+      return PlanOf(environment, {rpcs[kEmbeddings], "POST", kJsonType, OpenAiError,
+                                  [&limits] { return MakeEmbeddingsCodec(limits); }});
     }
     if (head.path == "/predict") {
-      return PlanOf(environment, {rpcs[kPredict], "POST", kJsonType, ProblemDetails, MakePredictCodec});
+      return PlanOf(environment, {rpcs[kPredict], "POST", kJsonType, ProblemDetails,
+                                  [&limits] { return MakePredictCodec(limits); }});
     }
     if (head.path == "/classify") {
       return PlanOf(environment, {rpcs[kClassify], "POST", "image/", ProblemDetails, MakeClassifyCodec});
@@ -137,7 +140,7 @@ HttpFront OpenAiFront(const CallEnvironment& environment, const std::vector<Rpc>
     const auto tokenizer = [&](TokenizerRequest::Kind kind) {
       const bool has_body = kind != TokenizerRequest::INFO;
       return PlanOf(environment, {rpcs[kTokenizer], has_body ? "POST" : "GET", has_body ? kJsonType : "", OpenAiError,
-                                  [kind] { return MakeTokenizerCodec(kind); }});
+                                  [kind, &limits] { return MakeTokenizerCodec(kind, limits); }});
     };
     if (head.path == "/tokenizer_info") return tokenizer(TokenizerRequest::INFO);
     if (head.path == "/tokenize") return tokenizer(TokenizerRequest::TOKENIZE);

@@ -10,31 +10,31 @@ constexpr char kPromptForms[] = "a string, a list of strings, a list of token id
 
 }  // namespace
 
-absl::Status ReadPrompts(const JsonRequest& json, const std::string& field,
+absl::Status ReadPrompts(JsonRequest& json, const std::string& field,
                          google::protobuf::RepeatedPtrField<openai::Prompt>& prompts) {
-  const nlohmann::json* const found = json.Find(field);
+  nlohmann::json* const found = json.Find(field);
   if (found == nullptr)
     return absl::InvalidArgumentError(absl::StrCat(field, " is missing; it must be ", kPromptForms));
-  if (found->is_string()) {
-    prompts.Add()->set_text(found->get<std::string>());
-    return absl::OkStatus();
-  }
+  LS_RETURN_IF_ERROR(json.CountPart());
+  if (found->is_string()) return json.MoveText(field, *found, kPromptForms, *prompts.Add()->mutable_text());
   if (!found->is_array() || found->empty()) return WrongJson(field, *found, kPromptForms);
-  const nlohmann::json& first = found->front();
-  if (first.is_number()) return ReadTokenIds(field, *found, *prompts.Add()->mutable_ids()->mutable_ids());
+  const auto kind = found->front().type();
+  if (found->front().is_number()) {
+    return json.ReadTokenIds(field, *found, *prompts.Add()->mutable_ids()->mutable_ids());
+  }
   for (size_t i = 0; i < found->size(); ++i) {
-    const nlohmann::json& one = (*found)[i];
+    nlohmann::json& one = (*found)[i];
     const std::string name = absl::StrCat(field, "[", i, "]");
-    if (first.is_string() && one.is_string()) {
-      prompts.Add()->set_text(one.get<std::string>());
-    } else if (first.is_array() && one.is_array()) {
-      LS_RETURN_IF_ERROR(ReadTokenIds(name, one, *prompts.Add()->mutable_ids()->mutable_ids()));
+    const std::string as_first = absl::StrCat(", as the first ", field);
+    LS_RETURN_IF_ERROR(json.CountPart());
+    if (kind == nlohmann::json::value_t::string) {
+      LS_RETURN_IF_ERROR(json.MoveText(name, one, ("a string" + as_first).c_str(), *prompts.Add()->mutable_text()));
+    } else if (kind != nlohmann::json::value_t::array) {
+      return WrongJson(name, one, "a string, a token id, or a list of token ids");
+    } else if (!one.is_array()) {
+      return WrongJson(name, one, "a list of token ids" + as_first);
     } else {
-      const std::string as_first = absl::StrCat(", as the first ", field);
-      return WrongJson(name, one,
-                       first.is_string()  ? "a string" + as_first
-                       : first.is_array() ? "a list of token ids" + as_first
-                                          : "a string, a token id, or a list of token ids");
+      LS_RETURN_IF_ERROR(json.ReadTokenIds(name, one, *prompts.Add()->mutable_ids()->mutable_ids()));
     }
   }
   return absl::OkStatus();

@@ -4,16 +4,23 @@
 #include <google/protobuf/repeated_ptr_field.h>
 
 #include <string>
+#include <string_view>
 
 #include "absl/status/status.h"
 #include "server/calls/call_parts.h"
+#include "server/calls/request_limits.h"
 #include "server/openai/json_request.h"
 #include "server/openai/messages.pb.h"
 
 namespace longshort::server {
 
+// The limit of a field of texts.
+inline JsonListLimit LimitOfPrompts(std::string_view field, const RequestLimits& limits) {
+  return {.key = field, .elements = limits.inputs, .numbers = limits.prompt_tokens};
+}
+
 // Reads the texts in `field`. Errors: INVALID_ARGUMENT with the field, its index and what it must be.
-absl::Status ReadPrompts(const JsonRequest& json, const std::string& field,
+absl::Status ReadPrompts(JsonRequest& json, const std::string& field,
                          google::protobuf::RepeatedPtrField<openai::Prompt>& prompts);
 
 // Views the prompt.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "base/strict_json.h"
 #include "core/sampling/utf8_stream.h"
@@ -38,8 +39,11 @@ absl::StatusOr<std::string> Decode(const TokenizerRequest& request, const models
   return text + stream.Flush();
 }
 
-absl::Status ReadBody(std::string_view body, TokenizerRequest& request) {
-  LS_ASSIGN_OR_RETURN(const JsonRequest json, JsonRequest::Parse(body));
+absl::Status ReadBody(std::string_view body, const RequestLimits& limits, MemoryMeter& meter,
+                      TokenizerRequest& request) {
+  const JsonListLimit lists[] = {{.key = "tokens", .elements = limits.described_tokens}};
+  JsonRequest json(meter, lists);
+  LS_RETURN_IF_ERROR(json.Parse(body));
   const bool encodes = request.kind() == TokenizerRequest::TOKENIZE;
   LS_RETURN_IF_ERROR(encodes ? json.RefuseUnknown({"model", "prompt", "add_special_tokens"})
                              : json.RefuseUnknown({"model", "tokens"}));
@@ -52,44 +56,45 @@ absl::Status ReadBody(std::string_view body, TokenizerRequest& request) {
   }
   const nlohmann::json* const tokens = json.Find("tokens");
   if (tokens == nullptr) return absl::InvalidArgumentError("tokens is missing; it must be a list of token ids");
-  return ReadTokenIds("tokens", *tokens, *request.mutable_tokens());
+  return json.ReadTokenIds("tokens", *tokens, *request.mutable_tokens());
 }
 
 class TokenizerCodec final : public HttpCodec {
  public:
-  explicit TokenizerCodec(TokenizerRequest::Kind kind) : kind_(kind) {}
+  TokenizerCodec(TokenizerRequest::Kind kind, const RequestLimits& limits) : kind_(kind), limits_(limits) {}
 
-  absl::Status ReadRequest(HttpRequest& request, google::protobuf::Message& message) override {
+  absl::Status ReadRequest(HttpRequest& request, google::protobuf::Message& message, MemoryMeter& meter) override {
     auto& read = static_cast<TokenizerRequest&>(message);
     read.set_kind(kind_);
     if (kind_ == TokenizerRequest::INFO) {
       read.set_model(QueryParameter(request.query, "model").value_or(""));
       return absl::OkStatus();
     }
-    return ReadBody(request.body, read);
+    return ReadBody(request.body, limits_, meter, read);
   }
 
   absl::StatusOr<HttpResponse> WriteAnswer(const google::protobuf::Message& message) override {
     const auto& answer = static_cast<const TokenizerAnswer&>(message);
-    nlohmann::ordered_json json;
+    std::string body;
     if (kind_ == TokenizerRequest::INFO) {
-      json = {{"model", answer.model()},
-              {"vocab_size", answer.vocabulary_size()},
-              {"eos_token", answer.text()},
-              {"bos_token", nullptr},
-              {"pad_token", nullptr}};
+      body = DumpJson({{"model", answer.model()},
+                       {"vocab_size", answer.vocabulary_size()},
+                       {"eos_token", answer.text()},
+                       {"bos_token", nullptr},
+                       {"pad_token", nullptr}});
     } else if (kind_ == TokenizerRequest::TOKENIZE) {
-      json = {{"count", answer.tokens_size()}, {"max_model_len", answer.max_tokens()}};
-      json["tokens"] = std::vector<int32_t>(answer.tokens().begin(), answer.tokens().end());
+      body = absl::StrCat(R"({"count":)", answer.tokens_size(), R"(,"max_model_len":)", answer.max_tokens(),
+                          R"(,"tokens":[)", absl::StrJoin(answer.tokens(), ","), "]}");
     } else {
-      json = {{"prompt", answer.text()}};
+      body = absl::StrCat(R"({"prompt":)", DumpJson(answer.text()), "}");
     }
-    return HttpResponse{.body = DumpJson(json), .content_type = kJsonType};
+    return HttpResponse{.body = std::move(body), .content_type = kJsonType};
   }
   HttpResponse WriteError(const absl::Status& status) override { return OpenAiError(status); }
 
  private:
   const TokenizerRequest::Kind kind_;
+  const RequestLimits& limits_;
 };
 
 }  // namespace
@@ -123,8 +128,8 @@ absl::StatusOr<TokenizerAnswer> AnswerTokenizer(CallRecord& record, const Tokeni
   return answer;
 }
 
-std::unique_ptr<HttpCodec> MakeTokenizerCodec(TokenizerRequest::Kind kind) {
-  return std::make_unique<TokenizerCodec>(kind);
+std::unique_ptr<HttpCodec> MakeTokenizerCodec(TokenizerRequest::Kind kind, const RequestLimits& limits) {
+  return std::make_unique<TokenizerCodec>(kind, limits);
 }
 
 }  // namespace longshort::server

@@ -15,6 +15,7 @@ namespace longshort::server {
 // A request without a model's name means the only language model that the caller may use.
 absl::StatusOr<openai::TokenizerAnswer> AnswerTokenizer(CallRecord& record, const openai::TokenizerRequest& request);
 
-std::unique_ptr<HttpCodec> MakeTokenizerCodec(openai::TokenizerRequest::Kind kind);
+// `limits` must outlive the codec.
+std::unique_ptr<HttpCodec> MakeTokenizerCodec(openai::TokenizerRequest::Kind kind, const RequestLimits& limits);
 
 }  // namespace longshort::server

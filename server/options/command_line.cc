@@ -4,6 +4,7 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -108,6 +109,20 @@ void AddPlaces(OptionTable& table, ServerOptions& options) {
       "Let the pages of this origin, such as https://example.com, call the server from a browser (CORS). * is every "
       "origin. Without this option only the server's own page may.",
       &options.http_cors_origin);
+  table.AddCustom(
+      "http-host", "NAME[,NAME]", "none",
+      "Serve these names of hosts (the field Host), beside localhost and loopback addresses. It counts only if "
+      "--http-listen is a loopback address and there is no --token-file: there any web page could otherwise call the "
+      "server from its visitor's browser, by a name that it lets DNS turn into 127.0.0.1. A proxy on this machine that "
+      "passes its own name on needs it.",
+      [&options](const std::string& text) {
+        options.http_hosts = absl::StrSplit(absl::AsciiStrToLower(text), ',', absl::SkipEmpty());
+        return absl::OkStatus();
+      });
+  table.Add("http-idle-timeout", "duration",
+            "Close an HTTP connection without a request after this time. Proxies and balancers that keep connections "
+            "for longer must not reuse one that has been idle for this time, or some requests fail.",
+            &options.http_idle_timeout, kPatience);
   table.Add("port-file", "FILE",
             "Write the ports to FILE, as {\"grpc\": n, \"http\": n}, once both are open. For scripts that use port 0. "
             "A Unix socket has the number 0.",
@@ -180,8 +195,14 @@ void AddAccess(OptionTable& table, ServerOptions& options) {
             "Access control: a line for each bearer token or client certificate, with its scopes (infer, sessions, "
             "manage, observe), models, limits and expiry. Only owner and group may have access to the file. "
             "\"longshort token new NAME\" makes a token and its line. The server reads the file again when it changes. "
-            "Without this option every client may call everything, and is identified by its x-client-id.",
+            "Without this option every client may call everything, and clients count by their addresses.",
             &options.token_file);
+  table.AddSwitch(
+      "trust-client-id",
+      "Without --token-file, clients count by the x-client-id of their calls, which a proxy that knows them "
+      "sets. Without this option they count by their addresses, because a client can invent any number of "
+      "names.",
+      &options.trust_client_id);
   table.AddSwitch("protect-health",
                   "Health checks over gRPC also need a token with the scope observe, as reflection and /metrics do "
                   "with --token-file. Without this option health checks are open, for load balancers without a token.",

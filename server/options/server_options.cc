@@ -141,16 +141,41 @@ absl::StatusOr<ServerOptions> ValidateServerOptions(ServerOptions options, const
   return options;
 }
 
-size_t HttpConnections() {
-  constexpr rlim_t kMax = 4096, kMin = 16;
+namespace {
+
+// As many connections as `memory_bytes` and half of the file descriptors allow, from `min` to `max`.
+ConnectionLimit ConnectionsWithin(int64_t memory_bytes, int64_t bytes_of_one, int64_t min, int64_t max) {
   rlimit files{};
-  if (getrlimit(RLIMIT_NOFILE, &files) != 0) return kMin;
-  return std::clamp(files.rlim_max / 2, kMin, kMax);  // the server raises its limit to the hard one
+  // The server raises its limit to the hard one.
+  const auto room = getrlimit(RLIMIT_NOFILE, &files) == 0
+                        ? static_cast<int64_t>(std::min(files.rlim_max / 2, static_cast<rlim_t>(max)))
+                        : 0;
+  const int64_t number = std::clamp(std::min(room, memory_bytes / bytes_of_one), min, max);
+  return {.number = number, .bytes = number * bytes_of_one};
+}
+
+}  // namespace
+
+ConnectionLimit HttpConnectionsOf(const ServerOptions& options, const MachineLimits& machine) {
+  constexpr int64_t kMinBytes = int64_t{16} << 20;
+  constexpr int64_t kBytes = 32 << 10, kBytesWithTls = 64 << 10;  // measured
+  return ConnectionsWithin(std::max(machine.memory_bytes / 16, kMinBytes),
+                           options.tls.enabled() ? kBytesWithTls : kBytes, 16, 4096);
+}
+
+ConnectionLimit GrpcConnectionsOf(const ServerOptions& options, const MachineLimits& machine) {
+  constexpr int64_t kBytes = 64 << 10, kBytesWithTls = 128 << 10;  // measured, without calls
+  return ConnectionsWithin(machine.memory_bytes / 32, options.tls.enabled() ? kBytesWithTls : kBytes, 256, 16384);
 }
 
 int64_t MessageBufferBytes(const ServerOptions& options, const MachineLimits& machine) {
   constexpr int64_t kMin = int64_t{64} << 20;
   return std::max({machine.memory_bytes / 8, 4 * options.max_message_bytes, kMin});
+}
+
+int64_t AnswerBytes(const MachineLimits& machine) {
+  constexpr int64_t kMin = int64_t{32} << 20;
+  return std::max(machine.memory_bytes / 16, kMin);
 }
 
 int64_t PromptTokens(const ServerOptions& options, const MachineLimits& machine) {

@@ -40,6 +40,8 @@ struct ServerOptions {
   bool http_inference = true;  // false: HTTP has metrics and probes only
   bool http_page = true;
   std::string http_cors_origin;
+  std::vector<std::string> http_hosts;  // names in lower case that a loopback http_listen serves, beside localhost
+  absl::Duration http_idle_timeout = absl::Seconds(75);
   std::string port_file;
   // Both ports use TLS if there is a certificate. Calls need client certificates, too, if there is a client_ca.
   TlsFiles tls;
@@ -61,6 +63,7 @@ struct ServerOptions {
 
   std::string session_key_file;
   std::string token_file;
+  bool trust_client_id = false;
   bool protect_health = false;
 
   absl::Duration drain_delay = absl::ZeroDuration();
@@ -103,11 +106,21 @@ models::ImageLimits ServedImageLimits(const ServerOptions& options);
 
 // Shares of the machine's memory that are not for weights and caches:
 
-// Maximum connections of HTTP: half of the file descriptors that the process may have, at most 4096.
-size_t HttpConnections();
+// Maximum connections, and the bytes that they hold before their calls.
+struct ConnectionLimit {
+  int64_t number = 0;
+  int64_t bytes = 0;
+};
+// A 16th of the memory, at least 16 MiB; half of the file descriptors that the process may have; at most 4096.
+ConnectionLimit HttpConnectionsOf(const ServerOptions& options, const MachineLimits& machine);
+// A 32nd of the memory, at least 256 connections; half of the file descriptors; at most 16384.
+ConnectionLimit GrpcConnectionsOf(const ServerOptions& options, const MachineLimits& machine);
 
 // Bytes of messages that gRPC may buffer: an eighth of the memory, at least 64 MiB and four of the largest messages.
 int64_t MessageBufferBytes(const ServerOptions& options, const MachineLimits& machine);
+
+// Bytes of answers that clients have not read: a 16th of the memory, at least 32 MiB, which is eight of the largest.
+int64_t AnswerBytes(const MachineLimits& machine);
 
 // Maximum tokens in the prompts of all models: an eighth of the memory, at least two of the longest prompts.
 int64_t PromptTokens(const ServerOptions& options, const MachineLimits& machine);

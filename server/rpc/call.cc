@@ -1,31 +1,47 @@
 #include "server/rpc/call.h"
 
 #include <algorithm>
+#include <ctime>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
 #include "core/requests/request_context.h"
+#include "core/schedule/refusal.h"
 #include "server/rpc/request_message.h"
 
 namespace longshort::server {
 namespace {
 
-// The largest answer that fits, with its 5-byte prefix, into HTTP/2's initial stream window. A timer for each such
-// answer would cost more than a short call.
-constexpr int64_t kUnwatchedBytes = 65535 - 5;
-// Limit of the memory of such answers, over all calls, that clients can hold by granting no window. It includes
-// kBytesOfCall for each call. Beyond the limit each answer has a timer.
-constexpr int64_t kUnwatchedBytesOfAll = int64_t{16} << 20;
-constexpr int64_t kBytesOfCall = int64_t{16} << 10;
+// Messages up to this size are read at once. Reading takes up to 0.2 ms, where a text has to be cut into tokens.
+constexpr int64_t kSmallBytes = 1024;
+// What a call takes in memory, with gRPC's part.
+constexpr int64_t kBytesOfCall = int64_t{24} << 10;
+// A compressed message may be this much larger, for the prediction of its work.
+constexpr int64_t kUsualRatio = 20;
+// Of one client's messages, a short one passes long ones that arrived up to so many times the work earlier.
+constexpr int64_t kPatienceForWork = 100;
+
+absl::Duration ThreadTime() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return absl::DurationFromTimespec(time);
+}
 
 }  // namespace
 
 Call::Call(const CallEnvironment& environment, const Rpc& rpc, CallOrigin origin)
     : rpc_(rpc),
-      record_(environment, rpc.names, std::move(origin)),
+      record_(environment, rpc.names, std::move(origin),
+              [this] {
+                return UnreadAnswers::Owner{.client = record_.engine_context().client,
+                                            .end = [weak = weak_from_this()](const absl::Status& why) {
+                                              if (const std::shared_ptr<Call> call = weak.lock()) call->EndUnread(why);
+                                            }};
+              }),
       work_(rpc.work(*this)),
+      memory_(environment.message_memory->all()),
       idle_(environment.gate),
       write_timer_(environment.slow_reader_timeout) {
   if (has_one_message()) ended_ = absl::OkStatus();
@@ -35,24 +51,72 @@ Call::~Call() {
   if (gate_watch_ != 0) environment().gate.RemoveWatch(gate_watch_);
 }
 
-void Call::Begin(grpc::ByteBuffer* first) {
+bool Call::Open() {
   self_ = shared_from_this();
   WatchGate();
   absl::Status status = record_.Admit();
-  const bool admitted = status.ok();
-  if (admitted) status = BeginWork(first);
-  {
-    const MutexLock lock(mutex_);
-    admitted_ = admitted;
-    if (!status.ok()) NoteEnd(status);
-    --busy_;
+  if (rpc_.names.observes()) {
+    memory_.SetAmount(kBytesOfCall);
+  } else if (status.ok()) {
+    status = core::Hold(kBytesOfCall, memory_);
   }
-  Advance();
+  if (!status.ok()) Took(status);
+  return status.ok();
 }
 
-absl::Status Call::BeginWork(grpc::ByteBuffer* first) {
-  LS_RETURN_IF_ERROR(work_->Admitted());
-  return has_one_message() ? Take(*first) : absl::OkStatus();
+absl::Status Call::HoldArriving(int64_t bytes) {
+  // The memory of a larger message is the client's. To find its budget would cost as much as a short call.
+  if (bytes > kSmallBytes && memory_.amount() == kBytesOfCall) {
+    Budget::Share share(environment().message_memory->Of(record_.engine_context().client));
+    LS_RETURN_IF_ERROR(core::Hold(kBytesOfCall, share));
+    memory_ = std::move(share);
+  }
+  return core::Hold(kBytesOfCall + bytes, memory_);
+}
+
+void Call::Begin(grpc::ByteBuffer* first) {
+  {
+    const MutexLock lock(mutex_);
+    admitted_ = true;
+  }
+  const absl::Status status = work_->Admitted();
+  if (status.ok() && has_one_message()) return TakeSoon(*first);
+  Took(status);
+}
+
+void Call::TakeSoon(grpc::ByteBuffer& bytes) {
+  const Received received = Look(bytes);
+  if (received.bytes <= kSmallBytes && !received.is_compressed) return Took(Take(bytes));
+  const absl::Duration cost =
+      received.time_of_byte * static_cast<double>(received.bytes * (received.is_compressed ? kUsualRatio : 1));
+  absl::Status status = HoldArriving(received.bytes);
+  if (status.ok()) {
+    status = environment().work->TrySubmit(
+        {.client = record_.engine_context().client, .due = MonotonicNow() + kPatienceForWork * cost, .cost = cost},
+        [this, keep = shared_from_this(), &bytes] {
+          const absl::Duration before = ThreadTime();
+          const core::RequestContext& context = record_.engine_context();
+          absl::Status taken = *context.cancelled ? absl::CancelledError("the client cancelled")
+                               : MonotonicNow() >= context.deadline
+                                   ? absl::DeadlineExceededError("the deadline passed before the message was read")
+                                   : Take(bytes);
+          Took(taken);
+          return ThreadTime() - before;
+        });
+  }
+  if (!status.ok()) Took(status);
+}
+
+void Call::Took(const absl::Status& status, bool half_closed) {
+  bool was_read = false;
+  {
+    const MutexLock lock(mutex_);
+    was_read = std::exchange(reading_, false);
+    if (!status.ok() || half_closed) NoteEnd(status);
+    --busy_;
+  }
+  if (was_read && !status.ok()) work_->Cancel(status);
+  Advance();
 }
 
 void Call::WatchGate() {
@@ -75,11 +139,18 @@ void Call::OnStopping() {
 
 absl::Status Call::Take(grpc::ByteBuffer& bytes) {
   const std::unique_ptr<google::protobuf::Message> message(rpc_.request->New());
-  LS_ASSIGN_OR_RETURN(const Budget::Share memory, Decode(bytes, *message));
-  return work_->Take(*message);
+  absl::Status status = Decode(bytes, *message, memory_);
+  bytes.Clear();
+  if (status.ok()) status = work_->Take(*message);
+  memory_.SetAmount(kBytesOfCall);
+  return status;
 }
 
-absl::StatusOr<Budget::Share> Call::Decode(grpc::ByteBuffer& bytes, google::protobuf::Message& message) {
+Call::Received Call::Look(grpc::ByteBuffer& bytes) {
+  return {.bytes = static_cast<int64_t>(bytes.Length()), .is_compressed = bytes.Valid() && IsCompressed(bytes)};
+}
+
+absl::Status Call::Decode(grpc::ByteBuffer& bytes, google::protobuf::Message& message, Budget::Share& memory) {
   // gRPC also begins a call of one message if the message did not arrive: the client cancelled, the deadline passed,
   // the message was over the limit, or there was none. The context may not show that yet, but the bytes do.
   if (!bytes.Valid()) return absl::CancelledError("the call ended before its message arrived");
@@ -90,33 +161,28 @@ absl::StatusOr<Budget::Share> Call::Decode(grpc::ByteBuffer& bytes, google::prot
   if (IsCompressed(bytes)) environment().metrics.CountCompressedMessage();
   const int64_t max_bytes =
       rpc_.max_request_bytes > 0 ? static_cast<int64_t>(rpc_.max_request_bytes) : environment().limits.message_bytes;
-  return ParseMessage(bytes, message, max_bytes, environment().message_memory);
+  return ParseMessage(bytes, message, max_bytes, memory);
 }
 
 void Call::ReadDone(bool ok) {
   MutexLock lock(mutex_);
-  if (!ended_.has_value()) {
-    ++busy_;
+  if (ended_.has_value()) {
+    reading_ = false;
     lock.Unlock();
-    const absl::Status status = ok ? Take(incoming_) : work_->HalfClose();
-    incoming_.Clear();
-    if (!status.ok()) {
-      End(status);
-      work_->Cancel(status);
-    }
-    lock.Lock();
-    if (!ok) NoteEnd(absl::OkStatus());
-    --busy_;
+    return Advance();
   }
-  reading_ = false;  // only now: the next read overwrites the message
+  ++busy_;  // and reading_ stays set: the next read overwrites the message
   lock.Unlock();
-  Advance();
+  if (ok) return TakeSoon(incoming_);
+  Took(work_->HalfClose(), true);
 }
 
 void Call::WriteDone(bool ok) {
   {
     const MutexLock lock(mutex_);
     write_timer_.End();
+    outgoing_.Clear();
+    record_.answers().SetWaiting(false);
     work_->Written();
     if (!ok) reader_gone_ = true;
   }
@@ -133,11 +199,12 @@ void Call::Expired() {
 }
 
 void Call::Done() {
-  *environment().unwatched_answer_bytes -= std::exchange(unwatched_bytes_, 0);
   {
     const MutexLock lock(mutex_);
     write_timer_.End();
+    record_.answers().SetHeld(0);
   }
+  memory_.SetAmount(0);
   self_.reset();
 }
 
@@ -162,7 +229,9 @@ void Call::Advance() {
   std::optional<grpc::ByteBuffer> answer;
   if (status.ok()) answer = work_->LastAnswer();
   alarm_.reset();
-  if (answer.has_value()) WatchLastAnswer(static_cast<int64_t>(answer->Length()));
+  record_.answers().SetHeld(answer.has_value() ? static_cast<int64_t>(answer->Length()) : 0);
+  record_.answers().SetWaiting(true);
+  if (record_.answers().is_listed()) KeepAbortable();
   lock.Unlock();
   if (admitted) work_->Ended();
   Finish(status, std::move(answer));
@@ -179,6 +248,8 @@ Call::Operations Call::TakeNext() {
   if (next.write) {
     const absl::Time now = MonotonicNow();
     write_timer_.Begin(now);
+    HoldAnswers();
+    record_.answers().SetWaiting(true);
     if (!rpc_.names.observes()) SetTimer(write_timer_.NextCheck(now));
   }
   reading_ |= next.read;
@@ -206,7 +277,7 @@ void Call::EndNow(const absl::Status& status) {
   if (write_timer_.writing()) {
     ++busy_;
     lock.Unlock();
-    Abort();
+    Abort(status);
     lock.Lock();
     --busy_;
   }
@@ -217,6 +288,22 @@ void Call::EndNow(const absl::Status& status) {
 void Call::SetWorkTimer(absl::Time time) {
   work_timer_at_ = time;
   SetTimer(time);
+}
+
+void Call::SetWaitingBytes(size_t bytes) {
+  constexpr size_t kStep = 16 << 10;  // smaller changes are charged with the next message
+  const size_t before = std::exchange(waiting_bytes_, bytes);
+  if (before / kStep != bytes / kStep) HoldAnswers();
+}
+
+void Call::HoldAnswers() { record_.answers().SetHeld(static_cast<int64_t>(outgoing_.Length() + waiting_bytes_)); }
+
+void Call::RunLater(absl::AnyInvocable<void()> task) {
+  environment().work->Submit({.client = record_.engine_context().client}, [task = std::move(task)]() mutable {
+    const absl::Duration before = ThreadTime();
+    task();
+    return ThreadTime() - before;
+  });
 }
 
 void Call::AdvanceLater() {
@@ -263,20 +350,6 @@ void Call::OnTimer(int64_t timer) {
   Advance();
 }
 
-void Call::WatchLastAnswer(int64_t bytes) {
-  if (bytes <= kUnwatchedBytes) {
-    std::atomic<int64_t>& all = *environment().unwatched_answer_bytes;
-    unwatched_bytes_ = bytes + kBytesOfCall;
-    if (all.fetch_add(unwatched_bytes_) + unwatched_bytes_ <= kUnwatchedBytesOfAll) return;
-    all -= std::exchange(unwatched_bytes_, 0);
-  }
-  KeepAbortable();
-  const absl::Time now = MonotonicNow();
-  write_timer_.Begin(now);
-  timer_at_ = absl::InfiniteFuture();
-  SetTimer(write_timer_.NextCheck(now));
-}
-
 void Call::CancelSlowReader(bool finished) {
   if (!finished) {
     record_.CancelSlowReader();
@@ -289,7 +362,20 @@ void Call::CancelSlowReader(bool finished) {
     environment().log.Info("cancelled: the client did not read its answer within --slow-reader-timeout",
                            std::move(fields));
   }
-  Abort();
+  Abort(absl::CancelledError("the client did not read within --slow-reader-timeout"));
+}
+
+void Call::EndUnread(const absl::Status& why) {
+  bool finished = false;
+  {
+    const MutexLock lock(mutex_);
+    finished = finished_;
+  }
+  if (absl::IsCancelled(why)) return CancelSlowReader(finished);
+  environment().metrics.CountSlowReader(record_.names().rpc());
+  if (finished) return Abort(why);
+  EndNow(why);
+  work_->Cancel(why);
 }
 
 }  // namespace longshort::server

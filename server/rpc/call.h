@@ -5,8 +5,9 @@
 // - A stream reads only while its work has room, so its memory is bounded whatever the client does.
 // - The call ends when nothing is left to read (the client half-closed, or there was an error), no work is pending, and
 //   no thread is busy with the call. The first error is its status.
-// - A client that does not take a pending answer within --slow-reader-timeout is cancelled. Short answers of
-//   unary calls have a timer only if many of them are unread.
+// - A message that takes long to read is read by a thread of CallEnvironment::work, in the clients' order.
+// - A client that does not take a pending answer within --slow-reader-timeout is cancelled. UnreadAnswers watches an
+//   answer that is sent with the status.
 // - CallGate ends a stream that would otherwise hold up the server's stop.
 //
 // Ownership is shared, because either side may release the call first: gRPC (until Done), or the engines, whose
@@ -27,6 +28,7 @@
 #include <string>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -73,6 +75,14 @@ class Call : public std::enable_shared_from_this<Call> {
   void NoteEnd(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Has CallWork::OnTimer called at `time`. Replaces any earlier request.
   void SetWorkTimer(absl::Time time) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Charges an answer's memory before it is encoded. Errors: as UnreadAnswers::Account::Hold.
+  absl::Status HoldAnswer(const google::protobuf::Message& answer) {
+    return record_.answers().Hold(2 * static_cast<int64_t>(answer.ByteSizeLong()));  // the message and its bytes
+  }
+  // Runs `task` by a thread of CallEnvironment::work, without a limit: for an answer to work that was accepted.
+  void RunLater(absl::AnyInvocable<void()> task);
+  // The work's answers that wait behind the one that is being written have so many bytes.
+  void SetWaitingBytes(size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Has a delivery thread call Advance (always the same thread), so that the engine's thread does not write.
   void AdvanceLater() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -80,9 +90,13 @@ class Call : public std::enable_shared_from_this<Call> {
   Call(const CallEnvironment& environment, const Rpc& rpc, CallOrigin origin);
 
   const Rpc& rpc() const { return rpc_; }
-
-  // Admits the call and begins its work, or ends it. `first` is the message of a call with one message; it is consumed.
-  // gRPC holds a reference from now on, until Done.
+  // Admits the call, or ends it. Returns whether it was admitted. The transport holds a reference from now on, until
+  // Done.
+  bool Open();
+  // Sets the bytes that the call holds of a message that is arriving. Errors: RESOURCE_EXHAUSTED with a Refusal.
+  // REQUIRES: Open.
+  absl::Status HoldArriving(int64_t bytes);
+  // Begins the work of a call that was admitted. `first` is the message of a call with one message; it is consumed.
   void Begin(grpc::ByteBuffer* first);
   void ReadDone(bool ok);
   void WriteDone(bool ok);
@@ -91,26 +105,39 @@ class Call : public std::enable_shared_from_this<Call> {
   void Expired();
   void Done();
 
+  // What BeginRead or Begin received.
+  struct Received {
+    int64_t bytes = 0;
+    bool is_compressed = false;
+    // Predicted CPU time to read a byte.
+    absl::Duration time_of_byte = absl::Nanoseconds(5);
+  };
+
  private:
-  // Reads a message from what BeginRead or Begin received, and frees that. Returns the message's share of
-  // CallEnvironment::message_memory.
-  virtual absl::StatusOr<Budget::Share> Decode(grpc::ByteBuffer& bytes, google::protobuf::Message& message);
+  virtual Received Look(grpc::ByteBuffer& bytes);
+  // Reads a message from what was received, and frees that. `memory`: the call's share of
+  // CallEnvironment::message_memory, to which the message is added.
+  virtual absl::Status Decode(grpc::ByteBuffer& bytes, google::protobuf::Message& message, Budget::Share& memory);
 
   // Implemented by the transport's side. The first two are completed by ReadDone and WriteDone.
   virtual void BeginRead(grpc::ByteBuffer* message) = 0;
   virtual void BeginWrite(const grpc::ByteBuffer* message) = 0;
   // Called once; no operation begins after it. `answer` is set only if `status` is OK.
   virtual void Finish(const absl::Status& status, std::optional<grpc::ByteBuffer> answer) = 0;
-  // Cancels the call, so that pending operations end.
-  virtual void Abort() = 0;
+  // Cancels the call, so that pending operations end. The client finds `why`, if that can still be sent.
+  virtual void Abort(const absl::Status& why) = 0;
   // Lets Abort be called after Finish, too.
   virtual void KeepAbortable() = 0;
 
   bool has_one_message() const { return rpc_.kind == RpcKind::kUnary || rpc_.kind == RpcKind::kServerStream; }
-  absl::Status BeginWork(grpc::ByteBuffer* first);
+  // Has the message read and taken, at once or by a thread of CallEnvironment::work. Took is called after that.
+  void TakeSoon(grpc::ByteBuffer& bytes);
   void WatchGate();
   void OnStopping();
   absl::Status Take(grpc::ByteBuffer& bytes);
+  // The end of Begin, or of ReadDone.
+  void Took(const absl::Status& status, bool half_closed = false);
+  void HoldAnswers() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   struct Operations {
     bool read = false;
@@ -121,10 +148,10 @@ class Call : public std::enable_shared_from_this<Call> {
   // Has the timer fire no later than `time`.
   void SetTimer(absl::Time time) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void OnTimer(int64_t timer);
-  // Starts the timer of the answer that is sent with the status.
-  void WatchLastAnswer(int64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The client did not take the pending message in time.
   void CancelSlowReader(bool finished);
+  // As UnreadAnswers::Owner::end.
+  void EndUnread(const absl::Status& why);
 
   const Rpc& rpc_;
   CallRecord record_;
@@ -133,7 +160,7 @@ class Call : public std::enable_shared_from_this<Call> {
   int64_t gate_watch_ = 0;
   grpc::ByteBuffer incoming_;
   grpc::ByteBuffer outgoing_;
-  int64_t unwatched_bytes_ = 0;  // the last answer's part of CallEnvironment::unwatched_answer_bytes
+  Budget::Share memory_;
 
   Mutex mutex_;
   CallGate::IdleNote idle_ ABSL_GUARDED_BY(mutex_);
@@ -142,6 +169,7 @@ class Call : public std::enable_shared_from_this<Call> {
   // Threads in functions of the call, which must not finish meanwhile. Begin's counts from the start.
   int64_t busy_ ABSL_GUARDED_BY(mutex_) = 1;
   bool reading_ ABSL_GUARDED_BY(mutex_) = false;
+  size_t waiting_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   WriteTimer write_timer_ ABSL_GUARDED_BY(mutex_);
   bool reader_gone_ ABSL_GUARDED_BY(mutex_) = false;
   bool admitted_ ABSL_GUARDED_BY(mutex_) = false;

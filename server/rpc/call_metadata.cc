@@ -171,7 +171,7 @@ CallOrigin ReadCallMetadata(const grpc::CallbackServerContext& context, const Ca
     ReadCertificate(context, &origin.credentials);
   if (options.authority) {
     const grpc::string_ref authority = context.ExperimentalGetAuthority();
-    origin.trace.authority.assign(authority.data(), authority.size());
+    origin.trace.authority.assign(authority.data(), std::min(authority.size(), kMaxAuthorityBytes));
   }
   return origin;
 }

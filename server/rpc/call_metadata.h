@@ -3,6 +3,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <cstddef>
 #include <functional>
 #include <optional>
 #include <string>
@@ -18,6 +19,9 @@ using FindMetadata = std::function<std::optional<std::string>(const char* key)>;
 // Reads `x-request-id` (random if missing or invalid), `x-client-id`, `x-priority`, `authorization`, `traceparent` and
 // `tracestate`.
 CallOrigin ReadOrigin(const FindMetadata& find, absl::Time deadline);
+
+// A longer authority is cut, because traces wait for the collector.
+inline constexpr size_t kMaxAuthorityBytes = 256;
 
 struct CallMetadataOptions {
   // Whether to read the client's certificate, and the authority by which the client addressed the server.

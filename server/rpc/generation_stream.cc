@@ -43,6 +43,7 @@ void GenerationStream::Push(StreamEvent event) {
     if (!events_.has_value()) return;
     events_->Push(std::move(event));
     const size_t waiting = events_->waiting_bytes();
+    call_.SetWaitingBytes(waiting);
     if (call_.writing()) return SetPause(waiting);
     if (waiting <= kPauseBytes) return call_.AdvanceLater();
   }
@@ -82,6 +83,7 @@ std::optional<grpc::ByteBuffer> GenerationStream::NextAnswer() {
     }
     if (!message->has_value()) continue;
     SetPause(events_->waiting_bytes());
+    call_.SetWaitingBytes(events_->waiting_bytes());
     last_write_ = MonotonicNow();
     return *std::move(message);
   }

@@ -35,7 +35,7 @@ class GrpcCall final : public Reactor, public Call {
                         const ByteBuffer* request, ByteBuffer* response) {
     const auto call = std::make_shared<GrpcCall>(environment, rpc, *context, response);
     // gRPC passes the message as const and would keep it until the call ends. The call owns it and frees it early.
-    call->Begin(const_cast<ByteBuffer*>(request));
+    if (call->Open()) call->Begin(const_cast<ByteBuffer*>(request));
     return call.get();
   }
 
@@ -73,9 +73,10 @@ class GrpcCall final : public Reactor, public Call {
       Reactor::Finish(std::move(final_status));
     }
   }
-  void Abort() override {
-    if (finished_call_ == nullptr) return context_.TryCancel();
-    grpc_call_cancel(finished_call_.get(), nullptr);
+  void Abort(const absl::Status& why) override {
+    grpc_call* const call = finished_call_ == nullptr ? context_.c_call() : finished_call_.get();
+    grpc_call_cancel_with_status(call, static_cast<grpc_status_code>(why.code()), std::string(why.message()).c_str(),
+                                 nullptr);
   }
   // gRPC may destroy the context of a finished call at any time. A reference keeps the call itself.
   void KeepAbortable() override {

@@ -7,6 +7,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "base/memory_meter.h"
 
 namespace longshort::server {
 
@@ -16,12 +20,38 @@ inline constexpr int64_t kMaxElements = 16384;
 inline constexpr size_t kSmallMessage = 16 << 10;
 
 struct MessageSize {
-  int64_t bytes = 0;     // serialized
   int64_t elements = 0;  // messages, strings, map entries and unknown fields
-  int64_t numbers = 0;   // maximum bytes of repeated numbers in memory
+  int64_t memory = 0;    // the most that parsing takes at one time, beside the message's object and the bytes
+};
 
-  // Maximum bytes in memory, with what growing arrays leave behind.
-  int64_t InMemory() const;
+// Errors: INVALID_ARGUMENT for more than kMaxElements.
+absl::Status CheckElements(const MessageSize& size);
+
+// What a message's object takes of the heap while the message is empty.
+int64_t ObjectBytes(const google::protobuf::Descriptor& type);
+// What a string field takes of the heap beside its characters.
+inline constexpr int64_t kStringBytes = HeapBytes(sizeof(std::string));
+// What a map's node takes for an entry, beside what its strings and messages hold.
+int64_t MapNodeBytes(const google::protobuf::Descriptor& entry);
+
+// The array of a repeated field, or the table of a map, which protobuf doubles when it is full.
+class RepeatedArray final {
+ public:
+  // Of an array of this field's elements, or of pointers to them; `is_table`: of a map.
+  explicit RepeatedArray(const google::protobuf::FieldDescriptor& field, bool is_table = false);
+
+  // Counts the room for `more` elements. `at_once`: protobuf knows beforehand how many follow.
+  absl::Status Add(int64_t more, bool at_once, MemoryMeter& meter);
+  int64_t element_bytes() const { return element_bytes_; }
+
+ private:
+  bool IsFull() const { return is_table_ ? size_ >= capacity_ * 3 / 4 : size_ > capacity_; }
+  int64_t BytesOf(int64_t capacity) const;
+
+  bool is_table_;
+  int64_t element_bytes_;
+  int64_t size_ = 0;
+  int64_t capacity_ = 0;
 };
 
 // Counts until there are more than `max_elements`, and no further than to the place where the parser finds that the

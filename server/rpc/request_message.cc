@@ -1,9 +1,11 @@
 #include "server/rpc/request_message.h"
 
-#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <grpcpp/impl/codegen/proto_utils.h>
 
+#include <cstdint>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/inflate.h"
@@ -15,9 +17,8 @@ namespace longshort::server {
 namespace {
 
 using MessageType = google::protobuf::Descriptor;
-using google::protobuf::io::ZeroCopyInputStream;
 
-constexpr int kPieceBytes = 64 << 10;
+constexpr size_t kPieceBytes = 64 << 10;
 
 class Reader final : public grpc::ProtoBufferReader {
  public:
@@ -27,94 +28,60 @@ class Reader final : public grpc::ProtoBufferReader {
   bool is_compressed() { return status().ok() && reader()->buffer_in->data.raw.compression != GRPC_COMPRESS_NONE; }
 };
 
-// Reads the content of a compressed message.
-class Decompressed final : public google::protobuf::io::CopyingInputStream {
- public:
-  Decompressed(grpc::ProtoBufferReader& packed, int64_t max_bytes)
-      : inflater_([&packed] { return NextPiece(packed); }, max_bytes) {}
-
-  int Read(void* buffer, int size) override {
-    const absl::StatusOr<size_t> read = inflater_.Read(static_cast<char*>(buffer), static_cast<size_t>(size));
-    if (read.ok()) return static_cast<int>(*read);
-    status_ = read.status();
-    return -1;
+std::string_view NextPiece(grpc::ProtoBufferReader& bytes) {
+  const void* data = nullptr;
+  int size = 0;
+  while (bytes.Next(&data, &size)) {
+    if (size > 0) return {static_cast<const char*>(data), static_cast<size_t>(size)};
   }
-
-  const absl::Status& status() const { return status_; }
-
- private:
-  static std::string_view NextPiece(grpc::ProtoBufferReader& packed) {
-    const void* data = nullptr;
-    int size = 0;
-    while (packed.Next(&data, &size)) {
-      if (size > 0) return {static_cast<const char*>(data), static_cast<size_t>(size)};
-    }
-    return {};
-  }
-
-  Inflater inflater_;
-  absl::Status status_;
-};
-
-// Calls `parse` with a stream of the message's content; it returns whether the content is well-formed.
-template <typename Parse>
-absl::Status WithContent(grpc::ByteBuffer& bytes, const MessageType& type, int64_t max_bytes, const Parse& parse) {
-  const absl::Status malformed = absl::InvalidArgumentError(
-      absl::StrCat("the request is not a ", type.full_name(), ": malformed, or a string field is not UTF-8"));
-  Reader reader(bytes);
-  if (!reader.is_compressed()) {
-    return reader.status().ok() && parse(reader) && reader.status().ok() ? absl::OkStatus() : malformed;
-  }
-  Decompressed content(reader, max_bytes);
-  google::protobuf::io::CopyingInputStreamAdaptor stream(&content, kPieceBytes);
-  const bool parsed = parse(stream);
-  if (absl::IsResourceExhausted(content.status())) {
-    // The words of gRPC's own error for a plain message.
-    return absl::ResourceExhaustedError(
-        absl::StrCat("Received message larger than max: it has more than ", max_bytes, " bytes uncompressed"));
-  }
-  if (!content.status().ok()) {
-    return absl::Status(content.status().code(),
-                        absl::StrCat("the request cannot be decompressed: ", content.status().message()));
-  }
-  return parsed ? absl::OkStatus() : malformed;
+  return {};
 }
 
-absl::StatusOr<Budget::Share> Charge(grpc::ByteBuffer& bytes, const MessageType& type, int64_t max_bytes,
-                                     const std::shared_ptr<Budget>& budget) {
-  if (bytes.Length() <= kSmallMessage && !IsCompressed(bytes)) return Budget::Share();
-  MessageSize size;
-  LS_RETURN_IF_ERROR(WithContent(bytes, type, max_bytes, [&](ZeroCopyInputStream& content) {
-    size = MeasureMessage(content, type, kMaxElements);
-    return true;
-  }));
-  if (size.elements > kMaxElements) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the request has more than ", kMaxElements, " messages, strings, map entries and unknown fields"));
+// Replaces the bytes by their content.
+absl::Status Decompress(grpc::ByteBuffer& bytes, int64_t max_bytes, Budget::Share& memory) {
+  Reader packed(bytes);
+  Inflater inflater([&packed] { return NextPiece(packed); }, max_bytes);
+  std::vector<grpc::Slice> pieces;
+  for (size_t read = kPieceBytes; read == kPieceBytes;) {
+    LS_RETURN_IF_ERROR(core::Hold(memory.amount() + static_cast<int64_t>(kPieceBytes), memory));
+    grpc::Slice piece(kPieceBytes);
+    absl::StatusOr<size_t> got =
+        inflater.Read(reinterpret_cast<char*>(const_cast<uint8_t*>(piece.begin())), kPieceBytes);
+    if (absl::IsResourceExhausted(got.status())) {
+      // The words of gRPC's own error for a plain message.
+      return absl::ResourceExhaustedError(
+          absl::StrCat("Received message larger than max (", max_bytes, " bytes): ", got.status().message()));
+    }
+    if (!got.ok()) {
+      return absl::Status(got.status().code(),
+                          absl::StrCat("the request cannot be decompressed: ", got.status().message()));
+    }
+    read = *got;
+    pieces.push_back(read == kPieceBytes ? std::move(piece) : piece.sub(0, read));
   }
-  absl::StatusOr<Budget::Share> share = Budget::Take(budget, size.InMemory());
-  if (share.ok()) return share;
-  absl::Status status = share.status();
-  core::SetRefusal(status, {.retry_after = core::kMinRetryDelay});
-  return status;
+  bytes = grpc::ByteBuffer(pieces.data(), pieces.size());
+  return absl::OkStatus();
+}
+
+absl::Status Charge(grpc::ByteBuffer& bytes, const MessageType& type, Budget::Share& memory) {
+  Reader content(bytes);
+  const MessageSize size = MeasureMessage(content, type, kMaxElements);
+  LS_RETURN_IF_ERROR(CheckElements(size));
+  return core::Hold(memory.amount() + size.memory, memory);
 }
 
 }  // namespace
 
 bool IsCompressed(grpc::ByteBuffer& bytes) { return Reader(bytes).is_compressed(); }
 
-absl::StatusOr<Budget::Share> ParseMessage(grpc::ByteBuffer& bytes, google::protobuf::Message& message,
-                                           int64_t max_bytes, const std::shared_ptr<Budget>& budget) {
-  const MessageType& type = *message.GetDescriptor();
-  absl::StatusOr<Budget::Share> share = Charge(bytes, type, max_bytes, budget);
-  absl::Status status = share.status();
-  if (status.ok()) {
-    status = WithContent(bytes, type, max_bytes,
-                         [&](ZeroCopyInputStream& content) { return message.ParseFromZeroCopyStream(&content); });
-  }
-  bytes.Clear();
-  if (!status.ok()) return status;
-  return share;
+absl::Status ParseMessage(grpc::ByteBuffer& bytes, google::protobuf::Message& message, int64_t max_bytes,
+                          Budget::Share& memory) {
+  if (IsCompressed(bytes)) LS_RETURN_IF_ERROR(Decompress(bytes, max_bytes, memory));
+  if (bytes.Length() > kSmallMessage) LS_RETURN_IF_ERROR(Charge(bytes, *message.GetDescriptor(), memory));
+  Reader reader(bytes);
+  if (reader.status().ok() && message.ParseFromZeroCopyStream(&reader) && reader.status().ok()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("the request is not a ", message.GetDescriptor()->full_name(),
+                                                 ": malformed, or a string field is not UTF-8"));
 }
 
 }  // namespace longshort::server

@@ -7,9 +7,8 @@
 #include <grpcpp/support/byte_buffer.h>
 
 #include <cstdint>
-#include <memory>
 
-#include "absl/status/statusor.h"
+#include "absl/status/status.h"
 #include "base/budget.h"
 #include "server/rpc/message_size.h"
 
@@ -18,11 +17,11 @@ namespace longshort::server {
 // Whether the message arrived compressed, with gzip or deflate.
 bool IsCompressed(grpc::ByteBuffer& bytes);
 
-// Parses the message and frees its bytes. A compressed message is decompressed piece by piece as it is parsed. Returns
-// the share of `budget` that the message needs; a small message needs none.
-// Errors: RESOURCE_EXHAUSTED if it was compressed and has more than `max_bytes`; the same, with a Refusal, if the
-// budget has no room; INVALID_ARGUMENT, also if it has more than kMaxElements, before they take memory.
-absl::StatusOr<Budget::Share> ParseMessage(grpc::ByteBuffer& bytes, google::protobuf::Message& message,
-                                           int64_t max_bytes, const std::shared_ptr<Budget>& budget);
+// Parses the message. A compressed message is decompressed first, as far as `memory` grows with it. Adds to `memory`
+// what the message takes; a small one adds nothing.
+// Errors: RESOURCE_EXHAUSTED if it was compressed and has more than `max_bytes`, or, with a Refusal, if `memory` cannot
+// grow; INVALID_ARGUMENT, also if it has more than kMaxElements, before they take memory.
+absl::Status ParseMessage(grpc::ByteBuffer& bytes, google::protobuf::Message& message, int64_t max_bytes,
+                          Budget::Share& memory);
 
 }  // namespace longshort::server

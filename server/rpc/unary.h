@@ -2,13 +2,14 @@
 //
 //   AnswerAtOnce<Request, Response>(names, [](CallRecord& record, const Request& request)
 //       -> absl::StatusOr<Response> {...})
-//   for handlers that need no engine: they run on gRPC's thread.
+//   for handlers that need no engine: they run on the thread that read the message.
 //
 //   AnswerLater<Request, Response>(names, [](CallRecord& record, Request request, auto answer) -> absl::Status {...})
-//   for handlers that answer later. After OK, `answer` is called once with an absl::StatusOr<Response>, at once or
-//   later, on any thread. It holds the call. An error ends the call at once.
+//   for handlers that answer later. After OK, `answer`, an Answerer, is called once with an absl::StatusOr<Response>,
+//   at once or later, on any thread. An error ends the call at once.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -17,6 +18,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/mutex.h"
+#include "base/status_macros.h"
 #include "server/rpc/call.h"
 
 namespace longshort::server {
@@ -32,6 +34,20 @@ class UnaryWork : public CallWork {
     return std::exchange(answer_, std::nullopt);
   }
 
+  // Ends the work and the call, with an answer or with its error.
+  template <typename Response>
+  void Answer(const absl::StatusOr<Response>& response) {
+    call_.End(EndWork(response));
+  }
+  // The same with the answer that `make` returns. If the handler has announced a large answer (CallRecord::answers), a
+  // thread of CallEnvironment::work calls `make`.
+  template <typename Make>
+  void AnswerFrom(Make make) {
+    constexpr int64_t kLargeBytes = 64 << 10;
+    if (call_.record().answers().bytes() < kLargeBytes) return Answer(make());
+    call_.RunLater([this, keep = call_.shared_from_this(), make = std::move(make)]() mutable { Answer(make()); });
+  }
+
  protected:
   Call& call() { return call_; }
   void BeginWork() {
@@ -41,7 +57,7 @@ class UnaryWork : public CallWork {
   // Ends the work, with an answer or with the error that this returns.
   template <typename Response>
   absl::Status EndWork(const absl::StatusOr<Response>& response) {
-    absl::StatusOr<grpc::ByteBuffer> bytes = response.ok() ? SerializeMessage(*response) : response.status();
+    absl::StatusOr<grpc::ByteBuffer> bytes = Encode(response);
     absl::Status status = bytes.status();
     const MutexLock lock(call_.mutex());
     in_work_ = false;
@@ -50,9 +66,37 @@ class UnaryWork : public CallWork {
   }
 
  private:
+  template <typename Response>
+  absl::StatusOr<grpc::ByteBuffer> Encode(const absl::StatusOr<Response>& response) {
+    LS_RETURN_IF_ERROR(response.status());
+    LS_RETURN_IF_ERROR(call_.HoldAnswer(*response));
+    return SerializeMessage(*response);
+  }
+
   Call& call_;
   bool in_work_ ABSL_GUARDED_BY(call_.mutex()) = false;
   std::optional<grpc::ByteBuffer> answer_ ABSL_GUARDED_BY(call_.mutex());
+};
+
+// Answers a call once, by any thread. It holds the call.
+template <typename Response>
+class Answerer final {
+ public:
+  explicit Answerer(std::shared_ptr<UnaryWork> work) : work_(std::move(work)) {}
+
+  void operator()(absl::StatusOr<Response> response) const {
+    From([response = std::move(response)]() mutable { return std::move(response); });
+  }
+  // Encodes the answer in this thread, which reads messages.
+  void AtOnce(const absl::StatusOr<Response>& response) const { work_->Answer(response); }
+  // See UnaryWork::AnswerFrom. `make` returns an absl::StatusOr<Response>.
+  template <typename Make>
+  void From(Make make) const {
+    work_->AnswerFrom(std::move(make));
+  }
+
+ private:
+  std::shared_ptr<UnaryWork> work_;
 };
 
 template <typename Request, typename Response, typename Handle>
@@ -64,10 +108,8 @@ Rpc AnswerLater(const CallNames& names, Handle handle) {
    private:
     absl::Status Take(google::protobuf::Message& request) override {
       BeginWork();
-      auto answer = [self = std::shared_ptr<Work>(call().shared_from_this(), this)](
-                        const absl::StatusOr<Response>& response) { self->call().End(self->EndWork(response)); };
-      const absl::Status status =
-          handle_(call().record(), std::move(static_cast<Request&>(request)), std::move(answer));
+      const Answerer<Response> answer(std::shared_ptr<UnaryWork>(call().shared_from_this(), this));
+      const absl::Status status = handle_(call().record(), std::move(static_cast<Request&>(request)), answer);
       return status.ok() ? status : EndWork(absl::StatusOr<Response>(status));
     }
 
@@ -82,7 +124,7 @@ template <typename Request, typename Response, typename Handle>
 Rpc AnswerAtOnce(const CallNames& names, Handle handle) {
   return AnswerLater<Request, Response>(
       names, [handle = std::move(handle)](CallRecord& record, const Request& request, const auto& answer) {
-        answer(absl::StatusOr<Response>(handle(record, request)));
+        answer.AtOnce(absl::StatusOr<Response>(handle(record, request)));
         return absl::OkStatus();
       });
 }

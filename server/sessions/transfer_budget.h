@@ -2,21 +2,17 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
 #include <utility>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/budget.h"
-#include "base/mutex.h"
 
 namespace longshort::server {
 
-// A client may hold half of the budget. A single transfer may exceed a limit: the client's if it is the client's only
-// one, the total if there is no other at all.
+// A client may hold half of the budget.
 //
 // Thread-safe.
 class TransferBudget final {
@@ -25,38 +21,28 @@ class TransferBudget final {
   class Share final {
    public:
     Share() = default;
-    Share(Budget::Share of_all, Budget::Share of_client, std::shared_ptr<Budget> client)
-        : client_(std::move(client)), of_all_(std::move(of_all)), of_client_(std::move(of_client)) {}
+    explicit Share(Budget::Share bytes) : bytes_(std::move(bytes)) {}
 
     // As in Budget::Share. Errors: RESOURCE_EXHAUSTED with a Refusal; the share is then unchanged.
     absl::Status Grow(int64_t bytes);
-    void SetAmount(int64_t bytes);
-    int64_t bytes() const { return bytes_; }
+    void SetAmount(int64_t bytes) { bytes_.SetAmount(bytes); }
+    int64_t bytes() const { return bytes_.amount(); }
 
    private:
-    friend class TransferBudget;
-
-    int64_t bytes_ = 0;
-    std::shared_ptr<Budget> client_;
-    Budget::Share of_all_;
-    Budget::Share of_client_;
+    Budget::Share bytes_;
   };
 
-  explicit TransferBudget(int64_t bytes);
+  // `parent`: the budget above; null for none.
+  explicit TransferBudget(int64_t bytes, std::shared_ptr<Budget> parent = nullptr);
 
   // Takes `bytes` for this client, if there is also room for `more` bytes that will follow. Errors: RESOURCE_EXHAUSTED
   // with a Refusal (core/schedule/refusal.h).
   absl::StatusOr<Share> Take(const std::string& client, int64_t bytes, int64_t more = 0);
 
-  int64_t held() const { return all_->held(); }
+  int64_t held() const { return clients_.all()->held(); }
 
  private:
-  std::shared_ptr<Budget> BudgetOf(const std::string& client);
-
-  const int64_t bytes_of_client_;
-  const std::shared_ptr<Budget> all_;
-  Mutex mutex_;
-  std::map<std::string, std::weak_ptr<Budget>> clients_ ABSL_GUARDED_BY(mutex_);  // clients with shares
+  ClientBudgets clients_;
 };
 
 // Configuration and state for moving sessions between servers.

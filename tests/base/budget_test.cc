@@ -32,11 +32,28 @@ TEST(Budget, RefusesWhatDoesNotFitAndHoldsNothingForIt) {
   EXPECT_EQ(budget->held(), 6);
 }
 
-TEST(Budget, AlwaysTakesWhatIsAlone) {
+TEST(Budget, RefusesByItsSizeWhatIsAloneAndLargerThanTheBudget) {
   const auto budget = BudgetOf(10);
-  const auto alone = Budget::Take(budget, 1000);
-  EXPECT_TRUE(alone.ok());
-  EXPECT_FALSE(Budget::Take(budget, 1).ok());
+  EXPECT_EQ(Budget::Take(budget, 11).status().message(),
+            "the requests in flight hold 0 prompt tokens and this one has 11; together they may hold 10");
+  EXPECT_EQ(budget->held(), 0);
+}
+
+TEST(Budget, IsTakenFromTheBudgetsAboveToo) {
+  const auto all = BudgetOf(10);
+  const auto first = std::make_shared<Budget>(8, Budget::Names{"answers", "bytes"}, all);
+  const auto second = std::make_shared<Budget>(8, Budget::Names{"messages", "bytes"}, all);
+  Budget::Share share = *Budget::Take(first, 6);
+  EXPECT_EQ(all->held(), 6);
+  EXPECT_EQ(Budget::Take(second, 5).status().message(),
+            "the requests in flight hold 6 prompt tokens and this one has 5; together they may hold 10");
+  EXPECT_EQ(second->held(), 0);
+  EXPECT_TRUE(Budget::Take(second, 4).ok());
+  share.SetAmount(9);
+  EXPECT_EQ(first->held(), 9);
+  EXPECT_EQ(all->held(), 9);
+  share = {};
+  EXPECT_EQ(all->held(), 0);
 }
 
 TEST(Budget, WhatIsRefusedIsInNobodysWay) {
@@ -86,8 +103,10 @@ TEST(Budget, AShareGrowsAsFarAsThereIsRoom) {
             "the requests in flight hold 3 prompt tokens and this one has 8; together they may hold 10");
   EXPECT_EQ(budget->held(), 10);
   other = {};
-  EXPECT_TRUE(share.Grow(100).ok()) << "alone";
-  EXPECT_EQ(budget->held(), 100);
+  EXPECT_FALSE(share.Grow(11).ok());
+  EXPECT_TRUE(share.Grow(10).ok());
+  EXPECT_TRUE(share.Grow(1).ok());
+  EXPECT_EQ(budget->held(), 1);
 }
 
 TEST(Budget, AShareMayTurnOutLargerOrSmaller) {

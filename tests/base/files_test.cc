@@ -1,8 +1,11 @@
 #include "base/files.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -108,6 +111,30 @@ TEST(ReadTextFile, AFileThatIsCutWhileItIsReadIsAnErrorAtTheWorst) {
   }
   done = true;
   writer.join();
+}
+
+// Two files change places all the time. The mode that is checked is that of the file that is read.
+TEST(ReadSecretFile, ReadsNoFileThatOthersMayReadWhileFilesChangePlaces) {
+  constexpr int kReads = 20'000;
+  const TemporaryDirectory directory;
+  const std::string path = directory.Write("key", "secret");
+  const std::string other = directory.Write("other", "known to others");
+  ASSERT_EQ(chmod(path.c_str(), 0600), 0);
+  ASSERT_EQ(chmod(other.c_str(), 0604), 0);
+  std::atomic<bool> over = false;
+  std::thread swapper([&] {
+    while (!over) renameat2(AT_FDCWD, path.c_str(), AT_FDCWD, other.c_str(), RENAME_EXCHANGE);
+  });
+  for (int i = 0; i < kReads; ++i) {
+    const absl::StatusOr<std::string> text = ReadSecretFile("--key", path, 100);
+    if (text.ok()) {
+      EXPECT_EQ(*text, "secret");
+    } else {
+      EXPECT_THAT(std::string(text.status().message()), HasSubstr("is accessible to all users"));
+    }
+  }
+  over = true;
+  swapper.join();
 }
 
 }  // namespace longshort::files_test

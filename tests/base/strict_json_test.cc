@@ -25,7 +25,7 @@ TEST(StrictJson, RefusesWhatIsNoObject) {
 
 TEST(StrictJson, RefusesBytesAfterTheObject) {
   EXPECT_THAT(ParseJsonObject("{} {}", "f"), Refuses(Words{"not valid JSON"}));
-  EXPECT_THAT(ParseJsonObject(std::string_view("{}\0garbage", 10), "f"), Refuses(Words{"NUL at byte 2"}));
+  EXPECT_THAT(ParseJsonObject(std::string_view("{}\0garbage", 10), "f"), Refuses(Words{"byte 3", "something follows"}));
 }
 
 TEST(StrictJson, RefusesAKeyThatStandsTwiceInOneObjectOnly) {
@@ -53,6 +53,34 @@ TEST(StrictJson, RefusesMoreElementsThanTheLimit) {
   limits.elements = 10;
   EXPECT_THAT(ParseJsonObject("{\"a\":[1,2,3]}", "f", limits), IsOk());
   EXPECT_THAT(ParseJsonObject("{\"a\":[1,2,3,4,5,6,7,8,9,10]}", "f", limits), Refuses(Words{"more than 10 elements"}));
+}
+
+TEST(StrictJson, NumbersDoNotCountAsParts) {
+  const JsonLimits limits = {.elements = 100, .parts = 4};
+  EXPECT_THAT(ParseJsonObject("{\"a\":[1,2,3,4,5,6,true,null]}", "f", limits), IsOk());
+  EXPECT_THAT(ParseJsonObject("{\"a\":[\"\",\"\"]}", "f", limits), Refuses(Words{"more than 4 strings, lists"}));
+}
+
+TEST(StrictJson, RefusesAListAtItsFirstElementTooMany) {
+  const JsonListLimit lists[] = {{.key = "a", .elements = 2, .numbers = 3}};
+  const JsonLimits limits = {.lists = lists};
+  EXPECT_THAT(ParseJsonObject(R"({"a":["",[1,2,3]],"b":[1,2,3,4,5]})", "f", limits), IsOk());
+  // What follows is not read: it is no JSON.
+  EXPECT_THAT(ParseJsonObject(R"({"a":["","",""?)", "f", limits), Refuses(Words{"f: a has more than 2 elements"}));
+  EXPECT_THAT(ParseJsonObject(R"({"a":[[],[1,2,3,4?)", "f", limits), Refuses(Words{"a has more than 3 numbers"}));
+  EXPECT_THAT(ParseJsonObject(R"({"a":{"x":1,"y":1,"z"?)", "f", limits), Refuses(Words{"a has more than 2 elements"}));
+}
+
+TEST(StrictJson, ANumberHasTheTypeThatHoldsIt) {
+  const auto document = ParseJsonObject(R"({"a": [-1, 18446744073709551615, 18446744073709551616, 0.5, -0]})", "f");
+  ASSERT_THAT(document, IsOk());
+  const nlohmann::json& list = (*document)["a"];
+  EXPECT_EQ(list[0].get<int64_t>(), -1);
+  EXPECT_EQ(list[1].get<uint64_t>(), UINT64_MAX);
+  EXPECT_TRUE(list[2].is_number_float());
+  EXPECT_EQ(list[3].get<double>(), 0.5);
+  EXPECT_TRUE(list[4].is_number_integer());
+  EXPECT_THAT(ParseJsonObject("{\"a\":1e999}", "f"), Refuses(Words{"byte 6", "out of range"}));
 }
 
 TEST(StrictJson, QuotesShortAndSafe) {

@@ -38,10 +38,10 @@ TEST_F(TokenTest, EachIsAnother) {
 }
 
 TEST_F(TokenTest, TheLineSaysWhatWasAskedFor) {
-  EXPECT_THAT(Lines({"token", "new", "batch", "--scopes=infer,observe", "--models=a,vil-*", "--calls-per-second=2.5",
-                     "--tokens-per-second=5000", "--expires=30d"})[1],
-              MatchesRegex("batch token-sha256=[0-9a-f]+ scopes=infer,observe models=a,vil-\\* calls-per-second=2.5 "
-                           "tokens-per-second=5000 expires=20..-..-..T..:..:..Z"));
+  EXPECT_THAT(Lines({"token", "new", "batch", "--scopes=infer,observe", "--models=a,vil-*", "--priority=high",
+                     "--calls-per-second=2.5", "--tokens-per-second=5000", "--expires=30d"})[1],
+              MatchesRegex("batch token-sha256=[0-9a-f]+ scopes=infer,observe models=a,vil-\\* priority=high "
+                           "calls-per-second=2.5 tokens-per-second=5000 expires=20..-..-..T..:..:..Z"));
 }
 
 TEST_F(TokenTest, JsonHasBoth) {

@@ -32,7 +32,7 @@ SwappedModels::SwappedModels(const std::vector<TestedLanguageModel>& language_mo
       classifiers_(classifiers),
       threads_(threads),
       happenings_(happenings),
-      pool_(core::PreparationPool::Create(1).value()) {
+      pool_(core::FairPool::Create(1).value()) {
   for (const auto& model : language_models) versions_[model.name] = 1;
   for (const auto& model : classifiers) versions_[model.name] = 1;
   for (const auto& [name, version] : versions_) {

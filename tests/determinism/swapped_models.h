@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "core/classification/preparation_pool.h"
 #include "core/registry/model_registry.h"
+#include "core/schedule/fair_pool.h"
 #include "tests/base/temporary_directory.h"
 #include "tests/determinism/happenings.h"
 #include "tests/determinism/tested_models.h"
@@ -40,7 +40,7 @@ class SwappedModels final {
   Happenings& happenings_;
   const RealClock clock_;
   const TemporaryDirectory repository_;
-  const std::shared_ptr<core::PreparationPool> pool_;
+  const std::shared_ptr<core::FairPool> pool_;
   std::map<std::string, std::shared_ptr<FaultCounts>> faults_;  // by model
   std::map<std::string, int64_t> versions_;                     // the one that serves
   std::unique_ptr<core::ModelRegistry> registry_;               // last: its engines use the others

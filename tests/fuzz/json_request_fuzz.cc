@@ -25,7 +25,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view json(reinterpret_cast<const char*>(data) + 1, size - 1);
   const google::protobuf::Message& type = *kTypes[data[0] % kTypes.size()];
   const std::unique_ptr<google::protobuf::Message> message(type.New());
-  const absl::Status status = server::ReadJson(json, *message);
+  MemoryMeter meter;
+  const absl::Status status = server::ReadJson(json, *message, meter);
   if (!status.ok()) {
     const std::string words(status.message());
     Require(status.code() == absl::StatusCode::kInvalidArgument, "a wrong text is an invalid argument");
@@ -38,7 +39,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   message->DiscardUnknownFields();  // numbers that an enum of proto2 does not have
   const std::string written = server::WriteJson(*message);
   const std::unique_ptr<google::protobuf::Message> again(type.New());
-  Require(server::ReadJson(written, *again).ok(), "what was written can be read");
+  Require(server::ReadJson(written, *again, meter).ok(), "what was written can be read");
   Require(again->DebugString() == message->DebugString(), "and is the same");
   return 0;
 }

@@ -17,8 +17,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const size_t json_bytes = body.size() - std::min<size_t>(data[0], body.size());
   inference::ModelInferRequest request;
   server::BinaryOutputs outputs;
+  MemoryMeter meter;
   const absl::Status read =
-      server::ReadRestRequest(body.substr(0, json_bytes), body.substr(json_bytes), kMaxBytes, request, outputs);
+      server::ReadRestRequest(body.substr(0, json_bytes), body.substr(json_bytes), kMaxBytes, meter, request, outputs);
   if (!read.ok()) {
     Require(absl::IsInvalidArgument(read) || absl::IsResourceExhausted(read),
             "what is no request is the client's fault");

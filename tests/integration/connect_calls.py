@@ -61,7 +61,7 @@ def head(path: str, **fields: object) -> bytes:
     """The head of a POST, with these fields: `_` stands for `-`."""
     lines = [
         f"POST {path} HTTP/1.1",
-        "Host: x",
+        "Host: localhost",
         *(f"{name.replace('_', '-')}: {value}" for name, value in fields.items()),
     ]
     return ("\r\n".join(lines) + "\r\n\r\n").encode()

@@ -40,6 +40,12 @@ def wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
         time.sleep(0.02)
 
 
+def lines_and_left_out(log: str, of: str) -> int:
+    """How many lines with this text the log has, and how many it says were left out."""
+    lines = [line for line in log.splitlines() if of in line]
+    return len(lines) + sum(int(count) for line in lines for count in re.findall(r"left_out=(\d+)$", line))
+
+
 def workers(count: int) -> str:
     """The option that gives each model so many workers."""
     return "--devices=" + (",".join(f"emulated:{gpu}" for gpu in range(count)) if ON_GPUS else f"cpu:{count}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import random
 import re
 import socket
 import struct
@@ -65,18 +66,31 @@ def test_a_message_that_unpacks_to_more_than_the_limit_is_refused_and_takes_no_m
 ) -> None:
     """The limit is the same as that of a plain message."""
     limit = 8 * MIB
+    generator = random.Random(7)
+    # What shrinks to less than a hundredth would be refused for that.
+    content = b"".join(generator.randbytes(100) + bytes(3996) for _ in range(128 * MIB // 4096))
     call = server.channel.stream_stream(f"/longshort.v1.Inference/{method}")
-    unknown = b"\xfa\x7f\x80\x80\x80\x80\x01" + bytes(256 * MIB)  # field 2047
+    unknown = b"\xfa\x7f\x80\x80\x80\x40" + content  # field 2047
     server.forget_peak_memory()
     before = server.peak_memory()
     with expect.error(grpc.StatusCode.RESOURCE_EXHAUSTED, "larger than max", f"more than {limit} bytes"):
         list(call(iter([unknown]), compression=compression, timeout=60))
     assert server.peak_memory() - before < 64 * MIB
     list_models = server.channel.unary_unary("/longshort.v1.Models/ListModels")
-    longest = b"\xfa\x7f\xfa\xff\xff\x03" + bytes(limit - 6)
+    longest = b"\xfa\x7f\xfa\xff\xff\x03" + content[: limit - 6]
     assert list_models(longest, compression=compression, timeout=60)
     with expect.error(grpc.StatusCode.RESOURCE_EXHAUSTED, f"more than {limit} bytes"):
         list_models(longest + b"\x50\x00", compression=compression, timeout=60)
+
+
+@ALGORITHMS
+def test_a_message_that_shrinks_to_less_than_a_hundredth_is_refused(
+    server: Server, compression: grpc.Compression
+) -> None:
+    list_models = server.channel.unary_unary("/longshort.v1.Models/ListModels")
+    assert list_models(b"\xfa\x7f\xfa\xff\x3f" + bytes(MIB - 6), compression=compression, timeout=60)
+    with expect.error(grpc.StatusCode.RESOURCE_EXHAUSTED, "more than 100 times the compressed data"):
+        list_models(b"\xfa\x7f\x80\x80\x40" + bytes(MIB), compression=compression, timeout=60)
 
 
 def test_what_anonymous_callers_may_send_has_its_own_limit(server: Server) -> None:

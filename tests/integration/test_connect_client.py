@@ -54,11 +54,17 @@ def test_a_unary_call(api: SimpleNamespace, server: Server, inference: Any, clie
     assert answer == expected
 
 
-def test_a_get(api: SimpleNamespace, client: ConnectClientSync) -> None:
-    """Side-effect-free calls by GET, also with a compressed message."""
+@pytest.mark.parametrize("codec", CODECS)
+def test_a_get(api: SimpleNamespace, server: Server, codec: str) -> None:
+    """Side-effect-free calls by GET, whose message must not be compressed: by default this client's are, by gzip."""
     request = api.inference.TokenizeRequest(input={"text": "ab" * 400})
-    answer = client.execute_unary(request=request, method=method(api, "Tokenize"), use_get=True)
+    address = f"http://127.0.0.1:{server.http_port}"
+    with ConnectClientSync(address, codec=CODECS[codec](), send_compression=None) as client:
+        answer = client.execute_unary(request=request, method=method(api, "Tokenize"), use_get=True)
     assert len(answer.ids) == 800
+    with ConnectClientSync(address, codec=CODECS[codec]()) as client, pytest.raises(ConnectError) as refused:
+        client.execute_unary(request=request, method=method(api, "Tokenize"), use_get=True)
+    assert refused.value.code == Code.UNIMPLEMENTED
 
 
 def test_a_stream(api: SimpleNamespace, inference: Any, client: ConnectClientSync) -> None:
@@ -135,7 +141,7 @@ def test_what_a_method_does_not_take_is_refused(server: Server) -> None:
     assert post(server, TOKENIZE, b"x", {"Content-Type": "application/connect+json"})[0] == 415
     assert post(server, GENERATE_STREAM, {})[0] == 415
     status, headers, _ = post(server, TOKENIZE, b"", method="PUT")
-    assert status == 405 and headers["allow"] == "GET, POST"
+    assert status == 405 and headers["allow"] == "POST, GET, HEAD, OPTIONS"
     status, _, body = post(server, TOKENIZE, b"x", {"Content-Encoding": "br"})
     assert status in (415, 501) and "gzip" in json.loads(body)["message"]
     status, _, body = post(server, "/longshort.v1.Inference/ScoreTexts", {})

@@ -52,6 +52,7 @@ def test_a_crowd(api: SimpleNamespace, server: Server, tmp_path: Path) -> None:
         "--max-streams=8",
         "--max-queued-requests=6",
         "--cache-bytes=3000000",
+        "--trust-client-id",
     ]
     arguments += ["--watch-repository=100ms", f"--slow-reader-timeout={PATIENCE}s", f"--session-key-file={key}"]
     with (

@@ -285,7 +285,8 @@ def test_nor_do_calls_of_a_client_that_reads(attacked: Server, attack: str) -> N
         wait_until(client.is_closed, seconds=30)
     finally:
         client.close()
-    assert attacked.peak_memory() - memory < 100 * MIB
+    # The guard looks 50 times a second. In between, a fast machine begins calls beyond the limit.
+    assert attacked.peak_memory() - memory < 130 * MIB
 
 
 @pytest.mark.not_sanitized("the sanitizers have an allocator of their own")

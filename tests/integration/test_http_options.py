@@ -12,6 +12,7 @@ from integration.certificates import DAY, Authority, Pair, write_at_once
 from integration.connect_calls import TOKENIZE, post
 from integration.server_process import Server, run, wait_until
 from integration.tls_calls import files_of
+from integration.tokens import line
 
 REQUEST = {"input": {"text": "x"}}
 
@@ -33,10 +34,10 @@ def test_the_page_alone_can_be_left_out(repository: Path, tmp_path: Path) -> Non
 
 def test_only_the_given_origin_may_call_from_a_browser(repository: Path, tmp_path: Path, server: Server) -> None:
     origin = {"Origin": "https://app.example.org"}
-    assert "access-control-allow-origin" not in post(server, TOKENIZE, REQUEST, origin)[1]
+    assert post(server, TOKENIZE, REQUEST, origin)[0] == 403
     with Server(repository, tmp_path, "--http-cors-origin=https://app.example.org") as opened:
         assert post(opened, TOKENIZE, REQUEST, origin)[1]["access-control-allow-origin"] == origin["Origin"]
-        assert "access-control-allow-origin" not in post(opened, TOKENIZE, REQUEST, {"Origin": "https://evil"})[1]
+        assert post(opened, TOKENIZE, REQUEST, {"Origin": "https://evil"})[0] == 403
         asked = {**origin, "Access-Control-Request-Method": "POST"}
         assert post(opened, TOKENIZE, b"", asked, method="OPTIONS")[0] == 204
 
@@ -46,6 +47,22 @@ def test_an_origin_is_checked(repository: Path, origin: str) -> None:
     done = run(f"--model-repository={repository}", f"--http-cors-origin={origin}", "--check-config")
     assert done.returncode != 0
     assert "--http-cors-origin is" in done.stderr
+
+
+def test_a_loopback_address_serves_the_names_that_it_is_given(repository: Path, tmp_path: Path, server: Server) -> None:
+    """Otherwise a page could have its own name mean 127.0.0.1, and call as the server's own page."""
+
+    def status(server: Server, host: str) -> int:
+        return post(server, TOKENIZE, REQUEST, {"Host": host})[0]
+
+    assert [status(server, host) for host in ("localhost", "127.0.0.1:1", "example.org")] == [200, 200, 421]
+    with Server(repository, tmp_path / "names", "--http-host=one.example,Example.ORG") as named:
+        assert [status(named, host) for host in ("example.org:8501", "One.Example", "other.example")] == [200, 200, 421]
+    tokens = write_at_once(tmp_path / "tokens", line("any", "token").encode())
+    with Server(repository, tmp_path / "tokens-too", f"--token-file={tokens}") as private:
+        assert status(private, "example.org") == 401, "a page has no token"
+    with Server(repository, tmp_path / "outside", "--http-listen=0.0.0.0:0", "--insecure") as outside:
+        assert status(outside, "example.org") == 200
 
 
 class Clients:
@@ -120,3 +137,7 @@ def test_a_revoked_client_is_refused_as_soon_as_the_list_names_it(
         write_at_once(lists, middle.revocations(alice))
         wait_until(lambda: client.status(alice) == 0)
         assert client.status(bob) == 200
+        write_at_once(lists, middle.revocations(bob) + middle.revocations(alice))
+        wait_until(lambda: client.status(bob) == 0)
+        assert client.status(alice) == 0, "every list of an authority counts"
+        assert client.status(middle.client("carol")) == 200

@@ -338,6 +338,7 @@ def test_tokens_need_the_same_scopes_as_by_longshort_v1(tmp_path: Path) -> None:
     open_inference.write_models(repository)
     lines = [
         tokens.line("caller", "call", "scopes=infer models=texts"),
+        tokens.line("urgent", "now", "scopes=infer priority=high"),
         tokens.line("keeper", "keep", "scopes=manage"),
     ]
     secret = tokens.write(tmp_path / "tokens", *lines)
@@ -351,6 +352,9 @@ def test_tokens_need_the_same_scopes_as_by_longshort_v1(tmp_path: Path) -> None:
         assert client.is_server_ready()
         assert refusal(client, "texts", document).status() == "StatusCode.UNAUTHENTICATED"
         assert client.infer("texts", document, headers=caller).as_numpy("logits").shape == (1, 3)
+        client.infer("texts", document, headers={"authorization": "Bearer now"}, priority=1)
+        denied = refusal(client, "texts", document, headers=caller, priority=1)
+        assert denied.status() == "StatusCode.PERMISSION_DENIED" and "priority=high" in denied.message()
         for model, headers in (("images", caller), ("texts", keeper)):
             assert refusal(client, model, document, headers=headers).status() == "StatusCode.PERMISSION_DENIED"
         assert [model.name for model in client.get_model_repository_index(caller).models] == ["texts"]
@@ -386,6 +390,22 @@ def test_models_are_loaded_and_unloaded(tmp_path: Path) -> None:
         assert unknown.value.status() == "StatusCode.NOT_FOUND"
         with pytest.raises(InferenceServerException, match=r"parameters\.config is set"):
             client.load_model("texts", config="{}")
+
+
+def test_reasons_do_not_show_where_the_repository_is(tmp_path: Path) -> None:
+    repository = tmp_path / "models"
+    open_inference.write_models(repository)
+    with (
+        Server(repository, tmp_path / "server", "--model-control") as server,
+        open_inference.client_of(server) as client,
+    ):
+        (repository / "texts/2").mkdir()
+        with pytest.raises(InferenceServerException) as failed:
+            client.load_model("texts")
+        (reason,) = (one.reason for one in client.get_model_repository_index().models if one.version == "2")
+        for text in (str(failed.value), reason):
+            assert " texts/2/config.json: " in text and str(tmp_path) not in text
+        wait_until(lambda: f"{repository}/texts/2/config.json: " in server.log())
 
 
 def test_a_refused_call_may_be_tried_again(tmp_path: Path) -> None:

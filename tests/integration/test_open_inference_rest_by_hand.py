@@ -58,14 +58,14 @@ def pixels(data: str, shape: str = "[1, 1, 3]", datatype: str = "UINT8") -> str:
     [
         ("texts", "", "not valid JSON at byte"),
         ("texts", "{", "not valid JSON at byte"),
-        ("texts", "[]", "not a JSON object"),
+        ("texts", "[]", "a JSON array, not an object"),
         ("texts", "{}", "the input document is missing"),
         ("texts", '{"inputs": []} {}', "not valid JSON at byte"),
         ("texts", '{"inputs": [], "\\ud800": 1}', "not valid JSON at byte"),
         ("texts", b'{"inputs": [], "id": "\xff"}', "not valid JSON at byte"),
         ("texts", b'{"inputs": []}\0', "not valid JSON at byte 15"),
-        ("texts", '{"inputs": [], "inputs": []}', 'has the key "inputs" twice'),
-        ("texts", '{"inputs": [{"name": "document", "data": ["a"], "data": ["b"]}]}', 'has the key "data" twice'),
+        ("texts", '{"inputs": [], "inputs": []}', "duplicate key 'inputs'"),
+        ("texts", '{"inputs": [{"name": "document", "data": ["a"], "data": ["b"]}]}', "duplicate key 'data'"),
         ("texts", '{"input": []}', 'a field of the request is "input"; it must be one of id, inputs, outputs'),
         ("texts", '{"inputs": {}}', "inputs is object; it must be an array"),
         ("texts", '{"inputs": [1]}', "inputs[0] is 1; it must be an object"),
@@ -83,7 +83,7 @@ def pixels(data: str, shape: str = "[1, 1, 3]", datatype: str = "UINT8") -> str:
         ("texts", {"inputs": [document("a", datatype="TEXT")]}, 'the datatype of input "document" is "TEXT"'),
         ("texts", {"inputs": [document("a", data=[1])]}, "inputs[0].data[0] is 1; it must be a string"),
         ("texts", {"inputs": [document("a", data=[None])]}, "inputs[0].data[0] is null; it must be a string"),
-        ("texts", {"inputs": [document("a", data="a")]}, "inputs[0].data that is not an array"),
+        ("texts", {"inputs": [document("a", data="a")]}, "inputs[0].data is not an array"),
         ("texts", {"inputs": [document("a", data=[{"b64": "YQ=="}])]}, "an object within the data"),
         ("texts", {"inputs": [document("a", data=[["a"], "b"])]}, "inputs[0].data is ragged"),
         ("texts", {"inputs": [document("a", data=[["a", "b"], ["c"]])]}, "inputs[0].data is ragged"),
@@ -104,7 +104,9 @@ def pixels(data: str, shape: str = "[1, 1, 3]", datatype: str = "UINT8") -> str:
         ("images", pixels("[1, 2, 3]", datatype="INT64"), 'the datatype of input "image" is "INT64"'),
         ("texts", '{"id":' + "[" * 100_000, "nested deeper than 16"),
         ("images", '{"inputs": [{"name": "image", "datatype": "UINT8", "data": ' + "[" * 100_000, "deeper than 8"),
-        ("texts", '{"outputs": [' + "1," * 100_000 + "1]}", "more than 65536 elements beside the data"),
+        ("texts", '{"outputs": [' + "[]," * 20_000 + "[]]}", "more than 16384 strings, lists, objects and keys"),
+        ("texts", '{"inputs": [{"shape": [' + "1," * 8 + "1]}]}", "shape has more than 8 numbers"),
+        ("texts", '{"outputs": [' + "1," * 100_000 + "1]}", "more than 65536 elements"),
     ],
 )
 def test_bad_requests_get_a_sentence(server: Server, model: str, request_: Any, reason: str) -> None:
@@ -155,13 +157,13 @@ def test_paths_and_methods_that_do_not_exist_are_refused(server: Server) -> None
         status, _, content = send(server, "GET", path)
         assert error((status, json.loads(content)))[0] == 404, path
     for method, path, allowed in (
-        ("GET", "/v2/models/texts/infer", "POST"),
-        ("POST", "/v2/models/texts", "GET"),
-        ("PUT", "/v2/logging", "GET, POST"),
+        ("GET", "/v2/models/texts/infer", "POST, OPTIONS"),
+        ("POST", "/v2/models/texts", "GET, HEAD, OPTIONS"),
+        ("PUT", "/v2/logging", "GET, POST, HEAD, OPTIONS"),
     ):
         status, header, content = send(server, method, path)
         assert (status, header["allow"]) == (405, allowed)
-        assert "this path takes" in json.loads(content)["error"]
+        assert f"{path} takes" in json.loads(content)["error"]
     assert send(server, "GET", "/v20/health/live")[0] == 404
     assert error(infer(server, "stranger", {"inputs": [document("a")]}))[0] == 404
     assert error(infer(server, "texts/versions/2", {"inputs": [document("a")]}))[0] == 404
@@ -175,7 +177,7 @@ def test_pages_of_other_sites_cannot_call_without_the_servers_consent(server: Se
     for content_type in ("text/plain", "application/x-www-form-urlencoded", ""):
         headers = {"origin": "https://other.example", "content-type": content_type}
         status, _, content = send(server, "POST", "/v2/models/texts/infer", request, headers)
-        assert status == 415 and "content type" in json.loads(content)["error"]
+        assert status == 403 and b"--http-cors-origin" in content
         del headers["origin"]
         assert send(server, "POST", "/v2/models/texts/infer", request, headers)[0] == 200
 

@@ -239,7 +239,7 @@ def test_paths_methods_and_content_types_are_checked(server: Server) -> None:
     chat = post(server, "/v1/chat/completions", {})
     assert chat.status == 404 and chat.body["error"]["code"] == "unknown_url"
     method = get(server, "/v1/completions")
-    assert method.status == 405 and method.headers["Allow"] == "POST"
+    assert method.status == 405 and method.headers["Allow"] == "POST, OPTIONS"
     assert post(server, "/v1/completions", {}, "text/plain").status == 415
     assert post(server, "/v1/completions", {}, "application/jsonl").status == 415
     missing = post(server, "/v1/completions", {"model": "other", "prompt": "a"})

@@ -51,7 +51,7 @@ def one_that_waits(calls: list[Any]) -> tuple[Any, Any]:
 def test_a_client_that_waits_with_too_much_is_refused_and_others_are_not(api: SimpleNamespace, tmp_path: Path) -> None:
     model_directory.write(tmp_path)
     write_serving(tmp_path, "tiny", {"max_streams": 1, "max_queued_requests_per_client": 1})
-    with Server(tmp_path, tmp_path / "server") as server:
+    with Server(tmp_path, tmp_path / "server", "--trust-client-id") as server:
         wait_until(lambda: "max_queued_requests_per_client=1, max_streams=1" in server.log())
         running = RunningStream(api, server, "greedy")
         waiting, refused = one_that_waits([generate(api, server, "greedy", 1) for _ in range(2)])
@@ -65,6 +65,17 @@ def test_a_client_that_waits_with_too_much_is_refused_and_others_are_not(api: Si
         assert waiting.result().usage.generated_tokens == 1
 
 
+def test_without_tokens_a_client_is_an_address_whatever_it_calls_itself(api: SimpleNamespace, tmp_path: Path) -> None:
+    model_directory.write(tmp_path)
+    write_serving(tmp_path, "tiny", {"max_streams": 1, "max_queued_requests_per_client": 1})
+    with Server(tmp_path, tmp_path / "server") as server:
+        running = RunningStream(api, server, "one")
+        waiting, refused = one_that_waits([generate(api, server, name, 1) for name in ("two", "three")])
+        assert refused.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
+        running.cancel()
+        assert waiting.result().usage.generated_tokens == 1
+
+
 def test_priorities_share_as_the_file_says(api: SimpleNamespace, tmp_path: Path) -> None:
     model_directory.write(tmp_path)
     # What is high goes first, and by its first request, which takes more than 10 ms, has more than its share.
@@ -72,7 +83,7 @@ def test_priorities_share_as_the_file_says(api: SimpleNamespace, tmp_path: Path)
     write_serving(
         tmp_path, "tiny", {"max_streams": 1, "max_queued_requests_per_client": 1, "priority_weights": weights}
     )
-    with Server(tmp_path, tmp_path / "server") as server:
+    with Server(tmp_path, tmp_path / "server", "--trust-client-id") as server:
         running = RunningStream(api, server, "first")
         order: list[str] = []
         calls = []
@@ -88,7 +99,7 @@ def test_priorities_share_as_the_file_says(api: SimpleNamespace, tmp_path: Path)
 
 def test_a_client_runs_only_so_much_at_once_and_others_pass_it(api: SimpleNamespace, tmp_path: Path) -> None:
     model_directory.write(tmp_path)
-    with Server(tmp_path, tmp_path / "server", "--max-running-per-client=1") as server:
+    with Server(tmp_path, tmp_path / "server", "--max-running-per-client=1", "--trust-client-id") as server:
         running = RunningStream(api, server, "greedy")
         held_back = generate(api, server, "greedy", 1)
         assert generate(api, server, "modest", 1).result().usage.generated_tokens == 1

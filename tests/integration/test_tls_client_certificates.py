@@ -81,6 +81,17 @@ def test_a_revoked_client_is_refused_as_soon_as_the_list_names_it(
         wait_until(lambda: "TLS files replaced" in server.log())
 
 
+def test_every_list_of_an_authority_counts(
+    repository: Path, tmp_path: Path, authority: Authority, clients: Authority
+) -> None:
+    alice, bob, carol = (clients.client(name) for name in ("alice", "bob", "carol"))
+    known = write_at_once(tmp_path / "clients.pem", clients.pem)
+    lists = write_at_once(tmp_path / "revoked.pem", clients.revocations(alice) + clients.revocations(bob))
+    options = [*files_of(tmp_path, authority.server()), f"--tls-client-ca={known}", f"--tls-client-crl={lists}"]
+    with Server(repository, tmp_path, *options, trusted=authority.pem) as server:
+        assert [is_taken(server, authority.pem, client) for client in (alice, bob, carol)] == [False, False, True]
+
+
 def test_a_list_out_of_date_refuses_everybody(
     repository: Path, tmp_path: Path, authority: Authority, clients: Authority
 ) -> None:

@@ -18,7 +18,7 @@ import pytest
 from integration import expect, tokens
 from integration.access_calls import DENIED, EXHAUSTED, UNAUTHENTICATED, Calls, metrics, wait_until_taken
 from integration.certificates import Authority, write_at_once
-from integration.server_process import BINARY, Server, run, wait_until
+from integration.server_process import BINARY, Server, lines_and_left_out, run, wait_until
 from integration.tokens import bearer
 
 CLIENT = BINARY.with_name("longshort")
@@ -53,6 +53,39 @@ def test_a_changed_file_adds_and_revokes(api: SimpleNamespace, repository: Path,
         calls.tokenize(bearer("second"))
         with expect.error(UNAUTHENTICATED):
             calls.tokenize(bearer("fourth"))
+
+
+def test_refused_strangers_share_a_line_a_second(api: SimpleNamespace, repository: Path, tmp_path: Path) -> None:
+    file = tokens.write(tmp_path / "tokens", tokens.line("alice", "a"))
+    with Server(repository, tmp_path, f"--token-file={file}") as server:
+        calls = Calls(api, server)
+
+        def are_refused(count: int, token: str) -> None:
+            for _ in range(count):
+                with expect.error(UNAUTHENTICATED):
+                    calls.tokenize(bearer(token))
+
+        are_refused(100, "guess")
+        for _ in range(5):
+            with expect.error(grpc.StatusCode.NOT_FOUND):
+                calls.tokenize(bearer("a"), model="other")
+        time.sleep(1.1)
+        are_refused(1, "guess")
+        wait_until(lambda: lines_and_left_out(server.log(), "code=UNAUTHENTICATED") == 101)
+        assert server.log().count("code=UNAUTHENTICATED") < 50
+        assert server.log().count("code=NOT_FOUND") == 5, "an identity's calls have a line each"
+
+
+def test_a_priority_above_normal_needs_a_field(api: SimpleNamespace, repository: Path, tmp_path: Path) -> None:
+    urgent = tokens.line("alice", "urgent", "scopes=infer priority=high")
+    file = tokens.write(tmp_path / "tokens", tokens.line("alice", "usual"), urgent)
+    with Server(repository, tmp_path, f"--token-file={file}") as server:
+        calls = Calls(api, server)
+        for priority in ("low", "normal"):
+            calls.tokenize([*bearer("usual"), ("x-priority", priority)])
+        with expect.error(DENIED, "priority high", "alice", "priority=high"):
+            calls.tokenize([*bearer("usual"), ("x-priority", "high")])
+        calls.tokenize([*bearer("urgent"), ("x-priority", "high")])
 
 
 def test_an_identity_makes_so_many_calls_a_second(api: SimpleNamespace, repository: Path, tmp_path: Path) -> None:
@@ -182,6 +215,7 @@ def test_a_token_of_the_client_program_is_taken(api: SimpleNamespace, repository
             "--scopes=infer",
             "--models=tiny",
             "--calls-per-second=100",
+            "--priority=high",
             "--tokens-per-second=1e6",
             "--expires=30d",
         ),
@@ -190,7 +224,7 @@ def test_a_token_of_the_client_program_is_taken(api: SimpleNamespace, repository
     with Server(repository, tmp_path, f"--token-file={file}") as server:
         calls = Calls(api, server)
         assert calls.generate(bearer(plain), session="s").completions
-        assert calls.generate(bearer(narrow)).completions
+        assert calls.generate([*bearer(narrow), ("x-priority", "high")]).completions
         with expect.error(DENIED, "sessions"):
             calls.generate(bearer(narrow), session="s")
 

@@ -57,7 +57,7 @@ class ClassifierDayMachine::Listener final : public ClassificationListener {
 };
 
 ClassifierDayMachine::ClassifierDayMachine(FakeClock& clock, const DynamicBatchingEngine::Options& options)
-    : clock_(clock), options_(options), pool_(*PreparationPool::Create(kPreparationThreads)), engine_(MakeEngine()) {}
+    : clock_(clock), options_(options), pool_(*FairPool::Create(kPreparationThreads)), engine_(MakeEngine()) {}
 
 ClassifierDayMachine::~ClassifierDayMachine() { End(); }
 

@@ -15,7 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "core/classification/dynamic_batching_engine.h"
-#include "core/classification/preparation_pool.h"
+#include "core/schedule/fair_pool.h"
 #include "tests/core/fakes/fake_classifier.h"
 #include "tests/core/fakes/fake_clock.h"
 #include "tests/core/fakes/simulated_work.h"
@@ -151,7 +151,7 @@ class ClassifierDayMachine final {
   Counts counts_;
 
   absl::Time last_forced_end_ = absl::InfinitePast();
-  std::shared_ptr<PreparationPool> pool_;
+  std::shared_ptr<FairPool> pool_;
   std::unique_ptr<DynamicBatchingEngine> engine_;
 };
 

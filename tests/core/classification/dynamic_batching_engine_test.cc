@@ -237,7 +237,7 @@ TEST_F(DynamicBatchingEngineTest, PreparesOnlyTwoBatchesAhead) {
 // 1 ms: it is next.
 TEST_F(DynamicBatchingEngineTest, ACallThatAsksForLittleIsPreparedBeforeTheRestOfOneThatAsksForMuch) {
   Gate gate;
-  const auto engine = MakeEngine({}, *PreparationPool::Create(1));
+  const auto engine = MakeEngine({}, *FairPool::Create(1));
   std::vector<int> order;  // by the only thread
   const auto prepare = [&](int name) {
     return [&, name]() -> absl::StatusOr<models::ClassifierItem> {
@@ -264,7 +264,7 @@ TEST_F(DynamicBatchingEngineTest, ACallThatAsksForLittleIsPreparedBeforeTheRestO
 // have taken as long.
 TEST_F(DynamicBatchingEngineTest, ClientsShareTheTimeThatPreparingTakes) {
   Gate gate;
-  const auto engine = MakeEngine({}, *PreparationPool::Create(1));
+  const auto engine = MakeEngine({}, *FairPool::Create(1));
   std::string order;  // by the only thread
   const auto submit = [&](const std::string& client, absl::Duration takes) {
     RequestContext context;
@@ -291,7 +291,7 @@ TEST_F(DynamicBatchingEngineTest, ClientsShareTheTimeThatPreparingTakes) {
 // Two models share one thread: the one that has used it longer waits.
 TEST_F(DynamicBatchingEngineTest, ModelsShareTheTimeOfTheThreadsThatPrepare) {
   Gate gate;
-  const std::shared_ptr<PreparationPool> pool = *PreparationPool::Create(1);
+  const std::shared_ptr<FairPool> pool = *FairPool::Create(1);
   const auto large = MakeEngine({}, pool), small = MakeEngine({}, pool);
   std::string order;  // by the only thread
   const auto submit = [&](DynamicBatchingEngine& engine, char name, absl::Duration takes) {
@@ -476,8 +476,8 @@ TEST_F(DynamicBatchingEngineTest, ItsDestructorEndsWhatIsLeft) {
 
 TEST_F(DynamicBatchingEngineTest, RefusesOptionsOutOfRange) {
   const auto create = [this](const DynamicBatchingEngine::Options& options) {
-    return DynamicBatchingEngine::Create(WeightsOf(std::make_unique<FakeClassifier>()), *PreparationPool::Create(1),
-                                         nullptr, clock_, options)
+    return DynamicBatchingEngine::Create(WeightsOf(std::make_unique<FakeClassifier>()), *FairPool::Create(1), nullptr,
+                                         clock_, options)
         .status();
   };
   EXPECT_EQ(create({.items = {.batches = {.max_batch_size = 0}}}),

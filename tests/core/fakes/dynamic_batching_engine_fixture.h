@@ -26,9 +26,8 @@ class DynamicBatchingEngineFixture : public testing::Test {
     EXPECT_EQ(record_->state.waiting_bytes, 0);
   }
 
-  std::unique_ptr<DynamicBatchingEngine> MakeEngine(
-      const DynamicBatchingEngine::Options& options = {},
-      std::shared_ptr<PreparationPool> pool = *PreparationPool::Create(2)) {
+  std::unique_ptr<DynamicBatchingEngine> MakeEngine(const DynamicBatchingEngine::Options& options = {},
+                                                    std::shared_ptr<FairPool> pool = *FairPool::Create(2)) {
     auto classifier = std::make_unique<FakeClassifier>();
     classifier->on_batch = on_batch;
     classifier->on_logits = on_logits;

@@ -196,6 +196,18 @@ TEST_F(ModelRegistryTest, AVersionThatFailsLeavesTheOldOneServingAndIsTriedAgain
   EXPECT_TRUE((*registry)->failures().empty());
 }
 
+TEST_F(ModelRegistryTest, ClientsSeeFilesByTheirNamesInTheRepository) {
+  MakeFolder("bytes/1");
+  const auto registry = Load();
+  ASSERT_TRUE(registry.ok());
+  const auto seen = [&](const std::string& before, const std::string& after) {
+    return (*registry)->WithoutPath(absl::NotFoundError(before + repository_.string() + after));
+  };
+  EXPECT_EQ(seen("model m version 2: ", "/m/2/x: damaged"), absl::NotFoundError("model m version 2: m/2/x: damaged"));
+  EXPECT_EQ(seen("cannot read the folder ", ": away"),
+            absl::NotFoundError("cannot read the folder of the repository: away"));
+}
+
 TEST_F(ModelRegistryTest, AVersionThatCannotBeReadJustNowIsTriedAgainAndReportedOnce) {
   MakeFolder("bytes/1");
   const auto registry = Load();

@@ -95,6 +95,18 @@ TEST_F(AccessControlTest, ATokenIsItsIdentity) {
   EXPECT_EQ(Admit(Bearer("a1"))->identity(), Admit(Bearer("a2"))->identity()) << "one identity, one limit";
 }
 
+TEST_F(AccessControlTest, APriorityAboveNormalIsTheLines) {
+  Open(LineOf("alice", "usual", "scopes=infer") + LineOf("alice", "urgent", "scopes=infer priority=high"));
+  const auto usual = Admit(Bearer("usual"));
+  ASSERT_TRUE(usual.ok());
+  EXPECT_TRUE(usual->CheckPriority(core::Priority::kLow).ok() && usual->CheckPriority(core::Priority::kNormal).ok());
+  const absl::Status denied = usual->CheckPriority(core::Priority::kHigh);
+  EXPECT_EQ(denied.code(), StatusCode::kPermissionDenied);
+  EXPECT_THAT(denied.message(), AllOf(HasSubstr("alice"), HasSubstr("priority=high")));
+  EXPECT_TRUE(Admit(Bearer("urgent"))->CheckPriority(core::Priority::kHigh).ok());
+  EXPECT_TRUE(Caller().CheckPriority(core::Priority::kHigh).ok()) << "without a token file";
+}
+
 TEST_F(AccessControlTest, AnInvalidTokenIsAnsweredWithAdviceAndNotRepeated) {
   Open(LineOf("alice", "secret-a", "scopes=infer"));
   EXPECT_THAT(NameOf({}), AllOf(HasSubstr("authorization: Bearer TOKEN"), HasSubstr("longshort token new")));

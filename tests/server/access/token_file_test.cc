@@ -24,8 +24,8 @@ absl::StatusOr<std::vector<AccessEntry>> Parse(const std::string& text) { return
 
 TEST(TokenFile, ALineSaysWhoMayDoWhat) {
   const auto entries = Parse("# the batch jobs\n\n  " + kAlice +
-                             "\tmodels=enwiki,vil-* scopes=infer,manage calls-per-second=2.5 tokens-per-second=1e4 "
-                             "expires=2027-01-31T12:00:00Z \r\n");
+                             "\tmodels=enwiki,vil-* scopes=infer,manage priority=high calls-per-second=2.5 "
+                             "tokens-per-second=1e4 expires=2027-01-31T12:00:00Z \r\n");
   ASSERT_TRUE(entries.ok()) << entries.status();
   ASSERT_EQ(entries->size(), 1U);
   const AccessEntry& entry = entries->front();
@@ -36,6 +36,7 @@ TEST(TokenFile, ALineSaysWhoMayDoWhat) {
   EXPECT_FALSE(entry.scopes.Has(Scope::kSessions) || entry.scopes.Has(Scope::kObserve));
   EXPECT_TRUE(entry.models.Allow("enwiki") && entry.models.Allow("vil-tiny") && entry.models.Allow("vil-"));
   EXPECT_FALSE(entry.models.Allow("enwiki2") || entry.models.Allow("vil") || entry.models.Allow(""));
+  EXPECT_EQ(entry.max_priority, core::Priority::kHigh);
   EXPECT_EQ(entry.limits.calls_per_second, 2.5);
   EXPECT_EQ(entry.limits.tokens_per_second, 10'000);
   EXPECT_EQ(entry.expires, absl::FromUnixSeconds(1'801'396'800));
@@ -45,6 +46,7 @@ TEST(TokenFile, WhatIsAbsentIsNoLimit) {
   const auto entries = Parse(kAlice + " scopes=infer");
   ASSERT_TRUE(entries.ok()) << entries.status();
   EXPECT_TRUE(entries->front().models.AllowAll());
+  EXPECT_EQ(entries->front().max_priority, core::Priority::kNormal);
   EXPECT_EQ(entries->front().limits, IdentityLimits());
   EXPECT_EQ(entries->front().expires, absl::InfiniteFuture());
 }
@@ -83,6 +85,7 @@ TEST(TokenFile, ErrorsNameFileLineFieldAndValue) {
       {kAlice + " scopes=infer rate=3", {"no field \"rate\"", "calls-per-second"}},
       {kAlice + " scopes=infer models=a*b", {"models is \"a*b\"", "except at its end"}},
       {kAlice + " scopes=infer models=a,,b", {"models is \"a,,b\""}},
+      {kAlice + " scopes=infer priority=low", {"priority is \"low\"", "high or normal"}},
       {kAlice + " scopes=infer calls-per-second=0", {"calls-per-second is \"0\"", "[0.001, 1e9]"}},
       {kAlice + " scopes=infer calls-per-second=nan", {"calls-per-second is \"nan\""}},
       {kAlice + " scopes=infer tokens-per-second=-1", {"tokens-per-second is \"-1\""}},

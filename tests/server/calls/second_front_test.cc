@@ -42,7 +42,7 @@ struct Reply {
 class PlainCall final : public GenerationSink, public std::enable_shared_from_this<PlainCall> {
  public:
   PlainCall(const CallEnvironment& environment, CallOrigin origin)
-      : record_(environment, kPlainNames, std::move(origin)) {}
+      : record_(environment, kPlainNames, std::move(origin), [] { return UnreadAnswers::Owner(); }) {}
 
   // Unset until the call has ended.
   const std::optional<Reply>& reply() const { return reply_; }
@@ -187,8 +187,9 @@ class SecondFrontTest : public ::testing::Test {
                                                              .slow_reader_timeout = absl::Seconds(30)});
   }
 
-  std::shared_ptr<PlainCall> NewCall() {
+  std::shared_ptr<PlainCall> NewCall(const std::string& peer = "ipv4:127.0.0.1:40312") {
     CallOrigin origin;
+    origin.peer = peer;
     origin.context.id = "1";
     origin.context.client = "phone";
     return std::make_shared<PlainCall>(*environment_, std::move(origin));
@@ -206,11 +207,27 @@ class SecondFrontTest : public ::testing::Test {
   std::unique_ptr<CallEnvironment> environment_;
 };
 
+TEST_F(SecondFrontTest, WithoutTokensAClientIsItsAddressUnlessItsNameIsTrusted) {
+  const auto client_of = [&](const std::string& peer) {
+    const auto call = NewCall(peer);
+    EXPECT_TRUE(call->record().Admit().ok());
+    return call->record().engine_context().client;
+  };
+  EXPECT_EQ(client_of("ipv4:10.1.2.3:5"), "ipv4:10.1.2.3");
+  // A client of IPv6 can choose among the addresses of its network.
+  EXPECT_EQ(client_of("ipv6:%5B2001:db8:1:2:3:4:5:6%5D:7"), "ipv6:2001:db8:1:2::");
+  EXPECT_EQ(client_of("ipv6:[2001:db8:1:2:9:9:9:9]:8"), "ipv6:2001:db8:1:2::");
+  EXPECT_EQ(client_of("ipv6:%5B::ffff:10.1.2.3%5D:7"), "ipv6:::ffff:10.1.2.3");
+  EXPECT_EQ(client_of("unix:"), "unix:");
+  environment_->trusts_client_ids = true;
+  EXPECT_EQ(client_of("ipv4:10.1.2.3:5"), "phone");
+}
+
 TEST_F(SecondFrontTest, ALanguageModelScoresInTheOrderOfTheTexts) {
   const auto call = NewCall();
   call->Score({.model = "speaker", .texts = {"aa", "bbb"}});
   const auto scorings = speaker_->TakeScorings(2);
-  EXPECT_EQ(scorings[0].request.context.client, "phone");
+  EXPECT_EQ(scorings[0].request.context.client, "ipv4:127.0.0.1");
   for (const size_t i : {1, 0}) {
     longshort::core::Score score;
     score.total_log_probability = i == 0 ? -1 : -4;

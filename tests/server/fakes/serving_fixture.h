@@ -30,6 +30,8 @@ class ServingFixture : public ::testing::Test {
                                                                         .limits = limits,
                                                                         .keepalive_interval = absl::Milliseconds(50),
                                                                         .slow_reader_timeout = absl::Seconds(30)});
+    ASSERT_TRUE(memory_->Start().ok());
+    environment_->answers = memory_->answers();
     ServerOptions options;
     options.listen.port = 0;
     auto listener = ConnectionListener::Bind(options.listen);
@@ -38,6 +40,18 @@ class ServingFixture : public ::testing::Test {
     EXPECT_TRUE(endpoint.ok()) << endpoint.status();
     endpoint_ = *std::move(endpoint);
     stub_ = v1::Inference::NewStub(Connect({}));
+  }
+
+  std::unique_ptr<CallMemory> MemoryWithPatience(absl::Duration patience, int64_t answer_bytes = int64_t{64} << 20) {
+    return std::make_unique<CallMemory>(CallMemory::Sizes{.answers = answer_bytes}, patience, metrics_.families());
+  }
+  // REQUIRES: no call was made yet.
+  void SetPatience(absl::Duration patience, int64_t answer_bytes = int64_t{64} << 20) {
+    environment_->slow_reader_timeout = patience;
+    auto memory = MemoryWithPatience(patience, answer_bytes);
+    ASSERT_TRUE(memory->Start().ok());
+    environment_->answers = memory->answers();
+    memory_ = std::move(memory);
   }
 
   // A connection that takes 16 KiB of a stream beyond what its client has read: gRPC's own window grows to megabytes.
@@ -60,6 +74,8 @@ class ServingFixture : public ::testing::Test {
   std::unique_ptr<ModelManager> manager_;
   std::unique_ptr<CallEnvironment> environment_;
   DeliveryThreads deliveries_{1};
+  // The account of the calls' memory. A client may leave an answer unread for a short time only if a test says so.
+  std::unique_ptr<CallMemory> memory_ = MemoryWithPatience(absl::Seconds(30));
   std::unique_ptr<GrpcEndpoint> endpoint_;
   std::unique_ptr<v1::Inference::Stub> stub_;
 };

@@ -7,6 +7,7 @@
 #include <openssl/x509.h>
 
 #include <atomic>
+#include <csignal>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,10 +22,20 @@ namespace longshort::server::http_server_test {
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-constexpr char kGet[] = "GET / HTTP/1.1\r\n\r\n";
-const std::string kAnswer =
-    "HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 6\r\n"
-    "Connection: keep-alive\r\n\r\nhello\n";
+constexpr char kGet[] = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+const std::string kDate = "Date: Thu, 01 Jan 1970 00:00:00 GMT\r\n";
+const std::string kAnswer = "HTTP/1.1 200 OK\r\n" + kDate +
+                            "Content-Type: text/plain; charset=utf-8\r\nContent-Length: 6\r\n"
+                            "Connection: keep-alive\r\nKeep-Alive: timeout=75\r\n\r\nhello\n";
+
+// Receives `count` bytes, with kDate for the dates in them.
+std::string ReceiveUndated(const RawClient& client, size_t count) {
+  std::string received = client.Receive(count);
+  for (size_t at = 0; (at = received.find("\r\nDate: ", at)) != std::string::npos; at += kDate.size()) {
+    received.replace(at + 2, kDate.size(), kDate);
+  }
+  return received;
+}
 
 class HttpServerTest : public ::testing::Test {
  protected:
@@ -32,14 +43,11 @@ class HttpServerTest : public ::testing::Test {
     auto server = HttpServer::Start(
         {.option = "http-listen", .address = {.host = "127.0.0.1", .port = 0}},
         [this](const HttpRequest& head) -> HttpPlan {
-          if (head.method == "POST" && head.path == "/echo") return {.max_body_bytes = 100'000, .serve = Echo};
+          if (head.path == "/charged" || (head.method == "POST" && head.path == "/echo")) return {.serve = Echo};
           HttpResponse response = {.status = 404, .body = "Not Found\n"};
           if (head.method != "POST" && head.path == "/") response = {.body = "hello\n"};
-          if (head.path == "/parts") {
-            return {.max_body_bytes = 100'000, .streams_body = true, .serve = [](const auto& exchange) {
-                      EchoParts(exchange, "");
-                    }};
-          }
+          if (head.path == "/parts") return {.serve = [](const auto& exchange) { EchoParts(exchange, ""); }};
+          if (head.path == "/call") return {.is_call = true, .serve = Echo};
           if (head.path == "/wait") return {.is_call = true, .serve = [this](const auto& exchange) { Wait(exchange); }};
           if (head.path == "/large") response = {.body = large_};
           return {.serve = [response](const std::shared_ptr<HttpExchange>& exchange) { exchange->Answer(response); }};
@@ -49,9 +57,14 @@ class HttpServerTest : public ::testing::Test {
     server_ = *std::move(server);
   }
   static void Echo(const std::shared_ptr<HttpExchange>& exchange) {
-    const absl::Status& status = exchange->request().body_status;
-    if (!status.ok()) return exchange->Answer({.status = HttpStatusOf(status)});
-    exchange->Answer({.body = exchange->request().body});
+    const int64_t room = exchange->request().path == "/charged" ? 90'000 : 100'000;
+    const auto charge = [room](int64_t bytes) {
+      return bytes > room ? absl::ResourceExhaustedError("much") : absl::OkStatus();
+    };
+    exchange->ReadBody(100'000, charge, [exchange](const absl::StatusOr<std::string>& body) {
+      if (!body.ok()) return exchange->Answer({.status = HttpStatusOf(body.status())});
+      exchange->Answer({.body = *body});
+    });
   }
   static void EchoParts(const std::shared_ptr<HttpExchange>& exchange, const std::string& before) {
     exchange->Read([exchange, before](const absl::StatusOr<std::string>& part) {
@@ -64,13 +77,29 @@ class HttpServerTest : public ::testing::Test {
   void Wait(const std::shared_ptr<HttpExchange>& exchange) {
     const absl::Status& status = exchange->request().body_status;
     if (!status.ok()) return exchange->Answer({.status = HttpStatusOf(status)});
+    exchange->WhenClosed([this] { ++left_; });
     ++waiting_;
+  }
+  void AwaitWaiting(int count) const {
+    for (const absl::Time end = absl::Now() + absl::Seconds(kPatienceSeconds); waiting_ < count && absl::Now() < end;) {
+      absl::SleepFor(absl::Milliseconds(1));
+    }
+    EXPECT_EQ(waiting_, count);
+  }
+  // Waits until the client that waited has left.
+  void AwaitLeft() {
+    for (const absl::Time end = absl::Now() + absl::Seconds(kPatienceSeconds); left_ < 1 && absl::Now() < end;) {
+      absl::SleepFor(absl::Milliseconds(1));
+    }
+    EXPECT_EQ(left_.exchange(0), 1);
+    waiting_ = 0;
   }
   int port() const { return server_->port(); }
   std::string Ask(const std::string& request) const { return longshort::server::Ask(port(), request); }
 
   const std::string large_ = std::string(16 << 20, 'x');  // more than sockets hold
   std::atomic<int> waiting_ = 0;
+  std::atomic<int> left_ = 0;  // of those that waited
   std::unique_ptr<HttpServer> server_;
 };
 
@@ -79,16 +108,16 @@ TEST_F(HttpServerTest, AnswersAndKeepsTheConnection) {
   const RawClient client(port());
   for (int i = 0; i < 3; ++i) {
     ASSERT_TRUE(client.Send(kGet));
-    EXPECT_EQ(client.Receive(kAnswer.size()), kAnswer);
+    EXPECT_EQ(ReceiveUndated(client, kAnswer.size()), kAnswer);
   }
-  ASSERT_TRUE(client.Send(std::string(kGet) + kGet + "GET / HTTP/1.1\r\nConnection: close\r\n\r\n"));
-  EXPECT_EQ(client.Receive(2 * kAnswer.size()), kAnswer + kAnswer) << "those that come together, too";
+  ASSERT_TRUE(client.Send(std::string(kGet) + kGet + "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"));
+  EXPECT_EQ(ReceiveUndated(client, 2 * kAnswer.size()), kAnswer + kAnswer) << "those that come together, too";
   EXPECT_THAT(client.Receive(10'000), HasSubstr("Connection: close"));
 }
 
 TEST_F(HttpServerTest, HeadHasNoBody) {
   Serve();
-  const std::string answer = Ask("HEAD / HTTP/1.1\r\nConnection: close\r\n\r\n");
+  const std::string answer = Ask("HEAD / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
   EXPECT_THAT(answer, HasSubstr("Content-Length: 6"));
   EXPECT_THAT(answer, ::testing::EndsWith("\r\n\r\n"));
 }
@@ -96,15 +125,17 @@ TEST_F(HttpServerTest, HeadHasNoBody) {
 TEST_F(HttpServerTest, EverythingElseIsRefusedAndTheConnectionEnds) {
   Serve();
   EXPECT_THAT(Ask("GET /other HTTP/1.0\r\n\r\n"), StartsWith("HTTP/1.1 404 "));
-  EXPECT_THAT(Ask("POST / HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc"), StartsWith("HTTP/1.1 404 "));
+  EXPECT_THAT(Ask("POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 3\r\n\r\nabc"),
+              StartsWith("HTTP/1.1 404 "));
   EXPECT_THAT(Ask("nonsense\r\n\r\n"), StartsWith("HTTP/1.1 400 "));
-  EXPECT_THAT(Ask("GET / HTTP/1.1\r\nA: " + std::string(20'000, 'x')), StartsWith("HTTP/1.1 431 "));
+  EXPECT_THAT(Ask("GET / HTTP/1.1\r\nHost: x\r\nA: " + std::string(20'000, 'x')), StartsWith("HTTP/1.1 431 "));
 }
 
 TEST_F(HttpServerTest, WhatIsNoRequestIsRefused) {
   Serve();
-  for (const std::string head : {"", "GET", "GET /", "GET  / HTTP/1.1", "GET / HTTP/2", " / HTTP/1.1",
-                                 "GET / HTTP/1.1\r\nno field", "GET / HTTP/1.1\r\n: x", "GET / HTTP/1.1\r\na : b"}) {
+  for (const std::string head :
+       {"GET", "GET /", "GET  / HTTP/1.1", "GET / HTTP/2", " / HTTP/1.1", "GET / HTTP/1.1\r\nHost: x\r\nno field",
+        "GET / HTTP/1.1\r\nHost: x\r\n: x", "GET / HTTP/1.1\r\nHost: x\r\na : b"}) {
     EXPECT_THAT(Ask(head + "\r\n\r\n"), StartsWith("HTTP/1.1 400 ")) << head;
   }
 }
@@ -113,37 +144,63 @@ TEST_F(HttpServerTest, ReadsBodiesOfBothKinds) {
   Serve();
   const RawClient client(port());
   const std::string body(70'000, 'b');
-  ASSERT_TRUE(client.Send("POST /echo HTTP/1.1\r\nContent-Length: 70000\r\n\r\n" + body));
-  const std::string answer =
-      "HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 70000\r\n"
-      "Connection: keep-alive\r\n\r\n" +
-      body;
-  EXPECT_EQ(client.Receive(answer.size()), answer);
+  ASSERT_TRUE(client.Send("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 70000\r\n\r\n" + body));
+  const std::string answer = "HTTP/1.1 200 OK\r\n" + kDate +
+                             "Content-Type: text/plain; charset=utf-8\r\nContent-Length: 70000\r\n"
+                             "Connection: keep-alive\r\nKeep-Alive: timeout=75\r\n\r\n" +
+                             body;
+  EXPECT_EQ(ReceiveUndated(client, answer.size()), answer);
   ASSERT_TRUE(
-      client.Send("POST /echo HTTP/1.1\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
+      client.Send("POST /echo HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
                   "3;x=y\r\nabc\r\n2\r\nde\r\n0\r\nTrailer: t\r\n\r\n"));
   EXPECT_THAT(client.Receive(10'000), ::testing::EndsWith("\r\n\r\nabcde"));
 }
 
 TEST_F(HttpServerTest, ALargeBodyIsRefusedBeforeAndWhileItArrives) {
   Serve();
-  EXPECT_THAT(Ask("POST /echo HTTP/1.1\r\nContent-Length: 100001\r\n\r\n"), StartsWith("HTTP/1.1 413 "));
-  EXPECT_THAT(Ask("POST /echo HTTP/1.1\r\nContent-Length: 18446744073709551615\r\n\r\n"), StartsWith("HTTP/1.1 413 "));
-  EXPECT_THAT(Ask("POST /echo HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n186a1\r\n" + std::string(100'001, 'x')),
+  EXPECT_THAT(Ask("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 100001\r\n\r\n"), StartsWith("HTTP/1.1 413 "));
+  EXPECT_THAT(Ask("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 18446744073709551615\r\n\r\n"),
               StartsWith("HTTP/1.1 413 "));
-  EXPECT_THAT(Ask("POST /echo HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nnonsense\r\n"),
+  EXPECT_THAT(
+      Ask("POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n186a1\r\n" + std::string(100'001, 'x')),
+      StartsWith("HTTP/1.1 413 "));
+  EXPECT_THAT(Ask("POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nnonsense\r\n"),
               StartsWith("HTTP/1.1 400 "));
-  EXPECT_THAT(Ask("POST /echo HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n"), StartsWith("HTTP/1.1 501 "));
+  EXPECT_THAT(Ask("POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip, chunked\r\n\r\n"),
+              StartsWith("HTTP/1.1 501 "));
+}
+
+TEST_F(HttpServerTest, ABodyIsChargedAsItArrives) {
+  Serve();
+  const std::string part(90'001, 'x');  // the rest is not waited for
+  EXPECT_THAT(Ask("POST /charged HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n" + part),
+              AllOf(StartsWith("HTTP/1.1 429 "), HasSubstr("Connection: close")));
+  EXPECT_THAT(Ask("POST /charged HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n186a0\r\n" + part),
+              AllOf(StartsWith("HTTP/1.1 429 "), HasSubstr("Connection: close")));
+  EXPECT_THAT(Ask("POST /charged HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 80000\r\n\r\n" + part),
+              StartsWith("HTTP/1.1 200 "));
+}
+
+TEST_F(HttpServerTest, AnAnswerThatNeedsNoBodyDoesNotWaitForIt) {
+  Serve();
+  EXPECT_THAT(Ask("POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 10\r\n\r\n"),
+              AllOf(StartsWith("HTTP/1.1 404 "), HasSubstr("Connection: close")));
+  EXPECT_THAT(Ask("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nab"), HasSubstr("Connection: close"));
+  const RawClient client(port());
+  ASSERT_TRUE(client.Send("GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc"));
+  EXPECT_EQ(ReceiveUndated(client, kAnswer.size()), kAnswer) << "this body is here";
+  ASSERT_TRUE(client.Send(kGet));
+  EXPECT_EQ(ReceiveUndated(client, kAnswer.size()), kAnswer);
 }
 
 TEST_F(HttpServerTest, ABodyMayBeServedInParts) {
   Serve();
   const std::string body(90'000, 'b');
-  EXPECT_THAT(Ask("POST /parts HTTP/1.1\r\nConnection: close\r\nContent-Length: 90000\r\n\r\n" + body),
+  EXPECT_THAT(Ask("POST /parts HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 90000\r\n\r\n" + body),
               ::testing::EndsWith("\r\n\r\n" + body));
-  EXPECT_THAT(Ask("POST /parts HTTP/1.1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"),
+  EXPECT_THAT(Ask("POST /parts HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"),
               StartsWith("HTTP/1.1 200 "));
-  EXPECT_THAT(Ask("POST /parts HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nnonsense\r\n"),
+  EXPECT_THAT(Ask("POST /parts HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nnonsense\r\n"),
               StartsWith("HTTP/1.1 400 "));
 }
 
@@ -151,8 +208,8 @@ TEST_F(HttpServerTest, ABodyMayPauseAnywhere) {
   Serve();
   for (const std::string path : {"/echo", "/parts"}) {
     const RawClient client(port());
-    ASSERT_TRUE(client.Send(
-        absl::StrCat("POST ", path, " HTTP/1.1\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n")));
+    ASSERT_TRUE(client.Send(absl::StrCat(
+        "POST ", path, " HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n")));
     for (const char byte : std::string("3;x=y\r\nabc\r\n2\r\nde\r\n0\r\nTrailer: t\r\n\r\n")) {
       ASSERT_TRUE(client.Send(std::string(1, byte)));
       ASSERT_THAT(Get(port(), "/"), ::testing::EndsWith("hello\n")) << "others are served meanwhile";
@@ -167,7 +224,7 @@ TEST_F(HttpServerTest, ChunksMayBeShortButTheirHeadsNotLong) {
   for (int i = 0; i < 100'000; ++i) chunks += "1\r\nx\r\n";
   for (const std::string path : {"/echo", "/parts"}) {
     const std::string head =
-        absl::StrCat("POST ", path, " HTTP/1.1\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n");
+        absl::StrCat("POST ", path, " HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n");
     EXPECT_THAT(Ask(absl::StrCat(head, chunks, "0\r\n\r\n")), ::testing::EndsWith(std::string(100'000, 'x')));
     EXPECT_THAT(Ask(absl::StrCat(head, "3;", std::string(70'000, 'x'))), StartsWith("HTTP/1.1 400 "));
     EXPECT_THAT(Ask(absl::StrCat(head, "0\r\nTrailer: ", std::string(70'000, 'x'))), StartsWith("HTTP/1.1 400 "));
@@ -177,8 +234,8 @@ TEST_F(HttpServerTest, ChunksMayBeShortButTheirHeadsNotLong) {
 TEST_F(HttpServerTest, AClientMayWaitForTheServersConsent) {
   Serve();
   const RawClient client(port());
-  ASSERT_TRUE(
-      client.Send("POST /echo HTTP/1.1\r\nContent-Length: 3\r\nExpect: 100-continue\r\nConnection: close\r\n\r\n"));
+  ASSERT_TRUE(client.Send(
+      "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nExpect: 100-continue\r\nConnection: close\r\n\r\n"));
   const std::string consent = "HTTP/1.1 100 Continue\r\n\r\n";
   EXPECT_EQ(client.Receive(consent.size()), consent);
   ASSERT_TRUE(client.Send("abc"));
@@ -187,25 +244,42 @@ TEST_F(HttpServerTest, AClientMayWaitForTheServersConsent) {
 
 TEST_F(HttpServerTest, ASlowBodyTimesOut) {
   Serve({.body = absl::Milliseconds(50)});
-  EXPECT_THAT(Ask("POST /echo HTTP/1.1\r\nContent-Length: 3\r\n\r\nab"), StartsWith("HTTP/1.1 408 "));
+  EXPECT_THAT(Ask("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nab"), StartsWith("HTTP/1.1 408 "));
+}
+
+TEST_F(HttpServerTest, CallsWhoseBodyIsComingAreNotInProgress) {
+  Serve({.connections = 8});
+  const RawClient slow(port());
+  ASSERT_TRUE(slow.Send("POST /call HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n"));
+  const std::string consent = "HTTP/1.1 100 Continue\r\n\r\n";
+  ASSERT_EQ(slow.Receive(consent.size()), consent);
+  std::vector<std::unique_ptr<RawClient>> calls;
+  for (int i = 0; i < 7; ++i) {
+    calls.push_back(std::make_unique<RawClient>(port()));
+    ASSERT_TRUE(calls.back()->Send("GET /wait HTTP/1.1\r\nHost: x\r\n\r\n"));
+  }
+  AwaitWaiting(7);
+  ASSERT_TRUE(slow.Send("abc"));
+  EXPECT_THAT(slow.Receive(20), StartsWith("HTTP/1.1 503 ")) << "seven others are, which is the limit";
+  server_ = nullptr;
 }
 
 // A body that two servers read differently would smuggle a request past the first.
 TEST_F(HttpServerTest, NothingBehindABodyIsTakenForARequest) {
   Serve();
-  const std::string smuggled = "GET / HTTP/1.1\r\n\r\n";
+  const std::string smuggled = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
   for (const std::string length : {"Content-Length: 30", "Transfer-Encoding: chunked", "Content-Length: 5, 6",
                                    "Content-Length: 0\r\nContent-Length: 22", "Content-Length: -1",
                                    "Transfer-Encoding: chunked\r\nContent-Length: 0",
                                    "Content-Length: 0\r\nTransfer-Encoding: chunked", "Content-Length: +0"}) {
-    const std::string answers = Ask("POST / HTTP/1.1\r\n" + length + "\r\n\r\n" + smuggled);
+    const std::string answers = Ask("POST / HTTP/1.1\r\nHost: x\r\n" + length + "\r\n\r\n" + smuggled);
     EXPECT_THAT(answers, ::testing::AnyOf(StartsWith("HTTP/1.1 400 "), StartsWith("HTTP/1.1 404 "))) << length;
     EXPECT_THAT(answers, ::testing::Not(HasSubstr("hello"))) << length;
   }
 }
 
 TEST_F(HttpServerTest, AHeadMayBeSoLongAndNoLonger) {
-  const std::string head = "GET / HTTP/1.1\r\nConnection: close\r\nA: ";
+  const std::string head = "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nA: ";
   const std::string end = "\r\n\r\n";
   Serve({.head_bytes = 100});
   const size_t room = 100 - head.size() - end.size();
@@ -218,8 +292,62 @@ TEST_F(HttpServerTest, RangesAreIgnored) {
   Serve();
   std::string ranges = "Range: bytes=0-";
   for (int i = 0; i < 1500; ++i) ranges += ",0-";
-  EXPECT_THAT(Ask("GET / HTTP/1.1\r\nConnection: close\r\n" + ranges + "\r\n\r\n"),
+  EXPECT_THAT(Ask("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" + ranges + "\r\n\r\n"),
               AllOf(StartsWith("HTTP/1.1 200 "), HasSubstr("Content-Length: 6\r\n")));
+}
+
+TEST_F(HttpServerTest, AHeadHasAtMost128Fields) {
+  Serve();
+  const std::string head = "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n";
+  std::string fields;
+  for (int i = 0; i < 126; ++i) fields += "a:b\r\n";
+  EXPECT_THAT(Ask(head + fields + "\r\n"), StartsWith("HTTP/1.1 200 "));
+  EXPECT_THAT(Ask(head + fields + "a:b\r\n\r\n"), StartsWith("HTTP/1.1 431 "));
+  EXPECT_THAT(Ask(head + fields + "a:b\r\na"), StartsWith("HTTP/1.1 431 ")) << "its end is not waited for";
+}
+
+// The reader may wait while bytes that it has read are removed.
+TEST_F(HttpServerTest, RequestsMayComeInAnyPieces) {
+  Serve();
+  const RawClient client(port());
+  const std::string request = kGet;
+  for (size_t size = 1; size < 2 * request.size(); ++size) {
+    ASSERT_TRUE(client.Send((request + request).substr(0, size)));
+    const std::string early = size < request.size() ? "" : kAnswer;
+    ASSERT_EQ(ReceiveUndated(client, early.size()), early);
+    ASSERT_TRUE(client.Send((request + request).substr(size)));
+    const std::string late = size < request.size() ? kAnswer + kAnswer : kAnswer;
+    ASSERT_EQ(ReceiveUndated(client, late.size()), late);
+  }
+}
+
+// A client may say that it sends nothing more, and wait.
+TEST_F(HttpServerTest, AHalfClosedClientGetsItsAnswer) {
+  Serve();
+  const RawClient client(port());
+  ASSERT_TRUE(client.Send(kGet));
+  client.SendNothingMore();
+  EXPECT_EQ(ReceiveUndated(client, kAnswer.size()), kAnswer);
+  EXPECT_TRUE(client.IsClosed());
+  const RawClient waiting(port());
+  ASSERT_TRUE(waiting.Send("GET /wait HTTP/1.1\r\nHost: x\r\n\r\n"));
+  AwaitWaiting(1);
+  waiting.SendNothingMore();
+  EXPECT_EQ(waiting.Receive(25), "HTTP/1.1 100 Continue\r\n\r\n") << "an interim response finds clients that left";
+  EXPECT_EQ(left_, 0);
+  server_ = nullptr;
+}
+
+// One that is gone cancels its call, also if the server has stopped reading what it sent.
+TEST_F(HttpServerTest, AClientThatLeavesIsFoundBehindWhatItSent) {
+  Serve();
+  for (const size_t behind : {0, 70'000}) {
+    auto client = std::make_unique<RawClient>(port());
+    ASSERT_TRUE(client->Send("GET /wait HTTP/1.1\r\nHost: x\r\n\r\n" + std::string(behind, 'x')));
+    AwaitWaiting(1);
+    client = nullptr;
+    AwaitLeft();
+  }
 }
 
 TEST_F(HttpServerTest, SlowClientsMakeRoomForNewOnes) {
@@ -227,9 +355,9 @@ TEST_F(HttpServerTest, SlowClientsMakeRoomForNewOnes) {
   std::vector<std::unique_ptr<RawClient>> slow;
   for (int i = 0; i < 40; ++i) {
     slow.push_back(std::make_unique<RawClient>(port()));
-    slow.back()->Send(i % 8 < 7 ? "GET /" : "GET /large HTTP/1.1\r\n\r\n");
+    slow.back()->Send(i % 8 < 7 ? "GET /" : "GET /large HTTP/1.1\r\nHost: x\r\n\r\n");
   }
-  EXPECT_THAT(Ask("GET / HTTP/1.1\r\nConnection: close\r\n\r\n"), StartsWith("HTTP/1.1 200 "));
+  EXPECT_THAT(Ask("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"), StartsWith("HTTP/1.1 200 "));
   EXPECT_TRUE(slow.front()->IsClosed());
 }
 
@@ -239,22 +367,20 @@ TEST_F(HttpServerTest, CallsInProgressLeaveRoomForProbes) {
   std::vector<std::unique_ptr<RawClient>> calls;
   for (int i = 0; i < 7; ++i) {
     calls.push_back(std::make_unique<RawClient>(port()));
-    ASSERT_TRUE(calls.back()->Send("GET /wait HTTP/1.1\r\n\r\n"));
+    ASSERT_TRUE(calls.back()->Send("GET /wait HTTP/1.1\r\nHost: x\r\n\r\n"));
   }
-  for (const absl::Time end = absl::Now() + absl::Seconds(kPatienceSeconds); waiting_ < 7 && absl::Now() < end;) {
-    absl::SleepFor(absl::Milliseconds(1));
-  }
+  AwaitWaiting(7);
   for (int i = 0; i < 3; ++i) {
     const RawClient probe(port());
     ASSERT_TRUE(probe.Send(kGet));
-    EXPECT_EQ(probe.Receive(kAnswer.size()), kAnswer);
+    EXPECT_EQ(ReceiveUndated(probe, kAnswer.size()), kAnswer);
     EXPECT_EQ(open, 8u);
-    EXPECT_THAT(Ask("GET /wait HTTP/1.1\r\nConnection: close\r\n\r\n"), StartsWith("HTTP/1.1 503 "));
+    EXPECT_THAT(Ask("GET /wait HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"), StartsWith("HTTP/1.1 503 "));
   }
   calls.pop_back();
   for (const absl::Time end = absl::Now() + absl::Seconds(kPatienceSeconds); waiting_ < 8 && absl::Now() < end;) {
     const RawClient next(port());
-    next.Send("GET /wait HTTP/1.1\r\n\r\n");
+    next.Send("GET /wait HTTP/1.1\r\nHost: x\r\n\r\n");
     absl::SleepFor(absl::Milliseconds(10));
   }
   EXPECT_GE(waiting_, 8) << "the place of a call that has ended is free";
@@ -274,7 +400,7 @@ TEST_F(HttpServerTest, ARequestMustComeInItsTime) {
 TEST_F(HttpServerTest, AnAnswerMustBeTakenInItsTime) {
   Serve({.answer = absl::Milliseconds(100)});
   const RawClient client(port());
-  ASSERT_TRUE(client.Send("GET /large HTTP/1.1\r\n\r\n"));
+  ASSERT_TRUE(client.Send("GET /large HTTP/1.1\r\nHost: x\r\n\r\n"));
   EXPECT_THAT(client.Receive(1000), StartsWith("HTTP/1.1 200 "));
   absl::SleepFor(absl::Milliseconds(200));  // the data in the sockets arrive anyway
   EXPECT_LT(client.Receive(large_.size()).size(), large_.size() - 1000);
@@ -284,7 +410,7 @@ TEST_F(HttpServerTest, AConnectionWithoutRequestsEnds) {
   Serve({.request = absl::Hours(1), .answer = absl::Hours(1), .idle = absl::Milliseconds(50)});
   const RawClient client(port());
   ASSERT_TRUE(client.Send(kGet));
-  EXPECT_EQ(client.Receive(kAnswer.size()), kAnswer);
+  EXPECT_THAT(client.Receive(kAnswer.size() - 1), HasSubstr("Keep-Alive: timeout=0\r\n"));
   EXPECT_TRUE(client.IsClosed());
 }
 
@@ -303,6 +429,7 @@ std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)> SelfSigned() {
 }
 
 TEST_F(HttpServerTest, SpeaksTls) {
+  signal(SIGPIPE, SIG_IGN);
   const auto context = SelfSigned();
   Serve({.request = absl::Milliseconds(500)}, context.get());
   const RawClient silent(port());
@@ -310,14 +437,23 @@ TEST_F(HttpServerTest, SpeaksTls) {
   ASSERT_TRUE(client.BeginTls());
   for (int i = 0; i < 2; ++i) {
     ASSERT_TRUE(client.Send(kGet));
-    EXPECT_THAT(client.Receive(kAnswer.size()), kAnswer);
+    EXPECT_THAT(ReceiveUndated(client, kAnswer.size()), kAnswer);
   }
-  ASSERT_TRUE(client.Send("GET /large HTTP/1.1\r\nConnection: close\r\n\r\n"));
+  ASSERT_TRUE(client.Send("GET /large HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"));
   EXPECT_THAT(client.Receive(large_.size() + 1000), ::testing::EndsWith("\r\n\r\n" + large_));
   const RawClient plain(port());
   plain.Send(kGet);
   EXPECT_THAT(plain.Receive(1000), ::testing::Not(HasSubstr("hello")));
   EXPECT_TRUE(silent.IsClosed()) << "a handshake has the time of a request";
+  auto waiting = std::make_unique<RawClient>(port());
+  ASSERT_TRUE(waiting->BeginTls());
+  ASSERT_TRUE(waiting->Send("GET /wait HTTP/1.1\r\nHost: x\r\n\r\n"));
+  AwaitWaiting(1);
+  waiting->SendNothingMore();
+  EXPECT_EQ(waiting->Receive(25), "HTTP/1.1 100 Continue\r\n\r\n");
+  EXPECT_EQ(left_, 0);
+  waiting = nullptr;
+  AwaitLeft();
 }
 
 }  // namespace longshort::server::http_server_test

@@ -44,6 +44,7 @@ class RawClient final {
     if (tls_ != nullptr) return SSL_write(tls_.get(), bytes.data(), size) == size;
     return send(socket_.number(), bytes.data(), bytes.size(), MSG_NOSIGNAL) == size;
   }
+  void SendNothingMore() const { shutdown(socket_.number(), SHUT_WR); }
   // Up to so many bytes; fewer if the connection ended before. A connection that goes on and brings nothing fails the
   // test.
   std::string Receive(size_t max) const {
@@ -77,7 +78,7 @@ inline std::string Ask(int port, const std::string& request) {
 
 // "Connection: close" makes it end.
 inline std::string Get(int port, const std::string& path, const std::string& fields = "") {
-  return Ask(port, "GET " + path + " HTTP/1.1\r\nConnection: close\r\n" + fields + "\r\n");
+  return Ask(port, "GET " + path + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n" + fields + "\r\n");
 }
 
 }  // namespace longshort::server

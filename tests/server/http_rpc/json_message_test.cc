@@ -22,10 +22,15 @@ using v1::ClassifyImageRequest;
 using v1::GenerateRequest;
 using v1::ScoreTextRequest;
 
+absl::Status Read(const std::string& json, google::protobuf::Message& message) {
+  MemoryMeter meter;
+  return ReadJson(json, message, meter);
+}
+
 template <typename Message>
 absl::Status Read(const std::string& json) {
   Message message;
-  return ReadJson(json, message);
+  return Read(json, message);
 }
 
 TEST(JsonMessageTest, ReadsWhatProtobufReads) {
@@ -40,7 +45,7 @@ TEST(JsonMessageTest, ReadsWhatProtobufReads) {
         R"({"maxTokens":-9223372036854775808,"completions":-2147483648,"topAlternatives":2147483647})",
         R"({"prompt":{"text":""},"session":null,"stop":[],"echo":false,"model":{}})"}) {
     GenerateRequest message, expected;
-    EXPECT_THAT(ReadJson(json, message), IsOk()) << json;
+    EXPECT_THAT(Read(json, message), IsOk()) << json;
     ASSERT_TRUE(google::protobuf::util::JsonStringToMessage(json, &expected).ok()) << json;
     EXPECT_EQ(message.DebugString(), expected.DebugString()) << json;
   }
@@ -124,7 +129,7 @@ TEST(JsonMessageTest, WhatFieldsCannotHaveIsRefusedByName) {
 
 TEST(JsonMessageTest, NumbersTooSmallAreZero) {
   GenerateRequest message;
-  ASSERT_THAT(ReadJson(R"({"sampling":{"temperature":1e-400}})", message), IsOk());
+  ASSERT_THAT(Read(R"({"sampling":{"temperature":1e-400}})", message), IsOk());
   EXPECT_EQ(message.sampling().temperature(), 0);
 }
 
@@ -174,7 +179,7 @@ TEST(JsonMessageTest, WritesWhatProtobufReads) {
   ASSERT_TRUE(google::protobuf::util::JsonStringToMessage(json, &read).ok()) << json;
   EXPECT_EQ(read.DebugString(), message.DebugString());
   v1::ScoreTextResponse own;
-  ASSERT_THAT(ReadJson(json, own), IsOk());
+  ASSERT_THAT(Read(json, own), IsOk());
   EXPECT_EQ(own.DebugString(), message.DebugString());
   EXPECT_THAT(json,
               ::testing::HasSubstr(R"("logLikelihood":-0.1,"tokenCount":"-9223372036854775808","bitsPerByte":0)"));

@@ -134,6 +134,7 @@ TEST_F(ServicesTest, ARefusalHasARetryDelay) {
 }
 
 TEST_F(ServicesTest, ClientAndPriorityReachTheEngine) {
+  environment_->trusts_client_ids = true;
   grpc::ClientContext context;
   context.AddMetadata("x-client-id", "batch-7");
   context.AddMetadata("x-priority", "low");

@@ -37,7 +37,7 @@ class SessionTransferTest : public ServingFixture {
         .cached = core::ParkedPages{.begin = 0, .position = 2, .contents = std::string(5 * kMiB / 2, 'k')}};
     Serve(RegistryOf(std::move(scripted)));
     environment_->session_transfers = {
-        .key = std::string(32, 'k'), .budget = std::make_shared<TransferBudget>(8 * kMiB), .server = "here"};
+        .key = std::string(32, 'k'), .budget = std::make_shared<TransferBudget>(16 * kMiB), .server = "here"};
     sessions_ = v1::Sessions::NewStub(NewChannel());
   }
 
@@ -208,8 +208,9 @@ TEST_F(SessionTransferTest, AnImportLargerThanAnySessionIsRejected) {
 
 // Announced bytes that were not sent block no other client.
 TEST_F(SessionTransferTest, TransfersShareABudgetByTheirReceivedBytes) {
-  // The most that an export may take, and the first reservation of an import.
-  environment_->session_transfers.budget = std::make_shared<TransferBudget>(8 * kMiB + (64 << 10));
+  environment_->trusts_client_ids = true;
+  // For each of two clients the most that an export may take, and the first reservation of an import.
+  environment_->session_transfers.budget = std::make_shared<TransferBudget>(2 * (8 * kMiB + (64 << 10)));
   const Parts parts = Export("alice", "talk").first;
   grpc::ClientContext context;
   context.AddMetadata("x-client-id", "mallory");
@@ -231,11 +232,14 @@ TEST_F(SessionTransferTest, TransfersShareABudgetByTheirReceivedBytes) {
     ASSERT_TRUE(first->Write(request));
   }
   while (environment_->session_transfers.budget->held() < 6 * kMiB) std::this_thread::yield();
+  auto others = environment_->session_transfers.budget->Take("trudy", 8 * kMiB + (64 << 10));
+  ASSERT_TRUE(others.ok());
   EXPECT_EQ(Refused(parts), grpc::StatusCode::RESOURCE_EXHAUSTED);
-  EXPECT_THAT(message_, HasSubstr("sessions in transfer hold 6291456 bytes and this one"));
+  EXPECT_THAT(message_, HasSubstr("sessions in transfer hold 14745600 bytes and this one"));
   EXPECT_EQ(Export("alice", "talk").second.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   context.TryCancel();
   first->Finish();
+  *others = TransferBudget::Share();
   while (environment_->session_transfers.budget->held() > 0) std::this_thread::yield();
   EXPECT_TRUE(Import("alice", "copy", parts).ok());
 }

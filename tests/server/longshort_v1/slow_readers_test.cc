@@ -225,7 +225,7 @@ TEST_F(SlowReadersTest, AClientThatLeavesTheEndUnreadIsCancelledToo) {
 }
 
 TEST_F(SlowReadersTest, AnUnreadAnswerEndsItsCall) {
-  environment_->slow_reader_timeout = absl::Milliseconds(200);
+  SetPatience(absl::Milliseconds(200));
   UnreadCall call(channel_, "/longshort.v1.Inference/Generate", *SerializeMessage(request_));
   AnswerAtLength();
   EXPECT_EQ(gate_.WaitUntilEmpty(absl::Now() + absl::Seconds(10)), 0) << "the call has not ended";
@@ -244,46 +244,27 @@ TEST_F(SlowReadersTest, APendingAnswerHoldsNoModel) {
   EXPECT_EQ(gate_.WaitUntilEmpty(absl::Now()), 1) << "the client must not have read the answer";
 }
 
-// Answers of 50 KB each, of which a client without window reads nothing. They have no timer until there are 16 MiB.
-TEST_F(SlowReadersTest, UnreadShortAnswersHaveALimit) {
-  constexpr int kAnswers = 400;
-  environment_->slow_reader_timeout = absl::Milliseconds(200);
+// Answers of 50 KB each, of which a client without window reads nothing. They may take 1 MiB.
+TEST_F(SlowReadersTest, UnreadAnswersEndWhenTheirMemoryIsFull) {
+  constexpr int64_t kAnswerBytes = 50 * static_cast<int64_t>(kDeltaBytes), kBytes = int64_t{1} << 20;
+  SetPatience(absl::Seconds(30), kBytes);
   const grpc::ByteBuffer request = *SerializeMessage(request_);
   std::vector<std::unique_ptr<UnreadCall>> calls;
-  for (int i = 0; i < kAnswers; ++i) {
+  for (int i = 0; i < 100; ++i) {
     calls.push_back(std::make_unique<UnreadCall>(channel_, "/longshort.v1.Inference/Generate", request));
     const auto generation = engine_->TakeGenerations(1)[0];
     for (int n = 0; n < 50; ++n) Push(*generation.listener, n);
     generation.listener->OnFinished(absl::OkStatus(), {});
+    EXPECT_LE(memory_->answer_bytes(), kBytes);
   }
-  const std::atomic<int64_t>& unwatched = *environment_->unwatched_answer_bytes;
-  EXPECT_GT(unwatched, int64_t{15} << 20);
-  EXPECT_LE(unwatched, int64_t{16} << 20);
-  const int64_t left = unwatched / (50 * static_cast<int64_t>(kDeltaBytes));
   absl::Time end = absl::Now() + absl::Seconds(20);
-  while (gate_.WaitUntilEmpty(absl::Now()) > left && absl::Now() < end) std::this_thread::yield();
-  EXPECT_LE(gate_.WaitUntilEmpty(absl::Now()), left) << "calls are open still";
+  while (gate_.WaitUntilEmpty(absl::Now()) > kBytes / kAnswerBytes && absl::Now() < end) std::this_thread::yield();
+  EXPECT_LE(gate_.WaitUntilEmpty(absl::Now()), kBytes / kAnswerBytes) << "calls are open still";
+  EXPECT_EQ(calls.back()->Finish(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   calls.clear();
   end = absl::Now() + absl::Seconds(20);
-  while (unwatched > 0 && absl::Now() < end) std::this_thread::yield();
-  EXPECT_EQ(unwatched, 0);
-}
-
-// The connection has room for the first answer only.
-TEST_F(SlowReadersTest, AnUnreadShortAnswerCountsWithItsCall) {
-  const grpc::ByteBuffer request = *SerializeMessage(request_);
-  std::vector<std::unique_ptr<UnreadCall>> calls;
-  for (int i = 0; i < 2; ++i) {
-    calls.push_back(std::make_unique<UnreadCall>(channel_, "/longshort.v1.Inference/Generate", request));
-    const auto generation = engine_->TakeGenerations(1)[0];
-    for (int n = 0; n < 50; ++n) Push(*generation.listener, n);
-    generation.listener->OnFinished(absl::OkStatus(), {});
-  }
-  constexpr int64_t kCounted = 50 * static_cast<int64_t>(kDeltaBytes) + (int64_t{16} << 10);
-  const std::atomic<int64_t>& unwatched = *environment_->unwatched_answer_bytes;
-  const absl::Time end = absl::Now() + absl::Seconds(10);
-  while (unwatched < kCounted && absl::Now() < end) std::this_thread::yield();
-  EXPECT_GE(unwatched, kCounted);
+  while (memory_->answer_bytes() > 0 && absl::Now() < end) std::this_thread::yield();
+  EXPECT_EQ(memory_->answer_bytes(), 0);
 }
 
 TEST_F(SlowReadersTest, ALongAnswerThatIsTakenEndsWell) {

@@ -93,6 +93,9 @@ class ClassifierRepository {
   Logger log_{LogFormat::kText, LogLevel::kError};
 };
 
+// MiB of messages, prompts, answers, and connections of gRPC and HTTP.
+constexpr int64_t kOfServer = 64 + 64 + 32 + 16 + 16;
+
 // Loads `count` classifiers where there is so much memory, and returns the status of that.
 absl::Status LoadClassifiers(int count, int64_t memory_mebibytes, const std::string& name) {
   ClassifierRepository repository;
@@ -100,11 +103,11 @@ absl::Status LoadClassifiers(int count, int64_t memory_mebibytes, const std::str
   return repository.Load(memory_mebibytes).status();
 }
 
-// 64 MiB of messages, 64 of prompts, and for all models 16 of items that wait.
+// For all models 16 MiB of items that wait.
 TEST(LoadModels, ClassifiersShareTheMemoryOfTheirWaitingItems) {
-  EXPECT_TRUE(LoadClassifiers(1, 64 + 64 + 16, "text").ok());
-  EXPECT_TRUE(LoadClassifiers(60, 64 + 64 + 16, "text").ok());
-  const absl::Status refused = LoadClassifiers(2, 64 + 64 + 15, "text");
+  EXPECT_TRUE(LoadClassifiers(1, kOfServer + 16, "text").ok());
+  EXPECT_TRUE(LoadClassifiers(60, kOfServer + 16, "text").ok());
+  const absl::Status refused = LoadClassifiers(2, kOfServer + 15, "text");
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(refused.message()), testing::HasSubstr("model text1 does not fit"));
 }
@@ -113,29 +116,28 @@ TEST(LoadModels, ClassifiersShareTheMemoryOfTheirWaitingItems) {
 TEST(LoadModels, ModelsThatFitAreServedUnlessTheStartIsStrict) {
   ClassifierRepository repository;
   for (const char* name : {"a", "image", "z"}) repository.Add(name);
-  const auto registry = repository.Load(64 + 64 + 16);
+  const auto registry = repository.Load(kOfServer + 16);
   ASSERT_TRUE(registry.ok()) << registry.status();
   EXPECT_EQ((*registry)->List().size(), 2);
   const auto failures = (*registry)->failures();
   ASSERT_EQ(failures.size(), 1);
   EXPECT_EQ(failures.begin()->first.first, "image");
-  EXPECT_EQ(repository.Load(64 + 64 + 16, /*strict=*/true).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(repository.Load(kOfServer + 16, /*strict=*/true).status().code(), absl::StatusCode::kResourceExhausted);
 }
 
 // And for all models of images two threads that decode: 12 bytes a pixel, and a copy of a file of 8 MiB.
 TEST(LoadModels, ModelsOfImagesShareTheMemoryForDecoding) {
-  constexpr int64_t kEnough = 64 + 64 + 2 * (12 + 8) + 16;
+  constexpr int64_t kEnough = kOfServer + 2 * (12 + 8) + 16;
   EXPECT_TRUE(LoadClassifiers(3, kEnough, "image").ok());
   EXPECT_TRUE(LoadClassifiers(4, kEnough, "image").ok());
   EXPECT_EQ(LoadClassifiers(3, kEnough - 1, "image").code(), absl::StatusCode::kResourceExhausted);
 }
 
-// 64 MiB of messages, 64 of prompts, 40 of decoding, and for all models 16 of items that wait. A heavy model has 20
-// MiB.
+// 40 MiB of decoding, and for all models 16 of items that wait. A heavy model has 20 MiB.
 TEST(LoadModels, WithoutAModelOfImagesTheMemoryForDecodingIsLeftForOthers) {
   ClassifierRepository repository;
   repository.Add("image1");
-  const auto registry = repository.Load(64 + 64 + 40 + 16);
+  const auto registry = repository.Load(kOfServer + 40 + 16);
   ASSERT_TRUE(registry.ok()) << registry.status();
   for (const char* name : {"heavy1", "heavy2", "image2"}) repository.Add(name);
   EXPECT_TRUE(absl::IsResourceExhausted((*registry)->LoadVersion("heavy1", 0).status()));

@@ -99,6 +99,18 @@ TEST(Logger, WritesEveryLineAndEachThreadsInOrder) {
   for (const auto& [thread, count] : next) EXPECT_EQ(count, kLines) << thread;
 }
 
+TEST(Logger, DropsTheOldestLinesThatTakeTooMuchMemory) {
+  ::testing::internal::CaptureStderr();
+  Logger log(LogFormat::kText, LogLevel::kInfo);
+  for (int n = 0; n < 20; ++n) log.Info(absl::StrCat(std::string(1 << 20, 'x'), " line", n));
+  ASSERT_TRUE(log.Start().ok());
+  log.Flush(kLong);
+  const std::string written = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(written, ::testing::AllOf(::testing::HasSubstr(" log lines lost lines=13\n"),
+                                        ::testing::HasSubstr(" line13\n"), ::testing::EndsWith(" line19\n")));
+  EXPECT_THAT(written, ::testing::Not(::testing::HasSubstr(" line12\n")));
+}
+
 // A pipe without a reader holds 64 KiB. Callers of Log do not wait for it, and the last lines are kept.
 TEST(Logger, DropsTheOldestLinesWhenStandardErrorIsStuck) {
   constexpr int64_t kLines = 40'000;
@@ -195,6 +207,7 @@ TEST(Logger, WaitsForAStandardErrorThatDoesNotBlock) {
   EXPECT_EQ(std::count(written.begin(), written.end(), '\n'), kLines);
 }
 
+// Anyone can cause any number of failed handshakes.
 TEST(LibraryLogs, OfManyLinesOfGrpcOneIsWritten) {
   ::testing::internal::CaptureStderr();
   static Logger& log = *new Logger(LogFormat::kText, LogLevel::kInfo);
@@ -203,11 +216,13 @@ TEST(LibraryLogs, OfManyLinesOfGrpcOneIsWritten) {
   gpr_set_log_verbosity(GPR_LOG_SEVERITY_ERROR);  // gRPC logs nothing before it is initialised
   for (int line = 0; line < 100; ++line) gpr_log("call.cc", 1, GPR_LOG_SEVERITY_ERROR, "error %d", line);
   gpr_log("call.cc", 2, GPR_LOG_SEVERITY_ERROR, "another");
+  for (int line = 0; line < 100; ++line) gpr_log("tls.cc", 1, GPR_LOG_SEVERITY_ERROR, "Handshake failed: %d", line);
   log.Flush(kLong);
   const std::vector<std::string> lines =
       absl::StrSplit(::testing::internal::GetCapturedStderr(), '\n', absl::SkipEmpty());
   EXPECT_THAT(lines, ::testing::ElementsAre(::testing::EndsWith(R"(error gRPC error="error 0")"),
-                                            ::testing::EndsWith("error gRPC error=another")));
+                                            ::testing::EndsWith("error gRPC error=another"),
+                                            ::testing::EndsWith(R"(info client refused why="Handshake failed: 0")")));
 }
 
 }  // namespace longshort::server::logger_test

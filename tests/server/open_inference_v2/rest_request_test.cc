@@ -27,7 +27,8 @@ struct Read {
 Read ReadRequest(const std::string& json, const std::string& binary = "", int64_t max_bytes = kMaxBytes) {
   Read read;
   read.request.set_model_name("m");
-  read.status = ReadRestRequest(json, binary, max_bytes, read.request, read.outputs);
+  MemoryMeter meter;
+  read.status = ReadRestRequest(json, binary, max_bytes, meter, read.request, read.outputs);
   return read;
 }
 

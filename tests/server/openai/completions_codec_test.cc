@@ -14,6 +14,14 @@ namespace longshort::server::completions_codec_test {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
+absl::StatusOr<openai::CompletionsRequest> ReadCompletionsRequest(const std::string& body) {
+  MemoryMeter meter;
+  openai::CompletionsRequest request;
+  const absl::Status read = server::ReadCompletionsRequest(body, {.prompt_tokens = 5}, meter, request);
+  if (!read.ok()) return read;
+  return request;
+}
+
 std::string ErrorOf(const std::string& body) {
   const absl::Status status = ReadCompletionsRequest(body).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
@@ -36,6 +44,24 @@ TEST(CompletionsCodec, APromptHasFourForms) {
   EXPECT_THAT(ReadCompletionsRequest(R"({"prompt": [5, 6]})")->prompts(0).ids().ids(), ElementsAre(5, 6));
   EXPECT_THAT(ReadCompletionsRequest(R"({"prompt": [[5], [6, 7]]})")->prompts(1).ids().ids(), ElementsAre(6, 7));
   EXPECT_EQ(ErrorOf(R"({"prompt": [5, 3000000000]})"), "prompt[1] is 3000000000; it must be a token id");
+}
+
+TEST(CompletionsCodec, ListsHaveTheLimitsOfTheRequest) {
+  const auto list_of = [](int elements, const std::string& one) {
+    std::string list = "[" + one;
+    for (int i = 1; i < elements; ++i) list += "," + one;
+    return list;
+  };
+  EXPECT_TRUE(ReadCompletionsRequest(R"({"prompt": )" + list_of(64, "[1,2,3,4,5]") + "]}").ok());
+  // What follows the first element too many is not read.
+  EXPECT_EQ(ErrorOf(R"({"prompt": )" + list_of(65, "\"\"")), "the body: prompt has more than 64 elements");
+  EXPECT_EQ(ErrorOf(R"({"prompt": )" + list_of(65, "[1]")), "the body: prompt has more than 64 elements");
+  EXPECT_EQ(ErrorOf(R"({"prompt": )" + list_of(6, "7")), "the body: prompt has more than 5 numbers");
+  EXPECT_EQ(ErrorOf(R"({"prompt": [)" + list_of(6, "7")), "the body: prompt has more than 5 numbers");
+  EXPECT_EQ(ErrorOf(R"({"stop": )" + list_of(17, "\"\"")), "the body: stop has more than 16 elements");
+  std::string biases = R"({"logit_bias": {)";
+  for (int i = 0; i <= 1024; ++i) biases += "\"" + std::to_string(i) + "\":1,";
+  EXPECT_EQ(ErrorOf(biases), "the body: logit_bias has more than 1024 elements");
 }
 
 TEST(CompletionsCodec, ASeedHas64BitsWithOrWithoutSign) {

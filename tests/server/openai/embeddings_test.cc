@@ -12,6 +12,16 @@ namespace longshort::server::embeddings_test {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
+const RequestLimits kLimits = {.prompt_tokens = 100};
+
+absl::StatusOr<openai::EmbeddingsRequest> ReadEmbeddingsRequest(const std::string& body) {
+  MemoryMeter meter;
+  openai::EmbeddingsRequest request;
+  const absl::Status read = server::ReadEmbeddingsRequest(body, kLimits, meter, request);
+  if (!read.ok()) return read;
+  return request;
+}
+
 std::string ErrorOf(const std::string& body) {
   const absl::Status status = ReadEmbeddingsRequest(body).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
@@ -36,11 +46,12 @@ TEST(Embeddings, WhatIsNotSupportedIsRefusedByName) {
 
 // The body of an answer with one embedding, to a request with this format.
 nlohmann::json AnswerIn(const std::string& format) {
-  const auto codec = MakeEmbeddingsCodec();
+  const auto codec = MakeEmbeddingsCodec(kLimits);
   HttpRequest request;
   request.body = R"({"input": "a", "encoding_format": ")" + format + R"("})";
   openai::EmbeddingsRequest read;
-  EXPECT_TRUE(codec->ReadRequest(request, read).ok());
+  MemoryMeter meter;
+  EXPECT_TRUE(codec->ReadRequest(request, read, meter).ok());
   openai::EmbeddingsAnswer answer;
   answer.set_model("m\"");
   answer.set_prompt_tokens(7);

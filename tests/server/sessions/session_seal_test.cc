@@ -63,7 +63,8 @@ TEST_F(SessionKeyTest, IsAllOfTheFile) {
 
 TEST_F(SessionKeyTest, ErrorsNameTheFile) {
   const auto wrong = [](const std::string& path) { return std::string(ReadSessionKey(path).status().message()); };
-  EXPECT_THAT(wrong("/nowhere"), HasSubstr("--session-key-file=/nowhere cannot be read: No such file"));
+  EXPECT_THAT(wrong("/nowhere"),
+              HasSubstr("--session-key-file=/nowhere cannot be read: /nowhere: cannot open: No such"));
   EXPECT_THAT(wrong(Write(std::string(31, 'k'))), HasSubstr("has 31 bytes; a key has 32 to 4096"));
   EXPECT_THAT(wrong(Write(std::string(4097, 'k'))), HasSubstr("4097 bytes; the limit is 4096"));
   EXPECT_THAT(wrong(Write(std::string(32, 'k'), 0604)), HasSubstr("is accessible to all users"));

@@ -24,26 +24,23 @@ TEST(TransferBudget, AClientHasHalfOfIt) {
   EXPECT_TRUE(budget.Take("alice", 50).ok());
 }
 
-TEST(TransferBudget, OneSessionOfAClientMayBeLarger) {
+TEST(TransferBudget, NoSessionMayBeLarger) {
   TransferBudget budget(100);
-  const auto large = budget.Take("alice", 80);
-  EXPECT_TRUE(large.ok());
-  EXPECT_FALSE(budget.Take("bob", 30).ok());
-  EXPECT_TRUE(budget.Take("bob", 20).ok());
+  EXPECT_FALSE(budget.Take("alice", 51).ok());
+  EXPECT_TRUE(budget.Take("alice", 50).ok());
 }
 
 TEST(TransferBudget, AShareGrowsAsFarAsThereIsRoom) {
   TransferBudget budget(100);
-  auto alice = budget.Take("alice", 10, 60);
-  auto bob = budget.Take("bob", 10, 60);
-  ASSERT_TRUE(alice.ok() && bob.ok()) << "both are incomplete";
-  EXPECT_TRUE(alice->Grow(70).ok()) << "over half, but the only session of its client";
-  EXPECT_EQ(bob->Grow(70).code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_TRUE(core::GetRefusal(bob->Grow(70)).has_value());
-  EXPECT_EQ(budget.held(), 80);
-  EXPECT_TRUE(bob->Grow(30).ok());
+  auto alice = budget.Take("alice", 10, 30), bob = budget.Take("bob", 40), carol = budget.Take("carol", 10, 30);
+  ASSERT_TRUE(alice.ok() && bob.ok() && carol.ok());
+  EXPECT_TRUE(alice->Grow(50).ok());
+  EXPECT_EQ(carol->Grow(20).code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_TRUE(core::GetRefusal(carol->Grow(20)).has_value());
+  EXPECT_EQ(budget.held(), 100);
   *alice = TransferBudget::Share();
-  EXPECT_TRUE(bob->Grow(1000).ok()) << "the only session in total";
+  EXPECT_TRUE(carol->Grow(50).ok());
+  EXPECT_EQ(carol->Grow(51).code(), absl::StatusCode::kResourceExhausted) << "half of the budget";
 }
 
 }  // namespace longshort::server::transfer_budget_test

@@ -1,21 +1,28 @@
-// The parts of a JSON text: punctuation, words, numbers and strings, one after another.
+// The parts of a JSON text: punctuation, words, numbers and strings, one after another. A MemoryMeter counts the
+// strings.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <variant>
 
 #include "absl/status/status.h"
+#include "base/memory_meter.h"
 
-namespace longshort::server {
+namespace longshort {
+
+// Whole numbers are uint64_t, or int64_t if they have a sign; those of more bits, and fractions, are double.
+using JsonNumber = std::variant<int64_t, uint64_t, double>;
 
 class JsonScanner {
  public:
   virtual ~JsonScanner() = default;
 
  protected:
-  explicit JsonScanner(std::string_view json)
-      : begin_(json.data()), next_(json.data()), end_(json.data() + json.size()) {}
+  // The meter must outlive the scanner.
+  JsonScanner(std::string_view json, MemoryMeter& meter)
+      : meter_(meter), begin_(json.data()), next_(json.data()), end_(json.data() + json.size()) {}
 
   // An error at this place of the text.
   virtual absl::Status Wrong(std::string_view what) const = 0;
@@ -30,6 +37,7 @@ class JsonScanner {
     return next_ == end_;
   }
   bool NextIs(char wanted) { return !AtEnd() && *next_ == wanted; }
+  bool NextIsNumber() { return !AtEnd() && (*next_ == '-' || (*next_ >= '0' && *next_ <= '9')); }
   // Skips this character, or word, if it is the next one.
   bool Take(char wanted);
   bool TakeWord(std::string_view word);
@@ -37,11 +45,22 @@ class JsonScanner {
   absl::Status ReadNumber(std::string_view wanted, std::string& text);
   // Whether JSON allows this number.
   static bool IsNumber(std::string_view text);
+  // Reads a value that is not a string, a list or an object.
+  absl::Status ReadNumber(JsonNumber& number);
+  // Sets `text`, and adds to the meter what the text grows by.
   absl::Status ReadString(std::string& text);
+  // Skips a list or an object whatever it has, to read it later: ReadAgain reads there next.
+  absl::Status SkipNested();
+  const char* next() const { return next_; }
+  void ReadAgain(const char* place) { next_ = place; }
+
+  MemoryMeter& meter_;
 
  private:
   const char* Found() const;
   void SkipSpace();
+  // Reads the text of a number as it stands.
+  absl::Status ReadDigits(std::string_view wanted, std::string_view& digits);
   // Skips all characters of a string that stand for themselves.
   absl::Status SkipPlain();
   absl::Status ReadEscape(std::string& text);
@@ -53,4 +72,4 @@ class JsonScanner {
   const char* const end_;
 };
 
-}  // namespace longshort::server
+}  // namespace longshort

@@ -1,16 +1,17 @@
-#include "server/http_rpc/json_scanner.h"
+#include "base/json_scanner.h"
 
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <cstddef>
 #include <cstring>
 
+#include "absl/strings/charconv.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
-#include "server/calls/field_error.h"
 
-namespace longshort::server {
+namespace longshort {
 namespace {
 
 // The bytes that stand for themselves in a string: ASCII without controls, quotes and backslashes.
@@ -67,14 +68,63 @@ bool JsonScanner::TakeWord(std::string_view word) {
 }
 
 absl::Status JsonScanner::ReadNumber(std::string_view wanted, std::string& text) {
+  if (NextIs('"')) return ReadString(text);
+  std::string_view number;
+  LS_RETURN_IF_ERROR(ReadDigits(wanted, number));
+  LS_RETURN_IF_ERROR(meter_.MakeRoom(text = "", number.size()));
+  text = number;
+  return absl::OkStatus();
+}
+
+absl::Status JsonScanner::ReadDigits(std::string_view wanted, std::string_view& digits) {
   SkipSpace();
-  if (next_ != end_ && *next_ == '"') return ReadString(text);
-  const char* first = next_;
-  while (next_ != end_ && (IsDigit(*next_) || std::strchr("+-.eE", *next_) != nullptr) && *next_ != '\0') ++next_;
-  text.assign(first, next_);
-  if (IsNumber(text)) return absl::OkStatus();
-  next_ = first;
-  return text.empty() ? WrongKind(wanted) : Wrong(absl::StrCat(Quoted(text), " is not a number"));
+  const char* end = next_;
+  while (end != end_ && (IsDigit(*end) || (*end != '\0' && std::strchr("+-.eE", *end) != nullptr))) ++end;
+  digits = {next_, static_cast<size_t>(end - next_)};
+  if (digits.empty()) return WrongKind(wanted);
+  constexpr size_t kShown = 64;
+  if (!IsNumber(digits)) return Wrong(absl::StrCat("\"", std::string(digits.substr(0, kShown)), "\" is not a number"));
+  next_ = end;
+  return absl::OkStatus();
+}
+
+absl::Status JsonScanner::ReadNumber(JsonNumber& number) {
+  std::string_view digits;
+  LS_RETURN_IF_ERROR(ReadDigits("a value", digits));
+  const char *const begin = digits.data(), *const end = begin + digits.size();
+  const auto read_whole = [&](auto value) {
+    const auto parsed = std::from_chars(begin, end, value);
+    number = value;
+    return parsed.ec == std::errc() && parsed.ptr == end;
+  };
+  if (digits.front() == '-' ? read_whole(int64_t{0}) : read_whole(uint64_t{0})) return absl::OkStatus();
+  double value = 0;
+  const auto parsed = absl::from_chars(begin, end, value);
+  number = value;
+  // The error is also given for numbers that are too small, for which 0 is near enough.
+  if (parsed.ec != std::errc::result_out_of_range || std::abs(value) < 1) return absl::OkStatus();
+  next_ = begin;
+  return Wrong("a number that is out of range");
+}
+
+absl::Status JsonScanner::SkipNested() {
+  int64_t depth = 0;
+  bool in_string = false;
+  for (; next_ != end_; ++next_) {
+    const char c = *next_;
+    if (in_string) {
+      if (c == '\\' && next_ + 1 != end_) ++next_;  // what it escapes
+      if (c == '"') in_string = false;
+    } else if (c == '"') {
+      in_string = true;
+    } else if (c == '[' || c == '{') {
+      ++depth;
+    } else if (c == ']' || c == '}') {
+      --depth;
+      if (depth == 0) return ++next_, absl::OkStatus();
+    }
+  }
+  return WrongKind("the end of a list");
 }
 
 bool JsonScanner::IsNumber(std::string_view text) {
@@ -105,14 +155,19 @@ absl::Status JsonScanner::ReadString(std::string& text) {
   ++next_;
   text.clear();
   const void* quote = std::memchr(next_, '"', static_cast<size_t>(end_ - next_));
-  if (quote != nullptr) text.reserve(static_cast<size_t>(static_cast<const char*>(quote) - next_));
+  if (quote != nullptr) {
+    LS_RETURN_IF_ERROR(meter_.MakeRoom(text, static_cast<size_t>(static_cast<const char*>(quote) - next_)));
+  }
   while (true) {
     const char* run = next_;
     LS_RETURN_IF_ERROR(SkipPlain());
+    LS_RETURN_IF_ERROR(meter_.MakeRoom(text, static_cast<size_t>(next_ - run)));
     text.append(run, next_);
     if (next_ == end_) return Wrong("the string has no end");
     if (*next_ == '"') return ++next_, absl::OkStatus();
-    if (*next_ != '\\') return Wrong("a string has a control character, which JSON writes as an escape such as \\n");
+    if (*next_ != '\\') return Wrong("a string has a control character, which JSON writes as an escape such as \\t");
+    constexpr size_t kLongestCharacter = 4;
+    LS_RETURN_IF_ERROR(meter_.MakeRoom(text, kLongestCharacter));
     LS_RETURN_IF_ERROR(ReadEscape(text));
   }
 }
@@ -166,4 +221,4 @@ absl::Status JsonScanner::ReadCodeUnit(char32_t& unit) {
   return absl::OkStatus();
 }
 
-}  // namespace longshort::server
+}  // namespace longshort

@@ -1,0 +1,70 @@
+#include "core/schedule/fair_pool.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+
+namespace longshort::core {
+
+absl::StatusOr<std::shared_ptr<FairPool>> FairPool::Create(int64_t threads, const WaitingLimits& limits) {
+  std::shared_ptr<FairPool> pool(new FairPool(limits));
+  for (int64_t i = 0; i < threads; ++i) {
+    Thread& thread = pool->threads_.emplace_back();
+    LS_RETURN_IF_ERROR(thread.Start("a thread that works for all clients", [&pool = *pool] { pool.Work(); }));
+  }
+  return pool;
+}
+
+FairPool::~FairPool() {
+  {
+    const MutexLock lock(mutex_);
+    closed_ = true;
+  }
+  changed_.NotifyAll();
+  threads_.clear();
+}
+
+std::string FairPool::NewOwner() {
+  const MutexLock lock(mutex_);
+  return absl::StrCat(++owners_);
+}
+
+void FairPool::Submit(WorkAttributes attributes, Task task) {
+  {
+    const MutexLock lock(mutex_);
+    tasks_.Add(std::move(attributes), std::move(task));
+  }
+  changed_.NotifyOne();
+}
+
+absl::Status FairPool::TrySubmit(WorkAttributes attributes, Task task) {
+  {
+    const MutexLock lock(mutex_);
+    LS_RETURN_IF_ERROR(CheckRoom(limits_, tasks_.Ahead(attributes), tasks_.LoadOf(attributes.client), attributes));
+    tasks_.Add(std::move(attributes), std::move(task));
+  }
+  changed_.NotifyOne();
+  return absl::OkStatus();
+}
+
+int64_t FairPool::size() const {
+  const MutexLock lock(mutex_);
+  return tasks_.size() + tasks_.load().running;
+}
+
+void FairPool::Work() {
+  MutexLock lock(mutex_);
+  for (;;) {
+    changed_.Wait(mutex_, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return closed_ || !tasks_.empty(); });
+    auto next = tasks_.TakeFirst();
+    if (!next.has_value()) return;
+    lock.Unlock();
+    const absl::Duration took = next->item();
+    next->item = nullptr;  // frees its input before the lock is taken
+    lock.Lock();
+    tasks_.Complete(next->attributes, took);
+  }
+}
+
+}  // namespace longshort::core

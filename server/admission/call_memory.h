@@ -1,0 +1,79 @@
+// The memory of calls, as one tree of budgets:
+//
+//   calls ── messages      calls, and their messages from the first byte that arrives until they are read
+//         ├─ answers       from before they are encoded until their clients have taken them
+//         ├─ transfers     sessions that move between servers
+//         └─ connections   their buffers
+//
+// A thread ends calls whose clients do not read, returns memory that a flood has left to the system, and keeps the
+// metrics of the parts.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "base/budget.h"
+#include "base/thread.h"
+#include "server/admission/unread_answers.h"
+#include "server/monitoring/metric_families.h"
+#include "server/sessions/transfer_budget.h"
+
+namespace longshort::server {
+
+// A client may hold half of the bytes. `parent`: null for a root; here and below.
+std::shared_ptr<ClientBudgets> MessageBudgets(int64_t bytes, std::shared_ptr<Budget> parent = nullptr);
+std::shared_ptr<Budget> AnswerBudget(int64_t bytes, std::shared_ptr<Budget> parent = nullptr);
+std::shared_ptr<Budget> ConnectionBudget(int64_t bytes, std::shared_ptr<Budget> parent = nullptr);
+
+class CallMemory final {
+ public:
+  // The bytes of each part.
+  struct Sizes {
+    int64_t messages = 0;
+    int64_t answers = 0;
+    int64_t transfers = 0;
+    int64_t connections = 0;
+
+    int64_t all() const { return messages + answers + transfers + connections; }
+  };
+
+  // `patience`: how long a client may leave an answer unread. `families` must outlive this.
+  CallMemory(const Sizes& sizes, absl::Duration patience, MetricFamilies& families);
+  ~CallMemory() { thread_.Stop(); }
+  CallMemory(const CallMemory&) = delete;
+  CallMemory& operator=(const CallMemory&) = delete;
+  // Errors: those of Thread::Start.
+  absl::Status Start();
+
+  const std::shared_ptr<ClientBudgets>& messages() const { return messages_; }
+  const std::shared_ptr<UnreadAnswers>& answers() const { return answers_; }
+  int64_t answer_bytes() const { return answer_bytes_->held(); }
+  const std::shared_ptr<TransferBudget>& transfers() const { return transfers_; }
+  const std::shared_ptr<Budget>& connections() const { return connections_; }
+
+ private:
+  struct Part {
+    std::function<int64_t()> held;
+    prometheus::Gauge& gauge;
+  };
+
+  void Tick();
+  void AddPart(const char* name, int64_t bytes, std::function<int64_t()> held, MetricFamilies& families);
+
+  const std::shared_ptr<Budget> all_;
+  const std::shared_ptr<ClientBudgets> messages_;
+  const std::shared_ptr<Budget> answer_bytes_;
+  const std::shared_ptr<TransferBudget> transfers_;
+  const std::shared_ptr<Budget> connections_;
+  std::vector<Part> parts_;
+  int64_t peak_ = 0;  // since memory was returned
+  absl::Time return_after_ = absl::InfinitePast();
+  TaskThread thread_;
+  const std::shared_ptr<UnreadAnswers> answers_;
+};
+
+}  // namespace longshort::server

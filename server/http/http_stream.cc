@@ -1,0 +1,163 @@
+#include "server/http/http_stream.h"
+
+#include <netinet/tcp.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <boost/asio/error.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <cerrno>
+#include <utility>
+
+namespace longshort::server {
+namespace {
+
+using boost::asio::awaitable;
+using boost::asio::use_awaitable;
+using boost::system::system_error;
+
+constexpr size_t kFirstRead = 2 << 10;
+// The bytes of an answer that the system holds before it sends them.
+constexpr int kMaxUnsent = 128 << 10;
+
+}  // namespace
+
+HttpStream::HttpStream(HttpSocket socket, SSL_CTX* tls) : socket_(std::move(socket)), tls_(nullptr, SSL_free) {
+  socket_.non_blocking(true);
+  // Without it, the system takes megabytes of an answer at once, which is copied before other connections' turn.
+  setsockopt(socket_.native_handle(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &kMaxUnsent, sizeof(kMaxUnsent));
+  if (tls == nullptr) return;
+  tls_.reset(SSL_new(tls));
+  if (tls_ == nullptr || SSL_set_fd(tls_.get(), socket_.native_handle()) != 1) {
+    throw system_error(boost::asio::error::no_memory);
+  }
+  SSL_set_mode(tls_.get(),
+               SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+  SSL_set_options(tls_.get(), SSL_OP_IGNORE_UNEXPECTED_EOF);  // lengths and chunks say where a request ends
+}
+
+void HttpStream::BeginAttempt() {
+  // The system may have given the descriptor's number to another connection.
+  if (!socket_.is_open()) throw system_error(boost::asio::error::operation_aborted);
+  if (tls_ != nullptr) ERR_clear_error();
+}
+
+HttpStream::Attempt HttpStream::Judge(ssize_t result, HttpSocket::wait_type wait) {
+  if (result > 0) return {.count = static_cast<size_t>(result)};
+  if (tls_ == nullptr) {
+    if (result == 0) return {.at_end = true};
+    if (errno == EAGAIN || errno == EINTR) return {.wait = wait};
+    throw system_error(errno, boost::system::system_category());
+  }
+  switch (SSL_get_error(tls_.get(), static_cast<int>(result))) {
+    case SSL_ERROR_WANT_READ:
+      return {.wait = HttpSocket::wait_read};
+    case SSL_ERROR_WANT_WRITE:
+      return {.wait = HttpSocket::wait_write};
+    case SSL_ERROR_ZERO_RETURN:
+      return {.at_end = true};
+    default:
+      throw system_error(boost::asio::error::connection_reset);
+  }
+}
+
+HttpStream::Attempt HttpStream::TryRead(char* into, size_t max) {
+  BeginAttempt();
+  return Judge(
+      tls_ == nullptr ? recv(socket_.native_handle(), into, max, 0) : SSL_read(tls_.get(), into, static_cast<int>(max)),
+      HttpSocket::wait_read);
+}
+
+HttpStream::Attempt HttpStream::TryWrite(std::string_view bytes) {
+  BeginAttempt();
+  return Judge(tls_ == nullptr ? send(socket_.native_handle(), bytes.data(), bytes.size(), MSG_NOSIGNAL)
+                               : SSL_write(tls_.get(), bytes.data(), static_cast<int>(bytes.size())),
+               HttpSocket::wait_write);
+}
+
+HttpStream::Attempt HttpStream::TryHandshake() {
+  BeginAttempt();
+  return Judge(SSL_accept(tls_.get()), HttpSocket::wait_read);
+}
+
+awaitable<void> HttpStream::Handshake() {
+  while (tls_ != nullptr) {
+    const Attempt attempt = TryHandshake();
+    if (attempt.count > 0) co_return;
+    if (attempt.at_end) throw system_error(boost::asio::error::eof);
+    co_await socket_.async_wait(attempt.wait, use_awaitable);
+  }
+}
+
+awaitable<bool> HttpStream::Read(std::string& into, size_t max) {
+  bool any = false;
+  while (true) {
+    // Another attempt would find nothing. OpenSSL may have more than the socket.
+    if (std::exchange(is_drained_, false)) {
+      if (into.empty()) std::string().swap(into);
+      co_await socket_.async_wait(HttpSocket::wait_read, use_awaitable);
+    }
+    const size_t size = into.size();
+    into.resize(std::min(max, std::max(size + kFirstRead, into.capacity())));
+    const size_t room = into.size() - size;
+    const Attempt attempt = TryRead(&into[size], room);
+    into.resize(size + attempt.count);
+    any |= attempt.count > 0;
+    if (attempt.count == room && into.size() < max) continue;  // there may be more
+    is_drained_ = tls_ == nullptr && attempt.count < room && !attempt.at_end;
+    if (any) co_return true;
+    if (attempt.at_end) co_return false;
+    if (is_drained_) continue;
+    if (into.empty()) std::string().swap(into);
+    co_await socket_.async_wait(attempt.wait, use_awaitable);
+  }
+}
+
+awaitable<bool> HttpStream::Discard() {
+  constexpr size_t kAtOnce = 1 << 20, kWithCopy = 16 << 10;
+  std::string copy;
+  while (true) {
+    BeginAttempt();
+    const bool is_tcp = tls_ == nullptr && socket_.local_endpoint().protocol().family() != AF_UNIX;
+    Attempt attempt;
+    if (is_tcp) {
+      attempt = Judge(recv(socket_.native_handle(), nullptr, kAtOnce, MSG_TRUNC), HttpSocket::wait_read);
+    } else {
+      copy.resize(kWithCopy);
+      attempt = TryRead(copy.data(), copy.size());
+    }
+    if (attempt.count > 0 || attempt.at_end) co_return attempt.count > 0;
+    std::string().swap(copy);
+    co_await socket_.async_wait(attempt.wait, use_awaitable);
+  }
+}
+
+awaitable<void> HttpStream::Write(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const Attempt attempt = TryWrite(bytes);
+    bytes.remove_prefix(attempt.count);
+    if (attempt.count == 0) co_await socket_.async_wait(attempt.wait, use_awaitable);
+  }
+}
+
+awaitable<void> HttpStream::ShutDown() {
+  while (tls_ != nullptr && SSL_get_shutdown(tls_.get()) < SSL_SENT_SHUTDOWN + SSL_RECEIVED_SHUTDOWN) {
+    BeginAttempt();
+    const int result = SSL_shutdown(tls_.get());
+    if (result >= 0 || SSL_get_error(tls_.get(), result) != SSL_ERROR_WANT_WRITE) break;
+    co_await socket_.async_wait(HttpSocket::wait_write, use_awaitable);
+  }
+  boost::system::error_code ignored;
+  socket_.shutdown(HttpSocket::shutdown_send, ignored);
+}
+
+HttpStream::State HttpStream::Look() {
+  pollfd one{.fd = socket_.native_handle(), .events = POLLRDHUP, .revents = 0};
+  if (poll(&one, 1, 0) <= 0) return State::kOpen;
+  return (one.revents & (POLLERR | POLLHUP | POLLNVAL)) != 0 ? State::kGone : State::kEnded;
+}
+
+}  // namespace longshort::server

@@ -1,0 +1,70 @@
+// The bytes of one client, with TLS or without. While it waits it holds no buffer of its own.
+//
+// OpenSSL works on the socket itself: Boost's ssl::stream would hold 68 KiB for each connection.
+//
+// Thread: the server's I/O thread. The coroutines throw boost::system::system_error if the client is gone, or the
+// socket was closed. One may read while another one writes.
+#pragma once
+
+// clang-format off
+#include <utility>  // Boost 1.74's awaitable.hpp needs it
+// clang-format on
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/generic/stream_protocol.hpp>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+
+// OpenSSL's.
+struct ssl_st;
+struct ssl_ctx_st;
+
+namespace longshort::server {
+
+// Of TCP, or a Unix socket.
+using HttpSocket = boost::asio::generic::stream_protocol::socket;
+
+class HttpStream final {
+ public:
+  // `tls`: null for plain HTTP. With TLS the process must ignore SIGPIPE.
+  HttpStream(HttpSocket socket, ssl_ctx_st* tls);
+
+  HttpSocket& socket() { return socket_; }
+  // Null without TLS.
+  ssl_st* tls() { return tls_.get(); }
+
+  boost::asio::awaitable<void> Handshake();
+  // Waits for bytes, and appends what is there until `into` has `max` bytes. Returns false if the client sends nothing
+  // more. An empty `into` gives its memory back before the wait, during which others may remove bytes from it.
+  // REQUIRES: `into` has fewer than `max` bytes.
+  boost::asio::awaitable<bool> Read(std::string& into, size_t max);
+  // Waits for bytes, and drops what is there. Returns as Read.
+  boost::asio::awaitable<bool> Discard();
+  boost::asio::awaitable<void> Write(std::string_view bytes);
+  // Ends the bytes that go to the client: nothing more is sent.
+  boost::asio::awaitable<void> ShutDown();
+  // Whether the client has closed its side (kEnded), or the whole connection (kGone), whatever is still to be read.
+  enum class State { kOpen, kEnded, kGone };
+  State Look();
+
+ private:
+  // What an attempt did: bytes, or what it waits for.
+  struct Attempt {
+    size_t count = 0;
+    HttpSocket::wait_type wait = HttpSocket::wait_read;
+    bool at_end = false;
+  };
+  void BeginAttempt();
+  Attempt TryRead(char* into, size_t max);
+  Attempt TryWrite(std::string_view bytes);
+  Attempt TryHandshake();
+  // Of an operation of the socket, or of OpenSSL, that returned this.
+  Attempt Judge(ssize_t result, HttpSocket::wait_type wait);
+
+  HttpSocket socket_;
+  std::unique_ptr<ssl_st, void (*)(ssl_st*)> tls_;
+  bool is_drained_ = false;  // the last attempt to read found less than it asked for
+};
+
+}  // namespace longshort::server

@@ -1,0 +1,90 @@
+#include "core/schedule/fair_pool.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/synchronization/notification.h"
+#include "base/mutex.h"
+#include "tests/base/status_matchers.h"
+
+namespace longshort::core::fair_pool_test {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// A pool of one thread that is busy until Go.
+class FairPoolTest : public ::testing::Test {
+ protected:
+  explicit FairPoolTest(const WaitingLimits& limits = {.max_queued = 100,
+                                                       .max_queued_cost = absl::Seconds(10),
+                                                       .max_queued_per_client = 3,
+                                                       .max_queued_cost_per_client = absl::Seconds(2)})
+      : pool_(*FairPool::Create(1, limits)) {
+    absl::Notification begun;
+    pool_->Submit({.client = "first"}, [this, &begun] {
+      begun.Notify();
+      go_.WaitForNotification();
+      return absl::ZeroDuration();
+    });
+    begun.WaitForNotification();
+  }
+  ~FairPoolTest() override { Go(); }
+
+  FairPool::Task Named(const std::string& name) {
+    return [this, name] {
+      const MutexLock lock(mutex_);
+      ran_.push_back(name);
+      return absl::Seconds(1);
+    };
+  }
+  // Runs all tasks. Returns their names in the order in which they ran.
+  std::vector<std::string> Go() {
+    if (!go_.HasBeenNotified()) go_.Notify();
+    pool_.reset();
+    const MutexLock lock(mutex_);
+    return ran_;
+  }
+
+  absl::Notification go_;
+  Mutex mutex_;
+  std::vector<std::string> ran_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<FairPool> pool_;
+};
+
+TEST_F(FairPoolTest, ClientsTakeTurns) {
+  for (const char* name : {"a1", "a2", "a3"}) pool_->Submit({.client = "a", .cost = absl::Seconds(1)}, Named(name));
+  pool_->Submit({.client = "b", .cost = absl::Seconds(1)}, Named("b1"));
+  EXPECT_THAT(Go(), ElementsAre("a1", "b1", "a2", "a3"));
+}
+
+TEST_F(FairPoolTest, WhatIsDueFirstGoesFirstAmongTheTasksOfAClient) {
+  const absl::Time now = absl::UnixEpoch();
+  pool_->Submit({.client = "a", .due = now + absl::Seconds(100)}, Named("long"));
+  pool_->Submit({.client = "a", .due = now + absl::Seconds(1)}, Named("short"));
+  EXPECT_THAT(Go(), ElementsAre("short", "long"));
+}
+
+TEST_F(FairPoolTest, RefusesAClientThatFillsTheQueueAndNobodyElse) {
+  const auto submit = [&](const std::string& client, absl::Duration cost) {
+    return pool_->TrySubmit({.client = client, .cost = cost}, Named(client));
+  };
+  for (int i = 0; i < 3; ++i) EXPECT_THAT(submit("greedy", absl::Milliseconds(1)), IsOk());
+  const absl::Status refused = submit("greedy", absl::Milliseconds(1));
+  EXPECT_TRUE(absl::IsResourceExhausted(refused));
+  EXPECT_TRUE(GetRefusal(refused).has_value());
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("the limit is 3"));
+  EXPECT_THAT(submit("large", absl::Seconds(2)), IsOk());
+  EXPECT_TRUE(absl::IsResourceExhausted(submit("large", absl::Seconds(1)))) << "2 s of one client may wait";
+  EXPECT_THAT(submit("modest", absl::Milliseconds(1)), IsOk());
+  EXPECT_EQ(pool_->size(), 6);
+}
+
+TEST_F(FairPoolTest, WhatIsSubmittedWithoutLimitsRuns) {
+  for (int i = 0; i < 5; ++i) pool_->Submit({.client = "a"}, Named("a"));
+  EXPECT_EQ(Go().size(), 5u);
+}
+
+}  // namespace longshort::core::fair_pool_test
