@@ -1,0 +1,35 @@
+"""Requests that keep the thread of all HTTP connections busy by themselves, as fast as they are answered."""
+
+from __future__ import annotations
+
+from hostile.messages import LANGUAGE_MODEL, TOKENIZE, some_json
+from hostile.target import Client, Target, main
+
+
+def flood(request: bytes) -> Client:
+    async def client(target: Target) -> None:
+        async with target.by_http() as connection:
+            while True:
+                await connection.send(request)
+                target.seen[f"status {await connection.answer()}"] += 1
+
+    return client
+
+
+async def tokenize(target: Target) -> None:
+    body = some_json(model={"name": LANGUAGE_MODEL}, input={"text": "a" * 15_000})
+    await flood(target.request(TOKENIZE, body))(target)
+
+
+HEAD = b"GET /livez HTTP/1.1\r\nHost: x\r\n"
+
+CLIENTS = {
+    "metrics": (16, flood(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")),
+    "tokenize": (16, tokenize),
+    "fields": (16, flood(HEAD + b"A:b\r\n" * 3_200 + b"\r\n")),
+    "long paths": (16, flood(b"GET /v1/" + b"%61" * 5_300 + b" HTTP/1.1\r\nHost: x\r\n\r\n")),
+    "openapi": (16, flood(b"GET /openapi.json HTTP/1.1\r\nHost: x\r\nAccept-Encoding: gzip\r\n\r\n")),
+}
+
+if __name__ == "__main__":
+    main(__doc__, CLIENTS)
