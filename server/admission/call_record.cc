@@ -32,8 +32,8 @@ constexpr absl::Duration kDeadlineSlack = absl::Milliseconds(100);
 // Fields of a log line.
 constexpr size_t kMaxFields = 17;
 
-// The part of a peer that distinguishes clients: "ipv4:127.0.0.1" of "ipv4:127.0.0.1:40312". A client of IPv6 usually has
-// a whole network of 64 bits, and so counts by it.
+// The part of a peer that distinguishes clients: "ipv4:127.0.0.1" of "ipv4:127.0.0.1:40312". A client of IPv6 usually
+// has a whole network of 64 bits: that network counts as one client.
 std::string AddressOf(std::string_view peer) {
   std::string_view address = peer.substr(0, peer.rfind(':'));
   if (!absl::StartsWith(absl::string_view(peer.data(), peer.size()), "ipv6:")) {
