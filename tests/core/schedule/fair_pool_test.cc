@@ -3,10 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <latch>
 #include <string>
 #include <vector>
 
-#include "absl/synchronization/notification.h"
 #include "base/mutex.h"
 #include "tests/base/status_matchers.h"
 
@@ -23,13 +23,12 @@ class FairPoolTest : public ::testing::Test {
                                                        .max_queued_per_client = 3,
                                                        .max_queued_cost_per_client = absl::Seconds(2)})
       : pool_(*FairPool::Create(1, limits)) {
-    absl::Notification begun;
-    pool_->Submit({.client = "first"}, [this, &begun] {
-      begun.Notify();
-      go_.WaitForNotification();
+    pool_->Submit({.client = "first"}, [this] {
+      begun_.count_down();
+      go_.wait();
       return absl::ZeroDuration();
     });
-    begun.WaitForNotification();
+    begun_.wait();
   }
   ~FairPoolTest() override { Go(); }
 
@@ -42,13 +41,14 @@ class FairPoolTest : public ::testing::Test {
   }
   // Runs all tasks. Returns their names in the order in which they ran.
   std::vector<std::string> Go() {
-    if (!go_.HasBeenNotified()) go_.Notify();
+    if (!go_.try_wait()) go_.count_down();
     pool_.reset();
     const MutexLock lock(mutex_);
     return ran_;
   }
 
-  absl::Notification go_;
+  std::latch begun_{1};
+  std::latch go_{1};
   Mutex mutex_;
   std::vector<std::string> ran_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<FairPool> pool_;
