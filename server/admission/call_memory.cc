@@ -10,8 +10,8 @@ namespace longshort::server {
 namespace {
 
 constexpr absl::Duration kTick = absl::Milliseconds(500);
-// Freed memory is returned once so much of it was held and less than half of the peak is. The models' next batches must
-// then get theirs from the system again, so it is not returned often.
+// Freed memory is returned once so much of it was held and less than half of the peak is. After that, the
+// models' next batches must get memory from the system again, so memory is not returned often.
 constexpr int64_t kMuch = int64_t{16} << 20;
 constexpr absl::Duration kReturnInterval = absl::Seconds(3);
 

@@ -93,7 +93,7 @@ class UnreadAnswers final {
   DeliveryThread& ends_;
   Mutex mutex_;
   int64_t ended_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Of the calls with a large answer; of all calls while many bytes are held.
+  // The calls with a large answer. While many bytes are held, all calls.
   std::unordered_map<const Account*, Entry> entries_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -91,7 +91,7 @@ class HttpEndpoints {
   std::string what_;           // what the port has, for people
   bool asks_clients_ = false;  // for a certificate
   std::atomic<bool> ready_ = false;
-  // Of the HTTP thread: the metrics as they were rendered last.
+  // The metrics as they were rendered last. Only the HTTP thread uses them.
   mutable std::string metrics_;
   mutable absl::Time metrics_time_ = absl::InfinitePast();
   mutable Mutex mutex_;

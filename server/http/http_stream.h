@@ -22,7 +22,7 @@ struct ssl_ctx_st;
 
 namespace longshort::server {
 
-// Of TCP, or a Unix socket.
+// A TCP or Unix socket.
 using HttpSocket = boost::asio::generic::stream_protocol::socket;
 
 class HttpStream final {
@@ -59,7 +59,7 @@ class HttpStream final {
   Attempt TryRead(char* into, size_t max);
   Attempt TryWrite(std::string_view bytes);
   Attempt TryHandshake();
-  // Of an operation of the socket, or of OpenSSL, that returned this.
+  // Tells what `result` means, which an operation of the socket or of OpenSSL returned.
   Attempt Judge(ssize_t result, HttpSocket::wait_type wait);
 
   HttpSocket socket_;

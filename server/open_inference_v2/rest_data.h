@@ -36,7 +36,7 @@ class RestData final {
   bool is_known() const { return kind_ != Kind::kOther; }
   // Errors: unless the data is flat with as many elements as the shape has, or nested as the shape is.
   absl::Status CheckShape(absl::Span<const int64_t> shape) const;
-  // Of what the meter counts.
+  // The bytes that the memory meter counts.
   int64_t raw_bytes() const { return HeapBytesOfText(raw_.capacity()); }
   std::string TakeRaw() { return std::move(raw_); }
 

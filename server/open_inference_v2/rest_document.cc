@@ -15,10 +15,10 @@ namespace {
 using nlohmann::json;
 
 constexpr JsonListLimit kShapes[] = {{.key = "shape", .elements = 8}};
-// Of the document without its data.
+// The limits of the document without its data.
 constexpr JsonLimits kLimits = {.elements = int64_t{1} << 16, .parts = kMaxElements, .lists = kShapes};
 
-// Of data beside its elements: a node of RestDocument's map, the place, and the sizes of up to 8 nested arrays.
+// What data takes beside its elements: a node of RestDocument's map, the place, and the sizes of up to 8 nested arrays.
 constexpr int64_t kDataBytes = HeapBytes(4 * sizeof(void*) + sizeof(std::pair<const size_t, RestData>)) +
                                HeapBytesOfText(30) + 2 * HeapBytes(8 * sizeof(int64_t));
 

@@ -141,7 +141,7 @@ class RequestReader final {
   }
 
  private:
-  // Of an element of a repeated field: a pointer in an array that doubles.
+  // What an element of a repeated field takes beside itself: a pointer in an array that doubles.
   static constexpr int64_t kPlaceBytes = 3 * sizeof(void*);
   // A node of BinaryOutputs.
   static constexpr int64_t kNamedOutputBytes = HeapBytes(4 * sizeof(void*) + sizeof(std::pair<std::string, bool>));

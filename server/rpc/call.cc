@@ -20,7 +20,7 @@ constexpr int64_t kSmallBytes = 1024;
 constexpr int64_t kBytesOfCall = int64_t{24} << 10;
 // A compressed message may be this much larger, for the prediction of its work.
 constexpr int64_t kUsualRatio = 20;
-// Of one client's messages, a short one passes long ones that arrived up to so many times the work earlier.
+// A client's message goes first if its arrival plus this many times its work is the earliest.
 constexpr int64_t kPatienceForWork = 100;
 
 absl::Duration ThreadTime() {

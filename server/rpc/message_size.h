@@ -37,7 +37,7 @@ int64_t MapNodeBytes(const google::protobuf::Descriptor& entry);
 // The array of a repeated field, or the table of a map, which protobuf doubles when it is full.
 class RepeatedArray final {
  public:
-  // Of an array of this field's elements, or of pointers to them; `is_table`: of a map.
+  // Counts an array of this field's elements, or of pointers to them. If `is_table`, counts the table of a map.
   explicit RepeatedArray(const google::protobuf::FieldDescriptor& field, bool is_table = false);
 
   // Counts the room for `more` elements. `at_once`: protobuf knows beforehand how many follow.

@@ -30,17 +30,14 @@ DENSE_WORD = filled(f'{{"user":"{LETTERS}","model":"{LANGUAGE_MODEL}","prompt":"
 SMALL_ONES = filled(f'{{"model":"{LANGUAGE_MODEL}","prompt":[1', ",1", "]}", 1 << 20)
 
 
-# Of which the answer is as large as can be, and is compressed as well.
+# Its answer is as large as can be, and is compressed as well.
 WORDS = some_json(model={"name": LANGUAGE_MODEL}, input={"text": "a" * MOST_TOKENS})
 
 
 def bomb(path: str, content: bytes, coding: str = "zstd", **fields: str) -> Client:
     async def client(target: Target) -> None:
         request = target.request(path, packed(coding, content), Content_Encoding=coding, **fields)
-        async with target.by_http() as connection:
-            while True:
-                await connection.send(request)
-                target.seen[f"status {await connection.answer()}"] += 1
+        await target.ask_for_ever(request)
 
     return client
 

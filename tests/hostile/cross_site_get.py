@@ -15,10 +15,7 @@ def get(query: str) -> Client:
     async def client(target: Target) -> None:
         head = f"GET {TOKENIZE}?encoding=json&{query} HTTP/1.1\r\nHost: {target.host}\r\nSec-Fetch-Site: cross-site\r\n"
         request = head.encode() + b"Sec-Fetch-Mode: no-cors\r\nOrigin: http://evil.example\r\n\r\n"
-        async with target.by_http() as connection:
-            while True:
-                await connection.send(request)
-                target.seen[f"status {await connection.answer()}"] += 1
+        await target.ask_for_ever(request)
 
     return client
 

@@ -41,10 +41,7 @@ def many(*files: bytes) -> Client:
 def one(file: bytes) -> Client:
     async def client(target: Target) -> None:
         request = target.request(f"/classify?model={IMAGES}", file, "image/webp")
-        async with target.by_http() as connection:
-            while True:
-                await connection.send(request)
-                target.seen[f"status {await connection.answer()}"] += 1
+        await target.ask_for_ever(request)
 
     return client
 

@@ -8,17 +8,14 @@ from hostile.target import Client, Target, main
 
 def flood(request: bytes) -> Client:
     async def client(target: Target) -> None:
-        async with target.by_http() as connection:
-            while True:
-                await connection.send(request)
-                target.seen[f"status {await connection.answer()}"] += 1
+        await target.ask_for_ever(request)
 
     return client
 
 
 async def tokenize(target: Target) -> None:
     body = some_json(model={"name": LANGUAGE_MODEL}, input={"text": "a" * 15_000})
-    await flood(target.request(TOKENIZE, body))(target)
+    await target.ask_for_ever(target.request(TOKENIZE, body))
 
 
 HEAD = b"GET /livez HTTP/1.1\r\nHost: x\r\n"

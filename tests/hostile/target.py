@@ -84,7 +84,7 @@ class Target:
     tls: bool = False
     # How often each thing happened: answers by status, connections that the server closed.
     seen: Counter[str] = field(default_factory=Counter)
-    # Of thousands that shake hands at once, none would end within the time.
+    # If thousands shook hands at once, none would finish within the time.
     connecting: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(32))
 
     @asynccontextmanager
@@ -117,6 +117,13 @@ class Target:
 
     def by_http(self) -> AbstractAsyncContextManager[Connection]:
         return self.connect(self.http_port)
+
+    async def ask_for_ever(self, request: bytes) -> None:
+        """Sends a request again after each answer, on one connection."""
+        async with self.by_http() as connection:
+            while True:
+                await connection.send(request)
+                self.seen[f"status {await connection.answer()}"] += 1
 
     @asynccontextmanager
     async def by_grpc(self, reads: bool = True) -> AsyncIterator[Calls]:

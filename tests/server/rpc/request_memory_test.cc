@@ -34,7 +34,7 @@
 
 namespace longshort::server::request_memory_test {
 
-// Of the test's thread.
+// The bytes that the test's thread holds, and the most that it held.
 thread_local int64_t live = 0;
 thread_local int64_t most = 0;
 

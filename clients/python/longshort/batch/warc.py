@@ -22,9 +22,9 @@ from longshort.batch.shards import Position, RawRow
 _DAMAGED = "the file is damaged from here on: {}"
 # Bytes that are read at a time to find out how a file is compressed.
 _DETECTION_BYTES = 64 << 10
-# Of a record: the lines of its headers, also HTTP's, and blank lines. Crawlers stop at some 64 KiB of HTTP headers.
+# The most bytes of a record's headers, its HTTP headers and the blank lines around them. Crawlers stop at about 64 KiB.
 _MAX_HEAD_BYTES = 1 << 20
-# Of a Content-Length.
+# The most digits of a Content-Length.
 _MAX_DIGITS = 18
 _SHOWN = 200  # characters of an error
 CARRIED = {

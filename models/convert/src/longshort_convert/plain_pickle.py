@@ -46,7 +46,7 @@ _OPCODE_NAMES = """
 _OPCODES = frozenset(_OPCODE_NAMES.split())
 # Each takes up to some 100 bytes of memory. A tensor takes about 30.
 _MAX_OPCODES = 16 << 20
-# Of the names of unknown types, each of which takes 1 KiB.
+# The most unknown types that a pickle may name. Each takes 1 KiB.
 _MAX_TYPES = 10_000
 _MAX_KEY_PARTS = 100
 _MAX_KEY_BITS = 4096
