@@ -59,7 +59,7 @@ class HttpStream final {
   Attempt TryRead(char* into, size_t max);
   Attempt TryWrite(std::string_view bytes);
   Attempt TryHandshake();
-  // Tells what `result` means, which an operation of the socket or of OpenSSL returned.
+  // Classifies `result`, which an operation of the socket or of OpenSSL returned.
   Attempt Judge(ssize_t result, HttpSocket::wait_type wait);
 
   HttpSocket socket_;
