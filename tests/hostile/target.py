@@ -50,7 +50,8 @@ class Connection:
 
     async def hold(self) -> None:
         """Reads nothing until the server closes the connection."""
-        while self._writer.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1) == ESTABLISHED:
+        open_socket = self._writer.get_extra_info("socket")  # a TLS writer forgets it when the connection ends
+        while open_socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1) == ESTABLISHED:
             await asyncio.sleep(0.5)
 
     async def answer(self) -> int:

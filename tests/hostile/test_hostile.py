@@ -158,6 +158,8 @@ class Attacked:
             program.kill()
             victim.kill()
         seen, found = program.communicate()[0].strip(), victim.communicate()[0]
+        assert not program.returncode, f"the attack's program has failed: {program.returncode}"
+        assert not victim.returncode, f"the other client's program has failed: {victim.returncode}"
         report = f"{seen}, at most {peak // MIB} MiB and {queued:.0f} queued requests"
         assert lives(self.server), f"the server has ended: {report}"
         busy = (self.processor_seconds() - used) / (time.monotonic() - begin)

@@ -222,7 +222,7 @@ def test_a_server_that_stops_finishes_its_work_and_no_call_fails(
     api: SimpleNamespace, repository: Path, tmp_path: Path, servers: tuple[Server, Server]
 ) -> None:
     with (
-        Server(repository, tmp_path / "server", "--drain-timeout=60s") as stopping,
+        Server(repository, tmp_path / "server", "--drain-timeout=600s") as stopping,
         started(tmp_path / "envoy", (stopping, servers[1])) as proxy,
         proxy.new_channel(NO_RETRIES) as channel,
     ):
