@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <ctime>
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -19,6 +20,13 @@ inline absl::Time MonotonicNow() {
 // Converts a time of MonotonicNow() to the wall clock, for interfaces that use the wall clock. Infinite times stay
 // infinite. Thread-safe.
 inline absl::Time ToWallClock(absl::Time time) { return absl::Now() + (time - MonotonicNow()); }
+
+// The processor time that this thread has used.
+inline absl::Duration ThreadTime() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return absl::DurationFromTimespec(time);
+}
 
 // Thread-safe.
 class Clock {

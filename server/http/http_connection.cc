@@ -12,10 +12,10 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <chrono>
 #include <cstring>
-#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
 #include "server/access/client_certificate.h"
 #include "server/http/connection_exchange.h"
 
@@ -32,6 +32,7 @@ using boost::system::error_code;
 // Lingering close: a client may still be sending when it gets its last answer. If the connection closed at once, the
 // system would reset it and the client would lose the answer.
 constexpr absl::Duration kLinger = absl::Seconds(1);
+constexpr absl::Duration kHandshakeTime = absl::Milliseconds(1);  // predicted
 
 // In gRPC's form.
 std::string PeerOf(const HttpSocket& socket) {
@@ -68,13 +69,25 @@ void HttpConnection::LeaveEvictable() {
 
 void HttpConnection::BeginPhase(absl::Duration limit) {
   if (!is_open_) return;
-  LeaveEvictable();
-  place_ = shared_.evictable.insert(shared_.evictable.end(), this);
+  if (place_.has_value()) {
+    shared_.evictable.splice(shared_.evictable.end(), shared_.evictable, *place_);
+  } else {
+    place_ = shared_.evictable.insert(shared_.evictable.end(), this);
+  }
   timed_out_ = false;
-  timer_.expires_after(absl::ToChronoNanoseconds(limit));
+  phase_end_ = Clock::now() + absl::ToChronoNanoseconds(limit);
+  if (!timer_runs_ || phase_end_ < timer_.expiry()) StartTimer();
+}
+
+void HttpConnection::StartTimer() {
+  timer_runs_ = true;
+  timer_.expires_at(phase_end_);
   timer_.async_wait([weak = weak_from_this()](const error_code& error) {
     const std::shared_ptr<HttpConnection> self = weak.lock();
-    if (error || self == nullptr || self->timer_.expiry() > std::chrono::steady_clock::now()) return;
+    if (error || self == nullptr || self->timer_.expiry() > Clock::now()) return;  // it was started again
+    self->timer_runs_ = false;
+    if (self->phase_end_ == Clock::time_point::max()) return;
+    if (self->phase_end_ > Clock::now()) return self->StartTimer();
     if (!self->receiving_) return self->Close();
     self->timed_out_ = true;
     self->changed_.cancel();
@@ -82,7 +95,7 @@ void HttpConnection::BeginPhase(absl::Duration limit) {
 }
 
 void HttpConnection::EndPhase() {
-  timer_.expires_at(std::chrono::steady_clock::time_point::max());  // a handler that is queued already finds this time
+  phase_end_ = Clock::time_point::max();
   LeaveEvictable();
 }
 
@@ -94,8 +107,7 @@ void HttpConnection::Close() {
   timer_.cancel();
   changed_.cancel();
   room_.cancel();
-  error_code ignored;
-  std::ignore = stream_.socket().close(ignored);
+  stream_.Close();
 }
 
 void HttpConnection::ThrowClosed() { throw boost::system::system_error(asio::error::operation_aborted); }
@@ -175,7 +187,13 @@ awaitable<void> HttpConnection::Serve() {
   const std::shared_ptr<HttpConnection> keep = shared_from_this();
   try {
     BeginPhase(shared_.limits.request);
-    co_await stream_.Handshake();
+    co_await stream_.Handshake([this](absl::AnyInvocable<void()> task) {
+      shared_.handshakes->Submit({.client = address(), .cost = kHandshakeTime}, [task = std::move(task)]() mutable {
+        const absl::Duration before = ThreadTime();
+        task();
+        return ThreadTime() - before;
+      });
+    });
     if (stream_.tls() != nullptr) ReadCertificate();
     asio::co_spawn(
         timer_.get_executor(), [keep]() { return keep->ReadAhead(); }, asio::detached);

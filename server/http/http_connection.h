@@ -10,6 +10,7 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/beast/http/parser.hpp>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -23,6 +24,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "core/schedule/fair_pool.h"
 #include "server/http/http_exchange.h"
 #include "server/http/http_server.h"
 #include "server/http/http_stream.h"
@@ -39,6 +41,7 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
 
     const HttpRouter& router;
     const HttpLimits& limits;
+    core::FairPool* const handshakes;  // null without TLS
     // Those that may be closed for a new connection, the one whose phase began first in front. A connection is not in
     // the list while a request that was read is being served.
     std::list<HttpConnection*> evictable = {};
@@ -55,8 +58,8 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
   HttpConnection(const HttpConnection&) = delete;
   HttpConnection& operator=(const HttpConnection&) = delete;
 
-  // The client's address in gRPC's form.
-  const std::string& peer() const { return peer_; }
+  // The client's address in gRPC's form, without the port.
+  std::string address() const { return peer_.substr(0, peer_.rfind(':')); }
   // The connection waits for Serve. It may be closed for a new one.
   void AwaitTurn() { BeginPhase(shared_.limits.request); }
   // Serves the client until the connection closes.
@@ -89,6 +92,7 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
   // Ends the phase; the connection stays as long as its request is being served.
   void EndPhase();
   void LeaveEvictable();
+  void StartTimer();
 
   boost::asio::awaitable<void> ReadAhead();
   // Removes so many bytes from received_.
@@ -126,7 +130,11 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
   std::string HeadOf(const HttpResponse& response, std::optional<size_t> length);
 
   HttpStream stream_;
-  boost::asio::steady_timer timer_;    // of the phase
+  using Clock = std::chrono::steady_clock;
+  // Of the phase, or earlier: to start it costs more than to look again at the end of a phase that is over by then.
+  boost::asio::steady_timer timer_;
+  bool timer_runs_ = false;
+  Clock::time_point phase_end_ = Clock::time_point::max();
   boost::asio::steady_timer changed_;  // wakes Serve
   boost::asio::steady_timer room_;     // wakes ReadAhead
   Shared& shared_;

@@ -17,7 +17,6 @@
 #include <deque>
 #include <map>
 #include <string>
-#include <string_view>
 #include <utility>
 
 #include "absl/synchronization/notification.h"
@@ -47,7 +46,9 @@ constexpr absl::Duration kPollInterval = absl::Milliseconds(1);
 // Everything that runs in the server's threads.
 class HttpServer::Loop final {
  public:
-  Loop(HttpRouter router, ssl_ctx_st* tls, const HttpLimits& limits) : router_(std::move(router)), limits_(limits) {
+  // `handshakes`: null without TLS.
+  Loop(HttpRouter router, ssl_ctx_st* tls, const HttpLimits& limits, std::shared_ptr<core::FairPool> handshakes)
+      : router_(std::move(router)), limits_(limits), handshakes_(std::move(handshakes)) {
     if (tls != nullptr) SSL_CTX_up_ref(tls);
     tls_.reset(tls);
   }
@@ -77,6 +78,8 @@ class HttpServer::Loop final {
   }
   // Thread-safe.
   void Stop() { context_.stop(); }
+  // Returns when no other thread uses the connections. REQUIRES: no thread is in Run.
+  void EndHandshakes() { handshakes_.reset(); }
 
  private:
   awaitable<void> AcceptFrom(Acceptor acceptor) {
@@ -102,6 +105,8 @@ class HttpServer::Loop final {
 
   void Admit(HttpSocket socket) {
     if (closed_) return;
+    // Connections that closed meanwhile have tasks there, too.
+    if (handshakes_ != nullptr && handshakes_->size() >= static_cast<int64_t>(limits_.connections)) return;
     if (shared_.all.size() >= limits_.connections) {
       if (shared_.evictable.empty()) return;  // every connection is being served: the new one is closed
       shared_.evictable.front()->Close();
@@ -109,8 +114,7 @@ class HttpServer::Loop final {
     try {
       const auto connection = std::make_shared<HttpConnection>(std::move(socket), tls_.get(), shared_);
       connection->AwaitTurn();
-      const std::string_view peer = connection->peer();
-      starting_[std::string(peer.substr(0, peer.rfind(':')))].push_back(connection);
+      starting_[connection->address()].push_back(connection);
     } catch (const boost::system::system_error&) {
       return;  // OpenSSL has no memory: the connection is closed
     }
@@ -137,7 +141,8 @@ class HttpServer::Loop final {
   const HttpLimits limits_;
   std::unique_ptr<SocketFile> file_;  // of a Unix socket
   std::unique_ptr<SSL_CTX, void (*)(SSL_CTX*)> tls_{nullptr, SSL_CTX_free};
-  HttpConnection::Shared shared_{router_, limits_};
+  std::shared_ptr<core::FairPool> handshakes_;
+  HttpConnection::Shared shared_{router_, limits_, handshakes_.get()};
   // Connections that were accepted and are not served yet, by the client's address.
   std::map<std::string, std::deque<std::shared_ptr<HttpConnection>>> starting_;
   bool is_starting_ = false;
@@ -154,7 +159,11 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const NamedAddress
   LS_RETURN_IF_ERROR(Listen(name, listening));
   const int port = listening.port;
   try {
-    auto loop = std::make_unique<Loop>(std::move(router), tls, limits);
+    std::shared_ptr<core::FairPool> handshakes;
+    if (tls != nullptr) {
+      LS_ASSIGN_OR_RETURN(handshakes, core::FairPool::Create(1));
+    }
+    auto loop = std::make_unique<Loop>(std::move(router), tls, limits, std::move(handshakes));
     loop->Listen(std::move(listening));
     std::unique_ptr<HttpServer> server(new HttpServer(port, std::move(loop)));
     LS_RETURN_IF_ERROR(server->thread_.Start("the thread of HTTP", [&loop = *server->loop_] { loop.Run(); }));
@@ -170,6 +179,7 @@ HttpServer::~HttpServer() {
   if (thread_.started()) Close();
   loop_->Stop();
   thread_.Join();
+  loop_->EndHandshakes();
 }
 
 }  // namespace longshort::server

@@ -4,7 +4,8 @@
 // are in use, a new one closes the one whose phase (request, answer or idle) began first; a request that is being
 // served is not cut off. Calls (HttpPlan::is_call) cannot use all connections, so there is room for probes and metrics.
 //
-// Thread: one I/O thread serves all connections and calls the router.
+// Thread: one I/O thread serves all connections and calls the router. Another one does the arithmetic of TLS
+// handshakes, the clients' addresses in turn.
 #pragma once
 
 #include <cstddef>

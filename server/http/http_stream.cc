@@ -7,10 +7,15 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <boost/asio/async_result.hpp>
 #include <boost/asio/error.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <cerrno>
+#include <exception>
 #include <utility>
+
+#include "absl/cleanup/cleanup.h"
 
 namespace longshort::server {
 namespace {
@@ -41,7 +46,7 @@ HttpStream::HttpStream(HttpSocket socket, SSL_CTX* tls) : socket_(std::move(sock
 
 void HttpStream::BeginAttempt() {
   // The system may have given the descriptor's number to another connection.
-  if (!socket_.is_open()) throw system_error(boost::asio::error::operation_aborted);
+  if (is_closed_) throw system_error(boost::asio::error::operation_aborted);
   if (tls_ != nullptr) ERR_clear_error();
 }
 
@@ -78,17 +83,35 @@ HttpStream::Attempt HttpStream::TryWrite(std::string_view bytes) {
                HttpSocket::wait_write);
 }
 
-HttpStream::Attempt HttpStream::TryHandshake() {
-  BeginAttempt();
-  return Judge(SSL_accept(tls_.get()), HttpSocket::wait_read);
+awaitable<HttpStream::Attempt> HttpStream::TryHandshake(const Runner& run) {
+  Attempt attempt;
+  in_handshake_task_ = true;
+  const absl::Cleanup back = [this] {
+    in_handshake_task_ = false;
+    if (is_closed_) Close();
+  };
+  const auto begin = [this, &run, &attempt](auto&& handler) {
+    run([this, &attempt, handler = std::forward<decltype(handler)>(handler)]() mutable {
+      std::exception_ptr error;
+      try {
+        BeginAttempt();
+        attempt = Judge(SSL_accept(tls_.get()), HttpSocket::wait_read);
+      } catch (const system_error&) {
+        error = std::current_exception();
+      }
+      boost::asio::post(socket_.get_executor(), [handler = std::move(handler), error]() mutable { handler(error); });
+    });
+  };
+  co_await boost::asio::async_initiate<const boost::asio::use_awaitable_t<>, void(std::exception_ptr)>(begin,
+                                                                                                       use_awaitable);
+  co_return attempt;
 }
 
-awaitable<void> HttpStream::Handshake() {
-  while (tls_ != nullptr) {
-    const Attempt attempt = TryHandshake();
-    if (attempt.count > 0) co_return;
-    if (attempt.at_end) throw system_error(boost::asio::error::eof);
+awaitable<void> HttpStream::Handshake(Runner run) {
+  for (Attempt attempt; tls_ != nullptr && attempt.count == 0;) {
     co_await socket_.async_wait(attempt.wait, use_awaitable);
+    attempt = co_await TryHandshake(run);
+    if (attempt.at_end) throw system_error(boost::asio::error::eof);
   }
 }
 
@@ -152,6 +175,16 @@ awaitable<void> HttpStream::ShutDown() {
   }
   boost::system::error_code ignored;
   socket_.shutdown(HttpSocket::shutdown_send, ignored);
+}
+
+void HttpStream::Close() {
+  is_closed_ = true;
+  boost::system::error_code ignored;
+  if (in_handshake_task_) {
+    socket_.shutdown(HttpSocket::shutdown_both, ignored);
+  } else {
+    socket_.close(ignored);
+  }
 }
 
 HttpStream::State HttpStream::Look() {

@@ -9,12 +9,16 @@
 // clang-format off
 #include <utility>  // Boost 1.74's awaitable.hpp needs it
 // clang-format on
+#include <atomic>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/generic/stream_protocol.hpp>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
+
+#include "absl/functional/any_invocable.h"
 
 // OpenSSL's.
 struct ssl_st;
@@ -34,7 +38,10 @@ class HttpStream final {
   // Null without TLS.
   ssl_st* tls() { return tls_.get(); }
 
-  boost::asio::awaitable<void> Handshake();
+  // Runs a task once, on any thread.
+  using Runner = std::function<void(absl::AnyInvocable<void()> task)>;
+  // Does nothing without TLS. The arithmetic, up to milliseconds, is done by tasks that `run` gets, one at a time.
+  boost::asio::awaitable<void> Handshake(Runner run);
   // Waits for bytes, and appends what is there until `into` has `max` bytes. Returns false if the client sends nothing
   // more. An empty `into` gives its memory back before the wait, during which others may remove bytes from it.
   // REQUIRES: `into` has fewer than `max` bytes.
@@ -47,6 +54,8 @@ class HttpStream final {
   // Whether the client has closed its side (kEnded), or the whole connection (kGone), whatever is still to be read.
   enum class State { kOpen, kEnded, kGone };
   State Look();
+  // Pending operations end with an error.
+  void Close();
 
  private:
   // What an attempt did: bytes, or what it waits for.
@@ -58,13 +67,16 @@ class HttpStream final {
   void BeginAttempt();
   Attempt TryRead(char* into, size_t max);
   Attempt TryWrite(std::string_view bytes);
-  Attempt TryHandshake();
+  boost::asio::awaitable<Attempt> TryHandshake(const Runner& run);
   // Classifies `result`, which an operation of the socket or of OpenSSL returned.
   Attempt Judge(ssize_t result, HttpSocket::wait_type wait);
 
   HttpSocket socket_;
   std::unique_ptr<ssl_st, void (*)(ssl_st*)> tls_;
   bool is_drained_ = false;  // the last attempt to read found less than it asked for
+  // A task of the handshake uses the socket, so the system must not give its number to another connection.
+  bool in_handshake_task_ = false;
+  std::atomic<bool> is_closed_ = false;
 };
 
 }  // namespace longshort::server

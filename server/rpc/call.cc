@@ -1,7 +1,6 @@
 #include "server/rpc/call.h"
 
 #include <algorithm>
-#include <ctime>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -22,12 +21,6 @@ constexpr int64_t kBytesOfCall = int64_t{24} << 10;
 constexpr int64_t kUsualRatio = 20;
 // A client's message goes first if its arrival plus this many times its work is the earliest.
 constexpr int64_t kPatienceForWork = 100;
-
-absl::Duration ThreadTime() {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return absl::DurationFromTimespec(time);
-}
 
 }  // namespace
 
