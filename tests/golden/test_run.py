@@ -32,7 +32,9 @@ def test_a_log_probability_off_by_1e_4_fails(case: Path) -> None:
     safetensors_file.write(path, tensors)
     finished = run(case.parent)
     assert finished.returncode != 0
-    assert "FAIL cases/a_tiny: 1.0e-04, allowed 2e-05" in finished.stdout
+    found = re.search(r"FAIL cases/a_tiny: (\S+), allowed 2e-05", finished.stdout)
+    assert found, finished.stdout
+    assert float(found[1]) == pytest.approx(1e-4, abs=2e-5)
     assert finished.stdout.endswith("golden: 0 of 1 cases hold\n")
 
 
