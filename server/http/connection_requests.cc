@@ -40,11 +40,31 @@ std::optional<std::string_view> AuthorityOf(std::string_view target) {
   return std::nullopt;
 }
 
-// Each takes memory beside its text.
-bool HasTooManyFields(const auto& parser) {
-  constexpr auto kMaxFields = 128;
-  return std::distance(parser.get().begin(), parser.get().end()) > kMaxFields;
-}
+// Looks for the end of a head: the bytes before it take no memory but their own.
+class HeadEnd final {
+ public:
+  // `text`: as at the last call, with more behind it. Returns the length of the head; 0 if its end is not there.
+  size_t Find(std::string_view text) {
+    for (; (next_ = text.find('\n', next_)) != std::string_view::npos; ++next_, ++lines_) {
+      const std::string_view rest = text.substr(next_ + 1);
+      if (rest.empty() || rest == "\r") return 0;
+      for (const std::string_view end : {"\n", "\r\n"}) {  // a head with the first is refused when it is parsed
+        if (rest.starts_with(end)) return next_ + 1 + end.size();
+      }
+    }
+    next_ = text.size();
+    return 0;
+  }
+  // In memory, each field takes more than its text.
+  bool HasTooManyFields() const {
+    constexpr int64_t kMaxFields = 128;
+    return lines_ > kMaxFields;
+  }
+
+ private:
+  size_t next_ = 0;
+  int64_t lines_ = 0;  // that have ended, and are not the last
+};
 
 }  // namespace
 
@@ -121,7 +141,7 @@ awaitable<bool> HttpConnection::ServeExchange(const std::shared_ptr<Exchange>& e
       if (part.last) co_return keep_alive_;
     } else if (exchange->reading_ == nullptr || !co_await PassBody(*exchange)) {
       // ReadAhead finds the end of what the client sends, unless it has paused.
-      const bool reads = !at_end_ && received_.size() < kReadAheadBytes;
+      const bool reads = !at_end_ && received_.size() < ReadAheadBytes();
       if (!reads) co_await LookForClient(*exchange);
       if (exchange->parts_.empty()) co_await Change(reads ? absl::InfiniteDuration() : kLookInterval);
     }
@@ -165,22 +185,17 @@ awaitable<bool> HttpConnection::PassBody(Exchange& exchange) {
 }
 
 awaitable<int> HttpConnection::ReadHead(Parser& parser) {
-  error_code error = http::error::need_more;
-  bool has_begun = false;
-  size_t used = 0;
-  while (true) {
+  HeadEnd end;
+  size_t length = 0;
+  for (bool has_begun = false; length == 0;) {
     // A client may end the request before with an empty line (RFC 9112, 2.2).
     while (!has_begun && received_.starts_with(kNewLine)) Consume(kNewLine.size());
-    if (has_begun ? !received_.empty() : !kNewLine.starts_with(received_)) {
+    if (!kNewLine.starts_with(received_)) {
       if (!std::exchange(has_begun, true)) BeginPhase(shared_.limits.request);
-      const std::string_view head = std::string_view(received_).substr(0, shared_.limits.head_bytes - used);
-      const size_t parsed = parser.put(asio::buffer(head.data(), head.size()), error);
-      Consume(parsed);
-      used += parsed;
-      if (parser.is_header_done()) break;
-      if (error != http::error::need_more) co_return 400;
-      if (HasTooManyFields(parser)) co_return 431;
-      if (used + received_.size() >= shared_.limits.head_bytes) co_return 431;
+      if (!absl::ascii_isgraph(static_cast<unsigned char>(received_.front()))) co_return 400;  // TLS, for example
+      length = end.Find(std::string_view(received_).substr(0, shared_.limits.head_bytes));
+      if (end.HasTooManyFields() || (length == 0 && received_.size() >= shared_.limits.head_bytes)) co_return 431;
+      if (length > 0) break;
     }
     if (at_end_) ThrowClosed();
     receiving_ = has_begun;
@@ -188,7 +203,10 @@ awaitable<int> HttpConnection::ReadHead(Parser& parser) {
     receiving_ = false;
     if (timed_out_) co_return 408;
   }
-  if (HasTooManyFields(parser)) co_return 431;
+  error_code error;
+  parser.put(asio::buffer(received_.data(), length), error);
+  if (!parser.is_header_done()) co_return 400;
+  Consume(length);
   const size_t hosts = parser.get().count(http::field::host);
   if (hosts > 1 || (hosts == 0 && parser.get().version() >= 11)) co_return 400;
   const std::string_view target(parser.get().target().data(), parser.get().target().size());
@@ -230,10 +248,10 @@ absl::Status HttpConnection::ParseBody() {
     parsed += more;
   }
   Consume(parsed);
-  if (parsed == 0 && received_.size() >= kReadAheadBytes && !parser_->is_done()) {
+  if (parsed == 0 && received_.size() >= ReadAheadBytes() && !parser_->is_done()) {
     status.Update(
         HttpError(400, absl::StrCat("the head of a chunk, or the trailer, of the request's body has more than ",
-                                    kReadAheadBytes, " bytes; send shorter ones")));
+                                    ReadAheadBytes(), " bytes; send shorter ones")));
   }
   return status;
 }

@@ -137,8 +137,8 @@ awaitable<void> HttpConnection::ReadAhead() {
         at_end_ = !co_await stream_.Discard();
         changed_.cancel();
         if (at_end_) co_return;
-      } else if (received_.size() < kReadAheadBytes) {
-        at_end_ = !co_await stream_.Read(received_, kReadAheadBytes);
+      } else if (const size_t most = ReadAheadBytes(); received_.size() < most) {
+        at_end_ = !co_await stream_.Read(received_, most);
         changed_.cancel();
         if (at_end_) co_return;
       } else {

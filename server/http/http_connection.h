@@ -81,8 +81,6 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
 
   // A client must send or take so many bytes within one phase.
   static constexpr size_t kSliceBytes = 64 << 10;
-  // If so many bytes wait to be parsed, reading pauses.
-  static constexpr size_t kReadAheadBytes = 16 << 10;
 
   // For the coroutines: ends Serve.
   [[noreturn]] static void ThrowClosed();
@@ -94,6 +92,8 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
   void LeaveEvictable();
   void StartTimer();
 
+  // If so many bytes wait to be parsed, reading pauses. Fewer before the head of a request has been judged.
+  size_t ReadAheadBytes() const { return parser_ == nullptr ? shared_.limits.head_bytes : 16 << 10; }
   boost::asio::awaitable<void> ReadAhead();
   // Removes so many bytes from received_.
   void Consume(size_t bytes);

@@ -28,7 +28,8 @@ struct HttpLimits {
   size_t connections = 128;
   // Calls that are being served, without those whose body is being read.
   size_t calls() const { return connections - connections / 8; }
-  size_t head_bytes = 16 << 10;
+  // With what a connection holds besides, 16 KiB before a token was seen.
+  size_t head_bytes = 10'000;
   // From the start of a connection (TLS handshake included) or of a later request to the end of the request's head.
   absl::Duration request = absl::Seconds(5);
   // For each 64 KiB of a request's body, unless it is read in parts, and of an answer.

@@ -28,6 +28,15 @@ constexpr size_t kFirstRead = 2 << 10;
 // The bytes of an answer that the system holds before it sends them.
 constexpr int kMaxUnsent = 128 << 10;
 
+// At least kFirstRead bytes more, but not beyond `max` as std::string::reserve does.
+void MakeRoom(std::string& text, size_t max) {
+  if (text.size() + kFirstRead <= text.capacity() || text.capacity() >= max) return;
+  std::string larger;
+  larger.reserve(std::min(max, std::max(text.size() + kFirstRead, 2 * text.capacity())));
+  larger.append(text);
+  text.swap(larger);
+}
+
 }  // namespace
 
 HttpStream::HttpStream(HttpSocket socket, SSL_CTX* tls) : socket_(std::move(socket)), tls_(nullptr, SSL_free) {
@@ -124,7 +133,8 @@ awaitable<bool> HttpStream::Read(std::string& into, size_t max) {
       co_await socket_.async_wait(HttpSocket::wait_read, use_awaitable);
     }
     const size_t size = into.size();
-    into.resize(std::min(max, std::max(size + kFirstRead, into.capacity())));
+    MakeRoom(into, max);
+    into.resize(std::min(max, into.capacity()));
     const size_t room = into.size() - size;
     const Attempt attempt = TryRead(&into[size], room);
     into.resize(size + attempt.count);

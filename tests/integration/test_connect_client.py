@@ -62,6 +62,7 @@ def test_a_unary_call(api: SimpleNamespace, server: Server, inference: Any, clie
     assert answer == expected
 
 
+@pytest.mark.parametrize("codec", CODECS)
 def test_a_get(api: SimpleNamespace, server: Server, codec: str) -> None:
     """Side-effect-free calls by GET, whose message must not be compressed: by default this client's are, by gzip."""
     request = api.inference.TokenizeRequest(input={"text": "ab" * 400})
