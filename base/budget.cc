@@ -22,7 +22,7 @@ absl::Status Budget::Share::Grow(int64_t amount) {
 }
 
 void Budget::Add(int64_t amount) {
-  for (Budget* budget = this; budget != nullptr; budget = budget->parent_.get()) {
+  for (Budget* budget = this; budget != nullptr; amount *= budget->in_parent_, budget = budget->parent_.get()) {
     budget->NotePeak(budget->held_ += amount);
   }
 }
@@ -37,7 +37,7 @@ absl::Status Budget::TryAdd(int64_t own, int64_t amount, int64_t more) {
     }
   } while (!held_.compare_exchange_weak(before, before + amount));
   if (parent_ != nullptr) {
-    if (absl::Status status = parent_->TryAdd(own, amount, more); !status.ok()) {
+    if (absl::Status status = parent_->TryAdd(own * in_parent_, amount * in_parent_, more * in_parent_); !status.ok()) {
       held_ -= amount;
       return status;
     }

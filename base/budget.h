@@ -1,7 +1,8 @@
 // A limit on the total of a resource, such as tokens or bytes, that all holders have together. A limit on the number of
 // holders would not bound memory, because one of them may hold millions.
 //
-// Budgets form a tree: what a share takes from a budget, it also takes from the budgets above it.
+// Budgets form a tree: what a share takes from a budget, it also takes from the budgets above it. A budget of tokens
+// may stand below one of bytes.
 #pragma once
 
 #include <algorithm>
@@ -70,9 +71,9 @@ class Budget final {
     int64_t amount_ = 0;
   };
 
-  // `parent`: the budget above; null for a root.
-  Budget(int64_t capacity, Names names, std::shared_ptr<Budget> parent = nullptr)
-      : capacity_(capacity), names_(std::move(names)), parent_(std::move(parent)) {}
+  // `parent`: the budget above; null for a root. One unit of this budget is `in_parent` units of the parent.
+  Budget(int64_t capacity, Names names, std::shared_ptr<Budget> parent = nullptr, int64_t in_parent = 1)
+      : capacity_(capacity), names_(std::move(names)), parent_(std::move(parent)), in_parent_(in_parent) {}
 
   // Takes `amount` of the budget if it also has room for `more`, which will follow.
   // Errors: RESOURCE_EXHAUSTED naming the held amount. The status carries no Refusal: only the caller knows the queue.
@@ -97,6 +98,7 @@ class Budget final {
   const int64_t capacity_;
   const Names names_;
   const std::shared_ptr<Budget> parent_;
+  const int64_t in_parent_;
   std::atomic<int64_t> held_ = 0;
   std::atomic<int64_t> peak_ = 0;
 };

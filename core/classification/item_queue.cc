@@ -17,8 +17,9 @@ void Append(ClassificationJobs more, ClassificationJobs& jobs) {
 
 }  // namespace
 
-std::shared_ptr<Budget> WaitingByteBudget(int64_t bytes) {
-  return std::make_shared<Budget>(bytes, Budget::Names{.holders = "the waiting items", .unit = "bytes"});
+std::shared_ptr<Budget> WaitingByteBudget(int64_t bytes, std::shared_ptr<Budget> parent) {
+  return std::make_shared<Budget>(bytes, Budget::Names{.holders = "the waiting items", .unit = "bytes"},
+                                  std::move(parent));
 }
 
 absl::Status ItemQueue::Check(const Options& options) {

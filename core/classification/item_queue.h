@@ -24,8 +24,8 @@
 
 namespace longshort::core {
 
-// A budget for ItemQueue::Options.
-std::shared_ptr<Budget> WaitingByteBudget(int64_t bytes);
+// A budget for ItemQueue::Options. `parent`: the budget above; null for none.
+std::shared_ptr<Budget> WaitingByteBudget(int64_t bytes, std::shared_ptr<Budget> parent = nullptr);
 
 // Items are prepared in the order of work, too. That order charges clients with the time of preparation, including
 // failed ones: with the predicted work when a preparation begins, so that one client's large images do not take all

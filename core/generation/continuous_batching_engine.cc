@@ -155,7 +155,7 @@ absl::Status ContinuousBatchingEngine::Submit(std::unique_ptr<Job> job) {
       LS_RETURN_IF_ERROR(CheckFitsAlone(job->MaxTokens(), *caches.model, caches.smallest));
     }
   }
-  const int64_t own = job->stream().end();
+  const int64_t own = job->HeldTokens();
   const PositionInCall& position = job->context().position_in_call;
   const int64_t rest_of_call = position.index > 0 ? 0 : std::llround(static_cast<double>(own) / position.share) - own;
   absl::StatusOr<Budget::Share> tokens = Budget::Take(token_budget_, own, rest_of_call);

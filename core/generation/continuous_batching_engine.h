@@ -26,9 +26,11 @@
 
 namespace longshort::core {
 
-// The number of prompt tokens that the requests of one or several engines may hold, from submission to end.
-inline std::shared_ptr<Budget> PromptTokenBudget(int64_t tokens) {
-  return std::make_shared<Budget>(tokens, Budget::Names{.holders = "the requests in flight", .unit = "prompt tokens"});
+// The number of tokens that the requests of one or several engines may hold, from submission to end. `parent`: a budget
+// of bytes; null for none.
+inline std::shared_ptr<Budget> PromptTokenBudget(int64_t tokens, std::shared_ptr<Budget> parent = nullptr) {
+  return std::make_shared<Budget>(tokens, Budget::Names{.holders = "the requests in flight", .unit = "tokens"},
+                                  std::move(parent), TokenStream::kTokenBytes);
 }
 
 // A session's next request goes to the worker that has its rows, unless that worker is full. The destructor ends the
@@ -38,8 +40,8 @@ class ContinuousBatchingEngine final : public LanguageModelEngine {
   struct Options {
     // The order of requests that wait for a stream, and their limits.
     RequestQueue::Options queue = {};
-    // Prompt tokens that all waiting and running requests may hold; more are refused. 2^26 take 256 MiB. Engines
-    // may share it.
+    // For the tokens of all waiting and running requests, and their options. A prompt beyond it is refused; generated
+    // tokens are not. 2^26 take 256 MiB. Engines may share it.
     std::shared_ptr<Budget> token_budget = PromptTokenBudget(int64_t{1} << 26);
     // For all workers together. Each worker gets an equal part of max_streams and cache_bytes. If the workers' devices
     // set memory_bytes, these are the sizes of their caches, and the streams are divided in proportion.

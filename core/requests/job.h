@@ -95,7 +95,7 @@ struct StepRecord {
 // What a job owns until it ends.
 struct JobResources {
   std::optional<SessionStore::Lease> session;  // that it continues
-  Budget::Share tokens;
+  Budget::Share tokens;                        // at least Job::HeldTokens(); empty for a job that no budget counts
 };
 
 // A job keeps all tokens of its stream, so that it can continue on any worker. The subclasses decide what it reads and
@@ -114,6 +114,11 @@ class Job {
   const TokenStream& stream() const { return stream_; }
   // Tokens of the prompt or document, without the session's history.
   int64_t prompt_tokens() const { return stream_.given_end() - stream_.given_begin(); }
+
+  // What the stream and the options take now, as a number of tokens.
+  int64_t HeldTokens() const {
+    return stream_.capacity() + (OptionBytes() + TokenStream::kTokenBytes - 1) / TokenStream::kTokenBytes;
+  }
 
   // The maximum number of tokens of the stream that will be read, including its history.
   virtual int64_t MaxTokens() const = 0;
@@ -167,6 +172,9 @@ class Job {
 
   // Tokens of the stream that were found in the cache when the job first started, or later.
   int64_t reused_tokens() const { return reused_tokens_.value_or(0); }
+
+  // What the request's options take beside the job itself.
+  virtual int64_t OptionBytes() const { return 0; }
 
   TokenStream stream_;
 

@@ -1,6 +1,7 @@
 #include "core/requests/language_model_jobs.h"
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -21,7 +22,9 @@ absl::StatusOr<std::optional<SessionStore::Lease>> OpenSession(const RequestCont
   const bool must_exist = reference->must_exist || (expected.has_value() && *expected > 0);
   LS_ASSIGN_OR_RETURN(
       SessionStore::Lease session,
-      sessions.Open({.client = reference->owner.value_or(context.client), .id = reference->id}, must_exist, pages));
+      sessions.Open(
+          {.client = reference->owner.value_or(context.client), .id = reference->id, .account = context.client},
+          must_exist, pages));
   const auto held = static_cast<int64_t>(session.tokens().size());
   if (expected.has_value() && *expected < held && *expected >= session.partial_from().value_or(held)) {
     session.Shorten(*expected);  // what the client has received of a call that ended early
@@ -70,6 +73,15 @@ GenerationJob::GenerationJob(GenerationRequest request, std::shared_ptr<Generati
       observer_(observer),
       delta_buffer_(request_.stop_strings) {}
 
+int64_t GenerationJob::OptionBytes() const {
+  // The sampler and the delta buffer have copies.
+  const auto biases = static_cast<int64_t>(request_.sampling.logit_bias.size() * sizeof(std::pair<int32_t, float>));
+  const auto stop_bytes = [](int64_t bytes, const std::string& stop) {
+    return bytes + static_cast<int64_t>(sizeof(stop) + stop.capacity());
+  };
+  return 2 * std::accumulate(request_.stop_strings.begin(), request_.stop_strings.end(), biases, stop_bytes);
+}
+
 int64_t GenerationJob::MaxReused() const {
   const int64_t wanted = request_.prompt_log_probabilities ? stream_.own_begin() : stream_.given_end() - 1;
   return std::max(stream_.read(), wanted);
@@ -115,7 +127,9 @@ absl::Status GenerationJob::Generate(absl::Span<const float> row, absl::Time now
     sampler_.emplace(request_.sampling, vocabulary_.sampleable, vocabulary_.size, stream_.all());
   }
   LS_ASSIGN_OR_RETURN(const int32_t sampled, sampler_->Sample(row, stream_.end()));
+  const int64_t before = stream_.capacity();
   stream_.Append(sampled);
+  if (stream_.capacity() > before) resources.tokens.SetAmount(HeldTokens());
   CountToken(now);
   GeneratedToken token{.token = sampled, .log_probability = 0, .alternatives = {}};
   if (request_.log_probabilities) {

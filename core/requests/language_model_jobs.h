@@ -60,6 +60,9 @@ class GenerationJob final : public Job {
   }
   void Finish(const absl::Status& status, absl::Time now) override;
 
+ protected:
+  int64_t OptionBytes() const override;
+
  private:
   int64_t generated_tokens() const { return stream_.end() - stream_.given_end(); }
   // Scores the prompt's tokens after the `count` that were read.

@@ -17,6 +17,8 @@ namespace longshort::core {
 
 class TokenStream final {
  public:
+  static constexpr auto kTokenBytes = static_cast<int64_t>(sizeof(int32_t));
+
   // If `history` is empty, `given` is not.
   TokenStream(std::vector<int32_t> history, std::vector<int32_t> given)
       : given_begin_(static_cast<int64_t>(history.size())),
@@ -31,6 +33,8 @@ class TokenStream final {
   int64_t given_end() const { return given_end_; }
   int64_t end() const { return static_cast<int64_t>(tokens_.size()); }
   int64_t read() const { return read_; }
+  // The tokens that its memory has room for.
+  int64_t capacity() const { return static_cast<int64_t>(tokens_.capacity()); }
 
   int32_t operator[](int64_t position) const { return tokens_[position]; }
   const std::vector<int32_t>& all() const { return tokens_; }

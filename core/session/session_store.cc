@@ -89,12 +89,12 @@ absl::StatusOr<SessionStore::Lease> SessionStore::Open(const SessionKey& key, bo
   auto session = Find(key);
   if (session == sessions_.end()) {
     if (must_exist || remembered_.count(key) > 0) return NotFound(key);
-    LS_RETURN_IF_ERROR(CheckRoom(key.client));
+    LS_RETURN_IF_ERROR(CheckRoom(key.counted()));
     session = Add(key);
     return MakeLease(session, pages);
   }
   if (session->second.leased) return InUse(key);
-  LS_RETURN_IF_ERROR(CheckTokens(key.client));
+  LS_RETURN_IF_ERROR(CheckTokens(session->first.counted()));
   idle_.erase(session->second.idle_since);
   return MakeLease(session, pages);
 }
@@ -152,9 +152,9 @@ absl::Status SessionStore::CheckImport(const SessionKey& key, const std::vector<
 absl::Status SessionStore::CheckNew(const SessionKey& key, const std::vector<int32_t>& tokens) {
   EndSomeExpired();
   const auto session = Find(key);
-  if (session != sessions_.end()) return CheckContinues(key, session->second, tokens);
-  LS_RETURN_IF_ERROR(CheckRoom(key.client));
-  return CheckMoreTokens(key.client, Count(tokens));
+  if (session != sessions_.end()) return CheckContinues(session->first, session->second, tokens);
+  LS_RETURN_IF_ERROR(CheckRoom(key.counted()));
+  return CheckMoreTokens(key.counted(), Count(tokens));
 }
 
 absl::Status SessionStore::CheckContinues(const SessionKey& key, const Session& session,
@@ -169,7 +169,7 @@ absl::Status SessionStore::CheckContinues(const SessionKey& key, const Session& 
     return absl::AlreadyExistsError(absl::StrCat("another session ", key.id, " already exists"));
   }
   if (session.leased) return InUse(key);
-  return CheckMoreTokens(key.client, Count(tokens) - Count(there));
+  return CheckMoreTokens(key.counted(), Count(tokens) - Count(there));
 }
 
 absl::Status SessionStore::Close(const SessionKey& key, const SessionClosing& closing) {
@@ -297,7 +297,7 @@ absl::Status SessionStore::Refuse(const char* what, int64_t value, int64_t limit
 
 SessionStore::Sessions::iterator SessionStore::Add(const SessionKey& key) {
   const auto session = sessions_.emplace(key, Session()).first;
-  ++counts_of_client_[key.client].sessions;
+  ++counts_of_client_[key.counted()].sessions;
   return session;
 }
 
@@ -305,7 +305,7 @@ void SessionStore::SetState(Sessions::iterator session, SessionState state, std:
   const int64_t more = Count(state.tokens) - Count(*session->second.tokens);
   tokens_ += more;
   share_.SetAmount(tokens_);
-  counts_of_client_[session->first.client].tokens += more;
+  counts_of_client_[session->first.counted()].tokens += more;
   ReleasePages(session->second);
   session->second.tokens = std::make_shared<const std::vector<int32_t>>(std::move(state.tokens));
   session->second.parked = state.parked;
@@ -328,7 +328,7 @@ void SessionStore::Remove(Sessions::iterator session) {
   const int64_t tokens = Count(*session->second.tokens);
   tokens_ -= tokens;
   share_.SetAmount(tokens_);
-  const auto client = counts_of_client_.find(session->first.client);
+  const auto client = counts_of_client_.find(session->first.counted());
   client->second.tokens -= tokens;
   if (--client->second.sessions == 0) counts_of_client_.erase(client);
   sessions_.erase(session);

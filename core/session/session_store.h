@@ -45,7 +45,10 @@ namespace longshort::core {
 struct SessionKey {
   std::string client;  // "" for anonymous ones, who share their sessions
   std::string id;
+  // No part of the key: whom a new session counts for, if `client` is a name that anybody may invent. Empty: `client`.
+  std::string account = {};
 
+  const std::string& counted() const { return account.empty() ? client : account; }
   friend bool operator<(const SessionKey& a, const SessionKey& b) {
     return std::tie(a.client, a.id) < std::tie(b.client, b.id);
   }
@@ -70,8 +73,10 @@ struct SessionClosing {
   std::optional<int64_t> expected_tokens = std::nullopt;
 };
 
-inline std::shared_ptr<Budget> SessionTokenBudget(int64_t tokens) {
-  return std::make_shared<Budget>(tokens, Budget::Names{.holders = "the sessions", .unit = "tokens"});
+// `parent`: a budget of bytes; null for none.
+inline std::shared_ptr<Budget> SessionTokenBudget(int64_t tokens, std::shared_ptr<Budget> parent = nullptr) {
+  return std::make_shared<Budget>(tokens, Budget::Names{.holders = "the sessions", .unit = "tokens"}, std::move(parent),
+                                  static_cast<int64_t>(sizeof(int32_t)));
 }
 
 // Thread-safe.

@@ -5,6 +5,8 @@
 
 #include "base/clock.h"
 #include "base/freed_memory.h"
+#include "core/requests/token_stream.h"
+#include "server/monitoring/tracer.h"
 
 namespace longshort::server {
 namespace {
@@ -36,21 +38,29 @@ std::shared_ptr<Budget> ConnectionBudget(int64_t bytes, std::shared_ptr<Budget> 
   return PartOf(std::move(parent), bytes, "the connections");
 }
 
-CallMemory::CallMemory(const Sizes& sizes, absl::Duration patience, MetricFamilies& families)
-    : all_(PartOf(nullptr, sizes.all(), "all calls and connections")),
+CallMemory::CallMemory(const RequestMemory& sizes, absl::Duration patience, MetricFamilies& families)
+    : all_(PartOf(nullptr, sizes.all(), "all requests and connections")),
       messages_(MessageBudgets(sizes.messages, all_)),
       answer_bytes_(AnswerBudget(sizes.answers, all_)),
       transfers_(std::make_shared<TransferBudget>(sizes.transfers, all_)),
       connections_(ConnectionBudget(sizes.connections, all_)),
+      engines_(EngineBudgetsOf(sizes, all_)),
+      log_(PartOf(all_, sizes.log, "the lines of the log")),
+      traces_(TraceBudget(sizes.traces, all_)),
       answers_(std::make_shared<UnreadAnswers>(answer_bytes_, patience, thread_)) {
-  AddPart(
-      "messages", sizes.messages, [this] { return messages_->all()->held(); }, families);
-  AddPart(
-      "answers", sizes.answers, [this] { return answer_bytes_->held(); }, families);
+  const auto held_by = [](const std::shared_ptr<Budget>& budget, int64_t unit_bytes = 1) {
+    return [budget, unit_bytes] { return budget->held() * unit_bytes; };
+  };
+  AddPart("messages", sizes.messages, held_by(messages_->all()), families);
+  AddPart("answers", sizes.answers, held_by(answer_bytes_), families);
   AddPart(
       "transfers", sizes.transfers, [this] { return transfers_->held(); }, families);
-  AddPart(
-      "connections", sizes.connections, [this] { return connections_->held(); }, families);
+  AddPart("connections", sizes.connections, held_by(connections_), families);
+  AddPart("prompts", sizes.prompts, held_by(engines_.prompts, core::TokenStream::kTokenBytes), families);
+  AddPart("sessions", sizes.sessions, held_by(engines_.sessions, core::TokenStream::kTokenBytes), families);
+  AddPart("items", sizes.items, held_by(engines_.items), families);
+  AddPart("log", sizes.log, held_by(log_), families);
+  AddPart("traces", sizes.traces, held_by(traces_), families);
 }
 
 void CallMemory::AddPart(const char* name, int64_t bytes, std::function<int64_t()> held, MetricFamilies& families) {

@@ -1,9 +1,14 @@
-// The memory of calls, as one tree of budgets:
+// The memory of requests, as one tree of budgets:
 //
-//   calls ── messages      calls, and their messages from the first byte that arrives until they are read
-//         ├─ answers       from before they are encoded until their clients have taken them
-//         ├─ transfers     sessions that move between servers
-//         └─ connections   their buffers
+//   requests ── messages      calls, and their messages from the first byte that arrives until they are read
+//            ├─ answers       from before they are encoded until their clients have taken them
+//            ├─ transfers     sessions that move between servers
+//            ├─ connections   their buffers
+//            ├─ prompts       tokens and options of requests in engines
+//            ├─ sessions      their tokens
+//            ├─ items         that wait for classifiers
+//            ├─ log           lines that are not written
+//            └─ traces        that are not exported
 //
 // A thread ends calls whose clients do not read, returns memory that a flood has left to the system, and keeps the
 // metrics of the parts.
@@ -19,7 +24,9 @@
 #include "base/budget.h"
 #include "base/thread.h"
 #include "server/admission/unread_answers.h"
+#include "server/model_control/load_models.h"
 #include "server/monitoring/metric_families.h"
+#include "server/options/server_options.h"
 #include "server/sessions/transfer_budget.h"
 
 namespace longshort::server {
@@ -31,18 +38,8 @@ std::shared_ptr<Budget> ConnectionBudget(int64_t bytes, std::shared_ptr<Budget> 
 
 class CallMemory final {
  public:
-  // The bytes of each part.
-  struct Sizes {
-    int64_t messages = 0;
-    int64_t answers = 0;
-    int64_t transfers = 0;
-    int64_t connections = 0;
-
-    int64_t all() const { return messages + answers + transfers + connections; }
-  };
-
   // `patience`: how long a client may leave an answer unread. `families` must outlive this.
-  CallMemory(const Sizes& sizes, absl::Duration patience, MetricFamilies& families);
+  CallMemory(const RequestMemory& sizes, absl::Duration patience, MetricFamilies& families);
   ~CallMemory() { thread_.Stop(); }
   CallMemory(const CallMemory&) = delete;
   CallMemory& operator=(const CallMemory&) = delete;
@@ -54,6 +51,9 @@ class CallMemory final {
   int64_t answer_bytes() const { return answer_bytes_->held(); }
   const std::shared_ptr<TransferBudget>& transfers() const { return transfers_; }
   const std::shared_ptr<Budget>& connections() const { return connections_; }
+  const EngineBudgets& engines() const { return engines_; }
+  const std::shared_ptr<Budget>& log() const { return log_; }
+  const std::shared_ptr<Budget>& traces() const { return traces_; }
 
  private:
   struct Part {
@@ -69,6 +69,9 @@ class CallMemory final {
   const std::shared_ptr<Budget> answer_bytes_;
   const std::shared_ptr<TransferBudget> transfers_;
   const std::shared_ptr<Budget> connections_;
+  const EngineBudgets engines_;
+  const std::shared_ptr<Budget> log_;
+  const std::shared_ptr<Budget> traces_;
   std::vector<Part> parts_;
   int64_t peak_ = 0;  // since memory was returned
   absl::Time return_after_ = absl::InfinitePast();

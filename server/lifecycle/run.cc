@@ -67,7 +67,8 @@ std::string Summary(const core::ServedClassifier& model) {
 int CheckConfig(const ServerOptions& options, const MachineLimits& machine, const GuardedLoader& loader, Logger& log) {
   if (const auto port_file = PortFile::Create(options.port_file); !port_file.ok()) return Fail(port_file.status());
   ServerMetrics metrics(options.latency_buckets);
-  const auto models = LoadModels(options, machine, loader, metrics, log);
+  const auto models =
+      LoadModels(options, machine, EngineBudgetsOf(RequestMemoryOf(options, machine)), loader, metrics, log);
   if (!models.ok()) return Fail(models.status());
   std::string text = absl::StrFormat("would serve gRPC on %s and HTTP on %s, with %d threads per step:\n",
                                      options.listen.ToString(), options.http_listen.ToString(), options.threads);

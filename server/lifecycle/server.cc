@@ -78,13 +78,6 @@ absl::StatusOr<std::unique_ptr<AccessControl>> OpenAccess(const ServerOptions& o
   return access;
 }
 
-CallMemory::Sizes MemoryOfCalls(const ServerOptions& options, const MachineLimits& machine) {
-  return {.messages = MessageBufferBytes(options, machine),
-          .answers = AnswerBytes(machine),
-          .transfers = SessionTransferBytes(options, machine),
-          .connections = GrpcConnectionsOf(options, machine).bytes + HttpConnectionsOf(options, machine).bytes};
-}
-
 // The threads that read large messages and encode large answers. A client may have two seconds of work in the queue.
 absl::StatusOr<std::shared_ptr<core::FairPool>> MakeWorkPool(const MachineLimits& machine) {
   constexpr int64_t kMinThreads = 2, kCpusOfThread = 4, kMaxQueued = 1024, kMaxQueuedOfClient = 256;
@@ -136,8 +129,9 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   LS_ASSIGN_OR_RETURN(server->tls_, WatchTlsFiles(options.tls, metrics, log));
   LS_ASSIGN_OR_RETURN(server->access_, OpenAccess(options, metrics, log));
   server->memory_ =
-      std::make_unique<CallMemory>(MemoryOfCalls(options, machine), options.slow_reader_timeout, metrics.families());
+      std::make_unique<CallMemory>(RequestMemoryOf(options, machine), options.slow_reader_timeout, metrics.families());
   LS_RETURN_IF_ERROR(server->memory_->Start());
+  log.ChargeTo(server->memory_->log());
   LS_ASSIGN_OR_RETURN(server->http_, HttpEndpoints::Start(
                                          {.address = options.http_listen,
                                           .socket_mode = options.listen_mode,
@@ -154,7 +148,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
                                           .limits = HttpLimitsOf(options, machine, metrics, *server->memory_)}));
   LS_ASSIGN_OR_RETURN(std::unique_ptr<ConnectionListener> listener,
                       ConnectionListener::Bind(options.listen, options.listen_mode));
-  LS_ASSIGN_OR_RETURN(server->models_, LoadModels(options, machine, loader, metrics, log));
+  LS_ASSIGN_OR_RETURN(server->models_, LoadModels(options, machine, server->memory_->engines(), loader, metrics, log));
   server->manager_ = std::make_unique<ModelManager>(*server->models_, metrics, log);
   server->deliveries_ = std::make_unique<DeliveryThreads>(machine.cpus);
   LS_RETURN_IF_ERROR(server->deliveries_->Start());
@@ -165,7 +159,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
         metrics.families(), LoadReport::Capacity{.cpus = machine.cpus, .memory_bytes = machine.memory_bytes});
   }
   if (!options.tracing.endpoint.empty()) {
-    server->tracing_ = std::make_unique<Tracing>(options.tracing, metrics, log);
+    server->tracing_ = std::make_unique<Tracing>(options.tracing, server->memory_->traces(), metrics, log);
     LS_RETURN_IF_ERROR(server->tracing_->Start());
     log.Info("calls are traced", {{"spans", options.tracing.Summary()}});
   }

@@ -38,11 +38,9 @@ absl::StatusOr<Message> MessageOf(absl::StatusOr<Result> result) {
 }
 
 // A callback that answers with a result's message.
-template <typename Message, typename Answer>
-auto Answering(const Answer& answer) {
-  return [answer](auto result) {
-    answer.From([result = std::move(result)]() mutable { return MessageOf<Message>(std::move(result)); });
-  };
+template <typename Message>
+auto AnsweringWith(const Answerer<Message>& answer) {
+  return Answering(answer, [](auto result) { return MessageOf<Message>(std::move(result)); });
 }
 
 absl::StatusOr<v1::ListModelsResponse> ListModels(CallRecord& record, const v1::ListModelsRequest& /*request*/) {
@@ -68,25 +66,24 @@ std::vector<Rpc> LongshortV1Rpcs() {
       AnswerLater<v1::ScoreTextRequest, v1::ScoreTextResponse>(
           Named("longshort.v1.Inference/ScoreText", Scope::kInfer),
           [](CallRecord& record, const v1::ScoreTextRequest& request, const auto& answer) {
-            return ScoreTexts(record, FromMessage(request), Answering<v1::ScoreTextResponse>(answer));
+            return ScoreTexts(record, FromMessage(request), AnsweringWith(answer));
           }),
       Streaming<v1::ScoreTextsRequest, v1::ScoreTextsResponse>(
           Named("longshort.v1.Inference/ScoreTexts", Scope::kInfer), RpcKind::kBidirectional, MakeScoreTexts),
       AnswerLater<v1::ClassifyImageRequest, v1::ClassifyImageResponse>(
           Named("longshort.v1.Inference/ClassifyImage", Scope::kInfer),
           [](CallRecord& record, v1::ClassifyImageRequest request, const auto& answer) {
-            return ClassifyImages(record, FromMessage(std::move(request)),
-                                  Answering<v1::ClassifyImageResponse>(answer));
+            return ClassifyImages(record, FromMessage(std::move(request)), AnsweringWith(answer));
           }),
       AnswerLater<v1::EmbedRequest, v1::EmbedResponse>(
           Named("longshort.v1.Inference/Embed", Scope::kInfer),
           [](CallRecord& record, v1::EmbedRequest request, const auto& answer) {
-            return Embed(record, FromMessage(request), Answering<v1::EmbedResponse>(answer));
+            return Embed(record, FromMessage(request), AnsweringWith(answer));
           }),
       AnswerLater<v1::GenerateRequest, v1::GenerateResponse>(
           Named("longshort.v1.Inference/Generate", Scope::kInfer),
           [](CallRecord& record, const v1::GenerateRequest& request, const auto& answer) {
-            return Generate(record, FromMessage(request), Answering<v1::GenerateResponse>(answer));
+            return Generate(record, FromMessage(request), AnsweringWith(answer));
           }),
       Streaming<v1::GenerateRequest, v1::GenerateStreamResponse>(
           Named("longshort.v1.Inference/GenerateStream", Scope::kInfer), RpcKind::kServerStream, MakeGenerateStream),

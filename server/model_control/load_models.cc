@@ -26,8 +26,6 @@
 namespace longshort::server {
 namespace {
 
-constexpr auto kTokenBytes = static_cast<int64_t>(sizeof(int32_t));
-
 // The default cache holds 16 sequences of any length, and a quarter more for prefixes. Many short sequences may run
 // instead, and each needs an open chunk.
 int64_t UsualCacheBytes(const models::LanguageModelInfo& info, int64_t max_streams) {
@@ -45,21 +43,18 @@ int64_t MaxItems(const ServingOptions& serving) {
 // Makes the engines of loaded models, and takes their memory from one budget.
 class EngineMaker {
  public:
-  EngineMaker(const ServerOptions& options, const MachineLimits& machine, std::shared_ptr<core::FairPool> preparation,
-              ServerMetrics& metrics, Logger& log)
+  EngineMaker(const ServerOptions& options, const MachineLimits& machine, EngineBudgets budgets,
+              std::shared_ptr<core::FairPool> preparation, ServerMetrics& metrics, Logger& log)
       : options_(options),
         machine_(machine),
         preparation_(std::move(preparation)),
         metrics_(metrics),
         log_(log),
-        prompts_(core::PromptTokenBudget(PromptTokens(options, machine))),
+        budgets_(std::move(budgets)),
         budget_(MemoryBudget(machine.memory_bytes)),
-        waiting_bytes_(core::WaitingByteBudget(WaitingBytes(options, machine))),
-        session_tokens_(core::SessionTokenBudget(SessionTokens(options, machine))),
+        memory_(RequestMemoryOf(options, machine)),
         of_server_(budget_) {
-    of_server_.Add(MessageBufferBytes(options, machine) + AnswerBytes(machine) +
-                   GrpcConnectionsOf(options, machine).bytes + HttpConnectionsOf(options, machine).bytes +
-                   PromptTokens(options, machine) * kTokenBytes + SessionTransferBytes(options, machine));
+    of_server_.Add(memory_.all() - memory_.sessions - memory_.items);
     if (!machine.gpus.has_value()) return;
     for (const int64_t bytes : machine.gpus->memory_bytes) {
       gpu_budgets_.push_back(MemoryBudget(bytes - LibraryBytes(bytes)));
@@ -98,11 +93,11 @@ class EngineMaker {
     const std::shared_ptr<Memory> memory = TakeForWeights(engine.workers, weight_bytes, weight_bytes);
     engine.queue.limits = serving.limits;
     engine.queue.order = serving.order;
-    engine.token_budget = prompts_;
+    engine.token_budget = budgets_.prompts;
     engine.sessions.time_to_live = serving.session_time_to_live;
-    engine.sessions.tokens = session_tokens_;
-    engine.sessions.max_tokens_per_client = SessionTokensOfClient(options_, session_tokens_->capacity());
-    memory->common.push_back(CommonShare(of_sessions_, session_tokens_->capacity() * kTokenBytes));
+    engine.sessions.tokens = budgets_.sessions;
+    engine.sessions.max_tokens_per_client = SessionTokensOfClient(options_, budgets_.sessions->capacity());
+    memory->common.push_back(CommonShare(of_sessions_, memory_.sessions));
     engine.session_store = sessions_.Of(name, info.fingerprint, SystemClock(), engine.sessions,
                                         [&] { return ObserveSessions(metrics_, name); });
     engine.step_loop.max_streams = serving.max_streams;
@@ -149,12 +144,12 @@ class EngineMaker {
         engine.workers,
         first.kind == models::DeviceKind::kCpu ? models::WeightBytes(info.parameters, /*precision=*/"fp32") : 0,
         gpu_weight_bytes + info.gpu_workspace_bytes);
-    memory->common.push_back(CommonShare(of_waiting_, waiting_bytes_->capacity()));
+    memory->common.push_back(CommonShare(of_items_, memory_.items));
     if (loaded.preprocessor != nullptr) memory->common.push_back(CommonShare(decoding_, DecodingBytes(options_)));
     LS_RETURN_IF_ERROR(CheckModelFits(*budget_, name));
     LS_RETURN_IF_ERROR(CheckGpus(name, engine.workers));
     engine.items.limits = serving.limits;
-    engine.items.waiting_bytes = waiting_bytes_;
+    engine.items.waiting_bytes = budgets_.items;
     engine.items.batches.max_batch_size = serving.max_batch_size;
     engine.items.batches.max_batch_tokens = serving.max_batch_tokens;
     engine.items.batches.max_queue_delay = serving.max_queue_delay;
@@ -314,28 +309,34 @@ class EngineMaker {
   const std::shared_ptr<core::FairPool> preparation_;
   ServerMetrics& metrics_;
   Logger& log_;
-  const std::shared_ptr<Budget> prompts_;
+  const EngineBudgets budgets_;
   const std::shared_ptr<Budget> budget_;
-  const std::shared_ptr<Budget> waiting_bytes_;   // of all classifiers
-  const std::shared_ptr<Budget> session_tokens_;  // of all language models
+  const RequestMemory memory_;
   Budget::Share of_server_;
   // Each GPU's memory without LibraryBytes.
   std::vector<std::shared_ptr<Budget>> gpu_budgets_;
   SessionStores sessions_;
-  std::weak_ptr<Budget::Share> of_waiting_;   // common to all classifiers
+  std::weak_ptr<Budget::Share> of_items_;     // common to all classifiers
   std::weak_ptr<Budget::Share> of_sessions_;  // common to all language models
   std::weak_ptr<Budget::Share> decoding_;     // common to all models of images, as their threads are
 };
 
 }  // namespace
 
+EngineBudgets EngineBudgetsOf(const RequestMemory& sizes, const std::shared_ptr<Budget>& parent) {
+  return {.prompts = core::PromptTokenBudget(sizes.prompts / core::TokenStream::kTokenBytes, parent),
+          .sessions = core::SessionTokenBudget(sizes.sessions / core::TokenStream::kTokenBytes, parent),
+          .items = core::WaitingByteBudget(sizes.items, parent)};
+}
+
 absl::StatusOr<std::unique_ptr<core::ModelRegistry>> LoadModels(const ServerOptions& options,
-                                                                const MachineLimits& machine,
+                                                                const MachineLimits& machine, EngineBudgets budgets,
                                                                 const GuardedLoader& loader, ServerMetrics& metrics,
                                                                 Logger& log) {
   LS_ASSIGN_OR_RETURN(std::shared_ptr<core::FairPool> preparation, core::FairPool::Create(options.preparation_threads));
   // The registry owns it, because models are loaded while the server runs.
-  auto maker = std::make_shared<EngineMaker>(options, machine, std::move(preparation), metrics, log);
+  auto maker =
+      std::make_shared<EngineMaker>(options, machine, std::move(budgets), std::move(preparation), metrics, log);
   auto load = [loader, maker](const std::string& directory,
                               const std::string& served_fingerprint) -> absl::StatusOr<models::LoadedModel> {
     const std::string name = std::filesystem::path(directory).parent_path().filename();

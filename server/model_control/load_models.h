@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/budget.h"
 #include "core/registry/model_registry.h"
 #include "models/loading/load_model.h"
 #include "models/worker_device.h"
@@ -18,6 +19,15 @@
 
 namespace longshort::server {
 
+// What the requests and sessions of all models may hold: tokens, tokens, and bytes of items that wait for classifiers.
+struct EngineBudgets {
+  std::shared_ptr<Budget> prompts;
+  std::shared_ptr<Budget> sessions;
+  std::shared_ptr<Budget> items;
+};
+// `parent`: the budget of bytes above; null for none.
+EngineBudgets EngineBudgetsOf(const RequestMemory& sizes, const std::shared_ptr<Budget>& parent = nullptr);
+
 // Loads a model directory for these workers, and calls `guard` while it loads.
 using GuardedLoader = std::function<absl::StatusOr<models::LoadedModel>(
     const std::string& directory, const std::vector<models::WorkerDevice>& workers, const models::LoadGuard& guard)>;
@@ -26,7 +36,7 @@ using GuardedLoader = std::function<absl::StatusOr<models::LoadedModel>(
 // for an invalid serving.json; RESOURCE_EXHAUSTED if weights (checked before they are read), a cache
 // (--cache-bytes), or a classifier with its decoding buffers and its queue do not fit in memory.
 absl::StatusOr<std::unique_ptr<core::ModelRegistry>> LoadModels(const ServerOptions& options,
-                                                                const MachineLimits& machine,
+                                                                const MachineLimits& machine, EngineBudgets budgets,
                                                                 const GuardedLoader& loader, ServerMetrics& metrics,
                                                                 Logger& log);
 

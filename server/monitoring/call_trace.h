@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "base/budget.h"
 #include "server/monitoring/trace_context.h"
 
 namespace longshort::server {
@@ -42,6 +43,8 @@ struct CallTrace {
   static constexpr int64_t kMaxStages = 256;
 
   int64_t spans() const { return 1 + static_cast<int64_t>(stages.size()); }
+  // In memory, here and as a message to the collector.
+  int64_t Bytes() const;
 
   TraceContext context = {};  // the call's own span
   SpanId parent = {};         // not valid for the first span of a trace
@@ -58,6 +61,7 @@ struct CallTrace {
   int64_t lost_stages = 0;
   // Number of completions, documents or images. A stage names its part only if there are several.
   int64_t parts = 0;
+  Budget::Share memory = {};  // Bytes(), once it waits for its export
 };
 
 }  // namespace longshort::server

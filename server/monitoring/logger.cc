@@ -23,7 +23,9 @@ namespace longshort::server {
 namespace {
 
 constexpr size_t kWaitingLines = 8192;
-constexpr size_t kWaitingBytes = size_t{8} << 20;
+constexpr int64_t kWaitingBytes = int64_t{4} << 20;
+// Text that is written at once.
+constexpr size_t kTextBytes = size_t{64} << 10;
 // Waking a thread costs as much as answering a short call, so lines are written in batches.
 constexpr absl::Duration kGatherTime = absl::Milliseconds(10);
 
@@ -57,13 +59,13 @@ bool IsWord(std::string_view text) {
 }
 
 // What a line takes in memory.
-size_t BytesOf(const std::string& message, const LogFields& fields) {
+int64_t BytesOf(const std::string& message, const LogFields& fields) {
   constexpr size_t kLineBytes = 128;
   size_t bytes = kLineBytes + message.size() + fields.capacity() * sizeof(fields[0]);
   for (const auto& [key, value] : fields) {
     if (const auto* text = std::get_if<std::string>(&value); text != nullptr) bytes += text->size();
   }
-  return bytes;
+  return static_cast<int64_t>(bytes);
 }
 
 std::string TextOf(const LogValue& value) {
@@ -164,6 +166,12 @@ void Logger::Flush(absl::Duration patience) {
   changed_.WaitFor(mutex_, patience, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return all_written_; });
 }
 
+void Logger::ChargeTo(std::shared_ptr<Budget> budget) {
+  const MutexLock lock(mutex_);
+  memory_ = Budget::Share(std::move(budget));
+  UpdateMemory();
+}
+
 void Logger::Log(LogLevel level, std::string message, LogFields fields) {
   if (level < min_) return;
   Line line{absl::Now(), level, std::move(message), std::move(fields)};
@@ -177,6 +185,7 @@ void Logger::Log(LogLevel level, std::string message, LogFields fields) {
       waiting_bytes_ -= BytesOf(lines_.front().message, lines_.front().fields);
       lines_.pop_front();
     }
+    UpdateMemory();
     first = lines_.size() == 1;
   }
   if (first) changed_.NotifyOne();
@@ -209,7 +218,7 @@ void Logger::Write() {
     changed_.WaitFor(mutex_, kGatherTime, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return closed_; });
     if (lines_.empty()) break;
     lines.swap(lines_);
-    waiting_bytes_ = 0;
+    writing_bytes_ = std::exchange(waiting_bytes_, 0);
     lost += std::exchange(lost_, 0);
     lock.Unlock();
     if (lost > 0) {
@@ -220,11 +229,16 @@ void Logger::Write() {
     }
     for (const Line& line : lines) {
       absl::StrAppend(&text, FormatLogLine(format_, line.time, line.level, line.message, line.fields), "\n");
+      if (text.size() < kTextBytes) continue;
+      lost += writer.Write(text);
+      text.clear();
     }
     lost += writer.Write(text);
     text.clear();
     lines.clear();
     lock.Lock();
+    writing_bytes_ = 0;
+    UpdateMemory();
   }
   all_written_ = true;
   changed_.NotifyAll();

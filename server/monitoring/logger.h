@@ -5,7 +5,8 @@
 //   {"time":"2026-05-04T12:00:00.123Z","level":"info","message":"request","id":"4f1c","rpc":"Generate","code":"OK"}
 //
 // Thread-safe, and Log never blocks: a thread writes lines in batches of 10 ms, so that it does not wake for every
-// line. If standard error is stuck, the oldest of 8192 queued lines, or of 8 MiB, is dropped. Lines that cannot be
+// line. If standard error is stuck, the oldest of 8192 queued lines, or of 4 MiB, is dropped; as many more may be on
+// their way. Lines that cannot be
 // written (a full disk) are lost. A later line reports how many were lost. Every line is one line of valid UTF-8,
 // whatever its fields hold.
 #pragma once
@@ -13,6 +14,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <variant>
@@ -21,6 +23,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "base/budget.h"
 #include "base/mutex.h"
 #include "base/thread.h"
 #include "server/options/server_options.h"
@@ -48,6 +51,9 @@ class Logger {
   absl::Status Start() {
     return writer_.Start("the thread that writes the log", [this] { Write(); });
   }
+
+  // Takes the memory of lines that are not written from `budget`, which they may exceed.
+  void ChargeTo(std::shared_ptr<Budget> budget);
 
   void Log(LogLevel level, std::string message, LogFields fields = {});
   void Info(std::string message, LogFields fields = {}) { Log(LogLevel::kInfo, std::move(message), std::move(fields)); }
@@ -78,6 +84,7 @@ class Logger {
 
   // The writer's thread: until Flush, or the end.
   void Write();
+  void UpdateMemory() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { memory_.SetAmount(waiting_bytes_ + writing_bytes_); }
 
   const LogFormat format_;
   const LogLevel min_;
@@ -85,8 +92,10 @@ class Logger {
   ConditionVariable changed_;
   std::deque<Line> lines_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, Limit> limits_ ABSL_GUARDED_BY(mutex_);  // by kind
-  size_t waiting_bytes_ ABSL_GUARDED_BY(mutex_) = 0;             // of these
-  int64_t lost_ ABSL_GUARDED_BY(mutex_) = 0;                     // lines lost since the last report
+  int64_t waiting_bytes_ ABSL_GUARDED_BY(mutex_) = 0;            // of these
+  int64_t writing_bytes_ ABSL_GUARDED_BY(mutex_) = 0;            // of those that the writer has
+  Budget::Share memory_ ABSL_GUARDED_BY(mutex_);
+  int64_t lost_ ABSL_GUARDED_BY(mutex_) = 0;  // lines lost since the last report
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   bool all_written_ ABSL_GUARDED_BY(mutex_) = false;
 

@@ -33,7 +33,7 @@ struct MetricFamilies {
                                        "Streams and long answers cancelled because the client stopped reading");
   prometheus::Counter& compressed_messages =
       NewCounters("longshort_compressed_messages_total", "Request messages that arrived compressed").Add({});
-  Gauges& memory_bytes = NewGauges("longshort_call_memory_bytes", "Memory that calls and connections hold, by part");
+  Gauges& memory_bytes = NewGauges("longshort_call_memory_bytes", "Memory that requests and connections hold, by part");
   Gauges& memory_limits = NewGauges("longshort_call_memory_limit_bytes", "The most that each part may hold");
   Counters& identity_requests = NewCounters("longshort_identity_requests_total",
                                             "Completed calls of each identity, by final gRPC code; with --token-file");

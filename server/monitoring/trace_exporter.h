@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -86,9 +87,11 @@ class TraceExporter final {
 // The queue, the tracer and the exporter of a server with traces.
 class Tracing final {
  public:
-  // `metrics` and `log` must outlive this.
-  Tracing(const TracingOptions& options, ServerMetrics& metrics, Logger& log)
-      : queue_(options), tracer_(options, queue_, metrics), exporter_(options, queue_, metrics, log) {}
+  // `memory`: of the traces. `metrics` and `log` must outlive this.
+  Tracing(const TracingOptions& options, std::shared_ptr<Budget> memory, ServerMetrics& metrics, Logger& log)
+      : queue_(options, std::move(memory)),
+        tracer_(options, queue_, metrics),
+        exporter_(options, queue_, metrics, log) {}
 
   Tracer& tracer() { return tracer_; }
   // See TraceExporter.

@@ -24,8 +24,26 @@ TraceId DrawTraceId() {
 
 }  // namespace
 
+int64_t CallTrace::Bytes() const {
+  constexpr int64_t kOfAttribute = 64;  // of the message to the collector
+  auto bytes = static_cast<int64_t>(sizeof(CallTrace) + message.size());
+  for (const Attribute& attribute : attributes) {
+    bytes += static_cast<int64_t>(sizeof(Attribute)) + kOfAttribute;
+    if (const auto* text = std::get_if<std::string>(&attribute.value)) bytes += 2 * static_cast<int64_t>(text->size());
+    if (const auto* texts = std::get_if<std::vector<std::string>>(&attribute.value)) {
+      for (const std::string& text : *texts)
+        bytes += static_cast<int64_t>(sizeof(text) + 2 * text.size()) + kOfAttribute;
+    }
+  }
+  constexpr int64_t kOfStage = 256;  // as above
+  return bytes + static_cast<int64_t>(stages.capacity() * sizeof(StageSpan) + stages.size() * kOfStage);
+}
+
 bool TraceQueue::Offer(std::unique_ptr<CallTrace> trace) {
   const int64_t spans = trace->spans();
+  absl::StatusOr<Budget::Share> memory = Budget::Take(memory_, trace->Bytes());
+  if (!memory.ok()) return false;
+  trace->memory = *std::move(memory);
   bool wake = false;
   {
     const MutexLock lock(mutex_);

@@ -7,10 +7,12 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/time/time.h"
+#include "base/budget.h"
 #include "base/mutex.h"
 #include "server/monitoring/call_trace.h"
 #include "server/monitoring/server_metrics.h"
@@ -19,15 +21,25 @@
 
 namespace longshort::server {
 
-// The queue of recorded calls for the exporter. A trace is dropped if the queue is full; callers never wait.
+// `parent`: the budget above; null for none.
+inline std::shared_ptr<Budget> TraceBudget(int64_t bytes, std::shared_ptr<Budget> parent = nullptr) {
+  return std::make_shared<Budget>(bytes, Budget::Names{.holders = "the traces", .unit = "bytes"}, std::move(parent));
+}
+
+// The queue of recorded calls for the exporter. A trace is dropped if the queue is full or there is no memory for it;
+// callers never wait.
 //
 // Thread-safe.
 class TraceQueue final {
  public:
-  explicit TraceQueue(const TracingOptions& options)
-      : max_spans_(options.max_spans), batch_spans_(options.batch_spans), delay_(options.delay) {}
+  // `memory`: of traces, until they have been exported.
+  explicit TraceQueue(const TracingOptions& options, std::shared_ptr<Budget> memory = TraceBudget(int64_t{16} << 20))
+      : memory_(std::move(memory)),
+        max_spans_(options.max_spans),
+        batch_spans_(options.batch_spans),
+        delay_(options.delay) {}
 
-  // Queues a trace. False if the queue is full or closed; the trace is then dropped.
+  // Queues a trace. False if the queue is full or closed, or there is no memory; the trace is then dropped.
   bool Offer(std::unique_ptr<CallTrace> trace);
 
   // Returns the next batch: waits until a batch is full, the oldest trace has waited for the delay, or the queue is
@@ -44,6 +56,7 @@ class TraceQueue final {
   }
 
  private:
+  const std::shared_ptr<Budget> memory_;
   const int64_t max_spans_;
   const int64_t batch_spans_;
   const absl::Duration delay_;

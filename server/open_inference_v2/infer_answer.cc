@@ -202,10 +202,12 @@ class CallRunner {
   template <typename Result>
   std::function<void(absl::StatusOr<Result>)> Answer() {
     return [form = std::move(form_), done = std::move(done_)](absl::StatusOr<Result> result) {
-      if (!result.ok()) return done(result.status());
-      absl::StatusOr<inference::ModelInferResponse> answer = AnswerOf(form, *result);
-      result = absl::CancelledError();  // releases the model before the client takes the answer
-      done(std::move(answer));
+      done([form, result = std::move(result)]() mutable -> absl::StatusOr<inference::ModelInferResponse> {
+        LS_RETURN_IF_ERROR(result.status());
+        absl::StatusOr<inference::ModelInferResponse> answer = AnswerOf(form, *result);
+        result = absl::CancelledError();  // releases the model before the client takes the answer
+        return answer;
+      });
     };
   }
 

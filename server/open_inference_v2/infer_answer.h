@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "open_inference/v2/service.pb.h"
@@ -37,7 +38,8 @@ void AddSeed(uint64_t seed, inference::ModelInferResponse& response);
 // "length" or "stop".
 const char* NameOf(core::FinishReason reason);
 
-using InferDone = std::function<void(absl::StatusOr<inference::ModelInferResponse>)>;
+// Gets a function that makes the answer, to be called once, on any thread.
+using InferDone = std::function<void(absl::AnyInvocable<absl::StatusOr<inference::ModelInferResponse>()> make)>;
 
 // The work of ModelInfer for every kind of model: runs the planned call and converts its result.
 // After OK, `done` is called once, at once or later, on any thread; after an error, never. `done` holds `record`. The

@@ -163,9 +163,10 @@ absl::StatusOr<ModelStatisticsResponse> ModelStatistics(CallRecord& record, cons
   return answer;
 }
 
-absl::Status ModelInfer(CallRecord& record, inference::ModelInferRequest request, InferDone answer) {
+absl::Status ModelInfer(CallRecord& record, inference::ModelInferRequest request,
+                        const Answerer<inference::ModelInferResponse>& answer) {
   LS_ASSIGN_OR_RETURN(InferPlan plan, PlanInfer(record, std::move(request)));
-  return Infer(record, std::move(plan), std::move(answer));
+  return Infer(record, std::move(plan), [answer](auto make) { answer.From(std::move(make)); });
 }
 
 absl::Status RepositoryIndex(CallRecord& record, const inference::RepositoryIndexRequest& request,

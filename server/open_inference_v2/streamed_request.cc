@@ -93,8 +93,9 @@ absl::Status StreamedRequest::Submit() {
   }
   InferPlan plan = *std::exchange(plan_, std::nullopt);
   return Infer(record_, std::move(plan),
-               [self = shared_from_this()](absl::StatusOr<inference::ModelInferResponse> answer) {
-                 self->Answer(std::move(answer));
+               [self = shared_from_this()](absl::AnyInvocable<absl::StatusOr<inference::ModelInferResponse>()> make) {
+                 self->stream_->RunForAnswer(self->record_,
+                                             [self, make = std::move(make)]() mutable { self->Answer(make()); });
                });
 }
 

@@ -182,7 +182,7 @@ absl::Status ReadPredictRequest(std::string_view body, const RequestLimits& limi
 }
 
 absl::Status Predict(CallRecord& record, const openai::PredictRequest& request,
-                     std::function<void(absl::StatusOr<openai::PredictAnswer>)> answer) {
+                     const Answerer<openai::PredictAnswer>& answer) {
   LS_ASSIGN_OR_RETURN(const std::shared_ptr<const core::ServedClassifier> model,
                       FindClassifier(record, request.model(), models::ClassifierInput::kText));
   if (model->info.input != models::ClassifierInput::kText) {
@@ -191,35 +191,36 @@ absl::Status Predict(CallRecord& record, const openai::PredictRequest& request,
   }
   LS_ASSIGN_OR_RETURN(const ScoreCall call, ScoringOf(request, *model, record.answering_model()));
   const bool is_single = request.is_string() || IsOnePair(request, *model);
-  return ScoreTexts(record, call, [answer = std::move(answer), is_single](const absl::StatusOr<ScoreResult>& result) {
-    if (!result.ok()) return answer(result.status());
+  const auto to_message = [is_single](absl::StatusOr<ScoreResult> result) -> absl::StatusOr<openai::PredictAnswer> {
+    LS_RETURN_IF_ERROR(result.status());
     openai::PredictAnswer message;
     message.set_is_single(is_single);
     for (const ScoredText& text : result->texts) {
       Set(std::get<TextClassification>(text.result).classification, *message.add_results());
     }
-    answer(std::move(message));
-  });
+    return message;
+  };
+  return ScoreTexts(record, call, Answering(answer, to_message));
 }
 
 absl::Status Classify(CallRecord& record, openai::ClassifyRequest request,
-                      std::function<void(absl::StatusOr<openai::ClassifyAnswer>)> answer) {
+                      const Answerer<openai::ClassifyAnswer>& answer) {
   LS_RETURN_IF_ERROR(FindClassifier(record, request.model(), models::ClassifierInput::kImage).status());
   const auto image = std::make_shared<const std::string>(std::move(*request.mutable_image()));
   ClassifyCall call{.model = record.answering_model(), .options = {.top_k = request.top_k()}};
   call.images.push_back(
       {.content = std::string_view(*image), .owner = image, .bytes = static_cast<int64_t>(image->size())});
-  return ClassifyImages(record, std::move(call),
-                        [answer = std::move(answer)](const absl::StatusOr<ClassifyResult>& result) {
-                          if (!result.ok()) return answer(result.status());
-                          const absl::StatusOr<Classification>& classified = result->images.front();
-                          if (!classified.ok()) return answer(classified.status());
-                          openai::ClassifyAnswer message;
-                          message.set_model(result->model.name);
-                          message.set_version(result->model.version);
-                          Set(*classified, *message.mutable_classes());
-                          answer(std::move(message));
-                        });
+  const auto to_message = [](absl::StatusOr<ClassifyResult> result) -> absl::StatusOr<openai::ClassifyAnswer> {
+    LS_RETURN_IF_ERROR(result.status());
+    const absl::StatusOr<Classification>& classified = result->images.front();
+    LS_RETURN_IF_ERROR(classified.status());
+    openai::ClassifyAnswer message;
+    message.set_model(result->model.name);
+    message.set_version(result->model.version);
+    Set(*classified, *message.mutable_classes());
+    return message;
+  };
+  return ClassifyImages(record, std::move(call), Answering(answer, to_message));
 }
 
 HttpResponse ProblemDetails(const absl::Status& status) {

@@ -20,9 +20,9 @@ absl::Status ReadPredictRequest(std::string_view body, const RequestLimits& limi
 
 // The work. A request without a model's name means the only model of its kind that the caller may use.
 absl::Status Predict(CallRecord& record, const openai::PredictRequest& request,
-                     std::function<void(absl::StatusOr<openai::PredictAnswer>)> answer);
+                     const Answerer<openai::PredictAnswer>& answer);
 absl::Status Classify(CallRecord& record, openai::ClassifyRequest request,
-                      std::function<void(absl::StatusOr<openai::ClassifyAnswer>)> answer);
+                      const Answerer<openai::ClassifyAnswer>& answer);
 
 // Errors are problem details (RFC 9457). `limits` must outlive the codec.
 std::unique_ptr<HttpCodec> MakePredictCodec(const RequestLimits& limits);

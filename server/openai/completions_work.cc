@@ -71,9 +71,9 @@ class CompletionsWork final : public GenerationStream {
     absl::Status status =
         request.max_tokens() > 0
             ? Generate(record, GenerationOf(request, reference),
-                       [self](absl::StatusOr<GenerateResult> result) { self->Answer(std::move(result)); })
+                       [self](absl::StatusOr<GenerateResult> result) { self->AnswerFrom(std::move(result)); })
             : ScoreTexts(record, ScoringOf(request, reference, request.has_logprobs() || model->tokenizer == nullptr),
-                         [self](absl::StatusOr<ScoreResult> result) { self->Answer(std::move(result)); });
+                         [self](absl::StatusOr<ScoreResult> result) { self->AnswerFrom(std::move(result)); });
     if (!status.ok()) SetAtWork(false);
     return status;
   }
@@ -105,6 +105,11 @@ class CompletionsWork final : public GenerationStream {
 
   openai::Completions Whole(GenerateResult result) { return answer_->OfResult(std::move(result)); }
   openai::Completions Whole(const ScoreResult& result) { return answer_->OfScores(result); }
+
+  template <typename Result>
+  void AnswerFrom(absl::StatusOr<Result> result) {
+    call_.RunForAnswer(call_.record(), [this, result = std::move(result)]() mutable { Answer(std::move(result)); });
+  }
 
   // Ends the work of a request that does not stream its generation.
   template <typename Result>

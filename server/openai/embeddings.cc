@@ -98,20 +98,21 @@ absl::Status ReadEmbeddingsRequest(std::string_view body, const RequestLimits& l
 }
 
 absl::Status CreateEmbeddings(CallRecord& record, const openai::EmbeddingsRequest& request,
-                              std::function<void(absl::StatusOr<openai::EmbeddingsAnswer>)> answer) {
+                              const Answerer<openai::EmbeddingsAnswer>& answer) {
   EmbedCall call{.model = {.name = request.model()}, .options = {.normalize = true}};
   for (const openai::Prompt& input : request.inputs()) call.texts.push_back(FromMessage(input));
-  return Embed(record, std::move(call), [answer = std::move(answer)](absl::StatusOr<EmbedResult> result) {
-    if (!result.ok()) return answer(result.status());
+  const auto to_message = [](absl::StatusOr<EmbedResult> result) -> absl::StatusOr<openai::EmbeddingsAnswer> {
+    LS_RETURN_IF_ERROR(result.status());
     openai::EmbeddingsAnswer message;
     message.set_model(result->model.name);
     message.set_prompt_tokens(result->usage.prompt_tokens);
     for (const absl::StatusOr<Embedding>& one : result->embeddings) {
-      if (!one.ok()) return answer(one.status());
+      LS_RETURN_IF_ERROR(one.status());
       message.add_embeddings()->mutable_values()->Assign(one->values.begin(), one->values.end());
     }
-    answer(std::move(message));
-  });
+    return message;
+  };
+  return Embed(record, std::move(call), Answering(answer, to_message));
 }
 
 std::unique_ptr<HttpCodec> MakeEmbeddingsCodec(const RequestLimits& limits) {

@@ -1,7 +1,6 @@
 // OpenAI's POST /v1/embeddings, for classifiers of texts.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string_view>
 
@@ -19,7 +18,7 @@ absl::Status ReadEmbeddingsRequest(std::string_view body, const RequestLimits& l
 
 // The work: the vectors that the model's head reads, divided by their length, as OpenAI's are.
 absl::Status CreateEmbeddings(CallRecord& record, const openai::EmbeddingsRequest& request,
-                              std::function<void(absl::StatusOr<openai::EmbeddingsAnswer>)> answer);
+                              const Answerer<openai::EmbeddingsAnswer>& answer);
 
 // `limits` must outlive the codec.
 std::unique_ptr<HttpCodec> MakeEmbeddingsCodec(const RequestLimits& limits);

@@ -173,30 +173,23 @@ int64_t MessageBufferBytes(const ServerOptions& options, const MachineLimits& ma
   return std::max({machine.memory_bytes / 8, 4 * options.max_message_bytes, kMin});
 }
 
-int64_t AnswerBytes(const MachineLimits& machine) {
-  constexpr int64_t kMin = int64_t{32} << 20;
-  return std::max(machine.memory_bytes / 16, kMin);
-}
-
-int64_t PromptTokens(const ServerOptions& options, const MachineLimits& machine) {
-  return std::max(machine.memory_bytes / 8 / kTokenBytes, 2 * options.max_prompt_tokens);
-}
-
-int64_t WaitingBytes(const ServerOptions& options, const MachineLimits& machine) {
-  return std::max(machine.memory_bytes / 64, 2 * options.max_message_bytes);
-}
-
-int64_t SessionTokens(const ServerOptions& options, const MachineLimits& machine) {
-  return std::max(machine.memory_bytes / 64 / kTokenBytes, 2 * options.max_prompt_tokens);
-}
-
 int64_t SessionTokensOfClient(const ServerOptions& options, int64_t of_all) {
   return std::max(of_all / 4, 2 * options.max_prompt_tokens);
 }
 
-int64_t SessionTransferBytes(const ServerOptions& options, const MachineLimits& machine) {
-  constexpr int64_t kMin = int64_t{64} << 20;
-  return options.session_key_file.empty() ? 0 : std::max(machine.memory_bytes / 32, kMin);
+RequestMemory RequestMemoryOf(const ServerOptions& options, const MachineLimits& machine) {
+  constexpr int64_t kMinAnswers = int64_t{32} << 20, kMinTransfers = int64_t{64} << 20;
+  constexpr int64_t kLog = int64_t{8} << 20, kTraces = int64_t{16} << 20;
+  const int64_t memory = machine.memory_bytes, prompts = 2 * options.max_prompt_tokens * kTokenBytes;
+  return {.messages = MessageBufferBytes(options, machine),
+          .answers = std::max(memory / 16, kMinAnswers),
+          .transfers = options.session_key_file.empty() ? 0 : std::max(memory / 32, kMinTransfers),
+          .connections = GrpcConnectionsOf(options, machine).bytes + HttpConnectionsOf(options, machine).bytes,
+          .prompts = std::max(memory / 8, prompts),
+          .sessions = std::max(memory / 64, prompts),
+          .items = std::max(memory / 64, 2 * options.max_message_bytes),
+          .log = kLog,
+          .traces = options.tracing.endpoint.empty() ? 0 : kTraces};
 }
 
 int64_t DecodingBytes(const ServerOptions& options) {

@@ -119,26 +119,28 @@ ConnectionLimit GrpcConnectionsOf(const ServerOptions& options, const MachineLim
 // Bytes of messages that gRPC may buffer: an eighth of the memory, at least 64 MiB and four of the largest messages.
 int64_t MessageBufferBytes(const ServerOptions& options, const MachineLimits& machine);
 
-// Bytes of answers that clients have not read: a 16th of the memory, at least 32 MiB, which is eight of the largest.
-int64_t AnswerBytes(const MachineLimits& machine);
-
-// Maximum tokens in the prompts of all models: an eighth of the memory, at least two of the longest prompts.
-int64_t PromptTokens(const ServerOptions& options, const MachineLimits& machine);
-
-// Maximum bytes of the queued items of all classifiers: a 64th of the memory, at least two of the largest messages.
-int64_t WaitingBytes(const ServerOptions& options, const MachineLimits& machine);
-
-// Maximum tokens in the sessions of all models: a 64th of the memory, at least two of the longest prompts.
-int64_t SessionTokens(const ServerOptions& options, const MachineLimits& machine);
-
 // Maximum tokens in the sessions of one client: a quarter of `of_all`, at least two of the longest prompts.
 int64_t SessionTokensOfClient(const ServerOptions& options, int64_t of_all);
 
-// Maximum bytes of sessions that are moving between servers: a 32nd of the memory, at least 64 MiB; 0 if the server
-// moves none.
-int64_t SessionTransferBytes(const ServerOptions& options, const MachineLimits& machine);
-
 // Maximum bytes that the preparation threads need at once.
 int64_t DecodingBytes(const ServerOptions& options);
+
+// The memory of requests in bytes, by part (server/admission/call_memory.h).
+struct RequestMemory {
+  int64_t messages = 0;     // MessageBufferBytes
+  int64_t answers = 0;      // a 16th of the memory, at least 32 MiB, which is eight of the largest
+  int64_t transfers = 0;    // a 32nd, at least 64 MiB; 0 if the server moves no sessions
+  int64_t connections = 0;  // both kinds
+  int64_t prompts = 0;      // an eighth, at least two of the longest prompts
+  int64_t sessions = 0;     // a 64th, at least two of the longest prompts
+  int64_t items = 0;        // a 64th, at least two of the largest messages
+  int64_t log = 0;
+  int64_t traces = 0;
+
+  int64_t all() const {
+    return messages + answers + transfers + connections + prompts + sessions + items + log + traces;
+  }
+};
+RequestMemory RequestMemoryOf(const ServerOptions& options, const MachineLimits& machine);
 
 }  // namespace longshort::server

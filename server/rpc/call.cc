@@ -299,6 +299,13 @@ void Call::RunLater(absl::AnyInvocable<void()> task) {
   });
 }
 
+void Call::RunForAnswer(CallRecord& record, absl::AnyInvocable<void()> task) {
+  constexpr int64_t kLargeBytes = 64 << 10;
+  if (record.answers().bytes() >= kLargeBytes)
+    return RunLater([keep = shared_from_this(), task = std::move(task)]() mutable { task(); });
+  task();
+}
+
 void Call::AdvanceLater() {
   if (std::exchange(advance_scheduled_, true)) return;
   if (delivery_ == nullptr) delivery_ = &environment().deliveries.Next();

@@ -81,6 +81,9 @@ class Call : public std::enable_shared_from_this<Call> {
   }
   // Runs `task` by a thread of CallEnvironment::work, without a limit: for an answer to work that was accepted.
   void RunLater(absl::AnyInvocable<void()> task);
+  // Runs `task`, which makes an answer from the engine's results: later if `record`, of this call or of a call within
+  // it, has announced a large one.
+  void RunForAnswer(CallRecord& record, absl::AnyInvocable<void()> task);
   // The work's answers that wait behind the one that is being written have so many bytes.
   void SetWaitingBytes(size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Has a delivery thread call Advance (always the same thread), so that the engine's thread does not write.

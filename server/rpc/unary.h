@@ -39,13 +39,10 @@ class UnaryWork : public CallWork {
   void Answer(const absl::StatusOr<Response>& response) {
     call_.End(EndWork(response));
   }
-  // The same with the answer that `make` returns. If the handler has announced a large answer (CallRecord::answers), a
-  // thread of CallEnvironment::work calls `make`.
+  // The same with the answer that `make` returns; see Call::RunForAnswer.
   template <typename Make>
   void AnswerFrom(Make make) {
-    constexpr int64_t kLargeBytes = 64 << 10;
-    if (call_.record().answers().bytes() < kLargeBytes) return Answer(make());
-    call_.RunLater([this, keep = call_.shared_from_this(), make = std::move(make)]() mutable { Answer(make()); });
+    call_.RunForAnswer(call_.record(), [this, make = std::move(make)]() mutable { Answer(make()); });
   }
 
  protected:
@@ -98,6 +95,14 @@ class Answerer final {
  private:
   std::shared_ptr<UnaryWork> work_;
 };
+
+// A callback for a result: answers with what `convert` makes of it.
+template <typename Response, typename Convert>
+auto Answering(const Answerer<Response>& answer, Convert convert) {
+  return [answer, convert = std::move(convert)](auto result) {
+    answer.From([convert, result = std::move(result)]() mutable { return convert(std::move(result)); });
+  };
+}
 
 template <typename Request, typename Response, typename Handle>
 Rpc AnswerLater(const CallNames& names, Handle handle) {

@@ -56,6 +56,22 @@ TEST(Budget, IsTakenFromTheBudgetsAboveToo) {
   EXPECT_EQ(all->held(), 0);
 }
 
+TEST(Budget, OfTokensTakesTheirBytesFromTheBudgetAbove) {
+  const auto bytes = BudgetOf(100);
+  const auto tokens = std::make_shared<Budget>(50, Budget::Names{"requests", "tokens"}, bytes, 4);
+  Budget::Share share = *Budget::Take(tokens, 20);
+  EXPECT_EQ(tokens->held(), 20);
+  EXPECT_EQ(bytes->held(), 80);
+  EXPECT_FALSE(Budget::Take(tokens, 6).ok());
+  EXPECT_FALSE(Budget::Take(tokens, 2, 4).ok());
+  EXPECT_EQ(bytes->held(), 80);
+  EXPECT_TRUE(share.Grow(25).ok());
+  share.Add(5);
+  EXPECT_EQ(bytes->held(), 120);
+  share = {};
+  EXPECT_EQ(bytes->held(), 0);
+}
+
 TEST(Budget, WhatIsRefusedIsInNobodysWay) {
   const auto budget = BudgetOf(10);
   const auto first = Budget::Take(budget, 6);

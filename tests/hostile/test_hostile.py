@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from integration import tokens
+from integration import session_calls, tokens
 from integration.certificates import Authority
 from integration.server_process import BINARY, ROOT, Server
 from integration.tls_calls import files_of
@@ -53,6 +53,7 @@ class Attack:
     options: tuple[str, ...] = ()
     most_queued: int = 0  # requests that one client may have in the queue; 0: not checked
     bodies: bool = False  # bodies of 200 KB of others are served, too
+    moves_sessions: bool = False
     served: tuple[str, ...] = ()  # that the program has seen
 
 
@@ -88,6 +89,7 @@ ATTACKS = {
     "slow streams": Attack("slow_streams", attacker="peer"),
     "images": Attack("image_bombs"),
     "header fields": Attack("metadata"),
+    "sessions that move": Attack("sessions", moves_sessions=True, served=("sessions", "imports")),
     "heavy use": Attack("heavy_use", options=LARGE_IMAGES, served=("bodies 200", "texts 200", "photos 200")),
 }
 
@@ -172,6 +174,8 @@ def attacked(attack: Attack, folder: Path) -> Iterator[Attacked]:
     options, authority = ["--drain-timeout=1s", *attack.options], Authority("servers")
     if attack.tls:
         options += files_of(folder, authority.server())
+    if attack.moves_sessions:
+        options.append(f"--session-key-file={session_calls.write_key(folder, 'key')}")
     attacker, victim = ["--source=127.0.0.2"], []
     if attack.attacker != "peer":
         both = tokens.line("attacker", "a-secret"), tokens.line("other", "b-secret")

@@ -125,7 +125,7 @@ absl::Status SimulatedService::Score(ScoringRequest request, std::shared_ptr<Sco
 
 absl::Status SimulatedService::Submit(absl::StatusOr<std::unique_ptr<Job>> job) {
   LS_RETURN_IF_ERROR(job.status());
-  LS_ASSIGN_OR_RETURN((*job)->resources.tokens, Budget::Take(token_budget_, (*job)->stream().end()));
+  LS_ASSIGN_OR_RETURN((*job)->resources.tokens, Budget::Take(token_budget_, (*job)->HeldTokens()));
   (*job)->times.submitted = clock_.Now();
   return engines_.back().queue.Push(*std::move(job));
 }

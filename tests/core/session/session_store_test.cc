@@ -326,6 +326,27 @@ TEST_F(SessionStoreTest, OneClientDoesNotTakeAllTheTokens) {
   EXPECT_FALSE(RefusalOf(store, {.client = "a", .id = "2"}).empty()) << "imported ones count";
 }
 
+TEST_F(SessionStoreTest, ManyNamesOfOneAccountHaveItsLimits) {
+  SessionStore::Options options = Options();
+  options.max_sessions_per_client = 3;
+  options.tokens = SessionTokenBudget(100);
+  options.max_tokens_per_client = 10;
+  SessionStore store(clock_, options);
+  const auto named = [](int i) {
+    return SessionKey{.client = absl::StrCat("name-", i), .id = "talk", .account = "ipv4:10.0.0.1"};
+  };
+  for (int i = 0; i < 3; ++i) Call(store, named(i), std::vector<int32_t>(2));
+  EXPECT_EQ(RefusalOf(store, named(3)),
+            "live sessions of this client: 3, the limit is 3; close a session, or retry later");
+  Call(store, {.client = "name-0", .id = "talk", .account = "ipv4:10.0.0.2"}, std::vector<int32_t>(6));
+  EXPECT_EQ(RefusalOf(store, named(1)),
+            "tokens in sessions of this client: 10, the limit is 10; close a session, or retry later")
+      << "a session counts for who made it";
+  Call(store, {.client = "name-9", .id = "talk", .account = "ipv4:10.0.0.2"}, std::vector<int32_t>(9));
+  ASSERT_TRUE(store.Close({.client = "name-0", .id = "talk"}).ok());
+  Call(store, named(3), std::vector<int32_t>(2));
+}
+
 TEST_F(SessionStoreTest, ThoseWhoSayNotWhoTheyAreMayTakeAll) {
   SessionStore::Options options = Options();
   options.max_sessions_per_client = 1;

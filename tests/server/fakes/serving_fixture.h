@@ -43,7 +43,7 @@ class ServingFixture : public ::testing::Test {
   }
 
   std::unique_ptr<CallMemory> MemoryWithPatience(absl::Duration patience, int64_t answer_bytes = int64_t{64} << 20) {
-    return std::make_unique<CallMemory>(CallMemory::Sizes{.answers = answer_bytes}, patience, metrics_.families());
+    return std::make_unique<CallMemory>(RequestMemory{.answers = answer_bytes}, patience, metrics_.families());
   }
   // REQUIRES: no call was made yet.
   void SetPatience(absl::Duration patience, int64_t answer_bytes = int64_t{64} << 20) {

@@ -22,6 +22,12 @@ using Workers = std::vector<models::WorkerDevice>;
 
 constexpr int64_t kMebibyte = 1 << 20;
 
+absl::StatusOr<std::unique_ptr<core::ModelRegistry>> LoadFor(const ServerOptions& options, const MachineLimits& machine,
+                                                             const GuardedLoader& loader, ServerMetrics& metrics,
+                                                             Logger& log) {
+  return LoadModels(options, machine, EngineBudgetsOf(RequestMemoryOf(options, machine)), loader, metrics, log);
+}
+
 // Loads one classifier with this serving.json, and returns the status of that.
 absl::Status LoadServedBy(const std::string& serving) {
   const std::string repository = absl::StrCat(testing::TempDir(), "/serving-", getpid());
@@ -38,7 +44,7 @@ absl::Status LoadServedBy(const std::string& serving) {
     return models::LoadedClassifier{
         .weights = core::WeightsOf(std::make_unique<core::FakeClassifier>()), .tokenizer = {}, .preprocessor = {}};
   };
-  const absl::Status status = LoadModels(options, {.cpus = 2, .memory_bytes = 0}, loader, metrics, log).status();
+  const absl::Status status = LoadFor(options, {.cpus = 2, .memory_bytes = 0}, loader, metrics, log).status();
   std::filesystem::remove_all(repository);
   return status;
 }
@@ -84,7 +90,7 @@ class ClassifierRepository {
       return loaded;
     };
     const MachineLimits machine = {.cpus = 2, .memory_bytes = memory_mebibytes * kMebibyte};
-    return LoadModels(options_, machine, loader, metrics_, log_);
+    return LoadFor(options_, machine, loader, metrics_, log_);
   }
 
  private:
@@ -93,8 +99,8 @@ class ClassifierRepository {
   Logger log_{LogFormat::kText, LogLevel::kError};
 };
 
-// MiB of messages, prompts, answers, and connections of gRPC and HTTP.
-constexpr int64_t kOfServer = 64 + 64 + 32 + 16 + 16;
+// MiB of messages, prompts, answers, connections of gRPC and HTTP, and the log.
+constexpr int64_t kOfServer = 64 + 64 + 32 + 16 + 16 + 8;
 
 // Loads `count` classifiers where there is so much memory, and returns the status of that.
 absl::Status LoadClassifiers(int count, int64_t memory_mebibytes, const std::string& name) {
@@ -163,7 +169,7 @@ TEST(LoadModels, AModelThatDoesNotFitIsRefusedBeforeItsWeightsAreRead) {
     return absl::InternalError("not refused");
   };
   const MachineLimits machine = {.cpus = 2, .memory_bytes = int64_t{1} << 30};
-  const absl::Status refused = LoadModels(options, machine, loader, metrics, log).status();
+  const absl::Status refused = LoadFor(options, machine, loader, metrics, log).status();
   std::filesystem::remove_all(repository);
   EXPECT_FALSE(read);
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
@@ -205,7 +211,7 @@ class ModelOnGpus {
     };
     const MachineLimits machine = {
         .cpus = 4, .memory_bytes = 0, .gpus = models::Gpus{.memory_bytes = {0, memory_bytes}}};
-    return LoadModels(options_, machine, loader, metrics_, log_);
+    return LoadFor(options_, machine, loader, metrics_, log_);
   }
 
   ServerOptions options_;

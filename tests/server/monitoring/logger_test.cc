@@ -99,6 +99,23 @@ TEST(Logger, WritesEveryLineAndEachThreadsInOrder) {
   for (const auto& [thread, count] : next) EXPECT_EQ(count, kLines) << thread;
 }
 
+TEST(Logger, HoldsMemoryForLinesUntilTheyAreWritten) {
+  const auto budget = std::make_shared<Budget>(1000, Budget::Names{.holders = "lines", .unit = "bytes"});
+  ::testing::internal::CaptureStderr();
+  Logger log(LogFormat::kText, LogLevel::kInfo);
+  log.Info(std::string(2000, 'x'));
+  EXPECT_EQ(budget->held(), 0);
+  log.ChargeTo(budget);
+  const int64_t first = budget->held();
+  EXPECT_GE(first, 2000);
+  log.Info("text", {{"key", std::string(3000, 'y')}});
+  EXPECT_GE(budget->held(), first + 3000);
+  ASSERT_TRUE(log.Start().ok());
+  log.Flush(kLong);
+  ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(budget->held(), 0);
+}
+
 TEST(Logger, DropsTheOldestLinesThatTakeTooMuchMemory) {
   ::testing::internal::CaptureStderr();
   Logger log(LogFormat::kText, LogLevel::kInfo);
@@ -106,8 +123,8 @@ TEST(Logger, DropsTheOldestLinesThatTakeTooMuchMemory) {
   ASSERT_TRUE(log.Start().ok());
   log.Flush(kLong);
   const std::string written = ::testing::internal::GetCapturedStderr();
-  EXPECT_THAT(written, ::testing::AllOf(::testing::HasSubstr(" log lines lost lines=13\n"),
-                                        ::testing::HasSubstr(" line13\n"), ::testing::EndsWith(" line19\n")));
+  EXPECT_THAT(written, ::testing::AllOf(::testing::HasSubstr(" log lines lost lines=17\n"),
+                                        ::testing::HasSubstr(" line17\n"), ::testing::EndsWith(" line19\n")));
   EXPECT_THAT(written, ::testing::Not(::testing::HasSubstr(" line12\n")));
 }
 

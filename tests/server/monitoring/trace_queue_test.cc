@@ -24,6 +24,22 @@ TEST(TraceQueue, DropsWhatHasNoRoom) {
   EXPECT_TRUE(queue.Offer(Trace(10)));
 }
 
+TEST(TraceQueue, DropsWhatHasNoMemoryUntilABatchWasExported) {
+  const auto memory = TraceBudget(Trace(1)->Bytes() + 1000);
+  TraceQueue queue({.max_spans = 100, .batch_spans = 100, .delay = absl::ZeroDuration()}, memory);
+  auto large = Trace(1);
+  large->attributes.push_back({"url.path", std::string(400, 'x')});
+  EXPECT_GE(large->Bytes(), Trace(1)->Bytes() + 800);
+  EXPECT_TRUE(queue.Offer(std::move(large)));
+  EXPECT_FALSE(queue.Offer(Trace(1)));
+  auto batch = queue.Take();
+  EXPECT_EQ(batch.size(), 1);
+  EXPECT_FALSE(queue.Offer(Trace(1)));
+  batch.clear();
+  EXPECT_EQ(memory->held(), 0);
+  EXPECT_TRUE(queue.Offer(Trace(1)));
+}
+
 TEST(TraceQueue, GivesABatchAtATimeAndCallsWhole) {
   TraceQueue queue({.max_spans = 100, .batch_spans = 5, .delay = absl::ZeroDuration()});
   for (const int64_t spans : {3, 2, 1, 7, 4}) ASSERT_TRUE(queue.Offer(Trace(spans)));
