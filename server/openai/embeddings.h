@@ -9,6 +9,7 @@
 #include "server/admission/call_record.h"
 #include "server/http_rpc/http_codec.h"
 #include "server/openai/messages.pb.h"
+#include "server/rpc/unary.h"
 
 namespace longshort::server {
 
