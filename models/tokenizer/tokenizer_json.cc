@@ -132,7 +132,7 @@ class BpeReader final {
     if (const JsonNode version = top.At("version"); !version.IsNull() && version.value() != "1.0") {
       return version.Wrong("\"1.0\"");
     }
-    if (const JsonNode normalizer = top.At("normalizer"); !normalizer.IsNull()) return normalizer.Wrong("null");
+    LS_RETURN_IF_ERROR(CheckNormalizer(top.At("normalizer")));
     if (const JsonNode truncation = top.At("truncation"); truncation.value().is_object()) {
       const JsonNode direction = truncation.At("direction");
       if (!direction.IsNull() && direction.value() != "Right") return direction.Wrong("\"Right\"");
@@ -145,6 +145,17 @@ class BpeReader final {
   }
 
  private:
+  static absl::Status CheckNormalizer(const JsonNode& node) {
+    constexpr std::string_view kWanted =
+        "\"Sequence\" of no normalizers, or the normalizer null: texts are tokenized as they are";
+    if (node.IsNull()) return absl::OkStatus();
+    if (!node.value().is_object()) return node.Wrong("null");
+    if (node.At("type").value() != "Sequence") return node.At("type").Wrong(kWanted);
+    LS_RETURN_IF_ERROR(node.CheckFields({"type", "normalizers"}));
+    const JsonNode list = node.At("normalizers");
+    return list.value().is_array() && list.value().empty() ? absl::OkStatus() : list.Wrong("an empty list");
+  }
+
   absl::Status ReadPreTokenizer(const JsonNode& node) {
     if (!node.value().is_object()) return node.Wrong("the pre-tokenizer ByteLevel");
     LS_RETURN_IF_ERROR(node.CheckType("ByteLevel"));
@@ -155,10 +166,11 @@ class BpeReader final {
   }
 
   absl::Status ReadModel(const JsonNode& node) {
+    // Older files do not name the type.
+    if (node.value().contains("type")) LS_RETURN_IF_ERROR(node.CheckType("BPE"));
     LS_RETURN_IF_ERROR(
         node.CheckFields({"type", "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk",
                           "byte_fallback", "ignore_merges", "vocab", "merges"}));
-    if (!node.At("type").IsNull()) LS_RETURN_IF_ERROR(node.CheckType("BPE"));  // older files do not name it
     if (const JsonNode dropout = node.At("dropout"); !dropout.IsNull() && dropout.value() != 0) {
       return dropout.Wrong("null: ids must not depend on chance");
     }

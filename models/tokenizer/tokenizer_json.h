@@ -36,10 +36,13 @@ struct BpeFile {
 
 // Parses tokenizer.json for a model with `vocabulary_size` embedding rows. `name` is the file's name in errors.
 //
-// What it must have: model BPE without dropout, byte_fallback, prefixes and suffixes; no normalizer; the pre-tokenizer
-// ByteLevel with its pattern; a post-processor that makes <s> A </s>, and <s> A </s></s> B </s> of a pair:
-// RobertaProcessing, or TemplateProcessing, alone or behind ByteLevel. Its truncation and padding are ignored: the
-// model's limit holds, and there is no padding.
+// What it must have: model BPE without dropout, byte_fallback, prefixes and suffixes; no normalizer, or a Sequence of
+// none; the pre-tokenizer ByteLevel with its pattern; a post-processor that makes <s> A </s>, and <s> A </s></s> B </s>
+// of a pair: RobertaProcessing, or TemplateProcessing, alone or behind ByteLevel. Its padding is ignored, and its
+// truncation except its direction, which must be right: the model's limit holds, and there is no padding.
+//
+// The converter has the same rules (longshort_convert/tokenizer_json.py). tests/models/tokenizer/files hold both to
+// each other.
 //
 // Errors: INVALID_ARGUMENT naming the file, the field, and what it must be; for a file that is not JSON, that has more
 // than 2^22 elements, or that needs something else than the above.

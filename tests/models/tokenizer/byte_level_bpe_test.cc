@@ -125,7 +125,7 @@ TEST(ByteLevelBpe, RefusesWhatItDoesNotFollow) {
   EXPECT_THAT(ErrorAfter("/model/byte_fallback", true), HasSubstr("model.byte_fallback"));
   EXPECT_THAT(ErrorAfter("/model/end_of_word_suffix", "</w>"), HasSubstr("model.end_of_word_suffix"));
   EXPECT_THAT(ErrorAfter("/model/unk_token", "[UNK]"), HasSubstr("model.unk_token"));
-  EXPECT_THAT(ErrorAfter("/normalizer", {{"type", "NFC"}}), HasSubstr("normalizer is object; it must be null"));
+  EXPECT_THAT(ErrorAfter("/normalizer", {{"type", "NFC"}}), HasSubstr("normalizer.type is 'NFC'"));
   EXPECT_THAT(ErrorAfter("/pre_tokenizer/type", "Whitespace"), HasSubstr("pre_tokenizer.type"));
   EXPECT_THAT(ErrorAfter("/pre_tokenizer/use_regex", false), HasSubstr("pre_tokenizer.use_regex"));
   EXPECT_THAT(ErrorAfter("/post_processor", nullptr), HasSubstr("post_processor is null; it must be Roberta"));

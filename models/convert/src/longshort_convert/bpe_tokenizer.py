@@ -14,6 +14,8 @@ from longshort_convert import vocabulary
 from longshort_convert.errors import ConvertError
 from longshort_convert.hugging_face import Ids
 from longshort_convert.input_files import read_json_object, read_text
+from longshort_convert.strict_json import quoted
+from longshort_convert.tokenizer_json import TokenizerIds, read_rules
 
 TOKENIZER = "tokenizer.json"
 _PAIRS = (("vocab.json", "merges.txt"), ("encoder.json", "vocab.bpe"))
@@ -39,64 +41,27 @@ def read_tokenizer(path: Path, vocabulary_size: int, ids: Ids) -> bytes:
             raise ConvertError(f"{path}: has no {wanted}")
         if found != path:
             return read_tokenizer(found, vocabulary_size, ids)
-        content = _from_older_files(path, vocabulary_size)
-        text = json.dumps(content, ensure_ascii=False)
+        text = json.dumps(_from_older_files(path, vocabulary_size), ensure_ascii=False)
     else:
-        text, content = read_text(path), read_json_object(path)
-    try:
-        _check(content, str(path), vocabulary_size, ids)
-    except (AttributeError, IndexError, KeyError, TypeError) as error:
-        raise ConvertError(f"{path}: is not a tokenizer.json of Hugging Face's tokenizers: {error!r}") from error
+        text = read_text(path)
+    _check_ids(read_rules(text, str(path), vocabulary_size), str(path), ids)
     return text.encode()
 
 
-def _check(content: dict[str, Any], name: str, vocabulary_size: int, ids: Ids) -> None:
-    """Whether its ids are those of the model. The server checks the rest when it loads the model."""
-    model = content.get("model")
-    if not isinstance(model, dict) or model.get("type") != "BPE" or not isinstance(model.get("vocab"), dict):
-        kind = model.get("type") if isinstance(model, dict) else None
-        raise ConvertError(f"{name}: its model is {kind!r}; Longshort has 'BPE' of bytes only")
-    if "ByteLevel" not in _pre_tokenizers(content.get("pre_tokenizer")):
-        raise ConvertError(f"{name}: its pre_tokenizer is not ByteLevel; Longshort has BPE of bytes only")
-    id_of = dict(model["vocab"])
-    for token in content.get("added_tokens") or ():
-        id_of[token["content"]] = token["id"]
-    for token, id_ in id_of.items():
-        if type(id_) is not int or not 0 <= id_ < vocabulary_size:
-            raise ConvertError(f"{name}: token {token!r} has id {id_!r}, but the model has {vocabulary_size} ids")
-    token_of = {id_: token for token, id_ in id_of.items()}
-    if len(token_of) != len(id_of):
-        raise ConvertError(f"{name}: two tokens have the same id")
-    first, last = _framing(content.get("post_processor"), name)
-    wanted = (("bos_token_id", ids.first, first), ("eos_token_id", ids.separator, last))
+def _check_ids(tokenizer: TokenizerIds, name: str, ids: Ids) -> None:
+    """Whether it is the tokenizer of this model."""
+    wanted = (("bos_token_id", ids.first, tokenizer.first), ("eos_token_id", ids.separator, tokenizer.last))
     for field, id_, token in wanted:
-        if id_ is not None and id_of.get(token) != id_:
+        if id_ is not None and tokenizer.id_of[token] != id_:
             raise ConvertError(
-                f"{name}: it frames documents with {token!r} of id {id_of.get(token)}, but the model's {field} is {id_}"
+                f"{name}: it frames documents with {quoted(token)} of id {tokenizer.id_of[token]}, but the model's "
+                f"{field} is {id_}"
             )
-    if token_of.get(ids.padding, _PADDING) != _PADDING:
-        raise ConvertError(f"{name}: id {ids.padding} is {token_of[ids.padding]!r}, but it is the model's pad_token_id")
-
-
-def _pre_tokenizers(found: object) -> list[Any]:
-    if not isinstance(found, dict):
-        return []
-    if found.get("type") == "Sequence":
-        return [part.get("type") for part in found.get("pretokenizers") or ()]
-    return [found.get("type")]
-
-
-def _framing(found: object, name: str) -> tuple[str, str]:
-    """The tokens that the tokenizer puts before and behind a document."""
-    if isinstance(found, dict) and found.get("type") == "Sequence":
-        found = found["processors"][-1]
-    if isinstance(found, dict) and found.get("type") == "RobertaProcessing":
-        return found["cls"][0], found["sep"][0]
-    if isinstance(found, dict) and found.get("type") == "TemplateProcessing":
-        tokens = [part["SpecialToken"]["id"] if "SpecialToken" in part else None for part in found["single"]]
-        if len(tokens) == 3 and tokens[0] is not None and tokens[1] is None and tokens[2] is not None:
-            return tokens[0], tokens[2]
-    raise ConvertError(f"{name}: its post_processor does not frame a document as <s> ... </s>")
+    padding = next((token for token, id_ in tokenizer.id_of.items() if id_ == ids.padding), _PADDING)
+    if padding in (tokenizer.first, tokenizer.last) or not (padding == _PADDING or padding in tokenizer.added):
+        raise ConvertError(
+            f"{name}: id {ids.padding} is {quoted(padding)}, but it is the model's pad_token_id, which no text may have"
+        )
 
 
 def _from_older_files(folder: Path, vocabulary_size: int) -> dict[str, Any]:
@@ -109,14 +74,17 @@ def _from_older_files(folder: Path, vocabulary_size: int) -> dict[str, Any]:
     ids = read_json_object(folder / tokens_file)
     if any(type(id_) is not int for id_ in ids.values()):
         raise ConvertError(f"{folder / tokens_file}: its values are not ids")
+    merges = _merges(folder / merges_file)
     if tokens_file == "encoder.json":
         if not (folder / _DICTIONARY).is_file():
             raise ConvertError(f"{folder}: has {tokens_file}, GPT-2's ids, and no {_DICTIONARY} with the model's order")
         ids = _in_order_of_dictionary(folder / _DICTIONARY, folder / tokens_file, ids, vocabulary_size)
+        # A token that did not occur in training has no id: its parts stand for it.
+        merges = [pair for pair in merges if all(symbol in ids for symbol in (*pair, "".join(pair)))]
     for token in _FAIRSEQ_SPECIAL:
         if token not in ids:
             raise ConvertError(f"{folder / tokens_file}: has no token {token}, which RoBERTa's vocabulary has")
-    return _tokenizer(ids, _merges(folder / merges_file), _adds_space(folder))
+    return _tokenizer(ids, merges, _adds_space(folder))
 
 
 def _in_order_of_dictionary(
