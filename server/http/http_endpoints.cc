@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
+#include "longshort_version.h"
 #include "server/http/http_status.h"
 #include "server/http/page.h"
 
@@ -97,6 +98,12 @@ HttpResponse AnswerOf(const PageFile& file) {
                      {"Cache-Control", "no-cache"}}};
 }
 
+bool IsListOfNames(std::string_view text) {
+  return !text.empty() && absl::c_all_of(text, [](char c) {
+    return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == ',' || c == ' ';
+  });
+}
+
 // Lets pages of `origin` read the answers (CORS), and answers a browser's question beforehand.
 void AddCors(const std::string& origin, const HttpRequest& head, HttpPlan& plan) {
   plan.fields = {{"Access-Control-Allow-Origin", origin},
@@ -104,9 +111,10 @@ void AddCors(const std::string& origin, const HttpRequest& head, HttpPlan& plan)
                  {"Vary", "Origin"}};
   if (head.method != "OPTIONS" || !head.Find("access-control-request-method").has_value()) return;
   plan.fields.emplace_back("Access-Control-Allow-Methods", "GET, POST");
-  plan.fields.emplace_back("Access-Control-Allow-Headers",
-                           "authorization, content-type, connect-protocol-version, connect-timeout-ms, x-client-id, "
-                           "x-priority, x-request-id, x-session-id, inference-header-content-length");
+  // The asked ones: clients add some, such as x-stainless-os or traceparent, and no call trusts a browser's cookies.
+  if (const std::string asked = head.Find("access-control-request-headers").value_or(""); IsListOfNames(asked)) {
+    plan.fields.emplace_back("Access-Control-Allow-Headers", asked);
+  }
   plan.fields.emplace_back("Access-Control-Max-Age", "7200");
   plan.serve = AnswerWith({.status = 204});
 }
@@ -171,7 +179,7 @@ HttpPlan HttpEndpoints::Route(const HttpRequest& head) const {
     plan.is_call = false;
   };
   const bool takes_method = absl::c_linear_search(plan.methods, head.method);
-  const bool is_probe = head.path == "/livez" || head.path == "/readyz";  // balancers choose any host
+  const bool is_probe = head.path == "/livez" || head.path == "/readyz" || head.path == "/health";  // from any host
   if (const std::string host = head.Find("host").value_or("localhost"); !is_probe && !Serves(host)) {
     constexpr int kMisdirected = 421;
     refuse(
@@ -231,7 +239,13 @@ HttpPlan HttpEndpoints::PlanOf(const HttpRequest& head) const {
 
 std::function<HttpResponse(const HttpRequest&)> HttpEndpoints::OwnAnswer(const HttpRequest& head) const {
   if (head.path == "/livez") return [](const HttpRequest&) { return HttpResponse{.body = "ok\n"}; };
-  if (head.path == "/readyz") {
+  if (head.path == "/version" || head.path == "/info") {
+    return [](const HttpRequest&) {
+      return HttpResponse{.body = absl::StrCat(R"({"name":"longshort","version":")", std::string(kVersion), "\"}\n"),
+                          .content_type = "application/json"};
+    };
+  }
+  if (head.path == "/readyz" || head.path == "/health") {
     return [this](const HttpRequest&) {
       return ready_ ? HttpResponse{.body = "ready\n"} : HttpResponse{.status = 503, .body = "not ready\n"};
     };

@@ -183,6 +183,7 @@ void HttpCall::BeginStream() {
   if (std::exchange(streaming_, true)) return;
   HttpResponse head{.content_type = codec_->stream_content_type(), .fields = codec_->stream_fields()};
   head.fields.emplace_back("Cache-Control", "no-cache");
+  head.fields.emplace_back("X-Accel-Buffering", "no");  // nginx would hold kilobytes back
   AddFields(absl::OkStatus(), head);
   exchange_->BeginStream(std::move(head));
 }

@@ -16,15 +16,16 @@
 #include "server/http/http_query.h"
 #include "server/http/http_status.h"
 #include "server/openai/find_model.h"
+#include "server/openai/image_body.h"
 #include "server/openai/json_request.h"
+#include "server/openai/prompts.h"
 
 namespace longshort::server {
 namespace {
 
 using nlohmann::ordered_json;
 
-constexpr char kInputForms[] =
-    "a string, a pair of strings, or a list of either: [[\"one\"], [\"two\"]] or [[\"first\", \"second\"]]";
+constexpr char kInputForms[] = "a string, a list of strings, or a list of lists of one string or of two, a pair";
 
 absl::Status ReadInputs(JsonRequest& json, openai::PredictRequest& request) {
   nlohmann::json* const found = json.Find("inputs");
@@ -51,6 +52,27 @@ absl::Status ReadInputs(JsonRequest& json, openai::PredictRequest& request) {
   return absl::OkStatus();
 }
 
+// Of huggingface_hub's clients.
+absl::Status ReadParameters(JsonRequest& json, openai::PredictRequest& request, bool& raw_scores) {
+  nlohmann::json* const found = json.Find("parameters");
+  if (found == nullptr) return absl::OkStatus();
+  if (!found->is_object()) return WrongJson("parameters", *found, "an object");
+  request.set_has_parameters(true);
+  if (const auto top_k = found->find("top_k"); top_k != found->end() && !top_k->is_null()) {
+    LS_ASSIGN_OR_RETURN(const int64_t number, IntegerOf("parameters.top_k", *top_k, "an integer"));
+    if (number < 1) return FieldError("parameters.top_k", number, "at least 1");
+    request.set_top_k(number);
+  }
+  if (const auto function = found->find("function_to_apply"); function != found->end() && !function->is_null()) {
+    if (*function != "none") {
+      return WrongJson("parameters.function_to_apply", *function,
+                       "\"none\", for logits, or absent, for the function of the model's problem type");
+    }
+    raw_scores = true;
+  }
+  return absl::OkStatus();
+}
+
 // The model that a request means.
 absl::StatusOr<std::shared_ptr<const core::ServedClassifier>> FindClassifier(CallRecord& record,
                                                                              const std::string& name,
@@ -67,22 +89,13 @@ absl::StatusOr<std::shared_ptr<const core::ServedClassifier>> FindClassifier(Cal
 
 TextInput TextOf(const std::string& text) { return {.kind = TextInput::Kind::kText, .text = text}; }
 
-// Two strings are one pair for a model that takes pairs, and two inputs for a model of single texts.
-bool IsOnePair(const openai::PredictRequest& request, const core::ServedClassifier& model) {
-  return request.is_list() && request.inputs_size() == 2 && model.info.MaxDocuments() == 2;
-}
-
 absl::StatusOr<ScoreCall> ScoringOf(const openai::PredictRequest& request, const core::ServedClassifier& model,
                                     const ModelReference& reference) {
   ScoreCall call{
       .model = reference,
       .options = {.truncate = request.truncate(),
-                  .classes = {.top_k = std::numeric_limits<int32_t>::max(), .all_logits = request.raw_scores()}}};
-  if (IsOnePair(request, model)) {
-    call.texts = {TextOf(request.inputs(0).texts(0))};
-    call.second_texts = {TextOf(request.inputs(1).texts(0))};
-    return call;
-  }
+                  .classes = {.top_k = request.top_k() > 0 ? request.top_k() : std::numeric_limits<int32_t>::max(),
+                              .all_logits = request.raw_scores()}}};
   for (int i = 0; i < request.inputs_size(); ++i) {
     const auto& texts = request.inputs(i).texts();
     const std::string name = absl::StrCat("number of strings of inputs[", i, "]");
@@ -116,8 +129,9 @@ class PredictCodec final : public HttpCodec {
 
   absl::Status ReadRequest(HttpRequest& request, google::protobuf::Message& message, MemoryMeter& meter) override {
     auto& predict = static_cast<openai::PredictRequest&>(message);
-    LS_RETURN_IF_ERROR(ReadPredictRequest(request.body, limits_, meter, predict));
     predict.set_model(QueryParameter(request.query, "model").value_or(""));
+    if (request.MediaType() == kJsonType) return ReadPredictRequest(request.body, limits_, meter, predict);
+    LS_ASSIGN_OR_RETURN(*predict.add_images(), TakeImage(request, meter));
     return absl::OkStatus();
   }
 
@@ -141,6 +155,8 @@ class PredictCodec final : public HttpCodec {
 
 class ClassifyCodec final : public HttpCodec {
  public:
+  explicit ClassifyCodec(const RequestLimits& limits) : limits_(limits) {}
+
   absl::Status ReadRequest(HttpRequest& request, google::protobuf::Message& message, MemoryMeter& meter) override {
     auto& classify = static_cast<openai::ClassifyRequest&>(message);
     classify.set_model(QueryParameter(request.query, "model").value_or(""));
@@ -149,9 +165,9 @@ class ClassifyCodec final : public HttpCodec {
       if (!absl::SimpleAtoi(*top_k, &number)) return FieldError("top_k", Quoted(*top_k), "a number");
       classify.set_top_k(number);
     }
-    if (request.body.empty()) return absl::InvalidArgumentError("the body is empty; it must be an image file");
-    classify.set_image(std::move(request.body));
-    return meter.Add(HeapBytesOfText(classify.image().capacity()));
+    if (request.MediaType() == kJsonType) return ReadJson(request.body, meter, classify);
+    LS_ASSIGN_OR_RETURN(*classify.mutable_image(), TakeImage(request, meter));
+    return absl::OkStatus();
   }
 
   absl::StatusOr<HttpResponse> WriteAnswer(const google::protobuf::Message& answer) override {
@@ -163,7 +179,54 @@ class ClassifyCodec final : public HttpCodec {
     return JsonAnswer({{"model", classify.model()}, {"version", classify.version()}, {"classes", std::move(classes)}});
   }
   HttpResponse WriteError(const absl::Status& status) override { return ProblemDetails(status); }
+
+ private:
+  // As huggingface_hub's clients write a request.
+  absl::Status ReadJson(std::string_view body, MemoryMeter& meter, openai::ClassifyRequest& classify) {
+    openai::PredictRequest request;
+    LS_RETURN_IF_ERROR(ReadPredictRequest(body, limits_, meter, request));
+    if (!request.is_string()) return absl::InvalidArgumentError("inputs is not a string; it must be one image");
+    if (request.top_k() > 0) classify.set_top_k(request.top_k());
+    LS_ASSIGN_OR_RETURN(*classify.mutable_image(), ImageOfText("inputs", request.inputs(0).texts(0), meter));
+    return absl::OkStatus();
+  }
+
+  const RequestLimits& limits_;
 };
+
+ImageInput ImageOf(std::string file) {
+  const auto owner = std::make_shared<const std::string>(std::move(file));
+  return {.content = std::string_view(*owner), .owner = owner, .bytes = static_cast<int64_t>(owner->size())};
+}
+
+// huggingface_hub takes the first of a list of results.
+bool IsSingle(const openai::PredictRequest& request) { return request.is_string() && !request.has_parameters(); }
+
+// The images of the body, or of texts that are images in base64.
+absl::Status PredictImages(CallRecord& record, openai::PredictRequest request,
+                           const Answerer<openai::PredictAnswer>& answer) {
+  ClassifyCall call{.model = record.answering_model(),
+                    .options = {.top_k = request.top_k() > 0 ? request.top_k() : std::numeric_limits<int32_t>::max(),
+                                .all_logits = request.raw_scores()}};
+  for (std::string& image : *request.mutable_images()) call.images.push_back(ImageOf(std::move(image)));
+  MemoryMeter uncounted;  // the text is counted, has more bytes, and is freed
+  for (int i = 0; i < request.inputs_size(); ++i) {
+    const std::string text = std::move(*request.mutable_inputs(i)->mutable_texts(0));
+    LS_ASSIGN_OR_RETURN(std::string image, ImageOfText(absl::StrCat("inputs[", i, "]"), text, uncounted));
+    call.images.push_back(ImageOf(std::move(image)));
+  }
+  const auto to_message = [](absl::StatusOr<ClassifyResult> result) -> absl::StatusOr<openai::PredictAnswer> {
+    LS_RETURN_IF_ERROR(result.status());
+    openai::PredictAnswer message;
+    message.set_is_single(result->images.size() == 1);
+    for (const absl::StatusOr<Classification>& image : result->images) {
+      LS_RETURN_IF_ERROR(image.status());
+      Set(*image, *message.add_results());
+    }
+    return message;
+  };
+  return ClassifyImages(record, std::move(call), Answering(answer, to_message));
+}
 
 }  // namespace
 
@@ -172,26 +235,28 @@ absl::Status ReadPredictRequest(std::string_view body, const RequestLimits& limi
   const JsonListLimit lists[] = {{.key = "inputs", .elements = limits.inputs}};
   JsonRequest json(meter, lists);
   LS_RETURN_IF_ERROR(json.Parse(body));
-  LS_RETURN_IF_ERROR(json.RefuseUnknown({"inputs", "truncate", "raw_scores"}));
   bool truncate = false, raw_scores = false;
-  LS_RETURN_IF_ERROR(json.Read("truncate", truncate));
+  LS_RETURN_IF_ERROR(ReadTruncation(json, truncate));
   LS_RETURN_IF_ERROR(json.Read("raw_scores", raw_scores));
+  LS_RETURN_IF_ERROR(ReadParameters(json, request, raw_scores));
   request.set_truncate(truncate);
   request.set_raw_scores(raw_scores);
   return ReadInputs(json, request);
 }
 
-absl::Status Predict(CallRecord& record, const openai::PredictRequest& request,
+absl::Status Predict(CallRecord& record, openai::PredictRequest request,
                      const Answerer<openai::PredictAnswer>& answer) {
+  const auto input = request.images().empty() ? models::ClassifierInput::kText : models::ClassifierInput::kImage;
   LS_ASSIGN_OR_RETURN(const std::shared_ptr<const core::ServedClassifier> model,
-                      FindClassifier(record, request.model(), models::ClassifierInput::kText));
-  if (model->info.input != models::ClassifierInput::kText) {
-    return absl::FailedPreconditionError(absl::StrCat("model ", record.answering_model().name,
-                                                      " is a classifier of images; POST an image to /classify"));
+                      FindClassifier(record, request.model(), input));
+  if (model->info.input == models::ClassifierInput::kImage) return PredictImages(record, std::move(request), answer);
+  if (!request.images().empty()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("model ", record.answering_model().name, " is a classifier of texts; the body is an image"));
   }
   LS_ASSIGN_OR_RETURN(const ScoreCall call, ScoringOf(request, *model, record.answering_model()));
-  const bool is_single = request.is_string() || IsOnePair(request, *model);
-  const auto to_message = [is_single](absl::StatusOr<ScoreResult> result) -> absl::StatusOr<openai::PredictAnswer> {
+  const auto to_message =
+      [is_single = IsSingle(request)](absl::StatusOr<ScoreResult> result) -> absl::StatusOr<openai::PredictAnswer> {
     LS_RETURN_IF_ERROR(result.status());
     openai::PredictAnswer message;
     message.set_is_single(is_single);
@@ -206,10 +271,8 @@ absl::Status Predict(CallRecord& record, const openai::PredictRequest& request,
 absl::Status Classify(CallRecord& record, openai::ClassifyRequest request,
                       const Answerer<openai::ClassifyAnswer>& answer) {
   LS_RETURN_IF_ERROR(FindClassifier(record, request.model(), models::ClassifierInput::kImage).status());
-  const auto image = std::make_shared<const std::string>(std::move(*request.mutable_image()));
   ClassifyCall call{.model = record.answering_model(), .options = {.top_k = request.top_k()}};
-  call.images.push_back(
-      {.content = std::string_view(*image), .owner = image, .bytes = static_cast<int64_t>(image->size())});
+  call.images.push_back(ImageOf(std::move(*request.mutable_image())));
   const auto to_message = [](absl::StatusOr<ClassifyResult> result) -> absl::StatusOr<openai::ClassifyAnswer> {
     LS_RETURN_IF_ERROR(result.status());
     const absl::StatusOr<Classification>& classified = result->images.front();
@@ -238,6 +301,8 @@ std::unique_ptr<HttpCodec> MakePredictCodec(const RequestLimits& limits) {
   return std::make_unique<PredictCodec>(limits);
 }
 
-std::unique_ptr<HttpCodec> MakeClassifyCodec() { return std::make_unique<ClassifyCodec>(); }
+std::unique_ptr<HttpCodec> MakeClassifyCodec(const RequestLimits& limits) {
+  return std::make_unique<ClassifyCodec>(limits);
+}
 
 }  // namespace longshort::server

@@ -17,7 +17,7 @@ absl::Status RefuseForeign(JsonRequest& json) {
     if (json.Find(field) != nullptr)
       return absl::InvalidArgumentError(absl::StrCat(std::string(field), " is not supported: ", why));
   }
-  return json.RefuseUnknown(kCompletionsFields);
+  return absl::OkStatus();
 }
 
 absl::Status ReadStop(JsonRequest& json, openai::CompletionsRequest& request) {
@@ -50,8 +50,9 @@ absl::Status ReadLogitBias(JsonRequest& json, openai::CompletionsRequest& reques
 absl::Status ReadSeed(JsonRequest& json, openai::CompletionsRequest& request) {
   const nlohmann::json* const found = json.Find("seed");
   if (found == nullptr) return absl::OkStatus();
-  if (!found->is_number_integer()) return WrongJson("seed", *found, "an integer of at most 64 bits");
-  request.set_seed(found->is_number_unsigned() ? found->get<uint64_t>() : static_cast<uint64_t>(found->get<int64_t>()));
+  if (found->is_number_unsigned()) return request.set_seed(found->get<uint64_t>()), absl::OkStatus();
+  LS_ASSIGN_OR_RETURN(const int64_t seed, IntegerOf("seed", *found, "an integer of at most 64 bits"));
+  request.set_seed(static_cast<uint64_t>(seed));
   return absl::OkStatus();
 }
 
@@ -60,14 +61,10 @@ absl::Status ReadStreamOptions(JsonRequest& json, openai::CompletionsRequest& re
   if (options == nullptr) return absl::OkStatus();
   if (!options->is_object()) return WrongJson("stream_options", *options, "an object");
   if (!request.stream()) return absl::InvalidArgumentError("stream_options is set; it must be unset without `stream`");
-  for (const auto& [key, value] : options->items()) {
-    if (key != "include_usage") {
-      return absl::InvalidArgumentError(
-          absl::StrCat("stream_options has the key ", Quoted(key), "; its only key is include_usage"));
-    }
-    if (!value.is_boolean()) return WrongJson("stream_options.include_usage", value, "true or false");
-    request.set_include_usage(value.get<bool>());
-  }
+  const auto found = options->find("include_usage");
+  if (found == options->end() || found->is_null()) return absl::OkStatus();
+  if (!found->is_boolean()) return WrongJson("stream_options.include_usage", *found, "true or false");
+  request.set_include_usage(found->get<bool>());
   return absl::OkStatus();
 }
 
@@ -81,21 +78,23 @@ absl::Status CheckBestOf(JsonRequest& json, int64_t n) {
 
 // Fields with one number, one flag or one text.
 absl::Status ReadPlainFields(JsonRequest& json, openai::CompletionsRequest& request) {
-  constexpr int64_t kDefaultMaxTokens = 16;
-  int64_t max_tokens = kDefaultMaxTokens, n = 1, logprobs = -1;
-  double temperature = 1, top_p = 1, frequency_penalty = 0, presence_penalty = 0;
+  constexpr int64_t kDefaultMaxTokens = 16, kAllTokens = -1;  // as vLLM's top_k
+  int64_t max_tokens = kDefaultMaxTokens, n = 1, logprobs = -1, top_k = 0, kept_tokens = 0;
+  double temperature = 1, top_p = 1, min_p = 0, frequency_penalty = 0, presence_penalty = 0, repetition_penalty = 1;
   bool echo = false, stream = false;
-  std::string user;
   LS_RETURN_IF_ERROR(json.Read("model", *request.mutable_model()));
   LS_RETURN_IF_ERROR(json.Read("max_tokens", max_tokens));
   LS_RETURN_IF_ERROR(json.Read("n", n));
   LS_RETURN_IF_ERROR(json.Read("temperature", temperature));
   LS_RETURN_IF_ERROR(json.Read("top_p", top_p));
+  LS_RETURN_IF_ERROR(json.Read("top_k", top_k));
+  LS_RETURN_IF_ERROR(json.Read("min_p", min_p));
+  LS_RETURN_IF_ERROR(json.Read("repetition_penalty", repetition_penalty));
   LS_RETURN_IF_ERROR(json.Read("frequency_penalty", frequency_penalty));
   LS_RETURN_IF_ERROR(json.Read("presence_penalty", presence_penalty));
   LS_RETURN_IF_ERROR(json.Read("echo", echo));
   LS_RETURN_IF_ERROR(json.Read("stream", stream));
-  LS_RETURN_IF_ERROR(json.Read("user", user));
+  LS_RETURN_IF_ERROR(json.Read("truncate_prompt_tokens", kept_tokens));
   if (json.Find("logprobs") != nullptr) {
     LS_RETURN_IF_ERROR(json.Read("logprobs", logprobs));
     request.set_logprobs(logprobs);
@@ -104,10 +103,17 @@ absl::Status ReadPlainFields(JsonRequest& json, openai::CompletionsRequest& requ
   if (max_tokens < 0) return FieldError("max_tokens", max_tokens, "at least 0");
   if (max_tokens == 0 && !echo) return FieldError("max_tokens", max_tokens, "at least 1 without echo");
   if (max_tokens == 0 && n > 1) return FieldError("n", n, "1 if max_tokens is 0");
+  if (json.Find("truncate_prompt_tokens") != nullptr && kept_tokens < 1) {
+    return FieldError("truncate_prompt_tokens", kept_tokens, "at least 1");
+  }
+  request.set_kept_tokens(kept_tokens);
   request.set_max_tokens(max_tokens);
   request.set_n(n);
   request.set_temperature(temperature);
   request.set_top_p(top_p);
+  request.set_top_k(top_k == kAllTokens ? 0 : top_k);
+  request.set_min_p(min_p);
+  request.set_repetition_penalty(repetition_penalty);
   request.set_frequency_penalty(frequency_penalty);
   request.set_presence_penalty(presence_penalty);
   request.set_echo(echo);

@@ -1,5 +1,6 @@
 #include "server/openai/completions_work.h"
 
+#include <algorithm>
 #include <deque>
 #include <optional>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "server/calls/field_error.h"
 #include "server/handlers/handlers.h"
 #include "server/openai/completion_answer.h"
+#include "server/openai/find_model.h"
 #include "server/openai/messages.pb.h"
 #include "server/openai/prompts.h"
 #include "server/rpc/call.h"
@@ -23,7 +25,10 @@ GenerateCall GenerationOf(const openai::CompletionsRequest& request, const Model
                     .max_tokens = request.max_tokens(),
                     .completions = request.n(),
                     .sampling = {.temperature = request.temperature(),
+                                 .top_k = request.top_k(),
                                  .top_p = request.top_p(),
+                                 .min_p = request.min_p(),
+                                 .repetition_penalty = request.repetition_penalty(),
                                  .frequency_penalty = request.frequency_penalty(),
                                  .presence_penalty = request.presence_penalty(),
                                  .logit_bias = {request.logit_bias().begin(), request.logit_bias().end()}},
@@ -43,6 +48,31 @@ ScoreCall ScoringOf(const openai::CompletionsRequest& request, const ModelRefere
   return call;
 }
 
+// Whether the byte begins a character of UTF-8.
+bool IsBeginning(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) != 0x80; }
+
+// Shortens the prompts to their last `kept_tokens` tokens.
+absl::Status KeepLastTokens(const models::Tokenizer* tokenizer, const RequestLimits& limits,
+                            openai::CompletionsRequest& request) {
+  if (request.kept_tokens() == 0) return absl::OkStatus();
+  LS_RETURN_IF_ERROR(
+      CheckFieldRange([] { return "truncate_prompt_tokens"; }, request.kept_tokens(), 1, limits.prompt_tokens));
+  constexpr int64_t kMaxTokenBytes = 4;  // a character's
+  for (openai::Prompt& prompt : *request.mutable_prompts()) {
+    if (prompt.has_text() && tokenizer != nullptr) {
+      const std::string_view text = prompt.text();
+      size_t begin = text.size() - std::min<size_t>(text.size(), kMaxTokenBytes * request.kept_tokens());
+      while (begin < text.size() && !IsBeginning(text[begin])) ++begin;
+      LS_ASSIGN_OR_RETURN(const std::vector<int32_t> ids, tokenizer->Encode(text.substr(begin)));
+      prompt.mutable_ids()->mutable_ids()->Assign(ids.begin(), ids.end());
+    }
+    if (!prompt.has_ids()) continue;
+    auto& ids = *prompt.mutable_ids()->mutable_ids();
+    ids.erase(ids.begin(), ids.end() - std::min<int64_t>(ids.size(), request.kept_tokens()));
+  }
+  return absl::OkStatus();
+}
+
 // A request that generates nothing is answered with its prompts' text, which is many times longer than their ids.
 absl::Status CheckEchoedIds(const openai::CompletionsRequest& request, const RequestLimits& limits) {
   int64_t ids = 0;
@@ -57,10 +87,11 @@ class CompletionsWork final : public GenerationStream {
 
  private:
   absl::Status Take(google::protobuf::Message& message) override {
-    const auto& request = static_cast<const openai::CompletionsRequest&>(message);
+    auto& request = static_cast<openai::CompletionsRequest&>(message);
     CallRecord& record = call_.record();
     LS_ASSIGN_OR_RETURN(const std::shared_ptr<const core::ServedLanguageModel> model,
-                        record.FindLanguageModel({.name = request.model()}));
+                        record.FindLanguageModel(ReferenceOf(request.model())));
+    LS_RETURN_IF_ERROR(KeepLastTokens(model->tokenizer.get(), record.environment().limits, request));
     LS_RETURN_IF_ERROR(CheckEchoedIds(request, record.environment().limits));
     answer_.emplace(request, record, *model);
     streams_ = request.stream();

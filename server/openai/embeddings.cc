@@ -12,8 +12,10 @@
 #include "base/strict_json.h"
 #include "server/calls/field_error.h"
 #include "server/handlers/handlers.h"
+#include "server/http/http_query.h"
+#include "server/openai/classifiers.h"
 #include "server/openai/completions_codec.h"
-#include "server/openai/fields.h"
+#include "server/openai/find_model.h"
 #include "server/openai/json_request.h"
 #include "server/openai/prompts.h"
 
@@ -74,6 +76,41 @@ class EmbeddingsCodec final : public HttpCodec {
   bool in_base64_ = false;
 };
 
+// TEI's /embed.
+class EmbedCodec final : public HttpCodec {
+ public:
+  explicit EmbedCodec(const RequestLimits& limits) : limits_(limits) {}
+
+  absl::Status ReadRequest(HttpRequest& request, google::protobuf::Message& message, MemoryMeter& meter) override {
+    auto& embeddings = static_cast<openai::EmbeddingsRequest&>(message);
+    const JsonListLimit lists[] = {LimitOfPrompts("inputs", limits_)};
+    JsonRequest json(meter, lists);
+    LS_RETURN_IF_ERROR(json.Parse(request.body));
+    for (const char* const field : {"dimensions", "prompt_name"}) {
+      if (json.Find(field) != nullptr) return absl::InvalidArgumentError(absl::StrCat(field, " is not supported"));
+    }
+    bool truncate = false, normalize = true;
+    LS_RETURN_IF_ERROR(ReadTruncation(json, truncate));
+    LS_RETURN_IF_ERROR(json.Read("normalize", normalize));
+    embeddings.set_model(QueryParameter(request.query, "model").value_or(""));
+    embeddings.set_truncate(truncate);
+    embeddings.set_normalize(normalize);
+    return ReadPrompts(json, "inputs", *embeddings.mutable_inputs());
+  }
+
+  absl::StatusOr<HttpResponse> WriteAnswer(const google::protobuf::Message& message) override {
+    std::string body = "[";
+    for (const auto& one : static_cast<const openai::EmbeddingsAnswer&>(message).embeddings()) {
+      absl::StrAppend(&body, body.size() > 1 ? "," : "", ListOf(one.values()));
+    }
+    return HttpResponse{.body = body + "]", .content_type = kJsonType};
+  }
+  HttpResponse WriteError(const absl::Status& status) override { return ProblemDetails(status); }
+
+ private:
+  const RequestLimits& limits_;
+};
+
 }  // namespace
 
 absl::Status ReadEmbeddingsRequest(std::string_view body, const RequestLimits& limits, MemoryMeter& meter,
@@ -85,21 +122,26 @@ absl::Status ReadEmbeddingsRequest(std::string_view body, const RequestLimits& l
     return absl::InvalidArgumentError(
         "dimensions is not supported: an embedding has as many numbers as the model's last layer");
   }
-  LS_RETURN_IF_ERROR(json.RefuseUnknown(kEmbeddingsFields));
-  std::string format = kFloat, user;
+  std::string format = kFloat;
   LS_RETURN_IF_ERROR(json.Read("model", *request.mutable_model()));
   LS_RETURN_IF_ERROR(json.Read("encoding_format", format));
-  LS_RETURN_IF_ERROR(json.Read("user", user));
   if (format != kFloat && format != kBase64) {
     return FieldError("encoding_format", Quoted(format), absl::StrCat(kFloat, " or ", kBase64));
   }
   request.set_in_base64(format == kBase64);
+  request.set_normalize(true);
   return ReadPrompts(json, "input", *request.mutable_inputs());
 }
 
 absl::Status CreateEmbeddings(CallRecord& record, const openai::EmbeddingsRequest& request,
                               const Answerer<openai::EmbeddingsAnswer>& answer) {
-  EmbedCall call{.model = {.name = request.model()}, .options = {.normalize = true}};
+  LS_ASSIGN_OR_RETURN(ModelReference model,
+                      ChooseModel(record, request.model(), "classifiers of texts", [](const core::ServedModel& served) {
+                        return served.classifier() != nullptr &&
+                               served.classifier()->info.input == models::ClassifierInput::kText;
+                      }));
+  EmbedCall call{.model = std::move(model),
+                 .options = {.normalize = request.normalize(), .truncate = request.truncate()}};
   for (const openai::Prompt& input : request.inputs()) call.texts.push_back(FromMessage(input));
   const auto to_message = [](absl::StatusOr<EmbedResult> result) -> absl::StatusOr<openai::EmbeddingsAnswer> {
     LS_RETURN_IF_ERROR(result.status());
@@ -114,6 +156,8 @@ absl::Status CreateEmbeddings(CallRecord& record, const openai::EmbeddingsReques
   };
   return Embed(record, std::move(call), Answering(answer, to_message));
 }
+
+std::unique_ptr<HttpCodec> MakeEmbedCodec(const RequestLimits& limits) { return std::make_unique<EmbedCodec>(limits); }
 
 std::unique_ptr<HttpCodec> MakeEmbeddingsCodec(const RequestLimits& limits) {
   return std::make_unique<EmbeddingsCodec>(limits);

@@ -23,5 +23,6 @@ absl::Status CreateEmbeddings(CallRecord& record, const openai::EmbeddingsReques
 
 // `limits` must outlive the codec.
 std::unique_ptr<HttpCodec> MakeEmbeddingsCodec(const RequestLimits& limits);
+std::unique_ptr<HttpCodec> MakeEmbedCodec(const RequestLimits& limits);
 
 }  // namespace longshort::server

@@ -19,7 +19,6 @@ bool IsField(std::string_view word) {
 }  // namespace
 
 std::optional<std::string_view> FieldIn(std::string_view message) {
-  if (!message.empty() && message.front() == '"') return message.substr(1, message.find('"', 1) - 1);
   const auto is_name = [](char c) { return absl::ascii_isalnum(c) || c == '_'; };
   for (size_t begin = 0; begin < message.size();) {
     size_t end = begin;

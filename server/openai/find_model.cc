@@ -3,14 +3,23 @@
 #include <memory>
 #include <set>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
 namespace longshort::server {
 
+ModelReference ReferenceOf(const std::string& name) {
+  const size_t slash = name.rfind('/');
+  int64_t version = 0;
+  if (slash == std::string::npos || !absl::SimpleAtoi(name.substr(slash + 1), &version) || version < 1)
+    return {.name = name};
+  return {.name = name.substr(0, slash), .version = version};
+}
+
 absl::StatusOr<ModelReference> ChooseModel(const CallRecord& record, const std::string& name, const char* kind,
                                            absl::FunctionRef<bool(const core::ServedModel&)> is_of_kind) {
-  if (!name.empty()) return ModelReference{.name = name};
+  if (!name.empty()) return ReferenceOf(name);
   std::set<std::string> names;
   for (const std::shared_ptr<core::ServedModel>& served : record.environment().models.List()) {
     if (is_of_kind(*served) && record.caller().MayUse(served->name)) names.insert(served->name);

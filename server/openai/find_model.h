@@ -11,6 +11,9 @@
 
 namespace longshort::server {
 
+// The model "NAME", or "NAME/VERSION".
+ModelReference ReferenceOf(const std::string& name);
+
 // The model `name`, or if that is empty the only one of its `kind` that the caller may use. Errors: NOT_FOUND if there
 // is none, INVALID_ARGUMENT naming them if there are several.
 absl::StatusOr<ModelReference> ChooseModel(const CallRecord& record, const std::string& name, const char* kind,

@@ -1,15 +1,31 @@
 #include "server/openai/json_request.h"
 
-#include <algorithm>
+#include <cmath>
 #include <limits>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "server/calls/field_error.h"
 #include "server/rpc/message_size.h"
 
 namespace longshort::server {
+namespace {
+
+std::optional<int64_t> WholeNumber(const nlohmann::json& value) {
+  if (value.is_number_float()) {
+    constexpr double kMax = 9007199254740992;  // 2^53: beyond it a float64 stands for several numbers
+    const auto number = value.get<double>();
+    if (!(std::abs(number) <= kMax) || number != std::trunc(number)) return std::nullopt;
+    return static_cast<int64_t>(number);
+  }
+  const bool too_large = value.is_number_unsigned() && value.get<uint64_t>() > std::numeric_limits<int64_t>::max();
+  if (!value.is_number_integer() || too_large) return std::nullopt;
+  return value.get<int64_t>();
+}
+
+}  // namespace
+
 JsonRequest::~JsonRequest() {
   FreeJson(document_);
   meter_.Remove(document_bytes_);
@@ -23,16 +39,6 @@ absl::Status JsonRequest::Parse(std::string_view body) {
                       meter_);
   LS_RETURN_IF_ERROR(builder.Build(document_));
   document_bytes_ = meter_.held() - before;
-  return absl::OkStatus();
-}
-
-absl::Status JsonRequest::RefuseUnknown(absl::Span<const std::string_view> known) const {
-  for (const auto& [field, value] : document_.items()) {
-    if (std::find(known.begin(), known.end(), field) != known.end()) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat(Quoted(field), " is not a field of this request; the fields are ",
-                     absl::StrJoin(known, ", ", [](std::string* out, std::string_view name) { out->append(name); })));
-  }
   return absl::OkStatus();
 }
 
@@ -84,11 +90,10 @@ absl::Status JsonRequest::ReadTokenIds(const std::string& name, const nlohmann::
       meter_.Add(kPartBytes + HeapBytes(static_cast<int64_t>(sizeof(void*) + list.size() * sizeof(int32_t)))));
   ids.Reserve(static_cast<int>(list.size()));
   for (size_t i = 0; i < list.size(); ++i) {
-    const nlohmann::json& value = list[i];
-    const bool fits = value.is_number_integer() && value >= std::numeric_limits<int32_t>::min() &&
-                      value <= std::numeric_limits<int32_t>::max();
-    if (!fits) return WrongJson(absl::StrCat(name, "[", i, "]"), value, "a token id");
-    ids.Add(value.get<int32_t>());
+    const std::optional<int64_t> id = WholeNumber(list[i]);
+    const bool fits = id >= std::numeric_limits<int32_t>::min() && id <= std::numeric_limits<int32_t>::max();
+    if (!fits) return WrongJson(absl::StrCat(name, "[", i, "]"), list[i], "a token id");
+    ids.Add(static_cast<int32_t>(*id));
   }
   return absl::OkStatus();
 }
@@ -106,9 +111,8 @@ absl::Status WrongJson(const std::string& field, const nlohmann::json& value, co
 }
 
 absl::StatusOr<int64_t> IntegerOf(const std::string& field, const nlohmann::json& value, const char* wanted) {
-  const bool too_large = value.is_number_unsigned() && value.get<uint64_t>() > std::numeric_limits<int64_t>::max();
-  if (!value.is_number_integer() || too_large) return WrongJson(field, value, wanted);
-  return value.get<int64_t>();
+  const std::optional<int64_t> number = WholeNumber(value);
+  return number.has_value() ? absl::StatusOr<int64_t>(*number) : WrongJson(field, value, wanted);
 }
 
 }  // namespace longshort::server

@@ -31,9 +31,6 @@ class JsonRequest final {
   // list; the meter's.
   absl::Status Parse(std::string_view body);
 
-  // Errors: INVALID_ARGUMENT naming the first field that is not in `known`.
-  absl::Status RefuseUnknown(absl::Span<const std::string_view> known) const;
-
   // The field's value; null if it is absent, or null.
   nlohmann::json* Find(std::string_view field);
   // Set `value` to the field's, if it has one. Errors: INVALID_ARGUMENT.
@@ -61,7 +58,7 @@ class JsonRequest final {
 // INVALID_ARGUMENT "max_tokens is "16"; it must be an integer". A list or an object is named by its kind.
 absl::Status WrongJson(const std::string& field, const nlohmann::json& value, const std::string& wanted);
 
-// Errors: WrongJson.
+// A number without a fraction is a whole number, also as 16.0 or 4e0. Errors: WrongJson.
 absl::StatusOr<int64_t> IntegerOf(const std::string& field, const nlohmann::json& value, const char* wanted);
 
 }  // namespace longshort::server

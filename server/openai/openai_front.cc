@@ -20,6 +20,7 @@
 #include "server/openai/completions_codec.h"
 #include "server/openai/completions_work.h"
 #include "server/openai/embeddings.h"
+#include "server/openai/find_model.h"
 #include "server/openai/json_request.h"
 #include "server/openai/names.h"
 #include "server/openai/tokenizer_calls.h"
@@ -30,6 +31,8 @@ namespace {
 
 using openai::TokenizerRequest;
 
+constexpr char kBytesType[] = "application/octet-stream";
+
 constexpr RpcAccess kInfer = {.scope = Scope::kInfer};
 
 enum Row { kCompletions, kModels, kPredict, kClassify, kTokenizer, kEmbeddings };
@@ -37,7 +40,7 @@ enum Row { kCompletions, kModels, kPredict, kClassify, kTokenizer, kEmbeddings }
 absl::StatusOr<openai::ModelsAnswer> ListModels(CallRecord& record, const openai::ModelsRequest& request) {
   openai::ModelsAnswer answer;
   if (!request.name().empty()) {
-    LS_RETURN_IF_ERROR(record.FindModel({.name = request.name()}).status());
+    LS_RETURN_IF_ERROR(record.FindModel(ReferenceOf(request.name())).status());
     answer.add_names(request.name());
     return answer;
   }
@@ -56,20 +59,24 @@ using WriteError = HttpResponse (*)(const absl::Status& status);
 struct Path {
   const Rpc& rpc;
   const char* method;
-  // The beginning of the content types of bodies; empty: no body.
-  const char* content_type;
+  // The content types of bodies, or their beginnings such as image/; empty: no body.
+  std::vector<std::string_view> content_types;
   WriteError write_error;
   MakeCodec make_codec;
 };
 
 absl::Status CheckContentType(const Path& path, const HttpRequest& head) {
   const std::string type = head.MediaType();
-  const bool is_kind = absl::EndsWith(path.content_type, "/");  // such as image/
-  if (is_kind ? absl::StartsWith(type, path.content_type) : type == path.content_type || *path.content_type == '\0') {
-    return absl::OkStatus();
+  std::string taken;
+  for (const std::string_view one : path.content_types) {
+    const bool is_kind = one.ends_with('/');
+    const bool is_unset = type.empty() && one == kBytesType;  // as huggingface_hub sends bytes
+    if (is_unset || (is_kind ? type.starts_with(one) : type == one)) return absl::OkStatus();
+    absl::StrAppend(&taken, taken.empty() ? "" : ", ", std::string(one), is_kind ? "*" : "");
   }
+  if (path.content_types.empty()) return absl::OkStatus();
   return HttpError(415, absl::StrCat("the content type is ", type.empty() ? "not set" : Quoted(type), "; ", head.path,
-                                     " takes ", path.content_type, is_kind ? "*" : ""));
+                                     " takes ", taken));
 }
 
 HttpPlan PlanOf(const CallEnvironment& environment, Path path) {
@@ -79,7 +86,7 @@ HttpPlan PlanOf(const CallEnvironment& environment, Path path) {
     const absl::Status status = CheckContentType(path, exchange->request());
     if (status.ok()) {
       return HttpCall::Start(environment, path.rpc, exchange, path.make_codec(),
-                             *path.content_type == '\0' ? 0 : MaxJsonBodyBytes(environment.limits.message_bytes));
+                             path.content_types.empty() ? 0 : MaxJsonBodyBytes(environment.limits.message_bytes));
     }
     exchange->Answer(path.write_error(status));
   };
@@ -123,24 +130,37 @@ HttpFront OpenAiFront(const CallEnvironment& environment, const std::vector<Rpc>
   const RequestLimits& limits = environment.limits;
   return [&environment, &limits, &rpcs, created](const HttpRequest& head) -> std::optional<HttpPlan> {
     if (head.path == "/v1/completions") {
-      return PlanOf(environment, {rpcs[kCompletions], "POST", kJsonType, OpenAiError,
-                                  [&limits] { return MakeCompletionsCodec(limits); }});
+      return PlanOf(environment, {rpcs[kCompletions], "POST", {kJsonType}, OpenAiError, [&limits] {
+                                    return MakeCompletionsCodec(limits);
+                                  }});
     }
     if (head.path == "/v1/embeddings") {
-      return PlanOf(environment, {rpcs[kEmbeddings], "POST", kJsonType, OpenAiError,
-                                  [&limits] { return MakeEmbeddingsCodec(limits); }});
+      return PlanOf(environment, {rpcs[kEmbeddings], "POST", {kJsonType}, OpenAiError, [&limits] {
+                                    return MakeEmbeddingsCodec(limits);
+                                  }});
+    }
+    if (head.path == "/embed") {
+      return PlanOf(environment, {rpcs[kEmbeddings], "POST", {kJsonType}, ProblemDetails, [&limits] {
+                                    return MakeEmbedCodec(limits);
+                                  }});
     }
     if (head.path == "/predict") {
-      return PlanOf(environment, {rpcs[kPredict], "POST", kJsonType, ProblemDetails,
-                                  [&limits] { return MakePredictCodec(limits); }});
+      return PlanOf(environment, {rpcs[kPredict], "POST", {kJsonType, "image/", kBytesType}, ProblemDetails, [&limits] {
+                                    return MakePredictCodec(limits);
+                                  }});
     }
     if (head.path == "/classify") {
-      return PlanOf(environment, {rpcs[kClassify], "POST", "image/", ProblemDetails, MakeClassifyCodec});
+      return PlanOf(environment, {rpcs[kClassify],
+                                  "POST",
+                                  {"image/", kBytesType, "multipart/form-data", kJsonType},
+                                  ProblemDetails,
+                                  [&limits] { return MakeClassifyCodec(limits); }});
     }
     const auto tokenizer = [&](TokenizerRequest::Kind kind) {
       const bool has_body = kind != TokenizerRequest::INFO;
-      return PlanOf(environment, {rpcs[kTokenizer], has_body ? "POST" : "GET", has_body ? kJsonType : "", OpenAiError,
-                                  [kind, &limits] { return MakeTokenizerCodec(kind, limits); }});
+      return PlanOf(environment, {rpcs[kTokenizer], has_body ? "POST" : "GET",
+                                  has_body ? std::vector<std::string_view>{kJsonType} : std::vector<std::string_view>(),
+                                  OpenAiError, [kind, &limits] { return MakeTokenizerCodec(kind, limits); }});
     };
     if (head.path == "/tokenizer_info") return tokenizer(TokenizerRequest::INFO);
     if (head.path == "/tokenize") return tokenizer(TokenizerRequest::TOKENIZE);
@@ -152,8 +172,9 @@ HttpFront OpenAiFront(const CallEnvironment& environment, const std::vector<Rpc>
     }
     const std::optional<std::string> name = DecodePercent(std::string_view(rest.data(), rest.size()));
     if (!name.has_value()) return NoSuchPath();
-    return PlanOf(environment, {rpcs[kModels], "GET", "", OpenAiError,
-                                [name = *name, created] { return MakeModelsCodec(name, created); }});
+    return PlanOf(environment, {rpcs[kModels], "GET", {}, OpenAiError, [name = *name, created] {
+                                  return MakeModelsCodec(name, created);
+                                }});
   };
 }
 

@@ -1,7 +1,9 @@
 #include "server/openai/prompts.h"
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "server/calls/field_error.h"
 
 namespace longshort::server {
 namespace {
@@ -38,6 +40,14 @@ absl::Status ReadPrompts(JsonRequest& json, const std::string& field,
     }
   }
   return absl::OkStatus();
+}
+
+absl::Status ReadTruncation(JsonRequest& json, bool& truncate) {
+  LS_RETURN_IF_ERROR(json.Read("truncate", truncate));
+  std::string direction = "Right";
+  LS_RETURN_IF_ERROR(json.Read("truncation_direction", direction));
+  if (absl::EqualsIgnoreCase(direction, "right")) return absl::OkStatus();
+  return FieldError("truncation_direction", Quoted(direction), "\"Right\": the server cuts texts at their end");
 }
 
 TextInput FromMessage(const openai::Prompt& prompt) {

@@ -23,6 +23,9 @@ inline JsonListLimit LimitOfPrompts(std::string_view field, const RequestLimits&
 absl::Status ReadPrompts(JsonRequest& json, const std::string& field,
                          google::protobuf::RepeatedPtrField<openai::Prompt>& prompts);
 
+// Reads TEI's `truncate`; of the directions the server has one. Errors: INVALID_ARGUMENT.
+absl::Status ReadTruncation(JsonRequest& json, bool& truncate);
+
 // Views the prompt.
 TextInput FromMessage(const openai::Prompt& prompt);
 

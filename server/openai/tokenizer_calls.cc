@@ -45,8 +45,6 @@ absl::Status ReadBody(std::string_view body, const RequestLimits& limits, Memory
   JsonRequest json(meter, lists);
   LS_RETURN_IF_ERROR(json.Parse(body));
   const bool encodes = request.kind() == TokenizerRequest::TOKENIZE;
-  LS_RETURN_IF_ERROR(encodes ? json.RefuseUnknown({"model", "prompt", "add_special_tokens"})
-                             : json.RefuseUnknown({"model", "tokens"}));
   LS_RETURN_IF_ERROR(json.Read("model", *request.mutable_model()));
   if (encodes) {
     if (json.Find("prompt") == nullptr) return absl::InvalidArgumentError("prompt is missing; it must be a string");

@@ -53,9 +53,7 @@ def imports(calls: int, announced: int) -> Client:
         async with target.by_grpc() as connection:
             for _ in range(calls):
                 beginning = field(1, LANGUAGE + field(2, f"talk-{next(numbers)}"))
-                stream = await connection.begin(
-                    target.call_headers(f"{SERVICE}ImportSession"), beginning, ends=False
-                )
+                stream = await connection.begin(target.call_headers(f"{SERVICE}ImportSession"), beginning, ends=False)
                 await connection.message(stream, field(2, field(1, header)))
                 await connection.message(stream, field(2, field(2, bytes(60_000))))
             target.seen["imports"] += calls

@@ -186,9 +186,7 @@ class Calls:
     def open(self) -> int:
         return len(self._credits)
 
-    async def begin(
-        self, headers: bytes, message: bytes | None = b"", packed: bool = False, ends: bool = True
-    ) -> int:
+    async def begin(self, headers: bytes, message: bytes | None = b"", packed: bool = False, ends: bool = True) -> int:
         """Starts a call with a message, unless it is None; `packed`: it is compressed. Returns the call's stream."""
         stream = self._next
         self._next += 2

@@ -1,4 +1,4 @@
-"""Attacks on a server of 1 GiB, and heavy use: another client is served all along, and the memory goes back.
+"""Attacks on a server of 1 GiB (LONGSHORT_HOSTILE_MIB), and heavy use: another client is served all along.
 
 Each program of this folder can also be run by hand against any server of this machine, with all its clients or some:
 
@@ -32,7 +32,7 @@ from hostile.limited_memory import memory_group
 from hostile.victim import LARGE, PATIENCE
 
 pytestmark = pytest.mark.slow
-MEMORY_BYTES = 1 << 30
+MEMORY_BYTES = int(os.environ.get("LONGSHORT_HOSTILE_MIB", "1024")) << 20
 SECONDS = float(os.environ.get("LONGSHORT_HOSTILE_SECONDS", "6"))
 # What an attack may do to others, and may leave.
 # A machine that does something else as well needs some slack.

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 
+import huggingface_hub
+import numpy as np
 import pytest
 
 from integration import classifier_directory, images
@@ -47,9 +51,69 @@ def test_predict_takes_lists_and_pairs(classifiers: Server) -> None:
     for inputs in ([["abcd"], ["efgh"]], ["abcd", "efgh"]):
         first, second = post(classifiers, "/predict?model=single", {"inputs": inputs}).body
         assert same(first, one) and same(second, two)
-    pair = post(classifiers, "/predict?model=pairs", {"inputs": ["abcd", "efgh"]}).body
-    (only,) = post(classifiers, "/predict?model=pairs", {"inputs": [["abcd", "efgh"]]}).body
-    assert same(only, pair)
+    (pair,) = post(classifiers, "/predict?model=pairs", {"inputs": [["abcd", "efgh"]]}).body
+    assert len(pair) == len(one)
+    assert post(classifiers, "/predict?model=pairs", {"inputs": ["abcd", "efgh"]}).status == 400, "two texts"
+
+
+def test_an_image_is_predicted_as_texts_are(classifiers: Server) -> None:
+    image = images.png(images.some_pixels(3))
+    want = post(classifiers, "/classify?top_k=2", image, "image/png").body["classes"]
+    want = [{"score": one["probability"], "label": one["label"]} for one in want]
+    assert post(classifiers, "/predict?model=vil", image, "image/png").body[:2] == want
+    assert post(classifiers, "/predict?model=vil", image, "application/octet-stream").body[:2] == want
+    text = base64.b64encode(image).decode()
+    for inputs in (text, f"data:image/png;base64,{text}"):
+        fields = {"inputs": inputs, "parameters": {"top_k": 2}}
+        assert post(classifiers, "/predict?model=vil", fields).body == want
+    assert post(classifiers, "/predict?model=single", image, "image/png").status == 400
+
+
+def test_an_image_comes_in_many_forms(classifiers: Server) -> None:
+    image = images.png(images.some_pixels(3))
+    want = post(classifiers, "/classify?top_k=2", image, "image/png").body
+    assert post(classifiers, "/classify?top_k=2", image, "application/octet-stream").body == want
+    fields = {"inputs": f"data:image/png;base64,{base64.b64encode(image).decode()}", "parameters": {"top_k": 2}}
+    assert post(classifiers, "/classify", fields).body == want
+    part = b'Content-Disposition: form-data; name="image"; filename="a.png"\r\nContent-Type: image/png\r\n\r\n'
+    other = b'Content-Disposition: form-data; name="note"\r\n\r\nthe first\r\n'
+    form = b"--xyz\r\n" + other + b"--xyz\r\n" + part + image + b"\r\n--xyz--\r\n"
+    for boundary in ("xyz", '"xyz"'):
+        answer = post(classifiers, "/classify?top_k=2", form, f"multipart/form-data; boundary={boundary}")
+        assert answer.body == want
+    for wrong in (form[:40], b"", form.replace(b"xyz", b"abc")):
+        assert post(classifiers, "/classify", wrong, "multipart/form-data; boundary=xyz").status == 400
+    assert post(classifiers, "/classify", image, "multipart/form-data").status == 400
+
+
+def test_the_clients_of_hugging_face_work_unchanged(classifiers: Server, tmp_path: Path) -> None:
+    client = huggingface_hub.InferenceClient(token="none")
+    address = f"http://127.0.0.1:{classifiers.http_port}"
+    texts = client.text_classification("abcdefgh", model=f"{address}/predict?model=single")
+    want = post(classifiers, "/predict?model=single", {"inputs": "abcdefgh"}).body
+    assert [(one.label, one.score) for one in texts] == [(one["label"], one["score"]) for one in want]
+    assert len(client.text_classification("abcdefgh", model=f"{address}/predict?model=single", top_k=1)) == 1
+    raw = client.text_classification("abcdefgh", model=f"{address}/predict?model=single", function_to_apply="none")
+    assert sum(one.score for one in raw) != pytest.approx(1, abs=1e-3)
+    file = tmp_path / "image.png"
+    file.write_bytes(images.png(images.some_pixels(3)))
+    for image in (file, file.read_bytes()):
+        found = client.image_classification(image, model=f"{address}/predict?model=vil")
+        assert sum(one.score for one in found) == pytest.approx(1, abs=1e-5)
+        assert len(client.image_classification(image, model=f"{address}/predict?model=vil", top_k=2)) == 2
+    vector = client.feature_extraction("abcdefgh", model=f"{address}/embed?model=single")
+    assert vector.shape[0] == 1 and np.linalg.norm(vector[0]) == pytest.approx(1, abs=1e-5)
+
+
+def test_embeddings_as_tei_gives_them(classifiers: Server) -> None:
+    fields = {"model": "single", "input": ["abcd", "efgh"]}
+    want = [one["embedding"] for one in post(classifiers, "/v1/embeddings", fields).body["data"]]
+    got = post(classifiers, "/embed?model=single", {"inputs": ["abcd", "efgh"], "unknown": 1}).body
+    assert np.array(got) == pytest.approx(np.array(want), abs=1e-6)
+    raw = post(classifiers, "/embed?model=single", {"inputs": "abcd", "normalize": False}).body
+    assert np.linalg.norm(raw[0]) != pytest.approx(1, abs=1e-3)
+    refused = post(classifiers, "/embed?model=single", {"inputs": "abcd", "truncation_direction": "Left"})
+    assert refused.status == 400 and "truncation_direction" in refused.body["detail"]
 
 
 def test_predict_cuts_a_long_text_only_if_asked(classifiers: Server) -> None:
@@ -69,8 +133,9 @@ def test_predict_cuts_a_long_text_only_if_asked(classifiers: Server) -> None:
         ("?model=single", {"inputs": [["a", "b"]]}, "it must be 1 for model single"),
         ("?model=pairs", {"inputs": "a"}, "it must be 2 for model pairs"),
         ("?model=single", {"inputs": "a", "truncate": 1}, "truncate is 1"),
-        ("?model=single", {"inputs": "a", "top_k": 1}, "top_k"),
-        ("?model=vil", {"inputs": "a"}, "/classify"),
+        ("?model=single", {"inputs": "a", "parameters": {"top_k": 0}}, "parameters.top_k"),
+        ("?model=single", {"inputs": "a", "truncation_direction": "left"}, "truncation_direction"),
+        ("?model=vil", {"inputs": "%"}, "base64"),
         ("", {"inputs": "a"}, "pairs, single"),
     ],
 )

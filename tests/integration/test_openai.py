@@ -56,6 +56,26 @@ def test_a_seed_gives_the_text_that_it_gives_by_grpc(api: SimpleNamespace, infer
     assert usage == (size, 24, size + 24)
 
 
+def test_the_engines_other_sampling_options(api: SimpleNamespace, inference: Any, completions: Any) -> None:
+    sampling = {"seed": 7, "temperature": 1.5, "top_k": 3, "min_p": 0.05, "repetition_penalty": 1.3}
+    (want,) = grpc_generate(api, inference, sampling=sampling).completions
+    extra = {"top_k": 3, "min_p": 0.05, "repetition_penalty": 1.3, "ignore_eos": True, "metadata": {}}
+    got = completions.create(model="tiny/1", prompt=PROMPT, max_tokens=12, seed=7, temperature=1.5, extra_body=extra)
+    assert got.choices[0].text == want.text
+
+
+def test_a_prompt_is_cut_to_its_last_tokens(completions: Any) -> None:
+    def ask(prompt: Any, **extra: Any) -> Any:
+        return completions.create(model="tiny", prompt=prompt, max_tokens=4, temperature=0, extra_body=extra)
+
+    text = "a long beginning " * 1000
+    cut = ask(text + PROMPT, truncate_prompt_tokens=len(PROMPT.encode()))
+    assert cut.choices[0].text == ask(PROMPT).choices[0].text
+    assert cut.usage.prompt_tokens == len(PROMPT.encode())
+    assert ask([5, 6, 7, 8], truncate_prompt_tokens=2).usage.prompt_tokens == 2
+    assert ask(PROMPT, truncate_prompt_tokens=1000).usage.prompt_tokens == len(PROMPT.encode())
+
+
 def test_sixteen_tokens_are_the_default(completions: Any) -> None:
     assert completions.create(model="tiny", prompt=PROMPT).usage.completion_tokens == 16
 
@@ -203,12 +223,13 @@ def test_the_asynchronous_client_works(server: Server) -> None:
         ({"presence_penalty": 1000}, "presence_penalty", "100"),
         ({"stream": "yes"}, "stream", "true or false"),
         ({"stream_options": {"include_usage": True}}, "stream_options", "without `stream`"),
-        ({"stream": True, "stream_options": {"more": True}}, "stream_options", "include_usage"),
         ({"suffix": "end"}, "suffix", "not supported"),
         ({"messages": []}, "messages", "chats"),
         ({"tools": []}, "tools", "no tools"),
-        ({"top_k": 3}, "top_k", "not a field"),
-        ({"user": 5}, "user", "a string"),
+        ({"top_k": -3}, "top_k", "at least 0"),
+        ({"min_p": 2}, "min_p", "1"),
+        ({"guided_json": {}}, "guided_json", "not supported"),
+        ({"truncate_prompt_tokens": 10**9}, "truncate_prompt_tokens", "in [1,"),
         ({"model": 5}, "model", "a string"),
     ],
 )

@@ -180,7 +180,10 @@ def test_predict_gives_labels_and_scores(name: str, server: Server) -> None:
     case, pair = SINGLE[0], PAIRS[0]
     check(predict(case["texts"][0]), case, results_of(name, [case])[0])
     check(predict(case["texts"][0], raw_scores=True), case, logits_of(name, [case])[0])
-    check(predict(pair["texts"]), pair, results_of(name, [pair])[0])
+    check(predict([pair["texts"]])[0], pair, results_of(name, [pair])[0])
+    found = predict([one["texts"][0] for one in SINGLE[:2]])
+    for one, of_it, values in zip(SINGLE[:2], found, results_of(name, SINGLE[:2]), strict=True):
+        check(of_it, one, values)
     for cases in (SINGLE, PAIRS):
         found = predict([one["texts"] for one in cases])
         for one, of_it, values in zip(cases, found, results_of(name, cases), strict=True):

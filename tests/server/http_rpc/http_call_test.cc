@@ -59,15 +59,14 @@ TEST_F(HttpCallTest, MessagesCountInTheBudgetOfAllThatAreRead) {
   const std::string text(100'000, 'x');
   const std::vector<std::pair<std::string, std::string>> calls = {
       {"/longshort.v1.Inference/Tokenize", absl::StrCat(R"({"input": {"text": ")", text, R"("}, "wrong": 1})")},
-      {"/v1/completions", absl::StrCat(R"({"prompt": ")", text, R"(", "wrong": 1})")},
+      {"/v1/completions", absl::StrCat(R"({"prompt": ")", text, R"(", "n": "wrong"})")},
       {"/v2/models/bytes/infer", absl::StrCat(R"({"id": ")", text, R"(", "wrong": 1})")}};
   {
     const auto others = Budget::Take(environment_->message_memory->Of("ipv4:127.0.0.1"), 1 << 20);
     for (const auto& [path, body] : calls) {
       EXPECT_THAT(Post(path, body), AllOf(StartsWith("HTTP/1.1 429 "), HasSubstr("Retry-After: 1"),
                                           HasSubstr("messages that are being read hold 1048576 bytes")));
-      EXPECT_THAT(Post(path, R"({"wrong": 1})"), AllOf(StartsWith("HTTP/1.1 400 "), HasSubstr("wrong")))
-          << "a short one is not measured";
+      EXPECT_THAT(Post(path, R"({"wrong": 1})"), StartsWith("HTTP/1.1 400 ")) << "a short one is not measured";
     }
   }
   for (const auto& [path, body] : calls) {

@@ -72,8 +72,44 @@ TEST(CompletionsCodec, ASeedHas64BitsWithOrWithoutSign) {
 
 TEST(CompletionsCodec, FieldsWithoutMeaningAreRefusedByName) {
   EXPECT_THAT(ErrorOf(R"({"prompt": "a", "suffix": "b"})"), HasSubstr("suffix is not supported"));
-  EXPECT_THAT(ErrorOf(R"({"prompt": "a", "nonsense": 1})"), HasSubstr("\"nonsense\" is not a field"));
-  EXPECT_TRUE(ReadCompletionsRequest(R"({"prompt": "a"})").ok());
+  EXPECT_THAT(ErrorOf(R"({"prompt": "a", "guided_regex": "b"})"), HasSubstr("guided_regex is not supported"));
+  EXPECT_TRUE(ReadCompletionsRequest(R"({"prompt": "a", "suffix": null, "min_tokens": null})").ok());
+}
+
+TEST(CompletionsCodec, FieldsThatClientsAddAreIgnored) {
+  EXPECT_TRUE(ReadCompletionsRequest(R"({"prompt": "a", "nonsense": 1, "metadata": {"a": 1}, "store": true, "user": 5,
+                                         "ignore_eos": true, "nothing": null})")
+                  .ok());
+  EXPECT_TRUE(ReadCompletionsRequest(R"({"prompt": "a", "stream": true, "stream_options":
+                                         {"include_usage": true, "include_obfuscation": false}})")
+                  ->include_usage());
+  EXPECT_FALSE(ReadCompletionsRequest(R"({"prompt": "a", "stream": true, "stream_options": {"include_usage": null}})")
+                   ->include_usage());
+}
+
+TEST(CompletionsCodec, ANumberWithoutAFractionIsAWholeNumber) {
+  const auto request =
+      ReadCompletionsRequest(R"({"prompt": [1.0, 2e0], "max_tokens": 16.0, "n": 2e0, "seed": 7.0, "logprobs": 3.0})");
+  ASSERT_TRUE(request.ok()) << request.status();
+  EXPECT_EQ(request->max_tokens(), 16);
+  EXPECT_EQ(request->n(), 2);
+  EXPECT_EQ(request->seed(), 7);
+  EXPECT_EQ(request->logprobs(), 3);
+  EXPECT_THAT(request->prompts(0).ids().ids(), ::testing::ElementsAre(1, 2));
+  EXPECT_EQ(ErrorOf(R"({"prompt": "a", "max_tokens": 1.5})"), "max_tokens is 1.5; it must be an integer");
+  EXPECT_THAT(ErrorOf(R"({"prompt": "a", "max_tokens": 1e300})"), HasSubstr("it must be an integer"));
+  EXPECT_THAT(ErrorOf(R"({"prompt": [1.5]})"), HasSubstr("prompt[0] is 1.5; it must be a token id"));
+}
+
+TEST(CompletionsCodec, SamplingOptionsOfOtherServers) {
+  const auto request =
+      ReadCompletionsRequest(R"({"prompt": "a", "top_k": 4, "min_p": 0.25, "repetition_penalty": 1.5})");
+  EXPECT_EQ(request->top_k(), 4);
+  EXPECT_EQ(request->min_p(), 0.25);
+  EXPECT_EQ(request->repetition_penalty(), 1.5);
+  EXPECT_EQ(ReadCompletionsRequest(R"({"prompt": "a", "top_k": -1})")->top_k(), 0);
+  EXPECT_EQ(ReadCompletionsRequest(R"({"prompt": "a"})")->repetition_penalty(), 1);
+  EXPECT_THAT(ErrorOf(R"({"prompt": "a", "truncate_prompt_tokens": 0})"), HasSubstr("it must be at least 1"));
 }
 
 TEST(CompletionsCodec, AnErrorHasOpenAisForm) {
