@@ -193,6 +193,28 @@ _LRA = ("--preset", "lra-listops", "--set", "tokenizer=none")
 _VIL = ("--set", f"stages={_SMALL_VIL}", "--set", "image_size=16")
 
 
+@pytest.mark.parametrize("more", [{}, {"layer1.1.attn.seen": np.array(3)}, {"epochs.done": np.ones((2, 2), np.int64)}])
+def test_both_formats_have_buffers_of_integers(more: dict[str, NDArray], tmp_path: Path) -> None:
+    state = _vil() | more
+    _save_vil(tmp_path, state)
+    safetensors_file.write(tmp_path / "vil.safetensors", state)
+    for suffix in ("pth", "safetensors"):
+        assert _run(tmp_path / f"vil.{suffix}", *_VIL, "--out", tmp_path / suffix) == 0
+    for file in ("config.json", "model.safetensors"):
+        assert (tmp_path / "pth" / file).read_bytes() == (tmp_path / "safetensors" / file).read_bytes()
+
+
+def test_weights_in_a_type_of_integers_are_refused_by_both_formats(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    state = _vil() | {"norm.weight": np.zeros(8, np.int64)}
+    _save_vil(tmp_path, state)
+    safetensors_file.write(tmp_path / "vil.safetensors", state)
+    for suffix in ("pth", "safetensors"):
+        assert _run(tmp_path / f"vil.{suffix}", *_VIL, "--out", tmp_path / suffix) == 2
+        assert "norm.weight has type int64" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("window", [1, 2, 5, 7, 8])
 def test_the_index_of_window_biases_is_the_rules(window: int) -> None:
     assert np.array_equal(vil.window_bias_index(window), _naive_window_index(window))
@@ -333,7 +355,7 @@ def _stages(change: Callable[[str], str]) -> tuple[str, ...]:
             _VIL,
             ["buffer layer3.1.attn.relative_position_index", "[9, 9]", "[4, 4]"],
         ),
-        (_vil() | {"layer2.1.attn.relative_position_index": _naive_window_index(2)}, _VIL, ["layer2.1", "unknown"]),
+        (_vil() | {"layer2.1.attn.bias_table": np.zeros((2, 2), np.float32)}, _VIL, ["layer2.1", "unknown"]),
         (_vil(), _stages(lambda text: text.replace("f2,a0", "f4,a0")), ["layer1.1.attn", "relative_position_index"]),
         (_vil(), _stages(lambda text: text.replace("r1", "r2")), ["to_dynamic_projection", "[2, 4]", "[4, 4]"]),
         (_vil(), _stages(lambda text: text.replace("l2", "l5")), ["stages", "'l5", "position 2"]),

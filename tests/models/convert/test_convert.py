@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fractions
 import json
 import subprocess
 import sys
@@ -97,6 +98,43 @@ def test_both_styles_and_precisions_give_the_same_model(
     for name, values in stored.items():
         assert values.dtype == np.dtype(dtype)
         assert np.array_equal(values, state[f"decoder.model.{name}"].reshape(values.shape)), name
+
+
+def test_hyperparameters_of_omegaconf_are_read(tmp_path: Path) -> None:
+    """The file is from write_dict_config.py there, with omegaconf 2.0.6."""
+    saved = Path(__file__).parent / "torch_saved/dict_config.pt"
+    for name, checkpoint in (("saved", saved), ("plain", made_up.save(tmp_path, made_up.cfg_style()))):
+        assert _run(checkpoint, "--out", tmp_path / name) == 0
+    for file in ("config.json", "model.safetensors"):
+        assert (tmp_path / "saved" / file).read_bytes() == (tmp_path / "plain" / file).read_bytes()
+
+
+@pytest.mark.parametrize("protocol", [2, 4])
+def test_hyperparameters_may_be_numbers_of_numpy(protocol: int, tmp_path: Path) -> None:
+    numpy_types: dict[type, type] = {int: np.int64, bool: np.bool_, float: np.float32}
+    fields = {name: numpy_types[type(value)](value) for name, value in made_up.FIELDS.items()}
+    fields |= {"mem_len": np.uint16(16), "clamp_len": np.array(-1, ">i4")[()]}
+    for name, checkpoint in (("numpy", made_up.args_style(fields)), ("plain", made_up.args_style())):
+        checkpoint_file.write(tmp_path / f"{name}.pt", checkpoint, protocol=protocol)
+        assert _run(tmp_path / f"{name}.pt", "--out", tmp_path / name) == 0
+    assert (tmp_path / "numpy/config.json").read_bytes() == (tmp_path / "plain/config.json").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (np.float64(8.0), "d_model is 8.0, not an integer"),
+        (np.str_("8"), "d_model is <an object of type numpy.scalar>, not an integer"),
+        (np.dtype("f8"), "d_model is <numpy's type f8>, not an integer"),
+        (fractions.Fraction(8), "d_model is <an object of type fractions.Fraction>, not an integer"),
+    ],
+)
+def test_a_hyperparameter_of_another_type_is_named_as_what_it_is(
+    value: object, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = made_up.save(tmp_path, made_up.cfg_style(made_up.FIELDS | {"d_model": value}))
+    assert _run(path, "--out", tmp_path / "model") == 2
+    assert words in capsys.readouterr().err
 
 
 def test_every_file_can_be_read_by_the_servers_user(tmp_path: Path) -> None:

@@ -123,6 +123,29 @@ def test_an_old_folder_and_other_prefixes_give_the_same_files(tmp_path: Path) ->
             assert (out / name).read_bytes() == (outs[0] / name).read_bytes()
 
 
+def test_layer_norms_may_have_the_names_of_tensorflow(tmp_path: Path) -> None:
+    model = roberta.config()
+    weights = _weights(model)
+    old = {
+        name.replace("Norm.weight", "Norm.gamma").replace("Norm.bias", "Norm.beta"): weights[name] for name in weights
+    }
+    assert sum(name.endswith((".gamma", ".beta")) for name in old) == 2 * (1 + 2 * model["num_hidden_layers"])
+    for folder, tensors in (("new", weights), ("old", old)):
+        assert _run(roberta.write_folder(tmp_path / folder, model, tensors), "--out", tmp_path / f"{folder}-model") == 0
+    assert (tmp_path / "old-model/model.safetensors").read_bytes() == (
+        tmp_path / "new-model/model.safetensors"
+    ).read_bytes()
+
+
+def test_a_layer_norm_with_both_names_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = roberta.config()
+    name = "roberta.embeddings.LayerNorm"
+    weights = _weights(model)
+    folder = roberta.write_folder(tmp_path / "both", model, weights | {f"{name}.gamma": weights[f"{name}.weight"]})
+    message = _refused(capsys, tmp_path / "model", folder)
+    assert f"{name}.gamma" in message and f"{name}.weight" in message and "the same tensor" in message
+
+
 @pytest.mark.parametrize("architecture", [roberta.ENCODER, roberta.MASKED_LM])
 def test_an_encoder_has_no_head(architecture: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "model"
@@ -301,7 +324,7 @@ _KEY = "roberta.encoder.layer.1.attention.self.key.weight"
         ({_KEY: None}, (), [_KEY, "missing"]),
         ({"roberta.encoder.layer.1.adapter.weight": np.zeros(2, np.float32)}, (), ["adapter", "unknown"]),
         ({_KEY: np.zeros((24, 12), np.float32)}, (), [_KEY, "[24, 12]", "[24, 24]"]),
-        ({_KEY: np.zeros((24, 24), np.float64)}, (), [_KEY, "F64"]),
+        ({_KEY: np.zeros((24, 24), np.float64)}, (), [_KEY, "float64"]),
         ({"classifier.dense.weight": None}, (), ["classifier.dense.weight", "missing"]),
         ({}, ("--vocabulary", "x"), ["--vocabulary", "a RoBERTa"]),
         ({}, ("--preset", "lra-text"), ["--preset", "a RoBERTa"]),

@@ -59,7 +59,6 @@ _SHORT_NAMES = {
     "bn_eps": "batch_norm_epsilon",
     "ws_eps": "weight_standardization_epsilon",
 }
-_BATCH_COUNT = ".bn.num_batches_tracked"
 
 
 def from_official(official: Mapping[str, Any]) -> dict[str, Any]:
@@ -72,9 +71,6 @@ def convert(state: StateDict, fields: Fields) -> dict[str, Weight]:
     fields.refuse_unknown(FIELDS)
     fields.default(_DEFAULTS)
     fields.require("stage_heads", "window_sizes")
-    for name in state.names():
-        if name.endswith(_BATCH_COUNT):  # counts batches in training
-            state.pop(name)
     fields.settle(_derived(state, fields))
     stages = len(fields.values["stage_widths"])
     fields.integers("window_sizes", stages, 1)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from longshort_convert.errors import ConvertError
 from longshort_convert.hugging_face import Settings
 from longshort_convert.plain_pickle import Namespace
-from longshort_convert.weights import StateDict, StoredTensor
+from longshort_convert.weights import StateDict, StoredTensor, is_buffer
 
 FORM = "fairseq_roberta"
 SIDES = ("encoder.", "decoder.")
@@ -92,9 +92,11 @@ def read(state: StateDict, checkpoint: object, head: str | None) -> tuple[StateD
         if match and match[1] != chosen:
             continue
         renamed = _renamed(name, side) if match is None else f"classifier.{match[2]}"
+        tensor = state.pop(name)
+        if renamed is None and is_buffer(tensor):
+            continue
         if renamed is None:
             raise ConvertError(f"tensor {name!r} is unknown")
-        tensor = state.pop(name)
         split = _IN_PROJECTION.fullmatch(name.removeprefix(f"{side}sentence_encoder."))
         parts = {renamed: tensor} if split is None else _thirds(name, tensor, split)
         for new, part in parts.items():

@@ -8,7 +8,7 @@ from typing import Any
 
 from longshort_convert import cvt, fairseq_roberta, language_model, roberta, text_classifier, vil
 from longshort_convert.errors import ConvertError
-from longshort_convert.weights import StateDict, is_tensor
+from longshort_convert.weights import StateDict, is_buffer, is_tensor
 
 # The tensor that each family's state dict has, and no other family's. A longer mark comes before one that ends it.
 _MARKS = (
@@ -22,6 +22,8 @@ _MARKS = (
 )
 # Parts of names that wrappers of modules insert: torch.compile, FSDP, activation checkpointing.
 _WRAPPERS = ("_orig_mod.", "_fsdp_wrapped_module.", "_checkpoint_wrapped_module.")
+# The names of layer norms' tensors in checkpoints that were converted from TensorFlow, and in early ones of PyTorch.
+_OLD_ENDINGS = {".LayerNorm.gamma": ".LayerNorm.weight", ".LayerNorm.beta": ".LayerNorm.bias"}
 # Weights are looked for in dicts that are nested up to this depth.
 _DEPTH = 3
 
@@ -89,6 +91,8 @@ def _weights(entry: str, state: Mapping[str, Any]) -> Iterator[FoundWeights]:
         state_of_prefix: dict[str, Any] = {}
         for name, tensor in tensors.items():
             of = max((other for other in families if name.startswith(other)), key=len, default=None)
+            if of is None and is_buffer(tensor):
+                continue
             if of is None:
                 raise ConvertError(
                     f"tensor {name!r} is unknown: the names of the {family}'s tensors begin with {prefix!r}"
@@ -106,12 +110,16 @@ def _mark_of(name: str) -> tuple[str, str] | None:
 def _bare(name: str) -> str:
     for wrapper in _WRAPPERS:
         name = name.replace(wrapper, "")
+    for old, new in _OLD_ENDINGS.items():
+        if name.endswith(old):
+            return name.removesuffix(old) + new
     return name
 
 
 def _without_wrappers(state: Mapping[str, Any]) -> dict[str, Any]:
-    """The tensors by name without wrappers. Other values beside them, like an epoch, are left out."""
+    """The tensors by today's names, without wrappers. Other values beside them, like an epoch, are left out."""
     tensors: dict[str, Any] = {}
+    names: dict[str, str] = {}  # in the file
     for name, tensor in state.items():
         if not is_tensor(tensor) and "." not in str(name):
             continue
@@ -119,8 +127,8 @@ def _without_wrappers(state: Mapping[str, Any]) -> dict[str, Any]:
             raise ConvertError(f"key {name!r} of the state dict is not a name")
         bare = _bare(name)
         if bare in tensors:
-            raise ConvertError(f"tensors {bare!r} and {name!r} are the same tensor of the model")
-        tensors[bare] = tensor
+            raise ConvertError(f"tensors {names[bare]!r} and {name!r} are the same tensor of the model")
+        tensors[bare], names[bare] = tensor, name
     return tensors
 
 

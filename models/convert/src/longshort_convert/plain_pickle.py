@@ -18,6 +18,18 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar
 
 from longshort_convert.errors import ConvertError
+from longshort_convert.saved_objects import (
+    Config,
+    Counter,
+    Dict,
+    EncodeText,
+    Namespace,
+    Node,
+    NumpyScalar,
+    NumpyType,
+    Placeholder,
+    placeholder_type,
+)
 from longshort_convert.stored_tensors import STORAGE_TYPES, Storage, Tensor, rebuild_tensor
 
 # The exceptions of reading a broken file or pickle.
@@ -73,61 +85,6 @@ _HOSTILE_MODULES = (
 _HOSTILE_BUILTINS = ("eval", "exec", "compile", "open", "input", "__import__", "globals", "locals", "breakpoint")
 
 
-class Namespace:
-    """Stands for argparse.Namespace: the values it was saved with."""
-
-    def __init__(self) -> None:
-        self.values: dict[str, Any] = {}
-
-    def __setstate__(self, state: object) -> None:
-        if not isinstance(state, dict):
-            raise pickle.UnpicklingError("the content of a Namespace is not a dict")
-        self.values = state
-
-
-class Placeholder:
-    """Stands for an object of an unknown type, and drops what the pickle puts into it."""
-
-    __slots__ = ()
-
-    def __new__(cls, *_: object, **__: object) -> Placeholder:
-        return object.__new__(cls)
-
-    def __init__(self, *_: object, **__: object) -> None: ...
-
-    def __call__(self, *_: object, **__: object) -> Placeholder:
-        return self
-
-    def __setstate__(self, _: object) -> None: ...
-
-    def __setitem__(self, _: object, __: object) -> None: ...
-
-    def append(self, _: object) -> None: ...
-
-    def extend(self, _: object) -> None: ...
-
-    def add(self, _: object) -> None: ...
-
-
-def placeholder_type(name: str) -> type[Placeholder]:
-    return type(name, (Placeholder,), {"__slots__": ()})
-
-
-class _Dict(dict[Any, Any]):
-    """Stands for a subclass of dict: its items, without what else it was made from."""
-
-    def __init__(self, *_: object) -> None:
-        super().__init__()
-
-
-class _Counter(_Dict):
-    """Stands for collections.Counter, which is saved with its items as an argument."""
-
-    def __init__(self, items: object = ()) -> None:
-        super().__init__()
-        self.update(items if isinstance(items, dict) else {})
-
-
 class _RebuildTensor:
     """Stands for torch._utils._rebuild_tensor and _rebuild_tensor_v2."""
 
@@ -174,13 +131,20 @@ class _Attribute:
         return placeholder_type("a nested name")
 
 
+_NODES = ("Any", "Boolean", "Bytes", "Enum", "Float", "Integer", "Path", "String")
 _KNOWN_GLOBALS: dict[tuple[str, str], Any] = {
     ("argparse", "Namespace"): Namespace,
     ("builtins", "getattr"): _Attribute(),
     ("__builtin__", "getattr"): _Attribute(),
     ("collections", "OrderedDict"): collections.OrderedDict,
-    ("collections", "defaultdict"): _Dict,
-    ("collections", "Counter"): _Counter,
+    ("collections", "defaultdict"): Dict,
+    ("collections", "Counter"): Counter,
+    ("_codecs", "encode"): EncodeText(),
+    ("numpy", "dtype"): NumpyType,
+    ("numpy.core.multiarray", "scalar"): NumpyScalar(),
+    ("numpy._core.multiarray", "scalar"): NumpyScalar(),
+    ("omegaconf.dictconfig", "DictConfig"): Config,
+    **{("omegaconf.nodes", f"{kind}Node"): Node for kind in _NODES},
     ("torch._tensor", "_rebuild_from_type_v2"): _RebuildFromType(),
     ("torch._utils", "_rebuild_parameter"): _RebuildParameter(),
     ("torch._utils", "_rebuild_parameter_with_state"): _RebuildParameter(),
@@ -221,7 +185,7 @@ class _Unpickler(pickle._Unpickler):
     def _build(self) -> None:
         state = self.stack.pop()
         built = self.stack[-1]
-        if isinstance(built, Namespace | Placeholder):
+        if isinstance(built, Namespace | Config | Node | NumpyType | Placeholder):
             built.__setstate__(state)
         elif not isinstance(built, dict):  # the attributes of a dict's subclass are dropped
             raise pickle.UnpicklingError(f"its pickle changes {_kind(built)}, which torch.save never does")
@@ -300,6 +264,8 @@ def _check_key(key: object) -> None:
 def _parts(value: object) -> Sequence[object]:
     if isinstance(value, Namespace):
         return (value.values,)
+    if isinstance(value, Node | Config):
+        return (value.value if isinstance(value, Node) else value.content,)
     if isinstance(value, dict):
         return (*value.keys(), *value.values())
     return value if isinstance(value, list) or type(value) is tuple else ()

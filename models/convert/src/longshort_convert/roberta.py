@@ -20,7 +20,6 @@ from longshort_convert.weights import Shapes, StateDict, Weight, affine, norm
 FORM = "roberta"
 
 _PREFIX = "roberta."
-_BUFFERS = ("embeddings.position_ids", "embeddings.token_type_ids")
 _LANDMARKS, _SHORT, _LONG = "landmarks", "dual_norm_short", "dual_norm_long"
 # Parts of a layer, by the names of the text classifier.
 _LAYER = {
@@ -202,7 +201,7 @@ class _Source:
 
     def encoder_weights(self) -> dict[str, Weight]:
         """By the names of the text classifier. Raises ConvertError for tensors that are missing, unknown or wrong."""
-        unused = (*(self._prefix + name for name in _BUFFERS), f"{self._prefix}pooler.", "lm_head.")
+        unused = (f"{self._prefix}pooler.", "lm_head.")
         for name in self._state.names():
             if name.startswith(unused):
                 self._state.pop(name)

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from longshort_convert.errors import ConvertError
 
 WEIGHT_TYPES = ("float32", "float16", "bfloat16")
+# Tensors of these types are a module's counters, indices and masks, never its weights.
+_BUFFER_TYPES = ("bool", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64")
 Shapes = dict[str, tuple[int, ...]]
 
 
@@ -38,6 +40,11 @@ class Weight:
 
 def is_tensor(value: object) -> bool:
     return all(hasattr(value, attribute) for attribute in ("type_name", "shape", "read"))
+
+
+def is_buffer(value: object) -> bool:
+    """Whether it is a tensor that is no weight. A model's converter that does not know its name passes it over."""
+    return is_tensor(value) and getattr(value, "type_name", None) in _BUFFER_TYPES
 
 
 class StateDict:
@@ -71,12 +78,12 @@ class StateDict:
         return tensor
 
     def take(self, shapes: Shapes) -> dict[str, Weight]:
-        """Returns exactly these tensors, except those without elements, which are only checked.
+        """Returns exactly these tensors, except those without elements, which are only checked. Passes over buffers.
 
         Errors: ConvertError naming a tensor that is missing or unknown, or has a wrong shape or type.
         """
-        for name in self._tensors:
-            if name not in shapes:
+        for name, found_tensor in self._tensors.items():
+            if name not in shapes and not is_buffer(found_tensor):
                 raise ConvertError(f"tensor {self._prefix + name!r} is unknown")
         weights = {}
         for name, shape in shapes.items():
