@@ -89,8 +89,9 @@ absl::StatusOr<ModelDescription> DescribeConfig(std::string_view text, const std
 }
 
 std::string ToText(const ModelDescription& description) {
-  std::string text = absl::StrCat(description.architecture, ": multiply-adds of ", description.item, "\n\n",
-                                  Row("", "tokens", "width", "parameters", "multiply-adds"));
+  std::string text = absl::StrCat(description.architecture, ": multiply-adds of ", description.item, "\n");
+  if (!description.task.empty()) absl::StrAppend(&text, description.task, "\n");
+  absl::StrAppend(&text, "\n", Row("", "tokens", "width", "parameters", "multiply-adds"));
   for (const StageCost& stage : description.stages) {
     absl::StrAppend(
         &text, Row(stage.name, Size(stage.tokens), Size(stage.width), Grouped(stage.parameters), Scaled(stage.work())));

@@ -42,6 +42,9 @@ struct StageCost {
 struct ModelDescription {
   std::string architecture;
   std::string item;  // the unit of the multiply-adds: "one image of 224 x 224 pixels"
+  // What a classifier answers, and what it was trained on: "multi_label_classification of 3 classes, trained on single
+  // documents". Empty for a language model.
+  std::string task;
   std::vector<StageCost> stages;
   // Language models only: the maximum cache of a stream, in elements (4 bytes each in fp32, 2 in bf16), and the size of
   // its open chunk, which is float32 in both precisions.

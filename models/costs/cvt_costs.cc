@@ -76,6 +76,7 @@ ModelDescription Describe(const CvtConfig& config) {
   const int64_t height = config.preprocessing.crop_height, width = config.preprocessing.crop_width;
   return {.architecture = "cvt",
           .item = absl::StrFormat("one image of %d x %d pixels", width, height),
+          .task = absl::StrCat("single_label_classification of ", config.classes, " classes"),
           .stages = CvtCosts(config, height, width)};
 }
 

@@ -62,6 +62,29 @@ StageCost HeadCost(const TextClassifierConfig& config, int64_t tokens) {
   return cost;
 }
 
+const char* NameOf(ProblemType type) {
+  switch (type) {
+    case ProblemType::kMultiLabel:
+      return "multi_label_classification of";
+    case ProblemType::kRegression:
+      return "regression of";
+    case ProblemType::kSingleLabel:
+      break;
+  }
+  return "single_label_classification of";
+}
+
+// An item of an encoder may be a pair, whatever it was trained on.
+std::string TaskOf(const TextClassifierConfig& config) {
+  if (config.classes == 0) return "an encoder without a head";
+  const bool is_regression = config.problem_type == ProblemType::kRegression;
+  const char* unit = is_regression         ? (config.classes == 1 ? "number" : "numbers")
+                     : config.classes == 1 ? "class"
+                                           : "classes";
+  return absl::StrCat(NameOf(config.problem_type), " ", config.classes, " ", unit, ", trained on ",
+                      config.documents == 2 ? "pairs of documents" : "single documents");
+}
+
 }  // namespace
 
 ModelDescription Describe(const TextClassifierConfig& config) {
@@ -74,6 +97,7 @@ ModelDescription Describe(const TextClassifierConfig& config) {
   StageCost embedding{.name = "embedding"};
   if (config.layer_norm == LayerNormPlace::kAfter)
     embedding.normed_elements = config.max_sequence_length * config.model_width;
+  description.task = TaskOf(config);
   description.stages.push_back(embedding);
   for (int64_t layer = 0; layer < config.layers; ++layer) {
     const int64_t cls = JoinsCls(config, layer) ? 1 : 0;

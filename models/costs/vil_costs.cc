@@ -70,6 +70,7 @@ std::vector<StageCost> VilCosts(const VilConfig& config) {
 ModelDescription Describe(const VilConfig& config) {
   return {.architecture = "vil",
           .item = absl::StrFormat("one image of %d x %d pixels", config.image_size, config.image_size),
+          .task = absl::StrCat("single_label_classification of ", config.classes, " classes"),
           .stages = VilCosts(config)};
 }
 

@@ -106,6 +106,22 @@ TEST(TextClassifier, TwoDocumentsTakeTwiceTheWorkOfTheLayers) {
   EXPECT_THAT(Describe(config).item, HasSubstr("two documents of 6 tokens"));
 }
 
+TEST(TextClassifier, TheTaskHasTheProblemTypeTheClassesAndWhatItWasTrainedOn) {
+  TextClassifierConfig config = TinyText();
+  config.classes = 3;
+  EXPECT_EQ(Describe(config).task, "single_label_classification of 3 classes, trained on single documents");
+  config.cls = ClsKind::kFirstToken;
+  config.documents = 2;
+  config.problem_type = ProblemType::kMultiLabel;
+  EXPECT_EQ(Describe(config).task, "multi_label_classification of 3 classes, trained on pairs of documents");
+  config.problem_type = ProblemType::kRegression;
+  EXPECT_EQ(Describe(config).task, "regression of 3 numbers, trained on pairs of documents");
+  config.classes = 1;
+  EXPECT_EQ(Describe(config).task, "regression of 1 number, trained on pairs of documents");
+  config.classes = 0;
+  EXPECT_EQ(Describe(config).task, "an encoder without a head");
+}
+
 TEST(TextClassifier, TiedLayersHaveTheirParametersOnce) {
   TextClassifierConfig config = TinyText();
   config.layers = 3;
@@ -176,7 +192,8 @@ TEST(DescribeConfig, WhatIsWrongIsNamed) {
 
 TEST(ToText, HasARowForEachStageAndTheTotals) {
   const std::string text = ToText(*DescribeConfig(FindPreset("vil-ls-medium-224"), "preset"));
-  EXPECT_THAT(text, HasSubstr("vil: multiply-adds of one image of 224 x 224 pixels\n"));
+  EXPECT_THAT(text, HasSubstr("vil: multiply-adds of one image of 224 x 224 pixels\n"
+                              "single_label_classification of 1000 classes\n\n"));
   // 56 x 56 patches and a global token.
   EXPECT_THAT(text, HasSubstr("\nstage 1         3,137      96 "));
   EXPECT_THAT(text, HasSubstr("\nstage 4            49     768 "));
