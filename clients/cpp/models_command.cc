@@ -28,7 +28,8 @@ std::string InputText(const v1::Model& model) {
     case v1::CLASSIFIER_INPUT_PIXEL_SEQUENCE:
       return "images as grey pixels";
     default:
-      return classifier.documents() == 2 ? "pairs of texts" : "text";
+      if (classifier.documents() == 2) return "pairs of texts";
+      return classifier.max_documents() == 2 ? "text or pairs" : "text";
   }
 }
 
@@ -66,9 +67,22 @@ std::vector<TextRow> LanguageModelRows(const v1::Model& model) {
       {"documents in a call", AtMost(limits.inputs(), "")}};
 }
 
+// The name of the problem type in config.json.
+std::string ProblemText(const v1::ClassifierProperties& classifier) {
+  switch (classifier.problem_type()) {
+    case v1::PROBLEM_TYPE_MULTI_LABEL_CLASSIFICATION:
+      return "multi_label_classification";
+    case v1::PROBLEM_TYPE_REGRESSION:
+      return "regression";
+    default:
+      return "single_label_classification";
+  }
+}
+
 // "3: daisy, rose, tulip"; lists only the first kShown classes.
 std::string ClassesText(const v1::ClassifierProperties& classifier) {
   constexpr int kShown = 10;
+  if (classifier.classes() == 0) return "none: an encoder without a head";
   if (classifier.labels().empty()) return absl::StrCat(classifier.classes(), ", unnamed");
   const int shown = std::min(classifier.labels_size(), kShown);
   std::string text =
@@ -81,7 +95,9 @@ std::string ClassesText(const v1::ClassifierProperties& classifier) {
 std::vector<TextRow> ClassifierRows(const v1::Model& model) {
   const v1::ClassifierProperties& classifier = model.classifier();
   const v1::Limits& limits = model.limits();
-  std::vector<TextRow> rows = {{"takes", InputText(model)}, {"classes", ClassesText(classifier)}};
+  std::vector<TextRow> rows = {{"takes", InputText(model)}};
+  if (classifier.classes() > 0) rows.push_back({"problem type", ProblemText(classifier)});
+  rows.push_back({"classes", ClassesText(classifier)});
   if (classifier.input() == v1::CLASSIFIER_INPUT_TEXT) {
     rows.push_back({"vocabulary", absl::StrCat(model.vocabulary_size(), " tokens, ", model.tokenizer())});
     rows.push_back({"document", AtMost(classifier.max_document_tokens(), " tokens")});
@@ -114,7 +130,7 @@ class ModelsCommand final : public Command {
                 R"(Usage: longshort models [options]
 
 Lists the models that the server has loaded: the input of each (text, pairs of texts, images), and a classifier's number of
-classes. With --model, shows the details of one: hyperparameters, class names, limits, fingerprint.
+classes. With --model, shows the details of one: hyperparameters, problem type, class names, limits, fingerprint.
 
 Examples:
   longshort models

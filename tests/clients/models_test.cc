@@ -1,4 +1,6 @@
 // `longshort models`: what is shown of language models and classifiers.
+#include <utility>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/clients/program_fixture.h"
@@ -48,6 +50,28 @@ TEST_F(ModelsTest, OneTextClassifierIsDescribed) {
   EXPECT_THAT(output_, HasSubstr("pairs of texts"));
   EXPECT_THAT(output_, HasSubstr("2, unnamed"));
   EXPECT_THAT(output_, HasSubstr("at most 20 tokens"));
+}
+
+TEST_F(ModelsTest, OneClassifierHasItsProblemTypeAndWhetherItJoinsPairs) {
+  for (const auto& [type, name] :
+       {std::pair(v1::PROBLEM_TYPE_REGRESSION, "regression\n"),
+        std::pair(v1::PROBLEM_TYPE_MULTI_LABEL_CLASSIFICATION, "multi_label_classification\n"),
+        std::pair(v1::PROBLEM_TYPE_UNSPECIFIED, "single_label_classification\n")}) {
+    server_.models = {ReviewsModel()};
+    server_.models.front().mutable_classifier()->set_problem_type(type);
+    server_.models.front().mutable_classifier()->set_max_documents(2);
+    ASSERT_EQ(Run({"models", "--model=reviews"}), ExitCode::kOk);
+    EXPECT_THAT(output_, HasSubstr(name));
+    EXPECT_THAT(output_, HasSubstr("text or pairs\n"));
+  }
+}
+
+TEST_F(ModelsTest, AnEncoderHasNoProblemType) {
+  server_.models = {ReviewsModel()};
+  server_.models.front().mutable_classifier()->set_classes(0);
+  ASSERT_EQ(Run({"models", "--model=reviews"}), ExitCode::kOk);
+  EXPECT_THAT(output_, HasSubstr("none: an encoder without a head"));
+  EXPECT_THAT(output_, Not(HasSubstr("problem type")));
 }
 
 TEST_F(ModelsTest, OfManyClassesTheFirstFewAreNamed) {
