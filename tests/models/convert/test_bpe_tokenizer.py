@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from golden import roberta
 from longshort_convert.__main__ import main
+from tokenizers import Tokenizer
 
 from models.tokenizer import tokenizer_files
 
@@ -120,6 +121,7 @@ def test_fairseqs_dictionary_gives_the_order_of_the_ids(folder: Path, tmp_path: 
     assert len(wanted) == 420
     assert _run(folder, "--out", tmp_path / "model") == 0
     made = json.loads((tmp_path / "model/tokenizer.json").read_text())
+    assert Tokenizer.from_file(str(tmp_path / "model/tokenizer.json")).get_vocab() == wanted
     assert made["model"]["vocab"] == wanted
     # The dictionary does not have the last token, so no merge makes it.
     assert made["model"]["merges"] == _golden()["model"]["merges"][:-1]

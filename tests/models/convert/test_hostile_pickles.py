@@ -141,7 +141,7 @@ def repeat(pickled: bytes, draw: random.Random) -> bytes:
 
 
 @pytest.mark.parametrize("change", [flip, cut, insert_opcodes, repeat])
-@pytest.mark.parametrize("name", ["zip.pt", "protocol_4.pt"])
+@pytest.mark.parametrize("name", ["zip.pt", "protocol_4.pt", "dict_config.pt"])
 def test_changed_pickles_are_read_or_refused_in_bounded_time_and_memory(
     change: Callable[[bytes, random.Random], bytes], name: str
 ) -> None:
