@@ -16,6 +16,7 @@ def refused_files() -> Iterator[tuple[str, str, list[str]]]:
     text = text_of(current())
     yield "cut_off", text[: len(text) // 2] + "\n", []
     yield "repeated_key", text.replace('"normalizer":null', '"normalizer":null,"normalizer":null'), ["'normalizer'"]
+    yield "id_of_minus_zero", text.replace('"id":0', '"id":-0'), ["added_tokens[0].id is", "an id in 0..63"]
     yield "not_a_number", text.replace('"dropout":null', '"dropout":NaN'), []
     yield "half_of_a_surrogate_pair", text.replace('"content":"<unk>"', '"content":"\\ud83d"'), ["surrogate pair"]
     yield "a_list", "[]\n", []

@@ -57,8 +57,8 @@ def _finite(digits: str) -> float:
 
 
 def _integer(digits: str) -> int | float:
-    """Python limits the digits of an integer. The server reads one of more than 64 bits as a fraction."""
-    return int(digits) if len(digits) <= len(str(1 << 63)) else _finite(digits)
+    """The server reads an integer of more than 64 bits as a fraction, and an id may not have a sign: -0 is none."""
+    return int(digits) if digits != "-0" and len(digits) <= len(str(1 << 63)) else _finite(digits)
 
 
 def _check_size(document: object) -> None:
