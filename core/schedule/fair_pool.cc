@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
 #include "base/status_macros.h"
 
 namespace longshort::core {
@@ -28,6 +29,14 @@ FairPool::~FairPool() {
 std::string FairPool::NewOwner() {
   const MutexLock lock(mutex_);
   return absl::StrCat(++owners_);
+}
+
+FairPool::Task FairPool::Timed(absl::AnyInvocable<void()> task) {
+  return [task = std::move(task)]() mutable {
+    const absl::Duration before = ThreadTime();
+    task();
+    return ThreadTime() - before;
+  };
 }
 
 void FairPool::Submit(WorkAttributes attributes, Task task) {

@@ -25,6 +25,8 @@ class FairPool {
  public:
   // Work to run once; returns the time that its client is charged. Must not throw.
   using Task = absl::AnyInvocable<absl::Duration()>;
+  // A task that is charged the processor time that it takes.
+  static Task Timed(absl::AnyInvocable<void()> task);
 
   // `limits` are for TrySubmit. Errors: RESOURCE_EXHAUSTED if the threads cannot be created.
   static absl::StatusOr<std::shared_ptr<FairPool>> Create(int64_t threads, const WaitingLimits& limits = {});

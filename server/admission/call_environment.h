@@ -42,8 +42,10 @@ struct CallEnvironment {
   SessionTransfers session_transfers = {};
   // Bytes of calls, and of their messages while these are read (server/rpc/call.h).
   std::shared_ptr<ClientBudgets> message_memory = MessageBudgets(int64_t{256} << 20);
-  std::shared_ptr<UnreadAnswers> answers =
-      std::make_shared<UnreadAnswers>(AnswerBudget(int64_t{256} << 20), slow_reader_timeout, deliveries.Next());
+  // The same of calls that observe the server.
+  std::shared_ptr<ClientBudgets> probe_memory = MessageBudgets(int64_t{64} << 20);
+  std::shared_ptr<UnreadAnswers> answers = std::make_shared<UnreadAnswers>(
+      AnswerBudget(int64_t{256} << 20), message_memory->all(), slow_reader_timeout, deliveries.Next());
   // Bytes of connections without their calls.
   std::shared_ptr<Budget> connection_memory = ConnectionBudget(int64_t{256} << 20);
   // Null without authentication: every call is allowed.

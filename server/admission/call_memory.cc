@@ -41,17 +41,19 @@ std::shared_ptr<Budget> ConnectionBudget(int64_t bytes, std::shared_ptr<Budget> 
 CallMemory::CallMemory(const RequestMemory& sizes, absl::Duration patience, MetricFamilies& families)
     : all_(PartOf(nullptr, sizes.all(), "all requests and connections")),
       messages_(MessageBudgets(sizes.messages, all_)),
+      probes_(MessageBudgets(sizes.probes, all_)),
       answer_bytes_(AnswerBudget(sizes.answers, all_)),
       transfers_(std::make_shared<TransferBudget>(sizes.transfers, all_)),
       connections_(ConnectionBudget(sizes.connections, all_)),
       engines_(EngineBudgetsOf(sizes, all_)),
       log_(PartOf(all_, sizes.log, "the lines of the log")),
       traces_(TraceBudget(sizes.traces, all_)),
-      answers_(std::make_shared<UnreadAnswers>(answer_bytes_, patience, thread_)) {
+      answers_(std::make_shared<UnreadAnswers>(answer_bytes_, messages_->all(), patience, thread_)) {
   const auto held_by = [](const std::shared_ptr<Budget>& budget, int64_t unit_bytes = 1) {
     return [budget, unit_bytes] { return budget->held() * unit_bytes; };
   };
   AddPart("messages", sizes.messages, held_by(messages_->all()), families);
+  AddPart("probes", sizes.probes, held_by(probes_->all()), families);
   AddPart("answers", sizes.answers, held_by(answer_bytes_), families);
   AddPart(
       "transfers", sizes.transfers, [this] { return transfers_->held(); }, families);

@@ -1,6 +1,7 @@
 // The memory of requests, as one tree of budgets:
 //
 //   requests ── messages      calls, and their messages from the first byte that arrives until they are read
+//            ├─ probes        calls of health, which are served while all else is full
 //            ├─ answers       from before they are encoded until their clients have taken them
 //            ├─ transfers     sessions that move between servers
 //            ├─ connections   their buffers
@@ -47,6 +48,7 @@ class CallMemory final {
   absl::Status Start();
 
   const std::shared_ptr<ClientBudgets>& messages() const { return messages_; }
+  const std::shared_ptr<ClientBudgets>& probes() const { return probes_; }
   const std::shared_ptr<UnreadAnswers>& answers() const { return answers_; }
   int64_t answer_bytes() const { return answer_bytes_->held(); }
   const std::shared_ptr<TransferBudget>& transfers() const { return transfers_; }
@@ -66,6 +68,7 @@ class CallMemory final {
 
   const std::shared_ptr<Budget> all_;
   const std::shared_ptr<ClientBudgets> messages_;
+  const std::shared_ptr<ClientBudgets> probes_;
   const std::shared_ptr<Budget> answer_bytes_;
   const std::shared_ptr<TransferBudget> transfers_;
   const std::shared_ptr<Budget> connections_;

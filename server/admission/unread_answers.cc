@@ -11,9 +11,9 @@
 namespace longshort::server {
 namespace {
 
-// Smaller answers are not listed while few bytes are held: listing one would cost as much as a short call.
+// Smaller answers are not listed while little is held: listing one would cost as much as a short call.
 constexpr int64_t kSmallBytes = int64_t{64} << 10;
-constexpr int64_t kFewBytesFraction = 4;
+constexpr int64_t kFewFraction = 4;
 constexpr int64_t kSpareFraction = 16;
 // Calls end beyond this share. The rest is for answers of ended calls.
 constexpr double kFull = 0.875;
@@ -28,12 +28,16 @@ absl::Status NoMemory(std::string_view why) {
 
 }  // namespace
 
+bool UnreadAnswers::HoldsMuch() const {
+  return budget_->held() > budget_->capacity() / kFewFraction || calls_->held() > calls_->capacity() / kFewFraction;
+}
+
 UnreadAnswers::Account::Account(UnreadAnswers& all, std::function<Owner()> owner)
     : all_(all), owner_(std::move(owner)), share_(all.budget_) {}
 
 absl::Status UnreadAnswers::Account::Hold(int64_t bytes) {
   const int64_t more = bytes - share_.amount();
-  if (more > 0 && (bytes > kSmallBytes || all_.budget_->held() + more > all_.budget_->capacity() / kFewBytesFraction)) {
+  if (more > 0 && (bytes > kSmallBytes || all_.budget_->held() + more > all_.budget_->capacity() / kFewFraction)) {
     const MutexLock lock(all_.mutex_);
     LS_RETURN_IF_ERROR(all_.MakeRoom(*this, more));
   }
@@ -44,9 +48,7 @@ absl::Status UnreadAnswers::Account::Hold(int64_t bytes) {
 
 void UnreadAnswers::Account::SetHeld(int64_t bytes) {
   share_.SetAmount(bytes);
-  const bool is_large =
-      bytes > kSmallBytes || (bytes > 0 && all_.budget_->held() > all_.budget_->capacity() / kFewBytesFraction);
-  if (!is_listed_ && !is_large) return;
+  if (!is_listed_ && bytes <= kSmallBytes && (bytes == 0 || !all_.HoldsMuch())) return;
   const MutexLock lock(all_.mutex_);
   Entry& entry = all_.List(*this);
   if (entry.is_ended) all_.ended_bytes_ += bytes - entry.bytes;
@@ -104,7 +106,8 @@ void UnreadAnswers::End(Entry& entry, absl::Status why) {
 
 void UnreadAnswers::EndImpatient(absl::Time now) {
   const MutexLock lock(mutex_);
-  const double used = static_cast<double>(live_bytes()) / static_cast<double>(budget_->capacity());
+  const double used = std::max(static_cast<double>(live_bytes()) / static_cast<double>(budget_->capacity()),
+                               static_cast<double>(calls_->held()) / static_cast<double>(calls_->capacity()));
   const bool has_pressure = used > 0.5;
   const absl::Duration patience =
       has_pressure ? std::max(kLeastPatience, patience_ * std::max(0.0, 2 * (1 - used / kFull))) : patience_;

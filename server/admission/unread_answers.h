@@ -2,7 +2,7 @@
 // megabytes, and a client need not read them. So answers have a budget beside that of requests.
 //
 // - While less than half of the budget is held, a client may leave an answer unread for --slow-reader-timeout.
-// - Beyond half, this patience shortens, down to a second.
+// - Beyond half of it, or of the memory of calls, this patience shortens, down to a second.
 // - At the limit, the calls with the largest answers end, those of the client that holds the most first. Other calls
 //   go on.
 //
@@ -66,9 +66,10 @@ class UnreadAnswers final {
     bool is_listed_ = false;
   };
 
-  // `ends` must outlive this.
-  UnreadAnswers(std::shared_ptr<Budget> budget, absl::Duration patience, DeliveryThread& ends)
-      : budget_(std::move(budget)), patience_(patience), ends_(ends) {}
+  // `calls`: the memory of calls, which unread answers keep. `ends` must outlive this.
+  UnreadAnswers(std::shared_ptr<Budget> budget, std::shared_ptr<const Budget> calls, absl::Duration patience,
+                DeliveryThread& ends)
+      : budget_(std::move(budget)), calls_(std::move(calls)), patience_(patience), ends_(ends) {}
 
   // Ends the calls that have waited for longer than the present patience. To be called twice a second.
   void EndImpatient(absl::Time now);
@@ -88,7 +89,11 @@ class UnreadAnswers final {
   void End(Entry& entry, absl::Status why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Entry& List(Account& account) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  // Whether so much is held that small answers are listed, too.
+  bool HoldsMuch() const;
+
   const std::shared_ptr<Budget> budget_;
+  const std::shared_ptr<const Budget> calls_;
   const absl::Duration patience_;
   DeliveryThread& ends_;
   Mutex mutex_;

@@ -6,7 +6,7 @@ namespace longshort::server {
 
 ModelLimits LimitsOf(const core::ServedModel& served, const RequestLimits& limits) {
   ModelLimits of_model = {.message_bytes = limits.message_bytes};
-  const int64_t texts = std::min(limits.inputs, served.max_items());
+  const int64_t texts = limits.inputs;
   if (served.language_model() != nullptr) {
     of_model.prompt_tokens = limits.prompt_tokens;
     of_model.max_tokens = limits.generate_tokens;

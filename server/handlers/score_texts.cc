@@ -37,10 +37,10 @@ absl::Status ScoreTexts(CallRecord& record, const ScoreCall& call,
   record.CountIn(model->statistics(), OperationOfTexts(*model, call.options));
   LS_RETURN_IF_ERROR(CheckSessionOf(call, *model, names));
   LS_ASSIGN_OR_RETURN(std::shared_ptr<const TextScorer> scorer, TextScorer::Make(model, call.options, limits, names));
-  const int64_t max = std::min(limits.inputs, model->max_items());
+  const int64_t max_in_queue = model->max_items();
   ScoreResult result;
   result.served = std::move(model);
-  return RunTexts(record, call, std::move(scorer), max, std::move(result), std::move(done));
+  return RunTexts(record, call, std::move(scorer), max_in_queue, std::move(result), std::move(done));
 }
 
 }  // namespace longshort::server

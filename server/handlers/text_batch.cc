@@ -5,7 +5,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/budget.h"
 #include "base/status_macros.h"
+#include "core/requests/token_stream.h"
+#include "core/schedule/refusal.h"
 #include "server/calls/field_error.h"
 #include "server/handlers/scatter_gather.h"
 #include "server/handlers/session_check.h"
@@ -34,6 +37,15 @@ absl::StatusOr<std::vector<TextToScore>> ReadTexts(const ScoreCall& call, const 
   return texts;
 }
 
+// Texts of one call that the engine has at a time. The others wait here, so that a call may have more than the queue.
+constexpr int64_t kWindow = 64;
+constexpr int64_t kTextBytes = 256;  // of a text that waits, beside its tokens
+
+struct HeldTexts {
+  std::vector<TextToScore> texts;
+  Budget::Share memory;  // of those that wait
+};
+
 // Computes the totals when all texts have ended.
 void Complete(CallRecord& record, ScoreResult& result) {
   for (const ScoredText& text : result.texts) {
@@ -46,17 +58,27 @@ void Complete(CallRecord& record, ScoreResult& result) {
 
 }  // namespace
 
-absl::Status RunTexts(CallRecord& record, const ScoreCall& call, std::shared_ptr<const TextScorer> scorer, int64_t max,
-                      ScoreResult result, std::function<void(absl::StatusOr<ScoreResult>)> done) {
+absl::Status RunTexts(CallRecord& record, const ScoreCall& call, std::shared_ptr<const TextScorer> scorer,
+                      int64_t max_in_queue, ScoreResult result, std::function<void(absl::StatusOr<ScoreResult>)> done) {
   const CallNames& names = record.names();
-  LS_ASSIGN_OR_RETURN(std::vector<TextToScore> texts, ReadTexts(call, *scorer, max, names));
-  texts.front().session = call.session;
-  LS_RETURN_IF_ERROR(TakeSession(record, &texts.front().session));
+  const auto held = std::make_shared<HeldTexts>();
+  LS_ASSIGN_OR_RETURN(held->texts, ReadTexts(call, *scorer, record.environment().limits.inputs, names));
+  held->texts.front().session = call.session;
+  LS_RETURN_IF_ERROR(TakeSession(record, &held->texts.front().session));
 
-  int64_t tokens = 0;
-  for (const TextToScore& text : texts) tokens += text.tokens();
-  LS_RETURN_IF_ERROR(record.answers().Hold(scorer->AnswerBytes(static_cast<int64_t>(texts.size()), tokens)));
-  result.texts.resize(texts.size());
+  const auto count = static_cast<int64_t>(held->texts.size()), window = std::min(kWindow, max_in_queue);
+  int64_t tokens = 0, first_tokens = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    tokens += held->texts[i].tokens();
+    if (i < window) first_tokens = tokens;
+  }
+  LS_RETURN_IF_ERROR(record.answers().Hold(scorer->AnswerBytes(count, tokens)));
+  if (count > window) {
+    held->memory = Budget::Share(record.environment().message_memory->Of(record.engine_context().client));
+    LS_RETURN_IF_ERROR(core::Hold(
+        (tokens - first_tokens) * core::TokenStream::kTokenBytes + (count - window) * kTextBytes, held->memory));
+  }
+  result.texts.resize(held->texts.size());
   // The scorer lives until all texts have ended.
   const auto parts = std::make_shared<ScatterGather<ScoreResult>>(
       record.engine_context().cancelled, std::move(result),
@@ -64,20 +86,32 @@ absl::Status RunTexts(CallRecord& record, const ScoreCall& call, std::shared_ptr
         if (status.ok()) Complete(record, all);
       },
       std::move(done));
-  parts->SubmitParts(static_cast<int64_t>(texts.size()), [&](core::PositionInCall position) {
-    TextToScore& text = texts[position.index];
+  const auto submit = [&record, scorer, parts, held, window, first_tokens](core::PositionInCall position) {
+    const int64_t index = position.index;
+    const bool is_alone = index >= window;  // it is submitted again if it is refused
+    TextToScore text = is_alone ? held->texts[index] : std::move(held->texts[index]);
     const int64_t tokens_of_text = text.tokens();
-    position.share = static_cast<double>(tokens_of_text) / static_cast<double>(tokens);
+    if (is_alone) {
+      position = core::PositionInCall();
+    } else {
+      position.share = static_cast<double>(tokens_of_text) / static_cast<double>(first_tokens);
+    }
     core::RequestContext context = record.engine_context();
     context.position_in_call = position;
     const absl::Status status =
-        scorer->Submit(std::move(text), context, [parts, i = position.index](absl::StatusOr<ScoredText> scored) {
+        scorer->Submit(std::move(text), context, [parts, index](absl::StatusOr<ScoredText> scored) {
           parts->PartEnded(scored.status(), [&](ScoreResult& all) {
-            if (scored.ok()) all.texts[i] = *std::move(scored);
+            if (scored.ok()) all.texts[index] = *std::move(scored);
           });
         });
-    if (status.ok()) record.ChargeTokens(tokens_of_text);
+    if (!status.ok()) return status;
+    if (is_alone) held->texts[index] = TextToScore();
+    record.ChargeTokens(tokens_of_text);
     return status;
+  };
+  parts->SubmitInTurn(count, window, submit, [&record](absl::AnyInvocable<void()> task) {
+    record.environment().work->Submit({.client = record.engine_context().client},
+                                      core::FairPool::Timed(std::move(task)));
   });
   return absl::OkStatus();
 }

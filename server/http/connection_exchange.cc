@@ -59,9 +59,10 @@ void HttpConnection::Exchange::Read(Received received) {
 void HttpConnection::Exchange::Answer(HttpResponse response, Done done) {
   Post([response = std::move(response), done = std::move(done)](Exchange& self, HttpConnection* connection) mutable {
     if (connection == nullptr) return done(false);
-    std::string head = connection->HeadOf(response, response.body.size());
-    if (connection->without_body_) response.body.clear();
-    self.parts_.push_back({std::move(head), std::move(response.body), true, std::move(done)});
+    std::string head = connection->HeadOf(response, response.content().size());
+    if (connection->without_body_) response.body.clear(), response.shared = {};
+    self.parts_.push_back(
+        {std::move(head), std::move(response.body), std::move(response.shared), true, std::move(done)});
   });
 }
 
@@ -115,7 +116,7 @@ void HttpConnection::Exchange::Push(std::string part, bool last, Done done) {
     if (chunks && !part.empty()) absl::StrAppend(&head, absl::Hex(part.size()), "\r\n");
     if (chunks && !part.empty()) part += "\r\n";
     if (chunks && last && !connection->without_body_) part += "0\r\n\r\n";
-    self.parts_.push_back({std::move(head), std::move(part), last, std::move(done)});
+    self.parts_.push_back({std::move(head), std::move(part), {}, last, std::move(done)});
   });
 }
 

@@ -128,7 +128,7 @@ awaitable<bool> HttpConnection::ServeExchange(const std::shared_ptr<Exchange>& e
       exchange->parts_.pop_front();
       bool sent = false;
       try {
-        co_await Send(part.head, part.body);
+        co_await Send(part.head, part.shared.bytes.empty() ? std::string_view(part.body) : part.shared.bytes);
         EndPhase();
         sent = true;
       } catch (const boost::system::system_error&) {

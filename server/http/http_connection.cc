@@ -158,11 +158,11 @@ void HttpConnection::Consume(size_t bytes) {
 }
 
 awaitable<void> HttpConnection::Send(std::string_view head, std::string_view body) {
+  constexpr size_t kCopied = 8 << 10;  // more would take memory while the client does not read
   std::string first(head);
-  const size_t beside = std::min(body.size(), first.size() < kSliceBytes ? kSliceBytes - first.size() : 0);
-  first.append(body.substr(0, beside));
+  std::string_view rest = body;
+  if (body.size() <= kCopied) first.append(std::exchange(rest, ""));
   std::string_view slice = first;
-  std::string_view rest = body.substr(beside);
   while (true) {
     BeginPhase(shared_.limits.answer);
     co_await stream_.Write(slice);
@@ -188,16 +188,16 @@ awaitable<void> HttpConnection::Serve() {
   try {
     BeginPhase(shared_.limits.request);
     co_await stream_.Handshake([this](absl::AnyInvocable<void()> task) {
-      shared_.handshakes->Submit({.client = address(), .cost = kHandshakeTime}, [task = std::move(task)]() mutable {
-        const absl::Duration before = ThreadTime();
-        task();
-        return ThreadTime() - before;
-      });
+      shared_.handshakes->Submit({.client = address(), .cost = kHandshakeTime}, core::FairPool::Timed(std::move(task)));
     });
     if (stream_.tls() != nullptr) ReadCertificate();
     asio::co_spawn(
         timer_.get_executor(), [keep]() { return keep->ReadAhead(); }, asio::detached);
-    while (co_await ServeNext()) BeginPhase(shared_.limits.idle);
+    while (co_await ServeNext()) {
+      BeginPhase(shared_.limits.idle);
+      // Other connections' turn before a request that is here already.
+      if (!received_.empty()) co_await asio::post(timer_.get_executor(), use_awaitable);
+    }
     co_await Linger();
   } catch (const boost::system::system_error&) {
     // The client left, a phase took too long, or the connection made room for another one.

@@ -75,6 +75,7 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
   struct Part {
     std::string head;
     std::string body;
+    SharedBytes shared;  // in place of `body`, unless they are empty
     bool last = false;
     HttpExchange::Done done;
   };

@@ -90,7 +90,7 @@ bool WantsHtml(const HttpRequest& request) {
 }
 
 HttpResponse AnswerOf(const PageFile& file) {
-  return {.body = std::string(file.content),
+  return {.shared = {.bytes = file.content, .owner = nullptr},
           .content_type = std::string(file.content_type),
           .fields = {{"Content-Security-Policy", kPagePolicy},
                      {"X-Content-Type-Options", "nosniff"},
@@ -269,10 +269,10 @@ void HttpEndpoints::ServeMetrics(const std::shared_ptr<HttpExchange>& exchange, 
     if (const absl::Time next = metrics_time_ + kInterval; MonotonicNow() < next) {
       return exchange->SetTimer(next, [this, exchange, asked] { ServeMetrics(exchange, asked); });
     }
-    metrics_ = options_.metrics();
+    metrics_ = std::make_shared<const std::string>(options_.metrics());
     metrics_time_ = MonotonicNow();
   }
-  exchange->Answer({.body = metrics_, .content_type = kPrometheusText});
+  exchange->Answer({.shared = {.bytes = *metrics_, .owner = metrics_}, .content_type = kPrometheusText});
 }
 
 }  // namespace longshort::server

@@ -92,7 +92,7 @@ class HttpEndpoints {
   bool asks_clients_ = false;  // for a certificate
   std::atomic<bool> ready_ = false;
   // The metrics as they were rendered last. Only the HTTP thread uses them.
-  mutable std::string metrics_;
+  mutable std::shared_ptr<const std::string> metrics_;
   mutable absl::Time metrics_time_ = absl::InfinitePast();
   mutable Mutex mutex_;
   std::shared_ptr<const std::vector<HttpFront>> fronts_ ABSL_GUARDED_BY(mutex_);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -48,12 +49,21 @@ struct HttpRequest {
   }
 };
 
+// Bytes that many answers have in common. Null `owner`: they outlive the process's answers.
+struct SharedBytes {
+  std::string_view bytes;
+  std::shared_ptr<const void> owner;
+};
+
 struct HttpResponse {
   int status = 200;
   std::string body = {};
+  SharedBytes shared = {};  // in place of `body`, unless they are empty
   std::string content_type = "text/plain; charset=utf-8";
   // Further header fields: name and value.
   HttpFields fields = {};
+
+  std::string_view content() const { return shared.bytes.empty() ? std::string_view(body) : shared.bytes; }
 };
 
 }  // namespace longshort::server

@@ -39,6 +39,11 @@ void MakeRoom(std::string& text, size_t max) {
 
 }  // namespace
 
+void HttpStream::CountProtocolMessage(int is_sent, int /*version*/, int content_type, const void* /*bytes*/,
+                                      size_t /*size*/, SSL* /*tls*/, void* stream) {
+  if (is_sent == 0 && content_type == SSL3_RT_HANDSHAKE) ++static_cast<HttpStream*>(stream)->protocol_messages_;
+}
+
 HttpStream::HttpStream(HttpSocket socket, SSL_CTX* tls) : socket_(std::move(socket)), tls_(nullptr, SSL_free) {
   socket_.non_blocking(true);
   // Without it, the system takes megabytes of an answer at once, which is copied before other connections' turn.
@@ -51,6 +56,10 @@ HttpStream::HttpStream(HttpSocket socket, SSL_CTX* tls) : socket_(std::move(sock
   SSL_set_mode(tls_.get(),
                SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
   SSL_set_options(tls_.get(), SSL_OP_IGNORE_UNEXPECTED_EOF);  // lengths and chunks say where a request ends
+  // Otherwise OpenSSL would read messages of the protocol, such as new keys, for as long as they come.
+  SSL_clear_mode(tls_.get(), SSL_MODE_AUTO_RETRY);
+  SSL_set_msg_callback(tls_.get(), CountProtocolMessage);
+  SSL_set_msg_callback_arg(tls_.get(), this);
 }
 
 void HttpStream::BeginAttempt() {
@@ -60,7 +69,12 @@ void HttpStream::BeginAttempt() {
 }
 
 HttpStream::Attempt HttpStream::Judge(ssize_t result, HttpSocket::wait_type wait) {
-  if (result > 0) return {.count = static_cast<size_t>(result)};
+  constexpr int kMaxProtocolMessages = 64;  // of a handshake, or between two reads
+  if (result > 0 || protocol_messages_ > kMaxProtocolMessages) {
+    const int messages = std::exchange(protocol_messages_, 0);
+    if (messages > kMaxProtocolMessages) throw system_error(boost::asio::error::connection_reset);
+    return {.count = static_cast<size_t>(result)};
+  }
   if (tls_ == nullptr) {
     if (result == 0) return {.at_end = true};
     if (errno == EAGAIN || errno == EINTR) return {.wait = wait};

@@ -33,6 +33,8 @@ class HttpStream final {
  public:
   // `tls`: null for plain HTTP. With TLS the process must ignore SIGPIPE.
   HttpStream(HttpSocket socket, ssl_ctx_st* tls);
+  HttpStream(const HttpStream&) = delete;
+  HttpStream& operator=(const HttpStream&) = delete;
 
   HttpSocket& socket() { return socket_; }
   // Null without TLS.
@@ -64,6 +66,9 @@ class HttpStream final {
     HttpSocket::wait_type wait = HttpSocket::wait_read;
     bool at_end = false;
   };
+  // OpenSSL calls it with each message that is no data of HTTP.
+  static void CountProtocolMessage(int is_sent, int version, int content_type, const void* bytes, size_t size,
+                                   ssl_st* tls, void* stream);
   void BeginAttempt();
   Attempt TryRead(char* into, size_t max);
   Attempt TryWrite(std::string_view bytes);
@@ -77,6 +82,7 @@ class HttpStream final {
   // A task of the handshake uses the socket, so the system must not give its number to another connection.
   bool in_handshake_task_ = false;
   std::atomic<bool> is_closed_ = false;
+  int protocol_messages_ = 0;  // of TLS, since the last bytes
 };
 
 }  // namespace longshort::server

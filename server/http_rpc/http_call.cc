@@ -18,9 +18,9 @@ namespace longshort::server {
 namespace {
 
 // Larger answers are encoded by a thread of CallEnvironment::work.
-constexpr int64_t kSmallAnswer = 4 << 10;
-// The same for messages of streams, which have a delivery thread.
-constexpr size_t kSmallPart = 64 << 10;
+constexpr size_t kSmallAnswer = 4 << 10;
+// Of an answer's bytes: the message, its JSON, and the compressed JSON.
+constexpr size_t kCopies = 5;
 
 CallOrigin OriginOf(const HttpRequest& request) {
   const absl::StatusOr<absl::Time> deadline = ReadDeadline(request);
@@ -127,16 +127,14 @@ void HttpCall::ReceivePart(absl::StatusOr<std::string> part) {
   if (part.ok()) {
     received_ += *part;
     // Until the next part this includes the message that is taken out.
-    received_memory_.SetAmount(0);
-    if (received_.size() > kSmallMessage) {
-      if (const absl::Status held = core::Hold(static_cast<int64_t>(received_.size()), received_memory_); !held.ok())
-        part = held;
-    }
+    if (const absl::Status held = core::Hold(static_cast<int64_t>(received_.capacity()), received_memory_); !held.ok())
+      part = held;
   }
   if (part.ok()) {
     absl::StatusOr<std::optional<PackedMessage>> message = codec_->TakeNext(received_);
     if (message.ok() && message->has_value()) {
       packed_ = **std::move(message);
+      std::string(received_).swap(received_);  // the capacity was the message's
       // Posted: a stream of many small messages would fill the stack.
       return exchange_->RunSoon([self = Self()] { self->ReadDone(true); });
     }
@@ -190,7 +188,8 @@ void HttpCall::BeginStream() {
 
 void HttpCall::BeginWrite(const grpc::ByteBuffer* message) {
   record().trace().BeginMessage();
-  if (message->Length() <= kSmallPart) return WriteMessage(*message);
+  if (message->Length() <= kSmallAnswer) return WriteMessage(*message);
+  SetTransportBytes(kCopies * message->Length());
   RunLater([self = Self(), message] { self->WriteMessage(*message); });  // Call keeps it until WriteDone
 }
 
@@ -200,14 +199,17 @@ void HttpCall::WriteMessage(const grpc::ByteBuffer& message) {
   part = answer.ok() ? codec_->WriteMessage(**answer) : answer.status();
   if (!part.ok()) End(part.status());
   BeginStream();
-  exchange_->Write(std::move(part).value_or(""), [self = Self()](bool ok) { self->WriteDone(ok); });
+  const size_t bytes = part.ok() ? part->size() : 0;
+  if (bytes > kSmallAnswer) SetTransportBytes(bytes);
+  exchange_->Write(std::move(part).value_or(""), [self = Self(), bytes](bool ok) {
+    if (bytes > kSmallAnswer) self->SetTransportBytes(0);
+    self->WriteDone(ok);
+  });
 }
 
 void HttpCall::Finish(const absl::Status& work_status, std::optional<grpc::ByteBuffer> answer) {
-  // The message, its JSON, and the compressed JSON.
-  constexpr int64_t kCopies = 5;
-  const int64_t bytes = answer.has_value() ? static_cast<int64_t>(answer->Length()) : 0;
-  const absl::Status held = record().answers().Hold(kCopies * bytes);
+  const size_t bytes = answer.has_value() ? answer->Length() : 0;
+  const absl::Status held = record().answers().Hold(static_cast<int64_t>(kCopies * bytes));
   absl::Status status = record().Finish(held.ok() ? work_status : held);
   auto send = [self = Self(), status = std::move(status), answer = std::move(answer)] {
     self->SendEnd(status, answer);

@@ -183,9 +183,10 @@ HttpFront OpenApiFront(std::string document) {
   const auto shared = std::make_shared<const std::string>(std::move(document));
   return [shared](const HttpRequest& head) -> std::optional<HttpPlan> {
     if (head.path != "/openapi.json") return std::nullopt;
-    return HttpPlan{.methods = {"GET"}, .serve = [shared](const std::shared_ptr<HttpExchange>& exchange) {
-                      exchange->Answer({.body = *shared, .content_type = "application/json"});
-                    }};
+    return HttpPlan{
+        .methods = {"GET"}, .serve = [shared](const std::shared_ptr<HttpExchange>& exchange) {
+          exchange->Answer({.shared = {.bytes = *shared, .owner = shared}, .content_type = "application/json"});
+        }};
   };
 }
 

@@ -43,6 +43,7 @@ RequestLimits LimitsOf(const ServerOptions& options) {
   limits.prompt_tokens = options.max_prompt_tokens;
   limits.generate_tokens = options.max_generate_tokens;
   limits.message_bytes = options.max_message_bytes;
+  limits.inputs = options.max_inputs;
   const models::ImageLimits image = ServedImageLimits(options);
   limits.image_bytes = image.max_bytes;
   limits.image_pixels = image.max_pixels;
@@ -177,6 +178,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
                           .model_control = options.model_control,
                           .session_transfers = std::move(transfers),
                           .message_memory = server->memory_->messages(),
+                          .probe_memory = server->memory_->probes(),
                           .answers = server->memory_->answers(),
                           .connection_memory = server->memory_->connections(),
                           .access = server->access_.get(),

@@ -83,7 +83,7 @@ class EmbedCodec final : public HttpCodec {
 
   absl::Status ReadRequest(HttpRequest& request, google::protobuf::Message& message, MemoryMeter& meter) override {
     auto& embeddings = static_cast<openai::EmbeddingsRequest&>(message);
-    const JsonListLimit lists[] = {LimitOfPrompts("inputs", limits_)};
+    const JsonListLimit lists[] = {LimitOfTexts("inputs", limits_.inputs, limits_)};
     JsonRequest json(meter, lists);
     LS_RETURN_IF_ERROR(json.Parse(request.body));
     for (const char* const field : {"dimensions", "prompt_name"}) {
@@ -115,7 +115,7 @@ class EmbedCodec final : public HttpCodec {
 
 absl::Status ReadEmbeddingsRequest(std::string_view body, const RequestLimits& limits, MemoryMeter& meter,
                                    openai::EmbeddingsRequest& request) {
-  const JsonListLimit lists[] = {LimitOfPrompts("input", limits)};
+  const JsonListLimit lists[] = {LimitOfTexts("input", limits.inputs, limits)};
   JsonRequest json(meter, lists);
   LS_RETURN_IF_ERROR(json.Parse(body));
   if (json.Find("dimensions") != nullptr) {

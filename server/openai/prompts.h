@@ -14,9 +14,9 @@
 
 namespace longshort::server {
 
-// The limit of a field of texts.
-inline JsonListLimit LimitOfPrompts(std::string_view field, const RequestLimits& limits) {
-  return {.key = field, .elements = limits.inputs, .numbers = limits.prompt_tokens};
+// The limit of a field of at most `most` texts.
+inline JsonListLimit LimitOfTexts(std::string_view field, int64_t most, const RequestLimits& limits) {
+  return {.key = field, .elements = most, .numbers = limits.prompt_tokens};
 }
 
 // Reads the texts in `field`. Errors: INVALID_ARGUMENT with the field, its index and what it must be.

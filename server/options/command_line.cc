@@ -182,6 +182,11 @@ void AddLimits(OptionTable& table, ServerOptions& options) {
   table.Add("max-message-bytes", "BYTES",
             "Largest request message. The default (8 MiB) has room for a document of 5 MB.", &options.max_message_bytes,
             {1 << 10, 1 << 30});
+  table.Add(
+      "max-inputs", "N",
+      "Most texts of one call that scores, classifies or embeds. The server gives them to the engine in parts, so "
+      "that other clients' calls run between them.",
+      &options.max_inputs, {1, 1 << 14});
   table.Add("max-prompt-tokens", "N",
             "Longest prompt or document. Memory does not grow with it. The default is the same number as that of "
             "--max-message-bytes, but does not change with it.",

@@ -181,7 +181,10 @@ RequestMemory RequestMemoryOf(const ServerOptions& options, const MachineLimits&
   constexpr int64_t kMinAnswers = int64_t{32} << 20, kMinTransfers = int64_t{64} << 20;
   constexpr int64_t kLog = int64_t{8} << 20, kTraces = int64_t{16} << 20;
   const int64_t memory = machine.memory_bytes, prompts = 2 * options.max_prompt_tokens * kTokenBytes;
-  return {.messages = MessageBufferBytes(options, machine),
+  constexpr int64_t kProbesFraction = 8;
+  const int64_t probes = MessageBufferBytes(options, machine) / kProbesFraction;
+  return {.messages = MessageBufferBytes(options, machine) - probes,
+          .probes = probes,
           .answers = std::max(memory / 16, kMinAnswers),
           .transfers = options.session_key_file.empty() ? 0 : std::max(memory / 32, kMinTransfers),
           .connections = GrpcConnectionsOf(options, machine).bytes + HttpConnectionsOf(options, machine).bytes,

@@ -58,6 +58,7 @@ struct ServerOptions {
   // 0 until ValidateServerOptions.
   int64_t max_image_pixels = 0;
   int64_t max_message_bytes = int64_t{8} << 20;
+  int64_t max_inputs = 2048;
   int64_t max_prompt_tokens = int64_t{8} << 20;
   int64_t max_generate_tokens = 65536;
 
@@ -127,7 +128,8 @@ int64_t DecodingBytes(const ServerOptions& options);
 
 // The memory of requests in bytes, by part (server/admission/call_memory.h).
 struct RequestMemory {
-  int64_t messages = 0;     // MessageBufferBytes
+  int64_t messages = 0;     // MessageBufferBytes, without the probes
+  int64_t probes = 0;       // an eighth of it
   int64_t answers = 0;      // a 16th of the memory, at least 32 MiB, which is eight of the largest
   int64_t transfers = 0;    // a 32nd, at least 64 MiB; 0 if the server moves no sessions
   int64_t connections = 0;  // both kinds
@@ -138,7 +140,7 @@ struct RequestMemory {
   int64_t traces = 0;
 
   int64_t all() const {
-    return messages + answers + transfers + connections + prompts + sessions + items + log + traces;
+    return messages + probes + answers + transfers + connections + prompts + sessions + items + log + traces;
   }
 };
 RequestMemory RequestMemoryOf(const ServerOptions& options, const MachineLimits& machine);

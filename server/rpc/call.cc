@@ -34,7 +34,6 @@ Call::Call(const CallEnvironment& environment, const Rpc& rpc, CallOrigin origin
                                             }};
               }),
       work_(rpc.work(*this)),
-      memory_(environment.message_memory->all()),
       idle_(environment.gate),
       write_timer_(environment.slow_reader_timeout) {
   if (has_one_message()) ended_ = absl::OkStatus();
@@ -48,24 +47,17 @@ bool Call::Open() {
   self_ = shared_from_this();
   WatchGate();
   absl::Status status = record_.Admit();
-  if (rpc_.names.observes()) {
-    memory_.SetAmount(kBytesOfCall);
-  } else if (status.ok()) {
+  if (status.ok()) {
+    // Probes have a budget of their own, so that they are served while the other one is full.
+    ClientBudgets& budgets = rpc_.names.observes() ? *environment().probe_memory : *environment().message_memory;
+    memory_ = Budget::Share(budgets.Of(record_.engine_context().client));
     status = core::Hold(kBytesOfCall, memory_);
   }
   if (!status.ok()) Took(status);
   return status.ok();
 }
 
-absl::Status Call::HoldArriving(int64_t bytes) {
-  // The memory of a larger message is the client's. To find its budget would cost as much as a short call.
-  if (bytes > kSmallBytes && memory_.amount() == kBytesOfCall) {
-    Budget::Share share(environment().message_memory->Of(record_.engine_context().client));
-    LS_RETURN_IF_ERROR(core::Hold(kBytesOfCall, share));
-    memory_ = std::move(share);
-  }
-  return core::Hold(kBytesOfCall + bytes, memory_);
-}
+absl::Status Call::HoldArriving(int64_t bytes) { return core::Hold(kBytesOfCall + bytes, memory_); }
 
 void Call::Begin(grpc::ByteBuffer* first) {
   {
@@ -86,16 +78,14 @@ void Call::TakeSoon(grpc::ByteBuffer& bytes) {
   if (status.ok()) {
     status = environment().work->TrySubmit(
         {.client = record_.engine_context().client, .due = MonotonicNow() + kPatienceForWork * cost, .cost = cost},
-        [this, keep = shared_from_this(), &bytes] {
-          const absl::Duration before = ThreadTime();
+        core::FairPool::Timed([this, keep = shared_from_this(), &bytes] {
           const core::RequestContext& context = record_.engine_context();
           absl::Status taken = *context.cancelled ? absl::CancelledError("the client cancelled")
                                : MonotonicNow() >= context.deadline
                                    ? absl::DeadlineExceededError("the deadline passed before the message was read")
                                    : Take(bytes);
           Took(taken);
-          return ThreadTime() - before;
-        });
+        }));
   }
   if (!status.ok()) Took(status);
 }
@@ -222,7 +212,7 @@ void Call::Advance() {
   std::optional<grpc::ByteBuffer> answer;
   if (status.ok()) answer = work_->LastAnswer();
   alarm_.reset();
-  record_.answers().SetHeld(answer.has_value() ? static_cast<int64_t>(answer->Length()) : 0);
+  record_.answers().SetHeld(answer.has_value() ? std::max<int64_t>(1, static_cast<int64_t>(answer->Length())) : 0);
   record_.answers().SetWaiting(true);
   if (record_.answers().is_listed()) KeepAbortable();
   lock.Unlock();
@@ -289,14 +279,18 @@ void Call::SetWaitingBytes(size_t bytes) {
   if (before / kStep != bytes / kStep) HoldAnswers();
 }
 
-void Call::HoldAnswers() { record_.answers().SetHeld(static_cast<int64_t>(outgoing_.Length() + waiting_bytes_)); }
+void Call::SetTransportBytes(size_t bytes) {
+  const MutexLock lock(mutex_);
+  transport_bytes_ = bytes;
+  HoldAnswers();
+}
+
+void Call::HoldAnswers() {
+  record_.answers().SetHeld(static_cast<int64_t>(outgoing_.Length() + waiting_bytes_ + transport_bytes_));
+}
 
 void Call::RunLater(absl::AnyInvocable<void()> task) {
-  environment().work->Submit({.client = record_.engine_context().client}, [task = std::move(task)]() mutable {
-    const absl::Duration before = ThreadTime();
-    task();
-    return ThreadTime() - before;
-  });
+  environment().work->Submit({.client = record_.engine_context().client}, core::FairPool::Timed(std::move(task)));
 }
 
 void Call::RunForAnswer(CallRecord& record, absl::AnyInvocable<void()> task) {

@@ -84,6 +84,8 @@ class Call : public std::enable_shared_from_this<Call> {
   // Runs `task`, which makes an answer from the engine's results: later if `record`, of this call or of a call within
   // it, has announced a large one.
   void RunForAnswer(CallRecord& record, absl::AnyInvocable<void()> task);
+  // The transport holds so many bytes of an answer beside the message itself.
+  void SetTransportBytes(size_t bytes);
   // The work's answers that wait behind the one that is being written have so many bytes.
   void SetWaitingBytes(size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Has a delivery thread call Advance (always the same thread), so that the engine's thread does not write.
@@ -173,6 +175,7 @@ class Call : public std::enable_shared_from_this<Call> {
   int64_t busy_ ABSL_GUARDED_BY(mutex_) = 1;
   bool reading_ ABSL_GUARDED_BY(mutex_) = false;
   size_t waiting_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  size_t transport_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   WriteTimer write_timer_ ABSL_GUARDED_BY(mutex_);
   bool reader_gone_ ABSL_GUARDED_BY(mutex_) = false;
   bool admitted_ ABSL_GUARDED_BY(mutex_) = false;

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from hostile.messages import LANGUAGE_MODEL, TOKENIZE, some_json
 from hostile.target import Client, Target, main
 
@@ -18,14 +20,26 @@ async def tokenize(target: Target) -> None:
     await target.ask_for_ever(target.request(TOKENIZE, body))
 
 
-HEAD = b"GET /livez HTTP/1.1\r\nHost: x\r\n"
+async def pipelined(target: Target) -> None:
+    """Never waits for an answer."""
+    async with target.by_http() as connection:
+        receiver = asyncio.create_task(connection.reader.read(-1))
+        try:
+            while not receiver.done():
+                await connection.send((HEAD + b"\r\n") * 200)
+        finally:
+            receiver.cancel()
+
+
+HEAD = b"GET /livez HTTP/1.1\r\nHost: localhost\r\n"
 
 CLIENTS = {
-    "metrics": (16, flood(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")),
+    "metrics": (16, flood(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")),
     "tokenize": (16, tokenize),
     "fields": (16, flood(HEAD + b"A:b\r\n" * 3_200 + b"\r\n")),
-    "long paths": (16, flood(b"GET /v1/" + b"%61" * 5_300 + b" HTTP/1.1\r\nHost: x\r\n\r\n")),
-    "openapi": (16, flood(b"GET /openapi.json HTTP/1.1\r\nHost: x\r\nAccept-Encoding: gzip\r\n\r\n")),
+    "long paths": (16, flood(b"GET /v1/" + b"%61" * 5_300 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n")),
+    "pipelined": (32, pipelined),
+    "openapi": (16, flood(b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: gzip\r\n\r\n")),
 }
 
 if __name__ == "__main__":

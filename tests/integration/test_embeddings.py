@@ -130,7 +130,7 @@ def test_the_mean_is_not_the_cls_row(api: SimpleNamespace, stub: Any) -> None:
 def test_wrong_calls_are_refused_with_their_field(api: SimpleNamespace, stub: Any) -> None:
     with expect.error(PRECONDITION, "Embed needs a classifier", "tiny is a language model"):
         embed(api, stub, "tiny", "a")
-    with expect.error(INVALID, "number of inputs is 0", "[1, 64]"):
+    with expect.error(INVALID, "number of inputs is 0", "[1, 2048]"):
         embed(api, stub, "texts")
     with expect.error(INVALID, "number of tokens of inputs[1] is 65", "truncate"):
         embed(api, stub, "texts", "a", "a" * (MAX_TOKENS + 1))

@@ -191,8 +191,8 @@ def test_wrong_requests_are_refused_with_name_value_and_limit(client: triton.Inf
         ("parameters.temperature is -1; it must be in [0, 100]", ["tiny", [prompt(b"a")]], {"temperature": -1.0}),
         ('a name of parameters is "max_token"', ["tiny", [prompt(b"a")]], {"max_token": 4}),
         (
-            'number of elements of input "document" is 65; it must be in [1, 64]',
-            ["texts", [strings("document", *[b"a"] * 65)]],
+            'number of elements of input "document" is 2049; it must be in [1, 2048]',
+            ["texts", [strings("document", *[b"a"] * 2049)]],
             {},
         ),
         ("parameters.sequence_id is set; models do not take sequences", ["texts", [document]], {"sequence_id": 3}),

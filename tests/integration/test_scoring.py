@@ -93,10 +93,10 @@ def test_tokenize_takes_ids_of_a_model_without_vocabulary(api: SimpleNamespace, 
 
 
 def test_wrong_inputs_name_the_field(api: SimpleNamespace, inference: Any) -> None:
-    with expect.error(INVALID, "number of inputs is 0", "[1, 64]"):
+    with expect.error(INVALID, "number of inputs is 0", "[1, 2048]"):
         score(api, inference)
-    with expect.error(INVALID, "number of inputs is 65"):
-        score(api, inference, *[{"text": "x"}] * 65)
+    with expect.error(INVALID, "number of inputs is 2049"):
+        score(api, inference, *[{"text": "x"}] * 2049)
     with expect.error(INVALID, "inputs[1] is unset"):
         score(api, inference, {"text": "x"}, {})
     with expect.error(INVALID, "inputs[0] is empty"):

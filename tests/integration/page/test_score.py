@@ -3,29 +3,18 @@
 from __future__ import annotations
 
 import itertools
-import json
+import re
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from selenium.webdriver import ActionChains
 
 from integration.browser import Browser, Keys
-from integration.page.views import MARKS, OBSERVE, sessions_of, show
+from integration.page.views import MARKS, OBSERVE, scored, sessions_of, show
 from integration.server_process import Server, wait_until
 
 pytestmark = MARKS
-
-
-def scored(browser: Browser, downloads: Path) -> dict[str, Any]:
-    """What "Download as JSON" saves."""
-    browser.command("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(downloads))
-    file = downloads / "scores.json"
-    file.unlink(missing_ok=True)
-    browser.click("score-download")
-    wait_until(file.exists)
-    return json.loads(file.read_text())
 
 
 def test_a_text_has_the_scores_of_the_rpc(browser: Browser, page: Server, api: SimpleNamespace, tmp_path: Path) -> None:
@@ -105,11 +94,15 @@ def test_a_megabyte_stays_smooth(browser: Browser, tmp_path: Path) -> None:
     browser.click("score-start")
     browser.wait_for_text("score-totals", "1,000,000")
     seen = 0
+    left = set()
     while browser.id("score-status").text == "Scoring …":
         # A person reads meanwhile.
         browser.script("document.getElementById('score-view').scrollTop += 9000")
+        left.add(browser.id("score-left").text)
         seen = max(seen, browser.script("return document.querySelectorAll('#score-view *').length"))
     assert browser.id("score-status").text.startswith("Scored 1 MB in")
+    assert any(re.fullmatch("a few seconds left|about [0-9]+ (seconds|minutes?) left", words) for words in left), left
+    assert browser.id("score-left").text == ""
     assert 500 < seen < 12_000, "only lines in sight are in the document"
     # The machine has much else to do: with nothing else it is 100.
     assert browser.script("return window.longest") < 4000
@@ -141,9 +134,6 @@ def test_a_model_of_characters_scores_characters(browser: Browser, page: Server,
     message = browser.wait_for_text("score-status", "The server does not accept this.", "not in the model's vocabulary")
     assert message.endswith(".")
     browser.forget_errors()  # the browser reports the status 400, too
-
-
-# A file, or several, that a person drops on an element.
 
 
 def test_scoring_can_be_stopped(browser: Browser, page: Server, api: SimpleNamespace, tmp_path: Path) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
+import time
 import urllib.error
 import urllib.request
 from pathlib import Path
 
 from integration import model_directory, tokens
 from integration.browser import Browser, Keys
-from integration.page.views import MARKS, generate, show
-from integration.server_process import Server, wait_until
+from integration.page.views import MARKS, generate, show, transcript
+from integration.server_process import ROOT, Server, wait_until
 
 pytestmark = MARKS
 
@@ -69,8 +71,16 @@ def test_a_token_is_asked_for_and_kept_for_the_tab(repository: Path, tmp_path: P
         browser.write("token", "right")
         browser.press(Keys.ENTER)
         wait_until(lambda: "tiny" in browser.id("models-list").text)
+        browser.forget_errors()
         show(browser, "server")
-        browser.wait_for_text("server-status", "Your token does not allow this.")
+        browser.wait_for_text("server-status", "Your token does not allow this.", "the scope observe")
+        # Each refusal is a red line in the console, so the page asks once, however often the view is shown.
+        for view in ("models", "server", "models", "server"):
+            show(browser, view)
+            time.sleep(1.2)  # longer than the page's interval
+        assert len(browser.errors()) == 1, browser.errors()
+        browser.click("server-again")
+        wait_until(lambda: len(browser.errors()) == 2)
         kept = "return [localStorage.length, document.cookie, Object.values(sessionStorage).join()]"
         assert browser.script(kept) == [0, "", "right"]
         browser.driver.refresh()
@@ -82,6 +92,32 @@ def test_a_token_is_asked_for_and_kept_for_the_tab(repository: Path, tmp_path: P
         browser.press(Keys.ENTER)
         show(browser, "server")
         browser.wait_for_text("server-status", "running for")
+
+
+def test_a_conversation_goes_on_after_a_restart(tmp_path: Path) -> None:
+    """The new server does not have the session, so the page sends the text again."""
+    repository = tmp_path / "models"
+    shutil.copytree(ROOT / "models/zoo/enwiki/1", repository / "enwiki/1")
+    with Browser(tmp_path) as browser:
+        with Server(repository, tmp_path / "first") as server:
+            port = server.http_port
+            browser.open(port, "generate")
+            browser.write("seed", "7")
+            generate(browser, "The history of ", 40)
+            browser.wait_for_text("generate-status", "Finished.")
+        before = transcript(browser)
+        with Server(repository, tmp_path / "second", f"--http-listen=127.0.0.1:{port}") as server:
+            generate(browser, " and then", 40)
+            browser.wait_for_text("generate-status", "Finished.", "so the page sent its text again", "40 tokens")
+            after = transcript(browser)
+            assert after.startswith(before + " and then") and len(after.encode()) == 40 + len(before.encode()) + 9
+            assert server.metric("longshort_sessions") == 1
+            # The session is whole again: the next turn sends only its own text.
+            generate(browser, "", 40)
+            message = browser.wait_for_text("generate-status", "Finished.", "from the cache")
+            assert "again" not in message
+            browser.click("generate-new")
+            wait_until(lambda: server.metric("longshort_sessions") == 0)
 
 
 def test_a_server_that_is_gone_is_said_in_words(repository: Path, tmp_path: Path) -> None:

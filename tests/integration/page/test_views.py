@@ -67,7 +67,7 @@ def test_many_images_are_classified_and_errors_are_words(browser: Browser, tmp_p
     show(browser, "classify")
     browser.choose("classify-model", "flowers")
     browser.id("classify-file").send_keys("\n".join(map(str, [*files, wrong])))
-    browser.wait_for_text("classify-status", "All are classified.")
+    browser.wait_for_text("classify-status", "20 of 21 are classified.")
     cards = browser.all("#classify-results > li")
     assert len(cards) == 21
     assert all("sunflower" in card.text and "%" in card.text for card in cards[:20])
@@ -157,7 +157,14 @@ def test_axe_finds_nothing_serious(page: Server, tmp_path: Path, dark: bool) -> 
         show(browser, "classify")
         browser.choose("classify-model", "flowers")
         browser.id("classify-file").send_keys(f"{PHOTO}\n{ROOT / 'README.md'}")
-        browser.wait_for_text("classify-status", "All are classified.")
+        browser.wait_for_text("classify-status", "1 of 2 is classified.")
+        browser.all("#classify-results summary")[0].click()
+        browser.script("for (const one of document.querySelectorAll('details')) one.open = true")
+        show(browser, "embed")
+        browser.choose("embed-model", "languages")
+        browser.click("embed-example")
+        browser.click("embed-start")
+        browser.wait_for_text("embed-status", "The texts are embedded.")
         show(browser, "server")
         wait_until(lambda: len(browser.all("#server-calls tr")) > 2)
         for view in TABS:
@@ -171,5 +178,12 @@ def test_axe_finds_nothing_serious(page: Server, tmp_path: Path, dark: bool) -> 
             assert browser.serious_problems() == [], view
             wide = browser.script("return document.documentElement.scrollWidth")
             assert wide <= 390, f"{view} is wider than a telephone"
+        assert "scroll it sideways" in browser.id("server-table-note").text
+        assert "more-right" in browser.id("server-table").get_attribute("class")
+        browser.script("document.getElementById('server-table').scrollLeft = 9999")
+        wait_until(lambda: "more-right" not in browser.id("server-table").get_attribute("class"))
+        browser.resize(1200, 900)
+        wait_until(lambda: not browser.id("server-table-note").is_displayed())
+        browser.resize(390, 800)
         browser.click("tab-generate")
         assert browser.errors() == []

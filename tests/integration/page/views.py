@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from integration.browser import Browser
-from integration.server_process import ROOT, Server
+from integration.server_process import ROOT, Server, wait_until
 
 # Each module of tests has them.
 MARKS = [
@@ -16,7 +18,7 @@ MARKS = [
     pytest.mark.not_sanitized("most of it is the browser's work; the tests of Connect make its calls"),
 ]
 PHOTO = ROOT / "deploy/photo.jpg"
-TABS = ("models", "score", "generate", "classify", "server")
+TABS = ("models", "score", "generate", "classify", "embed", "server")
 # Notes the longest time for which the page did not answer, in milliseconds.
 OBSERVE = """
 window.longest = 0;
@@ -45,3 +47,35 @@ def generate(browser: Browser, prompt: str, most: int) -> None:
 
 def transcript(browser: Browser) -> str:
     return browser.id("transcript").get_attribute("textContent")
+
+
+def scored(browser: Browser, downloads: Path) -> dict[str, Any]:
+    """What "Download as JSON" saves."""
+    browser.command("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(downloads))
+    file = downloads / "scores.json"
+    file.unlink(missing_ok=True)
+    browser.click("score-download")
+    wait_until(file.exists)
+    return json.loads(file.read_text())
+
+
+def press_copy(browser: Browser, selector: str) -> str:
+    """Presses a button that copies, and returns what is in the clipboard then."""
+    browser.command("Browser.grantPermissions", permissions=["clipboardReadWrite", "clipboardSanitizedWrite"])
+    browser.all(selector)[0].click()
+    wait_until(lambda: browser.all(selector)[0].text == "Copied")
+    return clipboard(browser)
+
+
+def clipboard(browser: Browser) -> str:
+    browser.command("Browser.grantPermissions", permissions=["clipboardReadWrite", "clipboardSanitizedWrite"])
+    return browser.driver.execute_async_script("navigator.clipboard.readText().then(arguments[0])")
+
+
+def same_call(browser: Browser, view: str, kind: str) -> str:
+    """The call of a view as a program, as the button copies it."""
+    details = f"#{view}-call details"
+    if not browser.all(details)[0].get_attribute("open"):
+        browser.all(f"{details} > summary")[0].click()
+    browser.all(f"{details} input[value={kind}]")[0].click()
+    return press_copy(browser, f"{details} button")

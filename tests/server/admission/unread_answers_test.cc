@@ -45,7 +45,8 @@ class UnreadAnswersTest : public ::testing::Test {
   Mutex mutex_;
   std::map<std::string, absl::Status> ended_ ABSL_GUARDED_BY(mutex_);
   TaskThread thread_;
-  UnreadAnswers answers_{budget_, kPatience, thread_};
+  const std::shared_ptr<Budget> calls_ = std::make_shared<Budget>(16 * kMiB, Budget::Names{"calls", "bytes"});
+  UnreadAnswers answers_{budget_, calls_, kPatience, thread_};
 };
 
 TEST_F(UnreadAnswersTest, ACallReleasesWhatItHolds) {
@@ -137,6 +138,21 @@ TEST_F(UnreadAnswersTest, ThePatienceShortensBeyondHalfOfTheMemory) {
   const auto ended = Ended();
   ASSERT_EQ(ended.size(), 1u);
   EXPECT_TRUE(absl::IsResourceExhausted(ended.begin()->second));
+}
+
+TEST_F(UnreadAnswersTest, SmallAnswersEndSoonWhileTheMemoryOfCallsIsFull) {
+  const auto before = Call("a", "before");
+  before->SetHeld(1);
+  EXPECT_FALSE(before->is_listed());
+  const Budget::Share others = *Budget::Take(calls_, 14 * kMiB);
+  const auto call = Call("a", "small");
+  call->SetHeld(1);
+  EXPECT_TRUE(call->is_listed());
+  call->SetWaiting(true);
+  answers_.EndImpatient(MonotonicNow());
+  EXPECT_THAT(Ended(), ::testing::IsEmpty());
+  answers_.EndImpatient(MonotonicNow() + absl::Seconds(2));
+  EXPECT_EQ(Ended().size(), 1);
 }
 
 }  // namespace longshort::server::unread_answers_test

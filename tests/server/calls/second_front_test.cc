@@ -308,7 +308,7 @@ TEST_F(SecondFrontTest, ATextIsTokenised) {
 TEST_F(SecondFrontTest, ErrorsUseTheFieldNamesOfTheProtocol) {
   const auto empty = NewCall();
   empty->Score({.model = "speaker"});
-  EXPECT_EQ(empty->reply()->status, absl::InvalidArgumentError("number of texts is 0; it must be in [1, 64]"));
+  EXPECT_EQ(empty->reply()->status, absl::InvalidArgumentError("number of texts is 0; it must be in [1, 2048]"));
   const auto long_text = NewCall();
   long_text->Score({.model = "texts", .texts = {"ok", "longer than eight"}});
   EXPECT_EQ(long_text->reply()->status.message(),

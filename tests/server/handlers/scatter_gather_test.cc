@@ -87,4 +87,70 @@ TEST_F(ScatterGatherTest, StopsAtARefusal) {
   EXPECT_EQ(done_->status().code(), absl::StatusCode::kResourceExhausted);
 }
 
+// Five parts, of which two run at a time.
+class InTurnTest : public testing::Test {
+ protected:
+  using Parts = ScatterGather<std::vector<int64_t>>;
+
+  void Begin() {
+    parts_->SubmitInTurn(
+        5, 2,
+        [this](const core::PositionInCall& position) {
+          tried_.push_back(position.index);
+          return position.index == refused_ ? absl::ResourceExhaustedError("full") : absl::OkStatus();
+        },
+        [](absl::AnyInvocable<void()> task) { task(); });
+  }
+  void PartEnded(int64_t index, const absl::Status& status = absl::OkStatus()) {
+    parts_->PartEnded(status, [&](std::vector<int64_t>& numbers) { numbers.push_back(index); });
+  }
+
+  std::vector<int64_t> tried_;
+  int64_t refused_ = -1;
+  std::optional<absl::StatusOr<std::vector<int64_t>>> done_;
+  const std::shared_ptr<Parts> parts_ = std::make_shared<Parts>(
+      std::make_shared<core::CancellationFlag>(false), std::vector<int64_t>(),
+      [](const absl::Status&, std::vector<int64_t>&) {},
+      [this](absl::StatusOr<std::vector<int64_t>> numbers) { done_ = std::move(numbers); });
+};
+
+TEST_F(InTurnTest, APartFollowsWhenOneHasEnded) {
+  Begin();
+  EXPECT_EQ(tried_, (std::vector<int64_t>{0, 1}));
+  for (const int64_t index : {1, 0, 2, 3}) PartEnded(index);
+  EXPECT_EQ(tried_, (std::vector<int64_t>{0, 1, 2, 3, 4}));
+  EXPECT_FALSE(done_.has_value());
+  PartEnded(4);
+  EXPECT_EQ(**done_, (std::vector<int64_t>{1, 0, 2, 3, 4}));
+}
+
+TEST_F(InTurnTest, ARefusedPartWaitsForTheNextEnd) {
+  Begin();
+  refused_ = 2;
+  PartEnded(0);
+  refused_ = -1;
+  PartEnded(1);
+  EXPECT_EQ(tried_, (std::vector<int64_t>{0, 1, 2, 2}));
+  for (const int64_t index : {2, 3, 4}) PartEnded(index);
+  EXPECT_TRUE(done_->ok());
+}
+
+TEST_F(InTurnTest, ARefusalEndsTheCallIfNoPartRuns) {
+  Begin();
+  refused_ = 2;
+  PartEnded(0);
+  PartEnded(1);
+  EXPECT_EQ(tried_, (std::vector<int64_t>{0, 1, 2, 2}));
+  EXPECT_EQ(done_->status().code(), absl::StatusCode::kResourceExhausted);
+}
+
+TEST_F(InTurnTest, NothingFollowsAnError) {
+  Begin();
+  PartEnded(0, absl::InternalError("broken"));
+  EXPECT_EQ(tried_.size(), 2);
+  PartEnded(1);
+  EXPECT_EQ(tried_.size(), 2);
+  EXPECT_EQ(done_->status().code(), absl::StatusCode::kInternal);
+}
+
 }  // namespace longshort::server::scatter_gather_test

@@ -62,11 +62,11 @@ TEST_F(HttpCallTest, MessagesCountInTheBudgetOfAllThatAreRead) {
       {"/v1/completions", absl::StrCat(R"({"prompt": ")", text, R"(", "n": "wrong"})")},
       {"/v2/models/bytes/infer", absl::StrCat(R"({"id": ")", text, R"(", "wrong": 1})")}};
   {
-    const auto others = Budget::Take(environment_->message_memory->Of("ipv4:127.0.0.1"), 1 << 20);
+    const auto others = Budget::Take(environment_->message_memory->Of("ipv4:127.0.0.1"), 1'000'000);
     for (const auto& [path, body] : calls) {
       EXPECT_THAT(Post(path, body), AllOf(StartsWith("HTTP/1.1 429 "), HasSubstr("Retry-After: 1"),
-                                          HasSubstr("messages that are being read hold 1048576 bytes")));
-      EXPECT_THAT(Post(path, R"({"wrong": 1})"), StartsWith("HTTP/1.1 400 ")) << "a short one is not measured";
+                                          HasSubstr("messages that are being read hold 1000000 bytes")));
+      EXPECT_THAT(Post(path, R"({"wrong": 1})"), StartsWith("HTTP/1.1 400 ")) << "a short one has room";
     }
   }
   for (const auto& [path, body] : calls) {

@@ -134,8 +134,8 @@ TEST_F(ModelInferTest, WrongInputsAreNamed) {
       ErrorOf(TypedRequest("texts", "document", {"far too long"})),
       "number of tokens of document[0] is 12; it must be in [1, 8] (more with parameters.truncate, which reads the "
       "first 8)");
-  EXPECT_EQ(ErrorOf(TypedRequest("texts", "document", std::vector<std::string>(65, "a"))),
-            "number of elements of input \"document\" is 65; it must be in [1, 64]");
+  EXPECT_EQ(ErrorOf(TypedRequest("texts", "document", std::vector<std::string>(2049, "a"))),
+            "number of elements of input \"document\" is 2049; it must be in [1, 2048]");
   EXPECT_EQ(ErrorOf(TypedRequest("speaker", "prompt", {"a", "b"})),
             "number of prompts is 2; it must be 1; send the others as separate requests");
   ModelInferRequest neither;

@@ -96,6 +96,7 @@ class RequestMemory : public ::testing::Test {
       const std::unique_ptr<HttpCodec> codec = make();
       HttpRequest request;
       request.body = body;
+      request.fields = {{"content-type", "application/json"}};
       most = live = 0;
       const absl::Status read = codec->ReadRequest(request, message, meter);
       if (auto* const one = dynamic_cast<v1::GenerateRequest*>(&message); one != nullptr) {
