@@ -127,11 +127,12 @@ class Target:
                 self.seen[f"status {await connection.answer()}"] += 1
 
     @asynccontextmanager
-    async def by_grpc(self, reads: bool = True) -> AsyncIterator[Calls]:
-        """`reads`: gives the server credit for all answers; otherwise for none beyond the first 64 KiB."""
+    async def by_grpc(self, reads: bool = True, window: int | None = None) -> AsyncIterator[Calls]:
+        """`reads`: gives the server credit for all answers; otherwise for none beyond the first 64 KiB, or `window`
+        for each call."""
         async with self.connect(self.grpc_port, "h2") as connection:
             calls = Calls(self, connection)
-            await calls.start(reads)
+            await calls.start(LARGEST_WINDOW if reads else window, reads)
             yield calls
 
     def request(self, path: str, body: bytes, kind: str = "application/json", **fields: object) -> bytes:
@@ -164,15 +165,12 @@ class Calls:
         self._next, self.ended = 1, False
         self._changed = asyncio.Event()
 
-    async def start(self, reads: bool) -> None:
+    async def start(self, window: int | None, reads: bool) -> None:
         """Sends the connection's beginning, and answers pings and settings until the connection ends."""
-        window = struct.pack(">HI", STREAM_WINDOW, LARGEST_WINDOW)
-        beginning = http2.BEGINNING[: -http2.FRAME_HEADER_BYTES]
+        settings = b"" if window is None else struct.pack(">HI", STREAM_WINDOW, window)
+        await self.send(http2.BEGINNING[: -http2.FRAME_HEADER_BYTES] + frame(http2.SETTINGS, 0, 0, settings))
         if reads:
-            await self.send(beginning + frame(http2.SETTINGS, 0, 0, window))
             await self.give(0, LARGEST_WINDOW - 65_535)
-        else:
-            await self.send(beginning + frame(http2.SETTINGS, 0, 0, b""))
         self._receiver = asyncio.create_task(self._receive())
 
     async def send(self, frames: bytes) -> None:

@@ -59,6 +59,10 @@ class Attack:
 
 # Images of 25 megapixels take 300 MB each.
 LARGE_IMAGES = ("--preparation-threads=1", "--max-image-pixels=25000000")
+WHOLE_ANSWERS = (
+    *("tokens", "tokens by zstd", "tokens, read slowly"),
+    *("log-probabilities", "embeddings, many on a connection"),
+)
 ATTACKS = {
     "unread tokens by gRPC": Attack("unread_grpc", ("tokens", "more connections"), "peer"),
     "other unread answers by gRPC": Attack(
@@ -66,8 +70,10 @@ ATTACKS = {
         ("tokens, read slowly", "log-probabilities", "embeddings", "OIP", "OIP streams", "streams of documents")
         + ("streams that echo",),
     ),
-    "unread answers by HTTP": Attack("unread_http"),
-    "unread answers by TLS": Attack("unread_http", tls=True, attacker="peer"),
+    "small unread answers by gRPC": Attack("unread_grpc", ("small answers", "probes"), "peer"),
+    "unread answers by HTTP": Attack("unread_http", WHOLE_ANSWERS),
+    "unread streams and pages by HTTP": Attack("unread_http", ("streams that echo", "metrics", "openapi")),
+    "unread answers by TLS": Attack("unread_http", WHOLE_ANSWERS, tls=True, attacker="peer"),
     "zeros by HTTP": Attack("bomb_http", ("OIP zeros",)),
     "bombs by HTTP": Attack("bomb_http", attacker="peer"),
     "gzip by gRPC": Attack("bomb_grpc", ("gzip",)),
@@ -89,6 +95,7 @@ ATTACKS = {
     "slow streams": Attack("slow_streams", attacker="peer"),
     "images": Attack("image_bombs"),
     "header fields": Attack("metadata"),
+    "new keys": Attack("new_keys", (), "stranger", tls=True),
     "sessions that move": Attack("sessions", moves_sessions=True, served=("sessions", "imports")),
     "heavy use": Attack("heavy_use", options=LARGE_IMAGES, served=("bodies 200", "texts 200", "photos 200")),
 }

@@ -53,7 +53,22 @@ def unread(method: str, *messages: bytes, calls: int = 1000, slowly: bool = Fals
     return client
 
 
+def small(method: str, calls: int) -> Client:
+    """Calls with short answers, none of which the server may send."""
+
+    async def client(target: Target) -> None:
+        async with target.by_grpc(reads=False, window=0) as connection:
+            for _ in range(calls):
+                await connection.begin(target.call_headers(method))
+            while not connection.ended:
+                await asyncio.sleep(1)
+
+    return client
+
+
 CLIENTS = {
+    "small answers": (12, small("/longshort.v1.Models/ListModels", 900)),
+    "probes": (20, small("/grpc.health.v1.Health/Check", 1000)),
     "tokens": (3, unread(TOKENIZE, WORDS)),
     "more connections": (1, unread(TOKENIZE, WORDS, calls=60)),
     "tokens, read slowly": (1, unread(TOKENIZE, WORDS, slowly=True)),
