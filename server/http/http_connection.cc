@@ -55,13 +55,22 @@ HttpConnection::HttpConnection(HttpSocket socket, SSL_CTX* tls, Shared& shared)
       changed_(timer_.get_executor()),
       room_(timer_.get_executor()),
       shared_(shared),
-      peer_(PeerOf(stream_.socket())) {
+      peer_(PeerOf(stream_.socket())),
+      address_(peer_.substr(0, peer_.rfind(':'))) {
   room_.expires_at(std::chrono::steady_clock::time_point::max());
   shared_.all.insert(this);
+  ++shared_.of_address[address_];
   shared_.ReportConnections();
 }
 
 HttpConnection::~HttpConnection() { Close(); }
+
+HttpConnection* HttpConnection::Shared::Victim() const {
+  for (HttpConnection* const one : evictable) {
+    if (of_address.at(one->address()) * of_address.size() >= all.size()) return one;
+  }
+  return evictable.empty() ? nullptr : evictable.front();
+}
 
 void HttpConnection::LeaveEvictable() {
   if (place_.has_value()) shared_.evictable.erase(*std::exchange(place_, std::nullopt));
@@ -102,6 +111,7 @@ void HttpConnection::EndPhase() {
 void HttpConnection::Close() {
   if (!std::exchange(is_open_, false)) return;
   shared_.all.erase(this);
+  if (const auto of_it = shared_.of_address.find(address_); --of_it->second == 0) shared_.of_address.erase(of_it);
   shared_.ReportConnections();
   LeaveEvictable();
   timer_.cancel();

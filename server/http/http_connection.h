@@ -19,6 +19,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "absl/status/status.h"
@@ -38,16 +39,20 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
     void ReportConnections() const {
       if (limits.on_connections != nullptr) limits.on_connections(all.size());
     }
+    // The connection to close for a new one; null if there is none. Of the addresses that have at least as many
+    // connections as others on average, the one whose phase began first.
+    HttpConnection* Victim() const;
 
     const HttpRouter& router;
     const HttpLimits& limits;
     core::FairPool* const handshakes;  // null without TLS
-    // Those that may be closed for a new connection, the one whose phase began first in front. A connection is not in
+    // Those that may be closed for a new connection, in the order in which their phases began. A connection is not in
     // the list while a request that was read is being served.
     std::list<HttpConnection*> evictable = {};
     std::unordered_set<HttpConnection*> all = {};
-    size_t calls = 0;                    // that are being served
-    std::atomic<int64_t> exchanges = 0;  // objects, whatever thread holds them
+    std::unordered_map<std::string, size_t> of_address = {};  // the number of connections
+    size_t calls = 0;                                         // that are being served
+    std::atomic<int64_t> exchanges = 0;                       // objects, whatever thread holds them
     int64_t date_second = 0;
     std::string date = {};  // Date in that second: to write it takes as long as the rest of a head
   };
@@ -59,7 +64,7 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
   HttpConnection& operator=(const HttpConnection&) = delete;
 
   // The client's address in gRPC's form, without the port.
-  std::string address() const { return peer_.substr(0, peer_.rfind(':')); }
+  const std::string& address() const { return address_; }
   // The connection waits for Serve. It may be closed for a new one.
   void AwaitTurn() { BeginPhase(shared_.limits.request); }
   // Serves the client until the connection closes.
@@ -142,6 +147,7 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
   std::optional<std::list<HttpConnection*>::iterator> place_;  // in Shared::evictable
   bool is_open_ = true;
   std::string peer_;
+  std::string address_;
   Credentials certificate_;
   bool has_certificate_ = false;
 

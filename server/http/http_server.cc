@@ -94,8 +94,8 @@ class HttpServer::Loop final {
         socket = acceptor.accept(error);
       }
       if (!IsOutOfDescriptors(error.value())) continue;
-      if (!shared_.evictable.empty()) {
-        shared_.evictable.front()->Close();
+      if (HttpConnection* const victim = shared_.Victim(); victim != nullptr) {
+        victim->Close();
       } else {
         timer.expires_after(kAcceptAgain);
         co_await timer.async_wait(use_awaitable);
@@ -108,8 +108,9 @@ class HttpServer::Loop final {
     // Connections that closed meanwhile have tasks there, too.
     if (handshakes_ != nullptr && handshakes_->size() >= static_cast<int64_t>(limits_.connections)) return;
     if (shared_.all.size() >= limits_.connections) {
-      if (shared_.evictable.empty()) return;  // every connection is being served: the new one is closed
-      shared_.evictable.front()->Close();
+      HttpConnection* const victim = shared_.Victim();
+      if (victim == nullptr) return;  // every connection is being served: the new one is closed
+      victim->Close();
     }
     try {
       const auto connection = std::make_shared<HttpConnection>(std::move(socket), tls_.get(), shared_);

@@ -1,8 +1,9 @@
 // An HTTP/1.1 and HTTPS server, on Boost.Beast and Boost.Asio.
 //
 // Connections, bytes of requests, and times are limited, so many slow clients do not delay others. When all connections
-// are in use, a new one closes the one whose phase (request, answer or idle) began first; a request that is being
-// served is not cut off. Calls (HttpPlan::is_call) cannot use all connections, so there is room for probes and metrics.
+// are in use, a new one closes one of an address that has many: the one whose phase (request, answer or idle) began
+// first. A request that is being served is not cut off. Calls (HttpPlan::is_call) cannot use all connections, so there
+// is room for probes and metrics.
 //
 // Thread: one I/O thread serves all connections and calls the router. Another one does the arithmetic of TLS
 // handshakes, the clients' addresses in turn.

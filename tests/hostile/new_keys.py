@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 
 from hostile.target import Target, main
 
@@ -24,8 +25,7 @@ async def client(target: Target) -> None:
             await asyncio.sleep(0.0005)
             target.seen["keys"] += 1
     finally:
-        process.stdin.transport.abort()
-        if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError):
             process.kill()
         await process.wait()
 
