@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 import ssl
 from pathlib import Path
 
@@ -40,6 +41,23 @@ def test_only_the_given_origin_may_call_from_a_browser(repository: Path, tmp_pat
         assert post(opened, TOKENIZE, REQUEST, {"Origin": "https://evil"})[0] == 403
         asked = {**origin, "Access-Control-Request-Method": "POST"}
         assert post(opened, TOKENIZE, b"", asked, method="OPTIONS")[0] == 204
+        wanted = "authorization, x-stainless-os, traceparent"
+        allowed = post(opened, TOKENIZE, b"", {**asked, "Access-Control-Request-Headers": wanted}, method="OPTIONS")[1]
+        assert allowed["access-control-allow-headers"] == wanted
+        for wrong in ("a;b", "a:b"):
+            allowed = post(opened, TOKENIZE, b"", {**asked, "Access-Control-Request-Headers": wrong}, method="OPTIONS")[
+                1
+            ]
+            assert "access-control-allow-headers" not in allowed
+
+
+def test_balancers_find_what_they_look_for(server: Server) -> None:
+    assert server.http("/health") == (200, "ready\n")
+    for path in ("/version", "/info"):
+        assert json.loads(server.http(path)[1])["name"] == "longshort"
+    body = json.dumps({"model": "tiny", "prompt": "a", "stream": True}).encode()
+    head = post(server, "/v1/completions", body)[1]
+    assert head["x-accel-buffering"] == "no", "nginx holds nothing back"
 
 
 @pytest.mark.parametrize("origin", ["example.org", "https://a/b", "https://a b", "https://"])

@@ -142,7 +142,7 @@ def test_models_are_described(api: SimpleNamespace, models: Any) -> None:
     assert hyperparameters.layers == model_directory.LAYERS
     assert hyperparameters.model_width == model_directory.WIDTH
     assert hyperparameters.memory_length == model_directory.CONFIG["memory_length"]
-    assert (model.limits.completions, model.limits.inputs, model.limits.max_tokens) == (16, 64, 65536)
+    assert (model.limits.completions, model.limits.inputs, model.limits.max_tokens) == (16, 2048, 65536)
     for selector in ({}, {"name": "tiny"}, {"name": "tiny", "version": 1}):
         assert models.GetModel(api.models.GetModelRequest(model=selector), timeout=5) == model
     with expect.error(grpc.StatusCode.NOT_FOUND, "stranger", "tiny"):

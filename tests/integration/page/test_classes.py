@@ -61,7 +61,7 @@ def test_examples_are_classified(browser: Browser) -> None:
 
 
 def test_images_of_any_kind_are_classified(browser: Browser, tmp_path: Path) -> None:
-    """The server decodes JPEG, PNG and WebP; the browser draws the others. A file that it cannot draw has its reason."""
+    """The browser draws what the server does not decode. A file that it cannot draw has its reason."""
     photo = Image.open(PHOTO).convert("RGB")
     files = [tmp_path / f"photo.{kind}" for kind in ("gif", "bmp", "webp", "png")]
     for file in files:

@@ -29,7 +29,7 @@ def run(page: Server, kind: str, program: str, folder: Path) -> str:
 
 @pytest.mark.parametrize("kind", ["curl", "python", "openai"])
 def test_generate(browser: Browser, page: Server, tmp_path: Path, kind: str) -> None:
-    prompt = "It's \"so\" \\ 100%\nand 日本 "
+    prompt = 'It\'s "so" \\ 100%\nand 日本 '
     show(browser, "generate")
     browser.choose("generate-model", "enwiki")
     browser.script("document.getElementById('prompt').value = arguments[0]", prompt)

@@ -112,7 +112,10 @@ def test_a_rate_is_that_of_the_server(browser: Browser, page: Server) -> None:
     line = next(line for line in reversed(page.log().splitlines()) if "rpc=GenerateStream" in line)
     decode = float(re.search(r"decode_seconds=([0-9.e-]+)", line)[1])
     rate = float(re.search(r"([0-9,]+) tokens/s", message)[1].replace(",", ""))
-    assert 0.98 * 399 / decode < rate <= 1.005 * 399 / decode, (message, line)  # three digits; the first is the prompt's
+    assert 0.98 * 399 / decode < rate <= 1.005 * 399 / decode, (
+        message,
+        line,
+    )  # three digits; the first is the prompt's
     browser.click("generate-new")
     generate(browser, "A", 60_000)
     wait_until(lambda: len(browser.all("#transcript .token")) > 20)
