@@ -94,8 +94,8 @@ void DocumentStream::Submit(std::optional<Document> document) {
     const int64_t ends_before = engine_ends_;
     lock.Unlock();
     // `keep` holds the stream until the engine has reported the document's end.
-    auto done = [this, keep = sink_.Keep(), pending = document->pending](const absl::StatusOr<ScoredText>& scored) {
-      Ended(pending, scored);
+    auto done = [this, keep = sink_.Keep(), pending = document->pending](absl::StatusOr<ScoredText> scored) {
+      Ended(pending, std::move(scored));
     };
     // A document beyond its identity's token rate is held, like one that finds the engine full.
     absl::Status status = record_.CheckTokenLimit();
@@ -137,14 +137,19 @@ std::optional<DocumentStream::Document> DocumentStream::TakeHeld() {
   return first;
 }
 
-void DocumentStream::Ended(const PendingAnswer& pending, const absl::StatusOr<ScoredText>& scored) {
+void DocumentStream::Ended(const PendingAnswer& pending, absl::StatusOr<ScoredText> scored) {
   {
     const MutexLock lock(mutex_);
     --in_engine_;
     ++engine_ends_;
   }
   Retry();
-  Reply(pending, scored);
+  // This is the engine's thread.
+  constexpr int64_t kLargeBytes = 64 << 10;
+  if (pending.answer_bytes < kLargeBytes) return Reply(pending, scored);
+  record_.environment().work->Submit({.client = record_.engine_context().client},
+                                     core::FairPool::Timed([this, keep = sink_.Keep(), pending,
+                                                            scored = std::move(scored)] { Reply(pending, scored); }));
 }
 
 void DocumentStream::Reply(const PendingAnswer& pending, const absl::StatusOr<ScoredText>& scored) {

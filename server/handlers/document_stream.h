@@ -87,7 +87,7 @@ class DocumentStream final {
   Refused AfterRefusal(Document& document, const absl::Status& status, int64_t ends_before);
   // Removes and returns the first of held_, if any.
   std::optional<Document> TakeHeld();
-  void Ended(const PendingAnswer& pending, const absl::StatusOr<ScoredText>& scored);
+  void Ended(const PendingAnswer& pending, absl::StatusOr<ScoredText> scored);
   // Answers the document, which then is no longer in work.
   void Reply(const PendingAnswer& pending, const absl::StatusOr<ScoredText>& scored);
 
