@@ -20,11 +20,10 @@ absl::StatusOr<std::optional<SessionStore::Lease>> OpenSession(const RequestCont
   if (!reference.has_value()) return std::nullopt;
   const std::optional<int64_t>& expected = reference->expected_tokens;
   const bool must_exist = reference->must_exist || (expected.has_value() && *expected > 0);
-  LS_ASSIGN_OR_RETURN(
-      SessionStore::Lease session,
-      sessions.Open(
-          {.client = reference->owner.value_or(context.client), .id = reference->id, .account = context.client},
-          must_exist, pages));
+  LS_ASSIGN_OR_RETURN(SessionStore::Lease session, sessions.Open({.client = reference->owner.value_or(context.client),
+                                                                  .id = reference->id,
+                                                                  .account = context.client},
+                                                                 must_exist, pages));
   const auto held = static_cast<int64_t>(session.tokens().size());
   if (expected.has_value() && *expected < held && *expected >= session.partial_from().value_or(held)) {
     session.Shorten(*expected);  // what the client has received of a call that ended early

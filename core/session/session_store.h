@@ -45,7 +45,7 @@ namespace longshort::core {
 struct SessionKey {
   std::string client;  // "" for anonymous ones, who share their sessions
   std::string id;
-  // No part of the key: whom a new session counts for, if `client` is a name that anybody may invent. Empty: `client`.
+  // No part of the key: the client that a new session counts for, if `client` is a name that it chose. Empty: `client`.
   std::string account = {};
 
   const std::string& counted() const { return account.empty() ? client : account; }
