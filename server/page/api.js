@@ -48,6 +48,7 @@ export function askBy(dialog) {
   ask = dialog;
 }
 
+export const currentToken = () => sessionStorage.getItem(TOKEN);
 export const hasToken = () => sessionStorage.getItem(TOKEN) !== null;
 
 // Asks once for all calls that wait for a token. Resolves to whether there is a new one.

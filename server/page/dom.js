@@ -66,13 +66,16 @@ export function say(element, text, error = false) {
   element.classList.toggle("error", error);
 }
 
+// A text that others wrote, in any language: its first letter decides the direction of the line.
+export const foreign = (tag, properties = {}, ...children) => make(tag, { dir: "auto", ...properties }, ...children);
+
 // A bar with a label and a probability; `chosen`: it stands out.
 export function bar(label, probability, chosen) {
   const fill = make("span", { className: "bar-fill", style: { width: `${probability * 100}%` } });
   return make(
     "li",
     { className: chosen ? "bar chosen" : "bar" },
-    make("span", { className: "bar-label", textContent: label, title: label }),
+    foreign("span", { className: "bar-label", textContent: label, title: label }),
     make("span", { className: "bar-track", "aria-hidden": "true" }, fill),
     make("span", { className: "bar-value", textContent: percent(probability) }),
   );
@@ -96,6 +99,29 @@ export function acceptDrops(element, take) {
     event.preventDefault();
     take(files);
   });
+}
+
+// Sends a form by Ctrl+Enter (on a Mac also by Command+Enter) from each of its fields.
+export function sendByKey(form) {
+  for (const field of form.querySelectorAll("textarea, input")) field.setAttribute("aria-keyshortcuts", "Control+Enter");
+  form.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
+    event.preventDefault();
+    form.requestSubmit();
+  });
+}
+
+// Shows a note above an element as long as a part of it is hidden at its right.
+export function hintScrolling(element, note) {
+  const update = () => {
+    const rest = element.scrollWidth - element.clientWidth - element.scrollLeft;
+    note.hidden = element.scrollWidth <= element.clientWidth + 1;
+    element.classList.toggle("more-right", rest > 1);
+  };
+  element.addEventListener("scroll", update, { passive: true });
+  const observer = new ResizeObserver(update);
+  observer.observe(element);
+  for (const child of element.children) observer.observe(child);
 }
 
 // Runs `draw` once before the next frame, however often it is called until then.

@@ -1,13 +1,22 @@
 // The view Generate: streams a continuation into a conversation, which is a session on the server.
 
-import { closeSession, fromBase64, newSessionId, sleep, stream } from "./api.js";
-import { bar, byId, count, make, percent, say, seconds, several, short } from "./dom.js";
-import { bitsOf, visible } from "./surprise.js";
+import { closeSession, newSessionId, sleep, stream, toBase64 } from "./api.js";
+import { Alternatives } from "./alternatives.js";
+import { copies } from "./copy.js";
+import { byId, count, say, seconds, sendByKey, several, short } from "./dom.js";
+import { nextExample, PROMPTS } from "./examples.js";
+import { closeWhenLeaving } from "./leaving.js";
+import { makeSameCall } from "./same_call.js";
+import { Sampling } from "./sampling.js";
+import { generateCall } from "./snippets.js";
+import { encode, joined } from "./source.js";
 import { Transcript } from "./transcript.js";
 
 const TOP_ALTERNATIVES = 5;
 // An answer lists at most so many tokens, alternatives included.
 const LISTED = 131072;
+// The server has restarted, or has ended the session: it does not have it, or not as this page knows it.
+const LOST = ["not_found", "failed_precondition"];
 
 export function makeGenerate(models) {
   const form = byId("generate-form");
@@ -17,8 +26,10 @@ export function makeGenerate(models) {
   const start = byId("generate-start");
   const stop = byId("generate-stop");
   const fresh = byId("generate-new");
-  const temperature = byId("temperature");
+  const copy = byId("generate-copy");
   const selected = models.choice(byId("generate-model"), (model) => model.languageModel && model.tokenizer !== "none");
+  const sameCall = makeSameCall("generate", () => generateCall(selected(), transcript.words + prompt.value, sampling));
+  const sampling = new Sampling(sameCall.update);
   let conversation = null; // {model, id, tokens}: tokens in the session, of what this page has received
   let running = null;
 
@@ -32,14 +43,16 @@ export function makeGenerate(models) {
     stop.disabled = false;
     fresh.disabled = true;
     const words = prompt.value;
-    const maxTokens = byId("max-tokens").valueAsNumber;
+    const { maxTokens } = sampling;
+    const before = transcript.bytes;
     transcript.say(words);
     const request = {
       model: conversation.model,
-      ...(words === "" ? {} : { prompt: { text: words } }),
+      ...promptOf(words, before),
       maxTokens: String(maxTokens),
-      sampling: { temperature: temperature.valueAsNumber, ...(byId("seed").value ? { seed: byId("seed").value } : {}) },
-      session: { id: conversation.id, expectedTokens: String(conversation.tokens), mustExist: conversation.tokens > 0 },
+      sampling: sampling.message,
+      stop: sampling.stop,
+      session: sessionOf(conversation),
       keepPartial: true,
       tokenLogProbabilities: true,
       topAlternatives: Math.max(0, Math.min(TOP_ALTERNATIVES, Math.floor(LISTED / maxTokens) - 1)),
@@ -47,17 +60,16 @@ export function makeGenerate(models) {
     prompt.value = "";
     say(status, "Generating …");
     const began = performance.now();
-    const figures = { tokens: 0, seed: null, first: null, reason: null, cached: 0 };
+    const figures = { tokens: 0, seed: null, first: null, reason: null, stop: "", cached: 0, decode: 0, again: false };
     let mayExist = false;
     try {
-      for await (const message of patiently(request)) take(message, figures, began);
-      const ended = figures.reason === "FINISH_REASON_STOP" ? "Finished at a stop string." : "Finished.";
-      say(status, `${ended} ${summary(figures, began)}`);
+      for await (const message of persistently(request, words, before, figures)) take(message, figures, began);
+      say(status, `${howItEnded(figures)} ${summary(figures)}`);
     } catch (error) {
       const stopped = error.name === "AbortError";
       mayExist = stopped || error.code === "unavailable";
       // Without a conversation, another model was chosen.
-      if (stopped && conversation !== null) say(status, `Stopped. ${summary(figures, began)}`);
+      if (stopped && conversation !== null) say(status, `Stopped. ${summary(figures)}`);
       else if (!stopped) say(status, error.message, true);
       // Nothing of this turn is in the session: the next call says the prompt again.
       if (figures.tokens === 0) {
@@ -69,13 +81,37 @@ export function makeGenerate(models) {
     running = null;
     start.disabled = false;
     stop.disabled = true;
+    sameCall.update();
     if (conversation === null) return;
     fresh.disabled = false;
+    copy.disabled = false;
     start.textContent = "Continue";
-    if (conversation.tokens === 0) {
+    if (conversation.tokens === 0 && transcript.bytes.length === 0) {
       // A call that was stopped this early, or whose connection broke, may still create the session.
       if (mayExist) close({ stopped: true });
       else forget();
+    }
+  }
+
+  const sessionOf = ({ id, tokens }) => ({ id, expectedTokens: String(tokens), mustExist: tokens > 0 });
+
+  // A session that holds nothing yet gets the whole text.
+  function promptOf(words, before) {
+    if (conversation.tokens === 0 && before.length > 0) return { prompt: { raw: toBase64(joined([before, encode(words)])) } };
+    return words === "" ? {} : { prompt: { text: words } };
+  }
+
+  // If the server has lost the session, a new one begins with the whole text.
+  async function* persistently(request, words, before, figures) {
+    try {
+      yield* patiently(request);
+    } catch (error) {
+      if (!LOST.includes(error.code) || before.length === 0 || figures.tokens > 0) throw error;
+      if (error.code === "failed_precondition") closeSession(conversation.model, conversation.id).catch(() => {});
+      figures.again = true;
+      Object.assign(conversation, { id: newSessionId(), tokens: 0 });
+      say(status, "The server no longer has this conversation. The page sends its text again …");
+      yield* patiently({ ...request, ...promptOf(words, before), session: sessionOf(conversation) });
     }
   }
 
@@ -100,19 +136,29 @@ export function makeGenerate(models) {
       if (message.delta.sessionTokens) conversation.tokens = Number(message.delta.sessionTokens);
       transcript.add(message.delta.tokens ?? []);
     }
-    if (message.end) figures.reason = message.end.finishReason;
+    if (message.end) {
+      figures.reason = message.end.finishReason;
+      figures.stop = message.end.stop ?? "";
+      figures.decode = message.end.timings?.decodeSeconds ?? 0;
+    }
     if (message.summary) {
       conversation.tokens = Number(message.summary.sessionTokens ?? conversation.tokens);
       figures.cached = Number(message.summary.usage?.cachedTokens ?? 0);
     }
   }
 
-  function summary(figures, began) {
+  function howItEnded({ reason, stop: found, again }) {
+    const ended = reason === "FINISH_REASON_STOP" ? `Finished at the stop string ${JSON.stringify(found)}.` : "Finished.";
+    return again ? `${ended} The server no longer had the conversation, so the page sent its text again.` : ended;
+  }
+
+  // The server measures how long it generates: messages may arrive in one piece. Its first token belongs to the prompt's
+  // time. A call that was stopped has no such time.
+  function summary(figures) {
     const parts = [several(figures.tokens, "token")];
-    const took = (performance.now() - began) / 1000 - (figures.first ?? 0);
     if (figures.first !== null) parts.push(`the first after ${seconds(figures.first)}`);
-    if (figures.tokens > 1 && took > 0) parts.push(`${short(figures.tokens / took, 3)} tokens/s`);
-    if (figures.cached > 0) parts.push(`${count(figures.cached)} read before`);
+    if (figures.tokens > 1 && figures.decode > 0) parts.push(`${short((figures.tokens - 1) / figures.decode, 3)} tokens/s`);
+    if (figures.cached > 0) parts.push(`${count(figures.cached)} tokens before it from the cache`);
     if (figures.seed !== null) parts.push(`seed ${figures.seed}`);
     return `${parts.join(", ")}.`;
   }
@@ -136,20 +182,28 @@ export function makeGenerate(models) {
 
   function startNew() {
     transcript.clear();
+    copy.disabled = true;
     say(status, "");
     if (conversation !== null) close({ stopped: running !== null });
+    sameCall.update();
   }
 
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    for (const field of [byId("max-tokens"), byId("seed")]) if (!field.reportValidity()) return;
-    if (running === null) generate();
+    if (running === null) say(status, "");
+    if (sampling.check() && running === null) generate();
   });
-  prompt.addEventListener("keydown", (event) => {
-    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) form.requestSubmit();
-  });
+  sendByKey(form);
+  prompt.addEventListener("input", sameCall.update);
   stop.addEventListener("click", () => running?.abort());
   fresh.addEventListener("click", startNew);
+  byId("generate-example").addEventListener("click", () => {
+    prompt.value = nextExample(PROMPTS, prompt.value);
+    say(status, "");
+    sameCall.update();
+    prompt.focus();
+  });
+  copies(copy, "The text", () => transcript.words);
   byId("generate-model").addEventListener("change", () => {
     const model = selected();
     if (model !== null) byId("max-tokens").max = model.limits.maxTokens;
@@ -157,79 +211,9 @@ export function makeGenerate(models) {
       running?.abort();
       startNew();
     }
-  });
-  temperature.addEventListener("input", () => {
-    byId("temperature-value").textContent = temperature.value;
+    sameCall.update();
   });
   byId("generate-colour").addEventListener("change", (event) => byId("transcript").classList.toggle("coloured", event.target.checked));
-  addEventListener("pagehide", () => {
-    // The page is closing, so no error is shown.
-    if (conversation !== null) closeSession(conversation.model, conversation.id).catch(() => {});
-  });
+  closeWhenLeaving(() => conversation && { ...conversation, running });
   new Alternatives(byId("transcript"), byId("popup"));
-}
-
-// The popup with the alternatives of a token, below the pointer or the focus.
-class Alternatives {
-  constructor(transcript, popup) {
-    this.transcript = transcript;
-    this.popup = popup;
-    this.shown = null;
-    // Not pointerover, which also follows when the text moves below a pointer that rests.
-    transcript.addEventListener("pointermove", (event) => this.show(event.target));
-    transcript.addEventListener("focusin", (event) => this.show(event.target));
-    transcript.addEventListener("focusout", () => this.hide());
-    for (const element of [transcript, popup]) {
-      element.addEventListener("pointerleave", (event) => {
-        if (!popup.contains(event.relatedTarget) && !transcript.contains(event.relatedTarget)) this.hide();
-      });
-    }
-    transcript.addEventListener("scroll", () => this.hide(), { passive: true });
-    transcript.addEventListener("click", (event) => event.target.tokens && event.target.focus());
-    transcript.addEventListener("keydown", (event) => this.onKey(event));
-    document.addEventListener("keydown", (event) => event.key === "Escape" && this.hide());
-  }
-
-  show(span) {
-    if (!span.tokens || span === this.shown) return;
-    this.hide();
-    this.shown = span;
-    this.popup.replaceChildren(...span.tokens.map(describe));
-    this.popup.hidden = false;
-    span.setAttribute("aria-describedby", this.popup.id);
-    const at = span.getClientRects()[0];
-    const box = this.popup.getBoundingClientRect();
-    const below = at.bottom + box.height + 12 < innerHeight;
-    const left = Math.max(8, Math.min(innerWidth - box.width - 8, at.left - 12));
-    this.popup.style.left = `${left + scrollX}px`;
-    this.popup.style.top = `${(below ? at.bottom + 4 : at.top - box.height - 4) + scrollY}px`;
-  }
-
-  hide() {
-    this.shown?.removeAttribute("aria-describedby");
-    this.shown = null;
-    this.popup.hidden = true;
-  }
-
-  onKey(event) {
-    const spans = this.transcript.getElementsByClassName("token");
-    const steps = { ArrowLeft: -1, ArrowUp: -10, ArrowRight: 1, ArrowDown: 10, Home: -Infinity, End: Infinity };
-    const step = steps[event.key];
-    if (step === undefined || spans.length === 0 || event.altKey || event.ctrlKey || event.metaKey) return;
-    event.preventDefault();
-    const now = [...spans].indexOf(document.activeElement);
-    const from = now >= 0 ? now : step === 1 || step === 10 ? -1 : spans.length;
-    const next = Math.max(0, Math.min(spans.length - 1, from + step));
-    spans[next].focus();
-  }
-}
-
-const nameOf = (bytes) => (bytes.length === 1 && bytes[0] === 0x20 ? "space" : visible(bytes));
-
-function describe(token) {
-  const probability = Math.exp(token.logProbability ?? 0);
-  const alternatives = (token.alternatives ?? []).map((one) =>
-    bar(nameOf(fromBase64(one.raw)), Math.exp(one.logProbability ?? 0), one.id === token.id));
-  const title = `${nameOf(token.bytes)}: ${short(bitsOf(token.logProbability ?? 0), 2)} bits, ${percent(probability)}`;
-  return make("div", {}, make("p", { textContent: title }), make("ul", { className: "bars" }, alternatives));
 }

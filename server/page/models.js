@@ -1,6 +1,8 @@
 // The models of the server: the list that all views share, and the view Models.
 
 import { call, post, sentence } from "./api.js";
+import { whatItGives } from "./classes.js";
+import { copyButton } from "./copy.js";
 import { byId, count, large, make, say, several, size } from "./dom.js";
 
 const KINDS = {
@@ -64,10 +66,18 @@ function takes(model) {
   }
   if (isImageModel(model)) {
     const grey = Number(classifier.channels) === 1 ? ", read as grey values" : "";
-    return `Images${grey}: JPEG, PNG or WebP of up to ${size(Number(limits.imageBytes))}.`;
+    return `Images${grey}: JPEG, PNG or WebP of up to ${size(Number(limits.imageBytes))}; this page also sends what else the browser draws.`;
   }
   const what = Number(classifier.documents) === 2 ? "Two texts, compared" : "Text";
   return `${what}, read as ${TOKENIZERS[model.tokenizer] ?? model.tokenizer}: up to ${count(Number(classifier.maxDocumentTokens))} tokens.`;
+}
+
+// The views that suit a model, and their names.
+function actionsOf(model) {
+  if (model.tokenizer === "none") return [];
+  if (model.languageModel) return [["score", "Score"], ["generate", "Generate"]];
+  const actions = Number(model.classifier.classes ?? 0) > 0 ? [["classify", "Classify"]] : [];
+  return isImageModel(model) ? actions : [...actions, ["embed", "Embed"]];
 }
 
 function card(model, open) {
@@ -80,13 +90,13 @@ function card(model, open) {
     facts.push(["Shape", `${several(Number(layers), "layer")} of width ${count(Number(modelWidth))}; memory of ${count(Number(memoryLength))} tokens`]);
   }
   if (model.classifier) {
-    const labels = (model.labels ?? []).filter((label) => label);
-    const classes = several(Number(model.classifier.classes), "class").replace("classs", "classes");
-    facts.push(["Gives", labels.length > 0 && labels.length <= 12 ? `${classes}: ${labels.join(", ")}` : classes]);
+    facts.push(["Gives", whatItGives(model)]);
   }
-  facts.push(["Fingerprint", make("code", { textContent: model.fingerprint.slice(0, 16), title: model.fingerprint })]);
-  const actions = (model.languageModel ? [["score", "Score"], ["generate", "Generate"]] : [["classify", "Classify"]])
-    .filter(() => model.tokenizer !== "none")
+  facts.push(["Fingerprint", [
+    make("code", { textContent: model.fingerprint.slice(0, 16), title: model.fingerprint }),
+    copyButton("Copy", "The fingerprint", () => model.fingerprint),
+  ]]);
+  const actions = actionsOf(model)
     .map(([view, words]) => make("button", {
       textContent: words,
       onclick: () => open(view, model),

@@ -2,13 +2,14 @@
 
 import { askBy, askForToken, hasToken } from "./api.js";
 import { makeClassify } from "./classify.js";
-import { byId, say } from "./dom.js";
+import { byId, hintScrolling, say } from "./dom.js";
+import { makeEmbed } from "./embed.js";
 import { makeGenerate } from "./generate.js";
 import { keyOf, makeModels, Models } from "./models.js";
 import { makeScore } from "./score.js";
 import { makeServer } from "./server.js";
 
-const NAMES = ["models", "score", "generate", "classify", "server"];
+const NAMES = ["models", "score", "generate", "classify", "embed", "server"];
 const REFRESH_MODELS_MS = 5000;
 
 const tabs = NAMES.map((name) => byId(`tab-${name}`));
@@ -17,6 +18,7 @@ const modelView = makeModels(models, open);
 makeScore(models);
 makeGenerate(models);
 makeClassify(models);
+makeEmbed(models);
 const serverView = makeServer();
 
 function show(name, { focus = false } = {}) {
@@ -55,6 +57,8 @@ window.addEventListener("hashchange", () => {
 // A file that misses its target must not replace the page.
 for (const name of ["dragover", "drop"]) document.addEventListener(name, (event) => event.preventDefault());
 
+hintScrolling(byId("server-table"), byId("server-table-note"));
+
 const dialog = byId("token-dialog");
 
 // Resolves to what the person enters, or null.
@@ -83,7 +87,9 @@ function askInDialog(reason) {
 askBy(askInDialog);
 byId("token-button").hidden = !hasToken();
 byId("token-button").addEventListener("click", async () => {
-  if (await askForToken()) modelView.refresh();
+  if (!(await askForToken())) return;
+  modelView.refresh();
+  serverView.askAgain();
 });
 
 show(location.hash.slice(1));

@@ -88,9 +88,13 @@ export function makeServer() {
   const status = byId("server-status");
   const cards = CARDS.map((card) => new Card(byId("server-cards"), card));
   const readings = []; // {time, samples}, oldest first
+  const again = byId("server-again");
   let timer = null;
+  // The token may not read the metrics: a browser reports each refusal as an error of the page, so the page asks once.
+  let refused = false;
 
   async function read(quiet) {
+    if (refused) return;
     try {
       const samples = parse(await get("metrics", { quiet }));
       const time = performance.now() / 1000;
@@ -108,8 +112,18 @@ export function makeServer() {
       const up = Date.now() / 1000 - started(samples);
       say(status, `Version ${info.version ?? "unknown"}, running for ${describeUptime(up)}.`);
     } catch (error) {
-      say(status, error.message, true);
+      refused = error.code === "permission_denied";
+      again.hidden = !refused;
+      const scope = refused ? " This view needs a token with the scope observe." : "";
+      say(status, `${error.message}${scope}`, true);
     }
+  }
+
+  // After another token was given, or when the person asks.
+  function askAgain() {
+    refused = false;
+    again.hidden = true;
+    if (timer !== null) read(false);
   }
 
   const started = (samples) => sum(samples, "process_start_time_seconds");
@@ -171,5 +185,6 @@ export function makeServer() {
     }, INTERVAL_MS);
   }
 
-  return { watch };
+  again.addEventListener("click", askAgain);
+  return { watch, askAgain };
 }

@@ -2,14 +2,18 @@
 
 import { make, oncePerFrame } from "./dom.js";
 import { colourOf, visible } from "./surprise.js";
+import { TextSelection } from "./text_selection.js";
 
 const MARGIN = 12; // lines above and below those in sight
 // Browsers bound the height of an element. Of a longer text the scroll bar moves by more than a pixel for each pixel.
 const MAX_HEIGHT = 8e6;
+const PARAGRAPH = 1000; // characters of a paragraph in which its first letter is looked for
+const RIGHT_TO_LEFT = /[\p{Script=Hebrew}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}\p{Script=Adlam}]/u;
 
 export class TextView {
-  // `select(character)` is called for the character below the pointer or cursor; `scrolled()` after each scroll.
-  constructor(element, { select, scrolled }) {
+  // `select(character)` is called for the character below the pointer or cursor; `picked(count)` when that many
+  // characters have been selected to be copied; `scrolled()` after each scroll.
+  constructor(element, { select, picked, scrolled }) {
     this.element = element;
     this.select = select;
     this.scrolled = scrolled;
@@ -17,17 +21,21 @@ export class TextView {
     this.rows = new Map();
     this.cursor = -1;
     this.text = null;
+    this.selection = new TextSelection(this, () => {
+      this.redraw();
+      if (this.selection.range !== null) picked(this.selection.range[1] - this.selection.range[0]);
+    });
     this.drawSoon = oncePerFrame(() => this.draw());
     element.addEventListener("scroll", this.drawSoon, { passive: true });
     // Not pointerover, which also follows when the text moves below a pointer that rests.
     element.addEventListener("pointermove", (event) => {
       const at = event.target.dataset?.at;
-      if (at !== undefined && at !== this.pointed) select(Number(at));
+      if (at !== undefined && at !== this.pointed && this.selection.range === null) select(Number(at));
       this.pointed = at;
     });
     element.addEventListener("click", (event) => {
       const at = event.target.dataset?.at;
-      if (at !== undefined) this.moveTo(Number(at));
+      if (at !== undefined && this.selection.range === null) this.moveTo(Number(at));
     });
     element.addEventListener("keydown", (event) => this.onKey(event));
     new ResizeObserver(() => this.wrap()).observe(element);
@@ -36,6 +44,7 @@ export class TextView {
   show(text) {
     this.text = text;
     this.cursor = -1;
+    this.selection.clear();
     this.columns = 0;
     this.element.replaceChildren(this.space);
     this.element.scrollTop = 0;
@@ -58,9 +67,14 @@ export class TextView {
     this.lineCount = this.lineStarts.length - 1;
     this.height = Math.min(this.lineCount * this.lineHeight, MAX_HEIGHT);
     this.space.style.height = `${this.height}px`;
+    this.scrollToLine(this.lineOf(first));
+    this.redraw();
+  }
+
+  // Makes all rows again.
+  redraw() {
     for (const row of this.rows.values()) row.remove();
     this.rows.clear();
-    this.scrollToLine(this.lineOf(first));
     this.draw();
   }
 
@@ -121,15 +135,16 @@ export class TextView {
         this.rows.set(line, row);
         this.space.append(row);
       }
+      row.style.height = `${this.lineHeight}px`; // without gaps, in which the pointer would find no line
       row.style.transform = `translateY(${origin + line * this.lineHeight}px)`;
     }
     this.scrolled();
   }
 
   makeRow(line) {
-    const row = make("div", { className: "text-row" });
+    const row = make("div", { className: "text-row", dir: this.directionOf(line) });
     for (let character = this.lineStarts[line]; character < this.lineStarts[line + 1]; ++character) {
-      const mark = character === this.cursor ? " cursor" : "";
+      const mark = (character === this.cursor ? " cursor" : "") + (this.selection.holds(character) ? " picked" : "");
       row.append(make("span", {
         className: colourOf(this.text.bitsAt(character)) + mark,
         textContent: visible(this.text.bytesAt(character)),
@@ -137,6 +152,20 @@ export class TextView {
       }));
     }
     return row;
+  }
+
+  // "rtl" or "ltr": by the first letter of the line's paragraph, of which a part is enough.
+  directionOf(line) {
+    let first = this.lineStarts[line];
+    for (let looked = 0; first > 0 && looked < PARAGRAPH && !this.endsLine(first - 1); ++looked) --first;
+    const { bytes, starts, characters } = this.text;
+    const words = new TextDecoder().decode(bytes.subarray(starts[first], starts[Math.min(characters, first + PARAGRAPH)]));
+    const [letter = ""] = /\p{L}/u.exec(words.split("\n", 1)[0]) ?? [];
+    return RIGHT_TO_LEFT.test(letter) ? "rtl" : "ltr";
+  }
+
+  endsLine(character) {
+    return this.text.bytes[this.text.starts[character]] === 0x0a;
   }
 
   // The characters from `from` to `end` have scores now, or the cursor has moved there.
@@ -171,15 +200,17 @@ export class TextView {
 
   onKey(event) {
     if (this.text === null || event.altKey || event.metaKey) return;
+    if (event.key === "Escape" && this.selection.range !== null) return this.selection.set(null, null);
     const line = this.lineOf(Math.max(0, this.cursor));
     const column = this.cursor - this.lineStarts[line];
     const inLine = (other) => {
       const bounded = Math.max(0, Math.min(this.lineCount - 1, other));
       return Math.min(this.lineStarts[bounded] + Math.max(0, column), this.lineStarts[bounded + 1] - 1);
     };
+    const forward = this.directionOf(line) === "rtl" ? -1 : 1;
     const moves = {
-      ArrowLeft: () => this.cursor - 1,
-      ArrowRight: () => this.cursor + 1,
+      ArrowLeft: () => this.cursor - forward,
+      ArrowRight: () => this.cursor + forward,
       ArrowUp: () => inLine(line - 1),
       ArrowDown: () => inLine(line + 1),
       PageUp: () => inLine(line - this.inSight + 1),
@@ -190,6 +221,9 @@ export class TextView {
     const move = moves[event.key];
     if (move === undefined) return;
     event.preventDefault();
+    const before = Math.max(0, this.cursor);
     this.moveTo(move());
+    if (event.shiftKey) this.selection.set(this.selection.anchor ?? before, this.cursor);
+    else this.selection.set(null, null);
   }
 }

@@ -1,7 +1,8 @@
 // The text of a conversation: prompts, and generated characters with their tokens.
 
 import { fromBase64 } from "./api.js";
-import { make } from "./dom.js";
+import { foreign, make } from "./dom.js";
+import { encode, joined } from "./source.js";
 import { bitsOf, characterLength, colourOf } from "./surprise.js";
 
 // The part of the time in which a long text that grows is laid out, at most.
@@ -21,11 +22,13 @@ export class Transcript {
     this.line = null;
     this.tokens = []; // received, and not shown yet
     this.said = [];
+    this.parts = []; // the bytes of all prompts and tokens
     this.cost = 0; // of the last time that tokens were shown; milliseconds
   }
 
   // Begins a turn with a prompt.
   say(words) {
+    this.parts.push(encode(words));
     this.said = words.split(/(?<=\n)/).map((part) => {
       const span = make("span", { className: "said", textContent: part });
       this.append(span, part.endsWith("\n"));
@@ -35,12 +38,26 @@ export class Transcript {
 
   // Removes the prompt again.
   takeBack() {
+    this.parts.pop();
     for (const span of this.said) span.remove();
   }
 
   add(tokens) {
-    for (const token of tokens) this.tokens.push({ ...token, bytes: fromBase64(token.raw) });
+    for (const token of tokens) {
+      const bytes = fromBase64(token.raw);
+      this.tokens.push({ ...token, bytes });
+      this.parts.push(bytes);
+    }
     if (this.tokens.length > 0) this.timer ??= setTimeout(() => this.show(false), Math.max(16, this.cost / LAYOUT_PART));
+  }
+
+  // The whole text, as the session on the server has it.
+  get bytes() {
+    return joined(this.parts);
+  }
+
+  get words() {
+    return new TextDecoder("utf-8", { ignoreBOM: true }).decode(this.bytes);
   }
 
   // Shows all that is left.
@@ -51,7 +68,7 @@ export class Transcript {
 
   append(span, endsLine) {
     if (this.line === null) {
-      this.line = make("div");
+      this.line = foreign("div");
       this.element.append(this.line);
     }
     this.line.append(span);

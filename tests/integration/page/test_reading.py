@@ -56,7 +56,7 @@ def test_the_pointer_selects(browser: Browser) -> None:
     browser.all("#score-view .text-row span")[2].click()
     assert browser.all("#score-view .picked") == [] and len(browser.all("#score-view .cursor")) == 1
     # At the lower edge the text scrolls on, and so does the selection.
-    first = browser.all("#score-view .text-row span")[0]
+    first = browser.all("#score-view [data-at='0']")[0]
     height = browser.id("score-view").size["height"]
     ActionChains(browser.driver).click_and_hold(first).move_by_offset(30, height - 20).perform()
     lines = int(height / 20)
