@@ -225,6 +225,19 @@ class Trial final {
   std::string why_;          // error_ as text
 };
 
+// Whether a server that got the beginning of HTTP/2 answers as one of HTTP/1.
+bool SpeaksHttp1(const Address& address) {
+  constexpr absl::string_view kBeginning = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", kHttp1 = "HTTP/1.";
+  std::string problem;
+  const int socket = ConnectTo(address, problem);
+  if (socket < 0) return false;
+  const absl::Cleanup close_socket = [socket] { close(socket); };
+  char answer[kHttp1.size()] = {};
+  return send(socket, kBeginning.data(), kBeginning.size(), MSG_NOSIGNAL) > 0 &&
+         recv(socket, answer, sizeof(answer), MSG_WAITALL) == sizeof(answer) &&
+         absl::string_view(answer, sizeof(answer)) == kHttp1;
+}
+
 }  // namespace
 
 std::string DiagnoseConnection(const ConnectionOptions& options) {
@@ -237,8 +250,11 @@ std::string DiagnoseConnection(const ConnectionOptions& options) {
   Trial trial(options, address);
   const bool speaks_tls = trial.ShakeHands(socket);
   if (options.encrypted()) return trial.Problem();
-  return speaks_tls ? "the server uses TLS: give --tls-ca=FILE with its CA, or --tls if this system trusts that CA"
-                    : "";
+  if (speaks_tls) return "the server uses TLS: give --tls-ca=FILE with its CA, or --tls if this system trusts that CA";
+  if (!SpeaksHttp1(address)) return "";
+  return absl::StrCat(
+      "port ", address.port,
+      " speaks HTTP/1.1, as a server's HTTP port does: give the port of gRPC (--listen), by default 8500");
 }
 
 }  // namespace longshort::client

@@ -87,7 +87,13 @@ absl::StatusOr<v1::ModelSelector> ParseModel(const std::string& text) {
 }
 
 absl::Status CheckCommonOptions(const CommonOptions& options) {
-  if (options.connection.server.empty()) return UsageError("--server is empty; it must be HOST:PORT");
+  const std::string& server = options.connection.server;
+  if (server.empty()) return UsageError("--server is empty; it must be HOST:PORT");
+  if (absl::StartsWith(server, "http://") || absl::StartsWith(server, "https://")) {
+    return UsageError(absl::StrCat("--server is \"", absl::CHexEscape(server),
+                                   "\"; it must be HOST:PORT of gRPC, by default port 8500, without http://; for "
+                                   "https:// give --tls or --tls-ca"));
+  }
   // gRPC aborts on other characters.
   if (!std::all_of(options.client_id.begin(), options.client_id.end(), absl::ascii_isprint)) {
     return UsageError(absl::StrCat("--client-id is \"", absl::CHexEscape(options.client_id),

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import longshort
 import pytest
 
 from integration.certificates import DAY, Authority, write_at_once
@@ -218,3 +219,15 @@ def test_a_token_goes_to_this_machine_or_encrypted(tmp_path: Path, tls_server: S
         client(listener.port, f"--token-file={token}", "--insecure", host="dns:127.0.0.1")
     assert b"Bearer c2VjcmV0" in listener.received
     assert client(1, f"--token-file={token}", "--tls", host="dns:127.0.0.1").returncode in (3, 4)
+
+
+def test_the_usual_slips_are_explained(server: Server) -> None:
+    hint = "HTTP/1.1, as a server's HTTP port does: give the port of gRPC"
+    assert hint in likely_cause(client(server.http_port))
+    done = client(server.grpc_port, host="http://127.0.0.1")
+    assert done.returncode == 1 and "without http://" in done.stderr
+    with longshort.Client(f"127.0.0.1:{server.http_port}") as wrong, pytest.raises(longshort.Unavailable) as error:
+        wrong.models()
+    assert hint in str(error.value)
+    with pytest.raises(ValueError, match="without http://"):
+        longshort.Client(f"http://127.0.0.1:{server.grpc_port}")

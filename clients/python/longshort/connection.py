@@ -37,6 +37,12 @@ def split_servers(server: str | Sequence[str]) -> tuple[str, ...]:
     servers = tuple(one.strip() for one in server)
     if not servers or not all(servers):
         raise ValueError(f"server is {server!r}; it must be HOST:PORT, or several of them")
+    for one in servers:
+        if one.startswith(("http://", "https://")):
+            raise ValueError(
+                f"server is {one!r}; it must be HOST:PORT of gRPC, by default port 8500, without http://; for https://"
+                " give tls=True or tls_ca"
+            )
     return servers
 
 

@@ -47,7 +47,7 @@ def _diagnose_one(connection: Connection, server: str) -> str:
         opened.settimeout(_STEP_TIMEOUT)
         if connection.encrypted:
             return _look_at_handshake(connection, opened, host)
-    return _speaks_tls(address)
+    return _speaks_tls(address) or _speaks_http1(address)
 
 
 def _speaks_tls(address: tuple[str, int]) -> str:
@@ -63,6 +63,22 @@ def _speaks_tls(address: tuple[str, int]) -> str:
     except OSError:
         return ""
     return "the server uses TLS: give tls_ca with its CA, or tls if this system trusts that CA"
+
+
+def _speaks_http1(address: tuple[str, int]) -> str:
+    """Sends the beginning of HTTP/2."""
+    try:
+        with socket.create_connection(address, _STEP_TIMEOUT) as opened:
+            opened.settimeout(_STEP_TIMEOUT)
+            opened.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+            if not opened.recv(7).startswith(b"HTTP/1."):
+                return ""
+    except OSError:
+        return ""
+    return (
+        f"port {address[1]} speaks HTTP/1.1, as a server's HTTP port does: give the port of gRPC (--listen), by"
+        " default 8500"
+    )
 
 
 def _context(connection: Connection) -> ssl.SSLContext:
