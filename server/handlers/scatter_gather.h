@@ -69,14 +69,14 @@ class ScatterGather final : public std::enable_shared_from_this<ScatterGather<Re
   // refused waits for the next end, or ends the call if no other part runs. REQUIRES: a shared pointer holds this.
   void SubmitInTurn(int64_t count, int64_t window, const Submit& submit, RunLater run_later) {
     const int64_t first = std::min(count, window);
-    {
+    if (first < count) {
       const MutexLock lock(mutex_);
       left_ = count - first;
       for (int64_t i = first; i < count; ++i) waiting_.push_back(i);
       submit_ = submit;
       run_later_ = std::move(run_later);
     }
-    SubmitParts(first, submit);
+    SubmitParts(first, std::cref(submit));
   }
 
   // An accepted part has ended. `add` (Result& -> void) adds its result, with the lock held.

@@ -84,16 +84,17 @@ export function generateCall(model, text, sampling) {
   // A seed may be greater than JavaScript's numbers.
   const seeds = seed === undefined ? [] : [`seed=${seed.replace(/^0+(?=\d)/, "")}`];
   const { topK, minP, repetitionPenalty, ...known } = numbers;
-  const left = Object.entries({ topK, minP, repetitionPenalty }).filter(([, value]) => value !== undefined).map(([name]) => snake(name));
-  const note = left.length > 0 ? `# The API of OpenAI has no ${left.join(", no ")}: this call goes without.\n` : "";
+  const more = Object.entries({ topK, minP, repetitionPenalty }).filter(([, value]) => value !== undefined)
+    .map(([name, value]) => `${inPython(snake(name))}: ${inPython(value)}`);
+  const extra = more.length > 0 ? [`extra_body={${more.join(", ")}}`] : [];  // the package has no names for them
   return {
     curl: curl("Inference/Generate", { model: modelOf(model), prompt: { text }, maxTokens: String(maxTokens), sampling: message, ...stops }),
     python: python(`stream = ${pythonCall("client.generate", [
       inPython(text), `model=${inPython(nameOf(model))}`, ...named({ maxTokens, ...stops, ...numbers }), ...seeds])}
 for part in stream:
     print(part, end="", flush=True)`),
-    openai: openai(`${note}stream = ${pythonCall("client.completions.create", [
-      `model=${inPython(model.name)}`, `prompt=${inPython(text)}`, ...named({ maxTokens, ...stops, ...known }), ...seeds, "stream=True"])}
+    openai: openai(`stream = ${pythonCall("client.completions.create", [
+      `model=${inPython(nameOf(model))}`, `prompt=${inPython(text)}`, ...named({ maxTokens, ...stops, ...known }), ...seeds, ...extra, "stream=True"])}
 for part in stream:
     print(part.choices[0].text, end="", flush=True)`),
   };

@@ -67,8 +67,8 @@ def small(method: str, calls: int) -> Client:
 
 
 CLIENTS = {
-    "small answers": (12, small("/longshort.v1.Models/ListModels", 900)),
-    "probes": (20, small("/grpc.health.v1.Health/Check", 1000)),
+    "small answers": (6, small("/longshort.v1.Models/ListModels", 900)),
+    "probes": (4, small("/grpc.health.v1.Health/Check", 1000)),
     "tokens": (3, unread(TOKENIZE, WORDS)),
     "more connections": (1, unread(TOKENIZE, WORDS, calls=60)),
     "tokens, read slowly": (1, unread(TOKENIZE, WORDS, slowly=True)),
