@@ -44,7 +44,7 @@ def test_generate(browser: Browser, page: Server, tmp_path: Path, kind: str) -> 
     made = browser.id("transcript").get_attribute("textContent").removeprefix(prompt)
     browser.click("generate-new")
     browser.script("document.getElementById('top-p').value = 1")
-    browser.script("document.getElementById('top-k').value = ''")
+    browser.script("document.getElementById('top-k').value = 0")
     browser.write("stop-strings", "")
     browser.write("seed", "")
     found = run(page, kind, program, tmp_path)
