@@ -1,6 +1,7 @@
 #include "server/open_inference_v2/parameters.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <string>
 #include <utility>
@@ -49,6 +50,12 @@ std::optional<Number> WholeOf(const InferParameter& value) {
       return in_range(value.int64_param());
     case InferParameter::kUint64Param:
       return in_range(value.uint64_param());
+    case InferParameter::kDoubleParam: {         // 16.0, as some clients write it
+      constexpr double kMax = 9007199254740992;  // 2^53: beyond it a float64 stands for several numbers
+      const double given = value.double_param();
+      if (!(std::abs(given) <= kMax) || given != std::trunc(given)) return std::nullopt;
+      return in_range(static_cast<int64_t>(given));
+    }
     case InferParameter::kStringParam:
       return absl::SimpleAtoi(value.string_param(), &number) ? std::optional(number) : std::nullopt;
     default:

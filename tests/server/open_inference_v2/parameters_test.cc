@@ -26,6 +26,8 @@ TEST_F(ParametersTest, AValueMayComeInAnyFieldThatCanHoldIt) {
   map_["false"].set_string_param("false");
   EXPECT_EQ(**parameters_.Integer("int64"), -7);
   EXPECT_EQ(**parameters_.Integer("uint64"), 7);
+  map_["whole"].set_double_param(16.0);
+  EXPECT_EQ(**parameters_.Integer("whole"), 16);
   EXPECT_EQ(**parameters_.Integer("digits"), 42);
   EXPECT_EQ(**parameters_.Unsigned("uint64"), 7);
   EXPECT_EQ(**parameters_.Unsigned("digits"), 42);
@@ -41,6 +43,8 @@ TEST_F(ParametersTest, AValueMayComeInAnyFieldThatCanHoldIt) {
 TEST_F(ParametersTest, InvalidValuesAreNamed) {
   map_["whole"].set_double_param(1.5);
   map_["large"].set_uint64_param(uint64_t{1} << 63);
+  map_["huge"].set_double_param(1e300);
+  EXPECT_FALSE(parameters_.Integer("huge").ok());
   map_["less"].set_int64_param(-1);
   map_["word"].set_string_param("soon");
   map_["empty"];
