@@ -173,10 +173,10 @@ def test_many_large_bodies_at_once_take_bounded_memory(repository: Path, tmp_pat
     count in a budget)."""
     ids = b"[" + b"1," * 1_000_000 + b"1]"
     noise = b",".join(b"%d" % digit for digit in random.Random(3).choices(range(10), k=1_000_000))
-    packed = gzip.compress(b'{"wrong":1,"prompt":[' + noise + b"]}")
+    packed = gzip.compress(b'{"n":"wrong","prompt":[' + noise + b"]}")
     calls: list[tuple[str, bytes, dict[str, str]]] = [
         (TOKENIZE, b'{"input":{"ids":{"ids":' + ids + b"}}}", {}),
-        ("/v1/completions", b'{"wrong":1,"prompt":' + ids + b"}", {}),
+        ("/v1/completions", b'{"n":"wrong","prompt":' + ids + b"}", {}),
         ("/v1/completions", packed, {"Content-Encoding": "gzip"}),
     ]
     with Server(repository, tmp_path, environment=MEASURED) as server, ThreadPoolExecutor(24) as pool:

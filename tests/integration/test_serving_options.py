@@ -263,19 +263,19 @@ def test_a_limit_of_the_command_line_is_checked(tmp_path: Path) -> None:
     assert "--max-queued-requests-per-client is '-1'; it must be in [0, 1048576]" in wrong.stderr
 
 
-def test_a_call_of_more_items_than_may_ever_wait_gets_no_time_to_retry(api: SimpleNamespace, tmp_path: Path) -> None:
+def test_a_call_of_more_texts_than_may_wait_is_served_in_parts(api: SimpleNamespace, tmp_path: Path) -> None:
     for name in ("bounded", "free"):
         classifier_directory.write_text(tmp_path, name, documents=1)
     write_serving(tmp_path, "bounded", {"max_queued_requests": 9, "max_queued_requests_per_client": 4})
     write_serving(tmp_path, "free", {"max_queued_requests_per_client": 0})
     with Server(tmp_path, tmp_path / "server", "--max-queued-requests-per-client=5") as server:
         models = api.models_grpc.ModelsStub(server.channel).ListModels(api.models.ListModelsRequest()).models
-        assert {model.name: model.limits.inputs for model in models} == {"bounded": 4, "free": 64}
+        assert {model.name: model.limits.inputs for model in models} == {"bounded": 2048, "free": 2048}
         stub = api.inference_grpc.InferenceStub(server.channel)
-        inputs = [{"text": "abc"}] * 5
-        with expect.error(grpc.StatusCode.INVALID_ARGUMENT, "number of inputs", "4"):
-            stub.ScoreText(api.inference.ScoreTextRequest(model={"name": "bounded"}, inputs=inputs))
-        stub.ScoreText(api.inference.ScoreTextRequest(model={"name": "free"}, inputs=inputs))
+        inputs = [{"text": "abc"}] * 100
+        for name in ("bounded", "free"):
+            answer = stub.ScoreText(api.inference.ScoreTextRequest(model={"name": name}, inputs=inputs), timeout=60)
+            assert len(answer.classifications) == 100
 
 
 def test_the_items_of_a_call_are_not_in_each_others_way(api: SimpleNamespace, tmp_path: Path) -> None:
