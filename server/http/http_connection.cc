@@ -56,7 +56,7 @@ HttpConnection::HttpConnection(HttpSocket socket, SSL_CTX* tls, Shared& shared)
       room_(timer_.get_executor()),
       shared_(shared),
       peer_(PeerOf(stream_.socket())),
-      address_(peer_.substr(0, peer_.rfind(':'))) {
+      address_(AddressOf(stream_.socket())) {
   room_.expires_at(std::chrono::steady_clock::time_point::max());
   shared_.all.insert(this);
   ++shared_.of_address[address_];
@@ -65,11 +65,16 @@ HttpConnection::HttpConnection(HttpSocket socket, SSL_CTX* tls, Shared& shared)
 
 HttpConnection::~HttpConnection() { Close(); }
 
-HttpConnection* HttpConnection::Shared::Victim() const {
+HttpConnection* HttpConnection::Shared::Victim(const std::string& address) const {
   for (HttpConnection* const one : evictable) {
-    if (of_address.at(one->address()) * of_address.size() >= all.size()) return one;
+    if (HasMany(one->address())) return one;
   }
-  return evictable.empty() ? nullptr : evictable.front();
+  return evictable.empty() || HasMany(address) ? nullptr : evictable.front();
+}
+
+std::string HttpConnection::AddressOf(const HttpSocket& socket) {
+  const std::string peer = PeerOf(socket);
+  return peer.substr(0, peer.rfind(':'));
 }
 
 void HttpConnection::LeaveEvictable() {

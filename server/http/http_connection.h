@@ -39,9 +39,14 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
     void ReportConnections() const {
       if (limits.on_connections != nullptr) limits.on_connections(all.size());
     }
-    // The connection to close for a new one; null if there is none. Of the addresses that have at least as many
-    // connections as others on average, the one whose phase began first.
-    HttpConnection* Victim() const;
+    // Whether an address has at least as many connections as others on average.
+    bool HasMany(const std::string& address) const {
+      const auto found = of_address.find(address);
+      return found != of_address.end() && found->second * of_address.size() >= all.size();
+    }
+    // The connection to close for a new one of `address`: of those whose address has many, the one whose phase began
+    // first. Null if there is none; an address that has many gets no other's place.
+    HttpConnection* Victim(const std::string& address) const;
 
     const HttpRouter& router;
     const HttpLimits& limits;
@@ -63,7 +68,8 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
   HttpConnection(const HttpConnection&) = delete;
   HttpConnection& operator=(const HttpConnection&) = delete;
 
-  // The client's address in gRPC's form, without the port.
+  // An address in gRPC's form, without the port: of a socket's client, and of this one.
+  static std::string AddressOf(const HttpSocket& socket);
   const std::string& address() const { return address_; }
   // The connection waits for Serve. It may be closed for a new one.
   void AwaitTurn() { BeginPhase(shared_.limits.request); }

@@ -94,7 +94,7 @@ class HttpServer::Loop final {
         socket = acceptor.accept(error);
       }
       if (!IsOutOfDescriptors(error.value())) continue;
-      if (HttpConnection* const victim = shared_.Victim(); victim != nullptr) {
+      if (HttpConnection* const victim = shared_.Victim(""); victim != nullptr) {
         victim->Close();
       } else {
         timer.expires_after(kAcceptAgain);
@@ -108,8 +108,8 @@ class HttpServer::Loop final {
     // Connections that closed meanwhile have tasks there, too.
     if (handshakes_ != nullptr && handshakes_->size() >= static_cast<int64_t>(limits_.connections)) return;
     if (shared_.all.size() >= limits_.connections) {
-      HttpConnection* const victim = shared_.Victim();
-      if (victim == nullptr) return;  // every connection is being served: the new one is closed
+      HttpConnection* const victim = shared_.Victim(HttpConnection::AddressOf(socket));
+      if (victim == nullptr) return;  // the new one is closed
       victim->Close();
     }
     try {
