@@ -31,7 +31,7 @@ absl::Status EmbedTexts(CallRecord& record, const std::shared_ptr<const core::Se
   ScoreCall texts;
   texts.texts = std::move(call.texts);
   texts.second_texts = std::move(call.second_texts);
-  return RunTexts(record, texts, std::move(scorer), model->max_items, ScoreResult(),
+  return RunTexts(record, texts, scorer, model->max_items, ScoreResult(),
                   [done = std::move(done)](absl::StatusOr<ScoreResult> scored) {
                     if (!scored.ok()) return done(scored.status());
                     EmbedResult result{.embeddings = {}, .usage = scored->usage, .model = std::move(scored->model)};

@@ -40,7 +40,7 @@ absl::Status ScoreTexts(CallRecord& record, const ScoreCall& call,
   const int64_t max_in_queue = model->max_items();
   ScoreResult result;
   result.served = std::move(model);
-  return RunTexts(record, call, std::move(scorer), max_in_queue, std::move(result), std::move(done));
+  return RunTexts(record, call, scorer, max_in_queue, std::move(result), std::move(done));
 }
 
 }  // namespace longshort::server

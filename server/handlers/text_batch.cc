@@ -58,7 +58,7 @@ void Complete(CallRecord& record, ScoreResult& result) {
 
 }  // namespace
 
-absl::Status RunTexts(CallRecord& record, const ScoreCall& call, std::shared_ptr<const TextScorer> scorer,
+absl::Status RunTexts(CallRecord& record, const ScoreCall& call, const std::shared_ptr<const TextScorer>& scorer,
                       int64_t max_in_queue, ScoreResult result, std::function<void(absl::StatusOr<ScoreResult>)> done) {
   const CallNames& names = record.names();
   const auto held = std::make_shared<HeldTexts>();

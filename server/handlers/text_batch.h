@@ -18,7 +18,7 @@ namespace longshort::server {
 // `result` has its `served` model. `done` holds `record`. After OK it is called once, at once or later, on any thread;
 // after an error, never.
 // Errors: those of TextScorer; INVALID_ARGUMENT if the number of texts is out of range.
-absl::Status RunTexts(CallRecord& record, const ScoreCall& call, std::shared_ptr<const TextScorer> scorer,
+absl::Status RunTexts(CallRecord& record, const ScoreCall& call, const std::shared_ptr<const TextScorer>& scorer,
                       int64_t max_in_queue, ScoreResult result, std::function<void(absl::StatusOr<ScoreResult>)> done);
 
 }  // namespace longshort::server
