@@ -143,7 +143,7 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
 
   HttpStream stream_;
   using Clock = std::chrono::steady_clock;
-  // Of the phase, or earlier: to start it costs more than to look again at the end of a phase that is over by then.
+  // Fires at the end of the phase, or earlier and then starts again: a start costs more than a look at phase_end_.
   boost::asio::steady_timer timer_;
   bool timer_runs_ = false;
   Clock::time_point phase_end_ = Clock::time_point::max();

@@ -19,7 +19,7 @@ namespace {
 
 // Larger answers are encoded by a thread of CallEnvironment::work.
 constexpr size_t kSmallAnswer = 4 << 10;
-// Of an answer's bytes: the message, its JSON, and the compressed JSON.
+// The message, its JSON and the compressed JSON of an answer together take so many times the message's bytes.
 constexpr size_t kCopies = 5;
 
 CallOrigin OriginOf(const HttpRequest& request) {

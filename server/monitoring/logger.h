@@ -5,10 +5,9 @@
 //   {"time":"2026-05-04T12:00:00.123Z","level":"info","message":"request","id":"4f1c","rpc":"Generate","code":"OK"}
 //
 // Thread-safe, and Log never blocks: a thread writes lines in batches of 10 ms, so that it does not wake for every
-// line. If standard error is stuck, the oldest of 8192 queued lines, or of 4 MiB, is dropped; as many more may be on
-// their way. Lines that cannot be
-// written (a full disk) are lost. A later line reports how many were lost. Every line is one line of valid UTF-8,
-// whatever its fields hold.
+// line. If standard error is stuck, the oldest of 8192 queued lines, or of 4 MiB, is dropped; the writer may hold as
+// many more. Lines that cannot be written (a full disk) are lost. A later line reports how many were lost. Every line
+// is one line of valid UTF-8, whatever its fields hold.
 #pragma once
 
 #include <cstdint>

@@ -35,13 +35,13 @@ absl::Status ReadInputs(JsonRequest& json, openai::PredictRequest& request) {
     return json.MoveText("inputs", *found, kInputForms, *request.add_inputs()->add_texts());
   }
   if (!found->is_array() || found->empty()) return WrongJson("inputs", *found, kInputForms);
-  request.set_is_list(found->front().is_string());
+  const bool is_list = found->front().is_string();
   for (size_t i = 0; i < found->size(); ++i) {
     nlohmann::json& one = (*found)[i];
     const std::string name = absl::StrCat("inputs[", i, "]");
     LS_RETURN_IF_ERROR(json.CountPart());
     openai::PredictRequest::Sequence& sequence = *request.add_inputs();
-    if (request.is_list()) {
+    if (is_list) {
       LS_RETURN_IF_ERROR(json.MoveText(name, one, "a string, as the first input", *sequence.add_texts()));
       continue;
     }
@@ -52,7 +52,7 @@ absl::Status ReadInputs(JsonRequest& json, openai::PredictRequest& request) {
   return absl::OkStatus();
 }
 
-// Of huggingface_hub's clients.
+// Reads the field that the clients of huggingface_hub send.
 absl::Status ReadParameters(JsonRequest& json, openai::PredictRequest& request, bool& raw_scores) {
   nlohmann::json* const found = json.Find("parameters");
   if (found == nullptr) return absl::OkStatus();

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 
 from hostile.target import Target, main
+
+IDLE_SECONDS = 5  # after which the server closes a connection without a request
 
 
 async def client(target: Target) -> None:
@@ -18,12 +21,16 @@ async def client(target: Target) -> None:
     )
     assert process.stdin is not None
     target.seen["connections"] += 1
+    begin = time.monotonic()
     try:
-        while process.returncode is None:
-            process.stdin.write(b"k\n")  # a command of openssl, if it reads it alone
-            await process.stdin.drain()
-            await asyncio.sleep(0.0005)
-            target.seen["keys"] += 1
+        with contextlib.suppress(OSError):  # openssl has ended
+            while process.returncode is None:
+                process.stdin.write(b"k\n")  # a command of openssl, if it reads it alone
+                await process.stdin.drain()
+                await asyncio.sleep(0.0005)
+                target.seen["keys"] += 1
+        if time.monotonic() - begin < IDLE_SECONDS / 2:
+            target.seen["closed for its keys"] += 1
     finally:
         with contextlib.suppress(ProcessLookupError):
             process.kill()

@@ -38,7 +38,7 @@ def exports(calls: int) -> Client:
 
 
 async def fingerprint(target: Target) -> str:
-    """Of the language model."""
+    """Returns the fingerprint of the language model."""
     async with target.by_http() as connection:
         await connection.send(target.request(GET_MODEL, some_json(model={"name": LANGUAGE_MODEL}), Connection="close"))
         answer = await connection.reader.read(-1)

@@ -95,7 +95,7 @@ ATTACKS = {
     "slow streams": Attack("slow_streams", attacker="peer"),
     "images": Attack("image_bombs"),
     "header fields": Attack("metadata"),
-    "new keys": Attack("new_keys", (), "stranger", tls=True),
+    "new keys": Attack("new_keys", (), "stranger", tls=True, served=("closed for its keys",)),
     "sessions that move": Attack("sessions", moves_sessions=True, served=("sessions", "imports")),
     "heavy use": Attack("heavy_use", options=LARGE_IMAGES, served=("bodies 200", "texts 200", "photos 200")),
 }
