@@ -230,6 +230,7 @@ async def _run_task(task: _Task) -> Summary:
         fingerprint=model.fingerprint,
         not_carried=not_carried,
         lacking=dict(writer.lacking),
+        lost=dict(writer.lost),
         left_out=dict(left_out.counts),
         without_rows=tuple(
             source.files[0].name for source, extent in zip(sources, run.extents, strict=True) if extent.rows == 0

@@ -14,8 +14,6 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from longshort.batch.column_types import has_list_view, is_kind, plain
 
-_SHOWN = 60  # characters of a value in an error
-
 
 @dataclass(frozen=True, slots=True)
 class NotUtf8:
@@ -63,24 +61,25 @@ def without_views(column: Any) -> Any:
     return pa.array(shown(column), plain(column.type)) if has_list_view(column.type) else column
 
 
-def converted(column: Any, type: pa.DataType) -> tuple[Any, dict[int, str]]:
-    """The column with another type, and why values were lost that it cannot represent, by their index. Text represents
-    everything: strings as they are, other values as JSON."""
+def converted(column: Any, type: pa.DataType) -> Any:
+    """The column with another type. Text represents everything: strings as they are, other values as JSON. Of the other
+    types, a value becomes null that the type does not have, such as 2^53 + 1 in a column of doubles."""
     have = plain(column.type)
     if is_kind(type, "string") and not is_kind(have, "string", "null"):
-        return pa.array([as_text(value) for value in shown(column)], pa.string()), {}
+        return pa.array([as_text(value) for value in shown(column)], pa.string())
     try:
-        return column.cast(type), {}
+        return column.cast(type)
     except pa.ArrowInvalid:
-        pieces, lost = [], {}
-        for place in range(len(column)):
-            try:
-                pieces.append(column.slice(place, 1).cast(type))
-            except pa.ArrowInvalid as error:
-                pieces.append(pa.nulls(1, type))
-                value = str(column[place])[:_SHOWN]
-                lost[place] = f"{value} has no value of type {type}, which the column has in this run: {error}"
-        return pa.concat_arrays(pieces), lost
+        return pa.concat_arrays([_converted_value(column.slice(place, 1), type) for place in range(len(column))])
+
+
+def _converted_value(column: Any, type: pa.DataType) -> Any:
+    try:
+        return column.cast(type)
+    except pa.ArrowInvalid:
+        # pyarrow refuses all integers beyond 2^53, also those that a double has.
+        number = column[0].as_py() if is_kind(column.type, "integer") and is_kind(type, "floating") else None
+        return pa.array([float(number) if number is not None and float(number) == number else None], type)
 
 
 def value_bytes(array: Any) -> Any:

@@ -70,6 +70,8 @@ class Entry:
     causes: dict[str, int] = dataclasses.field(default_factory=dict)
     # How many rows lack a field that is named to be carried, by its name.
     lacking: dict[str, int] = dataclasses.field(default_factory=dict)
+    # How many carried values are null, since the type of their column in the run does not have them, by its name.
+    lost: dict[str, int] = dataclasses.field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO
@@ -163,6 +164,7 @@ class Parquet:
     def parse(self, raw: Sequence[RawRow]) -> Rows:
         rows: list[Row] = []
         pieces = [self.carried.empty_table()]
+        lost: Counter[str] = Counter()
         for batch, first, count in _runs(raw):
             if batch is None:
                 rows.append(self._unread(raw[len(rows)]))
@@ -170,12 +172,12 @@ class Parquet:
                 pieces.append(pa.Table.from_arrays(blank, schema=self.carried))
                 continue
             piece = batch.slice(first, count)
-            table, broken = self._carried_of(piece)
+            table, broken = self._carried_of(piece, lost)
             texts = [values(piece.column(name)) for name in self._texts]
             for place, one in enumerate(zip(*texts, strict=True)):
                 rows.append(self._row_of(raw[len(rows)].row, one, broken.get(place)))
             pieces.append(table)
-        return Rows(rows, pa.concat_tables(pieces))
+        return Rows(rows, pa.concat_tables(pieces), lost=dict(lost))
 
     def _unread(self, raw: RawRow) -> Row:
         code = grpc.StatusCode.DATA_LOSS if isinstance(raw.data, InputDamaged) else grpc.StatusCode.INVALID_ARGUMENT
@@ -184,8 +186,11 @@ class Parquet:
             return bad(self._file.name, raw.row, message, code)
         return bad(self._file.name, raw.row, str(raw.data), code)
 
-    def _carried_of(self, piece: Any) -> tuple[Any, dict[int, str]]:
-        """The carried columns with the types of the run; and by the index of a row, what is wrong with one of them."""
+    def _carried_of(self, piece: Any, lost: Counter[str]) -> tuple[Any, dict[int, str]]:
+        """The carried columns with the types of the run; and by the index of a row, what is wrong with one of them.
+
+        lost  counts the values that the type of the run does not have, by the column's name
+        """
         columns = []
         broken: dict[int, str] = {}
         for field in self.carried:
@@ -196,10 +201,9 @@ class Parquet:
             # In the output, a string that is not UTF-8 would break readers of the results.
             for place, wrong in not_utf8(column).items():
                 broken.setdefault(place, f'"{field.name}" is not UTF-8: {wrong}')
-            column, lost = converted(column, field.type)
-            for place, why in lost.items():
-                broken.setdefault(place, f'"{field.name}": {why}')
-            columns.append(column)
+            columns.append(converted(column, field.type))
+            if (count := columns[-1].null_count - column.null_count) > 0:
+                lost[field.name] += count
         table = pa.Table.from_arrays(columns, schema=self.carried)
         return table, broken
 

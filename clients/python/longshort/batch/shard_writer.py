@@ -52,9 +52,11 @@ class ShardWriter:
         self._manifest = manifest
         self._writers = asyncio.Semaphore(_WRITERS)
         self.totals = Totals()
-        # Of this run's shards, and of the entries that were added: causes of errors, and rows without a carried field.
+        # Of this run's shards, and of the entries that were added: causes of errors, rows without a carried field,
+        # and carried values that became null.
         self.causes = Causes()
         self.lacking: Counter[str] = Counter()
+        self.lost: Counter[str] = Counter()
         # The files that were written.
         self.files: set[str] = set()
 
@@ -62,6 +64,7 @@ class ShardWriter:
         """Counts the causes of a shard that was done before."""
         self.causes.merge(entry.causes)
         self.lacking.update(entry.lacking)
+        self.lost.update(entry.lost)
 
     async def write(self, shard: OpenShard) -> None:
         """Raises BatchError."""
@@ -75,6 +78,7 @@ class ShardWriter:
         errors = shard.errors
         self.causes.merge(causes.most_frequent())
         self.lacking.update(shard.read.rows.lacking)
+        self.lost.update(shard.read.rows.lost)
         self.totals.rows += len(shard.found) - errors
         self.totals.errors += errors
         self.totals.tokens += shard.tokens
@@ -100,6 +104,7 @@ class ShardWriter:
                 files=files,
                 causes=causes,
                 lacking=read.rows.lacking,
+                lost=read.rows.lost,
             )
         )
         return files

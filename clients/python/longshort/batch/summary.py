@@ -39,6 +39,9 @@ class Summary:
     not_carried: Mapping[str, str] = field(default_factory=dict)
     # For all calls: how many rows lack a field that is named to be carried, by its name.
     lacking: dict[str, int] = field(default_factory=dict)
+    # For all calls: how many carried values are null, since the type of their column in the run does not have them, by
+    # its name.
+    lost: dict[str, int] = field(default_factory=dict)
     # Files of the inputs' folders and patterns that are not read, by name or ending, and how many.
     left_out: dict[str, int] = field(default_factory=dict)
     # Input files without a row.
@@ -72,6 +75,8 @@ class Summary:
         done = {"score": "scored", "classify": "classified", "embed": "embedded"}[self.command]
         for name, count in self.lacking.items():
             wrong += f' {count} row{"s have" if count > 1 else " has"} no "{name}" to carry.'
+        for name, count in self.lost.items():
+            wrong += f' {count} value{"s are" if count > 1 else " is"} null in "{name}": its type there lacks them.'
         if self.without_rows:
             wrong += f" {_without_rows(self.without_rows)}"
         not_read = f" Not read: {described(self.left_out)}." if self.left_out else ""

@@ -159,14 +159,19 @@ def test_shards_of_a_run_have_one_schema(server: Server, tmp_path: Path, kind: s
         assert table.column("lang").to_pylist() == [*wanted, None]
 
 
-def test_a_number_that_the_common_type_does_not_have_is_an_error(server: Server, tmp_path: Path) -> None:
-    whole = pa.table({"text": ["x", "y"], "n": [2**53 + 1, 5]})
-    out = run({"a.parquet": whole, "b.parquet": pa.table({"text": ["z"], "n": [0.5]})}, tmp_path, server)
-    assert [row["n"] for row in read_rows(out)] == [5.0, 0.5]
-    (error,) = read_errors(out)
-    assert error["ordinal"] == 0 and error["message"].startswith(
-        '"n": 9007199254740993 has no value of type double, which the column has in this run'
-    )
+def test_a_number_that_the_common_type_does_not_have_is_null_and_counted(server: Server, tmp_path: Path) -> None:
+    """A carried value never costs its document's score. 2^62 is a double, 2^53 + 1 is none."""
+    whole = pa.table({"text": ["x", "y", "z", "u"], "n": [2**53 + 1, 5, 2**62, None]})
+    nested = whole.append_column("s", pa.StructArray.from_arrays([whole["n"].combine_chunks()], ["in"]))
+    halves = pa.table({"text": ["v"], "n": [0.5], "s": [{"in": 0.5}]})
+    out = run({"a.parquet": nested, "b.parquet": halves}, tmp_path, server)
+    assert [row["n"] for row in read_rows(out)] == [None, 5.0, 2.0**62, None, 0.5] and read_errors(out) == []
+    assert [row["s"] for row in read_rows(out)] == [None, {"in": 5.0}, None, {"in": None}, {"in": 0.5}]
+    # The same command again counts those of the shards that are done.
+    inputs = [str(tmp_path / "a.parquet"), str(tmp_path / "b.parquet")]
+    summary = longshort.batch.score(inputs, str(out), server=address(server))
+    assert summary.lost == {"n": 1, "s": 2} and summary.shards == 0
+    assert '1 value is null in "n": its type there lacks them. 2 values are null in "s"' in str(summary)
 
 
 @pytest.mark.parametrize(
