@@ -6,7 +6,6 @@ import base64
 import csv
 import json
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -88,19 +87,6 @@ def test_kserves_client_tries_again_what_a_stopping_server_refused(repository: P
         lines = [json.loads(line) for line in server.log().splitlines()]
     calls = [line for line in lines if line.get("rpc") == "RepositoryModelLoad"]
     assert [line["code"] for line in calls] == ["UNAVAILABLE"] * 3, "as often as its policy says"
-
-
-def test_the_documented_example_runs_as_it_stands(tmp_path: Path) -> None:
-    page = (ROOT / "docs/operations/open_inference.md").read_text()
-    example = re.search(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)[1]
-    with Server(ROOT / "models/zoo", tmp_path) as server:
-        program = example.replace("127.0.0.1:8500", f"127.0.0.1:{server.grpc_port}")
-        done = subprocess.run(
-            [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
-        )
-    assert done.returncode == 0, done.stderr
-    assert re.search(r":tulip|:rose|:daisy|:dandelion|:sunflower", done.stdout), done.stdout
-    assert re.search(r"^\[-\d", done.stdout.splitlines()[-1]), done.stdout
 
 
 def measured(server: Server, folder: Path, model: str, *arguments: str, protocol: str = "grpc") -> dict[str, str]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from docs.blocks import blocks_of
 from integration.server_process import ROOT
 
 MANIFESTS = ROOT / "deploy/kubernetes"
@@ -126,8 +127,7 @@ def seconds(duration: str) -> float:
     return int(number) * {"ms": 0.001, "s": 1, "m": 60, "h": 3600}[unit]
 
 
-def commands_of(document: Path) -> list[list[str]]:
-    """The words of each command in a document's shell blocks."""
-    blocks = re.findall(r"^```sh\n(.*?)^```", document.read_text(), re.MULTILINE | re.DOTALL)
-    lines = "".join(blocks).replace("\\\n", " ").splitlines()
+def commands_of(page: str) -> list[list[str]]:
+    """The words of each command in a page's shell blocks."""
+    lines = "".join(block.code for block in blocks_of(page, "sh")).replace("\\\n", " ").splitlines()
     return [shlex.split(line, comments=True) for line in lines]

@@ -83,7 +83,7 @@ def test_a_pod_is_replaced_when_it_has_ended_and_what_is_wrong_for_all_ends_the_
 def test_a_job_that_has_ended_can_be_applied_again(rendered: Rendered) -> None:
     """Kubernetes changes no Job's pods, and applying one that has ended does nothing: it must be gone."""
     assert rendered.one("Job")["spec"]["ttlSecondsAfterFinished"] > 0
-    words = commands_of(ROOT / "docs/batch.md")
+    words = commands_of("docs/batch.md")
     assert ["kubectl", "-n", "longshort", "delete", "job", rendered.one("Job")["metadata"]["name"]] in words
 
 

@@ -30,7 +30,8 @@ from kubernetes.rendered import (
     seconds,
 )
 
-DOCUMENT = ROOT / "docs/operations/kubernetes.md"
+PAGE = "docs/operations/kubernetes.md"
+DOCUMENT = ROOT / PAGE
 USER = 65532  # of the image
 # Of kinds that are not Kubernetes' own, by apiVersion and kind.
 SCHEMAS = {
@@ -266,7 +267,7 @@ def test_secrets_are_for_the_servers_eyes_and_have_the_files_that_options_name()
 def documented_secrets() -> dict[str, set[str]]:
     """The keys of each secret that the document makes."""
     secrets = {}
-    for words in commands_of(DOCUMENT):
+    for words in commands_of(PAGE):
         if "secret" in words and "create" in words:
             name = words[words.index("generic") + 1]
             files = [word.removeprefix("--from-file=") for word in words if word.startswith("--from-file=")]
@@ -307,7 +308,7 @@ def test_the_documents_patch_leaves_the_metric_that_classifiers_have(tmp_path: P
 
 
 def test_the_document_names_folders_that_there_are() -> None:
-    applied = [words[-1] for words in commands_of(DOCUMENT) if words[:3] == ["kubectl", "apply", "-k"]]
+    applied = [words[-1] for words in commands_of(PAGE) if words[:3] == ["kubectl", "apply", "-k"]]
     assert applied
     for folder in applied:
         assert (ROOT / folder / "kustomization.yaml").exists()

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import longshort
 import longshort.batch
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from datatrove.data import Document
 from datatrove.executor import LocalPipelineExecutor
@@ -21,7 +17,6 @@ from integration.server_process import Server
 from longshort.datatrove import Annotator, BitsPerByteFilter, ClassFilter
 
 from clients.python.batch.corpus import documents, read_rows, write_jsonl
-from clients.python.batch.test_docs import ALL_PROGRAMS
 from clients.python.conftest import address
 
 ROWS = 120
@@ -203,17 +198,3 @@ def test_a_model_or_version_that_is_not_there_is_not_found_before_the_first_docu
         with pytest.raises(longshort.NotFound, match=message):
             list(block.run(documents))
         assert next(documents).id == "0", "a document was taken"
-
-
-def test_the_program_of_the_page_runs(server: Server, tmp_path: Path) -> None:
-    (program,) = [one for one in ALL_PROGRAMS if "longshort.datatrove" in one]
-    (tmp_path / "corpus").mkdir()
-    for name in ("a", "b"):
-        pq.write_table(pa.table({"id": [name], "text": ["some text"]}), tmp_path / f"corpus/{name}.parquet")
-    path = tmp_path / "program.py"
-    path.write_text(program.replace("127.0.0.1:8500", address(server)).replace("enwiki", "tiny"))
-    done = subprocess.run(
-        [sys.executable, path], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert len([*tmp_path.glob("kept/*"), *tmp_path.glob("dropped/*")]) == 2, "a document of each task"

@@ -18,11 +18,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import ray.data
+from docs.blocks import blocks_of
 from integration.server_process import BINARY, Server, wait_until
 from ray.data.checkpoint import CheckpointConfig
 
 from clients.python.batch.corpus import documents, read_rows
-from clients.python.batch.test_docs import ALL_PROGRAMS
 from clients.python.conftest import address
 
 pytestmark = pytest.mark.slow
@@ -289,7 +289,7 @@ def test_wrong_options_and_columns_are_named(server: Server) -> None:
 
 
 def test_the_program_of_the_page_runs(server: Server, tmp_path: Path) -> None:
-    (program,) = [one for one in ALL_PROGRAMS if "longshort.ray" in one]
+    program = next(block.code for block in blocks_of("docs/batch.md", "python") if "import longshort.ray" in block.code)
     (tmp_path / "corpus").mkdir()
     pq.write_table(pa.table({"id": [1, 2], "text": ["one", "two"]}), tmp_path / "corpus/a.parquet")
     for there, here in (("127.0.0.1:8500", address(server)), ("enwiki", "tiny"), ("/shared", str(tmp_path))):
