@@ -55,9 +55,10 @@ struct ClassifierInfo {
   int64_t gpu_workspace_bytes = 0;
 
   // Token sequences only.
-  std::string tokenizer;            // as in config.json: "bytes_plus_one", ..., "none"
-  int64_t documents = 0;            // documents per item: 1 or 2
-  bool joins_pairs = false;         // an item may also have 2 documents, which the model joins to one
+  std::string tokenizer;     // as in config.json: "bytes_plus_one", ..., "none"
+  int64_t documents = 0;     // documents per item: 1 or 2
+  bool joins_pairs = false;  // an item may also have 2 documents, which the model joins to one
+  bool trained_on_pairs = false;
   int64_t vocabulary_size = 0;      // ids are below it
   int32_t padding_id = 0;           // tokens of this id are masked
   int64_t max_document_tokens = 0;  // of a document, or of a joined pair

@@ -29,7 +29,8 @@ std::string InputText(const v1::Model& model) {
       return "images as grey pixels";
     default:
       if (classifier.documents() == 2) return "pairs of texts";
-      return classifier.max_documents() == 2 ? "text or pairs" : "text";
+      if (classifier.max_documents() < 2) return "text";
+      return classifier.trained_on_pairs() ? "pairs (trained on) or text" : "text (trained on) or pairs";
   }
 }
 
@@ -130,7 +131,8 @@ class ModelsCommand final : public Command {
                 R"(Usage: longshort models [options]
 
 Lists the models that the server has loaded: the input of each (text, pairs of texts, images), and a classifier's number of
-classes. With --model, shows the details of one: hyperparameters, problem type, class names, limits, fingerprint.
+classes. Standard error names the models that could not be loaded, with the reasons. With --model, shows the details of
+one: hyperparameters, problem type, class names, limits, fingerprint.
 
 Examples:
   longshort models
@@ -147,6 +149,9 @@ Examples:
         for (const v1::Model& model : response.models()) WriteJsonLine(model, output);
       } else {
         WriteList(response, output);
+      }
+      for (const v1::ModelFailure& failure : response.failures()) {
+        context.terminal.error << "longshort: not loaded: " << failure.reason() << "\n";
       }
       return ExitCode::kOk;
     }

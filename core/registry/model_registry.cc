@@ -38,6 +38,10 @@ absl::Status NoModelIn(const std::string& repository, const std::set<std::string
       absl::StrCat("there is no model in ", repository, skipped.empty() ? "" : "; ", absl::StrJoin(skipped, "; ")));
 }
 
+absl::Status NotServed(const absl::Status& failure) {
+  return absl::NotFoundError(absl::StrCat("not served, because it could not be loaded: ", failure.message()));
+}
+
 constexpr auto kAppendKey = [](std::string* out, const auto& entry) { absl::StrAppend(out, entry.first); };
 
 }  // namespace
@@ -65,20 +69,18 @@ absl::StatusOr<std::unique_ptr<ModelRegistry>> ModelRegistry::Load(const std::st
     registry->Fail({name, 0}, reason, absl::UnavailableError(reason), ignore);  // it is in skipped()
   }
   if (listing.versions.empty()) return NoModelIn(repository, registry->skipped_);
-  absl::Status left_out;  // the first of the versions that do not fit
+  registry->LookAt(listing);
+  for (auto& looked : registry->looks_) looked.second.settled = true;  // no look before to compare with
+  absl::Status stopped, first_failure;
   for (const auto& [name, versions] : listing.versions) {
-    LS_ASSIGN_OR_RETURN(const VersionPolicy policy, registry->ReadPolicy(name, versions));
-    for (const int64_t version : policy.Choose(versions)) {
-      const VersionId id(name, version);
-      const Signature signature = registry->SignatureOf(id);
-      absl::Status status = registry->LoadFrom(id, signature, ignore).status();
-      if (status.ok()) continue;
-      if (strict || !absl::IsResourceExhausted(status)) return status;
-      registry->Fail(id, signature.Text(), status, ignore);
-      left_out.Update(status);
-    }
+    registry->FollowPolicy(name, versions, [&](const RegistryEvent& event) {
+      if (event.kind == RegistryEvent::Kind::kStopped) stopped = event.status;
+      if (event.kind == RegistryEvent::Kind::kFailed) first_failure.Update(event.status);
+    });
+    LS_RETURN_IF_ERROR(stopped);
+    if (strict) LS_RETURN_IF_ERROR(first_failure);
   }
-  if (registry->List().empty()) return left_out;
+  if (registry->List().empty()) return first_failure;
   return registry;
 }
 
@@ -90,12 +92,16 @@ absl::StatusOr<std::shared_ptr<ServedModel>> ModelRegistry::Find(std::string_vie
   }
   const auto model = name.empty() ? models_.begin() : models_.find(name);
   if (model == models_.end()) {
+    if (const absl::Status* failure = FailureOf(name, version); failure != nullptr)
+      return WithoutPath(NotServed(*failure));
     return absl::NotFoundError(absl::StrCat("there is no model ", std::string(name), ThereAre(models_, kAppendKey)));
   }
   const auto& versions = model->second;
   if (version == 0) return versions.rbegin()->second;
   const auto found = versions.find(version);
   if (found == versions.end()) {
+    if (const absl::Status* failure = FailureOf(model->first, version); failure != nullptr)
+      return WithoutPath(NotServed(*failure));
     return absl::NotFoundError(
         absl::StrCat("model ", model->first, " has no version ", version, ThereAre(versions, kAppendKey)));
   }
@@ -140,11 +146,11 @@ absl::StatusOr<LoadedVersion> ModelRegistry::LoadVersion(const std::string& name
   const absl::StatusOr<LoadOutcome> outcome = LoadFrom(id, signature, report);
   if (!outcome.ok()) {
     if (absl::IsCancelled(outcome.status())) return outcome.status();
-    failed_.erase(id);  // each attempt of a client is reported
+    Forget(id);  // each attempt of a client is reported
     Fail(id, signature.Text(), outcome.status(), report);
     return outcome.status();
   }
-  failed_.erase(id);
+  Forget(id);
   kept_.insert(id);
   unwanted_.erase(id);
   LS_ASSIGN_OR_RETURN(std::shared_ptr<ServedModel> served, Find(name, version));
@@ -229,7 +235,7 @@ std::optional<std::set<int64_t>> ModelRegistry::FollowPolicy(const std::string& 
     Fail({name, 0}, signature, policy.status(), report);
     return std::nullopt;
   }
-  failed_.erase({name, 0});
+  Forget({name, 0});
   std::set<int64_t> usable = on_disk;
   for (;;) {
     std::set<int64_t> chosen = policy->Choose(usable);
@@ -255,31 +261,54 @@ bool ModelRegistry::FollowVersion(const std::string& name, int64_t version, Repo
   const Look& look = looks_[id];
   const bool serves = LoadedVersions(name).count(version) > 0;
   if (!look.settled || (serves && served_[id] == look.signature)) return serves;
-  const auto failed = failed_.find(id);
-  if (failed != failed_.end() && failed->second.signature == look.signature.Text() && failed->second.lasts)
-    return serves;
+  if (FailsAgain(id, look.signature)) return serves;
   const absl::StatusOr<LoadOutcome> loaded = LoadFrom(id, look.signature, report);
-  if (!loaded.ok()) {
-    if (!absl::IsCancelled(loaded.status())) Fail(id, look.signature.Text(), loaded.status(), report);
+  if (absl::IsCancelled(loaded.status())) {
+    report({RegistryEvent::Kind::kStopped, name, version, loaded.status()});
     return serves;
   }
-  failed_.erase(id);
+  if (!loaded.ok()) {
+    Fail(id, look.signature.Text(), loaded.status(), report);
+    return serves;
+  }
+  Forget(id);
   return true;
 }
 
 std::map<std::pair<std::string, int64_t>, absl::Status> ModelRegistry::failures() const {
-  const MutexLock loading(loading_);
+  const MutexLock lock(mutex_);
   std::map<VersionId, absl::Status> failures;
   for (const auto& [id, failure] : failed_) failures.emplace(id, failure.status);
   return failures;
 }
 
 void ModelRegistry::Fail(const VersionId& id, const std::string& signature, const absl::Status& status, Report report) {
-  Failure& failure = failed_[id];
-  failure.lasts = !absl::IsUnavailable(status);
-  failure.status = status;
-  if (std::exchange(failure.signature, signature) == signature) return;
+  {
+    const MutexLock lock(mutex_);
+    Failure& failure = failed_[id];
+    failure.lasts = !absl::IsUnavailable(status);
+    failure.status = status;
+    if (std::exchange(failure.signature, signature) == signature) return;
+  }
   report({RegistryEvent::Kind::kFailed, id.first, id.second, status});
+}
+
+void ModelRegistry::Forget(const VersionId& id) {
+  const MutexLock lock(mutex_);
+  failed_.erase(id);
+}
+
+bool ModelRegistry::FailsAgain(const VersionId& id, const Signature& signature) const {
+  const MutexLock lock(mutex_);
+  const auto failed = failed_.find(id);
+  return failed != failed_.end() && failed->second.lasts && failed->second.signature == signature.Text();
+}
+
+const absl::Status* ModelRegistry::FailureOf(std::string_view name, int64_t version) const {
+  for (const auto& [id, failure] : failed_) {
+    if (id.first == name && (version == 0 || id.second == 0 || id.second == version)) return &failure.status;
+  }
+  return nullptr;
 }
 
 absl::StatusOr<VersionPolicy> ModelRegistry::ReadPolicy(const std::string& name,
@@ -360,9 +389,9 @@ absl::StatusOr<ServedModel> ModelRegistry::MakeServed(const VersionId& id,
 
 bool ModelRegistry::Remove(const std::string& name, int64_t version) {
   served_.erase({name, version});
-  failed_.erase({name, version});     // of a reload: it is no longer why the version is not served
   std::shared_ptr<ServedModel> last;  // released after the lock
   const MutexLock lock(mutex_);
+  failed_.erase({name, version});  // of a reload: it is no longer why the version is not served
   const auto model = models_.find(name);
   if (model == models_.end() || model->second.count(version) == 0) return false;
   last = std::move(model->second[version]);

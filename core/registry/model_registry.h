@@ -33,12 +33,13 @@ namespace longshort::core {
 // An event of a version, or a folder that is no model (kSkipped).
 struct RegistryEvent {
   // kReloaded: in the place of its earlier instance. kUnchanged: its files were written again, with the same content.
-  enum class Kind { kLoaded, kReloaded, kUnchanged, kUnloaded, kFailed, kSkipped };
+  // kStopped: the loader returned CANCELLED, because the server stops.
+  enum class Kind { kLoaded, kReloaded, kUnchanged, kUnloaded, kFailed, kSkipped, kStopped };
 
   Kind kind = Kind::kLoaded;
   std::string model;         // empty for kSkipped
   int64_t version = 0;       // 0 if unknown
-  absl::Status status;       // the reason of kFailed and kSkipped
+  absl::Status status;       // the reason of kFailed, kSkipped and kStopped
   std::string changed = {};  // of kReloaded: "the model's files", "serving.json", or both
 };
 
@@ -59,16 +60,16 @@ class ModelRegistry {
 
   // Loads the versions that `policies` choose, by default the newest one of every model in `repository`. Skips folders
   // without a version (lost+found).
-  // Errors: those of ListRepository; NOT_FOUND if there is no model, or none of the versions that a policy wants;
-  // otherwise the first failure, naming the model and version. Unless `strict`, versions that do not fit
-  // (RESOURCE_EXHAUSTED) are no error as long as others serve: they are in failures().
+  // Errors: those of ListRepository; NOT_FOUND if there is no model; CANCELLED from the loader. If `strict`, or if no
+  // model can be loaded, also the first failure, naming the model and version; otherwise failures() has the failures,
+  // and the next lower version takes the place of one that failed, as in FollowRepository.
   static absl::StatusOr<std::unique_ptr<ModelRegistry>> Load(const std::string& repository, Loader loader,
                                                              EngineFactory engine_factory, PolicyReader policies = {},
                                                              bool strict = true);
 
   // `version` 0 means the newest. An empty name means the only model.
-  // Errors: NOT_FOUND naming (the first of) the loaded models; INVALID_ARGUMENT for an empty name if there are several
-  // models.
+  // Errors: NOT_FOUND with the reason why the model could not be loaded, or naming (the first of) the loaded models;
+  // INVALID_ARGUMENT for an empty name if there are several models.
   absl::StatusOr<std::shared_ptr<ServedModel>> Find(std::string_view name, int64_t version) const;
 
   // Lists the models in the repository's folders, by reading them. Errors: those of ListRepository.
@@ -88,7 +89,7 @@ class ModelRegistry {
   }
 
   // Why versions are not served, or not served as their files are: the last attempt to load them failed, that of a
-  // client or the registry's own. Version 0: all of the model. Waits while a model is loaded.
+  // client or the registry's own. Version 0: all of the model.
   std::map<std::pair<std::string, int64_t>, absl::Status> failures() const;
 
   // Loads a version (0: the newest in the repository) in addition to the loaded ones. If it is loaded, reloads it if
@@ -141,6 +142,12 @@ class ModelRegistry {
   ModelRegistry(std::string repository, Loader loader, EngineFactory engine_factory, PolicyReader policies,
                 std::unique_ptr<RetiredModels> retired);
 
+  // The reason why this version (0: any) of the model was not loaded; null if none failed.
+  const absl::Status* FailureOf(std::string_view name, int64_t version) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether the version failed with the same files, and will do so again.
+  bool FailsAgain(const VersionId& id, const Signature& signature) const;
+  // The last attempt to load it did not fail.
+  void Forget(const VersionId& id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loading_);
   // Errors: those of the policy's reader; NOT_FOUND if it chooses none.
   absl::StatusOr<VersionPolicy> ReadPolicy(const std::string& name, const std::set<int64_t>& on_disk) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(loading_);
@@ -180,7 +187,6 @@ class ModelRegistry {
 
   mutable Mutex loading_;                                            // held while a model is loaded or unloaded
   std::set<std::string> skipped_ ABSL_GUARDED_BY(loading_);          // as reported
-  std::map<VersionId, Failure> failed_ ABSL_GUARDED_BY(loading_);    // version 0: the policy
   std::map<VersionId, Signature> served_ ABSL_GUARDED_BY(loading_);  // when it was loaded
   std::map<VersionId, Look> looks_ ABSL_GUARDED_BY(loading_);        // the last ones
   std::set<VersionId> kept_ ABSL_GUARDED_BY(loading_);               // loaded by LoadVersion
@@ -189,6 +195,7 @@ class ModelRegistry {
   mutable Mutex mutex_;  // never held for long
   std::map<std::string, std::map<int64_t, std::shared_ptr<ServedModel>>, std::less<>> models_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::weak_ptr<ServedModel>> unloaded_ ABSL_GUARDED_BY(mutex_);  // perhaps still in use
+  std::map<VersionId, Failure> failed_ ABSL_GUARDED_BY(mutex_);               // version 0: the policy
 };
 
 }  // namespace longshort::core

@@ -80,6 +80,9 @@ absl::StatusOr<std::set<int64_t>> VersionsIn(const fs::path& model_folder, std::
   return versions;
 }
 
+// A folder of the file system's own, which only root can read.
+constexpr std::string_view kFoundByFsck = "lost+found";
+
 bool IsOfModel(const std::string& file_name) {
   return std::any_of(models::kModelFiles.begin(), models::kModelFiles.end(),
                      [&](std::string_view name) { return file_name.find(name) != std::string::npos; });
@@ -115,7 +118,7 @@ absl::StatusOr<RepositoryListing> ListRepository(const std::string& repository) 
       continue;
     }
     absl::StatusOr<std::set<int64_t>> versions = VersionsIn(model_folder, listing.skipped);
-    if (absl::IsUnavailable(versions.status())) {
+    if (absl::IsUnavailable(versions.status()) && name != kFoundByFsck) {
       listing.unreadable[name] = std::string(versions.status().message());
     } else if (!versions.ok()) {  // removed meanwhile
       listing.skipped.emplace(versions.status().message());

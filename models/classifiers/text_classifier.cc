@@ -158,6 +158,7 @@ ClassifierInfo InfoOf(const TextClassifierConfig& config, const LoadOptions& opt
   info.tokenizer = DocumentTokenizerName(config.tokenizer);
   info.documents = config.MinDocuments();
   info.joins_pairs = config.JoinsPairs();
+  info.trained_on_pairs = config.documents == 2;
   info.padding_id = static_cast<int32_t>(config.padding_id);
   info.problem_type = config.problem_type;
   info.vocabulary_size = config.vocabulary_size;

@@ -247,7 +247,11 @@ std::function<HttpResponse(const HttpRequest&)> HttpEndpoints::OwnAnswer(const H
   }
   if (head.path == "/readyz" || head.path == "/health") {
     return [this](const HttpRequest&) {
-      return ready_ ? HttpResponse{.body = "ready\n"} : HttpResponse{.status = 503, .body = "not ready\n"};
+      if (!ready_) return HttpResponse{.status = 503, .body = "not ready\n"};
+      const int64_t not_loaded = options_.models_not_loaded();
+      if (not_loaded == 0) return HttpResponse{.body = "ready\n"};
+      return HttpResponse{.body = absl::StrCat("ready; versions of models that could not be loaded: ", not_loaded,
+                                               " (the log and ListModels say why)\n")};
     };
   }
   if (head.path == "/" && !WantsHtml(head)) return [this](const HttpRequest&) { return HttpResponse{.body = what_}; };

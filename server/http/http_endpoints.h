@@ -40,6 +40,8 @@ class HttpEndpoints {
     std::function<std::string()> metrics;
     // Called by the HTTP thread. Empty: every client may read them.
     MayReadMetrics may_read_metrics = {};
+    // How many versions of models could not be loaded, for the text of /readyz.
+    std::function<int64_t()> models_not_loaded = [] { return 0; };
     // The server's certificate for HTTPS, which must outlive the endpoints; nullptr: plain HTTP. If it has authorities
     // of clients, the fronts serve only clients with a certificate.
     const TlsWatch* tls = nullptr;

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <exception>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <variant>
@@ -80,8 +81,9 @@ int CheckConfig(const ServerOptions& options, const MachineLimits& machine, cons
                           std::visit([](const auto& kind) { return Summary(kind); }, model->kind));
   }
   bool serves_all = true;
+  const std::set<std::string> skipped = (*models)->skipped();  // the log names them
   for (const auto& [id, failure] : (*models)->failures()) {
-    if (id.second == 0) continue;  // a skipped folder, which the log names
+    if (skipped.count(std::string(failure.message())) > 0) continue;
     absl::StrAppend(&text, "would not serve ", std::string(failure.message()), "\n");
     serves_all = false;
   }

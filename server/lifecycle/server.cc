@@ -138,6 +138,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
                                           .socket_mode = options.listen_mode,
                                           .metrics = [&metrics] { return metrics.Serialize(); },
                                           .may_read_metrics = MetricsAccess(server->access_.get()),
+                                          .models_not_loaded = [&metrics] { return metrics.models_not_loaded(); },
                                           .tls = server->tls_ == nullptr ? nullptr : server->tls_->watch.get(),
                                           .grpc = options.listen.ToString(),
                                           .cors_origin = options.http_cors_origin,

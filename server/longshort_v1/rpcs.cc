@@ -50,6 +50,13 @@ absl::StatusOr<v1::ListModelsResponse> ListModels(CallRecord& record, const v1::
     v1::Model& model = *message.add_models() = ToMessage(*served, record.environment().limits);
     if (model.has_classifier()) model.mutable_classifier()->clear_labels();
   }
+  for (const auto& [id, failure] : record.environment().models.failures()) {
+    if (!record.caller().MayUse(id.first)) continue;
+    v1::ModelFailure& failed = *message.add_failures();
+    failed.set_name(id.first);
+    failed.set_version(id.second);
+    failed.set_reason(std::string(record.environment().models.WithoutPath(failure).message()));
+  }
   return message;
 }
 

@@ -153,6 +153,7 @@ void Set(const models::ClassifierInfo& info, v1::ClassifierProperties& message) 
   if (info.input == models::ClassifierInput::kText) {
     message.set_documents(info.documents);
     message.set_max_documents(info.MaxDocuments());
+    message.set_trained_on_pairs(info.trained_on_pairs);
     message.set_max_document_tokens(info.max_document_tokens);
   } else {
     message.set_channels(info.channels);

@@ -356,12 +356,14 @@ absl::StatusOr<std::unique_ptr<core::ModelRegistry>> LoadModels(const ServerOpti
   for (const std::string& reason : registry->skipped())
     log.Log(LogLevel::kWarning, "folder skipped", {{"reason", reason}});
   for (const auto& [id, failure] : registry->failures()) {
-    const auto& [name, version] = id;
-    if (version == 0) continue;  // a skipped folder
+    if (registry->skipped().count(std::string(failure.message())) > 0) continue;
     metrics.CountModelLoadFailure();
-    log.Error("model does not fit and is not served",
-              {{"model", name}, {"version", version}, {"error", std::string(failure.message())}});
+    LogFields fields = {{"model", id.first}};
+    if (id.second != 0) fields.emplace_back("version", id.second);
+    fields.emplace_back("error", std::string(failure.message()));
+    log.Error("model not loaded; it is not served", std::move(fields));
   }
+  metrics.SetModelsNotLoaded(registry->failures().size());
   for (const std::shared_ptr<core::ServedModel>& model : registry->List()) {
     metrics.SetModelLoadDuration(model->name, model->version, model->load_duration);
   }

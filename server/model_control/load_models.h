@@ -32,9 +32,10 @@ EngineBudgets EngineBudgetsOf(const RequestMemory& sizes, const std::shared_ptr<
 using GuardedLoader = std::function<absl::StatusOr<models::LoadedModel>(
     const std::string& directory, const std::vector<models::WorkerDevice>& workers, const models::LoadGuard& guard)>;
 
-// Logs a line for each model. `metrics` must outlive the registry. Errors: as ModelRegistry::Load; INVALID_ARGUMENT
-// for an invalid serving.json; RESOURCE_EXHAUSTED if weights (checked before they are read), a cache
-// (--cache-bytes), or a classifier with its decoding buffers and its queue do not fit in memory.
+// Logs a line for each model, and one for each that could not be loaded. `metrics` must outlive the registry. Errors:
+// as ModelRegistry::Load. A model fails with INVALID_ARGUMENT for an invalid serving.json, and with RESOURCE_EXHAUSTED
+// if weights (checked before they are read), a cache (--cache-bytes), or a classifier with its decoding buffers and its
+// queue do not fit in memory.
 absl::StatusOr<std::unique_ptr<core::ModelRegistry>> LoadModels(const ServerOptions& options,
                                                                 const MachineLimits& machine, EngineBudgets budgets,
                                                                 const GuardedLoader& loader, ServerMetrics& metrics,

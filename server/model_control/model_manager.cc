@@ -35,6 +35,7 @@ void ModelManager::LoadVersion(std::string name, int64_t version, Loaded done) {
     if (stopped) return done(core::ServerIsStopping());
     absl::StatusOr<core::LoadedVersion> loaded =
         models_.LoadVersion(name, version, [this](const core::RegistryEvent& event) { Notify(event); });
+    metrics_.SetModelsNotLoaded(models_.failures().size());
     if (absl::IsCancelled(loaded.status())) return done(core::ServerIsStopping());
     if (!loaded.ok()) return done(models_.WithoutPath(loaded.status()));
     done(std::move(loaded));
@@ -49,6 +50,7 @@ void ModelManager::Unload(std::string name, int64_t version, Unloaded done) {
       if (served->name == name && (version == 0 || served->version == version)) versions.push_back(served->version);
     }
     const absl::Status status = models_.Unload(name, version);
+    metrics_.SetModelsNotLoaded(models_.failures().size());
     for (const int64_t gone : versions) Notify({core::RegistryEvent::Kind::kUnloaded, name, gone, absl::OkStatus()});
     done(status);
   });
@@ -74,6 +76,7 @@ void ModelManager::Post(Task task) {
 void ModelManager::FollowRepository() {
   if (stopped_) return;
   const absl::Status status = models_.FollowRepository([this](const core::RegistryEvent& event) { Notify(event); });
+  metrics_.SetModelsNotLoaded(models_.failures().size());
   if (status.ok() != repository_readable_) {  // logged once, not at every poll
     repository_readable_ = status.ok();
     if (status.ok()) {
@@ -118,6 +121,8 @@ void ModelManager::Notify(const core::RegistryEvent& event) {
       log_.Error("model not loaded; the served versions stay the same", std::move(fields));
       return;
     }
+    case core::RegistryEvent::Kind::kStopped:
+      return;
     case core::RegistryEvent::Kind::kSkipped:
       log_.Log(LogLevel::kWarning, "folder skipped", {{"reason", std::string(event.status.message())}});
       return;

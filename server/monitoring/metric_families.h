@@ -100,6 +100,10 @@ struct MetricFamilies {
   prometheus::Counter& load_failures = NewCounters("longshort_model_load_failures_total",
                                                    "Model versions that failed to load, or did not fit in the memory")
                                            .Add({});
+  prometheus::Gauge& models_not_loaded =
+      NewGauges("longshort_models_not_loaded",
+                "Model versions that are not served, or not as their files are: the last attempt to load them failed")
+          .Add({});
   prometheus::Counter& token_file_failures =
       NewCounters("longshort_token_file_failures_total",
                   "Changes of --token-file that were invalid; the server keeps the previous contents")

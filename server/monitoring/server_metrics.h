@@ -92,6 +92,9 @@ class ServerMetrics {
   // The version is no longer served. Its series and those of its calls stay for kKeptAfterUnload.
   void RemoveModel(const std::string& model, int64_t version);
   void CountModelLoadFailure() { families_.load_failures.Increment(); }
+  // Versions that are not served, or not as their files are, because the last attempt to load them failed.
+  void SetModelsNotLoaded(size_t versions) { families_.models_not_loaded.Set(static_cast<double>(versions)); }
+  int64_t models_not_loaded() const { return static_cast<int64_t>(families_.models_not_loaded.Value()); }
 
   // Sets the expiry of `file` (of a fixed list); InfiniteFuture if there is none.
   void SetTlsExpiry(const std::string& file, absl::Time expiry);

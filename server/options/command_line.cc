@@ -76,8 +76,9 @@ void AddPlaces(OptionTable& table, ServerOptions& options) {
             &options.watch_repository, {absl::Milliseconds(100), absl::Hours(1), true});
   table.AddSwitch(
       "strict",
-      "Do not start unless every model fits in the memory. By default the server serves the models that fit, "
-      "in the order of their names; the log says which do not, and longshort_model_load_failures_total counts them.",
+      "Do not start unless every model can be loaded. By default the server serves the models that it can load, in the "
+      "order of their names while they fit in the memory; the log, ListModels and longshort_models_not_loaded say "
+      "which it cannot.",
       &options.strict);
   table.AddSwitch("model-control",
                   "Let clients load and unload models (longshort.v1.Models LoadModel, UnloadModel). Off by default, "

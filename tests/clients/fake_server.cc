@@ -143,6 +143,7 @@ grpc::Status FakeServer::Tokenize(grpc::ServerContext* /*context*/, const v1::To
 grpc::Status FakeServer::ListModels(grpc::ServerContext* /*context*/, const v1::ListModelsRequest* /*request*/,
                                     v1::ListModelsResponse* response) {
   response->mutable_models()->Assign(models.begin(), models.end());
+  response->mutable_failures()->Assign(failures.begin(), failures.end());
   return status;
 }
 

@@ -37,6 +37,7 @@ class FakeServer final : public v1::Inference::Service, public v1::Models::Servi
   std::vector<v1::GenerateStreamResponse> stream;
   v1::TokenizeResponse tokens;
   std::vector<v1::Model> models;
+  std::vector<v1::ModelFailure> failures;
   // Answers one image of ClassifyImage; every call ends with `status`. Called from several threads.
   std::function<v1::ImageResult(const v1::Image&)> classify;
   // Answers a call of Embed. Called from several threads.

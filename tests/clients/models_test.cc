@@ -62,7 +62,19 @@ TEST_F(ModelsTest, OneClassifierHasItsProblemTypeAndWhetherItJoinsPairs) {
     server_.models.front().mutable_classifier()->set_max_documents(2);
     ASSERT_EQ(Run({"models", "--model=reviews"}), ExitCode::kOk);
     EXPECT_THAT(output_, HasSubstr(name));
-    EXPECT_THAT(output_, HasSubstr("text or pairs\n"));
+    EXPECT_THAT(output_, HasSubstr("text (trained on) or pairs\n"));
+  }
+  server_.models.front().mutable_classifier()->set_trained_on_pairs(true);
+  ASSERT_EQ(Run({"models", "--model=reviews"}), ExitCode::kOk);
+  EXPECT_THAT(output_, HasSubstr("pairs (trained on) or text\n"));
+}
+
+TEST_F(ModelsTest, ModelsThatCouldNotBeLoadedAreNamedOnStandardError) {
+  server_.failures.emplace_back().set_reason("model flowers version 2: tensor x is missing");
+  for (const char* form : {"--json=false", "--json"}) {
+    ASSERT_EQ(Run({"models", form}), ExitCode::kOk);
+    EXPECT_THAT(error_, HasSubstr("longshort: not loaded: model flowers version 2: tensor x is missing\n"));
+    EXPECT_THAT(output_, Not(HasSubstr("flowers")));
   }
 }
 

@@ -312,6 +312,34 @@ def test_check_config_refuses_a_broken_model(tmp_path: Path) -> None:
     assert "broken" in ended.stderr and "model.safetensors" in ended.stderr
 
 
+def test_a_broken_model_keeps_no_other_from_serving(api: SimpleNamespace, tmp_path: Path) -> None:
+    repository = tmp_path / "repository"
+    model_directory.write(repository)
+    weights = model_directory.write(repository, name="broken") / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1])
+    checked = run(f"--model-repository={repository}", "--check-config")
+    assert checked.returncode == 1
+    assert "tiny/1: language_model" in checked.stdout and "would not serve model broken" in checked.stdout
+    strict = run(f"--model-repository={repository}", "--strict", "--check-config")
+    assert strict.returncode == 1 and not strict.stdout and "model.safetensors" in strict.stderr
+    with Server(repository, tmp_path / "server") as server:
+        models = api.models_grpc.ModelsStub(server.channel)
+        listed = models.ListModels(api.models.ListModelsRequest())
+        assert [model.name for model in listed.models] == ["tiny"]
+        assert [(failure.name, failure.version) for failure in listed.failures] == [("broken", 1)]
+        assert "broken/1/model.safetensors" in listed.failures[0].reason
+        assert str(repository) not in listed.failures[0].reason, "clients see names in the repository"
+        with pytest.raises(grpc.RpcError) as refused:
+            models.GetModel(api.models.GetModelRequest(model={"name": "broken"}))
+        assert refused.value.code() == grpc.StatusCode.NOT_FOUND
+        assert listed.failures[0].reason in refused.value.details()
+        code, text = server.http("/readyz")
+        assert code == 200 and "could not be loaded: 1 " in text
+        assert server.metric("longshort_models_not_loaded") == 1
+        assert server.metric("longshort_model_load_failures_total") == 1
+        assert "model not loaded; it is not served model=broken version=1" in server.log()
+
+
 def test_a_model_that_does_not_fit_is_refused_before_it_is_read(tmp_path: Path) -> None:
     physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     weights = model_directory.write_zeros(tmp_path, "large", layers=physical // (256 << 20) + 1)

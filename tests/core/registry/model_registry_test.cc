@@ -96,6 +96,44 @@ TEST_F(ModelRegistryTest, AVersionThatDoesNotLoadIsNamed) {
   EXPECT_EQ(Load().status(), absl::DataLossError("model bytes version 4: tensor x is missing"));
 }
 
+TEST_F(ModelRegistryTest, AModelThatCannotBeLoadedKeepsNoOtherFromServing) {
+  for (const char* folder : {"bytes/1", "characters/1", "pairs/1", "pairs/2", "words/1"}) MakeFolder(folder);
+  for (const char* folder : {"bytes/1", "pairs/2"}) MakeFile(absl::StrCat(folder, "/model.safetensors.broken"));
+  WriteServing("words", "nonsense");
+  EXPECT_EQ(Load(/*strict=*/true).status(), absl::DataLossError("model bytes version 1: tensor x is missing"));
+  const auto registry = Load(/*strict=*/false);
+  ASSERT_TRUE(registry.ok()) << registry.status();
+  EXPECT_THAT(Names(**registry), testing::ElementsAre("characters/1", "pairs/1")) << "the next lower version serves";
+  std::vector<std::string> failures;
+  for (const auto& [id, status] : (*registry)->failures()) failures.emplace_back(status.message());
+  EXPECT_THAT(failures, testing::ElementsAre("model bytes version 1: tensor x is missing",
+                                             "model pairs version 2: tensor x is missing",
+                                             "model words: serving.json is broken"));
+  EXPECT_EQ(
+      (*registry)->Find("bytes", 0).status(),
+      absl::NotFoundError("not served, because it could not be loaded: model bytes version 1: tensor x is missing"));
+  EXPECT_EQ(
+      (*registry)->Find("pairs", 2).status(),
+      absl::NotFoundError("not served, because it could not be loaded: model pairs version 2: tensor x is missing"));
+  EXPECT_EQ((*registry)->Find("pairs", 3).status(), absl::NotFoundError("model pairs has no version 3; there are: 1"));
+
+  loaded_.clear();
+  EXPECT_TRUE(Follow(**registry).empty()) << "reported by Load's caller";
+  EXPECT_TRUE(loaded_.empty()) << "the same files fail the same way";
+  fs::remove(repository_ / "bytes/1/model.safetensors.broken");
+  WriteServing("words", "all");
+  EXPECT_THAT(Follow(**registry), testing::ElementsAre("loaded bytes/1", "loaded words/1"));
+}
+
+TEST_F(ModelRegistryTest, AStopWhileModelsAreLoadedIsNoFailureOfAModel) {
+  MakeFolder("bytes/1");
+  MakeFolder("characters/1");
+  on_load_ = [this] { stopping_ = loaded_.size() > 1; };
+  EXPECT_EQ(Load(/*strict=*/false).status(),
+            absl::CancelledError("model characters version 1: nothing is loaded any more"));
+  EXPECT_THAT(loaded_, testing::ElementsAre("bytes/1", "characters/1"));
+}
+
 TEST_F(ModelRegistryTest, FindsByNameAndVersion) {
   MakeFolder("bytes/4");
   MakeFolder("characters/1");
@@ -245,7 +283,8 @@ TEST_F(ModelRegistryTest, AVersionThatIsNotLoadedForTheStopIsNoFailure) {
   ASSERT_TRUE(registry.ok());
   MakeFolder("bytes/2");
   stopping_ = true;
-  EXPECT_TRUE(Follow(**registry).empty());
+  EXPECT_THAT(Follow(**registry), testing::ElementsAre(testing::StartsWith("stopped bytes/2")));
+  EXPECT_TRUE((*registry)->failures().empty());
   EXPECT_THAT(Names(**registry), testing::ElementsAre("bytes/1"));
 }
 

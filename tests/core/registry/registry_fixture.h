@@ -113,6 +113,7 @@ inline std::string Describe(const RegistryEvent& event) {
                      : event.kind == RegistryEvent::Kind::kUnchanged ? "unchanged"
                      : event.kind == RegistryEvent::Kind::kUnloaded  ? "unloaded"
                      : event.kind == RegistryEvent::Kind::kFailed    ? "failed"
+                     : event.kind == RegistryEvent::Kind::kStopped   ? "stopped"
                                                                      : "skipped";
   return absl::StrCat(kind, " ", event.model, "/", event.version,
                       event.changed.empty() ? "" : absl::StrCat(" (", event.changed, ")"),

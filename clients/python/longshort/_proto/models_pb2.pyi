@@ -117,22 +117,58 @@ class ListModelsResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     MODELS_FIELD_NUMBER: _builtins.int
+    FAILURES_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def models(self) -> _containers.RepeatedCompositeFieldContainer[Global___Model]:
         """Sorted by name, then version; empty if all were unloaded."""
+
+    @_builtins.property
+    def failures(self) -> _containers.RepeatedCompositeFieldContainer[Global___ModelFailure]:
+        """The versions that are not served, or not as their files are, because they could not be loaded; in the same order."""
 
     def __init__(
         self,
         *,
         models: _abc.Iterable[Global___Model] | None = ...,
+        failures: _abc.Iterable[Global___ModelFailure] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["models", b"models"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["failures", b"failures", "models", b"models"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ListModelsResponse: _TypeAlias = ListModelsResponse  # noqa: Y015
+
+@_typing.final
+class ModelFailure(_message.Message):
+    """Why the last attempt to load a version failed."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    VERSION_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Name of the model's folder in the repository."""
+    version: _builtins.int
+    """0: all versions of the model, because its serving.json is invalid or its folder cannot be read."""
+    reason: _builtins.str
+    """Names the model, the file, and what is wrong with it."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        version: _builtins.int = ...,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "reason", b"reason", "version", b"version"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ModelFailure: _TypeAlias = ModelFailure  # noqa: Y015
 
 @_typing.final
 class GetModelRequest(_message.Message):
@@ -361,6 +397,7 @@ class ClassifierProperties(_message.Message):
     POOLINGS_FIELD_NUMBER: _builtins.int
     MAX_DOCUMENTS_FIELD_NUMBER: _builtins.int
     PROBLEM_TYPE_FIELD_NUMBER: _builtins.int
+    TRAINED_ON_PAIRS_FIELD_NUMBER: _builtins.int
     input: Global___ClassifierInput.ValueType
     """The kind of input."""
     classes: _builtins.int
@@ -377,6 +414,8 @@ class ClassifierProperties(_message.Message):
     """Texts: number of documents that an item may have. If it is 2 and `documents` is 1, the model joins pairs."""
     problem_type: Global___ProblemType.ValueType
     """What the logits mean."""
+    trained_on_pairs: _builtins.bool
+    """Texts: the model was trained on pairs of documents. A model that joins pairs (max_documents) may not be."""
     @_builtins.property
     def labels(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Class names, by index; empty if the model has none. Only GetModel returns them."""
@@ -398,10 +437,11 @@ class ClassifierProperties(_message.Message):
         poolings: _abc.Iterable[_types_pb2.Pooling.ValueType] | None = ...,
         max_documents: _builtins.int = ...,
         problem_type: Global___ProblemType.ValueType = ...,
+        trained_on_pairs: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["channels", b"channels", "classes", b"classes", "documents", b"documents", "embedding_width", b"embedding_width", "input", b"input", "labels", b"labels", "max_document_tokens", b"max_document_tokens", "max_documents", b"max_documents", "poolings", b"poolings", "problem_type", b"problem_type"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["channels", b"channels", "classes", b"classes", "documents", b"documents", "embedding_width", b"embedding_width", "input", b"input", "labels", b"labels", "max_document_tokens", b"max_document_tokens", "max_documents", b"max_documents", "poolings", b"poolings", "problem_type", b"problem_type", "trained_on_pairs", b"trained_on_pairs"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
