@@ -14,7 +14,7 @@ import zstandard
 from integration.server_process import ROOT
 
 from docs.blocks import PAGES, Block, blocks_of
-from docs.fresh_shell import make_checkout, run_blocks
+from docs.fresh_shell import FreshShell
 
 # Of each page, the blocks that the test does not run, by their first words, and why not.
 NOT_RUN = {
@@ -80,7 +80,12 @@ NOT_RUN = {
         "perf_analyzer": "a program of NVIDIA's: test_open_inference_tools.py",
     },
     "docs/operations/openai.md": {
-        "lm-eval run": "network: test_clients.py",
+        "from langchain_openai": "slow: test_clients.py runs it",
+        "from llama_index": "slow: test_clients.py runs it",
+        "import litellm": "slow: test_clients.py runs it",
+        "lm-eval run": "slow: test_lm_eval.py runs it",
+        "build/release/bin/longshort token new lm-eval": "slow: test_lm_eval.py runs it",
+        "export OPENAI_API_KEY": "slow: test_lm_eval.py runs it",
     },
     "docs/operations/proxies.md": {
         "cp deploy/envoy/*.yaml /etc/envoy/": "writes to /etc: test_envoy.py",
@@ -172,12 +177,10 @@ LEFT_OUT = [
 
 @pytest.mark.parametrize("page", [page for page, blocks in COMMANDS.items() if set(blocks) - set(LEFT_OUT)])
 def test_the_commands_of_a_page_run(page: str, tmp_path: Path) -> None:
-    checkout, home = tmp_path / "longshort", tmp_path / "home"
-    home.mkdir()
-    make_checkout(checkout)
-    FILES.get(page, lambda folder: None)(checkout)
+    shell = FreshShell(tmp_path)
+    FILES.get(page, lambda folder: None)(shell.checkout)
     blocks = [block for block in COMMANDS[page] if block not in LEFT_OUT]
-    printed = dict(zip(blocks, run_blocks(blocks, checkout, home), strict=True))
+    printed = dict(zip(blocks, shell.run(blocks), strict=True))
     for beginning, pattern in PRINTS.get(page, {}).items():
         (block,) = those_that_begin(page, beginning)
         assert re.search(pattern, printed[block], re.DOTALL), printed[block]
