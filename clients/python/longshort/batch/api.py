@@ -28,7 +28,7 @@ from longshort.batch.models import check_model, identity
 from longshort.batch.output import Output, OutputFormat
 from longshort.batch.parquet import Parquet
 from longshort.batch.progress import Progress
-from longshort.batch.reading import Reader, check_carried_fields, open_reader, read_shards
+from longshort.batch.reading import Reader, check_carried_fields, open_readers, read_shards
 from longshort.batch.rows import Columns
 from longshort.batch.run import Run
 from longshort.batch.scorer import Scorer
@@ -149,7 +149,7 @@ async def _run_task(task: _Task) -> Summary:
     left_out = LeftOut()
     found = await asyncio.to_thread(inputs.find, given, options.get("format"), left_out)
     sources = inputs.sources(found)
-    readers = [open_reader(source, columns) for source in sources]
+    readers = open_readers(sources, columns)
     if columns.carry and min_success > 0:
         await asyncio.to_thread(check_carried_fields, readers, columns.carry)
     folder = open_folder(task.out)

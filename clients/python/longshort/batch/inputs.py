@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -27,18 +27,38 @@ _ENDS: tuple[tuple[str, Format], ...] = (
     (".wet", "warc"),
     *((end, "text") for end in (".txt", ".text", ".md", ".rst", ".tex", ".html", ".htm", ".xml")),
 )
+# How compressed files begin, and by what program.
+_COMPRESSED = {
+    "gz": (b"\x1f\x8b\x08", "gzip"),
+    "zst": (b"\x28\xb5\x2f\xfd", "zstd"),
+    "bz2": (b"BZh", "bzip2"),
+    "xz": (b"\xfd7zXZ\0", "xz"),
+}
+_PLAIN_TEXT, _HTML, _PARQUET = "plain text", "an HTML page", "a Parquet file"
 # Beginnings of files that are no text.
 _MAGICS = (
-    (b"\x1f\x8b\x08", "compressed by gzip"),
-    (b"\x28\xb5\x2f\xfd", "compressed by zstd"),
-    (b"BZh", "compressed by bzip2"),
-    (b"\xfd7zXZ\0", "compressed by xz"),
+    *((magic, f"compressed by {program}") for magic, program in _COMPRESSED.values()),
     (b"\x04\x22\x4d\x18", "compressed by lz4"),
     (b"PK\x03\x04", "a ZIP archive"),
     (b"7z\xbc\xaf\x27\x1c", "a 7z archive"),
-    (b"PAR1", "a Parquet file"),
+    (b"PAR1", _PARQUET),
     (b"%PDF-", "a PDF file"),
 )
+# Beginnings of text files that stand in the place of others.
+_TEXTS = (
+    (b"version https://git-lfs.github.com/spec/", "a pointer of Git LFS (get the file by `git lfs pull`)"),
+    (b"<!doctype html", _HTML),
+    (b"<html", _HTML),
+)
+# What a file of a format may be.
+_CONTENTS: dict[Format, tuple[str, ...]] = {
+    "jsonl": (_PLAIN_TEXT,),
+    "parquet": (_PARQUET,),
+    "text": (_PLAIN_TEXT, _HTML),
+}
+# Bytes that text does not have, and in how many bytes of a file they are looked for.
+_CONTROLS = set(range(9))
+_SHOWING_BYTES = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,9 +167,24 @@ def _check_content(file: Input, head: bytes) -> None:
             check_frame(head)
         except ValueError as error:
             raise Refused(f"{name} is not read: {error}") from None
-    for magic, what in _MAGICS if file.format in ("jsonl", "text") and not compression else ():
-        if head.startswith(magic):
-            raise Refused(f"{name} is not read as {file.format}: its content is {what}. Give it the name of what it is")
+    content, wanted = _content(head), str(file.format)
+    right: Collection[str] | None = _CONTENTS.get(file.format)
+    if compression:
+        program = _COMPRESSED[compression][1]
+        wanted, right = f"{wanted} in {program}", (f"compressed by {program}",)
+    # warcio reads uncompressed records under the name of compressed ones.
+    if content and right is not None and content not in right and (file.format, compression) != ("warc", "gz"):
+        raise Refused(f"{name} is not read as {wanted}: its content is {content}. Give it the name of what it is")
+
+
+def _content(head: bytes) -> str:
+    """What a file is, by its first bytes; empty if they do not show it."""
+    text = head.removeprefix(b"\xef\xbb\xbf").lstrip().lower()
+    for begin, kinds in ((head, _MAGICS), (text, _TEXTS)):
+        for magic, what in kinds:
+            if begin.startswith(magic):
+                return what
+    return _PLAIN_TEXT if head and not _CONTROLS & set(head[:_SHOWING_BYTES]) else ""
 
 
 def _fingerprint(name: str) -> tuple[int, str, bytes]:

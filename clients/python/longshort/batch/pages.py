@@ -1,4 +1,4 @@
-"""Sizes of a Parquet file's pages, which pyarrow reads whole, from their headers in Thrift's compact protocol."""
+"""Pages of a Parquet file, which pyarrow reads whole, from their headers in Thrift's compact protocol."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from typing import Any, BinaryIO, NamedTuple
 # Thrift's types.
 _STOP, _TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = range(13)
 # Fields of a PageHeader, and of its headers of data pages.
-_UNCOMPRESSED_BYTES, _COMPRESSED_BYTES, _DATA, _DATA_V2 = 2, 3, 5, 8
-_VALUES, _ROWS_V2 = 1, 3
+_UNCOMPRESSED_BYTES, _COMPRESSED_BYTES, _DATA, _DICTIONARY, _DATA_V2 = 2, 3, 5, 7, 8
+_VALUES, _ROWS_V2, _LEVEL_ENCODING, _LEVEL_BYTES_V2 = 1, 3, 4, 6
+_RLE = 3
 _MAX_DEPTH = 8
 # Headers mostly have less than 1 KiB, but their statistics may be long values.
 _HEADER_BYTES = 4 << 10
@@ -29,6 +30,16 @@ class Page(NamedTuple):
     rows: int
     # Uncompressed.
     bytes: int
+    # How many values it has, lists without any and nulls included; of a dictionary, its own.
+    values: int = 0
+    # Where its content is in the file: begin and end.
+    content: tuple[int, int] = (0, 0)
+    # The bytes of the repetition levels of a page of version 2, which are not compressed. Those of version 1 are; then
+    # None, and UNKNOWN in an encoding that is not read.
+    level_bytes: int | None = None
+
+
+UNKNOWN = -1
 
 
 def read_pages(chunks: Sequence[Any], nested: Sequence[bool], read: ReadRanges) -> list[list[Page]]:
@@ -44,6 +55,17 @@ def read_pages(chunks: Sequence[Any], nested: Sequence[bool], read: ReadRanges) 
             for walk, content in zip(active, read([walk.next_range() for walk in active]), strict=True):
                 walk.take(content)
     return [walk.pages for walk in walks]
+
+
+def read_first_pages(chunks: Sequence[Any], read: ReadRanges) -> list[Page | None]:
+    """The first page of each column chunk: the dictionary, if it has one. None if its header is damaged or long. Raises
+    OSError."""
+    walks = [_Walk(chunk, False) for chunk in chunks]
+    for begin in range(0, len(walks), _CHUNKS_AT_ONCE):
+        some = walks[begin : begin + _CHUNKS_AT_ONCE]
+        for walk, content in zip(some, read([walk.next_range() for walk in some]), strict=True):
+            walk.take(content)
+    return [walk.pages[0] if walk.pages else None for walk in walks]
 
 
 def largest_rows(pages: Sequence[Page], rows: int) -> int:
@@ -90,7 +112,10 @@ class _Walk:
                 stored, size = fields[_COMPRESSED_BYTES], fields[_UNCOMPRESSED_BYTES]
                 if min(stored, size) < 0:
                     raise ValueError("a size is negative")
-                self.pages.append(Page(self._rows(fields), 0 + size))
+                begun = begin + file.tell()
+                self.pages.append(
+                    Page(self._rows(fields), 0 + size, _values(fields), (begun, begun + stored), _level_bytes(fields))
+                )
             except EOFError:
                 break
             except (KeyError, OverflowError, TypeError, ValueError):
@@ -110,6 +135,17 @@ class _Walk:
         if _DATA in fields:
             return 1 if self._nested else max(1, int(fields[_DATA][_VALUES]))
         return 0
+
+
+def _values(fields: dict[int, Any]) -> int:
+    header: dict[int, Any] = next((fields[kind] for kind in (_DATA_V2, _DATA, _DICTIONARY) if kind in fields), {})
+    return max(0, int(header.get(_VALUES, 0)))
+
+
+def _level_bytes(fields: dict[int, Any]) -> int | None:
+    if _DATA_V2 in fields:
+        return max(0, int(fields[_DATA_V2].get(_LEVEL_BYTES_V2, 0)))
+    return None if fields.get(_DATA, {}).get(_LEVEL_ENCODING, _RLE) == _RLE else UNKNOWN
 
 
 def _struct(file: BinaryIO, depth: int) -> dict[int, Any]:

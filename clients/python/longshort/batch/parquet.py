@@ -15,6 +15,7 @@ from longshort.batch.arrow_values import converted, not_utf8, value_bytes, value
 from longshort.batch.column_types import plain
 from longshort.batch.failures import InputDamaged, Refused
 from longshort.batch.files import open_input
+from longshort.batch.footers import FooterProbe, read_footer
 from longshort.batch.inputs import Input, Source
 from longshort.batch.parquet_layout import Layout, column_of
 from longshort.batch.rows import Columns, Row, Rows, bad, checked_text, good, too_large
@@ -58,32 +59,36 @@ class Parquet:
     """Offsets are rows. Strings and bytes are read as dictionaries, so that a batch of repeated long values is small.
     Only pieces of `_PIECE_BYTES` are decoded."""
 
-    def __init__(self, source: Source, columns: Columns) -> None:
-        """Raises Refused for a file that is not Parquet, and as Layout does."""
+    def __init__(self, source: Source, columns: Columns, probe: FooterProbe) -> None:
+        """Raises Refused as Layout does. A file with a damaged footer has one row, an error."""
         self._file: Input = source.files[0]
         self._memory = columns.memory
         self._texts = [columns.text, *([columns.second] if columns.second else [])]
         self._row, self._all_rows = 0, 1
+        # The columns of the run (a file without one has nulls), and those that are too large for it.
+        self.carried: pa.Schema
+        self.too_large: dict[str, str]
+        self._layout: Layout | InputDamaged
         try:
-            with open_input(self._file.name) as stored:
-                self._layout = Layout(self._file.name, stored, columns)
-        except Refused:
-            raise
-        except Exception as error:  # damaged footers make pyarrow raise anything
-            raise Refused(f"{self._file.name} cannot be read as Parquet: {str(error)[:_SHOWN]}") from error
-        # The columns of the run. A file without one has nulls.
-        self.carried = self._layout.columns
-        self.too_large = self._layout.too_large
+            self._layout = _layout(self._file.name, columns, probe)
+            self.carried, self.too_large = self._layout.columns, self._layout.too_large
+        except InputDamaged as damage:
+            self._layout = damage
+            self.carried, self.too_large = pa.schema([]), {}
 
     def rows(self, start: Position) -> Iterator[RawRow]:
         """Rows from `start` on. A damaged file ends with a row that is an InputDamaged. Raises OSError."""
+        layout = self._layout
+        if isinstance(layout, InputDamaged):
+            if start.row == 0:
+                yield RawRow(0, 0, 1, 0, layout)
+            return
         if start.offset > start.row:  # behind damage
             return
         row = 0
-        columns = [
-            *dict.fromkeys((*self._texts, *(name for name in self._layout.columns.names if name in self.carried.names)))
-        ]
-        encoded = [path for path in self._layout.byte_arrays if column_of(path, columns) is not None]
+        carried = (name for name in layout.columns.names if name in self.carried.names)
+        columns = [*dict.fromkeys((*self._texts, *carried))]
+        encoded = [path for path in layout.byte_arrays if column_of(path, columns) is not None]
         with open_input(self._file.name) as opened:
             stored = _FailureRecorder(opened)
             try:
@@ -100,35 +105,20 @@ class Parquet:
                     if row + count <= start.row:
                         row += count
                         continue
-                    self._layout.check_sizes(file.metadata, group)
-                    for batch in self._batches(file, group, columns, stored):
+                    at_once = layout.batch_rows_of(file.metadata, group)
+                    for batch in _batches(file, group, at_once, columns, stored):
                         skipped = min(batch.num_rows, max(0, start.row - row))
                         row += skipped
                         for raw in self._pieces(batch.slice(skipped), row):
                             row = self._row = raw.end
                             yield raw
-            except _DAMAGE_ERRORS as error:
+            except (InputDamaged, *_DAMAGE_ERRORS) as error:
                 if stored.failure is not None:
                     raise stored.failure from error
                 if row >= start.row:
                     reason = f"the file is damaged from here on: {str(error)[:_SHOWN]}"
-                    yield RawRow(row, row, max(row + 1, self._all_rows), 0, InputDamaged(reason))
-
-    def _batches(self, file: Any, group: int, columns: list[str], stored: _FailureRecorder) -> Iterator[Any]:
-        """The batches of a row group. Raises pyarrow's error for damage, after the last readable row."""
-        read = 0
-        try:
-            for batch in file.iter_batches(self._layout.batch_rows[group], [group], columns, use_threads=False):
-                yield batch
-                read += batch.num_rows
-            return
-        except _DAMAGE_ERRORS:
-            if stored.failure is not None:
-                raise
-        # Reads the rows of the batch before the damage. pyarrow always begins with the first row of the group.
-        for place, batch in enumerate(file.iter_batches(1, [group], columns, use_threads=False)):
-            if place >= read:
-                yield batch
+                    damage = error if isinstance(error, InputDamaged) else InputDamaged(reason)
+                    yield RawRow(row, row, max(row + 1, self._all_rows), 0, damage)
 
     def _pieces(self, batch: Any, row: int) -> Iterator[RawRow]:
         """The rows of a batch, decoded in pieces."""
@@ -155,7 +145,8 @@ class Parquet:
         return pa.RecordBatch.from_arrays([one.cast(plain(one.type)) for one in columns], names=batch.schema.names)
 
     def fields_of_first_rows(self) -> Iterator[Collection[str]]:
-        yield self._layout.columns.names
+        if isinstance(self._layout, Layout):
+            yield self._layout.columns.names
 
     def read_share(self) -> float:
         """The share of the rows that was read so far, 0 to 1."""
@@ -216,6 +207,41 @@ class Parquet:
         if broken is not None:
             return bad(self._file.name, ordinal, broken)
         return good(self._file.name, ordinal, checked[0] if len(checked) == 1 else (checked[0], checked[1]))
+
+
+def _layout(name: str, columns: Columns, probe: FooterProbe) -> Layout:
+    """Raises InputDamaged for a damaged footer; Refused as Layout does."""
+    try:
+        with open_input(name) as stored:
+            footer = read_footer(name, stored, columns.memory)
+    except (InputDamaged, Refused):
+        raise
+    except Exception as error:  # stores have errors of their own
+        raise Refused(f"{name} cannot be read: {error}") from error
+    probe.check(footer)
+    try:
+        return Layout(name, footer, columns)
+    except Refused:
+        raise
+    except Exception as error:  # damaged footers make pyarrow raise anything
+        raise InputDamaged(f"the file's footer is damaged: {str(error)[:_SHOWN]}") from error
+
+
+def _batches(file: Any, group: int, rows: int, columns: list[str], stored: _FailureRecorder) -> Iterator[Any]:
+    """The batches of a row group, of so many rows. Raises pyarrow's error for damage, after the last readable row."""
+    read = 0
+    try:
+        for batch in file.iter_batches(rows, [group], columns, use_threads=False):
+            yield batch
+            read += batch.num_rows
+        return
+    except _DAMAGE_ERRORS:
+        if stored.failure is not None:
+            raise
+    # Reads the rows of the batch before the damage. pyarrow always begins with the first row of the group.
+    for place, batch in enumerate(file.iter_batches(1, [group], columns, use_threads=False)):
+        if place >= read:
+            yield batch
 
 
 def _runs(raw: Sequence[RawRow]) -> Iterator[tuple[Any, int, int]]:

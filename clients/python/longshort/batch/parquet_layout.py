@@ -2,50 +2,51 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
-from typing import Any, BinaryIO
+from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from longshort.batch.column_types import duplicate, is_text, plain
-from longshort.batch.failures import Refused
+from longshort.batch.failures import InputDamaged, Refused
 from longshort.batch.files import read_ranges
+from longshort.batch.list_rows import longest_row
 from longshort.batch.memory import Memory
-from longshort.batch.pages import Page, largest_rows, read_pages
+from longshort.batch.pages import Page, ReadRanges, largest_rows, read_first_pages, read_pages
 from longshort.batch.rows import Columns
 
 # How many rows are read at a time: fewer where few rows may have many bytes.
 MAX_BATCH_ROWS = 256
 _MIN_BATCH_ROWS = 4
+# What a value of a physical type takes; of strings and bytes, an index into a dictionary.
+_WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8, "BYTE_ARRAY": 4}
 # Columns with more bytes a value, on the average, are carried only if they are named.
 _LARGE_VALUE_BYTES = 1 << 10
-# A footer may have this share of memory. Behind it stand its size and PAR1.
-_FOOTER_SHARE = 64
-_FOOTER_END_BYTES = 8
 
 
 class Layout:
     """The columns that a run may read, and what must be known of them before the first row."""
 
-    def __init__(self, name: str, stored: BinaryIO, columns: Columns) -> None:
-        """Raises Refused for a file that lacks one of the columns, that has one twice, with an unsuitable type, or with
-        pages that memory has no room for; pyarrow's errors, and OSError."""
+    def __init__(self, name: str, footer: bytes, columns: Columns) -> None:
+        """Raises Refused for a file that cannot be read, that lacks one of the columns, that has one twice, with an
+        unsuitable type, or with pages that memory has no room for; for damage, pyarrow's and Python's errors.
+
+        footer  see read_footer
+        """
         self._name = name
         self._memory = columns.memory
         self._may_leave_out = columns.carry is None
         self._texts = [columns.text, *([columns.second] if columns.second else [])]
-        self._check_footer(stored)
-        file = pq.ParquetFile(stored)
+        file = pq.ParquetFile(pa.BufferReader(footer))
         schema, metadata = file.schema_arrow, file.metadata
         # Columns that are carried only if they are named, and why.
         self.too_large: dict[str, str] = {}
         own = columns.carry
         if own is None:
             own = tuple(name for name in dict.fromkeys(schema.names) if name not in self._texts)
-            self.too_large = _large_binary(metadata, own)
+            self.too_large = _large_binary(metadata, own, self._read_or_refuse)
         for name in (*self._texts, *own):
             self._check_column(schema, name)
         # The columns that may be carried, in plain types.
@@ -58,39 +59,56 @@ class Layout:
         # For each row group, how many rows may be read at a time.
         self.batch_rows = self._batch_rows(metadata, self._read)
 
-    def check_sizes(self, metadata: Any, place: int) -> None:
-        """Raises ArrowInvalid if the pages of a row group have more bytes than its footer says, and than memory has
-        room for; OSError."""
+    def batch_rows_of(self, metadata: Any, place: int) -> int:
+        """How many rows of a row group may be read at a time. Raises InputDamaged if its pages have more bytes than its
+        footer says, and than memory has room for, or if it has a row whose lists memory has no room for; OSError."""
         group = _Group(metadata, place, self._read - self.too_large.keys(), self._memory)
         said = sum(chunk.bytes for chunk in group.chunks)
-        pages = self._pages(metadata, group.chunks)
+        pages = _pages(group.chunks, partial(read_ranges, self._name))
         size = sum(page.bytes for found in pages for page in found)
         if size > max(said, self._memory.page_bytes):
-            raise pa.ArrowInvalid(f"row group {place} has pages of {size} bytes; its footer says {said}")
-
-    def _check_footer(self, stored: BinaryIO) -> None:
-        """pyarrow parses a footer whole."""
-        most = self._memory.bytes // _FOOTER_SHARE
-        stored.seek(-_FOOTER_END_BYTES, os.SEEK_END)
-        end = stored.read(_FOOTER_END_BYTES)
-        size = int.from_bytes(end[:4], "little")
-        if size > most and end.endswith(b"PAR1"):
-            raise Refused(
-                f"{self._name} has a footer of {size} bytes; at most {most} are read with this --memory. Give at least"
-                f" --memory={-(-_FOOTER_SHARE * size >> 20)}MB, or write the file with fewer row groups"
+            raise InputDamaged(
+                f"the file is damaged from here on: row group {place} has pages of {size} bytes; its footer says {said}"
             )
-        stored.seek(0)
+        lists = self._longest_lists(group.chunks, pages)
+        if lists > self._memory.page_bytes:
+            raise InputDamaged(
+                f"the file is not read from here on: a row of row group {place} has lists that take {lists} bytes"
+                f" unpacked; at most {self._memory.page_bytes} are read with this --memory. Give at least"
+                f" --memory={self._memory.for_page(lists)}, or do not carry the lists"
+            )
+        return min(self.batch_rows[place], max(1, self._memory.ahead_bytes // max(1, lists)))
 
-    def _pages(self, metadata: Any, chunks: Sequence[_Chunk]) -> list[list[Page]]:
-        nested = [metadata.schema.column(chunk.place).max_repetition_level > 0 for chunk in chunks]
-        return read_pages([chunk.metadata for chunk in chunks], nested, partial(read_ranges, self._name))
+    def _longest_lists(self, chunks: Sequence[_Chunk], pages: Sequence[Sequence[Page]]) -> int:
+        """An upper bound of the bytes that the lists of one row take unpacked: a page may have one value millions of
+        times. Levels are read only of those that are large together."""
+        lists = [
+            (sum(page.values for page in found if page.rows > 0) * chunk.value_bytes, chunk, found)
+            for chunk, found in zip(chunks, pages, strict=True)
+            if chunk.list_levels > 0
+        ]
+        total: int = sum(size for size, _, _ in lists)
+        read = partial(read_ranges, self._name)
+        for size, chunk, found in sorted(lists, key=lambda one: -one[0]):
+            if total <= self._memory.page_bytes // 2:
+                break
+            total -= size
+            values = longest_row(found, read, str(chunk.metadata.compression), chunk.list_levels)
+            total += values * chunk.value_bytes
+        return total
+
+    def _read_or_refuse(self, ranges: Sequence[tuple[int, int]]) -> Sequence[bytes]:
+        try:
+            return read_ranges(self._name, ranges)
+        except Exception as error:  # stores have errors of their own
+            raise Refused(f"{self._name} cannot be read: {error}") from error
 
     def _batch_rows(self, metadata: Any, columns: Collection[str]) -> list[int]:
         """Raises Refused if memory has no room for a page. Carried columns with such pages are left out if they are not
         named."""
         groups = [_Group(metadata, place, columns, self._memory) for place in range(metadata.num_row_groups)]
         chunks = [chunk for group in groups for chunk in group.walked]
-        for chunk, pages in zip(chunks, self._pages(metadata, chunks), strict=True):
+        for chunk, pages in zip(chunks, _pages(chunks, self._read_or_refuse), strict=True):
             chunk.pages = pages
             self._check_pages(chunk)
         return [rows_at_once(group.largest_rows, self._memory.ahead_bytes) for group in groups]
@@ -128,13 +146,19 @@ class Layout:
 class _Chunk:
     """A column of a row group."""
 
-    def __init__(self, metadata: Any, place: int, column: str) -> None:
+    def __init__(self, metadata: Any, leaf: Any, column: str) -> None:
+        """`leaf`: the column in the file's schema. `column`: that of the table that it is part of."""
         self.metadata = metadata
-        # The index of the column in the file's schema, and the column of the table that it is part of.
-        self.place = place
         self.column = column
+        # How deep its lists are nested; and what a value of them takes unpacked, with its two levels of 16 bits.
+        self.list_levels = int(leaf.max_repetition_level)
+        self.value_bytes = _WIDTHS.get(leaf.physical_type, leaf.length) + 4
         self.bytes = int(metadata.total_uncompressed_size)
         self.pages: list[Page] = []
+
+
+def _pages(chunks: Sequence[_Chunk], read: ReadRanges) -> list[list[Page]]:
+    return read_pages([chunk.metadata for chunk in chunks], [chunk.list_levels > 0 for chunk in chunks], read)
 
 
 class _Group:
@@ -148,7 +172,7 @@ class _Group:
         for index in range(group.num_columns):
             leaf = metadata.schema.column(index)
             if (name := column_of(leaf.path, columns)) is not None:
-                self.chunks.append(_Chunk(group.column(index), index, name))
+                self.chunks.append(_Chunk(group.column(index), leaf, name))
                 self._fixed_bytes += leaf.length if leaf.physical_type == "FIXED_LEN_BYTE_ARRAY" else 0
         # The chunks whose pages matter. The others are small, also together: other values of dictionaries are not
         # decoded.
@@ -185,9 +209,9 @@ def column_of(path: str, columns: Collection[str]) -> str | None:
     return next((name for name in columns if path == name or path.startswith(f"{name}.")), None)
 
 
-def _large_binary(metadata: Any, columns: Sequence[str]) -> dict[str, str]:
+def _large_binary(metadata: Any, columns: Sequence[str], read: ReadRanges) -> dict[str, str]:
     """The columns with bytes that have more than `_LARGE_VALUE_BYTES` a value, and how many those are. They may be
-    nested, such as images with their paths."""
+    nested, such as images with their paths. Raises OSError."""
     found: dict[str, str] = {}
     for place in range(metadata.num_columns):
         leaf = metadata.schema.column(place)
@@ -197,7 +221,16 @@ def _large_binary(metadata: Any, columns: Sequence[str]) -> dict[str, str]:
             continue
         chunks = [metadata.row_group(group).column(place) for group in range(metadata.num_row_groups)]
         count = sum(chunk.num_values for chunk in chunks)
-        each = sum(chunk.total_uncompressed_size for chunk in chunks) // max(1, count)
+        first = read_first_pages(chunks, read)
+        each = sum(_unpacked_bytes(chunk, page) for chunk, page in zip(chunks, first, strict=True)) // max(1, count)
         if each > _LARGE_VALUE_BYTES:
             found[name] = f"{each} bytes a value"
     return found
+
+
+def _unpacked_bytes(chunk: Any, first: Page | None) -> int:
+    """About how many bytes the values of a chunk have. Each may be a value of the dictionary, its first page."""
+    stored = int(chunk.total_uncompressed_size)
+    if first is None or first.rows > 0:
+        return stored
+    return max(stored, int(chunk.num_values) * first.bytes // max(1, first.values))

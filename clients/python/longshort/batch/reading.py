@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import threading
@@ -14,6 +15,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from longshort.batch.causes import FIELDS
 from longshort.batch.completion import Extent
 from longshort.batch.failures import BatchError, Refused
+from longshort.batch.footers import FooterProbe
 from longshort.batch.inputs import Source, check_unchanged
 from longshort.batch.json_lines import JsonLines
 from longshort.batch.manifest import Entry
@@ -76,15 +78,16 @@ class SourceEnd:
     stored_bytes: float
 
 
-def open_reader(source: Source, columns: Columns) -> Reader:
+def open_readers(sources: Sequence[Source], columns: Columns) -> list[Reader]:
     """Raises Refused for a file that lacks one of the columns."""
-    kinds: dict[str, Callable[[Source, Columns], Reader]] = {
-        "jsonl": JsonLines,
-        "parquet": Parquet,
-        "warc": Warc,
-        "text": TextFiles,
-    }
-    return kinds[source.format](source, columns)
+    with FooterProbe() as probe:
+        kinds: dict[str, Callable[[Source, Columns], Reader]] = {
+            "jsonl": JsonLines,
+            "parquet": functools.partial(Parquet, probe=probe),
+            "warc": Warc,
+            "text": TextFiles,
+        }
+        return [kinds[source.format](source, columns) for source in sources]
 
 
 def check_carried_fields(readers: Iterable[Reader], names: Collection[str]) -> None:

@@ -32,7 +32,7 @@ class Nowhere:
 
 def read(path: str, found: dict[str, Any]) -> None:
     (source,) = inputs.sources(inputs.find([path]))
-    reader = reading.open_reader(source, Columns())
+    (reader,) = reading.open_readers([source], Columns())
     outputs: list[output.Output] = []
     for format in output.OUTPUT_FORMATS:
         outputs.append(output.Output(Nowhere(), format, "score", 0))  # type: ignore[arg-type]

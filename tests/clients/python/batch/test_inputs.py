@@ -110,7 +110,7 @@ def texts(path: Path) -> Path:
 def rows_of(place: Path, limits: ShardLimits, start: Position = Position(), columns: Columns = Columns()) -> list[Rows]:  # noqa: B008
     """The rows of each shard."""
     (source,) = inputs.sources(inputs.find([str(place)]))
-    reader = reading.open_reader(source, columns)
+    (reader,) = reading.open_readers([source], columns)
     return [reader.parse(shard.rows) for shard in cut(0, reader.rows(start), limits, start)]
 
 
@@ -134,14 +134,14 @@ def test_every_format_goes_on_from_any_shard(make: Callable[[Path], Path], tmp_p
     place = make(tmp_path)
     (source,) = inputs.sources(inputs.find([str(place)]))
     limits = ShardLimits(rows=6, bytes=150)
-    whole = list(cut(0, reading.open_reader(source, Columns()).rows(Position()), limits))
+    whole = list(cut(0, reading.open_readers([source], Columns())[0].rows(Position()), limits))
     assert len(whole) > 5
     for shard in whole[:-1]:
         rest = rows_of(place, limits, shard.next)
         assert [row.text_hash for one in rest for row in one.rows] == [
             row.text_hash
             for one in whole[shard.number + 1 :]
-            for row in reading.open_reader(source, Columns()).parse(one.rows).rows
+            for row in reading.open_readers([source], Columns())[0].parse(one.rows).rows
         ]
 
 
@@ -345,7 +345,13 @@ def test_token_ids_are_documents(server: Server, tmp_path: Path) -> None:
         (["a.jsonl", "link.jsonl"], {}, "link.jsonl is given twice (also as "),
         (["a.parquet"], {"text": "body"}, 'has no column "body"; there are: n, text'),
         (["a.parquet"], {"text": "n"}, 'the column "n" has type int64; it must have strings, bytes or lists'),
-        (["b.parquet"], {}, "cannot be read as Parquet"),
+        (["b.parquet"], {}, "b.parquet is not read as parquet: its content is plain text. Give it the name of what it"),
+        (["d.parquet"], {}, "its content is a pointer of Git LFS (get the file by `git lfs pull`)"),
+        (["e.txt"], {}, "e.txt is not read as text: its content is a pointer of Git LFS"),
+        (["f.jsonl.gz"], {}, "f.jsonl.gz is not read as jsonl in gzip: its content is plain text. Give it the name"),
+        (["g.jsonl.zst"], {}, "g.jsonl.zst is not read as jsonl in zstd: its content is compressed by gzip"),
+        (["h.jsonl"], {}, "h.jsonl is not read as jsonl: its content is an HTML page"),
+        (["i.warc.xz"], {}, "i.warc.xz is not read as warc in xz: its content is plain text"),
         (["a.parquet"], {"carry": ["text", "input"]}, 'has no column "input"'),
         (["a.txt.gz"], {}, "a text file must be uncompressed"),
         (["c.parquet"], {}, 'the column "token_count" cannot be copied to the output'),
@@ -357,7 +363,13 @@ def test_what_cannot_be_read_is_refused_at_once(
     json_lines(tmp_path)
     parquet(tmp_path)
     pq.write_table(pa.table({"token_count": [1], "text": ["x"]}), tmp_path / "c.parquet")
-    (tmp_path / "b.parquet").write_bytes(b"PAR1 is not all")
+    (tmp_path / "b.parquet").write_bytes(b'{"text":"x"}')
+    for name in ("d.parquet", "e.txt"):
+        (tmp_path / name).write_bytes(b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 3\n")
+    (tmp_path / "f.jsonl.gz").write_bytes(b'{"text":"x"}')
+    (tmp_path / "g.jsonl.zst").write_bytes(gzip.compress(b'{"text":"x"}'))
+    (tmp_path / "h.jsonl").write_bytes(b"\xef\xbb\xbf\n<!DOCTYPE HTML>")
+    (tmp_path / "i.warc.xz").write_bytes(b"WARC/1.0")
     (tmp_path / "link.jsonl").symlink_to("a.jsonl")
     (tmp_path / "a.txt.gz").write_bytes(gzip.compress(b"x"))
     with pytest.raises(longshort.batch.Refused) as caught:

@@ -126,6 +126,17 @@ def test_large_columns_of_bytes_are_carried_only_if_they_are_named(server: Serve
     assert read_rows(out)[7]["image"] == image[7].as_py()
 
 
+def test_a_picture_of_many_rows_is_large_in_each(server: Server, tmp_path: Path) -> None:
+    """A dictionary of one picture of 250 KB: 250 bytes a row in the file, and 250 MB in the results."""
+    picture = pa.DictionaryArray.from_arrays(pa.array([0] * 1000, pa.int32()), pa.array([os.urandom(250_000)]))
+    ids = pa.array([b"id"] * 1000)
+    pq.write_table(pa.table({"text": ["x"] * 1000, "image": picture, "id": ids}), tmp_path / "a.parquet")
+    assert (tmp_path / "a.parquet").stat().st_size < 300_000
+    summary = longshort.batch.score(str(tmp_path / "a.parquet"), str(tmp_path / "out"), server=address(server))
+    assert dict(summary.not_carried) == {"image": "250004 bytes a value"}
+    assert "id" in read_rows(tmp_path / "out")[0]
+
+
 def test_pages_that_do_not_fit_are_found_before_the_first_row(server: Server, tmp_path: Path) -> None:
     """pyarrow can only read whole pages. This one has 40 MB in 2 KB."""
     words = pa.array(["x" * 10_000_000 + str(place) for place in range(4)])

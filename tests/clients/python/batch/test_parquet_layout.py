@@ -14,6 +14,7 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 from longshort.batch import inputs, reading
 from longshort.batch.finding import LeftOut, expand
+from longshort.batch.footers import read_footer
 from longshort.batch.pages import Page, largest_rows, read_pages
 from longshort.batch.parquet_layout import MAX_BATCH_ROWS, Layout
 from longshort.batch.rows import Columns
@@ -54,7 +55,7 @@ def store() -> Iterator[CountedStore]:
 
 def layout(path: Path, columns: Columns = Columns()) -> Layout:  # noqa: B008
     with path.open("rb") as stored:
-        return Layout(str(path), stored, columns)
+        return Layout(str(path), read_footer(str(path), stored, columns.memory), columns)
 
 
 def test_wide_tables_are_read_many_rows_at_a_time(tmp_path: Path) -> None:
@@ -140,7 +141,7 @@ def test_files_of_an_object_store_are_not_read_twice(store: CountedStore, tmp_pa
     pq.write_table(pa.table({"text": words}), tmp_path / "a.parquet", use_dictionary=False, compression="none")
     store.pipe_file("/corpus/a.parquet", (tmp_path / "a.parquet").read_bytes())
     (source,) = inputs.sources(inputs.find(["counted:///corpus/*.parquet"]))
-    reader = reading.open_reader(source, Columns())
+    (reader,) = reading.open_readers([source], Columns())
     assert len(CountedStore.ranges) < 100 and sum(CountedStore.ranges) < 500_000 < source.bytes / 100
     assert next(reader.rows(Position())).row == 0
 

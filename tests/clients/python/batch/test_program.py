@@ -244,7 +244,7 @@ sys.exit(main(sys.argv[1:]))
     ("module", "name", "how"),
     [
         ("inputs", "_fingerprint", signal.SIGINT),  # in a thread, before the run
-        ("api", "open_reader", signal.SIGTERM),  # in the main thread
+        ("api", "open_readers", signal.SIGTERM),  # in the main thread
         ("json_lines", "uncompressed", signal.SIGTERM),  # a mount that does not answer
         ("files", "_write_synced", signal.SIGINT),  # a disk that does not answer
     ],
