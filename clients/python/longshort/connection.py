@@ -10,11 +10,11 @@ import string
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Generic, TypeVar
 
 import grpc
 
+from longshort.option_files import read_option_file
 from longshort.version import __version__
 
 C = TypeVar("C")
@@ -104,6 +104,11 @@ class Connection:
             _read_pem(self.tls_certificate, "tls_certificate"),
         )
 
+    def check_files(self) -> None:
+        """Raises ValueError for a file that cannot be read. Reads FIFOs for the whole process."""
+        self.credentials()
+        Token(self)
+
     def files_changed_at(self) -> tuple[int, ...]:
         """Returns a value that changes when one of the TLS files changes."""
         files = (self.tls_ca, self.tls_certificate, self.tls_key)
@@ -147,10 +152,7 @@ def _check_token(token: str, what: str) -> None:
 def _read_pem(file: Paths, what: str) -> bytes | None:
     if file is None:
         return None
-    try:
-        content = Path(file).read_bytes()
-    except OSError as error:
-        raise ValueError(f"{what}={os.fspath(file)} cannot be read: {error.strerror}") from error
+    content = read_option_file(file, what)
     if b"-----BEGIN " not in content:
         raise ValueError(f"{what}={os.fspath(file)} is not a PEM file")
     return content
@@ -189,14 +191,9 @@ class Token:
 
     def _read(self) -> str:
         name = f"token_file={os.fspath(self._file or '')}"
-        try:
-            text = Path(self._file or "").read_text("ascii")
-        except OSError as error:
-            raise ValueError(f"{name} cannot be read: {error.strerror}") from error
-        except UnicodeError:
-            text = ""
-        _check_token(text.strip(), name)
-        return text.strip()
+        token = read_option_file(self._file or "", "token_file").decode("ascii", "replace").strip()
+        _check_token(token, name)
+        return token
 
 
 class Endpoints(Generic[C]):

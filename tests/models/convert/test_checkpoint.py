@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import zipfile
 from pathlib import Path
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 from longshort_convert.checkpoint import read_checkpoint
 from longshort_convert.errors import ConvertError
+from longshort_convert.input_files import refuse_other_formats
 from longshort_convert.plain_pickle import Namespace
 from longshort_convert.stored_tensors import Tensor
 
@@ -165,3 +167,9 @@ def test_what_is_no_checkpoint_is_refused(tmp_path: Path) -> None:
         read_checkpoint(_archive(tmp_path / "c", {"a/data.pkl": b"N.", "a/byteorder": b"big"}))
     with pytest.raises(ConvertError, match="is compressed"):
         read_checkpoint(_archive(tmp_path / "c", {"a/data.pkl": b"N."}, zipfile.ZIP_DEFLATED))
+
+
+def test_a_fifo_is_refused_as_one(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    with pytest.raises(ConvertError, match="fifo: is not a regular file; write its content to one first"):
+        refuse_other_formats(tmp_path / "fifo")

@@ -120,6 +120,8 @@ def _run(task: _Task) -> Summary:
     for name in task.options:
         if name not in known:
             raise TypeError(f"unexpected keyword argument {name!r}; there are: {', '.join(sorted(known))}")
+    # Before there is an event loop, whose signal handlers would wait for a FIFO.
+    connection_of(task.options).check_files()
     try:
         asyncio.get_running_loop()
     except RuntimeError:

@@ -17,7 +17,8 @@ _TITLE = re.compile(rb"<title[^>]*>\s*(.*?)\s*</title>", re.DOTALL | re.IGNORECA
 def refuse_other_formats(path: Path) -> None:
     """Raises ConvertError if the file is missing or empty, or contains a known other format."""
     if not path.is_file():
-        raise ConvertError(f"{path}: is a directory" if path.is_dir() else f"{path}: no such file")
+        other = "is a directory" if path.is_dir() else "is not a regular file; write its content to one first"
+        raise ConvertError(f"{path}: {other if path.exists() else 'no such file'}")
     with path.open("rb") as file:
         if what := _other_format(file.read(_HEAD_BYTES)):
             raise ConvertError(f"{path}: {what}")
