@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -50,7 +51,10 @@ void AddClassifierFiles(OptionTable& table, TrainingFiles& files, const std::str
             &files.held_out);
   table.Add("held-out-fraction", "X",
             "Fraction of each class in --train that is held out from training, without --held-out.",
-            &files.held_out_fraction, {0.001, 0.9});
+            &files.division.held_out_fraction, {0.001, 0.9});
+  table.Add("min-examples", "N",
+            "Leave out the labels of fewer different examples in --train, and the examples that have no other label.",
+            &files.division.min_examples, {1, int64_t{1} << 30});
   table.AddChoice("size", {{"small", std::string("small")}, {"medium", std::string("medium")}},
                   "Size of the model, without --config and --from. The classes follow from the data.", &files.size);
   table.Add(
@@ -72,9 +76,10 @@ absl::Status CheckFiles(const TrainingFiles& files) {
   if (files.size != defaults.size && (!files.config.empty() || !files.from.empty())) {
     return absl::InvalidArgumentError("--size is of models without --config and --from, which have a size already");
   }
-  if (files.held_out_fraction != defaults.held_out_fraction && !files.held_out.empty()) {
+  if (files.division.held_out_fraction != defaults.division.held_out_fraction && !files.held_out.empty()) {
     return absl::InvalidArgumentError("--held-out-fraction and --held-out exclude each other");
   }
+  if (files.format.label_separator.empty()) return absl::InvalidArgumentError("--label-separator must not be empty");
   return absl::OkStatus();
 }
 
@@ -107,11 +112,22 @@ absl::Status RunTextClassifierCommand(const std::vector<std::string>& arguments)
   AddClassifierFiles(
       table, files, "DATA",
       "Labelled texts to train on: a folder with a folder of files for each class, a .csv or .tsv file with "
-      "the columns label and text, or JSON Lines like {\"label\": \"pos\", \"text\": \"...\"}. With "
-      "--config only JSON Lines, and \"second_text\" for models of two documents. The sorted labels are "
-      "the classes.");
-  table.Add("text-column", "NAME", "Column or field of the texts.", &files.columns.text);
-  table.Add("label-column", "NAME", "Column or field of the labels.", &files.columns.label);
+      "the columns label and text, or JSON Lines like {\"label\": \"pos\", \"text\": \"...\"}, with "
+      "\"second_text\" for models of two documents. The sorted labels are the classes.");
+  table.Add("text-column", "NAME", "Column or field of the texts.", &files.format.text_column);
+  table.Add("label-column", "NAME", "Column or field of the labels.", &files.format.label_column);
+  table.AddChoice(
+      "problem",
+      {{"single-label", std::optional(ProblemType::kSingleLabel)},
+       {"multi-label", std::optional(ProblemType::kMultiLabel)},
+       {"regression", std::optional(ProblemType::kRegression)}},
+      "What a text has: one label; any number of labels, in JSON Lines a list like [\"a\", \"b\"] or []; or "
+      "a number. By default that of --config or --from, or single-label.",
+      &files.problem);
+  table.Add("label-separator", "TEXT", "Separator of several labels in a table's column, with --problem=multi-label.",
+            &files.format.label_separator);
+  table.Add("encoding", "NAME", "Encoding of the texts, for example windows-1252. iconv --list prints all.",
+            &files.format.encoding);
   AddClassifierTraining(table, options, length);
   table.Add("crop-tokens", "N", "Length of the random piece to which a longer document is cut each time; 0: no cut.",
             &variation.crop_tokens, {0, int64_t{1} << 30});
@@ -122,7 +138,9 @@ absl::Status RunTextClassifierCommand(const std::vector<std::string>& arguments)
       ReadOptions(
           std::move(table), arguments,
           "longshort-train text-classifier: trains a classifier of documents.\n\n"
-          "  longshort-train text-classifier reviews.csv --text-column=review --out=my_models/reviews/1 --time=10m",
+          "  longshort-train text-classifier reviews.csv --text-column=review --out=my_models/reviews/1 --time=10m\n"
+          "  longshort-train text-classifier topics.jsonl --problem=multi-label\n"
+          "  longshort-train text-classifier ratings.csv --label-column=stars --problem=regression",
           others));
   if (!trains) return absl::OkStatus();
   return CompleteAndTrain(others, length, options, files,

@@ -15,6 +15,8 @@
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "c10/core/GradMode.h"
+#include "models/train/data_report.h"
+#include "models/train/held_out_figures.h"
 
 namespace longshort::models {
 namespace {
@@ -45,8 +47,19 @@ class Bfloat16Products final {
   at::ScalarType previous_type_;
 };
 
-// The sum of the loss over the examples, in nats.
-at::Tensor CrossEntropy(const TrainableClassifier::Scores& scores, double label_smoothing) {
+// The sum of the loss over the examples: of one label the cross entropy, of several labels the mean of their binary
+// cross entropies, both in nats; of a regression the squared error of the scaled number.
+at::Tensor SumOfLosses(const TrainableClassifier::Scores& scores, ProblemType problem, double label_smoothing) {
+  switch (problem) {
+    case ProblemType::kMultiLabel:
+      return at::binary_cross_entropy_with_logits(scores.logits, scores.targets, /*weight=*/{}, /*pos_weight=*/{},
+                                                  at::Reduction::Sum) /
+             scores.logits.size(1);
+    case ProblemType::kRegression:
+      return at::mse_loss(scores.logits, scores.targets, at::Reduction::Sum);
+    case ProblemType::kSingleLabel:
+      break;
+  }
   return at::cross_entropy_loss(scores.logits, scores.targets, /*weight=*/{}, at::Reduction::Sum, /*ignore_index=*/-100,
                                 label_smoothing);
 }
@@ -102,26 +115,24 @@ class ClassifierTask final : public TrainingTask {
     return state;
   }
 
-  std::string HeldOut() const override {
+  HeldOutResult HeldOut() const override {
     const c10::NoGradGuard no_grad;
     const int64_t examples = classifier_.held_out_examples();
-    int64_t right = 0;
+    const std::unique_ptr<HeldOutFigures> figures = MakeHeldOutFigures(classifier_.description());
     double loss = 0;
     for (int64_t first = 0; first < examples; first += options_.group) {
       const auto scores = classifier_.HeldOut(result(), first, std::min(options_.group, examples - first));
-      loss += CrossEntropy(scores, 0).item<double>();
-      right += scores.logits.argmax(1).eq(scores.targets.argmax(1)).sum().item<int64_t>();
+      loss += SumOfLosses(scores, classifier_.description().problem, 0).item<double>();
+      figures->Add(scores.logits, scores.targets);
     }
-    const double count = static_cast<double>(examples);
-    return absl::StrFormat("accuracy %.4f (%d of %d), loss %.4f nats", static_cast<double>(right) / count, right,
-                           examples, loss / count);
+    return {.figures = figures->Figures(loss / static_cast<double>(examples)), .details = figures->WorstLabels()};
   }
 
  private:
   // The draws that the model runs at once, and the results.
   struct Group {
     std::vector<Draw> draws;
-    double loss = 0;  // nats, summed over the draws
+    double loss = 0;  // summed over the draws
     std::vector<at::Tensor> statistics;
   };
 
@@ -132,7 +143,7 @@ class ClassifierTask final : public TrainingTask {
       scores = classifier_.Train(shards_.of(shard), group.draws, options_.seed);
     }
     scores.logits = scores.logits.to(at::kFloat);
-    const at::Tensor loss = CrossEntropy(scores, options_.label_smoothing);
+    const at::Tensor loss = SumOfLosses(scores, classifier_.description().problem, options_.label_smoothing);
     loss.div(static_cast<double>(options_.batch)).backward();
     group.loss = loss.item<double>();
     group.statistics = std::move(scores.statistics);
@@ -165,10 +176,14 @@ RunSettings SettingsOfRun(const ClassifierTrainerOptions& options, const Trainab
   return settings;
 }
 
-absl::Status CheckOptions(const ClassifierTrainerOptions& options) {
+absl::Status CheckOptions(const ClassifierTrainerOptions& options, ProblemType problem) {
   if (options.group > options.batch) {
     return absl::InvalidArgumentError(
         absl::StrCat("--group is ", options.group, ", not in 1 .. --batch ", options.batch));
+  }
+  if (options.label_smoothing > 0 && problem != ProblemType::kSingleLabel) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--label-smoothing is ", options.label_smoothing, "; it must be 0 except for a single label"));
   }
   const int64_t groups = (options.batch + options.group - 1) / options.group;
   if (options.shards > groups) {
@@ -181,16 +196,22 @@ absl::Status CheckOptions(const ClassifierTrainerOptions& options) {
 }  // namespace
 
 absl::Status TrainClassifier(const ClassifierTrainerOptions& options, const TrainableClassifier& classifier) {
-  LS_RETURN_IF_ERROR(CheckOptions(options));
+  const DataDescription& description = classifier.description();
+  LS_RETURN_IF_ERROR(CheckOptions(options, description.problem));
   LS_RETURN_IF_ERROR(CheckOutput(options));
-  const ProgressUnits units{.name = "examples", .per_step = options.batch};
+  ProgressUnits units{.name = "examples", .per_step = options.batch};
+  if (description.problem == ProblemType::kRegression) units.loss = "of the variance";
   const auto write = [&](const std::vector<NamedParameter>& result,
                          const std::map<std::string, std::string>& metadata) {
-    return WriteModelDirectory(options.output_directory, result, /*exact=*/{}, classifier.Files(), metadata);
+    const TrainableClassifier::WrittenWeights written = classifier.Written(result);
+    return WriteModelDirectory(options.output_directory, written.weights, written.exact, classifier.Files(), metadata);
   };
+  const TrainableClassifier::ExampleCall example = classifier.Example();
   const ModelRun run{.settings = SettingsOfRun(options, classifier),
                      .units = units,
-                     .call = "classify FILE...",
+                     .data_report = DataReport(description),
+                     .call = example.call,
+                     .input = example.input,
                      .make_task = [&] { return std::make_unique<ClassifierTask>(options, classifier); },
                      .write = write};
   return TrainModel(options, run);

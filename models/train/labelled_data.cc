@@ -1,23 +1,29 @@
 #include "models/train/labelled_data.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
-#include <set>
+#include <map>
 #include <system_error>
 #include <utility>
 
 #include "ATen/Functions.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "base/files.h"
+#include "base/number_text.h"
 #include "base/status_macros.h"
 #include "base/strict_json.h"
-#include "models/tokenizer/sequence_pair.h"
+#include "models/train/text_table.h"
 #include "models/weights/model_directory.h"
 
 namespace longshort::models {
 namespace {
 
-constexpr size_t kImageLimitBytes = size_t{1} << 26;
+constexpr size_t kFileLimitBytes = size_t{1} << 26;
 
 // The sorted paths of the folders, or of the regular files, in `directory`.
 absl::StatusOr<std::vector<std::filesystem::path>> Entries(const std::filesystem::path& directory, bool folders) {
@@ -34,56 +40,18 @@ absl::StatusOr<std::vector<std::filesystem::path>> Entries(const std::filesystem
   return paths;
 }
 
-absl::StatusOr<LabelledText> ParseLine(std::string_view line, const LabelledLines& form, const std::string& place) {
-  constexpr std::string_view kSecondText = "second_text";
-  LS_ASSIGN_OR_RETURN(const JsonFields fields, JsonFields::Parse(line, place));
-  const TextColumns& columns = form.columns;
-  if (form.only_these) {
-    const std::string_view known[] = {columns.label, columns.text, kSecondText};
-    LS_RETURN_IF_ERROR(fields.RefuseUnknown(absl::MakeConstSpan(known).first(form.documents + 1)));
-  }
-  for (const auto& [field, option] : {std::pair(columns.text, "--text-column"), {columns.label, "--label-column"}}) {
-    if (form.only_these || fields.Has(field)) continue;
-    return absl::InvalidArgumentError(absl::StrCat(place, ": no field '", field, "'; name the field with ", option));
-  }
-  LabelledText text{.label = {}, .documents = {}, .place = place};
-  absl::StatusOr<std::string> label = fields.Text(columns.label);
-  if (!label.ok() && !form.only_these) {
-    if (const absl::StatusOr<int64_t> integer = fields.Integer(columns.label); integer.ok()) {
-      label = absl::StrCat(*integer);
-    }
-  }
-  LS_ASSIGN_OR_RETURN(text.label, std::move(label));
-  LS_ASSIGN_OR_RETURN(text.documents.emplace_back(), fields.Text(columns.text));
-  if (form.documents == 2) {
-    LS_ASSIGN_OR_RETURN(text.documents.emplace_back(), fields.Text(kSecondText));
-  }
-  return text;
+// What a label is without space around it, with single spaces, in lower case, and as the shortest form of a number.
+std::string Plain(const std::string& label) {
+  std::string plain = absl::StrReplaceAll(label, {{"\xc2\xa0", " "}});  // no-break spaces
+  absl::RemoveExtraAsciiWhitespace(&plain);
+  absl::AsciiStrToLower(&plain);
+  double number = 0;
+  return absl::SimpleAtod(plain, &number) && std::isfinite(number) ? NumberText(number) : plain;
 }
 
-absl::StatusOr<TokenItem> Tokenise(const LabelledText& text, const TextClassifierConfig& config,
-                                   const TextEncoder& tokenizer, const std::string& name) {
-  const int64_t max_tokens = config.MaxDocumentTokens();
-  std::vector<DocumentBeginning> documents;
-  for (const std::string& document : text.documents) {
-    absl::StatusOr<DocumentBeginning> ids = tokenizer.EncodeBeginning(document, max_tokens);
-    if (!ids.ok()) return absl::Status(ids.status().code(), absl::StrCat(name, ": ", ids.status().message()));
-    if (std::all_of(ids->ids.begin(), ids->ids.end(), [&](int32_t id) { return id == config.padding_id; })) {
-      return absl::InvalidArgumentError(absl::StrCat(name, ": a document has no tokens"));
-    }
-    documents.push_back(*std::move(ids));
-  }
-  if (config.JoinsPairs() && documents.size() == 2) {
-    if (max_tokens < 4) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(name, ": a pair has at least 4 tokens, but max_document_tokens is ", max_tokens));
-    }
-    const auto separator = static_cast<int32_t>(config.separator_id);
-    documents = {JoinPair(documents[0], documents[1], separator, max_tokens)};
-  }
-  TokenItem item;
-  for (DocumentBeginning& document : documents) item.documents.push_back(std::move(document.ids));
-  return item;
+std::string Quoted(absl::Span<const std::string> labels) {
+  return absl::StrJoin(labels, ", ",
+                       [](std::string* out, const std::string& label) { out->append(QuotedLabel(label)); });
 }
 
 }  // namespace
@@ -104,6 +72,27 @@ absl::Status CheckLabelCount(absl::Span<const std::string> labels, int64_t class
   return absl::OkStatus();
 }
 
+absl::Status CheckLabelsDiffer(absl::Span<const std::string> labels, ProblemType problem, const std::string& name) {
+  if (labels.empty()) return absl::InvalidArgumentError(absl::StrCat(name, ": no label is left"));
+  if (labels.size() < 2 && problem == ProblemType::kSingleLabel) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, ": all examples have the label ", Quoted(labels), "; a classifier needs at least 2 labels"));
+  }
+  std::map<std::string, std::vector<std::string>> groups;
+  for (const std::string& label : labels) groups[Plain(label)].push_back(label);
+  std::erase_if(groups, [](const auto& group) { return group.second.size() < 2; });
+  if (groups.empty()) return absl::OkStatus();
+  constexpr int64_t kMostGroups = 10;
+  std::vector<std::string> shown;
+  for (const auto& [plain, alike] : groups) {
+    if (std::ssize(shown) < kMostGroups) shown.push_back(Quoted(alike));
+  }
+  if (std::ssize(groups) > kMostGroups) shown.push_back(absl::StrCat(groups.size() - kMostGroups, " more groups"));
+  return absl::InvalidArgumentError(
+      absl::StrCat(name, ": labels differ only by space, case or the form of a number: ", absl::StrJoin(shown, "; "),
+                   "; write them in one form, or rename those that mean different classes"));
+}
+
 absl::StatusOr<int64_t> ClassOf(absl::Span<const std::string> labels, const std::string& label,
                                 const std::string& name) {
   const auto found = std::lower_bound(labels.begin(), labels.end(), label);
@@ -120,80 +109,59 @@ std::string LabelsText(absl::Span<const std::string> labels) {
   return text;
 }
 
-at::Tensor CertainTargets(absl::Span<const int64_t> targets, int64_t classes) {
-  return at::one_hot(at::tensor(at::ArrayRef<int64_t>(targets.data(), targets.size())), classes).to(at::kFloat);
+absl::StatusOr<std::vector<Target>> TargetsOf(absl::Span<const LabelledExample> examples,
+                                              absl::Span<const std::string> labels, ProblemType problem) {
+  std::vector<Target> targets;
+  targets.reserve(examples.size());
+  for (const LabelledExample& example : examples) {
+    Target& target = targets.emplace_back();
+    if (problem == ProblemType::kRegression) {
+      const std::string& number = example.labels.front();
+      if (!absl::SimpleAtof(number, &target.number) || !std::isfinite(target.number)) {
+        return absl::InvalidArgumentError(absl::StrCat(example.place, ": label is ", QuoteForMessage(number),
+                                                       "; a regression needs a number such as 3.5"));
+      }
+      continue;
+    }
+    for (const std::string& label : example.labels) {
+      LS_ASSIGN_OR_RETURN(target.classes.emplace_back(), ClassOf(labels, label, example.place));
+    }
+  }
+  return targets;
 }
 
-absl::StatusOr<std::vector<ImageFile>> ReadImageFolder(const std::string& directory, std::vector<std::string>& labels) {
-  LS_ASSIGN_OR_RETURN(const std::vector<std::filesystem::path> folders, Entries(directory, /*folders=*/true));
-  if (labels.empty()) {
-    for (const std::filesystem::path& folder : folders) labels.push_back(folder.filename().string());
+at::Tensor TargetRows(absl::Span<const Target> targets, ProblemType problem, int64_t classes) {
+  at::Tensor rows = at::zeros({static_cast<int64_t>(targets.size()), classes});
+  float* row = rows.mutable_data_ptr<float>();
+  for (const Target& target : targets) {
+    if (problem == ProblemType::kRegression) row[0] = target.number;
+    for (const int64_t one : target.classes) row[one] = 1;
+    row += classes;
   }
-  std::vector<ImageFile> images;
+  return rows;
+}
+
+NumberScale ScaleOf(absl::Span<const Target> targets) {
+  double sum = 0, squares = 0;
+  for (const Target& target : targets) sum += target.number;
+  const double mean = sum / static_cast<double>(targets.size());
+  for (const Target& target : targets) squares += (target.number - mean) * (target.number - mean);
+  return {.mean = mean, .deviation = std::sqrt(squares / static_cast<double>(targets.size()))};
+}
+
+absl::StatusOr<std::vector<LabelledExample>> ReadClassFolders(const std::string& directory) {
+  LS_ASSIGN_OR_RETURN(const std::vector<std::filesystem::path> folders, Entries(directory, /*folders=*/true));
+  std::vector<LabelledExample> examples;
   for (const std::filesystem::path& folder : folders) {
-    LS_ASSIGN_OR_RETURN(const int64_t target, ClassOf(labels, folder.filename().string(), folder.string()));
     LS_ASSIGN_OR_RETURN(const std::vector<std::filesystem::path> files, Entries(folder, /*folders=*/false));
     for (const std::filesystem::path& file : files) {
-      LS_ASSIGN_OR_RETURN(std::string bytes, ReadTextFile(file.string(), kImageLimitBytes));
-      images.push_back({.path = file.string(), .bytes = std::move(bytes), .target = target});
+      LS_ASSIGN_OR_RETURN(std::string bytes, ReadTextFile(file.string(), kFileLimitBytes));
+      examples.push_back({.labels = {folder.filename().string()}, .place = file.string(), .content = {}});
+      examples.back().content.push_back(std::move(bytes));
     }
   }
-  if (images.empty()) return absl::InvalidArgumentError(absl::StrCat(directory, ": its folders contain no file"));
-  return images;
-}
-
-absl::StatusOr<std::vector<LabelledText>> ParseLabelledTexts(std::string_view lines, const LabelledLines& form,
-                                                             const std::string& name) {
-  std::vector<LabelledText> texts;
-  lines = WithoutByteOrderMark(lines);
-  for (int64_t number = 1; !lines.empty(); ++number) {
-    std::string_view line = lines.substr(0, lines.find('\n'));
-    lines.remove_prefix(std::min(line.size() + 1, lines.size()));
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    if (line.empty()) continue;
-    LS_ASSIGN_OR_RETURN(texts.emplace_back(), ParseLine(line, form, absl::StrCat(name, ":", number)));
-  }
-  LS_RETURN_IF_ERROR(CheckLabelledTexts(texts, name));
-  return texts;
-}
-
-absl::Status CheckLabelledTexts(absl::Span<const LabelledText> texts, const std::string& name) {
-  for (const LabelledText& text : texts) {
-    if (text.label.empty() || text.label.find('\n') != std::string::npos) {
-      return absl::InvalidArgumentError(absl::StrCat(text.place, ": the label must be one line that is not empty"));
-    }
-  }
-  return texts.empty() ? absl::InvalidArgumentError(absl::StrCat(name, ": contains no labelled text"))
-                       : absl::OkStatus();
-}
-
-std::string_view WithoutByteOrderMark(std::string_view text) {
-  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
-  return text;
-}
-
-std::vector<std::string> LabelsOf(absl::Span<const LabelledText> texts) {
-  std::set<std::string> labels;
-  for (const LabelledText& text : texts) labels.insert(text.label);
-  return {labels.begin(), labels.end()};
-}
-
-int64_t TokenisedTexts::Tokens(int64_t item) const {
-  size_t tokens = 0;
-  for (const std::vector<int32_t>& document : items[item].documents) tokens += document.size();
-  return static_cast<int64_t>(tokens);
-}
-
-absl::StatusOr<TokenisedTexts> TokeniseTexts(absl::Span<const LabelledText> texts, const TextClassifierConfig& config,
-                                             const TextEncoder& tokenizer, absl::Span<const std::string> labels) {
-  TokenisedTexts tokenised;
-  for (const LabelledText& text : texts) {
-    LS_ASSIGN_OR_RETURN(const int64_t target, ClassOf(labels, text.label, text.place));
-    LS_ASSIGN_OR_RETURN(TokenItem item, Tokenise(text, config, tokenizer, text.place));
-    tokenised.items.push_back(std::move(item));
-    tokenised.targets.push_back(target);
-  }
-  return tokenised;
+  if (examples.empty()) return absl::InvalidArgumentError(absl::StrCat(directory, ": its folders contain no file"));
+  return examples;
 }
 
 }  // namespace longshort::models

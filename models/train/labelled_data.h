@@ -1,8 +1,4 @@
-// Labelled examples on disk.
-//
-// Images: for each class, a folder of image files with the class's name. Texts: JSON Lines, one object per line.
-//   {"label": "pos", "text": "a document"}
-//   {"label": "same", "text": "a document", "second_text": "another"}    for models of two documents
+// Labels, classes and targets of examples, and folders of images: for each class a folder with the class's name.
 // The sorted labels are the classes, counted from 0.
 #pragma once
 
@@ -16,14 +12,37 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "models/classifier.h"
-#include "models/tokenizer/tokenizer.h"
-#include "models/weights/text_classifier_config.h"
 
 namespace longshort::models {
+
+struct LabelledExample {
+  // One for a single label; any number, sorted, for several labels; a number in digits for a regression.
+  std::vector<std::string> labels;
+  std::string place;                 // for errors: the file, with the line if it has several examples
+  std::vector<std::string> content;  // one or two documents, or the bytes of an encoded image
+};
+
+// What a model should answer for an example.
+struct Target {
+  std::vector<int64_t> classes;  // one for a single label, any number for several labels, none for a regression
+  float number = 0;              // of a regression
+};
+
+// What the data are, for the report before a run and for the figures of held-out examples.
+struct DataDescription {
+  ProblemType problem = ProblemType::kSingleLabel;
+  std::vector<std::string> labels;
+  std::vector<Target> train, held_out;
+  std::vector<std::string> notes;  // more sentences for the report
+};
 
 // Checks that the sorted `labels` are as many as the model's classes, and that labels.txt can hold them. `name` is the
 // data's name in errors.
 absl::Status CheckLabelCount(absl::Span<const std::string> labels, int64_t classes, const std::string& name);
+
+// Checks that there are two labels at least, and that no labels differ only by space, case, or the form of a number.
+// Errors: INVALID_ARGUMENT naming `name` and the labels.
+absl::Status CheckLabelsDiffer(absl::Span<const std::string> labels, ProblemType problem, const std::string& name);
 
 // Returns the class of a label. Errors: INVALID_ARGUMENT naming `name` and the label if `labels` does not contain it.
 absl::StatusOr<int64_t> ClassOf(absl::Span<const std::string> labels, const std::string& label,
@@ -32,69 +51,25 @@ absl::StatusOr<int64_t> ClassOf(absl::Span<const std::string> labels, const std:
 // The content of labels.txt.
 std::string LabelsText(absl::Span<const std::string> labels);
 
-// One-hot rows for `targets`: [targets, classes], float32.
-at::Tensor CertainTargets(absl::Span<const int64_t> targets, int64_t classes);
+// The targets of examples. Errors: INVALID_ARGUMENT naming the place and the label that `labels` does not contain, or
+// that is not a number of a regression.
+absl::StatusOr<std::vector<Target>> TargetsOf(absl::Span<const LabelledExample> examples,
+                                              absl::Span<const std::string> labels, ProblemType problem);
 
-struct ImageFile {
-  std::string path;
-  std::string bytes;  // as encoded
-  int64_t target = 0;
+// One row for each target, [targets, classes], float32: 1 for each of its classes and 0 elsewhere, or its number.
+at::Tensor TargetRows(absl::Span<const Target> targets, ProblemType problem, int64_t classes);
+
+// The mean and the standard deviation of a regression's numbers. A model learns (number - mean) / deviation.
+struct NumberScale {
+  double mean = 0;
+  double deviation = 1;
 };
+NumberScale ScaleOf(absl::Span<const Target> targets);
 
 // Reads the files of all class folders in `directory`. Classes and files are in the order of their names. Entries of
-// `directory` that are not folders are ignored. If `labels` is empty, it is set to the names of the classes.
-// Errors: NOT_FOUND if the directory does not exist; INVALID_ARGUMENT for a class that `labels` does not contain, or if
-// there is no image; those of the file system. All name the path.
-absl::StatusOr<std::vector<ImageFile>> ReadImageFolder(const std::string& directory, std::vector<std::string>& labels);
-
-struct LabelledText {
-  std::string label;
-  std::vector<std::string> documents;  // one or two
-  std::string place;                   // for errors: the file, with the line if it has several texts
-};
-
-// The fields or columns of a text and its label.
-struct TextColumns {
-  std::string text = "text";
-  std::string label = "label";
-};
-
-// How the lines of a JSON Lines file are read.
-struct LabelledLines {
-  TextColumns columns = {};
-  // 2: the field "second_text" is the second document.
-  int64_t documents = 1;
-  // Other fields, and labels that are integers, are errors. Otherwise the fields are ignored.
-  bool only_these = true;
-};
-
-// `name` is the file's name in errors. Empty lines are ignored.
-// Errors: INVALID_ARGUMENT naming file, line and cause: not a JSON object, a missing or unknown field, or no line.
-absl::StatusOr<std::vector<LabelledText>> ParseLabelledTexts(std::string_view lines, const LabelledLines& form,
-                                                             const std::string& name);
-
-// Errors: INVALID_ARGUMENT if there is no text, or naming a text whose label is not one line.
-absl::Status CheckLabelledTexts(absl::Span<const LabelledText> texts, const std::string& name);
-
-std::string_view WithoutByteOrderMark(std::string_view text);
-
-// The distinct labels, sorted.
-std::vector<std::string> LabelsOf(absl::Span<const LabelledText> texts);
-
-// Labelled texts as the input of a text classifier.
-struct TokenisedTexts {
-  std::vector<TokenItem> items;
-  std::vector<int64_t> targets;  // [items]: classes
-
-  int64_t size() const { return static_cast<int64_t>(items.size()); }
-  // Number of tokens of all documents of an item.
-  int64_t Tokens(int64_t item) const;
-};
-
-// Tokenises labelled texts. A document that is longer than the model's maximum is cut at its end, as for a request with
-// `truncate`. A pair is joined to one document if the model does that. Errors: those of tokenising; INVALID_ARGUMENT
-// for a label that `labels` lacks, or a document without tokens. All name the text's place.
-absl::StatusOr<TokenisedTexts> TokeniseTexts(absl::Span<const LabelledText> texts, const TextClassifierConfig& config,
-                                             const TextEncoder& tokenizer, absl::Span<const std::string> labels);
+// `directory` that are not folders are ignored.
+// Errors: NOT_FOUND if the directory does not exist; INVALID_ARGUMENT if there is no file; those of the file system.
+// All name the path.
+absl::StatusOr<std::vector<LabelledExample>> ReadClassFolders(const std::string& directory);
 
 }  // namespace longshort::models

@@ -1,52 +1,44 @@
 // Reads labelled texts from what users have: JSON Lines, a table (CSV, TSV), or a folder for each class.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "models/classifier.h"
 #include "models/train/labelled_data.h"
+#include "models/train/text_encoding.h"
 
 namespace longshort::models {
 
-// Reads a folder of class folders whose files are texts, a table if the name ends with .csv or .tsv (its first row
-// names the columns), or else JSON Lines, whose other fields are ignored and whose labels may be integers. Errors:
-// those of reading; INVALID_ARGUMENT naming the file, the line, and the columns that there are.
-absl::StatusOr<std::vector<LabelledText>> ReadLabelledTexts(const std::string& path, const TextColumns& columns);
-
-// For each example, its label and the parts of its content, which the examples own.
-struct Example {
-  std::string_view label;
-  std::vector<std::string_view> content;
+// How texts and their labels stand in a file.
+struct TextFormat {
+  // Fields of JSON Lines, or columns of a table.
+  std::string text_column = "text";
+  std::string label_column = "label";
+  std::string label_separator = ",";  // between several labels in a field of a table
+  std::string encoding = kUtf8;
+  ProblemType problem = ProblemType::kSingleLabel;
+  // 2: the field "second_text" is the second document. Only JSON Lines have it.
+  int64_t documents = 1;
 };
-// Chooses about `fraction` of the examples of each class to hold out, at least one, by a hash of each example's
-// content, so that equal examples stay together. Returns for each example whether it is held out. Errors:
-// INVALID_ARGUMENT naming the class if it has fewer than two different examples.
-absl::StatusOr<std::vector<bool>> ChooseHeldOut(const std::vector<Example>& examples, double fraction,
-                                                const std::string& name);
 
-// Moves those examples from `train` to `held_out`. `example_of` returns the Example of an element of `train`.
-template <typename Item, typename ExampleOf>
-absl::Status HoldOut(std::vector<Item>& train, std::vector<Item>& held_out, double fraction, const std::string& name,
-                     ExampleOf example_of) {
-  std::vector<Example> examples;
-  examples.reserve(train.size());
-  for (const Item& item : train) examples.push_back(example_of(item));
-  const absl::StatusOr<std::vector<bool>> is_held_out = ChooseHeldOut(examples, fraction, name);
-  if (!is_held_out.ok()) return is_held_out.status();
-  size_t kept = 0;
-  for (size_t i = 0; i < train.size(); ++i) {
-    if ((*is_held_out)[i]) {
-      held_out.push_back(std::move(train[i]));
-    } else {
-      std::swap(train[kept++], train[i]);
-    }
-  }
-  train.resize(kept);
-  return absl::OkStatus();
-}
+// Reads a folder of class folders whose files are texts, a table if the name ends with .csv or .tsv, or else JSON
+// Lines. Errors: those of reading and of ToUtf8; INVALID_ARGUMENT if there is no text, or naming the file, the line and
+// the cause.
+absl::StatusOr<std::vector<LabelledExample>> ReadLabelledTexts(const std::string& path, const TextFormat& format);
+
+// JSON Lines: {"label": "pos", "text": "a document"}. Other fields may have any value. A label is a string, an integer
+// or a boolean; for several labels it is a list of them, which may be empty; for a regression it is a number. Empty
+// lines are ignored. `name` is the file's name in errors.
+absl::StatusOr<std::vector<LabelledExample>> ParseLabelledLines(std::string_view lines, const TextFormat& format,
+                                                                const std::string& name);
+
+// A table whose first row names the columns. Commas, semicolons or tabs separate its fields: the first of these with
+// which the first row has both columns. `usual` is tried before the others.
+absl::StatusOr<std::vector<LabelledExample>> ParseLabelledTable(std::string_view table, char usual,
+                                                                const TextFormat& format, const std::string& name);
 
 }  // namespace longshort::models

@@ -68,7 +68,7 @@ class LanguageModelTask final : public TrainingTask {
     return tensors;
   }
 
-  std::string HeldOut() const override {
+  HeldOutResult HeldOut() const override {
     const c10::NoGradGuard no_grad;
     const Decoder decoder = DecoderOf(parameters_);
     StreamMemory memory = ZeroMemory(decoder, options_.batch);
@@ -77,9 +77,10 @@ class LanguageModelTask final : public TrainingTask {
       const StreamBatches::Batch batch = held_out_.At(index);
       sum += CrossEntropy(ForwardSegments(decoder, batch.inputs, memory), batch.targets).item<double>();
     }
-    return absl::StrFormat("%.4f bits/byte over %d tokens",
-                           sum / static_cast<double>(held_out_.batches_per_pass()) / std::numbers::ln2,
-                           held_out_.batches_per_pass() * options_.batch * options_.tokens_per_stream);
+    return {.figures = absl::StrFormat("%.4f bits/byte over %d tokens",
+                                       sum / static_cast<double>(held_out_.batches_per_pass()) / std::numbers::ln2,
+                                       held_out_.batches_per_pass() * options_.batch * options_.tokens_per_stream),
+            .details = ""};
   }
 
  private:
@@ -209,7 +210,10 @@ absl::Status TrainLanguageModel(const LanguageModelTrainerOptions& given, const 
       .name = "tokens", .per_step = options.batch * options.tokens_per_stream, .bits_per_byte = true};
   const ModelRun run{.settings = settings,
                      .units = units,
+                     .data_report = absl::StrCat("data: ", train_text.size(), " bytes to train on, ",
+                                                 held_out_text.size(), " held out\n"),
                      .call = "generate --prompt='Once' --max-tokens=100",
+                     .input = "",
                      .make_task = make_task,
                      .write = write};
   return TrainModel(options, run);

@@ -175,19 +175,4 @@ absl::Status CheckReplacesOwnModel(const std::string& directory, const RunSettin
                    "; name another folder, for example the next version, or give --replace to replace the model"));
 }
 
-std::string NextSteps(const std::string& directory, const std::string& held_out, const std::string& call) {
-  const fs::path place = PlaceOf(directory);
-  std::string text = absl::StrCat("the model is in ", directory, held_out.empty() ? "" : ": held-out ", held_out, "\n");
-  const std::string version = place.filename().string();
-  if (version.empty() || version.find_first_not_of("0123456789") != std::string::npos) {
-    return absl::StrCat(text, "to serve it, move it to a folder REPOSITORY/NAME/1\n");
-  }
-  // As the user wrote it, if that has the three parts.
-  const fs::path given = fs::path(directory).has_filename() ? fs::path(directory) : fs::path(directory).parent_path();
-  const fs::path repository = given.parent_path().parent_path();
-  return absl::StrCat(text, "serve it:  longshort-server --model-repository=",
-                      given.parent_path().has_filename() && repository.empty() ? "." : repository.string(),
-                      "\ncall it:   longshort --model=", place.parent_path().filename().string(), " ", call, "\n");
-}
-
 }  // namespace longshort::models

@@ -40,8 +40,4 @@ std::map<std::string, std::string> MetadataOfRun(const RunSettings& settings);
 // run with these settings did not write.
 absl::Status CheckReplacesOwnModel(const std::string& directory, const RunSettings& settings);
 
-// What a user does with the new model, in lines: where it is, its held-out figure, and the commands that serve it and
-// call it. `call` is the client's command with its arguments.
-std::string NextSteps(const std::string& directory, const std::string& held_out, const std::string& call);
-
 }  // namespace longshort::models

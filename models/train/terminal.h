@@ -11,6 +11,7 @@ namespace longshort::models {
 struct ProgressUnits {
   std::string name = "examples";  // the units that a step processes
   int64_t per_step = 1;
+  std::string loss = "nats";   // the unit of the loss
   bool bits_per_byte = false;  // also print the loss in bits; a unit is then a byte
 };
 
@@ -19,7 +20,7 @@ class TrainingProgress final {
  public:
   TrainingProgress(int64_t first_step, int64_t total_steps, ProgressUnits units);
 
-  // `loss` is the loss of the step, in nats.
+  // `loss` is the loss of the step.
   void Report(int64_t steps_done, double loss, double gradient_norm, double learning_rate);
   // A run with a time limit estimates its last step again and again.
   void set_total_steps(int64_t steps) { total_steps_ = steps; }

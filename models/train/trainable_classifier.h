@@ -3,15 +3,20 @@
 #pragma once
 
 #include <cstdint>
+#include <iterator>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ATen/core/Tensor.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "models/train/divided_data.h"
 #include "models/train/example_order.h"
 #include "models/train/image_augmentation.h"
+#include "models/train/labelled_data.h"
 #include "models/train/labelled_texts.h"
 #include "models/train/model_writer.h"
 #include "models/train/parameters.h"
@@ -24,8 +29,9 @@ class TrainableClassifier {
  public:
   virtual ~TrainableClassifier() = default;
 
-  virtual int64_t training_examples() const = 0;
-  virtual int64_t held_out_examples() const = 0;
+  virtual const DataDescription& description() const = 0;
+  int64_t training_examples() const { return std::ssize(description().train); }
+  int64_t held_out_examples() const { return std::ssize(description().held_out); }
 
   // Random initial weights, which `seed` determines.
   virtual std::vector<NamedParameter> InitialParameters(uint64_t seed) const = 0;
@@ -34,8 +40,9 @@ class TrainableClassifier {
   virtual void Arrange(std::vector<Draw>& /*batch*/) const {}
 
   struct Scores {
-    at::Tensor logits;                   // [examples, classes]
-    at::Tensor targets;                  // [examples, classes]: the target probability of each class
+    at::Tensor logits;  // [examples, classes]
+    // [examples, classes]: the target probability of each class, or the scaled numbers of a regression (ScaleOf).
+    at::Tensor targets;
     std::vector<at::Tensor> statistics;  // of batch normalisation; the same number of tensors in each call
   };
   // The scores of training examples. `seed` and the draws' numbers determine how they are varied.
@@ -47,24 +54,39 @@ class TrainableClassifier {
   // The scores of held-out examples [first, first + count), computed as the server computes them.
   virtual Scores HeldOut(const std::vector<NamedParameter>& parameters, int64_t first, int64_t count) const = 0;
 
+  struct WrittenWeights {
+    std::vector<NamedParameter> weights;
+    std::vector<std::string_view> exact;  // the names of those that need float32
+  };
+  // The weights of the model directory, from trained ones.
+  virtual WrittenWeights Written(const std::vector<NamedParameter>& trained) const {
+    return {.weights = trained, .exact = {}};
+  }
   // The files of the model directory, except the weights.
   virtual std::vector<ModelFile> Files() const = 0;
   // The properties of model and data that determine a run.
   virtual RunSettings Settings() const = 0;
+
+  // A call of the client with a held-out example: the end of its command, and what is piped to it (next_steps.h).
+  struct ExampleCall {
+    std::string call, input;
+  };
+  virtual ExampleCall Example() const = 0;
 };
 
 // The files that the command line names, and what is made without them.
 struct TrainingFiles {
   // config.json of the model to train; an image classifier must be a CvT*-LS. Empty: that of `from`, or a preset of
-  // `size`, with the data's classes. Text data may then also be tables and folders (labelled_texts.h).
+  // `size`, with the data's classes.
   std::string config;
-  std::string from;            // model directory with whose weights the run begins; empty: random weights
-  std::string size = "small";  // "small" or "medium"
-  std::string vocabulary;      // the tokenizer's file, if it reads one
-  std::string train;           // JSON Lines, or a folder of class folders (labelled_data.h)
-  std::string held_out;        // in the same format; empty: `held_out_fraction` of `train`, which is not trained on
-  double held_out_fraction = 0.1;
-  TextColumns columns = {};
+  std::string from;                         // model directory with whose weights the run begins; empty: random weights
+  std::string size = "small";               // "small" or "medium"
+  std::string vocabulary;                   // the tokenizer's file, if it reads one
+  std::string train;                        // texts (labelled_texts.h), or a folder of class folders of images
+  std::string held_out;                     // in the same format; empty: a fraction of `train`, which is not trained on
+  Division division = {};                   // its problem is that of the model
+  std::optional<ProblemType> problem = {};  // of texts; absent: that of `config` or `from`, or a single label
+  TextFormat format = {};                   // of texts; its problem and documents are those of the model
 };
 
 struct TextVariationOptions {
@@ -72,14 +94,14 @@ struct TextVariationOptions {
   double masked_tokens = 0;  // fraction of a document's tokens to mask, chosen at random each time
 };
 
-// Reads and tokenises all of the files, as TokeniseTexts (labelled_data.h).
-// Errors: those of reading; INVALID_ARGUMENT naming the file and the problem.
+// Reads and tokenises all of the files, as TokeniseTexts (tokenised_texts.h).
+// Errors: those of reading and of Divide; INVALID_ARGUMENT naming the file and the problem.
 absl::StatusOr<std::unique_ptr<TrainableClassifier>> LoadTrainableTextClassifier(const TrainingFiles& files,
                                                                                  const TextVariationOptions& variation);
 
 // Reads all images, and decodes each to check it. They are kept as encoded and decoded again for each use. Held-out
-// images are prepared as in the server. Errors: those of reading and decoding; INVALID_ARGUMENT naming the file and the
-// problem.
+// images are prepared as in the server. Errors: those of reading, of decoding and of Divide; INVALID_ARGUMENT naming
+// the file and the problem.
 absl::StatusOr<std::unique_ptr<TrainableClassifier>> LoadTrainableImageClassifier(
     const TrainingFiles& files, const AugmentationOptions& augmentation);
 

@@ -10,7 +10,7 @@
 #include "models/images/decode_image.h"
 #include "models/images/image_preprocessor.h"
 #include "models/train/labelled_data.h"
-#include "models/train/labelled_texts.h"
+#include "models/train/next_steps.h"
 #include "models/train/starting_model.h"
 #include "models/train/trainable_classifier.h"
 #include "models/weights/cvt_config.h"
@@ -21,18 +21,18 @@ namespace {
 
 constexpr double kStatisticsMomentum = 0.1;  // as the published models were trained
 
-absl::Status Named(const ImageFile& file, const absl::Status& error) {
-  return absl::Status(error.code(), absl::StrCat(file.path, ": ", std::string(error.message())));
+absl::Status Named(const LabelledExample& file, const absl::Status& error) {
+  return absl::Status(error.code(), absl::StrCat(file.place, ": ", std::string(error.message())));
 }
 
-absl::StatusOr<cv::Mat> DecodePixels(const ImageFile& file, OrientationUse orientation) {
-  absl::StatusOr<cv::Mat> image = DecodeImage(file.bytes, ImageLimits(), orientation);
+absl::StatusOr<cv::Mat> DecodePixels(const LabelledExample& file, OrientationUse orientation) {
+  absl::StatusOr<cv::Mat> image = DecodeImage(file.content.front(), ImageLimits(), orientation);
   if (!image.ok()) return Named(file, image.status());
   return image;
 }
 
-absl::StatusOr<at::Tensor> PrepareForModel(const ImageFile& file, const ImagePreprocessor& preprocessor) {
-  const absl::StatusOr<ClassifierItem> item = preprocessor.Decode(file.bytes);
+absl::StatusOr<at::Tensor> PrepareForModel(const LabelledExample& file, const ImagePreprocessor& preprocessor) {
+  const absl::StatusOr<ClassifierItem> item = preprocessor.Decode(file.content.front());
   if (!item.ok()) return Named(file, item.status());
   const ImageItem& image = std::get<ImageItem>(*item);
   at::Tensor values = at::empty({3, image.height, image.width});
@@ -45,7 +45,8 @@ class TrainableImageClassifier final : public TrainableClassifier {
   struct Data {
     CvtConfig config;
     // As encoded, since pixels take ten times the memory. All can be decoded.
-    std::vector<ImageFile> train, held_out;
+    std::vector<LabelledExample> train, held_out;
+    DataDescription description;
     std::vector<ModelFile> files;
     RunSettings settings;
     std::vector<NamedParameter> begin;  // the weights that the run begins with; empty: random ones
@@ -60,8 +61,7 @@ class TrainableImageClassifier final : public TrainableClassifier {
     deviation_ = at::tensor(at::ArrayRef<double>(preprocessing.standard_deviation)).to(at::kFloat).view({3, 1, 1});
   }
 
-  int64_t training_examples() const override { return static_cast<int64_t>(data_.train.size()); }
-  int64_t held_out_examples() const override { return static_cast<int64_t>(data_.held_out.size()); }
+  const DataDescription& description() const override { return data_.description; }
 
   std::vector<NamedParameter> InitialParameters(uint64_t seed) const override {
     std::vector<NamedParameter> parameters = longshort::models::InitialParameters(CvtTensors(data_.config), seed);
@@ -75,16 +75,16 @@ class TrainableImageClassifier final : public TrainableClassifier {
     const int64_t width = augmentation_.side > 0 ? augmentation_.side : data_.config.preprocessing.crop_width;
     std::vector<RandomDraws> random;
     std::vector<at::Tensor> varied;
-    std::vector<int64_t> classes;
+    std::vector<Target> classes;
     for (const Draw& draw : draws) {
       random.push_back(VariationOf(draw, seed));
-      const ImageFile& file = data_.train[draw.example];
+      const LabelledExample& file = data_.train[draw.example];
       const cv::Mat pixels = DecodePixels(file, data_.config.preprocessing.orientation).value();
       varied.push_back(AugmentImage(pixels, height, width, augmentation_, random.back()));
-      classes.push_back(file.target);
+      classes.push_back(data_.description.train[draw.example]);
     }
     at::Tensor images = at::stack(varied).sub_(mean_).div_(deviation_);
-    at::Tensor targets = CertainTargets(classes, data_.config.classes);
+    at::Tensor targets = TargetRows(classes, ProblemType::kSingleLabel, data_.config.classes);
     MixImages(images, targets, augmentation_, random);
 
     BatchStatistics statistics;
@@ -104,13 +104,12 @@ class TrainableImageClassifier final : public TrainableClassifier {
 
   Scores HeldOut(const std::vector<NamedParameter>& parameters, int64_t first, int64_t count) const override {
     std::vector<at::Tensor> images;
-    std::vector<int64_t> classes;
-    for (const ImageFile& file : absl::MakeConstSpan(data_.held_out).subspan(first, count)) {
+    for (const LabelledExample& file : absl::MakeConstSpan(data_.held_out).subspan(first, count)) {
       images.push_back(PrepareForModel(file, *preprocessor_).value());
-      classes.push_back(file.target);
     }
+    const auto targets = absl::MakeConstSpan(data_.description.held_out).subspan(first, count);
     return {.logits = NetworkOver(parameters).Logits(at::stack(images), /*statistics=*/nullptr),
-            .targets = CertainTargets(classes, data_.config.classes),
+            .targets = TargetRows(targets, ProblemType::kSingleLabel, data_.config.classes),
             .statistics = {}};
   }
 
@@ -122,6 +121,10 @@ class TrainableImageClassifier final : public TrainableClassifier {
     settings["--colour-jitter"] = absl::StrCat(augmentation_.colour_jitter);
     settings["--cutmix"] = absl::StrCat(augmentation_.cutmix);
     return settings;
+  }
+
+  ExampleCall Example() const override {
+    return {.call = absl::StrCat("classify ", ShellWord(data_.held_out.front().place)), .input = ""};
   }
 
  private:
@@ -166,20 +169,18 @@ absl::StatusOr<std::unique_ptr<TrainableClassifier>> LoadTrainableImageClassifie
     LS_ASSIGN_OR_RETURN(data.config, ParseCvtConfig(form.config, form.name));
   }
   if (const int64_t side = augmentation.side; side > 0) LS_RETURN_IF_ERROR(CheckCvtImageSize(data.config, side, side));
-  std::vector<std::string> labels;
-  LS_ASSIGN_OR_RETURN(std::vector<ImageFile> train, ReadImageFolder(files.train, labels));
+  LS_ASSIGN_OR_RETURN(std::vector<LabelledExample> train, ReadClassFolders(files.train));
+  std::vector<LabelledExample> held_out;
+  if (!files.held_out.empty()) {
+    LS_ASSIGN_OR_RETURN(held_out, ReadClassFolders(files.held_out));
+  }
+  LS_ASSIGN_OR_RETURN(DividedData divided, Divide(std::move(train), std::move(held_out), files.division, files.train));
+  const std::vector<std::string>& labels = divided.labels;
   const int64_t classes = data.config.classes;
   if (files.config.empty()) data.config.classes = static_cast<int64_t>(labels.size());
   LS_RETURN_IF_ERROR(CheckCvtConfig(data.config, form.name));
   LS_RETURN_IF_ERROR(CheckLabelCount(labels, data.config.classes, files.train));
-  std::vector<ImageFile> held_out;
-  if (files.held_out.empty()) {
-    LS_RETURN_IF_ERROR(HoldOut(train, held_out, files.held_out_fraction, files.train, [&](const ImageFile& file) {
-      return Example{.label = labels[file.target], .content = {file.bytes}};
-    }));
-  } else {
-    LS_ASSIGN_OR_RETURN(held_out, ReadImageFolder(files.held_out, labels));
-  }
+  LS_ASSIGN_OR_RETURN(data.description, Describe(divided, ProblemType::kSingleLabel));
   if (form.from) {
     LS_ASSIGN_OR_RETURN(data.begin, StartingWeights(*form.from, classes, labels, "head.", CvtTensors(data.config)));
     AddStartingModel(*form.from, data.settings);
@@ -188,16 +189,16 @@ absl::StatusOr<std::unique_ptr<TrainableClassifier>> LoadTrainableImageClassifie
   data.files = {{"config.json", form.config}, {"labels.txt", LabelsText(labels)}};
 
   LS_ASSIGN_OR_RETURN(FingerprintHash hash, FingerprintHash::Create());
-  for (const ImageFile& file : train) {
+  for (const LabelledExample& file : divided.train) {
     LS_RETURN_IF_ERROR(DecodePixels(file, data.config.preprocessing.orientation).status());
-    LS_RETURN_IF_ERROR(hash.Add(labels[file.target], file.bytes));
+    LS_RETURN_IF_ERROR(hash.Add(file.labels.front(), file.content.front()));
   }
   const std::unique_ptr<ImagePreprocessor> preprocessor = MakeImagePreprocessor(data.config.preprocessing, {});
-  for (const ImageFile& file : held_out) {
+  for (const LabelledExample& file : divided.held_out) {
     LS_RETURN_IF_ERROR(PrepareForModel(file, *preprocessor).status());
   }
-  data.train = std::move(train);
-  data.held_out = std::move(held_out);
+  data.train = std::move(divided.train);
+  data.held_out = std::move(divided.held_out);
   LS_ASSIGN_OR_RETURN(const std::string data_hash, hash.Finish());
   AddConfig(ToJson(data.config), data.settings);
   data.settings["the training data's hash"] = data_hash;

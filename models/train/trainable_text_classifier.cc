@@ -1,16 +1,22 @@
 #include <algorithm>
+#include <iterator>
+#include <string_view>
 #include <utility>
 
 #include "ATen/Functions.h"
+#include "ATen/TensorOperators.h"
 #include "absl/strings/str_cat.h"
 #include "base/files.h"
 #include "base/sha256.h"
 #include "base/status_macros.h"
 #include "models/classifiers/classifiers.h"
 #include "models/classifiers/text_network.h"
+#include "models/train/divided_data.h"
 #include "models/train/labelled_data.h"
 #include "models/train/labelled_texts.h"
+#include "models/train/next_steps.h"
 #include "models/train/starting_model.h"
+#include "models/train/tokenised_texts.h"
 #include "models/train/trainable_classifier.h"
 #include "models/weights/model_directory.h"
 #include "models/weights/text_classifier_config.h"
@@ -18,14 +24,22 @@
 namespace longshort::models {
 namespace {
 
+constexpr std::string_view kHead = "seq_classifer.";
+// The layer with a row for each class.
+constexpr std::string_view kHeadOut = "seq_classifer.mlpblock.2.";
+constexpr std::string_view kHeadWeight = "seq_classifer.mlpblock.2.weight";
+constexpr std::string_view kHeadBias = "seq_classifer.mlpblock.2.bias";
+
 using Documents = std::vector<std::vector<int32_t>>;
 
 class TrainableTextClassifier final : public TrainableClassifier {
  public:
   struct Data {
     TextClassifierConfig config;
-    std::vector<std::string> labels;
     TokenisedTexts train, held_out;
+    DataDescription description;
+    NumberScale scale;  // of a regression
+    ExampleCall example;
     std::vector<ModelFile> files;
     RunSettings settings;
     std::vector<NamedParameter> begin;  // the weights that the run begins with; empty: random ones
@@ -34,8 +48,7 @@ class TrainableTextClassifier final : public TrainableClassifier {
   TrainableTextClassifier(Data data, const TextVariationOptions& variation)
       : data_(std::move(data)), variation_(variation) {}
 
-  int64_t training_examples() const override { return data_.train.size(); }
-  int64_t held_out_examples() const override { return data_.held_out.size(); }
+  const DataDescription& description() const override { return data_.description; }
 
   std::vector<NamedParameter> InitialParameters(uint64_t seed) const override {
     std::vector<NamedParameter> parameters =
@@ -54,13 +67,13 @@ class TrainableTextClassifier final : public TrainableClassifier {
   Scores Train(const std::vector<NamedParameter>& parameters, absl::Span<const Draw> draws,
                uint64_t seed) const override {
     Documents documents;
-    std::vector<int64_t> targets;
+    std::vector<Target> targets;
     for (const Draw& draw : draws) {
       RandomDraws random = VariationOf(draw, seed);
       for (const std::vector<int32_t>& document : data_.train.items[draw.example].documents) {
         documents.push_back(Varied(document, random));
       }
-      targets.push_back(data_.train.targets[draw.example]);
+      targets.push_back(data_.description.train[draw.example]);
     }
     return Run(parameters, documents, targets);
   }
@@ -71,10 +84,24 @@ class TrainableTextClassifier final : public TrainableClassifier {
       const Documents& of_item = data_.held_out.items[item].documents;
       documents.insert(documents.end(), of_item.begin(), of_item.end());
     }
-    return Run(parameters, documents, absl::MakeConstSpan(data_.held_out.targets).subspan(first, count));
+    return Run(parameters, documents, absl::MakeConstSpan(data_.description.held_out).subspan(first, count));
+  }
+
+  // The last layer of a regression answers scaled numbers in training, and the numbers themselves when it is served.
+  // Large ones exceed float16.
+  WrittenWeights Written(const std::vector<NamedParameter>& trained) const override {
+    if (data_.config.problem_type != ProblemType::kRegression) return {.weights = trained, .exact = {}};
+    WrittenWeights written{.weights = trained, .exact = {kHeadWeight, kHeadBias}};
+    for (NamedParameter& weight : written.weights) {
+      const at::Tensor value = weight.value.detach();
+      if (weight.name == kHeadWeight) weight.value = value * data_.scale.deviation;
+      if (weight.name == kHeadBias) weight.value = value * data_.scale.deviation + data_.scale.mean;
+    }
+    return written;
   }
 
   std::vector<ModelFile> Files() const override { return data_.files; }
+  ExampleCall Example() const override { return data_.example; }
   RunSettings Settings() const override {
     RunSettings settings = data_.settings;
     settings["--crop-tokens"] = absl::StrCat(variation_.crop_tokens);
@@ -105,11 +132,12 @@ class TrainableTextClassifier final : public TrainableClassifier {
   }
 
   Scores Run(const std::vector<NamedParameter>& parameters, const Documents& documents,
-             absl::Span<const int64_t> targets) const {
+             absl::Span<const Target> targets) const {
     const TextNetwork network = MakeTextNetwork(data_.config, ByName(parameters));
     const std::vector<absl::Span<const int32_t>> spans(documents.begin(), documents.end());
     return {.logits = network.Logits(std::make_shared<PackedDocuments>(network.Pack(spans))),
-            .targets = CertainTargets(targets, data_.config.classes),
+            .targets = (TargetRows(targets, data_.config.problem_type, data_.config.classes) - data_.scale.mean) /
+                       data_.scale.deviation,
             .statistics = {}};
   }
 
@@ -117,28 +145,21 @@ class TrainableTextClassifier final : public TrainableClassifier {
   TextVariationOptions variation_;
 };
 
-absl::StatusOr<std::string> ReadTrainingFile(const std::string& path) { return ReadTextFile(path, size_t{1} << 32); }
-
-constexpr char kHead[] = "seq_classifer.";
-constexpr char kHeadOut[] = "seq_classifer.mlpblock.2.";  // the layer with a row for each class
-
-absl::StatusOr<std::vector<LabelledText>> ReadTexts(const std::string& path, const TrainingFiles& files,
-                                                    int64_t documents) {
-  if (files.config.empty() && documents == 1) return ReadLabelledTexts(path, files.columns);
-  LS_ASSIGN_OR_RETURN(const std::string lines, ReadTrainingFile(path));
-  return ParseLabelledTexts(lines, {.columns = files.columns, .documents = documents}, path);
-}
-
-// The loss is that of classes of which one is right.
-absl::Status CheckProblemType(const TextClassifierConfig& config, const std::string& name) {
-  if (config.problem_type == ProblemType::kSingleLabel) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(name, ": longshort-train trains a model only if its problem_type is 'single_label_classification'"));
+// The problem of --problem, or else of the config.
+absl::Status ChooseProblem(const TrainingFiles& files, const std::string& name, TextClassifierConfig& config) {
+  if (!files.problem || *files.problem == config.problem_type) return absl::OkStatus();
+  if (!files.config.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, ": its problem_type is not that of --problem; change one of them, or leave out --problem"));
+  }
+  config.problem_type = *files.problem;
+  return absl::OkStatus();
 }
 
 // A model of bytes for these texts.
-TextClassifierConfig PresetFor(const std::string& size, absl::Span<const LabelledText> texts) {
+TextClassifierConfig PresetFor(const std::string& size, ProblemType problem, absl::Span<const LabelledExample> texts) {
   TextClassifierConfig config;
+  config.problem_type = problem;
   config.tokenizer = DocumentTokenizerKind::kBytesPlusOne;
   config.vocabulary_size = 257;
   config.window_size = 16;
@@ -151,13 +172,93 @@ TextClassifierConfig PresetFor(const std::string& size, absl::Span<const Labelle
     config.projection_rank = 16;
   }
   size_t longest = 0;
-  for (const LabelledText& text : texts) longest = std::max(longest, text.documents.front().size());
+  for (const LabelledExample& text : texts) longest = std::max(longest, text.content.front().size());
   constexpr int64_t kLongest = 8192;
   config.max_sequence_length = 256;
   while (config.max_sequence_length < kLongest && config.max_sequence_length <= static_cast<int64_t>(longest)) {
     config.max_sequence_length *= 2;
   }
   return config;
+}
+
+// The content of the tokenizer's file; "" if it reads none.
+absl::StatusOr<std::string> ReadVocabulary(const TrainingFiles& files, const GivenForm& form,
+                                           DocumentTokenizerKind tokenizer) {
+  const std::string file(TokenizerFile(tokenizer));
+  if (file.empty()) {
+    if (files.vocabulary.empty()) return "";
+    return absl::InvalidArgumentError(
+        absl::StrCat("--vocabulary=", files.vocabulary, ": the tokenizer of ", form.name, " has no vocabulary"));
+  }
+  if (form.from) {
+    const bool is_bpe = tokenizer == DocumentTokenizerKind::kByteLevelBpe;
+    return (is_bpe ? form.from->tokenizer_text : form.from->vocabulary_text).value_or("");
+  }
+  if (files.vocabulary.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(form.name, ": its tokenizer reads ", file, "; give it with --vocabulary"));
+  }
+  return ReadTextFile(files.vocabulary, size_t{1} << 32);
+}
+
+void NoteCutTexts(const TextClassifierConfig& config, const TokenisedTexts& train, const TokenisedTexts& held_out,
+                  std::vector<std::string>& notes) {
+  const int64_t cut = train.cut + held_out.cut;
+  if (cut == 0) return;
+  const char* const unit = config.tokenizer == DocumentTokenizerKind::kBytesPlusOne ? " bytes" : " tokens";
+  notes.push_back(absl::StrCat(
+      cut, " of ", train.size() + held_out.size(), " texts are cut after ", config.MaxDocumentTokens(), unit,
+      ", which is all that the model reads; the longest has ", std::max(train.longest, held_out.longest), "."));
+}
+
+// The beginning of the shortest held-out text, up to the end of a word, for the client.
+TrainableClassifier::ExampleCall ExampleOf(absl::Span<const LabelledExample> texts) {
+  const std::vector<std::string>& shortest =
+      std::min_element(texts.begin(), texts.end(), [](const LabelledExample& a, const LabelledExample& b) {
+        return a.content.front().size() < b.content.front().size();
+      })->content;
+  if (shortest.size() == 2) return {.call = "classify --second=SECOND_FILE FIRST_FILE", .input = ""};
+  constexpr size_t kLongest = 100;
+  std::string_view text = shortest.front();
+  if (text.size() > kLongest) text = text.substr(0, text.rfind(' ', kLongest));
+  return {.call = "classify -", .input = absl::StrCat("printf %s ", ShellWord(std::string(text)))};
+}
+
+absl::StatusOr<std::string> HashOf(const std::string& vocabulary, absl::Span<const LabelledExample> texts) {
+  LS_ASSIGN_OR_RETURN(FingerprintHash hash, FingerprintHash::Create());
+  LS_RETURN_IF_ERROR(hash.Add("vocabulary", vocabulary));
+  for (const LabelledExample& text : texts) {
+    for (const std::string& label : text.labels) LS_RETURN_IF_ERROR(hash.Add("label", label));
+    for (const std::string& document : text.content) LS_RETURN_IF_ERROR(hash.Add("document", document));
+  }
+  return hash.Finish();
+}
+
+absl::StatusOr<DividedData> ReadAndDivide(const TrainingFiles& files, const TextFormat& format,
+                                          std::vector<LabelledExample> train) {
+  std::vector<LabelledExample> held_out;
+  if (!files.held_out.empty()) {
+    LS_ASSIGN_OR_RETURN(held_out, ReadLabelledTexts(files.held_out, format));
+  }
+  Division division = files.division;
+  division.problem = format.problem;
+  return Divide(std::move(train), std::move(held_out), division, files.train);
+}
+
+// The weights of the run's beginning, with a new last layer if the labels are new.
+absl::StatusOr<std::vector<NamedParameter>> BeginOf(const ModelDirectory& from, int64_t classes,
+                                                    absl::Span<const std::string> labels,
+                                                    const TextClassifierConfig& config, const NumberScale& scale) {
+  LS_ASSIGN_OR_RETURN(std::vector<NamedParameter> weights,
+                      StartingWeights(from, classes, labels, std::string(classes == 0 ? kHead : kHeadOut),
+                                      TextClassifierTensors(config)));
+  if (config.problem_type != ProblemType::kRegression) return weights;
+  for (NamedParameter& weight : weights) {  // the reverse of Written
+    const at::Tensor value = weight.value.detach();
+    if (weight.name == kHeadWeight) weight.value = value / scale.deviation;
+    if (weight.name == kHeadBias) weight.value = (value - scale.mean) / scale.deviation;
+  }
+  return weights;
 }
 
 }  // namespace
@@ -168,66 +269,53 @@ absl::StatusOr<std::unique_ptr<TrainableClassifier>> LoadTrainableTextClassifier
   LS_ASSIGN_OR_RETURN(const GivenForm form, ReadGivenForm(files));
   if (!form.config.empty()) {
     LS_ASSIGN_OR_RETURN(data.config, ParseTextClassifierConfig(form.config, form.name));
-    LS_RETURN_IF_ERROR(CheckProblemType(data.config, form.name));
   }
-  LS_ASSIGN_OR_RETURN(std::vector<LabelledText> train, ReadTexts(files.train, files, data.config.documents));
-  if (form.config.empty()) data.config = PresetFor(files.size, train);
+  LS_RETURN_IF_ERROR(ChooseProblem(files, form.name, data.config));
+  TextFormat format = files.format;
+  format.problem = data.config.problem_type;
+  format.documents = data.config.documents;
+  const bool is_regression = format.problem == ProblemType::kRegression;
+  if (is_regression && files.division.min_examples > 1) {
+    return absl::InvalidArgumentError("--min-examples is for labels, but the labels of a regression are numbers");
+  }
+  LS_ASSIGN_OR_RETURN(std::vector<LabelledExample> train, ReadLabelledTexts(files.train, format));
+  if (form.config.empty()) data.config = PresetFor(files.size, format.problem, train);
+  LS_ASSIGN_OR_RETURN(const std::string vocabulary, ReadVocabulary(files, form, data.config.tokenizer));
   const std::string tokenizer_file(TokenizerFile(data.config.tokenizer));
-  std::string vocabulary;
-  if (form.from && !tokenizer_file.empty()) {
-    const bool is_bpe = data.config.tokenizer == DocumentTokenizerKind::kByteLevelBpe;
-    vocabulary = (is_bpe ? form.from->tokenizer_text : form.from->vocabulary_text).value_or("");
-  }
-  if (!files.vocabulary.empty()) {
-    if (tokenizer_file.empty()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--vocabulary=", files.vocabulary, ": the tokenizer of ", form.name, " has no vocabulary"));
-    }
-    LS_ASSIGN_OR_RETURN(vocabulary, ReadTrainingFile(files.vocabulary));
-  }
   if (!vocabulary.empty()) data.files.push_back({tokenizer_file, vocabulary});
-  if (!form.from && files.vocabulary.empty() && !tokenizer_file.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(form.name, ": its tokenizer reads ", tokenizer_file, "; give it with --vocabulary"));
-  }
   const std::string vocabulary_name = form.from ? absl::StrCat(form.from->path, "/", tokenizer_file) : files.vocabulary;
   LS_ASSIGN_OR_RETURN(const std::unique_ptr<TextEncoder> tokenizer,
                       MakeDocumentTokenizer(data.config, vocabulary, vocabulary_name));
   if (tokenizer == nullptr) {
     return absl::InvalidArgumentError(absl::StrCat(form.name, ": its tokenizer does not accept text"));
   }
-  std::vector<LabelledText> held_out;
-  data.labels = LabelsOf(train);
-  if (files.held_out.empty()) {
-    LS_RETURN_IF_ERROR(HoldOut(train, held_out, files.held_out_fraction, files.train, [](const LabelledText& text) {
-      return Example{.label = text.label, .content = {text.documents.begin(), text.documents.end()}};
-    }));
-  } else {
-    LS_ASSIGN_OR_RETURN(held_out, ReadTexts(files.held_out, files, data.config.documents));
-  }
+
+  LS_ASSIGN_OR_RETURN(const DividedData divided, ReadAndDivide(files, format, std::move(train)));
+  // A regression answers one number, which has the column's name.
+  const std::vector<std::string> labels = is_regression ? std::vector{format.label_column} : divided.labels;
   const int64_t classes = data.config.classes;
-  if (files.config.empty()) data.config.classes = static_cast<int64_t>(data.labels.size());
+  if (files.config.empty()) data.config.classes = std::ssize(labels);
   LS_RETURN_IF_ERROR(CheckTextClassifierConfig(data.config, form.name));
-  LS_RETURN_IF_ERROR(CheckLabelCount(data.labels, data.config.classes, files.train));
+  LS_RETURN_IF_ERROR(CheckLabelCount(labels, data.config.classes, files.train));
   data.files.push_back({"config.json", files.config.empty() ? ToJson(data.config) : form.config});
-  LS_ASSIGN_OR_RETURN(data.train, TokeniseTexts(train, data.config, *tokenizer, data.labels));
-  LS_ASSIGN_OR_RETURN(data.held_out, TokeniseTexts(held_out, data.config, *tokenizer, data.labels));
-  data.files.push_back({"labels.txt", LabelsText(data.labels)});
+  data.files.push_back({"labels.txt", LabelsText(labels)});
+
+  LS_ASSIGN_OR_RETURN(data.description, Describe(divided, format.problem));
+  if (is_regression) data.scale = ScaleOf(data.description.train);
+  if (data.scale.deviation == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(files.train, ": all numbers to train on are ", data.scale.mean, "; at least two must differ"));
+  }
+  LS_ASSIGN_OR_RETURN(data.train, TokeniseTexts(divided.train, data.config, *tokenizer));
+  LS_ASSIGN_OR_RETURN(data.held_out, TokeniseTexts(divided.held_out, data.config, *tokenizer));
+  NoteCutTexts(data.config, data.train, data.held_out, data.description.notes);
+  data.example = ExampleOf(divided.held_out);
   if (form.from) {
-    LS_ASSIGN_OR_RETURN(data.begin, StartingWeights(*form.from, classes, data.labels, classes == 0 ? kHead : kHeadOut,
-                                                    TextClassifierTensors(data.config)));
+    LS_ASSIGN_OR_RETURN(data.begin, BeginOf(*form.from, classes, labels, data.config, data.scale));
     AddStartingModel(*form.from, data.settings);
   }
-
-  LS_ASSIGN_OR_RETURN(FingerprintHash hash, FingerprintHash::Create());
-  LS_RETURN_IF_ERROR(hash.Add("vocabulary", vocabulary));
-  for (const LabelledText& text : train) {
-    LS_RETURN_IF_ERROR(hash.Add("label", text.label));
-    for (const std::string& document : text.documents) LS_RETURN_IF_ERROR(hash.Add("document", document));
-  }
-  LS_ASSIGN_OR_RETURN(const std::string data_hash, hash.Finish());
+  LS_ASSIGN_OR_RETURN(data.settings["the training data's hash"], HashOf(vocabulary, divided.train));
   AddConfig(ToJson(data.config), data.settings);
-  data.settings["the training data's hash"] = data_hash;
   return std::make_unique<TrainableTextClassifier>(std::move(data), variation);
 }
 

@@ -93,7 +93,7 @@ class TrainingLoop final {
       if (const int64_t stop = options_.stop_after_steps; stop > 0 && state_.steps_done >= stop) {
         absl::FPrintF(stderr, "stopped after step %d; to continue, run again with --checkpoint=%s\n", state_.steps_done,
                       options_.checkpoint_path);
-        return TrainingResult{.done = false, .held_out = ""};
+        return TrainingResult{.done = false, .held_out = {}};
       }
       LS_RETURN_IF_ERROR(Step(progress));
       last = IsDone();
@@ -106,11 +106,14 @@ class TrainingLoop final {
       }
       if (interrupted) return Interrupted();
       if (options_.held_out_interval > 0 && !last && state_.steps_done % options_.held_out_interval == 0) {
-        progress.ReportHeldOut(state_.steps_done, task_.HeldOut());
+        progress.ReportHeldOut(state_.steps_done, task_.HeldOut().figures);
       }
     }
-    TrainingResult result{.done = true, .held_out = options_.held_out_interval > 0 ? task_.HeldOut() : ""};
-    if (!result.held_out.empty()) progress.ReportHeldOut(state_.steps_done, result.held_out);
+    TrainingResult result{.done = true, .held_out = {}};
+    if (options_.held_out_interval > 0) {
+      result.held_out = task_.HeldOut();
+      progress.ReportHeldOut(state_.steps_done, result.held_out.figures);
+    }
     return result;
   }
 
@@ -156,7 +159,7 @@ class TrainingLoop final {
     const double norm = optimizer_.Step(step, rates);
     if (!std::isfinite(norm)) {
       return absl::OutOfRangeError(absl::StrCat("step ", step + 1, ": the gradient is not finite (loss ", loss,
-                                                " nats); start again with a lower --learning-rate"));
+                                                "); start again with a lower --learning-rate"));
     }
     task_.WeightsChanged(step);
     ++state_.steps_done;

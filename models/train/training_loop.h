@@ -28,6 +28,12 @@ struct LoopOptions {
   bool replace = false;
 };
 
+// An evaluation on the held-out data.
+struct HeldOutResult {
+  std::string figures;  // for example "1.8400 bits/byte over 304128 tokens"
+  std::string details;  // in lines, for the end of a run; may be ""
+};
+
 // A model with its data.
 class TrainingTask {
  public:
@@ -37,19 +43,18 @@ class TrainingTask {
   virtual const std::vector<NamedParameter>& parameters() const = 0;
   // The weights to write.
   virtual const std::vector<NamedParameter>& result() const { return parameters(); }
-  // Computes the mean loss of step `step` (from 0) and leaves its gradients in the weights. Returns the loss, in nats.
+  // Computes the mean loss of step `step` (from 0) and leaves its gradients in the weights. Returns the loss.
   virtual double LossStep(int64_t step) = 0;
   // Called after the optimizer has changed the weights in step `step`.
   virtual void WeightsChanged(int64_t /*step*/) {}
   // The state that steps change, except the weights and the optimizer's means.
   virtual std::vector<NamedParameter> State() const { return {}; }
-  // The result of an evaluation on the held-out data, for example "1.8400 bits/byte over 304128 tokens".
-  virtual std::string HeldOut() const = 0;
+  virtual HeldOutResult HeldOut() const = 0;
 };
 
 struct TrainingResult {
-  bool done = false;     // whether the last step is done, or the time is over; else the run was stopped by an option
-  std::string held_out;  // the last evaluation; "" if there was none
+  bool done = false;       // whether the last step is done, or the time is over; else the run was stopped by an option
+  HeldOutResult held_out;  // the last evaluation; empty if there was none
 };
 
 // The options in `optimizer` that determine a run.

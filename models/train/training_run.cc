@@ -1,5 +1,7 @@
 #include "models/train/training_run.h"
 
+#include <cerrno>
+#include <cstdio>
 #include <exception>
 
 #include "absl/strings/str_cat.h"
@@ -8,6 +10,7 @@
 #include "models/layers/kept_memory.h"
 #include "models/layers/library.h"
 #include "models/train/model_writer.h"
+#include "models/train/next_steps.h"
 
 namespace longshort::models {
 
@@ -31,13 +34,16 @@ absl::Status TrainModel(const RunOptions& options, const ModelRun& run) {
     return absl::ResourceExhaustedError(absl::StrCat("--shards=", options.shards, " needs ", options.shards - 1,
                                                      " more threads, which the system does not allow; give fewer"));
   }
+  absl::FPrintF(stderr, "%s", run.data_report);
   try {
     const KeptMemory memory;  // each step needs what the last one has freed
     LS_ASSIGN_OR_RETURN(const std::unique_ptr<TrainingTask> task, run.make_task());
     LS_ASSIGN_OR_RETURN(const TrainingResult result, RunTrainingLoop(options.loop, run.settings, run.units, *task));
     if (!result.done) return absl::OkStatus();
     LS_RETURN_IF_ERROR(run.write(task->result(), MetadataOfRun(run.settings)));
-    absl::PrintF("%s", NextSteps(options.output_directory, result.held_out, run.call));
+    absl::PrintF(
+        "%s%s", result.held_out.details,
+        NextSteps(options.output_directory, result.held_out.figures, program_invocation_name, run.input, run.call));
     return absl::OkStatus();
   } catch (const std::exception& error) {
     return LibraryError("in training", error);

@@ -34,8 +34,9 @@ struct ModelRun {
   // All that determines the run.
   RunSettings settings;
   ProgressUnits units;
-  // The client's command that calls the model.
-  std::string call;
+  std::string data_report;  // in lines, printed before the run
+  // The end of the client's command that calls the model, and what is piped to it (next_steps.h).
+  std::string call, input;
   std::function<absl::StatusOr<std::unique_ptr<TrainingTask>>()> make_task;
   // Writes the model directory with the task's result and this metadata.
   std::function<absl::Status(const std::vector<NamedParameter>& result, const std::map<std::string, std::string>&)>

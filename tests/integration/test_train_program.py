@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from integration.server_process import BINARY, ROOT, wait_until
+from integration.server_process import BINARY, ROOT, Server, wait_until
 
 pytestmark = [
     pytest.mark.cpu_only("training runs on the CPU"),
@@ -59,7 +61,8 @@ def refusal(*arguments: object) -> str:
         (["--config={zoo}/listops/1/config.json", "--size=medium"], "--size"),
         (["--held-out={data}", "--held-out-fraction=0.2"], "--held-out-fraction and --held-out"),
         (["--config={zoo}/listops/1/config.json"], "config.json: its tokenizer reads vocabulary.txt; give it with"),
-        (["--config={zoo}/listops/1/config.json", "--text-column=review"], "unknown field 'text'"),
+        (["--problem=regression", "--label-column=text"], "a regression needs a number such as 3.5"),
+        (["--text-column=review"], "no field 'review'; name the field with --text-column"),
     ],
 )
 def test_options_that_mean_nothing_together_are_refused(tmp_path: Path, options: list[str], why: str) -> None:
@@ -75,3 +78,57 @@ def test_data_that_are_not_there_leave_no_folder(tmp_path: Path) -> None:
         why = refusal(command, tmp_path / "mistyped", f"--out={tmp_path}/models/mine/1")
         assert f"{tmp_path}/mistyped: there is no such file or folder to train on" in why
     assert not (tmp_path / "models").exists()
+
+
+def trained(data: Path, repository: Path, *options: str) -> str:
+    """What the trainer prints at the end of a run that learns whether a text has an x and a y."""
+    command = [BINARY.with_name("longshort-train"), "text-classifier", data, f"--out={repository}/its name/1", *options]
+    recipe = ("--steps=150", "--batch=16", "--group=16", "--warmup-steps=10", "--learning-rate=3e-3")
+    return subprocess.run([*command, *recipe], capture_output=True, text=True, check=True).stdout
+
+
+def served(printed: str, repository: Path, folder: Path, texts: list[str]) -> tuple[str, list[dict[str, float]]]:
+    """The model's problem type, and the scores of each text, by the client. The printed command is called as it is."""
+    (call,) = (line.removeprefix("call it:   ") for line in printed.splitlines() if line.startswith("call it:"))
+    with Server(repository, folder) as server:
+        options = f"--server=127.0.0.1:{server.grpc_port}"
+        pasted = subprocess.run(["sh", "-c", f"{call} {options}"], capture_output=True, text=True, check=False)
+        assert pasted.returncode == 0, pasted.stderr
+        client = [BINARY.with_name("longshort"), options, "--model=its name"]
+        described = subprocess.run([*client, "models"], capture_output=True, text=True, check=True).stdout
+        scores = []
+        for text in texts:
+            command = [*client, "classify", "--json", "-"]
+            answer = subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout
+            found: Any = json.loads(answer)["classification"]["classes"]
+            scores.append({one["label"]: one["probability"] for one in found})
+    return described, scores
+
+
+TEXTS = ["f" * (i % 5 + 1) + "x" * (i % 2 == 0) + "g" * (i % 7) + "y" * (i % 3 == 0) for i in range(96)]
+
+
+def test_a_model_of_several_labels_is_served_as_one(tmp_path: Path) -> None:
+    repository = tmp_path / "it's here"
+    rows = [{"text": text, "label": [letter for letter in "xy" if letter in text]} for text in TEXTS]
+    data = tmp_path / "topics.jsonl"
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    printed = trained(data, repository, "--problem=multi-label")
+    assert "held-out micro-F1 " in printed and "exact match " in printed
+    described, scores = served(printed, repository, tmp_path, TEXTS[:6])
+    assert "multi_label_classification" in described
+    for text, of_text in zip(TEXTS, scores, strict=False):
+        assert {label: score > 0.5 for label, score in of_text.items()} == {letter: letter in text for letter in "xy"}
+
+
+def test_a_regression_is_served_in_the_unit_of_its_data(tmp_path: Path) -> None:
+    repository = tmp_path / "it's here"
+    data = tmp_path / "ratings.csv"
+    wanted = [1e6 + 2000 * ("x" in text) + 1000 * ("y" in text) for text in TEXTS]
+    data.write_text("text;stars\n" + "".join(f"{text};{number}\n" for text, number in zip(TEXTS, wanted, strict=True)))
+    printed = trained(data, repository, "--problem=regression", "--label-column=stars")
+    assert "held-out mean squared error " in printed and "; R2 0.9" in printed
+    described, scores = served(printed, repository, tmp_path, TEXTS[:6])
+    assert "regression" in described
+    for number, of_text in zip(wanted, scores, strict=False):
+        assert of_text == {"stars": pytest.approx(number, abs=300)}, "1,118 is the numbers' standard deviation"

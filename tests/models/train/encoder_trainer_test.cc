@@ -107,8 +107,10 @@ TEST_F(EncoderTrainerTest, AnEncoderWithoutClassesGetsAHead) {
 }
 
 TEST_F(EncoderTrainerTest, WhatItCannotTrainIsRefused) {
-  files_.config = folder_.Write("config.json", Config({{"problem_type", "regression"}}));
-  EXPECT_THAT(LoadTrainableTextClassifier(files_, {}).status().message(), HasSubstr("single_label_classification"));
+  files_.problem = ProblemType::kRegression;
+  EXPECT_THAT(LoadTrainableTextClassifier(files_, {}).status().message(),
+              HasSubstr("config.json: its problem_type is not that of --problem; change one of them"));
+  files_.problem.reset();
   files_.config = folder_.Write("config.json", Config({{"max_document_tokens", 3}}));
   EXPECT_THAT(LoadTrainableTextClassifier(files_, {}).status().message(), HasSubstr("a pair has at least 4 tokens"));
 }

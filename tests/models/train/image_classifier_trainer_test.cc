@@ -116,7 +116,7 @@ TEST_F(ImageClassifierTrainerTest, BrokenDataIsNamed) {
   EXPECT_THAT(error_with(files), HasSubstr("empty: its folders contain no file"));
   files = files_;
   files.train = folder_.Path("other");
-  EXPECT_THAT(error_with(files), HasSubstr("other: has 1 labels, the model has 2 classes"));
+  EXPECT_THAT(error_with(files), HasSubstr("other: all examples have the label 'green'"));
 }
 
 TEST_F(ImageClassifierTrainerTest, APresetHasTheClassesOfTheFoldersAndASize) {
@@ -140,10 +140,11 @@ TEST_F(ImageClassifierTrainerTest, APresetHasTheClassesOfTheFoldersAndASize) {
 
 TEST_F(ImageClassifierTrainerTest, WithoutHeldOutImagesAPartOfEachClassIsHeldOut) {
   files_.held_out.clear();
-  files_.held_out_fraction = 0.25;
+  files_.division.held_out_fraction = 0.25;
   folder_.Write("train/red/of 100.png", folder_.Read("train/red/100.png"));  // an equal one
   const auto classifier = Load({});
   EXPECT_EQ(classifier->training_examples() + classifier->held_out_examples(), 17);
+  EXPECT_THAT(classifier->Example().call, HasSubstr("classify " + folder_.Path("train/")));
   const std::vector<NamedParameter> weights = classifier->InitialParameters(1);
   const at::Tensor targets = classifier->HeldOut(weights, 0, classifier->held_out_examples()).targets;
   EXPECT_EQ(targets.argmax(1).eq(0).sum().item<int64_t>(), 2) << "a quarter of the 8 blue ones";

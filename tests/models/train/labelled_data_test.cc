@@ -5,58 +5,89 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/models/train/trained_weights.h"
+#include "tests/models/train/training_folder.h"
 
 namespace longshort::models::labelled_data_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
-TEST(LabelledTexts, ReadsOneObjectALineAndPassesOverEmptyLines) {
-  const auto texts = ParseLabelledTexts(
-      "{\"label\": \"pos\", \"text\": \"a b\"}\n\n{\"text\": \"\xc3\xa9\", \"label\": \"neg\"}", {}, "train.jsonl");
-  ASSERT_TRUE(texts.ok()) << texts.status();
-  ASSERT_EQ(texts->size(), 2U);
-  EXPECT_EQ((*texts)[0].label, "pos");
-  EXPECT_THAT((*texts)[0].documents, ElementsAre("a b"));
-  EXPECT_THAT((*texts)[1].documents, ElementsAre("\xc3\xa9"));
-  EXPECT_THAT(LabelsOf(*texts), ElementsAre("neg", "pos"));
+constexpr ProblemType kSingle = ProblemType::kSingleLabel;
+
+std::string LabelError(const std::vector<std::string>& labels, ProblemType problem = kSingle) {
+  return std::string(CheckLabelsDiffer(labels, problem, "data.csv").message());
 }
 
-TEST(LabelledTexts, LinesMayEndAsWindowsEndsThem) {
-  const auto texts = ParseLabelledTexts("\r\n{\"label\": \"a\", \"text\": \"x\"}\r\n\r\n", {}, "data.jsonl");
-  ASSERT_TRUE(texts.ok()) << texts.status();
-  EXPECT_THAT((*texts)[0].documents, ElementsAre("x"));
-  EXPECT_THAT((*texts)[0].place, ::testing::EndsWith(":2"));
+TEST(Labels, OneIsNotEnoughToChooseFrom) {
+  EXPECT_THAT(LabelError({"pos"}),
+              HasSubstr("data.csv: all examples have the label 'pos'; a classifier needs at least"));
+  EXPECT_EQ(LabelError({"pos"}, ProblemType::kMultiLabel), "") << "an example may lack it";
+  EXPECT_EQ(LabelError({"neg", "pos"}), "");
 }
 
-TEST(LabelledTexts, ReadsTwoDocumentsForModelsOfTwo) {
-  const auto texts =
-      ParseLabelledTexts(R"({"label": "same", "text": "one", "second_text": "two"})", {.documents = 2}, "pairs.jsonl");
-  ASSERT_TRUE(texts.ok()) << texts.status();
-  EXPECT_THAT((*texts)[0].documents, ElementsAre("one", "two"));
-}
-
-TEST(LabelledTexts, ErrorsNameFileLineAndField) {
-  const struct {
-    const char* lines;
-    int64_t documents;
-    const char* message;
-  } cases[] = {
-      {"{\"label\": \"a\", \"text\": \"x\"}\n{\"label\": \"a\", \"text\"", 1, "data.jsonl:2"},
-      {R"({"label": "a"})", 1, "field 'text' is missing"},
-      {R"({"text": "x"})", 1, "field 'label' is missing"},
-      {R"({"label": 3, "text": "x"})", 1, "label is '3'; it must be a string"},
-      {R"({"label": "", "text": "x"})", 1, "one line that is not empty"},
-      {R"({"label": "a", "text": "x", "second_text": "y"})", 1, "unknown field 'second_text'"},
-      {R"({"label": "a", "text": "x"})", 2, "field 'second_text' is missing"},
-      {"\n\n", 1, "no labelled text"},
-  };
-  for (const auto& broken : cases) {
-    const auto texts = ParseLabelledTexts(broken.lines, {.documents = broken.documents}, "data.jsonl");
-    EXPECT_EQ(texts.status().code(), absl::StatusCode::kInvalidArgument) << broken.lines;
-    EXPECT_THAT(std::string(texts.status().message()), HasSubstr("data.jsonl")) << broken.lines;
-    EXPECT_THAT(std::string(texts.status().message()), HasSubstr(broken.message)) << broken.lines;
+TEST(Labels, ThoseThatDifferOnlyInTheirWritingAreNamedTogether) {
+  EXPECT_THAT(LabelError({"neg", "pos", "pos "}), HasSubstr("the form of a number: 'pos', 'pos '; write them"));
+  EXPECT_THAT(LabelError({"Pos", "neg", "pos"}), HasSubstr(": 'Pos', 'pos'; write"));
+  EXPECT_THAT(LabelError({"a b", "a  b",
+                          "a\xc2\xa0"
+                          "b"}),
+              HasSubstr("'a b', 'a  b', 'a\xc2\xa0"
+                        "b'"));
+  EXPECT_THAT(LabelError({"1", "1.0", "2", "2.0", "3"}), HasSubstr(": '1', '1.0'; '2', '2.0'; write"));
+  EXPECT_EQ(LabelError({"1", "1.5", "1a", "a b", "ab", "nan"}), "");
+  EXPECT_THAT(LabelError({"Pos", "pos"}, ProblemType::kMultiLabel), HasSubstr("'Pos', 'pos'"));
+  std::vector<std::string> many;
+  for (char letter = 'a'; letter <= 'z'; ++letter) {
+    many.push_back({letter});
+    many.push_back({letter, ' '});
   }
+  EXPECT_THAT(LabelError(many), HasSubstr("'j', 'j '; 16 more groups; write")) << "of 26 groups, the first 10";
+}
+
+TEST(Targets, AreClassesOrNumbers) {
+  const std::vector<std::string> labels = {"a", "b", "c"};
+  const std::vector<LabelledExample> sets = {{{"a", "c"}, "x:1", {"t"}}, {{}, "x:2", {"t"}}};
+  const auto several = TargetsOf(sets, labels, ProblemType::kMultiLabel);
+  ASSERT_TRUE(several.ok()) << several.status();
+  const at::Tensor rows = TargetRows(*several, ProblemType::kMultiLabel, 3);
+  EXPECT_TRUE(rows.equal(at::tensor({1., 0., 1., 0., 0., 0.}).to(at::kFloat).view({2, 3})));
+
+  const std::vector<LabelledExample> numbers = {{{"-1.5"}, "x:1", {"t"}}, {{"4"}, "x:2", {"t"}}};
+  const auto regression = TargetsOf(numbers, {}, ProblemType::kRegression);
+  ASSERT_TRUE(regression.ok()) << regression.status();
+  EXPECT_TRUE(TargetRows(*regression, ProblemType::kRegression, 1).equal(at::tensor({-1.5F, 4.F}).view({2, 1})));
+  const NumberScale scale = ScaleOf(*regression);
+  EXPECT_DOUBLE_EQ(scale.mean, 1.25);
+  EXPECT_DOUBLE_EQ(scale.deviation, 2.75) << "both are as far from the mean";
+}
+
+TEST(Targets, ErrorsNameThePlaceAndTheLabel) {
+  const std::vector<LabelledExample> unknown = {{{"z"}, "data.csv:7", {"t"}}};
+  EXPECT_THAT(TargetsOf(unknown, std::vector<std::string>{"a"}, kSingle).status().message(),
+              HasSubstr("data.csv:7: label 'z' is not in the training data"));
+  for (const char* broken : {"3,5", "good", "", "nan", "inf", "1e99"}) {
+    const std::vector<LabelledExample> examples = {{{broken}, "data.csv:7", {"t"}}};
+    EXPECT_THAT(
+        TargetsOf(examples, {}, ProblemType::kRegression).status().message(),
+        HasSubstr(std::string("data.csv:7: label is '") + broken + "'; a regression needs a number such as 3.5"));
+  }
+}
+
+TEST(ClassFolders, AreReadInOrderWithoutHiddenFiles) {
+  const TrainingFolder folder;
+  for (const char* file :
+       {"texts/pos/b.txt", "texts/neg/a.txt", "texts/neg/.DS_Store", "texts/.git/x", "texts/README"}) {
+    folder.Write(file, file);
+  }
+  const auto examples = ReadClassFolders(folder.Path("texts"));
+  ASSERT_TRUE(examples.ok()) << examples.status();
+  ASSERT_EQ(examples->size(), 2U);
+  EXPECT_THAT((*examples)[0].labels, ElementsAre("neg"));
+  EXPECT_THAT((*examples)[1].content, ElementsAre("texts/pos/b.txt"));
+  EXPECT_EQ((*examples)[1].place, folder.Path("texts/pos/b.txt"));
+  EXPECT_THAT(ReadClassFolders(folder.Path("missing")).status().message(), HasSubstr("missing"));
 }
 
 }  // namespace longshort::models::labelled_data_test

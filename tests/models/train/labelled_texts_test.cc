@@ -1,10 +1,10 @@
 #include "models/train/labelled_texts.h"
 
 #include <filesystem>
-#include <set>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_join.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "models/train/commands.h"
@@ -17,19 +17,27 @@ namespace longshort::models::labelled_texts_test {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
+constexpr ProblemType kMulti = ProblemType::kMultiLabel;
+constexpr ProblemType kRegression = ProblemType::kRegression;
+
 class LabelledTextsTest : public ::testing::Test {
  protected:
-  // "label:text" of each.
-  static std::vector<std::string> Read(const std::string& path, const TextColumns& columns = {}) {
-    const auto texts = ReadLabelledTexts(path, columns);
+  // "label+label:text" of each.
+  static std::vector<std::string> Read(const std::string& path, const TextFormat& format = {}) {
+    const auto texts = ReadLabelledTexts(path, format);
     EXPECT_TRUE(texts.ok()) << texts.status();
     std::vector<std::string> all;
     if (!texts.ok()) return all;
-    for (const LabelledText& text : *texts) all.push_back(text.label + ":" + text.documents.front());
+    for (const LabelledExample& text : *texts) {
+      all.push_back(absl::StrJoin(text.labels, "+") + ":" + absl::StrJoin(text.content, "|"));
+    }
     return all;
   }
-  static std::string Error(const std::string& path, const TextColumns& columns = {}) {
-    return std::string(ReadLabelledTexts(path, columns).status().message());
+  static std::string Error(const std::string& path, const TextFormat& format = {}) {
+    return std::string(ReadLabelledTexts(path, format).status().message());
+  }
+  std::string LineError(const std::string& line, const TextFormat& format = {}) const {
+    return Error(folder_.Write("line.jsonl", line), format);
   }
 
   TrainingFolder folder_;
@@ -38,47 +46,123 @@ class LabelledTextsTest : public ::testing::Test {
 TEST_F(LabelledTextsTest, AFolderAClassATableAndJsonLinesAreRead) {
   folder_.Write("texts/neg/a.txt", "bad\n");
   folder_.Write("texts/pos/b.txt", "good");
-  folder_.Write("texts/pos/.DS_Store", "none");
-  folder_.Write("texts/.checkpoints/b.txt", "none");
   EXPECT_THAT(Read(folder_.Path("texts")), ElementsAre("neg:bad\n", "pos:good"));
   EXPECT_THAT(Read(folder_.Write("a.csv", "\xef\xbb\xbfid,text,label\r\n1,\"a, \"\"b\"\"\nc\",pos\r\n\r\n2,,neg")),
               ElementsAre("pos:a, \"b\"\nc", "neg:"));
-  EXPECT_THAT(Read(folder_.Write("a.tsv", "review\tstars\nx, y\t5\n"), {.text = "review", .label = "stars"}),
-              ElementsAre("5:x, y"));
-  EXPECT_THAT(Read(folder_.Write("a.jsonl", "\xef\xbb\xbf{\"id\": 7, \"text\": \"x\", \"label\": 1}\r\n\n")),
-              ElementsAre("1:x"));
+  EXPECT_THAT(
+      Read(folder_.Write("a.tsv", "review\tstars\nx, y\t5\n"), {.text_column = "review", .label_column = "stars"}),
+      ElementsAre("5:x, y"));
+  EXPECT_THAT(Read(folder_.Write("a.jsonl",
+                                 "\xef\xbb\xbf{\"id\": 7, \"text\": \"x\", \"label\": 1}\r\n\n"
+                                 "{\"label\": true, \"text\": \"\xc3\xa9\"}")),
+              ElementsAre("1:x", "true:\xc3\xa9"));
+}
+
+TEST_F(LabelledTextsTest, TheSeparatorOfATableIsFound) {
+  EXPECT_THAT(Read(folder_.Write("a.csv", "text;label\n\"x; y, z\";pos\n")), ElementsAre("pos:x; y, z"));
+  EXPECT_THAT(Read(folder_.Write("b.csv", "label\ttext\npos\tx, y; z\n")), ElementsAre("pos:x, y; z"));
+  EXPECT_THAT(Read(folder_.Write("c.tsv", "text,label\nx,pos\n")), ElementsAre("pos:x"));
+  EXPECT_THAT(Read(folder_.Write("d.csv", "text,label,a;b;c;d\nx,pos,1\n")), ElementsAre("pos:x"));
+  EXPECT_THAT(Error(folder_.Write("e.csv", "review;stars;id\nx;5;1\n")),
+              HasSubstr("no column 'text'; its first row has 'review', 'stars', 'id'; name one with --text-column"));
+  EXPECT_THAT(Error(folder_.Write("f.csv", "text;stars\nx;5\n")), HasSubstr("no column 'label'"));
+}
+
+TEST_F(LabelledTextsTest, OtherFieldsOfJsonLinesMayHoldAnything) {
+  const std::string deep = std::string(100, '[') + "NaN, \"]\"" + std::string(100, ']');
+  for (const std::string& other : {deep, std::string("NaN"), std::string("-Infinity"), std::string("null"),
+                                   std::string("{\"a\": [1, {\"text\": 2}]}"), std::string("\"}\"")}) {
+    EXPECT_THAT(Read(folder_.Write("a.jsonl", "{\"other\": " + other + ", \"text\": \"x\", \"label\": \"a\"}\n")),
+                ElementsAre("a:x"))
+        << other;
+  }
+  EXPECT_THAT(LineError(R"({"text": "x", "label": "a", "other": [)"), HasSubstr("line.jsonl:1: not valid JSON"));
+}
+
+TEST_F(LabelledTextsTest, SeveralLabelsAreAListOrAFieldWithSeparators) {
+  EXPECT_THAT(Read(folder_.Write("a.jsonl",
+                                 "{\"text\": \"x\", \"label\": [\"b\", \"a\", \"b\", 3, true]}\n"
+                                 "{\"text\": \"y\", \"label\": []}\n"),
+                   {.problem = kMulti}),
+              ElementsAre("3+a+b+true:x", ":y"));
+  EXPECT_THAT(Read(folder_.Write("a.csv", "text,label\nx,\"b, a,\"\ny,\n"), {.problem = kMulti}),
+              ElementsAre("a+b:x", ":y"));
+  EXPECT_THAT(Read(folder_.Write("b.csv", "text,label\nx,\"b, c||a\"\n"), {.label_separator = "||", .problem = kMulti}),
+              ElementsAre("a+b, c:x"));
+  for (const char* broken : {R"("a")", R"(["a", null])", R"([["a"]])", R"([1.5])", "7"}) {
+    EXPECT_THAT(LineError(std::string(R"({"text": "x", "label": )") + broken + "}", {.problem = kMulti}),
+                HasSubstr("; it must be a list of strings, integers or booleans such as [\"a\", \"b\"], or []"))
+        << broken;
+  }
+  EXPECT_THAT(LineError(R"({"text": "x", "label": ["a"]})"), HasSubstr("--problem=multi-label trains on lists"));
+}
+
+TEST_F(LabelledTextsTest, ARegressionHasNumbers) {
+  EXPECT_THAT(Read(folder_.Write("a.jsonl",
+                                 "{\"text\": \"x\", \"label\": 3.25}\n{\"text\": \"y\", \"label\": -2}\n"
+                                 "{\"text\": \"z\", \"label\": \"1e3\"}"),
+                   {.problem = kRegression}),
+              ElementsAre("3.25:x", "-2:y", "1e3:z"));
+  for (const char* broken : {"null", "[1]"}) {
+    EXPECT_THAT(LineError(std::string(R"({"text": "x", "label": )") + broken + "}", {.problem = kRegression}),
+                HasSubstr(std::string("label is '") + broken + "'; it must be a number"));
+  }
+}
+
+TEST_F(LabelledTextsTest, TwoDocumentsAreReadForModelsOfTwo) {
+  const std::string pair = folder_.Write("a.jsonl", R"({"label": "same", "text": "one", "second_text": "two"})");
+  EXPECT_THAT(Read(pair, {.documents = 2}), ElementsAre("same:one|two"));
+  EXPECT_THAT(Error(pair), HasSubstr("'second_text' is for a model of two documents"));
+  EXPECT_THAT(LineError(R"({"label": "a", "text": "x"})", {.documents = 2}), HasSubstr("no field 'second_text'"));
+  EXPECT_THAT(Error(folder_.Write("a.csv", "text,label\nx,y\n"), {.documents = 2}),
+              HasSubstr("a.csv:2: the model reads two documents, which only JSON Lines have"));
 }
 
 TEST_F(LabelledTextsTest, ErrorsNameTheLineAndWhatThereIs) {
-  EXPECT_THAT(Error(folder_.Write("a.csv", "review,stars\nx,5\n")),
-              HasSubstr("no column 'text'; its first row has review"));
   EXPECT_THAT(Error(folder_.Write("b.csv", "text,label\nx,5\n\"y\nz\",5,6\n")), HasSubstr("b.csv:3: has 3 fields"));
   EXPECT_THAT(Error(folder_.Write("c.csv", "text,label\n\"x,5\n")), HasSubstr("c.csv:2: a quote is not closed"));
-  EXPECT_THAT(Error(folder_.Write("d.csv", "text,label\nx,\n")), HasSubstr("d.csv:2: the label"));
+  EXPECT_THAT(Error(folder_.Write("q.csv", "text,label\n\"one said \\\"x\\\" ok\",5\n")),
+              HasSubstr("q.csv:2: a quote within a quoted field must be doubled"));
+  EXPECT_THAT(Error(folder_.Write("d.csv", "text,label\nx,\n")), HasSubstr("d.csv:2: a label must be one line"));
   EXPECT_THAT(Error(folder_.Write("e.csv", "text,label\n")), HasSubstr("no labelled text"));
-  EXPECT_THAT(Error(folder_.Write("f.jsonl", "{\"body\": \"x\", \"label\": 1}\n")), HasSubstr("no field 'text'"));
-  EXPECT_THAT(Error(folder_.Write("g.jsonl", "{\"text\": \"x\", \"label\": 1.5}\n")), HasSubstr("g.jsonl:1"));
+  EXPECT_THAT(Error(folder_.Write("empty.csv", "")), HasSubstr("it must begin with a row of names"));
+  EXPECT_THAT(LineError("\n\n"), HasSubstr("no labelled text"));
+  EXPECT_THAT(LineError("{\"label\": \"a\", \"text\": \"x\"}\n{\"label\": \"a\", \"text\""), HasSubstr("line.jsonl:2"));
+  EXPECT_THAT(LineError(R"({"body": "x", "label": 1})"),
+              HasSubstr("no field 'text'; name the field with --text-column"));
+  EXPECT_THAT(LineError(R"({"text": "x"})"), HasSubstr("no field 'label'; name the field with --label-column"));
+  EXPECT_THAT(LineError(R"({"text": 3, "label": 1})"), HasSubstr("text is '3'; it must be a string"));
+  EXPECT_THAT(LineError(R"({"text": "x", "label": ""})"), HasSubstr("one line that is not empty"));
+  for (const char* label : {"1.5", "null", "{}"}) {
+    EXPECT_THAT(LineError(std::string(R"({"text": "x", "label": )") + label + "}"),
+                HasSubstr("it must be a string, an integer, true or false"));
+  }
 }
 
-TEST_F(LabelledTextsTest, ASplitHoldsOutAPartOfEachClassAndKeepsEqualExamplesTogether) {
-  struct Item {
-    std::string label, text, second;
-  };
-  const auto example_of = [](const Item& item) {
-    return Example{.label = item.label, .content = {item.text, item.second}};
-  };
-  std::vector<Item> train, held_out;
-  for (int i = 0; i < 40; ++i) train.push_back({i % 2 == 0 ? "x" : "y", "query", "text " + std::to_string(i / 4)});
-  ASSERT_TRUE(HoldOut(train, held_out, 0.2, "data", example_of).ok());
-  EXPECT_EQ(train.size() + held_out.size(), 40);
-  std::set<std::string> trained, kept_out;
-  for (const Item& item : train) trained.insert(item.label + item.second);
-  for (const Item& item : held_out) kept_out.insert(item.label + item.second);
-  EXPECT_EQ(kept_out.size(), 4) << "a fifth of the 10 different texts of each class";
-  EXPECT_EQ(trained.size(), 16);
-  for (const std::string& text : kept_out) EXPECT_FALSE(trained.contains(text)) << text;
-  std::vector<Item> equal = {{"x", "a", "b"}, {"x", "a", "b"}};
-  EXPECT_THAT(HoldOut(equal, held_out, 0.2, "data", example_of).message(), HasSubstr("class 'x' has only 1"));
+TEST_F(LabelledTextsTest, OtherEncodingsAreNamedAndConverted) {
+  const std::string western = folder_.Write("a.csv", "text,label\na caf\xe9,pos\n");
+  EXPECT_THAT(Error(western),
+              HasSubstr("a.csv:2: is not UTF-8: 'a caf\\xe9,pos'; as windows-1252 it reads 'a caf\xc3\xa9,pos'"
+                        "; if that is right, give --encoding=windows-1252"));
+  EXPECT_THAT(Read(western, {.encoding = "windows-1252"}), ElementsAre("pos:a caf\xc3\xa9"));
+  EXPECT_THAT(Error(western, {.encoding = "klingon"}),
+              HasSubstr("--encoding is 'klingon'; it must be an encoding of iconv"));
+  EXPECT_THAT(Error(western, {.encoding = "ascii"}), HasSubstr("a.csv:2: byte 17 of the file is not ascii"));
+
+  std::string wide = "\xff\xfe";
+  for (const char letter : std::string_view("text,label\nx,pos\n")) wide += {letter, '\0'};
+  const std::string excel = folder_.Write("b.csv", wide), unmarked = folder_.Write("c.csv", wide.substr(2));
+  EXPECT_THAT(Error(excel), HasSubstr("b.csv: is not UTF-8; it is probably utf-16; give --encoding=utf-16"));
+  EXPECT_THAT(Error(unmarked), HasSubstr("probably utf-16le"));
+  EXPECT_THAT(Read(excel, {.encoding = "utf-16"}), ElementsAre("pos:x"));
+  EXPECT_THAT(Read(unmarked, {.encoding = "UTF-16LE"}), ElementsAre("pos:x"));
+
+  EXPECT_THAT(Error(folder_.Write("odd.csv", "text,label\n\x81,pos\n")),
+              HasSubstr("; give its encoding with --encoding"));
+  EXPECT_THAT(LineError("{\"text\": \"\xe9\", \"label\": 1}"), HasSubstr("--encoding=windows-1252"));
+  folder_.Write("texts/pos/a.txt", "caf\xe9");
+  EXPECT_THAT(Error(folder_.Path("texts")), HasSubstr("texts/pos/a.txt:1: is not UTF-8"));
+  EXPECT_THAT(Read(folder_.Path("texts"), {.encoding = "latin1"}), ElementsAre("pos:caf\xc3\xa9"));
 }
 
 TEST_F(LabelledTextsTest, AFolderOfTextsBecomesAModelAndThatAModelWithOtherLabels) {
@@ -120,6 +204,8 @@ TEST_F(LabelledTextsTest, AFolderOfTextsBecomesAModelAndThatAModelWithOtherLabel
   EXPECT_THAT(status.message(), HasSubstr("--seed is 1 there and 2 here"));
   EXPECT_TRUE(run("texts", "repo/first/1", "--replace").ok()) << "the same run";
   EXPECT_THAT(RunTextClassifierCommand({folder_.Path("texts"), "--config=x", from}).message(), HasSubstr("--from"));
+  EXPECT_THAT(RunTextClassifierCommand({folder_.Path("texts"), "--label-separator="}).message(),
+              HasSubstr("--label-separator must not be empty"));
   EXPECT_THAT(RunTextClassifierCommand({"one", "two"}).message(), HasSubstr("unexpected argument 'two'"));
 }
 

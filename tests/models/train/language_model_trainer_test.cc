@@ -195,16 +195,6 @@ TEST_F(LanguageModelTrainerTest, ARunBeginsWithAnotherModelsWeights) {
   EXPECT_EQ(TrainLanguageModel(next, text_).code(), absl::StatusCode::kNotFound);
 }
 
-TEST(NextSteps, NameTheModelItsFigureAndTheCommands) {
-  const std::string text = NextSteps("zoo/mine/3", "1.9 bits/byte", "generate");
-  EXPECT_THAT(text, HasSubstr("zoo/mine/3: held-out 1.9 bits/byte"));
-  EXPECT_THAT(text, HasSubstr("--model-repository=zoo\n"));
-  EXPECT_THAT(text, HasSubstr("--model=mine generate"));
-  EXPECT_THAT(NextSteps("mine/3/", "", "generate"), HasSubstr("--model-repository=."));
-  EXPECT_THAT(NextSteps("/mine/3", "", "generate"), HasSubstr("--model-repository=/\n"));
-  EXPECT_THAT(NextSteps("some/folder", "", "generate"), HasSubstr("REPOSITORY/NAME/1"));
-}
-
 TEST_F(LanguageModelTrainerTest, StopsAtAGradientThatIsNotFiniteAndKeepsTheCheckpoint) {
   LanguageModelTrainerOptions options = Options("diverging", 30);
   options.loop.optimizer.peak_learning_rate = 1e30;

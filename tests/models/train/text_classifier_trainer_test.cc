@@ -96,8 +96,8 @@ TEST_F(TextClassifierTrainerTest, BrokenDataIsNamed) {
   files.train = folder_.Write("three.jsonl", Texts(0, 4) + "{\"label\": \"z\", \"text\": \"z\"}\n");
   EXPECT_THAT(error_with(files), HasSubstr("three.jsonl: has 3 labels, the model has 2 classes"));
   files.train = folder_.Write("returns.jsonl", R"({"label": "x", "text": "z"}
-                                                 {"label": "x\r", "text": "z"})");
-  EXPECT_THAT(error_with(files), HasSubstr("returns.jsonl: label 'x\\r' would be read from labels.txt as 'x'"));
+                                                 {"label": "z\r", "text": "z"})");
+  EXPECT_THAT(error_with(files), HasSubstr("returns.jsonl: label 'z\\r' would be read from labels.txt as 'z'"));
   files = files_;
   files.held_out = folder_.Write("unknown.jsonl", "{\"label\": \"z\", \"text\": \"z\"}\n");
   EXPECT_THAT(error_with(files), HasSubstr("unknown.jsonl:1: label 'z' is not in the training data"));

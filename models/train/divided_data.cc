@@ -1,0 +1,210 @@
+#include "models/train/divided_data.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/types/span.h"
+#include "base/sha256.h"
+#include "base/status_macros.h"
+#include "models/train/text_table.h"
+
+namespace longshort::models {
+namespace {
+
+constexpr int64_t kMostListed = 20;  // labels in a sentence
+
+// The indices of equal examples, by the hash of their content.
+using Different = std::map<std::string, std::vector<size_t>>;
+
+absl::StatusOr<std::string> ContentHash(const LabelledExample& example) {
+  std::string hashes;
+  for (const std::string& part : example.content) {
+    LS_ASSIGN_OR_RETURN(const std::string hash, Sha256Of(part));
+    hashes += hash;
+  }
+  return hashes;
+}
+
+absl::StatusOr<std::map<std::string, Different>> ByLabel(absl::Span<const LabelledExample> examples) {
+  std::map<std::string, Different> classes;
+  for (size_t i = 0; i < examples.size(); ++i) {
+    LS_ASSIGN_OR_RETURN(const std::string hash, ContentHash(examples[i]));
+    for (const std::string& label : examples[i].labels) classes[label][hash].push_back(i);
+  }
+  return classes;
+}
+
+absl::StatusOr<Different> AllDifferent(absl::Span<const LabelledExample> examples) {
+  Different different;
+  for (size_t i = 0; i < examples.size(); ++i) {
+    LS_ASSIGN_OR_RETURN(const std::string hash, ContentHash(examples[i]));
+    different[hash].push_back(i);
+  }
+  return different;
+}
+
+// "'a' (1), 'b' (2) and 40 more"
+std::string Listed(const std::vector<std::pair<std::string, size_t>>& labels) {
+  std::vector<std::string> shown;
+  for (const auto& [label, examples] : labels) {
+    if (std::ssize(shown) < kMostListed) shown.push_back(absl::StrCat(QuotedLabel(label), " (", examples, ")"));
+  }
+  const size_t more = labels.size() - shown.size();
+  return absl::StrCat(absl::StrJoin(shown, ", "), more > 0 ? absl::StrCat(" and ", more, " more") : "");
+}
+
+std::vector<std::pair<std::string, size_t>> Rare(const std::map<std::string, Different>& classes, int64_t fewest) {
+  std::vector<std::pair<std::string, size_t>> rare;
+  for (const auto& [label, different] : classes) {
+    if (std::ssize(different) < fewest) rare.emplace_back(label, different.size());
+  }
+  return rare;
+}
+
+absl::Status CheckNotRare(const std::map<std::string, Different>& classes, const std::string& name) {
+  const std::vector<std::pair<std::string, size_t>> rare = Rare(classes, 2);
+  if (rare.empty()) return absl::OkStatus();
+  const bool all_numbers = std::all_of(rare.begin(), rare.end(), [](const auto& one) {
+    double number;
+    return absl::SimpleAtod(one.first, &number);
+  });
+  return absl::InvalidArgumentError(absl::StrCat(
+      name, ": ", rare.size(), " of ", classes.size(),
+      " labels have only 1 different example, but one to train on and ", "one to hold out are needed: ", Listed(rare),
+      "; add examples, leave these labels out with --min-examples=2, or ",
+      "give other data to evaluate on with --held-out",
+      all_numbers ? "; if the labels are quantities, give --problem=regression" : ""));
+}
+
+// Removes these labels, and examples of which no label is left.
+void LeaveOut(const std::set<std::string>& labels, bool keeps_empty, std::vector<LabelledExample>& examples) {
+  for (LabelledExample& example : examples) {
+    std::erase_if(example.labels, [&](const std::string& label) { return labels.contains(label); });
+  }
+  if (keeps_empty) return;
+  std::erase_if(examples, [](const LabelledExample& example) { return example.labels.empty(); });
+}
+
+absl::Status LeaveOutRare(const Division& division, DividedData& data) {
+  if (division.min_examples <= 1) return absl::OkStatus();
+  LS_ASSIGN_OR_RETURN(const auto classes, ByLabel(data.train));
+  const auto rare = Rare(classes, division.min_examples);
+  if (rare.empty()) return absl::OkStatus();
+  std::set<std::string> labels;
+  for (const auto& [label, examples] : rare) labels.insert(label);
+  const size_t before = data.train.size();
+  for (std::vector<LabelledExample>* part : {&data.train, &data.held_out}) {
+    LeaveOut(labels, /*keeps_empty=*/division.problem == ProblemType::kMultiLabel, *part);
+  }
+  data.notes.push_back(absl::StrCat("--min-examples=", division.min_examples, " leaves out ", rare.size(),
+                                    " labels and ", before - data.train.size(), " examples: ", Listed(rare), "."));
+  return absl::OkStatus();
+}
+
+absl::Status NoteConflicts(absl::Span<const LabelledExample> examples, std::vector<std::string>& notes) {
+  LS_ASSIGN_OR_RETURN(const Different different, AllDifferent(examples));
+  int64_t conflicts = 0;
+  std::string first;
+  for (const auto& [hash, indices] : different) {
+    const LabelledExample& one = examples[indices.front()];
+    for (const size_t i : indices) {
+      if (examples[i].labels == one.labels) continue;
+      if (conflicts++ == 0) {
+        first = absl::StrCat(one.place, " (", absl::StrJoin(one.labels, ", "), ") and ", examples[i].place, " (",
+                             absl::StrJoin(examples[i].labels, ", "), ")");
+      }
+      break;
+    }
+  }
+  if (conflicts > 0) {
+    notes.push_back(absl::StrCat("Equal examples with different labels: ", conflicts, ", for example ", first, "."));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckSetsDiffer(absl::Span<const LabelledExample> examples, const std::string& name) {
+  const std::vector<std::string>& first = examples.front().labels;
+  if (std::any_of(examples.begin(), examples.end(), [&](const auto& example) { return example.labels != first; })) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(name, ": all examples have the same labels (",
+                                                 absl::StrJoin(first, ", "), "); at least two must differ"));
+}
+
+// Marks about `fraction` of the different examples, at least one.
+void Mark(const Different& different, double fraction, std::vector<bool>& is_held_out) {
+  const auto wanted = static_cast<size_t>(static_cast<double>(different.size()) * fraction);
+  size_t left = std::clamp<size_t>(wanted, 1, different.size() - 1);
+  for (const auto& [hash, indices] : different) {
+    if (left == 0) break;
+    for (const size_t i : indices) is_held_out[i] = true;
+    --left;
+  }
+}
+
+absl::Status HoldOut(const Division& division, const std::string& name, DividedData& data) {
+  std::vector<bool> is_held_out(data.train.size());
+  if (division.problem != ProblemType::kRegression) {
+    LS_ASSIGN_OR_RETURN(const auto classes, ByLabel(data.train));
+    LS_RETURN_IF_ERROR(CheckNotRare(classes, name));
+    if (division.problem == ProblemType::kSingleLabel) {
+      for (const auto& [label, different] : classes) Mark(different, division.held_out_fraction, is_held_out);
+    }
+  }
+  if (division.problem != ProblemType::kSingleLabel) {
+    LS_ASSIGN_OR_RETURN(const Different different, AllDifferent(data.train));
+    if (different.size() < 2) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(name, ": has only 1 different example; at least 2 are needed to hold one out"));
+    }
+    Mark(different, division.held_out_fraction, is_held_out);
+  }
+  size_t kept = 0;
+  for (size_t i = 0; i < data.train.size(); ++i) {
+    if (is_held_out[i]) {
+      data.held_out.push_back(std::move(data.train[i]));
+    } else {
+      std::swap(data.train[kept++], data.train[i]);
+    }
+  }
+  data.train.resize(kept);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<DividedData> Divide(std::vector<LabelledExample> train, std::vector<LabelledExample> held_out,
+                                   const Division& division, const std::string& name) {
+  DividedData data{.train = std::move(train), .held_out = std::move(held_out), .labels = {}, .notes = {}};
+  const bool is_divided = !data.held_out.empty();
+  if (division.problem == ProblemType::kMultiLabel) LS_RETURN_IF_ERROR(CheckSetsDiffer(data.train, name));
+  if (division.problem != ProblemType::kRegression) {
+    LS_RETURN_IF_ERROR(LeaveOutRare(division, data));
+    std::set<std::string> labels;
+    for (const LabelledExample& example : data.train) labels.insert(example.labels.begin(), example.labels.end());
+    data.labels = {labels.begin(), labels.end()};
+    LS_RETURN_IF_ERROR(CheckLabelsDiffer(data.labels, division.problem, name));
+  }
+  LS_RETURN_IF_ERROR(NoteConflicts(data.train, data.notes));
+  if (!is_divided) LS_RETURN_IF_ERROR(HoldOut(division, name, data));
+  if (data.held_out.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--min-examples=", division.min_examples, " leaves no example in the data of --held-out"));
+  }
+  return data;
+}
+
+absl::StatusOr<DataDescription> Describe(const DividedData& data, ProblemType problem) {
+  DataDescription description{
+      .problem = problem, .labels = data.labels, .train = {}, .held_out = {}, .notes = data.notes};
+  LS_ASSIGN_OR_RETURN(description.train, TargetsOf(data.train, data.labels, problem));
+  LS_ASSIGN_OR_RETURN(description.held_out, TargetsOf(data.held_out, data.labels, problem));
+  return description;
+}
+
+}  // namespace longshort::models

@@ -1,0 +1,256 @@
+#include "models/train/held_out_figures.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "ATen/Functions.h"
+#include "ATen/TensorOperators.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "models/train/text_table.h"
+
+namespace longshort::models {
+namespace {
+
+constexpr int64_t kWorst = 10;  // labels that WorstLabels shows
+
+double Ratio(int64_t part, int64_t all) { return all == 0 ? 0 : static_cast<double>(part) / static_cast<double>(all); }
+
+// The number of examples with each label.
+std::vector<int64_t> Counts(const DataDescription& description, const std::vector<Target>& targets) {
+  std::vector<int64_t> counts(description.labels.size());
+  for (const Target& target : targets) {
+    for (const int64_t one : target.classes) ++counts[one];
+  }
+  return counts;
+}
+
+class SingleLabelFigures final : public HeldOutFigures {
+ public:
+  explicit SingleLabelFigures(const DataDescription& description) : description_(description) {
+    const std::vector<int64_t> train = Counts(description, description.train);
+    largest_ = std::max_element(train.begin(), train.end()) - train.begin();
+    baseline_ = Ratio(Counts(description, description.held_out)[largest_], std::ssize(description.held_out));
+  }
+
+  void Add(const at::Tensor& logits, const at::Tensor& targets) override {
+    const at::Tensor answers = logits.argmax(1), labels = targets.argmax(1);  // [examples]
+    for (int64_t i = 0; i < answers.size(0); ++i) {
+      ++answers_[labels.const_data_ptr<int64_t>()[i]][answers.const_data_ptr<int64_t>()[i]];
+    }
+  }
+
+  std::string Figures(double loss) const override {
+    int64_t right = 0, examples = 0;
+    for (const auto& [label, answers] : answers_) {
+      for (const auto& [answer, count] : answers) {
+        examples += count;
+        right += answer == label ? count : 0;
+      }
+    }
+    return absl::StrFormat("accuracy %.4f (%d of %d), always %s %.4f, loss %.4f nats", Ratio(right, examples), right,
+                           examples, LargestLabel(), baseline_, loss);
+  }
+
+  std::string WorstLabels() const override {
+    // By the fraction that is right, then by the number of errors.
+    std::vector<std::pair<std::pair<double, int64_t>, std::vector<std::string>>> worst;
+    for (const auto& [label, answers] : answers_) {
+      int64_t all = 0, right = 0;
+      std::pair<int64_t, int64_t> wrong = {0, 0};  // how often, and the answer
+      for (const auto& [answer, count] : answers) {
+        all += count;
+        if (answer == label) {
+          right = count;
+        } else if (count > wrong.first) {
+          wrong = {count, answer};
+        }
+      }
+      if (right == all) continue;
+      worst.push_back({{Ratio(right, all), right - all},
+                       {ShownLabel(description_.labels[label]), absl::StrCat(right, " of ", all),
+                        absl::StrCat(ShownLabel(description_.labels[wrong.second]), " (", wrong.first, ")")}});
+    }
+    if (worst.empty()) return "";
+    std::stable_sort(worst.begin(), worst.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::vector<std::vector<std::string>> rows;
+    for (auto& [order, row] : worst) rows.push_back(std::move(row));
+    return absl::StrCat("classes with errors, worst first:\n",
+                        TextTable({"class", "right", "most often answered instead"}, rows, kWorst));
+  }
+
+  std::string Baseline() const override {
+    return absl::StrFormat("always %s, the largest class, has accuracy %.4f", LargestLabel(), baseline_);
+  }
+
+ private:
+  std::string LargestLabel() const { return QuotedLabel(description_.labels[largest_]); }
+
+  const DataDescription& description_;
+  int64_t largest_ = 0;
+  double baseline_ = 0;
+  std::map<int64_t, std::map<int64_t, int64_t>> answers_;  // how often, by class and answer
+};
+
+// Counts of right and wrong answers, of one label or of all.
+struct LabelAnswers {
+  int64_t right = 0, answered = 0, labelled = 0;
+
+  double F1() const { return Ratio(2 * right, answered + labelled); }
+};
+
+class MultiLabelFigures final : public HeldOutFigures {
+ public:
+  explicit MultiLabelFigures(const DataDescription& description)
+      : description_(description), answers_(description.labels.size()) {
+    std::map<std::vector<int64_t>, int64_t> sets;
+    for (const Target& target : description.train) ++sets[target.classes];
+    most_frequent_ = std::max_element(sets.begin(), sets.end(), [](const auto& a, const auto& b) {
+                       return a.second < b.second;
+                     })->first;
+    best_ = BestSet();
+    LabelAnswers best;
+    int64_t equal = 0;
+    const std::vector<int64_t> counts = Counts(description, description.held_out);
+    best.labelled = std::accumulate(counts.begin(), counts.end(), int64_t{0});
+    best.answered = std::ssize(best_) * std::ssize(description.held_out);
+    for (const int64_t label : best_) best.right += counts[label];
+    for (const Target& target : description.held_out) equal += target.classes == most_frequent_ ? 1 : 0;
+    best_f1_ = best.F1();
+    equal_ = Ratio(equal, std::ssize(description.held_out));
+  }
+
+  void Add(const at::Tensor& logits, const at::Tensor& targets) override {
+    const at::Tensor answers = logits > 0, wanted = targets > 0.5;
+    const auto sum = [](const at::Tensor& marks) { return marks.sum(0).to(at::kLong).contiguous(); };
+    const at::Tensor right = sum(answers & wanted), answered = sum(answers), labelled = sum(wanted);
+    for (size_t i = 0; i < answers_.size(); ++i) {
+      answers_[i].right += right.const_data_ptr<int64_t>()[i];
+      answers_[i].answered += answered.const_data_ptr<int64_t>()[i];
+      answers_[i].labelled += labelled.const_data_ptr<int64_t>()[i];
+    }
+    examples_ += answers.size(0);
+    exact_ += (answers == wanted).all(1).sum().item<int64_t>();
+  }
+
+  std::string Figures(double loss) const override {
+    LabelAnswers all;
+    for (const LabelAnswers& one : answers_) {
+      all.right += one.right;
+      all.answered += one.answered;
+      all.labelled += one.labelled;
+    }
+    return absl::StrFormat("micro-F1 %.4f, always %s %.4f; exact match %.4f (%d of %d), always %s %.4f; loss %.4f nats",
+                           all.F1(), Named(best_), best_f1_, Ratio(exact_, examples_), exact_, examples_,
+                           Named(most_frequent_), equal_, loss);
+  }
+
+  std::string WorstLabels() const override {
+    std::vector<size_t> worst;
+    for (size_t i = 0; i < answers_.size(); ++i) {
+      if (answers_[i].answered + answers_[i].labelled > 2 * answers_[i].right) worst.push_back(i);
+    }
+    if (worst.empty()) return "";
+    std::stable_sort(worst.begin(), worst.end(),
+                     [this](size_t a, size_t b) { return answers_[a].F1() < answers_[b].F1(); });
+    std::vector<std::vector<std::string>> rows;
+    for (const size_t i : worst) {
+      const LabelAnswers& one = answers_[i];
+      rows.push_back({ShownLabel(description_.labels[i]), absl::StrFormat("%.4f", one.F1()), absl::StrCat(one.right),
+                      absl::StrCat(one.answered - one.right), absl::StrCat(one.labelled - one.right)});
+    }
+    return absl::StrCat("labels with errors, worst first:\n",
+                        TextTable({"label", "F1", "found", "found wrongly", "missed"}, rows, kWorst));
+  }
+
+  std::string Baseline() const override {
+    return absl::StrFormat("always %s has micro-F1 %.4f; always %s has exact match %.4f", Named(best_), best_f1_,
+                           Named(most_frequent_), equal_);
+  }
+
+ private:
+  // The labels that all examples get for the best micro-F1 on the training data: some of the most frequent ones.
+  std::vector<int64_t> BestSet() const {
+    const std::vector<int64_t> counts = Counts(description_, description_.train);
+    std::vector<int64_t> order(counts.size());
+    std::iota(order.begin(), order.end(), int64_t{0});
+    std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return counts[a] > counts[b]; });
+    LabelAnswers all{.labelled = std::accumulate(counts.begin(), counts.end(), int64_t{0})};
+    double best = 0;
+    size_t size = 0;
+    for (size_t i = 0; i < order.size(); ++i) {
+      all.right += counts[order[i]];
+      all.answered += std::ssize(description_.train);
+      if (all.F1() > best) best = all.F1(), size = i + 1;
+    }
+    order.resize(size);
+    return order;
+  }
+
+  std::string Named(const std::vector<int64_t>& labels) const {
+    constexpr size_t kMostNamed = 3;
+    if (labels.empty()) return "no label";
+    if (labels.size() > kMostNamed) return absl::StrCat("the ", labels.size(), " most frequent labels");
+    return absl::StrJoin(labels, " + ", [this](std::string* out, int64_t label) {
+      out->append(QuotedLabel(description_.labels[label]));
+    });
+  }
+
+  const DataDescription& description_;
+  std::vector<int64_t> most_frequent_, best_;
+  double best_f1_ = 0, equal_ = 0;
+  std::vector<LabelAnswers> answers_;
+  int64_t examples_ = 0, exact_ = 0;
+};
+
+class RegressionFigures final : public HeldOutFigures {
+ public:
+  explicit RegressionFigures(const DataDescription& description)
+      : scale_(ScaleOf(description.train)), held_out_(ScaleOf(description.held_out)) {}
+
+  void Add(const at::Tensor& logits, const at::Tensor& targets) override {
+    squares_ += (logits - targets).to(at::kDouble).square().sum().item<double>() * Square(scale_.deviation);
+    examples_ += logits.size(0);
+  }
+
+  std::string Figures(double /*loss*/) const override {
+    const double error = squares_ / static_cast<double>(examples_), variance = Square(held_out_.deviation);
+    return absl::StrFormat("mean squared error %.6g, always %.6g %.6g; R2 %s", error, scale_.mean, OfMean(),
+                           variance == 0 ? "undefined" : absl::StrFormat("%.4f", 1 - error / variance));
+  }
+
+  std::string Baseline() const override {
+    return absl::StrFormat("always %.6g, the mean, has mean squared error %.6g", scale_.mean, OfMean());
+  }
+
+ private:
+  static double Square(double x) { return x * x; }
+  // The mean squared error of the training data's mean.
+  double OfMean() const { return Square(held_out_.deviation) + Square(held_out_.mean - scale_.mean); }
+
+  const NumberScale scale_, held_out_;
+  double squares_ = 0;
+  int64_t examples_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<HeldOutFigures> MakeHeldOutFigures(const DataDescription& description) {
+  switch (description.problem) {
+    case ProblemType::kMultiLabel:
+      return std::make_unique<MultiLabelFigures>(description);
+    case ProblemType::kRegression:
+      return std::make_unique<RegressionFigures>(description);
+    case ProblemType::kSingleLabel:
+      break;
+  }
+  return std::make_unique<SingleLabelFigures>(description);
+}
+
+}  // namespace longshort::models

@@ -1,0 +1,120 @@
+#include "models/train/text_encoding.h"
+
+#include <iconv.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/files.h"
+#include "base/status_macros.h"
+#include "base/strict_json.h"
+#include "base/utf8.h"
+
+namespace longshort::models {
+namespace {
+
+constexpr size_t kTextLimitBytes = size_t{1} << 32;
+
+struct Conversion {
+  std::string text;
+  size_t converted_bytes = 0;  // of the input; all if it has the encoding
+};
+
+// Returns nullopt if iconv does not know the encoding.
+std::optional<Conversion> Convert(std::string_view text, const std::string& encoding) {
+  const iconv_t converter = iconv_open("UTF-8", encoding.c_str());
+  if (converter == reinterpret_cast<iconv_t>(-1)) return std::nullopt;
+  const absl::Cleanup close = [converter] { iconv_close(converter); };
+  Conversion conversion;
+  std::array<char, 65536> part;
+  char* next = const_cast<char*>(text.data());  // iconv does not write to its input
+  size_t left = text.size();
+  while (left > 0) {
+    char* to = part.data();
+    size_t room = part.size();
+    const bool fails = iconv(converter, &next, &left, &to, &room) == static_cast<size_t>(-1) && errno != E2BIG;
+    conversion.text.append(part.data(), part.size() - room);
+    if (fails) break;
+  }
+  conversion.converted_bytes = text.size() - left;
+  return conversion;
+}
+
+// UTF-16 has a byte order mark, or a zero byte in most characters of Western languages.
+std::string Utf16Kind(std::string_view text) {
+  if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff")) return "utf-16";
+  size_t zeros[2] = {0, 0};
+  const std::string_view beginning = text.substr(0, 1024);
+  for (size_t i = 0; i < beginning.size(); ++i) zeros[i % 2] += beginning[i] == '\0' ? 1 : 0;
+  if (zeros[0] + zeros[1] <= beginning.size() / 4) return "";
+  return zeros[1] > zeros[0] ? "utf-16le" : "utf-16be";
+}
+
+size_t FirstThatIsNotUtf8(std::string_view text) {
+  size_t place = 0;
+  while (const std::optional<Utf8Character> character = FirstUtf8Character(text.substr(place))) {
+    place += character->bytes;
+  }
+  return place;
+}
+
+std::string Place(const std::string& name, std::string_view before) {
+  return absl::StrCat(name, ":", 1 + std::count(before.begin(), before.end(), '\n'));
+}
+
+absl::Status NotUtf8(std::string_view text, const std::string& name) {
+  constexpr char kCure[] = ", or convert it to UTF-8";
+  if (const std::string kind = Utf16Kind(text); !kind.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, ": is not UTF-8; it is probably ", kind, "; give --encoding=", kind, kCure));
+  }
+  const size_t place = FirstThatIsNotUtf8(text);
+  // The line, up to 20 bytes before and after the byte.
+  const size_t begin = std::max(text.rfind('\n', place) + 1, place - std::min<size_t>(place, 20));
+  const std::string_view around = text.substr(begin, std::min(text.find('\n', place), place + 20) - begin);
+  const std::string what =
+      absl::StrCat(Place(name, text.substr(0, place)), ": is not UTF-8: ", QuoteForMessage(around), "; ");
+  constexpr char kLikely[] = "windows-1252";
+  const std::optional<Conversion> western = Convert(around, kLikely);
+  if (!western || western->converted_bytes < around.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(what, "give its encoding with --encoding", kCure));
+  }
+  return absl::InvalidArgumentError(absl::StrCat(what, "as ", kLikely, " it reads '", western->text,
+                                                 "'; if that is right, give --encoding=", kLikely,
+                                                 ", else the right encoding", kCure));
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> ToUtf8(std::string text, const std::string& encoding, const std::string& name) {
+  if (absl::EqualsIgnoreCase(encoding, kUtf8)) {
+    if (IsUtf8(text) && Utf16Kind(text).empty()) return text;
+    return NotUtf8(text, name);
+  }
+  std::optional<Conversion> conversion = Convert(text, encoding);
+  if (!conversion) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--encoding is '", encoding, "'; it must be an encoding of iconv, such as windows-1252 (see iconv --list)"));
+  }
+  if (conversion->converted_bytes < text.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(Place(name, conversion->text), ": byte ",
+                                                   conversion->converted_bytes + 1, " of the file is not ", encoding,
+                                                   "; give the right encoding with --encoding"));
+  }
+  return std::move(conversion->text);
+}
+
+absl::StatusOr<std::string> ReadAsUtf8(const std::string& path, const std::string& encoding) {
+  LS_ASSIGN_OR_RETURN(std::string text, ReadTextFile(path, kTextLimitBytes));
+  return ToUtf8(std::move(text), encoding, path);
+}
+
+}  // namespace longshort::models

@@ -1,0 +1,47 @@
+#include "models/train/text_table.h"
+
+#include <algorithm>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+
+namespace longshort::models {
+namespace {
+
+// Characters, counted by the bytes that begin one in UTF-8.
+size_t Width(const std::string& cell) {
+  return std::count_if(cell.begin(), cell.end(), [](char byte) { return (byte & 0xC0) != 0x80; });
+}
+
+}  // namespace
+
+std::string ShownLabel(const std::string& label) {
+  constexpr size_t kLongest = 60;
+  size_t end = std::min(label.size(), kLongest);
+  while (end < label.size() && (label[end] & 0xC0) == 0x80) --end;  // not within a character
+  return absl::StrCat(absl::Utf8SafeCHexEscape(label.substr(0, end)), end < label.size() ? "..." : "");
+}
+
+std::string QuotedLabel(const std::string& label) { return absl::StrCat("'", ShownLabel(label), "'"); }
+
+std::string TextTable(const std::vector<std::string>& head, const std::vector<std::vector<std::string>>& rows,
+                      int64_t most) {
+  std::vector<std::vector<std::string>> shown = {head};
+  shown.insert(shown.end(), rows.begin(), rows.begin() + std::min(most, std::ssize(rows)));
+  std::vector<size_t> widths(head.size());
+  for (const std::vector<std::string>& row : shown) {
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], Width(row[i]));
+  }
+  std::string table;
+  for (const std::vector<std::string>& row : shown) {
+    for (size_t i = 0; i < row.size(); ++i) {
+      const std::string space(widths[i] - Width(row[i]), ' ');
+      absl::StrAppend(&table, "  ", i > 0 ? space : "", row[i], i == 0 ? space : "");
+    }
+    absl::StrAppend(&table, "\n");
+  }
+  if (std::ssize(rows) > most) absl::StrAppend(&table, "  and ", std::ssize(rows) - most, " more\n");
+  return table;
+}
+
+}  // namespace longshort::models

@@ -1,0 +1,33 @@
+// Labelled texts as the input of a text classifier.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "models/classifier.h"
+#include "models/tokenizer/tokenizer.h"
+#include "models/train/labelled_data.h"
+#include "models/weights/text_classifier_config.h"
+
+namespace longshort::models {
+
+struct TokenisedTexts {
+  std::vector<TokenItem> items;
+  int64_t cut = 0;      // items of which the model reads only the beginning
+  int64_t longest = 0;  // tokens of the longest document
+
+  int64_t size() const { return static_cast<int64_t>(items.size()); }
+  // Number of tokens of all documents of an item.
+  int64_t Tokens(int64_t item) const;
+};
+
+// Tokenises texts. A document that is longer than the model's maximum is cut at its end, as for a request with
+// `truncate`. A pair is joined to one document if the model does that. Errors: those of tokenising; INVALID_ARGUMENT
+// for a document without tokens. All name the text's place.
+absl::StatusOr<TokenisedTexts> TokeniseTexts(absl::Span<const LabelledExample> texts,
+                                             const TextClassifierConfig& config, const TextEncoder& tokenizer);
+
+}  // namespace longshort::models
