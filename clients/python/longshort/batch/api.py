@@ -20,9 +20,9 @@ from longshort.batch.column_types import common_schema
 from longshort.batch.completion import CompletionMarker
 from longshort.batch.connecting import connection_of
 from longshort.batch.error_limits import ErrorLimits
-from longshort.batch.failures import BatchError, TooFewResults
+from longshort.batch.failures import BatchError, Refused, TooFewResults
 from longshort.batch.files import open_folder
-from longshort.batch.finding import LeftOut
+from longshort.batch.finding import LeftOut, finds
 from longshort.batch.memory import DEFAULT_MEMORY, Memory, return_freed_blocks
 from longshort.batch.models import check_model, identity
 from longshort.batch.output import Output, OutputFormat
@@ -37,6 +37,9 @@ from longshort.batch.shards import SHARD_BYTES, SHARD_ROWS, Part, ShardLimits
 from longshort.batch.summary import Summary, not_carried_note
 from longshort.batch.unlisted_files import check_no_foreign_files, shard_of, unlisted
 from longshort.requests import POOLINGS
+
+# Set once a run of this process is in its folder: from then on, the same command resumes it.
+RUN_BEGUN = threading.Event()
 
 
 def score(inputs: str | Sequence[str], out: str, *, region_tokens: int = 0, **options: Unpack[BatchOptions]) -> Summary:
@@ -149,6 +152,12 @@ async def _run_task(task: _Task) -> Summary:
     connection = connection_of(options)
     given = [task.inputs] if isinstance(task.inputs, str) else task.inputs
     left_out = LeftOut()
+    for one in given:
+        if any(finds(one, f"{task.out.rstrip('/')}/{file}") for file in (f"rows/0.{format}", "errors/0.jsonl")):
+            raise Refused(
+                f"the output folder {task.out} is in the input {one}: a second run would read its results. Give --out"
+                " (out=) a folder that is not in an input, or a name that begins with . or _"
+            )
     found = await asyncio.to_thread(inputs.find, given, options.get("format"), left_out)
     sources = inputs.sources(found)
     readers = open_readers(sources, columns)
@@ -178,6 +187,7 @@ async def _run_task(task: _Task) -> Summary:
             record = manifest.Manifest(folder)
             result_options = _result_options(task, columns, limits, format)
             record.begin(manifest.Run(task.command, identity(model), result_options, found), part.count == 1)
+            RUN_BEGUN.set()
             files = record.files()
             check_no_foreign_files(task.out, files)
             done = record.done(files)

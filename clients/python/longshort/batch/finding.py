@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import glob
 import os
 import re
@@ -90,6 +91,33 @@ def expand(argument: str, is_read: Callable[[str], bool], left_out: LeftOut) -> 
     if not kept:
         raise Refused(f"{argument}: there is no such file")
     return kept
+
+
+def finds(argument: str, file: str) -> bool:
+    """Whether the argument would find the file, once it is there. Links are followed in the paths themselves only."""
+    if is_local(argument) != is_local(file):
+        return False
+    parts = _parts(file)
+    if _MAGIC.search(argument) and not (is_local(argument) and os.path.lexists(local_path(argument))):
+        return _matches(_parts(argument), parts)
+    folder = _parts(argument)
+    below = parts[len(folder) :]
+    return parts[: len(folder)] == folder and bool(below) and not any(part.startswith(_HIDDEN) for part in below)
+
+
+def _parts(name: str) -> list[str]:
+    return (os.path.realpath(local_path(name)) if is_local(name) else name.rstrip("/")).split("/")
+
+
+def _matches(pattern: list[str], parts: list[str]) -> bool:
+    """Whether glob finds the path by the pattern."""
+    if not pattern or not parts:
+        return not pattern and not parts
+    is_hidden = parts[0].startswith(_HIDDEN) and not pattern[0].startswith(_HIDDEN)
+    if pattern[0] == "**":
+        ends = len(pattern) == len(parts) == 1
+        return _matches(pattern[1:], parts) or (not is_hidden and (ends or _matches(pattern, parts[1:])))
+    return not is_hidden and fnmatch.fnmatchcase(parts[0], pattern[0]) and _matches(pattern[1:], parts[1:])
 
 
 def _label(name: str) -> str:

@@ -63,7 +63,8 @@ _EXIT_CODES = """Exit codes:
   6  fewer rows than --min-success have results, or none, or the first 100 all have the same error, or the inputs have
      no rows; also for verify
 """
-_INTERRUPTED = "interrupted. The results so far stay valid: run the same command again to resume."
+
+_RESUME = "run the same command again to resume"
 
 
 def make_parser() -> Parser:
@@ -300,7 +301,7 @@ def main(arguments: Sequence[str]) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="replace")
     as_json = "--json" in arguments
-    handle_signals(lambda: _failed(_INTERRUPTED, command_line.CANCELLED, as_json), command_line.CANCELLED)
+    handle_signals(lambda: _interrupted(as_json), command_line.CANCELLED)
     try:
         code = run(arguments)
         sys.stdout.flush()
@@ -313,17 +314,24 @@ def main(arguments: Sequence[str]) -> int:
         return _failed(str(error), code, as_json)
     except LongshortError as error:
         code = command_line.exit_code(error)
-        refused = code == command_line.REFUSED
-        later = (
-            "once this is corrected, the same command resumes" if refused else "run the same command again to resume"
-        )
-        return _failed(f"{with_options(str(error))}. The results so far stay valid: {later}.", code, as_json)
+        later = "once this is corrected, the same command resumes" if code == command_line.REFUSED else _RESUME
+        return _failed(f"{with_options(str(error))}. {_advice(later)}", code, as_json)
     except (KeyboardInterrupt, asyncio.CancelledError):
-        return _failed(_INTERRUPTED, command_line.CANCELLED, as_json)
+        return _interrupted(as_json)
     except Exception as error:
         traceback.print_exc()
-        advice = "The results so far stay valid: run the same command again to resume"
-        return _failed(f"{type(error).__name__}: {error}. {advice}", command_line.OTHER, as_json)
+        return _failed(f"{type(error).__name__}: {error}. {_advice(_RESUME)}", command_line.OTHER, as_json)
+
+
+def _interrupted(as_json: bool) -> int:
+    return _failed(f"interrupted. {_advice(_RESUME)}", command_line.CANCELLED, as_json)
+
+
+def _advice(later: str) -> str:
+    """What becomes of the results. `later`: how to resume a run."""
+    if not api.RUN_BEGUN.is_set():
+        return "No results were written."
+    return f"The results so far stay valid: {later}."
 
 
 def _failed(message: str, code: int, as_json: bool) -> int:

@@ -57,6 +57,52 @@ def found(*arguments: str | Path, **options: str) -> tuple[list[str], dict[str, 
     return [file.name.rpartition("/")[2] for file in files], dict(left_out.counts)
 
 
+OUTSIDE = [
+    ("corpus", "scored"),
+    ("corpus", "corpus.scored"),
+    ("corpus", "corpus/.scored"),
+    ("corpus", "corpus/_scored"),
+    ("corpus/*.jsonl", "corpus/scored"),
+    ("corpus/**/*.txt", "corpus/scored"),
+    ("corpus/**", "corpus/.scored"),
+    ("corpus/*/a.jsonl", "corpus/scored"),
+    ("corpus/a.jsonl", "corpus"),
+    ("*", "corpus/../."),
+    ("memory://corpus", "corpus/scored"),
+    ("memory://corpus", "memory://corpus.scored"),
+]
+WITHIN = [
+    ("corpus", "corpus/scored"),
+    ("corpus/", "./corpus/deep/scored/"),
+    ("corpus", "corpus"),
+    ("link", "corpus/scored"),
+    ("corpus", "link/scored"),
+    ("corpus/**", "corpus/scored"),
+    ("corpus/**/*.parquet", "corpus/scored"),
+    ("corpus/**/*.jsonl", "corpus/scored"),
+    ("corpus/*/*/*.parquet", "corpus/scored"),
+    ("file://{here}/corpus", "corpus/scored"),
+    ("memory://corpus", "memory://corpus/scored"),
+    ("memory://corpus/**", "memory://corpus/deep/scored"),
+]
+
+
+@pytest.mark.parametrize(("given", "out"), [*OUTSIDE, *WITHIN])
+def test_an_output_folder_in_an_input_is_refused_at_the_first_run(
+    given: str, out: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second run would read the results of the first. Other runs do not find a server."""
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "corpus")
+    (tmp_path / "link").symlink_to("corpus")
+    fsspec.filesystem("memory").pipe_file("/corpus/a.jsonl", LINE)
+    given = given.format(here=tmp_path)
+    with pytest.raises(Exception) as caught:
+        longshort.batch.score(given, out, server="127.0.0.1:1", patience=0.01)
+    refused = f"the output folder {out} is in the input {given}: a second run would read its results"
+    assert str(caught.value).startswith(refused) == ((given, out) not in OUTSIDE)
+
+
 WANTED = sorted(Path(name).name for name in READ)
 
 
