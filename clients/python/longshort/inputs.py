@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from longshort._proto import inference_pb2, types_pb2
+from longshort.mistaken_files import mistaken
 
 # UTF-8 text, bytes of any value, or token ids.
 Text = str | bytes | Sequence[int]
@@ -91,7 +92,7 @@ def image_message(image: Image) -> inference_pb2.Image:
     if isinstance(image, (bytes, bytearray, memoryview)):
         return inference_pb2.Image(encoded=_decodable(bytes(image)))
     if isinstance(image, (str, os.PathLike)):
-        return inference_pb2.Image(encoded=_decodable(Path(image).read_bytes()))
+        return inference_pb2.Image(encoded=_decodable(Path(image).read_bytes(), os.fspath(image)))
     if _is_file(image):
         content = image.read()  # type: ignore[union-attr]
         if not isinstance(content, bytes):
@@ -109,12 +110,14 @@ def image_message(image: Image) -> inference_pb2.Image:
     )
 
 
-def _decodable(file: bytes) -> bytes:
+def _decodable(file: bytes, name: str = "the image") -> bytes:
     """Returns JPEG, PNG and WebP files unchanged; converts other formats to PNG: the first frame, rotated as its EXIF
     data say. Without Pillow, or if Pillow does not know the format, returns the file unchanged, and the server reports
     the error. Raises OSError or ValueError."""
     if file.startswith((b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n")) or (file[:4], file[8:12]) == (b"RIFF", b"WEBP"):
         return file
+    if what := mistaken(file):
+        raise ValueError(f"{name} is {what}; it must be a file of an image")
     try:
         from PIL import Image as pillow
         from PIL import ImageOps, UnidentifiedImageError
@@ -128,8 +131,13 @@ def _decodable(file: bytes) -> bytes:
     except pillow.DecompressionBombError as error:
         raise ValueError(str(error)) from None
     if image.mode not in ("1", "L", "LA", "P", "RGB", "RGBA") and not image.mode.startswith(("I", "F")):
-        image = image.convert("RGB")
+        image = _rgb(image)
     return _png(image)
+
+
+def _rgb(image: Any) -> Any:
+    """Pillow converts grey with premultiplied alpha to no mode but that with alpha."""
+    return (image.convert("LA") if image.mode == "La" else image).convert("RGB")
 
 
 def _png(image: Any) -> bytes:
@@ -149,7 +157,7 @@ def _pillow_message(image: Any) -> inference_pb2.Image:
     upright = ImageOps.exif_transpose(image)
     if upright.mode.startswith(("I", "F")):
         return inference_pb2.Image(encoded=_png(upright))  # the server makes 8 bits of 16
-    pixels = upright if upright.mode in ("L", "RGB") else upright.convert("RGB")
+    pixels = upright if upright.mode in ("L", "RGB") else _rgb(upright)
     width, height = pixels.size
     channels = 1 if pixels.mode == "L" else 3
     return inference_pb2.Image(

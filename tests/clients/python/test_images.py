@@ -114,6 +114,32 @@ def test_colours_that_png_has_not_become_rgb() -> None:
     assert np.array_equal(pixels_of(sent(saved(image, "TIFF"))), np.asarray(image.convert("RGB")))
 
 
+@pytest.mark.parametrize("mode", ["La", "RGBa"])
+def test_premultiplied_colours_are_those_before(mode: str) -> None:
+    """Pillow makes these modes where it resizes images with alpha."""
+    straight = Image.fromarray(PIXELS).convert(mode.upper())
+    straight.putalpha(255)
+    assert np.array_equal(tensor_of(straight.convert(mode)), np.asarray(straight.convert("RGB")))
+
+
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        (b"\n<!DOCTYPE html><title>404</title>", "an HTML page"),
+        (b"\xef\xbb\xbf<HTML>", "an HTML page"),
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "a pointer of Git LFS"),
+    ],
+)
+def test_what_a_download_left_in_the_place_of_an_image_is_named(content: bytes, what: str, tmp_path: Path) -> None:
+    path = tmp_path / "photo.jpg"
+    path.write_bytes(content)
+    for image in (path, str(path)):
+        with pytest.raises(ValueError, match=f"^{path} is {what}"):
+            sent(image)
+    with pytest.raises(ValueError, match=f"^the image is {what}"):
+        sent(content)
+
+
 def test_what_has_no_fixed_range_is_refused() -> None:
     file = saved(Image.fromarray(np.ones((3, 4), np.float32)), "TIFF")
     with pytest.raises(ValueError, match='mode "F" has no fixed range of values'):

@@ -14,6 +14,7 @@ from longshort.batch.failures import Refused
 from longshort.batch.files import is_local, local_path, open_input
 from longshort.batch.finding import LeftOut, expand
 from longshort.batch.zstd_frames import check_frame
+from longshort.mistaken_files import HTML, mistaken
 
 Format = Literal["jsonl", "parquet", "warc", "text"]
 FORMATS: tuple[Format, ...] = ("jsonl", "parquet", "warc", "text")
@@ -34,7 +35,7 @@ _COMPRESSED = {
     "bz2": (b"BZh", "bzip2"),
     "xz": (b"\xfd7zXZ\0", "xz"),
 }
-_PLAIN_TEXT, _HTML, _PARQUET = "plain text", "an HTML page", "a Parquet file"
+_PLAIN_TEXT, _PARQUET = "plain text", "a Parquet file"
 # Beginnings of files that are no text.
 _MAGICS = (
     *((magic, f"compressed by {program}") for magic, program in _COMPRESSED.values()),
@@ -44,17 +45,11 @@ _MAGICS = (
     (b"PAR1", _PARQUET),
     (b"%PDF-", "a PDF file"),
 )
-# Beginnings of text files that stand in the place of others.
-_TEXTS = (
-    (b"version https://git-lfs.github.com/spec/", "a pointer of Git LFS (get the file by `git lfs pull`)"),
-    (b"<!doctype html", _HTML),
-    (b"<html", _HTML),
-)
 # What a file of a format may be.
 _CONTENTS: dict[Format, tuple[str, ...]] = {
     "jsonl": (_PLAIN_TEXT,),
     "parquet": (_PARQUET,),
-    "text": (_PLAIN_TEXT, _HTML),
+    "text": (_PLAIN_TEXT, HTML),
 }
 # Bytes that text does not have, and in how many bytes of a file they are looked for.
 _CONTROLS = set(range(9))
@@ -179,11 +174,8 @@ def _check_content(file: Input, head: bytes) -> None:
 
 def _content(head: bytes) -> str:
     """What a file is, by its first bytes; empty if they do not show it."""
-    text = head.removeprefix(b"\xef\xbb\xbf").lstrip().lower()
-    for begin, kinds in ((head, _MAGICS), (text, _TEXTS)):
-        for magic, what in kinds:
-            if begin.startswith(magic):
-                return what
+    if what := next((what for magic, what in _MAGICS if head.startswith(magic)), mistaken(head)):
+        return what
     return _PLAIN_TEXT if head and not _CONTROLS & set(head[:_SHOWING_BYTES]) else ""
 
 
