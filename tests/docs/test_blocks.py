@@ -125,7 +125,7 @@ PRINTS = {
         "curl 127.0.0.1:8501/longshort.v1.Inference/Generate": r'"finishReason":.*data: \[DONE\]',
         "import longshort": r".{100}",
         "build/release/bin/longshort models": r"enwiki.*German.*longshort_requests_total",
-        "build/release/bin/longshort --server=localhost:8600": r"enwiki",
+        "build/release/bin/longshort --server=localhost:8600": r"enwiki.*text_completion",
     },
     "docs/http.md": {
         "curl": r'"models":.*"scores":.*"completions":.*"ids":',
