@@ -21,13 +21,15 @@ class Block:
     language: str
     code: str
 
-    @property
-    def first_line(self) -> str:
-        return self.code.partition("\n")[0]
-
 
 def blocks_of(page: str, *languages: str) -> list[Block]:
     """A page's blocks in these languages, or all of its blocks, in their order."""
     found = re.findall(r"^ *```(\w*)\n(.*?)^ *```$", (ROOT / page).read_text(), re.MULTILINE | re.DOTALL)
     blocks = [Block(page, language, textwrap.dedent(code)) for language, code in found]
     return [block for block in blocks if not languages or block.language in languages]
+
+
+def block_of(page: str, beginning: str) -> Block:
+    """The only block of a page that begins with these characters."""
+    (block,) = [block for block in blocks_of(page) if block.code.startswith(beginning)]
+    return block

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 from integration.server_process import ROOT
 
-from docs.blocks import Block, blocks_of
+from docs.blocks import Block, block_of
 from docs.fresh_shell import FreshShell
 
+PAGE = "docs/operations/openai.md"
 LM_EVAL = ROOT / "build/lm-eval"
 ENWIKI = "gensim/test/test_data/enwiki-latest-pages-articles1.xml-*.bz2"
 
@@ -63,10 +64,9 @@ def of_this_machine(block: Block) -> Block:
 @pytest.mark.skipif(not LM_EVAL.exists(), reason="build/lm-eval is missing: run deploy/install --tests")
 @pytest.mark.parametrize("models", [["enwiki"], ["enwiki", "other"]], ids=["one language model", "two"])
 def test_bits_per_byte_are_those_of_score_text(tmp_path: Path, models: list[str]) -> None:
-    page = blocks_of("docs/operations/openai.md", "sh")
-    (run,) = [block for block in page if block.code.startswith("lm-eval run")]
-    (serve,) = [block for block in page if "token new lm-eval" in block.code]
-    (run_with_token,) = [block for block in page if block.code.startswith("export OPENAI_API_KEY")]
+    run = block_of(PAGE, "lm-eval run")
+    serve = block_of(PAGE, "build/release/bin/longshort token new lm-eval")
+    run_with_token = block_of(PAGE, "export OPENAI_API_KEY")
     shell = FreshShell(tmp_path)
     (shell.checkout / "models").unlink()
     zoo = shell.checkout / "models/zoo"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from integration.server_process import ROOT
 
-from docs.blocks import Block, blocks_of
+from docs.blocks import Block, block_of
 from docs.fresh_shell import FreshShell
 
 NGINX = ROOT / "build/nginx/usr/sbin/nginx"
@@ -72,7 +72,7 @@ with longshort.Client("127.0.0.1:8081", model="enwiki") as client:
 
 @pytest.mark.skipif(not NGINX.exists(), reason="build/nginx is missing: run deploy/install --tests")
 def test_nginx_forwards_streams_at_once_and_large_bodies(tmp_path: Path) -> None:
-    (servers,) = blocks_of("docs/operations/proxies.md", "nginx")
+    servers = block_of("docs/operations/proxies.md", "server {")
     shell = FreshShell(tmp_path)
     (shell.checkout / "nginx").mkdir()
     (shell.checkout / "nginx/nginx.conf").write_text(CONFIGURATION.format(servers=servers.code))

@@ -14,6 +14,7 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
+from docs.blocks import block_of
 from integration.prometheus_process import check
 from integration.server_process import ROOT
 
@@ -31,7 +32,6 @@ from kubernetes.rendered import (
 )
 
 PAGE = "docs/operations/kubernetes.md"
-DOCUMENT = ROOT / PAGE
 USER = 65532  # of the image
 # Of kinds that are not Kubernetes' own, by apiVersion and kind.
 SCHEMAS = {
@@ -95,7 +95,7 @@ def render_in_another_namespace(content: Manifest, folder: Path) -> str:
     return render_text(folder)
 
 
-OWN = yaml.safe_load(re.search(r"```yaml\n(apiVersion.*?)```", DOCUMENT.read_text(), re.DOTALL).group(1))
+OWN = yaml.safe_load(block_of(PAGE, "apiVersion:").code)
 COMPONENTS = [
     [f"longshort/deploy/kubernetes/components/{name}" for name in names]
     for names in (["monitoring"], ["monitoring", "keda", "mtls"], ["monitoring", "hpa"], ["keda"], [])
@@ -300,7 +300,7 @@ def test_a_prometheus_that_knows_no_server_is_not_taken_for_servers_with_nothing
 
 
 def test_the_documents_patch_leaves_the_metric_that_classifiers_have(tmp_path: Path) -> None:
-    (patch,) = re.findall(r"```yaml\n(patches:.*?)```", DOCUMENT.read_text(), re.DOTALL)
+    patch = block_of(PAGE, "patches:").code
     names = {"resources": ["longshort/deploy/kubernetes/overlays/hpa"]}
     text = render_in_another_namespace({**yaml.safe_load(patch), **names}, tmp_path)
     (metric,) = Rendered(list(yaml.safe_load_all(text))).one("HorizontalPodAutoscaler")["spec"]["metrics"]

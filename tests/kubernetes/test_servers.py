@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from docs.blocks import block_of
 from integration import classifier_directory, model_directory, tokens
 from integration.certificates import Authority
 from integration.server_process import BINARY, ROOT, Server
@@ -158,8 +159,7 @@ def test_metrics_that_an_endpoint_picker_asks_for_are_there_of_every_kind_of_mod
 
 
 def test_the_hook_that_moves_sessions_is_a_command_of_the_client() -> None:
-    document = (ROOT / "docs/operations/kubernetes.md").read_text()
-    hook = yaml.safe_load(re.search(r"^```yaml\n(lifecycle:.*?)^```", document, re.MULTILINE | re.DOTALL)[1])
+    hook = yaml.safe_load(block_of("docs/operations/kubernetes.md", "lifecycle:").code)
     program, *words = hook["lifecycle"]["preStop"]["exec"]["command"]
     assert (program, words[:2]) == ("longshort", ["session", "drain"])
     command = [BINARY.with_name(program), *words, "--help"]
