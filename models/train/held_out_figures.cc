@@ -80,6 +80,7 @@ class SingleLabelFigures final : public HeldOutFigures {
     if (worst.empty()) return "";
     std::stable_sort(worst.begin(), worst.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
     std::vector<std::vector<std::string>> rows;
+    rows.reserve(worst.size());
     for (auto& [order, row] : worst) rows.push_back(std::move(row));
     return absl::StrCat("classes with errors, worst first:\n",
                         TextTable({"class", "right", "most often answered instead"}, rows, kWorst));

@@ -11,6 +11,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// The repository of models that do not lie in one.
+constexpr char kRepository[] = "my_models";
+
 // The program of this name that lies beside `program`, or else the one that the shell finds.
 std::string Sibling(const fs::path& program, const std::string& name) {
   std::error_code unknown;
@@ -31,21 +34,21 @@ std::string NextSteps(const std::string& directory, const std::string& held_out,
   std::error_code unknown;
   fs::path place = fs::weakly_canonical(fs::absolute(directory, unknown), unknown);
   if (!place.has_filename()) place = place.parent_path();
-  const std::string text =
-      absl::StrCat("the model is in ", directory, held_out.empty() ? "" : ": held-out ", held_out, "\n");
-  const std::string version = place.filename().string();
-  if (version.empty() || version.find_first_not_of("0123456789") != std::string::npos) {
-    return absl::StrCat(text, "to serve it, move it to a folder REPOSITORY/NAME/1\n");
-  }
   // As the user wrote it, if that has the three parts.
   const fs::path given = fs::path(directory).has_filename() ? fs::path(directory) : fs::path(directory).parent_path();
-  fs::path repository = given.parent_path().parent_path();
-  if (repository.empty())
-    repository = given.parent_path().has_filename() ? fs::path(".") : place.parent_path().parent_path();
+  fs::path repository = given.parent_path().parent_path(), model = place.parent_path();
+  if (repository.empty()) repository = given.parent_path().has_filename() ? "." : model.parent_path();
+  std::string text = absl::StrCat("the model is in ", directory, held_out.empty() ? "" : ": held-out ", held_out, "\n");
+  if (given.filename().string().find_first_not_of("0123456789") != std::string::npos) {
+    repository = kRepository;
+    model = repository / place.filename();
+    absl::StrAppend(&text, "move it:   mkdir -p ", ShellWord(model.string()), " && mv ", ShellWord(directory), " ",
+                    ShellWord((model / "1").string()), "\n");
+  }
   return absl::StrCat(text, "serve it:  ", Sibling(program, "longshort-server"),
                       " --model-repository=", ShellWord(repository.string()),
                       "\ncall it:   ", input.empty() ? "" : absl::StrCat(input, " | "), Sibling(program, "longshort"),
-                      " --model=", ShellWord(place.parent_path().filename().string()), " ", call, "\n");
+                      " --model=", ShellWord(model.filename().string()), " ", call, "\n");
 }
 
 }  // namespace longshort::models

@@ -32,6 +32,10 @@ void Handle(void (*handler)(int)) {
   }
 }
 
+std::string RateText(double rate) {
+  return rate < 1000 ? absl::StrFormat("%.4g", rate) : absl::StrFormat("%.0f", rate);
+}
+
 }  // namespace
 
 TrainingProgress::TrainingProgress(int64_t first_step, int64_t total_steps, ProgressUnits units)
@@ -54,10 +58,10 @@ void TrainingProgress::Report(int64_t steps_done, double loss, double gradient_n
   const int filled = static_cast<int>(kWidth * std::min(steps_done, total_steps_) / total_steps_);
   const std::string bits =
       units_.bits_per_byte ? absl::StrFormat("  %.3f bits/byte", smoothed_loss_ / std::numbers::ln2) : "";
-  absl::FPrintF(stderr, "%s[%s%s] step %d/%d  loss %.4f %s%s  gradient %.2f  rate %.1e  %.4g %s/s  %s left%s",
+  absl::FPrintF(stderr, "%s[%s%s] step %d/%d  loss %.4f %s%s  gradient %.2f  rate %.1e  %s %s/s  %s left%s",
                 terminal_ ? "\r\033[K" : "", std::string(filled, '#'), std::string(kWidth - filled, '.'), steps_done,
                 total_steps_, smoothed_loss_, units_.loss, bits, gradient_norm, learning_rate,
-                static_cast<double>(units_.per_step) / per_step, units_.name,
+                RateText(static_cast<double>(units_.per_step) / per_step), units_.name,
                 absl::FormatDuration(absl::Trunc(left, absl::Seconds(1))),
                 terminal_ && steps_done != total_steps_ ? "" : "\n");
   std::fflush(stderr);

@@ -6,6 +6,7 @@
 #include <array>
 #include <cerrno>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -31,7 +32,7 @@ struct Conversion {
 // Returns nullopt if iconv does not know the encoding.
 std::optional<Conversion> Convert(std::string_view text, const std::string& encoding) {
   const iconv_t converter = iconv_open("UTF-8", encoding.c_str());
-  if (converter == reinterpret_cast<iconv_t>(-1)) return std::nullopt;
+  if (reinterpret_cast<intptr_t>(converter) == -1) return std::nullopt;
   const absl::Cleanup close = [converter] { iconv_close(converter); };
   Conversion conversion;
   std::array<char, 65536> part;

@@ -88,8 +88,11 @@ def trained(data: Path, repository: Path, *options: str) -> str:
 
 
 def served(printed: str, repository: Path, folder: Path, texts: list[str]) -> tuple[str, list[dict[str, float]]]:
-    """The model's problem type, and the scores of each text, by the client. The printed command is called as it is."""
-    (call,) = (line.removeprefix("call it:   ") for line in printed.splitlines() if line.startswith("call it:"))
+    """The model's problem type, and the scores of each text, by the client. The printed commands are called as they
+    are, with more options."""
+    serve, call = (line[len("serve it:  ") :] for line in printed.splitlines()[-2:])
+    checked = subprocess.run(["sh", "-c", f"{serve} --check-config"], capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stderr
     with Server(repository, folder) as server:
         options = f"--server=127.0.0.1:{server.grpc_port}"
         pasted = subprocess.run(["sh", "-c", f"{call} {options}"], capture_output=True, text=True, check=False)

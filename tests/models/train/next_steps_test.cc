@@ -19,7 +19,11 @@ TEST(NextSteps, NameTheModelItsFigureAndTheCommands) {
             "call it:   longshort --model=mine generate\n");
   EXPECT_THAT(NextSteps("mine/3/", "", "x", "", "generate"), HasSubstr("--model-repository=."));
   EXPECT_THAT(NextSteps("/mine/3", "", "x", "", "generate"), HasSubstr("--model-repository=/\n"));
-  EXPECT_THAT(NextSteps("some/folder", "", "x", "", "generate"), HasSubstr("REPOSITORY/NAME/1"));
+  EXPECT_EQ(NextSteps("some/my folder", "", "x", "", "generate"),
+            "the model is in some/my folder\n"
+            "move it:   mkdir -p 'my_models/my folder' && mv 'some/my folder' 'my_models/my folder/1'\n"
+            "serve it:  longshort-server --model-repository=my_models\n"
+            "call it:   longshort --model='my folder' generate\n");
 }
 
 TEST(NextSteps, CanBePastedIntoAShell) {

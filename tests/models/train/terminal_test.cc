@@ -1,11 +1,21 @@
 #include "models/train/terminal.h"
 
-#include <gtest/gtest.h>
-
 #include <csignal>
 #include <cstdlib>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
 
 namespace longshort::models::terminal_test {
+
+TEST(TrainingProgress, HighRatesAreWholeNumbers) {
+  TrainingProgress progress(0, 1, {.name = "tokens", .per_step = 1'000'000'000, .loss = "of the variance"});
+  ::testing::internal::CaptureStderr();
+  progress.Report(1, 0.5, 1, 1e-3);
+  const std::string line = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(line, ::testing::MatchesRegex("(.|\n)*loss 0.5000 of the variance  .*  [0-9]+ tokens/s(.|\n)*")) << line;
+}
 
 TEST(StopSignal, TheFirstIsNotedAndTheSecondEndsTheProcessOfWhicheverKind) {
   for (const int first : {SIGINT, SIGTERM}) {
