@@ -112,6 +112,9 @@ const OptionTable::Option* OptionTable::Find(const std::string& name) const {
 
 absl::Status OptionTable::UnknownOption(const std::string& name) const {
   std::string message = absl::StrCat("--", name, " is not an option");
+  if (const auto other = other_names_.find(name); other != other_names_.end()) {
+    return absl::InvalidArgumentError(absl::StrCat(message, "; did you mean ", other->second, "?"));
+  }
   const auto nearer = [&](const Option& a, const Option& b) {
     return EditDistance(a.name, name) < EditDistance(b.name, name);
   };

@@ -17,6 +17,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -128,6 +129,11 @@ class OptionTable final {
   // The options in the order in which they were added.
   absl::Span<const Option> options() const { return options_; }
 
+  // Names that other programs have for what `option` (with its value) does here. Errors for them suggest it.
+  void AddOtherNames(absl::Span<const std::string_view> names, const std::string& option) {
+    for (const std::string_view name : names) other_names_.emplace(name, option);
+  }
+
   // The three Parse functions set the variables. They differ in the handling of arguments that are not options ("-" is
   // not an option). Parse rejects them.
   // Errors: INVALID_ARGUMENT naming the option (and file and line), its value and the rule; for an unknown option, the
@@ -172,6 +178,7 @@ class OptionTable final {
   std::string next_section_;
   bool is_common_ = false;
   std::vector<Option> options_;
+  std::map<std::string, std::string, std::less<>> other_names_;
 };
 
 }  // namespace longshort

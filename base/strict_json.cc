@@ -11,6 +11,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "base/number_text.h"
 #include "base/status_macros.h"
 
 namespace longshort {
@@ -162,6 +163,13 @@ absl::StatusOr<json> ParseJsonObject(std::string_view text, const std::string& n
   if (built.ok()) return document;
   FreeJson(document);
   return built;
+}
+
+std::optional<int64_t> WholeNumber(const json& value) {
+  if (value.is_number_float()) return IntegerOf(value.get<double>());
+  const bool too_large = value.is_number_unsigned() && value.get<uint64_t>() > std::numeric_limits<int64_t>::max();
+  if (!value.is_number_integer() || too_large) return std::nullopt;
+  return value.get<int64_t>();
 }
 
 std::string DumpJson(const nlohmann::ordered_json& json) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -80,6 +81,9 @@ absl::StatusOr<nlohmann::json> ParseJsonObject(std::string_view text, const std:
 
 // JSON text on one line. Bytes of strings that are not UTF-8 become U+FFFD.
 std::string DumpJson(const nlohmann::ordered_json& json);
+
+// A number without a fraction, however it is written; nullopt if `value` is none, or not in the range of int64.
+std::optional<int64_t> WholeNumber(const nlohmann::json& value);
 
 // Quotes a string from a file for an error message: in single quotes, escaped, cut at 100 bytes.
 std::string QuoteForMessage(std::string_view text);

@@ -73,6 +73,7 @@ absl::Status ReadPair(const ConnectionOptions& options, grpc::SslCredentialsOpti
 
 void ConnectionOptions::AddTo(OptionTable& table) {
   table.Add("server", "HOST:PORT", "Address of the server.", &server);
+  table.AddOtherNames({"address", "endpoint", "host", "port", "target", "url"}, "--server=HOST:PORT");
   table.AddSwitch("tls", "Use TLS, and trust the CAs that this system trusts. Each option below also enables TLS.",
                   &tls);
   table.Add("tls-ca", "FILE", "PEM file of the CAs to trust instead.", &tls_ca);

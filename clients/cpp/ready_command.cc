@@ -82,7 +82,7 @@ Probe AskEither(const std::string& address, absl::Duration timeout) {
   const absl::Time end = absl::Now() + timeout;
   Probe plain = Ask("http", address, tls.get(), timeout);
   const absl::Duration left = end - absl::Now();
-  if (plain.answered || left <= absl::ZeroDuration()) return plain;
+  if (plain.ready || left <= absl::ZeroDuration()) return plain;  // a port with TLS may answer 400
   const Probe encrypted = Ask("https", address, tls.get(), left);
   return encrypted.answered ? encrypted : plain;
 }

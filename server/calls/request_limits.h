@@ -31,9 +31,6 @@ struct RequestLimits {
   int64_t image_bytes = models::ImageLimits().max_bytes;
   // Width times height of one image.
   int64_t image_pixels = models::ImageLimits().max_pixels;
-  // Bytes of the classes and logits, the embeddings, or the tokens' pieces and places of one answer, which keep it
-  // below gRPC's default message limit of 4 MiB.
-  int64_t class_bytes = int64_t{3} << 20;
   // Most likely tokens listed at one position.
   int64_t top_alternatives = 20;
   int64_t stop_strings = 16;

@@ -60,12 +60,12 @@ int64_t MaxBytes(const ClassOptions& answer, const models::ClassifierInfo& info)
 }
 
 absl::Status CheckAnswerFits(const ClassOptions& answer, const models::ClassifierInfo& info, int64_t items,
-                             const RequestLimits& limits, const CallNames& names) {
+                             const CallNames& names) {
   const auto name = [&] {
     return absl::StrCat("number of bytes to return (", names.Of("top_k"), " classes with their labels, ",
                         names.Of("all_logits"), answer.features ? ", features" : "", ", times items)");
   };
-  return CheckFieldRange(name, items * MaxBytes(answer, info), 0, limits.class_bytes);
+  return CheckFieldRange(name, items * MaxBytes(answer, info), 0, names.answer_bytes());
 }
 
 Classification AnswerOf(core::ItemResult result, const ClassOptions& answer, const models::ClassifierInfo& info) {

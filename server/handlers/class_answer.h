@@ -28,7 +28,7 @@ models::ClassifierOutput OutputOf(const ClassOptions& answer);
 int64_t MaxBytes(const ClassOptions& answer, const models::ClassifierInfo& info);
 // Errors: INVALID_ARGUMENT if the classes, logits and features of `items` items are too large for one answer.
 absl::Status CheckAnswerFits(const ClassOptions& answer, const models::ClassifierInfo& info, int64_t items,
-                             const RequestLimits& limits, const CallNames& names);
+                             const CallNames& names);
 
 // Converts the logits to the requested answer, with the labels of `info`.
 Classification AnswerOf(core::ItemResult result, const ClassOptions& answer, const models::ClassifierInfo& info);

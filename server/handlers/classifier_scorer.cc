@@ -87,16 +87,15 @@ class ClassifierScorer final : public TextScorer {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<TextScorer>> MakeClassScorer(std::shared_ptr<const core::ServedClassifier> model,
-                                                            const ScoreOptions& options, const RequestLimits& limits,
-                                                            const CallNames& names) {
+                                                            const ScoreOptions& options, const CallNames& names) {
   LS_ASSIGN_OR_RETURN(const ClassOptions classes, ReadClassAnswer(options.classes, model->info, names));
   TextAnswer answer;
   answer.output = OutputOf(classes);
   answer.pairs = model->info.documents == 2;
   answer.no_pairs_because = "takes one document";
   answer.bytes_per_text = MaxBytes(classes, model->info);
-  answer.check_fits = [model, classes, limits, &names](int64_t texts) {
-    return CheckAnswerFits(classes, model->info, texts, limits, names);
+  answer.check_fits = [model, classes, &names](int64_t texts) {
+    return CheckAnswerFits(classes, model->info, texts, names);
   };
   answer.make = [model, classes](core::ItemResult result, std::vector<DocumentReading> readings) {
     return TextClassification{.classification = AnswerOf(std::move(result), classes, model->info),
@@ -106,13 +105,12 @@ absl::StatusOr<std::unique_ptr<TextScorer>> MakeClassScorer(std::shared_ptr<cons
 }
 
 absl::StatusOr<std::unique_ptr<TextScorer>> MakeEmbeddingScorer(std::shared_ptr<const core::ServedClassifier> model,
-                                                                const EmbedOptions& options,
-                                                                const RequestLimits& limits, const CallNames& names) {
+                                                                const EmbedOptions& options, const CallNames& names) {
   TextAnswer answer;
   LS_ASSIGN_OR_RETURN(answer.output, OutputOf(options.pooling, model->info, names));
   answer.no_pairs_because = "embeds each document by itself";
   answer.bytes_per_text = MaxEmbeddingBytes(model->info);
-  answer.check_fits = [model, limits](int64_t texts) { return CheckEmbeddingsFit(model->info, texts, limits); };
+  answer.check_fits = [model, &names](int64_t texts) { return CheckEmbeddingsFit(model->info, texts, names); };
   answer.make = [model, normalize = options.normalize](core::ItemResult result, std::vector<DocumentReading> readings) {
     Embedding embedding = EmbeddingOf(std::move(result), normalize);
     embedding.documents = std::move(readings);

@@ -13,11 +13,9 @@ namespace longshort::server {
 
 // Errors: INVALID_ARGUMENT for an option that is out of range, FAILED_PRECONDITION if the model has no head.
 absl::StatusOr<std::unique_ptr<TextScorer>> MakeClassScorer(std::shared_ptr<const core::ServedClassifier> model,
-                                                            const ScoreOptions& options, const RequestLimits& limits,
-                                                            const CallNames& names);
+                                                            const ScoreOptions& options, const CallNames& names);
 // Errors: those of OutputOf (embedding.h).
 absl::StatusOr<std::unique_ptr<TextScorer>> MakeEmbeddingScorer(std::shared_ptr<const core::ServedClassifier> model,
-                                                                const EmbedOptions& options,
-                                                                const RequestLimits& limits, const CallNames& names);
+                                                                const EmbedOptions& options, const CallNames& names);
 
 }  // namespace longshort::server

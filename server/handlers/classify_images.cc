@@ -10,14 +10,13 @@ namespace longshort::server {
 
 absl::Status ClassifyImages(CallRecord& record, ClassifyCall call,
                             std::function<void(absl::StatusOr<ClassifyResult>)> done) {
-  const RequestLimits& limits = record.environment().limits;
   const CallNames& names = record.names();
   LS_ASSIGN_OR_RETURN(std::shared_ptr<const core::ServedClassifier> model, record.FindClassifier(call.model));
   record.CountIn(model->statistics, kClassificationOperation);
   LS_RETURN_IF_ERROR(CheckImages(record, *model, call.images.size()));
   LS_ASSIGN_OR_RETURN(const ClassOptions answer, ReadClassAnswer(call.options, model->info, names));
   const auto count = static_cast<int64_t>(call.images.size());
-  LS_RETURN_IF_ERROR(CheckAnswerFits(answer, model->info, count, limits, names));
+  LS_RETURN_IF_ERROR(CheckAnswerFits(answer, model->info, count, names));
   LS_RETURN_IF_ERROR(record.answers().Hold(count * MaxBytes(answer, model->info)));
 
   RunImages(record, model, std::move(call.images), OutputOf(answer),

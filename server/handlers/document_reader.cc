@@ -25,6 +25,18 @@ absl::Status CheckTokens(std::string_view name, int64_t tokens, int64_t max, boo
       absl::StrCat("in [1, ", max, "] (more with ", names.Of("truncate"), ", which reads the first ", max, ")"));
 }
 
+// Errors: INVALID_ARGUMENT unless the ids of `name` begin as those of every text of the model do. Ids of another
+// tokenizer would give a meaningless result.
+absl::Status CheckFirst(const core::ServedClassifier& model, int32_t id, const std::string& name) {
+  if (model.tokenizer == nullptr) return absl::OkStatus();
+  LS_ASSIGN_OR_RETURN(const DocumentBeginning begin, model.tokenizer->EncodeBeginning("", 1));
+  if (id == begin.ids.front()) return absl::OkStatus();
+  return FieldError(
+      absl::StrCat("the first id of ", name), id,
+      absl::StrCat(begin.ids.front(), " (", std::string(model.tokenizer->Decode(begin.ids.front())),
+                   "), as in the ids that Tokenize returns; send ids of this model's tokenizer, or text"));
+}
+
 // Errors: INVALID_ARGUMENT if a pair, longer than `max` together, cannot be truncated to it.
 absl::Status CheckPair(int64_t max, std::string_view name, const DocumentBeginning& first,
                        const DocumentBeginning& second) {
@@ -46,6 +58,7 @@ absl::StatusOr<TextToScore> ReadDocuments(const core::ServedClassifier& model, b
     const bool to_end = info.joins_pairs && named.input.kind == TextInput::Kind::kIds;
     LS_ASSIGN_OR_RETURN(DocumentBeginning document,
                         ReadBeginning(named, names, model, to_end ? std::numeric_limits<int64_t>::max() : max));
+    if (to_end) LS_RETURN_IF_ERROR(CheckFirst(model, document.ids.front(), names.Of(named.path)));
     read.push_back(std::move(document));
   }
   std::vector<int64_t> limits(read.size(), max);  // of each document's ids

@@ -24,10 +24,9 @@ absl::Status CheckNotSet(const char* field, bool set, const CallNames& names, co
 
 absl::Status EmbedTexts(CallRecord& record, const std::shared_ptr<const core::ServedClassifier>& model, EmbedCall call,
                         Done done) {
-  const RequestLimits& limits = record.environment().limits;
   LS_RETURN_IF_ERROR(CheckNotSet("images", !call.images.empty(), record.names(), "texts"));
   LS_ASSIGN_OR_RETURN(std::shared_ptr<const TextScorer> scorer,
-                      MakeEmbeddingScorer(model, call.options, limits, record.names()));
+                      MakeEmbeddingScorer(model, call.options, record.names()));
   ScoreCall texts;
   texts.texts = std::move(call.texts);
   texts.second_texts = std::move(call.second_texts);
@@ -51,7 +50,7 @@ absl::Status EmbedImages(CallRecord& record, const std::shared_ptr<const core::S
   LS_RETURN_IF_ERROR(CheckImages(record, *model, call.images.size()));
   LS_ASSIGN_OR_RETURN(const models::ClassifierOutput output, OutputOf(call.options.pooling, model->info, names));
   const auto count = static_cast<int64_t>(call.images.size());
-  LS_RETURN_IF_ERROR(CheckEmbeddingsFit(model->info, count, record.environment().limits));
+  LS_RETURN_IF_ERROR(CheckEmbeddingsFit(model->info, count, names));
   LS_RETURN_IF_ERROR(record.answers().Hold(count * MaxEmbeddingBytes(model->info)));
   RunImages(record, model, std::move(call.images), output,
             [&record, normalize = call.options.normalize, done = std::move(done)](absl::StatusOr<ImageResults> images) {

@@ -49,9 +49,9 @@ int64_t MaxEmbeddingBytes(const models::ClassifierInfo& info) {
   return kEmbeddingBytes + info.width * static_cast<int64_t>(sizeof(float));
 }
 
-absl::Status CheckEmbeddingsFit(const models::ClassifierInfo& info, int64_t items, const RequestLimits& limits) {
+absl::Status CheckEmbeddingsFit(const models::ClassifierInfo& info, int64_t items, const CallNames& names) {
   const auto name = [&] { return absl::StrCat("number of bytes to return (", info.width, " numbers, times items)"); };
-  return CheckFieldRange(name, items * MaxEmbeddingBytes(info), 0, limits.class_bytes);
+  return CheckFieldRange(name, items * MaxEmbeddingBytes(info), 0, names.answer_bytes());
 }
 
 Embedding EmbeddingOf(core::ItemResult result, bool normalize) {

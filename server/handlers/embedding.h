@@ -10,7 +10,6 @@
 #include "models/classifier.h"
 #include "server/calls/call_names.h"
 #include "server/calls/embed_call.h"
-#include "server/calls/request_limits.h"
 
 namespace longshort::server {
 
@@ -26,7 +25,7 @@ absl::StatusOr<models::ClassifierOutput> OutputOf(Pooling pooling, const models:
 // Upper bound of the wire size of one Embedding.
 int64_t MaxEmbeddingBytes(const models::ClassifierInfo& info);
 // Errors: INVALID_ARGUMENT if the embeddings of `items` items are too large for one answer.
-absl::Status CheckEmbeddingsFit(const models::ClassifierInfo& info, int64_t items, const RequestLimits& limits);
+absl::Status CheckEmbeddingsFit(const models::ClassifierInfo& info, int64_t items, const CallNames& names);
 
 // `normalize`: to length 1, unless all numbers are 0.
 Embedding EmbeddingOf(core::ItemResult result, bool normalize);

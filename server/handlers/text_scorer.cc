@@ -130,17 +130,16 @@ absl::StatusOr<std::unique_ptr<TextScorer>> MakeScorer(std::shared_ptr<const cor
 }
 
 absl::StatusOr<std::unique_ptr<TextScorer>> MakeScorer(std::shared_ptr<const core::ServedClassifier> model,
-                                                       const ScoreOptions& options, const RequestLimits& limits,
-                                                       const CallNames& names) {
+                                                       const ScoreOptions& options, const CallNames& names) {
   constexpr char kKind[] = "classifier";
   LS_RETURN_IF_ERROR(CheckUnset("token_log_probabilities", options.token_log_probabilities ? 1 : 0, names, kKind));
   LS_RETURN_IF_ERROR(CheckUnset("top_alternatives", options.top_alternatives, names, kKind));
-  if (!options.embedding.has_value()) return MakeClassScorer(std::move(model), options, limits, names);
+  if (!options.embedding.has_value()) return MakeClassScorer(std::move(model), options, names);
   if (options.classes.top_k != 0 || options.classes.all_logits) {
     return absl::InvalidArgumentError(absl::StrCat(names.Of("embedding"), " is set with ", names.Of("top_k"), " or ",
                                                    names.Of("all_logits"), "; an embedding has no classes"));
   }
-  return MakeEmbeddingScorer(std::move(model), *options.embedding, limits, names);
+  return MakeEmbeddingScorer(std::move(model), *options.embedding, names);
 }
 
 }  // namespace
@@ -172,8 +171,7 @@ absl::StatusOr<std::unique_ptr<TextScorer>> TextScorer::Make(std::shared_ptr<con
   }
   const core::ServedClassifier* classifier = model->classifier();
   if (classifier->info.input == models::ClassifierInput::kText) {
-    return MakeScorer(std::shared_ptr<const core::ServedClassifier>(std::move(model), classifier), options, limits,
-                      names);
+    return MakeScorer(std::shared_ptr<const core::ServedClassifier>(std::move(model), classifier), options, names);
   }
   return absl::FailedPreconditionError(
       absl::StrCat("texts cannot be scored: model ", model->name, " is a classifier of images"));

@@ -21,7 +21,7 @@ absl::StatusOr<TextVocabulary> VocabularyOf(const core::ServedModel& model, cons
 }
 
 // Errors: INVALID_ARGUMENT if the answer may be too large for a client.
-absl::Status CheckAnswerFits(const TokenizeResult& result, const RequestLimits& limits) {
+absl::Status CheckAnswerFits(const TokenizeResult& result, const CallNames& names) {
   // An id, its piece's length and, unless ids were sent, four places: at most 3 bytes each.
   const int64_t token_bytes = result.spans.empty() ? 6 : 18;
   int64_t bytes = token_bytes * static_cast<int64_t>(result.ids.size());
@@ -29,7 +29,7 @@ absl::Status CheckAnswerFits(const TokenizeResult& result, const RequestLimits& 
     for (const int32_t id : result.ids) bytes += static_cast<int64_t>(result.tokenizer->Decode(id).size());
   }
   const auto name = [] { return std::string("number of bytes to return (pieces and places of tokens)"); };
-  return CheckFieldRange(name, bytes, 0, limits.class_bytes);
+  return CheckFieldRange(name, bytes, 0, names.answer_bytes());
 }
 
 }  // namespace
@@ -52,7 +52,7 @@ absl::StatusOr<TokenizeResult> Tokenize(CallRecord& record, const TokenizeCall& 
   if (call.text.kind != TextInput::Kind::kIds) {
     LS_ASSIGN_OR_RETURN(result.spans, result.tokenizer->Spans(call.text.text));
   }
-  LS_RETURN_IF_ERROR(CheckAnswerFits(result, limits));
+  LS_RETURN_IF_ERROR(CheckAnswerFits(result, record.names()));
   result.model = record.answering_model();
   return result;
 }

@@ -37,6 +37,18 @@ void MakeRoom(std::string& text, size_t max) {
   text.swap(larger);
 }
 
+// Answers a request that came without TLS, as far as the system takes the answer at once.
+void RefuseWithoutTls(int socket) {
+  constexpr std::string_view kAnswer =
+      "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n"
+      "this port uses TLS; the address must begin with https://\n";
+  send(socket, kAnswer.data(), kAnswer.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  shutdown(socket, SHUT_WR);
+  // With unread bytes, the close would reset the connection before the client reads the answer.
+  constexpr size_t kRequest = 64 << 10;
+  recv(socket, nullptr, kRequest, MSG_TRUNC | MSG_DONTWAIT);
+}
+
 }  // namespace
 
 void HttpStream::CountProtocolMessage(int is_sent, int /*version*/, int content_type, const void* /*bytes*/,
@@ -120,6 +132,7 @@ awaitable<HttpStream::Attempt> HttpStream::TryHandshake(const Runner& run) {
         BeginAttempt();
         attempt = Judge(SSL_accept(tls_.get()), HttpSocket::wait_read);
       } catch (const system_error&) {
+        if (ERR_GET_REASON(ERR_peek_last_error()) == SSL_R_HTTP_REQUEST) RefuseWithoutTls(socket_.native_handle());
         error = std::current_exception();
       }
       boost::asio::post(socket_.get_executor(), [handler = std::move(handler), error]() mutable { handler(error); });

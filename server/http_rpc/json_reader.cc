@@ -65,7 +65,10 @@ class Reader final : public JsonValueReader {
       do {
         LS_RETURN_IF_ERROR(ReadKey());
         const FieldDescriptor* field = Find(type, key_);
-        if (field == nullptr) return Unknown(type);
+        if (field == nullptr) {
+          if (TakeWord("null")) continue;  // absent, as every field that is null
+          return Unknown(type);
+        }
         if (std::exchange(seen[static_cast<size_t>(field->index())], true)) {
           return Wrong(absl::StrCat("the key ", field->name(), " occurs twice"));
         }

@@ -11,6 +11,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/number_text.h"
 #include "base/status_macros.h"
 #include "base/strict_json.h"
 #include "server/calls/field_error.h"
@@ -50,11 +51,9 @@ std::optional<Number> WholeOf(const InferParameter& value) {
       return in_range(value.int64_param());
     case InferParameter::kUint64Param:
       return in_range(value.uint64_param());
-    case InferParameter::kDoubleParam: {         // 16.0, as some clients write it
-      constexpr double kMax = 9007199254740992;  // 2^53: beyond it a float64 stands for several numbers
-      const double given = value.double_param();
-      if (!(std::abs(given) <= kMax) || given != std::trunc(given)) return std::nullopt;
-      return in_range(static_cast<int64_t>(given));
+    case InferParameter::kDoubleParam: {
+      const std::optional<int64_t> whole = IntegerOf(value.double_param());
+      return whole.has_value() ? in_range(*whole) : std::nullopt;
     }
     case InferParameter::kStringParam:
       return absl::SimpleAtoi(value.string_param(), &number) ? std::optional(number) : std::nullopt;

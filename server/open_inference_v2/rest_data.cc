@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/number_text.h"
 #include "base/status_macros.h"
 #include "server/calls/field_error.h"
 #include "server/open_inference_v2/bytes_tensor.h"
@@ -83,7 +84,7 @@ absl::Status RestData::WrongElement(const std::string& shown) const {
 
 template <typename Value, typename Number>
 absl::Status RestData::AppendWhole(Number number) {
-  if constexpr (std::is_integral_v<Number>) {
+  if constexpr (std::is_integral_v<Number>) {  // Add(double) makes others whole
     if (std::in_range<Value>(number)) {
       const auto value = static_cast<Value>(number);
       raw_.append(reinterpret_cast<const char*>(&value), sizeof(value));
@@ -115,7 +116,11 @@ absl::Status RestData::AppendNumber(Number number) {
   return absl::OkStatus();
 }
 
-absl::Status RestData::Add(double number) { return AppendNumber(number); }
+absl::Status RestData::Add(double number) {
+  if (kind_ == Kind::kFp32) return AppendNumber(number);
+  const std::optional<int64_t> whole = IntegerOf(number);
+  return whole.has_value() ? AppendNumber(*whole) : AddOther(absl::StrCat(number));
+}
 absl::Status RestData::Add(int64_t number) { return AppendNumber(number); }
 absl::Status RestData::Add(uint64_t number) { return AppendNumber(number); }
 

@@ -47,8 +47,8 @@ absl::Status SetParameter(const json& value, const std::string& place, inference
     parameter.set_bool_param(value.get<bool>());
   } else if (value.is_number_unsigned() && value.get<uint64_t>() > std::numeric_limits<int64_t>::max()) {
     parameter.set_uint64_param(value.get<uint64_t>());
-  } else if (value.is_number_integer()) {
-    parameter.set_int64_param(value.get<int64_t>());
+  } else if (const std::optional<int64_t> whole = WholeNumber(value); whole.has_value()) {
+    parameter.set_int64_param(*whole);
   } else if (value.is_number()) {
     parameter.set_double_param(value.get<double>());
   } else if (value.is_string()) {
@@ -184,10 +184,11 @@ class RequestReader final {
     if (shape == nullptr) return absl::InvalidArgumentError(place + ".shape is missing");
     if (!shape->is_array()) return FieldError(place + ".shape", ShownJson(*shape), "an array");
     for (const json& size : *shape) {
-      const bool is_size = size.is_number_integer() &&
-                           !(size.is_number_unsigned() && size.get<uint64_t>() > std::numeric_limits<int64_t>::max());
-      if (!is_size) return FieldError("a size in " + place + ".shape", ShownJson(size), "a whole number of 64 bits");
-      tensor.add_shape(size.get<int64_t>());
+      const std::optional<int64_t> whole = WholeNumber(size);
+      if (!whole.has_value()) {
+        return FieldError("a size in " + place + ".shape", ShownJson(size), "a whole number of 64 bits");
+      }
+      tensor.add_shape(*whole);
     }
     return absl::OkStatus();
   }
@@ -222,7 +223,7 @@ absl::Status RefuseUnknownFields(const json& object, const std::string& place,
                                  std::initializer_list<std::string_view> known) {
   if (!object.is_object()) return FieldError(place, ShownJson(object), "an object");
   for (const auto& [name, value] : object.items()) {
-    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    if (value.is_null() || std::find(known.begin(), known.end(), name) != known.end()) continue;
     const auto append = [](std::string* names, std::string_view one) { names->append(one); };
     return FieldError(absl::StrCat("a field of ", place), Quoted(name),
                       absl::StrCat("one of ", absl::StrJoin(known, ", ", append)));

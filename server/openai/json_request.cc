@@ -10,21 +10,6 @@
 #include "server/rpc/message_size.h"
 
 namespace longshort::server {
-namespace {
-
-std::optional<int64_t> WholeNumber(const nlohmann::json& value) {
-  if (value.is_number_float()) {
-    constexpr double kMax = 9007199254740992;  // 2^53: beyond it a float64 stands for several numbers
-    const auto number = value.get<double>();
-    if (!(std::abs(number) <= kMax) || number != std::trunc(number)) return std::nullopt;
-    return static_cast<int64_t>(number);
-  }
-  const bool too_large = value.is_number_unsigned() && value.get<uint64_t>() > std::numeric_limits<int64_t>::max();
-  if (!value.is_number_integer() || too_large) return std::nullopt;
-  return value.get<int64_t>();
-}
-
-}  // namespace
 
 JsonRequest::~JsonRequest() {
   FreeJson(document_);

@@ -13,9 +13,17 @@ inline constexpr FieldVocabulary kCompletionsVocabulary = {.name_of = NameOfComp
                                                            .text_kinds = "text or token ids",
                                                            .image_kinds = "",
                                                            .streaming_rpc = "`stream`"};
-inline constexpr FieldVocabulary kEmbeddingsVocabulary = {
-    .name_of = NameOfEmbeddingsField, .text_kinds = "text or token ids", .image_kinds = "", .streaming_rpc = ""};
-inline constexpr FieldVocabulary kClassifierVocabulary = {
-    .name_of = NameOfClassifierField, .text_kinds = "text", .image_kinds = "an image file", .streaming_rpc = ""};
+// 2,048 embeddings of 4,096 numbers. Clients of these protocols have no limit of their own.
+inline constexpr int64_t kAnswerBytes = int64_t{33} << 20;
+inline constexpr FieldVocabulary kEmbeddingsVocabulary = {.name_of = NameOfEmbeddingsField,
+                                                          .text_kinds = "text or token ids",
+                                                          .image_kinds = "",
+                                                          .streaming_rpc = "",
+                                                          .answer_bytes = kAnswerBytes};
+inline constexpr FieldVocabulary kClassifierVocabulary = {.name_of = NameOfClassifierField,
+                                                          .text_kinds = "text",
+                                                          .image_kinds = "an image file",
+                                                          .streaming_rpc = "",
+                                                          .answer_bytes = kAnswerBytes};
 
 }  // namespace longshort::server

@@ -84,7 +84,12 @@ void AddPlaces(OptionTable& table, ServerOptions& options) {
                   "Let clients load and unload models (longshort.v1.Models LoadModel, UnloadModel). Off by default, "
                   "because it changes what all clients are served.",
                   &options.model_control);
+  table.AddOtherNames({"model", "model-dir", "model-path", "model-repo", "model-store", "models"},
+                      "--model-repository=DIR");
   table.BeginSection("Addresses:");
+  table.AddOtherNames({"address", "bind", "grpc-address", "grpc-port", "host", "port"},
+                      "--listen=HOST:PORT (gRPC) or --http-listen=HOST:PORT (HTTP)");
+  table.AddOtherNames({"http-address", "http-port", "metrics-port", "rest-port"}, "--http-listen=HOST:PORT");
   table.AddCustom(
       "listen", "host:port|unix:/path", options.listen.ToString(),
       "Address of gRPC. With port 0 the system chooses a port. Loopback by default; any other address needs "

@@ -331,10 +331,9 @@ void Call::OnTimer(int64_t timer) {
   const bool is_stuck = write_timer_.IsStuck(now) && !rpc_.names.observes();
   const bool work_timer_fired = !finished_ && now >= work_timer_at_;
   if (work_timer_fired) work_timer_at_ = absl::InfiniteFuture();
-  const bool finished = finished_;
   ++busy_;
   lock.Unlock();
-  if (is_stuck) CancelSlowReader(finished);
+  if (is_stuck) EndUnread(absl::CancelledError("the client did not read within --slow-reader-timeout"));
   if (work_timer_fired) work_->OnTimer(now);
   lock.Lock();
   --busy_;
@@ -344,30 +343,27 @@ void Call::OnTimer(int64_t timer) {
   Advance();
 }
 
-void Call::CancelSlowReader(bool finished) {
-  if (!finished) {
-    record_.CancelSlowReader();
-  } else {
-    // The call's end is already counted and logged, so its status cannot change.
-    const char* rpc = record_.names().rpc();
-    environment().metrics.CountSlowReader(rpc);
-    LogFields fields = {{"id", record_.engine_context().id}, {"rpc", std::string(rpc)}};
-    record_.trace().AppendTo(fields);
-    environment().log.Info("cancelled: the client did not read its answer within --slow-reader-timeout",
-                           std::move(fields));
-  }
-  Abort(absl::CancelledError("the client did not read within --slow-reader-timeout"));
-}
-
 void Call::EndUnread(const absl::Status& why) {
   bool finished = false;
   {
     const MutexLock lock(mutex_);
+    if (std::exchange(unread_, true)) return;  // the write's time and the answers' account ran out together
     finished = finished_;
   }
-  if (absl::IsCancelled(why)) return CancelSlowReader(finished);
-  environment().metrics.CountSlowReader(record_.names().rpc());
-  if (finished) return Abort(why);
+  const bool is_slow = absl::IsCancelled(why);
+  if (is_slow && !finished) {
+    record_.CancelSlowReader();
+  } else {
+    environment().metrics.CountSlowReader(record_.names().rpc());
+  }
+  if (is_slow && finished) {
+    // The call's end is already counted and logged, so its status cannot change.
+    LogFields fields = {{"id", record_.engine_context().id}, {"rpc", std::string(record_.names().rpc())}};
+    record_.trace().AppendTo(fields);
+    environment().log.Info("cancelled: the client did not read its answer within --slow-reader-timeout",
+                           std::move(fields));
+  }
+  if (is_slow || finished) return Abort(why);
   EndNow(why);
   work_->Cancel(why);
 }

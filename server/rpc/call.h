@@ -153,9 +153,7 @@ class Call : public std::enable_shared_from_this<Call> {
   // Has the timer fire no later than `time`.
   void SetTimer(absl::Time time) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void OnTimer(int64_t timer);
-  // The client did not take the pending message in time.
-  void CancelSlowReader(bool finished);
-  // As UnreadAnswers::Owner::end.
+  // As UnreadAnswers::Owner::end; CANCELLED also if the pending message was not taken in time. Once.
   void EndUnread(const absl::Status& why);
 
   const Rpc& rpc_;
@@ -180,6 +178,7 @@ class Call : public std::enable_shared_from_this<Call> {
   bool reader_gone_ ABSL_GUARDED_BY(mutex_) = false;
   bool admitted_ ABSL_GUARDED_BY(mutex_) = false;
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
+  bool unread_ ABSL_GUARDED_BY(mutex_) = false;                 // EndUnread was called
   DeliveryThread* delivery_ ABSL_GUARDED_BY(mutex_) = nullptr;  // set by the first AdvanceLater
   bool advance_scheduled_ ABSL_GUARDED_BY(mutex_) = false;  // posted to the delivery thread, which has not run it yet
   std::unique_ptr<grpc::Alarm> alarm_ ABSL_GUARDED_BY(mutex_);  // the next timer; it holds no reference to the call

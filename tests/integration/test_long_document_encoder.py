@@ -162,3 +162,16 @@ def test_an_answer_of_tokenize_is_bounded_by_bytes(api: SimpleNamespace, served:
     with expect.error(grpc.StatusCode.INVALID_ARGUMENT, "pieces and places"):
         tokenize(request(longest * (count + count // 50)))
     assert list(tokenize(request(longest * (count // 2))).pieces).count(longest.encode()) == count // 2
+
+
+def test_ids_of_another_tokenizer_are_noticed_by_the_first(api: SimpleNamespace, served: SimpleNamespace) -> None:
+    stub = api.inference_grpc.InferenceStub(served.server.channel)
+    ids = list(stub.Tokenize(api.inference.TokenizeRequest(model={"name": "roberta"}, input={"text": "a"})).ids)
+
+    def score(ids: list[int]) -> Any:
+        request = api.inference.ScoreTextRequest(model={"name": "roberta"}, inputs=[{"ids": {"ids": ids}}])
+        return stub.ScoreText(request)
+
+    assert score(ids).classifications[0].documents[0].token_count == len(ids)
+    with expect.error(grpc.StatusCode.INVALID_ARGUMENT, "the first id of inputs[0]", f"is {ids[1]}", "(<s>)"):
+        score(ids[1:])

@@ -70,7 +70,8 @@ def test_both_ports_speak_tls_and_nothing_else(repository: Path, tmp_path: Path,
         assert caught.value.code() == grpc.StatusCode.UNAVAILABLE
         with socket.create_connection(("127.0.0.1", server.http_port), timeout=PATIENCE) as plain:
             plain.sendall(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            assert not answer(plain).startswith(b"HTTP")
+            refused = answer(plain)
+            assert refused.startswith(b"HTTP/1.1 400 ") and b"https://" in refused
 
 
 def test_curl_reads_metrics_and_probes(repository: Path, tmp_path: Path, authority: Authority) -> None:

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <string>
 
+#include "server/openai/names.h"
 #include "tests/server/fakes/plain_names.h"
 
 namespace longshort::server::class_answer_test {
@@ -68,10 +69,18 @@ TEST(ClassAnswer, TopKIsFiveByDefaultAndAtMostTheNumberOfClasses) {
 // 64 images of 21,841 classes: all logits take 5.6 MB.
 TEST(ClassAnswer, TooMuchForOneMessageIsRefused) {
   const models::ClassifierInfo info = Info(21841, "");
-  EXPECT_TRUE(CheckAnswerFits({.top_k = 5, .all_logits = false}, info, 64, RequestLimits(), kPlainNames).ok());
-  EXPECT_TRUE(CheckAnswerFits({.top_k = 5, .all_logits = true}, info, 32, RequestLimits(), kPlainNames).ok());
-  EXPECT_EQ(CheckAnswerFits({.top_k = 5, .all_logits = true}, info, 64, RequestLimits(), kPlainNames).code(),
+  EXPECT_TRUE(CheckAnswerFits({.top_k = 5, .all_logits = false}, info, 64, kPlainNames).ok());
+  EXPECT_TRUE(CheckAnswerFits({.top_k = 5, .all_logits = true}, info, 32, kPlainNames).ok());
+  EXPECT_EQ(CheckAnswerFits({.top_k = 5, .all_logits = true}, info, 64, kPlainNames).code(),
             absl::StatusCode::kInvalidArgument);
+}
+
+// 2,048 texts with all of 54 classes take 3.8 MB.
+TEST(ClassAnswer, ProtocolsOfHttpAloneHaveLargerAnswers) {
+  constexpr CallNames kByHttp(kClassifierVocabulary, "tei.Predict/Predict", {.scope = Scope::kInfer});
+  const models::ClassifierInfo info = Info(54, "German");
+  EXPECT_FALSE(CheckAnswerFits({.top_k = 54}, info, 2048, kPlainNames).ok());
+  EXPECT_TRUE(CheckAnswerFits({.top_k = 54}, info, 2048, kByHttp).ok());
 }
 
 }  // namespace longshort::server::class_answer_test

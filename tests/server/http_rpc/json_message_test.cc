@@ -86,6 +86,12 @@ TEST(JsonMessageTest, WhatIsNotJsonIsRefusedWithItsPlace) {
   }
 }
 
+TEST(JsonMessageTest, AFieldThatIsNullIsAbsent) {
+  GenerateRequest message;
+  ASSERT_TRUE(Read(R"({"unknown":null,"echo":null,"model":{"name":"a","x":null},"y":null})", message).ok());
+  EXPECT_EQ(message.model().name(), "a");
+}
+
 TEST(JsonMessageTest, WhatFieldsCannotHaveIsRefusedByName) {
   for (const auto& [json, word] : std::vector<std::pair<std::string, std::string>>{
            {R"({"max_token":1})", R"(unknown field "max_token"; the fields are model, prompt, max_tokens,)"},

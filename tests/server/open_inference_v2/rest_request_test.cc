@@ -64,6 +64,21 @@ TEST(RestRequest, DataBecomesRawContents) {
   EXPECT_EQ(RawOf("BYTES", "[2,1]", R"(["a", "b"])"), RawOf("BYTES", "[2,1]", R"([["a"], ["b"]])"));
 }
 
+TEST(RestRequest, ANumberWithoutAFractionIsWhole) {
+  EXPECT_EQ(RawOf("INT32", "[2.0,1e0]", "[16.0,-4e0]"), Raw<int32_t>({16, -4}));
+  EXPECT_EQ(RawOf("UINT8", "[1]", "[255.0]"), Raw<uint8_t>({255}));
+  const Read read = ReadRequest(R"({"parameters":{"a":16.0,"b":1e300}})");
+  EXPECT_EQ(read.request.parameters().at("a").int64_param(), 16);
+  EXPECT_EQ(read.request.parameters().at("b").double_param(), 1e300);
+}
+
+TEST(RestRequest, AFieldThatIsNullIsAbsent) {
+  const Read read = ReadRequest(
+      R"({"id":null,"x":null,"outputs":null,"inputs":[{"name":"a","datatype":"UINT8","shape":[1],"data":[1],"y":null}]})");
+  EXPECT_TRUE(read.status.ok()) << read.status;
+  EXPECT_THAT(ErrorOf(R"({"x":1})"), HasSubstr("a field of the request is \"x\""));
+}
+
 TEST(RestRequest, FieldsMayComeInAnyOrder) {
   const Read read = ReadRequest(
       R"({"inputs":[{"data":[1,2],"shape":[2],"name":"a","datatype":"UINT8"},
@@ -112,7 +127,9 @@ TEST(RestRequest, WrongElementsAreNamed) {
   EXPECT_EQ(ErrorOf(Input("INT32", "[2]", "[1,2147483648]")),
             "inputs[0].data[1] is 2147483648; it must be a whole number from -2147483648 to 2147483647, because the "
             "datatype is INT32");
-  EXPECT_THAT(ErrorOf(Input("INT32", "[1]", "[1.0]")), HasSubstr("inputs[0].data[0] is 1; it must be a whole number"));
+  EXPECT_THAT(ErrorOf(Input("INT32", "[1]", "[1.5]")), HasSubstr("data[0] is 1.5; it must be a whole number"));
+  EXPECT_THAT(ErrorOf(Input("INT32", "[1]", "[2147483648.0]")), HasSubstr("data[0] is 2147483648; it must be"));
+  EXPECT_THAT(ErrorOf(Input("INT32", "[1.5]", "[1]")), HasSubstr("a size in inputs[0].shape is 1.5; it must be"));
   EXPECT_THAT(ErrorOf(Input("FP32", "[1]", "[-4e38]")), HasSubstr("32-bit floating point"));
   EXPECT_THAT(ErrorOf(Input("FP32", "[1]", R"(["1"])")), HasSubstr(R"(inputs[0].data[0] is "1")"));
   EXPECT_THAT(ErrorOf(Input("BYTES", "[1]", "[false]")), HasSubstr("is false; it must be a string"));
