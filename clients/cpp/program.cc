@@ -1,7 +1,6 @@
 // RunProgram: parses the command line, runs the command and prints its errors.
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -10,6 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/proxy_variable.h"
 #include "base/status_macros.h"
 #include "clients/cpp/command.h"
 #include "longshort_version.h"
@@ -166,11 +166,7 @@ void ExplainUnavailable(const ConnectionOptions& options, absl::string_view mess
     error << "Likely cause: " << cause << ".\n";
   }
   if (!absl::StrContains(message, "failed to connect") && !absl::StrContains(message, "DNS")) return;
-  for (const char* proxy : {"grpc_proxy", "https_proxy", "http_proxy"}) {
-    if (std::getenv(proxy) == nullptr) continue;
-    error << proxy << " is set: gRPC connects through this proxy, except to the hosts in no_proxy.\n";
-    break;
-  }
+  if (const std::string proxy = ExplainProxyVariable(); !proxy.empty()) error << proxy << ".\n";
 }
 
 }  // namespace

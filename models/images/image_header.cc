@@ -33,6 +33,13 @@ constexpr std::array kOtherFormats = {
     OtherFormat{"JPEG XL", 0, "\xFF\x0A"sv},
     OtherFormat{"JPEG XL", 4, "JXL \r\n\x87\n"sv},
     OtherFormat{"PDF", 0, "%PDF-"sv},
+    OtherFormat{"JPEG 2000", 4, "jP  \r\n\x87\n"sv},
+    OtherFormat{"ICO", 0, "\0\0\1\0"sv},
+    OtherFormat{"PPM", 0, "P6\n"sv},
+    OtherFormat{"an HTML page", 0, "<!DOCTYPE html"sv},
+    OtherFormat{"an HTML page", 0, "<!doctype html"sv},
+    OtherFormat{"an HTML page", 0, "<html"sv},
+    OtherFormat{"a Git LFS pointer (`git lfs pull` fetches the file)", 0, "version https://git-lfs."sv},
 };
 
 // ISO/IEC 14496-12, 4.3: "ftyp", the file's brand, a version, and the brands that it is compatible with.

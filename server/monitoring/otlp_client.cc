@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/mutex.h"
+#include "base/proxy_variable.h"
 #include "longshort_version.h"
 #include "server/rpc/error_details.pb.h"
 
@@ -89,7 +90,10 @@ class OtlpGrpcClient final : public OtlpClient {
     const MutexLock lock(mutex_);
     call_ = nullptr;
     if (status.ok()) return {.body = answer.Valid() ? TextOf(answer) : ""};
-    return {.status = absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message()),
+    std::string why = status.error_message();
+    const std::string proxy = ExplainProxyVariable();
+    if (status.error_code() == grpc::UNAVAILABLE && !proxy.empty()) absl::StrAppend(&why, "; ", proxy);
+    return {.status = absl::Status(static_cast<absl::StatusCode>(status.error_code()), why),
             .retry = RetryAfter(status)};
   }
 

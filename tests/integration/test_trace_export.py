@@ -66,6 +66,17 @@ def test_a_collector_that_comes_back_gets_what_was_kept(api: SimpleNamespace, re
         assert messages(server) == ["export of traces failed", "traces are exported again"]
 
 
+def test_a_proxy_that_keeps_traces_away_is_named(api: SimpleNamespace, repository: Path, tmp_path: Path) -> None:
+    proxy = f"http://127.0.0.1:{free_port()}"
+    with (
+        Collector() as collector,
+        traced(repository, tmp_path, collector, http_proxy=proxy, no_proxy="", grpc_proxy=proxy) as server,
+    ):
+        ask(api, server, "x")
+        wait_until(lambda: server.metric(FAILURES) >= 1)
+        assert "grpc_proxy is set: gRPC connects through this proxy" in server.log()
+
+
 def test_a_stalled_collector_costs_calls_nothing(api: SimpleNamespace, repository: Path, tmp_path: Path) -> None:
     small = {"OTEL_BSP_MAX_QUEUE_SIZE": "20", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE": "10"}
     with (

@@ -78,6 +78,11 @@ TEST(ImageHeader, NamesTheFormatThatIsNotDecodedAndWhatToDo) {
       {"SVG", "<svg xmlns='http://www.w3.org/2000/svg'/>"},
       {"SVG", "\xEF\xBB\xBF<?xml version='1.0'?>\n<!-- a drawing -->\n<svg/>"},
       {"PDF", "%PDF-1.7"},
+      {"JPEG 2000", std::string("\0\0\0\x0CjP  \r\n\x87\n", 12)},
+      {"ICO", std::string("\0\0\1\0\1\0", 6)},
+      {"PPM", "P6\n2 2\n"},
+      {"an HTML page", "<!DOCTYPE html><html><svg></svg></html>"},
+      {"a Git LFS pointer (`git lfs pull` fetches the file)", "version https://git-lfs.github.com/spec/v1\n"},
   };
   for (const auto& [format, start] : starts) {
     EXPECT_THAT(ReadImageHeader(start, {}),
