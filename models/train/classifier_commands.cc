@@ -52,9 +52,11 @@ void AddClassifierFiles(OptionTable& table, TrainingFiles& files, const std::str
   table.Add("held-out-fraction", "X",
             "Fraction of each class in --train that is held out from training, without --held-out.",
             &files.division.held_out_fraction, {0.001, 0.9});
-  table.Add("min-examples", "N",
-            "Leave out the labels of fewer different examples in --train, and the examples that have no other label.",
-            &files.division.min_examples, {1, int64_t{1} << 30});
+  table.Add(
+      "min-examples", "N",
+      "Leave out the labels of fewer different examples in --train. With single labels, their examples are left out, "
+      "too.",
+      &files.division.min_examples, {1, int64_t{1} << 30});
   table.AddChoice("size", {{"small", std::string("small")}, {"medium", std::string("medium")}},
                   "Size of the model, without --config and --from. The classes follow from the data.", &files.size);
   table.Add(

@@ -75,9 +75,8 @@ absl::Status CheckNotRare(const std::map<std::string, Different>& classes, const
   });
   return absl::InvalidArgumentError(absl::StrCat(
       name, ": ", rare.size(), " of ", classes.size(),
-      " labels have only 1 different example, but one to train on and ", "one to hold out are needed: ", Listed(rare),
-      "; add examples, leave these labels out with --min-examples=2, or ",
-      "give other data to evaluate on with --held-out",
+      " labels have only 1 different example, but one to train on and one to hold out are needed: ", Listed(rare),
+      "; add examples, leave these labels out with --min-examples=2, or give other data to evaluate on with --held-out",
       all_numbers ? "; if the labels are quantities, give --problem=regression" : ""));
 }
 
@@ -115,8 +114,8 @@ absl::Status NoteConflicts(absl::Span<const LabelledExample> examples, std::vect
     for (const size_t i : indices) {
       if (examples[i].labels == one.labels) continue;
       if (conflicts++ == 0) {
-        first = absl::StrCat(one.place, " (", absl::StrJoin(one.labels, ", "), ") and ", examples[i].place, " (",
-                             absl::StrJoin(examples[i].labels, ", "), ")");
+        first = absl::StrCat(one.place, " (", QuotedLabels(one.labels), ") and ", examples[i].place, " (",
+                             QuotedLabels(examples[i].labels), ")");
       }
       break;
     }
@@ -132,8 +131,8 @@ absl::Status CheckSetsDiffer(absl::Span<const LabelledExample> examples, const s
   if (std::any_of(examples.begin(), examples.end(), [&](const auto& example) { return example.labels != first; })) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(absl::StrCat(name, ": all examples have the same labels (",
-                                                 absl::StrJoin(first, ", "), "); at least two must differ"));
+  return absl::InvalidArgumentError(
+      absl::StrCat(name, ": all examples have the same labels (", QuotedLabels(first), "); at least two must differ"));
 }
 
 // Marks about `fraction` of the different examples, at least one.

@@ -14,7 +14,7 @@ namespace longshort::models {
 struct Division {
   ProblemType problem = ProblemType::kSingleLabel;
   double held_out_fraction = 0.1;
-  // Labels of fewer different examples are left out: with their examples if those have no other label.
+  // Labels of fewer different examples are left out, in single-label data with their examples.
   int64_t min_examples = 1;
 };
 

@@ -49,11 +49,6 @@ std::string Plain(const std::string& label) {
   return absl::SimpleAtod(plain, &number) && std::isfinite(number) ? NumberText(number) : plain;
 }
 
-std::string Quoted(absl::Span<const std::string> labels) {
-  return absl::StrJoin(labels, ", ",
-                       [](std::string* out, const std::string& label) { out->append(QuotedLabel(label)); });
-}
-
 }  // namespace
 
 absl::Status CheckLabelCount(absl::Span<const std::string> labels, int64_t classes, const std::string& name) {
@@ -75,8 +70,8 @@ absl::Status CheckLabelCount(absl::Span<const std::string> labels, int64_t class
 absl::Status CheckLabelsDiffer(absl::Span<const std::string> labels, ProblemType problem, const std::string& name) {
   if (labels.empty()) return absl::InvalidArgumentError(absl::StrCat(name, ": no label is left"));
   if (labels.size() < 2 && problem == ProblemType::kSingleLabel) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(name, ": all examples have the label ", Quoted(labels), "; a classifier needs at least 2 labels"));
+    return absl::InvalidArgumentError(absl::StrCat(name, ": all examples have the label ", QuotedLabels(labels),
+                                                   "; a classifier needs at least 2 labels"));
   }
   std::map<std::string, std::vector<std::string>> groups;
   for (const std::string& label : labels) groups[Plain(label)].push_back(label);
@@ -85,7 +80,7 @@ absl::Status CheckLabelsDiffer(absl::Span<const std::string> labels, ProblemType
   constexpr int64_t kMostGroups = 10;
   std::vector<std::string> shown;
   for (const auto& [plain, alike] : groups) {
-    if (std::ssize(shown) < kMostGroups) shown.push_back(Quoted(alike));
+    if (std::ssize(shown) < kMostGroups) shown.push_back(QuotedLabels(alike));
   }
   if (std::ssize(groups) > kMostGroups) shown.push_back(absl::StrCat(groups.size() - kMostGroups, " more groups"));
   return absl::InvalidArgumentError(

@@ -1,8 +1,10 @@
 #include "models/train/next_steps.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <system_error>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 
@@ -27,6 +29,18 @@ std::string ShellWord(const std::string& word) {
   constexpr char kPlain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-./:=@%+,";
   if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
   return absl::StrCat("'", absl::StrReplaceAll(word, {{"'", "'\\''"}}), "'");
+}
+
+std::string InputCommand(std::string_view text) {
+  constexpr size_t kLongest = 100;
+  text = text.substr(0, std::find_if(text.begin(), text.end(), absl::ascii_iscntrl) - text.begin());
+  if (text.size() > kLongest) {
+    size_t end = text.rfind(' ', kLongest);
+    if (end == std::string_view::npos) end = kLongest;
+    while ((text[end] & 0xC0) == 0x80) --end;  // not within a character
+    text = text.substr(0, end);
+  }
+  return text.empty() ? "" : absl::StrCat("printf %s ", ShellWord(std::string(text)));
 }
 
 std::string NextSteps(const std::string& directory, const std::string& held_out, const std::string& program,

@@ -4,6 +4,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 namespace longshort::models {
 namespace {
@@ -23,6 +24,12 @@ std::string ShownLabel(const std::string& label) {
 }
 
 std::string QuotedLabel(const std::string& label) { return absl::StrCat("'", ShownLabel(label), "'"); }
+
+std::string QuotedLabels(absl::Span<const std::string> labels) {
+  if (labels.empty()) return "no label";
+  return absl::StrJoin(labels, ", ",
+                       [](std::string* out, const std::string& label) { out->append(QuotedLabel(label)); });
+}
 
 std::string TextTable(const std::vector<std::string>& head, const std::vector<std::vector<std::string>>& rows,
                       int64_t most) {

@@ -1,9 +1,11 @@
-// Tables in messages.
+// Labels and tables in messages.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
+
+#include "absl/types/span.h"
 
 namespace longshort::models {
 
@@ -11,6 +13,8 @@ namespace longshort::models {
 std::string ShownLabel(const std::string& label);
 // The same in single quotes.
 std::string QuotedLabel(const std::string& label);
+// "'a', 'b'", or "no label".
+std::string QuotedLabels(absl::Span<const std::string> labels);
 
 // The rows, indented by two, with columns as wide as their longest cell. The first column is left-aligned. Only the
 // first `most` rows are shown, after which a line says how many more there are.

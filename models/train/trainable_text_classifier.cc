@@ -211,17 +211,14 @@ void NoteCutTexts(const TextClassifierConfig& config, const TokenisedTexts& trai
       ", which is all that the model reads; the longest has ", std::max(train.longest, held_out.longest), "."));
 }
 
-// The beginning of the shortest held-out text, up to the end of a word, for the client.
 TrainableClassifier::ExampleCall ExampleOf(absl::Span<const LabelledExample> texts) {
-  const std::vector<std::string>& shortest =
-      std::min_element(texts.begin(), texts.end(), [](const LabelledExample& a, const LabelledExample& b) {
-        return a.content.front().size() < b.content.front().size();
-      })->content;
-  if (shortest.size() == 2) return {.call = "classify --second=SECOND_FILE FIRST_FILE", .input = ""};
-  constexpr size_t kLongest = 100;
-  std::string_view text = shortest.front();
-  if (text.size() > kLongest) text = text.substr(0, text.rfind(' ', kLongest));
-  return {.call = "classify -", .input = absl::StrCat("printf %s ", ShellWord(std::string(text)))};
+  if (texts.front().content.size() == 2) return {.call = "classify --second=SECOND_FILE FIRST_FILE", .input = ""};
+  for (const LabelledExample& text : texts) {
+    if (std::string input = InputCommand(text.content.front()); !input.empty()) {
+      return {.call = "classify -", .input = std::move(input)};
+    }
+  }
+  return {.call = "classify FILE", .input = ""};
 }
 
 absl::StatusOr<std::string> HashOf(const std::string& vocabulary, absl::Span<const LabelledExample> texts) {

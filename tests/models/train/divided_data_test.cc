@@ -106,13 +106,13 @@ TEST(Divide, DifferentLabelsForEqualContentAreNoted) {
   ASSERT_EQ(data->notes.size(), 1U);
   EXPECT_THAT(data->notes[0], HasSubstr("Equal examples with different labels: 2, for example data:"));
   EXPECT_THAT(data->notes[0],
-              ::testing::AnyOf(HasSubstr("data:1 (a) and data:2 (b)"), HasSubstr("data:3 (a) and data:6 (b)")));
+              ::testing::AnyOf(HasSubstr("data:1 ('a') and data:2 ('b')"), HasSubstr("data:3 ('a') and data:6 ('b')")));
 }
 
 TEST(Divide, DataThatCannotBeLearntAreRefused) {
   EXPECT_THAT(Error(ExamplesOf({{{"a"}, "x"}, {{"a"}, "y"}})), HasSubstr("all examples have the label 'a'"));
   EXPECT_THAT(Error(ExamplesOf({{{"a", "b"}, "x"}, {{"a", "b"}, "y"}}), {.problem = ProblemType::kMultiLabel}),
-              HasSubstr("data: all examples have the same labels (a, b); at least two must differ"));
+              HasSubstr("data: all examples have the same labels ('a', 'b'); at least two must differ"));
   EXPECT_THAT(Error(ExamplesOf({{{"1"}, "x"}, {{"2"}, "x"}}), {.problem = ProblemType::kRegression}),
               HasSubstr("has only 1 different example"));
 }

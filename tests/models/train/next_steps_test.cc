@@ -38,6 +38,15 @@ TEST(NextSteps, CanBePastedIntoAShell) {
               HasSubstr("  longshort-server --"));
 }
 
+TEST(InputCommand, PrintsTheBeginningOfAText) {
+  EXPECT_EQ(InputCommand("a film\nsecond line"), "printf %s 'a film'");
+  EXPECT_EQ(InputCommand("\x1b[2J"), "") << "a terminal gets no control characters";
+  EXPECT_EQ(InputCommand(std::string(98, 'w') + " ends here"), "printf %s " + std::string(98, 'w'));
+  EXPECT_EQ(InputCommand(std::string(101, 'w')), "printf %s " + std::string(100, 'w')) << "there is no space to cut at";
+  EXPECT_EQ(InputCommand(std::string(99, 'w') + "\xc3\xa9"), "printf %s " + std::string(99, 'w'))
+      << "not within a character";
+}
+
 TEST(ShellWord, IsReadAsItWasByAShell) {
   EXPECT_EQ(ShellWord("my_models/a-b/1"), "my_models/a-b/1");
   const TrainingFolder folder;
