@@ -46,7 +46,8 @@ std::string Plain(const std::string& label) {
   absl::RemoveExtraAsciiWhitespace(&plain);
   absl::AsciiStrToLower(&plain);
   double number = 0;
-  return absl::SimpleAtod(plain, &number) && std::isfinite(number) ? NumberText(number) : plain;
+  constexpr double kExact = 0x1p53;  // larger numbers that differ may be equal as double
+  return absl::SimpleAtod(plain, &number) && std::abs(number) < kExact ? NumberText(number) : plain;
 }
 
 }  // namespace

@@ -37,6 +37,7 @@ TEST(Labels, ThoseThatDifferOnlyInTheirWritingAreNamedTogether) {
                         "b'"));
   EXPECT_THAT(LabelError({"1", "1.0", "2", "2.0", "3"}), HasSubstr(": '1', '1.0'; '2', '2.0'; write"));
   EXPECT_EQ(LabelError({"1", "1.5", "1a", "a b", "ab", "nan"}), "");
+  EXPECT_EQ(LabelError({"12345678901234567890", "12345678901234567891"}), "") << "equal as double";
   EXPECT_THAT(LabelError({"Pos", "pos"}, ProblemType::kMultiLabel), HasSubstr("'Pos', 'pos'"));
   std::vector<std::string> many;
   for (char letter = 'a'; letter <= 'z'; ++letter) {
