@@ -31,6 +31,13 @@ struct GenerationRequest {
   // Whether to return log-probabilities of the prompt's tokens (starting at the second one, unless the prompt continues
   // a session).
   bool prompt_log_probabilities = false;
+
+  // Bytes of the stop strings and logit biases.
+  int64_t OptionBytes() const {
+    auto bytes = static_cast<int64_t>(sampling.logit_bias.size() * sizeof(sampling.logit_bias.front()));
+    for (const std::string& stop : stop_strings) bytes += static_cast<int64_t>(sizeof(stop) + stop.capacity());
+    return bytes;
+  }
 };
 
 enum class FinishReason {

@@ -1,7 +1,6 @@
 #include "core/requests/language_model_jobs.h"
 
 #include <algorithm>
-#include <numeric>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -73,12 +72,7 @@ GenerationJob::GenerationJob(GenerationRequest request, std::shared_ptr<Generati
       delta_buffer_(request_.stop_strings) {}
 
 int64_t GenerationJob::OptionBytes() const {
-  // The sampler and the delta buffer have copies.
-  const auto biases = static_cast<int64_t>(request_.sampling.logit_bias.size() * sizeof(std::pair<int32_t, float>));
-  const auto stop_bytes = [](int64_t bytes, const std::string& stop) {
-    return bytes + static_cast<int64_t>(sizeof(stop) + stop.capacity());
-  };
-  return 2 * std::accumulate(request_.stop_strings.begin(), request_.stop_strings.end(), biases, stop_bytes);
+  return 2 * request_.OptionBytes();  // the sampler and the delta buffer have copies
 }
 
 int64_t GenerationJob::MaxReused() const {

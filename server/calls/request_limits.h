@@ -17,8 +17,6 @@ struct RequestLimits {
   int64_t completions = 16;
   // Texts of one call (--max-inputs).
   int64_t inputs = 2048;
-  // Prompts of one call, which all have their place in the queue at once.
-  int64_t prompts = 1024;
   // Documents of one ScoreTexts stream that are in work, or whose answers are not written yet.
   int64_t stream_documents = 64;
   // Bytes of these documents' answers. The stream reads no further document while they reach the limit.

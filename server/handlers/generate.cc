@@ -1,9 +1,14 @@
+#include <algorithm>
 #include <iterator>
+#include <memory>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "base/budget.h"
 #include "base/status_macros.h"
+#include "core/schedule/fair_pool.h"
+#include "core/schedule/refusal.h"
 #include "server/handlers/completion_translator.h"
 #include "server/handlers/generation_plan.h"
 #include "server/handlers/handlers.h"
@@ -128,9 +133,17 @@ class CollectingSink final : public GenerationSink {
   GenerateResult result_;
 };
 
+// Completions of one call that the engine has at a time. The others wait here, so that a call may have more than the
+// queue.
+constexpr int64_t kCompletionWindow = 1024;
+constexpr int64_t kWaitingCompletionBytes = 512;  // of a completion that waits, beside its prompt
+
 struct PlannedGeneration {
   std::shared_ptr<const core::ServedLanguageModel> model;
   GenerationPlan plan;
+  // By completion, until the engine has it.
+  std::vector<std::shared_ptr<CompletionListener>> listeners = {};
+  Budget::Share memory = {};  // of completions that wait
 };
 
 absl::StatusOr<PlannedGeneration> Plan(CallRecord& record, const GenerateCall& call) {
@@ -141,30 +154,59 @@ absl::StatusOr<PlannedGeneration> Plan(CallRecord& record, const GenerateCall& c
   return PlannedGeneration{.model = std::move(model), .plan = std::move(plan)};
 }
 
-absl::Status Start(CallRecord& record, PlannedGeneration planned, std::shared_ptr<GenerationSink> sink) {
-  GenerationPlan& plan = planned.plan;
+// Charges the memory of the completions from `window` on.
+absl::Status HoldWaiting(const CallRecord& record, int64_t window, PlannedGeneration& planned) {
+  const std::vector<core::GenerationRequest>& requests = planned.plan.requests;
+  int64_t bytes = 0;
+  for (auto i = static_cast<size_t>(window); i < requests.size(); ++i) {
+    bytes += kWaitingCompletionBytes + requests[i].OptionBytes() +
+             static_cast<int64_t>(requests[i].prompt.size() * sizeof(int32_t));
+  }
+  if (bytes == 0) return absl::OkStatus();
+  planned.memory = Budget::Share(record.environment().message_memory->Of(record.engine_context().client));
+  return core::Hold(bytes, planned.memory);
+}
+
+absl::Status Start(CallRecord& record, PlannedGeneration plans, std::shared_ptr<GenerationSink> sink) {
+  const auto planned = std::make_shared<PlannedGeneration>(std::move(plans));
+  GenerationPlan& plan = planned->plan;
   for (core::GenerationRequest& one : plan.requests) LS_RETURN_IF_ERROR(TakeSession(record, &one.session));
-  const auto count = static_cast<int64_t>(plan.requests.size());
+  const auto count = static_cast<int64_t>(plan.requests.size()),
+             window = std::min(kCompletionWindow, planned->model->max_items);
+  LS_RETURN_IF_ERROR(HoldWaiting(record, window, *planned));
+  planned->listeners.resize(plan.requests.size());
   sink->Open(static_cast<int32_t>(count),
-             {.model = record.answering_model(), .seed = plan.seed, .tokenizer = planned.model->tokenizer});
+             {.model = record.answering_model(), .seed = plan.seed, .tokenizer = planned->model->tokenizer});
   const auto parts = std::make_shared<CompletionParts>(
       record.engine_context().cancelled, StreamSummary(),
       // Holds the model until all completions have ended.
-      [model = planned.model](const absl::Status&, StreamSummary&) {},
+      [model = planned->model](const absl::Status&, StreamSummary&) {},
       [sink](absl::StatusOr<StreamSummary> summary) {
         const absl::Status status = summary.status();
         if (status.ok()) sink->Push(*std::move(summary));
         sink->Close(status);
       });
-  const bool taken = parts->SubmitParts(count, [&](const core::PositionInCall& position) {
-    auto listener =
-        std::make_shared<CompletionListener>(record, parts, sink, static_cast<int32_t>(position.index), plan);
-    core::GenerationRequest& one = plan.requests[position.index];
-    one.context.position_in_call = position;
+  const auto submit = [&record, planned, parts, sink, window](const core::PositionInCall& position) {
+    const int64_t index = position.index;
+    const bool is_alone = index >= window;  // it is submitted again if it is refused
+    std::shared_ptr<CompletionListener>& listener = planned->listeners[index];
+    if (listener == nullptr) {  // it pushes the echo
+      listener = std::make_shared<CompletionListener>(record, parts, sink, static_cast<int32_t>(index), planned->plan);
+    }
+    core::GenerationRequest& one = planned->plan.requests[index];
+    one.context.position_in_call = is_alone ? core::PositionInCall() : position;
     const auto prompt_tokens = static_cast<int64_t>(one.prompt.size());
-    const absl::Status status = planned.model->engine->Generate(std::move(one), std::move(listener));
-    if (status.ok()) record.ChargeTokens(prompt_tokens);
+    const absl::Status status =
+        planned->model->engine->Generate(is_alone ? core::GenerationRequest(one) : std::move(one), listener);
+    if (!status.ok()) return status;
+    listener = nullptr;
+    if (is_alone) one = core::GenerationRequest();
+    record.ChargeTokens(prompt_tokens);
     return status;
+  };
+  const bool taken = parts->SubmitInTurn(count, window, submit, [&record](absl::AnyInvocable<void()> task) {
+    record.environment().work->Submit({.client = record.engine_context().client},
+                                      core::FairPool::Timed(std::move(task)));
   });
   sink->Submitted(taken);
   return absl::OkStatus();

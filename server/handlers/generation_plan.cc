@@ -69,7 +69,7 @@ absl::StatusOr<std::vector<std::vector<int32_t>>> ReadPrompts(const GenerateCall
   const int64_t completions = std::max<int64_t>(call.completions, 1);
   if (count == 0 && call.session.has_value()) return std::vector<std::vector<int32_t>>(1);
   if (count > 1) {
-    const int64_t max = call.session.has_value() ? 1 : std::min(limits.prompts, model.max_items / completions);
+    const int64_t max = call.session.has_value() ? 1 : limits.inputs / completions;
     LS_RETURN_IF_ERROR(CheckFieldRange([&] { return absl::StrCat("number of ", names.Of("prompts")); }, count, 1, max));
   }
   std::vector<std::vector<int32_t>> prompts;

@@ -67,7 +67,8 @@ class ScatterGather final : public std::enable_shared_from_this<ScatterGather<Re
 
   // As SubmitParts for the first `window` parts. Each of the others follows alone, when a part has ended. One that is
   // refused waits for the next end, or ends the call if no other part runs. REQUIRES: a shared pointer holds this.
-  void SubmitInTurn(int64_t count, int64_t window, const Submit& submit, RunLater run_later) {
+  // Returns whether the first were accepted.
+  bool SubmitInTurn(int64_t count, int64_t window, const Submit& submit, RunLater run_later) {
     const int64_t first = std::min(count, window);
     if (first < count) {
       const MutexLock lock(mutex_);
@@ -76,7 +77,7 @@ class ScatterGather final : public std::enable_shared_from_this<ScatterGather<Re
       submit_ = submit;
       run_later_ = std::move(run_later);
     }
-    SubmitParts(first, std::cref(submit));
+    return SubmitParts(first, std::cref(submit));
   }
 
   // An accepted part has ended. `add` (Result& -> void) adds its result, with the lock held.

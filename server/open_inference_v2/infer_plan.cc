@@ -198,7 +198,7 @@ class Planner {
     LS_RETURN_IF_ERROR(RefuseUnknown(parameters_, GenerationParameterNames()));
     LS_ASSIGN_OR_RETURN(GenerateCall call, ReadGenerationParameters(parameters_));
     call.model = reference;
-    LS_ASSIGN_OR_RETURN(const std::vector<TextInput> prompts, inputs_.Texts(kPromptInput, limits_.prompts, &plan_.ids));
+    LS_ASSIGN_OR_RETURN(const std::vector<TextInput> prompts, inputs_.Texts(kPromptInput, limits_.inputs, &plan_.ids));
     if (prompts.size() > 1) {
       return FieldError("number of prompts", prompts.size(), "1; send the others as separate requests");
     }

@@ -125,7 +125,7 @@ absl::Status ReadPlainFields(JsonRequest& json, openai::CompletionsRequest& requ
 
 absl::Status ReadCompletionsRequest(std::string_view body, const RequestLimits& limits, MemoryMeter& meter,
                                     openai::CompletionsRequest& request) {
-  const JsonListLimit lists[] = {LimitOfTexts("prompt", limits.prompts, limits),
+  const JsonListLimit lists[] = {LimitOfTexts("prompt", limits.inputs, limits),
                                  {.key = "stop", .elements = limits.stop_strings},
                                  {.key = "logit_bias", .elements = limits.logit_biases}};
   JsonRequest json(meter, lists);

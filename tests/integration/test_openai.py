@@ -131,6 +131,22 @@ def test_each_of_several_prompts_has_the_text_that_it_has_alone(completions: Any
     assert together.usage.prompt_tokens == 7
 
 
+def test_a_call_may_have_more_prompts_than_the_queue(repository: Path, tmp_path: Path) -> None:
+    prompts = [f"{number}: {PROMPT}" for number in range(25)]
+    fields: dict[str, Any] = {"model": "tiny", "max_tokens": 4, "seed": 3, "n": 2, "echo": True}
+    with Server(repository, tmp_path, "--max-queued-requests=4", "--max-streams=2") as server, client(server) as one:
+        together = one.completions.create(prompt=prompts, **fields)
+        assert [choice.index for choice in together.choices] == list(range(50))
+        alone = [one.completions.create(prompt=prompt, **fields) for prompt in prompts]
+        assert [choice.text for choice in together.choices] == [choice.text for got in alone for choice in got.choices]
+        parts = list(one.completions.create(prompt=prompts, stream=True, **fields))
+        texts = ["".join(c.text for part in parts for c in part.choices if c.index == i) for i in range(50)]
+        assert texts == [choice.text for choice in together.choices]
+        with pytest.raises(openai.BadRequestError, match=r"number of prompts is 1025; it must be in \[1, 1024\]"):
+            one.completions.create(prompt=1025 * ["a"], **fields)
+        wait_until(lambda: server.metric("longshort_queued_requests") == 0)
+
+
 def test_a_stream_has_the_text_of_the_whole_answer(completions: Any) -> None:
     fields: dict[str, Any] = {
         "model": "tiny",
