@@ -17,6 +17,9 @@ namespace {
 constexpr absl::Duration kShortestRetry = absl::Milliseconds(10);
 constexpr absl::Duration kLongestRetry = absl::Seconds(1);
 
+// An answer with so many bytes is made by the pool, and its result is charged to the client until then.
+constexpr int64_t kLargeBytes = 64 << 10;
+
 }  // namespace
 
 bool DocumentStream::HasRoom() const {
@@ -93,13 +96,16 @@ void DocumentStream::Submit(std::optional<Document> document) {
     ++in_engine_;
     const int64_t ends_before = engine_ends_;
     lock.Unlock();
-    // `keep` holds the stream until the engine has reported the document's end.
-    auto done = [this, keep = sink_.Keep(), pending = document->pending](absl::StatusOr<ScoredText> scored) {
-      Ended(pending, std::move(scored));
-    };
-    // A document beyond its identity's token rate is held, like one that finds the engine full.
+    // A document beyond its identity's token rate or memory is held, like one that finds the engine full.
     absl::Status status = record_.CheckTokenLimit();
-    if (status.ok()) status = scorer_->Submit(document->text, record_.engine_context(), std::move(done));
+    if (status.ok()) status = HoldResult(document->pending);
+    if (status.ok()) {
+      // `keep` holds the stream until the engine has reported the document's end.
+      auto done = [this, keep = sink_.Keep(), pending = document->pending](absl::StatusOr<ScoredText> scored) {
+        Ended(pending, std::move(scored));
+      };
+      status = scorer_->Submit(document->text, record_.engine_context(), std::move(done));
+    }
     if (status.ok()) {
       record_.ChargeTokens(document->text.tokens());
     } else {
@@ -110,6 +116,15 @@ void DocumentStream::Submit(std::optional<Document> document) {
     }
     document = TakeHeld();
   }
+}
+
+absl::Status DocumentStream::HoldResult(PendingAnswer& pending) const {
+  if (pending.answer_bytes < kLargeBytes || pending.memory != nullptr) return absl::OkStatus();
+  auto memory =
+      std::make_shared<Budget::Share>(record_.environment().message_memory->Of(record_.engine_context().client));
+  LS_RETURN_IF_ERROR(core::Hold(pending.answer_bytes, *memory));
+  pending.memory = std::move(memory);
+  return absl::OkStatus();
 }
 
 DocumentStream::Refused DocumentStream::AfterRefusal(Document& document, const absl::Status& status,
@@ -145,7 +160,6 @@ void DocumentStream::Ended(const PendingAnswer& pending, absl::StatusOr<ScoredTe
   }
   Retry();
   // This is the engine's thread.
-  constexpr int64_t kLargeBytes = 64 << 10;
   if (pending.answer_bytes < kLargeBytes) return Reply(pending, scored);
   record_.environment().work->Submit({.client = record_.engine_context().client},
                                      core::FairPool::Timed([this, keep = sink_.Keep(), pending,

@@ -17,6 +17,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/budget.h"
 #include "base/mutex.h"
 #include "server/admission/call_record.h"
 #include "server/calls/score_call.h"
@@ -71,6 +72,7 @@ class DocumentStream final {
     uint64_t id = 0;
     int64_t answer_bytes = 0;  // upper bound
     DocumentArrival arrival;
+    std::shared_ptr<Budget::Share> memory = nullptr;  // of a large result, until it is encoded
   };
   // Data kept until the engine has accepted the document.
   struct Document {
@@ -82,6 +84,8 @@ class DocumentStream final {
   absl::StatusOr<TextToScore> Read(const StreamedText& message) const;
   // Submits the document and then held ones to the engine, as long as it accepts them.
   void Submit(std::optional<Document> document);
+  // Charges the client for the document's result, if it may be large. Errors: as core::Hold.
+  absl::Status HoldResult(PendingAnswer& pending) const;
   // What to do with a document that the engine has refused: submit it again at once, hold it, or answer it.
   enum class Refused { kAgain, kHeld, kAnswered };
   Refused AfterRefusal(Document& document, const absl::Status& status, int64_t ends_before);

@@ -320,6 +320,25 @@ TEST_F(ScoreTextsTest, LanguageModelsScoreStreamsToo) {
   EXPECT_TRUE(stream->Finish().ok());
 }
 
+TEST_F(ScoreTextsTest, ALargeResultIsChargedFromTheEngineUntilItIsEncoded) {
+  const std::shared_ptr<Budget> memory = environment_->message_memory->all();
+  const auto stream = Open();
+  v1::ScoreTextsRequest first = First(1, std::string(900, 'a'), "speaker");
+  first.mutable_options()->set_token_log_probabilities(true);
+  first.mutable_options()->set_top_alternatives(20);
+  ASSERT_TRUE(stream->Write(first));
+  auto scorings = speaker_->TakeScorings(1);
+  constexpr int64_t kResultBytes = 900 * 21 * 16;
+  EXPECT_GE(memory->held(), kResultBytes);
+  scorings[0].listener->OnFinished(core::Score());
+  scorings.clear();
+  v1::ScoreTextsResponse answer;
+  ASSERT_TRUE(stream->Read(&answer));
+  stream->WritesDone();
+  EXPECT_TRUE(stream->Finish().ok());
+  while (memory->held() >= kResultBytes) std::this_thread::yield();
+}
+
 TEST_F(ScoreTextsTest, AnEmptyStreamEndsWell) {
   const auto stream = Open();
   stream->WritesDone();
