@@ -3,29 +3,26 @@
 #include <algorithm>
 #include <atomic>
 #include <map>
+#include <optional>
 #include <semaphore>
+#include <set>
 #include <utility>
-#include <vector>
 
-#include "absl/random/random.h"
-#include "absl/strings/cord.h"
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "absl/time/clock.h"
+#include "base/status_macros.h"
 #include "base/thread.h"
 
 namespace longshort::client {
 namespace {
 
-constexpr int kPingAfterMilliseconds = 5 * 60 * 1000;
+// Pings keep load balancers from forgetting a silent connection, some after 15 s, and detect one that is dead. They are
+// sent in silent calls, and between calls.
+constexpr int kPingAfterMilliseconds = 10 * 1000;
 constexpr int kPingTimeoutMilliseconds = 20 * 1000;
 
 constexpr char kCancelledHere[] = "the client cancelled the call";
-
-// Payload with the milliseconds of RetryAfter.
-constexpr char kRetryAfter[] = "longshort/retry-after-milliseconds";
 
 // Whether a status without the server's trailers means a lost connection: a proxy whose server died ends a stream that
 // has begun by RST_STREAM, for which gRPC reports INTERNAL, CANCELLED or UNKNOWN.
@@ -47,46 +44,31 @@ absl::Status ToAbslStatus(const grpc::Status& status, const grpc::ClientContext&
   if (code == absl::StatusCode::kCancelled && status.error_message() == "CANCELLED") {
     return absl::CancelledError(kCancelledHere);
   }
-  absl::Status result(code, status.error_message());
+  const absl::Status result(code, status.error_message());
   const auto& trailers = context.GetServerTrailingMetadata();
-  if (const auto pushback = trailers.find("grpc-retry-pushback-ms"); pushback != trailers.end()) {
-    result.SetPayload(kRetryAfter, absl::Cord(absl::string_view(pushback->second.data(), pushback->second.size())));
-  }
-  return result;
+  const auto pushback = trailers.find("grpc-retry-pushback-ms");
+  if (pushback == trailers.end()) return result;
+  return WithRetryAfter(result, absl::string_view(pushback->second.data(), pushback->second.size()));
 }
-
-// gRPC retries idempotent calls until the first message of the answer. A full server sends the delay
-// (grpc-retry-pushback-ms). Generate may continue a session, so it is not retried once the server may have started it.
-// Calls of Models and Sessions are not retried: their callers do that. Nor is ScoreTexts: when gRPC 1.51 retries a call
-// while a write is in flight, it loses messages or crashes. Client::ScoreTexts retries by itself.
-constexpr char kServiceConfig[] = R"({"methodConfig": [
-  {"name": [{"service": "longshort.v1.Inference", "method": "ScoreText"},
-            {"service": "longshort.v1.Inference", "method": "ClassifyImage"},
-            {"service": "longshort.v1.Inference", "method": "Embed"},
-            {"service": "longshort.v1.Inference", "method": "Tokenize"}],
-   "retryPolicy": {"maxAttempts": 4, "initialBackoff": "0.3s", "maxBackoff": "5s", "backoffMultiplier": 2,
-                   "retryableStatusCodes": ["UNAVAILABLE", "RESOURCE_EXHAUSTED"]}},
-  {"name": [{"service": "longshort.v1.Inference", "method": "Generate"},
-            {"service": "longshort.v1.Inference", "method": "GenerateStream"}],
-   "retryPolicy": {"maxAttempts": 4, "initialBackoff": "0.3s", "maxBackoff": "5s", "backoffMultiplier": 2,
-                   "retryableStatusCodes": ["RESOURCE_EXHAUSTED"]}}]})";
-
-constexpr int kMaxAttempts = 4;
-constexpr absl::Duration kInitialBackoff = absl::Milliseconds(300);
-// A connection that is lost after such a silence, and again after one within a fifth of it, is probably closed by a
-// proxy because it is idle. Then another attempt would end in the same way.
-constexpr absl::Duration kLongSilence = absl::Seconds(5);
 
 std::shared_ptr<grpc::Channel> Connect(const Client::Options& options) {
   grpc::ChannelArguments arguments;
   // Log-probabilities of a long document make large answers; the client requested them.
   arguments.SetMaxReceiveMessageSize(-1);
   arguments.SetUserAgentPrefix("longshort-client");
-  arguments.SetServiceConfigJSON(kServiceConfig);
-  // Keepalive detects a dead server during a long call. Servers tolerate pings at this interval.
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kPingAfterMilliseconds);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kPingTimeoutMilliseconds);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);  // no limit
   return options.credentials.Connect(options.server, arguments);
+}
+
+// How a request may be repeated that may continue a session. A lost answer may have changed the session; then a second
+// try is safe only if the request says how many tokens it expects.
+template <typename Request>
+Repeat RepeatOf(const Request& request) {
+  const bool is_safe = !request.has_session() || request.session().has_expected_tokens();
+  return is_safe ? Repeat::kAlways : Repeat::kIfRefused;
 }
 
 // gRPC aborts on invalid metadata. Without it, the server's error explains what is wrong with the id.
@@ -96,45 +78,11 @@ bool CanBeMetadata(const std::string& value) {
 
 }  // namespace
 
-std::optional<absl::Duration> RetryAfter(const absl::Status& status) {
-  const absl::optional<absl::Cord> payload = status.GetPayload(kRetryAfter);
-  int64_t milliseconds = 0;
-  if (!payload.has_value() || !absl::SimpleAtoi(std::string(*payload), &milliseconds) || milliseconds < 0)
-    return std::nullopt;
-  return absl::Milliseconds(milliseconds);
-}
-
-namespace {
-
-// Whether a connection was lost after it had been established.
-bool IsLostConnection(const absl::Status& status) {
-  if (!absl::IsUnavailable(status)) return false;
-  constexpr absl::string_view kLost[] = {
-      "reset",    "RST_STREAM",       "connection to the server was lost", "ocket closed", "Broken pipe",
-      "watchdog", "End of TCP stream"};
-  return std::any_of(std::begin(kLost), std::end(kLost),
-                     [&](absl::string_view why) { return absl::StrContains(status.message(), why); });
-}
-
-// The delay before attempt `attempt` + 1 of a call that failed before its first answer; nullopt if it must not be
-// retried.
-std::optional<absl::Duration> RetryDelay(const absl::Status& status, int attempt) {
-  if (attempt == kMaxAttempts || !(absl::IsUnavailable(status) || absl::IsResourceExhausted(status)))
-    return std::nullopt;
-  if (status.GetPayload(kRetryAfter).has_value()) return RetryAfter(status);
-  absl::BitGen random;
-  return kInitialBackoff * (1 << (attempt - 1)) * absl::Uniform(random, 0.8, 1.2);
-}
-
-}  // namespace
-
 class Client::RunningCall final {
  public:
   // `session_id`: the request's session, or empty. Proxies use it to route the calls of a session to one server.
-  explicit RunningCall(Client& client, const std::string& session_id = {}) : client_(client) {
-    if (client.timeout_ != absl::InfiniteDuration()) {
-      context_.set_deadline(absl::ToChronoTime(absl::Now() + client.timeout_));
-    }
+  RunningCall(Client& client, absl::Time deadline, const std::string& session_id = {}) : client_(client) {
+    if (deadline != absl::InfiniteFuture()) context_.set_deadline(absl::ToChronoTime(deadline));
     if (!client_.client_id_.empty()) context_.AddMetadata("x-client-id", client_.client_id_);
     if (CanBeMetadata(session_id)) context_.AddMetadata("x-session-id", session_id);
     client_.credentials_.Authorize(context_);
@@ -178,103 +126,120 @@ Client::Client(const std::shared_ptr<grpc::Channel>& channel, const Options& opt
       models_(v1::Models::NewStub(channel)),
       sessions_(v1::Sessions::NewStub(channel)) {}
 
+bool Client::Wait(absl::Duration delay) { return !cancelled_.WaitForNotificationWithTimeout(delay); }
+
 template <typename Stub, typename Request, typename Response>
 absl::StatusOr<Response> Client::Ask(Stub& stub,
                                      grpc::Status (Stub::*call)(grpc::ClientContext*, const Request&, Response*),
-                                     const Request& request, const std::string& session_id) {
-  RunningCall running(*this, session_id);
-  Response response;
-  const grpc::Status status = (stub.*call)(running.context(), request, &response);
-  if (!status.ok()) return running.StatusOf(status);
-  return response;
+                                     const Request& request, Repeat repeat, const std::string& session_id) {
+  Attempts attempts(repeat, Deadline());
+  for (;;) {
+    RunningCall running(*this, attempts.deadline(), session_id);
+    attempts.WasAlive();
+    Response response;
+    const grpc::Status status = (stub.*call)(running.context(), request, &response);
+    if (status.ok()) return response;
+    LS_ASSIGN_OR_RETURN(const absl::Duration delay, attempts.DelayAfter(running.StatusOf(status)));
+    if (!Wait(delay)) return absl::CancelledError(kCancelledHere);
+  }
 }
 
 absl::StatusOr<v1::ScoreTextResponse> Client::ScoreText(const v1::ScoreTextRequest& request) {
-  return Ask(*inference_, &v1::Inference::Stub::ScoreText, request, request.session().id());
+  return Ask(*inference_, &v1::Inference::Stub::ScoreText, request, RepeatOf(request), request.session().id());
 }
 
 absl::StatusOr<v1::ClassifyImageResponse> Client::ClassifyImage(const v1::ClassifyImageRequest& request) {
-  return Ask(*inference_, &v1::Inference::Stub::ClassifyImage, request);
+  return Ask(*inference_, &v1::Inference::Stub::ClassifyImage, request, Repeat::kAlways);
 }
 
 absl::StatusOr<v1::EmbedResponse> Client::Embed(const v1::EmbedRequest& request) {
-  return Ask(*inference_, &v1::Inference::Stub::Embed, request);
+  return Ask(*inference_, &v1::Inference::Stub::Embed, request, Repeat::kAlways);
 }
 
 absl::StatusOr<v1::GenerateResponse> Client::Generate(const v1::GenerateRequest& request) {
-  return Ask(*inference_, &v1::Inference::Stub::Generate, request, request.session().id());
+  return Ask(*inference_, &v1::Inference::Stub::Generate, request, RepeatOf(request), request.session().id());
 }
 
 absl::StatusOr<v1::TokenizeResponse> Client::Tokenize(const v1::TokenizeRequest& request) {
-  return Ask(*inference_, &v1::Inference::Stub::Tokenize, request);
+  return Ask(*inference_, &v1::Inference::Stub::Tokenize, request, Repeat::kAlways);
 }
 
 absl::StatusOr<v1::ListModelsResponse> Client::ListModels() {
-  return Ask(*models_, &v1::Models::Stub::ListModels, v1::ListModelsRequest());
+  return Ask(*models_, &v1::Models::Stub::ListModels, v1::ListModelsRequest(), Repeat::kNever);
 }
 
 absl::StatusOr<v1::Model> Client::GetModel(const v1::ModelSelector& model) {
   v1::GetModelRequest request;
   *request.mutable_model() = model;
-  return Ask(*models_, &v1::Models::Stub::GetModel, request);
+  return Ask(*models_, &v1::Models::Stub::GetModel, request, Repeat::kNever);
 }
 
 absl::Status Client::GenerateStream(const v1::GenerateRequest& request,
                                     absl::FunctionRef<void(const v1::GenerateStreamResponse&)> on_message) {
-  RunningCall running(*this, request.session().id());
-  const auto reader = inference_->GenerateStream(running.context(), request);
-  v1::GenerateStreamResponse message;
-  while (reader->Read(&message)) on_message(message);
-  return running.StatusOf(reader->Finish());
+  Attempts attempts(RepeatOf(request), Deadline());
+  for (;;) {
+    RunningCall running(*this, attempts.deadline(), request.session().id());
+    attempts.WasAlive();
+    const auto reader = inference_->GenerateStream(running.context(), request);
+    v1::GenerateStreamResponse message;
+    bool has_begun = false;
+    for (; reader->Read(&message); has_begun = true) on_message(message);
+    const absl::Status status = running.StatusOf(reader->Finish());
+    if (status.ok() || has_begun) return status;
+    LS_ASSIGN_OR_RETURN(const absl::Duration delay, attempts.DelayAfter(status));
+    if (!Wait(delay)) return absl::CancelledError(kCancelledHere);
+  }
 }
 
-// An attempt at a stream of documents, and what the next attempt needs.
+// The documents of a stream, which may take several attempts: each sends those that were not answered yet.
 class Client::DocumentStream final {
  public:
   DocumentStream(Client& client, int32_t window, NextDocument next, OnAnswer on_answer)
       : client_(client), window_(window), next_(next), on_answer_(on_answer) {}
 
-  bool answered() const { return answered_; }
-  // When the last attempt began, or received its last message.
-  absl::Time alive() const { return alive_; }
+  // Whether every document was read and answered.
+  bool IsDone() {
+    const MutexLock lock(mutex_);
+    return all_read_ && unanswered_.empty();
+  }
 
-  // Sends `options` with the first document.
-  absl::Status Run(const v1::ScoreTextsOptions& options, absl::Time deadline) {
-    alive_ = absl::Now();
-    RunningCall running(client_);
-    if (deadline != absl::InfiniteFuture()) running.context()->set_deadline(absl::ToChronoTime(deadline));
+  // Makes an attempt. Sends `options` with its first document, and pins the model of the first answer in them.
+  absl::Status Run(v1::ScoreTextsOptions& options, Attempts& attempts) {
+    attempts.WasAlive();
+    RunningCall running(client_, attempts.deadline());
     const auto stream = client_.inference_->ScoreTexts(running.context());
-    std::counting_semaphore<> places(window_);  // one for each document in flight
+    // One for each document in flight, or answered before one that was sent earlier.
+    std::counting_semaphore<> places(window_ - static_cast<int64_t>(early_.size()));
     std::atomic<bool> ended = false;
     Thread sender;
-    const absl::Status started = sender.Start("the thread that sends documents", [&] {
-      v1::ScoreTextsRequest request;
-      *request.mutable_options() = options;
-      request.mutable_options()->set_keep_alives(true);
-      for (uint64_t id = 0;; ++id) {
-        places.acquire();
-        if (ended) return;
-        if (!Next(id, request)) break;
-        request.set_id(id);
-        // A failed write does not always mean a failed call (gRPC may send a call again that no server has seen), but
-        // a failed Read does. Until then a window of documents at most is written.
-        stream->Write(request);
-        request.Clear();
-      }
-      stream->WritesDone();
-    });
+    const absl::Status started =
+        sender.Start("the thread that sends documents", [&, first = shown_, answered = IdsOf(early_), options] {
+          std::optional<v1::ScoreTextsOptions> beginning = options;
+          v1::ScoreTextsRequest request;
+          for (uint64_t id = first;; ++id) {
+            if (answered.contains(id)) continue;
+            places.acquire();
+            if (ended) return;
+            if (!Take(id, request)) break;
+            if (beginning.has_value()) *request.mutable_options() = *std::exchange(beginning, std::nullopt);
+            // A failed write does not always mean a failed call, but a failed Read does. Until then a window of
+            // documents at most is written.
+            stream->Write(request);
+          }
+          stream->WritesDone();
+        });
     if (!started.ok()) running.context()->TryCancel();
-    std::map<uint64_t, v1::ScoreTextsResponse> waiting;  // answers that arrived early
-    uint64_t next_id = 0;
     for (v1::ScoreTextsResponse answer; stream->Read(&answer);) {
-      alive_ = absl::Now();
+      attempts.WasAlive();
       if (answer.has_keep_alive()) continue;
-      answered_ = true;
-      waiting.emplace(answer.id(), std::move(answer));
-      for (auto first = waiting.find(next_id); first != waiting.end(); first = waiting.find(++next_id)) {
+      attempts.Succeeded();
+      if (answer.has_model()) *options.mutable_model() = answer.model();
+      if (IsFirstAnswer(answer.id())) early_.emplace(answer.id(), std::move(answer));
+      for (auto next = early_.find(shown_); next != early_.end(); next = early_.find(shown_)) {
+        ++shown_;
         places.release();
-        on_answer_(first->second);
-        waiting.erase(first);
+        on_answer_(next->second);
+        early_.erase(next);
       }
       answer.Clear();
     }
@@ -287,60 +252,64 @@ class Client::DocumentStream final {
   }
 
  private:
-  // Fills in document `id`. Returns false at the end.
-  bool Next(uint64_t id, v1::ScoreTextsRequest& request) {
-    if (id < read_.size()) {
-      request = read_[id];
-      return true;
+  static std::set<uint64_t> IdsOf(const std::map<uint64_t, v1::ScoreTextsResponse>& answers) {
+    std::set<uint64_t> ids;
+    for (const auto& [id, answer] : answers) ids.insert(id);
+    return ids;
+  }
+
+  // Fills in document `id`, which was read before or is the next one. Returns false at the end.
+  bool Take(uint64_t id, v1::ScoreTextsRequest& request) {
+    request.Clear();
+    {
+      const MutexLock lock(mutex_);
+      if (const auto read = unanswered_.find(id); read != unanswered_.end()) {
+        request = read->second;
+        return true;
+      }
+      if (all_read_) return false;
     }
-    if (all_read_) return false;
-    all_read_ = !next_(request);
-    if (all_read_) return false;
-    if (answered_) {
-      read_.clear();
-    } else {
-      read_.push_back(request);
-    }
-    return true;
+    const bool is_read = next_(request);
+    request.set_id(id);
+    const MutexLock lock(mutex_);
+    if (is_read) unanswered_.emplace(id, request);
+    all_read_ = !is_read;
+    return is_read;
+  }
+
+  bool IsFirstAnswer(uint64_t id) {
+    const MutexLock lock(mutex_);
+    return unanswered_.erase(id) > 0;
   }
 
   Client& client_;
   const int32_t window_;
   const NextDocument next_;
   const OnAnswer on_answer_;
-  std::atomic<bool> answered_ = false;
-  absl::Time alive_;
-  // Used by the thread that sends, and between attempts.
-  std::vector<v1::ScoreTextsRequest> read_;  // before the first answer
-  bool all_read_ = false;
+  // Used by the caller's thread: the number of answers that were shown, and those that arrived early.
+  uint64_t shown_ = 0;
+  std::map<uint64_t, v1::ScoreTextsResponse> early_;
+  Mutex mutex_;
+  std::map<uint64_t, v1::ScoreTextsRequest> unanswered_ ABSL_GUARDED_BY(mutex_);
+  bool all_read_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 absl::Status Client::ScoreTexts(const v1::ScoreTextsOptions& options, int32_t window, NextDocument next,
                                 OnAnswer on_answer) {
-  const absl::Time deadline = absl::Now() + timeout_;
+  v1::ScoreTextsOptions pinned = options;
+  pinned.set_keep_alives(true);
+  Attempts attempts(Repeat::kAlways, Deadline());
   DocumentStream documents(*this, window, next, on_answer);
-  absl::Duration last_silence;
-  for (int attempt = 1;; ++attempt) {
-    absl::Status status = documents.Run(options, deadline);
-    const absl::Duration silence = IsLostConnection(status) ? absl::Now() - documents.alive() : absl::ZeroDuration();
-    if (std::min(silence, last_silence) >= kLongSilence &&
-        absl::AbsDuration(silence - last_silence) <= std::max(silence, last_silence) / 5 && !documents.answered()) {
-      return absl::UnavailableError(absl::StrCat(status.message(), "; no message came for ",
-                                                 absl::FormatDuration(absl::Floor(silence, absl::Seconds(1))),
-                                                 " before that, as in the attempt before: a proxy or load balancer "
-                                                 "probably closes idle connections. Raise its "
-                                                 "idle timeout, or set the server's --ping-interval and "
-                                                 "--keepalive-interval below it"));
-    }
-    last_silence = silence;
-    const std::optional<absl::Duration> delay = RetryDelay(status, attempt);
-    if (documents.answered() || !delay.has_value() || absl::Now() + *delay >= deadline) return status;
-    if (cancelled_.WaitForNotificationWithTimeout(*delay)) return absl::CancelledError(kCancelledHere);
+  for (;;) {
+    const absl::Status status = documents.Run(pinned, attempts);
+    if (status.ok() || documents.IsDone()) return status;
+    LS_ASSIGN_OR_RETURN(const absl::Duration delay, attempts.DelayAfter(status));
+    if (!Wait(delay)) return absl::CancelledError(kCancelledHere);
   }
 }
 
 absl::StatusOr<v1::ListSessionsResponse> Client::ListSessions(const v1::ListSessionsRequest& request) {
-  return Ask(*sessions_, &v1::Sessions::Stub::ListSessions, request);
+  return Ask(*sessions_, &v1::Sessions::Stub::ListSessions, request, Repeat::kNever);
 }
 
 absl::Status Client::EndSession(const v1::ModelSelector& model, const std::string& session_id, const SessionEnd& end) {
@@ -350,11 +319,11 @@ absl::Status Client::EndSession(const v1::ModelSelector& model, const std::strin
   if (end.owner.has_value()) request.set_owner(*end.owner);
   if (end.expected_tokens.has_value()) request.set_expected_tokens(*end.expected_tokens);
   request.set_moved(end.moved);
-  return Ask(*sessions_, &v1::Sessions::Stub::CloseSession, request, session_id).status();
+  return Ask(*sessions_, &v1::Sessions::Stub::CloseSession, request, Repeat::kNever, session_id).status();
 }
 
 absl::Status Client::ExportSession(const v1::ExportSessionRequest& request, absl::FunctionRef<void(NextPart)> take) {
-  RunningCall running(*this, request.session_id());
+  RunningCall running(*this, Deadline(), request.session_id());
   const auto reader = sessions_->ExportSession(running.context(), request);
   bool is_at_end = false;
   take([&](v1::SessionPart& part) { return !(is_at_end = is_at_end || !reader->Read(&part)); });
@@ -366,7 +335,7 @@ absl::Status Client::ExportSession(const v1::ExportSessionRequest& request, absl
 }
 
 absl::StatusOr<v1::ImportSessionResponse> Client::ImportSession(const v1::ImportBeginning& beginning, NextPart next) {
-  RunningCall running(*this, beginning.session_id());
+  RunningCall running(*this, Deadline(), beginning.session_id());
   v1::ImportSessionResponse response;
   const auto writer = sessions_->ImportSession(running.context(), &response);
   v1::ImportSessionRequest request;

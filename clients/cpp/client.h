@@ -6,8 +6,9 @@
 //   absl::StatusOr<v1::TokenizeResponse> response = client.Tokenize(request);
 //
 // Errors: the server's status, unchanged. Also UNAVAILABLE if no server listens at the address, DEADLINE_EXCEEDED if
-// `timeout` has passed, CANCELLED if Cancel was called. gRPC retries calls that the server did not accept
-// (kServiceConfig), within `timeout`.
+// `timeout` has passed, CANCELLED if Cancel was called. Calls of Inference that the server did not accept, or whose
+// connection was lost, are made again within `timeout` (retries.h). Those of Models and Sessions are not: their callers
+// do that.
 //
 // Thread-safe: all calls share one connection.
 #pragma once
@@ -23,18 +24,17 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "base/mutex.h"
 #include "clients/cpp/connection_options.h"
+#include "clients/cpp/retries.h"
 #include "grpcpp/grpcpp.h"
 #include "longshort/v1/inference.grpc.pb.h"
 #include "longshort/v1/models.grpc.pb.h"
 #include "longshort/v1/sessions.grpc.pb.h"
 
 namespace longshort::client {
-
-// The delay before a retry that the server sent with the status, if any.
-std::optional<absl::Duration> RetryAfter(const absl::Status& status);
 
 class Client final {
  public:
@@ -63,7 +63,8 @@ class Client final {
   absl::StatusOr<v1::ListModelsResponse> ListModels();
   absl::StatusOr<v1::Model> GetModel(const v1::ModelSelector& model);
 
-  // Calls `on_message` for each message as it arrives, in the caller's thread; returns when the stream has ended.
+  // Calls `on_message` for each message as it arrives, in the caller's thread; returns when the stream has ended. It is
+  // not made again after its first message.
   absl::Status GenerateStream(const v1::GenerateRequest& request,
                               absl::FunctionRef<void(const v1::GenerateStreamResponse&)> on_message);
 
@@ -86,8 +87,8 @@ class Client final {
   // Calls `on_answer` in the caller's thread, in the order of the documents. At most `window` documents are in flight,
   // which bounds the memory of both sides. Calls `next` in another thread, so it may block while answers arrive.
   // Returns when the stream has ended and `next` has returned. A document that cannot be scored is an answer with an
-  // error. A status other than OK means that the stream failed. A stream that fails with UNAVAILABLE or
-  // RESOURCE_EXHAUSTED before its first answer is retried, as gRPC retries unary calls.
+  // error. If the connection is lost or the server refuses, the unanswered documents are sent again, to the same server
+  // or another; `on_answer` is called once for each. A status other than OK means that the stream failed.
   absl::Status ScoreTexts(const v1::ScoreTextsOptions& options, int32_t window, NextDocument next, OnAnswer on_answer);
 
   absl::StatusOr<v1::ListSessionsResponse> ListSessions(const v1::ListSessionsRequest& request);
@@ -121,7 +122,10 @@ class Client final {
 
   template <typename Stub, typename Request, typename Response>
   absl::StatusOr<Response> Ask(Stub& stub, grpc::Status (Stub::*call)(grpc::ClientContext*, const Request&, Response*),
-                               const Request& request, const std::string& session_id = {});
+                               const Request& request, Repeat repeat, const std::string& session_id = {});
+  absl::Time Deadline() const { return absl::Now() + timeout_; }
+  // Returns false if Cancel was called meanwhile.
+  bool Wait(absl::Duration delay);
 
   const absl::Duration timeout_;
   const std::string client_id_;

@@ -94,10 +94,7 @@ class TextRun final {
   bool ReadNext(v1::ScoreTextsRequest& request, ProgressBar& progress) {
     while (std::optional<NamedDocument> document = source_.Next()) {
       absl::Status status = document->item.ok() ? Fit(*document->item) : document->item.status();
-      if (status.ok()) {
-        if (request.has_options()) document->item->mutable_options()->Swap(request.mutable_options());
-        request = *std::move(document->item);
-      }
+      if (status.ok()) request = *std::move(document->item);
       const MutexLock lock(mutex_);
       read_.push_back({std::move(document->name), std::move(status)});
       if (read_.back().error.ok()) return true;

@@ -5,7 +5,9 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
@@ -159,12 +161,45 @@ TEST(Client, ANegativePushbackStopsRetries) {
   EXPECT_EQ(server.ends_at_once.size(), 1);
 }
 
-TEST(Client, GenerationsAreNotRepeatedOnceTheServerMayHaveBegun) {
+// The rule of the Python client.
+TEST(Client, ACallIsRepeatedUnlessItMayHaveContinuedASession) {
   FakeServer server;
   server.status = grpc::Status(grpc::StatusCode::UNAVAILABLE, "the server is stopping");
-  Client client({.server = server.address()});
-  EXPECT_EQ(client.Generate({}).status().code(), absl::StatusCode::kUnavailable);
+  // A call that is repeated passes this deadline, whose half is the wait at most.
+  Client client({.server = server.address(), .timeout = absl::Seconds(1)});
+  const auto calls_of = [&](const v1::GenerateRequest& request) {
+    server.generate_calls = 0;
+    EXPECT_FALSE(client.Generate(request).ok());
+    return server.generate_calls;
+  };
+  v1::GenerateRequest request;
+  EXPECT_GT(calls_of(request), 1);
+  request.mutable_session()->set_id("talk");
+  EXPECT_EQ(calls_of(request), 1);
+  request.mutable_session()->set_expected_tokens(5);
+  EXPECT_GT(calls_of(request), 1);
+  server.status = grpc::Status(grpc::StatusCode::UNAVAILABLE, "CERTIFICATE_VERIFY_FAILED");
+  EXPECT_EQ(calls_of(request), 1);
+  server.status = grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, "Received message larger than max");
+  EXPECT_EQ(calls_of(request), 1);
+  request.mutable_session()->clear_expected_tokens();
+  server.status = grpc::Status(grpc::StatusCode::ABORTED, "the session is in use");
+  EXPECT_GT(calls_of(request), 1);
+}
+
+TEST(Client, AStreamOfTextIsRepeatedBeforeItsFirstMessageOnly) {
+  FakeServer server;
+  server.status = grpc::Status(grpc::StatusCode::UNAVAILABLE, "the server is stopping");
+  Client client({.server = server.address(), .timeout = absl::Seconds(1)});
+  int messages = 0;
+  const auto count = [&](const v1::GenerateStreamResponse&) { ++messages; };
+  EXPECT_FALSE(client.GenerateStream({}, count).ok());
+  EXPECT_GT(server.generate_calls, 1);
+  server.stream = {Delta("a")};
+  server.generate_calls = 0;
+  EXPECT_FALSE(client.GenerateStream({}, count).ok());
   EXPECT_EQ(server.generate_calls, 1);
+  EXPECT_EQ(messages, 1);
 }
 
 TEST(Client, CancelEndsAllCallsThatRun) {
@@ -255,6 +290,66 @@ TEST_F(ScoreTextsTest, AnInternalErrorWithoutTheServersTrailersIsALostConnection
       [&](const v1::ScoreTextsResponse& /*answer*/) { ++answers; });
   EXPECT_TRUE(status.ok()) << status;
   EXPECT_EQ(answers, 1);
+}
+
+// Each stream answers a window of documents, the last one first, and is lost. That is more losses than one document may
+// meet.
+TEST_F(ScoreTextsTest, AStreamThatIsLostGoesOnWithTheDocumentsThatWereNotAnswered) {
+  constexpr int kDocuments = 10 * kWindow;
+  server_.first_ends = {9, grpc::Status(grpc::StatusCode::UNAVAILABLE, "Socket closed")};
+  server_.score_document = [](const v1::ScoreTextsRequest& request) {
+    v1::ScoreTextsResponse answer;
+    answer.mutable_model()->set_name(request.input().text());
+    return answer;
+  };
+  int sent = 0;
+  std::vector<std::string> answers;
+  v1::ScoreTextsOptions options;
+  options.set_truncate(true);
+  const absl::Status status = client_.ScoreTexts(
+      options, kWindow,
+      [&](v1::ScoreTextsRequest& request) {
+        request.mutable_input()->set_text(absl::StrCat(sent));
+        return sent++ < kDocuments;
+      },
+      [&](const v1::ScoreTextsResponse& answer) { answers.push_back(answer.model().name()); });
+  EXPECT_TRUE(status.ok()) << status;
+  ASSERT_EQ(answers.size(), kDocuments);
+  for (int place = 0; place < kDocuments; ++place) EXPECT_EQ(answers[place], absl::StrCat(place));
+  int beginnings = 0;
+  for (const v1::ScoreTextsRequest& request : server_.document_requests) {
+    if (!request.has_options()) continue;
+    ++beginnings;
+    EXPECT_TRUE(request.options().truncate() && request.options().keep_alives());
+    EXPECT_EQ(request.options().has_model(), beginnings > 1) << "the first answer pins the model";
+  }
+  EXPECT_EQ(beginnings, 10);
+}
+
+// All answers of a window come, except for the first document's.
+TEST_F(ScoreTextsTest, AnswersThatCameEarlyAreNotAskedForAgain) {
+  server_.documents_in_work = kWindow - 1;
+  server_.loses_first_document = true;
+  server_.first_ends = {grpc::Status(grpc::StatusCode::UNAVAILABLE, "Socket closed")};
+  server_.score_document = [&](const v1::ScoreTextsRequest& request) {
+    server_.documents_in_work = 1;  // the next call has one document only
+    v1::ScoreTextsResponse answer;
+    answer.mutable_model()->set_name(request.input().text());
+    return answer;
+  };
+  int sent = 0;
+  int answered = 0;
+  const absl::Status status = client_.ScoreTexts(
+      {}, kWindow,
+      [&](v1::ScoreTextsRequest& request) {
+        request.mutable_input()->set_text(absl::StrCat(sent));
+        return sent++ < kWindow;
+      },
+      [&](const v1::ScoreTextsResponse& answer) { EXPECT_EQ(answer.model().name(), absl::StrCat(answered++)); });
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(answered, kWindow);
+  ASSERT_EQ(server_.document_requests.size(), kWindow + 1);
+  EXPECT_EQ(server_.document_requests.back().input().text(), "0");
 }
 
 TEST(Client, ALostConnectionIsUnavailableAndTheServersOwnInternalErrorIsNot) {

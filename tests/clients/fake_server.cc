@@ -88,6 +88,7 @@ grpc::Status FakeServer::ScoreTexts(grpc::ServerContext* context,
   v1::ScoreTextsRequest request;
   while (stream->Read(&request)) {
     document_requests.push_back(request);
+    if (early_end.has_value() && loses_first_document && request.has_options()) continue;
     if (keeps_first_document && document_requests.size() == 1) {
       first = std::thread([&, request] {
         first_document_may_go.WaitForNotification();
@@ -127,6 +128,7 @@ grpc::Status FakeServer::Generate(grpc::ServerContext* context, const v1::Genera
 grpc::Status FakeServer::GenerateStream(grpc::ServerContext* context, const v1::GenerateRequest* request,
                                         grpc::ServerWriter<v1::GenerateStreamResponse>* writer) {
   generate_request = *request;
+  ++generate_calls;
   session_header = Header(*context, "x-session-id");
   for (const v1::GenerateStreamResponse& message : stream) writer->Write(message);
   while (stream_hangs && !context->IsCancelled()) absl::SleepFor(absl::Milliseconds(1));

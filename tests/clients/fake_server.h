@@ -55,6 +55,8 @@ class FakeServer final : public v1::Inference::Service, public v1::Models::Servi
   // Each ends one call of ScoreTexts behind its first answers, the front one the first call; later calls end with
   // `status`.
   std::deque<grpc::Status> first_ends;
+  // These calls do not answer their first document.
+  bool loses_first_document = false;
   // Trailing metadata grpc-retry-pushback-ms of ScoreTexts and CloseSession, in ScoreTexts of calls that `ends_at_once`
   // ends; empty: none.
   std::string pushback;

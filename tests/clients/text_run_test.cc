@@ -221,6 +221,7 @@ TEST_F(TextRunTest, AStreamThatLeavesDocumentsUnansweredIsAnError) {
 TEST_F(TextRunTest, ACallThatAFullServerDidNotTakeIsTriedAgain) {
   server_.ends_at_once = {grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, "the queue is full"),
                           grpc::Status(grpc::StatusCode::UNAVAILABLE, "the server is stopping")};
+  server_.pushback = "1";
   EXPECT_EQ(Run({"classify", "--lines"}, "a\nb\n"), ExitCode::kOk) << error_;
   EXPECT_THAT(output_, HasSubstr("-:2  (1 tokens)"));
 }
@@ -234,10 +235,21 @@ TEST_F(TextRunTest, LanguageModelsAreRefusedWithTheCommandThatTakesThem) {
 
 TEST_F(TextRunTest, AStreamThatFailsEndsTheRunBehindWhatWasAnswered) {
   server_.documents_in_work = 2;
-  server_.first_ends = {grpc::Status(grpc::StatusCode::UNAVAILABLE, "the server is stopping")};
-  EXPECT_EQ(Run({"classify", "--lines"}, "a\nb\nc\n"), ExitCode::kUnavailable);
+  server_.first_ends = {grpc::Status(grpc::StatusCode::INTERNAL, "the model failed")};
+  EXPECT_EQ(Run({"classify", "--lines"}, "a\nb\nc\n"), ExitCode::kOther);
   EXPECT_THAT(output_, AllOf(HasSubstr("-:2  (1 tokens)"), Not(HasSubstr("-:3"))));
-  EXPECT_THAT(error_, HasSubstr("the server is stopping"));
+  EXPECT_THAT(error_, HasSubstr("the model failed"));
+}
+
+TEST_F(TextRunTest, ARunOutlivesItsServer) {
+  server_.documents_in_work = 2;
+  server_.first_ends = {grpc::Status(grpc::StatusCode::UNAVAILABLE, "the server is stopping")};
+  EXPECT_EQ(Run({"classify", "--lines"}, "a\nb\nc\n"), ExitCode::kOk) << error_;
+  for (const char* line : {"-:1  (1 tokens)", "-:2  (1 tokens)", "-:3  (1 tokens)"}) {
+    const size_t found = output_.find(line);
+    EXPECT_NE(found, std::string::npos) << line;
+    EXPECT_EQ(output_.find(line, found + 1), std::string::npos) << line << " is there twice";
+  }
 }
 
 TEST_F(TextRunTest, AStreamThatFailsBehindTheLastAnswerHasDoneItsWork) {

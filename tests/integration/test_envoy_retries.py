@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from longshort._proto import inference_pb2
 
 from integration import deadly_request
 from integration.envoy_process import Envoy
-from integration.server_process import Server
+from integration.server_process import BINARY, Server
 from integration.test_envoy import NO_RETRIES, Web, started
 
 TOKENIZE = "/longshort.v1.Inference/Tokenize"
@@ -78,3 +79,38 @@ def test_a_call_that_reaches_no_server_is_sent_to_another(
         gone.process.wait()
         assert [call(proxy, "") for _ in range(4)] == ["OK"] * 4
         assert proxy.count(f"cluster.{cluster}.upstream_cx_connect_fail") > 0, "one of them went to the other first"
+
+
+def tokens_of(server: Server) -> float:
+    return server.metric("longshort_prompt_tokens_total")
+
+
+def test_a_run_of_the_program_outlives_the_server_behind_envoy(repository: Path, tmp_path: Path) -> None:
+    """Its stream is at one of two servers, which is killed between two answers."""
+    with (
+        Server(repository, tmp_path / "first") as first,
+        Server(repository, tmp_path / "second") as second,
+        started(tmp_path / "envoy", (first, second)) as proxy,
+    ):
+        (tmp_path / "ca.pem").write_bytes(proxy.authority.pem)
+        command = [BINARY.with_name("longshort"), f"--server=localhost:{proxy.port}", f"--tls-ca={tmp_path}/ca.pem"]
+        with subprocess.Popen(
+            [*command, "score", "--lines", "--json", "-"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as program:
+            assert program.stdin is not None and program.stdout is not None and program.stderr is not None
+            answers = []
+            for text in ("one", "two", "three"):
+                program.stdin.write(f"{text}\n")
+                program.stdin.flush()
+                answers.append(json.loads(program.stdout.readline())["name"])
+                if text == "two":
+                    scored = max((first, second), key=tokens_of)
+                    scored.process.kill()
+                    scored.process.wait()
+            program.stdin.close()
+            errors = program.stderr.read()
+        assert (program.returncode, answers) == (0, ["-:1", "-:2", "-:3"]), errors

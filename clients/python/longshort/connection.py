@@ -21,8 +21,9 @@ C = TypeVar("C")
 Paths = str | os.PathLike[str] | None
 
 _MAX_TOKEN_BYTES = 4096
-# Keepalive detects a dead server during a long call. Servers tolerate pings at this interval.
-_PING_AFTER_MS = 5 * 60 * 1000
+# Pings keep load balancers from forgetting a silent connection, some after 15 s, and detect one that is dead. They are
+# sent in silent calls, and between calls.
+_PING_AFTER_MS = 10 * 1000
 _PING_TIMEOUT_MS = 20 * 1000
 # Reconnect within seconds, like the retries of calls. gRPC's default backoff grows to two minutes.
 _FIRST_RECONNECT_MS = 200
@@ -122,6 +123,8 @@ class Connection:
             ("grpc.primary_user_agent", f"longshort-python/{__version__}"),
             ("grpc.keepalive_time_ms", _PING_AFTER_MS),
             ("grpc.keepalive_timeout_ms", _PING_TIMEOUT_MS),
+            ("grpc.keepalive_permit_without_calls", 1),
+            ("grpc.http2.max_pings_without_data", 0),  # no limit
             ("grpc.initial_reconnect_backoff_ms", _FIRST_RECONNECT_MS),
             ("grpc.min_reconnect_backoff_ms", 10 * _LONGEST_RECONNECT_MS),
             ("grpc.max_reconnect_backoff_ms", _LONGEST_RECONNECT_MS),

@@ -1,4 +1,5 @@
-"""The retry policy of failed calls. The clock and the random numbers are parameters, for tests."""
+"""The retry policy of failed calls, which is also that of clients/cpp/retries.h. The clock and the random numbers are
+parameters, for tests."""
 
 from __future__ import annotations
 
