@@ -66,9 +66,12 @@ def selector(model: str) -> types_pb2.ModelSelector:
 
 
 def text_input(text: Text) -> types_pb2.Input:
-    """Raises TypeError for anything other than text, bytes or ids."""
+    """Raises TypeError for anything other than text, bytes or ids; ValueError for a text that UTF-8 cannot hold."""
     if isinstance(text, str):
-        return types_pb2.Input(text=text)
+        try:
+            return types_pb2.Input(text=text)
+        except UnicodeEncodeError as error:
+            raise ValueError(f"the text has an unpaired surrogate at character {error.start}") from None
     if isinstance(text, (bytes, bytearray, memoryview)):
         return types_pb2.Input(raw=bytes(text))
     try:

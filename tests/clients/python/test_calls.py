@@ -177,6 +177,13 @@ def test_other_arguments_that_cannot_be_sent(driver: Driver, client: Any) -> Non
         driver.done(client.score("xy", traceparent="ü"))
 
 
+def test_half_a_character_is_named(driver: Driver, client: Any) -> None:
+    """As json.loads makes it of "\\ud800"."""
+    for call in (lambda: client.score("a\ud800b"), lambda: client.generate("a\ud800b").finish()):
+        with pytest.raises(ValueError, match="^the text has an unpaired surrogate at character 1$"):
+            driver.done(call())
+
+
 def test_text_comes_as_it_is_generated(driver: Driver, zoo_client: Any) -> None:
     options = {"max_tokens": 50, "temperature": 0, "echo": True}
     stream = zoo_client.generate("The history of ", **options)
