@@ -39,6 +39,7 @@ export function makeClassify(models) {
     byId("classify-open").textContent = images ? "Open images" : "Open files";
     byId("classify-file").accept = images ? "image/*" : "";
     byId("classify-second").hidden = images || !isPair(model);
+    byId("classify-length").hidden = model?.name !== "languages"; // the demo model: its card has the figures
     area.placeholder = images || !model.tokenizer.startsWith("listops") ? "" : textsFor(model.tokenizer)[0];
     sameCall.update();
   }

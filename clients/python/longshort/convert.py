@@ -81,4 +81,6 @@ def is_a_classifier(name: str) -> errors.LongshortError:
 
 
 def is_a_language_model(name: str) -> errors.LongshortError:
-    return errors.FailedPrecondition(f"{name} is a language model: use score or score_stream")
+    return errors.FailedPrecondition(
+        f"{name} is a language model: use score or score_stream; only classifiers give classes and embeddings"
+    )

@@ -33,6 +33,7 @@ def test_all_classes_and_their_names_are_shown(browser: Browser) -> None:
     browser.id("classify-text").send_keys(Keys.CONTROL, Keys.ENTER)
     browser.wait_for_text("classify-status", "All are classified.")
     assert len(browser.all("#classify-results .bar")) == 5
+    assert browser.id("classify-length").is_displayed()
     browser.all("#classify-results summary")[0].click()
     wait_until(lambda: len(browser.all("#classify-results .bar")) == 54)
     labels = [one.text.split("\n")[0] for one in browser.all("#classify-results .bar")]
@@ -49,6 +50,7 @@ def test_examples_are_classified(browser: Browser) -> None:
     browser.click("classify-example")
     browser.wait_for_text("classify-status", "All are classified.")
     assert "daisy.png" in browser.all("#classify-results > li")[0].text
+    assert not browser.id("classify-length").is_displayed()
     assert browser.all("#classify-results .bar")[0].text.startswith("daisy")
     browser.click("classify-clear")
     for model, fields in (("languages", ["classify-text"]), ("pairs", ["classify-text", "classify-text-2"])):
