@@ -44,7 +44,7 @@ absl::Status ToAbslStatus(const grpc::Status& status, const grpc::ClientContext&
   if (code == absl::StatusCode::kCancelled && status.error_message() == "CANCELLED") {
     return absl::CancelledError(kCancelledHere);
   }
-  const absl::Status result(code, status.error_message());
+  absl::Status result(code, status.error_message());
   const auto& trailers = context.GetServerTrailingMetadata();
   const auto pushback = trailers.find("grpc-retry-pushback-ms");
   if (pushback == trailers.end()) return result;
@@ -184,7 +184,7 @@ absl::Status Client::GenerateStream(const v1::GenerateRequest& request,
     v1::GenerateStreamResponse message;
     bool has_begun = false;
     for (; reader->Read(&message); has_begun = true) on_message(message);
-    const absl::Status status = running.StatusOf(reader->Finish());
+    absl::Status status = running.StatusOf(reader->Finish());
     if (status.ok() || has_begun) return status;
     LS_ASSIGN_OR_RETURN(const absl::Duration delay, attempts.DelayAfter(status));
     if (!Wait(delay)) return absl::CancelledError(kCancelledHere);
@@ -301,7 +301,7 @@ absl::Status Client::ScoreTexts(const v1::ScoreTextsOptions& options, int32_t wi
   Attempts attempts(Repeat::kAlways, Deadline());
   DocumentStream documents(*this, window, next, on_answer);
   for (;;) {
-    const absl::Status status = documents.Run(pinned, attempts);
+    absl::Status status = documents.Run(pinned, attempts);
     if (status.ok() || documents.IsDone()) return status;
     LS_ASSIGN_OR_RETURN(const absl::Duration delay, attempts.DelayAfter(status));
     if (!Wait(delay)) return absl::CancelledError(kCancelledHere);
