@@ -236,6 +236,7 @@ absl::Status ReadPredictRequest(std::string_view body, const RequestLimits& limi
   JsonRequest json(meter, lists);
   LS_RETURN_IF_ERROR(json.Parse(body));
   bool truncate = false, raw_scores = false;
+  LS_RETURN_IF_ERROR(json.Read("model", *request.mutable_model()));
   LS_RETURN_IF_ERROR(ReadTruncation(json, truncate));
   LS_RETURN_IF_ERROR(json.Read("raw_scores", raw_scores));
   LS_RETURN_IF_ERROR(ReadParameters(json, request, raw_scores));

@@ -93,6 +93,7 @@ class EmbedCodec final : public HttpCodec {
     LS_RETURN_IF_ERROR(ReadTruncation(json, truncate));
     LS_RETURN_IF_ERROR(json.Read("normalize", normalize));
     embeddings.set_model(QueryParameter(request.query, "model").value_or(""));
+    LS_RETURN_IF_ERROR(json.Read("model", *embeddings.mutable_model()));
     embeddings.set_truncate(truncate);
     embeddings.set_normalize(normalize);
     return ReadPrompts(json, "inputs", *embeddings.mutable_inputs());

@@ -27,7 +27,8 @@ absl::StatusOr<ModelReference> ChooseModel(const CallRecord& record, const std::
   if (names.size() == 1) return ModelReference{.name = *names.begin()};
   if (names.empty()) return absl::NotFoundError(absl::StrCat("the server has no ", kind));
   return absl::InvalidArgumentError(
-      absl::StrCat("the request names no model; it must name one of the ", kind, ": ", absl::StrJoin(names, ", ")));
+      absl::StrCat("the request names no model; `model` in JSON, or ?model=NAME in the address, must name one of the ",
+                   kind, ": ", absl::StrJoin(names, ", ")));
 }
 
 }  // namespace longshort::server

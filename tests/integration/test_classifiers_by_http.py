@@ -34,7 +34,7 @@ def test_predict_gives_the_classes_of_score_text(classifiers: Server, api: Simpl
     top = want.classification.classes
     assert [one["label"] for one in answer.body] == [one.label for one in top]
     assert [got[one.label] for one in top] == [one.probability for one in top]
-    raw = post(classifiers, "/predict?model=single", {"inputs": "abcdefgh", "raw_scores": True}).body
+    raw = post(classifiers, "/predict", {"model": "single", "inputs": "abcdefgh", "raw_scores": True}).body
     assert [one["score"] for one in raw] == [want.classification.logits[one.index] for one in top]
 
 
@@ -108,8 +108,9 @@ def test_the_clients_of_hugging_face_work_unchanged(classifiers: Server, tmp_pat
 def test_embeddings_as_tei_gives_them(classifiers: Server) -> None:
     fields = {"model": "single", "input": ["abcd", "efgh"]}
     want = [one["embedding"] for one in post(classifiers, "/v1/embeddings", fields).body["data"]]
-    got = post(classifiers, "/embed?model=single", {"inputs": ["abcd", "efgh"], "unknown": 1}).body
-    assert np.array(got) == pytest.approx(np.array(want), abs=1e-6)
+    for query, model in (("?model=single", None), ("", "single"), ("?model=pairs", "single")):
+        got = post(classifiers, f"/embed{query}", {"inputs": ["abcd", "efgh"], "model": model, "unknown": 1}).body
+        assert np.array(got) == pytest.approx(np.array(want), abs=1e-6)
     raw = post(classifiers, "/embed?model=single", {"inputs": "abcd", "normalize": False}).body
     assert np.linalg.norm(raw[0]) != pytest.approx(1, abs=1e-3)
     refused = post(classifiers, "/embed?model=single", {"inputs": "abcd", "truncation_direction": "Left"})
@@ -136,7 +137,7 @@ def test_predict_cuts_a_long_text_only_if_asked(classifiers: Server) -> None:
         ("?model=single", {"inputs": "a", "parameters": {"top_k": 0}}, "parameters.top_k"),
         ("?model=single", {"inputs": "a", "truncation_direction": "left"}, "truncation_direction"),
         ("?model=vil", {"inputs": "%"}, "base64"),
-        ("", {"inputs": "a"}, "pairs, single"),
+        ("", {"inputs": "a"}, "?model=NAME in the address, must name one of the classifiers of texts: pairs, single"),
     ],
 )
 def test_predict_names_what_is_wrong(classifiers: Server, query: str, body: dict[str, object], says: str) -> None:
