@@ -30,7 +30,7 @@ absl::Status CheckTokens(std::string_view name, int64_t tokens, int64_t max, boo
 absl::Status CheckFirst(const core::ServedClassifier& model, int32_t id, const std::string& name) {
   if (model.tokenizer == nullptr) return absl::OkStatus();
   LS_ASSIGN_OR_RETURN(const DocumentBeginning begin, model.tokenizer->EncodeBeginning("", 1));
-  if (id == begin.ids.front()) return absl::OkStatus();
+  if (begin.ids.empty() || id == begin.ids.front()) return absl::OkStatus();
   return FieldError(
       absl::StrCat("the first id of ", name), id,
       absl::StrCat(begin.ids.front(), " (", std::string(model.tokenizer->Decode(begin.ids.front())),

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <string>
 
-#include "server/openai/names.h"
 #include "tests/server/fakes/plain_names.h"
 
 namespace longshort::server::class_answer_test {
@@ -76,11 +75,12 @@ TEST(ClassAnswer, TooMuchForOneMessageIsRefused) {
 }
 
 // 2,048 texts with all of 54 classes take 3.8 MB.
-TEST(ClassAnswer, ProtocolsOfHttpAloneHaveLargerAnswers) {
-  constexpr CallNames kByHttp(kClassifierVocabulary, "tei.Predict/Predict", {.scope = Scope::kInfer});
+TEST(ClassAnswer, AProtocolMayHaveLargerAnswers) {
+  static constexpr FieldVocabulary kLarger = {.name_of = kPlainVocabulary.name_of, .answer_bytes = int64_t{4} << 20};
+  constexpr CallNames kNames(kLarger, "plain.Questions/Ask", {.scope = Scope::kInfer});
   const models::ClassifierInfo info = Info(54, "German");
   EXPECT_FALSE(CheckAnswerFits({.top_k = 54}, info, 2048, kPlainNames).ok());
-  EXPECT_TRUE(CheckAnswerFits({.top_k = 54}, info, 2048, kByHttp).ok());
+  EXPECT_TRUE(CheckAnswerFits({.top_k = 54}, info, 2048, kNames).ok());
 }
 
 }  // namespace longshort::server::class_answer_test
