@@ -15,7 +15,6 @@
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "c10/core/GradMode.h"
-#include "models/train/data_report.h"
 #include "models/train/held_out_figures.h"
 
 namespace longshort::models {
@@ -118,11 +117,11 @@ class ClassifierTask final : public TrainingTask {
   HeldOutResult HeldOut() const override {
     const c10::NoGradGuard no_grad;
     const int64_t examples = classifier_.held_out_examples();
-    const std::unique_ptr<HeldOutFigures> figures = MakeHeldOutFigures(classifier_.description());
+    const std::unique_ptr<HeldOutFigures> figures = MakeHeldOutFigures(classifier_.data().description);
     double loss = 0;
     for (int64_t first = 0; first < examples; first += options_.group) {
       const auto scores = classifier_.HeldOut(result(), first, std::min(options_.group, examples - first));
-      loss += SumOfLosses(scores, classifier_.description().problem, 0).item<double>();
+      loss += SumOfLosses(scores, classifier_.data().description.problem, 0).item<double>();
       figures->Add(scores.logits, scores.targets);
     }
     return {.figures = figures->Figures(loss / static_cast<double>(examples)), .details = figures->WorstLabels()};
@@ -143,7 +142,7 @@ class ClassifierTask final : public TrainingTask {
       scores = classifier_.Train(shards_.of(shard), group.draws, options_.seed);
     }
     scores.logits = scores.logits.to(at::kFloat);
-    const at::Tensor loss = SumOfLosses(scores, classifier_.description().problem, options_.label_smoothing);
+    const at::Tensor loss = SumOfLosses(scores, classifier_.data().description.problem, options_.label_smoothing);
     loss.div(static_cast<double>(options_.batch)).backward();
     group.loss = loss.item<double>();
     group.statistics = std::move(scores.statistics);
@@ -168,7 +167,7 @@ class ClassifierTask final : public TrainingTask {
 };
 
 RunSettings SettingsOfRun(const ClassifierTrainerOptions& options, const TrainableClassifier& classifier) {
-  RunSettings settings = classifier.Settings();
+  RunSettings settings = classifier.data().settings;
   settings.merge(SettingsOf(options));
   settings["--group"] = absl::StrCat(options.group);
   settings["--label-smoothing"] = absl::StrCat(options.label_smoothing);
@@ -196,22 +195,21 @@ absl::Status CheckOptions(const ClassifierTrainerOptions& options, ProblemType p
 }  // namespace
 
 absl::Status TrainClassifier(const ClassifierTrainerOptions& options, const TrainableClassifier& classifier) {
-  const DataDescription& description = classifier.description();
-  LS_RETURN_IF_ERROR(CheckOptions(options, description.problem));
+  const ClassifierData& data = classifier.data();
+  LS_RETURN_IF_ERROR(CheckOptions(options, data.description.problem));
   LS_RETURN_IF_ERROR(CheckOutput(options));
   ProgressUnits units{.name = "examples", .per_step = options.batch};
-  if (description.problem == ProblemType::kRegression) units.loss = "of the variance";
+  if (data.description.problem == ProblemType::kRegression) units.loss = "of the variance";
   const auto write = [&](const std::vector<NamedParameter>& result,
                          const std::map<std::string, std::string>& metadata) {
     const TrainableClassifier::WrittenWeights written = classifier.Written(result);
-    return WriteModelDirectory(options.output_directory, written.weights, written.exact, classifier.Files(), metadata);
+    return WriteModelDirectory(options.output_directory, written.weights, written.exact, data.files, metadata);
   };
-  const TrainableClassifier::ExampleCall example = classifier.Example();
   const ModelRun run{.settings = SettingsOfRun(options, classifier),
                      .units = units,
-                     .data_report = DataReport(description),
-                     .call = example.call,
-                     .input = example.input,
+                     .data_report = DataReport(data.description),
+                     .call = data.call,
+                     .input = data.input,
                      .make_task = [&] { return std::make_unique<ClassifierTask>(options, classifier); },
                      .write = write};
   return TrainModel(options, run);

@@ -7,7 +7,6 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/types/span.h"
 #include "base/sha256.h"
 #include "base/status_macros.h"
@@ -16,48 +15,33 @@
 namespace longshort::models {
 namespace {
 
-constexpr int64_t kMostListed = 20;  // labels in a sentence
-
 // The indices of equal examples, by the hash of their content.
 using Different = std::map<std::string, std::vector<size_t>>;
-
-absl::StatusOr<std::string> ContentHash(const LabelledExample& example) {
-  std::string hashes;
-  for (const std::string& part : example.content) {
-    LS_ASSIGN_OR_RETURN(const std::string hash, Sha256Of(part));
-    hashes += hash;
-  }
-  return hashes;
-}
-
-absl::StatusOr<std::map<std::string, Different>> ByLabel(absl::Span<const LabelledExample> examples) {
-  std::map<std::string, Different> classes;
-  for (size_t i = 0; i < examples.size(); ++i) {
-    LS_ASSIGN_OR_RETURN(const std::string hash, ContentHash(examples[i]));
-    for (const std::string& label : examples[i].labels) classes[label][hash].push_back(i);
-  }
-  return classes;
-}
 
 absl::StatusOr<Different> AllDifferent(absl::Span<const LabelledExample> examples) {
   Different different;
   for (size_t i = 0; i < examples.size(); ++i) {
-    LS_ASSIGN_OR_RETURN(const std::string hash, ContentHash(examples[i]));
-    different[hash].push_back(i);
+    std::string hashes;
+    for (const std::string& part : examples[i].content) {
+      LS_ASSIGN_OR_RETURN(const std::string hash, Sha256Of(part));
+      hashes += hash;
+    }
+    different[hashes].push_back(i);
   }
   return different;
 }
 
-// "'a' (1), 'b' (2) and 40 more"
-std::string Listed(const std::vector<std::pair<std::string, size_t>>& labels) {
-  std::vector<std::string> shown;
-  for (const auto& [label, examples] : labels) {
-    if (std::ssize(shown) < kMostListed) shown.push_back(absl::StrCat(QuotedLabel(label), " (", examples, ")"));
+std::map<std::string, Different> ByLabel(const Different& all, absl::Span<const LabelledExample> examples) {
+  std::map<std::string, Different> classes;
+  for (const auto& [hash, indices] : all) {
+    for (const size_t i : indices) {
+      for (const std::string& label : examples[i].labels) classes[label][hash].push_back(i);
+    }
   }
-  const size_t more = labels.size() - shown.size();
-  return absl::StrCat(absl::StrJoin(shown, ", "), more > 0 ? absl::StrCat(" and ", more, " more") : "");
+  return classes;
 }
 
+// The labels of fewer than `fewest` different examples, with their number.
 std::vector<std::pair<std::string, size_t>> Rare(const std::map<std::string, Different>& classes, int64_t fewest) {
   std::vector<std::pair<std::string, size_t>> rare;
   for (const auto& [label, different] : classes) {
@@ -66,8 +50,15 @@ std::vector<std::pair<std::string, size_t>> Rare(const std::map<std::string, Dif
   return rare;
 }
 
+// "'a' (1), 'b' (2) and 40 more"
+std::string WithNumbers(const std::vector<std::pair<std::string, size_t>>& labels) {
+  std::vector<std::string> parts;
+  for (const auto& [label, number] : labels) parts.push_back(absl::StrCat(QuotedLabel(label), " (", number, ")"));
+  return Listed(std::move(parts));
+}
+
 absl::Status CheckNotRare(const std::map<std::string, Different>& classes, const std::string& name) {
-  const std::vector<std::pair<std::string, size_t>> rare = Rare(classes, 2);
+  const auto rare = Rare(classes, 2);
   if (rare.empty()) return absl::OkStatus();
   const bool all_numbers = std::all_of(rare.begin(), rare.end(), [](const auto& one) {
     double number;
@@ -75,55 +66,46 @@ absl::Status CheckNotRare(const std::map<std::string, Different>& classes, const
   });
   return absl::InvalidArgumentError(absl::StrCat(
       name, ": ", rare.size(), " of ", classes.size(),
-      " labels have only 1 different example, but one to train on and one to hold out are needed: ", Listed(rare),
+      " labels have only 1 different example, but one to train on and one to hold out are needed: ", WithNumbers(rare),
       "; add examples, leave these labels out with --min-examples=2, or give other data to evaluate on with --held-out",
       all_numbers ? "; if the labels are quantities, give --problem=regression" : ""));
 }
 
-// Removes these labels, and examples of which no label is left.
-void LeaveOut(const std::set<std::string>& labels, bool keeps_empty, std::vector<LabelledExample>& examples) {
-  for (LabelledExample& example : examples) {
-    std::erase_if(example.labels, [&](const std::string& label) { return labels.contains(label); });
-  }
-  if (keeps_empty) return;
-  std::erase_if(examples, [](const LabelledExample& example) { return example.labels.empty(); });
-}
-
 absl::Status LeaveOutRare(const Division& division, DividedData& data) {
   if (division.min_examples <= 1) return absl::OkStatus();
-  LS_ASSIGN_OR_RETURN(const auto classes, ByLabel(data.train));
-  const auto rare = Rare(classes, division.min_examples);
+  LS_ASSIGN_OR_RETURN(const Different different, AllDifferent(data.train));
+  const auto rare = Rare(ByLabel(different, data.train), division.min_examples);
   if (rare.empty()) return absl::OkStatus();
-  std::set<std::string> labels;
-  for (const auto& [label, examples] : rare) labels.insert(label);
+  const std::map<std::string, size_t> labels(rare.begin(), rare.end());
   const size_t before = data.train.size();
   for (std::vector<LabelledExample>* part : {&data.train, &data.held_out}) {
-    LeaveOut(labels, /*keeps_empty=*/division.problem == ProblemType::kMultiLabel, *part);
+    for (LabelledExample& example : *part) {
+      std::erase_if(example.labels, [&](const std::string& label) { return labels.contains(label); });
+    }
+    if (division.problem == ProblemType::kMultiLabel) continue;
+    std::erase_if(*part, [](const LabelledExample& example) { return example.labels.empty(); });
   }
-  data.notes.push_back(absl::StrCat("--min-examples=", division.min_examples, " leaves out ", rare.size(),
-                                    " labels and ", before - data.train.size(), " examples: ", Listed(rare), "."));
+  data.description.notes.push_back(absl::StrCat("--min-examples=", division.min_examples, " leaves out ", rare.size(),
+                                                " labels and ", before - data.train.size(),
+                                                " examples: ", WithNumbers(rare), "."));
   return absl::OkStatus();
 }
 
-absl::Status NoteConflicts(absl::Span<const LabelledExample> examples, std::vector<std::string>& notes) {
-  LS_ASSIGN_OR_RETURN(const Different different, AllDifferent(examples));
+void NoteConflicts(const Different& different, absl::Span<const LabelledExample> examples,
+                   std::vector<std::string>& notes) {
+  const auto shown = [&](size_t i) {
+    return absl::StrCat(examples[i].place, " (", QuotedLabels(examples[i].labels), ")");
+  };
   int64_t conflicts = 0;
   std::string first;
   for (const auto& [hash, indices] : different) {
-    const LabelledExample& one = examples[indices.front()];
-    for (const size_t i : indices) {
-      if (examples[i].labels == one.labels) continue;
-      if (conflicts++ == 0) {
-        first = absl::StrCat(one.place, " (", QuotedLabels(one.labels), ") and ", examples[i].place, " (",
-                             QuotedLabels(examples[i].labels), ")");
-      }
-      break;
-    }
+    const auto other = std::find_if(indices.begin(), indices.end(),
+                                    [&](size_t i) { return examples[i].labels != examples[indices.front()].labels; });
+    if (other == indices.end()) continue;
+    if (conflicts++ == 0) first = absl::StrCat(shown(indices.front()), " and ", shown(*other));
   }
-  if (conflicts > 0) {
-    notes.push_back(absl::StrCat("Equal examples with different labels: ", conflicts, ", for example ", first, "."));
-  }
-  return absl::OkStatus();
+  if (conflicts == 0) return;
+  notes.push_back(absl::StrCat("Equal examples with different labels: ", conflicts, ", for example ", first, "."));
 }
 
 absl::Status CheckSetsDiffer(absl::Span<const LabelledExample> examples, const std::string& name) {
@@ -146,21 +128,20 @@ void Mark(const Different& different, double fraction, std::vector<bool>& is_hel
   }
 }
 
-absl::Status HoldOut(const Division& division, const std::string& name, DividedData& data) {
+absl::Status HoldOut(const Division& division, const Different& different, const std::string& name, DividedData& data) {
   std::vector<bool> is_held_out(data.train.size());
+  std::map<std::string, Different> classes;
   if (division.problem != ProblemType::kRegression) {
-    LS_ASSIGN_OR_RETURN(const auto classes, ByLabel(data.train));
+    classes = ByLabel(different, data.train);
     LS_RETURN_IF_ERROR(CheckNotRare(classes, name));
-    if (division.problem == ProblemType::kSingleLabel) {
-      for (const auto& [label, different] : classes) Mark(different, division.held_out_fraction, is_held_out);
-    }
   }
-  if (division.problem != ProblemType::kSingleLabel) {
-    LS_ASSIGN_OR_RETURN(const Different different, AllDifferent(data.train));
-    if (different.size() < 2) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(name, ": has only 1 different example; at least 2 are needed to hold one out"));
-    }
+  if (different.size() < 2) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, ": has only 1 different example; at least 2 are needed to hold one out"));
+  }
+  if (division.problem == ProblemType::kSingleLabel) {
+    for (const auto& [label, of_label] : classes) Mark(of_label, division.held_out_fraction, is_held_out);
+  } else {
     Mark(different, division.held_out_fraction, is_held_out);
   }
   size_t kept = 0;
@@ -179,31 +160,28 @@ absl::Status HoldOut(const Division& division, const std::string& name, DividedD
 
 absl::StatusOr<DividedData> Divide(std::vector<LabelledExample> train, std::vector<LabelledExample> held_out,
                                    const Division& division, const std::string& name) {
-  DividedData data{.train = std::move(train), .held_out = std::move(held_out), .labels = {}, .notes = {}};
+  DividedData data{.train = std::move(train), .held_out = std::move(held_out), .description = {}};
+  DataDescription& description = data.description;
+  description.problem = division.problem;
   const bool is_divided = !data.held_out.empty();
   if (division.problem == ProblemType::kMultiLabel) LS_RETURN_IF_ERROR(CheckSetsDiffer(data.train, name));
   if (division.problem != ProblemType::kRegression) {
     LS_RETURN_IF_ERROR(LeaveOutRare(division, data));
     std::set<std::string> labels;
     for (const LabelledExample& example : data.train) labels.insert(example.labels.begin(), example.labels.end());
-    data.labels = {labels.begin(), labels.end()};
-    LS_RETURN_IF_ERROR(CheckLabelsDiffer(data.labels, division.problem, name));
+    description.labels = {labels.begin(), labels.end()};
+    LS_RETURN_IF_ERROR(CheckLabelsDiffer(description.labels, division.problem, name));
   }
-  LS_RETURN_IF_ERROR(NoteConflicts(data.train, data.notes));
-  if (!is_divided) LS_RETURN_IF_ERROR(HoldOut(division, name, data));
+  LS_ASSIGN_OR_RETURN(const Different different, AllDifferent(data.train));
+  NoteConflicts(different, data.train, description.notes);
+  if (!is_divided) LS_RETURN_IF_ERROR(HoldOut(division, different, name, data));
   if (data.held_out.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat("--min-examples=", division.min_examples, " leaves no example in the data of --held-out"));
   }
+  LS_ASSIGN_OR_RETURN(description.train, TargetsOf(data.train, description.labels, division.problem));
+  LS_ASSIGN_OR_RETURN(description.held_out, TargetsOf(data.held_out, description.labels, division.problem));
   return data;
-}
-
-absl::StatusOr<DataDescription> Describe(const DividedData& data, ProblemType problem) {
-  DataDescription description{
-      .problem = problem, .labels = data.labels, .train = {}, .held_out = {}, .notes = data.notes};
-  LS_ASSIGN_OR_RETURN(description.train, TargetsOf(data.train, data.labels, problem));
-  LS_ASSIGN_OR_RETURN(description.held_out, TargetsOf(data.held_out, data.labels, problem));
-  return description;
 }
 
 }  // namespace longshort::models

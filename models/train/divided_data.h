@@ -20,19 +20,15 @@ struct Division {
 
 struct DividedData {
   std::vector<LabelledExample> train, held_out;
-  std::vector<std::string> labels;  // the distinct labels of the given `train`, sorted; empty for a regression
-  std::vector<std::string> notes;   // what users should know of the data, in sentences
+  DataDescription description;  // its labels are the distinct ones of the given `train`, sorted; none for a regression
 };
 
 // Divides `train`, unless there are examples in `held_out`: about held_out_fraction of each class, at least one, and
 // for several labels and regressions of all examples. A hash of the content chooses, so that equal examples of a class
 // stay together. `name` is the data's name in errors.
-// Errors: those of CheckLabelsDiffer; INVALID_ARGUMENT if all examples have the same labels, or naming all labels of
-// fewer than two different examples.
+// Errors: those of CheckLabelsDiffer and TargetsOf; INVALID_ARGUMENT if all examples have the same labels, or naming
+// all labels of fewer than two different examples.
 absl::StatusOr<DividedData> Divide(std::vector<LabelledExample> train, std::vector<LabelledExample> held_out,
                                    const Division& division, const std::string& name);
-
-// What `data` are. Errors: those of TargetsOf.
-absl::StatusOr<DataDescription> Describe(const DividedData& data, ProblemType problem);
 
 }  // namespace longshort::models

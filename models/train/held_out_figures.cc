@@ -18,7 +18,8 @@
 namespace longshort::models {
 namespace {
 
-constexpr int64_t kWorst = 10;  // labels that WorstLabels shows
+constexpr size_t kMostLabels = 20;  // in the report of the data
+constexpr size_t kWorst = 10;       // labels that WorstLabels shows
 
 double Ratio(int64_t part, int64_t all) { return all == 0 ? 0 : static_cast<double>(part) / static_cast<double>(all); }
 
@@ -31,36 +32,51 @@ std::vector<int64_t> Counts(const DataDescription& description, const std::vecto
   return counts;
 }
 
+// The labels' indices, those of the largest count first.
+std::vector<int64_t> ByFallingCount(const std::vector<int64_t>& counts) {
+  std::vector<int64_t> order(counts.size());
+  std::iota(order.begin(), order.end(), int64_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return counts[a] > counts[b]; });
+  return order;
+}
+
+// Rows of labels with errors, and the order by which they are sorted.
+using WorstRows = std::vector<std::pair<std::pair<double, int64_t>, TextRow>>;
+
+std::string WorstTable(const std::string& title, const TextRow& head, WorstRows rows) {
+  if (rows.empty()) return "";
+  std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<TextRow> sorted;
+  for (auto& [order, row] : rows) sorted.push_back(std::move(row));
+  return absl::StrCat(title, " with errors, worst first:\n", TextTable(head, sorted, kWorst));
+}
+
 class SingleLabelFigures final : public HeldOutFigures {
  public:
   explicit SingleLabelFigures(const DataDescription& description) : description_(description) {
-    const std::vector<int64_t> train = Counts(description, description.train);
-    largest_ = std::max_element(train.begin(), train.end()) - train.begin();
+    largest_ = ByFallingCount(Counts(description, description.train)).front();
     baseline_ = Ratio(Counts(description, description.held_out)[largest_], std::ssize(description.held_out));
   }
 
   void Add(const at::Tensor& logits, const at::Tensor& targets) override {
-    const at::Tensor answers = logits.argmax(1), labels = targets.argmax(1);  // [examples]
+    const at::Tensor answers = logits.argmax(1),
+                     labels = targets.argmax(1);  // [examples]
     for (int64_t i = 0; i < answers.size(0); ++i) {
-      ++answers_[labels.const_data_ptr<int64_t>()[i]][answers.const_data_ptr<int64_t>()[i]];
+      const int64_t label = labels.const_data_ptr<int64_t>()[i], answer = answers.const_data_ptr<int64_t>()[i];
+      ++answers_[label][answer];
+      right_ += answer == label ? 1 : 0;
     }
+    examples_ += answers.size(0);
   }
 
   std::string Figures(double loss) const override {
-    int64_t right = 0, examples = 0;
-    for (const auto& [label, answers] : answers_) {
-      for (const auto& [answer, count] : answers) {
-        examples += count;
-        right += answer == label ? count : 0;
-      }
-    }
-    return absl::StrFormat("accuracy %.4f (%d of %d), always %s %.4f, loss %.4f nats", Ratio(right, examples), right,
-                           examples, LargestLabel(), baseline_, loss);
+    return absl::StrFormat("accuracy %.4f (%d of %d), always %s %.4f, loss %.4f nats", Ratio(right_, examples_), right_,
+                           examples_, LargestLabel(), baseline_, loss);
   }
 
   std::string WorstLabels() const override {
     // By the fraction that is right, then by the number of errors.
-    std::vector<std::pair<std::pair<double, int64_t>, std::vector<std::string>>> worst;
+    WorstRows worst;
     for (const auto& [label, answers] : answers_) {
       int64_t all = 0, right = 0;
       std::pair<int64_t, int64_t> wrong = {0, 0};  // how often, and the answer
@@ -77,13 +93,7 @@ class SingleLabelFigures final : public HeldOutFigures {
                        {ShownLabel(description_.labels[label]), absl::StrCat(right, " of ", all),
                         absl::StrCat(ShownLabel(description_.labels[wrong.second]), " (", wrong.first, ")")}});
     }
-    if (worst.empty()) return "";
-    std::stable_sort(worst.begin(), worst.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-    std::vector<std::vector<std::string>> rows;
-    rows.reserve(worst.size());
-    for (auto& [order, row] : worst) rows.push_back(std::move(row));
-    return absl::StrCat("classes with errors, worst first:\n",
-                        TextTable({"class", "right", "most often answered instead"}, rows, kWorst));
+    return WorstTable("classes", {"class", "right", "most often answered instead"}, std::move(worst));
   }
 
   std::string Baseline() const override {
@@ -97,6 +107,7 @@ class SingleLabelFigures final : public HeldOutFigures {
   int64_t largest_ = 0;
   double baseline_ = 0;
   std::map<int64_t, std::map<int64_t, int64_t>> answers_;  // how often, by class and answer
+  int64_t right_ = 0, examples_ = 0;
 };
 
 // Counts of right and wrong answers, of one label or of all.
@@ -153,21 +164,15 @@ class MultiLabelFigures final : public HeldOutFigures {
   }
 
   std::string WorstLabels() const override {
-    std::vector<size_t> worst;
+    WorstRows worst;
     for (size_t i = 0; i < answers_.size(); ++i) {
-      if (answers_[i].answered + answers_[i].labelled > 2 * answers_[i].right) worst.push_back(i);
-    }
-    if (worst.empty()) return "";
-    std::stable_sort(worst.begin(), worst.end(),
-                     [this](size_t a, size_t b) { return answers_[a].F1() < answers_[b].F1(); });
-    std::vector<std::vector<std::string>> rows;
-    for (const size_t i : worst) {
       const LabelAnswers& one = answers_[i];
-      rows.push_back({ShownLabel(description_.labels[i]), absl::StrFormat("%.4f", one.F1()), absl::StrCat(one.right),
-                      absl::StrCat(one.answered - one.right), absl::StrCat(one.labelled - one.right)});
+      if (one.answered + one.labelled == 2 * one.right) continue;
+      worst.push_back({{one.F1(), 0},
+                       {ShownLabel(description_.labels[i]), absl::StrFormat("%.4f", one.F1()), absl::StrCat(one.right),
+                        absl::StrCat(one.answered - one.right), absl::StrCat(one.labelled - one.right)}});
     }
-    return absl::StrCat("labels with errors, worst first:\n",
-                        TextTable({"label", "F1", "found", "found wrongly", "missed"}, rows, kWorst));
+    return WorstTable("labels", {"label", "F1", "found", "found wrongly", "missed"}, std::move(worst));
   }
 
   std::string Baseline() const override {
@@ -179,9 +184,7 @@ class MultiLabelFigures final : public HeldOutFigures {
   // The labels that all examples get for the best micro-F1 on the training data: some of the most frequent ones.
   std::vector<int64_t> BestSet() const {
     const std::vector<int64_t> counts = Counts(description_, description_.train);
-    std::vector<int64_t> order(counts.size());
-    std::iota(order.begin(), order.end(), int64_t{0});
-    std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return counts[a] > counts[b]; });
+    std::vector<int64_t> order = ByFallingCount(counts);
     LabelAnswers all{.labelled = std::accumulate(counts.begin(), counts.end(), int64_t{0})};
     double best = 0;
     size_t size = 0;
@@ -240,6 +243,33 @@ class RegressionFigures final : public HeldOutFigures {
   int64_t examples_ = 0;
 };
 
+// The numbers of examples by label, the largest of the training data first.
+std::string LabelTable(const DataDescription& description) {
+  const std::vector<int64_t> train = Counts(description, description.train),
+                             held_out = Counts(description, description.held_out);
+  std::vector<TextRow> rows;
+  for (const int64_t i : ByFallingCount(train)) {
+    rows.push_back({ShownLabel(description.labels[i]), absl::StrCat(train[i]), absl::StrCat(held_out[i])});
+  }
+  std::string table = TextTable({"label", "train", "held out"}, rows, kMostLabels);
+  if (description.problem == ProblemType::kMultiLabel) {
+    const auto without = [](const std::vector<Target>& targets) {
+      return std::count_if(targets.begin(), targets.end(), [](const Target& one) { return one.classes.empty(); });
+    };
+    absl::StrAppend(&table, "no label: ", without(description.train), " of the training examples, ",
+                    without(description.held_out), " of those held out\n");
+  }
+  return table;
+}
+
+std::string NumberRange(const std::vector<Target>& targets) {
+  const auto [low, high] = std::minmax_element(targets.begin(), targets.end(),
+                                               [](const Target& a, const Target& b) { return a.number < b.number; });
+  const NumberScale scale = ScaleOf(targets);
+  return absl::StrFormat("numbers to train on: from %.6g to %.6g, mean %.6g, standard deviation %.6g\n", low->number,
+                         high->number, scale.mean, scale.deviation);
+}
+
 }  // namespace
 
 std::unique_ptr<HeldOutFigures> MakeHeldOutFigures(const DataDescription& description) {
@@ -252,6 +282,28 @@ std::unique_ptr<HeldOutFigures> MakeHeldOutFigures(const DataDescription& descri
       break;
   }
   return std::make_unique<SingleLabelFigures>(description);
+}
+
+std::string DataReport(const DataDescription& description) {
+  const bool is_regression = description.problem == ProblemType::kRegression;
+  std::string report =
+      absl::StrCat("data: ", description.train.size(), " examples to train on, ", description.held_out.size(),
+                   " held out", is_regression ? "" : absl::StrCat(", ", description.labels.size(), " labels"), "\n",
+                   is_regression ? NumberRange(description.train) : LabelTable(description));
+  absl::StrAppend(&report, "baseline: ", MakeHeldOutFigures(description)->Baseline(), "\n");
+  for (const std::string& note : description.notes) absl::StrAppend(&report, note, "\n");
+  return report;
+}
+
+at::Tensor TargetRows(absl::Span<const Target> targets, ProblemType problem, int64_t classes) {
+  at::Tensor rows = at::zeros({static_cast<int64_t>(targets.size()), classes});
+  float* row = rows.mutable_data_ptr<float>();
+  for (const Target& target : targets) {
+    if (problem == ProblemType::kRegression) row[0] = target.number;
+    for (const int64_t one : target.classes) row[one] = 1;
+    row += classes;
+  }
+  return rows;
 }
 
 }  // namespace longshort::models

@@ -7,7 +7,6 @@
 #include <system_error>
 #include <utility>
 
-#include "ATen/Functions.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -16,7 +15,6 @@
 #include "base/files.h"
 #include "base/number_text.h"
 #include "base/status_macros.h"
-#include "base/strict_json.h"
 #include "models/train/text_table.h"
 #include "models/weights/model_directory.h"
 
@@ -52,6 +50,10 @@ std::string Plain(const std::string& label) {
 
 }  // namespace
 
+absl::Status Named(const std::string& place, const absl::Status& error) {
+  return absl::Status(error.code(), absl::StrCat(place, ": ", error.message()));
+}
+
 absl::Status CheckLabelCount(absl::Span<const std::string> labels, int64_t classes, const std::string& name) {
   if (static_cast<int64_t>(labels.size()) != classes) {
     return absl::InvalidArgumentError(
@@ -61,8 +63,8 @@ absl::Status CheckLabelCount(absl::Span<const std::string> labels, int64_t class
                       ParseLabels(LabelsText(labels), classes, absl::StrCat(name, ": its labels as labels.txt")));
   for (size_t i = 0; i < read.size(); ++i) {
     if (read[i] != labels[i]) {
-      return absl::InvalidArgumentError(absl::StrCat(name, ": label ", QuoteForMessage(labels[i]),
-                                                     " would be read from labels.txt as ", QuoteForMessage(read[i])));
+      return absl::InvalidArgumentError(absl::StrCat(name, ": label ", QuotedLabel(labels[i]),
+                                                     " would be read from labels.txt as ", QuotedLabel(read[i])));
     }
   }
   return absl::OkStatus();
@@ -89,21 +91,7 @@ absl::Status CheckLabelsDiffer(absl::Span<const std::string> labels, ProblemType
                    "; write them in one form, or rename those that mean different classes"));
 }
 
-absl::StatusOr<int64_t> ClassOf(absl::Span<const std::string> labels, const std::string& label,
-                                const std::string& name) {
-  const auto found = std::lower_bound(labels.begin(), labels.end(), label);
-  if (found == labels.end() || *found != label) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(name, ": label ", QuoteForMessage(label), " is not in the training data"));
-  }
-  return found - labels.begin();
-}
-
-std::string LabelsText(absl::Span<const std::string> labels) {
-  std::string text;
-  for (const std::string& label : labels) absl::StrAppend(&text, label, "\n");
-  return text;
-}
+std::string LabelsText(absl::Span<const std::string> labels) { return absl::StrCat(absl::StrJoin(labels, "\n"), "\n"); }
 
 absl::StatusOr<std::vector<Target>> TargetsOf(absl::Span<const LabelledExample> examples,
                                               absl::Span<const std::string> labels, ProblemType problem) {
@@ -114,27 +102,21 @@ absl::StatusOr<std::vector<Target>> TargetsOf(absl::Span<const LabelledExample> 
     if (problem == ProblemType::kRegression) {
       const std::string& number = example.labels.front();
       if (!absl::SimpleAtof(number, &target.number) || !std::isfinite(target.number)) {
-        return absl::InvalidArgumentError(absl::StrCat(example.place, ": label is ", QuoteForMessage(number),
+        return absl::InvalidArgumentError(absl::StrCat(example.place, ": label is ", QuotedLabel(number),
                                                        "; a regression needs a number such as 3.5"));
       }
       continue;
     }
     for (const std::string& label : example.labels) {
-      LS_ASSIGN_OR_RETURN(target.classes.emplace_back(), ClassOf(labels, label, example.place));
+      const auto found = std::lower_bound(labels.begin(), labels.end(), label);
+      if (found == labels.end() || *found != label) {
+        return absl::InvalidArgumentError(
+            absl::StrCat(example.place, ": label ", QuotedLabel(label), " is not in the training data"));
+      }
+      target.classes.push_back(found - labels.begin());
     }
   }
   return targets;
-}
-
-at::Tensor TargetRows(absl::Span<const Target> targets, ProblemType problem, int64_t classes) {
-  at::Tensor rows = at::zeros({static_cast<int64_t>(targets.size()), classes});
-  float* row = rows.mutable_data_ptr<float>();
-  for (const Target& target : targets) {
-    if (problem == ProblemType::kRegression) row[0] = target.number;
-    for (const int64_t one : target.classes) row[one] = 1;
-    row += classes;
-  }
-  return rows;
 }
 
 NumberScale ScaleOf(absl::Span<const Target> targets) {

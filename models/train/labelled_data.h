@@ -4,10 +4,8 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "ATen/core/Tensor.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -21,6 +19,9 @@ struct LabelledExample {
   std::string place;                 // for errors: the file, with the line if it has several examples
   std::vector<std::string> content;  // one or two documents, or the bytes of an encoded image
 };
+
+// The error with `place` before its message.
+absl::Status Named(const std::string& place, const absl::Status& error);
 
 // What a model should answer for an example.
 struct Target {
@@ -44,10 +45,6 @@ absl::Status CheckLabelCount(absl::Span<const std::string> labels, int64_t class
 // Errors: INVALID_ARGUMENT naming `name` and the labels.
 absl::Status CheckLabelsDiffer(absl::Span<const std::string> labels, ProblemType problem, const std::string& name);
 
-// Returns the class of a label. Errors: INVALID_ARGUMENT naming `name` and the label if `labels` does not contain it.
-absl::StatusOr<int64_t> ClassOf(absl::Span<const std::string> labels, const std::string& label,
-                                const std::string& name);
-
 // The content of labels.txt.
 std::string LabelsText(absl::Span<const std::string> labels);
 
@@ -55,9 +52,6 @@ std::string LabelsText(absl::Span<const std::string> labels);
 // that is not a number of a regression.
 absl::StatusOr<std::vector<Target>> TargetsOf(absl::Span<const LabelledExample> examples,
                                               absl::Span<const std::string> labels, ProblemType problem);
-
-// One row for each target, [targets, classes], float32: 1 for each of its classes and 0 elsewhere, or its number.
-at::Tensor TargetRows(absl::Span<const Target> targets, ProblemType problem, int64_t classes);
 
 // The mean and the standard deviation of a regression's numbers. A model learns (number - mean) / deviation.
 struct NumberScale {

@@ -2,11 +2,13 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "base/strict_json.h"
 #include "base/text_lines.h"
 #include "models/train/labelled_texts.h"
+#include "models/train/text_table.h"
 #include "nlohmann/json.hpp"
 
 namespace longshort::models {
@@ -35,83 +37,66 @@ class MembersReader final : public JsonBuilder {
   const std::vector<std::string> wanted_;
 };
 
-class JsonRow final {
- public:
-  JsonRow(const nlohmann::json& members, const TextFormat& format, const std::string& place)
-      : members_(members), format_(format), place_(place) {}
+absl::Status Wrong(const std::string& field, const nlohmann::json& value, const std::string& wanted) {
+  return absl::InvalidArgumentError(absl::StrCat(field, " is ", QuotedLabel(DumpJson(value)), "; it must be ", wanted));
+}
 
-  absl::StatusOr<LabelledExample> Read() const {
-    for (const auto& [field, option] :
-         {std::pair(format_.text_column, "--text-column"), {format_.label_column, "--label-column"}}) {
-      if (!members_.contains(field)) {
-        return Wrong(absl::StrCat("no field '", field, "'; name the field with ", option));
-      }
+// A string, an integer or a boolean as text.
+std::optional<std::string> LabelOf(const nlohmann::json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_number_integer() || value.is_boolean()) return value.dump();
+  return std::nullopt;
+}
+
+absl::StatusOr<std::vector<std::string>> LabelsOf(const nlohmann::json& value, const TextFormat& format) {
+  const auto wrong = [&](const std::string& wanted) { return Wrong(format.label_column, value, wanted); };
+  if (format.problem != ProblemType::kMultiLabel) {
+    if (const std::optional<std::string> label = LabelOf(value)) return std::vector{*label};
+    if (format.problem == ProblemType::kSingleLabel) {
+      return wrong(
+          "a string, an integer, true or false; --problem=multi-label trains on lists of labels, and "
+          "--problem=regression on numbers");
     }
-    LabelledExample example{.labels = {}, .place = place_, .content = {}};
-    LS_ASSIGN_OR_RETURN(example.labels, Labels());
-    LS_ASSIGN_OR_RETURN(example.content.emplace_back(), Text(format_.text_column));
-    if (format_.documents == 2) {
-      if (!members_.contains(kSecondText)) return Wrong("no field 'second_text', but the model reads two documents");
-      LS_ASSIGN_OR_RETURN(example.content.emplace_back(), Text(kSecondText));
-    } else if (members_.contains(kSecondText)) {
-      return Wrong(
-          "the field 'second_text' is for a model of two documents, which needs --config or --from; rename the field "
-          "to train without it");
+    if (value.is_number()) return std::vector{value.dump()};  // TargetsOf checks strings
+    return wrong("a number, because the problem is regression");
+  }
+  constexpr char kList[] = "a list of strings, integers or booleans such as [\"a\", \"b\"], or [] for no label";
+  if (!value.is_array()) return wrong(kList);
+  std::vector<std::string> labels;
+  for (const nlohmann::json& one : value) {
+    const std::optional<std::string> label = LabelOf(one);
+    if (!label) return wrong(kList);
+    labels.push_back(*label);
+  }
+  return labels;
+}
+
+absl::StatusOr<LabelledExample> ReadExample(const nlohmann::json& members, const TextFormat& format,
+                                            const std::string& place) {
+  for (const auto& [field, option] :
+       {std::pair(format.text_column, "--text-column"), {format.label_column, "--label-column"}}) {
+    if (!members.contains(field)) {
+      return absl::InvalidArgumentError(absl::StrCat("no field '", field, "'; name the field with ", option));
     }
-    return example;
   }
-
- private:
-  absl::Status Wrong(const std::string& what) const {
-    return absl::InvalidArgumentError(absl::StrCat(place_, ": ", what));
+  if (format.documents == 2 && !members.contains(kSecondText)) {
+    return absl::InvalidArgumentError("no field 'second_text', but the model reads two documents");
   }
-  absl::Status WrongLabel(const nlohmann::json& label, const std::string& wanted) const {
-    return Wrong(absl::StrCat(format_.label_column, " is ", QuoteForMessage(DumpJson(label)), "; it must be ", wanted));
+  if (format.documents == 1 && members.contains(kSecondText)) {
+    return absl::InvalidArgumentError(
+        "the field 'second_text' is for a model of two documents, which needs --config or --from; rename the field to "
+        "train without it");
   }
-
-  absl::StatusOr<std::string> Text(const std::string& field) const {
-    const nlohmann::json& value = members_.at(field);
-    if (value.is_string()) return value.get<std::string>();
-    return Wrong(absl::StrCat(field, " is ", QuoteForMessage(DumpJson(value)), "; it must be a string"));
+  LabelledExample example{.labels = {}, .place = place, .content = {}};
+  LS_ASSIGN_OR_RETURN(example.labels, LabelsOf(members.at(format.label_column), format));
+  for (const std::string& field : {format.text_column, std::string(kSecondText)}) {
+    if (std::ssize(example.content) == format.documents) break;
+    const nlohmann::json& text = members.at(field);
+    if (!text.is_string()) return Wrong(field, text, "a string");
+    example.content.push_back(text.get<std::string>());
   }
-
-  static std::optional<std::string> Label(const nlohmann::json& value) {
-    if (value.is_string()) return value.get<std::string>();
-    if (value.is_number_integer() || value.is_boolean()) return value.dump();
-    return std::nullopt;
-  }
-
-  absl::StatusOr<std::vector<std::string>> Labels() const {
-    const nlohmann::json& value = members_.at(format_.label_column);
-    const std::optional<std::string> label = Label(value);
-    switch (format_.problem) {
-      case ProblemType::kSingleLabel:
-        if (label) return std::vector<std::string>{*label};
-        return WrongLabel(value,
-                          "a string, an integer, true or false; --problem=multi-label trains on lists of labels, and "
-                          "--problem=regression on numbers");
-      case ProblemType::kRegression:
-        if (value.is_number()) return std::vector<std::string>{value.dump()};
-        if (label) return std::vector<std::string>{*label};  // TargetsOf checks that it is a number
-        return WrongLabel(value, "a number, because the problem is regression");
-      case ProblemType::kMultiLabel:
-        break;
-    }
-    constexpr char kList[] = "a list of strings, integers or booleans such as [\"a\", \"b\"], or [] for no label";
-    if (!value.is_array()) return WrongLabel(value, kList);
-    std::vector<std::string> labels;
-    for (const nlohmann::json& one : value) {
-      const std::optional<std::string> read = Label(one);
-      if (!read) return WrongLabel(value, kList);
-      labels.push_back(*read);
-    }
-    return labels;
-  }
-
-  const nlohmann::json& members_;
-  const TextFormat& format_;
-  const std::string& place_;
-};
+  return example;
+}
 
 }  // namespace
 
@@ -120,13 +105,21 @@ absl::StatusOr<std::vector<LabelledExample>> ParseLabelledLines(std::string_view
   std::vector<LabelledExample> examples;
   for (int64_t number = 1; !lines.empty(); ++number) {
     const std::string_view line = TakeLine(lines);
-    if (line.empty()) continue;
+    const std::string content(absl::StripAsciiWhitespace({line.data(), line.size()}));
+    if (content.empty()) continue;
     const std::string place = absl::StrCat(name, ":", number);
+    if (content.front() != '{') {
+      return absl::InvalidArgumentError(absl::StrCat(place, ": is ", QuotedLabel(content),
+                                                     "; a line must be an object like {\"label\": \"pos\", \"text\": "
+                                                     "\"...\"}, and the name of a table must end with .csv or .tsv"));
+    }
     MemoryMeter none;
     nlohmann::json members;
     LS_RETURN_IF_ERROR(
         MembersReader(line, place, {format.text_column, format.label_column, kSecondText}, none).Build(members));
-    LS_ASSIGN_OR_RETURN(examples.emplace_back(), JsonRow(members, format, place).Read());
+    absl::StatusOr<LabelledExample> example = ReadExample(members, format, place);
+    if (!example.ok()) return Named(place, example.status());
+    examples.push_back(*std::move(example));
   }
   return examples;
 }

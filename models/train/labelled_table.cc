@@ -1,24 +1,20 @@
 #include <algorithm>
-#include <optional>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
 #include "base/status_macros.h"
-#include "base/strict_json.h"
 #include "models/train/labelled_texts.h"
+#include "models/train/text_table.h"
 
 namespace longshort::models {
 namespace {
 
-using TableRow = std::vector<std::string>;
-
 // A row of a table: fields may be quoted, and then contain separators, line ends, and quotes that are doubled.
 // Removes the row from `text`. Errors: INVALID_ARGUMENT for a quote that is not closed, or not doubled.
-absl::StatusOr<TableRow> TakeRow(std::string_view& text, char separator, int64_t& line) {
-  TableRow row(1);
+absl::StatusOr<TextRow> TakeRow(std::string_view& text, char separator, int64_t& line) {
+  TextRow row(1);
   bool quoted = false;
   size_t i = 0;
   for (; i < text.size(); ++i) {
@@ -53,39 +49,41 @@ absl::StatusOr<TableRow> TakeRow(std::string_view& text, char separator, int64_t
 
 struct Columns {
   char separator;
-  TableRow names;
-  size_t text, label;
+  size_t count, text, label;
 };
 
-std::optional<size_t> IndexOf(const TableRow& names, const std::string& name) {
-  const auto found = std::find(names.begin(), names.end(), name);
-  if (found == names.end()) return std::nullopt;
-  return static_cast<size_t>(found - names.begin());
+size_t IndexOf(const TextRow& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) - names.begin();
 }
 
-// Removes the first row from `table`.
-absl::StatusOr<Columns> TakeColumns(std::string_view& table, char usual, const TextFormat& format,
-                                    const std::string& name, int64_t& line) {
-  TableRow most;  // the names, split by the separator that gives most
+// Removes the first row from `table`. `line` is then the number of the next line.
+absl::StatusOr<Columns> TakeColumns(std::string_view& table, char usual, const TextFormat& format, int64_t& line) {
+  const std::string_view whole = table;
+  TextRow most;  // the names, split by the separator that gives most
+  absl::Status error;
   for (const char separator : {usual, ',', ';', '\t'}) {
-    std::string_view rest = table;
-    int64_t rest_line = line;
-    absl::StatusOr<TableRow> names = TakeRow(rest, separator, rest_line);
+    table = whole;
+    line = 1;
+    absl::StatusOr<TextRow> names = TakeRow(table, separator, line);
+    error.Update(names.status());
     if (!names.ok()) continue;
-    const std::optional<size_t> text = IndexOf(*names, format.text_column),
-                                label = IndexOf(*names, format.label_column);
-    if (text && label) {
-      table = rest;
-      line = rest_line;
-      return Columns{.separator = separator, .names = *std::move(names), .text = *text, .label = *label};
+    const size_t count = names->size(), text = IndexOf(*names, format.text_column),
+                 label = IndexOf(*names, format.label_column);
+    if (text == count || label == count) {
+      if (count > most.size()) most = *std::move(names);
+      continue;
     }
-    if (names->size() > most.size()) most = *std::move(names);
+    for (const size_t column : {text, label}) {
+      if (std::count(names->begin(), names->end(), (*names)[column]) == 1) continue;
+      return absl::InvalidArgumentError(absl::StrCat("the column ", QuotedLabel((*names)[column]), " stands twice"));
+    }
+    return Columns{.separator = separator, .count = count, .text = text, .label = label};
   }
-  const bool has_text = IndexOf(most, format.text_column).has_value();
-  return absl::InvalidArgumentError(absl::StrCat(
-      name, ": no column '", has_text ? format.label_column : format.text_column, "'; its first row has ",
-      absl::StrJoin(most, ", ", [](std::string* out, const std::string& one) { out->append(QuoteForMessage(one)); }),
-      "; name one with ", has_text ? "--label-column" : "--text-column"));
+  if (most.empty()) return error;
+  const bool has_text = IndexOf(most, format.text_column) < most.size();
+  return absl::InvalidArgumentError(absl::StrCat("no column '", has_text ? format.label_column : format.text_column,
+                                                 "'; its first row has ", QuotedLabels(most), "; name one with ",
+                                                 has_text ? "--label-column" : "--text-column"));
 }
 
 std::vector<std::string> LabelsIn(const std::string& field, const TextFormat& format) {
@@ -97,26 +95,31 @@ std::vector<std::string> LabelsIn(const std::string& field, const TextFormat& fo
   return labels;
 }
 
+bool IsBlank(const std::string& field) { return absl::StripAsciiWhitespace(field).empty(); }
+
 }  // namespace
 
 absl::StatusOr<std::vector<LabelledExample>> ParseLabelledTable(std::string_view table, char usual,
                                                                 const TextFormat& format, const std::string& name) {
-  if (table.empty())
+  if (table.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(name, ": is empty; it must begin with a row of names"));
+  }
   int64_t line = 1;
-  LS_ASSIGN_OR_RETURN(const Columns columns, TakeColumns(table, usual, format, name, line));
+  const absl::StatusOr<Columns> columns = TakeColumns(table, usual, format, line);
+  if (!columns.ok()) return Named(absl::StrCat(name, ":1"), columns.status());
   std::vector<LabelledExample> examples;
   while (!table.empty()) {
     const std::string place = absl::StrCat(name, ":", line);
-    absl::StatusOr<TableRow> row = TakeRow(table, columns.separator, line);
-    if (row.ok() && row->size() == 1 && row->front().empty()) continue;
-    if (row.ok() && row->size() != columns.names.size()) {
-      row = absl::InvalidArgumentError(
-          absl::StrCat("has ", row->size(), " fields, the first row ", columns.names.size()));
+    absl::StatusOr<TextRow> row = TakeRow(table, columns->separator, line);
+    if (!row.ok()) return Named(place, row.status());
+    if (std::all_of(row->begin(), row->end(), IsBlank)) continue;
+    if (row->size() != columns->count) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          place, ": has ", row->size(), row->size() == 1 ? " field" : " fields", ", but the first row has ",
+          columns->count, "; put a field that contains ", QuotedLabel({columns->separator}), " in double quotes"));
     }
-    if (!row.ok()) return absl::InvalidArgumentError(absl::StrCat(place, ": ", row.status().message()));
-    examples.push_back({.labels = LabelsIn((*row)[columns.label], format), .place = place, .content = {}});
-    examples.back().content.push_back(std::move((*row)[columns.text]));
+    examples.push_back({.labels = LabelsIn((*row)[columns->label], format), .place = place, .content = {}});
+    examples.back().content.push_back(std::move((*row)[columns->text]));
   }
   return examples;
 }

@@ -7,8 +7,10 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/files.h"
 #include "base/status_macros.h"
 #include "base/text_lines.h"
+#include "models/train/text_table.h"
 
 namespace longshort::models {
 namespace {
@@ -23,8 +25,9 @@ absl::StatusOr<std::vector<LabelledExample>> ReadFolders(const std::string& path
 }
 
 absl::StatusOr<std::vector<LabelledExample>> ReadFile(const std::string& path, const TextFormat& format) {
-  LS_ASSIGN_OR_RETURN(const std::string file, ReadAsUtf8(path, format.encoding));
-  const std::string_view content = WithoutByteOrderMark(file);
+  LS_ASSIGN_OR_RETURN(std::string bytes, ReadTextFile(path, /*limit_bytes=*/size_t{1} << 32));
+  LS_ASSIGN_OR_RETURN(const std::string text, ToUtf8(std::move(bytes), format.encoding, path));
+  const std::string_view content = WithoutByteOrderMark(text);
   if (absl::EndsWithIgnoreCase(path, ".csv")) return ParseLabelledTable(content, ',', format, path);
   if (absl::EndsWithIgnoreCase(path, ".tsv")) return ParseLabelledTable(content, '\t', format, path);
   return ParseLabelledLines(content, format, path);
@@ -40,7 +43,8 @@ absl::StatusOr<std::vector<LabelledExample>> ReadLabelledTexts(const std::string
   for (LabelledExample& example : examples) {
     for (const std::string& label : example.labels) {
       if (label.empty() || label.find('\n') != std::string::npos) {
-        return absl::InvalidArgumentError(absl::StrCat(example.place, ": a label must be one line that is not empty"));
+        return absl::InvalidArgumentError(
+            absl::StrCat(example.place, ": label is ", QuotedLabel(label), "; it must be one line that is not empty"));
       }
     }
     std::sort(example.labels.begin(), example.labels.end());

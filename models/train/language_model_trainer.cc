@@ -197,7 +197,7 @@ absl::Status TrainLanguageModel(const LanguageModelTrainerOptions& given, const 
   if (from) AddStartingModel(*from, settings);
   const auto make_task = [&]() -> absl::StatusOr<std::unique_ptr<TrainingTask>> {
     std::vector<NamedParameter> parameters = InitialParameters(LanguageModelTensors(options.config), options.seed);
-    if (from) LS_RETURN_IF_ERROR(BeginWith(*from, /*new_head=*/"", parameters));
+    if (from) LS_RETURN_IF_ERROR(BeginWith(*from, parameters));
     return std::make_unique<LanguageModelTask>(
         options, std::move(parameters), StreamBatches(std::move(train_ids), options.batch, options.tokens_per_stream),
         StreamBatches(std::move(held_out_ids), options.batch, options.tokens_per_stream));

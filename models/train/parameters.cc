@@ -52,6 +52,15 @@ std::vector<NamedParameter> InitialParameters(absl::Span<const TensorShape> tens
   return parameters;
 }
 
+void Overwrite(const std::vector<NamedParameter>& begin, const std::vector<NamedParameter>& parameters) {
+  const c10::NoGradGuard no_grad;
+  for (const NamedParameter& value : begin) {
+    for (const NamedParameter& parameter : parameters) {
+      if (parameter.name == value.name) parameter.value.copy_(value.value);
+    }
+  }
+}
+
 absl::Status CopyStored(const SafetensorsFile& file, const std::vector<NamedParameter>& tensors) {
   const c10::NoGradGuard no_grad;
   for (const NamedParameter& tensor : tensors) {

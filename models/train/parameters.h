@@ -30,6 +30,9 @@ struct NamedParameter {
 // Running statistics and the frequencies of positions are not trained; all other tensors are.
 std::vector<NamedParameter> InitialParameters(absl::Span<const TensorShape> tensors, uint64_t seed);
 
+// Copies each value of `begin` into the parameter of the same name.
+void Overwrite(const std::vector<NamedParameter>& begin, const std::vector<NamedParameter>& parameters);
+
 // Copies the values that `file` has for these tensors into them. Errors: FAILED_PRECONDITION naming a tensor that is
 // missing or has another shape, and then none has changed; those of reading.
 absl::Status CopyStored(const SafetensorsFile& file, const std::vector<NamedParameter>& tensors);

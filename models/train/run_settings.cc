@@ -1,8 +1,6 @@
 #include "models/train/run_settings.h"
 
 #include <algorithm>
-#include <optional>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -38,21 +36,19 @@ RunSettings ParseSettings(const std::string& text) {
 }
 
 std::string DifferenceOf(const RunSettings& there, const RunSettings& here) {
-  std::set<std::string> names;
-  for (const auto& [name, value] : there) names.insert(name);
-  for (const auto& [name, value] : here) names.insert(name);
-  const auto value_in = [](const RunSettings& settings, const std::string& name) -> std::optional<std::string> {
-    const auto found = settings.find(name);
-    return found == settings.end() ? std::nullopt : std::optional(found->second);
-  };
-  // A hash of data is long, and its start says as much.
-  const auto shown = [](const std::optional<std::string>& value) { return value.value_or("not set").substr(0, 40); };
+  RunSettings all = there;
+  all.insert(here.begin(), here.end());
   std::vector<std::string> differences;
-  for (const std::string& name : names) {
-    const std::optional<std::string> old_value = value_in(there, name), new_value = value_in(here, name);
-    if (old_value != new_value) {
-      differences.push_back(absl::StrCat(name, " is ", shown(old_value), " there and ", shown(new_value), " here"));
-    }
+  for (const auto& [name, unused] : all) {
+    const auto value = [&name = name](const RunSettings& settings) {
+      const auto found = settings.find(name);
+      return found == settings.end() ? "not set" : found->second;
+    };
+    const std::string old_value = value(there), new_value = value(here);
+    if (old_value == new_value) continue;
+    // A hash of data is long, and its start says as much.
+    differences.push_back(
+        absl::StrCat(name, " is ", old_value.substr(0, 40), " there and ", new_value.substr(0, 40), " here"));
   }
   return absl::StrJoin(differences, ", ");
 }

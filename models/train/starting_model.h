@@ -15,13 +15,9 @@
 
 namespace longshort::models {
 
-// Copies the stored weights into `parameters`, except those whose names begin with `new_head`, if that is not empty.
-// Errors: INVALID_ARGUMENT naming a tensor that is missing or has another shape; those of reading.
-absl::Status BeginWith(const ModelDirectory& model, const std::string& new_head,
-                       const std::vector<NamedParameter>& parameters);
-
-// Copies each value of `begin` into the parameter of the same name.
-void Overwrite(const std::vector<NamedParameter>& begin, const std::vector<NamedParameter>& parameters);
+// Copies the stored weights into `parameters`. Errors: INVALID_ARGUMENT naming a tensor that is missing or has another
+// shape; those of reading.
+absl::Status BeginWith(const ModelDirectory& model, const std::vector<NamedParameter>& parameters);
 
 // Adds what identifies the model to the settings of a run that begins with it.
 void AddStartingModel(const ModelDirectory& model, RunSettings& settings);

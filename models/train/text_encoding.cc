@@ -14,15 +14,12 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "base/files.h"
-#include "base/status_macros.h"
 #include "base/strict_json.h"
 #include "base/utf8.h"
+#include "models/train/text_table.h"
 
 namespace longshort::models {
 namespace {
-
-constexpr size_t kTextLimitBytes = size_t{1} << 32;
 
 struct Conversion {
   std::string text;
@@ -88,8 +85,8 @@ absl::Status NotUtf8(std::string_view text, const std::string& name) {
   if (!western || western->converted_bytes < around.size()) {
     return absl::InvalidArgumentError(absl::StrCat(what, "give its encoding with --encoding", kCure));
   }
-  return absl::InvalidArgumentError(absl::StrCat(what, "as ", kLikely, " it reads '", western->text,
-                                                 "'; if that is right, give --encoding=", kLikely,
+  return absl::InvalidArgumentError(absl::StrCat(what, "as ", kLikely, " it reads ", QuotedLabel(western->text),
+                                                 "; if that is right, give --encoding=", kLikely,
                                                  ", else the right encoding", kCure));
 }
 
@@ -111,11 +108,6 @@ absl::StatusOr<std::string> ToUtf8(std::string text, const std::string& encoding
                                                    "; give the right encoding with --encoding"));
   }
   return std::move(conversion->text);
-}
-
-absl::StatusOr<std::string> ReadAsUtf8(const std::string& path, const std::string& encoding) {
-  LS_ASSIGN_OR_RETURN(std::string text, ReadTextFile(path, kTextLimitBytes));
-  return ToUtf8(std::move(text), encoding, path);
 }
 
 }  // namespace longshort::models

@@ -13,7 +13,4 @@ inline constexpr char kUtf8[] = "utf-8";
 // Errors: INVALID_ARGUMENT naming `name`, the line, and for text that is not UTF-8 the likely encoding.
 absl::StatusOr<std::string> ToUtf8(std::string text, const std::string& encoding, const std::string& name);
 
-// Reads the file and converts it. Errors: those of reading and of ToUtf8.
-absl::StatusOr<std::string> ReadAsUtf8(const std::string& path, const std::string& encoding);
-
 }  // namespace longshort::models

@@ -26,28 +26,34 @@ std::string ShownLabel(const std::string& label) {
 std::string QuotedLabel(const std::string& label) { return absl::StrCat("'", ShownLabel(label), "'"); }
 
 std::string QuotedLabels(absl::Span<const std::string> labels) {
-  if (labels.empty()) return "no label";
-  return absl::StrJoin(labels, ", ",
-                       [](std::string* out, const std::string& label) { out->append(QuotedLabel(label)); });
+  std::vector<std::string> quoted;
+  for (const std::string& label : labels) quoted.push_back(QuotedLabel(label));
+  return quoted.empty() ? "no label" : Listed(std::move(quoted));
 }
 
-std::string TextTable(const std::vector<std::string>& head, const std::vector<std::vector<std::string>>& rows,
-                      int64_t most) {
-  std::vector<std::vector<std::string>> shown = {head};
-  shown.insert(shown.end(), rows.begin(), rows.begin() + std::min(most, std::ssize(rows)));
+std::string Listed(std::vector<std::string> parts) {
+  constexpr size_t kMost = 20;
+  const size_t more = parts.size() - std::min(parts.size(), kMost);
+  parts.resize(parts.size() - more);
+  return absl::StrCat(absl::StrJoin(parts, ", "), more > 0 ? absl::StrCat(" and ", more, " more") : "");
+}
+
+std::string TextTable(const TextRow& head, const std::vector<TextRow>& rows, size_t most) {
+  std::vector<TextRow> shown = {head};
+  shown.insert(shown.end(), rows.begin(), rows.begin() + std::min(most, rows.size()));
   std::vector<size_t> widths(head.size());
-  for (const std::vector<std::string>& row : shown) {
+  for (const TextRow& row : shown) {
     for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], Width(row[i]));
   }
   std::string table;
-  for (const std::vector<std::string>& row : shown) {
+  for (const TextRow& row : shown) {
     for (size_t i = 0; i < row.size(); ++i) {
       const std::string space(widths[i] - Width(row[i]), ' ');
       absl::StrAppend(&table, "  ", i > 0 ? space : "", row[i], i == 0 ? space : "");
     }
     absl::StrAppend(&table, "\n");
   }
-  if (std::ssize(rows) > most) absl::StrAppend(&table, "  and ", std::ssize(rows) - most, " more\n");
+  if (rows.size() > most) absl::StrAppend(&table, "  and ", rows.size() - most, " more\n");
   return table;
 }
 

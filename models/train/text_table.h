@@ -13,13 +13,17 @@ namespace longshort::models {
 std::string ShownLabel(const std::string& label);
 // The same in single quotes.
 std::string QuotedLabel(const std::string& label);
-// "'a', 'b'", or "no label".
+// "'a', 'b' and 2 more", as Listed; "no label" if there is none.
 std::string QuotedLabels(absl::Span<const std::string> labels);
+
+// The first 20 of `parts`, separated by commas, and how many more there are.
+std::string Listed(std::vector<std::string> parts);
+
+using TextRow = std::vector<std::string>;
 
 // The rows, indented by two, with columns as wide as their longest cell. The first column is left-aligned. Only the
 // first `most` rows are shown, after which a line says how many more there are.
 // REQUIRES: all rows have as many cells as `head`.
-std::string TextTable(const std::vector<std::string>& head, const std::vector<std::vector<std::string>>& rows,
-                      int64_t most);
+std::string TextTable(const TextRow& head, const std::vector<TextRow>& rows, size_t most);
 
 }  // namespace longshort::models

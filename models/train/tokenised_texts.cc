@@ -16,9 +16,9 @@ absl::StatusOr<std::vector<DocumentBeginning>> Beginnings(const LabelledExample&
   std::vector<DocumentBeginning> documents;
   for (const std::string& document : text.content) {
     absl::StatusOr<DocumentBeginning> ids = tokenizer.EncodeBeginning(document, config.MaxDocumentTokens());
-    if (!ids.ok()) return absl::Status(ids.status().code(), absl::StrCat(text.place, ": ", ids.status().message()));
+    if (!ids.ok()) return Named(text.place, ids.status());
     if (std::all_of(ids->ids.begin(), ids->ids.end(), [&](int32_t id) { return id == config.padding_id; })) {
-      return absl::InvalidArgumentError(absl::StrCat(text.place, ": a document has no tokens"));
+      return absl::InvalidArgumentError(absl::StrCat(text.place, ": the text is empty, or has only padding"));
     }
     documents.push_back(*std::move(ids));
   }

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "ATen/core/Tensor.h"
@@ -21,20 +22,37 @@
 #include "models/train/model_writer.h"
 #include "models/train/parameters.h"
 #include "models/train/run_settings.h"
+#include "models/weights/tensors.h"
 
 namespace longshort::models {
+
+// What the families have in common.
+struct ClassifierData {
+  DataDescription description;
+  std::vector<TensorShape> tensors;   // the model's
+  std::vector<NamedParameter> begin;  // the weights that the run begins with; the others are random
+  std::vector<ModelFile> files;       // of the model directory, except the weights
+  RunSettings settings;               // the properties of model and data that determine a run
+  // A call of the client with a held-out example: the end of its command, and what is piped to it (next_steps.h).
+  std::string call, input;
+};
 
 // Threads: the shards call Train concurrently, each with its own weights.
 class TrainableClassifier {
  public:
+  explicit TrainableClassifier(ClassifierData data) : data_(std::move(data)) {}
   virtual ~TrainableClassifier() = default;
 
-  virtual const DataDescription& description() const = 0;
-  int64_t training_examples() const { return std::ssize(description().train); }
-  int64_t held_out_examples() const { return std::ssize(description().held_out); }
+  const ClassifierData& data() const { return data_; }
+  int64_t training_examples() const { return std::ssize(data_.description.train); }
+  int64_t held_out_examples() const { return std::ssize(data_.description.held_out); }
 
-  // Random initial weights, which `seed` determines.
-  virtual std::vector<NamedParameter> InitialParameters(uint64_t seed) const = 0;
+  // The initial weights. `seed` determines the random ones.
+  std::vector<NamedParameter> InitialParameters(uint64_t seed) const {
+    std::vector<NamedParameter> parameters = longshort::models::InitialParameters(data_.tensors, seed);
+    Overwrite(data_.begin, parameters);
+    return parameters;
+  }
 
   // Reorders the batch, so that draws that are cheap to compute together are adjacent.
   virtual void Arrange(std::vector<Draw>& /*batch*/) const {}
@@ -62,16 +80,9 @@ class TrainableClassifier {
   virtual WrittenWeights Written(const std::vector<NamedParameter>& trained) const {
     return {.weights = trained, .exact = {}};
   }
-  // The files of the model directory, except the weights.
-  virtual std::vector<ModelFile> Files() const = 0;
-  // The properties of model and data that determine a run.
-  virtual RunSettings Settings() const = 0;
 
-  // A call of the client with a held-out example: the end of its command, and what is piped to it (next_steps.h).
-  struct ExampleCall {
-    std::string call, input;
-  };
-  virtual ExampleCall Example() const = 0;
+ private:
+  ClassifierData data_;
 };
 
 // The files that the command line names, and what is made without them.

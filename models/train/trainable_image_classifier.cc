@@ -9,6 +9,7 @@
 #include "models/classifiers/cvt_network.h"
 #include "models/images/decode_image.h"
 #include "models/images/image_preprocessor.h"
+#include "models/train/held_out_figures.h"
 #include "models/train/labelled_data.h"
 #include "models/train/next_steps.h"
 #include "models/train/starting_model.h"
@@ -21,70 +22,55 @@ namespace {
 
 constexpr double kStatisticsMomentum = 0.1;  // as the published models were trained
 
-absl::Status Named(const LabelledExample& file, const absl::Status& error) {
-  return absl::Status(error.code(), absl::StrCat(file.place, ": ", std::string(error.message())));
-}
-
 absl::StatusOr<cv::Mat> DecodePixels(const LabelledExample& file, OrientationUse orientation) {
   absl::StatusOr<cv::Mat> image = DecodeImage(file.content.front(), ImageLimits(), orientation);
-  if (!image.ok()) return Named(file, image.status());
+  if (!image.ok()) return Named(file.place, image.status());
   return image;
 }
 
 absl::StatusOr<at::Tensor> PrepareForModel(const LabelledExample& file, const ImagePreprocessor& preprocessor) {
   const absl::StatusOr<ClassifierItem> item = preprocessor.Decode(file.content.front());
-  if (!item.ok()) return Named(file, item.status());
+  if (!item.ok()) return Named(file.place, item.status());
   const ImageItem& image = std::get<ImageItem>(*item);
   at::Tensor values = at::empty({3, image.height, image.width});
   std::copy(image.values.begin(), image.values.end(), values.mutable_data_ptr<float>());
   return values;
 }
 
+struct Images {
+  CvtConfig config;
+  // As encoded, since pixels take ten times the memory. All can be decoded.
+  std::vector<LabelledExample> train, held_out;
+};
+
 class TrainableImageClassifier final : public TrainableClassifier {
  public:
-  struct Data {
-    CvtConfig config;
-    // As encoded, since pixels take ten times the memory. All can be decoded.
-    std::vector<LabelledExample> train, held_out;
-    DataDescription description;
-    std::vector<ModelFile> files;
-    RunSettings settings;
-    std::vector<NamedParameter> begin;  // the weights that the run begins with; empty: random ones
-  };
-
-  TrainableImageClassifier(Data data, const AugmentationOptions& augmentation)
-      : data_(std::move(data)),
+  TrainableImageClassifier(ClassifierData data, Images images, const AugmentationOptions& augmentation)
+      : TrainableClassifier(std::move(data)),
+        images_(std::move(images)),
         augmentation_(augmentation),
-        preprocessor_(MakeImagePreprocessor(data_.config.preprocessing, {})) {
-    const ImagePreprocessingConfig& preprocessing = data_.config.preprocessing;
+        preprocessor_(MakeImagePreprocessor(images_.config.preprocessing, {})) {
+    const ImagePreprocessingConfig& preprocessing = images_.config.preprocessing;
     mean_ = at::tensor(at::ArrayRef<double>(preprocessing.mean)).to(at::kFloat).view({3, 1, 1});
     deviation_ = at::tensor(at::ArrayRef<double>(preprocessing.standard_deviation)).to(at::kFloat).view({3, 1, 1});
   }
 
-  const DataDescription& description() const override { return data_.description; }
-
-  std::vector<NamedParameter> InitialParameters(uint64_t seed) const override {
-    std::vector<NamedParameter> parameters = longshort::models::InitialParameters(CvtTensors(data_.config), seed);
-    if (!data_.begin.empty()) Overwrite(data_.begin, parameters);
-    return parameters;
-  }
-
   Scores Train(const std::vector<NamedParameter>& parameters, absl::Span<const Draw> draws,
                uint64_t seed) const override {
-    const int64_t height = augmentation_.side > 0 ? augmentation_.side : data_.config.preprocessing.crop_height;
-    const int64_t width = augmentation_.side > 0 ? augmentation_.side : data_.config.preprocessing.crop_width;
+    const int64_t height = augmentation_.side > 0 ? augmentation_.side : images_.config.preprocessing.crop_height;
+    const int64_t width = augmentation_.side > 0 ? augmentation_.side : images_.config.preprocessing.crop_width;
     std::vector<RandomDraws> random;
     std::vector<at::Tensor> varied;
     std::vector<Target> classes;
     for (const Draw& draw : draws) {
       random.push_back(VariationOf(draw, seed));
-      const LabelledExample& file = data_.train[draw.example];
-      const cv::Mat pixels = DecodePixels(file, data_.config.preprocessing.orientation).value();
+      const LabelledExample& file = images_.train[draw.example];
+      const cv::Mat pixels = DecodePixels(file, images_.config.preprocessing.orientation).value();
       varied.push_back(AugmentImage(pixels, height, width, augmentation_, random.back()));
-      classes.push_back(data_.description.train[draw.example]);
+      classes.push_back(data().description.train[draw.example]);
     }
     at::Tensor images = at::stack(varied).sub_(mean_).div_(deviation_);
-    at::Tensor targets = TargetRows(classes, ProblemType::kSingleLabel, data_.config.classes);
+    at::Tensor targets = TargetRows(classes, ProblemType::kSingleLabel, images_.config.classes);
     MixImages(images, targets, augmentation_, random);
 
     BatchStatistics statistics;
@@ -104,35 +90,21 @@ class TrainableImageClassifier final : public TrainableClassifier {
 
   Scores HeldOut(const std::vector<NamedParameter>& parameters, int64_t first, int64_t count) const override {
     std::vector<at::Tensor> images;
-    for (const LabelledExample& file : absl::MakeConstSpan(data_.held_out).subspan(first, count)) {
+    for (const LabelledExample& file : absl::MakeConstSpan(images_.held_out).subspan(first, count)) {
       images.push_back(PrepareForModel(file, *preprocessor_).value());
     }
-    const auto targets = absl::MakeConstSpan(data_.description.held_out).subspan(first, count);
+    const auto targets = absl::MakeConstSpan(data().description.held_out).subspan(first, count);
     return {.logits = NetworkOver(parameters).Logits(at::stack(images), /*statistics=*/nullptr),
-            .targets = TargetRows(targets, ProblemType::kSingleLabel, data_.config.classes),
+            .targets = TargetRows(targets, ProblemType::kSingleLabel, images_.config.classes),
             .statistics = {}};
-  }
-
-  std::vector<ModelFile> Files() const override { return data_.files; }
-  RunSettings Settings() const override {
-    RunSettings settings = data_.settings;
-    settings["--image-side"] = absl::StrCat(augmentation_.side);
-    settings["--smallest-crop"] = absl::StrCat(augmentation_.smallest_crop);
-    settings["--colour-jitter"] = absl::StrCat(augmentation_.colour_jitter);
-    settings["--cutmix"] = absl::StrCat(augmentation_.cutmix);
-    return settings;
-  }
-
-  ExampleCall Example() const override {
-    return {.call = absl::StrCat("classify ", ShellWord(data_.held_out.front().place)), .input = ""};
   }
 
  private:
   CvtNetwork NetworkOver(const std::vector<NamedParameter>& parameters) const {
-    return MakeCvtNetwork(data_.config, ByName(parameters));
+    return MakeCvtNetwork(images_.config, ByName(parameters));
   }
 
-  Data data_;
+  Images images_;
   AugmentationOptions augmentation_;
   std::unique_ptr<ImagePreprocessor> preprocessor_;
   at::Tensor mean_, deviation_;  // [3, 1, 1]
@@ -162,47 +134,55 @@ CvtConfig PresetOf(const std::string& size) {
 
 absl::StatusOr<std::unique_ptr<TrainableClassifier>> LoadTrainableImageClassifier(
     const TrainingFiles& files, const AugmentationOptions& augmentation) {
-  TrainableImageClassifier::Data data;
+  ClassifierData data;
+  Images images;
   LS_ASSIGN_OR_RETURN(GivenForm form, ReadGivenForm(files));
-  data.config = PresetOf(files.size);
+  images.config = PresetOf(files.size);
   if (!form.config.empty()) {
-    LS_ASSIGN_OR_RETURN(data.config, ParseCvtConfig(form.config, form.name));
+    LS_ASSIGN_OR_RETURN(images.config, ParseCvtConfig(form.config, form.name));
   }
-  if (const int64_t side = augmentation.side; side > 0) LS_RETURN_IF_ERROR(CheckCvtImageSize(data.config, side, side));
+  if (const int64_t side = augmentation.side; side > 0) {
+    LS_RETURN_IF_ERROR(CheckCvtImageSize(images.config, side, side));
+  }
   LS_ASSIGN_OR_RETURN(std::vector<LabelledExample> train, ReadClassFolders(files.train));
   std::vector<LabelledExample> held_out;
   if (!files.held_out.empty()) {
     LS_ASSIGN_OR_RETURN(held_out, ReadClassFolders(files.held_out));
   }
   LS_ASSIGN_OR_RETURN(DividedData divided, Divide(std::move(train), std::move(held_out), files.division, files.train));
-  const std::vector<std::string>& labels = divided.labels;
-  const int64_t classes = data.config.classes;
-  if (files.config.empty()) data.config.classes = static_cast<int64_t>(labels.size());
-  LS_RETURN_IF_ERROR(CheckCvtConfig(data.config, form.name));
-  LS_RETURN_IF_ERROR(CheckLabelCount(labels, data.config.classes, files.train));
-  LS_ASSIGN_OR_RETURN(data.description, Describe(divided, ProblemType::kSingleLabel));
+  data.description = std::move(divided.description);
+  const std::vector<std::string>& labels = data.description.labels;
+  const int64_t classes = images.config.classes;
+  if (files.config.empty()) images.config.classes = static_cast<int64_t>(labels.size());
+  LS_RETURN_IF_ERROR(CheckCvtConfig(images.config, form.name));
+  LS_RETURN_IF_ERROR(CheckLabelCount(labels, images.config.classes, files.train));
+  data.tensors = CvtTensors(images.config);
   if (form.from) {
-    LS_ASSIGN_OR_RETURN(data.begin, StartingWeights(*form.from, classes, labels, "head.", CvtTensors(data.config)));
+    LS_ASSIGN_OR_RETURN(data.begin, StartingWeights(*form.from, classes, labels, "head.", data.tensors));
     AddStartingModel(*form.from, data.settings);
   }
-  if (files.config.empty()) form.config = ToJson(data.config);
+  if (files.config.empty()) form.config = ToJson(images.config);
   data.files = {{"config.json", form.config}, {"labels.txt", LabelsText(labels)}};
 
   LS_ASSIGN_OR_RETURN(FingerprintHash hash, FingerprintHash::Create());
   for (const LabelledExample& file : divided.train) {
-    LS_RETURN_IF_ERROR(DecodePixels(file, data.config.preprocessing.orientation).status());
+    LS_RETURN_IF_ERROR(DecodePixels(file, images.config.preprocessing.orientation).status());
     LS_RETURN_IF_ERROR(hash.Add(file.labels.front(), file.content.front()));
   }
-  const std::unique_ptr<ImagePreprocessor> preprocessor = MakeImagePreprocessor(data.config.preprocessing, {});
+  const std::unique_ptr<ImagePreprocessor> preprocessor = MakeImagePreprocessor(images.config.preprocessing, {});
   for (const LabelledExample& file : divided.held_out) {
     LS_RETURN_IF_ERROR(PrepareForModel(file, *preprocessor).status());
   }
-  data.train = std::move(divided.train);
-  data.held_out = std::move(divided.held_out);
-  LS_ASSIGN_OR_RETURN(const std::string data_hash, hash.Finish());
-  AddConfig(ToJson(data.config), data.settings);
-  data.settings["the training data's hash"] = data_hash;
-  return std::make_unique<TrainableImageClassifier>(std::move(data), augmentation);
+  images.train = std::move(divided.train);
+  images.held_out = std::move(divided.held_out);
+  data.call = absl::StrCat("classify ", ShellWord(images.held_out.front().place));
+  LS_ASSIGN_OR_RETURN(data.settings["the training data's hash"], hash.Finish());
+  AddConfig(ToJson(images.config), data.settings);
+  data.settings["--image-side"] = absl::StrCat(augmentation.side);
+  data.settings["--smallest-crop"] = absl::StrCat(augmentation.smallest_crop);
+  data.settings["--colour-jitter"] = absl::StrCat(augmentation.colour_jitter);
+  data.settings["--cutmix"] = absl::StrCat(augmentation.cutmix);
+  return std::make_unique<TrainableImageClassifier>(std::move(data), std::move(images), augmentation);
 }
 
 }  // namespace longshort::models

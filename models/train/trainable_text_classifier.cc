@@ -12,6 +12,7 @@
 #include "models/classifiers/classifiers.h"
 #include "models/classifiers/text_network.h"
 #include "models/train/divided_data.h"
+#include "models/train/held_out_figures.h"
 #include "models/train/labelled_data.h"
 #include "models/train/labelled_texts.h"
 #include "models/train/next_steps.h"
@@ -32,35 +33,21 @@ constexpr std::string_view kHeadBias = "seq_classifer.mlpblock.2.bias";
 
 using Documents = std::vector<std::vector<int32_t>>;
 
+struct Texts {
+  TextClassifierConfig config;
+  TokenisedTexts train, held_out;
+  NumberScale scale;  // of a regression
+};
+
 class TrainableTextClassifier final : public TrainableClassifier {
  public:
-  struct Data {
-    TextClassifierConfig config;
-    TokenisedTexts train, held_out;
-    DataDescription description;
-    NumberScale scale;  // of a regression
-    ExampleCall example;
-    std::vector<ModelFile> files;
-    RunSettings settings;
-    std::vector<NamedParameter> begin;  // the weights that the run begins with; empty: random ones
-  };
-
-  TrainableTextClassifier(Data data, const TextVariationOptions& variation)
-      : data_(std::move(data)), variation_(variation) {}
-
-  const DataDescription& description() const override { return data_.description; }
-
-  std::vector<NamedParameter> InitialParameters(uint64_t seed) const override {
-    std::vector<NamedParameter> parameters =
-        longshort::models::InitialParameters(TextClassifierTensors(data_.config), seed);
-    if (!data_.begin.empty()) Overwrite(data_.begin, parameters);
-    return parameters;
-  }
+  TrainableTextClassifier(ClassifierData data, Texts texts, const TextVariationOptions& variation)
+      : TrainableClassifier(std::move(data)), texts_(std::move(texts)), variation_(variation) {}
 
   // Sorts by falling length, so that the threads that share a batch's groups end at about the same time.
   void Arrange(std::vector<Draw>& batch) const override {
     std::stable_sort(batch.begin(), batch.end(), [this](const Draw& a, const Draw& b) {
-      return data_.train.Tokens(a.example) > data_.train.Tokens(b.example);
+      return texts_.train.Tokens(a.example) > texts_.train.Tokens(b.example);
     });
   }
 
@@ -70,10 +57,10 @@ class TrainableTextClassifier final : public TrainableClassifier {
     std::vector<Target> targets;
     for (const Draw& draw : draws) {
       RandomDraws random = VariationOf(draw, seed);
-      for (const std::vector<int32_t>& document : data_.train.items[draw.example].documents) {
+      for (const std::vector<int32_t>& document : texts_.train.items[draw.example].documents) {
         documents.push_back(Varied(document, random));
       }
-      targets.push_back(data_.description.train[draw.example]);
+      targets.push_back(data().description.train[draw.example]);
     }
     return Run(parameters, documents, targets);
   }
@@ -81,32 +68,23 @@ class TrainableTextClassifier final : public TrainableClassifier {
   Scores HeldOut(const std::vector<NamedParameter>& parameters, int64_t first, int64_t count) const override {
     Documents documents;
     for (int64_t item = first; item < first + count; ++item) {
-      const Documents& of_item = data_.held_out.items[item].documents;
+      const Documents& of_item = texts_.held_out.items[item].documents;
       documents.insert(documents.end(), of_item.begin(), of_item.end());
     }
-    return Run(parameters, documents, absl::MakeConstSpan(data_.description.held_out).subspan(first, count));
+    return Run(parameters, documents, absl::MakeConstSpan(data().description.held_out).subspan(first, count));
   }
 
   // The last layer of a regression answers scaled numbers in training, and the numbers themselves when it is served.
   // Large ones exceed float16.
   WrittenWeights Written(const std::vector<NamedParameter>& trained) const override {
-    if (data_.config.problem_type != ProblemType::kRegression) return {.weights = trained, .exact = {}};
+    if (texts_.config.problem_type != ProblemType::kRegression) return {.weights = trained, .exact = {}};
     WrittenWeights written{.weights = trained, .exact = {kHeadWeight, kHeadBias}};
     for (NamedParameter& weight : written.weights) {
       const at::Tensor value = weight.value.detach();
-      if (weight.name == kHeadWeight) weight.value = value * data_.scale.deviation;
-      if (weight.name == kHeadBias) weight.value = value * data_.scale.deviation + data_.scale.mean;
+      if (weight.name == kHeadWeight) weight.value = value * texts_.scale.deviation;
+      if (weight.name == kHeadBias) weight.value = value * texts_.scale.deviation + texts_.scale.mean;
     }
     return written;
-  }
-
-  std::vector<ModelFile> Files() const override { return data_.files; }
-  ExampleCall Example() const override { return data_.example; }
-  RunSettings Settings() const override {
-    RunSettings settings = data_.settings;
-    settings["--crop-tokens"] = absl::StrCat(variation_.crop_tokens);
-    settings["--masked-tokens"] = absl::StrCat(variation_.masked_tokens);
-    return settings;
   }
 
  private:
@@ -114,8 +92,8 @@ class TrainableTextClassifier final : public TrainableClassifier {
   // of the piece are masked, too, but not its first, so that at least one token is left. A first token that is
   // classified stays, and the piece is behind it, because masked tokens of such a model have no positions.
   std::vector<int32_t> Varied(std::vector<int32_t> document, RandomDraws& random) const {
-    const auto padding = static_cast<int32_t>(data_.config.padding_id);
-    const int64_t kept = data_.config.cls == ClsKind::kFirstToken ? 1 : 0;
+    const auto padding = static_cast<int32_t>(texts_.config.padding_id);
+    const int64_t kept = texts_.config.cls == ClsKind::kFirstToken ? 1 : 0;
     int64_t first = 0;
     const int64_t longer_by = static_cast<int64_t>(document.size()) - variation_.crop_tokens;
     if (variation_.crop_tokens > 0 && longer_by > 0) {
@@ -133,15 +111,15 @@ class TrainableTextClassifier final : public TrainableClassifier {
 
   Scores Run(const std::vector<NamedParameter>& parameters, const Documents& documents,
              absl::Span<const Target> targets) const {
-    const TextNetwork network = MakeTextNetwork(data_.config, ByName(parameters));
+    const TextNetwork network = MakeTextNetwork(texts_.config, ByName(parameters));
     const std::vector<absl::Span<const int32_t>> spans(documents.begin(), documents.end());
     return {.logits = network.Logits(std::make_shared<PackedDocuments>(network.Pack(spans))),
-            .targets = (TargetRows(targets, data_.config.problem_type, data_.config.classes) - data_.scale.mean) /
-                       data_.scale.deviation,
+            .targets = (TargetRows(targets, texts_.config.problem_type, texts_.config.classes) - texts_.scale.mean) /
+                       texts_.scale.deviation,
             .statistics = {}};
   }
 
-  Data data_;
+  Texts texts_;
   TextVariationOptions variation_;
 };
 
@@ -211,14 +189,14 @@ void NoteCutTexts(const TextClassifierConfig& config, const TokenisedTexts& trai
       ", which is all that the model reads; the longest has ", std::max(train.longest, held_out.longest), "."));
 }
 
-TrainableClassifier::ExampleCall ExampleOf(absl::Span<const LabelledExample> texts) {
-  if (texts.front().content.size() == 2) return {.call = "classify --second=SECOND_FILE FIRST_FILE", .input = ""};
+// Sets the call with a held-out text.
+void AddCall(absl::Span<const LabelledExample> texts, ClassifierData& data) {
+  data.call = "classify FILE";
+  if (texts.front().content.size() == 2) data.call = "classify --second=SECOND_FILE FIRST_FILE";
   for (const LabelledExample& text : texts) {
-    if (std::string input = InputCommand(text.content.front()); !input.empty()) {
-      return {.call = "classify -", .input = std::move(input)};
-    }
+    if (text.content.size() == 1 && data.input.empty()) data.input = InputCommand(text.content.front());
   }
-  return {.call = "classify FILE", .input = ""};
+  if (!data.input.empty()) data.call = "classify -";
 }
 
 absl::StatusOr<std::string> HashOf(const std::string& vocabulary, absl::Span<const LabelledExample> texts) {
@@ -242,18 +220,16 @@ absl::StatusOr<DividedData> ReadAndDivide(const TrainingFiles& files, const Text
   return Divide(std::move(train), std::move(held_out), division, files.train);
 }
 
-// The weights of the run's beginning, with a new last layer if the labels are new.
+// The weights that the run begins with, and a new last layer if the labels are new.
 absl::StatusOr<std::vector<NamedParameter>> BeginOf(const ModelDirectory& from, int64_t classes,
                                                     absl::Span<const std::string> labels,
-                                                    const TextClassifierConfig& config, const NumberScale& scale) {
-  LS_ASSIGN_OR_RETURN(std::vector<NamedParameter> weights,
-                      StartingWeights(from, classes, labels, std::string(classes == 0 ? kHead : kHeadOut),
-                                      TextClassifierTensors(config)));
-  if (config.problem_type != ProblemType::kRegression) return weights;
+                                                    absl::Span<const TensorShape> tensors, const Texts& texts) {
+  const std::string head(classes == 0 ? kHead : kHeadOut);
+  LS_ASSIGN_OR_RETURN(std::vector<NamedParameter> weights, StartingWeights(from, classes, labels, head, tensors));
   for (NamedParameter& weight : weights) {  // the reverse of Written
     const at::Tensor value = weight.value.detach();
-    if (weight.name == kHeadWeight) weight.value = value / scale.deviation;
-    if (weight.name == kHeadBias) weight.value = (value - scale.mean) / scale.deviation;
+    if (weight.name == kHeadWeight) weight.value = value / texts.scale.deviation;
+    if (weight.name == kHeadBias) weight.value = (value - texts.scale.mean) / texts.scale.deviation;
   }
   return weights;
 }
@@ -262,58 +238,62 @@ absl::StatusOr<std::vector<NamedParameter>> BeginOf(const ModelDirectory& from, 
 
 absl::StatusOr<std::unique_ptr<TrainableClassifier>> LoadTrainableTextClassifier(
     const TrainingFiles& files, const TextVariationOptions& variation) {
-  TrainableTextClassifier::Data data;
+  ClassifierData data;
+  Texts texts;
   LS_ASSIGN_OR_RETURN(const GivenForm form, ReadGivenForm(files));
   if (!form.config.empty()) {
-    LS_ASSIGN_OR_RETURN(data.config, ParseTextClassifierConfig(form.config, form.name));
+    LS_ASSIGN_OR_RETURN(texts.config, ParseTextClassifierConfig(form.config, form.name));
   }
-  LS_RETURN_IF_ERROR(ChooseProblem(files, form.name, data.config));
+  LS_RETURN_IF_ERROR(ChooseProblem(files, form.name, texts.config));
   TextFormat format = files.format;
-  format.problem = data.config.problem_type;
-  format.documents = data.config.documents;
+  format.problem = texts.config.problem_type;
+  format.documents = texts.config.documents;
   const bool is_regression = format.problem == ProblemType::kRegression;
   if (is_regression && files.division.min_examples > 1) {
     return absl::InvalidArgumentError("--min-examples is for labels, but the labels of a regression are numbers");
   }
   LS_ASSIGN_OR_RETURN(std::vector<LabelledExample> train, ReadLabelledTexts(files.train, format));
-  if (form.config.empty()) data.config = PresetFor(files.size, format.problem, train);
-  LS_ASSIGN_OR_RETURN(const std::string vocabulary, ReadVocabulary(files, form, data.config.tokenizer));
-  const std::string tokenizer_file(TokenizerFile(data.config.tokenizer));
+  if (form.config.empty()) texts.config = PresetFor(files.size, format.problem, train);
+  LS_ASSIGN_OR_RETURN(const std::string vocabulary, ReadVocabulary(files, form, texts.config.tokenizer));
+  const std::string tokenizer_file(TokenizerFile(texts.config.tokenizer));
   if (!vocabulary.empty()) data.files.push_back({tokenizer_file, vocabulary});
   const std::string vocabulary_name = form.from ? absl::StrCat(form.from->path, "/", tokenizer_file) : files.vocabulary;
   LS_ASSIGN_OR_RETURN(const std::unique_ptr<TextEncoder> tokenizer,
-                      MakeDocumentTokenizer(data.config, vocabulary, vocabulary_name));
+                      MakeDocumentTokenizer(texts.config, vocabulary, vocabulary_name));
   if (tokenizer == nullptr) {
     return absl::InvalidArgumentError(absl::StrCat(form.name, ": its tokenizer does not accept text"));
   }
 
   LS_ASSIGN_OR_RETURN(const DividedData divided, ReadAndDivide(files, format, std::move(train)));
+  data.description = divided.description;
   // A regression answers one number, which has the column's name.
-  const std::vector<std::string> labels = is_regression ? std::vector{format.label_column} : divided.labels;
-  const int64_t classes = data.config.classes;
-  if (files.config.empty()) data.config.classes = std::ssize(labels);
-  LS_RETURN_IF_ERROR(CheckTextClassifierConfig(data.config, form.name));
-  LS_RETURN_IF_ERROR(CheckLabelCount(labels, data.config.classes, files.train));
-  data.files.push_back({"config.json", files.config.empty() ? ToJson(data.config) : form.config});
+  const std::vector<std::string> labels = is_regression ? std::vector{format.label_column} : data.description.labels;
+  const int64_t classes = texts.config.classes;
+  if (files.config.empty()) texts.config.classes = std::ssize(labels);
+  LS_RETURN_IF_ERROR(CheckTextClassifierConfig(texts.config, form.name));
+  LS_RETURN_IF_ERROR(CheckLabelCount(labels, texts.config.classes, files.train));
+  data.files.push_back({"config.json", files.config.empty() ? ToJson(texts.config) : form.config});
   data.files.push_back({"labels.txt", LabelsText(labels)});
 
-  LS_ASSIGN_OR_RETURN(data.description, Describe(divided, format.problem));
-  if (is_regression) data.scale = ScaleOf(data.description.train);
-  if (data.scale.deviation == 0) {
+  if (is_regression) texts.scale = ScaleOf(data.description.train);
+  if (texts.scale.deviation == 0) {
     return absl::InvalidArgumentError(
-        absl::StrCat(files.train, ": all numbers to train on are ", data.scale.mean, "; at least two must differ"));
+        absl::StrCat(files.train, ": all numbers to train on are ", texts.scale.mean, "; at least two must differ"));
   }
-  LS_ASSIGN_OR_RETURN(data.train, TokeniseTexts(divided.train, data.config, *tokenizer));
-  LS_ASSIGN_OR_RETURN(data.held_out, TokeniseTexts(divided.held_out, data.config, *tokenizer));
-  NoteCutTexts(data.config, data.train, data.held_out, data.description.notes);
-  data.example = ExampleOf(divided.held_out);
+  LS_ASSIGN_OR_RETURN(texts.train, TokeniseTexts(divided.train, texts.config, *tokenizer));
+  LS_ASSIGN_OR_RETURN(texts.held_out, TokeniseTexts(divided.held_out, texts.config, *tokenizer));
+  NoteCutTexts(texts.config, texts.train, texts.held_out, data.description.notes);
+  AddCall(divided.held_out, data);
+  data.tensors = TextClassifierTensors(texts.config);
   if (form.from) {
-    LS_ASSIGN_OR_RETURN(data.begin, BeginOf(*form.from, classes, labels, data.config, data.scale));
+    LS_ASSIGN_OR_RETURN(data.begin, BeginOf(*form.from, classes, labels, data.tensors, texts));
     AddStartingModel(*form.from, data.settings);
   }
   LS_ASSIGN_OR_RETURN(data.settings["the training data's hash"], HashOf(vocabulary, divided.train));
-  AddConfig(ToJson(data.config), data.settings);
-  return std::make_unique<TrainableTextClassifier>(std::move(data), variation);
+  AddConfig(ToJson(texts.config), data.settings);
+  data.settings["--crop-tokens"] = absl::StrCat(variation.crop_tokens);
+  data.settings["--masked-tokens"] = absl::StrCat(variation.masked_tokens);
+  return std::make_unique<TrainableTextClassifier>(std::move(data), std::move(texts), variation);
 }
 
 }  // namespace longshort::models

@@ -76,10 +76,11 @@ TEST(Divide, RareClassesAreLeftOutOnRequest) {
   Append("d", 1, examples);
   const auto data = Divide(examples, {{{"a"}, "held", {"x"}}, {{"d"}, "held", {"y"}}}, {.min_examples = 3}, "data");
   ASSERT_TRUE(data.ok()) << data.status();
-  EXPECT_THAT(data->labels, ElementsAre("a", "b"));
+  EXPECT_THAT(data->description.labels, ElementsAre("a", "b"));
   EXPECT_EQ(data->train.size(), 8U);
   EXPECT_EQ(data->held_out.size(), 1U);
-  EXPECT_THAT(data->notes, ElementsAre("--min-examples=3 leaves out 2 labels and 3 examples: 'c' (2), 'd' (1)."));
+  EXPECT_THAT(data->description.notes,
+              ElementsAre("--min-examples=3 leaves out 2 labels and 3 examples: 'c' (2), 'd' (1)."));
   EXPECT_THAT(Error(examples, {.min_examples = 9}), HasSubstr("data: no label is left"));
   EXPECT_THAT(Error(examples, {.min_examples = 2}, {{{"d"}, "held", {"y"}}}),
               HasSubstr("--min-examples=2 leaves no example in the data of --held-out"));
@@ -91,7 +92,7 @@ TEST(Divide, OneOfSeveralLabelsIsLeftOutWithoutItsExample) {
   const Division several{.problem = ProblemType::kMultiLabel, .min_examples = 2};
   const auto data = Divide(examples, {{{"a", "odd"}, "held", {"x"}}}, several, "data");
   ASSERT_TRUE(data.ok()) << data.status();
-  EXPECT_THAT(data->labels, ElementsAre("a", "b"));
+  EXPECT_THAT(data->description.labels, ElementsAre("a", "b"));
   ASSERT_EQ(data->train.size(), 5U);
   EXPECT_THAT(data->train[1].labels, ElementsAre("a"));
   EXPECT_THAT(data->train[4].labels, IsEmpty()) << "an example without a label is an example, too";
@@ -103,9 +104,9 @@ TEST(Divide, DifferentLabelsForEqualContentAreNoted) {
       ExamplesOf({{{"a"}, "x"}, {{"b"}, "x"}, {{"a"}, "y"}, {{"b"}, "z"}, {{"b"}, "z"}, {{"b"}, "y"}, {{"a"}, "y"}}),
       {{{"a"}, "held", {"x"}}}, {}, "data");
   ASSERT_TRUE(data.ok()) << data.status();
-  ASSERT_EQ(data->notes.size(), 1U);
-  EXPECT_THAT(data->notes[0], HasSubstr("Equal examples with different labels: 2, for example data:"));
-  EXPECT_THAT(data->notes[0],
+  ASSERT_EQ(data->description.notes.size(), 1U);
+  EXPECT_THAT(data->description.notes[0], HasSubstr("Equal examples with different labels: 2, for example data:"));
+  EXPECT_THAT(data->description.notes[0],
               ::testing::AnyOf(HasSubstr("data:1 ('a') and data:2 ('b')"), HasSubstr("data:3 ('a') and data:6 ('b')")));
 }
 
@@ -113,6 +114,11 @@ TEST(Divide, DataThatCannotBeLearntAreRefused) {
   EXPECT_THAT(Error(ExamplesOf({{{"a"}, "x"}, {{"a"}, "y"}})), HasSubstr("all examples have the label 'a'"));
   EXPECT_THAT(Error(ExamplesOf({{{"a", "b"}, "x"}, {{"a", "b"}, "y"}}), {.problem = ProblemType::kMultiLabel}),
               HasSubstr("data: all examples have the same labels ('a', 'b'); at least two must differ"));
+  std::vector<std::string> many;
+  for (int i = 10; i < 40; ++i) many.push_back(std::to_string(i));
+  EXPECT_THAT(Error(ExamplesOf({{many, "x"}, {many, "y"}}), {.problem = ProblemType::kMultiLabel}),
+              HasSubstr("'29' and 10 more); at least"))
+      << "20 are shown";
   EXPECT_THAT(Error(ExamplesOf({{{"1"}, "x"}, {{"2"}, "x"}}), {.problem = ProblemType::kRegression}),
               HasSubstr("has only 1 different example"));
 }
@@ -123,7 +129,7 @@ TEST(Divide, ARegressionHoldsOutAPartOfAll) {
   const auto data = Divide(examples, {}, {.problem = ProblemType::kRegression}, "data");
   ASSERT_TRUE(data.ok()) << data.status();
   EXPECT_EQ(data->held_out.size(), 5U) << "a tenth";
-  EXPECT_THAT(data->labels, IsEmpty());
+  EXPECT_THAT(data->description.labels, IsEmpty());
 }
 
 }  // namespace longshort::models::divided_data_test

@@ -6,7 +6,6 @@
 #include "ATen/Functions.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "models/train/data_report.h"
 
 namespace longshort::models::held_out_figures_test {
 

@@ -123,7 +123,7 @@ TEST_F(ImageClassifierTrainerTest, APresetHasTheClassesOfTheFoldersAndASize) {
   files_.config.clear();
   const auto config_of = [this](const std::string& size) {
     files_.size = size;
-    const std::vector<ModelFile> files = Load({})->Files();
+    const std::vector<ModelFile> files = Load({})->data().files;
     EXPECT_EQ(files[0].name, "config.json");
     EXPECT_EQ(files[1].content, "blue\nred\n");
     return ParseCvtConfig(files[0].content, "config.json").value();
@@ -144,7 +144,7 @@ TEST_F(ImageClassifierTrainerTest, WithoutHeldOutImagesAPartOfEachClassIsHeldOut
   folder_.Write("train/red/of 100.png", folder_.Read("train/red/100.png"));  // an equal one
   const auto classifier = Load({});
   EXPECT_EQ(classifier->training_examples() + classifier->held_out_examples(), 17);
-  EXPECT_THAT(classifier->Example().call, HasSubstr("classify " + folder_.Path("train/")));
+  EXPECT_THAT(classifier->data().call, HasSubstr("classify " + folder_.Path("train/")));
   const std::vector<NamedParameter> weights = classifier->InitialParameters(1);
   const at::Tensor targets = classifier->HeldOut(weights, 0, classifier->held_out_examples()).targets;
   EXPECT_EQ(targets.argmax(1).eq(0).sum().item<int64_t>(), 2) << "a quarter of the 8 blue ones";
@@ -173,8 +173,8 @@ TEST_F(ImageClassifierTrainerTest, ARunBeginsWithTheWeightsOfAModel) {
   const auto same = Load({});
   EXPECT_EQ(difference(*same, /*in_head=*/false), 0);
   EXPECT_EQ(difference(*same, /*in_head=*/true), 0);
-  EXPECT_EQ(same->Settings().at("--from's fingerprint"), model->fingerprint);
-  EXPECT_EQ(ParseCvtConfig(same->Files()[0].content, "config.json")->preprocessing.crop_height, 24) << "its form";
+  EXPECT_EQ(same->data().settings.at("--from's fingerprint"), model->fingerprint);
+  EXPECT_EQ(ParseCvtConfig(same->data().files[0].content, "config.json")->preprocessing.crop_height, 24) << "its form";
 
   files_.train = folder_.Path("other");
   files_.held_out.clear();
@@ -184,11 +184,11 @@ TEST_F(ImageClassifierTrainerTest, ARunBeginsWithTheWeightsOfAModel) {
     }
   }
   const auto other = Load({});
-  EXPECT_EQ(other->Files()[1].content, "blue\ngreen\nred\n");
+  EXPECT_EQ(other->data().files[1].content, "blue\ngreen\nred\n");
   EXPECT_EQ(difference(*other, /*in_head=*/false), 0);
   EXPECT_EQ(difference(*other, /*in_head=*/true), 1e9) << "the head has a row for each class";
-  EXPECT_EQ(other->Files()[0].name, "config.json");
-  EXPECT_EQ(ParseCvtConfig(other->Files()[0].content, "config.json")->classes, 3);
+  EXPECT_EQ(other->data().files[0].name, "config.json");
+  EXPECT_EQ(ParseCvtConfig(other->data().files[0].content, "config.json")->classes, 3);
   std::filesystem::rename(folder_.Path("other/green"), folder_.Path("other/azure"));
   std::filesystem::remove_all(folder_.Path("other/red"));
   EXPECT_GT(difference(*Load({}), /*in_head=*/true), 0.01) << "as many classes, but others";

@@ -5,6 +5,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "models/train/held_out_figures.h"
 #include "tests/models/train/trained_weights.h"
 #include "tests/models/train/training_folder.h"
 
@@ -68,6 +69,9 @@ TEST(Targets, ErrorsNameThePlaceAndTheLabel) {
   const std::vector<LabelledExample> unknown = {{{"z"}, "data.csv:7", {"t"}}};
   EXPECT_THAT(TargetsOf(unknown, std::vector<std::string>{"a"}, kSingle).status().message(),
               HasSubstr("data.csv:7: label 'z' is not in the training data"));
+  const std::vector<LabelledExample> green = {{{"gr\xc3\xbcn"}, "data.csv:8", {"t"}}};
+  EXPECT_THAT(TargetsOf(green, std::vector<std::string>{"a"}, kSingle).status().message(),
+              HasSubstr("data.csv:8: label 'gr\xc3\xbcn' is not"));
   for (const char* broken : {"3,5", "good", "", "nan", "inf", "1e99"}) {
     const std::vector<LabelledExample> examples = {{{broken}, "data.csv:7", {"t"}}};
     EXPECT_THAT(

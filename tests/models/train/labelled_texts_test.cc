@@ -68,6 +68,34 @@ TEST_F(LabelledTextsTest, TheSeparatorOfATableIsFound) {
   EXPECT_THAT(Error(folder_.Write("f.csv", "text;stars\nx;5\n")), HasSubstr("no column 'label'"));
 }
 
+TEST_F(LabelledTextsTest, ErrorsOfTheFirstRowShowWhatItIs) {
+  EXPECT_THAT(Error(folder_.Write("a.csv",
+                                  "Gr\xc3\xb6\xc3\x9f"
+                                  "e;x\n")),
+              HasSubstr("row has 'Gr\xc3\xb6\xc3\x9f"
+                        "e', 'x';"));
+  std::string wide = "a";
+  for (int i = 1; i < 1000; ++i) wide += ",a";
+  EXPECT_THAT(Error(folder_.Write("b.csv", wide)), HasSubstr("'a' and 980 more; name one")) << "20 are shown";
+  EXPECT_THAT(Error(folder_.Write("c.csv", "\"text,label\nx,5\n")), HasSubstr("c.csv:1: a quote is not closed"));
+  EXPECT_THAT(Error(folder_.Write("d.csv", "text,label,text\nx,5,y\n")),
+              HasSubstr("d.csv:1: the column 'text' stands twice"));
+}
+
+TEST_F(LabelledTextsTest, RowsWithoutContentAreSkipped) {
+  EXPECT_THAT(Read(folder_.Write("excel.csv", "text;label\r\nx;5\r\n;\r\n;;\r\n  \r\ny;6\r\n")),
+              ElementsAre("5:x", "6:y"));
+}
+
+TEST_F(LabelledTextsTest, OtherFilesAreNotTakenForJsonLines) {
+  for (const char* other : {"[1]", "text,label", "null"}) {
+    EXPECT_THAT(LineError("\n  " + std::string(other) + "\n"),
+                HasSubstr("line.jsonl:2: is '" + std::string(other) +
+                          "'; a line must be an object like {\"label\": \"pos\", \"text\": \"...\"}, and the name of a "
+                          "table must end with .csv or .tsv"));
+  }
+}
+
 TEST_F(LabelledTextsTest, OtherFieldsOfJsonLinesMayHoldAnything) {
   const std::string deep = std::string(100, '[') + "NaN, \"]\"" + std::string(100, ']');
   for (const std::string& other : {deep, std::string("NaN"), std::string("-Infinity"), std::string("null"),
@@ -119,11 +147,14 @@ TEST_F(LabelledTextsTest, TwoDocumentsAreReadForModelsOfTwo) {
 }
 
 TEST_F(LabelledTextsTest, ErrorsNameTheLineAndWhatThereIs) {
-  EXPECT_THAT(Error(folder_.Write("b.csv", "text,label\nx,5\n\"y\nz\",5,6\n")), HasSubstr("b.csv:3: has 3 fields"));
+  EXPECT_THAT(Error(folder_.Write("b.csv", "text,label\nx,5\n\"y\nz\",5,6\n")),
+              HasSubstr("b.csv:3: has 3 fields, but the first row has 2; put a field that "
+                        "contains ',' in double quotes"));
   EXPECT_THAT(Error(folder_.Write("c.csv", "text,label\n\"x,5\n")), HasSubstr("c.csv:2: a quote is not closed"));
   EXPECT_THAT(Error(folder_.Write("q.csv", "text,label\n\"one said \\\"x\\\" ok\",5\n")),
               HasSubstr("q.csv:2: a quote within a quoted field must be doubled"));
-  EXPECT_THAT(Error(folder_.Write("d.csv", "text,label\nx,\n")), HasSubstr("d.csv:2: a label must be one line"));
+  EXPECT_THAT(Error(folder_.Write("d.csv", "text,label\nx,\n")),
+              HasSubstr("d.csv:2: label is ''; it must be one line that is not empty"));
   EXPECT_THAT(Error(folder_.Write("e.csv", "text,label\n")), HasSubstr("no labelled text"));
   EXPECT_THAT(Error(folder_.Write("empty.csv", "")), HasSubstr("it must begin with a row of names"));
   EXPECT_THAT(LineError("\n\n"), HasSubstr("no labelled text"));
@@ -160,6 +191,7 @@ TEST_F(LabelledTextsTest, OtherEncodingsAreNamedAndConverted) {
   EXPECT_THAT(Error(folder_.Write("odd.csv", "text,label\n\x81,pos\n")),
               HasSubstr("; give its encoding with --encoding"));
   EXPECT_THAT(LineError("{\"text\": \"\xe9\", \"label\": 1}"), HasSubstr("--encoding=windows-1252"));
+  EXPECT_THAT(LineError("\x1b[2J\xe9"), HasSubstr("it reads '\\x1b[2J\xc3\xa9'")) << "no control characters";
   folder_.Write("texts/pos/a.txt", "caf\xe9");
   EXPECT_THAT(Error(folder_.Path("texts")), HasSubstr("texts/pos/a.txt:1: is not UTF-8"));
   EXPECT_THAT(Read(folder_.Path("texts"), {.encoding = "latin1"}), ElementsAre("pos:caf\xc3\xa9"));

@@ -97,12 +97,13 @@ TEST_F(TextClassifierTrainerTest, BrokenDataIsNamed) {
   EXPECT_THAT(error_with(files), HasSubstr("three.jsonl: has 3 labels, the model has 2 classes"));
   files.train = folder_.Write("returns.jsonl", R"({"label": "x", "text": "z"}
                                                  {"label": "z\r", "text": "z"})");
+  files.held_out = files.train;
   EXPECT_THAT(error_with(files), HasSubstr("returns.jsonl: label 'z\\r' would be read from labels.txt as 'z'"));
   files = files_;
   files.held_out = folder_.Write("unknown.jsonl", "{\"label\": \"z\", \"text\": \"z\"}\n");
   EXPECT_THAT(error_with(files), HasSubstr("unknown.jsonl:1: label 'z' is not in the training data"));
   files.held_out = folder_.Write("empty.jsonl", "{\"label\": \"x\", \"text\": \"\"}\n");
-  EXPECT_THAT(error_with(files), HasSubstr("empty.jsonl:1: a document has no token"));
+  EXPECT_THAT(error_with(files), HasSubstr("empty.jsonl:1: the text is empty, or has only padding"));
   files.held_out = folder_.Path("missing.jsonl");
   EXPECT_THAT(error_with(files), HasSubstr("missing.jsonl"));
   files = files_;

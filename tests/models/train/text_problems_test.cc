@@ -152,11 +152,11 @@ TEST_F(TextProblemsTest, TextsThatAreCutAreCounted) {
   files.train = folder_.Write("long.csv", "text,label\n" + std::string(9000, 'a') + ",x\nb,x\nc,y\n" +
                                               std::string(8193, 'd') + ",y\n" + std::string(8192, 'e') + ",y\n");
   const auto classifier = ValueOf(LoadTrainableTextClassifier(files, {}));
-  EXPECT_THAT(classifier->description().notes,
+  EXPECT_THAT(classifier->data().description.notes,
               ElementsAre("2 of 5 texts are cut after 8192 bytes, which is all that the model reads; the longest has "
                           "9000."));
   files.held_out = folder_.Write("quoted.csv", "text,label\n\"\n\",x\nit's,x\n");
-  EXPECT_EQ(ValueOf(LoadTrainableTextClassifier(files, {}))->Example().input, "printf %s 'it'\\''s'");
+  EXPECT_EQ(ValueOf(LoadTrainableTextClassifier(files, {}))->data().input, "printf %s 'it'\\''s'");
 }
 
 }  // namespace longshort::models::text_problems_test
