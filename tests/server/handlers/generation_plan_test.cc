@@ -98,8 +98,10 @@ TEST(GenerationPlan, PromptsShareTheLimitsOfOneCall) {
   call.prompts.push_back(call.prompts.front());
   EXPECT_EQ(MessageOf(Plan(call).status()), "number of prompt tokens times variants is 1002; it must be in [0, 1000]");
   call = Prompted("a");
-  call.prompts.resize(1025, call.prompts.front());
-  EXPECT_THAT(MessageOf(Plan(call).status()), HasSubstr("is 1025; it must be in [1, 1024]"));
+  call.prompts.resize(2049, call.prompts.front());
+  EXPECT_THAT(MessageOf(Plan(call).status()), HasSubstr("is 2049; it must be in [1, 2048]"));
+  call.completions = 2;
+  EXPECT_THAT(MessageOf(Plan(call).status()), HasSubstr("is 2049; it must be in [1, 1024]"));
 }
 
 // The size of the queue also limits the completions, because a larger call could never be accepted.

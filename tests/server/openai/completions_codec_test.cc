@@ -54,8 +54,8 @@ TEST(CompletionsCodec, ListsHaveTheLimitsOfTheRequest) {
   };
   EXPECT_TRUE(ReadCompletionsRequest(R"({"prompt": )" + list_of(64, "[1,2,3,4,5]") + "]}").ok());
   // What follows the first element too many is not read.
-  EXPECT_EQ(ErrorOf(R"({"prompt": )" + list_of(1025, "\"\"")), "the body: prompt has more than 1024 elements");
-  EXPECT_EQ(ErrorOf(R"({"prompt": )" + list_of(1025, "[1]")), "the body: prompt has more than 1024 elements");
+  EXPECT_EQ(ErrorOf(R"({"prompt": )" + list_of(2049, "\"\"")), "the body: prompt has more than 2048 elements");
+  EXPECT_EQ(ErrorOf(R"({"prompt": )" + list_of(2049, "[1]")), "the body: prompt has more than 2048 elements");
   EXPECT_EQ(ErrorOf(R"({"prompt": )" + list_of(6, "7")), "the body: prompt has more than 5 numbers");
   EXPECT_EQ(ErrorOf(R"({"prompt": [)" + list_of(6, "7")), "the body: prompt has more than 5 numbers");
   EXPECT_EQ(ErrorOf(R"({"stop": )" + list_of(17, "\"\"")), "the body: stop has more than 16 elements");
