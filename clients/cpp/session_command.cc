@@ -227,7 +227,7 @@ Examples:
     const auto left = static_cast<int64_t>(result.left.size());
     const double seconds = absl::ToDoubleSeconds(result.elapsed);
     if (!context.options.json) {
-      context.terminal.output << absl::StrFormat("%d sessions moved, %d left; %.1f MiB in %.2f s\n", result.moved, left,
+      context.terminal.output << absl::StrFormat("sessions moved: %d, left: %d; %.1f MiB in %.2f s\n", result.moved, left,
                                                  static_cast<double>(result.bytes) / kMiB, seconds);
       return;
     }
