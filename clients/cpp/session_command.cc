@@ -227,8 +227,8 @@ Examples:
     const auto left = static_cast<int64_t>(result.left.size());
     const double seconds = absl::ToDoubleSeconds(result.elapsed);
     if (!context.options.json) {
-      context.terminal.output << absl::StrFormat("sessions moved: %d, left: %d; %.1f MiB in %.2f s\n", result.moved, left,
-                                                 static_cast<double>(result.bytes) / kMiB, seconds);
+      context.terminal.output << absl::StrFormat("sessions moved: %d, left: %d; %.1f MiB in %.2f s\n", result.moved,
+                                                 left, static_cast<double>(result.bytes) / kMiB, seconds);
       return;
     }
     google::protobuf::Struct summary;
