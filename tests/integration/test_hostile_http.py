@@ -344,7 +344,7 @@ def test_tls_garbage(repository: Path, tmp_path: Path, authority: Authority) -> 
     numbers = random.Random(2)
     with Server(repository, tmp_path, *options, trusted=authority.pem) as server:
         for garbage in (
-            b"GET /livez HTTP/1.1\r\n\r\n",
+            b"get /livez HTTP/1.1\r\n\r\n",
             b"\x16\x03\x01\x40\x00" + numbers.randbytes(16384),
             b"\x00" * 99,
         ):

@@ -93,7 +93,7 @@ def pixels(data: str, shape: str = "[1, 1, 3]", datatype: str = "UINT8") -> str:
         ("texts", {"inputs": [document("a", parameters={"binary_data_size": -1})]}, "a whole number of bytes"),
         ("images", pixels("[1, 2, 256]"), "inputs[0].data[2] is 256; it must be a whole number from 0 to 255"),
         ("images", pixels("[1, 2, -1]"), "inputs[0].data[2] is -1; it must be a whole number from 0 to 255"),
-        ("images", pixels("[1, 2, 3.0]"), "inputs[0].data[2] is 3; it must be a whole number from 0 to 255"),
+        ("images", pixels("[1, 2, 3.5]"), "inputs[0].data[2] is 3.5; it must be a whole number from 0 to 255"),
         ("images", pixels("[1, 2, true]"), "inputs[0].data[2] is true; it must be a whole number"),
         ("images", pixels("[1, 2]"), "the number of elements of inputs[0].data is 2; it must be 3"),
         ("images", pixels("[[1, 2, 3]]"), "the nesting of inputs[0].data is [1, 3]; it must be [1, 1, 3]"),
