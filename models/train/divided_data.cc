@@ -99,8 +99,9 @@ void NoteConflicts(const Different& different, absl::Span<const LabelledExample>
   int64_t conflicts = 0;
   std::string first;
   for (const auto& [hash, indices] : different) {
-    const auto other = std::find_if(indices.begin(), indices.end(),
-                                    [&](size_t i) { return examples[i].labels != examples[indices.front()].labels; });
+    const std::vector<std::string>& labels = examples[indices.front()].labels;
+    const auto other =
+        std::find_if(indices.begin(), indices.end(), [&](size_t i) { return examples[i].labels != labels; });
     if (other == indices.end()) continue;
     if (conflicts++ == 0) first = absl::StrCat(shown(indices.front()), " and ", shown(*other));
   }

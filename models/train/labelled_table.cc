@@ -3,6 +3,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
 #include "models/train/labelled_texts.h"
@@ -80,10 +81,16 @@ absl::StatusOr<Columns> TakeColumns(std::string_view& table, char usual, const T
     return Columns{.separator = separator, .count = count, .text = text, .label = label};
   }
   if (most.empty()) return error;
-  const bool has_text = IndexOf(most, format.text_column) < most.size();
-  return absl::InvalidArgumentError(absl::StrCat("no column '", has_text ? format.label_column : format.text_column,
-                                                 "'; its first row has ", QuotedLabels(most), "; name one with ",
-                                                 has_text ? "--label-column" : "--text-column"));
+  std::vector<std::string> missing, options;
+  for (const auto& [column, option] :
+       {std::pair(format.text_column, "--text-column"), {format.label_column, "--label-column"}}) {
+    if (IndexOf(most, column) < most.size()) continue;
+    missing.push_back(QuotedLabel(column));
+    options.push_back(option);
+  }
+  return absl::InvalidArgumentError(absl::StrCat("no column ", absl::StrJoin(missing, " or "), "; its first row has ",
+                                                 QuotedLabels(most), "; name ", missing.size() == 1 ? "one" : "two",
+                                                 " with ", absl::StrJoin(options, " and ")));
 }
 
 std::vector<std::string> LabelsIn(const std::string& field, const TextFormat& format) {

@@ -7,6 +7,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "models/train/text_table.h"
 
 namespace longshort::models {
 namespace {
@@ -34,12 +35,7 @@ std::string ShellWord(const std::string& word) {
 std::string InputCommand(std::string_view text) {
   constexpr size_t kLongest = 100;
   text = text.substr(0, std::find_if(text.begin(), text.end(), absl::ascii_iscntrl) - text.begin());
-  if (text.size() > kLongest) {
-    size_t end = text.rfind(' ', kLongest);
-    if (end == std::string_view::npos) end = kLongest;
-    while ((text[end] & 0xC0) == 0x80) --end;  // not within a character
-    text = text.substr(0, end);
-  }
+  if (text.size() > kLongest) text = Beginning(text, std::min(text.rfind(' ', kLongest), kLongest));
   return text.empty() ? "" : absl::StrCat("printf %s ", ShellWord(std::string(text)));
 }
 

@@ -9,18 +9,22 @@
 namespace longshort::models {
 namespace {
 
-// Characters, counted by the bytes that begin one in UTF-8.
-size_t Width(const std::string& cell) {
-  return std::count_if(cell.begin(), cell.end(), [](char byte) { return (byte & 0xC0) != 0x80; });
-}
+// Whether the byte begins a character in UTF-8.
+bool Begins(char byte) { return (byte & 0xC0) != 0x80; }
+
+// In characters.
+size_t Width(const std::string& cell) { return std::count_if(cell.begin(), cell.end(), Begins); }
 
 }  // namespace
 
+std::string_view Beginning(std::string_view text, size_t bytes) {
+  while (bytes > 0 && bytes < text.size() && !Begins(text[bytes])) --bytes;
+  return text.substr(0, bytes);
+}
+
 std::string ShownLabel(const std::string& label) {
-  constexpr size_t kLongest = 60;
-  size_t end = std::min(label.size(), kLongest);
-  while (end < label.size() && (label[end] & 0xC0) == 0x80) --end;  // not within a character
-  return absl::StrCat(absl::Utf8SafeCHexEscape(label.substr(0, end)), end < label.size() ? "..." : "");
+  const std::string shown(Beginning(label, 60));
+  return absl::StrCat(absl::Utf8SafeCHexEscape(shown), shown.size() < label.size() ? "..." : "");
 }
 
 std::string QuotedLabel(const std::string& label) { return absl::StrCat("'", ShownLabel(label), "'"); }

@@ -1,13 +1,17 @@
 // Labels and tables in messages.
 #pragma once
 
-#include <cstdint>
+#include <cstddef>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/types/span.h"
 
 namespace longshort::models {
+
+// The beginning of UTF-8 text: at most `bytes` bytes, up to the end of a character.
+std::string_view Beginning(std::string_view text, size_t bytes);
 
 // A label in a message: UTF-8 with escapes for control characters, cut at 60 bytes.
 std::string ShownLabel(const std::string& label);

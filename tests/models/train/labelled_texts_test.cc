@@ -64,8 +64,10 @@ TEST_F(LabelledTextsTest, TheSeparatorOfATableIsFound) {
   EXPECT_THAT(Read(folder_.Write("c.tsv", "text,label\nx,pos\n")), ElementsAre("pos:x"));
   EXPECT_THAT(Read(folder_.Write("d.csv", "text,label,a;b;c;d\nx,pos,1\n")), ElementsAre("pos:x"));
   EXPECT_THAT(Error(folder_.Write("e.csv", "review;stars;id\nx;5;1\n")),
-              HasSubstr("no column 'text'; its first row has 'review', 'stars', 'id'; name one with --text-column"));
-  EXPECT_THAT(Error(folder_.Write("f.csv", "text;stars\nx;5\n")), HasSubstr("no column 'label'"));
+              HasSubstr("no column 'text' or 'label'; its first row has 'review', 'stars', 'id'; name two with "
+                        "--text-column and --label-column"));
+  EXPECT_THAT(Error(folder_.Write("f.csv", "text;stars\nx;5\n")),
+              HasSubstr("no column 'label'; its first row has 'text', 'stars'; name one with --label-column"));
 }
 
 TEST_F(LabelledTextsTest, ErrorsOfTheFirstRowShowWhatItIs) {
@@ -76,7 +78,7 @@ TEST_F(LabelledTextsTest, ErrorsOfTheFirstRowShowWhatItIs) {
                         "e', 'x';"));
   std::string wide = "a";
   for (int i = 1; i < 1000; ++i) wide += ",a";
-  EXPECT_THAT(Error(folder_.Write("b.csv", wide)), HasSubstr("'a' and 980 more; name one")) << "20 are shown";
+  EXPECT_THAT(Error(folder_.Write("b.csv", wide)), HasSubstr("'a' and 980 more; name two")) << "20 are shown";
   EXPECT_THAT(Error(folder_.Write("c.csv", "\"text,label\nx,5\n")), HasSubstr("c.csv:1: a quote is not closed"));
   EXPECT_THAT(Error(folder_.Write("d.csv", "text,label,text\nx,5,y\n")),
               HasSubstr("d.csv:1: the column 'text' stands twice"));
