@@ -53,6 +53,7 @@ std::vector<std::pair<std::string, size_t>> Rare(const std::map<std::string, Dif
 // "'a' (1), 'b' (2) and 40 more"
 std::string WithNumbers(const std::vector<std::pair<std::string, size_t>>& labels) {
   std::vector<std::string> parts;
+  parts.reserve(labels.size());
   for (const auto& [label, number] : labels) parts.push_back(absl::StrCat(QuotedLabel(label), " (", number, ")"));
   return Listed(std::move(parts));
 }

@@ -167,7 +167,7 @@ absl::Status HoldWaiting(const CallRecord& record, int64_t window, PlannedGenera
   return core::Hold(bytes, planned.memory);
 }
 
-absl::Status Start(CallRecord& record, PlannedGeneration plans, std::shared_ptr<GenerationSink> sink) {
+absl::Status Start(CallRecord& record, PlannedGeneration plans, const std::shared_ptr<GenerationSink>& sink) {
   const auto planned = std::make_shared<PlannedGeneration>(std::move(plans));
   GenerationPlan& plan = planned->plan;
   for (core::GenerationRequest& one : plan.requests) LS_RETURN_IF_ERROR(TakeSession(record, &one.session));
@@ -243,11 +243,11 @@ absl::Status Generate(CallRecord& record, const GenerateCall& call,
   return Start(record, std::move(planned), std::make_shared<CollectingSink>(std::move(done)));
 }
 
-absl::Status GenerateStream(CallRecord& record, const GenerateCall& call, std::shared_ptr<GenerationSink> sink) {
+absl::Status GenerateStream(CallRecord& record, const GenerateCall& call, const std::shared_ptr<GenerationSink>& sink) {
   LS_ASSIGN_OR_RETURN(PlannedGeneration planned, Plan(record, call));
   TraceGeneration(record, call, planned.plan);
   record.trace().Set("gen_ai.request.stream", true);
-  return Start(record, std::move(planned), std::move(sink));
+  return Start(record, std::move(planned), sink);
 }
 
 }  // namespace longshort::server

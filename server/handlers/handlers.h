@@ -35,7 +35,7 @@ absl::Status Generate(CallRecord& record, const GenerateCall& call,
                       std::function<void(absl::StatusOr<GenerateResult>)> done);
 // As Generate, but streams the text to `sink`. On OK `sink` has been opened and will be closed; on an error it is not
 // used. The sink owns the record.
-absl::Status GenerateStream(CallRecord& record, const GenerateCall& call, std::shared_ptr<GenerationSink> sink);
+absl::Status GenerateStream(CallRecord& record, const GenerateCall& call, const std::shared_ptr<GenerationSink>& sink);
 
 // Converts a text to token ids, or checks ids. Returns at once and needs no engine.
 absl::StatusOr<TokenizeResult> Tokenize(CallRecord& record, const TokenizeCall& call);
