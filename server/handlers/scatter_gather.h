@@ -104,19 +104,22 @@ class ScatterGather final : public std::enable_shared_from_this<ScatterGather<Re
       position.index = waiting_.front();
       waiting_.pop_front();
       ++running_;
+      ++left_;  // the submission: the call does not end before it has returned
       submit = submit_;
     }
     const absl::Status status = submit(position);
-    if (status.ok()) return;
-    {
+    bool waits = false;
+    if (!status.ok()) {
       const MutexLock lock(mutex_);
       --running_;
-      if (absl::IsResourceExhausted(status) && running_ > 0 && status_.ok()) {
-        waiting_.push_front(position.index);
-        return;
-      }
+      waits = absl::IsResourceExhausted(status) && running_ > 0 && status_.ok();
+      if (waits) waiting_.push_front(position.index);
     }
-    Ended(1, status);
+    if (status.ok() || waits) {
+      Ended(1, absl::OkStatus());
+    } else {
+      Ended(2, status);
+    }
   }
 
   void Ended(int64_t parts, const absl::Status& status) {

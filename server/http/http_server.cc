@@ -89,8 +89,9 @@ class HttpServer::Loop final {
       error_code error;
       HttpSocket socket = co_await acceptor.async_accept(redirect_error(use_awaitable, error));
       // Those that came together are accepted together, so that all of them can take turns.
-      for (int i = 0; i < kAcceptedAtOnce && !error; ++i) {
+      for (int accepted = 1; !error; ++accepted) {
         Admit(std::move(socket));
+        if (accepted == kAcceptedAtOnce) break;
         socket = acceptor.accept(error);
       }
       if (!IsOutOfDescriptors(error.value())) continue;

@@ -124,6 +124,20 @@ TEST_F(InTurnTest, APartFollowsWhenOneHasEnded) {
   EXPECT_EQ(**done_, (std::vector<int64_t>{1, 0, 2, 3, 4}));
 }
 
+// An engine may end a part at once, on another thread, while the call's data are still used to submit it.
+TEST_F(InTurnTest, TheCallDoesNotEndWhileAPartIsSubmitted) {
+  parts_->SubmitInTurn(
+      2, 1,
+      [this](const core::PositionInCall& position) {
+        if (position.index == 1) PartEnded(1);
+        EXPECT_FALSE(done_.has_value());
+        return absl::OkStatus();
+      },
+      [](absl::AnyInvocable<void()> task) { task(); });
+  PartEnded(0);
+  EXPECT_EQ(**done_, (std::vector<int64_t>{0, 1}));
+}
+
 TEST_F(InTurnTest, ARefusedPartWaitsForTheNextEnd) {
   Begin();
   refused_ = 2;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "server/http/http_status.h"
 #include "tests/server/http/raw_client.h"
@@ -50,6 +51,10 @@ class HttpServerTest : public ::testing::Test {
           if (head.path == "/call") return {.is_call = true, .serve = Echo};
           if (head.path == "/wait") return {.is_call = true, .serve = [this](const auto& exchange) { Wait(exchange); }};
           if (head.path == "/large") response = {.body = large_};
+          if (head.path == "/block") {
+            ++waiting_;
+            unblocked_.WaitForNotification();
+          }
           return {.serve = [response](const std::shared_ptr<HttpExchange>& exchange) { exchange->Answer(response); }};
         },
         tls, limits);
@@ -100,6 +105,7 @@ class HttpServerTest : public ::testing::Test {
   const std::string large_ = std::string(16 << 20, 'x');  // more than sockets hold
   std::atomic<int> waiting_ = 0;
   std::atomic<int> left_ = 0;  // of those that waited
+  absl::Notification unblocked_;
   std::unique_ptr<HttpServer> server_;
 };
 
@@ -113,6 +119,21 @@ TEST_F(HttpServerTest, AnswersAndKeepsTheConnection) {
   ASSERT_TRUE(client.Send(std::string(kGet) + kGet + "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"));
   EXPECT_EQ(ReceiveUndated(client, 2 * kAnswer.size()), kAnswer + kAnswer) << "those that come together, too";
   EXPECT_THAT(client.Receive(10'000), HasSubstr("Connection: close"));
+}
+
+// More than are accepted in one turn.
+TEST_F(HttpServerTest, ConnectionsThatComeTogetherAreAllServed) {
+  Serve({.connections = 400});
+  const RawClient blocking(port());
+  ASSERT_TRUE(blocking.Send("GET /block HTTP/1.1\r\nHost: x\r\n\r\n"));
+  AwaitWaiting(1);
+  std::vector<std::unique_ptr<RawClient>> clients;
+  for (int i = 0; i < 300; ++i) {
+    clients.push_back(std::make_unique<RawClient>(port()));
+    ASSERT_TRUE(clients.back()->Send(kGet));
+  }
+  unblocked_.Notify();
+  for (const auto& client : clients) EXPECT_EQ(ReceiveUndated(*client, kAnswer.size()), kAnswer);
 }
 
 TEST_F(HttpServerTest, HeadHasNoBody) {
