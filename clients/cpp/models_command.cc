@@ -44,7 +44,7 @@ void WriteList(const v1::ListModelsResponse& response, std::ostream& output) {
                     TextOrDash(model.tokenizer()), CountOrDash(model.vocabulary_size()),
                     CountOrDash(model.language_model().memory_length(), " tokens")});
   }
-  WriteTable(rows, output);
+  output << TextTable(rows);
 }
 
 std::string AtMost(int64_t count, absl::string_view unit) { return absl::StrCat("at most ", count, unit); }
@@ -121,7 +121,7 @@ void WriteModel(const v1::Model& model, std::ostream& output) {
                                {"parameters", absl::StrCat(model.parameters())}};
   const std::vector<TextRow> more = model.has_classifier() ? ClassifierRows(model) : LanguageModelRows(model);
   rows.insert(rows.end(), more.begin(), more.end());
-  WriteTable(rows, output);
+  output << TextTable(rows);
 }
 
 class ModelsCommand final : public Command {

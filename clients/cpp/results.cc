@@ -24,12 +24,6 @@ std::string Bar(float probability) {
   return absl::StrCat(bar, kEighths[static_cast<size_t>(eighths % 8)]);
 }
 
-// Counts UTF-8 characters: roughly the text's width at a terminal.
-size_t CountCharacters(const std::string& text) {
-  const auto begins_character = [](char byte) { return (static_cast<uint8_t>(byte) & 0xC0U) != 0x80U; };
-  return static_cast<size_t>(std::count_if(text.begin(), text.end(), begins_character));
-}
-
 std::string FinishText(v1::FinishReason reason, const std::string& stop) {
   switch (reason) {
     case v1::FINISH_REASON_LENGTH:
@@ -46,23 +40,6 @@ constexpr int kMaxCompletions = 1024;
 
 }  // namespace
 
-void WriteTable(const std::vector<TextRow>& rows, std::ostream& output, int indent) {
-  std::vector<size_t> widths;
-  for (const TextRow& row : rows) {
-    widths.resize(std::max(widths.size(), row.size()));
-    for (size_t column = 0; column < row.size(); ++column) {
-      widths[column] = std::max(widths[column], CountCharacters(row[column]));
-    }
-  }
-  for (const TextRow& row : rows) {
-    output << std::string(static_cast<size_t>(indent), ' ');
-    for (size_t column = 0; column + 1 < row.size(); ++column) {
-      output << row[column] << std::string(widths[column] - CountCharacters(row[column]) + 2, ' ');
-    }
-    output << row.back() << "\n";
-  }
-}
-
 void WriteClassTable(const std::string& heading, const v1::Classification& classification, Terminal& terminal) {
   std::vector<TextRow> rows;
   for (const v1::ClassProbability& entry : classification.classes()) {
@@ -72,7 +49,7 @@ void WriteClassTable(const std::string& heading, const v1::Classification& class
     rows.push_back(row);
   }
   terminal.output << heading << "\n";
-  WriteTable(rows, terminal.output, 2);
+  terminal.output << TextTable(rows, 2);
   if (classification.logits_size() > 0) {
     terminal.output << "  logits by class:";
     for (const float logit : classification.logits()) terminal.output << absl::StrFormat(" %.6g", logit);

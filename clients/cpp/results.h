@@ -6,15 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "base/text_table.h"
 #include "clients/cpp/terminal.h"
 #include "longshort/v1/inference.pb.h"
 
 namespace longshort::client {
-
-using TextRow = std::vector<std::string>;
-
-// Writes a table. Each column is as wide as its widest cell plus two spaces; `indent` spaces precede each row.
-void WriteTable(const std::vector<TextRow>& rows, std::ostream& output, int indent = 0);
 
 // Writes a heading, one row for each class (most probable first, with a bar at a terminal), then the logits, if any.
 // A class without a label is "class 281".

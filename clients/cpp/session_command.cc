@@ -57,7 +57,7 @@ void WriteSessions(const std::vector<SessionOfModel>& sessions, std::ostream& ou
                     absl::StrCat(session.session_tokens()),
                     session.in_use() ? "in use" : absl::StrFormat("%.0f s", session.idle_seconds())});
   }
-  WriteTable(rows, output);
+  output << TextTable(rows);
 }
 
 class SessionCommand final : public Command {

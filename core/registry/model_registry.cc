@@ -38,10 +38,6 @@ absl::Status NoModelIn(const std::string& repository, const std::set<std::string
       absl::StrCat("there is no model in ", repository, skipped.empty() ? "" : "; ", absl::StrJoin(skipped, "; ")));
 }
 
-absl::Status NotServed(const absl::Status& failure) {
-  return absl::NotFoundError(absl::StrCat("not served, because it could not be loaded: ", failure.message()));
-}
-
 constexpr auto kAppendKey = [](std::string* out, const auto& entry) { absl::StrAppend(out, entry.first); };
 
 }  // namespace
@@ -92,16 +88,14 @@ absl::StatusOr<std::shared_ptr<ServedModel>> ModelRegistry::Find(std::string_vie
   }
   const auto model = name.empty() ? models_.begin() : models_.find(name);
   if (model == models_.end()) {
-    if (const absl::Status* failure = FailureOf(name, version); failure != nullptr)
-      return WithoutPath(NotServed(*failure));
+    LS_RETURN_IF_ERROR(CheckNotFailed(name, version));
     return absl::NotFoundError(absl::StrCat("there is no model ", std::string(name), ThereAre(models_, kAppendKey)));
   }
   const auto& versions = model->second;
   if (version == 0) return versions.rbegin()->second;
   const auto found = versions.find(version);
   if (found == versions.end()) {
-    if (const absl::Status* failure = FailureOf(model->first, version); failure != nullptr)
-      return WithoutPath(NotServed(*failure));
+    LS_RETURN_IF_ERROR(CheckNotFailed(model->first, version));
     return absl::NotFoundError(
         absl::StrCat("model ", model->first, " has no version ", version, ThereAre(versions, kAppendKey)));
   }
@@ -304,11 +298,13 @@ bool ModelRegistry::FailsAgain(const VersionId& id, const Signature& signature) 
   return failed != failed_.end() && failed->second.lasts && failed->second.signature == signature.Text();
 }
 
-const absl::Status* ModelRegistry::FailureOf(std::string_view name, int64_t version) const {
+absl::Status ModelRegistry::CheckNotFailed(std::string_view name, int64_t version) const {
   for (const auto& [id, failure] : failed_) {
-    if (id.first == name && (version == 0 || id.second == 0 || id.second == version)) return &failure.status;
+    if (id.first != name || (version != 0 && id.second != 0 && id.second != version)) continue;
+    return WithoutPath(
+        absl::NotFoundError(absl::StrCat("not served, because it could not be loaded: ", failure.status.message())));
   }
-  return nullptr;
+  return absl::OkStatus();
 }
 
 absl::StatusOr<VersionPolicy> ModelRegistry::ReadPolicy(const std::string& name,

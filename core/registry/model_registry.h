@@ -142,8 +142,8 @@ class ModelRegistry {
   ModelRegistry(std::string repository, Loader loader, EngineFactory engine_factory, PolicyReader policies,
                 std::unique_ptr<RetiredModels> retired);
 
-  // The reason why this version (0: any) of the model was not loaded; null if none failed.
-  const absl::Status* FailureOf(std::string_view name, int64_t version) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Errors: NOT_FOUND with the reason why this version (0: any) of the model could not be loaded, if one failed.
+  absl::Status CheckNotFailed(std::string_view name, int64_t version) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether the version failed with the same files, and will do so again.
   bool FailsAgain(const VersionId& id, const Signature& signature) const;
   // The last attempt to load it did not fail.

@@ -13,7 +13,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "models/train/text_table.h"
+#include "base/text_table.h"
+#include "models/train/shown_labels.h"
 
 namespace longshort::models {
 namespace {
@@ -40,6 +41,14 @@ std::vector<int64_t> ByFallingCount(const std::vector<int64_t>& counts) {
   return order;
 }
 
+// The first `most` rows, and how many more there are.
+std::string BeginningOf(const std::vector<TextRow>& rows, const TextRow& head, size_t most) {
+  std::vector<TextRow> shown = {head};
+  shown.insert(shown.end(), rows.begin(), rows.begin() + static_cast<int64_t>(std::min(most, rows.size())));
+  return absl::StrCat(TextTable(shown, 2),
+                      rows.size() > most ? absl::StrCat("  and ", rows.size() - most, " more\n") : "");
+}
+
 // Rows of labels with errors, and the order by which they are sorted.
 using WorstRows = std::vector<std::pair<std::pair<double, int64_t>, TextRow>>;
 
@@ -48,7 +57,7 @@ std::string WorstTable(const std::string& title, const TextRow& head, WorstRows 
   std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<TextRow> sorted;
   for (auto& [order, row] : rows) sorted.push_back(std::move(row));
-  return absl::StrCat(title, " with errors, worst first:\n", TextTable(head, sorted, kWorst));
+  return absl::StrCat(title, " with errors, worst first:\n", BeginningOf(sorted, head, kWorst));
 }
 
 class SingleLabelFigures final : public HeldOutFigures {
@@ -251,7 +260,7 @@ std::string LabelTable(const DataDescription& description) {
   for (const int64_t i : ByFallingCount(train)) {
     rows.push_back({ShownLabel(description.labels[i]), absl::StrCat(train[i]), absl::StrCat(held_out[i])});
   }
-  std::string table = TextTable({"label", "train", "held out"}, rows, kMostLabels);
+  std::string table = BeginningOf(rows, {"label", "train", "held out"}, kMostLabels);
   if (description.problem == ProblemType::kMultiLabel) {
     const auto without = [](const std::vector<Target>& targets) {
       return std::count_if(targets.begin(), targets.end(), [](const Target& one) { return one.classes.empty(); });

@@ -15,7 +15,7 @@
 #include "base/files.h"
 #include "base/number_text.h"
 #include "base/status_macros.h"
-#include "models/train/text_table.h"
+#include "models/train/shown_labels.h"
 #include "models/weights/model_directory.h"
 
 namespace longshort::models {

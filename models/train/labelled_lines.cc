@@ -8,7 +8,7 @@
 #include "base/strict_json.h"
 #include "base/text_lines.h"
 #include "models/train/labelled_texts.h"
-#include "models/train/text_table.h"
+#include "models/train/shown_labels.h"
 #include "nlohmann/json.hpp"
 
 namespace longshort::models {

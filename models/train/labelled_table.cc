@@ -6,8 +6,9 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
+#include "base/text_table.h"
 #include "models/train/labelled_texts.h"
-#include "models/train/text_table.h"
+#include "models/train/shown_labels.h"
 
 namespace longshort::models {
 namespace {

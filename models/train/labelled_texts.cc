@@ -10,7 +10,7 @@
 #include "base/files.h"
 #include "base/status_macros.h"
 #include "base/text_lines.h"
-#include "models/train/text_table.h"
+#include "models/train/shown_labels.h"
 
 namespace longshort::models {
 namespace {

@@ -7,7 +7,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "models/train/text_table.h"
+#include "models/train/shown_labels.h"
 
 namespace longshort::models {
 namespace {

@@ -16,7 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/strict_json.h"
 #include "base/utf8.h"
-#include "models/train/text_table.h"
+#include "models/train/shown_labels.h"
 
 namespace longshort::models {
 namespace {

@@ -117,6 +117,12 @@ class CallRecord {
 
   // The account of the call's answers.
   UnreadAnswers::Account& answers() { return answers_; }
+  // An empty share of what the caller may hold of CallEnvironment::message_memory.
+  Budget::Share MemoryShare() const { return Budget::Share(environment_.message_memory->Of(engine_context_.client)); }
+  // Runs `task` by a thread of CallEnvironment::work, in the caller's turn and without a limit.
+  void RunInPool(absl::AnyInvocable<void()> task) const {
+    environment_.work->Submit({.client = engine_context_.client}, core::FairPool::Timed(std::move(task)));
+  }
 
   // Adds completion `index` to the log line and the trace. `complete`: it finished normally.
   void AddWork(int64_t index, const core::GenerationSummary& summary, bool complete);

@@ -120,8 +120,7 @@ void DocumentStream::Submit(std::optional<Document> document) {
 
 absl::Status DocumentStream::HoldResult(PendingAnswer& pending) const {
   if (pending.answer_bytes < kLargeBytes || pending.memory != nullptr) return absl::OkStatus();
-  auto memory =
-      std::make_shared<Budget::Share>(record_.environment().message_memory->Of(record_.engine_context().client));
+  auto memory = std::make_shared<Budget::Share>(record_.MemoryShare());
   LS_RETURN_IF_ERROR(core::Hold(pending.answer_bytes, *memory));
   pending.memory = std::move(memory);
   return absl::OkStatus();
@@ -161,9 +160,7 @@ void DocumentStream::Ended(const PendingAnswer& pending, absl::StatusOr<ScoredTe
   Retry();
   // This is the engine's thread.
   if (pending.answer_bytes < kLargeBytes) return Reply(pending, scored);
-  record_.environment().work->Submit({.client = record_.engine_context().client},
-                                     core::FairPool::Timed([this, keep = sink_.Keep(), pending,
-                                                            scored = std::move(scored)] { Reply(pending, scored); }));
+  record_.RunInPool([this, keep = sink_.Keep(), pending, scored = std::move(scored)] { Reply(pending, scored); });
 }
 
 void DocumentStream::Reply(const PendingAnswer& pending, const absl::StatusOr<ScoredText>& scored) {

@@ -7,7 +7,6 @@
 
 #include "base/budget.h"
 #include "base/status_macros.h"
-#include "core/schedule/fair_pool.h"
 #include "core/schedule/refusal.h"
 #include "server/handlers/completion_translator.h"
 #include "server/handlers/generation_plan.h"
@@ -163,7 +162,7 @@ absl::Status HoldWaiting(const CallRecord& record, int64_t window, PlannedGenera
              static_cast<int64_t>(requests[i].prompt.size() * sizeof(int32_t));
   }
   if (bytes == 0) return absl::OkStatus();
-  planned.memory = Budget::Share(record.environment().message_memory->Of(record.engine_context().client));
+  planned.memory = record.MemoryShare();
   return core::Hold(bytes, planned.memory);
 }
 
@@ -204,10 +203,8 @@ absl::Status Start(CallRecord& record, PlannedGeneration plans, const std::share
     record.ChargeTokens(prompt_tokens);
     return status;
   };
-  const bool taken = parts->SubmitInTurn(count, window, submit, [&record](absl::AnyInvocable<void()> task) {
-    record.environment().work->Submit({.client = record.engine_context().client},
-                                      core::FairPool::Timed(std::move(task)));
-  });
+  const bool taken = parts->SubmitInTurn(
+      count, window, submit, [&record](absl::AnyInvocable<void()> task) { record.RunInPool(std::move(task)); });
   sink->Submitted(taken);
   return absl::OkStatus();
 }

@@ -74,7 +74,7 @@ absl::Status RunTexts(CallRecord& record, const ScoreCall& call, const std::shar
   }
   LS_RETURN_IF_ERROR(record.answers().Hold(scorer->AnswerBytes(count, tokens)));
   if (count > window) {
-    held->memory = Budget::Share(record.environment().message_memory->Of(record.engine_context().client));
+    held->memory = record.MemoryShare();
     LS_RETURN_IF_ERROR(core::Hold(
         (tokens - first_tokens) * core::TokenStream::kTokenBytes + (count - window) * kTextBytes, held->memory));
   }
@@ -109,10 +109,8 @@ absl::Status RunTexts(CallRecord& record, const ScoreCall& call, const std::shar
     record.ChargeTokens(tokens_of_text);
     return status;
   };
-  parts->SubmitInTurn(count, window, submit, [&record](absl::AnyInvocable<void()> task) {
-    record.environment().work->Submit({.client = record.engine_context().client},
-                                      core::FairPool::Timed(std::move(task)));
-  });
+  parts->SubmitInTurn(count, window, submit,
+                      [&record](absl::AnyInvocable<void()> task) { record.RunInPool(std::move(task)); });
   return absl::OkStatus();
 }
 

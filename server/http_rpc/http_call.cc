@@ -58,7 +58,7 @@ void HttpCall::Start(const CallEnvironment& environment, const Rpc& rpc, const s
 
 void HttpCall::BeginWork() {
   if (rpc().kind == RpcKind::kClientStream) {
-    received_memory_ = Budget::Share(environment().message_memory->Of(record().engine_context().client));
+    received_memory_ = record().MemoryShare();
   }
   if (const absl::Time deadline = record().engine_context().deadline; deadline != absl::InfiniteFuture()) {
     exchange_->SetTimer(deadline, [weak = weak_from_this()] {

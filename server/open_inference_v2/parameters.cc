@@ -1,7 +1,6 @@
 #include "server/open_inference_v2/parameters.h"
 
 #include <algorithm>
-#include <cmath>
 #include <optional>
 #include <string>
 #include <utility>

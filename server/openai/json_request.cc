@@ -1,6 +1,5 @@
 #include "server/openai/json_request.h"
 
-#include <cmath>
 #include <limits>
 #include <optional>
 

@@ -289,9 +289,7 @@ void Call::HoldAnswers() {
   record_.answers().SetHeld(static_cast<int64_t>(outgoing_.Length() + waiting_bytes_ + transport_bytes_));
 }
 
-void Call::RunLater(absl::AnyInvocable<void()> task) {
-  environment().work->Submit({.client = record_.engine_context().client}, core::FairPool::Timed(std::move(task)));
-}
+void Call::RunLater(absl::AnyInvocable<void()> task) { record_.RunInPool(std::move(task)); }
 
 void Call::RunForAnswer(CallRecord& record, absl::AnyInvocable<void()> task) {
   constexpr int64_t kLargeBytes = 64 << 10;
@@ -353,17 +351,17 @@ void Call::EndUnread(const absl::Status& why) {
   const bool is_slow = absl::IsCancelled(why);
   if (is_slow && !finished) {
     record_.CancelSlowReader();
-  } else {
-    environment().metrics.CountSlowReader(record_.names().rpc());
+    return Abort(why);
   }
-  if (is_slow && finished) {
+  environment().metrics.CountSlowReader(record_.names().rpc());
+  if (is_slow) {
     // The call's end is already counted and logged, so its status cannot change.
     LogFields fields = {{"id", record_.engine_context().id}, {"rpc", std::string(record_.names().rpc())}};
     record_.trace().AppendTo(fields);
     environment().log.Info("cancelled: the client did not read its answer within --slow-reader-timeout",
                            std::move(fields));
   }
-  if (is_slow || finished) return Abort(why);
+  if (finished) return Abort(why);
   EndNow(why);
   work_->Cancel(why);
 }

@@ -16,7 +16,7 @@ from integration.server_process import ROOT
 from docs.blocks import PAGES, Block, blocks_of
 from docs.fresh_shell import FreshShell
 
-# Of each page, the blocks that the test does not run, by their first words, and why not.
+# By page: the first words of each block that the test does not run, and the reason.
 NOT_RUN = {
     "README.md": {
         "deploy/quickstart --keep": "installs and builds",

@@ -14,8 +14,8 @@ _LOOK_SECONDS = 0.05
 
 
 class IdleBalancer:
-    """In front of a server of this machine. `resets`: a connection that it forgets is reset; otherwise both sides keep
-    theirs, and what they send is lost. Use as a context manager."""
+    """Stands before a server of this machine. `resets`: it resets a connection that it forgets; otherwise both sides
+    keep their ends, and what they send is lost. Use as a context manager."""
 
     def __init__(self, server_port: int, idle_seconds: float, resets: bool) -> None:
         self._server_port = server_port

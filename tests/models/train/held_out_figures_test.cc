@@ -46,9 +46,9 @@ TEST(SingleLabelFigures, HaveTheLargestClassBesideThemAndNameTheWorst) {
   EXPECT_EQ(figures->Figures(0.25), "accuracy 0.6000 (3 of 5), always 'pos' 0.4000, loss 0.2500 nats");
   EXPECT_EQ(figures->WorstLabels(),
             "classes with errors, worst first:\n"
-            "  class   right  most often answered instead\n"
-            "  odd    0 of 1                      neg (1)\n"
-            "  pos    1 of 2                      neg (1)\n");
+            "  class  right   most often answered instead\n"
+            "  odd    0 of 1  neg (1)\n"
+            "  pos    1 of 2  neg (1)\n");
   const at::Tensor perfect = TargetRows(SingleLabel().held_out, ProblemType::kSingleLabel, 3);
   EXPECT_EQ(FiguresOf(SingleLabel(), perfect)->WorstLabels(), "");
 }
@@ -69,9 +69,9 @@ TEST(MultiLabelFigures, HaveTheBestConstantAnswersBesideThem) {
       "micro-F1 0.7500, always 'a' + 'b' 0.5000; exact match 0.5000 (2 of 4), always 'a' 0.2500; loss 0.5000 nats");
   EXPECT_EQ(figures->WorstLabels(),
             "labels with errors, worst first:\n"
-            "  label      F1  found  found wrongly  missed\n"
-            "  c      0.0000      0              0       1\n"
-            "  b      0.6667      1              1       0\n");
+            "  label  F1      found  found wrongly  missed\n"
+            "  c      0.0000  0      0              1\n"
+            "  b      0.6667  1      1              0\n");
   EXPECT_THAT(DataReport(description), HasSubstr("no label: 0 of the training examples, 1 of those held out\n"));
 }
 
@@ -96,9 +96,9 @@ TEST(DataReport, HasTheExamplesOfEachClassTheBaselineAndTheNotes) {
   EXPECT_EQ(DataReport(SingleLabel()),
             "data: 5 examples to train on, 5 held out, 3 labels\n"
             "  label  train  held out\n"
-            "  pos        3         2\n"
-            "  neg        1         2\n"
-            "  odd        1         1\n"
+            "  pos    3      2\n"
+            "  neg    1      2\n"
+            "  odd    1      1\n"
             "baseline: always 'pos', the largest class, has accuracy 0.4000\n"
             "3 of 10 texts are cut.\n");
 }
@@ -112,8 +112,8 @@ TEST(DataReport, ShowsTheLargestClassesOfMany) {
   }
   description.labels[59] = "caf\xc3\xa9\x1b[2J";
   const std::string report = DataReport(description);
-  EXPECT_THAT(report, HasSubstr("  caf\xc3\xa9\\x1b[2J     60         1\n")) << "terminals get no control characters";
-  EXPECT_THAT(report, HasSubstr("  label 40        41         1\n  and 40 more\n"));
+  EXPECT_THAT(report, HasSubstr("  caf\xc3\xa9\\x1b[2J  60     1\n")) << "terminals get no control characters";
+  EXPECT_THAT(report, HasSubstr("  label 40     41     1\n  and 40 more\n"));
   EXPECT_THAT(report, Not(HasSubstr("label 39")));
 }
 

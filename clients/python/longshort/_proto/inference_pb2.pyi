@@ -72,7 +72,7 @@ class ScoreTextRequest(_message.Message):
 
     @_builtins.property
     def inputs(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Input]:
-        """1 to Limits.inputs (64) documents, scored independently, without context. Language models: 1 to Limits.prompt_tokens
+        """1 to Limits.inputs documents, scored independently, without context. Language models: 1 to Limits.prompt_tokens
         tokens each. Classifiers: 1 to max_document_tokens tokens each, and not only padding.
         """
 
@@ -761,7 +761,7 @@ class EmbedRequest(_message.Message):
 
     @_builtins.property
     def inputs(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Input]:
-        """Models of texts: 1 to Limits.inputs (64) documents, embedded independently, of 1 to max_document_tokens tokens each, and
+        """Models of texts: 1 to Limits.inputs documents, embedded independently, of 1 to max_document_tokens tokens each, and
         not only padding. A classifier of two documents embeds each document by itself.
         """
 

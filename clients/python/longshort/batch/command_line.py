@@ -18,7 +18,7 @@ REFUSED = 2
 UNAVAILABLE = 3
 CANCELLED = 4
 OTHER = 5
-# Of longshort-batch only.
+# Only longshort-batch has this status.
 TOO_FEW = 6
 
 _REFUSALS = (

@@ -93,7 +93,7 @@ class _Walk:
         if chunk.has_dictionary_page and chunk.dictionary_page_offset:
             begin = min(begin, chunk.dictionary_page_offset)
         self.pages: list[Page] = []
-        # Of the next header; and of the chunk.
+        # Where the next header begins, and where the chunk ends.
         self.place, self.end = begin, begin + chunk.total_compressed_size
         self._nested = nested
         self._window = _HEADER_BYTES

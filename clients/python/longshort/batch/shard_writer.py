@@ -52,8 +52,8 @@ class ShardWriter:
         self._manifest = manifest
         self._writers = asyncio.Semaphore(_WRITERS)
         self.totals = Totals()
-        # Of this run's shards, and of the entries that were added: causes of errors, rows without a carried field,
-        # and carried values that became null.
+        # What this run's shards and the added entries have: causes of errors, rows that lack a carried field, and
+        # carried values that became null.
         self.causes = Causes()
         self.lacking: Counter[str] = Counter()
         self.lost: Counter[str] = Counter()

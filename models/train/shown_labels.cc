@@ -1,4 +1,4 @@
-#include "models/train/text_table.h"
+#include "models/train/shown_labels.h"
 
 #include <algorithm>
 
@@ -11,9 +11,6 @@ namespace {
 
 // Whether the byte begins a character in UTF-8.
 bool Begins(char byte) { return (byte & 0xC0) != 0x80; }
-
-// In characters.
-size_t Width(const std::string& cell) { return std::count_if(cell.begin(), cell.end(), Begins); }
 
 }  // namespace
 
@@ -40,25 +37,6 @@ std::string Listed(std::vector<std::string> parts) {
   const size_t more = parts.size() - std::min(parts.size(), kMost);
   parts.resize(parts.size() - more);
   return absl::StrCat(absl::StrJoin(parts, ", "), more > 0 ? absl::StrCat(" and ", more, " more") : "");
-}
-
-std::string TextTable(const TextRow& head, const std::vector<TextRow>& rows, size_t most) {
-  std::vector<TextRow> shown = {head};
-  shown.insert(shown.end(), rows.begin(), rows.begin() + std::min(most, rows.size()));
-  std::vector<size_t> widths(head.size());
-  for (const TextRow& row : shown) {
-    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], Width(row[i]));
-  }
-  std::string table;
-  for (const TextRow& row : shown) {
-    for (size_t i = 0; i < row.size(); ++i) {
-      const std::string space(widths[i] - Width(row[i]), ' ');
-      absl::StrAppend(&table, "  ", i > 0 ? space : "", row[i], i == 0 ? space : "");
-    }
-    absl::StrAppend(&table, "\n");
-  }
-  if (rows.size() > most) absl::StrAppend(&table, "  and ", rows.size() - most, " more\n");
-  return table;
 }
 
 }  // namespace longshort::models

@@ -1,4 +1,4 @@
-// Labels and tables in messages.
+// Labels in messages.
 #pragma once
 
 #include <cstddef>
@@ -22,12 +22,5 @@ std::string QuotedLabels(absl::Span<const std::string> labels);
 
 // The first 20 of `parts`, separated by commas, and how many more there are.
 std::string Listed(std::vector<std::string> parts);
-
-using TextRow = std::vector<std::string>;
-
-// The rows, indented by two, with columns as wide as their longest cell. The first column is left-aligned. Only the
-// first `most` rows are shown, after which a line says how many more there are.
-// REQUIRES: all rows have as many cells as `head`.
-std::string TextTable(const TextRow& head, const std::vector<TextRow>& rows, size_t most);
 
 }  // namespace longshort::models
