@@ -1,13 +1,11 @@
 #include "clients/cpp/client.h"
 
 #include <algorithm>
-#include <atomic>
 #include <map>
 #include <optional>
-#include <semaphore>
-#include <set>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -191,11 +189,23 @@ absl::Status Client::GenerateStream(const v1::GenerateRequest& request,
   }
 }
 
-// The documents of a stream, which may take several attempts: each sends those that were not answered yet.
+// The documents of a stream, which may take several attempts: each sends those that were not answered yet. One thread
+// reads them for all attempts, since it may wait long for the next one.
 class Client::DocumentStream final {
  public:
   DocumentStream(Client& client, int32_t window, NextDocument next, OnAnswer on_answer)
-      : client_(client), window_(window), next_(next), on_answer_(on_answer) {}
+      : client_(client), window_(static_cast<uint64_t>(window)), next_(next), on_answer_(on_answer) {}
+
+  // Waits for a running call of `next`.
+  ~DocumentStream() {
+    const MutexLock lock(mutex_);
+    given_up_ = true;
+    changed_.NotifyAll();
+  }
+
+  absl::Status StartReading() {
+    return reader_.Start("the thread that reads documents", [this] { ReadDocuments(); });
+  }
 
   // Whether every document was read and answered.
   bool IsDone() {
@@ -203,48 +213,42 @@ class Client::DocumentStream final {
     return all_read_ && unanswered_.empty();
   }
 
+  // Waits until a document is unanswered. Returns false if none will be.
+  bool AwaitUnanswered() {
+    const MutexLock lock(mutex_);
+    changed_.Wait(mutex_, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return all_read_ || !unanswered_.empty(); });
+    return !unanswered_.empty();
+  }
+
   // Makes an attempt. Sends `options` with its first document, and pins the model of the first answer in them.
   absl::Status Run(v1::ScoreTextsOptions& options, Attempts& attempts) {
     attempts.WasAlive();
     RunningCall running(client_, attempts.deadline());
     const auto stream = client_.inference_->ScoreTexts(running.context());
-    // One for each document in flight, or answered before one that was sent earlier.
-    std::counting_semaphore<> places(window_ - static_cast<int64_t>(early_.size()));
-    std::atomic<bool> ended = false;
+    SetLost(false);
     Thread sender;
-    const absl::Status started =
-        sender.Start("the thread that sends documents", [&, first = shown_, answered = IdsOf(early_), options] {
-          std::optional<v1::ScoreTextsOptions> beginning = options;
-          v1::ScoreTextsRequest request;
-          for (uint64_t id = first;; ++id) {
-            if (answered.contains(id)) continue;
-            places.acquire();
-            if (ended) return;
-            if (!Take(id, request)) break;
-            if (beginning.has_value()) *request.mutable_options() = *std::exchange(beginning, std::nullopt);
-            // A failed write does not always mean a failed call, but a failed Read does. Until then a window of
-            // documents at most is written.
-            stream->Write(request);
-          }
-          stream->WritesDone();
-        });
+    const absl::Status started = sender.Start("the thread that sends documents", [&, options] {
+      std::optional<v1::ScoreTextsOptions> beginning = options;
+      v1::ScoreTextsRequest request;
+      for (uint64_t id = 0; Take(id, request); id = request.id() + 1) {
+        if (beginning.has_value()) *request.mutable_options() = *std::exchange(beginning, std::nullopt);
+        // A failed write does not always mean a failed call, but a failed Read does. Until then a window of documents
+        // at most is written.
+        stream->Write(request);
+      }
+      stream->WritesDone();
+    });
     if (!started.ok()) running.context()->TryCancel();
     for (v1::ScoreTextsResponse answer; stream->Read(&answer);) {
       attempts.WasAlive();
       if (answer.has_keep_alive()) continue;
       attempts.Succeeded();
       if (answer.has_model()) *options.mutable_model() = answer.model();
-      if (IsFirstAnswer(answer.id())) early_.emplace(answer.id(), std::move(answer));
-      for (auto next = early_.find(shown_); next != early_.end(); next = early_.find(shown_)) {
-        ++shown_;
-        places.release();
-        on_answer_(next->second);
-        early_.erase(next);
-      }
+      Keep(std::move(answer));
+      while (const std::optional<v1::ScoreTextsResponse> next = NextToShow()) on_answer_(*next);
       answer.Clear();
     }
-    ended = true;
-    places.release();
+    SetLost(true);
     running.Leave();
     sender.Join();
     const grpc::Status status = stream->Finish();
@@ -252,58 +256,89 @@ class Client::DocumentStream final {
   }
 
  private:
-  static std::set<uint64_t> IdsOf(const std::map<uint64_t, v1::ScoreTextsResponse>& answers) {
-    std::set<uint64_t> ids;
-    for (const auto& [id, answer] : answers) ids.insert(id);
-    return ids;
-  }
-
-  // Fills in document `id`, which was read before or is the next one. Returns false at the end.
-  bool Take(uint64_t id, v1::ScoreTextsRequest& request) {
-    request.Clear();
-    {
-      const MutexLock lock(mutex_);
-      if (const auto read = unanswered_.find(id); read != unanswered_.end()) {
-        request = read->second;
-        return true;
+  void ReadDocuments() {
+    for (uint64_t id = 0;; ++id) {
+      {
+        const MutexLock lock(mutex_);
+        changed_.Wait(mutex_,
+                      [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return given_up_ || id < shown_ + window_; });
+        if (given_up_) return;
       }
-      if (all_read_) return false;
+      v1::ScoreTextsRequest request;
+      const bool is_read = next_(request);
+      request.set_id(id);
+      const MutexLock lock(mutex_);
+      if (is_read) unanswered_.emplace(id, std::move(request));
+      all_read_ = !is_read;
+      changed_.NotifyAll();
+      if (all_read_) return;
     }
-    const bool is_read = next_(request);
-    request.set_id(id);
-    const MutexLock lock(mutex_);
-    if (is_read) unanswered_.emplace(id, request);
-    all_read_ = !is_read;
-    return is_read;
   }
 
-  bool IsFirstAnswer(uint64_t id) {
+  // Waits for the next unanswered document from `id` on. Returns false at the end of the documents or of the attempt.
+  bool Take(uint64_t id, v1::ScoreTextsRequest& request) {
     const MutexLock lock(mutex_);
-    return unanswered_.erase(id) > 0;
+    auto next = unanswered_.end();
+    changed_.Wait(mutex_, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      next = unanswered_.lower_bound(id);
+      return lost_ || all_read_ || next != unanswered_.end();
+    });
+    if (lost_ || next == unanswered_.end()) return false;
+    request = next->second;
+    return true;
+  }
+
+  void SetLost(bool lost) {
+    const MutexLock lock(mutex_);
+    lost_ = lost;
+    changed_.NotifyAll();
+  }
+
+  // Keeps the document's first answer.
+  void Keep(v1::ScoreTextsResponse answer) {
+    const MutexLock lock(mutex_);
+    if (unanswered_.erase(answer.id()) > 0) early_.emplace(answer.id(), std::move(answer));
+  }
+
+  // Takes the answer of the first document that was not shown, if it has arrived.
+  std::optional<v1::ScoreTextsResponse> NextToShow() {
+    const MutexLock lock(mutex_);
+    auto next = early_.extract(shown_);
+    if (next.empty()) return std::nullopt;
+    ++shown_;
+    changed_.NotifyAll();
+    return std::move(next.mapped());
   }
 
   Client& client_;
-  const int32_t window_;
+  const uint64_t window_;
   const NextDocument next_;
   const OnAnswer on_answer_;
-  // Used by the caller's thread: the number of answers that were shown, and those that arrived early.
-  uint64_t shown_ = 0;
-  std::map<uint64_t, v1::ScoreTextsResponse> early_;
+
   Mutex mutex_;
+  ConditionVariable changed_;
   std::map<uint64_t, v1::ScoreTextsRequest> unanswered_ ABSL_GUARDED_BY(mutex_);
+  std::map<uint64_t, v1::ScoreTextsResponse> early_ ABSL_GUARDED_BY(mutex_);  // not shown: an earlier one is missing
+  uint64_t shown_ ABSL_GUARDED_BY(mutex_) = 0;
   bool all_read_ ABSL_GUARDED_BY(mutex_) = false;
+  bool lost_ ABSL_GUARDED_BY(mutex_) = false;      // the running attempt
+  bool given_up_ ABSL_GUARDED_BY(mutex_) = false;  // all attempts
+  Thread reader_;                                  // last: it uses the other members
 };
 
 absl::Status Client::ScoreTexts(const v1::ScoreTextsOptions& options, int32_t window, NextDocument next,
-                                OnAnswer on_answer) {
+                                OnAnswer on_answer, StopReading stop) {
   v1::ScoreTextsOptions pinned = options;
   pinned.set_keep_alives(true);
   Attempts attempts(Repeat::kAlways, Deadline());
   DocumentStream documents(*this, window, next, on_answer);
+  const absl::Cleanup end_reading = stop;
+  LS_RETURN_IF_ERROR(documents.StartReading());
   for (;;) {
     absl::Status status = documents.Run(pinned, attempts);
     if (status.ok() || documents.IsDone()) return status;
     LS_ASSIGN_OR_RETURN(const absl::Duration delay, attempts.DelayAfter(status));
+    if (!documents.AwaitUnanswered()) return status;
     if (!Wait(delay)) return absl::CancelledError(kCancelledHere);
   }
 }

@@ -71,6 +71,8 @@ class Client final {
   // Fills in the next document of a stream (input, second_input); false at the end.
   using NextDocument = absl::FunctionRef<bool(v1::ScoreTextsRequest&)>;
   using OnAnswer = absl::FunctionRef<void(const v1::ScoreTextsResponse&)>;
+  // Makes a running NextDocument return, and later ones return at once.
+  using StopReading = absl::FunctionRef<void()>;
 
   // Scores any number of documents over one stream:
   //
@@ -86,10 +88,13 @@ class Client final {
   //
   // Calls `on_answer` in the caller's thread, in the order of the documents. At most `window` documents are in flight,
   // which bounds the memory of both sides. Calls `next` in another thread, so it may block while answers arrive.
-  // Returns when the stream has ended and `next` has returned. A document that cannot be scored is an answer with an
-  // error. If the connection is lost or the server refuses, the unanswered documents are sent again, to the same server
-  // or another; `on_answer` is called once for each. A status other than OK means that the stream failed.
-  absl::Status ScoreTexts(const v1::ScoreTextsOptions& options, int32_t window, NextDocument next, OnAnswer on_answer);
+  // Returns when the stream has ended and `next` has returned; `stop` is called between the two. A document that cannot
+  // be scored is an answer with an error. If the connection is lost or the server refuses, the unanswered documents are
+  // sent again, to the same server or another; `on_answer` is called once for each. A status other than OK means that
+  // the stream failed.
+  absl::Status ScoreTexts(
+      const v1::ScoreTextsOptions& options, int32_t window, NextDocument next, OnAnswer on_answer,
+      StopReading stop = [] {});
 
   absl::StatusOr<v1::ListSessionsResponse> ListSessions(const v1::ListSessionsRequest& request);
 

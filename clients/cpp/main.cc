@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <iostream>
+#include <istream>
 #include <memory>
 #include <ostream>
 #include <string>
@@ -32,7 +33,6 @@ int main(int argc, char** argv) {
   using longshort::client::Client;
   std::ios::sync_with_stdio(false);
   // One thread reads documents and another writes results: a tied stream would flush the other thread's output.
-  std::cin.tie(nullptr);
   std::cerr.tie(nullptr);
   RunningClient running;
 
@@ -50,10 +50,17 @@ int main(int argc, char** argv) {
     }
   });
 
+  longshort::client::StoppableInput standard_input(STDIN_FILENO);
+  std::istream input(&standard_input);
   longshort::client::LineOutput standard_output(STDOUT_FILENO);
   std::ostream output(&standard_output);
-  longshort::client::Terminal terminal{
-      std::cin, output, std::cerr, isatty(STDIN_FILENO) == 1, isatty(STDERR_FILENO) == 1, isatty(STDOUT_FILENO) == 1};
+  longshort::client::Terminal terminal{.input = input,
+                                       .output = output,
+                                       .error = std::cerr,
+                                       .input_is_terminal = isatty(STDIN_FILENO) == 1,
+                                       .error_is_terminal = isatty(STDERR_FILENO) == 1,
+                                       .output_is_terminal = isatty(STDOUT_FILENO) == 1,
+                                       .stop_input = [&] { standard_input.Stop(); }};
   const longshort::client::ExitCode code = longshort::client::RunProgram(
       std::vector<std::string>(argv + 1, argv + argc), terminal, [&](const Client::Options& options) {
         const longshort::MutexLock lock(running.mutex);

@@ -1,9 +1,11 @@
 #include "clients/cpp/terminal.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -55,6 +57,19 @@ std::string Count(int64_t done, int64_t total, const std::string& unit) {
 }
 
 }  // namespace
+
+StoppableInput::int_type StoppableInput::underflow() {
+  std::array<pollfd, 2> sources = {pollfd{descriptor_, POLLIN, 0}, pollfd{stopped_, POLLIN, 0}};
+  ssize_t count = -1;
+  do {
+    if (poll(sources.data(), sources.size(), -1) < 0) continue;
+    if (sources[1].revents != 0) return traits_type::eof();
+    count = read(descriptor_, block_.data(), block_.size());
+  } while (count < 0 && (errno == EINTR || errno == EAGAIN));
+  if (count < 0) throw std::system_error(errno, std::generic_category());
+  setg(block_.data(), block_.data(), block_.data() + count);
+  return count == 0 ? traits_type::eof() : traits_type::to_int_type(block_.front());
+}
 
 std::streamsize LineOutput::xsputn(const char* bytes, std::streamsize count) {
   unwritten_.append(bytes, static_cast<size_t>(count));

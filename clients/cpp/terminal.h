@@ -1,8 +1,13 @@
 // The terminal: input and output streams (strings in tests), Ctrl-C, and the progress bar.
 #pragma once
 
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <array>
 #include <atomic>
 #include <csignal>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <istream>
@@ -27,6 +32,30 @@ struct Terminal {
   bool input_is_terminal = false;
   bool error_is_terminal = false;
   bool output_is_terminal = false;
+  // Ends `input` for a thread that waits for it.
+  std::function<void()> stop_input = [] {};
+};
+
+// A stream buffer over a file descriptor, whose input another thread can end.
+class StoppableInput final : public std::streambuf {
+ public:
+  // Does not own the descriptor.
+  explicit StoppableInput(int descriptor) : descriptor_(descriptor), stopped_(eventfd(0, EFD_CLOEXEC)) {}
+  ~StoppableInput() override { close(stopped_); }
+  StoppableInput(const StoppableInput&) = delete;
+  StoppableInput& operator=(const StoppableInput&) = delete;
+
+  // A read that waits, and each later one, finds the end. Thread-safe.
+  void Stop() { eventfd_write(stopped_, 1); }
+
+ protected:
+  // Throws std::system_error, which makes the stream bad, if the descriptor cannot be read.
+  int_type underflow() override;
+
+ private:
+  const int descriptor_;
+  const int stopped_;
+  std::array<char, size_t{1} << 16> block_;
 };
 
 // A stream buffer over a file descriptor, written when the stream is flushed. Discards all output after the first

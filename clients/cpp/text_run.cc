@@ -67,7 +67,7 @@ class TextRun final {
       return context_.client.ScoreTexts(
           request_, std::max(model_.limits().window(), 1),
           [&](v1::ScoreTextsRequest& next) { return ReadNext(next, progress); },
-          [&](const v1::ScoreTextsResponse& answer) { Take(answer, progress); });
+          [&](const v1::ScoreTextsResponse& answer) { Take(answer, progress); }, [&] { StopReading(); });
     }();
     const MutexLock lock(mutex_);
     const int64_t unanswered = static_cast<int64_t>(read_.size());
@@ -102,8 +102,16 @@ class TextRun final {
       if (!context_.terminal.output) return false;
     }
     const MutexLock lock(mutex_);
-    all_read_ = true;
+    all_read_ = !stopped_;
     return false;
+  }
+
+  void StopReading() {
+    {
+      const MutexLock lock(mutex_);
+      stopped_ = true;
+    }
+    context_.terminal.stop_input();
   }
 
   // Errors: the reason why the document cannot be sent.
@@ -189,6 +197,7 @@ class TextRun final {
   ItemFailures failures_ ABSL_GUARDED_BY(mutex_);
   std::deque<ReadDocument> read_ ABSL_GUARDED_BY(mutex_);  // the front document, if any, was sent
   bool all_read_ ABSL_GUARDED_BY(mutex_) = false;
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   int64_t shown_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

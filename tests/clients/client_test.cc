@@ -271,6 +271,35 @@ TEST_F(ScoreTextsTest, AnswersArriveWhileTheNextDocumentIsAwaited) {
   EXPECT_TRUE(status.ok()) << status;
 }
 
+TEST_F(ScoreTextsTest, ALostStreamIsRepeatedWhileTheNextDocumentIsAwaited) {
+  server_.documents_in_work = 1;
+  server_.ends_at_once = {grpc::Status(grpc::StatusCode::UNAVAILABLE, "Socket closed")};
+  absl::Notification answered;
+  bool first = true;
+  const absl::Status status = client_.ScoreTexts(
+      {}, kWindow,
+      [&](v1::ScoreTextsRequest& /*request*/) {
+        if (std::exchange(first, false)) return true;
+        answered.WaitForNotification();
+        return false;
+      },
+      [&](const v1::ScoreTextsResponse& /*answer*/) { answered.Notify(); });
+  EXPECT_TRUE(status.ok()) << status;
+}
+
+TEST_F(ScoreTextsTest, AFailureStopsTheReadingOfDocuments) {
+  server_.ends_at_once = {grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "no")};
+  absl::Notification stopped;
+  const absl::Status status = client_.ScoreTexts(
+      {}, kWindow,
+      [&](v1::ScoreTextsRequest& /*request*/) {
+        stopped.WaitForNotification();
+        return false;
+      },
+      [](const v1::ScoreTextsResponse& /*answer*/) {}, [&] { stopped.Notify(); });
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+}
+
 TEST_F(ScoreTextsTest, CancelEndsTheStream) {
   server_.stream_hangs = true;
   const absl::Status status = client_.ScoreTexts(

@@ -93,7 +93,7 @@ def test_a_run_of_the_program_outlives_the_server_behind_envoy(repository: Path,
         started(tmp_path / "envoy", (first, second)) as proxy,
     ):
         (tmp_path / "ca.pem").write_bytes(proxy.authority.pem)
-        command = [BINARY.with_name("longshort"), f"--server=localhost:{proxy.port}", f"--tls-ca={tmp_path}/ca.pem"]
+        command = [BINARY.with_name("longshort"), f"--server=127.0.0.1:{proxy.port}", f"--tls-ca={tmp_path}/ca.pem"]
         with subprocess.Popen(
             [*command, "score", "--lines", "--json", "-"],
             stdin=subprocess.PIPE,

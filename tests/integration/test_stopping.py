@@ -288,7 +288,7 @@ def test_a_second_signal_ends_the_process_at_once(api: SimpleNamespace, reposito
 
 def test_sigterm_under_load(api: SimpleNamespace, repository: Path, tmp_path: Path) -> None:
     def code_of(rpc: str) -> grpc.StatusCode:
-        question = api.inference.GenerateRequest(prompt={"text": "x" * 200}, max_tokens=8192, completions=4)
+        question = api.inference.GenerateRequest(prompt={"text": "x" * 200}, max_tokens=65536, completions=4)
         try:
             answer = getattr(stub, rpc)(question)
             for _ in answer if rpc == "GenerateStream" else ():
