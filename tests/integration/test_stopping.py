@@ -288,7 +288,7 @@ def test_a_second_signal_ends_the_process_at_once(api: SimpleNamespace, reposito
 
 def test_sigterm_under_load(api: SimpleNamespace, repository: Path, tmp_path: Path) -> None:
     def code_of(rpc: str) -> grpc.StatusCode:
-        question = api.inference.GenerateRequest(prompt={"text": "x" * 200}, max_tokens=65536, completions=4)
+        question = api.inference.GenerateRequest(prompt={"text": "x" * 200}, max_tokens=16384, completions=2)
         try:
             answer = getattr(stub, rpc)(question)
             for _ in answer if rpc == "GenerateStream" else ():
@@ -298,7 +298,7 @@ def test_sigterm_under_load(api: SimpleNamespace, repository: Path, tmp_path: Pa
             return error.code()
 
     # All calls are predicted to wait less than an hour: none that comes late is refused as too much.
-    arguments = ("--drain-timeout=1s", "--max-queue-time=1h")
+    arguments = ("--drain-timeout=200ms", "--max-queue-time=1h")
     with Server(repository, tmp_path, *arguments) as server, ThreadPoolExecutor(20) as clients:
         stub = api.inference_grpc.InferenceStub(server.channel)
         codes = [clients.submit(code_of, rpc) for rpc in ["Generate", "GenerateStream"] * 10]
