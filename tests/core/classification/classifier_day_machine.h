@@ -146,6 +146,7 @@ class ClassifierDayMachine final {
   int64_t unprepared_ = 0;   // of those, that are no items yet
   std::map<std::thread::id, Worker> workers_;
   bool throws_ = false;
+  bool ending_ = false;  // the engine
   absl::Duration stall_;
   absl::Time no_replicas_until_ = absl::InfinitePast();
   Counts counts_;
