@@ -63,7 +63,7 @@ function(longshort_test name)
   _longshort_target(${name} ${ARG_DEPENDS} GTest::gmock)
   target_compile_options(${name} PRIVATE ${LONGSHORT_TEST_OPTIONS})
   # Few files at a time, because a change of a test recompiles the others, too. Each file has its own namespace.
-  _longshort_unity(${name} 8)
+  _longshort_unity(${name} 20)
   target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} GTest::gmock GTest::gtest_main)
   set(_list ${CMAKE_CURRENT_BINARY_DIR}/${name})
   set_property(TARGET ${name} APPEND PROPERTY LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/ListTests.cmake)

@@ -171,10 +171,10 @@ TEST_P(ClassifierDay, EndsWithEveryItemAnsweredAndNothingLeftOver) {
   }
   for (int hour = 0; hour < kSimulatedHours; ++hour) {
     // What rushes, stalls and failures taught is forgotten: an hour later, and at night, hardly anyone is refused.
-    if (Traffic::IsNight(hour) || (hour > 0 && Traffic::IsRushHour(hour - 1))) {
+    if (IsNight(hour) || (hour > 0 && IsRushHour(hour - 1))) {
       EXPECT_LE(counts.refused_in_hour[hour], counts.sent_in_hour[hour] / 100) << "at " << hour;
     }
-    if (Traffic::IsRushHour(hour)) {
+    if (IsRushHour(hour)) {
       EXPECT_GT(counts.refused_in_hour[hour], 100) << "at " << hour;
     }
   }

@@ -16,10 +16,6 @@ namespace {
 constexpr double kItemsAtNight = 0.05;
 constexpr double kItemsByDay = 0.4;
 
-// From ten past the hour on.
-constexpr std::array<int, 2> kRushHours = {10, 19};
-constexpr absl::Duration kRushBegin = absl::Minutes(10);
-constexpr absl::Duration kRushEnd = absl::Minutes(22);
 struct RushClient {
   const char* name;
   Priority priority;
@@ -33,15 +29,10 @@ constexpr std::array<RushClient, 6> kRush = {{{"rush-0", Priority::kNormal, 0.2}
                                               {"rush-low", Priority::kLow, 0.25}}};
 // Whose items are poisonous now and then.
 constexpr size_t kPoisoner = 1;
-// So long after it began, all of them have a line.
-constexpr absl::Duration kLinesFill = absl::Minutes(1);
 
-constexpr std::array<int, 3> kGreedyHours = {8, 13, 17};
+constexpr std::array<int, 3> kGreedyItemHours = {8, 13, 17};
 constexpr int64_t kGreedyItems = 60;
-constexpr char kGreedy[] = "greedy";
 constexpr char kJob[] = "job";
-
-constexpr int64_t kMaxRetries = 3;
 
 // What is predicted of items is no further off. Images that are not prepared are taken to be like the others, and the
 // largest take four times as long as the smallest.
@@ -80,7 +71,7 @@ void ClassifierDayTraffic::Begin() {
       timeline_.At(full_hour + kRushBegin, [this, client, end = full_hour + kRushEnd] { ScheduleRush(client, end); });
     }
   }
-  for (const int hour : kGreedyHours) {
+  for (const int hour : kGreedyItemHours) {
     timeline_.At(begin_ + absl::Hours(hour) + absl::Minutes(5),
                  [this] { Submit(NewItems(kGreedy, Priority::kNormal, kGreedyItems), kMaxRetries); });
   }

@@ -28,6 +28,7 @@
 #include "core/classification/dynamic_batching_engine.h"
 #include "core/schedule/work_attributes.h"
 #include "tests/core/classification/classifier_day_machine.h"
+#include "tests/core/fakes/day_hours.h"
 #include "tests/core/fakes/timeline.h"
 
 namespace longshort::core {
@@ -74,8 +75,6 @@ class ClassifierDayTraffic final {
   // Looks at those that ended.
   void HearEnds();
 
-  static bool IsNight(int hour) { return hour < 6 || hour >= 22; }
-  static bool IsRushHour(int hour) { return hour == 10 || hour == 19; }
   static bool IsGreedyHour(int hour) { return hour == 8 || hour == 13 || hour == 17; }
 
   const ItemCounts& counts() const { return counts_; }

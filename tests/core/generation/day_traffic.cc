@@ -15,21 +15,13 @@ namespace {
 constexpr double kCallsAtNight = 0.03;
 constexpr double kCallsByDay = 0.35;
 
-// From ten past these on, the clients of the rush have their say: four of normal priority, of which two ask for several
-// times what the others ask for, and one that scores.
-constexpr std::array<int, 2> kRushHours = {10, 19};
-constexpr absl::Duration kRushBegin = absl::Minutes(10);
-constexpr absl::Duration kRushEnd = absl::Minutes(22);
+// The clients of a rush: four of normal priority, of which two ask for several times what the others ask for, and one
+// that scores.
 constexpr std::array<double, 5> kRushRates = {0.6, 0.6, 1.2, 2.4, 0.5};  // calls a second, for each worker
 constexpr size_t kScores = 4;
-// So long after it began, all of them have a line.
-constexpr absl::Duration kLinesFill = absl::Minutes(1);
 
 constexpr std::array<int, 4> kGreedyHours = {8, 13, 17, 21};
 constexpr int64_t kGreedyCalls = 80;  // for each worker
-constexpr char kGreedy[] = "greedy";
-
-constexpr int64_t kMaxRetries = 3;
 
 // All chats begin with one of three texts, of two blocks of the cache and some more.
 constexpr int64_t kSharedBeginnings = 3;
@@ -49,10 +41,6 @@ double CallsPerSecond(double hours) {
 }
 
 }  // namespace
-
-bool IsNight(int hour) { return hour < 6 || hour >= 22; }
-
-bool IsRushHour(int hour) { return std::count(kRushHours.begin(), kRushHours.end(), hour) > 0; }
 
 absl::Duration DayTraffic::Exponential(absl::Duration mean) {
   const double part = (static_cast<double>(random_()) + 1) / 4294967296.0;

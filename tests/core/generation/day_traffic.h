@@ -20,15 +20,13 @@
 #include <string>
 #include <vector>
 
+#include "tests/core/fakes/day_hours.h"
 #include "tests/core/fakes/timeline.h"
 #include "tests/core/generation/day_call.h"
 
 namespace longshort::core {
 
 inline constexpr int kHours = 24;
-
-bool IsNight(int hour);
-bool IsRushHour(int hour);
 
 // What became of the calls.
 struct DayCounts {
