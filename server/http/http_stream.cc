@@ -1,6 +1,5 @@
 #include "server/http/http_stream.h"
 
-#include <netinet/tcp.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <poll.h>
@@ -25,8 +24,6 @@ using boost::asio::use_awaitable;
 using boost::system::system_error;
 
 constexpr size_t kFirstRead = 2 << 10;
-// The bytes of an answer that the system holds before it sends them.
-constexpr int kMaxUnsent = 128 << 10;
 
 // At least kFirstRead bytes more, but not beyond `max` as std::string::reserve does.
 void MakeRoom(std::string& text, size_t max) {
@@ -58,8 +55,6 @@ void HttpStream::CountProtocolMessage(int is_sent, int /*version*/, int content_
 
 HttpStream::HttpStream(HttpSocket socket, SSL_CTX* tls) : socket_(std::move(socket)), tls_(nullptr, SSL_free) {
   socket_.non_blocking(true);
-  // Without it, the system takes megabytes of an answer at once, which is copied before other connections' turn.
-  setsockopt(socket_.native_handle(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &kMaxUnsent, sizeof(kMaxUnsent));
   if (tls == nullptr) return;
   tls_.reset(SSL_new(tls));
   if (tls_ == nullptr || SSL_set_fd(tls_.get(), socket_.native_handle()) != 1) {

@@ -21,6 +21,9 @@ namespace {
 
 // How long sent data may stay unacknowledged before the system closes the connection.
 constexpr int kUnacknowledgedMilliseconds = 20'000;
+// Bytes that the system holds for a connection before it sends them. By default it takes megabytes, which are in no
+// account and are copied before other connections' turn.
+constexpr int kMaxUnsent = 64 << 10;
 
 std::string ErrorText(int number) { return std::system_category().message(number); }
 
@@ -71,9 +74,10 @@ int BindTo(const SocketAddress& at, Descriptor& bound) {
   // No SO_REUSEPORT: two servers on one port must be an error.
   SetOption(number, SOL_SOCKET, SO_REUSEADDR, 1);
   if (at.address.ss_family == AF_INET6) SetOption(number, IPPROTO_IPV6, IPV6_V6ONLY, 1);
-  // Connections inherit both.
+  // Connections inherit these options.
   SetOption(number, IPPROTO_TCP, TCP_NODELAY, 1);
   SetOption(number, IPPROTO_TCP, TCP_USER_TIMEOUT, kUnacknowledgedMilliseconds);
+  SetOption(number, IPPROTO_TCP, TCP_NOTSENT_LOWAT, kMaxUnsent);
   return bind(number, reinterpret_cast<const sockaddr*>(&at.address), at.length) == 0 ? 0 : errno;
 }
 

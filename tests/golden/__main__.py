@@ -31,6 +31,11 @@ FORMS: dict[str, Callable[[Path, dict[str, Any], Path], Outcome]] = {
 def main() -> int:
     arguments = parse_arguments()
     configs = sorted(arguments.directory.rglob("config.json"))
+    left_out = {arguments.directory / case / "config.json" for case in arguments.without}
+    if not left_out <= set(configs):
+        print("golden: --without names no case", file=sys.stderr)
+        return 2
+    configs = [path for path in configs if path not in left_out]
     if arguments.build.device != "cpu":
         configs = [path for path in configs if runs_on(arguments.build, path.parent, json.loads(path.read_text()))]
     if not configs:
@@ -67,6 +72,7 @@ def parse_arguments() -> argparse.Namespace:
         default="cpu",
         help="where models run: cpu, cuda:N, or emulated:N (a GPU on the processor; the small cases only)",
     )
+    parser.add_argument("--without", metavar="CASE", nargs="+", default=[], help="cases below DIR that do not run")
     arguments = parser.parse_args()
     arguments.directory = arguments.directory.resolve()
     if arguments.preset:

@@ -45,6 +45,12 @@ def test_a_device_that_is_not_there_holds_no_case(case: Path) -> None:
     assert finished.stdout.endswith("golden: 0 of 1 cases hold\n")
 
 
+def test_only_cases_that_exist_can_be_left_out(case: Path) -> None:
+    copied("language_model", "a_tiny", case.parents[1] / "more")
+    assert run(case.parents[1], "--without", "more/cases/a_tiny").stdout.endswith("golden: 1 of 1 cases hold\n")
+    assert run(case.parents[1], "--without", "cases/b_tiny").returncode == 2
+
+
 def copied(form: str, name: str, to: Path) -> Path:
     return Path(shutil.copytree(GOLDEN / form / name, to / "cases" / name))
 
