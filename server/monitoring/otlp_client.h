@@ -1,7 +1,5 @@
-// Sends exports to a collector: OTLP over gRPC, or over HTTP with messages of Protobuf.
+// Sends exports to a collector: OTLP over HTTP, with messages of Protobuf.
 #pragma once
-
-#include <grpcpp/grpcpp.h>
 
 #include <memory>
 #include <optional>
@@ -25,24 +23,31 @@ struct OtlpAnswer {
 // Connects at the first export, and again after the connection is lost.
 //
 // Thread: one; Cancel may be called by any.
-class OtlpClient {
+class OtlpClient final {
  public:
-  virtual ~OtlpClient() = default;
+  // A client of the collector with these PEM texts. Errors: the texts cannot be used.
+  static absl::StatusOr<std::shared_ptr<OtlpClient>> Make(const TracingOptions& options, const CollectorPems& pems);
+  ~OtlpClient();
+  OtlpClient(const OtlpClient&) = delete;
+  OtlpClient& operator=(const OtlpClient&) = delete;
+
   // Sends an ExportTraceServiceRequest, and returns by `end` (MonotonicNow), or when the system has
   // resolved the collector's name.
-  virtual OtlpAnswer Send(const std::string& request, absl::Time end) = 0;
+  OtlpAnswer Send(const std::string& request, absl::Time end);
   // Ends the Send in progress, and every later one, with CANCELLED.
-  virtual void Cancel() = 0;
+  void Cancel();
+
+ private:
+  class Link;
+
+  OtlpClient(const TracingOptions& options, std::unique_ptr<Link> link);
+
+  const TracingOptions options_;
+  const std::unique_ptr<Link> link_;
 };
 
-// A client of the collector with these PEM texts. Errors: the texts cannot be used.
-absl::StatusOr<std::shared_ptr<OtlpClient>> MakeOtlpClient(const TracingOptions& options, const CollectorPems& pems);
-absl::StatusOr<std::shared_ptr<OtlpClient>> MakeOtlpHttpClient(const TracingOptions& options,
-                                                               const CollectorPems& pems);
-
-// The minimum delay before a retry, by OTLP's specification; nullopt if the status is not retryable.
-std::optional<absl::Duration> RetryAfter(const grpc::Status& status);
-// The same for HTTP. `retry_after`: the field of that name, or empty.
+// The minimum delay before a retry, by OTLP's specification; nullopt if the status is not retryable. `retry_after`:
+// the field of that name, or empty.
 std::optional<absl::Duration> RetryAfter(int http_status, const std::string& retry_after);
 
 }  // namespace longshort::server

@@ -141,7 +141,7 @@ absl::StatusOr<std::shared_ptr<OtlpClient>> TraceExporter::ClientForFiles() {
   const absl::StatusOr<CollectorPems> pems = ReadCollectorPems(options_.tls_files);
   if (pems.ok() && current != nullptr && *pems == pems_) return current;
   absl::StatusOr<std::shared_ptr<OtlpClient>> made =
-      pems.ok() ? MakeOtlpClient(options_, *pems) : absl::StatusOr<std::shared_ptr<OtlpClient>>(pems.status());
+      pems.ok() ? OtlpClient::Make(options_, *pems) : absl::StatusOr<std::shared_ptr<OtlpClient>>(pems.status());
   if (!made.ok()) {
     const std::string why(made.status().message());
     if (current == nullptr) return absl::UnavailableError(why);

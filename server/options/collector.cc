@@ -22,8 +22,8 @@ absl::StatusOr<std::string> ReadChain(const PemFile& file, std::vector<Certifica
 
 absl::StatusOr<CollectorUrl> ParseCollectorUrl(const std::string& text) {
   absl::Status wrong = absl::InvalidArgumentError(
-      "it must be host:port, http://host:port or https://host:port, the address of a collector for OTLP over gRPC "
-      "(usually port 4317) or, with /path or without it, over HTTP (usually port 4318)");
+      "it must be host:port, http://host:port or https://host:port, with /path or without it: the address at which a "
+      "collector takes OTLP over HTTP (usually port 4318)");
   CollectorUrl url;
   absl::string_view rest = text;
   for (const char* scheme : {"https", "http"}) {

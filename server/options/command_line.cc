@@ -230,11 +230,10 @@ void AddTraces(OptionTable& table, ServerOptions& options) {
   table.BeginSection("Traces:");
   table.Add(
       "otlp-endpoint", "host:port",
-      "Collector of traces, which accepts OTLP over gRPC (usually on port 4317) or HTTP (usually on port 4318): "
-      "host:port or http://host:port without TLS, https://host:port with TLS. Port 4318 or a path means HTTP; the "
-      "default path is /v1/traces. Without this option the server uses the environment variables "
-      "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT and OTEL_EXPORTER_OTLP_ENDPOINT; without these it records no traces. "
-      "An option overrides its OTEL_... variable.",
+      "Collector of traces, which accepts OTLP over HTTP (usually on port 4318): host:port or http://host:port without "
+      "TLS, https://host:port with TLS. The default path is /v1/traces. Without this option the server uses the "
+      "environment variables OTEL_EXPORTER_OTLP_TRACES_ENDPOINT and OTEL_EXPORTER_OTLP_ENDPOINT; without these it "
+      "records no traces. An option overrides its OTEL_... variable.",
       &options.otlp_endpoint);
   table.Add("trace-sample-ratio", "R",
             "Ratio of traces to record, for traces that begin at this server. For a client's trace the client decides. "

@@ -19,10 +19,7 @@
 namespace longshort::server {
 namespace {
 
-constexpr char kGrpcWord[] = "grpc";
-constexpr char kHttpWord[] = "http/protobuf";
-constexpr int kGrpcPort = 4317;
-constexpr int kHttpPort = 4318;
+constexpr char kHttpProtobuf[] = "http/protobuf";
 constexpr char kTracesPath[] = "/v1/traces";
 constexpr OptionRange<int64_t> kSpans = {1, int64_t{1} << 20};
 constexpr OptionRange<int64_t> kMilliseconds = {1, 3'600'000};
@@ -73,38 +70,23 @@ bool Lists(const std::string& list, absl::string_view word) {
   return false;
 }
 
-// The protocol that the variable names, if it is one that the server has.
-std::optional<TracingOptions::Protocol> NamedProtocol(const Environment& environment) {
-  const std::string word = WordOf(environment, kProtocol);
-  if (word == kGrpcWord) return TracingOptions::Protocol::kGrpc;
-  if (word == kHttpWord) return TracingOptions::Protocol::kHttp;
-  return std::nullopt;
-}
-
-void UseUrl(const CollectorUrl& url, TracingOptions::Protocol protocol, bool tls_without_scheme,
-            TracingOptions& options) {
+void UseUrl(const CollectorUrl& url, bool tls_without_scheme, TracingOptions& options) {
   options.endpoint = url.address.ToString();
-  options.protocol = protocol;
+  options.path = url.path.empty() ? "/" : url.path;
   options.tls = url.scheme.empty() ? tls_without_scheme : url.scheme == "https";
-  if (protocol == TracingOptions::Protocol::kHttp) options.path = url.path.empty() ? "/" : url.path;
 }
 
-// A base URL: HTTP's path for traces is below it.
+// Of a base URL: the path for traces is below it.
 CollectorUrl ForTraces(CollectorUrl url) {
   url.path = absl::StrCat(absl::StripSuffix(url.path, "/"), kTracesPath);
   return url;
 }
 
-// A path or the usual port decides, so that a variable for another collector cannot.
-absl::Status UseOption(const std::string& text, const Environment& environment, TracingOptions& options) {
+absl::Status UseOption(const std::string& text, TracingOptions& options) {
   absl::StatusOr<CollectorUrl> url = ParseCollectorUrl(text);
   if (!url.ok()) return Wrong("--otlp-endpoint", text, std::string(url.status().message()));
-  using Protocol = TracingOptions::Protocol;
   const bool is_base = url->path.empty() || url->path == "/";
-  Protocol protocol = NamedProtocol(environment).value_or(Protocol::kGrpc);
-  if (url->address.port == kGrpcPort) protocol = Protocol::kGrpc;
-  if (url->address.port == kHttpPort || !is_base) protocol = Protocol::kHttp;
-  UseUrl(is_base ? ForTraces(*url) : *url, protocol, false, options);
+  UseUrl(is_base ? ForTraces(*url) : *url, false, options);
   return absl::OkStatus();
 }
 
@@ -114,14 +96,10 @@ bool IsSwitchedOff(const Environment& environment) {
 
 // Errors: the variable cannot be used, and there are no traces.
 absl::Status UseVariables(const Environment& environment, TracingOptions& options) {
-  using Protocol = TracingOptions::Protocol;
   if (IsSwitchedOff(environment)) return absl::OkStatus();
   const std::string exporters = WordOf(environment, kExporter);
-  const std::optional<Protocol> named = NamedProtocol(environment);
   auto [name, text] = Find(environment, kEndpoint);
-  if (text.empty() && Lists(exporters, "otlp")) {
-    text = absl::StrCat("http://localhost:", named == Protocol::kHttp ? kHttpPort : kGrpcPort);
-  }
+  if (text.empty() && Lists(exporters, "otlp")) text = "http://localhost:4318";
   if (text.empty()) return absl::OkStatus();
   if (!exporters.empty() && !Lists(exporters, "otlp")) {
     return Wrong(kExporter, exporters, "this server supports only otlp; none switches traces off");
@@ -133,9 +111,7 @@ absl::Status UseVariables(const Environment& environment, TracingOptions& option
     return Wrong(name, text, std::string(url.status().message()));
   }
   const bool is_base = !absl::StrContains(name, "TRACES_");
-  const bool looks_like_http = url->address.port == kHttpPort || url->path.size() > 1;
-  UseUrl(is_base ? ForTraces(*url) : *url, named.value_or(looks_like_http ? Protocol::kHttp : Protocol::kGrpc),
-         WordOf(environment, kInsecure) != "true", options);
+  UseUrl(is_base ? ForTraces(*url) : *url, WordOf(environment, kInsecure) != "true", options);
   return absl::OkStatus();
 }
 
@@ -199,10 +175,9 @@ absl::Status ReadHeaders(const std::string& text, TextPairs& headers) {
     const bool fine = std::all_of(key.begin(), key.end(), [](char c) {
       return absl::ascii_islower(c) || absl::ascii_isdigit(c) || c == '_' || c == '-' || c == '.';
     });
-    if (!fine || absl::StartsWith(key, "grpc-") || absl::EndsWith(key, "-bin")) {
+    if (!fine) {
       return absl::InvalidArgumentError(
-          "has a key that gRPC does not accept as metadata: use letters, digits, '_', '-' and '.', but neither "
-          "grpc-... nor ...-bin");
+          "has a key that cannot be the name of an HTTP field: use letters, digits, '_', '-' and '.'");
     }
     if (!std::all_of(value.begin(), value.end(), [](char c) { return absl::ascii_isprint(c); })) {
       return absl::InvalidArgumentError(
@@ -277,15 +252,14 @@ OptionTable VariableTable(const Environment& environment, TracingOptions& option
   table.AddCustom(
       kEndpoint, "URL", "",
       "The collector. A name with TRACES_ overrides the one without, here and below. Without http:// or https:// the "
-      "server uses TLS, unless OTEL_EXPORTER_OTLP_[TRACES_]INSECURE is true. Over HTTP the server adds /v1/traces to "
-      "the "
-      "URL of the name without TRACES_.",
+      "server uses TLS, unless OTEL_EXPORTER_OTLP_[TRACES_]INSECURE is true. The server adds /v1/traces to the URL of "
+      "the name without TRACES_.",
       nullptr);
   table.AddCustom(kInsecure, "true|false", "false", "Whether an endpoint without http:// or https:// does not use TLS.",
                   nullptr);
   table.AddCustom(kExporter, "otlp|none", "",
-                  "otlp without an endpoint exports to http://localhost:4317, or 4318 over HTTP. none switches off the "
-                  "export that other variables request. In a list, the server uses otlp only.",
+                  "otlp without an endpoint exports to http://localhost:4318. none switches off the export that other "
+                  "variables request. In a list, the server uses otlp only.",
                   [](const std::string& text) -> absl::Status {
                     const std::string word = absl::AsciiStrToLower(text);
                     if (word == "otlp" || word == "none") return absl::OkStatus();
@@ -308,12 +282,13 @@ OptionTable VariableTable(const Environment& environment, TracingOptions& option
                return counts ? ReadRatio(text, options) : absl::OkStatus();
              }});
   table.AddCustom(
-      kProtocol, "grpc|http/protobuf", "",
-      "By default http/protobuf for an endpoint with port 4318 or a path, and otherwise grpc. It does not matter to an "
-      "--otlp-endpoint with port 4317, port 4318 or a path.",
+      kProtocol, kHttpProtobuf, kHttpProtobuf,
+      "The only protocol of the server, which collectors take at port 4318 by default.",
       in_words([](const std::string& text) {
-        if (text == kGrpcWord || text == kHttpWord) return absl::OkStatus();
-        return absl::InvalidArgumentError("this server supports only grpc and http/protobuf");
+        if (text == kHttpProtobuf) return absl::OkStatus();
+        return absl::InvalidArgumentError(
+            "this server exports only by http/protobuf, by default to port 4318: set http/protobuf, and the endpoint "
+            "to the collector's port for HTTP");
       }));
   table.AddCustom("OTEL_EXPORTER_OTLP_[TRACES_]COMPRESSION", "gzip|none", "none", "Compression of the export.",
                   in_words([&options](const std::string& text) {
@@ -330,8 +305,7 @@ OptionTable VariableTable(const Environment& environment, TracingOptions& option
   table.AddCustom(kClientCertificate, "FILE", "",
                   "PEM file of the certificate that the server presents to the collector.", nullptr);
   table.AddCustom(kClientKey, "FILE", "", "PEM file of that certificate's private key.", nullptr);
-  table.AddCustom("OTEL_EXPORTER_OTLP_[TRACES_]HEADERS", kPairs, "",
-                  "Metadata or HTTP fields for the collector, percent-encoded.",
+  table.AddCustom("OTEL_EXPORTER_OTLP_[TRACES_]HEADERS", kPairs, "", "HTTP fields for the collector, percent-encoded.",
                   [&options](const std::string& text) { return ReadHeaders(text, options.headers); });
   table.AddCustom("OTEL_PROPAGATORS", "LIST", "tracecontext",
                   "A list with tracecontext, or none: then the server does not continue clients' traces.",
@@ -391,7 +365,7 @@ Environment ProcessEnvironment() {
 }
 
 std::string TracingOptions::Summary() const {
-  return absl::StrCat("to ", endpoint, path, path.empty() ? "" : " by HTTP", tls ? ", over TLS, " : ", ", 100 * ratio,
+  return absl::StrCat("to ", endpoint, path, tls ? ", over TLS, " : ", ", 100 * ratio,
                       parent_based ? " % of those that begin here" : " % of all");
 }
 
@@ -403,7 +377,7 @@ absl::StatusOr<TracingOptions> ReadTracingOptions(const std::string& otlp_endpoi
     if (!status.ok()) options.warnings.emplace_back(status.message());
   };
   if (!otlp_endpoint.empty()) {
-    LS_RETURN_IF_ERROR(UseOption(otlp_endpoint, environment, options));
+    LS_RETURN_IF_ERROR(UseOption(otlp_endpoint, options));
   } else {
     warn(UseVariables(environment, options));
   }

@@ -26,16 +26,13 @@ inline constexpr OptionRange<double> kTraceSampleRatio = {0, 1};
 using TextPairs = std::vector<std::pair<std::string, std::string>>;
 
 struct TracingOptions {
-  enum class Protocol { kGrpc, kHttp };  // kHttp: messages of Protobuf
-
   // The collector, host:port. Empty: no traces.
   std::string endpoint = {};
-  Protocol protocol = Protocol::kGrpc;
-  std::string path = {};  // of kHttp: "/v1/traces"
+  std::string path = {};  // "/v1/traces"
   // Whether the connection uses TLS, and its files, which the exporter reads again when they change.
   bool tls = false;
   CollectorTlsFiles tls_files = {};
-  // Metadata of every export. Keys are lower-case.
+  // HTTP fields of every export. Keys are lower-case.
   TextPairs headers = {};
   bool gzip = false;
   // Timeouts of one attempt to export, and of all attempts to export one batch.
@@ -61,7 +58,7 @@ struct TracingOptions {
   // Variables that are set and not used, each with its value and the reason.
   std::vector<std::string> warnings = {};
 
-  // For people: "to HOST:PORT, over TLS, 10 % of those that begin here".
+  // For people: "to HOST:PORT/PATH, over TLS, 10 % of those that begin here".
   std::string Summary() const;
 };
 

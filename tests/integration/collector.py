@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import gzip
+import select
 import ssl
 import threading
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-import grpc
-from google.protobuf import any_pb2, duration_pb2
-from google.rpc import error_details_pb2, status_pb2
-from grpc_status import rpc_status
-from opentelemetry.proto.collector.trace.v1 import trace_service_pb2, trace_service_pb2_grpc
+from google.protobuf.message import Message
+from google.rpc import status_pb2
+from opentelemetry.proto.collector.trace.v1 import trace_service_pb2
 from opentelemetry.proto.common.v1 import common_pb2
 
 from integration.server_process import wait_until
@@ -62,25 +60,39 @@ def attributes_of(pairs: Sequence[common_pb2.KeyValue]) -> dict[str, Any]:
     return found
 
 
-def refusal(code: grpc.StatusCode, retry_seconds: float | None = None) -> Callable[[grpc.ServicerContext], None]:
-    """Ends a call with this code, and with a RetryInfo if there is a time."""
+class Collector:
+    """Listens on loopback, on `port` or one of the system's choice. Use as a context manager."""
 
-    def refuse(context: grpc.ServicerContext) -> None:
-        status = status_pb2.Status(code=code.value[0], message="not now")
-        if retry_seconds is not None:
-            delay = duration_pb2.Duration(nanos=int(1e9 * retry_seconds))
-            status.details.append(any_pb2.Any())
-            status.details[0].Pack(error_details_pb2.RetryInfo(retry_delay=delay))
-        context.abort_with_status(rpc_status.to_status(status))
+    def __init__(self, port: int = 0, tls: ssl.SSLContext | None = None) -> None:
+        self._server = ThreadingHTTPServer(("127.0.0.1", port), handler_of(self))
+        self._server.daemon_threads = True
+        if tls is not None:
+            self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
+        self.port: int = self._server.server_address[1]
+        self.requests: list[trace_service_pb2.ExportTraceServiceRequest] = []
+        # Of all that came, the refused, too.
+        self.paths: list[str] = []
+        self.fields: list[dict[str, str]] = []
+        # Status and header fields of the next answers, in place of taking the request.
+        self.refusals: list[tuple[int, dict[str, str]]] = []
+        self.refused = 0
+        # Of each request, spans that are not wanted.
+        self.rejects = 0
+        # Cleared: requests are not answered.
+        self.answers = threading.Event()
+        self.answers.set()
+        self.waiting = 0
+        # Whether to close each connection behind its answer, without saying so.
+        self.closes = False
 
-    return refuse
+    def __enter__(self) -> Collector:
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        return self
 
-
-class Received:
-    """What came, as spans."""
-
-    port: int
-    requests: list[trace_service_pb2.ExportTraceServiceRequest]
+    def __exit__(self, *_: object) -> None:
+        self.answers.set()
+        self._server.shutdown()
+        self._server.server_close()
 
     @property
     def address(self) -> str:
@@ -128,105 +140,56 @@ class Received:
         return found
 
 
-class Collector(Received, trace_service_pb2_grpc.TraceServiceServicer):
-    """Listens on loopback, on `port` or one of the system's choice. Use as a context manager."""
+def handler_of(collector: Collector) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
 
-    def __init__(self, port: int = 0, tls: grpc.ServerCredentials | None = None) -> None:
-        self._server = grpc.server(ThreadPoolExecutor(4), options=[("grpc.so_reuseport", 0)])
-        trace_service_pb2_grpc.add_TraceServiceServicer_to_server(self, self._server)
-        address = f"127.0.0.1:{port}"
-        self.port = (
-            self._server.add_insecure_port(address) if tls is None else self._server.add_secure_port(address, tls)
-        )
-        self.requests: list[trace_service_pb2.ExportTraceServiceRequest] = []
-        self.metadata: list[dict[str, str]] = []
-        # What is to be done with the next calls, in place of taking what they bring.
-        self.refusals: list[Callable[[grpc.ServicerContext], None]] = []
-        self.refused = 0
-        # Of each request, spans that are not wanted.
-        self.rejects = 0
-        # Cleared: calls are not answered.
-        self.answers = threading.Event()
-        self.answers.set()
-        self.waiting = 0
+        def do_POST(self) -> None:  # noqa: N802
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            if self.headers.get("Content-Encoding") == "gzip":
+                body = gzip.decompress(body)
+            collector.paths.append(self.path)
+            collector.fields.append({name.lower(): value for name, value in self.headers.items()})
+            if collector.refusals:
+                collector.refused += 1
+                status, fields = collector.refusals.pop(0)
+                self.answer(status, fields, status_pb2.Status(message="not now"))
+                return
+            collector.waiting += 1
+            collector.answers.wait()
+            collector.waiting -= 1
+            if select.select([self.connection], [], [], 0)[0]:  # the client has closed it
+                self.close_connection = True
+                return
+            assert self.headers["Content-Type"] == "application/x-protobuf"
+            collector.requests.append(trace_service_pb2.ExportTraceServiceRequest.FromString(body))
+            response = trace_service_pb2.ExportTraceServiceResponse()
+            if collector.rejects > 0:
+                response.partial_success.rejected_spans = collector.rejects
+                response.partial_success.error_message = "too many"
+            self.answer(200, {}, response)
 
-    def Export(  # noqa: N802
-        self, request: trace_service_pb2.ExportTraceServiceRequest, context: grpc.ServicerContext
-    ) -> trace_service_pb2.ExportTraceServiceResponse:
-        if self.refusals:
-            self.refused += 1
-            self.refusals.pop(0)(context)
-        self.waiting += 1
-        self.answers.wait()
-        self.waiting -= 1
-        if not context.is_active():
-            return trace_service_pb2.ExportTraceServiceResponse()
-        self.metadata.append(dict(context.invocation_metadata()))
-        self.requests.append(request)
-        answer = trace_service_pb2.ExportTraceServiceResponse()
-        if self.rejects > 0:
-            answer.partial_success.rejected_spans = self.rejects
-            answer.partial_success.error_message = "too many"
-        return answer
+        def answer(self, status: int, fields: dict[str, str], message: Message) -> None:
+            body = message.SerializeToString()
+            self.send_response(status)
+            own = {"Content-Type": "application/x-protobuf", "Content-Length": str(len(body))}
+            for name, value in (own | fields).items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(body)
+            self.close_connection |= collector.closes
 
-    def __enter__(self) -> Collector:
-        self._server.start()
-        return self
+        def log_message(self, *_: object) -> None:
+            pass
 
-    def __exit__(self, *_: object) -> None:
-        self.answers.set()
-        self._server.stop(None).wait()
+    return Handler
 
 
-def secure(certificate: Path, key: Path) -> grpc.ServerCredentials:
-    return grpc.ssl_server_credentials([(key.read_bytes(), certificate.read_bytes())])
-
-
-class HttpCollector(Received):
-    """As Collector, for OTLP over HTTP."""
-
-    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
-        collector = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_POST(self) -> None:  # noqa: N802
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                if self.headers.get("Content-Encoding") == "gzip":
-                    body = gzip.decompress(body)
-                status, fields = collector.refusals.pop(0) if collector.refusals else (200, {})
-                if status == 200:
-                    assert self.headers["Content-Type"] == "application/x-protobuf"
-                    collector.requests.append(trace_service_pb2.ExportTraceServiceRequest.FromString(body))
-                collector.paths.append(self.path)
-                collector.fields.append({name.lower(): value for name, value in self.headers.items()})
-                self.send_response(status)
-                for name, value in ({"Content-Length": "0"} | fields).items():
-                    self.send_header(name, value)
-                self.end_headers()
-                self.close_connection |= collector.closes
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        if tls is not None:
-            self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
-        self.port = self._server.server_address[1]
-        self.requests = []
-        self.paths: list[str] = []
-        self.fields: list[dict[str, str]] = []
-        # Status and header fields of the next answers.
-        self.refusals: list[tuple[int, dict[str, str]]] = []
-        # Whether to close each connection behind its answer, without saying so.
-        self.closes = False
-
-    def __enter__(self) -> HttpCollector:
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+def secure(certificate: Path, key: Path, clients: bytes | None = None) -> ssl.SSLContext:
+    """`clients`: the authorities of the certificates that clients must present, as PEM; None: they need none."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    if clients is not None:
+        context.verify_mode = ssl.CERT_REQUIRED
+        context.load_verify_locations(cadata=clients.decode())
+    return context

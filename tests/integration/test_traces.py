@@ -374,7 +374,7 @@ def test_the_resource_says_which_server_it_is(collector: Collector, traced: Serv
         "telemetry.sdk.language": "cpp",
         "telemetry.sdk.version": version,
     }
-    assert collector.metadata[0]["x-tenant"] == "a b"
+    assert collector.fields[0]["x-tenant"] == "a b"
     (of_resource,) = collector.requests[0].resource_spans
     assert of_resource.scope_spans[0].schema_url == "https://opentelemetry.io/schemas/1.45.0"
     assert (of_resource.scope_spans[0].scope.name, of_resource.scope_spans[0].scope.version) == ("longshort", version)

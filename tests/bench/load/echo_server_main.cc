@@ -1,6 +1,5 @@
 // longshort-echo-server: what gRPC itself costs. The calls ScoreText and ClassifyImage of longshort.v1, answered at
-// once with what the identity model would say; nothing else of the server is in it. It is a collector of traces, too,
-// which takes everything and looks at nothing.
+// once with what the identity model would say; nothing else of the server is in it.
 //
 //   longshort-echo-server [--from-another-thread] PORT_FILE
 //
@@ -22,7 +21,6 @@
 #include <vector>
 
 #include "longshort/v1/inference.grpc.pb.h"
-#include "opentelemetry/proto/collector/trace/v1/trace_service.grpc.pb.h"
 
 namespace longshort::load {
 namespace {
@@ -119,20 +117,6 @@ class EchoService final : public v1::Inference::CallbackService {
   Finisher* const finisher_;
 };
 
-using TraceService = opentelemetry::proto::collector::trace::v1::TraceService;
-
-class Sink final : public TraceService::WithRawCallbackMethod_Export<TraceService::Service> {
- public:
-  grpc::ServerUnaryReactor* Export(grpc::CallbackServerContext* context, const grpc::ByteBuffer* /*request*/,
-                                   grpc::ByteBuffer* response) override {
-    const grpc::Slice nothing;
-    *response = grpc::ByteBuffer(&nothing, 1);
-    grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
-    reactor->Finish(grpc::Status::OK);
-    return reactor;
-  }
-};
-
 int Serve(const std::string& port_file, bool from_another_thread) {
   sigset_t ends;
   sigemptyset(&ends);
@@ -142,12 +126,10 @@ int Serve(const std::string& port_file, bool from_another_thread) {
 
   const auto finisher = from_another_thread ? std::make_unique<Finisher>() : nullptr;
   EchoService service(finisher.get());
-  Sink sink;
   grpc::ServerBuilder builder;
   int port = 0;
   builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
   builder.RegisterService(&service);
-  builder.RegisterService(&sink);
   const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   std::ofstream file(port_file);
   file << "{\"grpc\": " << port << "}\n";

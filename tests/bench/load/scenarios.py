@@ -11,6 +11,7 @@ from bench.load import models
 from bench.load.bench import ELEMENT_BYTES, IDS, Bench, median, percentile, ratio
 from bench.load.kept_ends import KINDS, KeptEnds
 from bench.load.processes import MemorySamples, ServerProcess
+from bench.load.trace_sink import TraceSink
 
 # More than a stream generates while it is measured.
 ENDLESS = 10_000_000
@@ -311,7 +312,7 @@ def traces(bench: Bench) -> None:
     repository = models.identity(bench.scratch)
     program = "longshort-identity-server"
     with (
-        bench.echo_server() as collector,
+        TraceSink() as collector,
         bench.server(repository, program=program) as plain,
         bench.server(
             repository, f"--otlp-endpoint={collector.address}", "--trace-sample-ratio=1", program=program
