@@ -99,17 +99,17 @@ absl::Status CallRecord::Admit() {
     Identity* const identity = caller_.identity();
     return identity == nullptr ? absl::OkStatus() : identity->TakeCall(MonotonicNow());
   }
+  const Credentials credentials = std::exchange(credentials_, {});
   if (environment_.access != nullptr) {
-    LS_RETURN_IF_ERROR(Identify());
+    LS_RETURN_IF_ERROR(Identify(credentials));
   } else if (!environment_.trusts_client_ids) {
     engine_context_.client = AddressOf(peer_);
   }
   return origin_status_;
 }
 
-absl::Status CallRecord::Identify() {
+absl::Status CallRecord::Identify(const Credentials& credentials) {
   engine_context_.client.clear();
-  const Credentials credentials = std::exchange(credentials_, {});
   const absl::Time now = MonotonicNow();
   LS_ASSIGN_OR_RETURN(caller_, environment_.access->Identify(credentials, names_.access(), now));
   if (const Identity* identity = caller_.identity(); identity != nullptr) engine_context_.client = identity->name();

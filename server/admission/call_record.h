@@ -38,6 +38,8 @@ struct CallOrigin {
   core::RequestContext context;
   // The client's address, or a proxy's.
   std::string peer;
+  // Of the call's metadata, which gRPC keeps as long as the call.
+  int64_t metadata_bytes = 0;
   // Proof of the caller's identity.
   Credentials credentials;
   TraceOrigin trace;
@@ -145,7 +147,7 @@ class CallRecord {
   absl::Status Finish(const absl::Status& work_status);
 
  private:
-  absl::Status Identify();
+  absl::Status Identify(const Credentials& credentials);
   void NoteWork();
   void AddTokens(int64_t prompt_tokens, int64_t generated_tokens, const core::RequestTimings& timings);
   void AddItem(int64_t tokens, const core::ClassificationTimings& timings,

@@ -53,10 +53,8 @@ std::optional<AbuseKind> AbuseDetector::Judge(const PollTime& time, const Connec
   if (calls.has_value() && calls->open > limits.calls) return AbuseKind::kCalls;
   if (begun_ - begun_at_message_ > 2 * limits.calls) return AbuseKind::kCalls;
   const int64_t open = calls.has_value() ? calls->open : limits.calls;
-  // A client's replies to the server's data, such as window updates, are less than half of that data.
-  const int64_t without_message = idle_bytes() - (bytes.taken - at_message_.taken) / 2;
   const int64_t on_their_way = std::min(open * limits.message_bytes, limits.messages_bytes);
-  if (calls.has_value() && without_message > limits.idle_bytes + on_their_way) return AbuseKind::kBytes;
+  if (calls.has_value() && unanswered_bytes() > limits.idle_bytes + on_their_way) return AbuseKind::kBytes;
   // An uploading client also needs window updates from the server, so it cannot continue for long without any.
   const int64_t windows = std::min(open * kWindowOfCall, limits.messages_bytes);
   if (bytes.received - received_at_sign_ > limits.idle_bytes + windows) return AbuseKind::kBytes;

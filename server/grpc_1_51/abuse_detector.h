@@ -17,6 +17,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 
 #include "absl/time/time.h"
@@ -39,6 +40,10 @@ struct AbuseLimits {
   int64_t calls = 2048;
   // Maximum bytes received without a message. gRPC allows 16 MiB before it must send anything.
   int64_t idle_bytes = int64_t{64} << 20;
+  // The same of all connections together. Only those with some bytes count.
+  int64_t all_idle_bytes = std::numeric_limits<int64_t>::max();
+  // Maximum calls of all connections that no service has begun, because their first message has not arrived.
+  int64_t calls_not_begun = std::numeric_limits<int64_t>::max();
   // The largest message, and the maximum bytes of all incomplete messages together. Each open call may have one.
   int64_t message_bytes = int64_t{8} << 20;
   int64_t messages_bytes = int64_t{256} << 20;
@@ -86,6 +91,9 @@ class AbuseDetector final {
 
   // Bytes received since the last complete message.
   int64_t idle_bytes() const { return last_.received - at_message_.received; }
+  // The same without a client's replies to the server's data, such as window updates, which are less than half of that
+  // data.
+  int64_t unanswered_bytes() const { return idle_bytes() - (last_.taken - at_message_.taken) / 2; }
 
  private:
   bool IsStalled(const PollTime& time, const AbuseLimits& limits);

@@ -35,6 +35,9 @@ class ConnectionGuard final {
     int64_t open_calls = 0;
   };
   struct Handlers {
+    // The calls that services have begun: all, and those of the connection with this peer. Null: no limit is set.
+    std::function<int64_t()> begun = nullptr;
+    std::function<int64_t(const std::string& peer)> begun_by = nullptr;
     // The number of open connections.
     std::function<void(int64_t connections)> open;
     // The connections closed since the last report, at most once a second.
@@ -74,6 +77,14 @@ class ConnectionGuard final {
   void FindWoken() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Polls the connections whose turn it is.
   void PollAll(const PollTime& time) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Closes the connections with the most calls that no service has begun, if all have too many of them. gRPC reads the
+  // message of most calls before a service can charge or refuse them.
+  void EndCallsNotBegun(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Closes the connections with the most bytes since their last message, if all have too many.
+  void EndIdleBytes(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Closes the connections with the most of something until no more than `limit` is left. Sorts `connections`.
+  void SeverLargest(std::vector<std::pair<int64_t, int>> connections, int64_t limit, AbuseKind why, absl::Time now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Closes some connections of the client that has the most, those that have been idle for longest.
   void MakeRoom() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Returns whether the connection was open.
@@ -96,7 +107,9 @@ class ConnectionGuard final {
   Mutex mutex_;
   std::unordered_map<int, Connection> connections_ ABSL_GUARDED_BY(mutex_);  // by the socket's number
   int64_t polls_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::vector<Ended> ended_ ABSL_GUARDED_BY(mutex_);  // since the last report
+  int64_t most_calls_ ABSL_GUARDED_BY(mutex_) = 0;                        // in memory since their memory was returned
+  absl::Time next_count_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();  // of each connection's calls
+  std::vector<Ended> ended_ ABSL_GUARDED_BY(mutex_);                      // since the last report
   absl::Time next_report_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
   std::vector<Closing> closing_ ABSL_GUARDED_BY(mutex_);
   absl::Time return_memory_at_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();  // freed memory

@@ -75,6 +75,16 @@ void TransportCalls::FindSockets() {
   next_socket_ = next;
 }
 
+int64_t TransportCalls::CountOpen() const {
+  int64_t open = 0;
+  const json servers = Parse(grpc_channelz_get_servers(0));
+  for (const json& server : At(servers, "server")) {
+    const json& data = At(server, "data");
+    open += Number(At(data, "callsStarted")) - Number(At(data, "callsSucceeded")) - Number(At(data, "callsFailed"));
+  }
+  return open;
+}
+
 std::optional<ConnectionCalls> TransportCalls::Read(const std::string& peer) {
   auto found = sockets_.find(peer);
   if (found == sockets_.end()) {

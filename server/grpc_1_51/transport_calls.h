@@ -22,6 +22,8 @@ class TransportCalls final {
   // The counts of the connection with this peer (PeerOf); nullopt if gRPC does not have it. Takes some microseconds,
   // and longer the first time for each connection.
   std::optional<ConnectionCalls> Read(const std::string& peer);
+  // The calls of all connections in memory. Takes some microseconds.
+  int64_t CountOpen() const;
 
  private:
   // Reads the numbers of new sockets.

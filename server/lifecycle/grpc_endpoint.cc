@@ -54,6 +54,10 @@ AbuseLimits LimitsOfConnections(const ServerOptions& options, const MachineLimit
   limits.connection_bytes = connections.bytes / connections.number;
   limits.message_bytes = options.max_message_bytes;
   limits.messages_bytes = MessageBufferBytes(options, machine);
+  // gRPC itself ends calls whose messages are incomplete at messages_bytes.
+  limits.all_idle_bytes = limits.messages_bytes + limits.messages_bytes / 4;
+  constexpr int64_t kBytesOfCallNotBegun = 32 << 10;
+  limits.calls_not_begun = limits.messages_bytes / 2 / kBytesOfCallNotBegun;
   return limits;
 }
 
@@ -132,7 +136,10 @@ absl::StatusOr<std::unique_ptr<GrpcEndpoint>> GrpcEndpoint::Start(const ServerOp
 
 ConnectionGuard::Handlers GrpcEndpoint::GuardHandlers(int64_t bytes_of_connection) {
   auto held = std::make_shared<Budget::Share>(environment_.connection_memory);
-  return {.open =
+  BegunCalls& begun = service_.begun_calls();
+  return {.begun = [&begun] { return begun.total(); },
+          .begun_by = [&begun](const std::string& peer) -> int64_t { return begun.Of(peer); },
+          .open =
               [this, bytes_of_connection, held](int64_t connections) {
                 environment_.metrics.SetOpenConnections(connections);
                 held->SetAmount(connections * bytes_of_connection);

@@ -15,8 +15,9 @@ namespace {
 
 // Messages up to this size are read at once. Reading takes up to 0.2 ms, where a text has to be cut into tokens.
 constexpr int64_t kSmallBytes = 1024;
-// What a call takes in memory, with gRPC's part.
+// What a call takes in memory, with gRPC's part and two and a half times its metadata.
 constexpr int64_t kBytesOfCall = int64_t{24} << 10;
+int64_t BytesOf(const CallOrigin& origin) { return kBytesOfCall + 5 * origin.metadata_bytes / 2; }
 // A compressed message may be this much larger, for the prediction of its work.
 constexpr int64_t kUsualRatio = 20;
 // A client's message goes first if its arrival plus this many times its work is the earliest.
@@ -26,6 +27,7 @@ constexpr int64_t kPatienceForWork = 100;
 
 Call::Call(const CallEnvironment& environment, const Rpc& rpc, CallOrigin origin)
     : rpc_(rpc),
+      bytes_(BytesOf(origin)),
       record_(environment, rpc.names, std::move(origin),
               [this] {
                 return UnreadAnswers::Owner{.client = record_.engine_context().client,
@@ -51,13 +53,13 @@ bool Call::Open() {
     // Probes have a budget of their own, so that they are served while the other one is full.
     ClientBudgets& budgets = rpc_.names.observes() ? *environment().probe_memory : *environment().message_memory;
     memory_ = Budget::Share(budgets.Of(record_.engine_context().client));
-    status = core::Hold(kBytesOfCall, memory_);
+    status = core::Hold(bytes_, memory_);
   }
   if (!status.ok()) Took(status);
   return status.ok();
 }
 
-absl::Status Call::HoldArriving(int64_t bytes) { return core::Hold(kBytesOfCall + bytes, memory_); }
+absl::Status Call::HoldArriving(int64_t bytes) { return core::Hold(bytes_ + bytes, memory_); }
 
 void Call::Begin(grpc::ByteBuffer* first) {
   {
@@ -125,7 +127,7 @@ absl::Status Call::Take(grpc::ByteBuffer& bytes) {
   absl::Status status = Decode(bytes, *message, memory_);
   bytes.Clear();
   if (status.ok()) status = work_->Take(*message);
-  memory_.SetAmount(kBytesOfCall);
+  memory_.SetAmount(bytes_);
   return status;
 }
 

@@ -157,6 +157,7 @@ class Call : public std::enable_shared_from_this<Call> {
   void EndUnread(const absl::Status& why);
 
   const Rpc& rpc_;
+  const int64_t bytes_;  // in memory without messages
   CallRecord record_;
   const std::unique_ptr<CallWork> work_;
   std::shared_ptr<Call> self_;  // gRPC's reference

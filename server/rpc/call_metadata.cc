@@ -167,6 +167,9 @@ CallOrigin ReadOrigin(const FindMetadata& find, absl::Time deadline) {
 CallOrigin ReadCallMetadata(const grpc::CallbackServerContext& context, const CallMetadataOptions& options) {
   CallOrigin origin = ReadOrigin([&context](const char* key) { return FindAll(context, key); }, DeadlineOf(context));
   origin.peer = context.peer();
+  for (const auto& [key, value] : context.client_metadata()) {
+    origin.metadata_bytes += static_cast<int64_t>(key.size() + value.size());
+  }
   if (options.certificates && !origin.credentials.authorization.has_value())
     ReadCertificate(context, &origin.credentials);
   if (options.authority) {

@@ -31,21 +31,25 @@ template <typename Reactor>
 class GrpcCall final : public Reactor, public Call {
  public:
   // `request` and `response`, if the reactor has them, live as long as `context`.
-  static Reactor* Start(const CallEnvironment& environment, const Rpc& rpc, CallbackServerContext* context,
-                        const ByteBuffer* request, ByteBuffer* response) {
-    const auto call = std::make_shared<GrpcCall>(environment, rpc, *context, response);
+  static Reactor* Start(const CallEnvironment& environment, const Rpc& rpc, BegunCalls& begun,
+                        CallbackServerContext* context, const ByteBuffer* request, ByteBuffer* response) {
+    const auto call = std::make_shared<GrpcCall>(environment, rpc, begun, *context, response);
     // gRPC passes the message as const and would keep it until the call ends. The call owns it and frees it early.
     if (call->Open()) call->Begin(const_cast<ByteBuffer*>(request));
     return call.get();
   }
 
-  GrpcCall(const CallEnvironment& environment, const Rpc& rpc, CallbackServerContext& context, ByteBuffer* response)
+  GrpcCall(const CallEnvironment& environment, const Rpc& rpc, BegunCalls& begun, CallbackServerContext& context,
+           ByteBuffer* response)
       : Call(environment, rpc,
              ReadCallMetadata(context,
                               {.certificates = environment.access != nullptr && environment.access->uses_certificates(),
                                .authority = environment.tracer != nullptr})),
         context_(context),
-        response_(response) {}
+        response_(response),
+        begun_(begun.Of(record().peer())) {
+    ++begun_;
+  }
 
  private:
   static constexpr bool kReads = std::is_same_v<Reactor, Bidirectional>;
@@ -104,13 +108,17 @@ class GrpcCall final : public Reactor, public Call {
 #pragma clang diagnostic pop
 #endif
   void OnCancel() override { Cancelled(); }
-  void OnDone() override { Done(); }
+  void OnDone() override {
+    --begun_;
+    Done();
+  }
   // For a unary call OnCancel and OnDone do as little as those of gRPC's own inlineable reactors, so gRPC may call them
   // inline instead of waking another thread. gRPC does not document this; without it calls only take longer.
   bool InternalInlineable() override { return !kWrites; }
 
   CallbackServerContext& context_;
   ByteBuffer* const response_;
+  BegunCalls::Counter& begun_;
   ByteBuffer answer_;
   bool answering_ = false;
   std::shared_ptr<grpc_call> finished_call_;
@@ -130,21 +138,21 @@ grpc::internal::RpcMethod::RpcType TypeOf(RpcKind kind) {
   return grpc::internal::RpcMethod::BIDI_STREAMING;
 }
 
-grpc::internal::MethodHandler* HandlerOf(const CallEnvironment& environment, const Rpc& rpc) {
+grpc::internal::MethodHandler* HandlerOf(const CallEnvironment& environment, const Rpc& rpc, BegunCalls& begun) {
   if (rpc.kind == RpcKind::kUnary) {
     return new grpc::internal::CallbackUnaryHandler<ByteBuffer, ByteBuffer>(
         [&](CallbackServerContext* context, const ByteBuffer* request, ByteBuffer* response) {
-          return GrpcCall<Unary>::Start(environment, rpc, context, request, response);
+          return GrpcCall<Unary>::Start(environment, rpc, begun, context, request, response);
         });
   }
   if (rpc.kind == RpcKind::kServerStream) {
     return new grpc::internal::CallbackServerStreamingHandler<ByteBuffer, ByteBuffer>(
         [&](CallbackServerContext* context, const ByteBuffer* request) {
-          return GrpcCall<Writing>::Start(environment, rpc, context, request, nullptr);
+          return GrpcCall<Writing>::Start(environment, rpc, begun, context, request, nullptr);
         });
   }
   return new grpc::internal::CallbackBidiHandler<ByteBuffer, ByteBuffer>([&](CallbackServerContext* context) {
-    return GrpcCall<Bidirectional>::Start(environment, rpc, context, nullptr, nullptr);
+    return GrpcCall<Bidirectional>::Start(environment, rpc, begun, context, nullptr, nullptr);
   });
 }
 
@@ -155,7 +163,7 @@ GrpcService::GrpcService(const CallEnvironment& environment, std::vector<Rpc> rp
   for (const Rpc& rpc : rpcs_) {
     const std::string& path = paths_.emplace_back(absl::StrCat("/", rpc.names.method()));
     AddMethod(new grpc::internal::RpcServiceMethod(path.c_str(), TypeOf(rpc.kind), nullptr));
-    MarkMethodRawCallback(static_cast<int>(paths_.size()) - 1, HandlerOf(environment, rpc));
+    MarkMethodRawCallback(static_cast<int>(paths_.size()) - 1, HandlerOf(environment, rpc, begun_));
   }
 }
 

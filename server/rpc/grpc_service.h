@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "server/admission/call_environment.h"
+#include "server/rpc/begun_calls.h"
 #include "server/rpc/rpc.h"
 
 namespace longshort::server {
@@ -17,9 +18,11 @@ class GrpcService final : public grpc::Service {
   GrpcService(const CallEnvironment& environment, std::vector<Rpc> rpcs);
 
   const std::vector<Rpc>& rpcs() const { return rpcs_; }
+  BegunCalls& begun_calls() { return begun_; }
 
  private:
   const std::vector<Rpc> rpcs_;
+  BegunCalls begun_;
   std::vector<std::string> paths_;  // gRPC refers to them
 };
 
