@@ -72,6 +72,12 @@ int ConnectTo(const Address& address, std::string& problem) {
   return -1;
 }
 
+std::string AboutHttpPort(const Address& address) {
+  return absl::StrCat(
+      "port ", address.port,
+      " speaks HTTP/1.1, as a server's HTTP port does: give the port of gRPC (--listen), by default 8500");
+}
+
 // A TLS connection that accepts any server certificate, so that the certificate can be inspected.
 class Trial final {
  public:
@@ -110,6 +116,10 @@ class Trial final {
     if (!is_connected_) return was_asked_ || IsAboutCertificates(alert()) ? AboutOwnCertificate() : AboutHandshake();
     std::string about_server = AboutServerCertificate();
     if (!about_server.empty()) return about_server;
+    const unsigned char* protocol = nullptr;
+    unsigned int length = 0;
+    SSL_get0_alpn_selected(connection_.get(), &protocol, &length);
+    if (length == 0) return AboutHttpPort(address_);
     // A server sends its HTTP/2 settings first. If it rejects the client's certificate, it sends an alert instead.
     char byte = 0;
     ERR_clear_error();
@@ -138,6 +148,7 @@ class Trial final {
   }
 
   std::string AboutHandshake() const {
+    if (alert() == SSL_AD_NO_APPLICATION_PROTOCOL) return AboutHttpPort(address_);
     if (alert() != 0) return absl::StrCat("the server refused the TLS handshake: ", why_);
     if (error_ == 0) return "the TLS handshake timed out; perhaps the server does not use TLS on this port";
     if (ERR_GET_REASON(error_) == SSL_R_UNEXPECTED_EOF_WHILE_READING) {
@@ -251,10 +262,7 @@ std::string DiagnoseConnection(const ConnectionOptions& options) {
   const bool speaks_tls = trial.ShakeHands(socket);
   if (options.encrypted()) return trial.Problem();
   if (speaks_tls) return "the server uses TLS: give --tls-ca=FILE with its CA, or --tls if this system trusts that CA";
-  if (!SpeaksHttp1(address)) return "";
-  return absl::StrCat(
-      "port ", address.port,
-      " speaks HTTP/1.1, as a server's HTTP port does: give the port of gRPC (--listen), by default 8500");
+  return SpeaksHttp1(address) ? AboutHttpPort(address) : "";
 }
 
 }  // namespace longshort::client

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -25,6 +26,18 @@ bool IsThisMachine(absl::string_view server) {
   const bool is_number =
       std::all_of(host.begin(), host.end(), [](char c) { return absl::ascii_isdigit(c) || c == '.'; });
   return host == "localhost" || (is_number && absl::StartsWith(host, "127."));
+}
+
+absl::Status CheckServer(const std::string& server) {
+  if (server.empty()) return absl::InvalidArgumentError("--server is empty; it must be HOST:PORT");
+  for (const absl::string_view scheme : {"http://", "https://", "grpc://", "grpcs://"}) {
+    if (!absl::StartsWithIgnoreCase(server, scheme)) continue;
+    const bool encrypts = scheme == "https://" || scheme == "grpcs://";
+    return absl::InvalidArgumentError(absl::StrCat("the server is \"", absl::CHexEscape(server),
+                                                   "\"; it must be HOST:PORT of gRPC, by default port 8500, without ",
+                                                   scheme, encrypts ? "; to encrypt give --tls or --tls-ca" : ""));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status CheckToken(const ConnectionOptions& options) {
@@ -96,13 +109,13 @@ std::shared_ptr<grpc::Channel> ClientCredentials::Connect(const std::string& ser
 
 absl::StatusOr<ClientCredentials> ReadCredentials(const ConnectionOptions& options) {
   ClientCredentials credentials;
+  LS_RETURN_IF_ERROR(CheckServer(options.server));
   credentials.tls_server_name = options.tls_server_name;
   if (!options.token_file.empty()) {
     LS_RETURN_IF_ERROR(CheckToken(options));
     LS_ASSIGN_OR_RETURN(credentials.authorization, ReadAuthorization(options.token_file));
-    // A token that is safe unencrypted only on this machine must not pass through a proxy.
-    credentials.may_use_proxy = options.encrypted() || options.insecure;
   }
+  credentials.may_use_proxy = options.may_use_proxy();
   if (!options.encrypted()) return credentials;
   grpc::SslCredentialsOptions ssl;
   if (!options.tls_ca.empty()) {

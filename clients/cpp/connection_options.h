@@ -31,6 +31,9 @@ struct ConnectionOptions {
   bool encrypted() const {
     return tls || !tls_ca.empty() || !tls_certificate.empty() || !tls_key.empty() || !tls_server_name.empty();
   }
+  // Whether to use a proxy from the environment, which can read unencrypted traffic: a token that is safe unencrypted
+  // only on this machine must not pass through one.
+  bool may_use_proxy() const { return token_file.empty() || encrypted() || insecure; }
 };
 
 // The credentials of a client.
@@ -41,7 +44,6 @@ struct ClientCredentials {
 
   // See ConnectionOptions.
   std::string tls_server_name = {};
-  // Whether to use a proxy from the environment, which can read unencrypted traffic.
   bool may_use_proxy = true;
 
   std::shared_ptr<grpc::Channel> Connect(const std::string& server, grpc::ChannelArguments arguments) const;
@@ -50,8 +52,8 @@ struct ClientCredentials {
   }
 };
 
-// Reads the files of the options. Errors: INVALID_ARGUMENT naming the option, the file and the problem, including an
-// expired certificate and a token that would be sent unencrypted to another machine.
+// Reads the files of the options. Errors: INVALID_ARGUMENT naming the option, its value and the problem, including a
+// URL as the server, an expired certificate and a token that would be sent unencrypted to another machine.
 absl::StatusOr<ClientCredentials> ReadCredentials(const ConnectionOptions& options);
 
 // Connects to the server with these options and explains what fails, where gRPC only reports "Socket closed": the port

@@ -87,13 +87,6 @@ absl::StatusOr<v1::ModelSelector> ParseModel(const std::string& text) {
 }
 
 absl::Status CheckCommonOptions(const CommonOptions& options) {
-  const std::string& server = options.connection.server;
-  if (server.empty()) return UsageError("--server is empty; it must be HOST:PORT");
-  if (absl::StartsWith(server, "http://") || absl::StartsWith(server, "https://")) {
-    return UsageError(absl::StrCat("--server is \"", absl::CHexEscape(server),
-                                   "\"; it must be HOST:PORT of gRPC, by default port 8500, without http://; for "
-                                   "https:// give --tls or --tls-ca"));
-  }
   // gRPC aborts on other characters.
   if (!std::all_of(options.client_id.begin(), options.client_id.end(), absl::ascii_isprint)) {
     return UsageError(absl::StrCat("--client-id is \"", absl::CHexEscape(options.client_id),
@@ -161,11 +154,11 @@ absl::StatusOr<ExitCode> RunLine(absl::Span<const std::string> arguments, Progra
 }
 
 // Prints the likely cause of a failed connection.
-void ExplainUnavailable(const ConnectionOptions& options, absl::string_view message, std::ostream& error) {
+void ExplainUnavailable(const ConnectionOptions& options, std::ostream& error) {
   if (const std::string cause = DiagnoseConnection(options); !cause.empty()) {
     error << "Likely cause: " << cause << ".\n";
   }
-  if (!absl::StrContains(message, "failed to connect") && !absl::StrContains(message, "DNS")) return;
+  if (!options.may_use_proxy() || absl::StartsWith(options.server, "unix:")) return;
   if (const std::string proxy = ExplainProxyVariable(); !proxy.empty()) error << proxy << ".\n";
 }
 
@@ -187,7 +180,7 @@ ExitCode RunProgram(absl::Span<const std::string> arguments, Terminal& terminal,
   } else {
     terminal.error << "longshort: " << absl::StatusCodeToString(status.code()) << ": " << status.message() << "\n";
     if (absl::IsUnavailable(status)) {
-      ExplainUnavailable(values.common.connection, status.message(), terminal.error);
+      ExplainUnavailable(values.common.connection, terminal.error);
     }
   }
   return ExitCodeOf(status);

@@ -3,10 +3,13 @@
 #include <numeric>
 #include <vector>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "base/strict_json.h"
+#include "models/weights/model_directory.h"
 
 namespace longshort::models {
 namespace {
@@ -86,6 +89,17 @@ absl::StatusOr<ModelDescription> DescribeConfig(std::string_view text, const std
   for (const Registration& registration : kRegistrations) names.push_back(registration.architecture);
   LS_ASSIGN_OR_RETURN(const size_t architecture, fields.Choice("architecture", names));
   return kRegistrations[architecture].describe(text, name);
+}
+
+absl::Status NameClasses(std::string_view labels_text, const std::string& name, ModelDescription& description) {
+  constexpr int64_t kShown = 10;
+  if (description.classes == 0) return absl::OkStatus();
+  LS_ASSIGN_OR_RETURN(std::vector<std::string> labels, ParseLabels(labels_text, description.classes, name));
+  const bool is_cut = description.classes > kShown;
+  if (is_cut) labels.resize(kShown);
+  absl::StrAppend(&description.task, "\nclasses ", description.classes, ": ",
+                  absl::Utf8SafeCHexEscape(absl::StrJoin(labels, ", ")), is_cut ? ", ... (labels.txt lists all)" : "");
+  return absl::OkStatus();
 }
 
 std::string ToText(const ModelDescription& description) {

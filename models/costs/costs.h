@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "models/weights/cvt_config.h"
@@ -45,6 +46,7 @@ struct ModelDescription {
   // What a classifier answers, and what it was trained on: "multi_label_classification of 3 classes, trained on single
   // documents". Empty for a language model.
   std::string task;
+  int64_t classes = 0;  // of a classifier; 0 for a language model or an encoder without a head
   std::vector<StageCost> stages;
   // Language models only: the maximum cache of a stream, in elements (4 bytes each in fp32, 2 in bf16), and the size of
   // its open chunk, which is float32 in both precisions.
@@ -76,6 +78,10 @@ void AddParameters(absl::Span<const TensorShape> tensors, std::vector<StageCost>
 // Describes a config.json of any architecture. `name` is the file's name in errors.
 // Errors: INVALID_ARGUMENT naming the file and the problem.
 absl::StatusOr<ModelDescription> DescribeConfig(std::string_view text, const std::string& name);
+
+// Adds the line "classes 3: daisy, rose, tulip" to the task of a classifier, in the form of `longshort models`: the
+// first 10 names of labels.txt. Errors: as ParseLabels.
+absl::Status NameClasses(std::string_view labels_text, const std::string& name, ModelDescription& description);
 
 // The description as a table, with totals and an explanation of the counts. Ends with a newline.
 std::string ToText(const ModelDescription& description);

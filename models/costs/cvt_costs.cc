@@ -77,6 +77,7 @@ ModelDescription Describe(const CvtConfig& config) {
   return {.architecture = "cvt",
           .item = absl::StrFormat("one image of %d x %d pixels", width, height),
           .task = absl::StrCat("single_label_classification of ", config.classes, " classes"),
+          .classes = config.classes,
           .stages = CvtCosts(config, height, width)};
 }
 

@@ -98,6 +98,7 @@ ModelDescription Describe(const TextClassifierConfig& config) {
   if (config.layer_norm == LayerNormPlace::kAfter)
     embedding.normed_elements = config.max_sequence_length * config.model_width;
   description.task = TaskOf(config);
+  description.classes = config.classes;
   description.stages.push_back(embedding);
   for (int64_t layer = 0; layer < config.layers; ++layer) {
     const int64_t cls = JoinsCls(config, layer) ? 1 : 0;

@@ -71,6 +71,7 @@ ModelDescription Describe(const VilConfig& config) {
   return {.architecture = "vil",
           .item = absl::StrFormat("one image of %d x %d pixels", config.image_size, config.image_size),
           .task = absl::StrCat("single_label_classification of ", config.classes, " classes"),
+          .classes = config.classes,
           .stages = VilCosts(config)};
 }
 

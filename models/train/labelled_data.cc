@@ -4,6 +4,8 @@
 #include <cmath>
 #include <filesystem>
 #include <map>
+#include <optional>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -15,8 +17,10 @@
 #include "base/files.h"
 #include "base/number_text.h"
 #include "base/status_macros.h"
+#include "base/utf8.h"
 #include "models/train/shown_labels.h"
 #include "models/weights/model_directory.h"
+#include "re2/re2.h"
 
 namespace longshort::models {
 namespace {
@@ -38,11 +42,36 @@ absl::StatusOr<std::vector<std::filesystem::path>> Entries(const std::filesystem
   return paths;
 }
 
-// What a label is without space around it, with single spaces, in lower case, and as the shortest form of a number.
-std::string Plain(const std::string& label) {
-  std::string plain = absl::StrReplaceAll(label, {{"\xc2\xa0", " "}});  // no-break spaces
+std::vector<std::string> CharactersOf(std::string_view text) {
+  std::vector<std::string> characters;
+  while (!text.empty()) {
+    const std::optional<Utf8Character> first = FirstUtf8Character(text);
+    characters.emplace_back(text.substr(0, first.has_value() ? first->bytes : 1));
+    text.remove_prefix(characters.back().size());
+  }
+  return characters;
+}
+
+// For each character of the labels the first one that differs from it only by case, as RE2 knows it of all scripts.
+std::map<std::string, std::string> CaseFoldsOf(absl::Span<const std::string> labels) {
+  std::map<std::string, std::string> folds;
+  for (const std::string& label : labels) {
+    for (const std::string& character : CharactersOf(label)) folds[character] = character;
+  }
+  std::string all;
+  for (const auto& [character, first] : folds) all += character;
+  for (auto& [character, first] : folds) {
+    if (IsUtf8(character)) RE2::PartialMatch(all, absl::StrCat("(?i)(", RE2::QuoteMeta(character), ")"), &first);
+  }
+  return folds;
+}
+
+// What a label is without space around it, with single spaces, in one case, and as the shortest form of a number.
+std::string Plain(const std::string& label, const std::map<std::string, std::string>& folds) {
+  std::string plain;
+  for (const std::string& character : CharactersOf(label)) plain += folds.at(character);
+  plain = absl::StrReplaceAll(plain, {{"\xc2\xa0", " "}});  // no-break spaces
   absl::RemoveExtraAsciiWhitespace(&plain);
-  absl::AsciiStrToLower(&plain);
   double number = 0;
   constexpr double kExact = 0x1p53;  // larger numbers that differ may be equal as double
   return absl::SimpleAtod(plain, &number) && std::abs(number) < kExact ? NumberText(number) : plain;
@@ -77,7 +106,8 @@ absl::Status CheckLabelsDiffer(absl::Span<const std::string> labels, ProblemType
                                                    "; a classifier needs at least 2 labels"));
   }
   std::map<std::string, std::vector<std::string>> groups;
-  for (const std::string& label : labels) groups[Plain(label)].push_back(label);
+  const std::map<std::string, std::string> folds = CaseFoldsOf(labels);
+  for (const std::string& label : labels) groups[Plain(label, folds)].push_back(label);
   std::erase_if(groups, [](const auto& group) { return group.second.size() < 2; });
   if (groups.empty()) return absl::OkStatus();
   constexpr int64_t kMostGroups = 10;

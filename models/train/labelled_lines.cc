@@ -38,7 +38,8 @@ class MembersReader final : public JsonBuilder {
 };
 
 absl::Status Wrong(const std::string& field, const nlohmann::json& value, const std::string& wanted) {
-  return absl::InvalidArgumentError(absl::StrCat(field, " is ", QuotedLabel(DumpJson(value)), "; it must be ", wanted));
+  const std::string shown = value.is_string() ? QuotedLabel(value.get<std::string>()) : ShownLabel(DumpJson(value));
+  return absl::InvalidArgumentError(absl::StrCat(field, " is ", shown, "; it must be ", wanted));
 }
 
 // A string, an integer or a boolean as text.

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 #include <string_view>
 #include <system_error>
 
@@ -19,7 +20,7 @@
 namespace longshort::server {
 namespace {
 
-constexpr size_t kConfigLimitBytes = 1 << 20;
+constexpr size_t kConfigLimitBytes = 1 << 20, kLabelsLimitBytes = size_t{64} << 20;
 
 std::string PresetNames() {
   return absl::StrJoin(models::Presets(), "\n  ",
@@ -35,7 +36,8 @@ std::string Help(const OptionTable& table) {
       "\n\n"
       "For each stage, it prints tokens, width, parameters, and multiply-adds. The multiply-adds are those of one "
       "image,\n"
-      "of one item's document or documents, or of one token of a language model.\n\n"
+      "of one item's document or documents, or of one token of a language model. For a classifier's directory with\n"
+      "labels.txt, it also prints the first classes.\n\n"
       "Options (--name=value or --name value):\n",
       table.Help());
 }
@@ -51,9 +53,15 @@ absl::StatusOr<models::ModelDescription> DescribeModel(const std::string& model)
                      absl::StrJoin(models::Presets(), ", ",
                                    [](std::string* text, const models::Preset& known) { text->append(known.name); })));
   }
-  const std::string path = std::filesystem::is_directory(status) ? model + "/config.json" : model;
+  const bool is_directory = std::filesystem::is_directory(status);
+  const std::string path = is_directory ? model + "/config.json" : model;
   LS_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(path, kConfigLimitBytes));
-  return models::DescribeConfig(text, path);
+  LS_ASSIGN_OR_RETURN(models::ModelDescription description, models::DescribeConfig(text, path));
+  if (!is_directory) return description;
+  const std::string labels = model + "/labels.txt";
+  LS_ASSIGN_OR_RETURN(const std::optional<std::string> names, ReadOptionalTextFile(labels, kLabelsLimitBytes));
+  if (names.has_value()) LS_RETURN_IF_ERROR(models::NameClasses(*names, labels, description));
+  return description;
 }
 
 }  // namespace

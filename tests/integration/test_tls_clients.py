@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.server
 import re
 import socket
 import subprocess
@@ -58,9 +59,9 @@ def client(port: int, *options: str | Path, host: str = "127.0.0.1") -> subproce
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
 
-def load(port: int, *options: str | Path) -> subprocess.CompletedProcess[str]:
+def load(port: int, *options: str | Path, host: str = "127.0.0.1") -> subprocess.CompletedProcess[str]:
     workload = "--workload=generate,prompt=8,tokens=2,requests=5,concurrency=1"
-    command = [LOAD, f"--server=127.0.0.1:{port}", workload, "--warm-up=0s", *options]
+    command = [LOAD, f"--server={host}:{port}", workload, "--warm-up=0s", *options]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
 
@@ -118,9 +119,9 @@ def test_a_certificate_that_is_out_of_date(folder: Path, tmp_path: Path, authori
 
 
 @contextmanager
-def openssl_server(*options: str | Path) -> Iterator[int]:
+def openssl_server(*options: str | Path, alpn: str = "h2") -> Iterator[int]:
     """`openssl s_server`, and its port."""
-    command = ["openssl", "s_server", "-accept", "127.0.0.1:0", "-alpn", "h2", *options]
+    command = ["openssl", "s_server", "-accept", "127.0.0.1:0", "-alpn", alpn, *options]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as server:
         try:
             for line in server.stdout:
@@ -221,13 +222,79 @@ def test_a_token_goes_to_this_machine_or_encrypted(tmp_path: Path, tls_server: S
     assert client(1, f"--token-file={token}", "--tls", host="dns:127.0.0.1").returncode in (3, 4)
 
 
+@contextmanager
+def refusing_proxy() -> Iterator[int]:
+    """A proxy that answers every request with 403, and its port."""
+
+    class Refuse(http.server.BaseHTTPRequestHandler):
+        def do_CONNECT(self) -> None:  # noqa: N802
+            self.send_error(403)
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Refuse) as proxy:
+        threading.Thread(target=proxy.serve_forever, daemon=True).start()
+        try:
+            yield proxy.server_address[1]
+        finally:
+            proxy.shutdown()
+
+
+def test_a_proxy_that_catches_the_connection_is_named(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("no_grpc_proxy", "no_proxy", "grpc_proxy", "https_proxy", "http_proxy"):
+        monkeypatch.delenv(variable, raising=False)
+    hint = "http_proxy is set: gRPC connects through this proxy, except to the hosts in no_proxy"
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        closed = taken.getsockname()[1]
+    with refusing_proxy() as refusing:
+        for proxy in (f"127.0.0.1:{closed}", f"127.0.0.1:{refusing}", "no-such-host.invalid:3128"):
+            monkeypatch.setenv("http_proxy", f"http://{proxy}")
+            done = client(server.grpc_port)
+            assert done.returncode == 3 and f"{hint}.\n" in done.stderr, done.stderr
+            options = {"retry": longshort.RetryPolicy(attempts=1), "timeout": 20}
+            with longshort.Client(server.address, **options) as caught, pytest.raises(longshort.Unavailable) as error:
+                caught.models()
+            assert error.value.message.endswith(f"; {hint}")
+    # An empty variable, though before the other one, means no proxy.
+    monkeypatch.setenv("grpc_proxy", "")
+    assert client(server.grpc_port).returncode == 0
+    assert "is set" not in client(closed).stderr
+
+
+def test_the_https_port_is_not_grpc_s(tls_server: Server, folder: Path) -> None:
+    port = tls_server.http_port
+    hint = f"port {port} speaks HTTP/1.1, as a server's HTTP port does: give the port of gRPC (--listen)"
+    hint += ", by default 8500"
+    assert likely_cause(client(port, f"--tls-ca={folder}/ca.pem")) == hint
+    wrong = longshort.Client(f"127.0.0.1:{port}", tls_ca=folder / "ca.pem")
+    with wrong, pytest.raises(longshort.Unavailable) as error:
+        wrong.models()
+    assert f"likely cause: {hint}" in str(error.value)
+
+
+def test_a_server_that_refuses_http2_is_named(folder: Path) -> None:
+    """Other servers end the handshake, where ours goes on without a protocol."""
+    pair = ("-cert", folder / "server.pem", "-key", folder / "server.key")
+    hint = "speaks HTTP/1.1, as a server's HTTP port does"
+    with openssl_server(*pair, alpn="http/1.1") as port:
+        assert hint in likely_cause(client(port, f"--tls-ca={folder}/ca.pem"))
+        wrong = longshort.Client(f"127.0.0.1:{port}", tls_ca=folder / "ca.pem")
+        with wrong, pytest.raises(longshort.Unavailable, match=hint):
+            wrong.models()
+
+
 def test_the_usual_slips_are_explained(server: Server) -> None:
     hint = "HTTP/1.1, as a server's HTTP port does: give the port of gRPC"
     assert hint in likely_cause(client(server.http_port))
-    done = client(server.grpc_port, host="http://127.0.0.1")
-    assert done.returncode == 1 and "without http://" in done.stderr
+    for scheme in ("http", "https", "grpc", "grpcs", "GRPC"):
+        expected = f"it must be HOST:PORT of gRPC, by default port 8500, without {scheme.lower()}://"
+        encrypts = scheme in ("https", "grpcs")
+        for run in (client, load):
+            done = run(server.grpc_port, host=f"{scheme}://127.0.0.1")
+            assert done.returncode == 1 and expected in done.stderr, done.stderr
+            assert ("; to encrypt give --tls or --tls-ca" in done.stderr) == encrypts
+        with pytest.raises(ValueError, match=expected) as refused:
+            longshort.Client(f"{scheme}://127.0.0.1:{server.grpc_port}")
+        assert ("; to encrypt give tls=True or tls_ca" in str(refused.value)) == encrypts
+    assert client(server.grpc_port, host="dns:///127.0.0.1").returncode == 0
     with longshort.Client(f"127.0.0.1:{server.http_port}") as wrong, pytest.raises(longshort.Unavailable) as error:
         wrong.models()
     assert hint in str(error.value)
-    with pytest.raises(ValueError, match="without http://"):
-        longshort.Client(f"http://127.0.0.1:{server.grpc_port}")

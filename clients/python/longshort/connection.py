@@ -39,10 +39,11 @@ def split_servers(server: str | Sequence[str]) -> tuple[str, ...]:
     if not servers or not all(servers):
         raise ValueError(f"server is {server!r}; it must be HOST:PORT, or several of them")
     for one in servers:
-        if one.startswith(("http://", "https://")):
+        scheme = one[: one.find("://") + 3].lower()
+        if scheme in ("http://", "https://", "grpc://", "grpcs://"):
+            encrypt = "; to encrypt give tls=True or tls_ca" if scheme in ("https://", "grpcs://") else ""
             raise ValueError(
-                f"server is {one!r}; it must be HOST:PORT of gRPC, by default port 8500, without http://; for https://"
-                " give tls=True or tls_ca"
+                f"server is {one!r}; it must be HOST:PORT of gRPC, by default port 8500, without {scheme}{encrypt}"
             )
     return servers
 
@@ -78,7 +79,7 @@ class Connection:
             raise ValueError("give token or token_file, not both")
         if self.token:
             _check_token(self.token, "token")
-        if self.has_token and not self.encrypted and not self.insecure:
+        if not self.may_use_proxy:
             for server in self.servers:
                 if not is_this_machine(server):
                     raise ValueError(
@@ -90,6 +91,11 @@ class Connection:
     def encrypted(self) -> bool:
         files = (self.tls_ca, self.tls_certificate, self.tls_key)
         return self.tls or bool(self.tls_server_name) or any(file is not None for file in files)
+
+    @property
+    def may_use_proxy(self) -> bool:
+        """A token that is safe unencrypted only on this machine must not pass through a proxy."""
+        return not self.has_token or self.encrypted or self.insecure
 
     @property
     def has_token(self) -> bool:
@@ -133,8 +139,7 @@ class Connection:
         ]
         if self.tls_server_name:
             options.append(("grpc.ssl_target_name_override", self.tls_server_name))
-        if self.has_token and not self.encrypted and not self.insecure:
-            # A token that is safe unencrypted only on this machine must not pass through a proxy.
+        if not self.may_use_proxy:
             options.append(("grpc.enable_http_proxy", 0))
         return options
 

@@ -46,7 +46,7 @@ def _diagnose_one(connection: Connection, server: str) -> str:
     with opened:
         opened.settimeout(_STEP_TIMEOUT)
         if connection.encrypted:
-            return _look_at_handshake(connection, opened, host)
+            return _look_at_handshake(connection, opened, address)
     return _speaks_tls(address) or _speaks_http1(address)
 
 
@@ -75,9 +75,12 @@ def _speaks_http1(address: tuple[str, int]) -> str:
                 return ""
     except OSError:
         return ""
+    return _about_http_port(address[1])
+
+
+def _about_http_port(port: int) -> str:
     return (
-        f"port {address[1]} speaks HTTP/1.1, as a server's HTTP port does: give the port of gRPC (--listen), by"
-        " default 8500"
+        f"port {port} speaks HTTP/1.1, as a server's HTTP port does: give the port of gRPC (--listen), by default 8500"
     )
 
 
@@ -89,7 +92,8 @@ def _context(connection: Connection) -> ssl.SSLContext:
     return context
 
 
-def _look_at_handshake(connection: Connection, opened: socket.socket, host: str) -> str:
+def _look_at_handshake(connection: Connection, opened: socket.socket, address: tuple[str, int]) -> str:
+    host, port = address
     name = connection.tls_server_name or host
     try:
         context = _context(connection)
@@ -97,6 +101,8 @@ def _look_at_handshake(connection: Connection, opened: socket.socket, host: str)
         return f"the TLS files cannot be used: {error}"
     try:
         with context.wrap_socket(opened, server_hostname=name) as spoken:
+            if spoken.selected_alpn_protocol() != "h2":
+                return _about_http_port(port)
             # A server sends its HTTP/2 settings first. If it rejects the client certificate, it sends an alert instead.
             return "" if spoken.recv(1) else _about_own_certificate(connection, "")
     except ssl.SSLCertVerificationError as error:
@@ -104,9 +110,12 @@ def _look_at_handshake(connection: Connection, opened: socket.socket, host: str)
     except ssl.SSLEOFError:
         return "the server closed the connection during the TLS handshake; perhaps it does not use TLS on this port"
     except ssl.SSLError as error:
-        reason = error.reason or ""
+        # Python 3.11 has no name for some alerts, only OpenSSL's text.
+        reason = error.reason or str(error).upper().replace(" ", "_")
         if "ALERT" in reason and ("CERTIFICATE" in reason or "UNKNOWN_CA" in reason or "ACCESS_DENIED" in reason):
             return _about_own_certificate(connection, reason)
+        if "NO_APPLICATION_PROTOCOL" in reason:
+            return _about_http_port(port)
         if "ALERT" in reason:
             return f"the server refused the TLS handshake: {reason}"
         return f"the server does not use TLS on this port ({reason}): if that is intended, omit tls and tls_..."
@@ -145,10 +154,13 @@ def _about_server_certificate(connection: Connection, error: ssl.SSLCertVerifica
     return f"the server's certificate is not trusted: {error.verify_message}"
 
 
-def proxy_hint(message: str) -> str:
+def proxy_hint(connection: Connection) -> str:
     """Names the proxy that gRPC uses, if any, after a failed connection."""
-    if "failed to connect" in message or "DNS" in message:
-        for proxy in ("grpc_proxy", "https_proxy", "http_proxy"):
-            if os.environ.get(proxy):
-                return f"{proxy} is set: gRPC connects through this proxy, except to the hosts in no_proxy"
+    if not connection.may_use_proxy or all(server.startswith("unix:") for server in connection.servers):
+        return ""
+    # gRPC reads the first that is set; an empty one means no proxy.
+    for proxy in ("grpc_proxy", "https_proxy", "http_proxy"):
+        if (value := os.environ.get(proxy)) is not None:
+            hint = f"{proxy} is set: gRPC connects through this proxy, except to the hosts in no_proxy"
+            return hint if value else ""
     return ""

@@ -31,6 +31,13 @@ TEST(Labels, OneIsNotEnoughToChooseFrom) {
 TEST(Labels, ThoseThatDifferOnlyInTheirWritingAreNamedTogether) {
   EXPECT_THAT(LabelError({"neg", "pos", "pos "}), HasSubstr("the form of a number: 'pos', 'pos '; write them"));
   EXPECT_THAT(LabelError({"Pos", "neg", "pos"}), HasSubstr(": 'Pos', 'pos'; write"));
+  EXPECT_THAT(LabelError({"\xc3\x89t\xc3\xa9", "hiver", "\xc3\xa9t\xc3\xa9"}),
+              HasSubstr(": '\xc3\x89t\xc3\xa9', '\xc3\xa9t\xc3\xa9'; write"));
+  EXPECT_THAT(LabelError({"\xd0\x94\xd0\xb0", "\xd0\xb4\xd0\xb0"}), HasSubstr(": '\xd0\x94\xd0\xb0', '")) << "Cyrillic";
+  EXPECT_THAT(LabelError({"\xce\xa3", "\xcf\x82", "\xcf\x83"}),
+              HasSubstr(": '\xce\xa3', '\xcf\x82', '\xcf\x83'; write"))
+      << "Greek, where the small sigma has two forms";
+  EXPECT_EQ(LabelError({"\xc3\xa9t\xc3\xa9", "ete", "\xff\xfe", "\xff\xff"}), "");
   EXPECT_THAT(LabelError({"a b", "a  b",
                           "a\xc2\xa0"
                           "b"}),

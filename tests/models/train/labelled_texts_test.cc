@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -124,6 +125,8 @@ TEST_F(LabelledTextsTest, SeveralLabelsAreAListOrAFieldWithSeparators) {
                 HasSubstr("; it must be a list of strings, integers or booleans such as [\"a\", \"b\"], or []"))
         << broken;
   }
+  EXPECT_THAT(LineError(R"({"text": "x", "label": "7"})", {.problem = kMulti}),
+              HasSubstr("label is '7'; it must be a list"));
   EXPECT_THAT(LineError(R"({"text": "x", "label": ["a"]})"), HasSubstr("--problem=multi-label trains on lists"));
 }
 
@@ -135,7 +138,7 @@ TEST_F(LabelledTextsTest, ARegressionHasNumbers) {
               ElementsAre("3.25:x", "-2:y", "1e3:z"));
   for (const char* broken : {"null", "[1]"}) {
     EXPECT_THAT(LineError(std::string(R"({"text": "x", "label": )") + broken + "}", {.problem = kRegression}),
-                HasSubstr(std::string("label is '") + broken + "'; it must be a number"));
+                HasSubstr(std::string("label is ") + broken + "; it must be a number"));
   }
 }
 
@@ -164,11 +167,11 @@ TEST_F(LabelledTextsTest, ErrorsNameTheLineAndWhatThereIs) {
   EXPECT_THAT(LineError(R"({"body": "x", "label": 1})"),
               HasSubstr("no field 'text'; name the field with --text-column"));
   EXPECT_THAT(LineError(R"({"text": "x"})"), HasSubstr("no field 'label'; name the field with --label-column"));
-  EXPECT_THAT(LineError(R"({"text": 3, "label": 1})"), HasSubstr("text is '3'; it must be a string"));
+  EXPECT_THAT(LineError(R"({"text": 3, "label": 1})"), HasSubstr("text is 3; it must be a string"));
   EXPECT_THAT(LineError(R"({"text": "x", "label": ""})"), HasSubstr("one line that is not empty"));
-  for (const char* label : {"1.5", "null", "{}"}) {
+  for (const char* label : {"1.0", "1.5", "null", "{}"}) {
     EXPECT_THAT(LineError(std::string(R"({"text": "x", "label": )") + label + "}"),
-                HasSubstr("it must be a string, an integer, true or false"));
+                HasSubstr(absl::StrCat("label is ", label, "; it must be a string, an integer, true or false")));
   }
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "models/costs/presets.h"
 #include "tests/base/temporary_directory.h"
 
@@ -33,6 +34,22 @@ TEST(Describe, AModelDirectoryAndItsConfigSayTheSame) {
   ASSERT_TRUE(text.ok()) << text.status();
   EXPECT_THAT(*text, HasSubstr("379,458"));
   EXPECT_EQ(*text, *DescribeCommand({path}));
+}
+
+TEST(Describe, AModelDirectorysClassesAreNamed) {
+  const TemporaryDirectory directory;
+  directory.Write("config.json", models::FindPreset("lra-text"));
+  const std::string labels = directory.Write("labels.txt", "n\xc3\xa9gatif\npositive\n");
+  EXPECT_THAT(*DescribeCommand({directory.path()}), HasSubstr("\nclasses 2: n\xc3\xa9gatif, positive\n"));
+  directory.Write("config.json", models::FindPreset("lra-listops"));
+  EXPECT_THAT(MessageOf({directory.path()}), HasSubstr(labels + ": there are 2 labels, the model has 10 classes"));
+
+  directory.Write("config.json", models::FindPreset("vil-ls-base-224"));
+  std::string thousand;
+  for (int i = 0; i < 1000; ++i) absl::StrAppend(&thousand, "c", i, "\n");
+  directory.Write("labels.txt", thousand);
+  EXPECT_THAT(*DescribeCommand({directory.path()}),
+              HasSubstr("\nclasses 1000: c0, c1, c2, c3, c4, c5, c6, c7, c8, c9, ... (labels.txt lists all)\n"));
 }
 
 TEST(Describe, WhatIsWrongIsNamed) {

@@ -87,7 +87,7 @@ class AsyncCalls:
         """Adds the likely cause of a failed connection, or the rejected token's file, to the message."""
         if isinstance(error, errors.Unavailable):
             cause = await transport.apart(lambda: diagnosis.diagnose(self._connection))
-            for hint in (cause and f"likely cause: {cause}", diagnosis.proxy_hint(error.message)):
+            for hint in (cause and f"likely cause: {cause}", diagnosis.proxy_hint(self._connection)):
                 if hint:
                     error.message += f"; {hint}"
         if isinstance(error, errors.Unauthenticated) and self._connection.token_file is not None:
