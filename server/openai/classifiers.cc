@@ -99,10 +99,12 @@ absl::StatusOr<ScoreCall> ScoringOf(const openai::PredictRequest& request, const
   for (int i = 0; i < request.inputs_size(); ++i) {
     const auto& texts = request.inputs(i).texts();
     const std::string name = absl::StrCat("number of strings of inputs[", i, "]");
-    if (texts.size() < model.info.documents || texts.size() > model.info.MaxDocuments()) {
-      return FieldError(
-          name, texts.size(),
-          absl::StrCat(model.info.documents, model.info.joins_pairs ? " or 2" : "", " for model ", reference.name));
+    // An encoder that was trained on single texts could join the two, but nothing has taught it what they mean.
+    const int64_t most = model.info.trained_on_pairs ? 2 : 1;
+    if (texts.size() < model.info.documents || texts.size() > most) {
+      return FieldError(name, texts.size(),
+                        absl::StrCat(model.info.documents, most > model.info.documents ? " or 2" : "", " for model ",
+                                     reference.name, ", which was trained on ", most == 2 ? "pairs" : "single texts"));
     }
     if (const int first = request.inputs(0).texts_size(); texts.size() != first)
       return FieldError(name, texts.size(), absl::StrCat(first, ", as of inputs[0]"));
