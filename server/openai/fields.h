@@ -28,8 +28,8 @@ inline constexpr std::array<std::string_view, 20> kCompletionsFields = {"model",
                                                                         "stream_options",
                                                                         "truncate_prompt_tokens"};
 
-inline constexpr std::array<std::string_view, 4> kEmbeddingsFields = {"model", "input", "encoding_format",
-                                                                      "dimensions"};
+inline constexpr std::array<std::string_view, 7> kEmbeddingsFields = {
+    "model", "input", "encoding_format", "dimensions", "truncate", "truncation_direction", "truncate_prompt_tokens"};
 
 // Fields of OpenAI's API and of servers that extend it that would change the answer, and that models that continue a
 // text do not support. Other unknown fields are ignored, because clients add some.

@@ -6,6 +6,7 @@ import base64
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import huggingface_hub
 import numpy as np
@@ -113,8 +114,6 @@ def test_embeddings_as_tei_gives_them(classifiers: Server) -> None:
         assert np.array(got) == pytest.approx(np.array(want), abs=1e-6)
     raw = post(classifiers, "/embed?model=single", {"inputs": "abcd", "normalize": False}).body
     assert np.linalg.norm(raw[0]) != pytest.approx(1, abs=1e-3)
-    refused = post(classifiers, "/embed?model=single", {"inputs": "abcd", "truncation_direction": "Left"})
-    assert refused.status == 400 and "truncation_direction" in refused.body["detail"]
 
 
 def test_predict_cuts_a_long_text_only_if_asked(classifiers: Server) -> None:
@@ -123,6 +122,24 @@ def test_predict_cuts_a_long_text_only_if_asked(classifiers: Server) -> None:
     assert refused.status == 400 and refused.headers["content-type"] == "application/problem+json"
     assert refused.body["status"] == 400 and "inputs[0]" in refused.body["detail"]
     assert post(classifiers, "/predict?model=single", {"inputs": text, "truncate": True}).status == 200
+
+
+@pytest.mark.parametrize("path", ["/predict", "/embed", "/v1/embeddings"])
+def test_a_long_text_is_cut_at_its_end_only(classifiers: Server, path: str) -> None:
+    field = "input" if path == "/v1/embeddings" else "inputs"
+
+    def ask(text: str, **more: Any) -> Any:
+        return post(classifiers, path, {"model": "single", field: text, **more})
+
+    long = "ab" * 20_000
+    limit = classifier_directory.MAX_TOKENS
+    assert ask(long, truncate=True).body == ask(long[:limit]).body
+    assert ask("abcd", truncate=True, truncation_direction="Left").body == ask("abcd").body
+    for more in ({}, {"truncate": True, "truncation_direction": "left"}):
+        refused = ask(long, **more)
+        message = refused.body["error"]["message"] if path == "/v1/embeddings" else refused.body["detail"]
+        advice = f'(more with truncate and truncation_direction "Right", which reads the first {limit})'
+        assert refused.status == 400 and advice in message, message
 
 
 @pytest.mark.parametrize(
@@ -135,7 +152,7 @@ def test_predict_cuts_a_long_text_only_if_asked(classifiers: Server) -> None:
         ("?model=pairs", {"inputs": "a"}, "it must be 2 for model pairs"),
         ("?model=single", {"inputs": "a", "truncate": 1}, "truncate is 1"),
         ("?model=single", {"inputs": "a", "parameters": {"top_k": 0}}, "parameters.top_k"),
-        ("?model=single", {"inputs": "a", "truncation_direction": "left"}, "truncation_direction"),
+        ("?model=single", {"inputs": "a", "truncation_direction": "up"}, '"Right" or "Left"'),
         ("?model=vil", {"inputs": "%"}, "base64"),
         ("", {"inputs": "a"}, "?model=NAME in the address, must name one of the classifiers of texts: pairs, single"),
     ],
