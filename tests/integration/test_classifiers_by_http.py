@@ -77,11 +77,13 @@ def test_an_image_comes_in_many_forms(classifiers: Server) -> None:
     fields = {"inputs": f"data:image/png;base64,{base64.b64encode(image).decode()}", "parameters": {"top_k": 2}}
     assert post(classifiers, "/classify", fields).body == want
     part = b'Content-Disposition: form-data; name="image"; filename="a.png"\r\nContent-Type: image/png\r\n\r\n'
-    other = b'Content-Disposition: form-data; name="note"\r\n\r\nthe first\r\n'
+    other = b'Content-Disposition: form-data; name="top_k"\r\n\r\n2\r\n'
     form = b"--xyz\r\n" + other + b"--xyz\r\n" + part + image + b"\r\n--xyz--\r\n"
     for boundary in ("xyz", '"xyz"'):
-        answer = post(classifiers, "/classify?top_k=2", form, f"multipart/form-data; boundary={boundary}")
-        assert answer.body == want
+        assert post(classifiers, "/classify", form, f"multipart/form-data; boundary={boundary}").body == want
+    for name, says in ((b"note", 'a field of the form is "note"'), (b"model", 'model "2"')):
+        answer = post(classifiers, "/classify", form.replace(b"top_k", name), "multipart/form-data; boundary=xyz")
+        assert answer.status in (400, 404) and says in answer.body["detail"], answer.body
     for wrong in (form[:40], b"", form.replace(b"xyz", b"abc")):
         assert post(classifiers, "/classify", wrong, "multipart/form-data; boundary=xyz").status == 400
     assert post(classifiers, "/classify", image, "multipart/form-data").status == 400
@@ -96,6 +98,10 @@ def test_the_clients_of_hugging_face_work_unchanged(classifiers: Server, tmp_pat
     assert len(client.text_classification("abcdefgh", model=f"{address}/predict?model=single", top_k=1)) == 1
     raw = client.text_classification("abcdefgh", model=f"{address}/predict?model=single", function_to_apply="none")
     assert sum(one.score for one in raw) != pytest.approx(1, abs=1e-3)
+    own = client.text_classification("abcdefgh", model=f"{address}/predict?model=single", function_to_apply="softmax")
+    assert own == texts
+    with pytest.raises(huggingface_hub.errors.HfHubHTTPError, match="must be \"softmax\" or \"none\" for model single"):
+        client.text_classification("a", model=f"{address}/predict?model=single", function_to_apply="sigmoid")
     file = tmp_path / "image.png"
     file.write_bytes(images.png(images.some_pixels(3)))
     for image in (file, file.read_bytes()):
@@ -152,6 +158,7 @@ def test_a_long_text_is_cut_at_its_end_only(classifiers: Server, path: str) -> N
         ("?model=pairs", {"inputs": "a"}, "it must be 2 for model pairs"),
         ("?model=single", {"inputs": "a", "truncate": 1}, "truncate is 1"),
         ("?model=single", {"inputs": "a", "parameters": {"top_k": 0}}, "parameters.top_k"),
+        ("?model=single", {"inputs": "a", "parameters": {"function_to_apply": "tanh"}}, '"softmax", "sigmoid", or'),
         ("?model=single", {"inputs": "a", "truncation_direction": "up"}, '"Right" or "Left"'),
         ("?model=vil", {"inputs": "%"}, "base64"),
         ("", {"inputs": "a"}, "?model=NAME in the address, must name one of the classifiers of texts: pairs, single"),
@@ -160,6 +167,7 @@ def test_a_long_text_is_cut_at_its_end_only(classifiers: Server, path: str) -> N
 def test_predict_names_what_is_wrong(classifiers: Server, query: str, body: dict[str, object], says: str) -> None:
     answer = post(classifiers, "/predict" + query, body)
     assert answer.status == 400 and says in answer.body["detail"]
+    assert answer.body["error"] == answer.body["detail"]
 
 
 def test_an_image_is_a_body(classifiers: Server, api: SimpleNamespace) -> None:
@@ -184,6 +192,8 @@ def test_an_image_is_a_body(classifiers: Server, api: SimpleNamespace) -> None:
         ("?model=single", b"x", "image/png", 400, "takes texts"),
         ("?model=other", b"x", "image/png", 404, "other"),
         ("", b"x", "text/plain", 415, "image/*"),
+        ("", b'{"inputs": "eA==", "parameters": {"function_to_apply": "none"}}', "application/json", 400, "/predict"),
+        ("", b'{"inputs": "eA==", "parameters": {"function_to_apply": "sigmoid"}}', "application/json", 400, "softmax"),
     ],
 )
 def test_a_wrong_image_call_is_explained(

@@ -182,6 +182,16 @@ def test_predict_gives_labels_and_scores(name: str, server: Server) -> None:
     case, pair = SINGLE[0], PAIRS[0]
     check(predict(case["texts"][0]), case, results_of(name, [case])[0])
     check(predict(case["texts"][0], raw_scores=True), case, logits_of(name, [case])[0])
+    own = {"single_label_classification": "softmax", "multi_label_classification": "sigmoid", "regression": "none"}
+    for function in ("softmax", "sigmoid", "none"):
+        body = {"inputs": case["texts"][0], "parameters": {"function_to_apply": function}}
+        answer = post(server, f"/predict?model={name}", body)
+        if function == own[MODELS[name][1]]:
+            check(answer.body[0], case, results_of(name, [case])[0])
+        elif function == "none":
+            check(answer.body[0], case, logits_of(name, [case])[0])
+        else:
+            assert answer.status == 400 and f'is "{function}"; it must be "' in answer.body["error"]
     check(predict([pair["texts"]])[0], pair, results_of(name, [pair])[0])
     found = predict([one["texts"][0] for one in SINGLE[:2]])
     for one, of_it, values in zip(SINGLE[:2], found, results_of(name, SINGLE[:2]), strict=True):
