@@ -81,7 +81,7 @@ def test_an_image_comes_in_many_forms(classifiers: Server) -> None:
     form = b"--xyz\r\n" + other + b"--xyz\r\n" + part + image + b"\r\n--xyz--\r\n"
     for boundary in ("xyz", '"xyz"'):
         assert post(classifiers, "/classify", form, f"multipart/form-data; boundary={boundary}").body == want
-    for name, says in ((b"note", 'a field of the form is "note"'), (b"model", 'model "2"')):
+    for name, says in ((b"note", 'a field of the form is "note"'), (b"model", "there is no model 2")):
         answer = post(classifiers, "/classify", form.replace(b"top_k", name), "multipart/form-data; boundary=xyz")
         assert answer.status in (400, 404) and says in answer.body["detail"], answer.body
     for wrong in (form[:40], b"", form.replace(b"xyz", b"abc")):
@@ -100,7 +100,7 @@ def test_the_clients_of_hugging_face_work_unchanged(classifiers: Server, tmp_pat
     assert sum(one.score for one in raw) != pytest.approx(1, abs=1e-3)
     own = client.text_classification("abcdefgh", model=f"{address}/predict?model=single", function_to_apply="softmax")
     assert own == texts
-    with pytest.raises(huggingface_hub.errors.HfHubHTTPError, match="must be \"softmax\" or \"none\" for model single"):
+    with pytest.raises(huggingface_hub.errors.HfHubHTTPError, match='must be "softmax" or "none" for model single'):
         client.text_classification("a", model=f"{address}/predict?model=single", function_to_apply="sigmoid")
     file = tmp_path / "image.png"
     file.write_bytes(images.png(images.some_pixels(3)))

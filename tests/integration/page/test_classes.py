@@ -21,7 +21,7 @@ SVG = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 10 10">
 
 
 def test_all_classes_and_their_names_are_shown(browser: Browser) -> None:
-    wait_until(lambda: len(browser.all("#models-list > li")) == 6)
+    wait_until(lambda: len(browser.all("#models-list > li")) == 7)
     card = next(card for card in browser.all("#models-list > li") if card.text.startswith("languages"))
     assert "54 classes: show their names" in card.text
     browser.all("#models-list details summary")[0].click()
