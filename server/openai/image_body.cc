@@ -26,14 +26,15 @@ std::string BoundaryOf(std::string_view content_type) {
                                             : value.substr(0, value.find(';')));
 }
 
-// The value of the parameter `name` in quotes, in the head of a part (RFC 7578). nullopt: it has none.
-std::optional<std::string_view> ParameterOf(std::string_view head, std::string_view name) {
-  const std::string lower = absl::AsciiStrToLower(absl::string_view(head.data(), head.size()));
-  const std::string key = absl::StrCat(" ", std::string(name), "=\"");
-  const size_t begin = lower.find(key);
-  if (begin == std::string::npos) return std::nullopt;
-  const std::string_view value = head.substr(begin + key.size());
-  return value.substr(0, value.find('"'));
+// The name of a part, from its head in lower case (RFC 7578); empty if it has none.
+std::string_view NameOfPart(std::string_view head) {
+  for (const std::string_view key : {" name=\"", ";name=\""}) {
+    const size_t begin = head.find(key);
+    if (begin == std::string_view::npos) continue;
+    const std::string_view name = head.substr(begin + key.size());
+    return name.substr(0, name.find('"'));
+  }
+  return "";
 }
 
 // The content of the part that is a file.
@@ -52,12 +53,12 @@ absl::StatusOr<std::string_view> FileOfForm(std::string_view body, std::string_v
     const size_t content = head_end + 2 * kNewLine.size();
     const size_t end = body.find(absl::StrCat("\r\n", delimiter), content);
     if (end == std::string_view::npos) break;
-    const std::string_view head = body.substr(begin, head_end - begin), value = body.substr(content, end - content);
-    const std::string_view name = ParameterOf(head, "name").value_or("");
-    if (!file.has_value() && (name == "image" || ParameterOf(head, "filename").has_value())) {
+    const std::string head = absl::AsciiStrToLower(std::string(body.substr(begin, head_end - begin)));
+    const std::string_view name = NameOfPart(head), value = body.substr(content, end - content);
+    if (!file.has_value() && (name == "image" || absl::StrContains(head, "filename"))) {
       file = value;
     } else {
-      LS_RETURN_IF_ERROR(set(std::string(name.substr(0, kMaxValue)), std::string(value.substr(0, kMaxValue))));
+      LS_RETURN_IF_ERROR(set(std::string(name), std::string(value.substr(0, kMaxValue))));
     }
     begin = end + kNewLine.size();
   }

@@ -84,6 +84,13 @@ def test_an_image_comes_in_many_forms(classifiers: Server) -> None:
     for name, says in ((b"note", 'a field of the form is "note"'), (b"model", "there is no model 2")):
         answer = post(classifiers, "/classify", form.replace(b"top_k", name), "multipart/form-data; boundary=xyz")
         assert answer.status in (400, 404) and says in answer.body["detail"], answer.body
+    plain = form.replace(b'"a.png"', b"a.png").replace(b"; name", b";name")
+    assert post(classifiers, "/classify", plain, "multipart/form-data; boundary=xyz").body == want
+    twice = form.replace(b"--xyz--", b"--xyz\r\n" + part + image + b"\r\n--xyz--")
+    assert (
+        'a field of the form is "image"'
+        in post(classifiers, "/classify", twice, "multipart/form-data; boundary=xyz").body["detail"]
+    )
     for wrong in (form[:40], b"", form.replace(b"xyz", b"abc")):
         assert post(classifiers, "/classify", wrong, "multipart/form-data; boundary=xyz").status == 400
     assert post(classifiers, "/classify", image, "multipart/form-data").status == 400
