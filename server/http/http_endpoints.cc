@@ -27,8 +27,13 @@ constexpr char kCalls[] =
     "                       curl -d '{}' -H 'content-type: application/json' "
     "http://HOST:PORT/longshort.v1.Models/ListModels\n"
     "  /v2                  the Open Inference Protocol, for tritonclient.http, KServe and others\n"
-    "  /v1/completions      as OpenAI's API has it\n"
-    "  /predict, /classify  texts and images for classifiers\n";
+    "  /v1/completions, /v1/embeddings, /v1/models\n"
+    "                       as OpenAI's API has them\n"
+    "  /predict, /embed     texts for classifiers, as Text Embeddings Inference has them\n"
+    "  /classify            an image for a classifier\n"
+    "  /tokenize, /detokenize, /tokenizer_info\n"
+    "                       the tokenizer of a language model\n"
+    "  /openapi.json        the calls in OpenAPI\n";
 
 // OpenSSL calls this in a new connection's handshake. 0 ends the connection.
 int ShowCertificate(SSL* connection, void* watch) {
@@ -133,7 +138,8 @@ absl::StatusOr<std::unique_ptr<HttpEndpoints>> HttpEndpoints::Start(Options opti
       "longshort-server. This is the HTTP port. It has:\n"
       "  /metrics             for Prometheus\n"
       "  /livez               whether the process lives\n"
-      "  /readyz              whether it serves\n",
+      "  /readyz, /health     whether it serves\n"
+      "  /version, /info      the server's version\n",
       own.inference ? kCalls : "Calls by HTTP are off (--http-inference).\n",
       own.grpc.empty() ? "" : absl::StrCat("The same by gRPC: ", own.grpc, " (--listen)\n"));
   LS_ASSIGN_OR_RETURN(endpoints->server_, HttpServer::Start(

@@ -47,37 +47,48 @@ absl::Status JsonValueReader::ReadBool(const JsonTarget& target) {
   return WrongKind("true or false");
 }
 
+std::string JsonValueReader::NumberInJson::Shown() const {
+  const std::string quoted = Quoted(text);
+  return in_quotes ? quoted : quoted.substr(1, quoted.size() - 2);
+}
+
+absl::Status JsonValueReader::TakeNumber(std::string_view wanted) {
+  number_.in_quotes = NextIs('"');
+  return ReadNumber(wanted, number_.text);
+}
+
 // 1e3 and 5.0 are whole numbers, too.
 template <typename T>
-absl::Status JsonValueReader::ParseInteger(const std::string& text, T& value) const {
+absl::Status JsonValueReader::ParseInteger(const NumberInJson& written, T& value) const {
+  const std::string& text = written.text;
   const char* end = text.data() + text.size();
   const auto parsed = std::from_chars(text.data(), end, value);
   if (parsed.ec == std::errc() && parsed.ptr == end && !text.empty()) return absl::OkStatus();
-  if (!IsNumber(text)) return Wrong(absl::StrCat(Quoted(text), " is not a number"));
+  if (!IsNumber(text)) return Wrong(absl::StrCat(written.Shown(), " is not a number"));
   constexpr double kBelow = std::is_signed_v<T> ? static_cast<double>(std::numeric_limits<T>::min()) : 0;
   const double above = std::ldexp(1.0, std::numeric_limits<T>::digits);
   double number = 0;
   absl::from_chars(text.data(), end, number);
   if (number < kBelow || number >= above) {
-    return Wrong(absl::StrCat(Quoted(text), " is not in [", std::numeric_limits<T>::min(), ", ",
+    return Wrong(absl::StrCat(written.Shown(), " is not in [", std::numeric_limits<T>::min(), ", ",
                               std::numeric_limits<T>::max(), "]"));
   }
-  if (number != std::floor(number)) return Wrong(absl::StrCat(Quoted(text), " is not a whole number"));
+  if (number != std::floor(number)) return Wrong(absl::StrCat(written.Shown(), " is not a whole number"));
   value = static_cast<T>(number);
   return absl::OkStatus();
 }
 
 template <typename T>
-absl::Status JsonValueReader::PutInteger(const std::string& text, const JsonTarget& target) const {
+absl::Status JsonValueReader::PutInteger(const NumberInJson& number, const JsonTarget& target) const {
   T value = 0;
-  LS_RETURN_IF_ERROR(ParseInteger(text, value));
+  LS_RETURN_IF_ERROR(ParseInteger(number, value));
   target.Put(value);
   return absl::OkStatus();
 }
 
 template <typename T>
 absl::Status JsonValueReader::ReadInteger(const JsonTarget& target) {
-  LS_RETURN_IF_ERROR(ReadNumber("a whole number", number_));
+  LS_RETURN_IF_ERROR(TakeNumber("a whole number"));
   return PutInteger<T>(number_, target);
 }
 
@@ -91,7 +102,7 @@ absl::Status JsonValueReader::ReadEnum(const JsonTarget& target) {
     if (value == nullptr) return Wrong(absl::StrCat(Quoted(name), " is not a ", type.name()));
     return target.PutEnum(value->number()), absl::OkStatus();
   }
-  LS_RETURN_IF_ERROR(ReadNumber("a name or a number", number_));
+  LS_RETURN_IF_ERROR(TakeNumber("a name or a number"));
   int32_t number = 0;
   LS_RETURN_IF_ERROR(ParseInteger(number_, number));
   return target.PutEnum(number), absl::OkStatus();
@@ -99,21 +110,22 @@ absl::Status JsonValueReader::ReadEnum(const JsonTarget& target) {
 
 template <typename T>
 absl::Status JsonValueReader::ReadFloat(const JsonTarget& target) {
-  LS_RETURN_IF_ERROR(ReadNumber("a number", number_));
+  LS_RETURN_IF_ERROR(TakeNumber("a number"));
   constexpr T kInfinity = std::numeric_limits<T>::infinity();
+  const std::string& text = number_.text;
   T value = 0;
-  if (number_ == "NaN") {
+  if (text == "NaN") {
     value = std::numeric_limits<T>::quiet_NaN();
-  } else if (number_ == "Infinity") {
+  } else if (text == "Infinity") {
     value = kInfinity;
-  } else if (number_ == "-Infinity") {
+  } else if (text == "-Infinity") {
     value = -kInfinity;
   } else {
-    if (!IsNumber(number_)) return Wrong(absl::StrCat(Quoted(number_), " is not a number"));
-    const auto parsed = absl::from_chars(number_.data(), number_.data() + number_.size(), value);
+    if (!IsNumber(text)) return Wrong(absl::StrCat(number_.Shown(), " is not a number"));
+    const auto parsed = absl::from_chars(text.data(), text.data() + text.size(), value);
     // Also reported for numbers that are too small, for which 0 is near enough.
     if (parsed.ec == std::errc::result_out_of_range && std::abs(value) > 1) {
-      return Wrong(absl::StrCat(Quoted(number_), " is too large"));
+      return Wrong(absl::StrCat(number_.Shown(), " is too large"));
     }
   }
   target.Put(value);
@@ -149,13 +161,13 @@ absl::Status JsonValueReader::ReadScalar(const JsonTarget& target) {
 absl::Status JsonValueReader::PutKey(const std::string& key, const JsonTarget& target) const {
   switch (target.field.cpp_type()) {
     case FieldDescriptor::CPPTYPE_INT32:
-      return PutInteger<int32_t>(key, target);
+      return PutInteger<int32_t>({.text = key, .in_quotes = true}, target);
     case FieldDescriptor::CPPTYPE_INT64:
-      return PutInteger<int64_t>(key, target);
+      return PutInteger<int64_t>({.text = key, .in_quotes = true}, target);
     case FieldDescriptor::CPPTYPE_UINT32:
-      return PutInteger<uint32_t>(key, target);
+      return PutInteger<uint32_t>({.text = key, .in_quotes = true}, target);
     case FieldDescriptor::CPPTYPE_UINT64:
-      return PutInteger<uint64_t>(key, target);
+      return PutInteger<uint64_t>({.text = key, .in_quotes = true}, target);
     case FieldDescriptor::CPPTYPE_STRING:
       return target.Put(key), absl::OkStatus();
     default:

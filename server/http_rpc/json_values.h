@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -50,20 +51,30 @@ class JsonValueReader : public JsonScanner {
   absl::Status PutKey(const std::string& key, const JsonTarget& target) const;
 
  private:
+  struct NumberInJson {
+    std::string text;
+    bool in_quotes = false;
+
+    // For messages, as the client wrote it, but cut.
+    std::string Shown() const;
+  };
+
   absl::Status ReadText(const JsonTarget& target);
   absl::Status ReadBytes(const JsonTarget& target);
   absl::Status ReadBool(const JsonTarget& target);
   absl::Status ReadEnum(const JsonTarget& target);
+  // Reads a number, which may be a string.
+  absl::Status TakeNumber(std::string_view wanted);
   template <typename T>
   absl::Status ReadInteger(const JsonTarget& target);
   template <typename T>
-  absl::Status PutInteger(const std::string& text, const JsonTarget& target) const;
+  absl::Status PutInteger(const NumberInJson& number, const JsonTarget& target) const;
   template <typename T>
-  absl::Status ParseInteger(const std::string& text, T& value) const;
+  absl::Status ParseInteger(const NumberInJson& number, T& value) const;
   template <typename T>
   absl::Status ReadFloat(const JsonTarget& target);
 
-  std::string number_;  // the text of one
+  NumberInJson number_;  // the last one
 };
 
 // The key of a map entry as the one text that stands for it.

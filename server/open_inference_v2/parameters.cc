@@ -29,7 +29,7 @@ std::string Shown(const InferParameter& value) {
     case InferParameter::kUint64Param:
       return absl::StrCat(value.uint64_param());
     case InferParameter::kDoubleParam:
-      return absl::StrCat(value.double_param());
+      return NumberText(value.double_param());
     case InferParameter::kStringParam:
       return Quoted(value.string_param());
     case InferParameter::PARAMETER_CHOICE_NOT_SET:
@@ -44,18 +44,22 @@ std::optional<Number> WholeOf(const InferParameter& value) {
   const auto in_range = [](auto given) {
     return std::in_range<Number>(given) ? std::optional(static_cast<Number>(given)) : std::nullopt;
   };
+  const auto whole_of = [&in_range](double given) {
+    const std::optional<int64_t> whole = IntegerOf(given);
+    return whole.has_value() ? in_range(*whole) : std::nullopt;
+  };
   Number number = 0;
+  double fraction = 0;
   switch (value.parameter_choice_case()) {
     case InferParameter::kInt64Param:
       return in_range(value.int64_param());
     case InferParameter::kUint64Param:
       return in_range(value.uint64_param());
-    case InferParameter::kDoubleParam: {
-      const std::optional<int64_t> whole = IntegerOf(value.double_param());
-      return whole.has_value() ? in_range(*whole) : std::nullopt;
-    }
+    case InferParameter::kDoubleParam:
+      return whole_of(value.double_param());
     case InferParameter::kStringParam:
-      return absl::SimpleAtoi(value.string_param(), &number) ? std::optional(number) : std::nullopt;
+      if (absl::SimpleAtoi(value.string_param(), &number)) return number;
+      return absl::SimpleAtod(value.string_param(), &fraction) ? whole_of(fraction) : std::nullopt;
     default:
       return std::nullopt;
   }

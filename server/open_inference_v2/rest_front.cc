@@ -25,6 +25,7 @@ namespace longshort::server {
 namespace {
 
 constexpr char kRoot[] = "/v2";
+constexpr char kForm[] = "multipart/form-data";
 
 constexpr char kObject[] = R"({"type": "object"})";
 constexpr char kObjects[] = R"({"type": "array", "items": {"type": "object"}})";
@@ -150,6 +151,13 @@ HttpFront OpenInferenceFront(const CallEnvironment& environment, const std::vect
       const size_t max_body_bytes = route.verb == "POST" ? MaxUnpackedBytes(environment.limits.message_bytes) : 0;
       plan.serve = [&environment, &rpc, max_body_bytes,
                     target = place->target](const std::shared_ptr<HttpExchange>& exchange) {
+        // Bodies of any other type are read as JSON, whatever the client says that they are.
+        if (exchange->request().MediaType() == kForm) {
+          return exchange->Answer(RestError(
+              HttpError(415, absl::StrCat("the content type is ", Quoted(kForm),
+                                          "; the Open Inference Protocol takes "
+                                          "application/json, or application/octet-stream with binary data"))));
+        }
         HttpCall::Start(environment, rpc, exchange, MakeRestCodec(rpc, target, environment.limits.message_bytes),
                         max_body_bytes);
       };

@@ -24,7 +24,10 @@ constexpr char kBinaryData[] = "binary_data";
 constexpr char kBinaryDataOutput[] = "binary_data_output";
 constexpr char kBinaryDataSize[] = "binary_data_size";
 
-std::string ShownJson(const json& value) { return value.is_structured() ? value.type_name() : value.dump(); }
+std::string ShownJson(const json& value) {
+  if (value.is_structured()) return value.is_array() ? "an array" : "an object";
+  return value.dump();
+}
 
 // The field; nullptr if it is missing or null.
 const json* Find(const json& object, const char* field) {
@@ -53,8 +56,11 @@ absl::Status SetParameter(const json& value, const std::string& place, inference
     parameter.set_double_param(value.get<double>());
   } else if (value.is_string()) {
     parameter.set_string_param(value.get<std::string>());
-  } else if (value.is_array()) {
-    parameter.set_string_param(value.dump());  // a list of stop strings
+  } else if (value.is_array() && place.ends_with(".stop")) {
+    for (size_t i = 0; i < value.size(); ++i) {
+      if (!value[i].is_string()) return FieldError(absl::StrCat(place, "[", i, "]"), ShownJson(value[i]), "a string");
+    }
+    parameter.set_string_param(value.dump());
   } else {
     return FieldError(place, ShownJson(value), "a number, a string, true or false");
   }

@@ -25,6 +25,8 @@ namespace {
 
 using nlohmann::ordered_json;
 
+// Values of function_to_apply.
+constexpr char kSoftmax[] = "softmax", kSigmoid[] = "sigmoid", kNone[] = "none";
 constexpr char kInputForms[] = "a string, a list of strings, or a list of lists of one string or of two, a pair";
 
 absl::Status ReadInputs(JsonRequest& json, openai::PredictRequest& request) {
@@ -64,11 +66,11 @@ absl::Status ReadParameters(JsonRequest& json, openai::PredictRequest& request, 
     request.set_top_k(number);
   }
   if (const auto function = found->find("function_to_apply"); function != found->end() && !function->is_null()) {
-    if (*function != "none") {
-      return WrongJson("parameters.function_to_apply", *function,
-                       "\"none\", for logits, or absent, for the function of the model's problem type");
+    if (*function != kSoftmax && *function != kSigmoid && *function != kNone) {
+      return WrongJson("parameters.function_to_apply", *function, "\"softmax\", \"sigmoid\", or \"none\", for logits");
     }
-    raw_scores = true;
+    request.set_function_to_apply(function->get<std::string>());
+    raw_scores = raw_scores || *function == kNone;
   }
   return absl::OkStatus();
 }
@@ -87,6 +89,17 @@ absl::StatusOr<std::shared_ptr<const core::ServedClassifier>> FindClassifier(Cal
   return record.FindClassifier(reference);
 }
 
+// Errors: INVALID_ARGUMENT if a client of huggingface_hub wants another function than that of the model's problem type.
+absl::Status CheckFunction(const std::string& function, const models::ClassifierInfo& info, const std::string& model) {
+  const char* own = kSoftmax;
+  if (info.problem_type == models::ProblemType::kMultiLabel) own = kSigmoid;
+  if (info.problem_type == models::ProblemType::kRegression) own = kNone;
+  if (function.empty() || function == own || function == kNone) return absl::OkStatus();
+  return FieldError(
+      "parameters.function_to_apply", Quoted(function),
+      absl::StrCat(own == kNone ? "" : absl::StrCat(Quoted(own), " or "), Quoted(kNone), " for model ", model));
+}
+
 TextInput TextOf(const std::string& text) { return {.kind = TextInput::Kind::kText, .text = text}; }
 
 absl::StatusOr<ScoreCall> ScoringOf(const openai::PredictRequest& request, const core::ServedClassifier& model,
@@ -99,10 +112,12 @@ absl::StatusOr<ScoreCall> ScoringOf(const openai::PredictRequest& request, const
   for (int i = 0; i < request.inputs_size(); ++i) {
     const auto& texts = request.inputs(i).texts();
     const std::string name = absl::StrCat("number of strings of inputs[", i, "]");
-    if (texts.size() < model.info.documents || texts.size() > model.info.MaxDocuments()) {
-      return FieldError(
-          name, texts.size(),
-          absl::StrCat(model.info.documents, model.info.joins_pairs ? " or 2" : "", " for model ", reference.name));
+    // An encoder that was trained on single texts could join the two, but nothing has taught it what they mean.
+    const int64_t most = model.info.trained_on_pairs ? 2 : 1;
+    if (texts.size() < model.info.documents || texts.size() > most) {
+      return FieldError(name, texts.size(),
+                        absl::StrCat(model.info.documents, most > model.info.documents ? " or 2" : "", " for model ",
+                                     reference.name, ", which was trained on ", most == 2 ? "pairs" : "single texts"));
     }
     if (const int first = request.inputs(0).texts_size(); texts.size() != first)
       return FieldError(name, texts.size(), absl::StrCat(first, ", as of inputs[0]"));
@@ -161,11 +176,14 @@ class ClassifyCodec final : public HttpCodec {
     auto& classify = static_cast<openai::ClassifyRequest&>(message);
     classify.set_model(QueryParameter(request.query, "model").value_or(""));
     if (const std::optional<std::string> top_k = QueryParameter(request.query, "top_k"); top_k.has_value()) {
-      int64_t number = 0;
-      if (!absl::SimpleAtoi(*top_k, &number)) return FieldError("top_k", Quoted(*top_k), "a number");
-      classify.set_top_k(number);
+      LS_RETURN_IF_ERROR(SetParameter("top_k", *top_k, classify));
     }
     if (request.MediaType() == kJsonType) return ReadJson(request.body, meter, classify);
+    if (request.MediaType() == "multipart/form-data") {
+      LS_RETURN_IF_ERROR(KeepFileOfForm(request, [&classify](const std::string& name, const std::string& value) {
+        return SetParameter(name, value, classify);
+      }));
+    }
     LS_ASSIGN_OR_RETURN(*classify.mutable_image(), TakeImage(request, meter));
     return absl::OkStatus();
   }
@@ -181,11 +199,24 @@ class ClassifyCodec final : public HttpCodec {
   HttpResponse WriteError(const absl::Status& status) override { return ProblemDetails(status); }
 
  private:
+  // Sets a parameter of the address or of a form.
+  static absl::Status SetParameter(const std::string& name, const std::string& value,
+                                   openai::ClassifyRequest& classify) {
+    if (name == "model") return classify.set_model(value), absl::OkStatus();
+    if (name != "top_k") return FieldError("a field of the form", Quoted(name), "model, top_k, or one file, the image");
+    int64_t number = 0;
+    if (!absl::SimpleAtoi(value, &number)) return FieldError("top_k", Quoted(value), "a number");
+    return classify.set_top_k(number), absl::OkStatus();
+  }
+
   // As huggingface_hub's clients write a request.
   absl::Status ReadJson(std::string_view body, MemoryMeter& meter, openai::ClassifyRequest& classify) {
     openai::PredictRequest request;
     LS_RETURN_IF_ERROR(ReadPredictRequest(body, limits_, meter, request));
     if (!request.is_string()) return absl::InvalidArgumentError("inputs is not a string; it must be one image");
+    if (request.raw_scores())
+      return absl::InvalidArgumentError("the request asks for logits; /classify gives probabilities, /predict both");
+    classify.set_function_to_apply(request.function_to_apply());
     if (request.top_k() > 0) classify.set_top_k(request.top_k());
     LS_ASSIGN_OR_RETURN(*classify.mutable_image(), ImageOfText("inputs", request.inputs(0).texts(0), meter));
     return absl::OkStatus();
@@ -250,6 +281,7 @@ absl::Status Predict(CallRecord& record, openai::PredictRequest request,
   const auto input = request.images().empty() ? models::ClassifierInput::kText : models::ClassifierInput::kImage;
   LS_ASSIGN_OR_RETURN(const std::shared_ptr<const core::ServedClassifier> model,
                       FindClassifier(record, request.model(), input));
+  LS_RETURN_IF_ERROR(CheckFunction(request.function_to_apply(), model->info, record.answering_model().name));
   if (model->info.input == models::ClassifierInput::kImage) return PredictImages(record, std::move(request), answer);
   if (!request.images().empty()) {
     return absl::FailedPreconditionError(
@@ -271,7 +303,9 @@ absl::Status Predict(CallRecord& record, openai::PredictRequest request,
 
 absl::Status Classify(CallRecord& record, openai::ClassifyRequest request,
                       const Answerer<openai::ClassifyAnswer>& answer) {
-  LS_RETURN_IF_ERROR(FindClassifier(record, request.model(), models::ClassifierInput::kImage).status());
+  LS_ASSIGN_OR_RETURN(const std::shared_ptr<const core::ServedClassifier> model,
+                      FindClassifier(record, request.model(), models::ClassifierInput::kImage));
+  LS_RETURN_IF_ERROR(CheckFunction(request.function_to_apply(), model->info, record.answering_model().name));
   ClassifyCall call{.model = record.answering_model(), .options = {.top_k = request.top_k()}};
   call.images.push_back(ImageOf(std::move(*request.mutable_image())));
   const auto to_message = [](absl::StatusOr<ClassifyResult> result) -> absl::StatusOr<openai::ClassifyAnswer> {
@@ -294,6 +328,7 @@ HttpResponse ProblemDetails(const absl::Status& status) {
                             {"title", HttpReason(http_status)},
                             {"status", http_status},
                             {"detail", std::string(status.message())},
+                            {"error", std::string(status.message())},  // for clients of TEI and huggingface_hub
                             {"code", std::string(CodeName(status.code()))}}),
           .content_type = "application/problem+json"};
 }

@@ -1,5 +1,7 @@
 #include "server/openai/completions_request.h"
 
+#include <algorithm>
+
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
@@ -13,8 +15,11 @@ namespace longshort::server {
 namespace {
 
 absl::Status RefuseForeign(JsonRequest& json) {
-  for (const auto& [field, why] : kRefusedFields) {
-    if (json.Find(field) != nullptr)
+  for (const auto& [field, why, neutral] : kRefusedFields) {
+    const nlohmann::json* const found = json.Find(field);
+    if (found == nullptr) continue;
+    const auto values = nlohmann::json::parse(neutral);
+    if (std::find(values.begin(), values.end(), *found) == values.end())
       return absl::InvalidArgumentError(absl::StrCat(std::string(field), " is not supported: ", why));
   }
   return absl::OkStatus();

@@ -123,13 +123,21 @@ absl::Status ReadEmbeddingsRequest(std::string_view body, const RequestLimits& l
     return absl::InvalidArgumentError(
         "dimensions is not supported: an embedding has as many numbers as the model's last layer");
   }
+  if (json.Find("truncate_prompt_tokens") != nullptr) {
+    return absl::InvalidArgumentError(
+        "truncate_prompt_tokens is not supported: send `truncate` as true, which keeps as many of a text's first "
+        "tokens as the model reads");
+  }
   std::string format = kFloat;
+  bool truncate = false;
   LS_RETURN_IF_ERROR(json.Read("model", *request.mutable_model()));
+  LS_RETURN_IF_ERROR(ReadTruncation(json, truncate));
   LS_RETURN_IF_ERROR(json.Read("encoding_format", format));
   if (format != kFloat && format != kBase64) {
     return FieldError("encoding_format", Quoted(format), absl::StrCat(kFloat, " or ", kBase64));
   }
   request.set_in_base64(format == kBase64);
+  request.set_truncate(truncate);
   request.set_normalize(true);
   return ReadPrompts(json, "input", *request.mutable_inputs());
 }

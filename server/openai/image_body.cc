@@ -1,5 +1,7 @@
 #include "server/openai/image_body.h"
 
+#include <optional>
+#include <string_view>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -24,13 +26,25 @@ std::string BoundaryOf(std::string_view content_type) {
                                             : value.substr(0, value.find(';')));
 }
 
-// The content of the first part that is a file, or else of the first part (RFC 7578).
-absl::StatusOr<std::string_view> FileOfForm(std::string_view body, std::string_view content_type) {
+// The name of a part, from its head in lower case (RFC 7578); empty if it has none.
+std::string_view NameOfPart(std::string_view head) {
+  for (const std::string_view key : {" name=\"", ";name=\""}) {
+    const size_t begin = head.find(key);
+    if (begin == std::string_view::npos) continue;
+    const std::string_view name = head.substr(begin + key.size());
+    return name.substr(0, name.find('"'));
+  }
+  return "";
+}
+
+// The content of the part that is a file.
+absl::StatusOr<std::string_view> FileOfForm(std::string_view body, std::string_view content_type, SetFormField set) {
+  constexpr size_t kMaxValue = 1024;
   const std::string boundary = BoundaryOf(content_type);
   if (boundary.empty())
     return absl::InvalidArgumentError("the content type has no boundary; multipart bodies need one");
   const std::string delimiter = absl::StrCat("--", boundary);
-  std::string_view first;
+  std::optional<std::string_view> file;
   size_t begin = body.find(delimiter);
   while (begin != std::string_view::npos) {
     begin += delimiter.size();
@@ -39,25 +53,30 @@ absl::StatusOr<std::string_view> FileOfForm(std::string_view body, std::string_v
     const size_t content = head_end + 2 * kNewLine.size();
     const size_t end = body.find(absl::StrCat("\r\n", delimiter), content);
     if (end == std::string_view::npos) break;
-    const std::string_view file = body.substr(content, end - content);
     const std::string head = absl::AsciiStrToLower(std::string(body.substr(begin, head_end - begin)));
-    if (absl::StrContains(head, "filename")) return file;
-    if (first.empty()) first = file;
+    const std::string_view name = NameOfPart(head), value = body.substr(content, end - content);
+    if (!file.has_value() && (name == "image" || absl::StrContains(head, "filename"))) {
+      file = value;
+    } else {
+      LS_RETURN_IF_ERROR(set(std::string(name), std::string(value.substr(0, kMaxValue))));
+    }
     begin = end + kNewLine.size();
   }
-  if (first.empty()) return absl::InvalidArgumentError("the form has no file; send one: curl -F image=@photo.jpg");
-  return first;
+  if (!file.has_value()) return absl::InvalidArgumentError("the form has no file; send one: curl -F image=@photo.jpg");
+  return *file;
 }
 
 }  // namespace
 
+absl::Status KeepFileOfForm(HttpRequest& request, SetFormField set) {
+  LS_ASSIGN_OR_RETURN(const std::string_view file,
+                      FileOfForm(request.body, request.Find("content-type").value_or(""), set));
+  request.body.erase(0, static_cast<size_t>(file.data() - request.body.data()));
+  request.body.resize(file.size());
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::string> TakeImage(HttpRequest& request, MemoryMeter& meter) {
-  if (request.MediaType() == "multipart/form-data") {
-    LS_ASSIGN_OR_RETURN(const std::string_view file,
-                        FileOfForm(request.body, request.Find("content-type").value_or("")));
-    request.body.erase(0, static_cast<size_t>(file.data() - request.body.data()));
-    request.body.resize(file.size());
-  }
   if (request.body.empty()) return absl::InvalidArgumentError("the body is empty; it must be an image file");
   LS_RETURN_IF_ERROR(meter.Add(HeapBytesOfText(request.body.capacity())));
   return std::move(request.body);

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/memory_meter.h"
@@ -11,7 +12,12 @@
 
 namespace longshort::server {
 
-// The file of a body that is no JSON, which it consumes. Errors: INVALID_ARGUMENT if there is none.
+// Leaves the file of a form (multipart/form-data) as the body, and calls `set` with every other field. Errors:
+// INVALID_ARGUMENT if there is no file; those of `set`.
+using SetFormField = absl::FunctionRef<absl::Status(const std::string& name, const std::string& value)>;
+absl::Status KeepFileOfForm(HttpRequest& request, SetFormField set);
+
+// The file of a body that is no JSON, which it consumes. Errors: INVALID_ARGUMENT if there is none; the meter's.
 absl::StatusOr<std::string> TakeImage(HttpRequest& request, MemoryMeter& meter);
 
 // The file in `text`: "data:image/png;base64,..." or base64. Errors: INVALID_ARGUMENT naming the field; the meter's.

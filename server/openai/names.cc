@@ -12,6 +12,9 @@ std::string Indexed(std::string_view name, const FieldPath& path) {
   return text;
 }
 
+// What ReadTruncation reads.
+constexpr char kTruncation[] = "truncate and truncation_direction \"Right\"";
+
 }  // namespace
 
 std::string NameOfCompletionsField(const FieldPath& path) {
@@ -30,11 +33,13 @@ std::string NameOfCompletionsField(const FieldPath& path) {
 
 std::string NameOfEmbeddingsField(const FieldPath& path) {
   if (path.field == "model.name") return "model";
+  if (path.field == "truncate") return kTruncation;
   return path.field == "inputs" ? Indexed("input", path) : Indexed(path.field, path);
 }
 
 std::string NameOfClassifierField(const FieldPath& path) {
   if (path.field == "model.name") return "model";
+  if (path.field == "truncate") return kTruncation;
   if (path.field == "images") return "the body";
   if (path.field == "second_inputs") return absl::StrCat("the second text of ", Indexed("inputs", path));
   return Indexed(path.field, path);

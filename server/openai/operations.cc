@@ -62,6 +62,7 @@ constexpr char kEmbeddingsRequest[] = R"json({
     "model": {"type": "string"},
     "input": {"description": "A text, token ids, or a list of either."},
     "encoding_format": {"type": "string", "enum": ["float", "base64"], "default": "float"},
+    "truncate": {"type": "boolean", "default": false},
     "user": {"type": "string"}
   }
 })json";
@@ -105,7 +106,7 @@ constexpr char kPredictRequest[] = R"json({
   "type": "object",
   "required": ["inputs"],
   "properties": {
-    "inputs": {"description": "A text, a pair of texts, or a list of either."},
+    "inputs": {"description": "A text, a list of texts, or a list of lists of one text or of two, a pair."},
     "truncate": {"type": "boolean", "default": false},
     "raw_scores": {"type": "boolean", "default": false}
   }

@@ -47,7 +47,11 @@ absl::Status ReadTruncation(JsonRequest& json, bool& truncate) {
   std::string direction = "Right";
   LS_RETURN_IF_ERROR(json.Read("truncation_direction", direction));
   if (absl::EqualsIgnoreCase(direction, "right")) return absl::OkStatus();
-  return FieldError("truncation_direction", Quoted(direction), "\"Right\": the server cuts texts at their end");
+  if (!absl::EqualsIgnoreCase(direction, "left")) {
+    return FieldError("truncation_direction", Quoted(direction), "\"Right\" or \"Left\"");
+  }
+  truncate = false;  // so a text that is too long is an error, which says kTruncation
+  return absl::OkStatus();
 }
 
 TextInput FromMessage(const openai::Prompt& prompt) {

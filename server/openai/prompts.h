@@ -23,7 +23,7 @@ inline JsonListLimit LimitOfTexts(std::string_view field, int64_t most, const Re
 absl::Status ReadPrompts(JsonRequest& json, const std::string& field,
                          google::protobuf::RepeatedPtrField<openai::Prompt>& prompts);
 
-// Reads TEI's `truncate`; of the directions the server has one. Errors: INVALID_ARGUMENT.
+// Reads TEI's `truncate`. The server cuts texts at their end only: to the left, it cuts none. Errors: INVALID_ARGUMENT.
 absl::Status ReadTruncation(JsonRequest& json, bool& truncate);
 
 // Views the prompt.

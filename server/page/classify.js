@@ -28,8 +28,10 @@ export function makeClassify(models) {
   let queue = Promise.resolve();
   let items = { all: 0, right: 0, wrong: 0 }; // since the last time that none was waiting
 
-  const isPair = (model) => Number(model.classifier.documents) === 2;
-  const textsOf = (model) => (model !== null && isPair(model) ? [area.value, second.value] : [area.value]);
+  const isPair = (model) => Boolean(model.classifier.trainedOnPairs);
+  const needsPair = (model) => Number(model.classifier.documents) === 2;
+  const textsOf = (model) => (model !== null && isPair(model) && (needsPair(model) || second.value !== "")
+    ? [area.value, second.value] : [area.value]);
 
   function adapt() {
     const model = selected();
@@ -169,7 +171,7 @@ export function makeClassify(models) {
     const model = selected();
     if (model === null) return say(status, "The server has no classifier.", true);
     if (isImageModel(model)) return takeImages(model, files);
-    if (isPair(model)) {
+    if (needsPair(model) || (isPair(model) && files.length === 2)) {
       if (files.length !== 2) return say(status, "This model compares two texts: drop two files.", true);
       return takeTexts(model, await Promise.all(files.map(bytesOfFile)), files.map((file) => file.name).join(", "));
     }

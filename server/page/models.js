@@ -68,7 +68,8 @@ function takes(model) {
     const grey = Number(classifier.channels) === 1 ? ", read as grey values" : "";
     return `Images${grey}: JPEG, PNG or WebP of up to ${size(Number(limits.imageBytes))}; this page also sends what else the browser draws.`;
   }
-  const what = Number(classifier.documents) === 2 ? "Two texts, compared" : "Text";
+  const one = classifier.trainedOnPairs ? "Two texts, compared, or one" : "Text";
+  const what = Number(classifier.documents) === 2 ? "Two texts, compared" : one;
   return `${what}, read as ${TOKENIZERS[model.tokenizer] ?? model.tokenizer}: up to ${count(Number(classifier.maxDocumentTokens))} tokens.`;
 }
 

@@ -6,6 +6,7 @@ import base64
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import huggingface_hub
 import numpy as np
@@ -76,11 +77,20 @@ def test_an_image_comes_in_many_forms(classifiers: Server) -> None:
     fields = {"inputs": f"data:image/png;base64,{base64.b64encode(image).decode()}", "parameters": {"top_k": 2}}
     assert post(classifiers, "/classify", fields).body == want
     part = b'Content-Disposition: form-data; name="image"; filename="a.png"\r\nContent-Type: image/png\r\n\r\n'
-    other = b'Content-Disposition: form-data; name="note"\r\n\r\nthe first\r\n'
+    other = b'Content-Disposition: form-data; name="top_k"\r\n\r\n2\r\n'
     form = b"--xyz\r\n" + other + b"--xyz\r\n" + part + image + b"\r\n--xyz--\r\n"
     for boundary in ("xyz", '"xyz"'):
-        answer = post(classifiers, "/classify?top_k=2", form, f"multipart/form-data; boundary={boundary}")
-        assert answer.body == want
+        assert post(classifiers, "/classify", form, f"multipart/form-data; boundary={boundary}").body == want
+    for name, says in ((b"note", 'a field of the form is "note"'), (b"model", "there is no model 2")):
+        answer = post(classifiers, "/classify", form.replace(b"top_k", name), "multipart/form-data; boundary=xyz")
+        assert answer.status in (400, 404) and says in answer.body["detail"], answer.body
+    plain = form.replace(b'"a.png"', b"a.png").replace(b"; name", b";name")
+    assert post(classifiers, "/classify", plain, "multipart/form-data; boundary=xyz").body == want
+    twice = form.replace(b"--xyz--", b"--xyz\r\n" + part + image + b"\r\n--xyz--")
+    assert (
+        'a field of the form is "image"'
+        in post(classifiers, "/classify", twice, "multipart/form-data; boundary=xyz").body["detail"]
+    )
     for wrong in (form[:40], b"", form.replace(b"xyz", b"abc")):
         assert post(classifiers, "/classify", wrong, "multipart/form-data; boundary=xyz").status == 400
     assert post(classifiers, "/classify", image, "multipart/form-data").status == 400
@@ -95,6 +105,10 @@ def test_the_clients_of_hugging_face_work_unchanged(classifiers: Server, tmp_pat
     assert len(client.text_classification("abcdefgh", model=f"{address}/predict?model=single", top_k=1)) == 1
     raw = client.text_classification("abcdefgh", model=f"{address}/predict?model=single", function_to_apply="none")
     assert sum(one.score for one in raw) != pytest.approx(1, abs=1e-3)
+    own = client.text_classification("abcdefgh", model=f"{address}/predict?model=single", function_to_apply="softmax")
+    assert own == texts
+    with pytest.raises(huggingface_hub.errors.HfHubHTTPError, match='must be "softmax" or "none" for model single'):
+        client.text_classification("a", model=f"{address}/predict?model=single", function_to_apply="sigmoid")
     file = tmp_path / "image.png"
     file.write_bytes(images.png(images.some_pixels(3)))
     for image in (file, file.read_bytes()):
@@ -113,8 +127,6 @@ def test_embeddings_as_tei_gives_them(classifiers: Server) -> None:
         assert np.array(got) == pytest.approx(np.array(want), abs=1e-6)
     raw = post(classifiers, "/embed?model=single", {"inputs": "abcd", "normalize": False}).body
     assert np.linalg.norm(raw[0]) != pytest.approx(1, abs=1e-3)
-    refused = post(classifiers, "/embed?model=single", {"inputs": "abcd", "truncation_direction": "Left"})
-    assert refused.status == 400 and "truncation_direction" in refused.body["detail"]
 
 
 def test_predict_cuts_a_long_text_only_if_asked(classifiers: Server) -> None:
@@ -123,6 +135,24 @@ def test_predict_cuts_a_long_text_only_if_asked(classifiers: Server) -> None:
     assert refused.status == 400 and refused.headers["content-type"] == "application/problem+json"
     assert refused.body["status"] == 400 and "inputs[0]" in refused.body["detail"]
     assert post(classifiers, "/predict?model=single", {"inputs": text, "truncate": True}).status == 200
+
+
+@pytest.mark.parametrize("path", ["/predict", "/embed", "/v1/embeddings"])
+def test_a_long_text_is_cut_at_its_end_only(classifiers: Server, path: str) -> None:
+    field = "input" if path == "/v1/embeddings" else "inputs"
+
+    def ask(text: str, **more: Any) -> Any:
+        return post(classifiers, path, {"model": "single", field: text, **more})
+
+    long = "ab" * 20_000
+    limit = classifier_directory.MAX_TOKENS
+    assert ask(long, truncate=True).body == ask(long[:limit]).body
+    assert ask("abcd", truncate=True, truncation_direction="Left").body == ask("abcd").body
+    for more in ({}, {"truncate": True, "truncation_direction": "left"}):
+        refused = ask(long, **more)
+        message = refused.body["error"]["message"] if path == "/v1/embeddings" else refused.body["detail"]
+        advice = f'(more with truncate and truncation_direction "Right", which reads the first {limit})'
+        assert refused.status == 400 and advice in message, message
 
 
 @pytest.mark.parametrize(
@@ -135,7 +165,8 @@ def test_predict_cuts_a_long_text_only_if_asked(classifiers: Server) -> None:
         ("?model=pairs", {"inputs": "a"}, "it must be 2 for model pairs"),
         ("?model=single", {"inputs": "a", "truncate": 1}, "truncate is 1"),
         ("?model=single", {"inputs": "a", "parameters": {"top_k": 0}}, "parameters.top_k"),
-        ("?model=single", {"inputs": "a", "truncation_direction": "left"}, "truncation_direction"),
+        ("?model=single", {"inputs": "a", "parameters": {"function_to_apply": "tanh"}}, '"softmax", "sigmoid", or'),
+        ("?model=single", {"inputs": "a", "truncation_direction": "up"}, '"Right" or "Left"'),
         ("?model=vil", {"inputs": "%"}, "base64"),
         ("", {"inputs": "a"}, "?model=NAME in the address, must name one of the classifiers of texts: pairs, single"),
     ],
@@ -143,6 +174,7 @@ def test_predict_cuts_a_long_text_only_if_asked(classifiers: Server) -> None:
 def test_predict_names_what_is_wrong(classifiers: Server, query: str, body: dict[str, object], says: str) -> None:
     answer = post(classifiers, "/predict" + query, body)
     assert answer.status == 400 and says in answer.body["detail"]
+    assert answer.body["error"] == answer.body["detail"]
 
 
 def test_an_image_is_a_body(classifiers: Server, api: SimpleNamespace) -> None:
@@ -167,6 +199,8 @@ def test_an_image_is_a_body(classifiers: Server, api: SimpleNamespace) -> None:
         ("?model=single", b"x", "image/png", 400, "takes texts"),
         ("?model=other", b"x", "image/png", 404, "other"),
         ("", b"x", "text/plain", 415, "image/*"),
+        ("", b'{"inputs": "eA==", "parameters": {"function_to_apply": "none"}}', "application/json", 400, "/predict"),
+        ("", b'{"inputs": "eA==", "parameters": {"function_to_apply": "sigmoid"}}', "application/json", 400, "softmax"),
     ],
 )
 def test_a_wrong_image_call_is_explained(

@@ -67,13 +67,15 @@ def pixels(data: str, shape: str = "[1, 1, 3]", datatype: str = "UINT8") -> str:
         ("texts", '{"inputs": [], "inputs": []}', "duplicate key 'inputs'"),
         ("texts", '{"inputs": [{"name": "document", "data": ["a"], "data": ["b"]}]}', "duplicate key 'data'"),
         ("texts", '{"input": []}', 'a field of the request is "input"; it must be one of id, inputs, outputs'),
-        ("texts", '{"inputs": {}}', "inputs is object; it must be an array"),
+        ("texts", '{"inputs": {}}', "inputs is an object; it must be an array"),
         ("texts", '{"inputs": [1]}', "inputs[0] is 1; it must be an object"),
         ("texts", {"inputs": [document("a", extra=1)]}, 'a field of inputs[0] is "extra"'),
         ("texts", {"inputs": [document("a")], "id": 7}, "the request.id is 7; it must be a string"),
         ("texts", {"inputs": [document("a")], "model_name": "b"}, 'model_name is "b"; it must be as in the path'),
         ("texts", {"inputs": [document("a")], "parameters": {"trunc": True}}, 'a name of parameters is "trunc"'),
-        ("texts", {"inputs": [document("a")], "parameters": {"truncate": {}}}, "parameters.truncate is object"),
+        ("texts", {"inputs": [document("a")], "parameters": {"truncate": [1]}}, "parameters.truncate is an array"),
+        ("texts", {"inputs": [document("a")], "parameters": {"stop": [1]}}, "parameters.stop[0] is 1; it must be a st"),
+        ("texts", {"inputs": [document("a")], "parameters": {"truncate": {}}}, "parameters.truncate is an object"),
         ("texts", {"inputs": [document("a")], "outputs": [{"name": "odds"}]}, 'output "odds" is unknown'),
         ("texts", {"inputs": [document("a"), document("a")]}, 'input "document" occurs twice'),
         ("texts", {"inputs": [document("a", shape=[2])]}, "inputs[0].data is 1; it must be 2, as the shape [2] says"),
@@ -180,6 +182,12 @@ def test_pages_of_other_sites_cannot_call_without_the_servers_consent(server: Se
         assert status == 403 and b"--http-cors-origin" in content
         del headers["origin"]
         assert send(server, "POST", "/v2/models/texts/infer", request, headers)[0] == 200
+
+
+def test_a_form_is_refused_as_no_body_of_this_protocol(server: Server) -> None:
+    headers = {"content-type": "multipart/form-data; boundary=x"}
+    status, _, content = send(server, "POST", "/v2/models/texts/infer", "--x--", headers)
+    assert status == 415 and '"multipart/form-data"; the Open Inference' in json.loads(content)["error"]
 
 
 def test_calls_are_counted_logged_and_limited_like_those_by_grpc(server: Server) -> None:

@@ -241,7 +241,12 @@ def test_the_asynchronous_client_works(server: Server) -> None:
         ({"stream_options": {"include_usage": True}}, "stream_options", "without `stream`"),
         ({"suffix": "end"}, "suffix", "not supported"),
         ({"messages": []}, "messages", "chats"),
-        ({"tools": []}, "tools", "no tools"),
+        ({"tools": [{"type": "function"}]}, "tools", "no tools"),
+        ({"do_sample": False}, "do_sample", "`temperature` of 0"),
+        ({"n_predict": 5}, "n_predict", "`max_tokens`"),
+        ({"repeat_penalty": 1.1}, "repeat_penalty", "`repetition_penalty`"),
+        ({"grammar": "root ::= [0-9]"}, "grammar", "not supported"),
+        ({"response_format": {"type": "json_object"}}, "response_format", "no answer format"),
         ({"top_k": -3}, "top_k", "at least 0"),
         ({"min_p": 2}, "min_p", "1"),
         ({"guided_json": {}}, "guided_json", "not supported"),
@@ -254,6 +259,16 @@ def test_a_wrong_field_is_named(server: Server, fields: dict[str, object], param
     error = answer.body["error"]
     assert (answer.status, error["param"], error["type"]) == (400, param, "invalid_request_error"), error
     assert says in error["message"]
+
+
+def test_clients_may_send_the_defaults_of_fields_that_are_refused(completions: Any) -> None:
+    neutral: dict[str, Any] = {"suffix": "", "tools": [], "tool_choice": "none", "function_call": "auto"}
+    neutral |= {"response_format": {"type": "text"}, "grammar": "", "do_sample": True, "use_beam_search": False}
+    neutral |= {"length_penalty": 1.0, "repeat_penalty": 1, "typical_p": 1.0, "mirostat": 0, "tfs_z": 1, "top_a": 0.0}
+    neutral |= {"min_tokens": 0, "stop_token_ids": [], "bad_words": [], "return_token_ids": False, "guided_json": None}
+    fields = {"model": "tiny", "prompt": PROMPT, "max_tokens": 3, "seed": 1}
+    got = completions.create(**fields, extra_body=neutral)
+    assert got.choices[0].text == completions.create(**fields).choices[0].text
 
 
 @pytest.mark.parametrize(

@@ -154,6 +154,8 @@ def test_probes_and_unknown_paths(server: Server) -> None:
     assert server.http("/readyz") == (200, "ready\n")
     status, text = server.http("/")
     assert status == 200 and "/metrics" in text and "gRPC" in text
+    for path in ("/v1/embeddings", "/embed", "/health", "/version", "/tokenize"):
+        assert path in text
     assert server.http("/nothing") == (404, f"Not Found\n\n{text}")
 
 

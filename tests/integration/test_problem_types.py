@@ -42,7 +42,9 @@ MODELS = {
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     repository = tmp_path_factory.mktemp("repository")
     for name, (classes, kind) in MODELS.items():
-        classifier_directory.write_encoder(repository, name, "--set", f"problem_type={kind}", classes=classes)
+        options = ("--set", f"problem_type={kind}", "--set", "documents=2")
+        classifier_directory.write_encoder(repository, name, *options, classes=classes)
+    classifier_directory.write_encoder(repository, "single")
     classifier_directory.write_encoder(repository, "encoder", classes=0)
     with Server(repository, tmp_path_factory.mktemp("server")) as running:
         yield running
@@ -180,6 +182,16 @@ def test_predict_gives_labels_and_scores(name: str, server: Server) -> None:
     case, pair = SINGLE[0], PAIRS[0]
     check(predict(case["texts"][0]), case, results_of(name, [case])[0])
     check(predict(case["texts"][0], raw_scores=True), case, logits_of(name, [case])[0])
+    own = {"single_label_classification": "softmax", "multi_label_classification": "sigmoid", "regression": "none"}
+    for function in ("softmax", "sigmoid", "none"):
+        body = {"inputs": case["texts"][0], "parameters": {"function_to_apply": function}}
+        answer = post(server, f"/predict?model={name}", body)
+        if function == own[MODELS[name][1]]:
+            check(answer.body[0], case, results_of(name, [case])[0])
+        elif function == "none":
+            check(answer.body[0], case, logits_of(name, [case])[0])
+        else:
+            assert answer.status == 400 and f'is "{function}"; it must be "' in answer.body["error"]
     check(predict([pair["texts"]])[0], pair, results_of(name, [pair])[0])
     found = predict([one["texts"][0] for one in SINGLE[:2]])
     for one, of_it, values in zip(SINGLE[:2], found, results_of(name, SINGLE[:2]), strict=True):
@@ -230,3 +242,12 @@ def test_texts_and_pairs_do_not_mix(api: SimpleNamespace, stub: Any, server: Ser
     assert refused.body["detail"] == "number of strings of inputs[1] is 2; it must be 1, as of inputs[0]"
     refused = post(server, "/predict?model=several", {"inputs": [["a", "b", "c"]]})
     assert refused.status == 400 and "inputs[0]" in refused.body["detail"]
+
+
+def test_predict_takes_pairs_only_for_a_model_that_was_trained_on_them(server: Server) -> None:
+    assert post(server, "/predict?model=single", {"inputs": [["a"], ["b"]]}).status == 200
+    refused = post(server, "/predict?model=single", {"inputs": [["a", "b"]]})
+    assert refused.status == 400
+    assert refused.body["detail"] == (
+        "number of strings of inputs[0] is 2; it must be 1 for model single, which was trained on single texts"
+    )

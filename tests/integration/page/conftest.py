@@ -22,7 +22,8 @@ def _chromium() -> None:
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The demo models, tiny and fast language models of bytes and of characters, and a tiny classifier of pairs."""
+    """The demo models, tiny and fast language models of bytes and of characters, a tiny classifier of pairs, and one
+    of texts or pairs."""
     repository = tmp_path_factory.mktemp("models")
     for name in ("enwiki", "flowers", "languages"):
         shutil.copytree(ROOT / "models/zoo" / name / "1", repository / name / "1")
@@ -33,6 +34,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     symbols = ["_", *(chr(code) for code in (*range(33, 95), *range(96, 127), *range(161, 322)))]
     (characters / "vocabulary.txt").write_text("".join(f"{symbol} 1\n" for symbol in symbols[:255]))
     classifier_directory.write_text(repository, "pairs", documents=2)
+    classifier_directory.write_encoder(repository, "text_or_pair", "--set", "documents=2")
     return repository
 
 

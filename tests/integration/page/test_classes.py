@@ -21,7 +21,7 @@ SVG = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 10 10">
 
 
 def test_all_classes_and_their_names_are_shown(browser: Browser) -> None:
-    wait_until(lambda: len(browser.all("#models-list > li")) == 6)
+    wait_until(lambda: len(browser.all("#models-list > li")) == 7)
     card = next(card for card in browser.all("#models-list > li") if card.text.startswith("languages"))
     assert "54 classes: show their names" in card.text
     browser.all("#models-list details summary")[0].click()
@@ -53,13 +53,26 @@ def test_examples_are_classified(browser: Browser) -> None:
     assert not browser.id("classify-length").is_displayed()
     assert browser.all("#classify-results .bar")[0].text.startswith("daisy")
     browser.click("classify-clear")
-    for model, fields in (("languages", ["classify-text"]), ("pairs", ["classify-text", "classify-text-2"])):
+    both = ["classify-text", "classify-text-2"]
+    for model, fields in (("languages", both[:1]), ("pairs", both), ("text_or_pair", both)):
         browser.choose("classify-model", model)
         browser.click("classify-example")
         assert all(browser.id(field).get_attribute("value") for field in fields)
         browser.id(fields[-1]).send_keys(Keys.CONTROL, Keys.ENTER)
         browser.wait_for_text("classify-status", "All are classified.")
         browser.click("classify-clear")
+
+
+def test_a_model_that_joins_pairs_takes_one_text_too(browser: Browser) -> None:
+    show(browser, "classify")
+    for model, says in (("text_or_pair", "All are classified."), ("pairs", "There is no text yet")):
+        browser.choose("classify-model", model)
+        browser.write("classify-text", "One text")
+        browser.write("classify-text-2", "")
+        browser.id("classify-text").send_keys(Keys.CONTROL, Keys.ENTER)
+        browser.wait_for_text("classify-status", says)
+    assert len(browser.all("#classify-results > li")) == 1
+    browser.click("classify-clear")
 
 
 def test_images_of_any_kind_are_classified(browser: Browser, tmp_path: Path) -> None:

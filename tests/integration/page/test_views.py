@@ -16,11 +16,12 @@ pytestmark = MARKS
 
 
 def test_models_are_listed_with_what_they_take(browser: Browser) -> None:
-    wait_until(lambda: len(browser.all("#models-list > li")) == 6)
+    wait_until(lambda: len(browser.all("#models-list > li")) == 7)
     cards = {card.text.split()[0]: card.text for card in browser.all("#models-list > li")}
     assert "5.61 million parameters" in cards["enwiki"] and "Text: up to 8,388,608 bytes" in cards["enwiki"]
     assert "Image classifier" in cards["flowers"] and "daisy, dandelion, rose, sunflower, tulip" in cards["flowers"]
-    assert "Two texts, compared" in cards["pairs"]
+    assert "Two texts, compared, read" in cards["pairs"]
+    assert "Two texts, compared, or one, read" in cards["text_or_pair"]
     assert all("ready" in text for text in cards.values())
     browser.all("[aria-label='Classify with languages, version 1']")[0].click()
     assert browser.focused() == "tab-classify"

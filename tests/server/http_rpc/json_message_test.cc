@@ -110,13 +110,14 @@ TEST(JsonMessageTest, WhatFieldsCannotHaveIsRefusedByName) {
            {R"({"stop":[[["a"]]]})", "expected a string, found a list"},
            {R"({"echo":1})", "echo: expected true or false, found a number"},
            {R"({"echo":"true"})", "echo: expected true or false, found a string"},
-           {R"({"maxTokens":1.5})", R"(max_tokens: "1.5" is not a whole number)"},
+           {R"({"maxTokens":1.5})", "max_tokens: 1.5 is not a whole number"},
+           {R"({"maxTokens":"1.5"})", R"(max_tokens: "1.5" is not a whole number)"},
            {R"({"maxTokens":true})", "max_tokens: expected a whole number, found a boolean"},
            {R"({"maxTokens":9223372036854775808})", "is not in [-9223372036854775808, 9223372036854775807]"},
            {R"({"maxTokens":"9223372036854775808"})", "is not in ["},
            {R"({"maxTokens":1e400})", "is not in ["},
            {R"({"completions":2147483648})", "is not in [-2147483648, 2147483647]"},
-           {R"({"sampling":{"seed":-1}})", R"(sampling.seed: "-1" is not in [0, 18446744073709551615])"},
+           {R"({"sampling":{"seed":-1}})", R"(sampling.seed: -1 is not in [0, 18446744073709551615])"},
            {R"({"maxTokens":""})", R"("" is not a number)"},
            {R"({"maxTokens":" 1"})", R"(" 1" is not a number)"},
            {R"({"maxTokens":01})", R"("01" is not a number)"},
@@ -127,8 +128,9 @@ TEST(JsonMessageTest, WhatFieldsCannotHaveIsRefusedByName) {
            {R"({"sampling":{"temperature":1e}})", R"("1e" is not a number)"},
            {R"({"sampling":{"temperature":NaN}})", "expected a number"},
            {R"({"sampling":{"temperature":-Infinity}})", R"("-" is not a number)"},
-           {R"({"sampling":{"temperature":1e309}})", R"(sampling.temperature: "1e309" is too large)"},
-           {R"({"sampling":{"logitBias":{"1":1e39}}})", R"("1e39" is too large)"}}) {
+           {R"({"sampling":{"temperature":1e309}})", "sampling.temperature: 1e309 is too large"},
+           {R"({"sampling":{"temperature":"1e309"}})", R"(sampling.temperature: "1e309" is too large)"},
+           {R"({"sampling":{"logitBias":{"1":1e39}}})", "sampling.logit_bias: 1e39 is too large"}}) {
     EXPECT_THAT(Read<GenerateRequest>(json), Refuses(Words{word, "longshort.v1.GenerateRequest"})) << json;
   }
 }

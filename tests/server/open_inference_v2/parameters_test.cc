@@ -22,6 +22,7 @@ TEST_F(ParametersTest, AValueMayComeInAnyFieldThatCanHoldIt) {
   map_["double"].set_double_param(0.5);
   map_["digits"].set_string_param("42");
   map_["fraction"].set_string_param("0.25");
+  map_["whole_text"].set_string_param("4.0");
   map_["bool"].set_bool_param(true);
   map_["false"].set_string_param("false");
   EXPECT_EQ(**parameters_.Integer("int64"), -7);
@@ -29,6 +30,9 @@ TEST_F(ParametersTest, AValueMayComeInAnyFieldThatCanHoldIt) {
   map_["whole"].set_double_param(16.0);
   EXPECT_EQ(**parameters_.Integer("whole"), 16);
   EXPECT_EQ(**parameters_.Integer("digits"), 42);
+  EXPECT_EQ(**parameters_.Integer("whole_text"), 4);
+  EXPECT_EQ(**parameters_.Unsigned("whole_text"), 4);
+  EXPECT_FALSE(parameters_.Integer("fraction").ok());
   EXPECT_EQ(**parameters_.Unsigned("uint64"), 7);
   EXPECT_EQ(**parameters_.Unsigned("digits"), 42);
   EXPECT_EQ(**parameters_.Number("double"), 0.5);
@@ -45,6 +49,9 @@ TEST_F(ParametersTest, InvalidValuesAreNamed) {
   map_["large"].set_uint64_param(uint64_t{1} << 63);
   map_["huge"].set_double_param(1e300);
   EXPECT_FALSE(parameters_.Integer("huge").ok());
+  map_["precise"].set_double_param(12345678.5);
+  EXPECT_EQ(parameters_.Integer("precise").status().message(),
+            "parameters.precise is 12345678.5; it must be a whole number of 64 bits");
   map_["less"].set_int64_param(-1);
   map_["word"].set_string_param("soon");
   map_["empty"];

@@ -106,7 +106,7 @@ TEST(RestRequest, BinaryDataIsTakenInTheOrderOfTheInputs) {
 
 TEST(RestRequest, ParametersKeepTheirTypes) {
   const Read read = ReadRequest(
-      R"({"parameters":{"a":true,"b":-1,"c":18446744073709551615,"d":0.5,"e":"x","f":["p","q"],"g":null,
+      R"({"parameters":{"a":true,"b":-1,"c":18446744073709551615,"d":0.5,"e":"x","stop":["p","q"],"g":null,
                         "binary_data_output":true},
           "outputs":[{"name":"y"},{"name":"z","parameters":{"binary_data":false,"classification":2}}]})");
   ASSERT_TRUE(read.status.ok()) << read.status;
@@ -117,7 +117,7 @@ TEST(RestRequest, ParametersKeepTheirTypes) {
   EXPECT_EQ(parameters.at("c").uint64_param(), UINT64_MAX);
   EXPECT_EQ(parameters.at("d").double_param(), 0.5);
   EXPECT_EQ(parameters.at("e").string_param(), "x");
-  EXPECT_EQ(parameters.at("f").string_param(), R"(["p","q"])");
+  EXPECT_EQ(parameters.at("stop").string_param(), R"(["p","q"])");
   EXPECT_TRUE(read.outputs.Has("y"));
   EXPECT_FALSE(read.outputs.Has("z"));
   EXPECT_EQ(read.request.outputs(1).parameters().size(), 1);

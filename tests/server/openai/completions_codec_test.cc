@@ -8,6 +8,7 @@
 
 #include "nlohmann/json.hpp"
 #include "server/openai/completions_request.h"
+#include "server/openai/fields.h"
 
 namespace longshort::server::completions_codec_test {
 
@@ -74,6 +75,20 @@ TEST(CompletionsCodec, FieldsWithoutMeaningAreRefusedByName) {
   EXPECT_THAT(ErrorOf(R"({"prompt": "a", "suffix": "b"})"), HasSubstr("suffix is not supported"));
   EXPECT_THAT(ErrorOf(R"({"prompt": "a", "guided_regex": "b"})"), HasSubstr("guided_regex is not supported"));
   EXPECT_TRUE(ReadCompletionsRequest(R"({"prompt": "a", "suffix": null, "min_tokens": null})").ok());
+}
+
+TEST(CompletionsCodec, ARefusedFieldIsIgnoredWhereItsValueChangesNothing) {
+  for (const RefusedField& row : kRefusedFields) {
+    const auto body_with = [&row](const nlohmann::json& value) {
+      return nlohmann::json{{"prompt", "a"}, {std::string(row.field), value}}.dump();
+    };
+    for (const nlohmann::json& neutral : nlohmann::json::parse(row.neutral)) {
+      EXPECT_TRUE(ReadCompletionsRequest(body_with(neutral)).ok()) << row.field << neutral;
+    }
+    EXPECT_THAT(ErrorOf(body_with("x")), HasSubstr(std::string(row.field) + " is not supported: "));
+  }
+  EXPECT_TRUE(ReadCompletionsRequest(R"({"prompt": "a", "length_penalty": 1.0, "top_a": 0.0})").ok());
+  EXPECT_FALSE(ReadCompletionsRequest(R"({"prompt": "a", "use_beam_search": 0})").ok());
 }
 
 TEST(CompletionsCodec, FieldsThatClientsAddAreIgnored) {

@@ -35,8 +35,18 @@ TEST(Embeddings, AnInputHasFourForms) {
   EXPECT_THAT(ReadEmbeddingsRequest(R"({"input": [[5], [6, 7]]})")->inputs(1).ids().ids(), ElementsAre(6, 7));
 }
 
+TEST(Embeddings, TruncateIsReadAndAnswersNoOtherDirection) {
+  EXPECT_FALSE(ReadEmbeddingsRequest(R"({"input": "a"})")->truncate());
+  EXPECT_TRUE(ReadEmbeddingsRequest(R"({"input": "a", "truncate": true})")->truncate());
+  EXPECT_FALSE(
+      ReadEmbeddingsRequest(R"({"input": "a", "truncate": true, "truncation_direction": "Left"})")->truncate());
+}
+
 TEST(Embeddings, WhatIsNotSupportedIsRefusedByName) {
   EXPECT_THAT(ErrorOf(R"({"input": "a", "dimensions": 256})"), HasSubstr("dimensions is not supported"));
+  EXPECT_THAT(ErrorOf(R"({"input": "a", "truncate_prompt_tokens": 5})"),
+              HasSubstr("truncate_prompt_tokens is not supported: send `truncate`"));
+  EXPECT_THAT(ErrorOf(R"({"input": "a", "truncate": 1})"), HasSubstr("truncate is 1; it must be true or false"));
   EXPECT_THAT(ErrorOf(R"({"input": "a", "encoding_format": "int8"})"),
               HasSubstr("encoding_format is \"int8\"; it must be float or base64"));
   EXPECT_THAT(ErrorOf(R"({"model": "m"})"), HasSubstr("input is missing"));
