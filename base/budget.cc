@@ -27,13 +27,18 @@ void Budget::Add(int64_t amount) {
   }
 }
 
+int64_t Budget::LimitAt(int64_t before) const {
+  if (!is_of_client_) return capacity_;
+  return std::min(capacity_, before + std::max<int64_t>(0, parent_->left() - before) / 2);
+}
+
 absl::Status Budget::TryAdd(int64_t own, int64_t amount, int64_t more) {
   int64_t before = held_;
   do {
-    if (before + amount + more > capacity_) {
+    if (const int64_t limit = LimitAt(before); before + amount + more > limit) {
       return absl::ResourceExhaustedError(absl::StrCat(names_.holders, " hold ", before - own, " ", names_.unit,
                                                        " and this one has ", own + amount + more,
-                                                       "; together they may hold ", capacity_));
+                                                       "; together they may hold ", limit));
     }
   } while (!held_.compare_exchange_weak(before, before + amount));
   if (parent_ != nullptr) {
@@ -54,7 +59,7 @@ std::shared_ptr<Budget> ClientBudgets::Of(const std::string& client) {
   }
   std::weak_ptr<Budget>& known = clients_[client];
   std::shared_ptr<Budget> budget = known.lock();
-  if (budget == nullptr) known = budget = std::make_shared<Budget>(of_client_, names_, all_);
+  if (budget == nullptr) known = budget = std::shared_ptr<Budget>(new Budget(of_client_, names_, all_, 1, /*is_of_client=*/true));
   return budget;
 }
 

@@ -73,7 +73,7 @@ class Budget final {
 
   // `parent`: the budget above; null for a root. One unit of this budget is `in_parent` units of the parent.
   Budget(int64_t capacity, Names names, std::shared_ptr<Budget> parent = nullptr, int64_t in_parent = 1)
-      : capacity_(capacity), names_(std::move(names)), parent_(std::move(parent)), in_parent_(in_parent) {}
+      : Budget(capacity, std::move(names), std::move(parent), in_parent, /*is_of_client=*/false) {}
 
   // Takes `amount` of the budget if it also has room for `more`, which will follow.
   // Errors: RESOURCE_EXHAUSTED naming the held amount. The status carries no Refusal: only the caller knows the queue.
@@ -87,6 +87,14 @@ class Budget final {
   int64_t TakePeak() { return peak_.exchange(held_); }
 
  private:
+  friend class ClientBudgets;
+  Budget(int64_t capacity, Names names, std::shared_ptr<Budget> parent, int64_t in_parent, bool is_of_client)
+      : capacity_(capacity),
+        names_(std::move(names)),
+        parent_(std::move(parent)),
+        in_parent_(in_parent),
+        is_of_client_(is_of_client) {}
+
   void Add(int64_t amount);
   void NotePeak(int64_t held) {
     for (int64_t peak = peak_; held > peak && !peak_.compare_exchange_weak(peak, held);) {
@@ -95,15 +103,21 @@ class Budget final {
   // Takes `amount` for a holder that has `own` already.
   absl::Status TryAdd(int64_t own, int64_t amount, int64_t more);
 
+  // What may be held if `before` is held. See ClientBudgets.
+  int64_t LimitAt(int64_t before) const;
+
   const int64_t capacity_;
   const Names names_;
   const std::shared_ptr<Budget> parent_;
   const int64_t in_parent_;
+  const bool is_of_client_;
   std::atomic<int64_t> held_ = 0;
   std::atomic<int64_t> peak_ = 0;
 };
 
-// Gives each client a budget of its own below one that all have together.
+// Gives each client a budget of its own below one that all have together. A client can take no more than it leaves to
+// the others: the first one half of all, the next one half of the rest, and so on. So a few clients that take all they
+// can leave room for one that takes little.
 //
 // Thread-safe.
 class ClientBudgets final {

@@ -48,7 +48,7 @@ struct AbuseLimits {
   int64_t message_bytes = int64_t{8} << 20;
   int64_t messages_bytes = int64_t{256} << 20;
   // Maximum bytes read while no call is open and none begins. Clients' pings and window updates are far fewer.
-  int64_t bytes_without_call = int64_t{1} << 20;
+  int64_t bytes_without_call = int64_t{128} << 10;
   // A connection is stalled if its receive buffer has not been empty while the server used `stall` of CPU time and
   // read at least `stall_bytes` from it without completing anything. If fewer were read, others use the CPU.
   absl::Duration stall = absl::Seconds(2);

@@ -164,7 +164,7 @@ ConnectionLimit HttpConnectionsOf(const ServerOptions& options, const MachineLim
 }
 
 ConnectionLimit GrpcConnectionsOf(const ServerOptions& options, const MachineLimits& machine) {
-  constexpr int64_t kBytes = 64 << 10, kBytesWithTls = 128 << 10;  // measured, without calls
+  constexpr int64_t kBytes = 64 << 10, kBytesWithTls = 192 << 10;  // measured, without calls
   return ConnectionsWithin(machine.memory_bytes / 32, options.tls.enabled() ? kBytesWithTls : kBytes, 256, 16384);
 }
 

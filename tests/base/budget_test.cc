@@ -2,7 +2,10 @@
 
 #include <atomic>
 #include <thread>
+#include <utility>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 
 namespace longshort::budget_test {
@@ -107,6 +110,19 @@ TEST(Budget, MayBeAskedForRoomForMoreThanIsTaken) {
   EXPECT_EQ(budget->held(), 5);
   EXPECT_EQ(Budget::Take(budget, 3, 3).status().message(),
             "the requests in flight hold 5 prompt tokens and this one has 6; together they may hold 10");
+}
+
+TEST(ClientBudgets, ClientsThatTakeAllTheyCanLeaveRoomForOneMore) {
+  ClientBudgets clients(std::make_shared<Budget>(1 << 20, Budget::Names{"all", "bytes"}), 1 << 19, {"one", "bytes"});
+  std::vector<Budget::Share> held;
+  for (int client = 0; client < 6; ++client) {
+    const std::shared_ptr<Budget> budget = clients.Of(absl::StrCat(client));
+    for (auto share = Budget::Take(budget, 1 << 10); share.ok(); share = Budget::Take(budget, 1 << 10)) {
+      held.push_back(*std::move(share));
+    }
+    EXPECT_NEAR(budget->held(), (1 << 19) >> client, 1 << 10);
+  }
+  EXPECT_TRUE(Budget::Take(clients.Of("small"), 1 << 12).ok());
 }
 
 TEST(Budget, AShareGrowsAsFarAsThereIsRoom) {

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from integration import http2
+from integration.http2 import frame
+
 from hostile.messages import LANGUAGE_MODEL, TOKENIZE, field, model, text
 from hostile.target import Client, Target, main
 
@@ -25,10 +28,30 @@ async def connect_again(target: Target) -> None:
         await connection.until(lambda: connection.open == 0)
 
 
+async def calls_without_message(target: Target) -> None:
+    """As many calls as a connection may have open, of whose messages nothing comes."""
+    headers = target.call_headers(TOKENIZE)
+    async with target.by_grpc() as connection:
+        for _ in range(1_000):
+            await connection.begin(headers, message=None)
+        await connection.until(lambda: False)
+
+
+async def header_without_end(target: Target) -> None:
+    """The value of a field of 60 MB, as slowly as no connection is conspicuous."""
+    async with target.by_grpc() as connection:
+        await connection.send(frame(http2.HEADERS, 0, 1, b"\x00\x01x" + b"\x7f\x81\xce\xcd\x1c"))
+        for _ in range(400):
+            await connection.send(frame(http2.CONTINUATION, 0, 1, bytes(16_384)))
+        await connection.until(lambda: False)
+
+
 CLIENTS = {
     "header fields": (4, flood(**{f"x-{number}": "v" * 100 for number in range(100)})),
     "beyond the limit": (4, flood(**{f"x-{number}": "v" * 100 for number in range(400)})),
     "connections": (8, connect_again),
+    "calls without message": (80, calls_without_message),
+    "headers without end": (40, header_without_end),
 }
 
 if __name__ == "__main__":
