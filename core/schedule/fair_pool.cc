@@ -1,5 +1,6 @@
 #include "core/schedule/fair_pool.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -8,8 +9,10 @@
 
 namespace longshort::core {
 
-absl::StatusOr<std::shared_ptr<FairPool>> FairPool::Create(int64_t threads, const WaitingLimits& limits) {
-  std::shared_ptr<FairPool> pool(new FairPool(limits));
+absl::StatusOr<std::shared_ptr<FairPool>> FairPool::Create(int64_t threads, const WaitingLimits& limits,
+                                                           int64_t max_running_per_client) {
+  const WorkOrder::Options order = {.max_running_per_client = std::max<int64_t>(1, max_running_per_client)};
+  std::shared_ptr<FairPool> pool(new FairPool(limits, order));
   for (int64_t i = 0; i < threads; ++i) {
     Thread& thread = pool->threads_.emplace_back();
     LS_RETURN_IF_ERROR(thread.Start("a thread that works for all clients", [&pool = *pool] { pool.Work(); }));
@@ -65,8 +68,10 @@ int64_t FairPool::size() const {
 void FairPool::Work() {
   MutexLock lock(mutex_);
   for (;;) {
-    changed_.Wait(mutex_, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return closed_ || !tasks_.empty(); });
-    auto next = tasks_.TakeFirst();
+    changed_.Wait(mutex_, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return closed_ || tasks_.First([](const Task&) { return true; }) != nullptr;
+    });
+    auto next = tasks_.TakeFirst();  // once closed, the threads that run a client's tasks also take its others
     if (!next.has_value()) return;
     lock.Unlock();
     const absl::Duration took = next->item();

@@ -5,6 +5,7 @@
 // evenly, however large and however many their tasks are.
 #pragma once
 
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,8 +29,12 @@ class FairPool {
   // A task that is charged the processor time that it takes.
   static Task Timed(absl::AnyInvocable<void()> task);
 
-  // `limits` are for TrySubmit. Errors: RESOURCE_EXHAUSTED if the threads cannot be created.
-  static absl::StatusOr<std::shared_ptr<FairPool>> Create(int64_t threads, const WaitingLimits& limits = {});
+  // `limits` are for TrySubmit. Not more than `max_running_per_client` of a client's tasks run at once, but at least
+  // one: a task is never interrupted, so others need a thread on which no long task of this client runs.
+  // Errors: RESOURCE_EXHAUSTED if the threads cannot be created.
+  static absl::StatusOr<std::shared_ptr<FairPool>> Create(
+      int64_t threads, const WaitingLimits& limits = {},
+      int64_t max_running_per_client = std::numeric_limits<int64_t>::max());
   // Runs all submitted tasks, then ends the threads. Must not be called from a task.
   ~FairPool();
   FairPool(const FairPool&) = delete;
@@ -48,14 +53,14 @@ class FairPool {
   int64_t size() const;
 
  private:
-  explicit FairPool(const WaitingLimits& limits) : limits_(limits) {}
+  FairPool(const WaitingLimits& limits, const WorkOrder::Options& order) : limits_(limits), tasks_(order) {}
 
   void Work();
 
   const WaitingLimits limits_;
   mutable Mutex mutex_;
   ConditionVariable changed_;
-  FairQueue<Task> tasks_ ABSL_GUARDED_BY(mutex_){WorkOrder::Options()};
+  FairQueue<Task> tasks_ ABSL_GUARDED_BY(mutex_);
   int64_t owners_ ABSL_GUARDED_BY(mutex_) = 0;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
 

@@ -298,13 +298,19 @@ absl::Status SessionStore::Refuse(const char* what, int64_t value, int64_t limit
 SessionStore::Sessions::iterator SessionStore::Add(const SessionKey& key) {
   const auto session = sessions_.emplace(key, Session()).first;
   ++counts_of_client_[key.counted()].sessions;
+  UpdateShare();
   return session;
+}
+
+void SessionStore::UpdateShare() {
+  share_.SetAmount(tokens_ + static_cast<int64_t>(sessions_.size()) * options_.session_cost +
+                   static_cast<int64_t>(ended_.size()) * options_.remembered_cost);
 }
 
 void SessionStore::SetState(Sessions::iterator session, SessionState state, std::weak_ptr<SessionPages> pages) {
   const int64_t more = Count(state.tokens) - Count(*session->second.tokens);
   tokens_ += more;
-  share_.SetAmount(tokens_);
+  UpdateShare();
   counts_of_client_[session->first.counted()].tokens += more;
   ReleasePages(session->second);
   session->second.tokens = std::make_shared<const std::vector<int32_t>>(std::move(state.tokens));
@@ -327,17 +333,22 @@ void SessionStore::Remove(Sessions::iterator session) {
   ReleasePages(session->second);
   const int64_t tokens = Count(*session->second.tokens);
   tokens_ -= tokens;
-  share_.SetAmount(tokens_);
   const auto client = counts_of_client_.find(session->first.counted());
   client->second.tokens -= tokens;
   if (--client->second.sessions == 0) counts_of_client_.erase(client);
   sessions_.erase(session);
+  UpdateShare();
 }
 
 void SessionStore::AddEnded(const SessionKey& key, bool moved) {
   RemoveEnded(key);
   remembered_[key] = {.place = ended_.insert(ended_.end(), key), .moved = moved};
-  if (static_cast<int64_t>(ended_.size()) > options_.max_remembered) RemoveEnded(SessionKey(ended_.front()));
+  constexpr int64_t kPartOfTokens = 8;
+  const auto count = static_cast<int64_t>(ended_.size());
+  if (count > options_.max_remembered || count * options_.remembered_cost > max_tokens() / kPartOfTokens) {
+    RemoveEnded(SessionKey(ended_.front()));
+  }
+  UpdateShare();
 }
 
 void SessionStore::RemoveEnded(const SessionKey& key) {
@@ -345,6 +356,7 @@ void SessionStore::RemoveEnded(const SessionKey& key) {
   if (found == remembered_.end()) return;
   ended_.erase(found->second.place);
   remembered_.erase(found);
+  UpdateShare();
 }
 
 }  // namespace longshort::core

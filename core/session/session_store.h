@@ -94,8 +94,11 @@ class SessionStore final {
     // one client. When it is reached, Open refuses all of them, so that none grows. 2^26 tokens take 256 MiB.
     std::shared_ptr<Budget> tokens = SessionTokenBudget(int64_t{1} << 26);
     int64_t max_tokens_per_client = int64_t{1} << 24;
-    // Maximum number of ended sessions whose ids are remembered.
+    // Maximum number of ended sessions whose ids are remembered. They have at most an eighth of `tokens`.
     int64_t max_remembered = 65536;
+    // What a session takes beside its tokens, and a remembered id, with keys of usual lengths; counted in `tokens`.
+    int64_t session_cost = 768 / static_cast<int64_t>(sizeof(int32_t));
+    int64_t remembered_cost = 576 / static_cast<int64_t>(sizeof(int32_t));
   };
 
   // Exclusive use of a session by one call of one engine, until destroyed. The store must outlive it.
@@ -271,6 +274,9 @@ class SessionStore final {
   void AddEnded(const SessionKey& key, bool moved) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RemoveEnded(const SessionKey& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  // Charges what the store holds now.
+  void UpdateShare() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   void Release(Lease& lease);
 
   const Clock& clock_;
@@ -283,7 +289,7 @@ class SessionStore final {
   std::multimap<absl::Time, SessionKey> idle_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, Counts> counts_of_client_ ABSL_GUARDED_BY(mutex_);  // of those that have a session
   int64_t tokens_ ABSL_GUARDED_BY(mutex_) = 0;
-  Budget::Share share_ ABSL_GUARDED_BY(mutex_);                  // as many tokens of `tokens`
+  Budget::Share share_ ABSL_GUARDED_BY(mutex_);                  // of `tokens`: these, the sessions and the ids
   std::vector<ReleasedPlace> released_ ABSL_GUARDED_BY(mutex_);  // whose engines were not notified yet
   std::list<SessionKey> ended_ ABSL_GUARDED_BY(mutex_);          // that are remembered, oldest first
   struct Remembered {

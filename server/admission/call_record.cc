@@ -53,10 +53,9 @@ std::string AddressOf(std::string_view peer) {
 }  // namespace
 
 absl::Status CheckModelReference(const ModelReference& reference, const CallNames& names) {
-  constexpr int64_t kMaxNameBytes = 256;
   if (reference.version < 0) return FieldError(names.Of("model.version"), reference.version, "at least 0");
   return CheckFieldRange([&] { return absl::StrCat("number of bytes of ", names.Of("model.name")); },
-                         static_cast<int64_t>(reference.name.size()), 0, kMaxNameBytes);
+                         static_cast<int64_t>(reference.name.size()), 0, kMaxModelNameBytes);
 }
 
 CallRecord::CallRecord(const CallEnvironment& environment, const CallNames& names, CallOrigin origin,

@@ -49,6 +49,7 @@ struct CallOrigin {
 
 // Errors: INVALID_ARGUMENT if `reference` cannot name a model. Messages and logs repeat the name, so its length is
 // limited.
+inline constexpr int64_t kMaxModelNameBytes = 256;
 absl::Status CheckModelReference(const ModelReference& reference, const CallNames& names);
 
 class CallRecord {

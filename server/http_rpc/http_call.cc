@@ -19,8 +19,6 @@ namespace {
 
 // Larger answers are encoded by a thread of CallEnvironment::work.
 constexpr size_t kSmallAnswer = 4 << 10;
-// The message, its JSON and the compressed JSON of an answer together take so many times the message's bytes.
-constexpr size_t kCopies = 5;
 
 CallOrigin OriginOf(const HttpRequest& request) {
   const absl::StatusOr<absl::Time> deadline = ReadDeadline(request);
@@ -189,7 +187,7 @@ void HttpCall::BeginStream() {
 void HttpCall::BeginWrite(const grpc::ByteBuffer* message) {
   record().trace().BeginMessage();
   if (message->Length() <= kSmallAnswer) return WriteMessage(*message);
-  SetTransportBytes(kCopies * message->Length());
+  SetTransportBytes(codec_->copies() * message->Length());
   RunLater([self = Self(), message] { self->WriteMessage(*message); });  // Call keeps it until WriteDone
 }
 
@@ -209,7 +207,7 @@ void HttpCall::WriteMessage(const grpc::ByteBuffer& message) {
 
 void HttpCall::Finish(const absl::Status& work_status, std::optional<grpc::ByteBuffer> answer) {
   const size_t bytes = answer.has_value() ? answer->Length() : 0;
-  const absl::Status held = record().answers().Hold(static_cast<int64_t>(kCopies * bytes));
+  const absl::Status held = record().answers().Hold(static_cast<int64_t>(codec_->copies() * bytes));
   absl::Status status = record().Finish(held.ok() ? work_status : held);
   auto send = [self = Self(), status = std::move(status), answer = std::move(answer)] {
     self->SendEnd(status, answer);

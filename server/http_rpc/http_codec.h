@@ -58,6 +58,8 @@ class HttpCodec {
   // The answer of a call with one answer.
   virtual absl::StatusOr<HttpResponse> WriteAnswer(const google::protobuf::Message& answer) = 0;
   virtual HttpResponse WriteError(const absl::Status& status) = 0;
+  // The message, its JSON and the compressed JSON of an answer together take so many times the message's bytes.
+  virtual size_t copies() const { return 5; }
 
   // Streams of answers. A call of a row that streams may also have one answer, sent with its status. An error before
   // the first message is sent by WriteError, unless `errors_in_stream`.

@@ -79,15 +79,18 @@ absl::StatusOr<std::unique_ptr<AccessControl>> OpenAccess(const ServerOptions& o
   return access;
 }
 
-// The threads that read large messages and encode large answers. A client may have two seconds of work in the queue.
+// The threads that read large messages and encode large answers. A client may have two seconds of work in the queue,
+// and leaves a thread to the others.
 absl::StatusOr<std::shared_ptr<core::FairPool>> MakeWorkPool(const MachineLimits& machine) {
   constexpr int64_t kMinThreads = 2, kCpusOfThread = 4, kMaxQueued = 1024, kMaxQueuedOfClient = 256;
   constexpr absl::Duration kMaxTime = absl::Seconds(10), kMaxTimeOfClient = absl::Seconds(2);
-  return core::FairPool::Create(std::max(kMinThreads, machine.cpus / kCpusOfThread),
+  const int64_t threads = std::max(kMinThreads, machine.cpus / kCpusOfThread);
+  return core::FairPool::Create(threads,
                                 {.max_queued = kMaxQueued,
                                  .max_queued_cost = kMaxTime,
                                  .max_queued_per_client = kMaxQueuedOfClient,
-                                 .max_queued_cost_per_client = kMaxTimeOfClient});
+                                 .max_queued_cost_per_client = kMaxTimeOfClient},
+                                threads - 1);
 }
 
 HttpLimits HttpLimitsOf(const ServerOptions& options, const MachineLimits& machine, ServerMetrics& metrics,

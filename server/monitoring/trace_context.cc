@@ -20,6 +20,8 @@ constexpr uint64_t kSampledFlag = 1;
 constexpr uint64_t kRandomFlag = 2;
 constexpr uint64_t kForbiddenVersion = 0xFF;
 
+// As many as must be passed on. A longer state is left out as a whole: its members are other systems' to choose from.
+constexpr size_t kMaxStateBytes = 512;
 constexpr size_t kMaxMembers = 32;
 constexpr size_t kMaxKeyBytes = 256;
 constexpr size_t kMaxTenantBytes = 241;
@@ -98,8 +100,10 @@ bool IsValue(std::string_view value) {
   return std::all_of(value.begin(), value.end(), [](char c) { return c >= ' ' && c <= '~' && c != ',' && c != '='; });
 }
 
-// Whether it is a list of at most 32 members of the form `key=value` with distinct keys; empty members do not count.
+// Whether it has at most 512 bytes and is a list of at most 32 members of the form `key=value` with distinct keys;
+// empty members do not count.
 bool IsTracestate(std::string_view text) {
+  if (text.size() > kMaxStateBytes) return false;
   std::set<std::string_view> keys;
   while (!text.empty()) {
     const size_t comma = std::min(text.find(','), text.size());

@@ -26,7 +26,8 @@ TraceId DrawTraceId() {
 
 int64_t CallTrace::Bytes() const {
   constexpr int64_t kOfAttribute = 64;  // of the message to the collector
-  auto bytes = static_cast<int64_t>(sizeof(CallTrace) + message.size());
+  auto bytes = static_cast<int64_t>(sizeof(CallTrace) + 2 * message.size() + context.state.size());
+  bytes += spans() * static_cast<int64_t>(context.state.size());  // every span of the message has it
   for (const Attribute& attribute : attributes) {
     bytes += static_cast<int64_t>(sizeof(Attribute)) + kOfAttribute;
     if (const auto* text = std::get_if<std::string>(&attribute.value)) bytes += 2 * static_cast<int64_t>(text->size());

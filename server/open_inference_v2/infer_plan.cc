@@ -230,6 +230,8 @@ absl::StatusOr<ModelReference> ReferenceOf(const std::string& name, const std::s
 }
 
 absl::StatusOr<InferPlan> PlanInfer(CallRecord& record, inference::ModelInferRequest request) {
+  LS_RETURN_IF_ERROR(CheckFieldRange([] { return std::string("number of bytes of id"); },
+                                     static_cast<int64_t>(request.id().size()), 0, kMaxRequestIdBytes));
   LS_ASSIGN_OR_RETURN(const ModelReference reference,
                       ReferenceOf(request.model_name(), request.model_version(), record.names()));
   LS_ASSIGN_OR_RETURN(const std::shared_ptr<const core::ServedModel> model, record.FindModel(reference));

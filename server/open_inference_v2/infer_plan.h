@@ -17,6 +17,9 @@
 
 namespace longshort::server {
 
+// Most bytes of a request's id. Every answer to the request repeats it.
+inline constexpr int64_t kMaxRequestIdBytes = 256;
+
 struct RequestedOutput {
   Output output = Output::kLogits;
   // For a classifier: the number of most likely classes to return instead of the tensor; 0 for the tensor.

@@ -77,8 +77,9 @@ StreamedRequest::StreamedRequest(std::shared_ptr<Call> stream, int64_t number, N
               absl::StrCat(stream_->record().engine_context().id, "-", number)) {}
 
 absl::Status StreamedRequest::Plan(inference::ModelInferRequest request) {
-  id_ = request.id();
-  model_ = request.model_name();
+  // An error's answer repeats them. Longer ones are invalid.
+  id_ = request.id().substr(0, kMaxRequestIdBytes);
+  model_ = request.model_name().substr(0, kMaxModelNameBytes);
   LS_RETURN_IF_ERROR(record_.Admit());
   LS_ASSIGN_OR_RETURN(plan_, PlanInfer(record_, std::move(request)));
   return absl::OkStatus();

@@ -108,15 +108,11 @@ void CompletionAnswer::AddTokens(const std::vector<core::GeneratedToken>& tokens
   for (const core::GeneratedToken& token : tokens) {
     openai::Token& added = AddToken(token.token, choice);
     added.set_logprob(token.log_probability);
-    bool has_own = false;
-    const auto add_top = [&](int32_t id, float log_probability) {
+    for (const core::TokenLogProbability& one : token.alternatives) {
       openai::Token& top = *added.add_top();
-      top.set_text(TextOf(id));
-      top.set_logprob(log_probability);
-      has_own |= id == token.token;
-    };
-    for (const core::TokenLogProbability& one : token.alternatives) add_top(one.token, one.log_probability);
-    if (!has_own) add_top(token.token, token.log_probability);
+      top.set_text(TextOf(one.token));
+      top.set_logprob(one.log_probability);
+    }
   }
   choice.set_has_logprobs(choice.tokens_size() > 0);
 }

@@ -42,6 +42,7 @@ void AppendLogprobs(const openai::Choice& choice, std::string& json) {
   AppendList(choice.tokens(), json, [&](const openai::Token& token) {
     ordered_json top;
     for (const openai::Token& one : token.top()) top[one.text()] = one.logprob();
+    if (token.has_logprob()) top.emplace(token.text(), token.logprob());
     json += DumpJson(top);
   });
   json += R"(,"text_offset":)";
@@ -78,6 +79,7 @@ class CompletionsCodec final : public HttpCodec {
     auto& completions = static_cast<openai::CompletionsRequest&>(message);
     LS_RETURN_IF_ERROR(ReadCompletionsRequest(request.body, limits_, meter, completions));
     include_usage_ = completions.include_usage();
+    describes_tokens_ = completions.has_logprobs();
     return absl::OkStatus();
   }
 
@@ -86,6 +88,8 @@ class CompletionsCodec final : public HttpCodec {
     return HttpResponse{.body = JsonOf(completions, ToJson(completions.usage())), .content_type = kJsonType};
   }
   HttpResponse WriteError(const absl::Status& status) override { return OpenAiError(status); }
+  // A described token has some 12 bytes, and takes 120 as a message and 60 as JSON.
+  size_t copies() const override { return describes_tokens_ ? 16 : HttpCodec::copies(); }
 
   std::string stream_content_type() const override { return "text/event-stream; charset=utf-8"; }
   absl::StatusOr<std::string> WriteMessage(const google::protobuf::Message& answer) override {
@@ -104,6 +108,7 @@ class CompletionsCodec final : public HttpCodec {
 
   const RequestLimits& limits_;
   bool include_usage_ = false;
+  bool describes_tokens_ = false;
 };
 
 class ModelsCodec final : public HttpCodec {

@@ -81,6 +81,22 @@ absl::Status CheckEchoedIds(const openai::CompletionsRequest& request, const Req
   return CheckFieldRange([] { return "number of ids of prompt without max_tokens"; }, ids, 0, limits.described_tokens);
 }
 
+int64_t DescribedTokens(const std::vector<core::GeneratedToken>& tokens) {
+  auto count = static_cast<int64_t>(tokens.size());
+  for (const core::GeneratedToken& token : tokens) count += static_cast<int64_t>(token.alternatives.size());
+  return count;
+}
+int64_t DescribedTokens(const GenerateResult& result) {
+  int64_t count = 0;
+  for (const Completion& completion : result.completions) count += DescribedTokens(completion.tokens);
+  return count;
+}
+int64_t DescribedTokens(const ScoreResult& result) {
+  int64_t count = 0;
+  for (const ScoredText& text : result.texts) count += DescribedTokens(std::get<TextScore>(text.result).tokens);
+  return count;
+}
+
 class CompletionsWork final : public GenerationStream {
  public:
   explicit CompletionsWork(Call& call) : GenerationStream(call) {}
@@ -146,9 +162,17 @@ class CompletionsWork final : public GenerationStream {
   template <typename Result>
   void Answer(absl::StatusOr<Result> result) {
     absl::Status status = result.status();
-    if (result.ok()) status = Keep(Whole(*std::move(result)));
+    if (result.ok()) status = HoldMessage(DescribedTokens(*result));
+    if (status.ok()) status = Keep(Whole(*std::move(result)));
     SetAtWork(false);
     call_.End(status);
+  }
+
+  // Charges what the answer's message takes beside the result, before it is made.
+  absl::Status HoldMessage(int64_t described_tokens) {
+    constexpr int64_t kBytesOfToken = sizeof(openai::Token) + sizeof(std::string) + 2 * sizeof(void*);
+    UnreadAnswers::Account& answers = call_.record().answers();
+    return answers.Hold(answers.bytes() + described_tokens * kBytesOfToken);
   }
 
   // A stream has the whole answer as one part, and its usage as another.

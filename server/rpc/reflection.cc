@@ -115,8 +115,9 @@ class ReflectionStream final : public CallWork {
   }
 
   absl::Status Take(google::protobuf::Message& request) override {
-    LS_ASSIGN_OR_RETURN(grpc::ByteBuffer answer, SerializeMessage(Answer<Request, Response>(
-                                                     static_cast<const Request&>(request), reflection_.services)));
+    const auto response = Answer<Request, Response>(static_cast<const Request&>(request), reflection_.services);
+    LS_RETURN_IF_ERROR(call_.HoldAnswer(response));
+    LS_ASSIGN_OR_RETURN(grpc::ByteBuffer answer, SerializeMessage(response));
     const MutexLock lock(call_.mutex());
     answer_ = std::move(answer);
     RestartTimer();

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <latch>
 #include <string>
 #include <vector>
@@ -85,6 +86,37 @@ TEST_F(FairPoolTest, RefusesAClientThatFillsTheQueueAndNobodyElse) {
 TEST_F(FairPoolTest, WhatIsSubmittedWithoutLimitsRuns) {
   for (int i = 0; i < 5; ++i) pool_->Submit({.client = "a"}, Named("a"));
   EXPECT_EQ(Go().size(), 5u);
+}
+
+TEST(FairPool, AClientLeavesAThreadToTheOthers) {
+  std::latch go(1), last_ran(1), other_ran(1);
+  const auto pool = *FairPool::Create(3, {}, 2);
+  Mutex mutex;
+  int64_t running = 0, most = 0;
+  for (int i = 0; i < 6; ++i) {
+    pool->Submit({.client = "greedy"}, [&, i] {
+      {
+        const MutexLock lock(mutex);
+        most = std::max(most, ++running);
+      }
+      go.wait();
+      {
+        const MutexLock lock(mutex);
+        --running;
+      }
+      if (i == 5) last_ran.count_down();
+      return absl::Seconds(1);
+    });
+  }
+  pool->Submit({.client = "other"}, [&] {
+    other_ran.count_down();
+    return absl::ZeroDuration();
+  });
+  other_ran.wait();
+  go.count_down();
+  last_ran.wait();  // those that waited for their client run while the pool lives
+  const MutexLock lock(mutex);
+  EXPECT_EQ(most, 2);
 }
 
 }  // namespace longshort::core::fair_pool_test

@@ -24,7 +24,9 @@ class RecordedPages final : public SessionPages {
 
 class SessionImportTest : public testing::Test {
  protected:
-  static SessionStore::Options Options() { return {.time_to_live = kTimeToLive}; }
+  static SessionStore::Options Options() {
+    return {.time_to_live = kTimeToLive, .session_cost = 0, .remembered_cost = 0};
+  }
 
   static std::vector<int32_t> TokensOf(SessionStore& store, const SessionKey& key) {
     const absl::StatusOr<SessionStore::Lease> lease = store.Open(key, true);

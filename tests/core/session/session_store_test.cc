@@ -23,6 +23,7 @@ class SessionStoreTest : public testing::Test {
   SessionStore::Options Options() const {
     SessionStore::Options options;
     options.time_to_live = kTimeToLive;
+    options.session_cost = options.remembered_cost = 0;
     return options;
   }
 
@@ -394,6 +395,29 @@ TEST_F(SessionStoreTest, RemembersOnlySoManyThatEnded) {
   EXPECT_TRUE(store.Open({.client = "", .id = "1"}, false).ok());  // forgotten
   EXPECT_TRUE(absl::IsNotFound(store.Open({.client = "", .id = "2"}, false).status()));
   EXPECT_TRUE(absl::IsNotFound(store.Open({.client = "", .id = "3"}, false).status()));
+}
+
+TEST_F(SessionStoreTest, SessionsAndRememberedIdsAreCharged) {
+  SessionStore::Options options = Options();
+  options.tokens = SessionTokenBudget(64);
+  options.session_cost = 10;
+  options.remembered_cost = 3;
+  {
+    SessionStore store(clock_, options);
+    for (int i = 0; i < 6; ++i) Call(store, {.client = "", .id = absl::StrCat(i)}, {1});
+    EXPECT_EQ(options.tokens->held(), 6 * 11);
+    EXPECT_EQ(RefusalOf(store, {.client = "", .id = "6"}),
+              "tokens in sessions: 66, the limit is 64; close a session, or retry later");
+    EXPECT_EQ(store.counts().tokens, 6);
+    EXPECT_TRUE(store.Close({.client = "", .id = "0"}).ok());
+    EXPECT_EQ(options.tokens->held(), 5 * 11);
+    clock_.Advance(kTimeToLive);
+    EXPECT_EQ(store.counts().sessions, 0);
+    EXPECT_EQ(options.tokens->held(), 2 * 3) << "ids have an eighth of the tokens";
+    EXPECT_TRUE(store.Import({.client = "", .id = "5"}, {.tokens = {1, 2}, .parked = {}}).ok());
+    EXPECT_EQ(options.tokens->held(), 3 + 12);
+  }
+  EXPECT_EQ(options.tokens->held(), 0);
 }
 
 // Random calls, beside a plain account of what must be there.

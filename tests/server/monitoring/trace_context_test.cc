@@ -137,4 +137,11 @@ TEST(TraceContext, AStateHasAtMost32Members) {
   EXPECT_EQ(StateOf(state + ",k32=v"), "");
 }
 
+TEST(TraceContext, AStateHasAtMost512Bytes) {
+  const std::string state = absl::StrCat("a=", std::string(253, 'v'), ",b=", std::string(254, 'v'));
+  ASSERT_EQ(state.size(), 512);
+  EXPECT_EQ(StateOf(state), state);
+  EXPECT_EQ(StateOf(state + "v"), "");
+}
+
 }  // namespace longshort::server::trace_context_test

@@ -40,6 +40,12 @@ TEST(TraceQueue, DropsWhatHasNoMemoryUntilABatchWasExported) {
   EXPECT_TRUE(queue.Offer(Trace(1)));
 }
 
+TEST(TraceQueue, CountsAStateOnceForItselfAndOnceForEachSpan) {
+  const auto with_state = Trace(10);
+  with_state->context.state = std::string(400, 's');
+  EXPECT_GE(with_state->Bytes(), Trace(10)->Bytes() + 11 * 400);
+}
+
 TEST(TraceQueue, GivesABatchAtATimeAndCallsWhole) {
   TraceQueue queue({.max_spans = 100, .batch_spans = 5, .delay = absl::ZeroDuration()});
   for (const int64_t spans : {3, 2, 1, 7, 4}) ASSERT_TRUE(queue.Offer(Trace(spans)));

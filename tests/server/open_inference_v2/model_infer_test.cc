@@ -61,6 +61,15 @@ TEST_F(ModelInferTest, AnAnswerHasTheFormOfItsRequest) {
   EXPECT_GT(response_.outputs(1).contents().fp32_contents(1), 0.99);
 }
 
+TEST_F(ModelInferTest, AnIdHasAtMost256Bytes) {
+  ModelInferRequest request = TypedRequest("texts", "document", {"ab"});
+  request.set_id(std::string(256, 'i'));
+  ASSERT_TRUE(InferWith(*texts_, 1, request).ok());
+  EXPECT_EQ(response_.id(), request.id());
+  request.set_id(std::string(257, 'i'));
+  EXPECT_EQ(ErrorOf(request), "number of bytes of id is 257; it must be in [0, 256]");
+}
+
 TEST_F(ModelInferTest, OnlyTheOutputsThatAreAskedForComeInTheirOrder) {
   ModelInferRequest request = TypedRequest("texts", "document", {"ab"});
   auto& classes = *request.add_outputs();

@@ -153,6 +153,16 @@ TEST_F(StreamInferTest, AFailedRequestHasAnErrorAndTheStreamStaysOpen) {
   EXPECT_TRUE(Close().ok());
 }
 
+TEST_F(StreamInferTest, AnErrorRepeatsOnlyTheBeginningOfALongName) {
+  Open();
+  Send(TypedRequest(std::string(1000, 'm'), "document", {"a"}), std::string(1000, 'i'));
+  const ModelStreamInferResponse refused = Read();
+  EXPECT_EQ(refused.error_message(), "INVALID_ARGUMENT: number of bytes of id is 1000; it must be in [0, 256]");
+  EXPECT_EQ(refused.infer_response().id(), std::string(256, 'i'));
+  EXPECT_EQ(refused.infer_response().model_name(), std::string(256, 'm'));
+  EXPECT_TRUE(Close().ok());
+}
+
 TEST_F(StreamInferTest, AFailureInTheMiddleIsTheLastAnswer) {
   Open();
   Send(Prompt(), "g");
