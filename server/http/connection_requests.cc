@@ -101,6 +101,7 @@ awaitable<bool> HttpConnection::ServeNext() {
   keep_alive_ = parser.keep_alive() && plan.keep_alive && sends_chunks_;
   EndPhase();
   exchange->request().body_status = BeginCall();
+  if (plan.serve == nullptr) plan.serve = AnswerWith({.status = 404, .body = "Not Found\n"});
   plan.serve(exchange);
   const bool stays = co_await ServeExchange(exchange);
   exchange_ = nullptr;
@@ -210,7 +211,9 @@ awaitable<int> HttpConnection::ReadHead(Parser& parser) {
   const size_t hosts = parser.get().count(http::field::host);
   if (hosts > 1 || (hosts == 0 && parser.get().version() >= 11)) co_return 400;
   const std::string_view target(parser.get().target().data(), parser.get().target().size());
-  if (!target.starts_with('/') && !AuthorityOf(target).has_value() && target != "*") co_return 400;
+  if (!target.starts_with('/') && !AuthorityOf(target).has_value()) {
+    if (target != "*" || parser.get().method() != http::verb::options) co_return 400;
+  }
   const auto transfer = parser.get().find(http::field::transfer_encoding);
   const bool knows =
       transfer == parser.get().end() || absl::EqualsIgnoreCase(std::string(transfer->value()), "chunked");

@@ -12,6 +12,7 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <chrono>
 #include <cstring>
+#include <exception>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -162,6 +163,9 @@ awaitable<void> HttpConnection::ReadAhead() {
     }
   } catch (const boost::system::system_error&) {
     Close();
+  } catch (const std::exception& error) {
+    shared_.ReportFailure(error.what());
+    Close();
   }
 }
 
@@ -215,6 +219,8 @@ awaitable<void> HttpConnection::Serve() {
     co_await Linger();
   } catch (const boost::system::system_error&) {
     // The client left, a phase took too long, or the connection made room for another one.
+  } catch (const std::exception& error) {  // nothing would end the connection otherwise
+    shared_.ReportFailure(error.what());
   }
   Close();
   if (exchange_ != nullptr) std::exchange(exchange_, nullptr)->End();

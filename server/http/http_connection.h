@@ -39,6 +39,9 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
     void ReportConnections() const {
       if (limits.on_connections != nullptr) limits.on_connections(all.size());
     }
+    void ReportFailure(const char* what) const {
+      if (limits.on_failure != nullptr) limits.on_failure(what);
+    }
     // Whether an address has at least as many connections as others on average.
     bool HasMany(const std::string& address) const {
       const auto found = of_address.find(address);

@@ -213,7 +213,7 @@ HttpPlan HttpEndpoints::PlanOf(const HttpRequest& head) const {
               exchange->Answer(answer(exchange->request()));
             }};
   }
-  if (head.path == "*") return {.methods = {"GET", "POST"}};  // OPTIONS *
+  if (head.path == "*") return {.methods = {"GET", "POST"}};  // of OPTIONS, which Route answers
   std::shared_ptr<const std::vector<HttpFront>> fronts;
   {
     const MutexLock lock(mutex_);

@@ -78,6 +78,7 @@ struct HttpPlan {
   // Fields of every answer, beside its own.
   HttpFields fields = {};
   // Called on the I/O thread as soon as the head has been read, for one of `methods`. It must answer, at once or later.
+  // Null: 404.
   std::function<void(const std::shared_ptr<HttpExchange>&)> serve = nullptr;
 };
 

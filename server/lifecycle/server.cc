@@ -91,7 +91,7 @@ absl::StatusOr<std::shared_ptr<core::FairPool>> MakeWorkPool(const MachineLimits
 }
 
 HttpLimits HttpLimitsOf(const ServerOptions& options, const MachineLimits& machine, ServerMetrics& metrics,
-                        const CallMemory& memory) {
+                        const CallMemory& memory, Logger& log) {
   HttpLimits limits;
   limits.connections = static_cast<size_t>(HttpConnectionsOf(options, machine).number);
   // The call's own limit ends a call whose client does not read, and counts it. This is the connection's, after that.
@@ -102,6 +102,11 @@ HttpLimits HttpLimitsOf(const ServerOptions& options, const MachineLimits& machi
                            held = std::make_shared<Budget::Share>(memory.connections())](size_t connections) {
     metrics.SetOpenHttpConnections(connections);
     held->SetAmount(static_cast<int64_t>(connections) * bytes_of_one);
+  };
+  limits.on_failure = [&metrics, &log](const std::string& what) {
+    metrics.CountClosedConnection("failure");
+    log.Error("connection of HTTP closed: the server failed to serve it; please report this",
+              {{"error", std::string(what)}});
   };
   return limits;
 }
@@ -147,7 +152,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
                                           .hosts = options.http_hosts,
                                           .inference = options.http_inference,
                                           .page = options.http_page,
-                                          .limits = HttpLimitsOf(options, machine, metrics, *server->memory_)}));
+                                          .limits = HttpLimitsOf(options, machine, metrics, *server->memory_, log)}));
   LS_ASSIGN_OR_RETURN(std::unique_ptr<ConnectionListener> listener,
                       ConnectionListener::Bind(options.listen, options.listen_mode));
   LS_ASSIGN_OR_RETURN(server->models_, LoadModels(options, machine, server->memory_->engines(), loader, metrics, log));

@@ -59,7 +59,10 @@ CASES = {
         (204,),
         {"allow": "GET, POST, HEAD, OPTIONS", "content-length": None},
     ),
-    "another method for *": Case(b"DELETE * HTTP/1.1\r\n" + CLOSE + b"\r\n", (405,)),
+    **{
+        f"{method} *": Case(f"{method} * HTTP/1.1\r\n".encode() + CLOSE + b"\r\n", (400,))
+        for method in ("GET", "HEAD", "POST", "DELETE")
+    },
     "CONNECT": Case(b"CONNECT localhost:80 HTTP/1.1\r\n" + CLOSE + b"\r\n", (400,)),
     # lines
     "an empty line before the request": Case(b"\r\n" + LAST, (200,)),

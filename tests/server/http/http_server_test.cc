@@ -9,6 +9,7 @@
 #include <atomic>
 #include <csignal>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -50,6 +51,8 @@ class HttpServerTest : public ::testing::Test {
           if (head.path == "/parts") return {.serve = [](const auto& exchange) { EchoParts(exchange, ""); }};
           if (head.path == "/call") return {.is_call = true, .serve = Echo};
           if (head.path == "/wait") return {.is_call = true, .serve = [this](const auto& exchange) { Wait(exchange); }};
+          if (head.path == "/nothing") return {};
+          if (head.path == "/throw") return {.serve = [](const auto&) { throw std::runtime_error("a defect"); }};
           if (head.path == "/large") response = {.body = large_};
           if (head.path == "/block") {
             ++waiting_;
@@ -134,6 +137,14 @@ TEST_F(HttpServerTest, ConnectionsThatComeTogetherAreAllServed) {
   }
   unblocked_.Notify();
   for (const auto& client : clients) EXPECT_EQ(ReceiveUndated(*client, kAnswer.size()), kAnswer);
+}
+
+TEST_F(HttpServerTest, ADefectEndsItsConnectionAlone) {
+  std::string failure;
+  Serve({.on_failure = [&failure](const std::string& what) { failure = what; }});
+  EXPECT_EQ(Ask("GET /throw HTTP/1.1\r\nHost: x\r\n\r\n"), "");
+  EXPECT_THAT(Ask("GET /nothing HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"), StartsWith("HTTP/1.1 404 "));
+  EXPECT_EQ(failure, "a defect");
 }
 
 TEST_F(HttpServerTest, HeadHasNoBody) {
