@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -13,6 +14,7 @@
 #include "base/random_number.h"
 #include "base/status_macros.h"
 #include "core/schedule/fair_pool.h"
+#include "server/access/client_address.h"
 #include "server/http_rpc/connect_front.h"
 #include "server/http_rpc/openapi.h"
 #include "server/lifecycle/port_file.h"
@@ -121,6 +123,21 @@ HttpEndpoints::MayReadMetrics MetricsAccess(const AccessControl* access) {
   };
 }
 
+// As CallRecord::Admit says. Connections of a Unix socket have no address.
+HttpEndpoints::ClientOf ClientsByHttp(const AccessControl* access, bool trusts_client_ids) {
+  return [access, trusts_client_ids](const HttpRequest& head) {
+    if (access != nullptr) {
+      Credentials credentials{.authorization = head.Find("authorization")};
+      if (!credentials.authorization.has_value()) credentials = head.certificate;
+      const absl::StatusOr<Caller> caller = access->Identify(credentials, {}, MonotonicNow());
+      if (caller.ok() && caller->identity() != nullptr) return caller->identity()->name();
+    } else if (trusts_client_ids) {
+      if (std::optional<std::string> id = head.Find("x-client-id"); id.has_value()) return *std::move(id);
+    }
+    return absl::StartsWith(head.peer, "unix:") ? std::string() : ClientAddress(head.peer);
+  };
+}
+
 }  // namespace
 
 Server::Server(const ServerOptions& options, Logger& log)
@@ -143,6 +160,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
                                           .socket_mode = options.listen_mode,
                                           .metrics = [&metrics] { return metrics.Serialize(); },
                                           .may_read_metrics = MetricsAccess(server->access_.get()),
+                                          .client_of = ClientsByHttp(server->access_.get(), options.trust_client_id),
                                           .models_not_loaded = [&metrics] { return metrics.models_not_loaded(); },
                                           .tls = server->tls_ == nullptr ? nullptr : server->tls_->watch.get(),
                                           .grpc = options.listen.ToString(),

@@ -263,6 +263,22 @@ TEST_F(HttpServerTest, ChunksMayBeShortButTheirHeadsNotLong) {
   }
 }
 
+TEST_F(HttpServerTest, ATrailerHasAtMost16Fields) {
+  Serve();
+  std::string fields;
+  for (int i = 0; i < 16; ++i) fields += "a:b\r\n";
+  for (const std::string path : {"/echo", "/parts"}) {
+    for (const std::string chunks : {"0\r\n", "3\r\nabc\r\n0;x=y\r\n"}) {
+      const std::string begin = absl::StrCat(
+          "POST ", path, " HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n", chunks);
+      EXPECT_THAT(Ask(absl::StrCat(begin, fields, "\r\n")), StartsWith("HTTP/1.1 200 "));
+      EXPECT_THAT(Ask(absl::StrCat(begin, fields, "a:\r\n\r\n")), StartsWith("HTTP/1.1 431 "));
+    }
+  }
+  EXPECT_THAT(Ask("GET / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n" + fields + "a:\r\n\r\n"),
+              AllOf(StartsWith("HTTP/1.1 200 "), HasSubstr("Connection: close")));
+}
+
 TEST_F(HttpServerTest, AClientMayWaitForTheServersConsent) {
   Serve();
   const RawClient client(port());
